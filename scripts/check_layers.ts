@@ -1,0 +1,273 @@
+/**
+ * Holds the directions of the house: who may import whom, which folder may touch which part of
+ * Node, and where the network, SQL, HTML and the environment may appear.
+ *
+ *   node scripts/check_layers.ts [FOLDER]         one line for each fault; exit 1 if there is one
+ *   node scripts/check_layers.ts [FOLDER] --list  the `node:` modules that each folder uses
+ */
+import { globSync, readFileSync } from "node:fs";
+import { basename, join, posix } from "node:path";
+import { findImports, scanSource, type Import, type Token } from "./source_scan.ts";
+
+/** A folder below src, or a file in src itself, and what it may import besides itself. */
+const MAY_IMPORT: Record<string, string[]> = {
+  version: [],
+  base: ["version"],
+  oauth: ["version", "base"],
+  event: ["version", "base"],
+  store: ["version", "base", "oauth", "event"],
+  mod: ["base", "oauth"],
+  http: ["version", "base", "oauth", "event", "store"],
+  hosting: ["version", "base", "oauth", "event", "store", "mod"],
+  job: ["version", "base", "oauth", "event", "store", "mod"],
+  config: ["base"],
+  app: "version base oauth event store mod http hosting job config".split(" "),
+  server: "version base oauth event store mod http hosting job config app".split(" "),
+  cli: "version base oauth event store mod http hosting job config app".split(" "),
+};
+
+/** What may be imported as types alone, never as values. */
+const TYPES_ONLY = ["mod"];
+
+/**
+ * The `node:` modules that a path may touch (with what lies below them: `fs` has `fs/promises`);
+ * the longest path that fits decides. Extend a line only with a reason why that folder, and no
+ * other, is the place for it.
+ */
+const MAY_TOUCH: Record<string, string[]> = {
+  version: ["fs"],
+  mod: [],
+  config: ["net", "path"],
+  app: ["crypto", "dns", "events", "fs", "http", "path", "url"],
+  server: ["fs", "os", "path", "process", "url", "util"],
+  cli: ["crypto", "fs", "path", "process", "readline", "tty", "url", "util"],
+  "base/": ["crypto", "http", "net", "url", "util"], // http: its status names and types
+  "oauth/": ["crypto"],
+  "event/": ["crypto"],
+  "store/": ["crypto", "fs", "path", "sqlite", "url", "worker_threads"],
+  "http/": ["crypto", "net", "url", "util"],
+  "http/node_http.ts": ["crypto", "http", "net", "stream", "url", "util"],
+  "hosting/": ["crypto", "fs", "path", "url", "util"],
+  "job/": "crypto dns events fs http https net stream timers tls url util".split(" "),
+};
+
+const ENVIRONMENT_IN = ["server.ts", "cli.ts"];
+const FETCH_IN = ["job/callback.ts"];
+const LISTEN_IN = ["http/node_http.ts", "job/"]; // job: the address guard tests itself
+const SQL_IN = ["store/"];
+const HTML_IN = ["http/pages", "base/html.ts"];
+const COMPUTED_IMPORT_IN = ["hosting/"];
+
+const FORBIDDEN_NAMES = ["index.ts", "utils.ts", "helpers.ts", "types.ts"];
+const MAX_LINES = 300;
+
+const SQL =
+  /^\s*(SELECT|INSERT (OR \w+ )?INTO|UPDATE|DELETE FROM|PRAGMA|ATTACH|(CREATE|DROP|ALTER) \w+)\s/;
+const HTML_TAGS = [
+  "html|head|body|title|meta|link|style|script|main|header|footer|section|div|span|p|a|b|i|br|hr",
+  "h[1-6]|ul|ol|li|dl|dt|dd|form|label|input|button|select|option|table|tr|td|th|img|svg|strong",
+  "em|code|pre",
+];
+const HTML = new RegExp(`</?(${HTML_TAGS.join("|")})(\\s[^<>]*|/)?>|<!doctype`, "i");
+
+/** One broken rule. */
+export type LayerFault = { file: string; line: number; rule: string };
+
+/** A module of the tree under test. */
+type Module = { file: string; unit: string; lines: number; tokens: Token[]; imports: Import[] };
+
+/** Returns every broken rule in a tree of modules, in the order of its files. */
+export function checkLayers(folder: string): LayerFault[] {
+  const modules = readModules(folder);
+  const files = new Set(modules.map(({ file }) => file));
+  return [
+    ...modules.flatMap((module) => [
+      ...checkShape(module),
+      ...checkImports(module, files),
+      ...checkContent(module),
+    ]),
+    ...checkCycles(modules),
+  ];
+}
+
+/** Returns the `node:` modules that each folder (or file beside them) uses. */
+export function listNodeModules(folder: string): Map<string, string[]> {
+  const used = new Map<string, string[]>();
+  for (const { file, unit, imports } of readModules(folder)) {
+    const group = file.includes("/") ? `${unit}/` : file;
+    const names = imports.flatMap(({ specifier }) => nodeModule(specifier) ?? []);
+    used.set(group, [...new Set([...(used.get(group) ?? []), ...names])].sort());
+  }
+  return used;
+}
+
+function readModules(folder: string): Module[] {
+  const files = globSync("**/*.{ts,mts,cts,js,mjs,cjs}", { cwd: folder }).map(toPosix).sort();
+  return files.map((file) => {
+    const source = readFileSync(join(folder, file), "utf8");
+    const tokens = scanSource(source);
+    const lines = source.split("\n").length - (source.endsWith("\n") ? 1 : 0);
+    const unit = file.replace(/[/.].*/, "");
+    return { file, unit, lines, tokens, imports: findImports(tokens) };
+  });
+}
+
+function toPosix(path: string): string {
+  return path.replaceAll("\\", "/");
+}
+
+/** Name, size, exports, and a place in the table of floors. */
+function checkShape({ file, unit, lines, tokens }: Module): LayerFault[] {
+  const faults: LayerFault[] = [];
+  const name = basename(file);
+  if (MAY_IMPORT[unit] === undefined) {
+    faults.push({ file, line: 1, rule: `place: ${unit} has no floor in the table` });
+  }
+  if (FORBIDDEN_NAMES.includes(name)) {
+    faults.push({ file, line: 1, rule: `name: ${name} says nothing of what it holds` });
+  } else if (!/^[a-z0-9]+(_[a-z0-9]+)*\.ts$/.test(name)) {
+    faults.push({ file, line: 1, rule: `name: ${name} is not lower_snake_case.ts` });
+  }
+  if (lines > MAX_LINES) {
+    const rule = `size: ${lines} lines, more than ${MAX_LINES}`;
+    faults.push({ file, line: MAX_LINES + 1, rule });
+  }
+  tokens.forEach(({ kind, text, line }, index) => {
+    if (kind !== "word" || text !== "default") return;
+    const before = tokens[index - 1]?.text;
+    if (before === "export" || before === "as") faults.push({ file, line, rule: "default export" });
+  });
+  return faults;
+}
+
+function checkImports(module: Module, files: Set<string>): LayerFault[] {
+  return module.imports.flatMap((found) => {
+    const rule = importFault(module, found, files);
+    return rule === undefined ? [] : [{ file: module.file, line: found.line, rule }];
+  });
+}
+
+/** The rule that an import breaks, if any. */
+function importFault(
+  { file, unit }: Module,
+  { specifier, typeOnly }: Import,
+  files: Set<string>,
+): string | undefined {
+  if (specifier === undefined) {
+    return isIn(file, COMPUTED_IMPORT_IN) ? undefined : "import: a computed specifier";
+  }
+  const builtin = nodeModule(specifier);
+  if (builtin !== undefined) {
+    if (touchable(file).includes(builtin.replace(/\/.*/, ""))) return undefined;
+    return `node: ${file} may not touch node:${builtin}`;
+  }
+  if (!specifier.startsWith("./") && !specifier.startsWith("../")) {
+    return `import: "${specifier}" is neither relative nor node:`;
+  }
+  const target = resolveImport(file, specifier);
+  if (!files.has(target)) return `import: "${specifier}" is no module of this tree`;
+  const targetUnit = target.replace(/[/.].*/, "");
+  if (targetUnit !== unit && MAY_IMPORT[unit]?.includes(targetUnit) === false) {
+    return `floor: ${unit} may not import ${targetUnit} ("${specifier}")`;
+  }
+  if (TYPES_ONLY.includes(unit) && !typeOnly) return `types: ${unit} imports types alone`;
+  return undefined;
+}
+
+function nodeModule(specifier: string | undefined): string | undefined {
+  return specifier?.startsWith("node:") ? specifier.slice("node:".length) : undefined;
+}
+
+function resolveImport(file: string, specifier: string): string {
+  return posix.normalize(posix.join(posix.dirname(file), specifier));
+}
+
+/** The `node:` modules of the longest entry that fits a file. */
+function touchable(file: string): string[] {
+  const fitting = Object.entries(MAY_TOUCH).filter(([path]) => file.startsWith(path));
+  return fitting.sort(([a], [b]) => b.length - a.length)[0]?.[1] ?? [];
+}
+
+/** The environment, the network, SQL and HTML, each in its own place. */
+function checkContent({ file, tokens }: Module): LayerFault[] {
+  const faults: LayerFault[] = [];
+  tokens.forEach((token, index) => {
+    const rule = contentFault(file, token, (offset) => tokens[index + offset]?.text);
+    if (rule !== undefined) faults.push({ file, line: token.line, rule });
+  });
+  return faults;
+}
+
+function contentFault(
+  file: string,
+  { kind, text }: Token,
+  near: (offset: number) => string | undefined,
+): string | undefined {
+  if (kind === "string" || kind === "template") {
+    if (SQL.test(text) && !isIn(file, SQL_IN)) return "sql: belongs to store";
+    if (HTML.test(text) && !isIn(file, HTML_IN)) return "html: belongs to http/pages";
+    return undefined;
+  }
+  if (kind !== "word") return undefined;
+  if (/^create(Secure)?Server$/.test(text) && !isIn(file, LISTEN_IN)) {
+    return "network: http/node_http.ts alone listens";
+  }
+  if (near(-1) === "." && near(-2) !== "globalThis") return undefined;
+  if (text === "process" && !isIn(file, ENVIRONMENT_IN)) {
+    if (near(1) === "." && near(2) === "env") return "environment: process.env outside server, cli";
+    // As a value, or by a computed member, it would carry the environment out of sight.
+    if (near(1) !== "." && near(1) !== ":") return "environment: process as a value";
+  }
+  if (text === "fetch" && !isIn(file, FETCH_IN)) {
+    if (near(1) === "(") return "network: fetch is called by job/callback.ts alone";
+    if (near(-2) === "globalThis" && file !== "app.ts") return "network: the global fetch";
+  }
+  return undefined;
+}
+
+function isIn(file: string, places: string[]): boolean {
+  return places.some((place) => file.startsWith(place));
+}
+
+/** One fault for each import that closes a circle. */
+function checkCycles(modules: Module[]): LayerFault[] {
+  const byFile = new Map(modules.map((module) => [module.file, module]));
+  const faults: LayerFault[] = [];
+  const done = new Set<string>();
+
+  function visit(file: string, path: string[]): void {
+    const module = byFile.get(file);
+    if (module === undefined || done.has(file)) return;
+    const here = [...path, file];
+    for (const { specifier, line } of module.imports) {
+      if (!specifier?.startsWith(".")) continue;
+      const target = resolveImport(file, specifier);
+      const start = here.indexOf(target);
+      if (start === -1) {
+        visit(target, here);
+        continue;
+      }
+      const circle = [...here.slice(start), target].join(" > ");
+      faults.push({ file, line, rule: `cycle: ${circle}` });
+    }
+    done.add(file);
+  }
+
+  for (const { file } of modules) visit(file, []);
+  return faults;
+}
+
+function main(args: string[]): void {
+  const folder = args.find((arg) => !arg.startsWith("--")) ?? join(import.meta.dirname, "../src");
+  if (args.includes("--list")) {
+    for (const [group, names] of listNodeModules(folder)) {
+      console.log(`${group.padEnd(12)} ${names.join(", ") || "-"}`);
+    }
+    return;
+  }
+  const faults = checkLayers(folder);
+  for (const { file, line, rule } of faults) console.log(`${join(folder, file)}:${line}  ${rule}`);
+  if (faults.length > 0) process.exitCode = 1;
+}
+
+if (process.argv[1] === import.meta.filename) main(process.argv.slice(2));

@@ -1,0 +1,74 @@
+/**
+ * Says whether all is well: types, layers, build, then every test, then their coverage of `src`.
+ *
+ *   npm test                          everything
+ *   npm test -- test/base/id.test.ts  these files alone, without the checks and the coverage
+ *   npm run check                     types and layers alone
+ */
+import { spawnSync } from "node:child_process";
+import { globSync, rmSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+
+const root = join(import.meta.dirname, "..");
+const coverageFolder = join(root, "coverage/tmp");
+
+/** What a test sees: the settings of the person who runs it stay out. */
+const cleanEnv = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => !name.startsWith("GATEPOST_")),
+);
+
+const testRunner = [
+  "--test",
+  "--test-reporter=spec",
+  "--test-timeout=300000",
+  `--test-concurrency=${Math.max(2, availableParallelism())}`,
+];
+
+// Files that no test loads count as well, and so does what processes that tests start have run.
+const coverageReport = [
+  "node_modules/c8/bin/c8.js",
+  "report",
+  `--temp-directory=${coverageFolder}`,
+  "--all",
+  "--src=src",
+  "--include=src/**",
+];
+const coverageLimits = ["--check-coverage", "--lines=95", "--branches=90"];
+
+/** Runs Node on one step; true if it went well. */
+function run(args: string[], extraEnv: Record<string, string> = {}): boolean {
+  const env = { ...cleanEnv, ...extraEnv };
+  return spawnSync(process.execPath, args, { cwd: root, env, stdio: "inherit" }).status === 0;
+}
+
+/** Runs one step under its title, and ends everything where it fails. */
+function step(title: string, succeeds: () => boolean): void {
+  console.log(`\n${title}`);
+  if (succeeds()) return;
+  console.log(`\n${title}: failed`);
+  process.exit(1);
+}
+
+function checks(): void {
+  step("Types", () => run(["node_modules/typescript/bin/tsc", "-p", "test/tsconfig.json"]));
+  step("Layers", () => run(["scripts/check_layers.ts"]));
+}
+
+function everything(): void {
+  checks();
+  step("Build", () => run(["scripts/build.mjs"]));
+  rmSync(coverageFolder, { recursive: true, force: true });
+  const files = globSync("test/**/*.test.ts", { cwd: root }).sort();
+  step("Tests", () => run([...testRunner, ...files], { NODE_V8_COVERAGE: coverageFolder }));
+  step("Coverage", () => {
+    if (run([...coverageReport, ...coverageLimits, "--reporter=text-summary"])) return true;
+    run([...coverageReport, "--reporter=text"]);
+    return false;
+  });
+}
+
+const names = process.argv.slice(2);
+if (names.length === 0) everything();
+else if (names.includes("--checks")) checks();
+else step("Tests", () => run([...testRunner, ...names]));

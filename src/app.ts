@@ -1,0 +1,172 @@
+import { once } from "node:events";
+import type { Server } from "node:http";
+import { listeningUrl } from "./base/base_url.ts";
+import type { HttpAnswer, HttpRequest } from "./base/exchange.ts";
+import { newId } from "./base/id.ts";
+import type { Logger } from "./base/log.ts";
+import { createPasswordHasher, hashLimit } from "./base/password.ts";
+import { createSeal } from "./base/seal.ts";
+import type { Config } from "./config.ts";
+import { isPrincipalId } from "./event/event.ts";
+import { ensureFirstUser } from "./app/first_user.ts";
+import { catalogue } from "./hosting/catalogue.ts";
+import { type DispatchedEvent } from "./hosting/dispatch.ts";
+import { loadEndpoints } from "./hosting/load.ts";
+import { createBearer } from "./http/bearer.ts";
+import { createHttpServer } from "./http/node_http.ts";
+import { createPipeline } from "./http/pipeline.ts";
+import { createRouter } from "./http/router.ts";
+import { hostedRouter } from "./app/hosted_router.ts";
+import { startJobs } from "./app/jobs.ts";
+import { builtInRoutes } from "./app/routes.ts";
+import { hasAppOrigin } from "./store/apps.ts";
+import { insertEvent } from "./store/events.ts";
+import { openKeyRing } from "./store/key_ring.ts";
+import { openRevocations } from "./store/revocations.ts";
+import { checkSeal, openPageKey } from "./store/settings.ts";
+import { openSqliteDatabase } from "./store/sqlite.ts";
+
+/** What the process gives to the app. */
+export interface AppHost {
+  readonly log: Logger;
+  readonly now: () => number;
+  readonly cores: number;
+  /** Threads of libuv's pool. */
+  readonly poolThreads: number;
+  /** Says something to the operator once, past the log: a generated password. */
+  readonly tell: (line: string) => void;
+}
+
+/** A running service. */
+export interface App {
+  /** Where it listens. */
+  readonly url: string;
+  /** Stops accepting, finishes what is in flight, closes the database. */
+  stop(): Promise<void>;
+}
+
+const GRACE_MS = 10_000;
+
+/**
+ * Puts the service together and starts it: config → database → services → routes and jobs. Throws
+ * UnusableDatabaseError, LoadError, or the system's error when the address cannot be listened on;
+ * then nothing is left running.
+ */
+export async function startApp(config: Config, host: AppHost): Promise<App> {
+  const { log, now } = host;
+  const hosted = config.endpointsFolder === undefined
+    ? { endpoints: [], cronjobs: [] }
+    : await loadEndpoints(config.endpointsFolder);
+  const database = openSqliteDatabase(config.databasePath);
+  try {
+    const seal = createSeal(config.secretKey);
+    await checkSeal(database, seal);
+    const pageKey = await openPageKey(database, seal);
+    const revocations = await openRevocations(database, now);
+    const keys = await openKeyRing({
+      database,
+      seal,
+      alg: config.signingAlg,
+      accessTokenTtlMs: config.accessTokenTtlMs,
+      now,
+    });
+    const hasher = createPasswordHasher(hashLimit(host.cores, host.poolThreads));
+    const password = await ensureFirstUser(database, hasher, config.adminPassword, now());
+    if (password !== undefined) host.tell(`User admin has been made, with password ${password}`);
+
+    let handle: (request: HttpRequest) => Promise<HttpAnswer> = () => Promise.reject();
+    const server = createHttpServer({
+      handle: (request) => handle(request),
+      trustedProxies: config.trustedProxies,
+    });
+    const url = await listen(server, config.host, config.port);
+    const issuer = config.baseUrl ?? url;
+    const basePath = new URL(issuer).pathname.replace(/\/$/, "");
+
+    const events = catalogue(hosted.endpoints);
+    const eventScopes = (name: string) => events.find((event) => event.name === name)?.scope ?? [];
+    const bearer = createBearer({ issuer, keys, revocations, now });
+    const jobs = startJobs({ config, database, seal, keys, revocations, log, now });
+    const commit = async (dispatched: readonly DispatchedEvent[]) => {
+      const createdAtMs = now();
+      await database.write(dispatched.map(({ id, name, json, subject }) =>
+        insertEvent({ id, name, json, subject, scopes: eventScopes(name), createdAtMs })
+      ));
+      jobs.wake();
+    };
+    const dispatching = {
+      maxPayloadBytes: config.maxPayloadBytes,
+      newEventId: () => newId("e", now()),
+      isPrincipal: isPrincipalId,
+      commit,
+      log,
+    };
+    jobs.startCronjobs(hosted.cronjobs, dispatching);
+
+    handle = createPipeline({
+      routers: [
+        createRouter(builtInRoutes({
+          config,
+          database,
+          seal,
+          keys,
+          revocations,
+          hasher,
+          bearer,
+          jobs,
+          pageKey,
+          issuer,
+          basePath,
+          listeningUrl: url,
+          endpoints: hosted.endpoints,
+          events,
+          now,
+        })),
+        hostedRouter(hosted.endpoints, {
+          ...dispatching,
+          maxBodyBytes: config.maxBodyBytes,
+          baseUrl: issuer,
+        }),
+      ],
+      bearer,
+      isOriginAllowed: async (origin) =>
+        config.corsOrigins.includes(origin) || await hasAppOrigin(database, origin),
+      basePath,
+      log,
+      now: () => performance.now(),
+      observe: () => {},
+    });
+    log.info("listening", { url, base_url: issuer });
+
+    return {
+      url,
+      async stop() {
+        const closed = closeServer(server, GRACE_MS);
+        await jobs.stop(GRACE_MS);
+        await closed;
+        await database.close();
+      },
+    };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+async function listen(server: Server, host: string, port: number): Promise<string> {
+  server.listen(port, host);
+  await once(server, "listening");
+  const address = server.address();
+  if (typeof address !== "object" || address === null) throw new Error("No address to listen on");
+  return listeningUrl(host, address.port);
+}
+
+/** Awaits the requests in flight; connections that are still open after the grace are cut. */
+async function closeServer(server: Server, graceMs: number): Promise<void> {
+  const grace = setTimeout(() => server.closeAllConnections(), graceMs);
+  await new Promise<void>((resolve) => {
+    server.close(() => resolve());
+    server.closeIdleConnections();
+  });
+  clearTimeout(grace);
+}

@@ -1,0 +1,31 @@
+import { newId } from "../base/id.ts";
+import type { PasswordHasher } from "../base/password.ts";
+import { randomBytes } from "../base/secret.ts";
+import { backendScope, consumerScope } from "../oauth/principal.ts";
+import type { Database } from "../store/database.ts";
+import { hasUsers, insertFirstUser } from "../store/users.ts";
+
+/**
+ * Makes user `admin` on a database without any user. Answers with the password if one had to be
+ * generated, for the operator to be told once; undefined otherwise, also when another process was
+ * faster.
+ */
+export async function ensureFirstUser(
+  database: Database,
+  hasher: PasswordHasher,
+  givenPassword: string | undefined,
+  nowMs: number,
+): Promise<string | undefined> {
+  if (await hasUsers(database)) return undefined;
+  const password = givenPassword ?? randomBytes(18).toString("base64url");
+  const [inserted] = await database.write([
+    insertFirstUser({
+      id: newId("u", nowMs),
+      username: "admin",
+      phc: await hasher.hash(password),
+      scopes: [backendScope, consumerScope],
+      createdAtMs: nowMs,
+    }),
+  ]);
+  return inserted === 1 && givenPassword === undefined ? password : undefined;
+}

@@ -1,0 +1,80 @@
+import { type App, startApp } from "../app.ts";
+import { createLogger, type Logger } from "../base/log.ts";
+import { parseConfig } from "../config.ts";
+import { LoadError } from "../hosting/load.ts";
+import { UnusableDatabaseError } from "../store/database.ts";
+
+const EXIT_FAILED = 1;
+const EXIT_MISCONFIGURED = 2;
+// Ctrl+C under npm arrives twice, from the terminal and from npm; that is one wish to stop.
+const REPEATED_SIGNAL_MS = 500;
+
+/**
+ * Serves until a signal: reads the configuration, starts, and sets the exit code (0 stopped, 1 could
+ * not start, 2 bad configuration). A second signal ends the process at once.
+ */
+export async function serve(host: NodeJS.Process, cores: number): Promise<void> {
+  const result = parseConfig(host.env);
+  if (!result.ok) {
+    host.stderr.write(result.faults.map((fault) => `${fault}\n`).join(""));
+    host.exitCode = EXIT_MISCONFIGURED;
+    return;
+  }
+  const { config } = result;
+  const log = createLogger({
+    level: config.logLevel,
+    write: (lines) => void host.stdout.write(lines),
+    now: Date.now,
+    pretty: host.stdout.isTTY,
+  });
+  host.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
+  host.on("uncaughtException", (error) => {
+    log.error("uncaught exception", { error });
+    log.flush();
+    host.exit(EXIT_FAILED); // what is stored is safe, what is in memory may not be
+  });
+
+  let app: App;
+  try {
+    app = await startApp(config, {
+      log,
+      now: Date.now,
+      cores,
+      poolThreads: Number(host.env["UV_THREADPOOL_SIZE"] ?? 4),
+      tell: (line) => void host.stderr.write(`${line}\n`),
+    });
+  } catch (error) {
+    log.flush();
+    host.stderr.write(startFault(error));
+    host.exit(EXIT_FAILED);
+  }
+  stopOnSignal(host, app, log);
+}
+
+function stopOnSignal(host: NodeJS.Process, app: App, log: Logger): void {
+  let stoppedAtMs: number | undefined;
+  const stop = async (signal: NodeJS.Signals) => {
+    if (stoppedAtMs !== undefined) {
+      if (Date.now() - stoppedAtMs > REPEATED_SIGNAL_MS) host.exit(EXIT_FAILED);
+      return;
+    }
+    stoppedAtMs = Date.now();
+    log.info("stopping", { signal });
+    await app.stop();
+    log.info("stopped");
+    log.flush();
+    host.exit(0);
+  };
+  host.on("SIGTERM", stop);
+  host.on("SIGINT", stop);
+}
+
+/** Why the start failed: one line for what an operator can mend, the stack for what is our mistake. */
+function startFault(error: unknown): string {
+  if (error instanceof LoadError || error instanceof UnusableDatabaseError) {
+    return `${error.message}\n`;
+  }
+  const isSystemError = error instanceof Error && "syscall" in error;
+  if (isSystemError) return `Gatepost cannot start: ${error.message}\n`;
+  return `Gatepost cannot start: ${error instanceof Error ? error.stack : String(error)}\n`;
+}

@@ -1,0 +1,52 @@
+import { isIP } from "node:net";
+import { type Parsed, quote } from "./env.ts";
+
+/**
+ * Returns the host name or IP address (without brackets) in the form in which a URL holds it, or
+ * undefined when it is neither: `0` and `0x0` become `0.0.0.0`, `::0` becomes `::`.
+ */
+export function canonicalHost(text: string): string | undefined {
+  const isAddress = isIP(text) !== 0 && !text.includes("%");
+  const isName = text.length <= 253 && /^[A-Za-z0-9_][\w-]*(\.[\w-]+)*$/.test(text);
+  if (!isAddress && !isName) return undefined;
+  return URL.parse(`http://${bracket(text)}`)?.hostname.replace(/^\[|\]$/g, "");
+}
+
+/** Tells whether listening on this canonical host means listening on every address. */
+export function isWildcardHost(host: string): boolean {
+  return ["0.0.0.0", "::", "::ffff:0:0"].includes(host);
+}
+
+/** Returns the base URL of a server that listens on this host and port. */
+export function listeningUrl(host: string, port: number): string {
+  return new URL(`http://${bracket(host)}:${port}`).origin;
+}
+
+/**
+ * Reads the public address of a server: an absolute http or https URL in canonical form, perhaps
+ * with a path, without trailing slash. Others compare it as text (RFC 8414 §3.3, RFC 9207 §2.4),
+ * hence one spelling alone is taken.
+ */
+export function parseBaseUrl(text: string): Parsed<string> {
+  const url = /^https?:\/\//i.test(text) ? URL.parse(text) : null;
+  if (url === null || text.length > 2_048) {
+    return { wrong: "is not an absolute http or https URL, such as https://api.example.com" };
+  }
+  if (url.username !== "" || url.password !== "" || text.includes("@")) {
+    return { wrong: "has credentials or an @, which have no place in a public address" };
+  }
+  if (/[?#]/.test(text)) return { wrong: "has a query or a fragment; leave them out" };
+  if (isWildcardHost(url.hostname.replace(/^\[|\]$/g, ""))) {
+    return { wrong: "is a wildcard address, which nobody can call; give the public one" };
+  }
+  const canonical = url.href.replace(/\/+$/, "");
+  if (!/^(\/[\w.~-]+)*$/.test(url.pathname.replace(/\/+$/, ""))) {
+    return { wrong: "has a path with an empty segment or one beyond A-Z a-z 0-9 . _ ~ -" };
+  }
+  if (canonical !== text) return { wrong: `is not in canonical form; write ${quote(canonical)}` };
+  return { value: text };
+}
+
+function bracket(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}

@@ -1,0 +1,216 @@
+import { formatDuration, formatSize, parseDuration, parseSize } from "./duration.ts";
+
+/** A value, or what is wrong with the text and what would be right: "is not one of: on, off". */
+export type Parsed<T> = { readonly value: T } | { readonly wrong: string };
+
+/** How values of one kind are read from text and written as text. */
+export interface Kind<T> {
+  parse(text: string): Parsed<T>;
+  format(value: T): string;
+}
+
+/** The environment as a process is given it. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** One environment variable; an empty value counts as an absent one. */
+export interface Variable<T> {
+  readonly name: string;
+  /** What holds when it is not set, as a reader is told it. */
+  readonly default: string;
+  /** One sentence for a table. */
+  readonly meaning: string;
+  /** Returns the value, or else the default after one line was added to `faults`. */
+  read(env: Environment, faults: string[]): T;
+  /** Returns the value as a reader may see it. */
+  describe(value: T): string;
+}
+
+/** Returns a variable that has a value even when it is not set. */
+export function variable<T>(
+  name: string,
+  kind: Kind<T>,
+  fallback: T,
+  meaning: string,
+): Variable<T> {
+  return {
+    name,
+    meaning,
+    default: kind.format(fallback),
+    read: (env, faults) => readValue(name, kind, env, faults, quote) ?? fallback,
+    describe: (value) => kind.format(value),
+  };
+}
+
+/** Returns a variable that may be absent; `absent` says what holds then. */
+export function optional<T>(
+  name: string,
+  kind: Kind<T>,
+  absent: string,
+  meaning: string,
+): Variable<T | undefined> {
+  return {
+    name,
+    meaning,
+    default: absent,
+    read: (env, faults) => readValue(name, kind, env, faults, quote),
+    describe: (value) => (value === undefined ? absent : kind.format(value)),
+  };
+}
+
+/** Returns a variable whose value is neither described nor repeated in a fault. */
+export function secret<T>(
+  name: string,
+  parse: Kind<T>["parse"],
+  meaning: string,
+): Variable<T | undefined> {
+  const kind: Kind<T> = { parse, format: () => "set" };
+  return {
+    ...optional(name, kind, "none", meaning),
+    read: (env, faults) => readValue(name, kind, env, faults, () => "its value"),
+  };
+}
+
+function readValue<T>(
+  name: string,
+  kind: Kind<T>,
+  env: Environment,
+  faults: string[],
+  show: (text: string) => string,
+): T | undefined {
+  const text = env[name] ?? "";
+  if (text === "") return undefined;
+  const parsed = kind.parse(text);
+  if ("value" in parsed) return parsed.value;
+  faults.push(`${name}: ${show(text)} ${parsed.wrong}`);
+  return undefined;
+}
+
+/** Returns a whole number's kind, bounds included. */
+export function wholeNumber(min: number, max: number): Kind<number> {
+  const wrong = `is not a whole number from ${min} to ${max}`;
+  return {
+    parse(text) {
+      const value = /^(0|[1-9]\d{0,9})$/.test(text) ? Number(text) : undefined;
+      return within(value, min, max, wrong);
+    },
+    format: String,
+  };
+}
+
+/** Returns the kind of a duration in milliseconds, from `min` to `max` and in steps of `stepMs`. */
+export function duration(min: string, max: string, stepMs = 1): Kind<number> {
+  const [minMs = 0, maxMs = 0] = [parseDuration(min), parseDuration(max)];
+  const whole = stepMs === 1_000 ? " of whole seconds" : "";
+  const wrong =
+    `is not a duration${whole} from ${min} to ${max} (write it like 500ms, 10s, 5m, 12h or 30d)`;
+  return {
+    parse(text) {
+      const ms = parseDuration(text);
+      return ms === undefined || ms % stepMs !== 0 ? { wrong } : within(ms, minMs, maxMs, wrong);
+    },
+    format: formatDuration,
+  };
+}
+
+/** Returns the kind of a size in bytes, bounds included. */
+export function size(min: string, max: string): Kind<number> {
+  const [minBytes = 0, maxBytes = 0] = [parseSize(min), parseSize(max)];
+  const wrong = `is not a size from ${min} to ${max} (write it like 512B, 64KiB or 1MiB)`;
+  return {
+    parse: (text) => within(parseSize(text), minBytes, maxBytes, wrong),
+    format: formatSize,
+  };
+}
+
+function within(
+  value: number | undefined,
+  min: number,
+  max: number,
+  wrong: string,
+): Parsed<number> {
+  return value === undefined || value < min || value > max ? { wrong } : { value };
+}
+
+/** Returns the kind of a value that is one of a few words, in exactly this case. */
+export function choice<const T extends string>(words: readonly T[]): Kind<T> {
+  const wrong = `is not one of: ${words.join(", ")}`;
+  return {
+    parse(text) {
+      const value = words.find((word) => word === text);
+      return value === undefined ? { wrong } : { value };
+    },
+    format: (value) => value,
+  };
+}
+
+/** Returns the kind of a comma-separated list; `nothing` is the word for the empty one. */
+export function list<T>(entry: Kind<T>, maxEntries: number, nothing = "none"): Kind<readonly T[]> {
+  return {
+    parse(text) {
+      if (text === nothing) return { value: [] };
+      const entries = text.split(",").map((part) => part.trim());
+      if (entries.length > maxEntries) {
+        return { wrong: `has ${entries.length} entries where ${maxEntries} at most are allowed` };
+      }
+      const value: T[] = [];
+      for (const part of entries) {
+        const parsed = entry.parse(part);
+        if ("wrong" in parsed) {
+          return { wrong: `has the entry ${quote(part)}, which ${parsed.wrong}` };
+        }
+        value.push(parsed.value);
+      }
+      return { value };
+    },
+    format: (value) => (value.length === 0 ? nothing : value.map(entry.format).join(",")),
+  };
+}
+
+/**
+ * Returns one line for each variable with this prefix that nobody reads, most likely a misspelling.
+ * Its value is left out: it may be a secret. `ignored` are read elsewhere, and no suggestion.
+ */
+export function findUnknown(
+  env: Environment,
+  prefix: string,
+  known: readonly string[],
+  ignored: readonly string[],
+): readonly string[] {
+  return Object.keys(env)
+    .filter((name) => name.startsWith(prefix) && env[name] !== "" && env[name] !== undefined)
+    .filter((name) => !known.includes(name) && !ignored.includes(name))
+    .map((name) => {
+      const shown = /^\w{1,80}$/.test(name) ? name : quote(name);
+      return `${shown}: no such variable; did you mean ${nearest(name, known)}?`;
+    });
+}
+
+function nearest(name: string, known: readonly string[]): string {
+  const word = name.slice(0, 80).toUpperCase();
+  const distances = known.map((each) => ({ each, distance: editDistance(word, each) }));
+  return distances.reduce((best, next) => (next.distance < best.distance ? next : best)).each;
+}
+
+/** Returns how many letters to insert, remove or replace to turn one word into the other. */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (const [above, letter] of [...from].entries()) {
+    const next = [above + 1];
+    for (const [index, other] of [...to].entries()) {
+      const replaced = (row[index] ?? 0) + (letter === other ? 0 : 1);
+      next.push(Math.min(replaced, (row[index + 1] ?? 0) + 1, (next[index] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}
+
+/** Returns the text as one short printable line; what stands before an `@` may be a password. */
+export function quote(text: string): string {
+  const bare = text.includes("@") ? `***${text.slice(text.lastIndexOf("@"))}` : text;
+  const short = bare.length > 80 ? `${bare.slice(0, 80)}…` : bare;
+  return JSON.stringify(short).replace(
+    /[^\x20-\x7e…]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}

@@ -1,0 +1,26 @@
+import type { IncomingHttpHeaders } from "node:http";
+
+/** One HTTP request as a plain record: sockets stay in http/node_http.ts, so handlers can be tried without one. */
+export interface HttpRequest {
+  /** Goes out as X-Request-Id and into every log line about this request. */
+  readonly id: string;
+  readonly method: string;
+  /** The path below the base path, still percent-encoded: "/orders/a%20b". */
+  readonly path: string;
+  /** The raw query without its "?", "" where there is none. */
+  readonly query: string;
+  readonly headers: IncomingHttpHeaders;
+  /** The client's IP address, trusted proxies peeled off. */
+  readonly address: string;
+  /** Aborts when the client goes away before its answer. */
+  readonly signal: AbortSignal;
+  /** The whole body, read at most once; throws Problem 413 past `maxBytes`. */
+  readBody(maxBytes: number): Promise<Buffer>;
+}
+
+/** What a handler answers; a string body is UTF-8. */
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string | string[]>>;
+  readonly body?: string | Uint8Array | ReadableStream<Uint8Array>;
+}

@@ -1,0 +1,80 @@
+/** A parsed form or query string: names and values, decoded. */
+export interface Form {
+  /**
+   * The value of `name`, or undefined where it is absent, empty (RFC 6749 §3.1: a parameter
+   * without a value counts as omitted) or repeated: no caller takes one of several by chance.
+   */
+  get(name: string): string | undefined;
+  /** Every non-empty value of `name` in order, for what may repeat (`resource`, RFC 8707 §2). */
+  getAll(name: string): readonly string[];
+  /** The names that occur more than once, with or without a value (RFC 6749 §3.2). */
+  readonly duplicates: readonly string[];
+}
+
+/** More pairs than any form here has; what goes beyond is not worth decoding. */
+const MAX_PAIRS = 256;
+
+/**
+ * Returns the pairs of an application/x-www-form-urlencoded body or query string, decoded as the
+ * WHATWG URL Standard §5.1 has it, but strictly. Undefined, and nothing of it, where a `%` is not
+ * followed by two hexadecimal digits, where bytes are not UTF-8, where a string (a query, which RFC
+ * 3986 §2 keeps to ASCII) has other characters, or beyond 256 pairs.
+ */
+export function parseForm(input: Uint8Array | string): Form | undefined {
+  const text = typeof input === "string" ? asciiOnly(input) : decodeUtf8(input);
+  if (text === undefined) return undefined;
+  const values = new Map<string, string[]>();
+  let pairs = 0;
+  for (const pair of text.split("&")) {
+    if (pair === "") continue;
+    if (++pairs > MAX_PAIRS) return undefined;
+    const equals = pair.indexOf("=");
+    const name = decodeFormText(equals < 0 ? pair : pair.slice(0, equals));
+    const value = equals < 0 ? "" : decodeFormText(pair.slice(equals + 1));
+    if (name === undefined || value === undefined) return undefined;
+    const others = values.get(name);
+    if (others === undefined) values.set(name, [value]);
+    else others.push(value);
+  }
+  return toForm(values);
+}
+
+/**
+ * Returns one form-encoded name or value decoded (`+` is a space, `%XX` a byte of UTF-8), or
+ * undefined where it is not well-formed.
+ */
+export function decodeFormText(text: string): string | undefined {
+  const spaced = text.replaceAll("+", " ");
+  if (!spaced.includes("%")) return spaced;
+  try {
+    return decodeURIComponent(spaced);
+  } catch (error) {
+    // URIError is how an incomplete escape and bad UTF-8 are told; there is no other.
+    if (error instanceof URIError) return undefined;
+    throw error;
+  }
+}
+
+function toForm(values: ReadonlyMap<string, readonly string[]>): Form {
+  return {
+    get(name) {
+      const [value, ...others] = values.get(name) ?? [];
+      return value === "" || others.length > 0 ? undefined : value;
+    },
+    getAll: (name) => (values.get(name) ?? []).filter((value) => value !== ""),
+    duplicates: [...values].filter(([, all]) => all.length > 1).map(([name]) => name),
+  };
+}
+
+function asciiOnly(text: string): string | undefined {
+  return /^[\x00-\x7f]*$/.test(text) ? text : undefined;
+}
+
+function decodeUtf8(bytes: Uint8Array): string | undefined {
+  try {
+    // A byte order mark is no part of the format: kept, it only makes the first name unknown.
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

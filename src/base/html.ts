@@ -1,0 +1,162 @@
+const markup = Symbol("markup");
+const attributeList = Symbol("attributes");
+
+/** Finished HTML. Made by this module alone: a string, or an object from JSON, can never be one. */
+export interface Html {
+  readonly [markup]: string;
+}
+
+/** Attributes for the inside of a tag; see attributes(). */
+export interface Attributes {
+  readonly [attributeList]: string;
+}
+
+/** What a template may hold: strings are escaped, `false`, `null` and `undefined` show nothing. */
+export type HtmlValue =
+  | Html
+  | Attributes
+  | string
+  | number
+  | false
+  | null
+  | undefined
+  | readonly HtmlValue[];
+
+type Place = "text" | "tag" | "double-quoted" | "single-quoted";
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+// Elements whose content the parser does not read as HTML, so that escaping would not hold there.
+const RAW_ELEMENTS: ReadonlySet<string> = new Set(
+  "iframe noembed noframes noscript plaintext script style xmp".split(" "),
+);
+
+const TAG_START = /<(?:!doctype|\/?([a-z][a-z0-9-]*))(?=[\s/>]|$)/iy;
+const ATTRIBUTE_NAME = /^[a-z][a-z0-9-]*$/;
+
+/**
+ * Template tag that returns HTML with every interpolation escaped. Fragments nest, arrays are
+ * joined. An interpolation may stand in text, in a quoted attribute value (strings and numbers
+ * only), or in a tag (attributes() only); anywhere else, and for a template that does not end in
+ * text, it throws TypeError. It does not judge URLs: whoever writes `href` or `action` checks them.
+ *
+ * @example html`<p class="${kind}">${name}</p>`
+ */
+export function html(strings: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
+  let place: Place = "text";
+  let text = "";
+  for (const [index, part] of strings.entries()) {
+    place = walk(part, place);
+    text += part;
+    if (index < values.length) text += fill(values[index], place);
+  }
+  if (place !== "text") throw new TypeError("an HTML template must end outside of its tags");
+  return { [markup]: text };
+}
+
+/**
+ * Returns attributes for an interpolation inside a tag: `true` gives the bare name, `undefined` and
+ * `false` leave the attribute out. Throws TypeError for what is no lower-case attribute name.
+ *
+ * @example html`<input name="user" ${attributes({ value: user, autofocus: true })}>`
+ */
+export function attributes(
+  given: Readonly<Record<string, string | number | boolean | undefined>>,
+): Attributes {
+  let text = "";
+  for (const [name, value] of Object.entries(given)) {
+    if (!ATTRIBUTE_NAME.test(name)) throw new TypeError("not an attribute name");
+    if (value === undefined || value === false) continue;
+    text += value === true ? ` ${name}` : ` ${name}="${escape(String(value))}"`;
+  }
+  return { [attributeList]: text };
+}
+
+/** Returns a style element. Throws TypeError for a `<` in it, the one way out of the element. */
+export function styleElement(css: string): Html {
+  if (css.includes("<")) throw new TypeError("a style sheet must not contain <");
+  return { [markup]: `<style>${css}</style>` };
+}
+
+/** Returns the text of finished HTML, for the body of an answer. */
+export function renderHtml(fragment: Html): string {
+  return fragment[markup];
+}
+
+function escape(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
+}
+
+function fill(value: HtmlValue, place: Place): string {
+  if (place === "tag") {
+    if (isObject(value) && attributeList in value) return value[attributeList];
+    throw new TypeError("only attributes() may stand inside a tag");
+  }
+  if (value === false || value === null || value === undefined) return "";
+  if (typeof value === "string") return escape(value);
+  if (typeof value === "number") return String(value);
+  if (place === "text") {
+    if (Array.isArray(value)) return value.map((item: HtmlValue) => fill(item, place)).join("");
+    if (isObject(value) && markup in value) return value[markup];
+  }
+  throw new TypeError(`this value may not stand in ${place} HTML`);
+}
+
+function isObject(value: HtmlValue): value is Html | Attributes {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Follows the HTML tokenizer through a template's own text and returns where the next hole is. */
+function walk(part: string, start: Place): Place {
+  let place = start;
+  let at = 0;
+  while (at < part.length) {
+    switch (place) {
+      case "text": {
+        const open = part.indexOf("<", at);
+        if (open === -1) return place;
+        at = enterTag(part, open);
+        place = "tag";
+        break;
+      }
+      case "tag": {
+        const next = at + part.slice(at).search(/[<>="']|$/);
+        if (next === part.length) return place;
+        const found = part.slice(next, next + 2);
+        if (found.startsWith(">")) place = "text";
+        else if (found === '="') place = "double-quoted";
+        else if (found === "='") place = "single-quoted";
+        else throw new TypeError("attribute values in an HTML template must be quoted");
+        at = next + (place === "text" ? 1 : 2);
+        break;
+      }
+      case "double-quoted":
+      case "single-quoted": {
+        const close = part.indexOf(place === "double-quoted" ? '"' : "'", at);
+        if (close === -1) return place;
+        at = close + 1;
+        place = "tag";
+        break;
+      }
+      default:
+        place satisfies never;
+    }
+  }
+  return place;
+}
+
+function enterTag(part: string, open: number): number {
+  TAG_START.lastIndex = open;
+  const match = TAG_START.exec(part);
+  if (match === null) throw new TypeError("an HTML template holds a < that starts no tag");
+  if (RAW_ELEMENTS.has((match[1] ?? "").toLowerCase())) {
+    throw new TypeError(`an HTML template must not hold <${match[1] ?? ""}>`);
+  }
+  return open + match[0].length;
+}

@@ -1,0 +1,122 @@
+import { Problem } from "./problem.ts";
+
+/** What JSON text can say (RFC 8259). */
+export type JsonValue =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly JsonValue[]
+  | { readonly [name: string]: JsonValue };
+
+/** How many arrays and objects may stand inside each other. */
+const MAX_DEPTH = 64;
+
+const [QUOTE, BACKSLASH] = [0x22, 0x5c];
+const [ARRAY_START, ARRAY_END, OBJECT_START, OBJECT_END] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/**
+ * Finds a member named `__proto__`, however it is escaped, in text that is known to be JSON.
+ * In such text an opening quote never follows a backslash and an escaped one always does, so the
+ * pattern starts at the beginning of a string or not at all.
+ */
+const PROTO_MEMBER = new RegExp(
+  String.raw`(?<!\\)"${[..."__proto__"].map(spellings).join("")}"\s*:`,
+);
+
+/**
+ * Returns the one value that `bytes` hold as JSON (RFC 8259), read strictly: UTF-8 without a byte
+ * order mark, at most 64 arrays and objects inside each other, no member named `__proto__`
+ * (escaped neither). Of two members with one name the last counts. Takes linear time.
+ *
+ * @throws {Problem} 400 `malformed`; its detail repeats nothing of the input.
+ */
+export function parseJson(bytes: Uint8Array): JsonValue {
+  if (bytes.length === 0) throw malformed("The body is empty; it must be JSON.");
+  if (nestsTooDeep(bytes)) {
+    throw malformed(`The body nests deeper than ${MAX_DEPTH} arrays and objects.`);
+  }
+  const text = decodeUtf8(bytes);
+  const value = parseText(text);
+  if (PROTO_MEMBER.test(text)) throw malformed("The body has a member named __proto__.");
+  return value;
+}
+
+/**
+ * Returns `data` as JSON text, as JSON.stringify() has it: members that are undefined, functions
+ * or symbols are left out, and in arrays they become null.
+ *
+ * @throws {TypeError} for what JSON cannot hold: undefined, a function or a symbol as the whole,
+ * a BigInt, a cycle, NaN or an infinity anywhere, or more nesting than the stack can walk.
+ */
+export function encodeJson(data: unknown): string {
+  const text = stringify(data);
+  // NaN and infinities come out as null, so only text with a null in it needs the slow second
+  // look; what that look has seen is what is returned, should a getter answer differently.
+  return text.includes("null") ? stringify(data, refuseNonFinite) : text;
+}
+
+function stringify(data: unknown, replacer?: (name: string, value: unknown) => unknown): string {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(data, replacer);
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    throw new TypeError("The data is too deep or too long for JSON.", { cause });
+  }
+  if (text === undefined) throw new TypeError(`JSON cannot hold ${typeof data}.`);
+  return text;
+}
+
+function refuseNonFinite(_name: string, value: unknown): unknown {
+  const isNumber = typeof value === "number" || value instanceof Number;
+  if (isNumber && !Number.isFinite(Number(value))) {
+    throw new TypeError("JSON cannot hold NaN or an infinity.");
+  }
+  return value;
+}
+
+/** Counted before anything is built, on the bytes: none inside a UTF-8 character is below 0x80. */
+function nestsTooDeep(bytes: Uint8Array): boolean {
+  let depth = 0;
+  let inString = false;
+  for (let index = 0; index < bytes.length; index++) {
+    const byte = bytes[index];
+    if (byte === QUOTE) inString = !inString;
+    else if (inString) {
+      if (byte === BACKSLASH) index++;
+    } else if (byte === ARRAY_START || byte === OBJECT_START) {
+      if (++depth > MAX_DEPTH) return true;
+    } else if (byte === ARRAY_END || byte === OBJECT_END) depth--;
+  }
+  return false;
+}
+
+function decodeUtf8(bytes: Uint8Array): string {
+  try {
+    // "ignoreBOM" keeps the mark in the text, where JSON.parse() then refuses it.
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw malformed("The body is not UTF-8.");
+  }
+}
+
+function parseText(text: string): JsonValue {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    // No cause: the engine's message quotes the input, which may hold a password.
+    throw malformed("The body is not JSON.");
+  }
+}
+
+function malformed(detail: string): Problem {
+  return new Problem(400, "malformed", detail);
+}
+
+/** Every way to write one ASCII character in a JSON string, as a pattern. */
+function spellings(character: string): string {
+  const code = character.charCodeAt(0).toString(16).padStart(4, "0");
+  const anyCase = code.replace(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`);
+  return String.raw`(?:${character}|\\u${anyCase})`;
+}

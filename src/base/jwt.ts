@@ -1,0 +1,131 @@
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  sign,
+  verify,
+} from "node:crypto";
+
+/** The signature algorithms (RFC 7518 §3.1, RFC 8037 §3.1): what each signs with and how its keys are made. */
+export const signingAlgorithms = {
+  ES256: {
+    digest: "sha256",
+    dsaEncoding: "ieee-p1363",
+    generate: () => generateKeyPairSync("ec", { namedCurve: "P-256" }),
+  },
+  RS256: {
+    digest: "sha256",
+    dsaEncoding: undefined,
+    generate: () => generateKeyPairSync("rsa", { modulusLength: 2048 }),
+  },
+  EdDSA: {
+    digest: null,
+    dsaEncoding: undefined,
+    generate: () => generateKeyPairSync("ed25519"),
+  },
+} as const;
+
+/** The name of a signature algorithm as it stands in a JWT header. */
+export type SigningAlgorithm = keyof typeof signingAlgorithms;
+
+/** A key that signs: its id and algorithm go into each header. */
+export interface SigningKey {
+  readonly kid: string;
+  readonly alg: SigningAlgorithm;
+  readonly privateKey: KeyObject;
+}
+
+/** A key that verifies, and the public JWK it is published as (RFC 7517). */
+export interface VerificationKey {
+  readonly kid: string;
+  readonly alg: SigningAlgorithm;
+  readonly publicKey: KeyObject;
+  readonly jwk: Readonly<Record<string, unknown>>;
+}
+
+/** A new private key in PKCS#8 PEM. */
+export function generatePrivateKey(alg: SigningAlgorithm): string {
+  return String(signingAlgorithms[alg].generate().privateKey.export({ format: "pem", type: "pkcs8" }));
+}
+
+/** Both halves of a key from its private PEM. */
+export function openKey(
+  kid: string,
+  alg: SigningAlgorithm,
+  pem: string,
+): SigningKey & VerificationKey {
+  const privateKey = createPrivateKey(pem);
+  const publicKey = createPublicKey(privateKey);
+  const jwk = { ...publicKey.export({ format: "jwk" }), kid, alg, use: "sig" };
+  return { kid, alg, privateKey, publicKey, jwk };
+}
+
+/** A signed JWT in compact form (RFC 7515 §3.1) with header `{alg, typ, kid}`. */
+export function signJwt(
+  typ: string,
+  claims: Readonly<Record<string, unknown>>,
+  key: SigningKey,
+): string {
+  const signed = `${encode({ alg: key.alg, typ, kid: key.kid })}.${encode(claims)}`;
+  const { digest, dsaEncoding } = signingAlgorithms[key.alg];
+  const signature = sign(digest, Buffer.from(signed), {
+    key: key.privateKey,
+    ...(dsaEncoding && { dsaEncoding }),
+  });
+  return `${signed}.${signature.toString("base64url")}`;
+}
+
+const maxLength = 8192;
+const compact = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
+
+/**
+ * The claims of a JWT whose signature holds, else undefined. Of the header only `kid` chooses
+ * anything: the algorithm is the found key's, and `typ`, `alg` must equal what that key signs
+ * (RFC 8725 §3.1, §3.11); a header with any other member, `crit` and `jwk` among them, is refused.
+ * Time, issuer and audience are the caller's to check.
+ */
+export function verifyJwt(
+  token: string,
+  typ: string,
+  findKey: (kid: string) => VerificationKey | undefined,
+): Record<string, unknown> | undefined {
+  if (token.length > maxLength) return undefined;
+  const [, headerPart, claimsPart, signaturePart] = compact.exec(token) ?? [];
+  if (!headerPart || !claimsPart || !signaturePart) return undefined;
+  const header = decode(headerPart);
+  if (header === undefined || Object.keys(header).length !== 3) return undefined;
+  const kid = header["kid"];
+  const key = typeof kid === "string" ? findKey(kid) : undefined;
+  if (!key || header["alg"] !== key.alg || header["typ"] !== typ) return undefined;
+  const signature = decodeBytes(signaturePart);
+  if (signature === undefined) return undefined;
+  const { digest, dsaEncoding } = signingAlgorithms[key.alg];
+  const input = Buffer.from(`${headerPart}.${claimsPart}`);
+  const options = { key: key.publicKey, ...(dsaEncoding && { dsaEncoding }) };
+  if (!verify(digest, input, options, signature)) return undefined;
+  return decode(claimsPart);
+}
+
+function encode(value: unknown): string {
+  return Buffer.from(JSON.stringify(value)).toString("base64url");
+}
+
+/** Strict base64url (RFC 7515 §2): what does not encode back to itself is refused, stray bits included. */
+function decodeBytes(part: string): Buffer | undefined {
+  const bytes = Buffer.from(part, "base64url");
+  return bytes.toString("base64url") === part ? bytes : undefined;
+}
+
+function decode(part: string): Record<string, unknown> | undefined {
+  const bytes = decodeBytes(part);
+  if (bytes === undefined) return undefined;
+  try {
+    const value: unknown = JSON.parse(bytes.toString());
+    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+    return isObject ? value as Record<string, unknown> : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}

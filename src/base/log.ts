@@ -1,0 +1,154 @@
+/** Log levels, least urgent first. */
+export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** Values that go beside a message. An Error is written out only as the field `error`. */
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** What code is given to log with. It never throws, whatever the fields hold. */
+export interface Log {
+  debug(msg: string, fields?: LogFields): void;
+  info(msg: string, fields?: LogFields): void;
+  warn(msg: string, fields?: LogFields): void;
+  error(msg: string, fields?: LogFields): void;
+}
+
+/** A log and the means to empty it before the process ends. */
+export interface Logger extends Log {
+  /** Writes every collected line at once. */
+  flush(): void;
+}
+
+export interface LoggerOptions {
+  /** The least urgent level that is written. */
+  readonly level: LogLevel;
+  /** Takes whole lines, each with its line feed. */
+  write(lines: string): void;
+  /** The time in milliseconds since the epoch. */
+  now(): number;
+  /** A readable line for a terminal in place of JSON. */
+  readonly pretty?: boolean;
+}
+
+interface Line {
+  readonly time: string;
+  readonly level: LogLevel;
+  readonly msg: string;
+}
+
+const FLUSH_AT_CHARS = 65_536;
+const MAX_CAUSES = 4;
+
+/**
+ * Returns a logger that writes one line a message: `{"time": RFC 3339, "level", "msg", ...fields}`.
+ * Lines are collected and written together once per turn of the event loop, since a write for
+ * every request would cost more than most requests do.
+ */
+export function createLogger(options: LoggerOptions): Logger {
+  const { write, now } = options;
+  const formatLine = options.pretty === true ? formatPretty : formatJson;
+  const least = LOG_LEVELS.indexOf(options.level);
+  let lines = "";
+  let isScheduled = false;
+
+  const flush = (): void => {
+    const collected = lines;
+    lines = "";
+    if (collected !== "") write(collected);
+  };
+
+  const runScheduled = (): void => {
+    isScheduled = false;
+    flush();
+  };
+
+  const at = (level: LogLevel): Log["info"] => {
+    if (LOG_LEVELS.indexOf(level) < least) return () => {};
+    return (msg, fields = {}) => {
+      const line: Line = { time: new Date(now()).toISOString(), level, msg };
+      lines += `${formatSafely(formatLine, line, fields)}\n`;
+      if (lines.length >= FLUSH_AT_CHARS) flush();
+      if (isScheduled) return;
+      isScheduled = true;
+      setImmediate(runScheduled);
+    };
+  };
+
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), flush };
+}
+
+/** What JSON cannot hold (a cycle, a bigint, a throwing getter) must not fail its caller. */
+function formatSafely(format: typeof formatJson, line: Line, fields: LogFields): string {
+  try {
+    return format(line, fields);
+  } catch {
+    return format(line, { fields: "left out: not expressible as JSON" });
+  }
+}
+
+function formatJson(line: Line, fields: LogFields): string {
+  // The line comes first for its order, and last so that no field can replace a part of it.
+  return escapeControls(JSON.stringify({ ...line, ...fields, ...errorField(fields), ...line }));
+}
+
+function formatPretty(line: Line, fields: LogFields): string {
+  let text = `${line.time} ${line.level.toUpperCase().padEnd(5)} ${escapeControls(line.msg)}`;
+  let stack = "";
+  for (const [name, value] of Object.entries({ ...fields, ...errorField(fields) })) {
+    if (value === undefined) continue;
+    if (name === "error" && isRecord(value)) {
+      stack = indentStack(value);
+      continue;
+    }
+    const isPlain = typeof value === "string" && /^[\w./:@+-]+$/.test(value);
+    const shown = isPlain ? value : escapeControls(String(JSON.stringify(value)));
+    text += ` ${escapeControls(name)}=${shown}`;
+  }
+  return text + stack;
+}
+
+/** Every line of a stack is indented: none can pass for a log line of its own. */
+function indentStack(error: Readonly<Record<string, unknown>>): string {
+  const text = typeof error["stack"] === "string"
+    ? [error["stack"], ...causesOf(error["cause"])].join("\n")
+    : JSON.stringify(error);
+  return text.split("\n").map((row) => `\n    ${escapeControls(row)}`).join("");
+}
+
+function causesOf(error: unknown): string[] {
+  if (!isRecord(error)) return [];
+  return [`caused by ${String(error["stack"] ?? error["message"])}`, ...causesOf(error["cause"])];
+}
+
+function errorField(fields: LogFields): { error?: unknown } {
+  return fields["error"] instanceof Error ? { error: describeError(fields["error"], 0) } : {};
+}
+
+function describeError(error: Error, depth: number): Record<string, unknown> {
+  const { name, message, stack, cause } = error;
+  const code = "code" in error ? error.code : undefined;
+  const isShown = cause instanceof Error && depth < MAX_CAUSES;
+  return {
+    name,
+    message,
+    ...(typeof code === "string" && { code }),
+    stack,
+    ...(isShown && { cause: describeError(cause, depth + 1) }),
+  };
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}
+
+/**
+ * Escapes what moves a terminal's cursor, breaks a line or turns its direction: C0, DEL, C1, the
+ * separators U+2028/9 and the bidirectional controls. JSON's own escapes are left as they are.
+ */
+function escapeControls(text: string): string {
+  return text.replace(
+    /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}

@@ -1,0 +1,115 @@
+import { argon2, timingSafeEqual } from "node:crypto";
+import { Problem } from "./problem.ts";
+import { randomBytes } from "./secret.ts";
+
+// OWASP's second choice of argon2id parameters: 19 MiB, two passes, one lane.
+const memoryKiB = 19_456;
+const passes = 2;
+const tagLength = 32;
+
+/** Hashes and checks passwords; every call may throw Problem 503 when too many wait already. */
+export interface PasswordHasher {
+  /** The PHC string of a new hash. */
+  hash(password: string): Promise<string>;
+  /**
+   * Whether the password belongs to the PHC string. Without one (an unknown user) a dummy hash is
+   * computed and the answer is false, so that both cases take the same time. `turn` is asked when the
+   * turn has come, and told the result before the next one begins: so a limit on failures holds for
+   * guesses sent all at once, too. Undefined when it did not admit this one.
+   */
+  verify(password: string, phc: string | undefined, turn?: Turn): Promise<boolean | undefined>;
+  /** How many hashes run now, and how many wait. */
+  load(): { running: number; waiting: number };
+}
+
+/** Decides on each check when its turn has come. */
+export interface Turn {
+  admit(): boolean;
+  report(isRight: boolean): void;
+}
+
+/**
+ * How many hashes may run at once: one core stays free for requests, and so does one thread of
+ * libuv's pool, which files and DNS share.
+ */
+export function hashLimit(cores: number, poolThreads: number): number {
+  return Math.max(1, Math.min(cores - 1, poolThreads - 1));
+}
+
+/** Makes a hasher that runs at most `limit` hashes at once and lets `queueLimit` more wait. */
+export function createPasswordHasher(limit: number, queueLimit = 64): PasswordHasher {
+  let running = 0;
+  const waiting: (() => void)[] = [];
+  const dummy = formatPhc(randomBytes(16), randomBytes(tagLength));
+
+  async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    if (running >= limit) {
+      if (waiting.length >= queueLimit) {
+        throw new Problem(503, "busy", "Too many passwords are being checked; try again shortly.", {
+          headers: { "Retry-After": "2" },
+        });
+      }
+      // The one that finishes hands its place over, so `running` stays as it is.
+      await new Promise<void>((resolve) => waiting.push(resolve));
+    } else {
+      running++;
+    }
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else running--;
+    }
+  }
+
+  return {
+    hash: (password) =>
+      inTurn(async () => {
+        const salt = randomBytes(16);
+        return formatPhc(salt, await derive(password, salt));
+      }),
+    verify: (password, phc, turn) =>
+      inTurn(async () => {
+        if (turn && !turn.admit()) return undefined;
+        const { salt, tag } = parsePhc(phc ?? dummy);
+        const isRight = timingSafeEqual(await derive(password, salt), tag) && phc !== undefined;
+        turn?.report(isRight);
+        return isRight;
+      }),
+    load: () => ({ running, waiting: waiting.length }),
+  };
+}
+
+function derive(password: string, salt: Buffer): Promise<Buffer> {
+  const message = Buffer.from(password.normalize("NFC"));
+  return new Promise((resolve, reject) => {
+    argon2(
+      "argon2id",
+      { message, nonce: salt, parallelism: 1, tagLength, memory: memoryKiB, passes },
+      (error, tag) => error ? reject(error) : resolve(tag),
+    );
+  });
+}
+
+function formatPhc(salt: Buffer, tag: Buffer): string {
+  const parameters = `m=${memoryKiB},t=${passes},p=1`;
+  return `$argon2id$v=19$${parameters}$${unpadded(salt)}$${unpadded(tag)}`;
+}
+
+function unpadded(bytes: Buffer): string {
+  return bytes.toString("base64").replace(/=+$/, "");
+}
+
+/** Reads what `formatPhc` wrote; anything else is damage to the database. */
+function parsePhc(phc: string): { salt: Buffer; tag: Buffer } {
+  const [, name, version, parameters, salt, tag] = phc.split("$");
+  const tagBytes = Buffer.from(tag ?? "", "base64");
+  if (
+    name !== "argon2id" || version !== "v=19" ||
+    parameters !== `m=${memoryKiB},t=${passes},p=1` || !salt || tagBytes.length !== tagLength
+  ) {
+    throw new Error("A stored password hash cannot be read");
+  }
+  return { salt: Buffer.from(salt, "base64"), tag: tagBytes };
+}

@@ -1,0 +1,46 @@
+import { STATUS_CODES } from "node:http";
+
+/** One bad field: where it is (JSON Pointer, RFC 6901; "" is the whole body) and what is wrong. */
+export interface Fault {
+  readonly pointer: string;
+  readonly detail: string;
+}
+
+/** What may go with a problem beside its status, code and detail. */
+export interface ProblemOptions {
+  readonly errors?: readonly Fault[];
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly cause?: unknown;
+}
+
+/**
+ * An outcome that ends a request: thrown anywhere, turned into RFC 9457 problem details in one place.
+ * `code` is stable and goes into `type`; `detail` is for people and never holds a secret.
+ */
+export class Problem extends Error {
+  override readonly name = "Problem";
+  readonly status: number;
+  readonly code: string;
+  readonly errors: readonly Fault[];
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(status: number, code: string, detail: string, options: ProblemOptions = {}) {
+    super(detail, options.cause === undefined ? undefined : { cause: options.cause });
+    this.status = status;
+    this.code = code;
+    this.errors = options.errors ?? [];
+    this.headers = options.headers ?? {};
+  }
+
+  /** The short human name of the status, e.g. "Not Found". */
+  get title(): string {
+    return STATUS_CODES[this.status] ?? "Error";
+  }
+}
+
+/** Throws one 400 that lists every fault, or returns when there is none. */
+export function checkFaults(faults: readonly Fault[], what: string): void {
+  if (faults.length > 0) {
+    throw new Problem(400, "invalid", `The ${what} is not valid; see errors.`, { errors: faults });
+  }
+}

@@ -1,0 +1,43 @@
+import { createHmac, hash, randomFillSync, timingSafeEqual } from "node:crypto";
+
+const poolBytes = 8192;
+const pool = Buffer.alloc(poolBytes);
+let used = poolBytes;
+
+/** `count` unpredictable bytes (at most 256), cut from a pool because filling costs far more than cutting. */
+export function randomBytes(count: number): Buffer {
+  if (count > 256) throw new RangeError("randomBytes: 256 bytes at most");
+  if (used + count > poolBytes) {
+    randomFillSync(pool);
+    used = 0;
+  }
+  const bytes = Buffer.from(pool.subarray(used, used + count));
+  pool.fill(0, used, used + count); // what was given out is not kept
+  used += count;
+  return bytes;
+}
+
+/** A secret with 256 bits of entropy: 43 characters of base64url. */
+export function newSecret(): string {
+  return randomBytes(32).toString("base64url");
+}
+
+/** SHA-256 of a string's UTF-8, as 32 bytes: how a high-entropy secret is stored. */
+export function sha256(text: string): Buffer {
+  return hash("sha256", text, "buffer");
+}
+
+/** HMAC-SHA-256 of a string's UTF-8 as base64url. */
+export function hmac(key: Uint8Array, text: string): string {
+  return createHmac("sha256", key).update(text).digest("base64url");
+}
+
+/** Whether two byte strings are equal, in a time that does not tell where they differ. */
+export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return a.byteLength === b.byteLength && timingSafeEqual(a, b);
+}
+
+/** Whether two strings are equal, in a time that tells neither where they differ nor how long the expected one is. */
+export function equalText(given: string, expected: string): boolean {
+  return timingSafeEqual(sha256(given), sha256(expected));
+}

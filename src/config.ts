@@ -1,0 +1,244 @@
+import { formatAddress } from "./base/address.ts";
+import { canonicalHost, isWildcardHost, parseBaseUrl } from "./base/base_url.ts";
+import { type Cidr, parseCidr } from "./base/cidr.ts";
+import { choice, duration, findUnknown, list, size, wholeNumber } from "./base/env.ts";
+import { type Environment, type Kind, type Variable } from "./base/env.ts";
+import { optional, type Parsed, secret, variable } from "./base/env.ts";
+import { LOG_LEVELS, type LogLevel } from "./base/log.ts";
+
+const PREFIX = "GATEPOST_";
+const SIGNING_ALGS = ["ES256", "RS256", "EdDSA"] as const;
+const MAX_LIST = 1_000;
+
+/** Everything an operator may decide. Times are in milliseconds, sizes in bytes. */
+export interface Config {
+  /** A host name, or an IP address without brackets. */
+  readonly host: string;
+  /** 0 takes a free port. */
+  readonly port: number;
+  /** Without trailing slash; undefined = made from the address that is listened on. */
+  readonly baseUrl: string | undefined;
+  readonly databasePath: string;
+  readonly endpointsFolder: string | undefined;
+  readonly cron: boolean;
+  readonly distributeIntervalMs: number;
+  /** One entry for each resend, three at most. */
+  readonly resendDelaysMs: readonly number[];
+  readonly callbackTimeoutMs: number;
+  readonly callbackConcurrency: number;
+  readonly callbackConcurrencyPerSubscription: number;
+  readonly callbackAllow: readonly Cidr[];
+  readonly accessTokenTtlMs: number;
+  readonly refreshTokenTtlMs: number;
+  readonly codeTtlMs: number;
+  readonly signingAlg: (typeof SIGNING_ALGS)[number];
+  /** 32 bytes. */
+  readonly secretKey: Uint8Array | undefined;
+  readonly trustedProxies: readonly Cidr[];
+  readonly corsOrigins: readonly string[];
+  readonly maxBodyBytes: number;
+  readonly maxPayloadBytes: number;
+  readonly retentionMs: number;
+  /** 0 = never. */
+  readonly disableAfterMs: number;
+  readonly metricsToken: string | undefined;
+  readonly logLevel: LogLevel;
+  readonly adminPassword: string | undefined;
+}
+
+/** A configuration, or every fault that keeps it from being one. */
+export type ConfigResult =
+  | { readonly ok: true; readonly config: Config }
+  | { readonly ok: false; readonly faults: readonly string[] };
+
+const onOff: Kind<boolean> = {
+  parse(text) {
+    if (text === "on") return { value: true };
+    return text === "off" ? { value: false } : { wrong: "is not one of: on, off" };
+  },
+  format: (value) => (value ? "on" : "off"),
+};
+
+const host = textKind((text) => {
+  const value = canonicalHost(text);
+  return value === undefined
+    ? { wrong: "is not a host name or an IP address without brackets, such as 127.0.0.1 or ::1" }
+    : { value };
+});
+
+const baseUrl = textKind(parseBaseUrl);
+
+const folderPath = textKind((text) => ({ value: text }));
+
+// SQLite takes ":memory:" and "file:…" for something else than a file of that name.
+const filePath = textKind((text) =>
+  /^(:memory:|file:)|[/\\]$/i.test(text)
+    ? { wrong: "is not the path of a file, such as ./data/gatepost.db" }
+    : { value: text },
+);
+
+const origin = textKind((text) =>
+  /^https?:/.test(text) && URL.parse(text)?.origin === text
+    ? { value: text }
+    : { wrong: "is not an origin in canonical form, such as https://app.example.com" },
+);
+
+const cidr: Kind<Cidr> = {
+  parse(text) {
+    const value = parseCidr(text);
+    return value === undefined
+      ? { wrong: "is not a CIDR such as 10.0.0.0/8, fd00::/8 or 192.0.2.7, its host bits zero" }
+      : { value };
+  },
+  format: ({ network, prefixBits }) => `${formatAddress(network)}/${prefixBits}`,
+};
+
+/** One entry for each variable, in the order in which the README tells of them. */
+const TABLE: { readonly [K in keyof Config]: Variable<Config[K]> } = {
+  host: variable("GATEPOST_HOST", host, "127.0.0.1", "address to listen on"),
+  port: variable("GATEPOST_PORT", wholeNumber(0, 65_535), 8_080, "port; 0 takes a free one"),
+  baseUrl: optional("GATEPOST_BASE_URL", baseUrl, "http://HOST:PORT as listened on",
+    "public address, which is the issuer of tokens; a path prefixes every route; required when " +
+    "GATEPOST_HOST is a wildcard address"),
+  databasePath: variable("GATEPOST_DATABASE", filePath, "./data/gatepost.db",
+    "SQLite file, created with its folder"),
+  endpointsFolder: optional("GATEPOST_ENDPOINTS", folderPath, "none", "folder of endpoint modules"),
+  cron: variable("GATEPOST_CRON", onOff, true,
+    "on or off; off: no background job runs and dispatched events stay pending"),
+  distributeIntervalMs: variable("GATEPOST_DISTRIBUTE_INTERVAL", duration("10ms", "1h"), 1_000,
+    "how often the distributor looks for work"),
+  resendDelaysMs: variable("GATEPOST_RESEND_DELAYS", list(duration("0s", "30d"), 3),
+    [10_000, 300_000, 3_600_000],
+    "wait before each resend; as many entries as resends, up to 3; none: nothing is sent again"),
+  callbackTimeoutMs: variable("GATEPOST_CALLBACK_TIMEOUT", duration("10ms", "10m"), 10_000,
+    "limit for a whole callback, its answer included"),
+  callbackConcurrency: variable("GATEPOST_CALLBACK_CONCURRENCY", wholeNumber(1, 1_000), 64,
+    "callbacks in flight in all"),
+  callbackConcurrencyPerSubscription: variable("GATEPOST_CALLBACK_CONCURRENCY_PER_SUBSCRIPTION",
+    wholeNumber(1, 1_000), 8, "callbacks in flight for one subscription"),
+  callbackAllow: variable("GATEPOST_CALLBACK_ALLOW", list(cidr, MAX_LIST), [],
+    "CIDRs that callbacks may reach although they are not public"),
+  accessTokenTtlMs: variable("GATEPOST_ACCESS_TOKEN_TTL", duration("1s", "30d", 1_000), 3_600_000,
+    "lifetime of an access token"),
+  refreshTokenTtlMs: variable("GATEPOST_REFRESH_TOKEN_TTL", duration("1s", "3650d", 1_000),
+    2_592_000_000, "lifetime of a refresh token, counted from its own issue"),
+  // RFC 6749 §4.1.2: a code lives ten minutes at most.
+  codeTtlMs: variable("GATEPOST_CODE_TTL", duration("1s", "10m", 1_000), 60_000,
+    "lifetime of an authorization code"),
+  signingAlg: variable("GATEPOST_SIGNING_ALG", choice(SIGNING_ALGS), "ES256",
+    "algorithm of new keys: ES256, RS256 or EdDSA"),
+  secretKey: secret("GATEPOST_SECRET_KEY", parseSecretKey,
+    "32 bytes in base64 that seal private keys and subscription secrets at rest"),
+  trustedProxies: variable("GATEPOST_TRUSTED_PROXIES", list(cidr, MAX_LIST), [],
+    "CIDRs whose X-Forwarded-For is believed"),
+  corsOrigins: variable("GATEPOST_CORS_ORIGINS", list(origin, MAX_LIST), [],
+    "origins that browsers may call from, beside those of registered apps"),
+  maxBodyBytes: variable("GATEPOST_MAX_BODY", size("1KiB", "256MiB"), 1_048_576,
+    "largest request body; forms are capped at 64KiB"),
+  maxPayloadBytes: variable("GATEPOST_MAX_PAYLOAD", size("1KiB", "64MiB"), 262_144,
+    "largest JSON of one event"),
+  retentionMs: variable("GATEPOST_RETENTION", duration("1s", "3650d"), 2_592_000_000,
+    "how long finished events, deliveries and attempts are kept"),
+  disableAfterMs: variable("GATEPOST_DISABLE_AFTER", duration("0s", "3650d"), 432_000_000,
+    "a subscription all of whose deliveries failed for so long is disabled; 0 = never"),
+  metricsToken: secret("GATEPOST_METRICS_TOKEN", parseMetricsToken,
+    "bearer token that may read /system/metrics, beside scope backend"),
+  logLevel: variable("GATEPOST_LOG_LEVEL", choice(LOG_LEVELS), "info",
+    "debug, info, warn or error"),
+  adminPassword: secret("GATEPOST_ADMIN_PASSWORD", parseAdminPassword,
+    "password of user admin on a database without users; otherwise one is generated"),
+};
+
+/** Every variable with its default and meaning as text: for the README, the help, their tests. */
+export const VARIABLES: readonly Pick<Variable<unknown>, "name" | "default" | "meaning">[] =
+  Object.values(TABLE).map((each) => ({
+    name: each.name,
+    default: each.default,
+    meaning: each.meaning,
+  }));
+
+/**
+ * Turns the environment into a configuration, or into every fault at once: a line each that names
+ * the variable, says what is wrong and what would be right, and holds no secret.
+ */
+export function parseConfig(env: Environment): ConfigResult {
+  const faults: string[] = [];
+  const read = <K extends keyof Config>(key: K): Config[K] => TABLE[key].read(env, faults);
+  const config: Config = {
+    host: read("host"),
+    port: read("port"),
+    baseUrl: read("baseUrl"),
+    databasePath: read("databasePath"),
+    endpointsFolder: read("endpointsFolder"),
+    cron: read("cron"),
+    distributeIntervalMs: read("distributeIntervalMs"),
+    resendDelaysMs: read("resendDelaysMs"),
+    callbackTimeoutMs: read("callbackTimeoutMs"),
+    callbackConcurrency: read("callbackConcurrency"),
+    callbackConcurrencyPerSubscription: read("callbackConcurrencyPerSubscription"),
+    callbackAllow: read("callbackAllow"),
+    accessTokenTtlMs: read("accessTokenTtlMs"),
+    refreshTokenTtlMs: read("refreshTokenTtlMs"),
+    codeTtlMs: read("codeTtlMs"),
+    signingAlg: read("signingAlg"),
+    secretKey: read("secretKey"),
+    trustedProxies: read("trustedProxies"),
+    corsOrigins: read("corsOrigins"),
+    maxBodyBytes: read("maxBodyBytes"),
+    maxPayloadBytes: read("maxPayloadBytes"),
+    retentionMs: read("retentionMs"),
+    disableAfterMs: read("disableAfterMs"),
+    metricsToken: read("metricsToken"),
+    logLevel: read("logLevel"),
+    adminPassword: read("adminPassword"),
+  };
+  if (isWildcardHost(config.host) && (env[TABLE.baseUrl.name] ?? "") === "") {
+    faults.push(
+      `${TABLE.baseUrl.name}: is required, since ${TABLE.host.name} ${config.host} listens on ` +
+        "every address; set it to the public one, such as https://api.example.com",
+    );
+  }
+  // The build reads the revision; a server started by the same shell may still see it.
+  const known = VARIABLES.map((each) => each.name);
+  faults.push(...findUnknown(env, PREFIX, known, [`${PREFIX}REVISION`]));
+  return faults.length === 0 ? { ok: true, config } : { ok: false, faults };
+}
+
+/** Returns each variable's effective value as text; of a secret only whether it is set. */
+export function describeConfig(config: Config): readonly { name: string; value: string }[] {
+  const describe = <K extends keyof Config>(key: K) => ({
+    name: TABLE[key].name,
+    value: TABLE[key].describe(config[key]),
+  });
+  return Object.keys(TABLE).filter(isConfigKey).map(describe);
+}
+
+function isConfigKey(key: string): key is keyof Config {
+  return Object.hasOwn(TABLE, key);
+}
+
+function textKind(parse: Kind<string>["parse"]): Kind<string> {
+  return { parse, format: (value) => value };
+}
+
+function parseSecretKey(text: string): Parsed<Uint8Array> {
+  const key = Buffer.from(text, "base64");
+  // Node's decoder skips what it does not know; only what encodes back to the same is base64.
+  return key.length === 32 && key.toString("base64") === text
+    ? { value: new Uint8Array(key) }
+    : { wrong: "is not 32 bytes in base64, such as `openssl rand -base64 32` prints" };
+}
+
+function parseMetricsToken(text: string): Parsed<string> {
+  // RFC 6750 §2.1, b64token: anything else could not stand in an Authorization header.
+  return /^[A-Za-z0-9._~+/-]{16,1024}=*$/.test(text)
+    ? { value: text }
+    : { wrong: "is not a token of 16 to 1024 characters of A-Z a-z 0-9 - . _ ~ + /" };
+}
+
+function parseAdminPassword(text: string): Parsed<string> {
+  const bytes = Buffer.byteLength(text);
+  return bytes >= 8 && bytes <= 1_024
+    ? { value: text }
+    : { wrong: "is not a password of 8 to 1024 bytes" };
+}

@@ -1,0 +1,67 @@
+/** How one attempt ended. */
+export type AttemptOutcome =
+  | {
+    readonly kind: "answer";
+    readonly status: number;
+    /** What the answer's Retry-After asks for. */
+    readonly retryAfterMs?: number | undefined;
+  }
+  | { readonly kind: "error"; readonly error: string };
+
+/** What follows an attempt. */
+export type NextState =
+  | { readonly status: "delivered" }
+  | { readonly status: "pending"; readonly dueAtMs: number }
+  /** `gone`: the last answer was 410, the subscriber wants no more. */
+  | { readonly status: "failed"; readonly gone: boolean };
+
+/** How often and when a delivery is sent again. */
+export interface ResendPolicy {
+  /** The wait before each resend: as many entries as there are resends. */
+  readonly delaysMs: readonly number[];
+}
+
+const MAX_RETRY_AFTER_MS = 3_600_000;
+const JITTER = 0.2;
+
+/** Whether an attempt reached the subscriber: status 2xx and nothing else. */
+export function isSuccess(outcome: AttemptOutcome): boolean {
+  return outcome.kind === "answer" && outcome.status >= 200 && outcome.status <= 299;
+}
+
+/**
+ * What becomes of a delivery after its `attempt`-th attempt (1 for the first). All failures count
+ * alike; the delay before a resend varies by a fifth, so that what failed together does not come back
+ * together, and a subscriber's Retry-After stretches it to an hour at most.
+ *
+ * @param random a number from 0 to 1
+ */
+export function afterAttempt(
+  attempt: number,
+  outcome: AttemptOutcome,
+  policy: ResendPolicy,
+  nowMs: number,
+  random: number,
+): NextState {
+  if (isSuccess(outcome)) return { status: "delivered" };
+  const delayMs = policy.delaysMs[attempt - 1];
+  if (delayMs === undefined) {
+    return { status: "failed", gone: outcome.kind === "answer" && outcome.status === 410 };
+  }
+  const jitteredMs = delayMs * (1 - JITTER + 2 * JITTER * random);
+  const askedMs = outcome.kind === "answer" ? outcome.retryAfterMs ?? 0 : 0;
+  const waitMs = Math.max(jitteredMs, Math.min(askedMs, MAX_RETRY_AFTER_MS));
+  return { status: "pending", dueAtMs: nowMs + Math.round(waitMs) };
+}
+
+/**
+ * The wait that a Retry-After header asks for: seconds or an HTTP date (RFC 9110 §10.2.3); undefined
+ * when it is neither.
+ */
+export function parseRetryAfter(header: string | null, nowMs: number): number | undefined {
+  if (header === null) return undefined;
+  if (/^\d{1,9}$/.test(header)) return Number(header) * 1000;
+  const isDate = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(header);
+  const atMs = isDate ? Date.parse(header) : NaN;
+  return Number.isNaN(atMs) ? undefined : Math.max(0, atMs - nowMs);
+}

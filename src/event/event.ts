@@ -1,0 +1,32 @@
+import type { Check } from "../base/fields.ts";
+
+/** An event that waits for, or has been through, its distribution. */
+export interface Event {
+  /** Starts with `e`. */
+  readonly id: string;
+  readonly name: string;
+  /** The dispatched data as JSON, byte for byte what subscribers get. */
+  readonly json: string;
+  /** Where given, only this principal's subscriptions get it. */
+  readonly subject: string | undefined;
+  /** What a subscriber must be allowed; none for an event that no module protects. */
+  readonly scopes: readonly string[];
+  readonly createdAtMs: number;
+}
+
+/** Events of the service itself; nobody else dispatches them, and only scope `backend` gets them. */
+export const OWN_PREFIX = "gatepost.";
+
+/** Says what is wrong with an event's name. */
+export const checkEventName: Check = (text) =>
+  /^[A-Za-z0-9._:-]{1,128}$/.test(text) ? undefined : "Must be 1 to 128 of A-Z a-z 0-9 . _ : -.";
+
+/** Whether code or people may dispatch an event of this name. */
+export function isDispatchableName(name: string): boolean {
+  return checkEventName(name) === undefined && !name.startsWith(OWN_PREFIX);
+}
+
+/** Whether the text has the form of a principal's id, so that it can be an event's subject. */
+export function isPrincipalId(text: unknown): text is string {
+  return typeof text === "string" && /^[ua][0-9a-z]{8,63}$/.test(text);
+}

@@ -1,0 +1,44 @@
+import type { DeclaredEvent, LoadedEndpoint } from "./check.ts";
+
+/** One event that consumers may look up and subscribe to. */
+export interface CatalogueEntry {
+  readonly name: string;
+  readonly description: string;
+  /** All that are needed to subscribe to it. */
+  readonly scope: readonly string[];
+}
+
+/**
+ * Returns every event that the endpoints declare, once and by name. Of several descriptions that
+ * are not equal the first counts; that the scopes agree was checked when the endpoints were loaded.
+ */
+export function catalogue(
+  endpoints: readonly { readonly emits: readonly DeclaredEvent[] }[],
+): CatalogueEntry[] {
+  const entries = new Map<string, CatalogueEntry>();
+  for (const { name, description, scopes } of endpoints.flatMap(({ emits }) => emits)) {
+    if (!entries.has(name)) entries.set(name, { name, description, scope: scopes });
+  }
+  return [...entries.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/**
+ * Finds events that an endpoint declares with other scopes than an earlier one: which of them
+ * would count is then up to the order of files. Returns each such endpoint with the reason.
+ */
+export function findScopeConflicts(
+  endpoints: readonly LoadedEndpoint[],
+): { readonly endpoint: LoadedEndpoint; readonly reason: string }[] {
+  const first = new Map<string, { endpoint: LoadedEndpoint; scopes: string }>();
+  return endpoints.flatMap((endpoint) =>
+    endpoint.emits.flatMap((event) => {
+      const scopes = event.scopes.toSorted().join(" ");
+      const known = first.get(event.name);
+      if (known === undefined) first.set(event.name, { endpoint, scopes });
+      if (known === undefined || known.scopes === scopes) return [];
+      const { file, exportName } = known.endpoint;
+      const reason = `emits["${event.name}"] has another scope than in ${exportName} of ${file}`;
+      return [{ endpoint, reason }];
+    })
+  );
+}

@@ -1,0 +1,196 @@
+import { parseDuration, parseSize } from "../base/duration.ts";
+import { isDispatchableName, OWN_PREFIX } from "../event/event.ts";
+import { isScopeName } from "../oauth/scope.ts";
+import type { Caller, Context, CronjobContext, Method } from "../mod.ts";
+import { METHODS } from "./match.ts";
+import { parsePathPattern, type PathPattern } from "./path_pattern.ts";
+
+/** An event that an endpoint says it dispatches. */
+export interface DeclaredEvent {
+  readonly name: string;
+  readonly description: string;
+  /** All that are needed to subscribe to it; none for anyone. */
+  readonly scopes: readonly string[];
+}
+
+/** Where in the folder something was exported. */
+export interface Origin {
+  readonly file: string;
+  readonly exportName: string;
+}
+
+/** An endpoint as its module exports it, checked, with the service's words for everything. */
+export interface LoadedEndpoint extends Origin {
+  readonly method: Method;
+  readonly pattern: PathPattern;
+  /** All that a token must carry; undefined on a public endpoint. */
+  readonly scopes: readonly string[] | undefined;
+  readonly emits: readonly DeclaredEvent[];
+  readonly maxBodyBytes: number | undefined;
+  handle(context: Context<unknown, Caller | undefined>): unknown;
+}
+
+/** A cronjob as its module exports it, checked. */
+export interface LoadedCronjob extends Origin {
+  readonly name: string;
+  readonly everyMs: number;
+  run(context: CronjobContext): unknown;
+}
+
+/** What an export turned out to be; undefined: nothing of ours. */
+export type Checked =
+  | { readonly kind: "endpoint"; readonly value: LoadedEndpoint }
+  | { readonly kind: "cronjob"; readonly value: LoadedCronjob }
+  | { readonly kind: "faulty"; readonly reasons: readonly string[] }
+  | undefined;
+
+type Members = Readonly<Record<string, unknown>>;
+
+const ENDPOINT_FIELDS = ["method", "path", "scope", "public", "emits", "maxBody", "handle"];
+const CRONJOB_FIELDS = ["name", "every", "run"];
+const EVENT_FIELDS = ["description", "scope"];
+const MIN_EVERY_MS = 1_000;
+const MAX_EVERY_MS = 366 * 86_400_000;
+
+/**
+ * Reads one export. A plain object is meant to be an endpoint when it has `handle`, or any two of
+ * an endpoint's other fields, and a cronjob when it has any two of a cronjob's; so one with
+ * a misspelt or missing field is a fault and not silently left out. Everything else is the
+ * module's own.
+ */
+export function checkExport(value: unknown, origin: Origin): Checked {
+  if (!isPlainObject(value)) return undefined;
+  const isEndpoint = value["handle"] !== undefined || countOf(value, ENDPOINT_FIELDS) > 1;
+  const isCronjob = countOf(value, CRONJOB_FIELDS) > 1;
+  if (isEndpoint) return checkEndpoint(value, origin);
+  return isCronjob ? checkCronjob(value, origin) : undefined;
+}
+
+function checkEndpoint(value: Members, origin: Origin): Checked {
+  const reasons = unknownFields(value, ENDPOINT_FIELDS, "an endpoint");
+  const method = METHODS.find((name) => name === value["method"]);
+  if (method === undefined) reasons.push(`method must be one of ${METHODS.join(", ")}`);
+  const pattern = checkPath(value["path"], reasons);
+  const scopes = checkAccess(value, reasons);
+  const emits = checkEmits(value["emits"], reasons);
+  const maxBodyBytes = checkMaxBody(value["maxBody"], reasons);
+  const handle = checkFunction(value, "handle", reasons);
+  if (reasons.length > 0 || !method || !pattern || !handle) return { kind: "faulty", reasons };
+  return {
+    kind: "endpoint",
+    value: { ...origin, method, pattern, scopes, emits, maxBodyBytes, handle },
+  };
+}
+
+function checkCronjob(value: Members, origin: Origin): Checked {
+  const reasons = unknownFields(value, CRONJOB_FIELDS, "a cronjob");
+  const { name, every } = value;
+  const isName = typeof name === "string" && /^[A-Za-z0-9._-]{1,64}$/.test(name);
+  if (!isName) reasons.push("name must be 1 to 64 of A-Za-z0-9._-");
+  else if (name.startsWith(OWN_PREFIX)) reasons.push(`name "${name}" is the service's own`);
+  const everyMs = typeof every === "string" ? parseDuration(every) : undefined;
+  if (everyMs === undefined || everyMs < MIN_EVERY_MS || everyMs > MAX_EVERY_MS) {
+    reasons.push('every must be a duration from "1s" to "366d", such as "5m"');
+  }
+  const run = checkFunction(value, "run", reasons);
+  if (reasons.length > 0 || !isName || everyMs === undefined || !run) {
+    return { kind: "faulty", reasons };
+  }
+  return { kind: "cronjob", value: { ...origin, name, everyMs, run } };
+}
+
+function checkPath(path: unknown, reasons: string[]): PathPattern | undefined {
+  if (typeof path === "string") return parsePathPattern(path, reasons);
+  reasons.push('path must be a string, such as "/orders/:id"');
+  return undefined;
+}
+
+/** The scopes a token needs; undefined when it needs no token, or after a fault. */
+function checkAccess(value: Members, reasons: string[]): readonly string[] | undefined {
+  const { scope } = value;
+  const isPublic = value["public"];
+  if (isPublic !== undefined && isPublic !== true) reasons.push("public must be true when given");
+  if (scope === undefined) {
+    if (isPublic === undefined) {
+      reasons.push("scope is missing: name one or several, [] for any valid token, " +
+        "or public: true for none");
+    }
+    return undefined;
+  }
+  if (isPublic !== undefined) reasons.push("scope and public exclude each other");
+  return checkScopes(scope, "scope", reasons);
+}
+
+function checkScopes(value: unknown, where: string, reasons: string[]): readonly string[] {
+  const names: readonly unknown[] = Array.isArray(value) ? value : [value];
+  const scopes = names.filter((name) => typeof name === "string" && isScopeName(name));
+  if (scopes.length < names.length) {
+    // An empty string does not mean "any token": it may be a variable that was not set.
+    reasons.push(`${where} must be a scope's name or a list of them, each 1 to 64 characters ` +
+      "without space and comma");
+  }
+  return [...new Set(scopes.map(String))];
+}
+
+function checkEmits(value: unknown, reasons: string[]): readonly DeclaredEvent[] {
+  if (value === undefined) return [];
+  if (!isPlainObject(value)) {
+    reasons.push('emits must be an object, such as { "order.created": "An order was placed" }');
+    return [];
+  }
+  return Object.entries(value).map(([name, declared]) => checkEvent(name, declared, reasons));
+}
+
+function checkEvent(name: string, declared: unknown, reasons: string[]): DeclaredEvent {
+  const where = `emits["${name}"]`;
+  if (name.startsWith(OWN_PREFIX)) reasons.push(`${where}: names under ${OWN_PREFIX} are reserved`);
+  else if (!isDispatchableName(name)) {
+    reasons.push(`${where}: a name is 1 to 128 of A-Za-z0-9._:-`);
+  }
+  const members = isPlainObject(declared) ? declared : { description: declared };
+  const { description, scope } = members;
+  if (typeof description !== "string") {
+    reasons.push(`${where} must be a description or { description, scope? }`);
+  }
+  reasons.push(...unknownFields(members, EVENT_FIELDS, where));
+  const scopes = scope === undefined ? [] : checkScopes(scope, `${where}.scope`, reasons);
+  return { name, description: String(description), scopes };
+}
+
+function checkMaxBody(value: unknown, reasons: string[]): number | undefined {
+  if (value === undefined) return undefined;
+  const bytes = typeof value === "string" ? parseSize(value) : undefined;
+  if (bytes === undefined || bytes === 0) reasons.push('maxBody must be a size, such as "64KiB"');
+  return bytes;
+}
+
+/** The function at `name`, to be called as its object's method. */
+function checkFunction(
+  value: Members,
+  name: string,
+  reasons: string[],
+): ((context: unknown) => unknown) | undefined {
+  const found = value[name];
+  if (typeof found === "function") {
+    return (context): unknown => Reflect.apply(found, value, [context]);
+  }
+  reasons.push(`${name} must be a function`);
+  return undefined;
+}
+
+function unknownFields(value: Members, known: readonly string[], what: string): string[] {
+  return Object.keys(value)
+    .filter((name) => !known.includes(name))
+    .map((name) => `"${name}" is no field of ${what}`);
+}
+
+function countOf(value: Members, names: readonly string[]): number {
+  return names.filter((name) => value[name] !== undefined).length;
+}
+
+/** Tells whether `value` is an object literal: made by no class, no array, no function. */
+export function isPlainObject(value: unknown): value is Members {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}

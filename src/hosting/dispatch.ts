@@ -1,0 +1,88 @@
+import { encodeJson } from "../base/json.ts";
+import { isDispatchableName } from "../event/event.ts";
+import type { Dispatch } from "../mod.ts";
+import { isPlainObject } from "./check.ts";
+
+/** One event as it is to be stored: encoded once, the same bytes for every subscriber. */
+export interface DispatchedEvent {
+  readonly id: string;
+  readonly name: string;
+  /** The data as JSON text. */
+  readonly json: string;
+  /** The principal whose subscriptions alone get it; absent: every subscription. */
+  readonly subject?: string;
+}
+
+/** What dispatching needs from outside. */
+export interface DispatchRules {
+  /** The largest JSON text of one event, in bytes of UTF-8. */
+  readonly maxPayloadBytes: number;
+  newEventId(): string;
+  /** Tells whether the text has the form of a user's or an app's id. */
+  isPrincipal(subject: string): boolean;
+}
+
+/** The events of one request or run. */
+export interface Collector {
+  readonly dispatch: Dispatch;
+  /** Ends dispatching, and returns what was dispatched, in order. */
+  close(): readonly DispatchedEvent[];
+}
+
+/** Returns a collector for the events of one request or run; {@link Dispatch} tells its errors. */
+export function collectEvents(rules: DispatchRules): Collector {
+  let events: DispatchedEvent[] = [];
+  let isOpen = true;
+  return {
+    dispatch(name, data, options) {
+      if (!isOpen) throw new Error("dispatch() was called after the handler had settled.");
+      const event = createEvent(rules, name, data, options);
+      events.push(event);
+      return event.id;
+    },
+    close() {
+      isOpen = false;
+      const collected = events;
+      events = [];
+      return collected;
+    },
+  };
+}
+
+function createEvent(
+  rules: DispatchRules,
+  name: unknown,
+  data: unknown,
+  options: unknown,
+): DispatchedEvent {
+  if (typeof name !== "string" || !isDispatchableName(name)) {
+    throw new TypeError(
+      "An event's name is 1 to 128 of A-Za-z0-9._:- and does not start with gatepost.",
+    );
+  }
+  const subject = options === undefined ? undefined : readSubject(options, rules);
+  const json = encodeJson(data);
+  const bytes = Buffer.byteLength(json);
+  if (bytes > rules.maxPayloadBytes) {
+    throw new RangeError(
+      `The event's data has ${bytes} bytes of JSON; at most ${rules.maxPayloadBytes} are allowed.`,
+    );
+  }
+  const id = rules.newEventId();
+  return subject === undefined ? { id, name, json } : { id, name, json, subject };
+}
+
+/** What was meant for one principal must never reach all, so anything unclear is refused. */
+function readSubject(options: unknown, rules: DispatchRules): string | undefined {
+  if (!isPlainObject(options)) throw new TypeError("dispatch() takes { subject } as options.");
+  const names = Object.keys(options);
+  if (names.some((name) => name !== "subject")) {
+    throw new TypeError("dispatch() knows no option but subject.");
+  }
+  if (names.length === 0) return undefined;
+  const { subject } = options;
+  if (typeof subject !== "string" || !rules.isPrincipal(subject)) {
+    throw new TypeError("The subject of an event must be the id of a user or an app.");
+  }
+  return subject;
+}

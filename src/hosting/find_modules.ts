@@ -1,0 +1,58 @@
+import { readdir, realpath, stat } from "node:fs/promises";
+import { join } from "node:path";
+
+const MODULE_FILE = /\.(?:ts|mts|js|mjs)$/;
+const LEFT_ALONE = /^\.|^node_modules$|\.d\.m?ts$|\.(?:test|spec)\.m?[jt]s$/;
+
+/**
+ * Returns the paths of all modules (`.ts .mts .js .mjs`) in `folder` and its subfolders, each
+ * folder's in the order of their names. Left alone are names that start with a dot, `node_modules`,
+ * declarations (`.d.ts`) and tests (`.test.ts`, `.spec.ts`). Links are followed: mounted
+ * configuration consists of them. `onFault` is told what cannot be read.
+ */
+export async function findModules(
+  folder: string,
+  onFault: (path: string, reason: string) => void,
+): Promise<string[]> {
+  const visited = new Set<string>();
+
+  const findIn = async (path: string): Promise<string[]> => {
+    // A link to a folder above would go round for ever.
+    const real = await realpath(path);
+    if (visited.has(real)) return [];
+    visited.add(real);
+    const files: string[] = [];
+    for (const name of (await readdir(path)).sort()) {
+      if (!LEFT_ALONE.test(name)) files.push(...await findAt(join(path, name)));
+    }
+    return files;
+  };
+
+  const findAt = async (path: string): Promise<string[]> => {
+    const isModule = MODULE_FILE.test(path);
+    try {
+      const found = await stat(path);
+      if (found.isDirectory()) return await findIn(path);
+      return isModule && found.isFile() ? [path] : [];
+    } catch (error) {
+      // A dead link is an everyday thing; one that is named as a module was meant to be served.
+      if (isModule || !isMissing(error)) onFault(path, describe(error));
+      return [];
+    }
+  };
+
+  try {
+    return await findIn(folder);
+  } catch (error) {
+    onFault(folder, describe(error));
+    return [];
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ENOENT";
+}
+
+function describe(error: unknown): string {
+  return `cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+}

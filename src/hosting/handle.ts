@@ -1,0 +1,174 @@
+import type { HttpAnswer, HttpRequest } from "../base/exchange.ts";
+import { Problem } from "../base/problem.ts";
+import type { Caller, Context, Logger } from "../mod.ts";
+import { isPlainObject, type LoadedEndpoint } from "./check.ts";
+import { collectEvents, type DispatchedEvent, type DispatchRules } from "./dispatch.ts";
+import { readEndpointBody, type RequestBody, toWebRequest } from "./request_body.ts";
+import { toAnswer } from "./result.ts";
+
+/** What answering for one endpoint needs from outside. */
+export interface HandlerOptions extends DispatchRules {
+  readonly endpoint: Pick<LoadedEndpoint, "method" | "pattern" | "maxBodyBytes" | "handle">;
+  /** The largest request body, for endpoints that do not say their own. */
+  readonly maxBodyBytes: number;
+  /** The public address, without trailing slash: what the web Request's URL starts with. */
+  readonly baseUrl: string;
+  readonly log: Logger;
+  /** Stores all events durably, or none and throws. */
+  commit(events: readonly DispatchedEvent[]): Promise<void>;
+}
+
+/**
+ * Answers one request whose path the endpoint matches and whose caller may call it. Throws
+ * Problem for everything that does not end in the handler's own answer.
+ */
+export type Handler = (
+  request: HttpRequest,
+  params: Readonly<Record<string, string>>,
+  caller: Caller | undefined,
+) => Promise<HttpAnswer>;
+
+const MAX_FORM_BYTES = 65_536;
+const RETRY_AFTER = { "Retry-After": "2" };
+
+/**
+ * Returns the function that answers requests for one endpoint: reads the body, calls the handler,
+ * stores its events and only then answers. The rules are told to authors in mod.ts.
+ */
+export function createHandler(options: HandlerOptions): Handler {
+  const { endpoint, baseUrl, log } = options;
+  const maxBytes = endpoint.maxBodyBytes ?? options.maxBodyBytes;
+  const maxFormBytes = endpoint.maxBodyBytes ?? Math.min(maxBytes, MAX_FORM_BYTES);
+
+  return async (request, params, caller) => {
+    const body = await readEndpointBody(request, { maxBytes, maxFormBytes });
+    const collector = collectEvents(options);
+    let answer: HttpAnswer;
+    try {
+      const context = createContext(request, body, {
+        params,
+        caller: caller && pickCaller(caller),
+        dispatch: collector.dispatch,
+        log,
+        baseUrl,
+        maxBytes,
+      });
+      const result = await endpoint.handle(context);
+      answer = toAnswer(result);
+    } catch (error) {
+      collector.close();
+      throw toProblem(error, () => logFailure(options, request, error));
+    }
+    const events = collector.close();
+    if (events.length > 0 && answer.status < 500) await commitAll(events, answer, request, options);
+    return answer;
+  };
+}
+
+interface ContextParts extends Pick<Context, "params" | "caller" | "dispatch" | "log"> {
+  readonly baseUrl: string;
+  readonly maxBytes: number;
+}
+
+/**
+ * What costs something is made when it is first read: by name, or by a spread of the whole, which
+ * is why the getters are the object's own.
+ */
+function createContext(
+  request: HttpRequest,
+  body: RequestBody,
+  { params, caller, dispatch, log, baseUrl, maxBytes }: ContextParts,
+): Context<unknown> {
+  let webRequest: Request | undefined;
+  let query: URLSearchParams | undefined;
+  let ownLog: Logger | undefined;
+  return {
+    params,
+    body: body.value,
+    caller,
+    dispatch,
+    get signal() {
+      return request.signal;
+    },
+    get query() {
+      return query ??= new URLSearchParams(request.query);
+    },
+    get request() {
+      return webRequest ??= toWebRequest(request, body, { baseUrl, maxBytes });
+    },
+    get log() {
+      return ownLog ??= withRequestId(log, request.id);
+    },
+  };
+}
+
+function withRequestId(log: Logger, id: string): Logger {
+  return {
+    debug: (message, fields) => log.debug(message, { ...fields, request_id: id }),
+    info: (message, fields) => log.info(message, { ...fields, request_id: id }),
+    warn: (message, fields) => log.warn(message, { ...fields, request_id: id }),
+    error: (message, fields) => log.error(message, { ...fields, request_id: id }),
+  };
+}
+
+/** A caller as authors get it: what else the service knows of the token stays here. */
+function pickCaller({ sub, kind, clientId, scopes }: Caller): Caller {
+  return { sub, kind, clientId, scopes };
+}
+
+async function commitAll(
+  events: readonly DispatchedEvent[],
+  answer: HttpAnswer,
+  request: HttpRequest,
+  { commit, log, endpoint }: HandlerOptions,
+): Promise<void> {
+  try {
+    await commit(events);
+  } catch (cause) {
+    if (answer.body instanceof ReadableStream) discard(answer.body);
+    const route = routeOf(endpoint);
+    log.error("events not stored", { request_id: request.id, route, error: cause });
+    throw new Problem(503, "unavailable", "Its events could not be stored; none was.", {
+      headers: RETRY_AFTER,
+      cause,
+    });
+  }
+}
+
+/** Lets go of what an unsent stream holds; how that ends changes nothing for the caller. */
+function discard(body: ReadableStream): void {
+  body.cancel().catch(() => {});
+}
+
+/** Only a refusal that the author wrote, or one of the service's own, tells the caller anything. */
+function toProblem(error: unknown, onFailure: () => void): Problem {
+  if (error instanceof Problem) return error;
+  if (isPlainObject(error)) {
+    const { status, detail } = error;
+    if (typeof status === "number" && Number.isInteger(status) && status >= 400 && status < 500) {
+      return refusal(status, typeof detail === "string" ? detail : undefined);
+    }
+  }
+  onFailure();
+  return new Problem(500, "internal", "The request failed inside the service.", { cause: error });
+}
+
+function refusal(status: number, detail: string | undefined): Problem {
+  const { title } = new Problem(status, "refused", "");
+  const code = title.toLowerCase().replace(/[^a-z]+/g, "_");
+  return new Problem(status, code, detail ?? title, { headers: refusalHeaders(status) });
+}
+
+/** What RFC 9110 §15.5.2 requires, and what clients wait by. */
+function refusalHeaders(status: number): Readonly<Record<string, string>> {
+  if (status === 401) return { "WWW-Authenticate": 'Bearer realm="gatepost"' };
+  return status === 429 ? RETRY_AFTER : {};
+}
+
+function logFailure({ endpoint, log }: HandlerOptions, request: HttpRequest, error: unknown): void {
+  log.error("endpoint failed", { request_id: request.id, route: routeOf(endpoint), error });
+}
+
+function routeOf({ method, pattern }: HandlerOptions["endpoint"]): string {
+  return `${method} ${pattern.text}`;
+}

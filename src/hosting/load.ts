@@ -1,0 +1,169 @@
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { findScopeConflicts } from "./catalogue.ts";
+import {
+  checkExport,
+  isPlainObject,
+  type LoadedCronjob,
+  type LoadedEndpoint,
+  type Origin,
+} from "./check.ts";
+import { findModules } from "./find_modules.ts";
+
+/** Why one file or export cannot be served; `exportName` is undefined for the whole file. */
+export interface LoadFault {
+  readonly file: string;
+  readonly exportName: string | undefined;
+  readonly reason: string;
+}
+
+/** Every reason, over all files, why the endpoint modules cannot be served. */
+export class LoadError extends Error {
+  override readonly name = "LoadError";
+  readonly faults: readonly LoadFault[];
+
+  constructor(faults: readonly LoadFault[]) {
+    const lines = faults.map(({ file, exportName, reason }) =>
+      exportName === undefined ? `${file}: ${reason}` : `${file}, export ${exportName}: ${reason}`
+    );
+    super(lines.join("\n"));
+    this.faults = faults;
+  }
+}
+
+/** What a folder of modules exports. */
+export interface Hosted {
+  readonly endpoints: LoadedEndpoint[];
+  readonly cronjobs: LoadedCronjob[];
+}
+
+export interface LoadOptions {
+  /** How long one module may take to load; its top-level await might never end. */
+  readonly timeoutMs?: number;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+/**
+ * Imports every module that `findModules` finds in `folder`, and returns the endpoints and cronjobs
+ * that they export. What two modules both export (one re-exports from the other) is taken once.
+ *
+ * @throws {LoadError} with all faults of all files
+ */
+export async function loadEndpoints(folder: string, options: LoadOptions = {}): Promise<Hosted> {
+  const { timeoutMs = 10_000 } = options;
+  const faults: LoadFault[] = [];
+  const hosted: Hosted = { endpoints: [], cronjobs: [] };
+  const seen = new Set<unknown>();
+  const files = await findModules(folder, (file, reason) => {
+    faults.push({ file, exportName: undefined, reason });
+  });
+  for (const file of files) {
+    // One after the other: what a module does while it loads happens in the same order each time.
+    for (const [exportName, value] of await importExports(file, timeoutMs, faults)) {
+      if (seen.has(value)) continue;
+      seen.add(value);
+      take(value, { file, exportName }, hosted, faults);
+    }
+  }
+  faults.push(...findConflicts(hosted));
+  if (faults.length > 0) throw new LoadError(faults);
+  return hosted;
+}
+
+function take(value: unknown, origin: Origin, hosted: Hosted, faults: LoadFault[]): void {
+  const checked = checkExport(value, origin);
+  switch (checked?.kind) {
+    case "endpoint":
+      hosted.endpoints.push(checked.value);
+      break;
+    case "cronjob":
+      hosted.cronjobs.push(checked.value);
+      break;
+    case "faulty":
+      faults.push(...checked.reasons.map((reason) => ({ ...origin, reason })));
+      break;
+    case undefined:
+      break;
+    default:
+      checked satisfies never;
+  }
+}
+
+async function importExports(
+  file: string,
+  timeoutMs: number,
+  faults: LoadFault[],
+): Promise<[string, unknown][]> {
+  const fail = (reason: string): [] => {
+    faults.push({ file, exportName: undefined, reason });
+    return [];
+  };
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), timeoutMs);
+  });
+  try {
+    const loading: Promise<Members> = import(pathToFileURL(file).href);
+    const loaded = await Promise.race([loading, late]);
+    if (loaded === undefined) return fail(`did not finish loading within ${timeoutMs} ms`);
+    // A CommonJS module's exports object; its names are not always found by static analysis.
+    const commonJs = loaded["module.exports"];
+    return Object.entries(isPlainObject(commonJs) ? commonJs : loaded);
+  } catch (error) {
+    return fail(describe(error));
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function findConflicts({ endpoints, cronjobs }: Hosted): LoadFault[] {
+  const faults: LoadFault[] = findDuplicates(
+    endpoints,
+    ({ method, pattern }) => `${method} ${pattern.shape}`,
+    ({ method, pattern }) => `${method} ${pattern.text} matches what`,
+  );
+  for (const { endpoint: { file, exportName }, reason } of findScopeConflicts(endpoints)) {
+    faults.push({ file, exportName, reason });
+  }
+  return [
+    ...faults,
+    ...findDuplicates(cronjobs, ({ name }) => name, ({ name }) => `name "${name}" is what`),
+  ];
+}
+
+function findDuplicates<Item extends Origin>(
+  items: readonly Item[],
+  keyOf: (item: Item) => string,
+  describeItem: (item: Item) => string,
+): LoadFault[] {
+  const first = new Map<string, Item>();
+  return items.flatMap((item) => {
+    const known = first.get(keyOf(item));
+    if (known === undefined) {
+      first.set(keyOf(item), item);
+      return [];
+    }
+    const reason = `${describeItem(item)} ${known.exportName} of ${known.file} has already`;
+    return [{ file: item.file, exportName: item.exportName, reason }];
+  });
+}
+
+/** What went wrong, in a line or few, and where in the code if the engine says so. */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return `threw ${String(error)} while loading`;
+  const at = placeOf(error.stack ?? "");
+  const hint = /package 'gatepost'/.test(error.message)
+    ? '; write "import type", which vanishes when the module runs'
+    : "";
+  return `${error.name}: ${error.message}${hint}${at === undefined ? "" : ` (${at})`}`;
+}
+
+/** `file:line` at the head of a syntax error's stack, or the first frame in a file. */
+function placeOf(stack: string): string | undefined {
+  const head = /^(?:file:\/\/)?(\S.*:\d+)\n/.exec(stack);
+  if (head !== null) return head[1];
+  const frames = stack.matchAll(/^ +at (?:.*\()?(file:\/\/.+):(\d+):\d+\)?$/gm);
+  const [, url = import.meta.url, line] = frames.next().value ?? [];
+  // Without a frame of its own the first is the import here, which helps nobody.
+  return url === import.meta.url ? undefined : `${fileURLToPath(url)}:${line}`;
+}

@@ -1,0 +1,140 @@
+/** One segment of a path pattern, the text between two slashes. */
+export interface Segment {
+  /** What decides before another pattern: the lower the sooner. */
+  readonly rank: SegmentRank;
+  /** Its literal characters; all of it where the rank is 0. */
+  readonly literal: string;
+  /** The parameter's name where the rank is 2, "" elsewhere. */
+  readonly name: string;
+}
+
+/**
+ * 0: literal. 1: a parameter that takes less than everything (`:id.json`, `:id(\\d+)`).
+ * 2: a parameter. 3: a wildcard, or anything optional or repeated.
+ */
+export type SegmentRank = 0 | 1 | 2 | 3;
+
+/** A URLPattern pathname that endpoints may have, taken apart. */
+export interface PathPattern {
+  readonly text: string;
+  readonly segments: readonly Segment[];
+  /** The pattern without its parameters' names: two with one shape match the same paths. */
+  readonly shape: string;
+  readonly urlPattern: URLPattern;
+}
+
+/** First segments that are the service's own. */
+export const RESERVED_SEGMENTS: readonly string[] = [
+  "authorization",
+  "consumer",
+  "backend",
+  "system",
+  "console",
+  ".well-known",
+  "openapi.json",
+];
+
+/**
+ * Groups in groups in groups are read character by character; URLPattern has them start with "(?",
+ * whose mark makes the segment one of rank 3.
+ */
+const TOKEN = new RegExp(
+  [
+    String.raw`\\(?<escaped>.)`,
+    String.raw`:(?<name>[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*)`,
+    String.raw`(?<regexp>\((?:\\.|[^\\()]|\((?:\\.|[^\\()])*\))*\))`,
+    String.raw`(?<open>[*?+{}])`,
+    String.raw`(?<character>.)`,
+  ].join("|"),
+  "gsu",
+);
+
+/** Returns the pattern of `path`, or adds to `reasons` why an endpoint cannot have it. */
+export function parsePathPattern(path: string, reasons: string[]): PathPattern | undefined {
+  const found = reasons.length;
+  if (!path.startsWith("/")) reasons.push(`path "${path}" must start with "/"`);
+  else if (path !== "/" && path.endsWith("/")) {
+    reasons.push(`path "${path}" must not end with "/"`);
+  } else if (path.includes("//")) reasons.push(`path "${path}" must not have an empty segment`);
+  if (/\/(?:\.|%2e){1,2}(?:\/|$)/i.test(path) || /%(?:2f|5c|(?![0-9a-f]{2}))/i.test(path)) {
+    reasons.push(`path "${path}" can never match: such requests are answered with 400`);
+  }
+  if (reasons.length > found) return undefined;
+
+  let urlPattern: URLPattern;
+  try {
+    urlPattern = new URLPattern({ pathname: path });
+  } catch {
+    reasons.push(`path "${path}" is not a valid URLPattern pathname`);
+    return undefined;
+  }
+  const pattern = readSegments(path, urlPattern);
+  const [first] = pattern.segments;
+  if (first?.rank === 0 && RESERVED_SEGMENTS.includes(first.literal)) {
+    reasons.push(`path "${path}" is the service's own: "/${first.literal}" is reserved`);
+    return undefined;
+  }
+  return pattern;
+}
+
+/**
+ * Orders two patterns that match the same path, segment by segment: literal, then parameter, then
+ * wildcard. Where one is the beginning of the other, the longer one goes first if the shorter ends
+ * in a wildcard (which would take its paths), else the shorter.
+ */
+export function comparePatterns(a: PathPattern, b: PathPattern): number {
+  const length = Math.max(a.segments.length, b.segments.length);
+  for (let index = 0; index < length; index++) {
+    const difference = weightAt(a, index) - weightAt(b, index);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+function weightAt({ segments }: PathPattern, index: number): number {
+  const segment = segments[index];
+  if (segment === undefined) return segments[index - 1]?.rank === 3 ? 4 : -1;
+  // Of two that take less than everything, the one that says more of it goes first.
+  return segment.rank === 1 ? 1 - segment.literal.length / 1e6 : segment.rank;
+}
+
+/** Reads URLPattern's own spelling of the pattern, in which literals are percent-encoded. */
+function readSegments(text: string, urlPattern: URLPattern): PathPattern {
+  const segments: Segment[] = [];
+  let shape = "";
+  let literal = "";
+  let names: string[] = [];
+  let groups = 0;
+  let isOpen = false;
+
+  const endSegment = (): void => {
+    const isParameter = groups === 0 && names.length === 1 && literal === "";
+    const isLiteral = groups === 0 && names.length === 0;
+    const rank = isOpen ? 3 : isLiteral ? 0 : isParameter ? 2 : 1;
+    segments.push({ rank, literal, name: rank === 2 ? names.join("") : "" });
+    [literal, names, groups, isOpen] = ["", [], 0, false];
+  };
+
+  for (const { groups: token = {} } of urlPattern.pathname.slice(1).matchAll(TOKEN)) {
+    const { escaped, name, regexp, open, character } = token;
+    if (name !== undefined) {
+      names.push(name);
+      shape += ":";
+    } else if (regexp !== undefined) {
+      groups++;
+      // A name before it does not matter: ":id(\\d+)" takes what "(\\d+)" takes.
+      shape = (shape.endsWith(":") ? shape.slice(0, -1) : shape) + regexp;
+    } else if (open !== undefined) {
+      isOpen = true;
+      shape += open;
+    } else if (character === "/") {
+      endSegment();
+      shape += "/";
+    } else {
+      literal += escaped ?? character ?? "";
+      shape += escaped === undefined ? character ?? "" : `\\${escaped}`;
+    }
+  }
+  endSegment();
+  return { text, segments, shape: `/${shape}`.replaceAll("(.*)", "*"), urlPattern };
+}

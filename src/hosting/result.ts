@@ -1,0 +1,117 @@
+import type { HttpAnswer } from "../base/exchange.ts";
+import { encodeJson } from "../base/json.ts";
+import { isPlainObject } from "./check.ts";
+
+type AnswerHeaders = Record<string, string | string[]>;
+
+const ANSWER_KEYS = ["status", "headers", "body"];
+const BODILESS = [204, 205, 304];
+
+/** What the server itself says of connection and message (RFC 9110 §7.6.1), and of the request. */
+const SERVERS_OWN = [
+  "connection",
+  "content-length",
+  "keep-alive",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+  "x-request-id",
+];
+
+/**
+ * Turns what a handler returned into an answer; the rules are told to authors in mod.ts.
+ *
+ * @throws {TypeError} for a body that JSON cannot hold, for headers that cannot be sent, and for
+ * a Response that is used up
+ */
+export function toAnswer(result: unknown): HttpAnswer {
+  if (result === undefined) return { status: 204 };
+  if (result instanceof Response) return fromResponse(result);
+  if (isPlainObject(result) && isAnswer(result)) return fromAnswer(result);
+  return { status: 200, headers: JSON_TYPE, body: encodeJson(result) };
+}
+
+const JSON_TYPE = { "content-type": "application/json" };
+
+interface AnswerLike {
+  readonly status: number;
+  readonly headers?: unknown;
+  readonly body?: unknown;
+}
+
+function isAnswer(result: object): result is AnswerLike {
+  if (!("status" in result) || !Number.isInteger(result.status)) return false;
+  const status = Number(result.status);
+  return status >= 200 && status <= 599 &&
+    Object.keys(result).every((key) => ANSWER_KEYS.includes(key));
+}
+
+function fromAnswer({ status, headers: given, body }: AnswerLike): HttpAnswer {
+  const headers = readHeaders(given);
+  if (body === undefined || BODILESS.includes(status)) return { status, headers };
+  if (body instanceof ReadableStream || body instanceof Response || body instanceof Blob) {
+    throw new TypeError("An answer's body is data; return a web Response for a stream.");
+  }
+  const isBytes = body instanceof Uint8Array;
+  const hasType = headers["content-type"] !== undefined;
+  if (hasType && (isBytes || typeof body === "string")) return { status, headers, body };
+  if (isBytes) {
+    return { status, headers: { ...headers, "content-type": "application/octet-stream" }, body };
+  }
+  return { status, headers: { ...JSON_TYPE, ...headers }, body: encodeJson(body) };
+}
+
+function readHeaders(given: unknown): AnswerHeaders {
+  if (given === undefined) return {};
+  if (given instanceof Headers) {
+    for (const [name, value] of given) checkHeader(name, value);
+    return fromHeaders(given, []);
+  }
+  if (!isPlainObject(given)) throw new TypeError("An answer's headers must be a plain object.");
+  const headers: AnswerHeaders = {};
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined) continue;
+    const values: readonly unknown[] = Array.isArray(value) ? value : [value];
+    for (const one of values) checkHeader(name, one);
+    const lower = name.toLowerCase();
+    if (headers[lower] !== undefined) throw new TypeError(`The header ${lower} is there twice.`);
+    headers[lower] = Array.isArray(value) ? values.map(String) : String(value);
+  }
+  return headers;
+}
+
+function checkHeader(name: string, value: unknown): void {
+  // RFC 9110 §5.6.2: a name is a token.
+  if (!/^[\w!#$%&'*+\-.^`|~]+$/.test(name)) throw new TypeError("A header's name is not valid.");
+  if (SERVERS_OWN.includes(name.toLowerCase())) {
+    throw new TypeError(`The header ${name} is the server's to set.`);
+  }
+  // RFC 9110 §5.5: no CR, LF or NUL, which would begin a header of their own, nor other controls.
+  const isText = typeof value === "string" || typeof value === "number";
+  if (!isText || !/^[\t\x20-\x7e\x80-\xff]*$/.test(String(value))) {
+    throw new TypeError(`The value of the header ${name} is not valid.`);
+  }
+}
+
+function fromResponse(response: Response): HttpAnswer {
+  const { status, body, bodyUsed, headers } = response;
+  if (status < 200) throw new TypeError("A Response of an error cannot be answered.");
+  if (bodyUsed || body?.locked === true) throw new TypeError("The Response's body is used up.");
+  // Only a Response that came from fetch has a URL; its body is decoded already.
+  const left = response.url === "" ? [] : ["content-encoding"];
+  const named = (headers.get("connection") ?? "").toLowerCase().split(/[\s,]+/);
+  const answer = { status, headers: fromHeaders(headers, [...left, ...named]) };
+  return body === null ? answer : { ...answer, body };
+}
+
+function fromHeaders(given: Headers, left: readonly string[]): AnswerHeaders {
+  const headers: AnswerHeaders = {};
+  for (const [name, value] of given) {
+    if (!SERVERS_OWN.includes(name) && !left.includes(name)) headers[name] = value;
+  }
+  const cookies = given.getSetCookie();
+  if (cookies.length > 0) headers["set-cookie"] = cookies;
+  return headers;
+}

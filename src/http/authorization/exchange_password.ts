@@ -1,0 +1,33 @@
+import { OAuthError } from "../../oauth/errors.ts";
+import { grantScope } from "../../oauth/scope.ts";
+import { issueGrant } from "./issue_grant.ts";
+import { readScope, requireParameter } from "./oauth_form.ts";
+import type { ExchangeRequest, ExchangeServices, IssuedTokens } from "./exchange.ts";
+
+/** password (RFC 6749 §4.3): for apps that were allowed it, throttled as the login is. */
+export async function exchangePassword(
+  { app, form, address }: ExchangeRequest,
+  services: ExchangeServices,
+): Promise<IssuedTokens> {
+  const username = requireParameter(form, "username");
+  const password = requireParameter(form, "password");
+  const requested = readScope(form);
+  const outcome = await services.passwordLogin.check(username, password, address);
+  switch (outcome.kind) {
+    case "wrong":
+      throw new OAuthError("invalid_grant", "The user name or the password is wrong.");
+    case "throttled":
+      throw new OAuthError("temporarily_unavailable", "Too many failed logins; try again later.", {
+        status: 429,
+        headers: { "Retry-After": String(outcome.retryAfterSeconds) },
+      });
+    case "ok": {
+      const { user } = outcome;
+      const scopes = grantScope({ requested, app: app.scopes, user: user.scopes });
+      if (!scopes) throw new OAuthError("invalid_scope", "App and user do not share this scope.");
+      return issueGrant({ app, user: user.id, type: "password", scopes }, services);
+    }
+    default:
+      return outcome satisfies never;
+  }
+}

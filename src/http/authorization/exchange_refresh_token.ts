@@ -1,0 +1,67 @@
+import { OAuthError } from "../../oauth/errors.ts";
+import { narrowScope } from "../../oauth/scope.ts";
+import { findRefreshToken, revokeGrant, rotateRefreshToken } from "../../store/grants.ts";
+import { currentScopes } from "./current_scopes.ts";
+import { toIssuedTokens } from "./issue_grant.ts";
+import { readScope, requireParameter } from "./oauth_form.ts";
+import type { ExchangeRequest, ExchangeServices, IssuedTokens } from "./exchange.ts";
+import { type Handle, parseHandle } from "./token_issuer.ts";
+
+/**
+ * refresh_token (RFC 6749 §6): the presented token is exchanged for the next one. One that was
+ * exchanged before has been stolen from somebody, so it ends the whole grant (RFC 9700 §4.14.2).
+ */
+export async function exchangeRefreshToken(
+  { app, form }: ExchangeRequest,
+  services: ExchangeServices,
+): Promise<IssuedTokens> {
+  const { database, tokens, now } = services;
+  const handle = parseHandle(requireParameter(form, "refresh_token"));
+  if (!handle) throw badRefreshToken();
+  const { grantId, hash } = handle;
+  const presented = await findRefreshToken(database, grantId, hash);
+  if (!presented || presented.grant.app !== app.id) throw badRefreshToken();
+  if (presented.state === "used") throw await refuseReuse(handle, services);
+
+  const { grant } = presented;
+  if (grant.revokedAtMs !== null || grant.refreshUntilMs <= now()) throw badRefreshToken();
+  const narrowed = narrowScope(readScope(form), grant.scopes);
+  if (!narrowed) throw new OAuthError("invalid_scope", "The scope goes beyond what was granted.");
+  const scopes = await currentScopes(narrowed, grant.user, app, database);
+
+  const nowMs = now();
+  const access = tokens.accessToken({
+    sub: grant.user ?? app.id,
+    clientId: app.id,
+    grantId,
+    scopes,
+    issuedAtMs: nowMs,
+  });
+  const next = tokens.refreshToken(grantId, nowMs);
+  const rotated = await rotateRefreshToken(database, {
+    grantId,
+    oldHash: hash,
+    newHash: next.hash,
+    refreshUntilMs: next.untilMs,
+    accessUntilMs: access.expiresAtMs,
+  }, nowMs);
+  if (!rotated) {
+    // Either the grant has ended meanwhile, or another request was faster with the same token.
+    const again = await findRefreshToken(database, grantId, hash);
+    throw again?.state === "used" ? await refuseReuse(handle, services) : badRefreshToken();
+  }
+  return toIssuedTokens(access, next.token, scopes, tokens);
+}
+
+async function refuseReuse(
+  { grantId }: Handle,
+  { database, revocations, now }: ExchangeServices,
+): Promise<OAuthError> {
+  await database.write(revokeGrant(grantId, now()));
+  await revocations.refresh();
+  return badRefreshToken();
+}
+
+function badRefreshToken(): OAuthError {
+  return new OAuthError("invalid_grant", "The refresh token is not valid (any more).");
+}

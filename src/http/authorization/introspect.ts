@@ -1,0 +1,113 @@
+import type { HttpRequest } from "../../base/exchange.ts";
+import type { Form } from "../../base/form.ts";
+import { idTimeMs } from "../../base/id.ts";
+import { clientAuthFailed } from "../../oauth/client_auth.ts";
+import { backendScope } from "../../oauth/principal.ts";
+import { findApp } from "../../store/apps.ts";
+import type { Database } from "../../store/database.ts";
+import { findUser } from "../../store/users.ts";
+import { type Bearer, bearerToken } from "../bearer.ts";
+import { jsonAnswer, NO_STORE } from "../respond.ts";
+import type { PublicRoute } from "../route.ts";
+import type { ClientAuthenticator } from "./client.ts";
+import { readOAuthForm, requireParameter } from "./oauth_form.ts";
+import { findPresentedToken, type PresentedToken } from "./presented_token.ts";
+
+/** What introspection works with. */
+export interface IntrospectOptions {
+  readonly database: Database;
+  readonly clients: ClientAuthenticator;
+  readonly bearer: Bearer;
+  readonly issuer: string;
+  readonly now: () => number;
+}
+
+/**
+ * POST /authorization/introspect (RFC 7662). An app sees its own tokens, a resource server and scope
+ * `backend` see all; of any other token nothing is told but that it is not active for the asker.
+ */
+export function introspectRoute(options: IntrospectOptions): PublicRoute {
+  const { database, bearer } = options;
+  return {
+    method: "POST",
+    path: "/authorization/introspect",
+    access: "public",
+    cors: false,
+    errors: "oauth",
+    summary: "Ask whether a token is active, and what it says",
+    async handle({ request }) {
+      const form = await readOAuthForm(request);
+      const token = requireParameter(form, "token");
+      const maySee = await findAsker(request, form, options);
+      const presented = await findPresentedToken(token, bearer, database);
+      const isVisible = presented.kind !== "none" && maySee(presented.app);
+      const description = isVisible ? await describe(presented, options) : undefined;
+      return jsonAnswer(200, description ?? { active: false }, NO_STORE);
+    },
+  };
+}
+
+/** Says of which apps the asker may see tokens; throws when the asker proves nothing. */
+async function findAsker(
+  request: HttpRequest,
+  form: Form,
+  { bearer, clients }: IntrospectOptions,
+): Promise<(app: string) => boolean> {
+  if (bearerToken(request) !== undefined) {
+    bearer.authenticate(request, [backendScope]);
+    return () => true;
+  }
+  const asker = await clients.authenticate(request, form);
+  if (asker.type === "public") throw clientAuthFailed(); // RFC 7662 §2.1: it must be authorized
+  return (app) => asker.resourceServer || asker.id === app;
+}
+
+async function describe(
+  presented: PresentedToken,
+  { database, issuer, now }: IntrospectOptions,
+): Promise<Record<string, unknown> | undefined> {
+  switch (presented.kind) {
+    case "none":
+      return undefined;
+    case "access": {
+      const { sub, clientId, scopes, expiresAtMs, jti, kind } = presented.caller;
+      const user = kind === "user" ? await findUser(database, sub) : undefined;
+      return {
+        active: true,
+        scope: scopes.join(" "),
+        client_id: clientId,
+        ...(user && { username: user.username }),
+        token_type: "bearer",
+        exp: expiresAtMs / 1000,
+        sub,
+        aud: issuer,
+        iss: issuer,
+        jti,
+      };
+    }
+    case "refresh": {
+      const { grant, state } = presented.refresh;
+      const stands = state === "current" && grant.revokedAtMs === null &&
+        grant.refreshUntilMs > now();
+      const app = await findApp(database, grant.app);
+      const user = grant.user === null ? undefined : await findUser(database, grant.user);
+      const madeAtMs = idTimeMs(grant.id);
+      const isCut = [app, ...(grant.user === null ? [] : [user])].some((party) =>
+        party?.status !== "active" || party.cutAtMs >= madeAtMs
+      );
+      if (!stands || isCut) return undefined;
+      return {
+        active: true,
+        scope: grant.scopes.join(" "),
+        client_id: grant.app,
+        ...(user && { username: user.username }),
+        exp: Math.floor(grant.refreshUntilMs / 1000),
+        sub: grant.user ?? grant.app,
+        aud: issuer,
+        iss: issuer,
+      };
+    }
+    default:
+      return presented satisfies never;
+  }
+}

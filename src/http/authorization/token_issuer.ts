@@ -1,0 +1,71 @@
+import { idLength, isId } from "../../base/id.ts";
+import { signJwt } from "../../base/jwt.ts";
+import { newSecret, sha256 } from "../../base/secret.ts";
+import { accessTokenClaims, type AccessTokenInput, accessTokenType } from "../../oauth/claims.ts";
+import type { KeyRing } from "../../store/key_ring.ts";
+
+/** An access token, and when it expires. */
+export interface IssuedAccessToken {
+  readonly token: string;
+  readonly expiresAtMs: number;
+}
+
+/** A refresh token; only its hash is stored. */
+export interface IssuedRefreshToken {
+  readonly token: string;
+  readonly hash: Uint8Array;
+  readonly untilMs: number;
+}
+
+/** Makes tokens; storing what must be stored is the caller's part, before anything is answered. */
+export interface TokenIssuer {
+  readonly accessTtlMs: number;
+  accessToken(input: Omit<AccessTokenInput, "issuer" | "ttlMs">): IssuedAccessToken;
+  refreshToken(grantId: string, nowMs: number): IssuedRefreshToken;
+}
+
+/** What tokens are made with. */
+export interface TokenIssuerOptions {
+  readonly issuer: string;
+  readonly keys: KeyRing;
+  readonly accessTtlMs: number;
+  readonly refreshTtlMs: number;
+}
+
+/** Makes an issuer of access and refresh tokens. */
+export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
+  const { issuer, keys, accessTtlMs, refreshTtlMs } = options;
+  return {
+    accessTtlMs,
+    accessToken(input) {
+      const { claims, expiresAtMs } = accessTokenClaims({ ...input, issuer, ttlMs: accessTtlMs });
+      return { token: signJwt(accessTokenType, claims, keys.signing()), expiresAtMs };
+    },
+    refreshToken: (grantId, nowMs) => ({ ...newHandle(grantId), untilMs: nowMs + refreshTtlMs }),
+  };
+}
+
+/** A code or refresh token as it was presented: the grant that it names, and its hash. */
+export interface Handle {
+  readonly grantId: string;
+  readonly hash: Uint8Array;
+}
+
+const SECRET_LENGTH = 43;
+
+/**
+ * A new code or refresh token: the grant's id, so that its row is found without a search, and 256
+ * random bits, of which only the SHA-256 is kept.
+ */
+export function newHandle(grantId: string): { readonly token: string; readonly hash: Uint8Array } {
+  const token = grantId + newSecret();
+  return { token, hash: sha256(token) };
+}
+
+/** Takes a presented code or refresh token apart; undefined when it has not the form of one. */
+export function parseHandle(token: string): Handle | undefined {
+  const grantId = token.slice(0, idLength);
+  const isHandle = isId("g", grantId) && token.length === idLength + SECRET_LENGTH &&
+    /^[\w-]+$/.test(token);
+  return isHandle ? { grantId, hash: sha256(token) } : undefined;
+}

@@ -1,0 +1,27 @@
+import type { Database } from "../../store/database.ts";
+import { findUser } from "../../store/users.ts";
+import { jsonAnswer, NO_STORE } from "../respond.ts";
+import type { ProtectedRoute } from "../route.ts";
+
+/** GET /authorization/whoami: who the presented token speaks for. */
+export function whoamiRoute(database: Database): ProtectedRoute {
+  return {
+    method: "GET",
+    path: "/authorization/whoami",
+    access: [],
+    cors: true,
+    summary: "Who the access token speaks for",
+    async handle({ caller }) {
+      const { sub, kind, clientId, scopes, expiresAtMs } = caller;
+      const user = kind === "user" ? await findUser(database, sub) : undefined;
+      return jsonAnswer(200, {
+        sub,
+        kind,
+        ...(user && { username: user.username }),
+        client_id: clientId,
+        scope: scopes.join(" "),
+        expires_at: new Date(expiresAtMs).toISOString(),
+      }, NO_STORE);
+    },
+  };
+}

@@ -1,0 +1,109 @@
+import { newId } from "../../base/id.ts";
+import type { PasswordHasher } from "../../base/password.ts";
+import { parseNewUser, parseUserChange, type User } from "../../oauth/user.ts";
+import { revokeGrantsWithScopes } from "../../store/grants.ts";
+import { disableSubscriptionsOf } from "../../store/subscriptions.ts";
+import {
+  cutUser,
+  deleteUser,
+  findUser,
+  insertUser,
+  listUsers,
+  updateUser,
+} from "../../store/users.ts";
+import { readJson } from "../body.ts";
+import { listAnswer, readPage } from "../page_request.ts";
+import { emptyAnswer, jsonAnswer, NO_STORE } from "../respond.ts";
+import type { ProtectedRoute } from "../route.ts";
+import { BACKEND_ROUTE, type BackendOptions, found, storeAudited } from "./backend_route.ts";
+
+/** /backend/user: those who log in. */
+export function userRoutes(options: BackendOptions & { hasher: PasswordHasher }): ProtectedRoute[] {
+  const { database, hasher, now } = options;
+  const collection = { ...BACKEND_ROUTE, path: "/backend/user" };
+  const item = { ...BACKEND_ROUTE, path: "/backend/user/:id" };
+  const taken = "The user name is taken.";
+
+  return [
+    {
+      ...collection,
+      method: "POST",
+      summary: "Add a user",
+      async handle(context) {
+        const body = await readJson(context.request, options.maxBodyBytes);
+        const { username, password, scopes } = parseNewUser(body);
+        const phc = await hasher.hash(password);
+        const createdAtMs = now();
+        const id = newId("u", createdAtMs);
+        const insert = insertUser({ id, username, phc, scopes, createdAtMs });
+        await storeAudited(context, [insert], { action: "user.create", target: id }, options, taken);
+        const user = { id, username, scopes, status: "active", createdAtMs, cutAtMs: 0 } as const;
+        const location = `${options.basePath}${collection.path}/${id}`;
+        return jsonAnswer(201, toRecord(user), { Location: location, ...NO_STORE });
+      },
+    },
+    {
+      ...collection,
+      method: "GET",
+      summary: "List users",
+      async handle({ request }) {
+        return listAnswer(await listUsers(database, readPage(request)), toRecord);
+      },
+    },
+    {
+      ...item,
+      method: "GET",
+      summary: "One user",
+      async handle({ params }) {
+        const user = found(await findUser(database, params["id"] ?? ""), "user");
+        return jsonAnswer(200, toRecord(user), NO_STORE);
+      },
+    },
+    {
+      ...item,
+      method: "PATCH",
+      summary: "Change a user's password, scopes or status",
+      async handle(context) {
+        const user = found(await findUser(database, context.params["id"] ?? ""), "user");
+        const change = parseUserChange(await readJson(context.request, options.maxBodyBytes));
+        const phc = change.password === undefined ? undefined : await hasher.hash(change.password);
+        const changed = {
+          ...user,
+          scopes: change.scopes ?? user.scopes,
+          status: change.status ?? user.status,
+        };
+        const lost = user.scopes.filter((scope) => !changed.scopes.includes(scope));
+        const isDisabled = changed.status === "disabled";
+        await storeAudited(context, [
+          updateUser({ ...changed, phc }),
+          ...isDisabled || phc ? cutUser(user.id, now(), options.accessTokenTtlMs) : [],
+          ...isDisabled
+            ? disableSubscriptionsOf({ principal: user.id }, "user disabled", now())
+            : [],
+          ...revokeGrantsWithScopes({ user: user.id }, lost, now()),
+        ], { action: "user.change", target: user.id }, options);
+        return jsonAnswer(200, toRecord(changed), NO_STORE);
+      },
+    },
+    {
+      ...item,
+      method: "DELETE",
+      summary: "Remove a user",
+      async handle(context) {
+        const user = found(await findUser(database, context.params["id"] ?? ""), "user");
+        await storeAudited(context, [
+          ...cutUser(user.id, now(), options.accessTokenTtlMs),
+          ...disableSubscriptionsOf({ principal: user.id }, "user deleted", now()),
+          deleteUser(user.id),
+        ], { action: "user.delete", target: user.id }, options);
+        return emptyAnswer(204);
+      },
+    },
+  ];
+}
+
+/** A user as the backend shows it. */
+export function toRecord(user: User): Record<string, unknown> {
+  const { id, username, scopes, status, createdAtMs } = user;
+  return { id, username, scopes, status, created_at: new Date(createdAtMs).toISOString() };
+}

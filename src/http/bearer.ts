@@ -1,0 +1,74 @@
+import type { HttpRequest } from "../base/exchange.ts";
+import { verifyJwt } from "../base/jwt.ts";
+import { Problem } from "../base/problem.ts";
+import { accessTokenType, parseAccessClaims } from "../oauth/claims.ts";
+import type { Caller } from "../oauth/principal.ts";
+import type { KeyRing } from "../store/key_ring.ts";
+import type { Revocations } from "../store/revocations.ts";
+
+/** Tells who calls. */
+export interface Bearer {
+  /** The caller that an access token stands for, or undefined when it is not good (any more). */
+  verify(token: string): Caller | undefined;
+  /**
+   * The caller of a request that must carry all of `scopes`; throws Problem 401 or 403 with the
+   * challenge of RFC 6750 §3. Only the Authorization header is looked at (RFC 9700 §4.3.2).
+   */
+  authenticate(request: HttpRequest, scopes: readonly string[]): Caller;
+}
+
+/** What access tokens are checked against. */
+export interface BearerOptions {
+  readonly issuer: string;
+  readonly keys: KeyRing;
+  readonly revocations: Revocations;
+  readonly now: () => number;
+}
+
+/** Makes the check of access tokens; it reads no database. */
+export function createBearer({ issuer, keys, revocations, now }: BearerOptions): Bearer {
+  const { origin, pathname } = new URL(issuer);
+  const path = pathname === "/" ? "" : pathname;
+  const metadata = `${origin}/.well-known/oauth-protected-resource${path}`; // RFC 9728 §3.1
+
+  function challenge(parameters: string): Record<string, string> {
+    const value = `Bearer realm="gatepost"${parameters}, resource_metadata="${metadata}"`;
+    return { "WWW-Authenticate": value };
+  }
+
+  function verify(token: string): Caller | undefined {
+    const claims = verifyJwt(token, accessTokenType, keys.find);
+    const caller = claims && parseAccessClaims(claims, issuer, now());
+    return caller && !revocations.has(caller) ? caller : undefined;
+  }
+
+  return {
+    verify,
+    authenticate(request, scopes) {
+      const token = bearerToken(request);
+      if (token === undefined) {
+        throw new Problem(401, "unauthorized", "An access token is needed.", {
+          headers: challenge(""),
+        });
+      }
+      const caller = verify(token);
+      if (caller === undefined) {
+        throw new Problem(401, "invalid_token", "The access token is not valid (any more).", {
+          headers: challenge(', error="invalid_token"'),
+        });
+      }
+      if (!scopes.every((scope) => caller.scopes.includes(scope))) {
+        const needed = scopes.join(" ");
+        throw new Problem(403, "insufficient_scope", `The access token needs scope ${needed}.`, {
+          headers: challenge(`, error="insufficient_scope", scope="${needed}"`),
+        });
+      }
+      return caller;
+    },
+  };
+}
+
+/** The token of an `Authorization: Bearer` header (RFC 6750 §2.1), or undefined without one. */
+export function bearerToken({ headers }: HttpRequest): string | undefined {
+  return /^bearer +(.*)$/i.exec(headers.authorization ?? "")?.[1]?.trim();
+}

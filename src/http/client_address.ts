@@ -1,0 +1,43 @@
+import { formatAddress, parseAddress } from "../base/address.ts";
+import { type Cidr, cidrContains } from "../base/cidr.ts";
+
+/**
+ * The address of the client behind trusted proxies: X-Forwarded-For is read from its right end, where
+ * the nearest proxy wrote, for as long as the address before it is one that is trusted. What a client
+ * wrote itself stands further left and is never believed.
+ */
+export function clientAddress(
+  socketAddress: string,
+  forwardedFor: string | undefined,
+  trusted: readonly Cidr[],
+): string {
+  let client = canonical(socketAddress);
+  if (trusted.length === 0 || forwardedFor === undefined) return client ?? socketAddress;
+  for (const hop of forwardedFor.split(",").reverse()) {
+    if (client === undefined || !isTrusted(client, trusted)) break;
+    const next = canonical(hop.trim());
+    if (next === undefined) break;
+    client = next;
+  }
+  return client ?? socketAddress;
+}
+
+function canonical(text: string): string | undefined {
+  const address = parseAddress(text);
+  return address && formatAddress(address);
+}
+
+function isTrusted(text: string, trusted: readonly Cidr[]): boolean {
+  const address = parseAddress(text);
+  return address !== undefined && trusted.some((cidr) => cidrContains(cidr, address));
+}
+
+/**
+ * The unit in which failures are counted: an IPv4 address, or the /64 of an IPv6 address, since a
+ * single subscriber owns at least that many.
+ */
+export function throttleAddress(text: string): string {
+  const address = parseAddress(text);
+  if (address?.family !== 6) return text;
+  return formatAddress({ family: 6, value: (address.value >> 64n) << 64n });
+}

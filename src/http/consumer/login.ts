@@ -1,0 +1,75 @@
+import { openFields } from "../../base/fields.ts";
+import { newId } from "../../base/id.ts";
+import { Problem } from "../../base/problem.ts";
+import { loginApp } from "../../oauth/principal.ts";
+import type { Database } from "../../store/database.ts";
+import { insertGrant } from "../../store/grants.ts";
+import type { TokenIssuer } from "../authorization/token_issuer.ts";
+import { readJson } from "../body.ts";
+import type { PasswordLogin } from "../password_login.ts";
+import { jsonAnswer, NO_STORE } from "../respond.ts";
+import type { PublicRoute } from "../route.ts";
+
+/** What the login endpoint works with. */
+export interface LoginOptions {
+  readonly database: Database;
+  readonly passwordLogin: PasswordLogin;
+  readonly tokens: TokenIssuer;
+  readonly maxBodyBytes: number;
+  readonly now: () => number;
+}
+
+/** POST /consumer/login: a user name and a password for an access token with all the user's scopes. */
+export function loginRoute(options: LoginOptions): PublicRoute {
+  const { database, passwordLogin, tokens, now } = options;
+  return {
+    method: "POST",
+    path: "/consumer/login",
+    access: "public",
+    cors: true,
+    summary: "Log in with a user name and a password",
+    async handle({ request }) {
+      const fields = openFields(await readJson(request, options.maxBodyBytes));
+      const username = fields.requiredText("username");
+      const password = fields.requiredText("password");
+      fields.finish("login", { ignoreUnknown: true });
+
+      const outcome = await passwordLogin.check(username, password, request.address);
+      if (outcome.kind === "throttled") {
+        throw new Problem(429, "throttled", "Too many failed logins; try again later.", {
+          headers: { "Retry-After": String(outcome.retryAfterSeconds) },
+        });
+      }
+      if (outcome.kind === "wrong") throw wrongCredentials();
+
+      const { user } = outcome;
+      const nowMs = now();
+      const id = newId("g", nowMs);
+      const { token, expiresAtMs } = tokens.accessToken({
+        sub: user.id,
+        clientId: loginApp,
+        grantId: id,
+        scopes: user.scopes,
+        issuedAtMs: nowMs,
+      });
+      const stored = await insertGrant(database, {
+        id,
+        app: loginApp,
+        user: user.id,
+        type: "login",
+        scopes: user.scopes,
+        refresh: undefined,
+        refreshUntilMs: 0,
+        accessUntilMs: expiresAtMs,
+      });
+      if (!stored) throw wrongCredentials();
+      return jsonAnswer(200, { token }, NO_STORE);
+    },
+  };
+}
+
+function wrongCredentials(): Problem {
+  return new Problem(401, "wrong_credentials", "The user name or the password is wrong.", {
+    headers: { "WWW-Authenticate": 'Bearer realm="gatepost"' },
+  });
+}

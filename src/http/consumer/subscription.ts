@@ -1,0 +1,178 @@
+import { newId } from "../../base/id.ts";
+import { Problem } from "../../base/problem.ts";
+import type { Seal } from "../../base/seal.ts";
+import { randomBytes } from "../../base/secret.ts";
+import { OWN_PREFIX } from "../../event/event.ts";
+import { formatSigningSecret } from "../../event/signature.ts";
+import {
+  parseNewSubscription,
+  parseSubscriptionChange,
+  type Subscription,
+  SUBSCRIPTION_LIMIT,
+} from "../../event/subscription.ts";
+import { backendScope, type Caller, consumerScope, loginApp } from "../../oauth/principal.ts";
+import { ConflictError, type Database } from "../../store/database.ts";
+import {
+  deleteSubscription,
+  findSubscription,
+  insertSubscription,
+  listSubscriptions,
+  replaceSubscriptionSecret,
+  type SubscriptionOwner,
+  updateSubscription,
+} from "../../store/subscriptions.ts";
+import { readJson } from "../body.ts";
+import { listAnswer, readPage } from "../page_request.ts";
+import { emptyAnswer, jsonAnswer, NO_STORE } from "../respond.ts";
+import type { ProtectedRoute } from "../route.ts";
+
+/** What the consumer's subscriptions work with. */
+export interface SubscriptionOptions {
+  readonly database: Database;
+  readonly seal: Seal;
+  readonly basePath: string;
+  readonly maxBodyBytes: number;
+  /** Why a well-formed endpoint is never called, or undefined. */
+  readonly refuseEndpoint: (url: URL) => string | undefined;
+  /** What a subscriber to a declared event must be allowed; none for any other. */
+  readonly eventScopes: (event: string) => readonly string[];
+  /** Tells the distributor that there may be work. */
+  readonly wake: () => void;
+  readonly now: () => number;
+}
+
+const OLD_SECRET_MS = 24 * 60 * 60_000;
+
+/** Subscriptions of the caller: /consumer/subscription. */
+export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute[] {
+  const { database, seal, now } = options;
+  const base = { access: [consumerScope], cors: true } as const;
+  const collection = { ...base, path: "/consumer/subscription" };
+  const item = { ...base, path: "/consumer/subscription/:id" };
+
+  return [
+    {
+      ...collection,
+      method: "POST",
+      summary: "Subscribe to an event",
+      async handle({ request, caller }) {
+        const body = await readJson(request, options.maxBodyBytes);
+        const { event, endpoint } = parseNewSubscription(body, options.refuseEndpoint);
+        checkEventAllowed(event, caller, options.eventScopes(event));
+        const createdAtMs = now();
+        const record = {
+          id: newId("s", createdAtMs),
+          principal: caller.sub,
+          app: caller.clientId,
+          event,
+          endpoint,
+          createdAtMs,
+        };
+        const secret = formatSigningSecret(randomBytes(32));
+        const [inserted] = await database.write([insertSubscription({ ...record, secret }, seal)])
+          .catch(refuseConflict);
+        if (inserted !== 1) {
+          throw new Problem(409, "limit", `There are ${SUBSCRIPTION_LIMIT} subscriptions already.`);
+        }
+        const answer = toRecord({ ...record, status: "active", disabledReason: null });
+        const location = `${options.basePath}${collection.path}/${record.id}`;
+        return jsonAnswer(201, { ...answer, secret }, { Location: location, ...NO_STORE });
+      },
+    },
+    {
+      ...collection,
+      method: "GET",
+      summary: "List the caller's subscriptions",
+      async handle({ request, caller }) {
+        const page = await listSubscriptions(database, ownerOf(caller), readPage(request));
+        return listAnswer(page, toRecord);
+      },
+    },
+    {
+      ...item,
+      method: "GET",
+      summary: "One subscription",
+      async handle({ params, caller }) {
+        return jsonAnswer(200, toRecord(await getSubscription(database, caller, params["id"])));
+      },
+    },
+    {
+      ...item,
+      method: "PATCH",
+      summary: "Change a subscription's endpoint, pause it or activate it",
+      async handle({ request, params, caller }) {
+        const found = await getSubscription(database, caller, params["id"]);
+        const body = await readJson(request, options.maxBodyBytes);
+        const change = parseSubscriptionChange(body, options.refuseEndpoint);
+        const endpoint = change.endpoint ?? found.endpoint;
+        const status = change.status ?? found.status;
+        await database.write([updateSubscription(found.id, endpoint, status)]).catch(refuseConflict);
+        if (status === "active") options.wake();
+        return jsonAnswer(200, toRecord(await getSubscription(database, caller, found.id)));
+      },
+    },
+    {
+      ...item,
+      method: "DELETE",
+      summary: "Unsubscribe",
+      async handle({ params, caller }) {
+        const found = await getSubscription(database, caller, params["id"]);
+        await database.write(deleteSubscription(found.id, now()));
+        return emptyAnswer(204);
+      },
+    },
+    {
+      ...item,
+      path: `${item.path}/secret`,
+      method: "POST",
+      summary: "Replace the signing secret; the old one signs beside it for a day",
+      async handle({ params, caller }) {
+        const found = await getSubscription(database, caller, params["id"]);
+        const secret = formatSigningSecret(randomBytes(32));
+        const until = now() + OLD_SECRET_MS;
+        await database.write([replaceSubscriptionSecret(found.id, secret, until, seal)]);
+        return jsonAnswer(200, { ...toRecord(found), secret }, NO_STORE);
+      },
+    },
+  ];
+}
+
+/** A subscription as consumers see it. */
+export function toRecord(subscription: Omit<Subscription, "seq">): Record<string, unknown> {
+  const { id, event, endpoint, status, createdAtMs, disabledReason } = subscription;
+  return {
+    id,
+    event,
+    endpoint,
+    status,
+    created_at: new Date(createdAtMs).toISOString(),
+    ...(disabledReason !== null && { disabled_reason: disabledReason }),
+  };
+}
+
+/** A login token sees all that its user has, an app's token what was made through that app. */
+export function ownerOf({ sub, clientId }: Caller): SubscriptionOwner {
+  return { principal: sub, app: clientId === loginApp ? undefined : clientId };
+}
+
+/** The caller's subscription of this id; throws Problem 404. */
+export async function getSubscription(
+  database: Database,
+  caller: Caller,
+  id = "",
+): Promise<Subscription> {
+  const found = await findSubscription(database, ownerOf(caller), id);
+  if (!found) throw new Problem(404, "not_found", "There is no such subscription.");
+  return found;
+}
+
+function checkEventAllowed(event: string, caller: Caller, scopes: readonly string[]): void {
+  const needed = event.startsWith(OWN_PREFIX) ? [backendScope] : scopes;
+  if (needed.every((scope) => caller.scopes.includes(scope))) return;
+  throw new Problem(403, "forbidden_event", `The event needs scope ${needed.join(" ")}.`);
+}
+
+function refuseConflict(error: unknown): never {
+  if (!(error instanceof ConflictError)) throw error;
+  throw new Problem(409, "conflict", "There is a subscription of this event and endpoint already.");
+}

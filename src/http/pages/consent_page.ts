@@ -1,0 +1,107 @@
+import type { HttpAnswer } from "../../base/exchange.ts";
+import { attributes, type Html, html } from "../../base/html.ts";
+import { displayText } from "./display_text.ts";
+import { pageHeaders } from "./page_headers.ts";
+import {
+  appPanel,
+  csrfField,
+  errorMessage,
+  type PageApp,
+  pageLayout,
+  tickIcon,
+  warningIcon,
+} from "./page_layout.ts";
+
+/** One scope that the app asks for. */
+export interface ConsentScope {
+  readonly name: string;
+  /** What it lets the app do, in words; not used for the scopes of this service itself. */
+  readonly description?: string;
+}
+
+export interface ConsentPageInput {
+  /** Where the form is sent, query included. */
+  readonly action: string;
+  readonly csrf: string;
+  readonly app: PageApp;
+  /** Origin of the redirect URI; it may have a port that the app's URL leaves open. */
+  readonly formActionOrigin: string;
+  /** Who is logged in. */
+  readonly username: string;
+  readonly scopes: readonly ConsentScope[];
+  readonly error?: "expired";
+}
+
+/**
+ * Returns the consent page: who is logged in, which app asks, and each scope in words. Its form
+ * sends `decision` = `allow`, `deny` or `switch` (another user). Nothing has the focus, so that a
+ * key pressed too early allows nothing.
+ */
+export function consentPage(input: ConsentPageInput): HttpAnswer {
+  const expired = input.error === "expired";
+  // What deserves a second look comes first, wherever the app put it.
+  const scopes = input.scopes.toSorted((a, b) => Number(isGrave(b)) - Number(isGrave(a)));
+  // Then neither answer is the louder one.
+  const grave = scopes.some(isGrave);
+  const main = html`<h1>Allow this app to act for you?</h1>
+${appPanel(input.app)}
+${expired && errorMessage("This page was open for too long. Please decide once more.")}
+<form method="post" action="${input.action}">
+${csrfField(input.csrf)}
+<div class="account">
+<p>Signed in as <bdi class="user">${displayText(input.username, "?")}</bdi></p>
+<button class="plain" type="submit" name="decision" value="switch">
+Not you? Use another account</button>
+</div>
+<h2 id="scopes">If you allow it, this app can:</h2>
+<ul class="scopes" role="list" aria-labelledby="scopes">
+${scopes.map((scope) => scopeItem(scope))}
+</ul>
+${isLoopback(input.app.origin) && loopbackNote}
+<div class="actions">
+<button type="submit" name="decision" value="allow"
+ ${attributes({ class: grave ? undefined : "primary" })}>Allow</button>
+<button type="submit" name="decision" value="deny">Deny</button>
+</div>
+</form>
+<p class="note">The app sees your username, never your password. You can withdraw this permission
+later.</p>
+<p class="note">Either way you go back to <span class="wrap">${input.formActionOrigin}</span>.</p>`;
+  const title = "Allow access?";
+  return {
+    status: expired ? 400 : 200,
+    headers: pageHeaders({ formActionOrigin: input.formActionOrigin }),
+    body: pageLayout(expired ? `This page was open for too long – ${title}` : title, main),
+  };
+}
+
+function isGrave(scope: ConsentScope): boolean {
+  return scope.name === "backend";
+}
+
+function scopeItem(scope: ConsentScope): Html {
+  if (isGrave(scope)) {
+    return html`<li class="message warning">${warningIcon}<span>
+<strong>Warning: administer this whole service</strong>
+Every app, user, key and event, not only yours. Allow this only to an app that you trust as much
+as yourself.</span></li>`;
+  }
+  return html`<li>${tickIcon}<span>${scopeWords(scope)}</span></li>`;
+}
+
+function scopeWords(scope: ConsentScope): Html {
+  if (scope.name === "consumer") {
+    return html`Subscribe to events and manage your subscriptions on your behalf`;
+  }
+  const words = displayText(scope.description ?? "", "");
+  return words === "" ? html`<code>${scope.name}</code>` : html`<bdi>${words}</bdi>`;
+}
+
+// RFC 8252 §8.6: any program on the device can pose as such an app.
+const loopbackNote = html`<div class="message warning">${warningIcon}<p>This app runs on your own
+device, where any program could pose as it. Allow it only if you have just started it
+yourself.</p></div>`;
+
+function isLoopback(origin: string): boolean {
+  return /^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]+)?$/.test(origin);
+}

@@ -1,0 +1,76 @@
+import type { PasswordHasher } from "../base/password.ts";
+import type { User } from "../oauth/user.ts";
+import type { Database } from "../store/database.ts";
+import { findUserByName } from "../store/users.ts";
+import { throttleAddress } from "./client_address.ts";
+import { createThrottle } from "./throttle.ts";
+
+/** What became of a user name and a password. */
+export type LoginOutcome =
+  | { readonly kind: "ok"; readonly user: User }
+  /** Unknown, disabled or the wrong password: not told apart, in time neither. */
+  | { readonly kind: "wrong" }
+  | { readonly kind: "throttled"; readonly retryAfterSeconds: number };
+
+/** Checks a user's password, wherever it comes in. */
+export interface PasswordLogin {
+  /** Throws Problem 503 when too many passwords are being checked. */
+  check(username: string, password: string, address: string): Promise<LoginOutcome>;
+}
+
+/** What the check works with; `sleep` is in milliseconds. */
+export interface PasswordLoginOptions {
+  readonly database: Database;
+  readonly hasher: PasswordHasher;
+  readonly now: () => number;
+  readonly sleep: (ms: number) => Promise<void>;
+}
+
+const WINDOW_MS = 15 * 60_000;
+const ACCOUNT_LIMIT = 10; // of one account from one address
+const ADDRESS_LIMIT = 50; // of one address whatever the accounts
+// Failures of one account from many addresses: nobody can lock another out, only slow them down.
+const SLOW_AFTER = 20;
+const SLOW_STEP_MS = 100;
+const SLOW_MAX_MS = 2000;
+
+/** Makes the check, with its throttles (RFC 6749 §4.3.2, RFC 9700 §4.14). */
+export function createPasswordLogin(options: PasswordLoginOptions): PasswordLogin {
+  const { database, hasher, now, sleep } = options;
+  const byBoth = createThrottle({ limit: ACCOUNT_LIMIT, windowMs: WINDOW_MS, now });
+  const byAddress = createThrottle({ limit: ADDRESS_LIMIT, windowMs: WINDOW_MS, now });
+  const slowLimit = SLOW_AFTER + SLOW_MAX_MS / SLOW_STEP_MS;
+  const byAccount = createThrottle({ limit: slowLimit, windowMs: WINDOW_MS, now });
+
+  return {
+    async check(username, password, address) {
+      const from = throttleAddress(address);
+      const account = username.toLowerCase();
+      const both = `${from} ${account}`;
+      const waitMs = () => Math.max(byBoth.waitMs(both), byAddress.waitMs(from));
+      const throttled = (): LoginOutcome => ({
+        kind: "throttled",
+        retryAfterSeconds: Math.max(1, Math.ceil(waitMs() / 1000)),
+      });
+
+      if (waitMs() > 0) return throttled();
+      const slowMs = (byAccount.count(account) - SLOW_AFTER) * SLOW_STEP_MS;
+      if (slowMs > 0) await sleep(slowMs);
+      const user = await findUserByName(database, username);
+      const isRight = await hasher.verify(password, user?.phc, {
+        admit: () => waitMs() === 0,
+        report(right) {
+          if (right && user?.status === "active") {
+            byBoth.clear(both);
+            return;
+          }
+          byBoth.fail(both);
+          byAddress.fail(from);
+          byAccount.fail(account);
+        },
+      });
+      if (isRight === undefined) return throttled();
+      return isRight && user?.status === "active" ? { kind: "ok", user } : { kind: "wrong" };
+    },
+  };
+}

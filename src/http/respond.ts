@@ -1,0 +1,52 @@
+import type { HttpAnswer } from "../base/exchange.ts";
+import type { Problem } from "../base/problem.ts";
+import type { OAuthError } from "../oauth/errors.ts";
+
+/** Keeps an answer out of every cache (RFC 6749 §5.1). */
+export const NO_STORE = { "Cache-Control": "no-store", Pragma: "no-cache" } as const;
+
+/** A JSON answer. */
+export function jsonAnswer(
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): HttpAnswer {
+  return {
+    status,
+    headers: { "Content-Type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  };
+}
+
+/** An answer without a body. */
+export function emptyAnswer(status: number, headers: Readonly<Record<string, string>> = {}): HttpAnswer {
+  return { status, headers };
+}
+
+/** Problem details (RFC 9457). */
+export function problemAnswer(problem: Problem, requestId: string): HttpAnswer {
+  const { status, title, message, errors, headers } = problem;
+  return {
+    status,
+    headers: {
+      "Content-Type": "application/problem+json",
+      "Cache-Control": "no-store",
+      "X-Content-Type-Options": "nosniff",
+      "X-Request-Id": requestId,
+      ...headers,
+    },
+    body: JSON.stringify({
+      type: `urn:gatepost:problem:${problem.code}`,
+      title,
+      status,
+      detail: message,
+      request_id: requestId,
+      ...(errors.length > 0 && { errors }),
+    }),
+  };
+}
+
+/** An error of an OAuth endpoint (RFC 6749 §5.2). */
+export function oauthErrorAnswer(error: OAuthError): HttpAnswer {
+  return jsonAnswer(error.status, error.toBody(), { ...NO_STORE, ...error.headers });
+}

@@ -1,0 +1,47 @@
+/** Counts failures by key in a sliding window; bounded in memory whatever keys come. */
+export interface Throttle {
+  /** Milliseconds until the next try is allowed: 0 while fewer than the limit are remembered. */
+  waitMs(key: string): number;
+  /** How many failures are remembered. */
+  count(key: string): number;
+  fail(key: string): void;
+  clear(key: string): void;
+}
+
+/** How much is forgiven, and for how long failures are remembered. */
+export interface ThrottleOptions {
+  readonly limit: number;
+  readonly windowMs: number;
+  readonly now: () => number;
+  /** Past this many keys the one that failed longest ago is forgotten. */
+  readonly maxKeys?: number;
+}
+
+/** Makes a throttle. Each key holds at most `limit` times, so it never grows past maxKeys × limit. */
+export function createThrottle({ limit, windowMs, now, maxKeys = 50_000 }: ThrottleOptions): Throttle {
+  const failures = new Map<string, number[]>(); // in the order of the last failure
+
+  function recent(key: string): number[] {
+    const since = now() - windowMs;
+    return (failures.get(key) ?? []).filter((atMs) => atMs > since);
+  }
+
+  return {
+    count: (key) => recent(key).length,
+    waitMs(key) {
+      const times = recent(key);
+      const [oldest] = times;
+      return times.length < limit || oldest === undefined ? 0 : oldest + windowMs - now();
+    },
+    fail(key) {
+      const times = [...recent(key), now()].slice(-limit);
+      failures.delete(key);
+      failures.set(key, times);
+      if (failures.size > maxKeys) {
+        const [first] = failures.keys();
+        if (first !== undefined) failures.delete(first);
+      }
+    },
+    clear: (key) => void failures.delete(key),
+  };
+}

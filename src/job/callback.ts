@@ -1,0 +1,101 @@
+import type { AttemptOutcome } from "../event/delivery.ts";
+import { parseRetryAfter } from "../event/delivery.ts";
+import { signMessage } from "../event/signature.ts";
+import type { Egress } from "./egress.ts";
+import { classifyFailure } from "./failure.ts";
+
+/** One POST to a subscriber. */
+export interface Callback {
+  readonly deliveryId: string;
+  readonly event: string;
+  /** The dispatched data's JSON: the whole body. */
+  readonly json: string;
+  readonly endpoint: string;
+  /** 1 for the first, 4 for the last resend. */
+  readonly attempt: number;
+  /** Each signs: the newest first. */
+  readonly secrets: readonly string[];
+}
+
+/** What came of a POST. */
+export interface CallbackResult {
+  readonly outcome: AttemptOutcome;
+  /** The first bytes of the answer, as text. */
+  readonly snippet: string | undefined;
+}
+
+/** Sends one callback; failures are results, it never throws. */
+export type SendCallback = (callback: Callback, signal: AbortSignal) => Promise<CallbackResult>;
+
+/** What callbacks are sent with. */
+export interface CallbackOptions {
+  readonly egress: Egress;
+  /** For the whole exchange, body included. */
+  readonly timeoutMs: number;
+  /** SPEC 6.4: `<product_name>/<version>@<revision>`. */
+  readonly userAgent: string;
+  readonly now: () => number;
+}
+
+const SNIPPET_BYTES = 4096;
+
+/** Makes the one caller of `fetch`: POST, the data's JSON, and nothing else of the service. */
+export function createCallbackSender(options: CallbackOptions): SendCallback {
+  const { egress, timeoutMs, userAgent, now } = options;
+  return async (callback, stop) => {
+    const { deliveryId, json, event, attempt, secrets } = callback;
+    const timestampSeconds = Math.floor(now() / 1000);
+    const timeout = new AbortController();
+    const timer = setTimeout(() => timeout.abort(timedOut()), timeoutMs);
+    const abort = () => timeout.abort(stop.reason);
+    stop.addEventListener("abort", abort);
+    try {
+      const response = await fetch(
+        callback.endpoint,
+        egress.guarded({
+          method: "POST",
+          redirect: "manual",
+          credentials: "omit",
+          referrerPolicy: "no-referrer",
+          headers: {
+            "Content-Type": "application/json",
+            "User-Agent": userAgent,
+            "webhook-id": deliveryId,
+            "webhook-timestamp": String(timestampSeconds),
+            "webhook-signature": signMessage({ id: deliveryId, timestampSeconds, body: json }, secrets),
+            "gatepost-event": event,
+            "gatepost-attempt": String(attempt),
+          },
+          body: json,
+          signal: timeout.signal,
+        }),
+      );
+      const snippet = await readStart(response);
+      const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"), now());
+      return { outcome: { kind: "answer", status: response.status, retryAfterMs }, snippet };
+    } catch (error) {
+      return { outcome: { kind: "error", error: classifyFailure(error) }, snippet: undefined };
+    } finally {
+      clearTimeout(timer);
+      stop.removeEventListener("abort", abort);
+    }
+  };
+}
+
+function timedOut(): DOMException {
+  return new DOMException("The subscriber took too long", "TimeoutError");
+}
+
+/** The first 4 KiB of an answer; what comes after them is not waited for. */
+async function readStart(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  if (response.body) {
+    for await (const chunk of response.body) { // leaving the loop cancels the rest
+      chunks.push(chunk);
+      length += chunk.length;
+      if (length >= SNIPPET_BYTES) break;
+    }
+  }
+  return Buffer.concat(chunks).subarray(0, SNIPPET_BYTES).toString("utf8").replaceAll("\0", "");
+}

@@ -1,0 +1,228 @@
+import { createServer } from "node:net";
+import type { LookupFunction } from "node:net";
+import { formatAddress, isPublicAddress, parseAddress } from "../base/address.ts";
+import type { Address } from "../base/address.ts";
+import { cidrContains } from "../base/cidr.ts";
+import type { Cidr } from "../base/cidr.ts";
+import { findCode } from "./failure.ts";
+import { createNameLookup } from "./name_lookup.ts";
+import type { NameLookup } from "./name_lookup.ts";
+
+/** The guard's own refusal: where the request wanted to go, callbacks may not. */
+export class EgressError extends Error {
+  override readonly name = "EgressError";
+  readonly code: "EGRESS_REFUSED" | "EGRESS_UNSUPPORTED";
+
+  constructor(code: EgressError["code"], message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Options of createEgress(). */
+export interface EgressOptions {
+  /** Blocks that may be reached although they are not public. */
+  readonly allow: readonly Cidr[];
+  /** The global `fetch`; only the self-test calls it. */
+  readonly request: (url: string, init: RequestInit) => Promise<Response>;
+  /** How a host name becomes addresses; createNameLookup() if not given. */
+  readonly lookup?: NameLookup;
+  /** Sockets per origin; 64 if not given. Fewer than the attempts in flight make attempts queue. */
+  readonly connectionsPerOrigin?: number;
+  /** For name lookup, TCP and TLS together; 5 s if not given. */
+  readonly connectTimeoutMs?: number;
+  /** Longest silence before the headers and within the body; 10 s if not given. */
+  readonly silenceTimeoutMs?: number;
+}
+
+/** What the self-test found. */
+export type SelfTest = { readonly ok: true } | { readonly ok: false; readonly reason: string };
+
+/** The address guard of everything that leaves this process by `fetch`. */
+export interface Egress {
+  /** Throws EgressError for a URL that is not http(s) or whose literal address is refused. */
+  checkEndpoint(url: URL): void;
+  /** The same request, bound to the guard: `fetch(url, egress.guarded(init))`. */
+  guarded(init: RequestInit): RequestInit;
+  /** Whether this Node's fetch obeys the guard, tried on a loopback listener (up to 10 s). */
+  selfTest(): Promise<SelfTest>;
+  /** Ends idle connections and what is still in flight. */
+  close(): Promise<void>;
+}
+
+/** What this module uses of the dispatchers of undici, the HTTP client inside Node's fetch. */
+interface Dispatcher {
+  dispatch(options: { readonly origin: string | URL }, handler: unknown): boolean;
+  destroy(): Promise<void>;
+}
+
+type AgentClass = new (options: object) => Dispatcher;
+
+/** More answers than this of one name are not tried: a name is no list of hosts to scan. */
+const MAX_ADDRESSES = 8;
+const SELF_TEST_TIMEOUT_MS = 1_500;
+
+/**
+ * Opens the guard: only public unicast addresses (isPublicAddress) and `allow` are dialled, over
+ * http and https alike. Literals are vetted before a connection is looked for, names when one is
+ * made: the lookup's answer is vetted and exactly what is left of it is dialled, so that an answer
+ * that changes between check and use (DNS rebinding) gains nothing. A connection kept alive leads
+ * to the address that was vetted when it was made.
+ */
+export function createEgress(options: EgressOptions): Egress {
+  const guard = openGuard(options);
+  return {
+    checkEndpoint: guard.checkEndpoint,
+    guarded: guard.guarded,
+    selfTest: () =>
+      testGuard(options.request).catch((error: unknown) => ({
+        ok: false,
+        reason: `loopback was not reached: ${findCode(error) ?? String(error)}`,
+      })),
+    close: guard.close,
+  };
+}
+
+type Guard = Omit<Egress, "selfTest">;
+
+function openGuard(options: Omit<EgressOptions, "request">): Guard {
+  const mayReach = (address: Address) =>
+    isPublicAddress(address) || options.allow.some((cidr) => cidrContains(cidr, address));
+
+  const checkEndpoint = (url: URL) => {
+    if (url.protocol !== "http:" && url.protocol !== "https:") {
+      throw new EgressError("EGRESS_REFUSED", "only http and https may be reached");
+    }
+    // A URL's host is canonical: decimal, octal and hexadecimal IPv4 have become dotted quads.
+    const literal = parseAddress(url.hostname.replace(/^\[|\]$/g, ""));
+    if (literal !== undefined && !mayReach(literal)) throw refusal(formatAddress(literal));
+  };
+
+  const AgentClass = findAgentClass();
+  const agent = AgentClass && new AgentClass({
+    allowH2: false,
+    connections: options.connectionsPerOrigin ?? 64,
+    pipelining: 1,
+    headersTimeout: options.silenceTimeoutMs ?? 10_000,
+    bodyTimeout: options.silenceTimeoutMs ?? 10_000,
+    connect: {
+      timeout: options.connectTimeoutMs ?? 5_000,
+      lookup: vettedLookup(options.lookup ?? createNameLookup(), mayReach),
+      // Node's own 250 ms give up on far hosts.
+      autoSelectFamilyAttemptTimeout: 1_000,
+    },
+  });
+  // Sockets do not look up literals, so those are vetted here, where every request passes.
+  const dispatch: Dispatcher["dispatch"] = (request, handler) => {
+    checkEndpoint(new URL(request.origin));
+    if (agent === undefined) throw unsupported();
+    return agent.dispatch(request, handler);
+  };
+
+  const dispatcher = { dispatch };
+  return {
+    checkEndpoint,
+    guarded: (init) => Object.assign({ ...init }, { dispatcher }),
+    close: async () => agent?.destroy(),
+  };
+}
+
+/** A lookup for sockets: the reachable ones of a name's addresses, or EgressError for none. */
+function vettedLookup(lookup: NameLookup, mayReach: (address: Address) => boolean): LookupFunction {
+  return (hostname, { all }, callback) => {
+    const vet = async () => {
+      const reachable = (await lookup(hostname)).filter(mayReach).slice(0, MAX_ADDRESSES);
+      if (reachable[0] === undefined) throw refusal(hostname);
+      return { first: reachable[0], reachable };
+    };
+    vet().then(
+      ({ first, reachable }) => {
+        // Sockets that try several addresses ask for all of them, others for one.
+        if (all === true) callback(null, reachable.map(toDial));
+        else callback(null, formatAddress(first), first.family);
+      },
+      (error: Error) => callback(error, []),
+    );
+  };
+}
+
+function toDial(address: Address): { address: string; family: number } {
+  return { address: formatAddress(address), family: address.family };
+}
+
+function refusal(target: string): EgressError {
+  return new EgressError("EGRESS_REFUSED", `not a reachable address: ${target}`);
+}
+
+function unsupported(): EgressError {
+  return new EgressError("EGRESS_UNSUPPORTED", "this Node's fetch offers no Agent to guard");
+}
+
+/**
+ * The Agent class of the undici inside Node, which is exported nowhere: the global dispatcher is
+ * one, under a registered symbol, once a global of fetch has been touched. Undefined where another
+ * kind has been set (a proxy by NODE_USE_ENV_PROXY, a mock): it would dial past the guard.
+ */
+function findAgentClass(): AgentClass | undefined {
+  void globalThis.Response;
+  for (const version of [2, 1]) {
+    const key = Symbol.for(`undici.globalDispatcher.${version}`);
+    const dispatcher: unknown = Reflect.get(globalThis, key);
+    if (typeof dispatcher !== "object" || dispatcher === null) continue;
+    if (isAgentClass(dispatcher.constructor)) return dispatcher.constructor;
+  }
+  return undefined;
+}
+
+function isAgentClass(value: unknown): value is AgentClass {
+  return typeof value === "function" && value.name === "Agent";
+}
+
+/** Tries a guard that allows loopback and one that does not on a listener of its own. */
+async function testGuard(request: EgressOptions["request"]): Promise<SelfTest> {
+  if (findAgentClass() === undefined) return { ok: false, reason: unsupported().message };
+  const loopback: Address = { family: 4, value: 0x7f00_0001n };
+  const lookup: NameLookup = async () => [loopback];
+  const open = openGuard({ allow: [{ network: loopback, prefixBits: 32 }], lookup });
+  const shut = openGuard({ allow: [], lookup });
+  const listener = await listen(formatAddress(loopback));
+  const hosts = [listener.host, listener.host.replace(/.*:/, "self-test.invalid:")];
+  try {
+    for (const host of hosts) {
+      const init = open.guarded({ signal: AbortSignal.timeout(SELF_TEST_TIMEOUT_MS) });
+      const { status } = await request(`http://${host}/`, init);
+      if (status !== 204) return { ok: false, reason: `something else answered for ${host}` };
+    }
+    const reached = listener.connections();
+    if (reached === 0) return { ok: false, reason: "the listener was passed by" };
+    for (const url of hosts.flatMap((host) => [`http://${host}/`, `https://${host}/`])) {
+      const init = shut.guarded({ signal: AbortSignal.timeout(SELF_TEST_TIMEOUT_MS) });
+      const code = await request(url, init).then(() => "answered", findCode);
+      if (code !== "EGRESS_REFUSED") return { ok: false, reason: `${url} was not refused` };
+    }
+    if (listener.connections() > reached) return { ok: false, reason: "a refusal dialled" };
+    return { ok: true };
+  } finally {
+    await Promise.all([open.close(), shut.close(), listener.close()]);
+  }
+}
+
+/** A listener that counts its connections and answers each with 204. */
+async function listen(address: string) {
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections += 1;
+    socket.on("error", () => socket.destroy());
+    socket.once("data", () => socket.end("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n"));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject).listen(0, address, resolve);
+  });
+  const bound = server.address();
+  if (bound === null || typeof bound === "string") throw new Error("the listener has no port");
+  return {
+    host: `${address}:${bound.port}`,
+    connections: () => connections,
+    close: async () => void server.close(),
+  };
+}

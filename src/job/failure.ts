@@ -1,0 +1,64 @@
+/**
+ * Why an exchange failed, for those who subscribed. "unreachable" is told of an address that the
+ * guard refuses and of a name that has none alike, so that nobody can map what lies behind it.
+ */
+export type FailureKind =
+  | "timeout" // no connection, headers or body in time
+  | "unreachable" // no such name, no route, or not a reachable address
+  | "refused" // the host is there, nobody listens
+  | "reset" // the connection broke
+  | "tls" // handshake or certificate
+  | "protocol" // the answer is not HTTP, or not sound
+  | "aborted" // ended by this side
+  | "other";
+
+/** Codes by kind: exact, or with `*` a prefix; Node's, undici's, OpenSSL's and the guard's own. */
+const KINDS: readonly (readonly [FailureKind, readonly string[]])[] = [
+  ["unreachable", [
+    "EGRESS_*", "NAME_LOOKUP_*", "ENOTFOUND", "EAI_*", "EHOSTUNREACH", "ENETUNREACH", "EHOSTDOWN",
+    "ENETDOWN", "EADDRNOTAVAIL", "EAFNOSUPPORT", "EINVAL", "EACCES", "EPERM",
+  ]],
+  ["timeout", [
+    "TimeoutError", "ETIMEDOUT", "UND_ERR_CONNECT_TIMEOUT", "UND_ERR_HEADERS_TIMEOUT",
+    "UND_ERR_BODY_TIMEOUT", "ERR_TLS_HANDSHAKE_TIMEOUT",
+  ]],
+  ["refused", ["ECONNREFUSED"]],
+  ["reset", ["ECONNRESET", "ECONNABORTED", "EPIPE", "UND_ERR_SOCKET"]],
+  ["tls", [
+    "ERR_TLS_*", "ERR_SSL_*", "EPROTO", "CERT_*", "CRL_*", "ERROR_IN_C*", "UNABLE_TO_*",
+    "DEPTH_ZERO_*", "SELF_SIGNED_*", "INVALID_CA", "INVALID_PURPOSE", "PATH_LENGTH_EXCEEDED",
+    "HOSTNAME_MISMATCH",
+  ]],
+  ["protocol", ["HPE_*", "UND_ERR_HTTP_PARSER", "UND_ERR_HEADERS_OVERFLOW", "UND_ERR_RES*"]],
+  ["aborted", ["AbortError", "UND_ERR_ABORT*", "UND_ERR_DESTROYED", "UND_ERR_CLOSED"]],
+];
+
+/** How deep causes are followed: fetch wraps once, a socket's attempts once more. */
+const MAX_DEPTH = 5;
+
+/** The kind of failure that an error of `fetch`, or of reading its answer, stands for. */
+export function classifyFailure(error: unknown): FailureKind {
+  const code = findCode(error);
+  if (code === undefined) return "other";
+  return KINDS.find(([, codes]) => codes.some((each) => matches(each, code)))?.[0] ?? "other";
+}
+
+/**
+ * The code that says most of an error: its own `code`, else that of its cause or of the first of
+ * its errors that has one; for an abort or a timeout signal the name. Undefined if there is none.
+ */
+export function findCode(error: unknown, depth = 0): string | undefined {
+  if (!(error instanceof Error) || depth > MAX_DEPTH) return undefined;
+  if ("code" in error && typeof error.code === "string") return error.code;
+  if (error.name === "TimeoutError" || error.name === "AbortError") return error.name;
+  const inner = error instanceof AggregateError ? [error.cause, ...error.errors] : [error.cause];
+  for (const each of inner) {
+    const code = findCode(each, depth + 1);
+    if (code !== undefined) return code;
+  }
+  return undefined;
+}
+
+function matches(pattern: string, code: string): boolean {
+  return pattern.endsWith("*") ? code.startsWith(pattern.slice(0, -1)) : code === pattern;
+}

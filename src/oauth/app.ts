@@ -1,0 +1,115 @@
+import { type Check, type Fields, openFields } from "../base/fields.ts";
+import { type GrantType, grantTypes } from "./grant_type.ts";
+import { consumerScope } from "./principal.ts";
+import { checkRedirectUri, parseAppUrl } from "./redirect_uri.ts";
+import { checkScopeName } from "./user.ts";
+
+/** An OAuth client (RFC 6749 §2); its secret's hash stays in the store. */
+export interface App {
+  /** The `client_id`; starts with `a`. */
+  readonly id: string;
+  readonly name: string;
+  readonly url: string;
+  readonly type: "confidential" | "public";
+  readonly scopes: readonly string[];
+  readonly grants: readonly GrantType[];
+  /** Where any are listed, a redirect URI must be one of them exactly. */
+  readonly redirectUris: readonly string[];
+  /** Needs no consent of the user. */
+  readonly trusted: boolean;
+  /** May introspect the tokens of every app. */
+  readonly resourceServer: boolean;
+  readonly status: "active" | "disabled";
+  readonly createdAtMs: number;
+  /** Grants made then or before have ended. */
+  readonly cutAtMs: number;
+}
+
+/** What makes an app. */
+export type NewApp = Omit<App, "id" | "status" | "createdAtMs" | "cutAtMs">;
+
+/** Reads the JSON that makes an app; throws Problem 400 with every fault. */
+export function parseNewApp(value: unknown): NewApp {
+  const fields = openFields(value);
+  const type = fields.word("type", ["confidential", "public"]) ?? "confidential";
+  const url = fields.requiredText("url", checkAppUrl);
+  const app: NewApp = {
+    name: fields.requiredText("name", checkName),
+    url,
+    type,
+    scopes: fields.list("scopes", checkScopeName) ?? [consumerScope],
+    grants: readGrants(fields, type) ??
+      grantTypes.filter((grant) => grant !== "password" && isGrantFor(type, grant)),
+    redirectUris: readRedirectUris(fields, url) ?? [],
+    trusted: fields.flag("trusted") ?? false,
+    resourceServer: fields.flag("resource_server") ?? false,
+  };
+  if (app.type === "public" && app.resourceServer) {
+    fields.fault("resource_server", "A public app cannot prove itself and so cannot introspect.");
+  }
+  fields.finish("app");
+  return app;
+}
+
+/**
+ * Reads the JSON that changes an app, and answers with the app as it will be; its type is fixed.
+ * Throws Problem 400 with every fault.
+ */
+export function parseAppChange(value: unknown, app: App): App {
+  const fields = openFields(value);
+  const url = fields.text("url", checkAppUrl) ?? app.url;
+  const changed: App = {
+    ...app,
+    name: fields.text("name", checkName) ?? app.name,
+    url,
+    scopes: fields.list("scopes", checkScopeName) ?? app.scopes,
+    grants: readGrants(fields, app.type) ?? app.grants,
+    redirectUris: readRedirectUris(fields, url) ?? app.redirectUris,
+    trusted: fields.flag("trusted") ?? app.trusted,
+    resourceServer: fields.flag("resource_server") ?? app.resourceServer,
+    status: fields.word("status", ["active", "disabled"]) ?? app.status,
+  };
+  if (changed.type === "public" && changed.resourceServer) {
+    fields.fault("resource_server", "A public app cannot prove itself and so cannot introspect.");
+  }
+  if (!fields.has("redirect_uris") && !changed.redirectUris.every((uri) => isListable(uri, url))) {
+    fields.fault("url", "The listed redirect_uris do not fit this url; send both.");
+  }
+  fields.finish("change of an app");
+  return changed;
+}
+
+const checkName: Check = (text) =>
+  text.trim() !== "" && text.length <= 100 && !/\p{Cc}/u.test(text)
+    ? undefined
+    : "Must be 1 to 100 characters, not only spaces, none of them a control character.";
+
+const checkAppUrl: Check = (text) =>
+  parseAppUrl(text) !== undefined
+    ? undefined
+    : "Must be a canonical https URL (http only on localhost, 127.0.0.1 or [::1]), " +
+      "without credentials, query and fragment.";
+
+function readGrants(fields: Fields, type: App["type"]): GrantType[] | undefined {
+  const given = fields.list("grants", (text) => {
+    const grant = grantTypes.find((known) => known === text);
+    if (grant === undefined) return `Must be one of: ${grantTypes.join(", ")}.`;
+    return isGrantFor(type, grant) ? undefined : "Is for confidential apps only (RFC 6749 §4.4).";
+  });
+  return given && grantTypes.filter((grant) => given.includes(grant));
+}
+
+function isGrantFor(type: App["type"], grant: GrantType): boolean {
+  return type === "confidential" || grant !== "client_credentials";
+}
+
+function readRedirectUris(fields: Fields, url: string): string[] | undefined {
+  return fields.list(
+    "redirect_uris",
+    (text) => isListable(text, url) ? undefined : "Must lie at or below the app's url.",
+  );
+}
+
+function isListable(uri: string, url: string): boolean {
+  return parseAppUrl(url) === undefined || checkRedirectUri(uri, { url, redirectUris: [] });
+}

@@ -1,0 +1,15 @@
+/** The four grants of the token endpoint (RFC 6749 §1.3, §1.5). */
+export const grantTypes = [
+  "authorization_code",
+  "refresh_token",
+  "client_credentials",
+  "password",
+] as const;
+
+/** The value of `grant_type`. */
+export type GrantType = typeof grantTypes[number];
+
+/** The grant type that a text names, if it names one. */
+export function parseGrantType(text: string): GrantType | undefined {
+  return grantTypes.find((type) => type === text);
+}

@@ -1,0 +1,128 @@
+import { decodeFormText } from "../base/form.ts";
+
+/** What of an app decides about its redirect URIs. */
+export interface RedirectRule {
+  /** The app URL, as `parseAppUrl` accepts it. */
+  readonly url: string;
+  /** Where not empty, the only ones allowed. */
+  readonly redirectUris: readonly string[];
+}
+
+const MAX_LENGTH = 2048;
+
+/** Visible ASCII without `\` and `#`: RFC 3986 §2 knows no others, and no fragment belongs here. */
+const PLAIN_TEXT = /^[\x21\x22\x24-\x5b\x5d-\x7e]+$/;
+
+/** What servers read in more than one way: encoded dots, slashes and percent signs, `;`, `//`. */
+const AMBIGUOUS_PATH = /%2e|%2f|%5c|%25|;|\/\//i;
+
+const BAD_ESCAPE = /%(?![0-9a-f]{2})/i;
+
+/** The URL Standard lets `;`, `*` or `,` stand in a host; in a policy header they would speak. */
+const PLAIN_HOST = /^(?:[a-z0-9._-]+|\[[0-9a-f:]+\])$/;
+
+const LOOPBACK_HOSTS: readonly string[] = ["localhost", "127.0.0.1", "[::1]"];
+
+/**
+ * Returns an app URL parsed, or undefined where it breaks the rule: canonical, no query, no
+ * fragment, https; http only on `localhost`, `127.0.0.1` and `[::1]` (RFC 9700 §2.6, RFC 8252
+ * §7.3). Its host is plain: no wildcard, nothing that could speak in a policy header.
+ */
+export function parseAppUrl(text: string): URL | undefined {
+  const url = parseCanonical(text);
+  if (url === undefined || text.includes("?") || !PLAIN_HOST.test(url.hostname)) return undefined;
+  return url.protocol === "https:" || LOOPBACK_HOSTS.includes(url.hostname) ? url : undefined;
+}
+
+/**
+ * Tells whether `raw`, exactly as it was sent, may be a redirect URI of `app` (RFC 6749 §3.1.2):
+ * canonical, the app URL's origin, its path or below it; and where the app lists redirect URIs, one
+ * of those exactly (RFC 9700 §2.1). For an app URL on a loopback address without a port, any port
+ * will do, for listed redirect URIs without a port too (RFC 8252 §7.3).
+ */
+export function checkRedirectUri(raw: string, app: RedirectRule): boolean {
+  const appUrl = parseAppUrl(app.url);
+  const url = parseCanonical(raw);
+  if (appUrl === undefined || url === undefined) return false;
+  const anyPort = takesAnyPort(appUrl);
+  if (anyPort ? !sameHost(url, appUrl) : url.origin !== appUrl.origin) return false;
+  if (!isAtOrBelow(url.pathname, appUrl.pathname)) return false;
+  if (app.redirectUris.length === 0 || app.redirectUris.includes(raw)) return true;
+  return anyPort && app.redirectUris.includes(withoutPort(raw, url));
+}
+
+/**
+ * Returns the address that carries `params` to the app: in the query, form-encoded (RFC 6749
+ * §4.1.2), after what the redirect URI's own query has, which stays byte for byte. Parameters there
+ * that speak for this server (`code`, `state`, `iss`, `error…`, and those of `params`) are taken
+ * out, so that nobody can plant one. Undefined values are left out.
+ */
+export function redirectWith(
+  redirectUri: string,
+  params: Readonly<Record<string, string | undefined>>,
+): string {
+  const mark = redirectUri.indexOf("?");
+  const address = mark < 0 ? redirectUri : redirectUri.slice(0, mark);
+  const own = mark < 0 ? "" : redirectUri.slice(mark + 1);
+  const kept = own.split("&").filter((pair) => !speaksForServer(pair, params));
+  const added = Object.entries(params).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${encodeParameter(name)}=${encodeParameter(value)}`],
+  );
+  const query = [...(kept.join("&") === "" ? [] : kept), ...added].join("&");
+  return query === "" ? address : `${address}?${query}`;
+}
+
+/** Returns `raw` parsed if it says exactly what every parser will read in it. */
+function parseCanonical(raw: string): URL | undefined {
+  if (raw.length > MAX_LENGTH || !PLAIN_TEXT.test(raw) || BAD_ESCAPE.test(raw)) return undefined;
+  const url = URL.parse(raw);
+  if (url === null || (url.protocol !== "https:" && url.protocol !== "http:")) return undefined;
+  if (url.username !== "" || url.password !== "") return undefined;
+  if (url.href !== raw && !(url.origin === raw && url.href === `${raw}/`)) return undefined;
+  return isPlainPath(url.pathname) ? url : undefined;
+}
+
+/** Overlong UTF-8 and encoded control characters are refused too: some servers act on them. */
+function isPlainPath(path: string): boolean {
+  if (AMBIGUOUS_PATH.test(path)) return false;
+  try {
+    return !/[\x00-\x1f\x7f]/.test(decodeURIComponent(path));
+  } catch {
+    return false;
+  }
+}
+
+function isAtOrBelow(path: string, base: string): boolean {
+  return path === base || path.startsWith(base.endsWith("/") ? base : `${base}/`);
+}
+
+function takesAnyPort(appUrl: URL): boolean {
+  // RFC 8252 §8.3: not localhost, which may resolve to something else.
+  const isAddress = appUrl.hostname === "127.0.0.1" || appUrl.hostname === "[::1]";
+  return appUrl.protocol === "http:" && isAddress && appUrl.port === "";
+}
+
+function sameHost(url: URL, other: URL): boolean {
+  return url.protocol === other.protocol && url.hostname === other.hostname;
+}
+
+/** `raw` is canonical, so it begins with its origin. */
+function withoutPort(raw: string, url: URL): string {
+  return `${url.protocol}//${url.hostname}${raw.slice(url.origin.length)}`;
+}
+
+function speaksForServer(pair: string, params: Readonly<Record<string, unknown>>): boolean {
+  const equals = pair.indexOf("=");
+  // Decoded as the app will: a name that hides behind `%63ode` is still `code`.
+  const name = decodeFormText(equals < 0 ? pair : pair.slice(0, equals)) ?? "";
+  if (name === "code" || name === "state" || name === "iss") return true;
+  return name.startsWith("error") || Object.hasOwn(params, name);
+}
+
+/** Percent-encodes all but the unreserved of RFC 3986 §2.3; %20 is a space to every decoder. */
+function encodeParameter(text: string): string {
+  return encodeURIComponent(text.toWellFormed()).replace(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+}

@@ -1,0 +1,101 @@
+import { idTimeMs } from "../base/id.ts";
+import { parseScope } from "../oauth/scope.ts";
+import { type Database, sql, type Statement } from "./database.ts";
+import { partiesStand } from "./grants.ts";
+
+/** An authorization code that waits for its exchange; its id becomes the grant's. */
+export interface Code {
+  readonly id: string;
+  readonly app: string;
+  readonly user: string;
+  readonly scopes: readonly string[];
+  readonly redirectUri: string;
+  /** The S256 challenge, where PKCE is used. */
+  readonly challenge: string | null;
+  readonly untilMs: number;
+}
+
+type CodeRow = Omit<Code, "scopes"> & { scope: string };
+
+/** Stores a code by the SHA-256 of its text. */
+export function insertCode(code: Code, hash: Uint8Array): Statement {
+  return sql(
+    `INSERT INTO codes (id, hash, app, user, scope, redirect_uri, challenge, until)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`,
+    code.id,
+    hash,
+    code.app,
+    code.user,
+    code.scopes.join(" "),
+    code.redirectUri,
+    code.challenge,
+    code.untilMs,
+  );
+}
+
+/** The code that waits, or undefined when it was redeemed, has been purged or never was. */
+export async function findCode(
+  database: Database,
+  id: string,
+  hash: Uint8Array,
+): Promise<Code | undefined> {
+  const rows = await database.query<CodeRow>(
+    `SELECT id, app, user, scope, redirect_uri AS redirectUri, challenge, until AS untilMs
+     FROM codes WHERE id = ?1 AND hash = ?2`,
+    [id, hash],
+  );
+  return rows.map(({ scope, ...rest }) => ({ ...rest, scopes: parseScope(scope) ?? [] }))[0];
+}
+
+/** The app that a grant belongs to, where the grant came from this code: the code was redeemed. */
+export async function findRedeemedCode(
+  database: Database,
+  id: string,
+  hash: Uint8Array,
+): Promise<{ readonly app: string } | undefined> {
+  const rows = await database.query<{ app: string }>(
+    "SELECT app FROM grants WHERE id = ?1 AND code = ?2",
+    [id, hash],
+  );
+  return rows[0];
+}
+
+/** What a code is exchanged for. */
+export interface CodeRedemption {
+  readonly id: string;
+  readonly hash: Uint8Array;
+  readonly scopes: readonly string[];
+  readonly refresh: Uint8Array | undefined;
+  readonly refreshUntilMs: number;
+  readonly accessUntilMs: number;
+}
+
+/**
+ * Turns a code into its grant (RFC 6749 §4.1.3). The row moves from one table to the other, so of
+ * any number at once exactly one succeeds; false when the code is gone or has expired, or its user
+ * or app has been disabled or cut off since it was made.
+ */
+export async function redeemCode(
+  database: Database,
+  redemption: CodeRedemption,
+  nowMs: number,
+): Promise<boolean> {
+  const { id, hash } = redemption;
+  const [inserted] = await database.write([
+    sql(
+      `INSERT INTO grants (id, app, user, type, scope, code, refresh, refresh_until, access_until)
+       SELECT id, app, user, 'authorization_code', ?3, hash, ?4, ?5, ?6 FROM codes
+       WHERE id = ?1 AND hash = ?2 AND until > ?7 AND ${partiesStand("user", "app", "?8")}`,
+      id,
+      hash,
+      redemption.scopes.join(" "),
+      redemption.refresh ?? null,
+      redemption.refreshUntilMs,
+      redemption.accessUntilMs,
+      nowMs,
+      idTimeMs(id),
+    ),
+    sql("DELETE FROM codes WHERE id = ?1 AND EXISTS (SELECT 1 FROM grants WHERE id = ?1)", id),
+  ]);
+  return inserted === 1;
+}

@@ -1,0 +1,74 @@
+/** What a column may hold. Booleans are 0 and 1, times are milliseconds since 1970. */
+export type SqlValue = string | number | null | Uint8Array;
+
+/** One SQL statement with the values of its numbered parameters (`?1`, `?2` …). */
+export interface Statement {
+  readonly sql: string;
+  readonly params: readonly SqlValue[];
+}
+
+/**
+ * The whole of what Gatepost needs from a storage engine. There is no interactive transaction: what
+ * must be decided at commit is decided in SQL (`UPDATE … WHERE redeemed_at IS NULL`,
+ * `INSERT … SELECT … WHERE EXISTS`), so an engine may group concurrent writes into one commit, or
+ * send them over HTTP to a replicated database.
+ */
+export interface Database {
+  /**
+   * The rows of one SELECT, with what every `write` that has been answered stored. The column names
+   * of the statement are the members of `Row`; the caller vouches that they fit.
+   */
+  query<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row[]>;
+  /**
+   * Runs the statements as one atomic batch and answers once it is durable, with the number of rows
+   * that each changed. Nothing is stored when it throws: ConflictError for a broken constraint,
+   * UnavailableError for a full disk or a locked file.
+   */
+  write(statements: readonly Statement[]): Promise<number[]>;
+  /** Finishes what was given to `write`, then closes the file. */
+  close(): Promise<void>;
+}
+
+/** A write broke a UNIQUE or other constraint; nothing of its batch is stored. */
+export class ConflictError extends Error {
+  override readonly name = "ConflictError";
+}
+
+/** The engine cannot read or write just now (locked, full, gone); nothing of the batch is stored. */
+export class UnavailableError extends Error {
+  override readonly name = "UnavailableError";
+}
+
+/** The file cannot serve as Gatepost's database; the message says why in one line. */
+export class UnusableDatabaseError extends Error {
+  override readonly name = "UnusableDatabaseError";
+}
+
+/** A statement with its parameters, in the order of their numbers. */
+export function sql(text: string, ...params: readonly SqlValue[]): Statement {
+  return { sql: text, params };
+}
+
+/** Which part of a list is wanted: items older than the one whose id is `before`. */
+export interface PageRequest {
+  readonly limit: number;
+  readonly before: string;
+}
+
+/** Part of a list, newest first, and where the next part begins. */
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  readonly next: string | undefined;
+}
+
+/** Sorts after every id, so that a list which begins before it begins with the newest. */
+export const firstPage = "~";
+
+/** Makes a page of the rows of a query that asked for one row more than the page holds. */
+export function pageOf<Item extends { readonly id: string }>(
+  rows: readonly Item[],
+  page: PageRequest,
+): Page<Item> {
+  const items = rows.slice(0, page.limit);
+  return { items, next: rows.length > page.limit ? items.at(-1)?.id : undefined };
+}

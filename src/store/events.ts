@@ -1,0 +1,104 @@
+import type { Event } from "../event/event.ts";
+import { parseScope } from "../oauth/scope.ts";
+import { type Database, sql, type Statement } from "./database.ts";
+
+/** Stores a dispatched event; it is meant for the subscriptions that exist at this commit. */
+export function insertEvent(event: Event): Statement {
+  return sql(
+    `INSERT INTO events (id, name, data, subject, scope, status, upto, created_at)
+     SELECT ?1, ?2, ?3, ?4, ?5, 'pending', (SELECT ifnull(max(seq), 0) FROM subscriptions), ?6`,
+    event.id,
+    event.name,
+    event.json,
+    event.subject ?? null,
+    event.scopes.join(" "),
+    event.createdAtMs,
+  );
+}
+
+/** An event on its way to its deliveries. */
+export interface PendingEvent {
+  readonly id: string;
+  readonly name: string;
+  readonly subject: string | null;
+  readonly scopes: readonly string[];
+  /** The last subscription that it is meant for, and the last that has its delivery. */
+  readonly upto: number;
+  readonly fannedOut: number;
+}
+
+/** The oldest events that have not been fanned out yet. */
+export async function listPendingEvents(database: Database, limit: number): Promise<PendingEvent[]> {
+  const rows = await database.query<Omit<PendingEvent, "scopes"> & { scope: string }>(
+    `SELECT id, name, subject, scope, upto, fanned_out AS fannedOut FROM events
+     WHERE status = 'pending' ORDER BY id LIMIT ?1`,
+    [limit],
+  );
+  return rows.map(({ scope, ...rest }) => ({ ...rest, scopes: parseScope(scope) ?? [] }));
+}
+
+/**
+ * Makes the deliveries of one event for its next subscriptions, at most `limit` of them, in one
+ * batch that also moves the event on: of several processes exactly one does each part.
+ */
+export async function fanOut(
+  database: Database,
+  event: PendingEvent,
+  limit: number,
+  nowMs: number,
+): Promise<void> {
+  const end = event.subject === null ? await findPartEnd(database, event, limit) : event.upto;
+  const part = `s.event = ?2 AND s.seq > ?3 AND s.seq <= ?4 AND s.status IN ('active', 'paused')
+    ${event.subject === null ? "" : "AND s.principal = ?6"}`;
+  const params = [event.id, event.name, event.fannedOut, end, nowMs, event.subject] as const;
+  await database.write([
+    sql(
+      `INSERT INTO deliveries (id, event, subscription, status, due_at)
+       SELECT ${DELIVERY_ID}, ?1, s.seq, 'pending', ?5 FROM subscriptions s
+       WHERE ${part} ${event.scopes.length === 0 ? "" : `AND ${HAS_SCOPES}`}
+         AND EXISTS (SELECT 1 FROM events
+           WHERE id = ?1 AND status = 'pending' AND fanned_out = ?3)`,
+      ...params,
+      JSON.stringify(event.scopes),
+    ),
+    sql(
+      `UPDATE subscriptions AS s SET due_at = ?5
+       WHERE ${part} AND (s.due_at IS NULL OR s.due_at > ?5)
+         AND EXISTS (SELECT 1 FROM deliveries d WHERE d.id = ${DELIVERY_ID} AND d.status = 'pending')`,
+      ...params,
+    ),
+    sql(
+      `UPDATE events SET fanned_out = ?3,
+         status = CASE WHEN ?3 >= upto THEN 'distributed' ELSE 'pending' END
+       WHERE id = ?1 AND status = 'pending' AND fanned_out = ?2`,
+      event.id,
+      event.fannedOut,
+      end,
+    ),
+  ]);
+}
+
+/** Made of event and subscription, so that there can never be two for the same pair. */
+const DELIVERY_ID = "'d' || substr(?1, 2) || printf('%08x', s.seq)";
+
+/** Whether a subscription's principal, and the app it was made through, may have every scope of ?7. */
+const HAS_SCOPES = `NOT EXISTS (SELECT 1 FROM json_each(?7) needed
+  WHERE NOT EXISTS (SELECT 1 FROM
+      (SELECT id, scope FROM users UNION ALL SELECT id, scope FROM apps) p
+      WHERE p.id = s.principal AND instr(' ' || p.scope || ' ', ' ' || needed.value || ' ') > 0)
+    OR (s.app <> 'login' AND NOT EXISTS (SELECT 1 FROM apps a
+      WHERE a.id = s.app AND instr(' ' || a.scope || ' ', ' ' || needed.value || ' ') > 0)))`;
+
+async function findPartEnd(
+  database: Database,
+  { name, fannedOut, upto }: PendingEvent,
+  limit: number,
+): Promise<number> {
+  const rows = await database.query<{ seq: number }>(
+    `SELECT seq FROM subscriptions
+     WHERE event = ?1 AND seq > ?2 AND seq <= ?3 AND status IN ('active', 'paused')
+     ORDER BY seq LIMIT 1 OFFSET ?4`,
+    [name, fannedOut, upto, limit - 1],
+  );
+  return rows[0]?.seq ?? upto;
+}

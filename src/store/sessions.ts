@@ -1,0 +1,36 @@
+import { type Database, sql, type Statement } from "./database.ts";
+
+/** Stores a browser session by the SHA-256 of its cookie's value. */
+export function insertSession(
+  hash: Uint8Array,
+  user: string,
+  nowMs: number,
+  untilMs: number,
+): Statement {
+  return sql(
+    "INSERT INTO sessions (hash, user, created_at, until) VALUES (?1, ?2, ?3, ?4)",
+    hash,
+    user,
+    nowMs,
+    untilMs,
+  );
+}
+
+/** Who is logged in by this session, while user and session are good. */
+export async function findSessionUser(
+  database: Database,
+  hash: Uint8Array,
+  nowMs: number,
+): Promise<string | undefined> {
+  const rows = await database.query<{ user: string }>(
+    `SELECT s.user FROM sessions s JOIN users u ON u.id = s.user
+     WHERE s.hash = ?1 AND s.until > ?2 AND u.status = 'active' AND u.cut_at < s.created_at`,
+    [hash, nowMs],
+  );
+  return rows[0]?.user;
+}
+
+/** Ends a browser session. */
+export function deleteSession(hash: Uint8Array): Statement {
+  return sql("DELETE FROM sessions WHERE hash = ?1", hash);
+}

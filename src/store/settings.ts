@@ -1,0 +1,85 @@
+import { newSecret } from "../base/secret.ts";
+import { type Seal, SealError } from "../base/seal.ts";
+import { type Database, sql, UnusableDatabaseError } from "./database.ts";
+
+interface Setting {
+  value: string;
+}
+
+async function findSetting(database: Database, name: string): Promise<string | undefined> {
+  const rows = await database.query<Setting>("SELECT value FROM settings WHERE name = ?1", [name]);
+  return rows[0]?.value;
+}
+
+/** The stored value of a setting; the first process to ask stores what `make` gives. */
+async function ensureSetting(
+  database: Database,
+  name: string,
+  make: () => string,
+): Promise<string> {
+  const found = await findSetting(database, name);
+  if (found !== undefined) return found;
+  await database.write([
+    sql("INSERT INTO settings (name, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING", name, make()),
+  ]);
+  return await findSetting(database, name) ?? make();
+}
+
+const sealCheck = "seal_check";
+
+/**
+ * Makes sure that the seal opens what this database holds: a database that was sealed once needs
+ * the same key for ever. Throws UnusableDatabaseError, and changes nothing, when it does not.
+ */
+export async function checkSeal(database: Database, seal: Seal): Promise<void> {
+  const stored = await findSetting(database, sealCheck);
+  if (stored === undefined) return sealDatabase(database, seal);
+  try {
+    seal.open(stored, sealCheck);
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    const reason = seal.active ? "GATEPOST_SECRET_KEY is not the key" : "GATEPOST_SECRET_KEY is missing";
+    throw new UnusableDatabaseError(`The database is sealed and ${reason} that it was sealed with`, {
+      cause: error,
+    });
+  }
+}
+
+/** Seals, in one batch, what was stored readable before there was a key. */
+async function sealDatabase(database: Database, seal: Seal): Promise<void> {
+  if (!seal.active) return;
+  const keys = await database.query<{ kid: string; private: string }>(
+    "SELECT kid, private FROM keys",
+  );
+  const subscriptions = await database.query<{
+    id: string;
+    secret: string;
+    oldSecret: string | null;
+  }>("SELECT id, secret, old_secret AS oldSecret FROM subscriptions");
+  const pageKey = await findSetting(database, "page_key");
+  const reseal = (stored: string, context: string) => seal.close(seal.open(stored, context), context);
+  await database.write([
+    sql("INSERT INTO settings (name, value) VALUES (?1, ?2)", sealCheck, seal.close("", sealCheck)),
+    ...(pageKey === undefined ? [] : [
+      sql("UPDATE settings SET value = ?1 WHERE name = 'page_key'", reseal(pageKey, "page_key")),
+    ]),
+    ...keys.map((key) =>
+      sql("UPDATE keys SET private = ?2 WHERE kid = ?1", key.kid, reseal(key.private, key.kid))
+    ),
+    ...subscriptions.map(({ id, secret, oldSecret }) =>
+      sql(
+        "UPDATE subscriptions SET secret = ?2, old_secret = ?3 WHERE id = ?1",
+        id,
+        reseal(secret, id),
+        oldSecret === null ? null : reseal(oldSecret, id),
+      )
+    ),
+  ]);
+}
+
+/** The key that the pages' form tokens are made with, the same for every process and start. */
+export async function openPageKey(database: Database, seal: Seal): Promise<Uint8Array> {
+  const name = "page_key";
+  const stored = await ensureSetting(database, name, () => seal.close(newSecret(), name));
+  return Buffer.from(seal.open(stored, name), "base64url");
+}

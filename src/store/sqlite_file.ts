@@ -1,0 +1,105 @@
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readSync } from "node:fs";
+import { dirname } from "node:path";
+import { constants, DatabaseSync } from "node:sqlite";
+import { UnusableDatabaseError } from "./database.ts";
+import { applicationId, migrations } from "./schema.ts";
+
+/**
+ * How long a connection waits for a lock that another process holds. A write that arrives while one
+ * waits may wait twice as long, and still gets its answer within two seconds.
+ */
+const lockTimeoutMs = 800;
+
+/**
+ * Opens a connection with what every connection needs: a lock timeout, foreign keys, full
+ * durability, and no ATTACH (Node's permission model does not confine SQLite, so this does).
+ */
+export function openSqlite(path: string, options: { readOnly: boolean }): DatabaseSync {
+  const connection = new DatabaseSync(path, {
+    readOnly: options.readOnly,
+    timeout: options.readOnly ? 0 : lockTimeoutMs, // with WAL no reader ever waits for a writer
+    enableForeignKeyConstraints: true,
+  });
+  connection.exec("PRAGMA synchronous = FULL; PRAGMA cache_size = -16000;");
+  connection.setAuthorizer((action) =>
+    action === constants.SQLITE_ATTACH ? constants.SQLITE_DENY : constants.SQLITE_OK
+  );
+  return connection;
+}
+
+/**
+ * Makes the file ready: creates it with its folder (file 0600, folder 0700) or brings its schema up
+ * to date. Throws UnusableDatabaseError, and leaves the file as it is, when it is no database, is
+ * another program's, or is newer than this program.
+ */
+export function prepareSqliteFile(path: string): void {
+  try {
+    createFile(path);
+    const connection = openSqlite(path, { readOnly: false });
+    try {
+      migrate(connection);
+    } finally {
+      connection.close();
+    }
+  } catch (error) {
+    if (error instanceof UnusableDatabaseError) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new UnusableDatabaseError(`The database cannot be opened: ${reason}`, { cause: error });
+  }
+}
+
+function createFile(path: string): void {
+  if (!existsSync(path)) {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    closeSync(openSync(path, "a", 0o600));
+    chmodSync(path, 0o600); // whatever the umask says
+    return;
+  }
+  // SQLite would overwrite a short file that is not a database; a longer one it refuses by itself.
+  const head = Buffer.alloc(16);
+  const file = openSync(path, "r");
+  const length = readSync(file, head);
+  closeSync(file);
+  if (length > 0 && head.toString("latin1") !== "SQLite format 3\0") {
+    throw new UnusableDatabaseError("The database file is not an SQLite database");
+  }
+}
+
+function migrate(connection: DatabaseSync): void {
+  if (readPragma(connection, "user_version") === migrations.length) {
+    checkOwner(connection);
+    return;
+  }
+  // Several processes may start at once: the first migrates, the others find it done.
+  connection.exec("BEGIN EXCLUSIVE");
+  try {
+    checkOwner(connection);
+    const version = readPragma(connection, "user_version");
+    if (version > migrations.length) {
+      throw new UnusableDatabaseError(
+        `The database has schema version ${version}, this program knows up to ` +
+          `${migrations.length}; start a newer Gatepost on it`,
+      );
+    }
+    for (const migration of migrations.slice(version)) connection.exec(migration);
+    connection.exec(`PRAGMA application_id = ${applicationId}`);
+    connection.exec(`PRAGMA user_version = ${migrations.length}`);
+    connection.exec("COMMIT");
+  } catch (error) {
+    if (connection.isTransaction) connection.exec("ROLLBACK");
+    throw error;
+  }
+  connection.exec("PRAGMA journal_mode = WAL");
+}
+
+function checkOwner(connection: DatabaseSync): void {
+  const owner = readPragma(connection, "application_id");
+  const isEmpty = connection.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined;
+  if (owner !== applicationId && !isEmpty) {
+    throw new UnusableDatabaseError("The database file belongs to another program");
+  }
+}
+
+function readPragma(connection: DatabaseSync, name: string): number {
+  return Number(connection.prepare(`PRAGMA ${name}`).get()?.[name]);
+}

@@ -1,0 +1,120 @@
+import type { User } from "../oauth/user.ts";
+import { parseScope } from "../oauth/scope.ts";
+import { type Database, type Page, pageOf, type PageRequest, sql, type Statement } from "./database.ts";
+import { revocation } from "./revocations.ts";
+
+/** A user with the PHC string of the password, which goes no further than the login. */
+export interface UserWithPassword extends User {
+  readonly phc: string;
+}
+
+interface UserRow {
+  id: string;
+  username: string;
+  phc: string;
+  scope: string;
+  status: User["status"];
+  createdAtMs: number;
+  cutAtMs: number;
+}
+
+const columns = `id, username, password AS phc, scope, status,
+  created_at AS createdAtMs, cut_at AS cutAtMs`;
+
+function toUser(row: UserRow): UserWithPassword {
+  const { scope, ...rest } = row;
+  return { ...rest, scopes: parseScope(scope) ?? [] };
+}
+
+/** A user by id. */
+export async function findUser(database: Database, id: string): Promise<User | undefined> {
+  const rows = await database.query<UserRow>(`SELECT ${columns} FROM users WHERE id = ?1`, [id]);
+  return rows.map(toUser)[0];
+}
+
+/** A user by name, whatever its case, with the password's hash. */
+export async function findUserByName(
+  database: Database,
+  username: string,
+): Promise<UserWithPassword | undefined> {
+  const rows = await database.query<UserRow>(
+    `SELECT ${columns} FROM users WHERE username = ?1`,
+    [username],
+  );
+  return rows.map(toUser)[0];
+}
+
+/** Users, newest first. */
+export async function listUsers(database: Database, page: PageRequest): Promise<Page<User>> {
+  const rows = await database.query<UserRow>(
+    `SELECT ${columns} FROM users WHERE id < ?1 ORDER BY id DESC LIMIT ?2`,
+    [page.before, page.limit + 1],
+  );
+  return pageOf(rows.map(toUser), page);
+}
+
+/** Whether the database has any user at all. */
+export async function hasUsers(database: Database): Promise<boolean> {
+  return (await database.query("SELECT 1 FROM users LIMIT 1")).length > 0;
+}
+
+/** What a new user is stored as. */
+export interface UserRecord {
+  readonly id: string;
+  readonly username: string;
+  readonly phc: string;
+  readonly scopes: readonly string[];
+  readonly createdAtMs: number;
+}
+
+/** Stores a user; ConflictError when the name is taken. */
+export function insertUser(user: UserRecord): Statement {
+  return sql(
+    `INSERT INTO users (id, username, password, scope, status, created_at)
+     VALUES (?1, ?2, ?3, ?4, 'active', ?5)`,
+    ...userParams(user),
+  );
+}
+
+/** Stores a user if there is none at all, so that of several processes that start only one does. */
+export function insertFirstUser(user: UserRecord): Statement {
+  return sql(
+    `INSERT INTO users (id, username, password, scope, status, created_at)
+     SELECT ?1, ?2, ?3, ?4, 'active', ?5 WHERE NOT EXISTS (SELECT 1 FROM users)`,
+    ...userParams(user),
+  );
+}
+
+function userParams(user: UserRecord) {
+  return [user.id, user.username, user.phc, user.scopes.join(" "), user.createdAtMs] as const;
+}
+
+/** Replaces what of a user may change. */
+export function updateUser(user: {
+  readonly id: string;
+  readonly phc: string | undefined;
+  readonly scopes: readonly string[];
+  readonly status: User["status"];
+}): Statement {
+  return sql(
+    `UPDATE users SET password = ifnull(?2, password), scope = ?3, status = ?4 WHERE id = ?1`,
+    user.id,
+    user.phc ?? null,
+    user.scopes.join(" "),
+    user.status,
+  );
+}
+
+/** Ends every grant, login token and browser session of a user that was made until now. */
+export function cutUser(id: string, nowMs: number, accessTtlMs: number): Statement[] {
+  return [
+    sql("UPDATE users SET cut_at = max(cut_at, ?2) WHERE id = ?1", id, nowMs),
+    revocation(id, nowMs, nowMs + accessTtlMs),
+    sql("DELETE FROM sessions WHERE user = ?1", id),
+  ];
+}
+
+/** Removes a user; cut them first. */
+export function deleteUser(id: string): Statement {
+  return sql("DELETE FROM users WHERE id = ?1", id);
+}

@@ -1,0 +1,180 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { encodeJson, parseJson } from "../../src/base/json.ts";
+import { Problem } from "../../src/base/problem.ts";
+
+const DEEPEST = nested(64);
+
+describe("parseJson() reads (RFC 8259 §2)", () => {
+  const table: [what: string, text: string, value: unknown][] = [
+    ["an object", '{"a":[1,true,null,"b"]}', { a: [1, true, null, "b"] }],
+    ["a string alone", '"a"', "a"],
+    ["null alone", "null", null],
+    ["a number alone", "-1.5e3", -1500],
+    ["white space around", " \t\r\n{} \n", {}],
+    ["UTF-8", '"\u00fc\u{1f511}"', "\u00fc\u{1f511}"],
+    ["escapes", '"\\u00fc\\n\\"\\\\"', 'ü\n"\\'],
+    ["brackets in a string", `"${"[".repeat(100)}"`, "[".repeat(100)],
+    ["brackets behind an escaped quote", `"\\"${"{".repeat(100)}"`, `"${"{".repeat(100)}`],
+    ["brackets behind an escaped backslash", `["\\\\",[]]`, ["\\", []]],
+    ["64 arrays inside each other", DEEPEST, JSON.parse(DEEPEST)],
+    ["more than 64 arrays beside each other", `[${"[],".repeat(200)}[]]`,
+      Array.from({ length: 201 }, () => [])],
+    ["the last of two members with one name", '{"a":1,"a":2}', { a: 2 }],
+    ["__proto__ as a value", '["__proto__"]', ["__proto__"]],
+    ["__proto__ as a member's value", '{"a":"__proto__"}', { a: "__proto__" }],
+    ["__proto__ before a comma", '["__proto__" , ":"]', ["__proto__", ":"]],
+    ["a member that only contains __proto__", '{"x__proto__":1,"__proto__x":2}',
+      { x__proto__: 1, __proto__x: 2 }],
+    ["a member that is __proto__ in quotes", '{"\\"__proto__":1}', { '"__proto__': 1 }],
+    ["a member that ends in __proto__ behind an escape", '{"\\\\\\"__proto__":1}',
+      { '\\"__proto__': 1 }],
+    ["a string that quotes such a member", '["{\\"__proto__\\":1}"]', ['{"__proto__":1}']],
+    ["a member of escaped backslash and u", '{"\\\\u005f_proto__":1}', { "\\u005f_proto__": 1 }],
+    ["constructor, which is an ordinary name", '{"constructor":1}', { constructor: 1 }],
+  ];
+  for (const [what, text, value] of table) {
+    test(what, () => assert.deepEqual(parseJson(Buffer.from(text)), value));
+  }
+});
+
+describe("parseJson() refuses (RFC 8259 §2, §8.1)", () => {
+  const table: [what: string, body: string | Uint8Array][] = [
+    ["an empty body", ""],
+    ["white space alone", " \n"],
+    ["a word", "secret"],
+    ["two values", "{} {}"],
+    ["a comma at the end", '{"a":1,}'],
+    ["single quotes", "{'a':1}"],
+    ["a comment", "/* */ {}"],
+    ["NaN", "NaN"],
+    ["a leading zero", "01"],
+    ["an open array", "[1"],
+    ["an open string", '"a'],
+    ["an open escape", '"a\\'],
+    ["a line feed in a string", '"a\nb"'],
+    ["a NUL behind", "{}\u0000"],
+    ["a byte order mark", "\ufeff{}"],
+    ["a no-break space", "\u00a0{}"],
+    ["a form", "username=a&password=b"],
+    ["a byte that is not UTF-8", Uint8Array.of(0x22, 0xff, 0x22)],
+    ["Latin-1", Buffer.from('"\u00fc"', "latin1")],
+    ["overlong UTF-8", Uint8Array.of(0x22, 0xc0, 0xaf, 0x22)],
+    ["a raw surrogate", Uint8Array.of(0x22, 0xed, 0xa0, 0x80, 0x22)],
+    ["cut-off UTF-8", Uint8Array.of(0x22, 0xe2, 0x82)],
+    ["UTF-16", Buffer.from("{}", "utf16le")],
+    ["65 arrays inside each other", nested(65)],
+    ["65 objects inside each other", `${'{"a":'.repeat(65)}1${"}".repeat(65)}`],
+    ["65 of both inside each other", `${'[{"a":'.repeat(33)}1${"}]".repeat(33)}`],
+    ["a megabyte of open brackets", "[".repeat(1_000_000)],
+    ["a megabyte of open members", '{"a":'.repeat(200_000)],
+    ["half a million arrays inside each other", nested(500_000)],
+    ["a member __proto__", '{"__proto__":{"admin":true}}'],
+    ["a member __proto__ before white space", '{"__proto__" \t\r\n : 1}'],
+    ["a member __proto__ deep inside", '[{"a":[{"b":{"__proto__":1}}]}]'],
+    ["a member __proto__ that a later one hides", '{"a":{"__proto__":1},"a":2}'],
+    ["a member __proto__ behind another", '{"a":1,"__proto__":1}'],
+    ["a member __proto__ behind an escaped quote", '{"a":"\\"","__proto__":1}'],
+    ["a member __proto__ behind a backslash", '{"a":"\\\\","__proto__":1}'],
+    ["a member __proto__ with one escape", '{"\\u005f_proto__":1}'],
+    ["a member __proto__ with one escape, upper case", '{"\\u005F_proto__":1}'],
+    ["a member __proto__ with its last character escaped", '{"__proto_\\u005f":1}'],
+    ["a member __proto__ with a letter escaped", '{"__pr\\u006fto__":1}'],
+    ["a member __proto__ escaped whole",
+      '{"\\u005f\\u005F\\u0070\\u0072\\u006f\\u0074\\u006F\\u005f\\u005f":1}'],
+  ];
+  for (const [what, body] of table) {
+    test(what, () => {
+      assert.throws(() => parseJson(Buffer.from(body)), (error) => isMalformed(error));
+    });
+  }
+});
+
+test("parseJson() repeats nothing of its input (contract 2)", () => {
+  const texts = ['{"pass":"hunter2"', '{"pass":hunter2}', '{"hunter2":{"__proto__":1}}'];
+  for (const text of texts) {
+    assert.throws(() => parseJson(Buffer.from(text)), (error) => {
+      assert.ok(error instanceof Problem);
+      assert.doesNotMatch(`${error.message} ${error.stack} ${String(error.cause)}`, /hunter2/);
+      return true;
+    });
+  }
+});
+
+test("parseJson() takes linear time on what looks like __proto__ again and again", () => {
+  const texts = [
+    `[${'"__proto__"     ,'.repeat(50_000)}0]`,
+    `["__proto__"${" ".repeat(1_000_000)}]`,
+    `"${"_".repeat(1_000_000)}"`,
+    `"${"\\u005f".repeat(150_000)}"`,
+  ];
+  const startMs = performance.now();
+  for (const text of texts) parseJson(Buffer.from(text));
+  assert.ok(performance.now() - startMs < 1000);
+});
+
+describe("encodeJson() writes (contract 8)", () => {
+  const table: [what: string, data: unknown, text: string][] = [
+    ["an object", { a: [1, "b", true] }, '{"a":[1,"b",true]}'],
+    ["null", null, "null"],
+    ["null inside", { a: null }, '{"a":null}'],
+    ["a string", "a", '"a"'],
+    ["a date", new Date(0), '"1970-01-01T00:00:00.000Z"'],
+    ["without members that are undefined", { a: undefined, b: 1 }, '{"b":1}'],
+    ["without members that are functions or symbols", { a: () => 1, b: Symbol("b") }, "{}"],
+    ["undefined in an array as null", [undefined], "[null]"],
+    ["one object in two places", ((a) => [a, a])({ x: null }), '[{"x":null},{"x":null}]'],
+    ["a lone surrogate as an escape", "\ud800", '"\\ud800"'],
+    ["the word null in a string", { a: "nullable" }, '{"a":"nullable"}'],
+  ];
+  for (const [what, data, text] of table) {
+    test(what, () => assert.equal(encodeJson(data), text));
+  }
+});
+
+describe("encodeJson() throws TypeError for (contract 8)", () => {
+  const cycle: unknown[] = [1];
+  cycle.push(cycle);
+  const nullCycle: unknown[] = [null];
+  nullCycle.push({ nullCycle });
+  let deep: unknown = null;
+  for (let depth = 0; depth < 300_000; depth++) deep = [deep];
+  const table: [what: string, data: unknown][] = [
+    ["undefined", undefined],
+    ["a function", () => 1],
+    ["a symbol", Symbol("a")],
+    ["what turns itself into undefined", { toJSON: () => undefined }],
+    ["a BigInt", 1n],
+    ["a BigInt inside", { a: [1n] }],
+    ["a cycle", cycle],
+    ["a cycle with a null in it", nullCycle],
+    ["NaN", NaN],
+    ["NaN inside", { a: [NaN] }],
+    ["an infinity", Infinity],
+    ["a negative infinity inside", [-Infinity]],
+    ["NaN as an object", { a: new Number(NaN) }],
+    ["NaN beside a null", [null, NaN]],
+    ["NaN out of toJSON", { a: { toJSON: () => NaN } }],
+    ["nesting that the stack cannot hold", deep],
+  ];
+  for (const [what, data] of table) {
+    test(what, () => assert.throws(() => encodeJson(data), TypeError));
+  }
+});
+
+test("encodeJson() lets the data's own error through", () => {
+  class OwnError extends Error {}
+  const data = { toJSON: () => { throw new OwnError("own"); } };
+  assert.throws(() => encodeJson(data), OwnError);
+});
+
+function nested(depth: number): string {
+  return "[".repeat(depth) + "]".repeat(depth);
+}
+
+function isMalformed(error: unknown): boolean {
+  assert.ok(error instanceof Problem);
+  assert.equal(error.status, 400);
+  assert.equal(error.code, "malformed");
+  return true;
+}

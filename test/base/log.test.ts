@@ -1,0 +1,160 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createLogger, LOG_LEVELS, type LogFields, type LogLevel } from "../../src/base/log.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+
+function collect(options: { level?: LogLevel; pretty?: boolean } = {}) {
+  const writes: string[] = [];
+  const log = createLogger({
+    level: "debug",
+    now: () => NOW_MS,
+    write: (lines) => void writes.push(lines),
+    ...options,
+  });
+  const lines = () => {
+    log.flush();
+    return writes.join("").split("\n").slice(0, -1);
+  };
+  return { log, writes, lines };
+}
+
+function logged(fields: LogFields, msg = "hello"): Record<string, unknown> {
+  const { log, lines } = collect();
+  log.info(msg, fields);
+  const [line, ...rest] = lines();
+  assert.deepEqual(rest, []);
+  return JSON.parse(line ?? "");
+}
+
+test("createLogger() writes one JSON object a line with time, level, message and fields", () => {
+  const { log, lines } = collect();
+  log.info("listening", { url: "http://127.0.0.1:8080", attempt: 1 });
+  assert.deepEqual(lines(), [
+    '{"time":"2026-01-02T03:04:05.678Z","level":"info","msg":"listening",' +
+      '"url":"http://127.0.0.1:8080","attempt":1}',
+  ]);
+});
+
+test("createLogger() leaves out what is less urgent than its level", () => {
+  for (const [index, level] of LOG_LEVELS.entries()) {
+    const { log, lines } = collect({ level });
+    for (const each of LOG_LEVELS) log[each](each);
+    const levels = lines().map((line) => JSON.parse(line).level);
+    assert.deepEqual(levels, LOG_LEVELS.slice(index));
+  }
+});
+
+test("createLogger() writes the lines of one turn of the loop in one go", async () => {
+  const { log, writes } = collect();
+  log.info("one");
+  log.warn("two");
+  assert.equal(writes.length, 0);
+  await nextTurn();
+  assert.equal(writes.length, 1);
+  assert.equal(writes[0]?.split("\n").length, 3);
+  log.info("three");
+  await nextTurn();
+  assert.equal(writes.length, 2);
+});
+
+test("flush() writes at once, and nothing is written twice", async () => {
+  const { log, writes } = collect();
+  log.info("one");
+  log.flush();
+  assert.equal(writes.length, 1);
+  log.flush();
+  await nextTurn();
+  assert.equal(writes.length, 1);
+});
+
+test("createLogger() does not collect without bound inside one turn", () => {
+  const { log, writes } = collect();
+  for (let index = 0; index < 100; index += 1) log.info("x".repeat(10_000));
+  assert.ok(writes.length > 1);
+});
+
+test("createLogger() keeps time, level and message from being replaced by fields", () => {
+  const record = logged({ time: "never", level: "error", msg: "forged", extra: true });
+  assert.deepEqual(record, {
+    time: "2026-01-02T03:04:05.678Z",
+    level: "info",
+    msg: "hello",
+    extra: true,
+  });
+});
+
+test("createLogger() lets no control character out, in messages, fields and names alike", () => {
+  const evil = 'a\n{"level":"error"}\r\u001b[2J\u007f\u009b\u0085\u2028\u2029\u202e\u2066\u0000z';
+  for (const pretty of [false, true]) {
+    const { log, lines } = collect({ pretty });
+    log.info(evil, { field: evil, [evil]: 1, deep: { [evil]: [evil] } });
+    const all = lines();
+    assert.equal(all.length, 1);
+    assert.doesNotMatch(all[0] ?? "", /[\p{Cc}\u2028\u2029\u202e\u2066]/u);
+  }
+});
+
+test("createLogger() writes escaped text that JSON reads back unchanged", () => {
+  const evil = "a\n\u001b\u009b\u2028\u202e\ud800z";
+  assert.equal(logged({ field: evil }, evil)["field"], evil);
+  assert.equal(logged({}, evil)["msg"], evil);
+});
+
+test("createLogger() writes an Error out in the field `error`, with its causes", () => {
+  const cause = Object.assign(new TypeError("no route"), { code: "EHOSTUNREACH" });
+  const error = new RangeError("failed", { cause });
+  const record = logged({ error })["error"];
+  assert.deepEqual(record, {
+    name: "RangeError",
+    message: "failed",
+    stack: error.stack,
+    cause: { name: "TypeError", message: "no route", code: "EHOSTUNREACH", stack: cause.stack },
+  });
+});
+
+test("createLogger() writes nothing of an Error in any other field", () => {
+  const text = JSON.stringify(logged({ reason: new Error("hidden"), list: [new Error("hidden")] }));
+  assert.doesNotMatch(text, /hidden/);
+});
+
+test("createLogger() ends a chain of causes that never ends", () => {
+  const error = new Error("round");
+  error.cause = error;
+  assert.equal(logged({ error })["msg"], "hello");
+});
+
+test("createLogger() never throws for a field that JSON cannot hold", () => {
+  const cycle: Record<string, unknown> = {};
+  cycle["self"] = cycle;
+  const thrower = { toJSON: () => { throw new Error("no"); } };
+  for (const value of [cycle, 1n, thrower]) {
+    for (const pretty of [false, true]) {
+      const { log, lines } = collect({ pretty });
+      log.error("still here", { value });
+      assert.match(lines().join("\n"), /still here.*left out/);
+    }
+  }
+});
+
+test("createLogger() writes a readable line for a terminal", () => {
+  const { log, lines } = collect({ pretty: true });
+  log.warn("callback failed", { delivery: "d1", error: "timeout", note: "two words", no: undefined });
+  log.info("done", { ms: 12 });
+  assert.deepEqual(lines(), [
+    '2026-01-02T03:04:05.678Z WARN  callback failed delivery=d1 error=timeout note="two words"',
+    "2026-01-02T03:04:05.678Z INFO  done ms=12",
+  ]);
+});
+
+test("createLogger() indents a stack, so that none of its lines passes for a log line", () => {
+  const { log, lines } = collect({ pretty: true });
+  const cause = new Error("below\n2026-01-02T03:04:05.678Z INFO  forged too");
+  const error = new Error("above\n2026-01-02T03:04:05.678Z INFO  forged", { cause });
+  log.error("crash", { error });
+  const [first, ...rest] = lines();
+  assert.match(first ?? "", /ERROR crash$/);
+  assert.ok(rest.some((line) => line.includes("caused by Error: below")));
+  for (const line of rest) assert.match(line, /^ {4}/);
+});

@@ -1,0 +1,423 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Config, describeConfig, parseConfig, VARIABLES } from "../src/config.ts";
+
+const SECRET_KEY = Buffer.from("0123456789abcdef0123456789ABCDEF").toString("base64");
+const METRICS_TOKEN = "m3tr1cs-t0ken-of-the-test";
+const ADMIN_PASSWORD = "correct horse battery";
+
+type Env = Record<string, string | undefined>;
+
+function configOf(env: Env): Config {
+  const result = parseConfig(env);
+  if (!result.ok) assert.fail(result.faults.join("\n"));
+  return result.config;
+}
+
+function faultsOf(env: Env): readonly string[] {
+  const result = parseConfig(env);
+  return result.ok ? [] : result.faults;
+}
+
+/** The only fault of one variable that has this value, all others being unset. */
+function faultOf(name: string, value: string): string {
+  const faults = faultsOf({ [`GATEPOST_${name}`]: value });
+  assert.equal(faults.length, 1, `${name}=${JSON.stringify(value)}: ${faults.join(" | ")}`);
+  const [fault = ""] = faults;
+  assert.ok(fault.startsWith(`GATEPOST_${name}: `), fault);
+  assert.match(fault, /^[\x20-\x7e…]+$/);
+  return fault;
+}
+
+test("parseConfig() gives the contract's defaults for an empty environment", () => {
+  assert.deepEqual(configOf({}), {
+    host: "127.0.0.1",
+    port: 8080,
+    baseUrl: undefined,
+    databasePath: "./data/gatepost.db",
+    endpointsFolder: undefined,
+    cron: true,
+    distributeIntervalMs: 1_000,
+    resendDelaysMs: [10_000, 300_000, 3_600_000],
+    callbackTimeoutMs: 10_000,
+    callbackConcurrency: 64,
+    callbackConcurrencyPerSubscription: 8,
+    callbackAllow: [],
+    accessTokenTtlMs: 3_600_000,
+    refreshTokenTtlMs: 30 * 86_400_000,
+    codeTtlMs: 60_000,
+    signingAlg: "ES256",
+    secretKey: undefined,
+    trustedProxies: [],
+    corsOrigins: [],
+    maxBodyBytes: 1_048_576,
+    maxPayloadBytes: 262_144,
+    retentionMs: 30 * 86_400_000,
+    disableAfterMs: 5 * 86_400_000,
+    metricsToken: undefined,
+    logLevel: "info",
+    adminPassword: undefined,
+  });
+});
+
+test("parseConfig() takes an empty value for an absent one, whatever the variable", () => {
+  const env = Object.fromEntries(VARIABLES.map(({ name }) => [name, ""]));
+  assert.deepEqual(configOf(env), configOf({}));
+});
+
+test("parseConfig() reads every variable of the contract", () => {
+  const config = configOf({
+    GATEPOST_HOST: "::1",
+    GATEPOST_PORT: "0",
+    GATEPOST_BASE_URL: "https://api.example.com/gate",
+    GATEPOST_DATABASE: "/var/lib/gatepost/db.sqlite",
+    GATEPOST_ENDPOINTS: "./endpoints",
+    GATEPOST_CRON: "off",
+    GATEPOST_DISTRIBUTE_INTERVAL: "500ms",
+    GATEPOST_RESEND_DELAYS: "1s, 2m",
+    GATEPOST_CALLBACK_TIMEOUT: "3s",
+    GATEPOST_CALLBACK_CONCURRENCY: "10",
+    GATEPOST_CALLBACK_CONCURRENCY_PER_SUBSCRIPTION: "2",
+    GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8, ::1/128",
+    GATEPOST_ACCESS_TOKEN_TTL: "5m",
+    GATEPOST_REFRESH_TOKEN_TTL: "12h",
+    GATEPOST_CODE_TTL: "30s",
+    GATEPOST_SIGNING_ALG: "EdDSA",
+    GATEPOST_SECRET_KEY: SECRET_KEY,
+    GATEPOST_TRUSTED_PROXIES: "10.0.0.0/8",
+    GATEPOST_CORS_ORIGINS: "https://a.example,http://localhost:3000",
+    GATEPOST_MAX_BODY: "2MiB",
+    GATEPOST_MAX_PAYLOAD: "64KiB",
+    GATEPOST_RETENTION: "7d",
+    GATEPOST_DISABLE_AFTER: "0",
+    GATEPOST_METRICS_TOKEN: METRICS_TOKEN,
+    GATEPOST_LOG_LEVEL: "debug",
+    GATEPOST_ADMIN_PASSWORD: ADMIN_PASSWORD,
+  });
+  const { callbackAllow, trustedProxies, secretKey, ...rest } = config;
+  assert.equal(callbackAllow.length, 2);
+  assert.equal(trustedProxies.length, 1);
+  assert.equal(Buffer.from(secretKey ?? []).toString(), "0123456789abcdef0123456789ABCDEF");
+  assert.deepEqual(rest, {
+    host: "::1",
+    port: 0,
+    baseUrl: "https://api.example.com/gate",
+    databasePath: "/var/lib/gatepost/db.sqlite",
+    endpointsFolder: "./endpoints",
+    cron: false,
+    distributeIntervalMs: 500,
+    resendDelaysMs: [1_000, 120_000],
+    callbackTimeoutMs: 3_000,
+    callbackConcurrency: 10,
+    callbackConcurrencyPerSubscription: 2,
+    accessTokenTtlMs: 300_000,
+    refreshTokenTtlMs: 43_200_000,
+    codeTtlMs: 30_000,
+    signingAlg: "EdDSA",
+    corsOrigins: ["https://a.example", "http://localhost:3000"],
+    maxBodyBytes: 2_097_152,
+    maxPayloadBytes: 65_536,
+    retentionMs: 7 * 86_400_000,
+    disableAfterMs: 0,
+    metricsToken: METRICS_TOKEN,
+    logLevel: "debug",
+    adminPassword: ADMIN_PASSWORD,
+  });
+});
+
+test("parseConfig() refuses bad values of each variable and says what would be right", () => {
+  const cases: [name: string, values: string[], right: RegExp][] = [
+    ["HOST", ["[::1]", "http://x", "a b", "a..b", "999.1.1.1", "h:80", "-x", "fe80::1%lo"], /::1/],
+    ["PORT", ["80a", "-1", "65536", "8080.0", "+80", " 80", "080", "1e3", "0x50"], /0 to 65535/],
+    ["DATABASE", [":memory:", "file:x.db?mode=memory", "data/"], /path of a file/],
+    ["CRON", ["yes", "true", "ON", "0", "off "], /on, off/],
+    ["DISTRIBUTE_INTERVAL", ["0", "1", "9ms", "61m", "1 s", "-1s"], /10ms to 1h/],
+    ["RESEND_DELAYS", ["1s,2s,3s,4s", "1s,,2s", "1s,", "10", "31d", "none,1s"], /10s|3 at most/],
+    ["CALLBACK_TIMEOUT", ["0s", "11m", "ten"], /10ms to 10m/],
+    ["CALLBACK_CONCURRENCY", ["0", "1001", "many"], /1 to 1000/],
+    ["CALLBACK_CONCURRENCY_PER_SUBSCRIPTION", ["0", "1001", "1.5"], /1 to 1000/],
+    ["CALLBACK_ALLOW", ["localhost", "10.0.0.0/33", "10.1.2.3/8", "10.0.0.0/8,x"], /CIDR/],
+    ["ACCESS_TOKEN_TTL", ["0s", "500ms", "1500ms", "31d"], /whole seconds from 1s to 30d/],
+    ["REFRESH_TOKEN_TTL", ["0s", "3651d", "forever"], /1s to 3650d/],
+    ["CODE_TTL", ["0s", "11m"], /1s to 10m/],
+    ["SIGNING_ALG", ["HS256", "none", "es256", "PS256"], /ES256, RS256, EdDSA/],
+    ["TRUSTED_PROXIES", ["*", "proxy.example"], /CIDR/],
+    [
+      "CORS_ORIGINS",
+      ["*", "null", "a.example", "https://a.example/", "https://A.example", "https://a.example:443",
+        "ftp://a.example", "https://a.example/x", "https://a.example,*"],
+      /https:\/\/app\.example\.com/,
+    ],
+    ["MAX_BODY", ["0", "1023", "257MiB", "1MB", "-1"], /1KiB to 256MiB/],
+    ["MAX_PAYLOAD", ["0", "65MiB", "x"], /1KiB to 64MiB/],
+    ["RETENTION", ["0", "never", "3651d"], /1s to 3650d/],
+    ["DISABLE_AFTER", ["never", "-1d", "3651d"], /0s to 3650d/],
+    ["LOG_LEVEL", ["trace", "INFO", "warning"], /debug, info, warn, error/],
+  ];
+  for (const [name, values, right] of cases) {
+    for (const value of values) assert.match(faultOf(name, value), right);
+  }
+});
+
+test("parseConfig() reports every fault at once, a line each", () => {
+  const faults = faultsOf({
+    GATEPOST_PORT: "http",
+    GATEPOST_CRON: "maybe",
+    GATEPOST_HOST: "0.0.0.0",
+    GATEPOST_SECRET_KEY: "short",
+    GATEPOST_LOGLEVEL: "debug",
+  });
+  const names = faults.map((fault) => fault.split(":")[0]);
+  assert.deepEqual(names.sort(), [
+    "GATEPOST_BASE_URL",
+    "GATEPOST_CRON",
+    "GATEPOST_LOGLEVEL",
+    "GATEPOST_PORT",
+    "GATEPOST_SECRET_KEY",
+  ]);
+});
+
+test("parseConfig() never repeats a secret in a fault", () => {
+  const cases: [name: string, value: string][] = [
+    ["SECRET_KEY", "hunter2-hunter2"],
+    ["SECRET_KEY", `${SECRET_KEY}hunter2`],
+    ["METRICS_TOKEN", "hunter2"],
+    ["METRICS_TOKEN", 'hunter2 hunter2 hunter2 "'],
+    ["ADMIN_PASSWORD", "hunter2"],
+    ["ADMIN_PASSWORD", "hunter2".repeat(200)],
+    ["BASE_URL", "https://admin:hunter2@api.example.com"],
+    ["BASE_URL", "https://admin:p@hunter2@api.example.com/x?"],
+    ["BASE_URL", "https:admin:hunter2@api.example.com"],
+    ["CORS_ORIGINS", "https://admin:hunter2@a.example"],
+    ["ADMIN_PASSWROD", "hunter2"],
+  ];
+  for (const [name, value] of cases) assert.doesNotMatch(faultOf(name, value), /hunter2/);
+});
+
+test("parseConfig() takes a GATEPOST_SECRET_KEY of 32 bytes in base64 alone", () => {
+  const cases = [
+    "a2V5",
+    Buffer.alloc(31, 7).toString("base64"),
+    Buffer.alloc(33, 7).toString("base64"),
+    Buffer.alloc(32, 7).toString("hex"),
+    Buffer.alloc(32, 0xff).toString("base64url"),
+    `${SECRET_KEY} `,
+    `${SECRET_KEY}\n`,
+    SECRET_KEY.slice(0, -1),
+    `${SECRET_KEY.slice(0, -2)}d=`,
+    `!${SECRET_KEY}`,
+  ];
+  for (const value of cases) assert.match(faultOf("SECRET_KEY", value), /32 bytes in base64/);
+});
+
+test("parseConfig() counts the bytes of GATEPOST_ADMIN_PASSWORD: 8 to 1024", () => {
+  for (const password of ["x".repeat(8), "ü".repeat(4), "x".repeat(1_024), "ü".repeat(512)]) {
+    assert.equal(configOf({ GATEPOST_ADMIN_PASSWORD: password }).adminPassword, password);
+  }
+  for (const password of ["x".repeat(7), "x".repeat(1_025), "ü".repeat(513)]) {
+    assert.match(faultOf("ADMIN_PASSWORD", password), /8 to 1024 bytes/);
+  }
+});
+
+test("parseConfig() takes a GATEPOST_METRICS_TOKEN that a Bearer header can carry", () => {
+  for (const token of ["x".repeat(16), "Az09-._~+/Az09-._~==", "x".repeat(1_024)]) {
+    assert.equal(configOf({ GATEPOST_METRICS_TOKEN: token }).metricsToken, token);
+  }
+  for (const token of ["x".repeat(15), "x".repeat(1_025), "x y".repeat(9), "==".repeat(9)]) {
+    assert.match(faultOf("METRICS_TOKEN", token), /16 to 1024/);
+  }
+});
+
+test("parseConfig() takes a canonical GATEPOST_BASE_URL as it stands", () => {
+  const cases = [
+    "http://localhost:8080",
+    "https://api.example.com",
+    "https://api.example.com:8443",
+    "https://api.example.com/gate",
+    "https://api.example.com/a/b-c_d.e~f",
+    "http://[::1]:8080",
+    "http://192.0.2.1",
+  ];
+  for (const value of cases) assert.equal(configOf({ GATEPOST_BASE_URL: value }).baseUrl, value);
+});
+
+test("parseConfig() refuses any other GATEPOST_BASE_URL and says why", () => {
+  const cases: [value: string, why: RegExp][] = [
+    ["api.example.com", /absolute http or https/],
+    ["//api.example.com", /absolute http or https/],
+    ["/gate", /absolute http or https/],
+    ["ftp://api.example.com", /absolute http or https/],
+    ["javascript:alert(1)", /absolute http or https/],
+    ["https:api.example.com", /absolute http or https/],
+    ["https://", /absolute http or https/],
+    ["https://api.example.com:99999", /absolute http or https/],
+    [`https://api.example.com/${"x".repeat(2_048)}`, /absolute http or https/],
+    ["https://api.example.com/", /canonical form; write "https:\/\/api\.example\.com"$/],
+    ["https://api.example.com/gate/", /write "https:\/\/api\.example\.com\/gate"$/],
+    ["https://API.example.com", /write "https:\/\/api\.example\.com"$/],
+    ["HTTPS://api.example.com", /write "https:\/\/api\.example\.com"$/],
+    ["https://api.example.com:443", /write "https:\/\/api\.example\.com"$/],
+    ["http://api.example.com:80", /write "http:\/\/api\.example\.com"$/],
+    ["https://bücher.example", /write "https:\/\/xn--bcher-kva\.example"$/],
+    ["https://api.example.com/a/../b", /write "https:\/\/api\.example\.com\/b"$/],
+    ["https://api.example.com\\gate", /write "https:\/\/api\.example\.com\/gate"$/],
+    [" https://api.example.com", /absolute http or https/],
+    ["https://api.example.com\n", /write "https:\/\/api\.example\.com"$/],
+    ["http://127.1:80", /write "http:\/\/127\.0\.0\.1"$/],
+    ["https://api.example.com?x=1", /query or a fragment/],
+    ["https://api.example.com?", /query or a fragment/],
+    ["https://api.example.com/#", /query or a fragment/],
+    ["https://user@api.example.com", /credentials/],
+    ["https://:@api.example.com", /credentials/],
+    ["https://api.example.com//gate", /path/],
+    ["https://api.example.com/a%2fb", /path/],
+    ["https://api.example.com/a;b", /path/],
+    ["http://0.0.0.0:8080", /wildcard/],
+    ["http://[::]:8080", /wildcard/],
+    ["http://0:8080", /wildcard/],
+  ];
+  for (const [value, why] of cases) assert.match(faultOf("BASE_URL", value), why);
+});
+
+test("parseConfig() requires GATEPOST_BASE_URL for every spelling of a wildcard address", () => {
+  const cases = [
+    "0.0.0.0", "0", "0x0", "0.0", "000.0.0.0", "::", "::0", "0::0", "0:0:0:0:0:0:0:0", "::0.0.0.0",
+    "::ffff:0.0.0.0", "::FFFF:0:0", "0000:0000:0000:0000:0000:0000:0000:0000",
+  ];
+  for (const host of cases) {
+    const faults = faultsOf({ GATEPOST_HOST: host });
+    assert.equal(faults.length, 1, host);
+    assert.match(faults[0] ?? "", /^GATEPOST_BASE_URL: is required/, host);
+    const env = { GATEPOST_HOST: host, GATEPOST_BASE_URL: "https://api.example.com" };
+    assert.equal(configOf(env).baseUrl, "https://api.example.com", host);
+  }
+});
+
+test("parseConfig() needs no GATEPOST_BASE_URL for an address of one's own", () => {
+  for (const host of ["127.0.0.1", "::1", "localhost", "192.0.2.1", "2001:db8::1", "my-host.x"]) {
+    assert.equal(configOf({ GATEPOST_HOST: host }).host, host);
+  }
+});
+
+test("parseConfig() reads `none` as a list without entries: no resend", () => {
+  const config = configOf({
+    GATEPOST_RESEND_DELAYS: "none",
+    GATEPOST_CALLBACK_ALLOW: "none",
+    GATEPOST_CORS_ORIGINS: "none",
+  });
+  assert.deepEqual(config.resendDelaysMs, []);
+  assert.deepEqual(config.callbackAllow, []);
+  assert.deepEqual(config.corsOrigins, []);
+});
+
+test("parseConfig() names the entry of a list that is wrong", () => {
+  const fault = faultOf("CALLBACK_ALLOW", "10.0.0.0/8, 10.0.0.300/8");
+  assert.match(fault, /has the entry "10\.0\.0\.300\/8"/);
+});
+
+test("parseConfig() suggests the nearest name for an unknown one", () => {
+  const cases: [unknown: string, known: string][] = [
+    ["GATEPOST_LOGLEVEL", "GATEPOST_LOG_LEVEL"],
+    ["GATEPOST_BASEURL", "GATEPOST_BASE_URL"],
+    ["GATEPOST_DATABASE_PATH", "GATEPOST_DATABASE"],
+    ["GATEPOST_RESEND_DELAY", "GATEPOST_RESEND_DELAYS"],
+    ["GATEPOST_CALLBACK_CONCURENCY", "GATEPOST_CALLBACK_CONCURRENCY"],
+    ["GATEPOST_port", "GATEPOST_PORT"],
+  ];
+  for (const [unknown, known] of cases) {
+    assert.deepEqual(faultsOf({ [unknown]: "x" }), [
+      `${unknown}: no such variable; did you mean ${known}?`,
+    ]);
+  }
+});
+
+test("parseConfig() leaves GATEPOST_REVISION and other programs' variables alone", () => {
+  configOf({ GATEPOST_REVISION: "abc1234", PATH: "/bin", GATE: "x", GATEPOSTS: "x", PORT: "http" });
+});
+
+test("parseConfig() ignores unknown names without a value, and survives strange ones", () => {
+  configOf({ GATEPOST_OLD: "", GATEPOST_OLDER: undefined });
+  const [fault = ""] = faultsOf({ [`GATEPOST_\n\u001b[31m${"x".repeat(500)}`]: "x" });
+  assert.match(fault, /^[\x20-\x7e…]{1,200}$/);
+  assert.equal(faultsOf({ GATEPOST___proto__: "x", GATEPOST_CONSTRUCTOR: "x" }).length, 2);
+});
+
+test("describeConfig() lists every variable once, with its effective value and no secret", () => {
+  const listed = describeConfig(
+    configOf({
+      GATEPOST_PORT: "9090",
+      GATEPOST_RESEND_DELAYS: "90s,2h",
+      GATEPOST_CALLBACK_ALLOW: "10.0.0.0/8",
+      GATEPOST_SECRET_KEY: SECRET_KEY,
+      GATEPOST_METRICS_TOKEN: METRICS_TOKEN,
+      GATEPOST_ADMIN_PASSWORD: ADMIN_PASSWORD,
+    }),
+  );
+  assert.deepEqual(listed.map(({ name }) => name), VARIABLES.map(({ name }) => name));
+  const values = new Map(listed.map(({ name, value }) => [name, value]));
+  assert.equal(values.get("GATEPOST_PORT"), "9090");
+  assert.equal(values.get("GATEPOST_RESEND_DELAYS"), "90s,2h");
+  assert.equal(values.get("GATEPOST_CALLBACK_ALLOW"), "10.0.0.0/8");
+  assert.equal(values.get("GATEPOST_MAX_BODY"), "1MiB");
+  assert.equal(values.get("GATEPOST_SECRET_KEY"), "set");
+  assert.equal(values.get("GATEPOST_METRICS_TOKEN"), "set");
+  assert.equal(values.get("GATEPOST_ADMIN_PASSWORD"), "set");
+  for (const secret of [SECRET_KEY, METRICS_TOKEN, ADMIN_PASSWORD]) {
+    assert.ok(!JSON.stringify(listed).includes(secret));
+  }
+});
+
+test("describeConfig() shows the defaults that VARIABLES tells of", () => {
+  const listed = describeConfig(configOf({}));
+  assert.deepEqual(
+    listed.map(({ name, value }) => [name, value]),
+    VARIABLES.map((each) => [each.name, each.default]),
+  );
+  assert.deepEqual(
+    Object.fromEntries(VARIABLES.map((each) => [each.name.replace("GATEPOST_", ""), each.default])),
+    {
+      HOST: "127.0.0.1",
+      PORT: "8080",
+      BASE_URL: "http://HOST:PORT as listened on",
+      DATABASE: "./data/gatepost.db",
+      ENDPOINTS: "none",
+      CRON: "on",
+      DISTRIBUTE_INTERVAL: "1s",
+      RESEND_DELAYS: "10s,5m,1h",
+      CALLBACK_TIMEOUT: "10s",
+      CALLBACK_CONCURRENCY: "64",
+      CALLBACK_CONCURRENCY_PER_SUBSCRIPTION: "8",
+      CALLBACK_ALLOW: "none",
+      ACCESS_TOKEN_TTL: "1h",
+      REFRESH_TOKEN_TTL: "30d",
+      CODE_TTL: "1m",
+      SIGNING_ALG: "ES256",
+      SECRET_KEY: "none",
+      TRUSTED_PROXIES: "none",
+      CORS_ORIGINS: "none",
+      MAX_BODY: "1MiB",
+      MAX_PAYLOAD: "256KiB",
+      RETENTION: "30d",
+      DISABLE_AFTER: "5d",
+      METRICS_TOKEN: "none",
+      LOG_LEVEL: "info",
+      ADMIN_PASSWORD: "none",
+    },
+  );
+});
+
+test("describeConfig() writes values that parseConfig() reads back alike", () => {
+  const first = configOf({
+    GATEPOST_CRON: "off",
+    GATEPOST_CALLBACK_ALLOW: "10.0.0.0/8,fd00::/8",
+    GATEPOST_RESEND_DELAYS: "1500ms,10m",
+    GATEPOST_MAX_BODY: "1500B",
+    GATEPOST_CORS_ORIGINS: "https://a.example,http://[::1]:3000",
+    GATEPOST_BASE_URL: "https://api.example.com/gate",
+  });
+  const absent = ["GATEPOST_ENDPOINTS", "GATEPOST_SECRET_KEY", "GATEPOST_METRICS_TOKEN",
+    "GATEPOST_ADMIN_PASSWORD"];
+  const listed = describeConfig(first).filter(({ name }) => !absent.includes(name));
+  const second = configOf(Object.fromEntries(listed.map(({ name, value }) => [name, value])));
+  assert.deepEqual(second, first);
+});

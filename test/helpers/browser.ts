@@ -1,0 +1,272 @@
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { asRecord, type Driver, startDriver, WebDriverError } from "./webdriver.ts";
+
+export interface BrowserOptions {
+  /** The page's size in CSS pixels. */
+  readonly width: number;
+  readonly height: number;
+  /** prefers-color-scheme: dark. */
+  readonly dark?: boolean;
+  /** false: pages run no script. */
+  readonly javascript?: boolean;
+  /** Takes any certificate. */
+  readonly insecure?: boolean;
+}
+
+export interface BrowserCookie {
+  readonly name: string;
+  readonly value: string;
+  readonly path: string;
+  readonly secure: boolean;
+  readonly httpOnly: boolean;
+  readonly sameSite: string;
+}
+
+/** One page in a real Chromium. What takes a selector waits up to 5 s for such an element. */
+export interface Browser {
+  goto(url: string): Promise<void>;
+  /** Waits until a matching element is there and returns its WebDriver id. */
+  find(css: string): Promise<string>;
+  /** How many elements match now. */
+  count(css: string): Promise<number>;
+  click(css: string): Promise<void>;
+  /** Replaces what a field holds by these keystrokes. */
+  type(css: string, text: string): Promise<void>;
+  /** Sends keys to whatever has the focus: "\uE004" Tab, "\uE007" Enter, "\uE00D" Space. */
+  press(keys: string): Promise<void>;
+  /** The text that a person can see. */
+  text(css: string): Promise<string>;
+  attribute(css: string, name: string): Promise<string | undefined>;
+  /** The name a screen reader says. */
+  label(css: string): Promise<string>;
+  url(): Promise<string>;
+  /** Waits until the address matches, and returns it. */
+  waitForUrl(pattern: RegExp): Promise<string>;
+  title(): Promise<string>;
+  source(): Promise<string>;
+  cookies(): Promise<readonly BrowserCookie[]>;
+  clearCookies(): Promise<void>;
+  /** Runs the body of a function in the page and returns its result. */
+  execute(script: string, ...args: unknown[]): Promise<unknown>;
+  /** One command of the DevTools protocol. */
+  devtools(command: string, params: object): Promise<unknown>;
+  /** Writes a PNG of the whole page. */
+  screenshot(file: string): Promise<void>;
+  /** Warnings and errors of the console since the last call: scripts, CSP, failed loads. */
+  consoleErrors(): Promise<readonly string[]>;
+  back(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const FLAGS = [
+  "--headless",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const WAIT_MS = 5_000;
+const POLL_MS = 25;
+/** W3C WebDriver §12.1, the web element identifier. */
+const ELEMENT = "element-6066-11e4-a52e-4f735466cecf";
+
+/** Starts chromedriver and a Chromium with a fresh profile; `close()` ends and removes it all. */
+export async function openBrowser(options: BrowserOptions): Promise<Browser> {
+  const profile = await mkdtemp(join(tmpdir(), "gatepost-browser-"));
+  const driver = await startDriver();
+  const removeAll = async () => {
+    await driver.close();
+    await rm(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  };
+  const session = await openSession(driver, profile, options).catch(async (error: unknown) => {
+    await removeAll();
+    throw error;
+  });
+  const close = async () => {
+    try {
+      await session.command("DELETE", "");
+    } finally {
+      session.end();
+      await removeAll();
+    }
+  };
+  const browser = createBrowser(session.command, close);
+  try {
+    await emulate(browser, options);
+    return browser;
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+type Command = Driver["command"];
+
+async function openSession(driver: Driver, profile: string, options: BrowserOptions) {
+  const opened = asRecord(await driver.command("POST", "/session", {
+    capabilities: {
+      alwaysMatch: {
+        browserName: "chrome",
+        acceptInsecureCerts: options.insecure === true,
+        "goog:loggingPrefs": { browser: "ALL" },
+        "goog:chromeOptions": {
+          binary: "/usr/bin/chromium",
+          args: [...FLAGS, `--user-data-dir=${profile}`],
+        },
+      },
+    },
+  }));
+  const pid = Number(asRecord(opened["capabilities"])["goog:processID"]);
+  const command: Command = (method, path, body) =>
+    driver.command(method, `/session/${String(opened["sessionId"])}${path}`, body);
+  // A test that ends its process leaves no time for anything asynchronous.
+  const onExit = () => {
+    endIfAlive(pid, profile);
+    // Chromium's other processes notice its end a little later, and write until then.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
+    rmSync(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  };
+  process.once("exit", onExit);
+  const end = () => {
+    process.off("exit", onExit);
+    endIfAlive(pid, profile);
+  };
+  return { command, end };
+}
+
+/**
+ * Ends a Chromium that outlived its session, which a broken one may do. The profile's name in its
+ * command line proves that the number still belongs to it.
+ */
+function endIfAlive(pid: number, profile: string): void {
+  const commandLine = `/proc/${pid}/cmdline`;
+  if (!existsSync(commandLine) || !readFileSync(commandLine, "utf8").includes(profile)) return;
+  process.kill(pid, "SIGKILL");
+}
+
+async function emulate(browser: Browser, options: BrowserOptions): Promise<void> {
+  const { width, height, dark = false, javascript = true } = options;
+  await browser.devtools("Emulation.setDeviceMetricsOverride", {
+    width,
+    height,
+    deviceScaleFactor: 1,
+    mobile: width < 600,
+  });
+  await browser.devtools("Emulation.setEmulatedMedia", {
+    features: [{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }],
+  });
+  await browser.devtools("Emulation.setScriptExecutionDisabled", { value: !javascript });
+}
+
+function createBrowser(command: Command, close: () => Promise<void>): Browser {
+  const get = (path: string) => command("GET", path);
+  const post = (path: string, body: object = {}) => command("POST", path, body);
+
+  const findAll = async (css: string): Promise<string[]> => {
+    const found = await post("/elements", { using: "css selector", value: css });
+    return Array.isArray(found) ? found.map((each) => String(asRecord(each)[ELEMENT])) : [];
+  };
+
+  const browser: Browser = {
+    async goto(url) {
+      await post("/url", { url });
+    },
+    find: (css) =>
+      waitFor(`an element ${css}`, async () => (await findAll(css))[0], browser.url),
+    count: async (css) => (await findAll(css)).length,
+    async click(css) {
+      await post(`/element/${await browser.find(css)}/click`);
+    },
+    async type(css, text) {
+      const element = await browser.find(css);
+      await post(`/element/${element}/clear`);
+      await post(`/element/${element}/value`, { text });
+    },
+    async press(keys) {
+      const actions = [...keys].flatMap((value) => [
+        { type: "keyDown", value },
+        { type: "keyUp", value },
+      ]);
+      await post("/actions", { actions: [{ type: "key", id: "keyboard", actions }] });
+    },
+    text: async (css) => String(await get(`/element/${await browser.find(css)}/text`)),
+    async attribute(css, name) {
+      const value = await get(`/element/${await browser.find(css)}/attribute/${name}`);
+      return value === null ? undefined : String(value);
+    },
+    label: async (css) => String(await get(`/element/${await browser.find(css)}/computedlabel`)),
+    url: async () => String(await get("/url")),
+    waitForUrl: (pattern) =>
+      waitFor(`an address like ${pattern}`, async () => {
+        const url = await browser.url();
+        return pattern.test(url) ? url : undefined;
+      }, browser.url),
+    title: async () => String(await get("/title")),
+    source: async () => String(await get("/source")),
+    cookies: async () => listOf(await get("/cookie")).map(readCookie),
+    async clearCookies() {
+      await command("DELETE", "/cookie");
+    },
+    execute: (script, ...args) => post("/execute/sync", { script, args }),
+    devtools: (cmd, params) => post("/goog/cdp/execute", { cmd, params }),
+    async screenshot(file) {
+      const shot = asRecord(await browser.devtools("Page.captureScreenshot", {
+        format: "png",
+        captureBeyondViewport: true,
+      }));
+      await writeFile(file, Buffer.from(String(shot["data"]), "base64"));
+    },
+    async consoleErrors() {
+      return listOf(await post("/se/log", { type: "browser" }))
+        .filter((entry) => entry["level"] === "SEVERE" || entry["level"] === "WARNING")
+        .map((entry) => String(entry["message"]));
+    },
+    async back() {
+      await post("/back");
+    },
+    close,
+  };
+  return browser;
+}
+
+async function waitFor<T>(
+  what: string,
+  look: () => Promise<T | undefined>,
+  where: () => Promise<string>,
+): Promise<T> {
+  const deadline = Date.now() + WAIT_MS;
+  for (;;) {
+    const found = await look().catch(ignoreStale);
+    if (found !== undefined) return found;
+    if (Date.now() > deadline) throw new Error(`waited in vain for ${what} at ${await where()}`);
+    await pause(POLL_MS);
+  }
+}
+
+/** While a page gives way to the next one its elements are gone: look again. */
+function ignoreStale(error: unknown): undefined {
+  const isStale = error instanceof WebDriverError && error.code === "stale element reference";
+  if (!isStale) throw error;
+}
+
+function listOf(value: unknown): Readonly<Record<string, unknown>>[] {
+  return Array.isArray(value) ? value.map(asRecord) : [];
+}
+
+function readCookie(cookie: Readonly<Record<string, unknown>>): BrowserCookie {
+  return {
+    name: String(cookie["name"]),
+    value: String(cookie["value"]),
+    path: String(cookie["path"]),
+    secure: cookie["secure"] === true,
+    httpOnly: cookie["httpOnly"] === true,
+    sameSite: String(cookie["sameSite"]),
+  };
+}

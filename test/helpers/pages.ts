@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+
+import type { HttpAnswer } from "../../src/base/exchange.ts";
+import { type ConsentPageInput, consentPage } from "../../src/http/pages/consent_page.ts";
+import { type LoginPageInput, loginPage } from "../../src/http/pages/login_page.ts";
+
+const form = {
+  action: "/authorization/authorize?client_id=a1&state=x",
+  csrf: "csrf-token",
+  app: { name: "Harbour Orders", origin: "https://orders.example" },
+  formActionOrigin: "https://orders.example",
+};
+
+/** A login page for Harbour Orders, changed as told. */
+export function sampleLogin(more: Partial<LoginPageInput> = {}): HttpAnswer {
+  return loginPage({ ...form, ...more });
+}
+
+/** A consent page on which marta is asked for `consumer` by Harbour Orders, changed as told. */
+export function sampleConsent(more: Partial<ConsentPageInput> = {}): HttpAnswer {
+  return consentPage({ ...form, username: "marta", scopes: [{ name: "consumer" }], ...more });
+}
+
+/** The document as text. */
+export function bodyOf(page: HttpAnswer): string {
+  assert.ok(typeof page.body === "string");
+  return page.body;
+}
+
+/** The document without its style sheet, for searches that the sheet would answer too. */
+export function markupOf(page: HttpAnswer): string {
+  return bodyOf(page).replace(/<style>[^<]*<\/style>/, "");
+}
+
+/** The window's title. */
+export function titleOf(page: HttpAnswer): string {
+  return /<title>([^<]*)<\/title>/.exec(bodyOf(page))?.[1] ?? "";
+}
+
+/** What a reader gets: the body without its tags, spaces collapsed, entities left. */
+export function textOf(page: HttpAnswer): string {
+  const body = bodyOf(page).replace(/^[^]*<body>/, "");
+  return body.replace(/<[^>]*>/g, " ").replace(/\s+/g, " ").trim();
+}
+
+/** The opening tag of the element with this id. */
+export function tagWithId(page: HttpAnswer, id: string): string {
+  const tags = [...markupOf(page).matchAll(/<[a-z][^>]*>/g)].map((match) => match[0]);
+  const tag = tags.find((text) => text.includes(` id="${id}"`));
+  assert.ok(tag !== undefined, id);
+  return tag;
+}
+
+/** How often a global pattern matches. */
+export function count(text: string, pattern: RegExp): number {
+  return [...text.matchAll(pattern)].length;
+}

@@ -1,0 +1,194 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { rmSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+/** What an operator starts; `npm run build` makes it. */
+export const SERVER_ENTRY = join(ROOT, "dist/server.js");
+/** What an operator administers with. */
+export const CLI_ENTRY = join(ROOT, "dist/cli.js");
+
+const START_MS = 20_000;
+/** The server's own limit for a stop is 10 s. */
+const STOP_MS = 15_000;
+const RUN_MS = 30_000;
+const MAX_LINES = 100_000;
+const MAX_OUTPUT_CHARS = 16_777_216;
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+export interface ServerOptions {
+  /** Beside the defaults: GATEPOST_PORT=0 and a database in `folder`. */
+  readonly env?: Env;
+  /** A data folder to use and leave; without it one is made, and removed at the end. */
+  readonly folder?: string;
+  /** Another program than dist/server.js. */
+  readonly entry?: string;
+  /** Flags of Node, before the entry. */
+  readonly nodeFlags?: readonly string[];
+}
+
+/** A server as an operator runs it: its own process, its own data folder. */
+export interface RunningServer {
+  /** From its line "listening". */
+  readonly url: string;
+  readonly pid: number;
+  readonly folder: string;
+  /** Lines of stdout so far, 100,000 at most. */
+  readonly lines: readonly string[];
+  /** All of stderr so far. */
+  stderr(): string;
+  /** Sends the signal (SIGTERM) and returns the exit code, null if a signal ended it. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+  /** Ends it at once, as a power cut would. */
+  kill(): Promise<void>;
+}
+
+export interface RunResult {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Makes a folder for a test's data; the caller removes it. */
+export function createDataFolder(): Promise<string> {
+  return mkdtemp(join(tmpdir(), "gatepost-test-"));
+}
+
+/** Starts a server and waits until it listens; throws with its output unless it does in 20 s. */
+export async function startServer(options: ServerOptions = {}): Promise<RunningServer> {
+  const { env = {}, entry = SERVER_ENTRY, nodeFlags = [] } = options;
+  const folder = options.folder ?? await createDataFolder();
+  const child = spawnNode([...nodeFlags, entry], {
+    GATEPOST_PORT: "0",
+    GATEPOST_DATABASE: join(folder, "gatepost.db"),
+    ...env,
+  });
+  child.stdin?.end();
+  const exited = waitForExit(child);
+  const stderr = collect(child.stderr);
+  const lines: string[] = [];
+
+  const removeOnExit = () => rmSync(folder, { recursive: true, force: true });
+  if (options.folder === undefined) process.once("exit", removeOnExit);
+  const cleanUp = async () => {
+    process.off("exit", removeOnExit);
+    if (options.folder === undefined) await rm(folder, { recursive: true, force: true });
+  };
+  const end = async (signal: NodeJS.Signals) => {
+    child.kill(signal);
+    const timer = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
+    const code = await exited;
+    clearTimeout(timer);
+    await cleanUp();
+    return code;
+  };
+
+  try {
+    const url = await readListening(child, lines, exited);
+    return {
+      url,
+      pid: child.pid ?? 0,
+      folder,
+      lines,
+      stderr,
+      stop: (signal = "SIGTERM") => end(signal),
+      async kill() {
+        await end("SIGKILL");
+      },
+    };
+  } catch (error) {
+    const code = await end("SIGKILL");
+    const output = [...lines, stderr()].join("\n");
+    throw new Error(`the server did not start (exit ${code}):\n${output}`, { cause: error });
+  }
+}
+
+/** Runs the administration program to its end. */
+export function runCli(
+  args: readonly string[],
+  options: { readonly env?: Env; readonly stdin?: string; readonly entry?: string } = {},
+): Promise<RunResult> {
+  return runNode([options.entry ?? CLI_ENTRY, ...args], options);
+}
+
+/** Runs Node with these arguments to its end, which comes after 30 s at the latest. */
+export async function runNode(
+  args: readonly string[],
+  options: { readonly env?: Env; readonly stdin?: string } = {},
+): Promise<RunResult> {
+  const child = spawnNode(args, options.env ?? {});
+  const exited = waitForExit(child);
+  const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)];
+  // A program that ends without reading its input closes the pipe: no failure of the test.
+  child.stdin?.on("error", () => child.stdin?.destroy());
+  child.stdin?.end(options.stdin ?? "");
+  const timer = setTimeout(() => child.kill("SIGKILL"), RUN_MS);
+  const code = await exited;
+  clearTimeout(timer);
+  return { code, stdout: stdout(), stderr: stderr() };
+}
+
+/** The environment holds what is given and nothing that a test runner or a shell left there. */
+function spawnNode(args: readonly string[], env: Env): ChildProcess {
+  const { PATH, HOME, NODE_V8_COVERAGE } = process.env;
+  return spawn(process.execPath, args, {
+    env: { PATH, HOME, NODE_V8_COVERAGE, ...env },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+}
+
+/** Resolves with the exit code when the process has ended and its output is read. */
+async function waitForExit(child: ChildProcess): Promise<number | null> {
+  const endWithTest = () => void child.kill("SIGKILL");
+  process.once("exit", endWithTest);
+  try {
+    await once(child, "close");
+    return child.exitCode;
+  } finally {
+    process.off("exit", endWithTest);
+  }
+}
+
+function collect(stream: ChildProcess["stderr"]): () => string {
+  let text = "";
+  stream?.setEncoding("utf8").on("data", (chunk: string) => {
+    if (text.length < MAX_OUTPUT_CHARS) text += chunk;
+  });
+  return () => text;
+}
+
+/** Collects lines for good, and resolves with the address in the one that says "listening". */
+function readListening(
+  child: ChildProcess,
+  lines: string[],
+  exited: Promise<unknown>,
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error("it took too long")), START_MS);
+    const fail = (error?: unknown) => {
+      clearTimeout(timer);
+      reject(error ?? new Error("it ended"));
+    };
+    exited.then(() => fail(), fail);
+    if (child.stdout === null) return fail();
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      if (lines.length < MAX_LINES) lines.push(line);
+      const url = urlOfListening(line);
+      if (url === undefined) return;
+      clearTimeout(timer);
+      resolve(url);
+    });
+  });
+}
+
+function urlOfListening(line: string): string | undefined {
+  if (!line.startsWith("{")) return undefined;
+  const { msg, url }: { msg?: unknown; url?: unknown } = JSON.parse(line);
+  return msg === "listening" && typeof url === "string" ? url : undefined;
+}

@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Collector, collectEvents } from "../../src/hosting/dispatch.ts";
+
+function collector(maxPayloadBytes = 64): Collector {
+  let ids = 0;
+  return collectEvents({
+    maxPayloadBytes,
+    newEventId: () => `e${++ids}`,
+    isPrincipal: (subject) => /^[ua][0-9a-z]+$/.test(subject),
+  });
+}
+
+test("dispatch() encodes at once: what is changed later is not sent", () => {
+  const { dispatch, close } = collector();
+  const order = { n: 1, when: new Date(0), left: undefined };
+  assert.equal(dispatch("order.created", order), "e1");
+  order.n = 2;
+  assert.deepEqual(close(), [
+    { id: "e1", name: "order.created", json: '{"n":1,"when":"1970-01-01T00:00:00.000Z"}' },
+  ]);
+});
+
+test("dispatch() takes names of 1 to 128 of A-Za-z0-9._:- and refuses every other", () => {
+  const { dispatch, close } = collector();
+  const good = ["a", "A-Za-z0-9._:-", "x".repeat(128), "gatepost", "gatepostal.x", "Gatepost.x"];
+  const bad = ["", "x".repeat(129), "a b", "a/b", "é", "a\n", "gatepost.", "gatepost.x.y"];
+  for (const name of good) dispatch(name, null);
+  for (const name of bad) assert.throws(() => dispatch(name, null), TypeError, name);
+  for (const name of [undefined, null, 7, ["a"], { toString: () => "a" }]) {
+    assert.throws(() => Reflect.apply(dispatch, undefined, [name, null]), TypeError);
+  }
+  assert.deepEqual(close().map(({ name }) => name), good);
+});
+
+test("dispatch() takes what JSON can hold and refuses the rest", () => {
+  const { dispatch, close } = collector();
+  const cycle: unknown[] = [];
+  cycle.push(cycle);
+  for (const data of [undefined, () => 1, Symbol("s"), 1n, { a: [1n] }, NaN, -Infinity, cycle]) {
+    assert.throws(() => dispatch("a", data), TypeError);
+  }
+  for (const data of [null, 0, "", false, [], {}]) dispatch("a", data);
+  assert.deepEqual(close().map(({ json }) => json), ["null", "0", '""', "false", "[]", "{}"]);
+});
+
+test("dispatch() counts the payload in bytes of UTF-8", () => {
+  const { dispatch, close } = collector(8);
+  for (const data of ["é".repeat(4), "日日日", "1234567", 123_456_789]) {
+    assert.throws(() => dispatch("a", data), RangeError, String(data));
+  }
+  for (const data of ["ééé", "日日", "123456", 12_345_678]) dispatch("a", data);
+  assert.equal(close().length, 4);
+});
+
+test("dispatch() delivers to one principal where a subject is given", () => {
+  const { dispatch, close } = collector();
+  dispatch("a", 1, { subject: "u1" });
+  dispatch("a", 1, { subject: "a1" });
+  dispatch("a", 1, undefined);
+  assert.deepEqual(close().map((event) => "subject" in event ? event.subject : "all"), [
+    "u1",
+    "a1",
+    "all",
+  ]);
+});
+
+test("a subject that is there but no id is refused, never a broadcast", () => {
+  const { dispatch, close } = collector();
+  const cases: unknown[] = [
+    { subject: undefined },
+    { subject: null },
+    { subject: "" },
+    { subject: "x1" },
+    { subject: 7 },
+    { subject: ["u1"] },
+    { subject: { toString: () => "u1" } },
+    { subject: "u1", other: 1 },
+    { subjct: "u1" },
+    { Subject: "u1" },
+    Object.create({ subject: "u1" }),
+    new Map([["subject", "u1"]]),
+    null,
+    "u1",
+    ["u1"],
+    false,
+  ];
+  for (const options of cases) {
+    assert.throws(
+      () => Reflect.apply(dispatch, undefined, ["a", 1, options]),
+      TypeError,
+      JSON.stringify(options),
+    );
+  }
+  assert.deepEqual(close(), []);
+});
+
+test("dispatch() throws after close(), and what it refused is not collected", () => {
+  const { dispatch, close } = collector();
+  dispatch("a", 1);
+  assert.equal(close().length, 1);
+  assert.throws(() => dispatch("a", 1), { name: "Error", message: /settled/ });
+  assert.deepEqual(close(), []);
+});

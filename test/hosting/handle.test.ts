@@ -1,0 +1,456 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { HttpAnswer, HttpRequest } from "../../src/base/exchange.ts";
+import { Problem } from "../../src/base/problem.ts";
+import type { Caller, Context, Logger } from "../../src/mod.ts";
+import type { DispatchedEvent } from "../../src/hosting/dispatch.ts";
+import { createHandler } from "../../src/hosting/handle.ts";
+import { parsePathPattern } from "../../src/hosting/path_pattern.ts";
+
+type Handle = (context: Context<unknown>) => unknown;
+
+interface Sent {
+  readonly method?: string;
+  readonly path?: string;
+  readonly query?: string;
+  readonly type?: string;
+  readonly headers?: HttpRequest["headers"];
+  readonly body?: string | Uint8Array;
+  readonly chunked?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+interface Setting {
+  readonly maxBodyBytes?: number;
+  readonly ownMaxBodyBytes?: number;
+  readonly commit?: (events: readonly DispatchedEvent[]) => Promise<void>;
+  readonly caller?: Caller;
+  readonly params?: Readonly<Record<string, string>>;
+}
+
+interface Outcome {
+  readonly answer?: HttpAnswer;
+  readonly problem?: Problem;
+  readonly stored: readonly DispatchedEvent[];
+  readonly lines: readonly { msg: string; fields: Readonly<Record<string, unknown>> }[];
+  readonly reads: number;
+}
+
+const ADA: Caller = { sub: "u1", kind: "user", clientId: "login", scopes: ["orders"] };
+
+/** Lets one handler answer one request, and tells all that came of it. */
+async function call(handle: Handle, sent: Sent = {}, setting: Setting = {}): Promise<Outcome> {
+  const pattern = parsePathPattern("/orders/:id", []);
+  assert.ok(pattern);
+  const stored: DispatchedEvent[] = [];
+  const lines: Outcome["lines"][number][] = [];
+  const write: Logger["info"] = (msg, fields = {}) => void lines.push({ msg, fields });
+  const body = Buffer.from(sent.body ?? "");
+  let reads = 0;
+  const length = sent.chunked
+    ? { "transfer-encoding": "chunked" }
+    : sent.body === undefined ? {} : { "content-length": String(body.length) };
+  const type = sent.type === undefined ? {} : { "content-type": sent.type };
+  const request: HttpRequest = {
+    id: "r1",
+    method: sent.method ?? "POST",
+    path: sent.path ?? "/orders/7",
+    query: sent.query ?? "",
+    headers: { host: "api.example", ...length, ...type, ...sent.headers },
+    address: "192.0.2.1",
+    signal: sent.signal ?? new AbortController().signal,
+    async readBody(maxBytes) {
+      reads++;
+      if (body.length > maxBytes) throw new Problem(413, "too_large", "Too large.");
+      return await Promise.resolve(body);
+    },
+  };
+  let ids = 0;
+  const answerFor = createHandler({
+    endpoint: { method: "POST", pattern, maxBodyBytes: setting.ownMaxBodyBytes, handle },
+    maxBodyBytes: setting.maxBodyBytes ?? 1_048_576,
+    maxPayloadBytes: 64,
+    newEventId: () => `e${++ids}`,
+    isPrincipal: (subject) => /^[ua]\d+$/.test(subject),
+    commit: setting.commit ?? ((events) => {
+      stored.push(...events);
+      return Promise.resolve();
+    }),
+    baseUrl: "https://api.example/base",
+    log: { debug: write, info: write, warn: write, error: write },
+  });
+  try {
+    const answer = await answerFor(request, setting.params ?? {}, setting.caller);
+    return { answer, stored, lines, reads };
+  } catch (problem) {
+    assert.ok(problem instanceof Problem, String(problem));
+    return { problem, stored, lines, reads };
+  }
+}
+
+const JSON_TYPE = "application/json";
+const FORM_TYPE = "application/x-www-form-urlencoded";
+
+test("a handler gets the path, query, caller and body of its request", async () => {
+  const secretive = { ...ADA, jti: "secret", grantId: "g1" };
+  const { answer } = await call(
+    ({ params, query, body, caller, signal }) =>
+      [params, query.getAll("a"), body, caller, signal.aborted],
+    { type: JSON_TYPE, body: '{"n":1}', query: "a=1&a=%C3%A9" },
+    { params: { id: "7" }, caller: secretive },
+  );
+  assert.deepEqual(JSON.parse(String(answer?.body)), [
+    { id: "7" },
+    ["1", "é"],
+    { n: 1 },
+    ADA,
+    false,
+  ]);
+});
+
+test("a handler of a public endpoint has no caller", async () => {
+  const { answer } = await call(({ caller }) => [caller === undefined]);
+  assert.equal(answer?.body, "[true]");
+});
+
+test("a body is parsed by its type, and left unread where the type is another", async () => {
+  const cases: [sent: Sent, body: unknown, reads: number][] = [
+    [{ type: JSON_TYPE, body: "[1]" }, [1], 1],
+    [{ type: JSON_TYPE, body: "null" }, null, 1],
+    [{ type: "Application/JSON; Charset=\"UTF-8\"", body: '"x"' }, "x", 1],
+    [{ type: "application/merge-patch+json", body: "{}" }, {}, 1],
+    [{ type: JSON_TYPE, body: "[2]", chunked: true }, [2], 1],
+    [{ type: JSON_TYPE, body: "", chunked: true }, undefined, 1],
+    [{ type: JSON_TYPE, body: "" }, undefined, 0],
+    [{ type: JSON_TYPE }, undefined, 0],
+    [{}, undefined, 0],
+    [{ type: FORM_TYPE, body: "a=1&a=%C3%A9+b&c" }, [["a", "1"], ["a", "é b"], ["c", ""]], 1],
+    [{ type: "text/plain", body: "text" }, undefined, 0],
+    [{ type: "multipart/form-data; boundary=x", body: "--x--" }, undefined, 0],
+    [{ body: "no type" }, undefined, 0],
+    [{ type: "text/json", body: "{}" }, undefined, 0],
+    [{ type: JSON_TYPE, body: "{}", headers: { "content-encoding": "identity" } }, {}, 1],
+  ];
+  for (const [sent, expected, times] of cases) {
+    let seen: unknown = "not called";
+    const { reads } = await call(({ body }) => {
+      seen = body instanceof URLSearchParams ? [...body] : body;
+    }, sent);
+    assert.deepEqual(seen, expected, JSON.stringify(sent));
+    assert.equal(reads, times, JSON.stringify(sent));
+  }
+});
+
+test("a body that cannot be taken is refused before the handler is called", async () => {
+  const cases: [sent: Sent, setting: Setting, status: number, code: string][] = [
+    [{ type: JSON_TYPE, body: "{" }, {}, 400, "malformed"],
+    [{ type: JSON_TYPE, body: Uint8Array.of(0x22, 0xff, 0x22) }, {}, 400, "malformed"],
+    [{ type: JSON_TYPE, body: '{"__proto__":1}' }, {}, 400, "malformed"],
+    [{ type: JSON_TYPE, body: "[".repeat(65) + "]".repeat(65) }, {}, 400, "malformed"],
+    [{ type: JSON_TYPE, body: "[1,2]" }, { maxBodyBytes: 4 }, 413, "too_large"],
+    [{ type: JSON_TYPE, body: "[1,2]" }, { ownMaxBodyBytes: 4 }, 413, "too_large"],
+    [{ type: JSON_TYPE, body: "[1,2]", chunked: true }, { ownMaxBodyBytes: 4 }, 413, "too_large"],
+    [{ type: "text/plain", body: "12345" }, { ownMaxBodyBytes: 4 }, 413, "too_large"],
+    [{ type: FORM_TYPE, body: "a".repeat(65_537) }, {}, 413, "too_large"],
+    [
+      { type: JSON_TYPE, body: "{}", headers: { "content-encoding": "gzip" } },
+      {},
+      415,
+      "unsupported_media_type",
+    ],
+    [{ type: `${JSON_TYPE};charset=latin1`, body: "{}" }, {}, 415, "unsupported_media_type"],
+  ];
+  for (const [sent, setting, status, code] of cases) {
+    const what = `${sent.type} ${String(sent.body).slice(0, 10)}`;
+    const { problem, lines } = await call(() => assert.fail("called"), sent, setting);
+    assert.deepEqual([problem?.status, problem?.code], [status, code], what);
+    assert.equal(lines.length, 0, what);
+  }
+});
+
+test("maxBody takes the place of the general limit, for forms too", async () => {
+  const cases: [sent: Sent, setting: Setting][] = [
+    [{ type: JSON_TYPE, body: "[1,2]" }, { maxBodyBytes: 4, ownMaxBodyBytes: 5 }],
+    [{ type: FORM_TYPE, body: "a".repeat(65_537) }, { ownMaxBodyBytes: 65_537 }],
+    [{ type: FORM_TYPE, body: "a".repeat(65_536) }, {}],
+    [{ type: "text/plain", body: "a".repeat(65_537) }, {}],
+  ];
+  for (const [sent, setting] of cases) {
+    const { answer } = await call(() => undefined, sent, setting);
+    assert.equal(answer?.status, 204, JSON.stringify(setting));
+  }
+});
+
+test("request is a web Request with the address, headers and body of this one", async () => {
+  const { answer } = await call(
+    async ({ request }) => [
+      request instanceof Request,
+      request.method,
+      request.url,
+      request.headers.get("x-signature"),
+      await request.text(),
+    ],
+    { type: "text/plain", body: "é", query: "a=1", headers: { "x-signature": "s" } },
+  );
+  assert.deepEqual(JSON.parse(String(answer?.body)), [
+    true,
+    "POST",
+    "https://api.example/base/orders/7?a=1",
+    "s",
+    "é",
+  ]);
+});
+
+test("request holds the body byte for byte where it was parsed too", async () => {
+  const body = '{ "a" :1 }';
+  const { answer, reads } = await call(
+    async ({ request }) => ({ text: await request.text() }),
+    { type: JSON_TYPE, body },
+  );
+  assert.deepEqual([answer?.body, reads], [JSON.stringify({ text: body }), 1]);
+});
+
+test("request of a GET has no body", async () => {
+  for (const method of ["GET", "HEAD"]) {
+    const { answer } = await call(
+      ({ request, body }) => [request.method, request.body === null, body],
+      { method, type: JSON_TYPE, body: "[1]" },
+    );
+    assert.equal(answer?.body, JSON.stringify([method, true, [1]]));
+  }
+});
+
+test("request is made once, only when it is read, and its body only then", async () => {
+  let isSame = false;
+  const { reads } = await call((context) => {
+    isSame = context.request === context.request && context.query === context.query;
+  }, { type: "text/plain", body: "x" });
+  assert.deepEqual([isSame, reads], [true, 0]);
+});
+
+test("a spread of the whole context keeps everything in it", async () => {
+  const { answer } = await call((context) => {
+    const { request, query, log, dispatch, signal } = { ...context };
+    log.info(dispatch("a", 1));
+    return [request.url, query.get("a"), signal.aborted];
+  }, { query: "a=1" });
+  assert.equal(answer?.body, '["https://api.example/base/orders/7?a=1","1",false]');
+});
+
+test("an unread body past the limit is the caller's 413, not a failure", async () => {
+  const sent = { type: "text/plain", body: "12345", chunked: true };
+  const { problem, lines } = await call(({ request }) => request.text(), sent, {
+    ownMaxBodyBytes: 4,
+  });
+  assert.deepEqual([problem?.status, problem?.code, lines.length], [413, "too_large", 0]);
+});
+
+test("signal and request.signal abort when the client goes away", async () => {
+  const client = new AbortController();
+  const { answer } = await call(({ signal, request }) => {
+    client.abort();
+    return [signal.aborted, request.signal.aborted];
+  }, { signal: client.signal });
+  assert.equal(answer?.body, "[true,true]");
+});
+
+test("every line that a handler logs carries the request's id", async () => {
+  const { lines } = await call(({ log }) => {
+    log.debug("a");
+    log.info("b", { n: 1 });
+    log.warn("c", { request_id: "forged" });
+    log.error("d");
+  });
+  assert.deepEqual(lines, [
+    { msg: "a", fields: { request_id: "r1" } },
+    { msg: "b", fields: { n: 1, request_id: "r1" } },
+    { msg: "c", fields: { request_id: "r1" } },
+    { msg: "d", fields: { request_id: "r1" } },
+  ]);
+});
+
+test("the events of a request are stored together, in order, before it is answered", async () => {
+  const commits: (readonly string[])[] = [];
+  let isStored = false;
+  const { answer } = await call(async ({ dispatch }) => {
+    const first = dispatch("a", { n: 1 });
+    await Promise.resolve();
+    return { first, second: dispatch("b", null, { subject: "u7" }) };
+  }, {}, {
+    async commit(events) {
+      commits.push(events.map((event) => JSON.stringify(event)));
+      await new Promise((resolve) => setImmediate(resolve));
+      isStored = true;
+    },
+  });
+  assert.ok(isStored);
+  assert.deepEqual(commits, [[
+    '{"id":"e1","name":"a","json":"{\\"n\\":1}"}',
+    '{"id":"e2","name":"b","json":"null","subject":"u7"}',
+  ]]);
+  assert.equal(answer?.body, '{"first":"e1","second":"e2"}');
+});
+
+test("a request without events commits nothing", async () => {
+  const commit = (): Promise<void> => assert.fail("committed");
+  assert.equal((await call(() => undefined, {}, { commit })).answer?.status, 204);
+});
+
+test("events are stored for an answer below 500 and for no other", async () => {
+  const cases: [handle: Handle, count: number][] = [
+    [() => ({ status: 200 }), 1],
+    [() => ({ status: 404 }), 1],
+    [() => ({ status: 499 }), 1],
+    [() => ({ status: 500 }), 0],
+    [() => ({ status: 503, body: {} }), 0],
+    [() => ({ status: 600 }), 1],
+    [() => new Response("x", { status: 201 }), 1],
+    [() => new Response("x", { status: 502 }), 0],
+    [() => Promise.reject(new Error("late")), 0],
+    [() => {
+      throw { status: 404 };
+    }, 0],
+    [() => 1n, 0],
+    [() => ({ status: 200, headers: { "x-a": "a\r\nb" } }), 0],
+  ];
+  for (const [handle, count] of cases) {
+    const { stored } = await call((context) => {
+      context.dispatch("a", 1);
+      return handle(context);
+    });
+    assert.equal(stored.length, count, String(handle));
+  }
+});
+
+test("a failed commit is a logged 503 with Retry-After, and ends the answer's stream", async () => {
+  let cancelled = 0;
+  const { problem, stored, lines } = await call(({ dispatch }) => {
+    dispatch("a", 1);
+    return new Response(new ReadableStream({ cancel: () => void cancelled++ }));
+  }, {}, { commit: () => Promise.reject(new Error("disk full")) });
+  assert.deepEqual(
+    [problem?.status, problem?.code, problem?.headers["Retry-After"], stored.length, cancelled],
+    [503, "unavailable", "2", 0, 1],
+  );
+  assert.ok(!problem?.message.includes("disk"));
+  assert.deepEqual(lines.map(({ msg, fields }) => [msg, fields["request_id"]]), [
+    ["events not stored", "r1"],
+  ]);
+});
+
+test("the events of a streaming Response are stored before its first byte", async () => {
+  const order: string[] = [];
+  const { answer } = await call(({ dispatch }) => {
+    dispatch("a", 1);
+    return new Response(new ReadableStream({
+      pull(controller) {
+        order.push("byte");
+        controller.enqueue(Buffer.from("x"));
+        controller.close();
+      },
+    }, { highWaterMark: 0 }));
+  }, {}, {
+    async commit() {
+      await new Promise((resolve) => setImmediate(resolve));
+      order.push("commit");
+    },
+  });
+  assert.ok(answer?.body instanceof ReadableStream);
+  assert.equal(await new Response(answer.body).text(), "x");
+  assert.deepEqual(order, ["commit", "byte"]);
+});
+
+test("dispatch throws once the handler has settled", async () => {
+  for (const handle of [() => undefined, () => Promise.reject(new Error("failed"))]) {
+    let kept: Context["dispatch"] = () => "";
+    const { stored } = await call(({ dispatch }) => {
+      kept = dispatch;
+      return handle();
+    });
+    assert.throws(() => kept("a", 1), { name: "Error", message: /settled/ });
+    assert.equal(stored.length, 0);
+  }
+});
+
+test("a thrown plain object with a 4xx status is that problem", async () => {
+  const cases: [thrown: unknown, status: number, code: string, detail: string][] = [
+    [{ status: 404, detail: "No such order." }, 404, "not_found", "No such order."],
+    [{ status: 409 }, 409, "conflict", "Conflict"],
+    [{ status: 422, detail: 7 }, 422, "unprocessable_entity", "Unprocessable Entity"],
+    [{ status: 400, detail: "x", other: 1 }, 400, "bad_request", "x"],
+    [{ __proto__: null, status: 403, detail: "y" }, 403, "forbidden", "y"],
+    [{ status: 499 }, 499, "error", "Error"],
+  ];
+  for (const [thrown, status, code, detail] of cases) {
+    const { problem, lines } = await call(() => Promise.reject(thrown));
+    assert.deepEqual([problem?.status, problem?.code, problem?.message], [status, code, detail]);
+    assert.equal(lines.length, 0);
+  }
+});
+
+test("a thrown 401 carries a challenge and a thrown 429 a time to wait", async () => {
+  const headersOf = async (status: number): Promise<unknown> =>
+    (await call(() => Promise.reject({ status }))).problem?.headers;
+  assert.deepEqual(await headersOf(401), { "WWW-Authenticate": 'Bearer realm="gatepost"' });
+  assert.deepEqual(await headersOf(429), { "Retry-After": "2" });
+});
+
+test("anything else thrown is a 500 that tells nothing, and a log line", async () => {
+  const secret = "s3cret";
+  class NotFound extends Error {
+    readonly status = 404;
+    readonly statusCode = 404;
+    readonly detail = secret;
+    readonly expose = true;
+  }
+  class Refusal {
+    readonly status = 404;
+    readonly detail = secret;
+  }
+  const thrown = [
+    new Error(secret),
+    new NotFound(secret),
+    Object.assign(new Error(secret), { status: 400, detail: secret }),
+    new Refusal(),
+    new DOMException(secret),
+    secret,
+    undefined,
+    null,
+    404,
+    [404],
+    new Response(secret, { status: 404 }),
+    { status: 500, detail: secret },
+    { status: 200, detail: secret },
+    { status: "404", detail: secret },
+    { status: 404.5, detail: secret },
+    { status: NaN },
+    { detail: secret },
+    {},
+  ];
+  for (const error of thrown) {
+    const { problem, lines } = await call(() => Promise.reject(error));
+    assert.deepEqual([problem?.status, problem?.code, problem?.errors], [500, "internal", []]);
+    assert.ok(!problem?.message.includes(secret));
+    assert.deepEqual(lines, [{
+      msg: "endpoint failed",
+      fields: { request_id: "r1", route: "POST /orders/:id", error },
+    }]);
+  }
+});
+
+test("a handler that throws at once is a 500 too", async () => {
+  const { problem } = await call(() => {
+    throw new Error("now");
+  });
+  assert.equal(problem?.status, 500);
+});
+
+test("what an author's dispatch refuses is a 500 unless the author catches it", async () => {
+  assert.equal((await call(({ dispatch }) => dispatch("no name", 1))).problem?.status, 500);
+  const { answer, stored } = await call(({ dispatch }) => {
+    dispatch("kept", 1);
+    assert.throws(() => dispatch("gatepost.x", 1), TypeError);
+    assert.throws(() => dispatch("large", "x".repeat(64)), RangeError);
+  });
+  assert.deepEqual([answer?.status, stored.map(({ name }) => name)], [204, ["kept"]]);
+});

@@ -1,0 +1,405 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join, relative, resolve } from "node:path";
+import { text } from "node:stream/consumers";
+import { test, type TestContext } from "node:test";
+import { pathToFileURL } from "node:url";
+import { LoadError, loadEndpoints } from "../../src/hosting/load.ts";
+
+const FIXTURES = resolve(import.meta.dirname, "../fixtures/endpoints");
+const LOAD = resolve(import.meta.dirname, "../../src/hosting/load.ts");
+
+/** Writes files into a new folder far from any package.json, removed after the test. */
+async function folderOf(t: TestContext, files: Readonly<Record<string, string>>): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "gatepost-endpoints-"));
+  t.after(() => rm(folder, { recursive: true }));
+  for (const [name, content] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, name)), { recursive: true });
+    await writeFile(join(folder, name), content);
+  }
+  return folder;
+}
+
+/** The faults of a folder as `file export: reason`, paths relative to it. */
+async function faultsOf(folder: string, timeoutMs = 10_000): Promise<string[]> {
+  try {
+    await loadEndpoints(folder, { timeoutMs });
+  } catch (error) {
+    assert.ok(error instanceof LoadError, String(error));
+    return error.faults.map(({ file, exportName, reason }) =>
+      `${relative(folder, file)} ${exportName ?? "-"}: ${reason}`.replaceAll(`${folder}/`, "")
+    );
+  }
+  return [];
+}
+
+const endpoint = (fields: string): string =>
+  `export const x = { method: "GET", path: "/x", scope: "s", handle() {}, ${fields} };`;
+const cronjob = (fields: string): string =>
+  `export const x = { name: "x", every: "5m", run() {}, ${fields} };`;
+
+test("loadEndpoints() takes endpoints and cronjobs of every kind of module", async () => {
+  const { endpoints, cronjobs } = await loadEndpoints(FIXTURES);
+  assert.deepEqual(
+    endpoints.map(({ file, exportName, method, pattern, scopes, maxBodyBytes }) =>
+      [relative(FIXTURES, file), exportName, method, pattern.text, scopes, maxBodyBytes]),
+    [
+      ["admin/again.js", "default", "DELETE", "/orders/:order", ["orders"], undefined],
+      ["admin/again.js", "listOrders", "GET", "/orders", [], undefined],
+      ["orders.ts", "createOrder", "POST", "/orders/:id", ["orders"], 65_536],
+      ["orders.ts", "ping", "GET", "/ping", undefined, undefined],
+    ],
+  );
+  assert.deepEqual(
+    cronjobs.map(({ file, name, everyMs }) => [relative(FIXTURES, file), name, everyMs]),
+    [["admin/tick.mjs", "tick", 300_000]],
+  );
+});
+
+test("loadEndpoints() reads what an endpoint declares to emit", async () => {
+  const { endpoints } = await loadEndpoints(FIXTURES);
+  assert.deepEqual(endpoints.find(({ exportName }) => exportName === "createOrder")?.emits, [
+    { name: "order.created", description: "An order was placed", scopes: [] },
+    { name: "order.audited", description: "An order was looked at", scopes: ["orders", "audit"] },
+  ]);
+});
+
+test("a scope may be one name or several, each counted once", async (t) => {
+  const cases: [scope: string, scopes: string[]][] = [
+    ['"a"', ["a"]],
+    ['["b", "a", "b"]', ["b", "a"]],
+    ["[]", []],
+  ];
+  for (const [scope, scopes] of cases) {
+    const folder = await folderOf(t, { "a.mjs": endpoint(`scope: ${scope}`) });
+    assert.deepEqual((await loadEndpoints(folder)).endpoints[0]?.scopes, scopes);
+  }
+});
+
+test("a handler and a run are called as methods of their objects", async (t) => {
+  const folder = await folderOf(t, {
+    "a.mjs": `export const x = {
+      method: "GET", path: "/x", public: true, handle(context) { return [this.path, context]; },
+    };
+    export const y = { name: "y", every: "1s", run(context) { return [this.name, context]; } };`,
+  });
+  const { endpoints: [x], cronjobs: [y] } = await loadEndpoints(folder);
+  assert.deepEqual(x && Reflect.apply(x.handle, undefined, [1]), ["/x", 1]);
+  assert.deepEqual(y && Reflect.apply(y.run, undefined, [2]), ["y", 2]);
+});
+
+test("modules load without a package.json above them and without a word on stderr", async (t) => {
+  const at = (path: string): string =>
+    `export const x = { method: "GET", path: "${path}", public: true, handle() {} };`;
+  const folder = await folderOf(t, {
+    "a.ts": at("/a"),
+    "b.mts": at("/b"),
+    "c.js": at("/c"),
+    "d.mjs": at("/d"),
+    "sub/deep/e.js": at("/e"),
+    "f.js": "module.exports = { f: { method: 'GET', path: '/f', public: true, handle() {} } };",
+    "g.ts": "import type { Endpoint } from 'gatepost'; export const g: Endpoint = " +
+      "{ method: 'GET', path: '/g', public: true, handle() {} };",
+  });
+  const script = `const { loadEndpoints } = await import("${pathToFileURL(LOAD).href}");
+    const { endpoints } = await loadEndpoints(${JSON.stringify(folder)});
+    console.log(endpoints.map(({ pattern }) => pattern.text).join());`;
+  const args = ["--input-type=module", "--eval", script];
+  const child = spawn(process.execPath, args, { cwd: folder, env: {} });
+  const closed = once(child, "close");
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  await closed;
+  assert.deepEqual([out.trim(), err], ["/a,/b,/c,/d,/f,/g,/e", ""]);
+});
+
+test("declarations, tests, hidden files, node_modules and others are left alone", async (t) => {
+  const folder = await folderOf(t, {
+    "a.d.ts": "throw 1;",
+    "b.d.mts": "throw 1;",
+    "c.test.ts": "throw 1;",
+    "d.spec.mjs": "throw 1;",
+    ".e.ts": "throw 1;",
+    ".git/f.js": "throw 1;",
+    "node_modules/g/g.js": "throw 1;",
+    "sub/node_modules/h.js": "throw 1;",
+    "i.json": "{",
+    "j.cjs": "throw 1;",
+    "README.md": "#",
+    "k.tsx": "throw 1;",
+  });
+  assert.deepEqual(await loadEndpoints(folder), { endpoints: [], cronjobs: [] });
+});
+
+test("links are followed, in circles once, and a module behind two is taken once", async (t) => {
+  const folder = await folderOf(t, { "..data/a.js": endpoint("") });
+  await symlink("..data/a.js", join(folder, "a.js"));
+  await symlink("..data/a.js", join(folder, "b.js"));
+  await symlink(".", join(folder, "again"));
+  await symlink("nowhere", join(folder, "dead"));
+  const { endpoints } = await loadEndpoints(folder);
+  assert.deepEqual(endpoints.map(({ file }) => relative(folder, file)), ["a.js"]);
+});
+
+test("a folder, link or module that cannot be read is a fault", async (t) => {
+  const folder = await folderOf(t, { "file.txt": "" });
+  await symlink("nowhere.ts", join(folder, "dead.ts"));
+  for (const path of [join(folder, "nowhere"), join(folder, "file.txt"), folder]) {
+    const faults = await faultsOf(path);
+    assert.equal(faults.length, 1);
+    assert.match(faults.join(), /-: cannot be read: (ENOENT|ENOTDIR)/);
+  }
+});
+
+test("exports that are not meant to be endpoints or cronjobs are left alone", async (t) => {
+  const folder = await folderOf(t, {
+    "a.mjs": `
+      export const text = "x", number = 1, nothing = null, missing = undefined;
+      export const list = [{ method: "GET", path: "/" }];
+      export function handle() {}
+      export const arrow = Object.assign(() => {}, { method: "GET", path: "/", handle() {} });
+      export class Handler { static handle() {} handle() {} }
+      export const instance = new Handler();
+      export const config = { path: "/tmp" };
+      export const named = { name: "x" };
+      export const runner = { run() {} };
+      export const map = new Map([["method", "GET"]]);
+      export default { routes: { method: "GET", path: "/" } };`,
+  });
+  assert.deepEqual(await loadEndpoints(folder), { endpoints: [], cronjobs: [] });
+});
+
+test("a module that does not load is a fault with its file, message and place", async (t) => {
+  const cases: [name: string, source: string, fault: RegExp][] = [
+    ["a.mjs", "export const x = {", /^a\.mjs -: SyntaxError: Unexpected end of input$/],
+    ["a.ts", "\nexport const x: = 1;", /^a\.ts -: SyntaxError: Unexpected token.* \(a\.ts:2\)$/],
+    ["a.ts", "enum A {}", /^a\.ts -: SyntaxError: .*enum.* \(a\.ts:1\)$/],
+    ["a.js", "\n\nthrow new Error('boom');export {}", /^a\.js -: Error: boom \(a\.js:3\)$/],
+    ["a.js", "throw 'text';export {}", /^a\.js -: threw text while loading$/],
+    ["a.mjs", "import './nowhere.mjs';", /^a\.mjs -: Error: Cannot find module .*nowhere/],
+    ["a.ts", "import { x } from './a.ts';", /^a\.ts -: SyntaxError: .*'x'/],
+    ["a.ts", "import { Endpoint } from 'gatepost'; export { Endpoint };", /write "import type"/],
+    ["a.mjs", "await new Promise(() => {});", /^a\.mjs -: did not finish loading within 250 ms$/],
+  ];
+  for (const [name, source, fault] of cases) {
+    const faults = await faultsOf(await folderOf(t, { [name]: source }), 250);
+    assert.equal(faults.length, 1, source);
+    assert.match(faults.join(), fault, source);
+  }
+});
+
+test("an export of a bad shape is a fault for every bad field", async (t) => {
+  const scopeReason = "scope must be a scope's name or a list of them, each 1 to 64 characters " +
+    "without space and comma";
+  const missing = "scope is missing: name one or several, [] for any valid token, " +
+    "or public: true for none";
+  const methods = "method must be one of GET, POST, PUT, PATCH, DELETE";
+  const every = 'every must be a duration from "1s" to "366d", such as "5m"';
+  const size = 'maxBody must be a size, such as "64KiB"';
+  const never = "can never match: such requests are answered with 400";
+  const description = 'emits["a"] must be a description or { description, scope? }';
+  const eventName = "a name is 1 to 128 of A-Za-z0-9._:-";
+  const cases: [source: string, reasons: string[]][] = [
+    ["export const x = { handle() {} };", [
+      methods,
+      'path must be a string, such as "/orders/:id"',
+      missing,
+    ]],
+    ['export const x = { method: "GET", path: "/x" };', [missing, "handle must be a function"]],
+    ['export const x = { path: "/x", public: true };', [methods, "handle must be a function"]],
+    [endpoint("handle: 1"), ["handle must be a function"]],
+    [endpoint("handel: 1, emit: {}"), [
+      '"handel" is no field of an endpoint',
+      '"emit" is no field of an endpoint',
+    ]],
+    [endpoint('method: "get"'), [methods]],
+    [endpoint('method: "HEAD"'), [methods]],
+    [endpoint('method: "OPTIONS"'), [methods]],
+    [endpoint("method: undefined"), [methods]],
+    [endpoint('method: ["GET"]'), [methods]],
+    [endpoint("path: 7"), ['path must be a string, such as "/orders/:id"']],
+    [endpoint('path: ""'), ['path "" must start with "/"']],
+    [endpoint('path: "orders"'), ['path "orders" must start with "/"']],
+    [endpoint('path: "{/orders}?"'), ['path "{/orders}?" must start with "/"']],
+    [endpoint('path: "/orders/"'), ['path "/orders/" must not end with "/"']],
+    [endpoint('path: "/a//b"'), ['path "/a//b" must not have an empty segment']],
+    [endpoint('path: "/a/../b"'), [`path "/a/../b" ${never}`]],
+    [endpoint('path: "/a/%2E"'), [`path "/a/%2E" ${never}`]],
+    [endpoint('path: "/a%2fb"'), [`path "/a%2fb" ${never}`]],
+    [endpoint('path: "/a%5Cb"'), [`path "/a%5Cb" ${never}`]],
+    [endpoint('path: "/100%"'), [`path "/100%" ${never}`]],
+    [endpoint('path: "/:id/:id"'), ['path "/:id/:id" is not a valid URLPattern pathname']],
+    [endpoint('path: "/(x"'), ['path "/(x" is not a valid URLPattern pathname']],
+    [endpoint('path: "/orders?x=1"'), ['path "/orders?x=1" is not a valid URLPattern pathname']],
+    [endpoint("scope: undefined"), [missing]],
+    [endpoint("scope: undefined, public: false"), ["public must be true when given"]],
+    [endpoint("public: true"), ["scope and public exclude each other"]],
+    [endpoint("public: false"), [
+      "public must be true when given",
+      "scope and public exclude each other",
+    ]],
+    [endpoint("scope: [], public: true"), ["scope and public exclude each other"]],
+    [endpoint('scope: undefined, public: "yes"'), ["public must be true when given"]],
+    [endpoint('scope: ""'), [scopeReason]],
+    [endpoint("scope: null"), [scopeReason]],
+    [endpoint('scope: "a b"'), [scopeReason]],
+    [endpoint('scope: "a,b"'), [scopeReason]],
+    [endpoint('scope: ["a", ""]'), [scopeReason]],
+    [endpoint('scope: ["a", 7]'), [scopeReason]],
+    [endpoint('scope: "x".repeat(65)'), [scopeReason]],
+    [endpoint('emits: ["a"]'), [
+      'emits must be an object, such as { "order.created": "An order was placed" }',
+    ]],
+    [endpoint('emits: { "": "d" }'), [`emits[""]: ${eventName}`]],
+    [endpoint('emits: { "a b": "d" }'), [`emits["a b"]: ${eventName}`]],
+    [endpoint('emits: { ["x".repeat(129)]: "d" }'), [`emits["${"x".repeat(129)}"]: ${eventName}`]],
+    [endpoint('emits: { "gatepost.x": "d" }'), [
+      'emits["gatepost.x"]: names under gatepost. are reserved',
+    ]],
+    [endpoint("emits: { a: true }"), [description]],
+    [endpoint("emits: { a: {} }"), [description]],
+    [endpoint('emits: { a: { description: "d", scopes: "s" } }'), [
+      '"scopes" is no field of emits["a"]',
+    ]],
+    [endpoint('emits: { a: { description: "d", scope: "" } }'), [
+      `emits["a"].${scopeReason}`,
+    ]],
+    [endpoint('maxBody: "64KB"'), [size]],
+    [endpoint('maxBody: "0B"'), [size]],
+    [endpoint("maxBody: 65536"), [size]],
+    ['export const x = { name: "x", evry: "5m", run() {} };', [
+      '"evry" is no field of a cronjob',
+      every,
+    ]],
+    ['export const x = { name: "x", every: "5m", rum() {} };', [
+      '"rum" is no field of a cronjob',
+      "run must be a function",
+    ]],
+    ['export const x = { every: "5m", run() {} };', ["name must be 1 to 64 of A-Za-z0-9._-"]],
+    [cronjob('name: ""'), ["name must be 1 to 64 of A-Za-z0-9._-"]],
+    [cronjob('name: "a/b"'), ["name must be 1 to 64 of A-Za-z0-9._-"]],
+    [cronjob('name: "x".repeat(65)'), ["name must be 1 to 64 of A-Za-z0-9._-"]],
+    [cronjob('name: "gatepost.x"'), ['name "gatepost.x" is the service\'s own']],
+    [cronjob('every: "5 minutes"'), [every]],
+    [cronjob('every: "999ms"'), [every]],
+    [cronjob('every: "0"'), [every]],
+    [cronjob('every: "367d"'), [every]],
+    [cronjob("every: 5000"), [every]],
+    [cronjob("run: null"), ["run must be a function"]],
+  ];
+  for (const [source, reasons] of cases) {
+    const folder = await folderOf(t, { "a.mjs": source });
+    assert.deepEqual(await faultsOf(folder), reasons.map((reason) => `a.mjs x: ${reason}`), source);
+  }
+});
+
+test("what is at the edge of the rules loads", async (t) => {
+  const cases = [
+    ...["/", "/a", "/:a", "/*", "/:a/backend", "/*/system", "/a/:b?", "/a/:b(\\\\d+)", "/a{/:b}?"],
+    ...["/backends", "/Backend", "/.well-known-x", "/caf\u00e9", "/a/...", "/a%20b"],
+  ].map((path) => endpoint(`path: "${path}"`));
+  cases.push(
+    ...["scope: []", 'scope: ["a", "b"]', 'scope: "x".repeat(64)', "scope: undefined, public: true"]
+      .map(endpoint),
+    ...["emits: {}", 'emits: { "a:b_c-d.9": "d" }'].map(endpoint),
+    endpoint('emits: { ["x".repeat(128)]: "" }'),
+    ...['emits: { gatepost: "d" }', 'maxBody: "1B"', 'maxBody: "1GiB"'].map(endpoint),
+    ...["PUT", "PATCH", "POST", "DELETE"].map((method) => endpoint(`method: "${method}"`)),
+    ...['every: "1s"', 'every: "366d"', 'name: "A.b_c-9"'].map(cronjob),
+    `export const x = Object.freeze(Object.assign(Object.create(null), {
+      method: "GET", path: "/", public: true, handle: async () => {} }));`,
+  );
+  for (const source of cases) {
+    assert.deepEqual(await faultsOf(await folderOf(t, { "a.mjs": source })), [], source);
+  }
+});
+
+test("a first segment of the service's own is a fault", async (t) => {
+  const segments = [
+    ...["authorization", "consumer", "backend", "system", "console", ".well-known", "openapi.json"],
+  ];
+  for (const segment of segments) {
+    for (const path of [`/${segment}`, `/${segment}/x`, `/${segment}/:id`, `/${segment}/*`]) {
+      const folder = await folderOf(t, { "a.mjs": endpoint(`path: "${path}"`) });
+      assert.deepEqual(await faultsOf(folder), [
+        `a.mjs x: path "${path}" is the service's own: "/${segment}" is reserved`,
+      ]);
+    }
+  }
+});
+
+test("two endpoints on one method and path shape are a fault, over all files", async (t) => {
+  const at = (path: string, method = "GET"): string =>
+    endpoint(`method: "${method}", path: String.raw\`${path}\``);
+  const cases: [first: string, second: string, isFault: boolean][] = [
+    [at("/a"), at("/a"), true],
+    [at("/a/:id"), at("/a/:x"), true],
+    [at("/:a/:b"), at("/:b/:a"), true],
+    [at("/a/:id(\\d+)"), at("/a/:x(\\d+)"), true],
+    [at("/a/:id(\\d+)"), at("/a/(\\d+)"), true],
+    [at("/a/*"), at("/a/:rest(.*)"), true],
+    [at("/a/{b}"), at("/a/b"), true],
+    [at("/é"), at("/%C3%A9"), true],
+    [at("/a/:b?"), at("/a{/:c}?"), true],
+    [at("/a"), at("/a", "POST"), false],
+    [at("/a"), at("/A"), false],
+    [at("/a/:id"), at("/a/*"), false],
+    [at("/a/:id"), at("/a/:id(\\d+)"), false],
+    [at("/a/:id(\\d+)"), at("/a/:id(\\w+)"), false],
+    [at("/a/:id"), at("/a/\\:id"), false],
+    [at("/a/:id"), at("/a/:id?"), false],
+  ];
+  for (const [first, second, isFault] of cases) {
+    const faults = await faultsOf(await folderOf(t, { "a.mjs": first, "b.mjs": second }));
+    assert.equal(faults.length, isFault ? 1 : 0, `${first}\n${second}\n${faults.join()}`);
+    if (isFault) assert.match(faults.join(), /^b\.mjs x: GET \S+ matches what x of a\.mjs has/);
+  }
+});
+
+test("two cronjobs of one name are a fault", async (t) => {
+  const folder = await folderOf(t, { "a.mjs": cronjob(""), "b.mjs": cronjob('every: "1h"') });
+  assert.deepEqual(await faultsOf(folder), ['b.mjs x: name "x" is what x of a.mjs has already']);
+});
+
+test("an event declared with two different scopes is a fault", async (t) => {
+  const emit = (path: string, scope: string): string =>
+    endpoint(`path: "${path}", emits: { e: { description: "d", scope: ${scope} } }`);
+  const cases: [first: string, second: string, isFault: boolean][] = [
+    ['"a"', '"b"', true],
+    ['"a"', "undefined", true],
+    ['["a", "b"]', '"a"', true],
+    ['["a", "b"]', '["b", "a"]', false],
+    ["[]", "undefined", false],
+  ];
+  for (const [first, second, isFault] of cases) {
+    const folder = await folderOf(t, { "a.mjs": emit("/a", first), "b.mjs": emit("/b", second) });
+    assert.deepEqual(
+      await faultsOf(folder),
+      isFault ? ['b.mjs x: emits["e"] has another scope than in x of a.mjs'] : [],
+      `${first} ${second}`,
+    );
+  }
+});
+
+test("the faults of all files come together, each with file, export and reason", async (t) => {
+  const folder = await folderOf(t, {
+    "a.mjs": "export const x = {",
+    "b/b.mjs": `export const good = { method: "GET", path: "/g", public: true, handle() {} };
+      export const one = { method: "GET", path: "/backend", public: true, handle() {} };
+      export const two = { method: "GOT", path: "/g", public: true, handle() {} };`,
+    "c.mjs": 'export const x = { method: "GET", path: "/g", scope: [], handle() {} };',
+  });
+  await assert.rejects(loadEndpoints(folder), (error) => {
+    assert.ok(error instanceof LoadError);
+    assert.deepEqual(
+      error.faults.map(({ file, exportName }) => [relative(folder, file), exportName]),
+      [["a.mjs", undefined], ["b/b.mjs", "one"], ["b/b.mjs", "two"], ["c.mjs", "x"]],
+    );
+    const lines = error.message.split("\n");
+    assert.equal(lines.length, 4);
+    assert.ok(lines[1]?.startsWith(`${join(folder, "b/b.mjs")}, export one: path "/backend"`));
+    return true;
+  });
+});

@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { text } from "node:stream/consumers";
+import { test } from "node:test";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+
+/** The contract's example, letter for letter. */
+const CONTRACT_EXAMPLE = `
+import type { Endpoint } from "gatepost";
+
+export const createOrder: Endpoint = {
+  method: "POST",
+  path: "/orders/:id",           // URLPattern pathname
+  scope: "orders",               // one or several; [] = any valid token; or public: true = no token
+  emits: { "order.created": "An order was placed" },   // or { description, scope }: needed to subscribe
+  maxBody: "64KiB",              // optional
+  async handle({ params, query, body, request, caller, dispatch, signal, log }) {
+    const order = { ...body, id: params.id, by: caller.sub };
+    dispatch("order.created", order);
+    return { status: 201, body: order };     // or any other value = 200 JSON, undefined = 204, or a web Response
+  },
+};
+`;
+
+const GOOD = `
+import type { Answer, Caller, Cronjob, Endpoint, Refusal } from "gatepost";
+
+const answer: Answer = { status: 200, headers: { "retry-after": 5, "set-cookie": ["a=1", "b=2"] } };
+
+export const open: Endpoint = {
+  method: "GET",
+  path: "/open",
+  public: true,
+  handle({ caller, query, request, signal }) {
+    const nobody: undefined = caller;
+    return signal.aborted ? nobody : new Response(query.get("q") ?? request.url);
+  },
+};
+export const any: Endpoint = {
+  method: "DELETE",
+  path: "/any",
+  scope: [],
+  emits: { a: { description: "A", scope: ["x", "y"] } },
+  handle: ({ caller, dispatch }) => {
+    const known: Caller = caller;
+    dispatch("a", null, { subject: known.sub });
+    return answer;
+  },
+};
+export const typed: Endpoint<{ name: string }> = {
+  method: "PUT",
+  path: "/typed",
+  scope: ["a", "b"],
+  handle({ body }) {
+    const refusal: Refusal = { status: 400, detail: body.name.toUpperCase() };
+    throw refusal;
+  },
+};
+export const form: Endpoint = {
+  method: "POST",
+  path: "/form",
+  scope: "form",
+  handle({ body }) {
+    return body instanceof URLSearchParams ? body.get("a") : body?.a;
+  },
+};
+export const job: Cronjob = {
+  name: "job",
+  every: "5m",
+  async run({ dispatch, signal, log }) {
+    log.info(dispatch("tick", { aborted: signal.aborted }), { a: 1 });
+  },
+};
+`;
+
+/** Each line is a mistake of its own that the compiler must find. */
+const MISTAKES = `
+import type { Endpoint, Cronjob } from "gatepost";
+const at = { method: "GET", path: "/" } as const;
+const base = { ...at, handle() {} } as const;
+const every = { name: "j", every: "1s" } as const;
+export const neither: Endpoint = { ...base };
+export const both: Endpoint = { ...base, scope: "a", public: true };
+export const notTrue: Endpoint = { ...base, public: false };
+export const misspelt: Endpoint = { method: "GET", path: "/", public: true, handel() {} };
+export const method: Endpoint = { method: "HEAD", path: "/", public: true, handle() {} };
+export const nobody: Endpoint = { ...at, public: true, handle: (c) => c.caller.sub };
+export const body: Endpoint = { ...at, scope: "a", handle: (c) => c.body.a };
+export const member: Endpoint = { ...at, scope: "a", handle: (c) => c.body?.a.b };
+export const subject: Cronjob = { ...every, run: (c) => c.dispatch("a", 1, { subject: undefined }) };
+export const third: Cronjob = { ...every, run: (c) => c.dispatch("a", 1, { subjct: "u1" }) };
+`;
+
+/** Compiles one module as an author with `strict` does, and returns the lines with an error. */
+async function compile(source: string): Promise<{ output: string; lines: number[] }> {
+  const folder = await mkdtemp(join(tmpdir(), "gatepost-types-"));
+  try {
+    const compilerOptions = {
+      target: "esnext",
+      module: "nodenext",
+      lib: ["esnext"],
+      types: ["node"],
+      typeRoots: [join(ROOT, "node_modules/@types")],
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noUncheckedIndexedAccess: true,
+      noEmit: true,
+      skipLibCheck: true,
+      allowImportingTsExtensions: true,
+      paths: { gatepost: [join(ROOT, "src/mod.ts")] },
+    };
+    await writeFile(join(folder, "endpoint.ts"), source);
+    await writeFile(
+      join(folder, "tsconfig.json"),
+      JSON.stringify({ compilerOptions, files: ["endpoint.ts"] }),
+    );
+    const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
+    const child = spawn(process.execPath, [tsc, "-p", folder], { cwd: folder });
+    const closed = once(child, "close");
+    const output = await text(child.stdout);
+    const [code] = await closed;
+    assert.equal(code === 0, output === "", "the compiler itself did not run");
+    const lines = [...output.matchAll(/^endpoint\.ts\((\d+),/gm)].map(([, line]) => Number(line));
+    return { output, lines };
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+test("the contract's example compiles under strict", async () => {
+  assert.equal((await compile(CONTRACT_EXAMPLE)).output, "");
+});
+
+test("every form of an endpoint and of a cronjob compiles under strict", async () => {
+  assert.equal((await compile(GOOD)).output, "");
+});
+
+test("the compiler finds each mistake that the types are there to find", async () => {
+  const { output, lines } = await compile(MISTAKES);
+  const expected = MISTAKES.split("\n").flatMap((line, index) =>
+    line.startsWith("export const") ? [index + 1] : []
+  );
+  assert.deepEqual([...new Set(lines)], expected, output);
+});

@@ -1,0 +1,211 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { test } from "node:test";
+import { gzipSync } from "node:zlib";
+import { toAnswer } from "../../src/hosting/result.ts";
+
+const JSON_TYPE = { "content-type": "application/json" };
+
+test("a plain object with an integer status and no other keys is an answer", () => {
+  const cases: [result: unknown, status: number, body: unknown][] = [
+    [{ status: 200 }, 200, undefined],
+    [{ status: 201, body: { id: 1 } }, 201, '{"id":1}'],
+    [{ status: 599, headers: {} }, 599, undefined],
+    [{ status: 400, headers: undefined, body: undefined }, 400, undefined],
+    [{ status: 200, body: null }, 200, "null"],
+    [{ status: 200, body: "text" }, 200, '"text"'],
+    [{ status: 200, body: [1, undefined] }, 200, "[1,null]"],
+    [{ status: 200, body: false }, 200, "false"],
+    [Object.assign(Object.create(null), { status: 202 }), 202, undefined],
+    [Object.freeze({ status: 302, headers: { location: "/x" } }), 302, undefined],
+    [{ status: 204, body: "left out" }, 204, undefined],
+    [{ status: 205, body: "left out" }, 205, undefined],
+    [{ status: 304, body: "left out" }, 304, undefined],
+  ];
+  for (const [result, status, body] of cases) {
+    const answer = toAnswer(result);
+    assert.deepEqual([answer.status, answer.body], [status, body], JSON.stringify(result));
+    assert.deepEqual(answer.headers?.["content-type"], body && "application/json");
+  }
+});
+
+test("undefined is 204", () => {
+  assert.deepEqual(toAnswer(undefined), { status: 204 });
+});
+
+test("everything else is 200 with its JSON", () => {
+  class Order {
+    readonly status = 201;
+  }
+  const cases: [result: unknown, body: string][] = [
+    [null, "null"],
+    [0, "0"],
+    ["text", '"text"'],
+    [[1, 2], "[1,2]"],
+    [{}, "{}"],
+    [{ a: undefined }, "{}"],
+    [{ body: 1 }, '{"body":1}'],
+    [{ status: "active" }, '{"status":"active"}'],
+    [{ status: 199 }, '{"status":199}'],
+    [{ status: 600 }, '{"status":600}'],
+    [{ status: 200.5 }, '{"status":200.5}'],
+    [{ status: 200, name: "x" }, '{"status":200,"name":"x"}'],
+    [{ status: 200, Body: 1 }, '{"status":200,"Body":1}'],
+    [[200], "[200]"],
+    [new Order(), '{"status":201}'],
+    [new Date(0), '"1970-01-01T00:00:00.000Z"'],
+    [{ when: new Date(0) }, '{"when":"1970-01-01T00:00:00.000Z"}'],
+  ];
+  for (const [result, body] of cases) {
+    assert.deepEqual(toAnswer(result), { status: 200, headers: JSON_TYPE, body });
+  }
+});
+
+test("strings and bytes with a content type of their own are sent as they are", () => {
+  const bytes = Uint8Array.of(1, 2);
+  const cases: [headers: Record<string, string>, body: unknown, type: string, sent: unknown][] = [
+    [{ "content-type": "text/html" }, "<p>", "text/html", "<p>"],
+    [{ "Content-Type": "text/csv" }, "a,b", "text/csv", "a,b"],
+    [{ "content-type": "application/json" }, "[1]", "application/json", "[1]"],
+    [{ "content-type": "image/png" }, bytes, "image/png", bytes],
+    [{}, bytes, "application/octet-stream", bytes],
+    [{ "content-type": "application/ld+json" }, { a: 1 }, "application/ld+json", '{"a":1}'],
+  ];
+  for (const [headers, body, type, sent] of cases) {
+    const answer = toAnswer({ status: 200, headers, body });
+    assert.deepEqual([answer.headers, answer.body], [{ "content-type": type }, sent]);
+  }
+});
+
+test("headers go out by lower-case names, several values of one as a list", () => {
+  const cookies = new Headers([["X-A", "1"], ["set-cookie", "a=1"], ["set-cookie", "b=2"]]);
+  const cases: [given: unknown, sent: unknown][] = [
+    [{ "Retry-After": 5, ETag: '"x"' }, { "retry-after": "5", etag: '"x"' }],
+    [{ "set-cookie": ["a=1", "b=2"] }, { "set-cookie": ["a=1", "b=2"] }],
+    [{ "x-empty": "", "x-latin": "é" }, { "x-empty": "", "x-latin": "é" }],
+    [{ "x-tab": "a\tb" }, { "x-tab": "a\tb" }],
+    [{ "x-none": undefined }, {}],
+    [cookies, { "x-a": "1", "set-cookie": ["a=1", "b=2"] }],
+  ];
+  for (const [headers, sent] of cases) {
+    assert.deepEqual(toAnswer({ status: 200, headers }).headers, sent);
+  }
+});
+
+test("headers that cannot be sent are an error", () => {
+  const cases: unknown[] = [
+    { "x-a": "a\r\nset-cookie: b" },
+    { "x-a": "a\nb" },
+    { "x-a": "a\rb" },
+    { "x-a": "a\0b" },
+    { "x-a": "\x7f" },
+    { "x-a": "日" },
+    { "x-a": ["ok", "a\nb"] },
+    { "x-a": null },
+    { "x-a": {} },
+    { "x-a": true },
+    { "": "x" },
+    { "x a": "x" },
+    { "x:a": "x" },
+    { "x-a\r\n": "x" },
+    { é: "x" },
+    { "X-A": "1", "x-a": "2" },
+    { "Content-Length": "5" },
+    { "Transfer-Encoding": "chunked" },
+    { Connection: "close" },
+    { "keep-alive": "5" },
+    { upgrade: "h2c" },
+    { "X-Request-Id": "mine" },
+    new Headers({ connection: "close" }),
+    [["x-a", "1"]],
+    new Map([["x-a", "1"]]),
+    "x-a: 1",
+    null,
+  ];
+  for (const headers of cases) {
+    assert.throws(() => toAnswer({ status: 200, headers }), TypeError, JSON.stringify(headers));
+  }
+});
+
+test("what JSON cannot hold is an error", () => {
+  const cycle: unknown[] = [];
+  cycle.push(cycle);
+  for (const value of [() => 1, Symbol("s"), 1n, { n: 1n }, NaN, [Infinity], cycle]) {
+    assert.throws(() => toAnswer(value), TypeError);
+    assert.throws(() => toAnswer({ status: 200, body: value }), TypeError);
+  }
+});
+
+test("a stream, Blob or Response as an answer's body is an error rather than {}", () => {
+  for (const body of [new ReadableStream(), new Blob(["x"]), new Response("x")]) {
+    assert.throws(() => toAnswer({ status: 200, body }), TypeError);
+  }
+});
+
+test("a Response passes through with its status, headers and stream", async () => {
+  const response = new Response("text", {
+    status: 418,
+    headers: [
+      ...[["x-a", "1"], ["content-encoding", "br"]],
+      ...[["set-cookie", "a=1"], ["set-cookie", "b=2"]],
+    ] as [string, string][],
+  });
+  const answer = toAnswer(response);
+  assert.deepEqual([answer.status, answer.headers], [418, {
+    "content-encoding": "br",
+    "content-type": "text/plain;charset=UTF-8",
+    "x-a": "1",
+    "set-cookie": ["a=1", "b=2"],
+  }]);
+  assert.ok(answer.body instanceof ReadableStream);
+  assert.equal(await new Response(answer.body).text(), "text");
+});
+
+test("a Response without a body is answered without one", () => {
+  assert.deepEqual(toAnswer(new Response(null, { status: 204 })), { status: 204, headers: {} });
+});
+
+test("headers of one hop and those that Connection names are left out of a Response", () => {
+  const headers = {
+    connection: "x-hop, Keep-Alive",
+    "keep-alive": "timeout=5",
+    "x-hop": "1",
+    "transfer-encoding": "chunked",
+    "content-length": "99",
+    "x-request-id": "other",
+    "x-kept": "1",
+  };
+  assert.deepEqual(toAnswer(new Response(null, { headers })).headers, { "x-kept": "1" });
+});
+
+test("a Response that is used up, or is an error's, is an error", async () => {
+  const read = new Response("x");
+  await read.text();
+  const locked = new Response("x");
+  locked.body?.getReader();
+  for (const response of [read, locked, Response.error()]) {
+    assert.throws(() => toAnswer(response), TypeError);
+  }
+});
+
+test("a Response that came from fetch is passed on decoded", async () => {
+  const server = createServer((_, response) => {
+    response.writeHead(200, { "content-encoding": "gzip", "x-kept": "1" });
+    response.end(gzipSync("plain text"));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  try {
+    const address = server.address();
+    assert.ok(typeof address === "object" && address !== null);
+    const answer = toAnswer(await fetch(`http://127.0.0.1:${address.port}/`));
+    assert.equal(answer.headers?.["content-encoding"], undefined);
+    assert.equal(answer.headers?.["x-kept"], "1");
+    assert.ok(answer.body instanceof ReadableStream);
+    assert.equal(await new Response(answer.body).text(), "plain text");
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});

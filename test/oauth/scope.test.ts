@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import {
+  formatScope,
+  grantScope,
+  isScopeName,
+  narrowScope,
+  parseScope,
+} from "../../src/oauth/scope.ts";
+
+describe("parseScope() reads (RFC 6749 §3.3, contract 5)", () => {
+  const table: [what: string, text: string, names: string[] | undefined][] = [
+    ["one name", "a", ["a"]],
+    ["spaces", "a b c", ["a", "b", "c"]],
+    ["commas", "a,b,c", ["a", "b", "c"]],
+    ["commas and spaces", "a, b ,c , d", ["a", "b", "c", "d"]],
+    ["separators in a row", "a,, ,  b", ["a", "b"]],
+    ["separators around", " ,a, ", ["a"]],
+    ["nothing", "", []],
+    ["separators alone", " , ", []],
+    ["a name twice, once", "b a b,a", ["b", "a"]],
+    ["names in two cases as two", "a A", ["a", "A"]],
+    ["every other character", "!#$%&'()*+-./:;<=>?@[]^_`{|}~",
+      ["!#$%&'()*+-./:;<=>?@[]^_`{|}~"]],
+    ["a URL as a name", "https://as.example/scope", ["https://as.example/scope"]],
+    ["64 characters", "a".repeat(64), ["a".repeat(64)]],
+    ["65 characters as bad", "a".repeat(65), undefined],
+    ["a bad name among good ones as bad", 'a b" c', undefined],
+    ["a backslash as bad", "a\\b", undefined],
+    ["a tab as bad", "a\tb", undefined],
+    ["a line feed as bad", "a\nb", undefined],
+    ["a line feed behind as bad", "a\n", undefined],
+    ["a NUL as bad", "a\u0000", undefined],
+    ["a DEL as bad", "a\u007f", undefined],
+    ["what is not ASCII as bad", "\u00fc", undefined],
+    ["a no-break space as bad", "a\u00a0b", undefined],
+  ];
+  for (const [what, text, names] of table) {
+    test(what, () => assert.deepEqual(parseScope(text), names));
+  }
+});
+
+test("isScopeName() takes scope-token characters without the comma (RFC 6749 §3.3)", () => {
+  for (let code = 0; code < 0x180; code++) {
+    const inGrammar = code === 0x21 || (code >= 0x23 && code <= 0x5b) ||
+      (code >= 0x5d && code <= 0x7e);
+    const character = String.fromCharCode(code);
+    assert.equal(isScopeName(character), inGrammar && character !== ",", `character ${code}`);
+  }
+  assert.equal(isScopeName(""), false);
+  assert.equal(isScopeName("a".repeat(64)), true);
+  assert.equal(isScopeName("a".repeat(65)), false);
+});
+
+test("formatScope() separates names by single spaces (RFC 6749 §3.3)", () => {
+  assert.equal(formatScope(["a", "b"]), "a b");
+  assert.equal(formatScope([]), "");
+});
+
+describe("grantScope() decides (RFC 6749 §3.3, contract 5)", () => {
+  type Names = string[] | undefined;
+  const table: [what: string, requested: Names, app: string[], user: Names, granted: Names][] = [
+    ["what both have", ["a"], ["a", "b"], ["a", "b"], ["a"]],
+    ["in the order of the request", ["b", "a"], ["a", "b"], ["a", "b"], ["b", "a"]],
+    ["a name asked twice once", ["a", "a"], ["a"], ["a"], ["a"]],
+    ["narrowed to the user's", ["a", "b"], ["a", "b"], ["b", "c"], ["b"]],
+    ["invalid where the user has none of it", ["a"], ["a"], ["b"], undefined],
+    ["invalid where the app may not", ["b"], ["a"], ["a", "b"], undefined],
+    ["invalid where the app may not one of them", ["a", "b"], ["a"], ["a", "b"], undefined],
+    ["invalid where the app may nothing", ["a"], [], ["a"], undefined],
+    ["nothing asked as all that both have", undefined, ["a", "b", "c"], ["c", "a"], ["a", "c"]],
+    ["an empty request as nothing asked", [], ["a", "b"], ["b"], ["b"]],
+    ["nothing asked without backend", undefined, ["a", "backend"], ["a", "backend"], ["a"]],
+    ["backend by name", ["backend"], ["a", "backend"], ["a", "backend"], ["backend"]],
+    ["backend by name, not the app's", ["backend"], ["a"], ["backend"], undefined],
+    ["backend by name, not the user's", ["backend"], ["backend"], ["a"], undefined],
+    ["invalid where backend alone is left", undefined, ["backend"], ["backend"], undefined],
+    ["invalid where nothing is shared", undefined, ["a"], ["b"], undefined],
+    ["invalid where the user has nothing", undefined, ["a"], [], undefined],
+    ["the app for itself, asked", ["a"], ["a", "b"], undefined, ["a"]],
+    ["the app for itself, nothing asked", undefined, ["a", "backend"], undefined, ["a"]],
+    ["the app for itself, backend", ["backend"], ["backend"], undefined, ["backend"]],
+    ["the app for itself, more than it may", ["c"], ["a"], undefined, undefined],
+    ["an inherited name as no scope", ["constructor"], ["a"], ["a"], undefined],
+  ];
+  for (const [what, requested, app, user, granted] of table) {
+    test(what, () => assert.deepEqual(grantScope({ requested, app, user }), granted));
+  }
+});
+
+describe("narrowScope() decides (RFC 6749 §6)", () => {
+  type Names = string[] | undefined;
+  const table: [what: string, requested: Names, chain: string[], granted: Names][] = [
+    ["nothing asked as the whole chain", undefined, ["a", "b"], ["a", "b"]],
+    ["an empty request as the whole chain", [], ["a", "b"], ["a", "b"]],
+    ["nothing asked with backend, which was asked once", undefined, ["a", "backend"],
+      ["a", "backend"]],
+    ["a part", ["b"], ["a", "b"], ["b"]],
+    ["the whole", ["b", "a"], ["a", "b"], ["b", "a"]],
+    ["a name asked twice once", ["a", "a"], ["a"], ["a"]],
+    ["invalid where one was never granted", ["a", "c"], ["a", "b"], undefined],
+    ["invalid where none was granted", ["c"], ["a"], undefined],
+    ["invalid where the chain is empty", undefined, [], undefined],
+  ];
+  for (const [what, requested, chain, granted] of table) {
+    test(what, () => assert.deepEqual(narrowScope(requested, chain), granted));
+  }
+});

@@ -1,0 +1,132 @@
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { build, isStale } from "../../scripts/build.mjs";
+
+const checkout = join(import.meta.dirname, "../..");
+const scratch = mkdtempSync(join(tmpdir(), "gatepost-build-"));
+after(() => rmSync(scratch, { recursive: true, force: true }));
+
+/** A small project that uses this one's compiler, and no git. */
+function makeProject(): string {
+  const root = mkdtempSync(join(scratch, "project-"));
+  cpSync(join(checkout, "tsconfig.json"), join(root, "tsconfig.json"));
+  symlinkSync(join(checkout, "node_modules"), join(root, "node_modules"));
+  mkdirSync(join(root, "scripts"));
+  mkdirSync(join(root, "src"));
+  writeFileSync(join(root, "scripts/build.mjs"), "");
+  writeFileSync(join(root, "package.json"), `{ "version": "7.8.9", "type": "module" }`);
+  writeFileSync(join(root, "src/cli.ts"), `#!/usr/bin/env node\nexport const one: number = 1;\n`);
+  writeFileSync(join(root, "src/version.ts"), `export const version = "source";\n`);
+  return root;
+}
+
+function touchLater(path: string): void {
+  const later = new Date(Date.now() + 10_000);
+  utimesSync(path, later, later);
+}
+
+async function loadVersion(root: string): Promise<unknown> {
+  return { ...(await import(join(root, "dist/version.js"))) };
+}
+
+test("build() writes the version and the given revision as literals", async () => {
+  const root = makeProject();
+  assert.equal(build(root, { GATEPOST_REVISION: "abc1234" }), true);
+  assert.deepEqual(await loadVersion(root), { version: "7.8.9", revision: "abc1234" });
+});
+
+test("build() takes the short commit for the revision", async () => {
+  const root = makeProject();
+  const git = (...args: string[]): string =>
+    execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@localhost", ...args], {
+      cwd: root,
+      encoding: "utf8",
+    }).trim();
+  git("init", "--quiet");
+  git("commit", "--quiet", "--allow-empty", "--message=one");
+  build(root, {});
+  const revision = git("rev-parse", "--short", "HEAD");
+  assert.deepEqual(await loadVersion(root), { version: "7.8.9", revision });
+  assert.equal(isStale(root, {}), false);
+  git("commit", "--quiet", "--allow-empty", "--message=two");
+  assert.equal(isStale(root, {}), true);
+});
+
+test("build() takes `unknown` for the revision without git", async () => {
+  const root = makeProject();
+  build(root, {});
+  assert.deepEqual(await loadVersion(root), { version: "7.8.9", revision: "unknown" });
+});
+
+test("build() refuses a revision that does not fit a header", () => {
+  const root = makeProject();
+  assert.throws(() => build(root, { GATEPOST_REVISION: "a b\r\n" }), /GATEPOST_REVISION must be/);
+});
+
+test("build() makes the program executable and keeps its first line", () => {
+  const root = makeProject();
+  build(root, {});
+  const program = join(root, "dist/cli.js");
+  assert.equal(statSync(program).mode & 0o111, 0o111);
+  assert.match(readFileSync(program, "utf8"), /^#!\/usr\/bin\/env node\n/);
+});
+
+test("build() leaves nothing of a module that went away", () => {
+  const root = makeProject();
+  const extra = join(root, "src/extra.ts");
+  writeFileSync(extra, "export const two = 2;\n");
+  build(root, {});
+  assert.equal(existsSync(join(root, "dist/extra.js")), true);
+  rmSync(extra);
+  build(root, {});
+  assert.equal(existsSync(join(root, "dist/extra.js")), false);
+});
+
+test("build.mjs shows a type error and exits 1, and the outcome counts as stale", () => {
+  const root = makeProject();
+  const script = join(root, "scripts/build.mjs");
+  cpSync(join(checkout, "scripts/build.mjs"), script);
+  writeFileSync(join(root, "src/cli.ts"), `export const one: number = "1";\n`);
+  const { status, stderr } = spawnSync(process.execPath, [script], { encoding: "utf8" });
+  assert.equal(status, 1);
+  assert.match(stderr, /cli\.ts\(1,14\): error TS2322/);
+  assert.equal(isStale(root, {}), true);
+});
+
+test("isStale() is true without a build and false after one", () => {
+  const root = makeProject();
+  assert.equal(isStale(root, {}), true);
+  build(root, {});
+  assert.equal(isStale(root, {}), false);
+});
+
+for (const input of ["src/cli.ts", "src", "package.json", "tsconfig.json", "scripts/build.mjs"]) {
+  test(`isStale() is true after a change of ${input}`, () => {
+    const root = makeProject();
+    build(root, {});
+    touchLater(join(root, input));
+    assert.equal(isStale(root, {}), true);
+  });
+}
+
+test("isStale() is true for another revision", () => {
+  const root = makeProject();
+  build(root, { GATEPOST_REVISION: "one" });
+  assert.equal(isStale(root, { GATEPOST_REVISION: "one" }), false);
+  assert.equal(isStale(root, { GATEPOST_REVISION: "two" }), true);
+});

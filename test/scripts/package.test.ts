@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import {
+  accessSync,
+  constants,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+const checkout = join(import.meta.dirname, "../..");
+const scratch = mkdtempSync(join(tmpdir(), "gatepost-package-"));
+const consumer = join(scratch, "consumer");
+const installed = join(consumer, "node_modules/gatepost");
+const manifest = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8"));
+
+// Packs the present dist (`npm test` has just built it) and unpacks it beside a made-up consumer.
+before(() => {
+  const npm = process.env["npm_execpath"];
+  const [program, first] = npm ? [process.execPath, [npm]] : ["npm", []];
+  const flags = ["--silent", "--ignore-scripts", `--pack-destination=${scratch}`];
+  execFileSync(program, [...first, "pack", ...flags], { cwd: checkout, stdio: "pipe" });
+  mkdirSync(installed, { recursive: true });
+  const file = join(scratch, `gatepost-${manifest.version}.tgz`);
+  execFileSync("tar", ["-xzf", file, "-C", installed, "--strip-components=1"]);
+});
+after(() => rmSync(scratch, { recursive: true, force: true }));
+
+test("the package holds dist, README.md and package.json alone", () => {
+  assert.deepEqual(globSync("*", { cwd: installed }).sort(), [
+    "README.md",
+    "dist",
+    "package.json",
+  ]);
+});
+
+test("the package holds code and types, and neither tests nor maps", () => {
+  const files = globSync("dist/**/*.*", { cwd: installed });
+  assert.ok(files.includes(join("dist", "server.js")));
+  assert.deepEqual(files.filter((file) => !/\.(js|d\.ts)$/.test(file)), []);
+  assert.deepEqual(files.filter((file) => file.includes("test")), []);
+});
+
+test("the package's program is executable and tells its version", () => {
+  const program = join(installed, manifest.bin.gatepost);
+  accessSync(program, constants.X_OK);
+  const printed = execFileSync(process.execPath, [program, "--version"], { encoding: "utf8" });
+  assert.ok(printed.includes(manifest.version), printed);
+});
+
+test("`import type { Endpoint } from \"gatepost\"` is checked by the compiler", () => {
+  const compiler = join(checkout, "node_modules/typescript/bin/tsc");
+  const types = join(checkout, "node_modules/@types");
+  const check = (source: string): string => {
+    writeFileSync(join(consumer, "orders.mts"), source);
+    const options = ["--noEmit", "--strict", "--module", "nodenext", "--target", "esnext"];
+    options.push("--typeRoots", types, "--types", "node", "orders.mts");
+    try {
+      return execFileSync(process.execPath, [compiler, ...options], {
+        cwd: consumer,
+        encoding: "utf8",
+      });
+    } catch (error) {
+      return String((error as { stdout: string }).stdout);
+    }
+  };
+  const endpoint = (path: string): string => `
+    import type { Endpoint } from "gatepost";
+    export const list: Endpoint = {
+      method: "GET", path: ${path}, public: true, handle: () => [1],
+    };`;
+  assert.equal(check(endpoint(`"/orders"`)), "");
+  assert.match(check(endpoint("1")), /orders\.mts\(4,22\): error TS2322/);
+});
+
+test("the manifest names no runtime dependency and five tools", () => {
+  assert.equal(manifest.dependencies, undefined);
+  assert.equal(manifest.optionalDependencies, undefined);
+  assert.equal(manifest.peerDependencies, undefined);
+  assert.deepEqual(Object.keys(manifest.devDependencies).sort(), [
+    "@types/node",
+    "c8",
+    "node",
+    "tsx",
+    "typescript",
+  ]);
+});
+
+test("the lockfile names no registry", () => {
+  const lock = readFileSync(join(checkout, "package-lock.json"), "utf8");
+  assert.equal(lock.includes(`"resolved"`), false);
+  assert.equal(/registry/i.test(lock), false);
+});
