@@ -13,8 +13,6 @@ import { revokeRoute } from "../http/authorization/revoke.ts";
 import { tokenRoute } from "../http/authorization/token.ts";
 import { createTokenIssuer } from "../http/authorization/token_issuer.ts";
 import { whoamiRoute } from "../http/authorization/whoami.ts";
-import { appRoutes } from "../http/backend/app.ts";
-import { userRoutes } from "../http/backend/user.ts";
 import type { Bearer } from "../http/bearer.ts";
 import { loginRoute } from "../http/consumer/login.ts";
 import { subscriptionRoutes } from "../http/consumer/subscription.ts";
@@ -27,6 +25,7 @@ import type { KeyRing } from "../store/key_ring.ts";
 import type { Revocations } from "../store/revocations.ts";
 import { hasUsers } from "../store/users.ts";
 import { revision, version } from "../version.ts";
+import { backendRoutes } from "./backend_routes.ts";
 import type { Jobs } from "./jobs.ts";
 
 /** What the built-in routes are made of. */
@@ -74,6 +73,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     maxBodyBytes,
     accessTokenTtlMs: config.accessTokenTtlMs,
     basePath,
+    hasher: options.hasher,
     now,
   };
 
@@ -108,8 +108,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
       wake: jobs.wake,
       now,
     }),
-    ...appRoutes(backend),
-    ...userRoutes({ ...backend, hasher: options.hasher }),
+    ...backendRoutes(backend),
     ...statusRoutes({
       version,
       revision,
