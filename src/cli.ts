@@ -1,0 +1,12 @@
+#!/usr/bin/env node
+import { runtimeFault } from "./base/runtime.ts";
+
+// What an operator administers with. Nothing else is imported before the runtime is known to be able to.
+const fault = runtimeFault(process.versions.node);
+if (fault === undefined) {
+  const { main } = await import("./cli/main.ts");
+  await main(process);
+} else {
+  process.stderr.write(`${fault}\n`);
+  process.exitCode = 1;
+}

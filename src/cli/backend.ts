@@ -1,0 +1,152 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { backendRoutes } from "../app/backend_routes.ts";
+import type { HttpRequest } from "../base/exchange.ts";
+import { newId } from "../base/id.ts";
+import { createPasswordHasher } from "../base/password.ts";
+import { Problem } from "../base/problem.ts";
+import { createSeal } from "../base/seal.ts";
+import type { Config } from "../config.ts";
+import { catalogue } from "../hosting/catalogue.ts";
+import { loadEndpoints } from "../hosting/load.ts";
+import { createRouter } from "../http/router.ts";
+import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
+import type { Database } from "../store/database.ts";
+import { openKeyRing } from "../store/key_ring.ts";
+import { openRevocations } from "../store/revocations.ts";
+import { checkSeal } from "../store/settings.ts";
+import { openSqliteDatabase } from "../store/sqlite.ts";
+import { Failure } from "./failure.ts";
+
+/** What a call of the backend answered; every answer of it is JSON, or empty. */
+export interface Answer {
+  readonly status: number;
+  /** The body as HTTP would carry it. */
+  readonly text: string;
+  /** The body parsed; undefined where it is empty. */
+  readonly json: unknown;
+}
+
+/** The backend's routes in this process, without a socket. */
+export interface Backend {
+  readonly database: Database;
+  /**
+   * Calls one route as the command line's own caller: validation, audit and records are those of
+   * HTTP. `body` is JSON text; long work ends between two steps when `signal` aborts. Throws Problem.
+   */
+  call(method: string, path: string, body?: string, signal?: AbortSignal): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+/** How a database is opened. */
+export interface OpenOptions {
+  /** Makes the database where there is none, as the server would. */
+  readonly create?: boolean;
+  /** Told the path of a database that was made. */
+  readonly onCreate?: (path: string) => void;
+}
+
+const NEVER = new AbortController().signal;
+
+const CALLER: Caller = {
+  sub: "cli",
+  kind: "user",
+  clientId: "cli",
+  scopes: [BACKEND_SCOPE],
+  grantId: "",
+  jti: "",
+  expiresAtMs: Infinity,
+};
+
+/**
+ * Opens the database that the configuration names, and the backend's routes on it. Throws Failure
+ * where there is none and none is to be made, and UnusableDatabaseError.
+ */
+export async function openBackend(config: Config, options: OpenOptions = {}): Promise<Backend> {
+  const path = resolve(config.databasePath);
+  const isNew = !existsSync(path);
+  if (isNew && !options.create) {
+    throw new Failure(
+      `There is no database at ${path} (GATEPOST_DATABASE); ` +
+        "the server's first start makes it, and so does user add.",
+    );
+  }
+  const now = Date.now;
+  const database = openSqliteDatabase(config.databasePath);
+  try {
+    if (isNew) options.onCreate?.(path);
+    const seal = createSeal(config.secretKey);
+    await checkSeal(database, seal);
+    const { signingAlg: alg, accessTokenTtlMs } = config;
+    const find = createRouter(backendRoutes({
+      database,
+      revocations: await openRevocations(database, now),
+      maxBodyBytes: config.maxBodyBytes,
+      maxPayloadBytes: config.maxPayloadBytes,
+      accessTokenTtlMs,
+      basePath: config.baseUrl === undefined ? "" : new URL(config.baseUrl).pathname.replace(/\/$/, ""),
+      hasher: createPasswordHasher(1),
+      keys: await openKeyRing({ database, seal, alg, accessTokenTtlMs, now }),
+      eventScopes: (name) => findEventScopes(config.endpointsFolder, name),
+      refuseEndpoint: () => "Is not changed from the command line.",
+      wake: () => {}, // a running server looks for work by itself
+      now,
+    }));
+    return {
+      database,
+      close: () => database.close(),
+      async call(method, target, body, signal = NEVER) {
+        const [pathname = "", query = ""] = target.split("?");
+        const match = find(method, pathname);
+        if (match?.route === undefined || match.route.access === "public") {
+          throw new Problem(404, "not_found", "There is nothing of this name.");
+        }
+        const { route, params } = match;
+        const request = makeRequest(method, pathname, query, body, signal);
+        const answer = await route.handle({ request, params, caller: CALLER });
+        const text = typeof answer.body === "string" ? answer.body : "";
+        return {
+          status: answer.status,
+          text,
+          json: text === "" ? undefined : JSON.parse(text),
+        };
+      },
+    };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+/** Only the endpoint modules know them, so those are loaded when it comes to a dispatch. */
+async function findEventScopes(
+  folder: string | undefined,
+  name: string,
+): Promise<readonly string[]> {
+  if (folder === undefined) return [];
+  const { endpoints } = await loadEndpoints(folder);
+  return catalogue(endpoints).find((event) => event.name === name)?.scope ?? [];
+}
+
+function makeRequest(
+  method: string,
+  path: string,
+  query: string,
+  body: string | undefined,
+  signal: AbortSignal,
+): HttpRequest {
+  const bytes = Buffer.from(body ?? "");
+  return {
+    id: newId("r", Date.now()),
+    method,
+    path,
+    query,
+    headers: body === undefined ? {} : { "content-type": "application/json" },
+    address: "", // none: the audit entry says so
+    signal,
+    readBody: (maxBytes) => {
+      if (bytes.length <= maxBytes) return Promise.resolve(bytes);
+      throw new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`);
+    },
+  };
+}

@@ -1,0 +1,186 @@
+import { resolve } from "node:path";
+import { formatDuration } from "../base/duration.ts";
+import { createSeal } from "../base/seal.ts";
+import { type Config, describeConfig } from "../config.ts";
+import type { LoadedCronjob, LoadedEndpoint } from "../hosting/check.ts";
+import { type Hosted, loadEndpoints, LoadError } from "../hosting/load.ts";
+import { type DatabaseState, readDatabaseState } from "../store/state.ts";
+import type { Command } from "./command.ts";
+import { Failure } from "./failure.ts";
+import { type Column, formatPairs, formatTable, type Members } from "./table.ts";
+import { column } from "./listing.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** `gatepost check`. */
+export const CHECK_COMMAND: Command = {
+  words: ["check"],
+  purpose: "Show configuration, database and endpoint modules",
+  arguments: [],
+  options: {},
+  details: [
+    "Shows every setting, what the database holds and each module's routes, and says what is " +
+      "wrong. It changes nothing: the database is neither made nor migrated. Endpoint modules are loaded " +
+      "as the server would, so their top-level code runs. Of a secret it shows only whether it " +
+      "is set.",
+    "Exit code 1 where the server would not start: a database that it cannot use, a module that " +
+      "it cannot load; 2 for a bad configuration. Each fault is listed.",
+  ],
+  examples: ["gatepost check", "GATEPOST_ENDPOINTS=./endpoints gatepost check"],
+  async run({ config, terminal, isJson }) {
+    const state = readDatabaseState(config.databasePath, createSeal(config.secretKey));
+    const { hosted, faults: loadFaults } = await load(config.endpointsFolder);
+    const faults = [
+      ...state.kind === "unusable" ? [`Database ${resolve(config.databasePath)}: ${state.reason}`] : [],
+      ...loadFaults,
+    ];
+    if (isJson) {
+      terminal.print(JSON.stringify({
+        ok: faults.length === 0,
+        configuration: Object.fromEntries(
+          describeConfig(config).map(({ name, value }) => [name, value]),
+        ),
+        database: databaseRecord(config, state),
+        endpoints: hosted.endpoints.map(endpointRecord),
+        cronjobs: hosted.cronjobs.map(cronjobRecord),
+        faults,
+      }));
+    } else {
+      terminal.print(formatReport(config, state, hosted, terminal));
+    }
+    if (faults.length > 0) {
+      throw new Failure(["the server would not start:", ...faults.map((each) => `  ${each}`)].join("\n"));
+    }
+  },
+};
+
+async function load(
+  folder: string | undefined,
+): Promise<{ hosted: Hosted; faults: readonly string[] }> {
+  const none = { endpoints: [], cronjobs: [] };
+  if (folder === undefined) return { hosted: none, faults: [] };
+  try {
+    return { hosted: await loadEndpoints(folder), faults: [] };
+  } catch (error) {
+    if (!(error instanceof LoadError)) throw error;
+    return { hosted: none, faults: error.message.split("\n") };
+  }
+}
+
+function formatReport(
+  config: Config,
+  state: DatabaseState,
+  { endpoints, cronjobs }: Hosted,
+  terminal: Terminal,
+): string {
+  const table = (items: readonly Members[], columns: readonly Column[]) =>
+    formatTable(items, columns, {
+      columns: terminal.columns,
+      emphasize: (text) => text,
+      indent: "  ",
+    });
+  const folder = config.endpointsFolder;
+  return [
+    terminal.bold("Configuration"),
+    formatPairs(describeConfig(config).map(({ name, value }) => [name, value])),
+    "",
+    terminal.bold("Database"),
+    formatPairs(databasePairs(config, state)),
+    "",
+    terminal.bold("Endpoints"),
+    folder === undefined
+      ? "  none: GATEPOST_ENDPOINTS is not set"
+      : endpoints.length === 0
+      ? `  none in ${folder}`
+      : table(endpoints.map(endpointRecord), [
+        column("METHOD", "method"),
+        column("PATH", "path"),
+        { title: "ACCESS", show: (item) => accessOf(item["scopes"]) },
+        column("EMITS", "emits", true),
+        column("FILE", "file", true),
+      ]),
+    ...cronjobs.length === 0 ? [] : [
+      "",
+      terminal.bold("Cronjobs"),
+      table(cronjobs.map(cronjobRecord), [
+        column("NAME", "name"),
+        column("EVERY", "every"),
+        column("FILE", "file", true),
+      ]),
+    ],
+  ].join("\n");
+}
+
+function databasePairs(config: Config, state: DatabaseState): [string, unknown][] {
+  const path: [string, unknown] = ["path", resolve(config.databasePath)];
+  switch (state.kind) {
+    case "missing":
+      return [path, ["state", "there is none yet; the server's first start makes it"]];
+    case "unusable":
+      return [path, ["state", state.reason]];
+    case "usable": {
+      const { schemaVersion, knownVersion, counts } = state;
+      const schema = schemaVersion === knownVersion
+        ? String(schemaVersion)
+        : `${schemaVersion}; the server's next start brings it to ${knownVersion}`;
+      return [
+        path,
+        ["size", `${state.bytes} bytes`],
+        ["schema version", schema],
+        ["sealed", state.isSealed],
+        ...counts === undefined ? [] : [
+          ["users", counts.users],
+          ["apps", counts.apps],
+          ["subscriptions", counts.subscriptions],
+          ["pending events", counts.pendingEvents],
+          ["pending deliveries", counts.pendingDeliveries],
+          ["failed deliveries", counts.failedDeliveries],
+        ] satisfies [string, unknown][],
+      ];
+    }
+    default:
+      return state satisfies never;
+  }
+}
+
+function databaseRecord(config: Config, state: DatabaseState): Members {
+  const base = { path: resolve(config.databasePath), state: state.kind };
+  if (state.kind !== "usable") return state.kind === "missing" ? base : { ...base, reason: state.reason };
+  const { counts } = state;
+  return {
+    ...base,
+    bytes: state.bytes,
+    schema_version: state.schemaVersion,
+    known_schema_version: state.knownVersion,
+    sealed: state.isSealed,
+    ...counts && {
+      users: counts.users,
+      apps: counts.apps,
+      subscriptions: counts.subscriptions,
+      pending_events: counts.pendingEvents,
+      pending_deliveries: counts.pendingDeliveries,
+      failed_deliveries: counts.failedDeliveries,
+    },
+  };
+}
+
+function endpointRecord(endpoint: LoadedEndpoint): Members {
+  return {
+    method: endpoint.method,
+    path: endpoint.pattern.text,
+    public: endpoint.scopes === undefined,
+    scopes: endpoint.scopes ?? null,
+    emits: endpoint.emits.map(({ name }) => name),
+    file: endpoint.file,
+    export: endpoint.exportName,
+  };
+}
+
+function cronjobRecord({ name, everyMs, file, exportName }: LoadedCronjob): Members {
+  return { name, every: formatDuration(everyMs), file, export: exportName };
+}
+
+/** What a caller needs: nothing, any token, or scopes. */
+function accessOf(scopes: unknown): string {
+  if (!Array.isArray(scopes)) return "public";
+  return scopes.length === 0 ? "any token" : scopes.join(" ");
+}

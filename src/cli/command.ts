@@ -1,0 +1,70 @@
+import type { Config } from "../config.ts";
+import type { Answer, Backend, OpenOptions } from "./backend.ts";
+import type { Members } from "./table.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** A positional argument, named in capitals as the help shows it. */
+export interface Argument {
+  readonly name: string;
+  readonly meaning: string;
+  readonly isOptional?: boolean;
+}
+
+/** A `--name`; one with `value` takes a text, shown under that name in the help. */
+export interface Option {
+  readonly value?: string;
+  readonly meaning: string;
+  /** What holds without it, for the help. */
+  readonly default?: string;
+  /** May be given several times. */
+  readonly isRepeatable?: boolean;
+  readonly isRequired?: boolean;
+  /** A flag that may also be taken back: `--no-name`. */
+  readonly isNegatable?: boolean;
+}
+
+/** What the command line gave to a command, strictly parsed. */
+export interface Values {
+  /** A positional argument; "" where an optional one is missing. */
+  argument(name: string): string;
+  /** Whether a flag is set; undefined where neither it nor its `--no-` form was given. */
+  flag(name: string): boolean | undefined;
+  /** The value of an option, or undefined. */
+  text(name: string): string | undefined;
+  /** Every value of a repeatable option, or undefined where it was not given. */
+  list(name: string): readonly string[] | undefined;
+}
+
+/** What a command works with. */
+export interface CommandContext {
+  readonly config: Config;
+  readonly values: Values;
+  readonly terminal: Terminal;
+  /** Whether the answer is printed as JSON. */
+  readonly isJson: boolean;
+  /** Opens the database and the backend's routes on it; it is closed when the command ends. */
+  openBackend(options?: OpenOptions): Promise<Backend>;
+  /** Prints an answer: its JSON as it is, or what `show` makes of it for people. */
+  print(answer: Answer, show: (record: Members) => string): void;
+  /**
+   * Runs work that a signal (Ctrl+C) may interrupt between its steps, by aborting `signal`. A second
+   * one ends the process at once.
+   */
+  interruptible<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result>;
+}
+
+/** One command: what the help teaches of it, and what it does. */
+export interface Command {
+  /** As typed: `["user", "add"]`. */
+  readonly words: readonly string[];
+  /** One line that begins with a verb. */
+  readonly purpose: string;
+  readonly arguments: readonly Argument[];
+  readonly options: Readonly<Record<string, Option>>;
+  /** Paragraphs of what is good to know. */
+  readonly details: readonly string[];
+  /** Whole command lines. */
+  readonly examples: readonly string[];
+  /** Throws UsageError, Failure or Problem. */
+  run(context: CommandContext): Promise<void>;
+}

@@ -1,0 +1,182 @@
+import { parseArgs, type ParseArgsConfig } from "node:util";
+import type { Command, Option, Values } from "./command.ts";
+import { nearest } from "./nearest.ts";
+import { visible } from "./table.ts";
+
+/** What a command line asks for; `words` name a command or the nouns above it. */
+export type CommandLine =
+  | { readonly kind: "help"; readonly words: readonly string[] }
+  | { readonly kind: "version" }
+  | { readonly kind: "run"; readonly command: Command; readonly values: Values }
+  /** A noun without its verb, or nothing at all. */
+  | { readonly kind: "incomplete"; readonly words: readonly string[] }
+  /** One line that says what is wrong, and what may have been meant. */
+  | { readonly kind: "wrong"; readonly message: string };
+
+/** What every command takes. */
+export const COMMON_OPTIONS: Readonly<Record<string, Option>> = {
+  json: { meaning: "print the JSON that the backend's call would answer" },
+  help: { meaning: "print this" },
+};
+
+/** Reads the arguments of the process against the commands that there are. */
+export function parseCommandLine(
+  args: readonly string[],
+  commands: readonly Command[],
+): CommandLine {
+  const [first, ...rest] = args;
+  if (first === undefined) return { kind: "incomplete", words: [] };
+  if (first === "--version" || first === "-V") return { kind: "version" };
+  if (isHelp(first)) return { kind: "help", words: [] };
+  if (first === "help") return findHelp(rest, commands);
+  return findCommand(args, [], commands);
+}
+
+function findCommand(
+  args: readonly string[],
+  words: readonly string[],
+  commands: readonly Command[],
+): CommandLine {
+  const [word, ...rest] = args;
+  if (word === undefined) return { kind: "incomplete", words };
+  if (isHelp(word)) return { kind: "help", words };
+  const path = [...words, word];
+  const below = commands.filter((command) => startsWith(command.words, path));
+  const [only] = below;
+  if (only === undefined) {
+    const known = commands.filter((command) => startsWith(command.words, words));
+    return unknownWord(word, words, [...new Set(known.map((each) => each.words[words.length] ?? ""))]);
+  }
+  if (only.words.length > path.length) return findCommand(rest, path, commands);
+  return parseRest(only, rest);
+}
+
+function findHelp(words: readonly string[], commands: readonly Command[]): CommandLine {
+  const isKnown = commands.some((command) => startsWith(command.words, words));
+  return isKnown ? { kind: "help", words } : findCommand(words, [], commands);
+}
+
+function unknownWord(
+  word: string,
+  words: readonly string[],
+  known: readonly string[],
+): CommandLine {
+  const help = ["gatepost", ...words, "--help"].join(" ");
+  if (word.startsWith("-")) {
+    const message = `options come after the command, as in gatepost user list --json (${help})`;
+    return { kind: "wrong", message };
+  }
+  const what = words.length === 0 ? "there is no command" : `${words.join(" ")} has no verb`;
+  const suggestion = nearest(word, known);
+  const hint = suggestion === undefined
+    ? `one of ${known.join(", ")}`
+    : `did you mean ${[...words, suggestion].join(" ")}?`;
+  return { kind: "wrong", message: `${what} ${quote(word)}; ${hint} (${help})` };
+}
+
+function parseRest(command: Command, args: readonly string[]): CommandLine {
+  const options = { ...COMMON_OPTIONS, ...command.options };
+  const config = {
+    args: [...args],
+    options: toParseOptions(options),
+    allowPositionals: true,
+    allowNegative: true,
+  } satisfies ParseArgsConfig;
+  const name = command.words.join(" ");
+  const wrong = (message: string): CommandLine => ({
+    kind: "wrong",
+    message: `${message} (gatepost ${name} --help)`,
+  });
+
+  // Loosely first: help is wanted most by whoever does not know the options yet.
+  const { tokens } = parseArgs({ ...config, strict: false, tokens: true });
+  const given = tokens.filter((token) => token.kind === "option");
+  if (given.some((token) => isHelp(token.rawName))) return { kind: "help", words: command.words };
+  const unknown = given.find(({ name, rawName }) =>
+    rawName.startsWith("--no-") ? !options[name.replace(/^no-/, "")]?.isNegatable : !options[name]
+  );
+  if (unknown !== undefined) {
+    const suggestion = nearest(unknown.name, Object.keys(options));
+    const hint = suggestion === undefined ? "" : `; did you mean --${suggestion}?`;
+    return wrong(`${name} has no option ${quote(unknown.rawName)}${hint}`);
+  }
+  let parsed: ReturnType<typeof parseStrictly>;
+  try {
+    parsed = parseStrictly(config);
+  } catch (error) {
+    const [line = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
+    return wrong(visible(line));
+  }
+  const fault = findFault(command, parsed.positionals, Object.keys(parsed.values));
+  return fault === undefined
+    ? { kind: "run", command, values: toValues(command, parsed.positionals, parsed.values) }
+    : wrong(`${name} ${fault}`);
+}
+
+function parseStrictly(config: ParseArgsConfig) {
+  return parseArgs({ ...config, strict: true });
+}
+
+/** What is missing or too much. A surplus argument is not repeated: it may be a password. */
+function findFault(
+  command: Command,
+  positionals: readonly string[],
+  given: readonly string[],
+): string | undefined {
+  const names = command.arguments.map((argument) => argument.name);
+  const missing = command.arguments.find((argument, index) =>
+    !argument.isOptional && positionals[index] === undefined
+  );
+  if (missing !== undefined) return `needs ${missing.name}`;
+  if (positionals.length > names.length) {
+    return names.length === 0 ? "takes no arguments" : `takes no more than ${names.join(" ")}`;
+  }
+  const required = Object.entries(command.options)
+    .find(([name, option]) => option.isRequired && !given.includes(name));
+  return required && `needs --${required[0]} ${required[1].value ?? ""}`.trimEnd();
+}
+
+function toParseOptions(
+  options: Readonly<Record<string, Option>>,
+): NonNullable<ParseArgsConfig["options"]> {
+  return Object.fromEntries(
+    Object.entries(options).map(([name, { value, isRepeatable }]) => [name, {
+      type: value === undefined ? "boolean" : "string",
+      multiple: isRepeatable ?? false,
+    }]),
+  );
+}
+
+function toValues(
+  command: Command,
+  positionals: readonly string[],
+  values: Readonly<Record<string, unknown>>,
+): Values {
+  return {
+    argument: (name) => positionals[command.arguments.findIndex((each) => each.name === name)] ?? "",
+    flag(name) {
+      const value = values[name];
+      return typeof value === "boolean" ? value : undefined;
+    },
+    text(name) {
+      const value = values[name];
+      return typeof value === "string" ? value : undefined;
+    },
+    list(name) {
+      const value = values[name];
+      return Array.isArray(value) ? value.map(String) : undefined;
+    },
+  };
+}
+
+function isHelp(word: string): boolean {
+  return word === "--help" || word === "-h";
+}
+
+function startsWith(words: readonly string[], beginning: readonly string[]): boolean {
+  return beginning.every((word, index) => words[index] === word);
+}
+
+function quote(word: string): string {
+  return `"${visible(word.length > 40 ? `${word.slice(0, 40)}…` : word)}"`;
+}

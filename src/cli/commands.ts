@@ -1,0 +1,21 @@
+import { APP_COMMANDS } from "./app.ts";
+import { BACKUP_COMMAND } from "./backup.ts";
+import { CHECK_COMMAND } from "./check.ts";
+import type { Command } from "./command.ts";
+import { DELIVERY_COMMANDS } from "./delivery.ts";
+import { EVENT_COMMANDS } from "./event.ts";
+import { GRANT_COMMANDS } from "./grant.ts";
+import { KEY_COMMANDS } from "./key.ts";
+import { USER_COMMANDS } from "./user.ts";
+
+/** Every command, in the order of the help. */
+export const COMMANDS: readonly Command[] = [
+  ...USER_COMMANDS,
+  ...APP_COMMANDS,
+  ...GRANT_COMMANDS,
+  ...EVENT_COMMANDS,
+  ...DELIVERY_COMMANDS,
+  ...KEY_COMMANDS,
+  BACKUP_COMMAND,
+  CHECK_COMMAND,
+];

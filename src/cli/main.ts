@@ -1,0 +1,123 @@
+import { parseConfig } from "../config.ts";
+import { problemAnswer } from "../http/respond.ts";
+import { Problem } from "../base/problem.ts";
+import { revision, version } from "../version.ts";
+import { type Backend, openBackend } from "./backend.ts";
+import type { Command, CommandContext, Values } from "./command.ts";
+import { parseCommandLine } from "./command_line.ts";
+import { COMMANDS } from "./commands.ts";
+import { explain, Failure, UsageError } from "./failure.ts";
+import { formatHelp } from "./help.ts";
+import type { Members } from "./table.ts";
+import { openTerminal, type Terminal } from "./terminal.ts";
+
+const EXIT_DONE = 0;
+const EXIT_FAILED = 1;
+const EXIT_USAGE = 2;
+
+/**
+ * Does what the command line says and ends the process: 0 done, 1 failed, 2 wrong usage or
+ * configuration.
+ */
+export async function main(host: NodeJS.Process): Promise<void> {
+  // Whoever reads a pipe may have seen enough: `gatepost user list | head -1`.
+  host.stdout.on("error", () => host.stdout.destroy());
+  host.stderr.on("error", () => host.stderr.destroy());
+  const code = await runCommandLine(host, openTerminal(host));
+  await new Promise<void>((resolve) => host.stdout.write("", () => resolve()));
+  host.exit(code); // an endpoint module may have left a timer or a socket open
+}
+
+async function runCommandLine(host: NodeJS.Process, terminal: Terminal): Promise<number> {
+  const parsed = parseCommandLine(host.argv.slice(2), COMMANDS);
+  switch (parsed.kind) {
+    case "help":
+      terminal.print(formatHelp(parsed.words, COMMANDS, terminal));
+      return EXIT_DONE;
+    case "version":
+      terminal.print(`gatepost ${version}@${revision}`);
+      return EXIT_DONE;
+    case "incomplete":
+      terminal.note(formatHelp(parsed.words, COMMANDS, { ...terminal, bold: (text) => text }));
+      return EXIT_USAGE;
+    case "wrong":
+      terminal.note(`gatepost: ${parsed.message}`);
+      return EXIT_USAGE;
+    case "run":
+      return runCommand(parsed.command, parsed.values, host, terminal);
+    default:
+      return parsed satisfies never;
+  }
+}
+
+async function runCommand(
+  command: Command,
+  values: Values,
+  host: NodeJS.Process,
+  terminal: Terminal,
+): Promise<number> {
+  const result = parseConfig(host.env);
+  if (!result.ok) {
+    for (const fault of result.faults) terminal.note(fault);
+    return EXIT_USAGE;
+  }
+  const { config } = result;
+  const isJson = values.flag("json") ?? false;
+  const opened: Backend[] = [];
+  const context: CommandContext = {
+    config,
+    values,
+    terminal,
+    isJson,
+    async openBackend(options = {}) {
+      const onCreate = (path: string) => terminal.note(`The database ${path} has been made.`);
+      const backend = await openBackend(config, { onCreate, ...options });
+      opened.push(backend);
+      return backend;
+    },
+    print(answer, show) {
+      if (!isJson) terminal.print(show((answer.json ?? {}) as Members));
+      else if (answer.text !== "") terminal.print(answer.text);
+    },
+    interruptible: (work) => runInterruptible(host, work),
+  };
+  try {
+    await command.run(context);
+    return EXIT_DONE;
+  } catch (error) {
+    return report(error, command, context);
+  } finally {
+    for (const backend of opened) await backend.close();
+  }
+}
+
+function report(error: unknown, { words }: Command, { isJson, terminal }: CommandContext): number {
+  if (error instanceof UsageError) {
+    terminal.note(`gatepost: ${error.message} (gatepost ${words.join(" ")} --help)`);
+    return EXIT_USAGE;
+  }
+  if (isJson && error instanceof Problem) {
+    terminal.print(String(problemAnswer(error, "cli").body));
+  } else {
+    terminal.note(`gatepost: ${explain(error)}`);
+  }
+  return EXIT_FAILED;
+}
+
+async function runInterruptible<Result>(
+  host: NodeJS.Process,
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const controller = new AbortController();
+  const interrupt = () => {
+    if (controller.signal.aborted) host.exit(EXIT_FAILED);
+    controller.abort(new Failure("Interrupted."));
+  };
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const signal of signals) host.on(signal, interrupt);
+  try {
+    return await work(controller.signal);
+  } finally {
+    for (const signal of signals) host.off(signal, interrupt);
+  }
+}

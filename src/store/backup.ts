@@ -1,0 +1,102 @@
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import { dirname, resolve } from "node:path";
+import { backup } from "node:sqlite";
+import { UnusableDatabaseError } from "./database.ts";
+import { openSqlite } from "./sqlite_file.ts";
+import { openAtRest } from "./state.ts";
+
+/** How a backup goes on. */
+export interface BackupOptions {
+  /** Ends it between two steps; what has been written is removed. */
+  readonly signal: AbortSignal;
+  /** Told how many pages have been copied, of how many. */
+  readonly onProgress?: (done: number, total: number) => void;
+}
+
+// Four mebibytes a step: seldom enough to be quick, often enough to be interrupted.
+const PAGES_PER_STEP = 1024;
+
+/**
+ * Copies a database, also while others write to it: the copy is what was committed when it began.
+ * It grows as `<target>.partial`, mode 0600, is checked, and gets its own name when it is whole and
+ * on disk. Returns its size in bytes. Throws UnusableDatabaseError, the signal's reason or the
+ * system's error, EEXIST where the target is there; then there is no copy.
+ */
+export async function backUpSqlite(
+  path: string,
+  target: string,
+  { signal, onProgress }: BackupOptions,
+): Promise<number> {
+  if (existsSync(target)) throw targetExists(target);
+  const source = openSqlite(path, { readOnly: true });
+  try {
+    // A transaction that stays open keeps one state for all steps; without it each write of
+    // another connection would make the copy begin again.
+    source.exec("BEGIN");
+    source.prepare("SELECT count(*) FROM sqlite_schema").get();
+    const partial = `${target}.partial`;
+    closeSync(openSync(partial, "wx", 0o600));
+    try {
+      await backup(source, partial, {
+        rate: PAGES_PER_STEP,
+        progress({ totalPages, remainingPages }) {
+          signal.throwIfAborted();
+          onProgress?.(totalPages - remainingPages, totalPages);
+        },
+      });
+      signal.throwIfAborted();
+      checkCopy(partial);
+      keepAs(target, partial);
+    } finally {
+      for (const file of [partial, `${partial}-journal`]) rmSync(file, { force: true });
+    }
+  } finally {
+    source.close();
+  }
+  return statSync(target).size;
+}
+
+function checkCopy(file: string): void {
+  const copy = openAtRest(file);
+  try {
+    const [found] = Object.values(copy.prepare("PRAGMA quick_check(1)").get() ?? {});
+    if (found !== "ok") throw new UnusableDatabaseError(`The database is damaged: ${String(found)}`);
+  } finally {
+    copy.close();
+  }
+}
+
+/** Gives the copy its name, and never takes that of another file. */
+function keepAs(target: string, partial: string): void {
+  sync(partial);
+  try {
+    linkSync(partial, target);
+  } catch (cause) {
+    if (existsSync(target)) throw targetExists(target, cause);
+    renameSync(partial, target); // a file system without links
+  }
+  sync(dirname(resolve(target)));
+}
+
+function sync(path: string): void {
+  const file = openSync(path, "r");
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function targetExists(target: string, cause?: unknown): Error {
+  const error = new Error(`${target} is there already; a backup never replaces a file`, { cause });
+  return Object.assign(error, { code: "EEXIST", syscall: "link" });
+}

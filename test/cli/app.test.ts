@@ -1,0 +1,123 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
+
+const URL_OPTION = ["--url", "https://shop.example/"];
+
+test("app add shows the client_id and, once, the secret", async (t) => {
+  const cli = await openCommandLine(t);
+
+  const added = await cli.run("app", "add", "Shop", ...URL_OPTION);
+
+  assert.equal(added.code, 0, added.stderr);
+  assert.match(added.stdout, /^App Shop has been added\. Its secret is shown here only\.$/m);
+  assert.match(added.stdout, /^ {2}client_id +a[0-9a-z]+$/m);
+  const [, secret = ""] = /^ {2}client_secret +([\w-]{43})$/m.exec(added.stdout) ?? [];
+  assert.notEqual(secret, "");
+  assert.ok(!(await cli.run("app", "list", "--json")).stdout.includes(secret));
+});
+
+test("app add hands every option to the backend", async (t) => {
+  const cli = await openCommandLine(t);
+
+  const added = await cli.run(
+    ...["app", "add", "Shop", ...URL_OPTION, "--json", "--trusted", "--resource-server"],
+    ...["--scope", "a b", "--grant", "password", "--grant", "refresh_token"],
+    ...["--redirect-uri", "https://shop.example/1", "--redirect-uri", "https://shop.example/2?a=b,c"],
+  );
+
+  const { client_id, client_secret, created_at, ...rest } = readJson(added);
+  assert.match(String(client_id), /^a/);
+  assert.match(String(client_secret), /^[\w-]{43}$/);
+  assert.ok(!Number.isNaN(Date.parse(String(created_at))));
+  assert.deepEqual(rest, {
+    name: "Shop",
+    url: "https://shop.example/",
+    type: "confidential",
+    scopes: ["a", "b"],
+    grants: ["refresh_token", "password"],
+    redirect_uris: ["https://shop.example/1", "https://shop.example/2?a=b,c"],
+    trusted: true,
+    resource_server: true,
+    status: "active",
+  });
+});
+
+test("app add --public gives no secret", async (t) => {
+  const cli = await openCommandLine(t);
+
+  const people = await cli.run("app", "add", "Phone", "--url", "http://127.0.0.1", "--public");
+  const json = await cli.run("app", "add", "Phone", "--url", "http://127.0.0.1", "--public", "--json");
+
+  assert.doesNotMatch(people.stdout, /secret is|client_secret/);
+  assert.equal(readJson(json)["type"], "public");
+  assert.equal(readJson(json)["client_secret"], undefined);
+});
+
+test("app add refuses with every fault at once, and adds nothing", async (t) => {
+  const cli = await openCommandLine(t);
+
+  const refused = await cli.run(
+    ...["app", "add", "Shop", "--url", "http://shop.example/", "--grant", "implicit"],
+  );
+
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /^ {2}url: Must be /m);
+  assert.match(refused.stderr, /^ {2}grants 1: Must be one of/m);
+  assert.deepEqual(readItems(await cli.run("app", "list", "--json")), []);
+});
+
+test("app set changes what is given, takes flags back, and empties a list", async (t) => {
+  const cli = await openCommandLine(t);
+  const added = readJson(await cli.run(
+    ...["app", "add", "Shop", ...URL_OPTION, "--json", "--trusted"],
+    ...["--redirect-uri", "https://shop.example/1"],
+  ));
+  const id = String(added["client_id"]);
+
+  const { client_secret: _, ...expected } = added;
+  const untrusted = readJson(await cli.run("app", "set", id, "--no-trusted", "--json"));
+  assert.deepEqual(untrusted, { ...expected, trusted: false });
+  const emptied = readJson(await cli.run("app", "set", id, "--redirect-uri", "", "--json"));
+  assert.deepEqual(emptied["redirect_uris"], []);
+  assert.equal((await cli.run("app", "set", id)).code, 2);
+});
+
+test("app disable and app set --status active shut an app out and let it in", async (t) => {
+  const cli = await openCommandLine(t);
+  const id = String(readJson(await cli.run("app", "add", "Shop", ...URL_OPTION, "--json"))["client_id"]);
+
+  const disabled = await cli.run("app", "disable", id);
+  assert.match(disabled.stdout, /App Shop has been disabled\./);
+  assert.equal(readItems(await cli.run("app", "list", "--json"))[0]?.["status"], "disabled");
+  const active = await cli.run("app", "set", id, "--status", "active", "--json");
+  assert.equal(readJson(active)["status"], "active");
+});
+
+test("app rotate-secret shows another secret, and a public app has none", async (t) => {
+  const cli = await openCommandLine(t);
+  const shop = readJson(await cli.run("app", "add", "Shop", ...URL_OPTION, "--json"));
+  const phone = readJson(
+    await cli.run("app", "add", "Phone", "--url", "http://127.0.0.1", "--public", "--json"),
+  );
+
+  const rotated = readJson(await cli.run("app", "rotate-secret", String(shop["client_id"]), "--json"));
+  const refused = await cli.run("app", "rotate-secret", String(phone["client_id"]));
+
+  assert.equal(rotated["client_id"], shop["client_id"]);
+  assert.match(String(rotated["client_secret"]), /^[\w-]{43}$/);
+  assert.notEqual(rotated["client_secret"], shop["client_secret"]);
+  assert.deepEqual([refused.code, refused.stderr], [1, "gatepost: A public app has no secret.\n"]);
+});
+
+test("app delete removes an app once, and no client_id reaches another path", async (t) => {
+  const cli = await openCommandLine(t);
+  const id = String(readJson(await cli.run("app", "add", "Shop", ...URL_OPTION, "--json"))["client_id"]);
+
+  for (const strange of ["..", "", "x/secret", `../user/${id}`, `${id}/secret`, `${id}?limit=1`, "%"]) {
+    assert.equal((await cli.run("app", "delete", strange)).code, 1, strange);
+  }
+  assert.equal((await cli.run("app", "delete", id)).code, 0);
+  const again = await cli.run("app", "delete", id);
+  assert.deepEqual([again.code, again.stderr], [1, "gatepost: There is no such app.\n"]);
+});

@@ -1,0 +1,167 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
+import { test } from "node:test";
+import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { CLI_SOURCE, openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
+
+/** Makes the database larger, with `count` rows of ten kilobytes. */
+function fill(path: string, count: number): void {
+  const database = new DatabaseSync(path);
+  const insert = database.prepare(
+    "INSERT INTO audit (id, actor, action, target) VALUES (?, 'test', 'fill', ?)",
+  );
+  database.exec("BEGIN");
+  for (let row = 0; row < count; row++) insert.run(`t${row}`, "x".repeat(10_000));
+  database.exec("COMMIT");
+  database.close();
+}
+
+test("backup makes a private copy that the command line and SQLite open", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  const copy = join(cli.folder, "copy.db");
+
+  const backup = await cli.run("backup", copy, "--json");
+
+  assert.equal(backup.code, 0, backup.stderr);
+  assert.deepEqual(readJson(backup), { file: copy, bytes: statSync(copy).size });
+  assert.equal(statSync(copy).mode & 0o777, 0o600);
+  assert.deepEqual(readdirSync(cli.folder).sort(), ["copy.db", "gatepost.db"]);
+  const users = await cli.runWith({ env: { GATEPOST_DATABASE: copy } }, "user", "list", "--json");
+  assert.deepEqual(readItems(users).map((user) => user["username"]), ["alice"]);
+});
+
+test("backup replaces no file and leaves it as it was", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  const copy = join(cli.folder, "copy.db");
+  writeFileSync(copy, "precious");
+
+  const refused = await cli.run("backup", copy);
+
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /copy\.db is there already/);
+  assert.equal(readFileSync(copy, "utf8"), "precious");
+});
+
+test("backup fails in one line where there is no database or no folder", async (t) => {
+  const cli = await openCommandLine(t);
+  const missing = await cli.run("backup", join(cli.folder, "copy.db"));
+  await cli.run("user", "add", "alice");
+  const nowhere = await cli.run("backup", join(cli.folder, "no/copy.db"));
+
+  for (const { code, stdout, stderr } of [missing, nowhere]) {
+    assert.deepEqual([code, stdout, stderr.split("\n").length], [1, "", 2], stderr);
+  }
+  assert.deepEqual(readdirSync(cli.folder), ["gatepost.db"]);
+});
+
+test("backup leaves another backup's partial file alone", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  const copy = join(cli.folder, "copy.db");
+  writeFileSync(`${copy}.partial`, "another's");
+
+  const refused = await cli.run("backup", copy);
+
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /copy\.db\.partial/);
+  assert.equal(readFileSync(`${copy}.partial`, "utf8"), "another's");
+  assert.ok(!existsSync(copy));
+});
+
+test("backup of a damaged database fails and keeps no copy", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  fill(cli.databasePath, 100);
+  const bytes = readFileSync(cli.databasePath);
+  bytes.fill(0x5a, 60_000, 120_000); // whole pages in the middle
+  writeFileSync(cli.databasePath, bytes);
+
+  const refused = await cli.run("backup", join(cli.folder, "copy.db"));
+
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /damaged|malformed/);
+  assert.deepEqual(readdirSync(cli.folder), ["gatepost.db"]);
+});
+
+test("backup while others write holds one state: every batch whole or not at all", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  fill(cli.databasePath, 2_000);
+  const database = openSqliteDatabase(cli.databasePath);
+  let batches = 0;
+  let isDone = false;
+  // Each batch stores a pair of settings; a copy with half of one would not be consistent.
+  const writing = (async () => {
+    while (!isDone) {
+      batches++;
+      await database.write(["a", "b"].map((half) => ({
+        sql: "INSERT INTO settings (name, value) VALUES (?1, ?2)",
+        params: [`${half}${batches}`, "x".repeat(2_000)],
+      })));
+    }
+  })();
+  const copy = join(cli.folder, "copy.db");
+
+  const before = batches;
+  const backup = await cli.run("backup", copy);
+  const after = batches;
+  isDone = true;
+  await writing;
+  await database.close();
+
+  assert.equal(backup.code, 0, backup.stderr);
+  assert.ok(after > before + 10, `${after - before} batches were written meanwhile`);
+  const connection = new DatabaseSync(copy, { readOnly: true });
+  const { halves, pairs } = { ...connection.prepare(
+    `SELECT count(*) AS halves, count(DISTINCT substr(name, 2)) AS pairs
+     FROM settings WHERE name GLOB '[ab][0-9]*'`,
+  ).get() };
+  const check = connection.prepare("PRAGMA integrity_check").get();
+  connection.close();
+  assert.equal(halves, Number(pairs) * 2);
+  assert.ok(Number(pairs) >= before && Number(pairs) <= after);
+  assert.deepEqual({ ...check }, { integrity_check: "ok" });
+});
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  test(`backup that ${signal} interrupts exits 1 and leaves nothing behind`, async (t) => {
+    const cli = await openCommandLine(t);
+    await cli.run("user", "add", "alice");
+    fill(cli.databasePath, 10_000);
+    const copy = join(cli.folder, "copy.db");
+    const child = spawn(process.execPath, [CLI_SOURCE, "backup", copy], {
+      env: { ...process.env, GATEPOST_DATABASE: cli.databasePath },
+      stdio: "ignore",
+    });
+    const exited = once(child, "exit");
+
+    while (!existsSync(`${copy}.partial`) && child.exitCode === null) await sleep(1);
+    child.kill(signal);
+    const [code] = await exited;
+
+    assert.equal(code, 1);
+    assert.deepEqual(readdirSync(cli.folder).filter((name) => name.startsWith("copy")), []);
+  });
+}
+
+test("backup of a sealed database needs no key and stays sealed", async (t) => {
+  const cli = await openCommandLine(t);
+  const env = { GATEPOST_SECRET_KEY: Buffer.alloc(32, 7).toString("base64") };
+  await cli.runWith({ env }, "user", "add", "alice");
+  const copy = join(cli.folder, "copy.db");
+
+  assert.equal((await cli.run("backup", copy)).code, 0);
+
+  const unopened = await cli.runWith({ env: { GATEPOST_DATABASE: copy } }, "user", "list");
+  assert.equal(unopened.code, 1);
+  assert.match(unopened.stderr, /sealed.*GATEPOST_SECRET_KEY is missing/);
+  const opened = await cli.runWith({ env: { ...env, GATEPOST_DATABASE: copy } }, "user", "list");
+  assert.equal(opened.code, 0);
+});

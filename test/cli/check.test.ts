@@ -1,0 +1,182 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { VARIABLES } from "../../src/config.ts";
+import { openCommandLine, readJson } from "../helpers/command_line.ts";
+
+const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
+
+test("check shows every variable with its effective value, and of secrets that they are set", async (t) => {
+  const cli = await openCommandLine(t);
+  const secrets = {
+    GATEPOST_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
+    GATEPOST_METRICS_TOKEN: "metrics-token-0123456789",
+    GATEPOST_ADMIN_PASSWORD: "admin-password",
+  };
+
+  const checked = await cli.runWith(
+    { env: { ...secrets, GATEPOST_PORT: "0", GATEPOST_RESEND_DELAYS: "90s" } },
+    "check",
+  );
+
+  assert.equal(checked.code, 0, checked.stderr);
+  for (const { name } of VARIABLES) assert.match(checked.stdout, new RegExp(`^  ${name} +\\S`, "m"));
+  assert.match(checked.stdout, /GATEPOST_PORT +0$/m);
+  assert.match(checked.stdout, /GATEPOST_HOST +127\.0\.0\.1$/m);
+  for (const [name, value] of Object.entries(secrets)) {
+    assert.match(checked.stdout, new RegExp(`${name} +set$`, "m"));
+    assert.ok(!(checked.stdout + checked.stderr).includes(value));
+  }
+});
+
+test("check says that a database is missing, and makes none", async (t) => {
+  const cli = await openCommandLine(t);
+
+  const checked = await cli.run("check");
+
+  assert.equal(checked.code, 0);
+  assert.ok(checked.stdout.includes(cli.databasePath));
+  assert.match(checked.stdout, /there is none yet/);
+  assert.ok(!existsSync(cli.databasePath));
+});
+
+test("check counts what the database holds, and leaves no file beside it", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  await cli.run("app", "add", "Shop", "--url", "https://shop.example/");
+  await cli.run("event", "dispatch", "order.created", "{}");
+  const before = readFileSync(cli.databasePath);
+
+  const { database } = readJson(await cli.run("check", "--json"));
+
+  assert.deepEqual({ ...Object(database), bytes: 0 }, {
+    path: cli.databasePath,
+    state: "usable",
+    bytes: 0,
+    schema_version: Object(database).known_schema_version,
+    known_schema_version: Object(database).known_schema_version,
+    sealed: false,
+    users: 1,
+    apps: 1,
+    subscriptions: 0,
+    pending_events: 1,
+    pending_deliveries: 0,
+    failed_deliveries: 0,
+  });
+  assert.equal(Object(database).bytes, before.length);
+  assert.deepEqual(readdirSync(cli.folder), ["gatepost.db"]);
+  assert.ok(readFileSync(cli.databasePath).equals(before));
+});
+
+/** A file that no server would start on, and what check says of it. */
+const UNUSABLE: readonly (readonly [name: string, make: (path: string) => void, says: RegExp])[] = [
+  ["is no database", (path) => writeFileSync(path, "x".repeat(5_000)), /not a database/],
+  ["is a folder", (path) => mkdirSync(path), /unable to open/],
+  [
+    "is another program's",
+    (path) => {
+      const database = new DatabaseSync(path);
+      database.exec("CREATE TABLE other (a)");
+      database.close();
+    },
+    /belongs to another program/,
+  ],
+  [
+    "is from a newer version",
+    (path) => {
+      const database = new DatabaseSync(path);
+      database.exec("PRAGMA application_id = 0x47617465; PRAGMA user_version = 999");
+      database.exec("CREATE TABLE settings (name, value)");
+      database.close();
+    },
+    /schema version is 999/,
+  ],
+];
+
+for (const [name, make, says] of UNUSABLE) {
+  test(`check exits 1 on a database that ${name}, and leaves it as it is`, async (t) => {
+    const cli = await openCommandLine(t);
+    make(cli.databasePath);
+    const files = readdirSync(cli.folder);
+
+    const checked = await cli.run("check");
+
+    assert.equal(checked.code, 1);
+    assert.match(checked.stderr, says);
+    assert.ok(checked.stderr.includes(cli.databasePath));
+    assert.deepEqual(readdirSync(cli.folder), files);
+  });
+}
+
+test("check exits 1 where the key of a sealed database is missing or wrong", async (t) => {
+  const cli = await openCommandLine(t);
+  const keyOf = (byte: number) => ({ GATEPOST_SECRET_KEY: Buffer.alloc(32, byte).toString("base64") });
+  await cli.runWith({ env: keyOf(1) }, "user", "add", "alice");
+
+  const missing = await cli.run("check");
+  const wrong = await cli.runWith({ env: keyOf(2) }, "check");
+  const right = await cli.runWith({ env: keyOf(1) }, "check");
+
+  assert.match(missing.stderr, /GATEPOST_SECRET_KEY is missing/);
+  assert.match(wrong.stderr, /GATEPOST_SECRET_KEY is not the key/);
+  assert.deepEqual([missing.code, wrong.code, right.code], [1, 1, 0]);
+  assert.match(right.stdout, /sealed +yes/);
+});
+
+test("check lists the routes and cronjobs of endpoint modules", async (t) => {
+  const cli = await openCommandLine(t);
+
+  const checked = await cli.runWith({ env: { GATEPOST_ENDPOINTS: ENDPOINTS } }, "check");
+
+  assert.equal(checked.code, 0, checked.stderr);
+  assert.match(checked.stdout, /^ {2}METHOD +PATH +ACCESS +EMITS +FILE$/m);
+  assert.match(checked.stdout, /^ {2}POST +\/orders\/:id +orders +order\.created.*orders\.ts$/m);
+  assert.match(checked.stdout, /^ {2}GET +\/ping +public +- /m);
+  assert.match(checked.stdout, /^ {2}tick +5m +\S+tick\.mjs$/m);
+});
+
+test("check lists every load error of every module, and exits 1", async (t) => {
+  const cli = await openCommandLine(t);
+  const folder = join(cli.folder, "endpoints");
+  mkdirSync(folder);
+  writeFileSync(join(folder, "syntax.js"), "export const = 1;");
+  writeFileSync(
+    join(folder, "shape.js"),
+    'export const order = { method: "GOT", path: "/backend/x", handle() {} };',
+  );
+
+  const people = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check");
+  const json = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check", "--json");
+
+  assert.equal(people.code, 1);
+  for (const says of [/syntax\.js: SyntaxError/, /shape\.js, export order: method must be/, /scope is missing/]) {
+    assert.match(people.stderr, says);
+  }
+  assert.equal(json.code, 1);
+  const { ok, faults } = readJson(json);
+  assert.equal(ok, false);
+  assert.ok(Array.isArray(faults) && faults.length >= 3);
+});
+
+test("check exits 2 on a bad configuration, every fault on a line of its own", async (t) => {
+  const cli = await openCommandLine(t);
+
+  const checked = await cli.runWith({ env: { GATEPOST_PORT: "x", GATEPOST_CRON: "maybe" } }, "check");
+
+  assert.equal(checked.code, 2);
+  assert.equal(checked.stderr.trimEnd().split("\n").length, 2);
+});
+
+test("check ends by itself when a module has left a timer running", async (t) => {
+  const cli = await openCommandLine(t);
+  const folder = join(cli.folder, "endpoints");
+  mkdirSync(folder);
+  writeFileSync(join(folder, "timer.js"), "setInterval(() => {}, 1000);");
+
+  const checked = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check");
+
+  assert.equal(checked.code, 0);
+});

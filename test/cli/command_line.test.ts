@@ -1,0 +1,161 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseCommandLine } from "../../src/cli/command_line.ts";
+import { COMMANDS } from "../../src/cli/commands.ts";
+
+function parse(...args: readonly string[]) {
+  return parseCommandLine(args, COMMANDS);
+}
+
+/** Contract 11, line by line. */
+const COMMAND_LINES: readonly (readonly string[])[] = [
+  ["user", "add", "NAME"],
+  ["user", "add", "NAME", "--password-stdin", "--scope", "a b", "--admin"],
+  ["user", "list"],
+  ["user", "set", "NAME"],
+  ["user", "disable", "NAME"],
+  ["user", "delete", "NAME"],
+  ["app", "add", "NAME", "--url", "URL"],
+  [
+    ..."app add NAME --url URL --public --grant password --grant refresh_token".split(" "),
+    ..."--redirect-uri https://a.example/1 --redirect-uri https://a.example/2".split(" "),
+    ..."--trusted --resource-server --scope".split(" "),
+    "a b",
+  ],
+  ["app", "list"],
+  ["app", "set", "CLIENT_ID"],
+  ["app", "disable", "CLIENT_ID"],
+  ["app", "rotate-secret", "CLIENT_ID"],
+  ["app", "delete", "CLIENT_ID"],
+  ["event", "dispatch", "NAME", "{}"],
+  ["event", "list"],
+  ["delivery", "resend", "ID"],
+  ["delivery", "resend", "--failed"],
+  ["key", "list"],
+  ["key", "rotate"],
+  ["grant", "revoke", "--user", "NAME"],
+  ["grant", "revoke", "--app", "CLIENT_ID"],
+  ["backup", "FILE"],
+  ["check"],
+];
+
+for (const args of COMMAND_LINES) {
+  test(`parseCommandLine() takes ${args.join(" ")}, and --json with it`, () => {
+    assert.equal(parse(...args).kind, "run");
+    assert.equal(parse(...args, "--json").kind, "run");
+  });
+}
+
+test("parseCommandLine() collects what is repeated and keeps the order", () => {
+  const line = parse("app", "add", "--grant", "b", "Shop", "--grant=a", "--url", "URL");
+
+  assert.ok(line.kind === "run");
+  assert.deepEqual(line.values.list("grant"), ["b", "a"]);
+  assert.equal(line.values.argument("NAME"), "Shop");
+  assert.equal(line.values.text("url"), "URL");
+  assert.equal(line.values.flag("public"), undefined);
+});
+
+test("parseCommandLine() takes what follows -- as an argument, whatever it starts with", () => {
+  const line = parse("event", "dispatch", "x", "--", "-5");
+
+  assert.ok(line.kind === "run");
+  assert.equal(line.values.argument("JSON"), "-5");
+});
+
+test("parseCommandLine() tells a flag from its --no- form and from its absence", () => {
+  const flagOf = (...args: readonly string[]) => {
+    const line = parse("app", "set", "a1", ...args);
+    return line.kind === "run" ? line.values.flag("trusted") : line.kind;
+  };
+
+  assert.deepEqual(
+    [flagOf("--trusted"), flagOf("--no-trusted"), flagOf()],
+    [true, false, undefined],
+  );
+});
+
+/** A command line, and what its one line must say. */
+const WRONG: readonly (readonly [args: string, says: RegExp])[] = [
+  ["usr add x", /"usr".*did you mean user\?/],
+  ["uesr add x", /did you mean user\?/],
+  ["grants revoke", /did you mean grant\?/],
+  ["xyzzy", /"xyzzy".*user, app, grant, event, delivery, key, backup, check/],
+  ["user ad x", /"ad".*did you mean user add\?/],
+  ["user ls", /did you mean user list\?/],
+  ["app rotate a1", /did you mean app rotate-secret\?/],
+  ["user remove x", /"remove".*add, list, set, disable, delete/],
+  ["user add", /needs NAME/],
+  ["user add a b", /no more than NAME/],
+  ["user list a", /takes no arguments/],
+  ["app add Shop", /needs --url URL/],
+  ["app add Shop --url", /--url/],
+  ["event dispatch name", /needs JSON/],
+  ["backup", /needs FILE/],
+  ["user add x --pasword-stdin", /"--pasword-stdin".*did you mean --password-stdin\?/],
+  ["user add x --scopes a", /did you mean --scope\?/],
+  ["user add x -p", /no option "-p"/],
+  ["user add x --no-admin", /no option "--no-admin"/],
+  ["user list --no-json", /no option "--no-json"/],
+  ["user add x --password-stdin=y", /--password-stdin/],
+  ["--json user list", /options come after the command/],
+  ["user --json list", /options come after the command/],
+  ["help xyzzy", /"xyzzy"/],
+];
+
+for (const [args, says] of WRONG) {
+  test(`parseCommandLine() refuses ${args} in one line`, () => {
+    const line = parse(...args.split(" "));
+
+    assert.ok(line.kind === "wrong", line.kind);
+    assert.match(line.message, says);
+    assert.match(line.message, /--help\)$/);
+    assert.doesNotMatch(line.message, /\n/);
+  });
+}
+
+test("parseCommandLine() repeats neither a surplus argument nor an option's value", () => {
+  const lines = [
+    parse("user", "add", "alice", "hunter22secret"),
+    parse("user", "set", "alice", "--password=hunter22secret"),
+    parse("user", "add", "alice", "--pass=hunter22secret"),
+    parse("user", "set", "alice", "--password", "hunter22secret"),
+  ];
+
+  for (const line of lines) {
+    assert.ok(line.kind === "wrong");
+    assert.doesNotMatch(line.message, /hunter22secret/);
+  }
+});
+
+test("parseCommandLine() shows no control characters of what was typed", () => {
+  const line = parse("us\u001b[2Jer");
+
+  assert.ok(line.kind === "wrong");
+  assert.doesNotMatch(line.message, /\p{Cc}/u);
+});
+
+/** A command line that asks for help, and what the help is of. */
+const HELP: readonly (readonly [args: string, words: readonly string[]])[] = [
+  ["--help", []],
+  ["-h", []],
+  ["help", []],
+  ["user --help", ["user"]],
+  ["help user", ["user"]],
+  ["user add --help", ["user", "add"]],
+  ["help user add", ["user", "add"]],
+  ["app add Shop -h", ["app", "add"]],
+  ["app add --unknown --help", ["app", "add"]],
+  ["check --help", ["check"]],
+];
+
+for (const [args, words] of HELP) {
+  test(`parseCommandLine() finds the help that ${args} asks for`, () => {
+    assert.deepEqual(parse(...args.split(" ")), { kind: "help", words });
+  });
+}
+
+test("parseCommandLine() tells an unfinished command from a wrong one", () => {
+  assert.deepEqual(parse(), { kind: "incomplete", words: [] });
+  assert.deepEqual(parse("user"), { kind: "incomplete", words: ["user"] });
+});

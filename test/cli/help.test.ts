@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseCommandLine } from "../../src/cli/command_line.ts";
+import { COMMANDS } from "../../src/cli/commands.ts";
+import { formatHelp } from "../../src/cli/help.ts";
+import { VARIABLES } from "../../src/config.ts";
+
+const bold = (text: string) => text;
+
+function help(words: readonly string[], columns?: number): string {
+  return formatHelp(words, COMMANDS, { columns, bold });
+}
+
+test("the overview names every command with its purpose, and the exit codes", () => {
+  const text = help([]);
+
+  for (const { words, purpose } of COMMANDS) {
+    assert.ok(text.includes(`  ${words.join(" ")} `), words.join(" "));
+    assert.ok(text.includes(purpose), purpose);
+  }
+  assert.match(text, /0 +done\n +1 +failed\n +2 +wrong usage/);
+  assert.match(text, /--version/);
+});
+
+for (const noun of ["user", "app", "grant", "event", "delivery", "key"]) {
+  test(`the help of ${noun} names its verbs and gives an example`, () => {
+    const text = help([noun]);
+
+    const verbs = COMMANDS.filter(({ words }) => words[0] === noun);
+    assert.ok(verbs.length > 0);
+    for (const { words } of verbs) assert.ok(text.includes(`  ${words.join(" ")}`));
+    assert.match(text, new RegExp(`For example\\n  gatepost ${noun} `));
+  });
+}
+
+for (const command of COMMANDS) {
+  const name = command.words.join(" ");
+
+  test(`the help of ${name} teaches: purpose, arguments, options, an example`, () => {
+    const text = help(command.words);
+
+    assert.ok(text.startsWith(`${command.purpose}.\n`));
+    assert.match(text, new RegExp(`^Usage  gatepost ${name}.* \\[options\\]$`, "m"));
+    for (const argument of command.arguments) assert.match(text, new RegExp(`^  ${argument.name} `, "m"));
+    for (const option of [...Object.keys(command.options), "json", "help"]) {
+      assert.match(text, new RegExp(`^  --(\\[no-\\])?${option}\\b`, "m"));
+    }
+    assert.match(text, new RegExp(`^  (\\S.* )?gatepost ${name}`, "m"));
+  });
+
+  test(`the examples of ${name} are command lines that it takes`, () => {
+    for (const example of command.examples) {
+      const typed = example.replace(/^.*?\bgatepost /, "");
+      const args = typed.match(/'[^']*'|"[^"]*"|\S+/g) ?? [];
+      const line = parseCommandLine(args.map((arg) => arg.replace(/^(['"])(.*)\1$/, "$2")), COMMANDS);
+
+      assert.equal(line.kind, "run", typed);
+      assert.deepEqual(line.kind === "run" && line.command.words, command.words);
+    }
+  });
+}
+
+test("no line of any help but an example is wider than 88 columns", () => {
+  for (const words of [[], ["user"], ["app"], ...COMMANDS.map((command) => command.words)]) {
+    for (const line of help(words).split("\n")) {
+      if (!line.includes("gatepost ")) assert.ok(line.length <= 88, line);
+    }
+  }
+});
+
+test("the help fits a narrow terminal", () => {
+  for (const line of help(["app", "add"], 60).split("\n")) {
+    if (!line.includes("gatepost ")) assert.ok(line.length <= 60, line);
+  }
+});
+
+test("every variable that a help names is one that the server reads", () => {
+  const known = VARIABLES.map(({ name }) => name);
+  const texts = [help([]), ...COMMANDS.map(({ words }) => help(words))];
+  for (const [name] of texts.join("\n").matchAll(/GATEPOST_[A-Z_]+/g)) {
+    assert.ok(known.includes(name), name);
+  }
+});

@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { formatPairs, formatTable, formatValue, visible } from "../../src/cli/table.ts";
+
+const COLUMNS = [
+  { title: "NAME", show: (item: Readonly<Record<string, unknown>>) => item["name"], mayShrink: true },
+  { title: "ID", show: (item: Readonly<Record<string, unknown>>) => item["id"] },
+];
+
+function format(items: readonly Readonly<Record<string, unknown>>[], columns?: number): string {
+  return formatTable(items, COLUMNS, { columns, emphasize: (text) => text });
+}
+
+test("formatTable() aligns columns under their titles, without blanks at the end", () => {
+  assert.equal(
+    format([{ name: "a", id: "u1" }, { name: "abcdef", id: "u22" }]),
+    "NAME    ID\na       u1\nabcdef  u22",
+  );
+});
+
+test("formatTable() cuts what may shrink so that no line of a terminal wraps", () => {
+  const text = format([{ name: "x".repeat(60), id: "u".repeat(25) }], 50);
+
+  assert.ok(text.split("\n").every((line) => line.length <= 50), text);
+  assert.match(text, /x…  u{25}$/);
+});
+
+test("formatTable() cuts nothing where the output is no terminal", () => {
+  assert.match(format([{ name: "x".repeat(300), id: "u1" }]), /^x{300}  u1$/m);
+});
+
+test("formatTable() shows a block for each item where columns do not fit, ids whole", () => {
+  const text = format([{ name: "a", id: "u".repeat(25) }, { name: "b", id: "v" }], 30);
+
+  assert.equal(text, `  NAME  a\n  ID    ${"u".repeat(25)}\n\n  NAME  b\n  ID    v`);
+});
+
+test("formatTable() counts letters that take two cells, and those that take none", () => {
+  assert.equal(
+    format([{ name: "日本", id: "u1" }, { name: "e\u0301", id: "u2" }]),
+    "NAME  ID\n日本  u1\ne\u0301     u2",
+  );
+});
+
+test("formatTable() lets no value move the cursor or start a line", () => {
+  const text = format([{ name: "a\u001b[2J\nb\u202ec", id: "u1" }]);
+
+  assert.equal(text.split("\n").length, 2);
+  assert.doesNotMatch(text.replaceAll("\n", ""), /[\p{Cc}\p{Cf}]/u);
+});
+
+test("formatPairs() aligns values", () => {
+  assert.equal(formatPairs([["id", "u1"], ["scopes", ["a", "b"]]]), "  id      u1\n  scopes  a b");
+});
+
+const VALUES: readonly (readonly [value: unknown, shown: string])[] = [
+  [undefined, "-"],
+  [null, "-"],
+  ["", "-"],
+  [[], "-"],
+  [["a", "b"], "a b"],
+  [true, "yes"],
+  [false, "no"],
+  [0, "0"],
+  ["text", "text"],
+  ["2030-01-31T12:34:56.789Z", "2030-01-31 12:34:56Z"],
+  ["2030-01-31T12:34:56Z", "2030-01-31 12:34:56Z"],
+  [{ a: 1 }, '{"a":1}'],
+];
+
+for (const [value, shown] of VALUES) {
+  test(`formatValue() shows ${JSON.stringify(value)} as ${shown}`, () => {
+    assert.equal(formatValue(value), shown);
+  });
+}
+
+test("visible() keeps letters of every script and replaces what cannot be seen", () => {
+  assert.equal(visible("Grüße 日本 \u0000\u200b\u2028\ud800"), "Grüße 日本 \ufffd\ufffd\ufffd\ufffd");
+});

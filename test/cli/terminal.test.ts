@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
+import { PassThrough } from "node:stream";
+import { test } from "node:test";
+import { obtainPassword } from "../../src/cli/password.ts";
+import { openTerminal } from "../../src/cli/terminal.ts";
+
+/** A process at a terminal: what is typed goes in, what is shown comes out. */
+function openFakeTerminal({ isTTY = true } = {}) {
+  const stdin = Object.assign(new PassThrough(), { isTTY, isRaw: false, setRawMode });
+  function setRawMode(isRaw: boolean) {
+    stdin.isRaw = isRaw;
+    return stdin;
+  }
+  const shown: string[] = [];
+  const collect = () =>
+    Object.assign(new PassThrough().on("data", (part) => shown.push(String(part))), { isTTY });
+  const host = Object.assign(new EventEmitter(), { stdin, stdout: collect(), stderr: collect() });
+  return {
+    terminal: openTerminal(host as unknown as NodeJS.Process),
+    stdin,
+    text: () => shown.join(""),
+    /** Types each text once the question has been asked that often. */
+    async type(...texts: readonly string[]) {
+      for (const [index, text] of texts.entries()) {
+        while ((shown.join("").match(/: /g) ?? []).length <= index) await turn();
+        stdin.write(text);
+      }
+    },
+  };
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+test("a password is asked for twice and never shown", async () => {
+  const { terminal, type, text, stdin } = openFakeTerminal();
+
+  const typing = type("pässword\r", "pässword\r");
+  const given = await obtainPassword(terminal, false, "alice");
+  await typing;
+
+  assert.deepEqual(given, { password: "pässword", isGenerated: false });
+  assert.equal(text(), "Password for alice: \nThe same again: \n");
+  assert.equal(stdin.isRaw, false);
+});
+
+test("a password can be corrected while it is typed, and pasted with its repetition", async () => {
+  const { terminal, type } = openFakeTerminal();
+
+  const typing = type("passwordx\u007f\rpassword\r");
+  const given = await obtainPassword(terminal, false, "alice");
+  await typing;
+
+  assert.equal(given.password, "password");
+});
+
+test("a password that is too short, or differs the second time, is asked for again", async () => {
+  const { terminal, type, text } = openFakeTerminal();
+
+  const typing = type("short\r", "password\r", "passw0rd\r", "password\r", "password\r");
+  const given = await obtainPassword(terminal, false, "alice");
+  await typing;
+
+  assert.equal(given.password, "password");
+  assert.match(text(), /Must be 8 to 1024 bytes long\.[^]*The two differ\./);
+});
+
+test("three bad tries end the command", async () => {
+  const { terminal, type } = openFakeTerminal();
+
+  const typing = type("a\r", "b\r", "c\r");
+  await assert.rejects(obtainPassword(terminal, false, "alice"), /nothing was changed/);
+  await typing;
+});
+
+for (const [name, key] of [["Ctrl+C", "\u0003"], ["Ctrl+D", "\u0004"]] as const) {
+  test(`${name} at a question ends the command and gives the terminal back`, async () => {
+    const { terminal, type, stdin } = openFakeTerminal();
+
+    const typing = type(key);
+    await assert.rejects(obtainPassword(terminal, false, "alice"), /Interrupted; nothing was changed/);
+    await typing;
+
+    assert.equal(stdin.isRaw, false);
+  });
+}
+
+test("standard input that is no UTF-8, or far too long, is refused", async () => {
+  for (const bytes of [Buffer.from([0xff, 0xfe]), Buffer.alloc(1_048_577, "a")]) {
+    const { terminal, stdin } = openFakeTerminal({ isTTY: false });
+    stdin.end(bytes);
+
+    await assert.rejects(obtainPassword(terminal, true, "alice"), { name: "Failure" });
+  }
+});
+
+test("progress replaces its own line on a terminal and is silent elsewhere", () => {
+  const on = openFakeTerminal();
+  on.terminal.progress("1 %");
+  on.terminal.progress("2 %");
+  on.terminal.print("done");
+  const off = openFakeTerminal({ isTTY: false });
+  off.terminal.progress("1 %");
+  off.terminal.print("done");
+
+  assert.equal(on.text(), "\r\u001b[K1 %\r\u001b[K2 %\r\u001b[Kdone\n");
+  assert.equal(off.text(), "done\n");
+});

@@ -1,0 +1,240 @@
+import assert from "node:assert/strict";
+import { existsSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
+
+const PASSWORD = "correct horse battery";
+
+test("user add takes a password from standard input and repeats it nowhere", async (t) => {
+  const cli = await openCommandLine(t);
+
+  const added = await cli.runWith({ stdin: `${PASSWORD}\n` }, "user", "add", "alice", "--password-stdin");
+
+  assert.equal(added.code, 0, added.stderr);
+  assert.match(added.stdout, /User alice has been added\./);
+  assert.match(added.stdout, /^ {2}scopes +consumer$/m);
+  assert.ok(!(added.stdout + added.stderr).includes(PASSWORD));
+});
+
+test("user add makes a database that is not there, private, and says so", async (t) => {
+  const cli = await openCommandLine(t);
+  const path = join(cli.folder, "new/gatepost.db");
+
+  const added = await cli.runWith({ env: { GATEPOST_DATABASE: path } }, "user", "add", "alice");
+
+  assert.equal(added.code, 0, added.stderr);
+  assert.ok(added.stderr.includes(path));
+  assert.equal(statSync(path).mode & 0o777, 0o600);
+  assert.equal(statSync(dirname(path)).mode & 0o777, 0o700);
+});
+
+test("user add generates a password where nobody can be asked, and prints it once", async (t) => {
+  const cli = await openCommandLine(t);
+
+  const added = await cli.run("user", "add", "alice");
+
+  const [, password = ""] = /^ {2}password +(\S+)$/m.exec(added.stdout) ?? [];
+  assert.ok(password.length >= 20, added.stdout);
+  assert.equal(added.stdout.split(password).length, 2);
+  assert.ok(!added.stderr.includes(password));
+});
+
+test("user add --json prints the backend's record, a generated password beside it", async (t) => {
+  const cli = await openCommandLine(t);
+
+  const added = await cli.run("user", "add", "alice", "--json");
+
+  const { id, created_at, ...rest } = readJson(added);
+  assert.deepEqual(rest, { username: "alice", scopes: ["consumer"], status: "active" });
+  assert.match(String(id), /^u[0-9a-z]+$/);
+  assert.ok(!Number.isNaN(Date.parse(String(created_at))));
+  assert.match(added.stderr, /^password: \S{20,}$/m);
+});
+
+/** Options of `user add`, and the scopes that they give. */
+const SCOPES: readonly (readonly [options: readonly string[], scopes: readonly string[]])[] = [
+  [[], ["consumer"]],
+  [["--scope", "a b"], ["a", "b"]],
+  [["--scope", "a,b"], ["a", "b"]],
+  [["--scope", "a", "--scope", "b"], ["a", "b"]],
+  [["--scope", ""], []],
+  [["--admin"], ["backend", "consumer"]],
+  [["--admin", "--scope", "a consumer"], ["backend", "consumer", "a"]],
+];
+
+test("user add gives the scopes that its options say", async (t) => {
+  const cli = await openCommandLine(t);
+  for (const [index, [options, scopes]] of SCOPES.entries()) {
+    const added = await cli.run("user", "add", `user${index}`, "--json", ...options);
+
+    assert.deepEqual(readJson(added)["scopes"], scopes, options.join(" "));
+  }
+});
+
+test("user add keeps all of standard input but one line break at its end", async (t) => {
+  const cli = await openCommandLine(t);
+  // Seven bytes are too short; every case is eight bytes after the break is gone.
+  for (const [index, stdin] of ["passwor\n\n", "passwor\r\r\n", " passwo \n", "password"].entries()) {
+    const added = await cli.runWith({ stdin }, "user", "add", `user${index}`, "--password-stdin");
+
+    assert.equal(added.code, 0, JSON.stringify(stdin) + added.stderr);
+  }
+  const short = await cli.runWith({ stdin: "passwor\n" }, "user", "add", "short", "--password-stdin");
+
+  assert.equal(short.code, 1);
+  assert.match(short.stderr, /password: Must be 8 to 1024 bytes long\./);
+});
+
+test("user add refuses with every fault at once, and adds nobody", async (t) => {
+  const cli = await openCommandLine(t);
+
+  const refused = await cli.runWith(
+    { stdin: "secret!" },
+    ...["user", "add", "a b", "--scope", 'x"y', "--password-stdin"],
+  );
+
+  assert.equal(refused.code, 1);
+  assert.equal(refused.stdout, "");
+  for (const field of ["username", "password", "scopes 1"]) {
+    assert.match(refused.stderr, new RegExp(`^  ${field}: Must be `, "m"));
+  }
+  assert.ok(!refused.stderr.includes("secret!"));
+  assert.deepEqual(readItems(await cli.run("user", "list", "--json")), []);
+});
+
+test("user add --json prints a refusal as the backend's problem", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+
+  const refused = await cli.run("user", "add", "ALICE", "--json");
+
+  assert.equal(refused.code, 1);
+  const { type, status } = readJson(refused);
+  assert.deepEqual([type, status], ["urn:gatepost:problem:conflict", 409]);
+});
+
+test("user list shows a table of names, ids, states and scopes", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  await cli.run("user", "add", "bob", "--admin");
+
+  const { stdout } = await cli.run("user", "list");
+
+  const lines = stdout.trimEnd().split("\n");
+  assert.match(lines[0] ?? "", /^NAME +ID +STATUS +SCOPES +CREATED$/);
+  assert.match(lines[1] ?? "", /^bob +u\w+ +active +backend consumer +\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$/);
+  assert.match(lines[2] ?? "", /^alice +u\w+ +active +consumer /);
+  assert.doesNotMatch(stdout, /\u001b/);
+});
+
+test("user list goes on where it said that there is more", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  await cli.run("user", "add", "bob");
+
+  const first = await cli.run("user", "list", "--limit", "1");
+  const [, cursor = ""] = /--cursor (\w+)/.exec(first.stderr) ?? [];
+  const second = await cli.run("user", "list", "--limit", "1", "--cursor", cursor);
+
+  assert.match(first.stdout, /bob/);
+  assert.match(second.stdout, /alice/);
+  assert.equal(second.stderr, "");
+});
+
+test("user set changes by name or id what is given and nothing else", async (t) => {
+  const cli = await openCommandLine(t);
+  const { id } = readJson(await cli.run("user", "add", "alice", "--json", "--scope", "a b"));
+
+  const scoped = await cli.run("user", "set", String(id), "--scope", "a", "--json");
+  const disabled = await cli.run("user", "set", "Alice", "--status", "disabled", "--json");
+
+  assert.deepEqual([readJson(scoped)["scopes"], readJson(scoped)["status"]], [["a"], "active"]);
+  assert.deepEqual([readJson(disabled)["scopes"], readJson(disabled)["status"]], [["a"], "disabled"]);
+});
+
+test("user set --password generates one where nobody can be asked", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+
+  const set = await cli.run("user", "set", "alice", "--password");
+
+  assert.match(set.stdout, /^ {2}password +\S{20,}$/m);
+});
+
+test("user set without anything to change is wrong usage", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+
+  assert.equal((await cli.run("user", "set", "alice")).code, 2);
+  assert.equal((await cli.run("user", "set", "alice", "--status", "asleep")).code, 2);
+});
+
+test("user disable and user delete do what they say, once", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+
+  const disabled = await cli.run("user", "disable", "alice", "--json");
+  const deleted = await cli.run("user", "delete", "alice", "--json");
+  const again = await cli.run("user", "delete", "alice");
+
+  assert.equal(readJson(disabled)["status"], "disabled");
+  assert.deepEqual([deleted.code, deleted.stdout], [0, ""]);
+  assert.deepEqual([again.code, again.stderr], [1, "gatepost: There is no such user.\n"]);
+});
+
+test("a user who is named like another's id is found by name, the other by id", async (t) => {
+  const cli = await openCommandLine(t);
+  const { id } = readJson(await cli.run("user", "add", "alice", "--json"));
+  const mimic = readJson(await cli.run("user", "add", String(id), "--json"));
+
+  const changed = readJson(await cli.run("user", "set", String(id), "--scope", "a", "--json"));
+  const other = readJson(await cli.run("user", "set", String(mimic["id"]), "--scope", "b", "--json"));
+
+  assert.equal(changed["username"], "alice");
+  assert.equal(other["username"], id);
+});
+
+test("a command that would change nothing makes no database", async (t) => {
+  const cli = await openCommandLine(t);
+  const args = ["user list", "user set a --scope b", "user delete a", "key list", "delivery resend --failed"];
+  for (const line of args) {
+    const refused = await cli.run(...line.split(" "));
+
+    assert.equal(refused.code, 1, line);
+    assert.ok(refused.stderr.includes(cli.databasePath), line);
+  }
+  assert.ok(!existsSync(cli.databasePath));
+});
+
+test("every fault of the configuration is told, exit 2, before anything is opened", async (t) => {
+  const cli = await openCommandLine(t);
+
+  const refused = await cli.runWith(
+    { env: { GATEPOST_PORT: "x", GATEPOST_CRON: "maybe", GATEPOST_SECRET_KEY: "hush" } },
+    ...["user", "add", "alice"],
+  );
+
+  assert.equal(refused.code, 2);
+  for (const name of ["GATEPOST_PORT", "GATEPOST_CRON", "GATEPOST_SECRET_KEY"]) {
+    assert.match(refused.stderr, new RegExp(`^${name}: `, "m"));
+  }
+  assert.ok(!refused.stderr.includes("hush"));
+  assert.ok(!existsSync(cli.databasePath));
+});
+
+test("what the command line did is audited with the actor cli and without an address", async (t) => {
+  const cli = await openCommandLine(t);
+  const { id } = readJson(await cli.run("user", "add", "alice", "--json"));
+  await cli.run("user", "disable", "alice");
+
+  const { DatabaseSync } = await import("node:sqlite");
+  const database = new DatabaseSync(cli.databasePath, { readOnly: true });
+  const entries = database.prepare("SELECT actor, action, target, address FROM audit ORDER BY id").all();
+  database.close();
+
+  assert.deepEqual(entries.map((entry) => ({ ...entry })), [
+    { actor: "cli", action: "user.create", target: id, address: null },
+    { actor: "cli", action: "user.change", target: id, address: null },
+  ]);
+});

@@ -1,0 +1,53 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { fileURLToPath } from "node:url";
+import { createDataFolder, runCli, type RunResult } from "./process.ts";
+
+/** The command line's source: what it runs is counted in the coverage. */
+export const CLI_SOURCE = fileURLToPath(new URL("../../src/cli.ts", import.meta.url));
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** The command line on a data folder of its own. */
+export interface CommandLine {
+  readonly folder: string;
+  readonly databasePath: string;
+  /** Runs `gatepost` with these arguments and nothing on standard input. */
+  run(...args: readonly string[]): Promise<RunResult>;
+  /** Runs it with more environment, or something on standard input. */
+  runWith(
+    options: { readonly env?: Env; readonly stdin?: string },
+    ...args: readonly string[]
+  ): Promise<RunResult>;
+}
+
+/** Makes a data folder, which goes with the test, or uses that of a server. */
+export async function openCommandLine(
+  test: Pick<TestContext, "after">,
+  { folder: given, env = {} }: { readonly folder?: string; readonly env?: Env } = {},
+): Promise<CommandLine> {
+  const folder = given ?? await createDataFolder();
+  if (given === undefined) test.after(() => rm(folder, { recursive: true, force: true }));
+  const databasePath = join(folder, "gatepost.db");
+  const runWith: CommandLine["runWith"] = (options, ...args) =>
+    runCli(args, {
+      entry: CLI_SOURCE,
+      stdin: options.stdin ?? "",
+      env: { GATEPOST_DATABASE: databasePath, ...env, ...options.env },
+    });
+  return { folder, databasePath, runWith, run: (...args) => runWith({}, ...args) };
+}
+
+/** The JSON object that a run printed. */
+export function readJson(result: RunResult): Readonly<Record<string, unknown>> {
+  const value: unknown = JSON.parse(result.stdout);
+  if (typeof value !== "object" || value === null) throw new Error(result.stdout);
+  return { ...value };
+}
+
+/** The items of a list that a run printed as JSON. */
+export function readItems(result: RunResult): readonly Readonly<Record<string, unknown>>[] {
+  const { items }: { items: Record<string, unknown>[] } = JSON.parse(result.stdout);
+  return items;
+}
