@@ -1,18 +1,16 @@
-import {
-  createServer,
-  type IncomingMessage,
-  type OutgoingHttpHeaders,
-  type Server,
-  type ServerResponse,
-} from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import type { Cidr } from "../base/cidr.ts";
 import type { HttpAnswer, HttpRequest } from "../base/exchange.ts";
+import type { Log } from "../base/log.ts";
 import { Problem } from "../base/problem.ts";
-import { clientAddress } from "./client_address.ts";
-import { newRequestId, readRequestId } from "./request_id.ts";
+import { type Connection, createConnections } from "./connections.ts";
+import { createMemoryBudget } from "./memory_budget.ts";
+import { createIncomingBody } from "./node_body.ts";
+import { refuseSocket, sendAnswer } from "./node_answer.ts";
+import { NodeRequest } from "./node_request.ts";
+import { findHeadFault } from "./request_head.ts";
+import { newRequestId } from "./request_id.ts";
 import { problemAnswer } from "./respond.ts";
 
 /** What the HTTP server needs beside the handler. */
@@ -20,143 +18,188 @@ export interface NodeHttpOptions {
   /** Answers every request; it must not throw. */
   readonly handle: (request: HttpRequest) => Promise<HttpAnswer>;
   readonly trustedProxies: readonly Cidr[];
+  /** The largest body that any route takes. */
+  readonly maxBodyBytes: number;
+  readonly log: Log;
+  /** Told of every refusal of what never became a request, for the metrics. */
+  readonly onRefusal: (status: number) => void;
+  readonly limits?: Partial<HttpLimits>;
+}
+
+/**
+ * What clients, however hostile, can make the server hold: for each connection at most a head of
+ * 16 KiB and about as much that was received and not read yet (64 KiB together with what Node keeps
+ * of a connection), for all together the bodies and the answers that have their own bounds. That is
+ * 5,000 × 64 KiB + 64 MiB + 64 MiB, about 440 MiB, with the limits below.
+ */
+export interface HttpLimits {
+  readonly maxConnections: number;
+  /** Of one address that is no trusted proxy (IPv6: its /64). */
+  readonly maxConnectionsPerAddress: number;
+  /** Requests that a client may send ahead on one connection. */
+  readonly maxPipelined: number;
+  /** Bytes of all request bodies that are coming in or being worked on. */
+  readonly maxHeldBodyBytes: number;
+  /** Bytes of all answers that clients have not taken yet. */
+  readonly maxHeldAnswerBytes: number;
+  /** From the first byte of a request to the end of its head, and to its end. */
+  readonly headersTimeoutMs: number;
+  readonly requestTimeoutMs: number;
+  /** How long a client may take nothing of an answer that waits for it. */
+  readonly stallTimeoutMs: number;
 }
 
 // Generous for people on slow lines, short enough that idle or dripping clients hold little.
-const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 30_000;
+const DEFAULT_LIMITS: HttpLimits = {
+  maxConnections: 5_000,
+  maxConnectionsPerAddress: 2_500,
+  maxPipelined: 16,
+  maxHeldBodyBytes: 64 * 1024 * 1024,
+  maxHeldAnswerBytes: 64 * 1024 * 1024,
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 30_000,
+  stallTimeoutMs: 30_000,
+};
 const KEEP_ALIVE_TIMEOUT_MS = 65_000; // longer than the usual proxy's, so that the proxy closes first
 const MAX_HEADER_BYTES = 16 * 1024;
-const MAX_CONNECTIONS = 10_000;
+const STREAM_BYTES = 16 * 1024;
+const SLOWEST_BYTES_PER_MS = 64;
 
 /** Makes the server that turns sockets into plain records and back; it does not listen yet. */
-export function createHttpServer({ handle, trustedProxies }: NodeHttpOptions): Server {
+export function createHttpServer(options: NodeHttpOptions): Server {
+  const { handle, trustedProxies, log } = options;
+  const limits = { ...limitsFor(options.maxBodyBytes), ...options.limits };
+  const bodies = createMemoryBudget(limits.maxHeldBodyBytes);
+  const answers = createMemoryBudget(limits.maxHeldAnswerBytes);
+  const connections = createConnections(limits, trustedProxies);
+
   const server = createServer({
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     maxHeaderSize: MAX_HEADER_BYTES,
-    connectionsCheckingInterval: 1000,
+    highWaterMark: STREAM_BYTES,
+    connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),
+    requireHostHeader: false, // findHeadFault answers for it, as clearly as for everything else
     noDelay: true,
-  }, (incoming, response) => {
-    const request = toRequest(incoming, response, trustedProxies);
-    handle(request).then((answer) => send(answer, incoming, response))
-      .catch(() => response.destroy()); // the client went away while it was being answered
   });
-  server.maxConnections = MAX_CONNECTIONS;
-  server.on("clientError", refuse);
-  server.on("connect", (_incoming, socket: Socket) => refuse({ code: "CONNECT" }, socket));
+  server.maxConnections = limits.maxConnections;
+
+  function onRequest(
+    incoming: IncomingMessage,
+    response: ServerResponse,
+    expectation: "none" | "continue" | "unknown",
+  ): void {
+    const connection = connections.find(incoming.socket);
+    if (!connection || connection.isClosing) return; // behind something that ended the connection
+    if (connection.unanswered.size === limits.maxPipelined) {
+      connection.isClosing = true;
+      incoming.socket.destroy();
+      return;
+    }
+    const body = createIncomingBody(incoming, bodies, () => {
+      if (expectation === "continue") response.writeContinue();
+    });
+    const answer = answers.hold(() => incoming.socket.destroy());
+    const letGo = (): void => {
+      connection.unanswered.delete(letGo);
+      body.release();
+      answer.release();
+    };
+    connection.unanswered.add(letGo);
+    connection.receiving = { incoming, fail: body.fail };
+    response.once("close", () => {
+      letGo();
+      const isOver = connection.isClosing || !server.listening;
+      if (isOver && connection.unanswered.size === 0) endConnection(connection);
+    });
+    const request = new NodeRequest(incoming, response, body, trustedProxies);
+    const fault = findHeadFault(incoming) ?? (expectation === "unknown" ? expected() : undefined);
+    if (fault) connection.isClosing = true;
+    const answered = fault ? Promise.resolve(refusal(fault, request.id)) : handle(request);
+    answered
+      .then((given) => {
+        const isLast = fault !== undefined ||
+          !server.listening && connection.unanswered.size === 1;
+        return sendAnswer(given, incoming, response, { isLast, hold: answer.add });
+      })
+      .catch((error: unknown) => {
+        if (!isClientGone(error)) log.error("answer cut off", { request_id: request.id, error });
+        response.destroy();
+      });
+  }
+
+  /** What came is no request, or not all of one: the last thing that is read of a connection. */
+  function onFault(code: string | undefined, socket: Socket): void {
+    const connection = connections.find(socket);
+    if (!connection || !socket.writable || code === "ECONNRESET") {
+      socket.destroy();
+      return;
+    }
+    if (connection.isClosing) return;
+    connection.isClosing = true;
+    connection.fault = faultOf(code);
+    const { receiving } = connection;
+    if (receiving && !receiving.incoming.complete) {
+      receiving.fail(connection.fault); // its request is answered with this
+      delete connection.fault;
+    }
+    if (connection.unanswered.size === 0) endConnection(connection);
+  }
+
+  /** Says what was wrong, after the answers to all that came before, and takes nothing more. */
+  function endConnection({ socket, fault }: Connection): void {
+    if (!fault) {
+      socket.destroySoon();
+      return;
+    }
+    refuseSocket(socket, refusal(fault, newRequestId()));
+  }
+
+  function refusal(fault: Problem, requestId: string): HttpAnswer {
+    options.onRefusal(fault.status);
+    log.info("refused", { status: fault.status, code: fault.code, request_id: requestId });
+    return problemAnswer(fault, requestId);
+  }
+
+  server.on("connection", (socket) => connections.open(socket));
+  // Full: those that only wait for another request make room for who comes next.
+  server.on("drop", () => server.closeIdleConnections());
+  server.on("request", (incoming, response) => onRequest(incoming, response, "none"));
+  server.on("checkContinue", (incoming, response) => onRequest(incoming, response, "continue"));
+  server.on("checkExpectation", (incoming, response) => onRequest(incoming, response, "unknown"));
+  server.on("clientError", ({ code }: NodeJS.ErrnoException, socket: Socket) => onFault(code, socket));
+  server.on("connect", (_incoming, socket: Socket) => onFault("CONNECT", socket));
+  server.on("listening", connections.watch);
+  server.on("close", connections.unwatch);
   return server;
 }
 
-function toRequest(
-  incoming: IncomingMessage,
-  response: ServerResponse,
-  trustedProxies: readonly Cidr[],
-): HttpRequest {
-  const { headers, method = "GET", url = "/" } = incoming;
-  const [path, query] = splitTarget(url);
-  let abort: AbortController | undefined;
+/** A client that went away while it was being answered is nobody's fault. */
+function isClientGone(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return ["ERR_STREAM_PREMATURE_CLOSE", "ECONNRESET", "EPIPE"].includes(String(code));
+}
+
+/** Where larger bodies are taken there is room for two of them, and time for them to arrive. */
+function limitsFor(maxBodyBytes: number): HttpLimits {
   return {
-    id: readRequestId(headers["x-request-id"]) ?? newRequestId(),
-    method,
-    path,
-    query,
-    headers,
-    get address() {
-      const forwarded = headers["x-forwarded-for"];
-      const text = Array.isArray(forwarded) ? forwarded.join(",") : forwarded;
-      return clientAddress(incoming.socket.remoteAddress ?? "", text, trustedProxies);
-    },
-    get signal() {
-      if (!abort) {
-        const controller = abort = new AbortController();
-        response.once("close", () => response.writableFinished || controller.abort());
-      }
-      return abort.signal;
-    },
-    readBody: (maxBytes) => readBody(incoming, maxBytes),
+    ...DEFAULT_LIMITS,
+    maxHeldBodyBytes: Math.max(DEFAULT_LIMITS.maxHeldBodyBytes, 2 * maxBodyBytes),
+    requestTimeoutMs: Math.max(DEFAULT_LIMITS.requestTimeoutMs, maxBodyBytes / SLOWEST_BYTES_PER_MS),
   };
 }
 
-/** Path and query of a request target in origin-form or absolute-form (RFC 9112 §3.2). */
-function splitTarget(target: string): [path: string, query: string] {
-  const origin = /^https?:\/\/[^/?#]*/i.exec(target)?.[0] ?? "";
-  const rest = target.slice(origin.length);
-  const mark = rest.indexOf("?");
-  return mark < 0 ? [rest || "/", ""] : [rest.slice(0, mark) || "/", rest.slice(mark + 1)];
+function expected(): Problem {
+  return new Problem(417, "expectation_failed", "Only 100-continue can be expected here.");
 }
 
-function readBody(incoming: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  const tooLarge = () =>
-    new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`, {
-      headers: { Connection: "close" }, // the rest is not worth reading
-    });
-  if (Number(incoming.headers["content-length"] ?? 0) > maxBytes) return Promise.reject(tooLarge());
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    incoming.on("data", (chunk: Buffer) => {
-      length += chunk.length;
-      if (length <= maxBytes) {
-        chunks.push(chunk);
-        return;
-      }
-      chunks.length = 0;
-      incoming.pause();
-      reject(tooLarge());
-    });
-    incoming.once("end", () => resolve(chunks.length === 1 && chunks[0] || Buffer.concat(chunks)));
-    const cutOff = () => reject(new Problem(400, "cut_off", "The body ended too early."));
-    incoming.once("error", cutOff);
-    incoming.once("close", cutOff);
-  });
-}
-
-async function send(
-  answer: HttpAnswer,
-  incoming: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const { status, body } = answer;
-  const headers: OutgoingHttpHeaders = { ...answer.headers };
-  if (body instanceof ReadableStream) {
-    response.writeHead(status, headers);
-    if (incoming.method === "HEAD") {
-      await body.cancel();
-      response.end();
-    } else {
-      await pipeline(Readable.fromWeb(body), response);
-    }
-    return;
-  }
-  if (status !== 204 && status !== 304) {
-    headers["Content-Length"] = body === undefined ? 0 : Buffer.byteLength(body);
-  }
-  response.writeHead(status, headers);
-  response.end(body);
-}
-
-/** Answers what was no request, as clearly as every other refusal. */
-function refuse(error: { readonly code?: string | undefined }, socket: Socket): void {
-  if (!socket.writable || error.code === "ECONNRESET") {
-    socket.destroy();
-    return;
-  }
-  const { status, headers, body } = problemAnswer(refusal(error.code), newRequestId());
-  const head = Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${String(value)}\r\n`);
-  const text = String(body);
-  socket.end(
-    `HTTP/1.1 ${status} Refused\r\n${head.join("")}` +
-      `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
-    () => socket.destroy(),
-  );
-}
-
-function refusal(code: string | undefined): Problem {
+function faultOf(code: string | undefined): Problem {
   switch (code) {
     case "HPE_HEADER_OVERFLOW":
       return new Problem(431, "headers_too_large", "The headers are larger than 16 KiB.");
+    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
+      return new Problem(413, "too_large", "The chunk extensions are larger than 16 KiB.");
     case "ERR_HTTP_REQUEST_TIMEOUT":
       return new Problem(408, "timeout", "The request took too long to arrive.");
     case "CONNECT":

@@ -1,5 +1,6 @@
 import { jsonAnswer, NO_STORE } from "../respond.ts";
 import type { PublicRoute } from "../route.ts";
+import type { InspectorCheck } from "./metrics.ts";
 
 /** Whether each part can do its work. */
 export interface Readiness {
@@ -12,14 +13,13 @@ export interface Readiness {
 export interface StatusOptions {
   readonly version: string;
   readonly revision: string;
-  readonly readiness: () => Promise<Readiness>;
-  /** Whether a request may see the parts. */
-  readonly mayInspect: (authorization: string | undefined) => boolean;
+  readonly readiness: (withParts: boolean) => Promise<Readiness>;
+  readonly inspectors: InspectorCheck;
 }
 
 /** GET /system/health, /system/ready and /system/about: for those who watch over the process. */
 export function statusRoutes(options: StatusOptions): PublicRoute[] {
-  const { version, revision, readiness, mayInspect } = options;
+  const { version, revision, readiness, inspectors } = options;
   const base = { method: "GET", access: "public", cors: false } as const;
   return [
     {
@@ -33,10 +33,11 @@ export function statusRoutes(options: StatusOptions): PublicRoute[] {
       path: "/system/ready",
       summary: "Whether requests and deliveries are being done",
       async handle({ request }) {
-        const { isReady, parts } = await readiness();
+        const withParts = inspectors.allows(request);
+        const { isReady, parts } = await readiness(withParts);
         const body = {
           status: isReady ? "ready" : "unavailable",
-          ...mayInspect(request.headers.authorization) && { parts },
+          ...(withParts && { parts }),
         };
         const retry = isReady ? {} : { "Retry-After": "2" };
         return jsonAnswer(isReady ? 200 : 503, body, { ...NO_STORE, ...retry });

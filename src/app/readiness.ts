@@ -1,0 +1,73 @@
+import type { Readiness } from "../http/system/status.ts";
+import { type Backlog, measureBacklog } from "../store/backlog.ts";
+import type { Database } from "../store/database.ts";
+import { hasUsers } from "../store/users.ts";
+
+/** What readiness is judged by. */
+export interface ReadinessOptions {
+  readonly database: Database;
+  readonly distributorState: () => "on" | "off" | "stuck";
+  readonly backlog: () => Promise<Backlog>;
+  readonly now: () => number;
+}
+
+// A measurement is used again for so many times as long as it took: it never takes more of the
+// process than a twentieth, and is fresh where it costs nothing.
+const REUSED_TIMES = 20;
+
+/** Makes the one reader of the backlog: several who ask at once get the same measurement. */
+export function createBacklogReader(
+  database: Database,
+  now: () => number,
+): () => Promise<Backlog> {
+  let current: Promise<Backlog> | undefined;
+
+  async function measure(): Promise<Backlog> {
+    const startedAtMs = performance.now();
+    const backlog = await measureBacklog(database, now(), pause);
+    const reusedMs = REUSED_TIMES * (performance.now() - startedAtMs);
+    setTimeout(forget, reusedMs).unref();
+    return backlog;
+  }
+
+  function forget(): void {
+    current = undefined;
+  }
+
+  return async () => {
+    current ??= measure();
+    try {
+      return await current;
+    } catch (error) {
+      forget();
+      throw error;
+    }
+  };
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Makes the judgement of GET /system/ready; the backlog is looked at where the parts are shown. */
+export function createReadiness(
+  { database, distributorState, backlog, now }: ReadinessOptions,
+): (withParts: boolean) => Promise<Readiness> {
+  return async (withParts) => {
+    const distributor = distributorState();
+    const isReadable = await hasUsers(database).then(() => true, () => false);
+    const isReady = isReadable && distributor !== "stuck";
+    if (!withParts) return { isReady, parts: {} };
+    const waiting = await backlog().catch(() => undefined);
+    const ageMs = waiting?.oldestMs === undefined ? 0 : Math.max(0, now() - waiting.oldestMs);
+    return {
+      isReady,
+      parts: {
+        database: isReadable ? "ok" : "unavailable",
+        distributor,
+        backlog: waiting ? waiting.events + waiting.deliveries : null,
+        oldest_pending_age_seconds: waiting ? ageMs / 1000 : null,
+      },
+    };
+  };
+}

@@ -1,0 +1,88 @@
+import type { Socket } from "node:net";
+import type { Cidr } from "../base/cidr.ts";
+import type { Problem } from "../base/problem.ts";
+import { isTrustedProxy, throttleAddress } from "./client_address.ts";
+
+/** What is known of one connection. */
+export interface Connection {
+  readonly socket: Socket;
+  /** One for each request that has not been answered to its end: lets go of what it holds. */
+  readonly unanswered: Set<() => void>;
+  /** The last request: whose body may still be coming in. */
+  receiving?: {
+    readonly incoming: { readonly complete: boolean };
+    readonly fail: (problem: Problem) => void;
+  };
+  /** Nothing more is taken from it. */
+  isClosing: boolean;
+  /** What is to be said before it ends. */
+  fault?: Problem;
+}
+
+/** The open connections. */
+export interface Connections {
+  open(socket: Socket): void;
+  find(socket: Socket): Connection | undefined;
+  /** Begins to look after those whose client does not take what it is sent. */
+  watch(): void;
+  unwatch(): void;
+}
+
+const LOOK_MS = 2000;
+
+/** Makes the register of connections; one too many of an address is closed as it comes. */
+export function createConnections(
+  limits: { readonly maxConnectionsPerAddress: number; readonly stallTimeoutMs: number },
+  trustedProxies: readonly Cidr[],
+): Connections {
+  const open = new Map<Socket, Connection>();
+  const counts = new Map<string, number>();
+  let timer: NodeJS.Timeout | undefined;
+
+  function count(address: string, step: 1 | -1): number {
+    const number = (counts.get(address) ?? 0) + step;
+    if (number > 0) counts.set(address, number);
+    else counts.delete(address);
+    return number;
+  }
+
+  /**
+   * Only while bytes wait to be taken may time run against a connection: a handler that is slow to
+   * answer or a stream that is silent is no fault of the client's. Any byte taken starts it anew.
+   */
+  function look(): void {
+    for (const socket of open.keys()) {
+      const isTimed = socket.timeout === limits.stallTimeoutMs;
+      if (socket.writableLength > 0 && !isTimed) socket.setTimeout(limits.stallTimeoutMs);
+      if (socket.writableLength === 0 && isTimed) socket.setTimeout(0);
+    }
+  }
+
+  return {
+    find: (socket) => open.get(socket),
+    open(socket) {
+      const { remoteAddress = "" } = socket;
+      const address = throttleAddress(remoteAddress);
+      const isCounted = !isTrustedProxy(remoteAddress, trustedProxies);
+      if (isCounted) {
+        const number = count(address, 1);
+        socket.once("close", () => count(address, -1));
+        if (number > limits.maxConnectionsPerAddress) {
+          socket.destroy();
+          return;
+        }
+      }
+      const unanswered = new Set<() => void>();
+      open.set(socket, { socket, unanswered, isClosing: false });
+      socket.once("close", () => {
+        open.delete(socket);
+        // Node tells only the first of several answers that its connection is gone.
+        for (const letGo of unanswered) letGo();
+      });
+    },
+    watch() {
+      timer = setInterval(look, Math.min(LOOK_MS, limits.stallTimeoutMs)).unref();
+    },
+    unwatch: () => clearInterval(timer),
+  };
+}

@@ -1,0 +1,93 @@
+import { type IncomingMessage, STATUS_CODES, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { pipeline } from "node:stream/promises";
+import type { HttpAnswer } from "../base/exchange.ts";
+
+/** What else counts when an answer is sent. */
+export interface SendOptions {
+  /** The connection ends with this answer. */
+  readonly isLast: boolean;
+  /** Counts the bytes that the client does not take at once, until it has. */
+  readonly hold: (bytes: number) => void;
+}
+
+const LINGER_MS = 2000;
+
+/** Sends an answer; rejects when the connection breaks or the answer's own stream does. */
+export async function sendAnswer(
+  { status, headers: given, body }: HttpAnswer,
+  incoming: IncomingMessage,
+  response: ServerResponse,
+  { isLast, hold }: SendOptions,
+): Promise<void> {
+  // What came together with the head is parsed by then; the rest of a body is not worth reading.
+  if (isReceiving(incoming)) await new Promise((resolve) => setImmediate(resolve));
+  const isUnread = isReceiving(incoming);
+  const headers: Record<string, string | string[] | number> = { ...given };
+  if (isLast || isUnread) headers["Connection"] = "close";
+  if (body instanceof ReadableStream) {
+    response.writeHead(status, headers);
+    if (incoming.method === "HEAD") {
+      await body.cancel();
+      response.end();
+    } else {
+      await pipeline(body.values(), response);
+    }
+    return;
+  }
+  const length = body === undefined ? 0 : Buffer.byteLength(body);
+  if (status !== 204 && status !== 304) headers["Content-Length"] = length;
+  response.writeHead(status, headers);
+  if (!isUnread) response.end(body);
+  else if (body === undefined || incoming.method === "HEAD") response.flushHeaders();
+  else response.write(body);
+  // Its turn has not come, or the kernel would not take all of it.
+  if (response.socket === null || incoming.socket.writableLength > 0) hold(length);
+  if (isUnread) response.socket ? linger(incoming) : response.once("socket", () => linger(incoming));
+}
+
+/** Whether the request has a body that is not all here (RFC 9112 §6.3). */
+function isReceiving({ complete, headers }: IncomingMessage): boolean {
+  const hasBody = headers["transfer-encoding"] !== undefined ||
+    (headers["content-length"] ?? "0") !== "0";
+  return hasBody && !complete;
+}
+
+/** Answers on a bare socket, where there is no request that node:http would take an answer for. */
+export function refuseSocket(socket: Socket, { status, headers, body }: HttpAnswer): void {
+  const text = String(body);
+  const fields = {
+    ...headers,
+    Date: new Date().toUTCString(),
+    "Content-Length": Buffer.byteLength(text),
+    Connection: "close",
+  };
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${String(value)}\r\n`);
+  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${text}`);
+  endGently(socket);
+  socket.resume();
+}
+
+/** Ends the connection after what was written, and lets go of the rest of the request. */
+function linger(incoming: IncomingMessage): void {
+  const { socket } = incoming;
+  // After what the response still has to write in this turn.
+  setImmediate(() => {
+    endGently(socket);
+    incoming.once("end", () => socket.destroySoon());
+    incoming.resume();
+  });
+}
+
+/**
+ * Says that nothing more comes, and listens on until the client says so too, or for two seconds after
+ * it has all: one that hears RST while it sends may lose what it was answered (RFC 9112 §9.6).
+ */
+function endGently(socket: Socket): void {
+  let timer: NodeJS.Timeout | undefined;
+  socket.once("end", () => socket.destroySoon());
+  socket.once("close", () => clearTimeout(timer));
+  socket.end(() => {
+    timer = setTimeout(() => socket.destroy(), LINGER_MS);
+  });
+}

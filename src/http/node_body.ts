@@ -1,0 +1,106 @@
+import type { IncomingMessage } from "node:http";
+import { Problem } from "../base/problem.ts";
+import type { Holding, MemoryBudget } from "./memory_budget.ts";
+
+/** The body of one request on its way in. */
+export interface IncomingBody {
+  /** The whole body, once; rejects with Problem 400, 408, 413 or 503. */
+  read(maxBytes: number): Promise<Buffer>;
+  /** Ends the reading, now or when it begins: the rest is not coming, or not well-formed. */
+  fail(problem: Problem): void;
+  /** Gives up what it holds: the request has been answered. */
+  release(): void;
+}
+
+const FIRST_BYTES = 4096;
+
+/**
+ * Makes the reader of a body. It holds what has come and not what was announced, in one piece however
+ * small the chunks are, and counts it in the budget until the request has been answered.
+ *
+ * @param onStart called before the first byte is waited for: where a client asks to be told
+ */
+export function createIncomingBody(
+  incoming: IncomingMessage,
+  budget: MemoryBudget,
+  onStart: () => void,
+): IncomingBody {
+  let failure: Problem | undefined;
+  let stop: ((problem: Problem) => void) | undefined;
+  let holding: Holding | undefined;
+
+  function fail(problem: Problem): void {
+    failure ??= problem;
+    stop?.(failure);
+  }
+
+  return {
+    fail,
+    release: () => holding?.release(),
+    read(maxBytes) {
+      const announced = Number(incoming.headers["content-length"] ?? 0);
+      if (announced > maxBytes) return Promise.reject(tooLarge(maxBytes));
+      if (failure) return Promise.reject(failure);
+      onStart();
+      const held = holding = budget.hold(() => fail(busy()));
+      return new Promise((resolve, reject) => {
+        let bytes: Buffer = Buffer.alloc(0);
+        let length = 0;
+
+        const onData = (chunk: Buffer): void => {
+          const needed = length + chunk.length;
+          if (needed > maxBytes) return fail(tooLarge(maxBytes));
+          if (length === 0 && needed === announced) {
+            bytes = chunk; // came in one piece, as nearly all do
+            held.add(needed);
+          } else if (needed > bytes.length) {
+            const larger = Buffer.allocUnsafeSlow(roomFor(needed, maxBytes));
+            bytes.copy(larger, 0, 0, length);
+            chunk.copy(larger, length);
+            held.add(larger.length - bytes.length);
+            bytes = larger;
+          } else {
+            chunk.copy(bytes, length);
+          }
+          length = needed;
+        };
+        const onEnd = (): void => {
+          held.keep();
+          finish();
+          resolve(bytes.subarray(0, length));
+        };
+        const onClose = (): void => fail(new Problem(400, "cut_off", "The body ended too early."));
+        const finish = (): void => {
+          stop = undefined;
+          incoming.off("data", onData).off("end", onEnd).off("close", onClose);
+        };
+
+        stop = (problem) => {
+          finish();
+          incoming.pause();
+          bytes = Buffer.alloc(0);
+          held.release();
+          reject(problem);
+        };
+        incoming.on("data", onData).once("end", onEnd).once("close", onClose);
+      });
+    },
+  };
+}
+
+/** Doubled each time, so that a body of many chunks is copied about twice. */
+function roomFor(needed: number, maxBytes: number): number {
+  let room = FIRST_BYTES;
+  while (room < needed) room *= 2;
+  return Math.max(needed, Math.min(room, maxBytes));
+}
+
+function tooLarge(maxBytes: number): Problem {
+  return new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`);
+}
+
+function busy(): Problem {
+  return new Problem(503, "busy", "Too many bodies are coming in at once; send it again.", {
+    headers: { "Retry-After": "1" },
+  });
+}

@@ -1,0 +1,53 @@
+import { Problem } from "../base/problem.ts";
+
+/** The head of a request as it was parsed; names and values of `rawHeaders` alternate. */
+export interface RequestHead {
+  readonly httpVersion: string;
+  readonly url?: string | undefined;
+  readonly rawHeaders: readonly string[];
+}
+
+const MAX_FIELDS = 200;
+/** Two of these, and two programs on the way could each believe another one. */
+const SINGLE = new Set([
+  "host",
+  "authorization",
+  "content-type",
+  "content-encoding",
+  "content-length",
+  "transfer-encoding",
+  "origin",
+  "expect",
+]);
+
+/**
+ * What is wrong with the head of a request, beyond what the parser refuses by itself: anything that
+ * a proxy before us might read in another way than we do. Undefined when nothing is.
+ */
+export function findHeadFault({ httpVersion, url = "", rawHeaders }: RequestHead): Problem | undefined {
+  if (httpVersion !== "1.1" && httpVersion !== "1.0") return malformed("Speak HTTP/1.1 here.");
+  // RFC 9112 §3.2: a request target has no fragment.
+  if (url.includes("#")) return malformed("The request target holds a fragment.");
+  if (rawHeaders.length > 2 * MAX_FIELDS) {
+    return new Problem(431, "headers_too_large", `There are more than ${MAX_FIELDS} header fields.`);
+  }
+  const seen = new Set<string>();
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = (rawHeaders[index] ?? "").toLowerCase();
+    if (!SINGLE.has(name)) continue;
+    if (seen.has(name)) return malformed(`The header field ${name} is there twice.`);
+    seen.add(name);
+    if (name !== "transfer-encoding") continue;
+    // RFC 9112 §6.1: not in HTTP/1.0, and of codings chunked is all that is understood here.
+    if (httpVersion === "1.0") return malformed("HTTP/1.0 has no Transfer-Encoding.");
+    if (rawHeaders[index + 1]?.toLowerCase() !== "chunked") {
+      return malformed("The only Transfer-Encoding taken is chunked.");
+    }
+  }
+  // RFC 9112 §3.2.
+  return httpVersion === "1.1" && !seen.has("host") ? malformed("Host is missing.") : undefined;
+}
+
+function malformed(detail: string): Problem {
+  return new Problem(400, "malformed", detail);
+}

@@ -1,0 +1,169 @@
+import assert from "node:assert/strict";
+import { after, before, test, type TestContext } from "node:test";
+import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
+import { fileURLToPath } from "node:url";
+import { createRandom, openRandom, type Random } from "../helpers/random.ts";
+import { exchangeRaw, type RawAnswer } from "../helpers/raw_http.ts";
+
+/** How many requests are sent; more by GATEPOST_FUZZ_REQUESTS. */
+const REQUESTS = Number(process.env["GATEPOST_FUZZ_REQUESTS"] || 20_000);
+const AT_ONCE = 64;
+const METRICS_TOKEN = "metrics-token-of-the-fuzz-test";
+const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
+
+let gatepost: Gatepost;
+let port = 0;
+
+before(async () => {
+  gatepost = await startGatepost({
+    env: {
+      GATEPOST_METRICS_TOKEN: METRICS_TOKEN,
+      GATEPOST_ENDPOINTS: ENDPOINTS,
+      GATEPOST_MAX_BODY: "64KiB",
+      GATEPOST_LOG_LEVEL: "warn",
+    },
+  });
+  port = Number(new URL(gatepost.server.url).port);
+});
+after(() => gatepost.stop());
+
+const PATHS = [
+  "/", "/consumer/login", "/consumer/subscription", "/consumer/subscription/s1", "/consumer/event",
+  "/consumer/subscription/s1/delivery", "/authorization/token", "/authorization/revoke",
+  "/authorization/introspect", "/authorization/whoami", "/authorization/authorize?client_id=a1",
+  "/.well-known/jwks.json", "/.well-known/oauth-authorization-server", "/backend/app",
+  "/backend/user", "/backend/event?limit=1", "/backend/grant", "/system/health", "/system/ready",
+  "/system/about", "/system/metrics", "/openapi.json", "/orders/1", "/orders", "/ping", "/nowhere",
+];
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "PROPFIND"];
+const TYPES = [
+  "application/json", "application/x-www-form-urlencoded", "text/plain", "application/json;charset=x",
+  "application/a+json", "multipart/form-data", "", ";", "application/json, text/plain",
+];
+const BODIES = [
+  "{}", "[]", "null", '{"username":1,"password":[]}', '{"a":', "[".repeat(500), '{"__proto__":{}}',
+  '{"event":"\\ud800","endpoint":"http://127.0.0.1"}', '"\xff\xfe"', "1e999", "grant_type=password",
+  "grant_type=%zz&grant_type=", "client_id=a1&client_secret=%00&token=" + "x".repeat(3000), "&=&==&",
+  "grant_type=authorization_code&code=" + "g".repeat(68), "\0", "x".repeat(70_000),
+];
+const FIELDS = [
+  "Authorization: Bearer a.b.c", "Authorization: Bearer eyJhbGciOiJub25lIn0.e30.", "Authorization: Basic",
+  "Authorization: Basic Og==", "Authorization: Basic /", "Cookie: session=x; session=y", "Origin: null",
+  "Origin: http://[", "X-Forwarded-For: 1.2.3.4, ::1, x", "X-Request-Id: a\tb", "Accept: */*",
+  "Expect: 100-continue", "Connection: close", "Connection: keep-alive, upgrade", "Upgrade: h2c",
+  "Content-Encoding: gzip", "If-Match: *", "Range: bytes=0-", "Transfer-Encoding: chunked",
+  "Content-Length: 3", "TE: trailers", "Trailer: Host", "Keep-Alive: timeout=0", "Max-Forwards: 0",
+];
+const PIECES = [
+  "\r\n", "\n", "\r", "\0", ":", " ", "\t", "/", "//", "\\", "..", "%2e%2e/", "%2f", "%", "%00", "?",
+  "#", "\x80", "\xff", "HTTP/1.1", "HTTP/1.0", "HTTP/9.9", "GET ", "CONNECT ", "http://", "@", "[", ";",
+  "Host: b\r\n", "Content-Length: 9\r\n", "Content-Length: -1\r\n", "Transfer-Encoding: chunked\r\n",
+  "Transfer-Encoding: gzip\r\n", "\r\n\r\n", "0\r\n\r\n", "fffffff\r\n", "1;a\r\n", "x".repeat(2000),
+];
+
+/** A request: sound, or with something wrong in its content, its framing or its bytes. */
+function makeRequest(random: Random): string {
+  if (random.chance(3)) return Buffer.from(random.bytes(200)).toString("latin1");
+  const path = random.chance(30) ? random.mutate(random.pick(PATHS), PIECES) : random.pick(PATHS);
+  const fields = [random.chance(97) ? "Host: a" : "", ...makeFields(random)];
+  let body = "";
+  if (random.chance(60)) {
+    body = random.chance(30) ? random.mutate(random.pick(BODIES), PIECES) : random.pick(BODIES);
+    fields.push(`Content-Type: ${random.pick(TYPES)}`);
+    const framed = frameBody(random, body);
+    fields.push(framed.field);
+    body = framed.body;
+  }
+  const lines = fields.filter((field) => field !== "").map((field) => `${field}\r\n`).join("");
+  const request = `${random.pick(METHODS)} ${path} HTTP/1.1\r\n${lines}\r\n${body}`;
+  return random.chance(25) ? random.mutate(request, PIECES) : request;
+}
+
+function makeFields(random: Random): string[] {
+  if (random.chance(2)) return [`X: ${"x".repeat(random.below(20_000))}`];
+  if (random.chance(2)) return new Array<string>(random.below(400)).fill("a: b");
+  return Array.from({ length: random.below(4) }, () => {
+    const field = random.pick(FIELDS);
+    return random.chance(15) ? random.mutate(field, PIECES) : field;
+  });
+}
+
+function frameBody(random: Random, body: string): { field: string; body: string } {
+  if (random.chance(75)) return { field: `Content-Length: ${body.length}`, body };
+  if (random.chance(30)) return { field: `Content-Length: ${random.below(100_000)}`, body };
+  const size = 1 + random.below(40);
+  const chunks = body.match(new RegExp(`[^]{1,${size}}`, "g"))?.slice(0, 200) ?? [];
+  const text = chunks.map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`).join("");
+  const end = random.chance(80) ? "0\r\n\r\n" : random.pick(PIECES);
+  return { field: "Transfer-Encoding: chunked", body: text + end };
+}
+
+function checkAnswer({ status, headers, body }: RawAnswer, note: string): void {
+  assert.ok(status >= 200 && status < 500, `${status} ${note}`);
+  assert.equal(headers["x-content-type-options"], "nosniff", note);
+  assert.match(headers["x-request-id"] ?? "", /^[A-Za-z0-9._:-]{1,128}$/, note);
+  if (status < 400 || body === "") return; // HEAD has none
+  const type = headers["content-type"] ?? "";
+  if (/^application\/(problem\+)?json$/.test(type)) {
+    const { status: told, error }: Record<string, unknown> = JSON.parse(body);
+    assert.ok(told === status || typeof error === "string", note);
+  } else {
+    assert.match(type, /^text\/html/, note); // the authorize page
+  }
+}
+
+/** The value of one metric, summed over its labels that fit. */
+async function readMetric(name: string, labels = /.*/): Promise<number> {
+  const { text } = await gatepost.api.get("/system/metrics", {
+    authorization: `Bearer ${METRICS_TOKEN}`,
+  });
+  const rows = text.split("\n").map((line) => /^(\w+)(\{.*\})? (\S+)$/.exec(line));
+  return rows.filter((row) => row?.[1] === name && labels.test(row[2] ?? ""))
+    .reduce((sum, row) => sum + Number(row?.[3]), 0);
+}
+
+async function sendAll(random: Random, count: number): Promise<Map<number, number>> {
+  const statuses = new Map<number, number>();
+  let sent = 0;
+
+  async function run(own: Random): Promise<void> {
+    while (sent < count) {
+      const requests = Array.from({ length: 1 + own.below(10) }, () => makeRequest(own));
+      sent += requests.length;
+      const bytes = requests.join("");
+      const note = `GATEPOST_SEED=${random.seed}: ${JSON.stringify(bytes).slice(0, 3000)}`;
+      const { answers } = await exchangeRaw(port, bytes, { waitMs: 60, finish: true }).catch(
+        (error: unknown) => assert.fail(`${String(error)} ${note}`),
+      );
+      for (const answer of answers) {
+        checkAnswer(answer, note);
+        statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
+      }
+    }
+  }
+
+  // Each line of requests has its own seed, so that their timing does not change what is sent.
+  const starts = Array.from({ length: AT_ONCE }, () => random.below(2 ** 32));
+  await Promise.all(starts.map((start) => run(createRandom(start, random.seed))));
+  return statuses;
+}
+
+test("malformed requests bring neither a crash nor 5xx nor memory that stays", async (t: TestContext) => {
+  const random = openRandom(t);
+  await sendAll(random, Math.min(4000, REQUESTS / 5)); // compiles, and fills pools and caches
+  const before = await readMetric("process_resident_memory_bytes");
+  const statuses = await sendAll(random, REQUESTS);
+  const after = await readMetric("process_resident_memory_bytes");
+
+  t.diagnostic(`${REQUESTS} requests: ${JSON.stringify(Object.fromEntries([...statuses].sort()))}`);
+  const grownMiB = (after - before) / 2 ** 20;
+  t.diagnostic(`resident memory ${Math.round(after / 2 ** 20)} MiB, grown ${grownMiB.toFixed(1)} MiB`);
+  assert.ok(grownMiB < 64, `${grownMiB} MiB`);
+  assert.equal(await readMetric("gatepost_http_requests_total", /status="5/), 0);
+  for (const status of [200, 204, 400, 401, 404, 405, 413, 415, 431]) {
+    assert.ok(statuses.has(status), `no ${status}: the requests do not reach what they should`);
+  }
+  assert.equal((await gatepost.api.get("/system/health")).status, 200);
+  const faults = gatepost.server.lines.filter((line) => /"level":"error"/.test(line));
+  assert.deepEqual(faults, []);
+});

@@ -1,0 +1,489 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { Server } from "node:http";
+import { after, test, type TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import type { HttpAnswer, HttpRequest } from "../../src/base/exchange.ts";
+import { createLogger } from "../../src/base/log.ts";
+import { Problem } from "../../src/base/problem.ts";
+import { createHttpServer, type HttpLimits } from "../../src/http/node_http.ts";
+import { problemAnswer } from "../../src/http/respond.ts";
+import { exchangeRaw, openRaw, type RawAnswer } from "../helpers/raw_http.ts";
+
+const MAX_BODY = 64 * 1024;
+const HOST = "Host: a\r\n";
+
+interface Stage {
+  readonly port: number;
+  readonly server: Server;
+  /** What came through, in order. */
+  readonly requests: HttpRequest[];
+  readonly refusals: number[];
+  readonly log: string[];
+}
+
+type Handle = (request: HttpRequest) => Promise<HttpAnswer> | HttpAnswer;
+
+/** Answers with what it was asked; reads the body of POST and PUT. */
+async function echo(request: HttpRequest): Promise<HttpAnswer> {
+  const { method, path, query } = request;
+  const reads = method === "POST" || method === "PUT";
+  const bytes = reads ? (await request.readBody(MAX_BODY)).length : 0;
+  return { status: 200, body: JSON.stringify({ method, path, query, bytes }) };
+}
+
+const HEADERS = { "X-Content-Type-Options": "nosniff" };
+
+/** Starts a server whose handler turns problems into answers, as the pipeline does. */
+async function startStage(
+  t: TestContext,
+  { handle = echo, limits = {} }: { handle?: Handle; limits?: Partial<HttpLimits> } = {},
+): Promise<Stage> {
+  const requests: HttpRequest[] = [];
+  const refusals: number[] = [];
+  const lines: string[] = [];
+  const log = createLogger({ level: "debug", write: (text) => void lines.push(text), now: Date.now });
+  const server = createHttpServer({
+    async handle(request) {
+      requests.push(request);
+      try {
+        const { headers, ...answer } = await handle(request);
+        return { ...answer, headers: { ...HEADERS, "X-Request-Id": request.id, ...headers } };
+      } catch (error) {
+        const problem = error instanceof Problem ? error : new Problem(500, "internal", "Failed.");
+        return problemAnswer(problem, request.id);
+      }
+    },
+    trustedProxies: [],
+    maxBodyBytes: MAX_BODY,
+    log,
+    onRefusal: (status) => void refusals.push(status),
+    limits,
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const address = server.address();
+  assert.ok(typeof address === "object" && address !== null);
+  return { port: address.port, server, requests, refusals, log: lines };
+}
+
+/** What every refusal has, whoever made it (contract 2). */
+function assertProblem(answer: RawAnswer | undefined, status: number, note = ""): void {
+  assert.ok(answer, note);
+  assert.equal(answer.status, status, `${note} ${answer.body}`);
+  assert.equal(answer.headers["content-type"], "application/problem+json", note);
+  assert.equal(answer.headers["x-content-type-options"], "nosniff", note);
+  assert.match(answer.headers["date"] ?? "", /GMT$/, note);
+  const problem: Record<string, unknown> = JSON.parse(answer.body);
+  assert.match(String(problem["type"]), /^urn:gatepost:problem:[a-z_]+$/, note);
+  assert.equal(problem["status"], status, note);
+  assert.equal(problem["request_id"], answer.headers["x-request-id"], note);
+  assert.match(answer.headers["x-request-id"] ?? "", /^[A-Za-z0-9._:-]+$/, note);
+  assert.ok(answer.line.length > 4, `${note}: a status line has its phrase`);
+}
+
+const post = (fields: string, body = "") => `POST /x HTTP/1.1\r\n${HOST}${fields}\r\n${body}`;
+
+// what is wrong, the request, the answer's status
+const REFUSED: readonly [what: string, bytes: string, status: number][] = [
+  ["no Host", "GET / HTTP/1.1\r\n\r\n", 400],
+  ["two Hosts", `GET / HTTP/1.1\r\n${HOST}Host: b\r\n\r\n`, 400],
+  ["two equal Hosts", `GET / HTTP/1.1\r\n${HOST}${HOST}\r\n`, 400],
+  ["two Authorizations", `GET / HTTP/1.1\r\n${HOST}Authorization: Bearer a\r\nauthorization: b\r\n\r\n`, 400],
+  ["two Content-Types", post("Content-Type: a/b\r\nContent-Type: c/d\r\nContent-Length: 0\r\n"), 400],
+  ["two Content-Encodings", post("Content-Encoding: a\r\nContent-Encoding: b\r\nContent-Length: 0\r\n"), 400],
+  ["two Origins", `GET / HTTP/1.1\r\n${HOST}Origin: http://a\r\nOrigin: http://b\r\n\r\n`, 400],
+  ["two Content-Lengths", post("Content-Length: 1\r\nContent-Length: 1\r\n", "a"), 400],
+  ["a list as Content-Length", post("Content-Length: 1, 1\r\n", "a"), 400],
+  ["a negative Content-Length", post("Content-Length: -1\r\n"), 400],
+  ["a signed Content-Length", post("Content-Length: +1\r\n", "a"), 400],
+  ["a hexadecimal Content-Length", post("Content-Length: 0x1\r\n", "a"), 400],
+  ["a Content-Length past 64 bits", post(`Content-Length: ${"9".repeat(30)}\r\n`), 400],
+  ["Content-Length and Transfer-Encoding", post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"), 400],
+  ["Transfer-Encoding and Content-Length", post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"), 400],
+  ["Transfer-Encoding twice", post("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"), 400],
+  ["Transfer-Encoding: identity", post("Transfer-Encoding: identity\r\n"), 400],
+  ["Transfer-Encoding: gzip, chunked", post("Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n"), 400],
+  ["Transfer-Encoding: chunked, gzip", post("Transfer-Encoding: chunked, gzip\r\n", "0\r\n\r\n"), 400],
+  ["Transfer-Encoding: xchunked", post("Transfer-Encoding: xchunked\r\n", "0\r\n\r\n"), 400],
+  ["a space before the colon", post("Transfer-Encoding : chunked\r\n", "0\r\n\r\n"), 400],
+  ["Transfer-Encoding in HTTP/1.0", `POST / HTTP/1.0\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400],
+  ["a folded header", `GET / HTTP/1.1\r\n${HOST}X: a\r\n b\r\n\r\n`, 400],
+  ["a NUL in a header", `GET / HTTP/1.1\r\n${HOST}X: a\0b\r\n\r\n`, 400],
+  ["a bare CR in a header", `GET / HTTP/1.1\r\n${HOST}X: a\rb\r\n\r\n`, 400],
+  ["a bare LF after a header", "GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n", 400],
+  ["a header without a name", `GET / HTTP/1.1\r\n${HOST}: x\r\n\r\n`, 400],
+  ["bytes past ASCII in the target", `GET /\xff HTTP/1.1\r\n${HOST}\r\n`, 400],
+  ["a fragment in the target", `GET /a#b HTTP/1.1\r\n${HOST}\r\n`, 400],
+  ["a target without a slash", `GET a HTTP/1.1\r\n${HOST}\r\n`, 400],
+  ["an unknown method", `FOO / HTTP/1.1\r\n${HOST}\r\n`, 400],
+  ["HTTP/2 without asking", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400],
+  ["HTTP/2.0", `GET / HTTP/2.0\r\n${HOST}\r\n`, 400],
+  ["HTTP/1.2", `GET / HTTP/1.2\r\n${HOST}\r\n`, 400],
+  ["CONNECT", `CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`, 405],
+  ["TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400],
+  ["headers past 16 KiB", `GET / HTTP/1.1\r\n${HOST}X: ${"x".repeat(17_000)}\r\n\r\n`, 431],
+  ["a target past 16 KiB", `GET /${"x".repeat(17_000)} HTTP/1.1\r\n${HOST}\r\n`, 431],
+  ["more than 200 headers", `GET / HTTP/1.1\r\n${HOST}${"a:\r\n".repeat(201)}\r\n`, 431],
+  ["another expectation", post("Expect: 200-ok\r\nContent-Length: 1\r\n", "a"), 417],
+  ["a body that is announced too large", post(`Content-Length: ${MAX_BODY + 1}\r\n`), 413],
+  ["a chunk size that is none", post("Transfer-Encoding: chunked\r\n", "zz\r\n"), 400],
+  ["a chunk without its end", post("Transfer-Encoding: chunked\r\n", "1\r\nab\r\n0\r\n\r\n"), 400],
+  ["a chunk size past 64 bits", post("Transfer-Encoding: chunked\r\n", `${"f".repeat(20)}\r\n`), 400],
+  ["chunk extensions past 16 KiB", post("Transfer-Encoding: chunked\r\n", `1;${"x".repeat(17_000)}\r\na\r\n0\r\n\r\n`), 413],
+  ["trailers past 16 KiB", post("Transfer-Encoding: chunked\r\n", `0\r\nX: ${"x".repeat(17_000)}\r\n\r\n`), 431],
+  [
+    "chunks that are too large together",
+    post("Transfer-Encoding: chunked\r\n", `4000\r\n${"x".repeat(0x4000)}\r\n`.repeat(40) + "0\r\n\r\n"),
+    413,
+  ],
+];
+
+for (const [what, bytes, status] of REFUSED) {
+  test(`a request with ${what} is refused with ${status} and the connection ends`, async (t) => {
+    const { port } = await startStage(t);
+    const { answers, isClosed } = await exchangeRaw(port, bytes, { waitMs: 3000 });
+    assertProblem(answers[0], status, what);
+    assert.equal(answers.length, 1, "one answer and no more");
+    assert.equal(answers[0]?.headers["connection"], "close");
+    assert.ok(isClosed);
+  });
+}
+
+// the request, what the handler is given of it
+const TAKEN: readonly [bytes: string, given: Record<string, unknown>][] = [
+  ["GET /a?b=c HTTP/1.0\r\n\r\n", { method: "GET", path: "/a", query: "b=c" }],
+  [`\r\n\r\nGET / HTTP/1.1\r\n${HOST}\r\n`, { path: "/", query: "" }],
+  [`GET http://b/c?d HTTP/1.1\r\n${HOST}\r\n`, { path: "/c", query: "d" }],
+  [`GET https://b?d HTTP/1.1\r\n${HOST}\r\n`, { path: "/", query: "d" }],
+  [`GET //b/c HTTP/1.1\r\n${HOST}\r\n`, { path: "//b/c" }],
+  [`OPTIONS * HTTP/1.1\r\n${HOST}\r\n`, { method: "OPTIONS", path: "*" }],
+  [`TRACE / HTTP/1.1\r\n${HOST}\r\n`, { method: "TRACE" }],
+  [`GET / HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`, { path: "/" }],
+  [post("Content-Length: 3\r\n", "abc"), { bytes: 3 }],
+  [post("Transfer-Encoding: Chunked\r\n", "1;a=b\r\nx\r\n2\r\nyz\r\n0\r\nT: u\r\n\r\n"), { bytes: 3 }],
+  [post("Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 2\r\n", "ab"), { bytes: 2 }],
+  [post(`Content-Length: ${MAX_BODY}\r\n`, "x".repeat(MAX_BODY)), { bytes: MAX_BODY }],
+];
+
+for (const [bytes, given] of TAKEN) {
+  test(`a request is taken: ${JSON.stringify(bytes.slice(0, 70))}`, async (t) => {
+    const { port } = await startStage(t);
+    const { answers } = await exchangeRaw(port, bytes);
+    assert.equal(answers.length, 1);
+    assert.equal(answers[0]?.status, 200);
+    assert.partialDeepStrictEqual(JSON.parse(answers[0]?.body ?? ""), given);
+  });
+}
+
+test("Expect: 100-continue is answered when the body is wanted", async (t) => {
+  const { port } = await startStage(t);
+  const socket = await openRaw(port);
+  socket.write(post("Expect: 100-continue\r\nContent-Length: 2\r\n"));
+  const [first] = await once(socket, "data");
+  assert.match(String(first), /^HTTP\/1\.1 100 Continue\r\n\r\n$/);
+  socket.write("ab");
+  const [second] = await once(socket, "data");
+  assert.match(String(second), /"bytes":2/);
+  socket.destroy();
+});
+
+test("a body that is refused is not asked for with 100 Continue", async (t) => {
+  const { port } = await startStage(t);
+  const head = post(`Expect: 100-continue\r\nContent-Length: ${MAX_BODY + 1}\r\n`);
+  const { answers, text } = await exchangeRaw(port, head, { waitMs: 3000 });
+  assert.doesNotMatch(text, /100 Continue/);
+  assertProblem(answers[0], 413);
+});
+
+test("HTTP/1.0 is not sent 100 Continue (RFC 9110 §10.1.1)", async (t) => {
+  const { port } = await startStage(t);
+  const bytes = "POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nab";
+  const { text } = await exchangeRaw(port, bytes);
+  assert.doesNotMatch(text, /100 Continue/);
+  assert.match(text, /"bytes":2/);
+});
+
+test("pipelined requests are answered in order", async (t) => {
+  const { port } = await startStage(t, {
+    async handle(request) {
+      if (request.path === "/slow") await delay(50);
+      return echo(request);
+    },
+  });
+  const bytes = ["/slow", "/b", "/c"].map((path) => `GET ${path} HTTP/1.1\r\n${HOST}\r\n`).join("");
+  const { answers } = await exchangeRaw(port, bytes);
+  assert.deepEqual(answers.map(({ body }) => JSON.parse(body).path), ["/slow", "/b", "/c"]);
+});
+
+test("what follows good pipelined requests and is none is refused after their answers", async (t) => {
+  const { port, refusals } = await startStage(t, {
+    async handle(request) {
+      await delay(30);
+      return echo(request);
+    },
+  });
+  const good = `GET /a HTTP/1.1\r\n${HOST}\r\n`;
+  const { answers, isClosed } = await exchangeRaw(port, `${good}${good}nonsense\r\n\r\n${good}`);
+  assert.deepEqual(answers.map(({ status }) => status), [200, 200, 400]);
+  assertProblem(answers[2], 400);
+  assert.ok(isClosed);
+  assert.deepEqual(refusals, [400]);
+});
+
+test("nothing behind a refused head is taken for a request", async (t) => {
+  const { port, requests } = await startStage(t);
+  const smuggled = `GET /smuggled HTTP/1.1\r\n${HOST}\r\n`;
+  const bytes = `POST / HTTP/1.1\r\n${HOST}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n${smuggled}`;
+  const { answers } = await exchangeRaw(port, bytes, { waitMs: 3000 });
+  assert.deepEqual(answers.map(({ status }) => status), [400]);
+  assert.deepEqual(requests, []);
+});
+
+test("more requests ahead than may be sent end the connection", async (t) => {
+  const { port, requests } = await startStage(t, {
+    limits: { maxPipelined: 4 },
+    handle: () => new Promise(() => {}),
+  });
+  const bytes = `GET / HTTP/1.1\r\n${HOST}\r\n`.repeat(1000);
+  const { isClosed } = await exchangeRaw(port, bytes, { waitMs: 2000 });
+  assert.ok(isClosed);
+  assert.equal(requests.length, 4);
+});
+
+test("a body that nobody read ends the connection, after the whole answer", async (t) => {
+  const body = "y".repeat(10_000);
+  const { port, requests } = await startStage(t, { handle: () => ({ status: 200, body }) });
+  const bytes = post("Content-Length: 50000\r\n", "x".repeat(20_000));
+  const { answers, isClosed } = await exchangeRaw(port, bytes, { waitMs: 4000 });
+  assert.equal(answers[0]?.body, body);
+  assert.equal(answers[0]?.headers["connection"], "close");
+  assert.ok(isClosed);
+  assert.equal(requests.length, 1);
+});
+
+test("a client that still sends its too large body gets the whole answer", async (t) => {
+  const { port } = await startStage(t);
+  const url = `http://127.0.0.1:${port}/`;
+  for (let count = 0; count < 5; count++) {
+    const answer = await fetch(url, { method: "POST", body: "x".repeat(3_000_000) });
+    assert.equal(answer.status, 413);
+    assert.match(await answer.text(), /too_large/);
+  }
+});
+
+test("a small body that nobody read keeps the connection", async (t) => {
+  const { port } = await startStage(t, { handle: () => ({ status: 200, body: "ok" }) });
+  const bytes = post("Content-Length: 3\r\n", "abc").repeat(2);
+  const { answers, isClosed } = await exchangeRaw(port, bytes);
+  assert.deepEqual(answers.map(({ body }) => body), ["ok", "ok"]);
+  assert.equal(isClosed, false);
+});
+
+test("HEAD has the length of GET's body and no body", async (t) => {
+  const { port } = await startStage(t);
+  const { answers, text } = await exchangeRaw(port, `HEAD / HTTP/1.1\r\n${HOST}\r\n`, { end: true });
+  assert.equal(answers.length, 1);
+  assert.ok(text.endsWith("\r\n\r\n"));
+  assert.ok(Number(answers[0]?.headers["content-length"]) > 20);
+});
+
+test("a slow head is cut off with 408", async (t) => {
+  const { port } = await startStage(t, { limits: { headersTimeoutMs: 100, requestTimeoutMs: 200 } });
+  const { answers, isClosed } = await exchangeRaw(port, "GET / HTTP/1.1\r\nHo", { waitMs: 3000 });
+  assertProblem(answers[0], 408);
+  assert.ok(isClosed);
+});
+
+test("a slow body is cut off with 408 as the answer to its request", async (t) => {
+  const { port, requests } = await startStage(t, {
+    limits: { headersTimeoutMs: 100, requestTimeoutMs: 200 },
+  });
+  const bytes = post("X-Request-Id: mine\r\nContent-Length: 10\r\n", "abc");
+  const { answers, isClosed } = await exchangeRaw(port, bytes, { waitMs: 4000 });
+  assertProblem(answers[0], 408);
+  assert.equal(answers[0]?.headers["x-request-id"], "mine");
+  assert.equal(requests.length, 1);
+  assert.ok(isClosed);
+});
+
+test("a handler may take longer than a request may take to arrive", async (t) => {
+  const { port } = await startStage(t, {
+    limits: { headersTimeoutMs: 50, requestTimeoutMs: 100 },
+    async handle(request) {
+      await delay(400);
+      return echo(request);
+    },
+  });
+  const { answers } = await exchangeRaw(port, `GET / HTTP/1.1\r\n${HOST}\r\n`, { waitMs: 1000 });
+  assert.equal(answers[0]?.status, 200);
+});
+
+test("a client that takes nothing of its answer is cut off", async (t) => {
+  const { port, server } = await startStage(t, {
+    limits: { stallTimeoutMs: 150 },
+    handle: () => ({ status: 200, body: "x".repeat(30_000_000) }),
+  });
+  const socket = await openRaw(port);
+  socket.pause();
+  socket.write(`GET / HTTP/1.1\r\n${HOST}\r\n`);
+  await delay(100);
+  assert.equal(await countConnections(server), 1);
+  for (let waited = 0; await countConnections(server) > 0; waited += 50) {
+    assert.ok(waited < 3000);
+    await delay(50);
+  }
+  socket.destroy();
+});
+
+test("a stream that is silent for longer than a stall is not cut off", async (t) => {
+  const { port } = await startStage(t, {
+    limits: { stallTimeoutMs: 100 },
+    handle: () => ({
+      status: 200,
+      body: new ReadableStream<Uint8Array>({
+        async start(controller) {
+          controller.enqueue(Buffer.from("begin "));
+          await delay(500);
+          controller.enqueue(Buffer.from("end"));
+          controller.close();
+        },
+      }),
+    }),
+  });
+  const answer = await fetch(`http://127.0.0.1:${port}/`);
+  assert.equal(await answer.text(), "begin end");
+});
+
+test("one connection too many of an address is closed at once", async (t) => {
+  const { port } = await startStage(t, { limits: { maxConnectionsPerAddress: 2 } });
+  const kept = [await openRaw(port), await openRaw(port)];
+  const { isClosed, text } = await exchangeRaw(port, `GET / HTTP/1.1\r\n${HOST}\r\n`, { waitMs: 2000 });
+  assert.ok(isClosed);
+  assert.equal(text, "");
+  kept[0]?.destroy();
+  await delay(50);
+  const { answers } = await exchangeRaw(port, `GET / HTTP/1.1\r\n${HOST}\r\n`);
+  assert.equal(answers[0]?.status, 200);
+  kept[1]?.destroy();
+});
+
+test("where all connections are taken, idle ones make room", async (t) => {
+  const { port } = await startStage(t, { limits: { maxConnections: 2 } });
+  const idle = [await openRaw(port), await openRaw(port)];
+  for (const socket of idle) {
+    socket.write(`GET / HTTP/1.1\r\n${HOST}\r\n`);
+    await once(socket, "data");
+  }
+  const request = `GET / HTTP/1.1\r\n${HOST}\r\n`;
+  await exchangeRaw(port, request, { waitMs: 1000 }); // dropped, and the idle ones with it
+  await delay(50);
+  assert.equal((await exchangeRaw(port, request)).answers[0]?.status, 200);
+  for (const socket of idle) socket.destroy();
+});
+
+test("bodies past the budget cost the one that has been coming longest", async (t) => {
+  const { port } = await startStage(t, { limits: { maxHeldBodyBytes: 2 * MAX_BODY } });
+  const begun = post(`Content-Length: ${MAX_BODY}\r\n`, "x".repeat(MAX_BODY - 1));
+  const hoarders = [];
+  for (let count = 0; count < 3; count++) {
+    hoarders.push(exchangeRaw(port, begun, { waitMs: 1500 }));
+    await delay(50);
+  }
+  const honest = await exchangeRaw(port, `${begun}x`, { waitMs: 1500 });
+  assert.equal(honest.answers[0]?.status, 200);
+  const statuses = (await Promise.all(hoarders)).map(({ answers }) => answers[0]?.status);
+  assert.deepEqual(statuses, [503, 503, undefined]);
+  const [first] = (await Promise.all(hoarders)).flatMap(({ answers }) => answers);
+  assertProblem(first, 503);
+  assert.equal(first?.headers["retry-after"], "1");
+});
+
+test("answers past the budget cost the client that has taken none for longest", async (t) => {
+  const size = 20_000_000; // more than the kernel takes
+  const { port, server } = await startStage(t, {
+    limits: { maxHeldAnswerBytes: 1.5 * size },
+    handle: () => ({ status: 200, body: "x".repeat(size) }),
+  });
+  const hoarder = await openRaw(port);
+  hoarder.pause();
+  hoarder.write(`GET / HTTP/1.1\r\n${HOST}\r\n`);
+  await delay(200);
+  const answer = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: "close" } });
+  assert.equal((await answer.text()).length, size);
+  assert.equal(await countConnections(server), 0);
+  hoarder.destroy();
+});
+
+test("an answer that cannot be sent ends the connection and is logged", async (t) => {
+  const { port, log } = await startStage(t, {
+    handle: () => ({ status: 200, headers: { "X-Bad": "a\nb" }, body: "secret" }),
+  });
+  const { text, isClosed } = await exchangeRaw(port, `GET / HTTP/1.1\r\n${HOST}\r\n`);
+  assert.equal(text, "");
+  assert.ok(isClosed);
+  await delay(20);
+  assert.match(log.join(""), /"answer cut off"/);
+  assert.doesNotMatch(log.join(""), /secret/);
+});
+
+test("a stream that breaks cuts the answer off", async (t) => {
+  const { port, log } = await startStage(t, {
+    handle: () => ({
+      status: 200,
+      body: new ReadableStream<Uint8Array>({
+        pull(controller) {
+          controller.enqueue(Buffer.from("begin"));
+          return delay(20).then(() => controller.error(new Error("broken")));
+        },
+      }),
+    }),
+  });
+  await assert.rejects(fetch(`http://127.0.0.1:${port}/`).then((answer) => answer.text()));
+  await delay(50);
+  assert.match(log.join(""), /broken/);
+});
+
+test("once the server closes, an answer ends its connection", async (t) => {
+  const { port, server } = await startStage(t, {
+    async handle(request) {
+      await delay(100);
+      return echo(request);
+    },
+  });
+  const exchange = exchangeRaw(port, `GET / HTTP/1.1\r\n${HOST}\r\n`, { waitMs: 2000 });
+  await delay(30);
+  const closed = once(server, "close");
+  server.close();
+  const { answers, isClosed } = await exchange;
+  assert.equal(answers[0]?.status, 200);
+  assert.equal(answers[0]?.headers["connection"], "close");
+  assert.ok(isClosed);
+  await closed;
+});
+
+test("a sane X-Request-Id is kept, any other replaced", async (t) => {
+  const { port } = await startStage(t);
+  const ask = async (id: string) => {
+    const bytes = `GET / HTTP/1.1\r\n${HOST}X-Request-Id: ${id}\r\n\r\n`;
+    return (await exchangeRaw(port, bytes)).answers[0]?.headers["x-request-id"];
+  };
+  assert.equal(await ask("abc.DEF:1_2-3"), "abc.DEF:1_2-3");
+  assert.match(await ask("a b") ?? "", /^[0-9a-f]{24}$/);
+  assert.match(await ask("x".repeat(129)) ?? "", /^[0-9a-f]{24}$/);
+});
+
+function countConnections(server: Server): Promise<number> {
+  return new Promise((resolve, reject) =>
+    server.getConnections((error, count) => error ? reject(error) : resolve(count))
+  );
+}
+
+after(() => {
+  // What a test leaves open would keep the run from ending.
+  assert.ok(process.getActiveResourcesInfo().filter((name) => name === "TCPServerWrap").length <= 1);
+});
