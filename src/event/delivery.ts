@@ -21,6 +21,12 @@ export interface ResendPolicy {
   readonly delaysMs: readonly number[];
 }
 
+/** All three must be understood (RFC 9110 §5.6.7). */
+const HTTP_DATES = [
+  /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/, // IMF-fixdate
+  /^[A-Z][a-z]+day, \d{2}-[A-Z][a-z]{2}-\d{2} \d{2}:\d{2}:\d{2} GMT$/, // RFC 850
+  /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/, // asctime
+];
 const MAX_RETRY_AFTER_MS = 3_600_000;
 const JITTER = 0.2;
 
@@ -60,8 +66,9 @@ export function afterAttempt(
  */
 export function parseRetryAfter(header: string | null, nowMs: number): number | undefined {
   if (header === null) return undefined;
-  if (/^\d{1,9}$/.test(header)) return Number(header) * 1000;
-  const isDate = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(header);
-  const atMs = isDate ? Date.parse(header) : NaN;
+  if (/^\d+$/.test(header)) return Number(header) * 1000;
+  const isDate = HTTP_DATES.some((form) => form.test(header));
+  // An asctime date says no zone; it is UTC like the others.
+  const atMs = isDate ? Date.parse(header.endsWith("GMT") ? header : `${header} GMT`) : NaN;
   return Number.isNaN(atMs) ? undefined : Math.max(0, atMs - nowMs);
 }

@@ -48,15 +48,31 @@ export function parseNewSubscription(
   return subscription;
 }
 
-/** Reads the JSON that changes a subscription. */
+/** Reads the JSON that changes a subscription of one's own. */
 export function parseSubscriptionChange(
   value: unknown,
   refuse: (url: URL) => string | undefined,
 ): SubscriptionChange {
+  return parseChange(value, refuse, ["active", "paused"]);
+}
+
+/** Reads the JSON that changes anybody's subscription, which may also disable it. */
+export function parseManagedSubscriptionChange(
+  value: unknown,
+  refuse: (url: URL) => string | undefined,
+): Omit<SubscriptionChange, "status"> & { readonly status: Subscription["status"] | undefined } {
+  return parseChange(value, refuse, ["active", "paused", "disabled"]);
+}
+
+function parseChange<Status extends string>(
+  value: unknown,
+  refuse: (url: URL) => string | undefined,
+  statuses: readonly Status[],
+): { endpoint: string | undefined; status: Status | undefined } {
   const fields = openFields(value);
   const change = {
     endpoint: fields.text("endpoint", checkEndpoint(refuse)),
-    status: fields.word("status", ["active", "paused"]),
+    status: fields.word("status", statuses),
   };
   fields.finish("change of a subscription");
   return change;
@@ -65,8 +81,9 @@ export function parseSubscriptionChange(
 function checkEndpoint(refuse: (url: URL) => string | undefined): Check {
   return (text) => {
     if (text.length > MAX_ENDPOINT_LENGTH) return `Must be at most ${MAX_ENDPOINT_LENGTH} characters.`;
-    // URL forgives spaces around, tabs inside and backslashes; what is sent should be what is meant.
-    const isPlain = /^https?:\/\/[^\s\\]+$/i.test(text) && !/\p{Cc}/u.test(text);
+    // URL forgives spaces around, tabs inside, backslashes and slashes too many; what is sent should
+    // be what is meant.
+    const isPlain = /^https?:\/\/[^\s\\/][^\s\\]*$/i.test(text) && !/\p{Cc}/u.test(text);
     const url = isPlain ? URL.parse(text) : null;
     if (!url) return "Must be an absolute http or https URL.";
     if (url.username !== "" || url.password !== "") return "Must not contain credentials.";

@@ -10,67 +10,129 @@ export interface IntervalJob {
 /** How a job last went and when it runs next; times in milliseconds since 1970. */
 export interface JobState {
   readonly name: string;
+  readonly everyMs: number;
+  readonly isRunning: boolean;
   readonly lastAtMs: number | undefined;
   readonly lastDurationMs: number | undefined;
   readonly lastError: string | undefined;
   readonly nextAtMs: number;
 }
 
+/** What became of the wish to run a job now. */
+export type RunOutcome = "started" | "running" | "unknown";
+
 /** The registry of setInterval jobs. */
 export interface Cron {
+  /** Runs the job every `everyMs` from now on; throws for a name that is taken. */
   start(job: IntervalJob): void;
+  /** Runs a job now, or `work` in its place; its turns stay as they are. */
+  run(name: string, work?: IntervalJob["run"]): RunOutcome;
   list(): JobState[];
-  /** Starts no job any more, tells those that run, and waits for them. */
-  stop(): Promise<void>;
+  /** Starts no job any more, tells those that run, and waits for them for at most `graceMs`. */
+  stop(graceMs: number): Promise<void>;
 }
 
-/** Makes a registry. A job never overlaps itself: a turn that comes while it runs is passed over. */
-export function createCron(log: Log, now: () => number): Cron {
-  const jobs = new Map<string, { state: JobState; timer: NodeJS.Timeout; run?: Promise<void> }>();
+/** What a registry is made with. */
+export interface CronOptions {
+  readonly log: Log;
+  readonly now: () => number;
+  /** Milliseconds from any start, by a clock that is never set: a job is not due by the time of day. */
+  readonly elapsedMs: () => number;
+}
+
+// Node's timers take 32 bits; a longer delay would be none at all.
+const LONGEST_DELAY_MS = 2_147_483_647;
+
+interface Entry {
+  readonly job: IntervalJob;
+  timer: NodeJS.Timeout | undefined;
+  /** Of the next turn, in elapsed time. */
+  dueMs: number;
+  running: Promise<void> | undefined;
+  last: { readonly atMs: number; readonly durationMs: number; readonly error?: string } | undefined;
+}
+
+/**
+ * Makes a registry. Turns stand on a grid that begins with the start, so lateness does not add up; a
+ * job never overlaps itself: a turn that comes while it runs, or that was slept through, is passed
+ * over.
+ */
+export function createCron({ log, now, elapsedMs }: CronOptions): Cron {
+  const entries = new Map<string, Entry>();
   const stopping = new AbortController();
 
-  async function runJob({ name, everyMs, run }: IntervalJob): Promise<void> {
-    const entry = jobs.get(name);
-    if (!entry || entry.run || stopping.signal.aborted) return;
-    const startedAtMs = now();
-    let lastError: string | undefined;
-    const running = (async () => {
-      try {
-        await run(stopping.signal);
-      } catch (error) {
-        lastError = error instanceof Error ? error.message : String(error);
-        log.error("job failed", { job: name, error });
-      }
-    })();
-    entry.run = running;
-    await running;
-    delete entry.run;
-    entry.state = {
-      name,
-      lastAtMs: startedAtMs,
-      lastDurationMs: now() - startedAtMs,
-      lastError,
-      nextAtMs: startedAtMs + everyMs,
-    };
+  /** An interval by itself would carry each turn's lateness on, so each turn sets the next delay. */
+  function arm(entry: Entry): void {
+    clearInterval(entry.timer);
+    if (stopping.signal.aborted) return;
+    const delayMs = Math.min(Math.max(entry.dueMs - elapsedMs(), 1), LONGEST_DELAY_MS);
+    entry.timer = setInterval(() => takeTurn(entry), delayMs);
+  }
+
+  function takeTurn(entry: Entry): void {
+    const { everyMs } = entry.job;
+    const lateMs = elapsedMs() - entry.dueMs;
+    if (lateMs >= 0) {
+      entry.dueMs += (Math.floor(lateMs / everyMs) + 1) * everyMs;
+      begin(entry, entry.job.run);
+    }
+    arm(entry);
+  }
+
+  function begin(entry: Entry, run: IntervalJob["run"]): boolean {
+    if (entry.running || stopping.signal.aborted) return false;
+    entry.running = runOnce(entry, run).finally(() => {
+      entry.running = undefined;
+    });
+    return true;
+  }
+
+  async function runOnce(entry: Entry, run: IntervalJob["run"]): Promise<void> {
+    const atMs = now();
+    const startedMs = elapsedMs();
+    const durationMs = () => Math.round(elapsedMs() - startedMs);
+    try {
+      await run(stopping.signal);
+      entry.last = { atMs, durationMs: durationMs() };
+    } catch (error) {
+      log.error("job failed", { job: entry.job.name, error });
+      const text = error instanceof Error ? error.message : String(error);
+      entry.last = { atMs, durationMs: durationMs(), error: text };
+    }
   }
 
   return {
     start(job) {
-      const timer = setInterval(() => void runJob(job), job.everyMs);
-      const state = {
-        name: job.name,
-        lastAtMs: undefined,
-        lastDurationMs: undefined,
-        lastError: undefined,
-        nextAtMs: now() + job.everyMs,
-      };
-      jobs.set(job.name, { state, timer });
+      if (entries.has(job.name)) throw new Error(`There is a job ${job.name} already`);
+      const dueMs = elapsedMs() + job.everyMs;
+      const entry = { job, timer: undefined, dueMs, running: undefined, last: undefined };
+      entries.set(job.name, entry);
+      arm(entry);
     },
-    list: () => jobs.values().map(({ state }) => state).toArray(),
-    async stop() {
+    run(name, work) {
+      const entry = entries.get(name);
+      if (!entry) return "unknown";
+      return begin(entry, work ?? entry.job.run) ? "started" : "running";
+    },
+    list: () =>
+      entries.values().map(({ job, running, last, dueMs }) => ({
+        name: job.name,
+        everyMs: job.everyMs,
+        isRunning: running !== undefined,
+        lastAtMs: last?.atMs,
+        lastDurationMs: last?.durationMs,
+        lastError: last?.error,
+        nextAtMs: Math.round(now() + dueMs - elapsedMs()),
+      })).toArray(),
+    async stop(graceMs) {
       stopping.abort();
-      for (const { timer } of jobs.values()) clearInterval(timer);
-      await Promise.all(jobs.values().map(({ run }) => run));
+      for (const { timer } of entries.values()) clearInterval(timer);
+      let grace: NodeJS.Timeout | undefined;
+      await Promise.race([
+        Promise.all(entries.values().map(({ running }) => running)),
+        new Promise((resolve) => grace = setTimeout(resolve, graceMs)),
+      ]);
+      clearTimeout(grace);
     },
   };
 }

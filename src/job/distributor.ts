@@ -1,36 +1,37 @@
-import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { Seal } from "../base/seal.ts";
-import { afterAttempt, isSuccess, type ResendPolicy } from "../event/delivery.ts";
-import { OWN_PREFIX } from "../event/event.ts";
+import { isSuccess } from "../event/delivery.ts";
 import type { Database, Statement } from "../store/database.ts";
 import {
   claimDeliveries,
   type ClaimedDelivery,
   findNextDue,
+  findSendable,
+  listClaimed,
+  listClaims,
   listDueLanes,
-  recordAttempt,
   releaseDeliveries,
+  type SendableDelivery,
 } from "../store/deliveries.ts";
-import { fanOut, insertEvent, listPendingEvents } from "../store/events.ts";
-import { disableSubscription } from "../store/subscriptions.ts";
+import { fanOut, listPendingEvents } from "../store/events.ts";
 import type { CallbackResult, SendCallback } from "./callback.ts";
+import { type AfterAttemptRules, finishAttempt } from "./finish_attempt.ts";
 import { createLanes, type LaneLimits } from "./lanes.ts";
 
 /** What the distributor works with. */
-export interface DistributorOptions {
+export interface DistributorOptions extends AfterAttemptRules {
   readonly database: Database;
+  /** The name of this process, which its claims carry. */
+  readonly claim: string;
+  /** Whether the process of that name is still there. */
+  readonly isAlive: (claim: string) => boolean;
   readonly send: SendCallback;
   readonly seal: Seal;
   readonly limits: LaneLimits;
-  readonly policy: ResendPolicy;
   /** Of one attempt; a lease is longer. */
   readonly timeoutMs: number;
-  /** A subscription whose attempts have all failed for so long is disabled; 0 = never. */
-  readonly disableAfterMs: number;
   readonly log: Log;
   readonly now: () => number;
-  readonly random: () => number;
   /** Told of every attempt, for the metrics. */
   readonly observe: (isSuccess: boolean, ms: number) => void;
 }
@@ -39,6 +40,8 @@ export interface DistributorOptions {
 export interface Distributor {
   /** Does all that is due; called by the interval, and at once after a dispatch. Never throws. */
   wake(): void;
+  /** Gives back what processes had claimed that are no more, so that it need not wait for leases. */
+  takeOver(): Promise<void>;
   /** Awaits attempts in flight for at most `graceMs`, cuts off the rest, gives unsent work back. */
   stop(graceMs: number): Promise<void>;
   /** When it last finished looking for work, in milliseconds since 1970. */
@@ -53,9 +56,8 @@ const LEASE_MARGIN_MS = 30_000;
 
 /** Makes a distributor; it does nothing before the first `wake`. */
 export function createDistributor(options: DistributorOptions): Distributor {
-  const { database, now, log } = options;
+  const { database, now, log, claim } = options;
   const lanes = createLanes<ClaimedDelivery>(options.limits);
-  const claim = newId("c", now());
   const cutOff = new AbortController();
   const attempts = new Set<Promise<void>>();
   let round: Promise<void> | undefined;
@@ -63,6 +65,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   let stopping = false;
   let timer: NodeJS.Timeout | undefined;
   let lastRoundMs = now();
+  let lastLeaseMs = 0;
 
   function wake(): void {
     if (stopping) return;
@@ -99,28 +102,32 @@ export function createDistributor(options: DistributorOptions): Distributor {
     const nowMs = now();
     const limit = 2 * options.limits.total - lanes.inFlight() - lanes.waiting();
     if (limit <= 0) return;
-    const query = { except: lanes.full(), limit, nowMs };
-    const due = [
-      ...await listDueLanes(database, { ...query, failing: false }),
-      ...lanes.hasRoomForFailing() ? await listDueLanes(database, { ...query, failing: true }) : [],
-    ];
+    const query = { except: lanes.full(), nowMs };
+    const healthy = await listDueLanes(database, { ...query, failing: false, limit });
+    // Neither kind keeps the other out, however much of it is due.
+    const failing = await listDueLanes(database, {
+      ...query,
+      failing: true,
+      limit: Math.min(lanes.roomForFailing(), Math.max(limit - healthy.length, Math.ceil(limit / 4))),
+    });
+    const due = [...failing, ...healthy.slice(0, limit - failing.length)];
     const share = Math.max(1, Math.floor(limit / Math.max(1, due.length)));
-    const requests = due.slice(0, limit).map(({ subscription, isFailing }) => ({
+    const requests = due.map(({ subscription, isFailing }) => ({
       subscription,
-      count: Math.min(share, lanes.room(subscription, isFailing === true)),
-      isFailing,
+      count: Math.min(share, lanes.room(subscription, Boolean(isFailing))),
+      isFailing: Boolean(isFailing),
     })).filter(({ count }) => count > 0);
     if (requests.length === 0) return planNext(nowMs);
-    const leaseUntilMs = nowMs + 2 * options.timeoutMs + LEASE_MARGIN_MS;
-    const claimed = await claimDeliveries(database, requests, claim, leaseUntilMs, nowMs);
-    for (const { subscription, isFailing } of requests) {
-      lanes.add(
-        subscription,
-        isFailing,
-        claimed.filter((delivery) => delivery.subscription === subscription),
-      );
+    for (const { subscription, isFailing } of requests) lanes.open(subscription, isFailing);
+    try {
+      // Later than every one before: claims are told apart by it.
+      lastLeaseMs = Math.max(lastLeaseMs + 1, nowMs + 2 * options.timeoutMs + LEASE_MARGIN_MS);
+      const claimed = await claimDeliveries(database, requests, claim, lastLeaseMs, nowMs);
+      for (const delivery of claimed) lanes.add(delivery.subscription, [delivery]);
+      if (claimed.length > 0) again = true;
+    } finally {
+      for (const { subscription } of requests) lanes.settle(subscription);
     }
-    if (claimed.length > 0) again = true;
   }
 
   /** Nothing is due: wakes up when the next resend is, where that is before the next interval. */
@@ -140,9 +147,35 @@ export function createDistributor(options: DistributorOptions): Distributor {
     }
   }
 
-  async function attemptDelivery(delivery: ClaimedDelivery): Promise<void> {
+  async function attemptDelivery(claimed: ClaimedDelivery): Promise<void> {
+    try {
+      const delivery = await findStillDue(claimed);
+      if (delivery) {
+        await sendDelivery(delivery);
+        return;
+      }
+      lanes.finish(claimed.subscription, undefined);
+      sendAll();
+      await store(releaseDeliveries([claimed], claim, now()));
+    } finally {
+      lanes.settle(claimed.subscription);
+      wake();
+    }
+  }
+
+  /** It may have waited for its turn: what has been paused, ended or changed since must count. */
+  async function findStillDue({ id }: ClaimedDelivery): Promise<SendableDelivery | undefined> {
+    try {
+      return await findSendable(database, id, claim, { enoughMs: options.timeoutMs, nowMs: now() });
+    } catch (error) {
+      log.warn("a delivery cannot be read", { delivery: id, error });
+      return undefined;
+    }
+  }
+
+  async function sendDelivery(delivery: SendableDelivery): Promise<void> {
     const startedAtMs = now();
-    let result: CallbackResult | undefined;
+    let result: CallbackResult;
     try {
       result = await options.send({
         deliveryId: delivery.id,
@@ -167,7 +200,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
     }
     options.observe(ok, now() - startedAtMs);
     await store([
-      ...finishAttempt(delivery, startedAtMs, result, options, claim),
+      ...finishAttempt({ delivery, claim, startedAtMs, result }, options, now()),
       ...handedBack.length > 0 ? releaseDeliveries(handedBack, claim, now()) : [],
     ]);
   }
@@ -186,8 +219,17 @@ export function createDistributor(options: DistributorOptions): Distributor {
     }
   }
 
+  async function takeOver(): Promise<void> {
+    for (const gone of (await listClaims(database)).filter((name) => !options.isAlive(name))) {
+      const left = await listClaimed(database, gone);
+      await database.write(releaseDeliveries(left, gone, now()));
+      log.info("deliveries of a process that has ended are taken over", { count: left.length });
+    }
+  }
+
   return {
     wake,
+    takeOver,
     lastRoundMs: () => lastRoundMs,
     inFlight: lanes.inFlight,
     async stop(graceMs) {
@@ -203,49 +245,8 @@ export function createDistributor(options: DistributorOptions): Distributor {
   };
 }
 
-function openSecrets(delivery: ClaimedDelivery, seal: Seal, nowMs: number): string[] {
+function openSecrets(delivery: SendableDelivery, seal: Seal, nowMs: number): string[] {
   const { secret, oldSecret, oldSecretUntilMs, subscriptionId } = delivery;
   const old = oldSecret !== null && (oldSecretUntilMs ?? 0) > nowMs ? [oldSecret] : [];
   return [secret, ...old].map((stored) => seal.open(stored, subscriptionId));
-}
-
-/** All that follows from one attempt, as one batch. */
-function finishAttempt(
-  delivery: ClaimedDelivery,
-  startedAtMs: number,
-  { outcome, snippet }: CallbackResult,
-  { policy, now, random }: DistributorOptions,
-  claim: string,
-): Statement[] {
-  const nowMs = now();
-  const attempt = delivery.attempt + 1;
-  const next = afterAttempt(attempt, outcome, policy, nowMs, random());
-  const record = recordAttempt({
-    delivery: delivery.id,
-    subscription: delivery.subscription,
-    claim,
-    attempt,
-    startedAtMs,
-    durationMs: nowMs - startedAtMs,
-    outcome,
-    snippet,
-    next,
-  }, nowMs);
-  if (next.status !== "failed" || delivery.event.startsWith(OWN_PREFIX)) return record;
-  return [
-    ...record,
-    ...next.gone ? disableSubscription(delivery.subscriptionId, "gone", nowMs) : [],
-    insertEvent({
-      id: newId("e", nowMs),
-      name: "gatepost.delivery.failed",
-      json: JSON.stringify({
-        delivery: delivery.id,
-        subscription: delivery.subscriptionId,
-        event: delivery.event,
-      }),
-      subject: undefined,
-      scopes: ["backend"],
-      createdAtMs: nowMs,
-    }),
-  ];
 }

@@ -29,9 +29,15 @@ const KINDS: readonly (readonly [FailureKind, readonly string[]])[] = [
     "DEPTH_ZERO_*", "SELF_SIGNED_*", "INVALID_CA", "INVALID_PURPOSE", "PATH_LENGTH_EXCEEDED",
     "HOSTNAME_MISMATCH",
   ]],
-  ["protocol", ["HPE_*", "UND_ERR_HTTP_PARSER", "UND_ERR_HEADERS_OVERFLOW", "UND_ERR_RES*"]],
+  ["protocol", [
+    "HTTPParserError", "HPE_*", "UND_ERR_HTTP_PARSER", "UND_ERR_HEADERS_OVERFLOW", "UND_ERR_RES*",
+    "Z_*",
+  ]],
   ["aborted", ["AbortError", "UND_ERR_ABORT*", "UND_ERR_DESTROYED", "UND_ERR_CLOSED"]],
 ];
+
+/** Errors without a code of their own. */
+const NAMED = ["TimeoutError", "AbortError", "HTTPParserError"];
 
 /** How deep causes are followed: fetch wraps once, a socket's attempts once more. */
 const MAX_DEPTH = 5;
@@ -45,12 +51,13 @@ export function classifyFailure(error: unknown): FailureKind {
 
 /**
  * The code that says most of an error: its own `code`, else that of its cause or of the first of
- * its errors that has one; for an abort or a timeout signal the name. Undefined if there is none.
+ * its errors that has one; for an abort, a timeout signal and undici's parser the name. Undefined if
+ * there is none.
  */
 export function findCode(error: unknown, depth = 0): string | undefined {
   if (!(error instanceof Error) || depth > MAX_DEPTH) return undefined;
   if ("code" in error && typeof error.code === "string") return error.code;
-  if (error.name === "TimeoutError" || error.name === "AbortError") return error.name;
+  if (NAMED.includes(error.name)) return error.name;
   const inner = error instanceof AggregateError ? [error.cause, ...error.errors] : [error.cause];
   for (const each of inner) {
     const code = findCode(each, depth + 1);

@@ -9,6 +9,8 @@ export interface LaneLimits {
 interface Lane<Item> {
   readonly waiting: Item[];
   inFlight: number;
+  /** Opened or taken, and not settled yet. */
+  unsettled: number;
   isFailing: boolean;
 }
 
@@ -18,19 +20,23 @@ interface Lane<Item> {
  * at most half of the slots, so the dead never crowd out the living.
  */
 export interface Lanes<Item> {
-  /** Puts work into a subscription's lane. */
-  add(subscription: number, isFailing: boolean, items: readonly Item[]): void;
+  /** Opens a subscription's lane, or keeps it open: until it is settled it remembers how it fares. */
+  open(subscription: number, isFailing: boolean): void;
+  /** Puts work into an open lane. */
+  add(subscription: number, items: readonly Item[]): void;
   /** The next item that may be sent, lane after lane in turn; it is in flight from then on. */
   take(): { readonly subscription: number; readonly item: Item } | undefined;
   /**
-   * An item is no longer in flight. After a failure what still waits in its lane is handed back,
-   * since it will not have its turn for long.
+   * An item is no longer in flight; `ok` is undefined where it was not sent after all. After
+   * a failure what still waits in its lane is handed back, since it will not have its turn for long.
    */
-  finish(subscription: number, ok: boolean): readonly Item[];
+  finish(subscription: number, ok: boolean | undefined): readonly Item[];
+  /** Ends one `open`, or one `take` once what came of it is stored. */
+  settle(subscription: number): void;
   /** How many more items a subscription's lane should hold, so that it never runs dry. */
   room(subscription: number, isFailing: boolean): number;
-  /** Whether another lane that fails may have a slot. */
-  hasRoomForFailing(): boolean;
+  /** How many more items of lanes that fail should be held: the others need room to wait in too. */
+  roomForFailing(): number;
   /** The subscriptions that need nothing more now. */
   full(): number[];
   /** Takes back all that waits. */
@@ -45,6 +51,7 @@ export function createLanes<Item>({ total, perSubscription }: LaneLimits): Lanes
   const failingLimit = Math.max(1, Math.floor(total / 2));
   let inFlight = 0;
   let failingInFlight = 0;
+  let failingWaiting = 0;
   let waiting = 0;
 
   const capOf = (isFailing: boolean) => isFailing ? 1 : Math.min(perSubscription, total);
@@ -53,6 +60,7 @@ export function createLanes<Item>({ total, perSubscription }: LaneLimits): Lanes
     if (lane.isFailing === isFailing) return;
     lane.isFailing = isFailing;
     failingInFlight += isFailing ? lane.inFlight : -lane.inFlight;
+    failingWaiting += isFailing ? lane.waiting.length : -lane.waiting.length;
   }
 
   function maySend(lane: Lane<Item>): boolean {
@@ -70,11 +78,17 @@ export function createLanes<Item>({ total, perSubscription }: LaneLimits): Lanes
 
   return {
     room,
-    add(subscription, isFailing, items) {
-      let lane = lanes.get(subscription);
-      if (!lane) lanes.set(subscription, lane = { waiting: [], inFlight: 0, isFailing });
+    open(subscription, isFailing) {
+      const lane = lanes.get(subscription);
+      if (lane) lane.unsettled++;
+      else lanes.set(subscription, { waiting: [], inFlight: 0, unsettled: 1, isFailing });
+    },
+    add(subscription, items) {
+      const lane = lanes.get(subscription);
+      if (!lane) throw new Error("Work is put into a lane that is not open");
       lane.waiting.push(...items);
       waiting += items.length;
+      if (lane.isFailing) failingWaiting += items.length;
     },
     take() {
       if (inFlight >= total) return undefined;
@@ -84,10 +98,14 @@ export function createLanes<Item>({ total, perSubscription }: LaneLimits): Lanes
         if (item === undefined) continue;
         lanes.delete(subscription); // to the end of the turns
         lanes.set(subscription, lane);
+        lane.unsettled++;
         lane.inFlight++;
         inFlight++;
         waiting--;
-        if (lane.isFailing) failingInFlight++;
+        if (lane.isFailing) {
+          failingInFlight++;
+          failingWaiting--;
+        }
         return { subscription, item };
       }
       return undefined;
@@ -98,20 +116,29 @@ export function createLanes<Item>({ total, perSubscription }: LaneLimits): Lanes
       lane.inFlight--;
       inFlight--;
       if (lane.isFailing) failingInFlight--;
+      if (ok === undefined) return [];
       setFailing(lane, !ok);
-      const handedBack = ok ? [] : lane.waiting.splice(0);
+      if (ok) return [];
+      const handedBack = lane.waiting.splice(0);
       waiting -= handedBack.length;
-      if (lane.inFlight === 0 && lane.waiting.length === 0) lanes.delete(subscription);
+      failingWaiting -= handedBack.length;
       return handedBack;
     },
-    hasRoomForFailing: () => failingInFlight < failingLimit,
+    settle(subscription) {
+      const lane = lanes.get(subscription);
+      if (!lane) return;
+      lane.unsettled--;
+      if (lane.unsettled === 0 && lane.waiting.length === 0) lanes.delete(subscription);
+    },
+    roomForFailing: () => Math.max(0, 2 * failingLimit - failingInFlight - failingWaiting),
     full: () =>
       lanes.entries().filter(([subscription, lane]) =>
         room(subscription, lane.isFailing) < capOf(lane.isFailing)
       ).map(([subscription]) => subscription).toArray(),
     drain() {
       const items = lanes.values().flatMap((lane) => lane.waiting.splice(0)).toArray();
-      waiting -= items.length;
+      waiting = 0;
+      failingWaiting = 0;
       return items;
     },
     inFlight: () => inFlight,

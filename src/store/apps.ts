@@ -2,7 +2,7 @@ import type { App } from "../oauth/app.ts";
 import { parseGrantType } from "../oauth/grant_type.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type Database, type Page, pageOf, type PageRequest, sql, type Statement } from "./database.ts";
-import { revocation } from "./revocations.ts";
+import { cutGrants } from "./grants.ts";
 
 /** An app with the SHA-256 of its secrets, which go no further than client authentication. */
 export interface AppWithSecrets extends App {
@@ -29,7 +29,7 @@ interface AppRow {
   cutAtMs: number;
 }
 
-const columns = `id, name, url, type, scope, grants, redirect_uris AS redirectUris, trusted,
+const COLUMNS = `id, name, url, type, scope, grants, redirect_uris AS redirectUris, trusted,
   resource_server AS resourceServer, status, secret, old_secret AS oldSecret,
   old_secret_until AS oldSecretUntilMs, created_at AS createdAtMs, cut_at AS cutAtMs`;
 
@@ -47,14 +47,14 @@ function toApp(row: AppRow): AppWithSecrets {
 
 /** An app by its `client_id`. */
 export async function findApp(database: Database, id: string): Promise<AppWithSecrets | undefined> {
-  const rows = await database.query<AppRow>(`SELECT ${columns} FROM apps WHERE id = ?1`, [id]);
+  const rows = await database.query<AppRow>(`SELECT ${COLUMNS} FROM apps WHERE id = ?1`, [id]);
   return rows.map(toApp)[0];
 }
 
 /** Apps, newest first. */
 export async function listApps(database: Database, page: PageRequest): Promise<Page<App>> {
   const rows = await database.query<AppRow>(
-    `SELECT ${columns} FROM apps WHERE id < ?1 ORDER BY id DESC LIMIT ?2`,
+    `SELECT ${COLUMNS} FROM apps WHERE id < ?1 ORDER BY id DESC LIMIT ?2`,
     [page.before, page.limit + 1],
   );
   return pageOf(rows.map(toApp), page);
@@ -81,12 +81,18 @@ export function insertApp(app: App, secret: Uint8Array | undefined): Statement {
   );
 }
 
-/** Replaces what of an app may change. */
-export function updateApp(app: App): Statement {
+/** Replaces what differs between an app as it was read and as it shall be, and nothing else. */
+export function updateApp(before: App, after: App): Statement {
+  const stored = appParams(before);
+  const [id, ...values] = appParams(after);
   return sql(
-    `UPDATE apps SET name = ?2, url = ?3, origin = ?4, type = ?5, scope = ?6, grants = ?7,
-       redirect_uris = ?8, trusted = ?9, resource_server = ?10, status = ?11 WHERE id = ?1`,
-    ...appParams(app),
+    `UPDATE apps SET name = ifnull(?2, name), url = ifnull(?3, url), origin = ifnull(?4, origin),
+       type = ifnull(?5, type), scope = ifnull(?6, scope), grants = ifnull(?7, grants),
+       redirect_uris = ifnull(?8, redirect_uris), trusted = ifnull(?9, trusted),
+       resource_server = ifnull(?10, resource_server), status = ifnull(?11, status)
+     WHERE id = ?1`,
+    id,
+    ...values.map((value, index) => value === stored[index + 1] ? null : value),
   );
 }
 
@@ -120,7 +126,7 @@ export function replaceAppSecret(id: string, secret: Uint8Array, oldUntilMs: num
 export function cutApp(id: string, nowMs: number, accessTtlMs: number): Statement[] {
   return [
     sql("UPDATE apps SET cut_at = max(cut_at, ?2) WHERE id = ?1", id, nowMs),
-    revocation(id, nowMs, nowMs + accessTtlMs),
+    ...cutGrants({ app: id }, nowMs, accessTtlMs),
   ];
 }
 

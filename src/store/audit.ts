@@ -1,36 +1,104 @@
-import { newId } from "../base/id.ts";
+import { idBound, newId } from "../base/id.ts";
 import { type Database, type Page, pageOf, type PageRequest, sql, type Statement } from "./database.ts";
 
 /** Who did what to whom; never a secret. Its time is its id's. */
 export interface AuditEntry {
   readonly id: string;
-  /** A user's or an app's id, a user name that failed to log in, or `cli`. */
+  /** A user's or an app's id, `cli`, or `anonymous` for one who has not proven to be anybody. */
   readonly actor: string;
   /** As in `app.create`. */
   readonly action: string;
+  /** The id of what it was done to; `unknown` for a name that nothing has. */
   readonly target: string;
   /** The client's address, where there is one. */
   readonly address: string | null;
 }
 
+/** An entry as it is first stored. */
+export type AuditRecord = Omit<AuditEntry, "id">;
+
+/** The actor of what nobody has proven to have done. */
+export const ANONYMOUS = "anonymous";
+
+/** What stands for a user or an app that does not exist: what was sent as its name is not stored. */
+export const UNKNOWN = "unknown";
+
+/** Those that anyone can cause, so that their number is bounded (see failure_record.ts and purge). */
+export const FAILED_LOGIN = "user.login_failed";
+export const FAILED_AUTHENTICATION = "app.authenticate_failed";
+
 /** Records an action; goes into the batch of what it records, so that neither is without the other. */
-export function insertAudit(entry: Omit<AuditEntry, "id">, nowMs: number): Statement {
+export function insertAudit(entry: AuditRecord, nowMs: number): Statement {
   return sql(
     "INSERT INTO audit (id, actor, action, target, address) VALUES (?1, ?2, ?3, ?4, ?5)",
-    newId("t", nowMs),
-    entry.actor,
-    entry.action,
-    entry.target,
-    entry.address,
+    ...auditParams(entry, nowMs),
   );
 }
 
+/**
+ * Records an action where the grant stands at that point of the batch: after its insertion, which may
+ * have been refused, or before its end, which may have come already.
+ */
+export function insertAuditOfGrant(grantId: string, entry: AuditRecord, nowMs: number): Statement {
+  return sql(
+    `INSERT INTO audit (id, actor, action, target, address) SELECT ?1, ?2, ?3, ?4, ?5
+     WHERE EXISTS (SELECT 1 FROM grants WHERE id = ?6 AND revoked_at IS NULL)`,
+    ...auditParams(entry, nowMs),
+    grantId,
+  );
+}
+
+function auditParams({ actor, action, target, address }: AuditRecord, nowMs: number) {
+  return [newId("t", nowMs), actor, action, target, address] as const;
+}
+
+/** Which entries are wanted; a member that is undefined does not narrow. */
+export interface AuditFilter {
+  readonly actor: string | undefined;
+  readonly action: string | undefined;
+  readonly target: string | undefined;
+  /** From then on. */
+  readonly sinceMs: number | undefined;
+  /** Before then. */
+  readonly untilMs: number | undefined;
+}
+
 /** The record, newest first. */
-export async function listAudit(database: Database, page: PageRequest): Promise<Page<AuditEntry>> {
+export async function listAudit(
+  database: Database,
+  filter: AuditFilter,
+  page: PageRequest,
+): Promise<Page<AuditEntry>> {
+  const { actor, action, target, sinceMs, untilMs } = filter;
+  const where = [
+    "id < ?1 AND id >= ?2 AND id < ?3",
+    ...actor === undefined ? [] : ["actor = ?4"],
+    ...action === undefined ? [] : ["action = ?5"],
+    ...target === undefined ? [] : ["target = ?6"],
+  ].join(" AND ");
   const rows = await database.query<AuditEntry>(
-    `SELECT id, actor, action, target, address FROM audit
-     WHERE id < ?1 ORDER BY id DESC LIMIT ?2`,
-    [page.before, page.limit + 1],
+    `SELECT id, actor, action, target, address FROM audit WHERE ${where} ORDER BY id DESC LIMIT ?7`,
+    [
+      page.before,
+      sinceMs === undefined ? "" : idBound("t", sinceMs),
+      untilMs === undefined ? "~" : idBound("t", untilMs),
+      actor ?? null,
+      action ?? null,
+      target ?? null,
+      page.limit + 1,
+    ],
   );
   return pageOf(rows, page);
+}
+
+/** Removes the oldest entries of an action past the newest `keep`, at most `limit` of them. */
+export function trimAudit(action: string, keep: number, limit: number): Statement {
+  return sql(
+    `DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE action = ?1 AND id <=
+       (SELECT id FROM audit WHERE action = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)
+     ORDER BY id LIMIT ?3)`,
+    action,
+    keep,
+    limit,
+  );
 }

@@ -1,7 +1,7 @@
 import { idTimeMs } from "../base/id.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type Database, sql, type Statement } from "./database.ts";
-import { partiesStand } from "./grants.ts";
+import { partiesStand, scopesStand } from "./grants.ts";
 
 /** An authorization code that waits for its exchange; its id becomes the grant's. */
 export interface Code {
@@ -65,6 +65,8 @@ export interface CodeRedemption {
   readonly id: string;
   readonly hash: Uint8Array;
   readonly scopes: readonly string[];
+  /** Of the first access token: without those that have been lost since the code was made. */
+  readonly accessScopes: readonly string[];
   readonly refresh: Uint8Array | undefined;
   readonly refreshUntilMs: number;
   readonly accessUntilMs: number;
@@ -85,7 +87,9 @@ export async function redeemCode(
     sql(
       `INSERT INTO grants (id, app, user, type, scope, code, refresh, refresh_until, access_until)
        SELECT id, app, user, 'authorization_code', ?3, hash, ?4, ?5, ?6 FROM codes
-       WHERE id = ?1 AND hash = ?2 AND until > ?7 AND ${partiesStand("user", "app", "?8")}`,
+       WHERE id = ?1 AND hash = ?2 AND until > ?7
+         AND ${partiesStand("codes.user", "codes.app", "?8")}
+         AND ${scopesStand("codes.user", "codes.app", "?9")}`,
       id,
       hash,
       redemption.scopes.join(" "),
@@ -94,6 +98,7 @@ export async function redeemCode(
       redemption.accessUntilMs,
       nowMs,
       idTimeMs(id),
+      JSON.stringify(redemption.accessScopes),
     ),
     sql("DELETE FROM codes WHERE id = ?1 AND EXISTS (SELECT 1 FROM grants WHERE id = ?1)", id),
   ]);

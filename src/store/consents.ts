@@ -1,3 +1,4 @@
+import { idTimeMs } from "../base/id.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type Database, sql, type Statement } from "./database.ts";
 
@@ -28,4 +29,57 @@ export function putConsent(user: string, app: string, scopes: readonly string[])
 /** Forgets what a user allowed an app. */
 export function deleteConsent(user: string, app: string): Statement {
   return sql("DELETE FROM consents WHERE user = ?1 AND app = ?2", user, app);
+}
+
+/** An app that may act for a user: by a remembered consent, or by a grant that stands. */
+export interface ActingApp {
+  /** Its `client_id`. */
+  readonly id: string;
+  readonly name: string;
+  readonly url: string;
+  /** Of those that it was allowed, what it and the user still have. */
+  readonly scopes: readonly string[];
+}
+
+interface ActingRow {
+  id: string;
+  name: string;
+  url: string;
+  /** What was allowed at one time, and what user and app have now. */
+  scope: string;
+  userScope: string;
+  appScope: string;
+  /** The newest such grant, where it is one. */
+  grantId: string | null;
+  cutAtMs: number;
+}
+
+/** The active apps that may act for a user, those first that were registered last. */
+export async function listActingApps(
+  database: Database,
+  user: string,
+  nowMs: number,
+): Promise<ActingApp[]> {
+  const rows = await database.query<ActingRow>(
+    `SELECT a.id, a.name, a.url, allowed.scope, u.scope AS userScope, a.scope AS appScope,
+       allowed.grantId, max(u.cut_at, a.cut_at) AS cutAtMs
+     FROM (
+       SELECT app, scope, NULL AS grantId FROM consents WHERE user = ?1
+       UNION ALL
+       SELECT app, scope, max(id) FROM grants
+       WHERE user = ?1 AND revoked_at IS NULL AND until > ?2 GROUP BY app, scope
+     ) allowed JOIN apps a ON a.id = allowed.app JOIN users u ON u.id = ?1
+     WHERE a.status = 'active' ORDER BY a.id DESC`,
+    [user, nowMs],
+  );
+  const apps = new Map<string, ActingApp>();
+  for (const { id, name, url, grantId, cutAtMs, ...row } of rows) {
+    if (grantId !== null && idTimeMs(grantId) <= cutAtMs) continue;
+    const [allowed, ofUser, ofApp] = [row.scope, row.userScope, row.appScope]
+      .map((text) => parseScope(text) ?? []);
+    const scopes = allowed?.filter((scope) => ofUser?.includes(scope) && ofApp?.includes(scope));
+    const known = apps.get(id)?.scopes ?? [];
+    apps.set(id, { id, name, url, scopes: [...new Set([...known, ...scopes ?? []])] });
+  }
+  return [...apps.values()];
 }

@@ -62,7 +62,7 @@ export interface Page<Item> {
 }
 
 /** Sorts after every id, so that a list which begins before it begins with the newest. */
-export const firstPage = "~";
+export const FIRST_PAGE = "~";
 
 /** Makes a page of the rows of a query that asked for one row more than the page holds. */
 export function pageOf<Item extends { readonly id: string }>(

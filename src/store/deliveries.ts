@@ -56,10 +56,14 @@ export interface ClaimRequest {
   readonly count: number;
 }
 
-/** A claimed delivery, with all that its attempt needs. */
+/** A delivery whose turn has come; what its attempt needs is read when it is sent. */
 export interface ClaimedDelivery {
   readonly id: string;
   readonly subscription: number;
+}
+
+/** A claimed delivery, with all that its attempt needs. */
+export interface SendableDelivery extends ClaimedDelivery {
   /** Attempts recorded so far. */
   readonly attempt: number;
   readonly event: string;
@@ -73,8 +77,10 @@ export interface ClaimedDelivery {
 }
 
 /**
- * Takes due deliveries for one process until its lease ends: until then they are not due, to nobody
- * else and, should the process die, not for ever. Each subscription goes to the end of the queue.
+ * Takes due deliveries for one process until its lease ends: until then they are due to nobody, and
+ * after that, should the process have died, to everybody. Each subscription goes to the end of the
+ * queue. What it answers is found by the end of its lease, so no two claims of a process may have
+ * the same.
  */
 export async function claimDeliveries(
   database: Database,
@@ -102,18 +108,48 @@ export async function claimDeliveries(
       nowMs,
     ),
   ]));
-  const claimed = await Promise.all(requests.map(({ subscription }) =>
-    database.query<ClaimedDelivery>(
-      `SELECT d.id, d.subscription, d.attempt, e.name AS event, e.data AS json, s.endpoint,
-         s.secret, s.old_secret AS oldSecret, s.old_secret_until AS oldSecretUntilMs,
-         s.id AS subscriptionId
-       FROM deliveries d JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
-       WHERE d.subscription = ?1 AND d.status = 'pending' AND d.due_at = ?2 AND d.claim = ?3
-       ORDER BY d.id`,
-      [subscription, leaseUntilMs, claim],
-    )
-  ));
-  return claimed.flat();
+  return database.query<ClaimedDelivery>(
+    "SELECT id, subscription FROM deliveries WHERE claim = ?1 AND due_at = ?2 ORDER BY id",
+    [claim, leaseUntilMs],
+  );
+}
+
+/**
+ * A claimed delivery as it is now, at the last moment before it is sent; undefined when it may not
+ * be any more: its subscription has been paused or has ended since, or less than `enoughMs` of its
+ * lease is left.
+ */
+export async function findSendable(
+  database: Database,
+  id: string,
+  claim: string,
+  options: { readonly enoughMs: number; readonly nowMs: number },
+): Promise<SendableDelivery | undefined> {
+  const rows = await database.query<SendableDelivery>(
+    `SELECT d.id, d.subscription, d.attempt, e.name AS event, e.data AS json, s.endpoint,
+       s.secret, s.old_secret AS oldSecret, s.old_secret_until AS oldSecretUntilMs,
+       s.id AS subscriptionId
+     FROM deliveries d JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
+     WHERE d.id = ?1 AND d.claim = ?2 AND d.due_at >= ?3 AND s.status = 'active'`,
+    [id, claim, options.nowMs + options.enoughMs],
+  );
+  return rows[0];
+}
+
+/** The names of the processes that hold claims. */
+export async function listClaims(database: Database): Promise<string[]> {
+  const rows = await database.query<{ claim: string }>(
+    "SELECT DISTINCT claim FROM deliveries WHERE claim IS NOT NULL",
+  );
+  return rows.map(({ claim }) => claim);
+}
+
+/** All that one process has claimed. */
+export function listClaimed(database: Database, claim: string): Promise<ClaimedDelivery[]> {
+  return database.query<ClaimedDelivery>(
+    "SELECT id, subscription FROM deliveries WHERE claim = ?1",
+    [claim],
+  );
 }
 
 /** One attempt, as it is recorded. */
@@ -138,7 +174,7 @@ export function recordAttempt(record: AttemptRecord, nowMs: number): Statement[]
     sql(
       `INSERT INTO attempts (delivery, at, attempt, status, error, duration_ms, snippet)
        SELECT ?1, ?3, ?4, ?5, ?6, ?7, ?8 FROM deliveries
-       WHERE id = ?1 AND claim = ?2 AND status = 'pending'`,
+       WHERE id = ?1 AND claim = ?2 AND status = 'pending' ON CONFLICT DO NOTHING`,
       delivery,
       claim,
       record.startedAtMs,
@@ -170,7 +206,7 @@ export function recordAttempt(record: AttemptRecord, nowMs: number): Statement[]
 
 /** Gives claimed deliveries back unsent: they are due at once again, for anybody. */
 export function releaseDeliveries(
-  deliveries: readonly Pick<ClaimedDelivery, "id" | "subscription">[],
+  deliveries: readonly ClaimedDelivery[],
   claim: string,
   nowMs: number,
 ): Statement[] {

@@ -1,6 +1,15 @@
-import { idTimeMs } from "../base/id.ts";
+import { idBound, idTimeMs } from "../base/id.ts";
 import { parseScope } from "../oauth/scope.ts";
-import { type Database, type Page, pageOf, type PageRequest, sql, type Statement } from "./database.ts";
+import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
+import {
+  type Database,
+  type Page,
+  pageOf,
+  type PageRequest,
+  sql,
+  type SqlValue,
+  type Statement,
+} from "./database.ts";
 import { revocation } from "./revocations.ts";
 
 /** One authorization: what its tokens may do, for whom, and how long. */
@@ -27,6 +36,8 @@ export interface NewGrant {
   readonly refresh: Uint8Array | undefined;
   readonly refreshUntilMs: number;
   readonly accessUntilMs: number;
+  /** When it was decided, where that was before the id was made: what was cut since stays cut. */
+  readonly decidedAtMs?: number;
 }
 
 interface GrantRow {
@@ -40,7 +51,7 @@ interface GrantRow {
   revokedAtMs: number | null;
 }
 
-const columns = `id, app, user, type, scope, refresh_until AS refreshUntilMs,
+const COLUMNS = `id, app, user, type, scope, refresh_until AS refreshUntilMs,
   access_until AS accessUntilMs, revoked_at AS revokedAtMs`;
 
 function toGrant(row: GrantRow): Grant {
@@ -59,15 +70,32 @@ export function partiesStand(user: string, app: string, grantTime: string): stri
       WHERE a.id = ${app} AND a.status = 'active' AND a.cut_at < ${grantTime}))`;
 }
 
-/** Stores a grant; false when its user or app has been disabled or cut off meanwhile. */
+/**
+ * Holds at commit: the user and the app of a grant still have each of the scopes, a JSON array. What
+ * they lost between the decision and the commit is not granted.
+ */
+export function scopesStand(user: string, app: string, scopes: string): string {
+  const has = "instr(' ' || scope || ' ', ' ' || wanted.value || ' ') > 0";
+  return `NOT EXISTS (SELECT 1 FROM json_each(${scopes}) wanted
+    WHERE (${user} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM users WHERE id = ${user} AND ${has}))
+      OR (${app} <> 'login' AND NOT EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND ${has})))`;
+}
+
+/**
+ * Stores a grant, with an entry of the audit beside it; false, and nothing is stored, when its user
+ * or app has been disabled or cut off or has lost a scope meanwhile.
+ */
 export async function insertGrant(
   database: Database,
   grant: NewGrant,
+  audited?: AuditRecord,
 ): Promise<boolean> {
+  const madeAtMs = idTimeMs(grant.id);
   const [inserted] = await database.write([
     sql(
       `INSERT INTO grants (id, app, user, type, scope, refresh, refresh_until, access_until)
-       SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE ${partiesStand("?3", "?2", "?9")}`,
+       SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
+       WHERE ${partiesStand("?3", "?2", "?9")} AND ${scopesStand("?3", "?2", "?10")}`,
       grant.id,
       grant.app,
       grant.user,
@@ -76,15 +104,17 @@ export async function insertGrant(
       grant.refresh ?? null,
       grant.refreshUntilMs,
       grant.accessUntilMs,
-      idTimeMs(grant.id),
+      grant.decidedAtMs ?? madeAtMs,
+      JSON.stringify(grant.scopes),
     ),
+    ...audited ? [insertAuditOfGrant(grant.id, audited, madeAtMs)] : [],
   ]);
   return inserted === 1;
 }
 
 /** A grant by id, whether it still stands or not. */
 export async function findGrant(database: Database, id: string): Promise<Grant | undefined> {
-  const rows = await database.query<GrantRow>(`SELECT ${columns} FROM grants WHERE id = ?1`, [id]);
+  const rows = await database.query<GrantRow>(`SELECT ${COLUMNS} FROM grants WHERE id = ?1`, [id]);
   return rows.map(toGrant)[0];
 }
 
@@ -101,7 +131,7 @@ export async function findRefreshToken(
   hash: Uint8Array,
 ): Promise<PresentedRefreshToken | undefined> {
   const rows = await database.query<GrantRow & { current: number; used: number }>(
-    `SELECT ${columns}, refresh IS ?2 AS current, EXISTS (SELECT 1 FROM used_refresh_tokens
+    `SELECT ${COLUMNS}, refresh IS ?2 AS current, EXISTS (SELECT 1 FROM used_refresh_tokens
        WHERE grant_id = id AND hash = ?2) AS used
      FROM grants WHERE id = ?1`,
     [grantId, hash],
@@ -117,6 +147,8 @@ export interface RefreshRotation {
   readonly grantId: string;
   readonly oldHash: Uint8Array;
   readonly newHash: Uint8Array;
+  /** Of the access token that comes with it. */
+  readonly scopes: readonly string[];
   readonly refreshUntilMs: number;
   readonly accessUntilMs: number;
 }
@@ -136,7 +168,8 @@ export async function rotateRefreshToken(
     sql(
       `UPDATE grants SET refresh = ?3, refresh_until = ?4, access_until = max(access_until, ?5)
        WHERE id = ?1 AND refresh = ?2 AND revoked_at IS NULL AND refresh_until > ?6
-         AND ${partiesStand("user", "app", "?7")}`,
+         AND ${partiesStand("grants.user", "grants.app", "?7")}
+         AND ${scopesStand("grants.user", "grants.app", "?8")}`,
       grantId,
       oldHash,
       newHash,
@@ -144,6 +177,7 @@ export async function rotateRefreshToken(
       rotation.accessUntilMs,
       nowMs,
       idTimeMs(grantId),
+      JSON.stringify(rotation.scopes),
     ),
     sql(
       `INSERT INTO used_refresh_tokens (grant_id, hash)
@@ -156,38 +190,61 @@ export async function rotateRefreshToken(
   return rotated === 1;
 }
 
+/** A grant as it is listed: with what has become of it. */
+export type ListedGrant = Grant & { readonly status: "active" | "expired" | "revoked" };
+
 /** Grants of a user or an app or both, newest first; those that ended wait there for the purge. */
 export async function listGrants(
   database: Database,
   filter: { readonly user?: string | undefined; readonly app?: string | undefined },
   page: PageRequest,
-): Promise<Page<Grant>> {
-  const rows = await database.query<GrantRow>(
-    `SELECT ${columns} FROM grants
+  nowMs: number,
+): Promise<Page<ListedGrant>> {
+  const rows = await database.query<GrantRow & { cutAtMs: number | null }>(
+    `SELECT ${COLUMNS}, max(
+       CASE WHEN user IS NULL THEN 0 ELSE (SELECT cut_at FROM users WHERE id = grants.user) END,
+       CASE app WHEN 'login' THEN 0 ELSE (SELECT cut_at FROM apps WHERE id = grants.app) END
+     ) AS cutAtMs FROM grants
      WHERE id < ?1 ${filter.user === undefined ? "" : "AND user = ?3"}
        ${filter.app === undefined ? "" : "AND app = ?4"}
      ORDER BY id DESC LIMIT ?2`,
     [page.before, page.limit + 1, filter.user ?? null, filter.app ?? null],
   );
-  return pageOf(rows.map(toGrant), page);
+  const listed = rows.map(({ cutAtMs, ...row }) => ({
+    ...toGrant(row),
+    status: statusOf(row, cutAtMs, nowMs),
+  }));
+  return pageOf(listed, page);
+}
+
+/** `cutAtMs` is null where the user or the app has been deleted. */
+function statusOf(row: GrantRow, cutAtMs: number | null, nowMs: number): ListedGrant["status"] {
+  const isCut = cutAtMs === null || cutAtMs >= idTimeMs(row.id);
+  if (row.revokedAtMs !== null || isCut) return "revoked";
+  return Math.max(row.refreshUntilMs, row.accessUntilMs) > nowMs ? "active" : "expired";
 }
 
 /** Ends a grant and every token of it, at once and in every process. */
 export function revokeGrant(id: string, nowMs: number): Statement[] {
+  return revokeWhere("id = ?2", nowMs, id);
+}
+
+/** Ends every standing grant of a user, of an app, or of a user through an app, and waiting codes. */
+export function revokeGrantsOf(
+  { user, app }: { readonly user?: string | undefined; readonly app: string },
+  nowMs: number,
+): Statement[] {
+  const where = user === undefined ? "app = ?2" : "app = ?2 AND user = ?3";
+  const params = user === undefined ? [app] : [app, user];
   return [
-    sql("UPDATE grants SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL", id, nowMs),
-    sql(
-      `INSERT INTO revocations (target, cut_at, until)
-       SELECT id, ?2, access_until FROM grants WHERE id = ?1 AND access_until > ?2`,
-      id,
-      nowMs,
-    ),
+    ...revokeWhere(where, nowMs, ...params),
+    sql(`DELETE FROM codes WHERE ${where.replace("?2", "?1").replace("?3", "?2")}`, ...params),
   ];
 }
 
 /** Ends one access token and nothing else of its grant. */
-export function revokeAccessToken(jti: string, expiresAtMs: number, nowMs: number): Statement {
-  return revocation(jti, nowMs, expiresAtMs);
+export function revokeAccessToken(jti: string, expiresAtMs: number): Statement {
+  return revocation(jti, expiresAtMs, expiresAtMs);
 }
 
 /** Ends every standing grant of a user or an app that carries any of the scopes. */
@@ -198,16 +255,47 @@ export function revokeGrantsWithScopes(
 ): Statement[] {
   if (scopes.length === 0) return [];
   const [column, id] = "user" in of ? ["user", of.user] : ["app", of.app];
-  const carries = `${column} = ?1 AND until > ?2 AND EXISTS (SELECT 1 FROM json_each(?3) lost
+  const carries = `${column} = ?2 AND EXISTS (SELECT 1 FROM json_each(?3) lost
     WHERE instr(' ' || scope || ' ', ' ' || lost.value || ' ') > 0)`;
-  const params = [id, nowMs, JSON.stringify(scopes)] as const;
+  return revokeWhere(carries, nowMs, id, JSON.stringify(scopes));
+}
+
+/**
+ * Ends every token of a user or an app that comes from a grant made until now, for as long as the
+ * longest-lived of them could be alive. Ids lie ahead of the clock after it has stepped back; such
+ * grants and codes are ended one by one.
+ */
+export function cutGrants(
+  of: { readonly user: string } | { readonly app: string },
+  nowMs: number,
+  accessTtlMs: number,
+): Statement[] {
+  const [column, id] = "user" in of ? ["user", of.user] : ["app", of.app];
+  const ahead = idBound("g", nowMs + 1);
   return [
     sql(
       `INSERT INTO revocations (target, cut_at, until)
-       SELECT id, ?2, access_until FROM grants
-       WHERE ${carries} AND revoked_at IS NULL AND access_until > ?2`,
+       SELECT ?1, ?2, max(?3, ifnull(max(access_until), 0)) FROM grants WHERE ${column} = ?1`,
+      id,
+      nowMs,
+      nowMs + accessTtlMs,
+    ),
+    ...revokeWhere(`${column} = ?2 AND id >= ?3`, nowMs, id, ahead),
+    sql(`DELETE FROM codes WHERE ${column} = ?1 AND id >= ?2`, id, ahead),
+  ];
+}
+
+/** Ends the standing grants that `where` picks, with parameters from `?2` on. */
+function revokeWhere(where: string, nowMs: number, ...params: readonly SqlValue[]): Statement[] {
+  const stands = `revoked_at IS NULL AND until > ?1 AND ${where}`;
+  return [
+    // Not only what was made until now, as for a user or an app: a grant that has ended makes no more.
+    sql(
+      `INSERT INTO revocations (target, cut_at, until)
+       SELECT id, access_until, access_until FROM grants WHERE ${stands} AND access_until > ?1`,
+      nowMs,
       ...params,
     ),
-    sql(`UPDATE grants SET revoked_at = ?2 WHERE ${carries} AND revoked_at IS NULL`, ...params),
+    sql(`UPDATE grants SET revoked_at = ?1 WHERE ${stands}`, nowMs, ...params),
   ];
 }

@@ -7,7 +7,7 @@ import {
   type VerificationKey,
 } from "../base/jwt.ts";
 import type { Seal } from "../base/seal.ts";
-import type { Database } from "./database.ts";
+import type { Database, Statement } from "./database.ts";
 import {
   deleteKey,
   insertKey,
@@ -30,12 +30,18 @@ export interface KeyRing {
   signing(): SigningKey;
   /** A key that may verify now. */
   find(kid: string): VerificationKey | undefined;
-  /** What is published: keys that will sign soon, and keys whose tokens live on. */
+  /** What is published: keys that will sign soon, and keys whose tokens live on; in that order. */
   published(): readonly RingKey[];
-  /** Makes a key that signs after `leadMs`, when every verifier has had time to fetch it. */
-  rotate(leadMs: number): Promise<RingKey | undefined>;
-  /** Takes a key out of use at once; when it was the one that signs, a successor signs at once. */
-  withdraw(kid: string): Promise<boolean>;
+  /**
+   * Makes a key that signs after `leadMs`, when every verifier has had time to fetch it. What is to be
+   * stored in the same batch is made from its `kid`.
+   */
+  rotate(leadMs: number, beside?: (kid: string) => readonly Statement[]): Promise<RingKey>;
+  /**
+   * Takes a key out of use at once; when it was the one that signs, a new one signs at once. False
+   * when there is no such key.
+   */
+  withdraw(kid: string, beside?: readonly Statement[]): Promise<boolean>;
   /** Takes in what other processes have changed, and removes keys that have served. */
   refresh(): Promise<void>;
 }
@@ -44,54 +50,69 @@ export interface KeyRing {
 export interface KeyRingOptions {
   readonly database: Database;
   readonly seal: Seal;
+  /** Of new keys; each key keeps its own. */
   readonly alg: SigningAlgorithm;
   readonly accessTokenTtlMs: number;
   readonly now: () => number;
 }
 
 /** How long a key is published before it signs. */
-export const rotationLeadMs = 10 * 60_000;
+export const ROTATION_LEAD_MS = 10 * 60_000;
 
-/** Clocks of several processes may differ by this. */
-const clockSkewMs = 1000;
+// A token's `exp` is in whole seconds, and another process learns of a new key a moment later.
+const TOKEN_SLACK_MS = 2000;
 
 /** Opens the ring; on a database without a key that signs it makes one. Throws SealError. */
 export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
   const { database, seal, alg, accessTokenTtlMs, now } = options;
-  let keys: RingKey[] = [];
+  let keys: readonly RingKey[] = [];
 
-  async function refresh(): Promise<void> {
+  async function load(): Promise<void> {
     const stored = await listKeys(database);
     keys = stored.map((key, index) => {
       const known = keys.find(({ kid }) => kid === key.kid) ??
         openKey(key.kid, key.alg, seal.open(key.private, key.kid));
       const successor = stored[index + 1];
       const publishedUntilMs = successor
-        ? successor.signsFromMs + key.tokenTtlMs + clockSkewMs
+        ? successor.signsFromMs + key.tokenTtlMs + TOKEN_SLACK_MS
         : Infinity;
       return { ...known, ...key, publishedUntilMs };
     });
-    const served = keys.filter((key) => key.publishedUntilMs <= now());
-    if (served.length === 0) return;
-    await database.write(served.map(({ kid }) => deleteKey(kid)));
-    keys = keys.filter((key) => !served.includes(key));
   }
 
-  function makeKey(signsFromMs: number): StoredKey {
+  async function refresh(): Promise<void> {
+    await load();
+    // A key may have been made where tokens live shorter than here; then it has not served yet.
+    const isShort = keys.some((key) => key.tokenTtlMs < accessTokenTtlMs);
+    const served = isShort ? [] : keys.filter((key) => key.publishedUntilMs <= now());
+    if (served.length === 0 && !isShort) return;
+    await database.write([
+      ...isShort ? [raiseTokenTtl(accessTokenTtlMs)] : [],
+      ...served.map(({ kid }) => deleteKey(kid)),
+    ]);
+    await load();
+  }
+
+  async function makeKey(leadMs: number): Promise<StoredKey> {
+    const pem = await generatePrivateKey(alg);
     const createdAtMs = now();
     const kid = newId("k", createdAtMs);
-    const pem = seal.close(generatePrivateKey(alg), kid);
-    return { kid, alg, private: pem, createdAtMs, signsFromMs, tokenTtlMs: accessTokenTtlMs };
+    return {
+      kid,
+      alg,
+      private: seal.close(pem, kid),
+      createdAtMs,
+      signsFromMs: createdAtMs + leadMs,
+      tokenTtlMs: accessTokenTtlMs,
+    };
   }
 
-  const find = (kid: string) => keys.find((key) => key.kid === kid && key.publishedUntilMs > now());
+  const find = (kid: string) =>
+    keys.find((key) => key.kid === kid && key.publishedUntilMs > now());
 
   await refresh();
   if (!keys.some((key) => key.signsFromMs <= now())) {
-    await database.write([insertKeyIfNoneSigns(makeKey(now()))]);
-    await refresh();
-  } else if (keys.some((key) => key.tokenTtlMs < accessTokenTtlMs)) {
-    await database.write([raiseTokenTtl(accessTokenTtlMs)]);
+    await database.write([insertKeyIfNoneSigns(await makeKey(0))]);
     await refresh();
   }
 
@@ -101,24 +122,25 @@ export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
     published: () => keys.filter((key) => key.publishedUntilMs > now()),
     signing() {
       const nowMs = now();
-      const key = keys.findLast(({ signsFromMs }) => signsFromMs <= nowMs);
+      // A clock that was set back must not leave the service without a key: then the oldest signs.
+      const key = keys.findLast(({ signsFromMs }) => signsFromMs <= nowMs) ?? keys[0];
       if (!key) throw new Error("No key signs");
       return key;
     },
-    async rotate(leadMs) {
-      const key = makeKey(now() + leadMs);
-      await database.write([insertKey(key)]);
+    async rotate(leadMs, beside = () => []) {
+      const made = await makeKey(leadMs);
+      await database.write([insertKey(made), ...beside(made.kid)]);
       await refresh();
-      return keys.find(({ kid }) => kid === key.kid);
+      const key = keys.find(({ kid }) => kid === made.kid);
+      if (!key) throw new Error("The new key was withdrawn at once");
+      return key;
     },
-    async withdraw(kid) {
+    async withdraw(kid, beside = []) {
       if (!find(kid)) return false;
-      const [changed] = await database.write([
-        withdrawKey(kid, now()),
-        insertKeyIfNoneSigns(makeKey(now())),
-      ]);
+      const batch = withdrawKey(kid, await makeKey(0));
+      const changes = await database.write([...batch, ...beside]);
       await refresh();
-      return changed === 1;
+      return changes[batch.length - 1] === 1;
     },
   };
 }

@@ -12,12 +12,12 @@ export interface StoredKey {
   readonly tokenTtlMs: number;
 }
 
-/** Every key that has not been withdrawn, in the order in which they sign. */
+/** Every key, in the order in which they sign; one that is withdrawn is there no more. */
 export function listKeys(database: Database): Promise<StoredKey[]> {
   return database.query<StoredKey>(
     `SELECT kid, alg, private, created_at AS createdAtMs, signs_from AS signsFromMs,
        token_ttl AS tokenTtlMs
-     FROM keys WHERE withdrawn_at IS NULL ORDER BY signs_from, created_at, kid`,
+     FROM keys ORDER BY signs_from, created_at, kid`,
   );
 }
 
@@ -35,9 +35,28 @@ export function insertKeyIfNoneSigns(key: StoredKey): Statement {
   return sql(
     `INSERT INTO keys (kid, alg, private, created_at, signs_from, token_ttl)
      SELECT ?1, ?2, ?3, ?4, ?5, ?6
-     WHERE NOT EXISTS (SELECT 1 FROM keys WHERE withdrawn_at IS NULL AND signs_from <= ?5)`,
+     WHERE NOT EXISTS (SELECT 1 FROM keys WHERE signs_from <= ?5)`,
     ...keyParams(key),
   );
+}
+
+/**
+ * Takes a key out of use at once: from now on it neither signs nor verifies, and its private half is
+ * gone. The successor is added only where the key is the one that signs; an older one never signs
+ * again, since it may have been rotated away for a reason.
+ */
+export function withdrawKey(kid: string, successor: StoredKey): Statement[] {
+  return [
+    sql(
+      `INSERT INTO keys (kid, alg, private, created_at, signs_from, token_ttl)
+       SELECT ?1, ?2, ?3, ?4, ?5, ?6
+       WHERE ?7 = (SELECT kid FROM keys WHERE signs_from <= ?5
+         ORDER BY signs_from DESC, created_at DESC, kid DESC LIMIT 1)`,
+      ...keyParams(successor),
+      kid,
+    ),
+    deleteKey(kid),
+  ];
 }
 
 function keyParams(key: StoredKey) {
@@ -48,15 +67,6 @@ function keyParams(key: StoredKey) {
 /** Notes that tokens from now on live this long, where that is longer than before. */
 export function raiseTokenTtl(ttlMs: number): Statement {
   return sql("UPDATE keys SET token_ttl = ?1 WHERE token_ttl < ?1", ttlMs);
-}
-
-/** Withdraws a key: from now on it neither signs nor verifies. */
-export function withdrawKey(kid: string, nowMs: number): Statement {
-  return sql(
-    "UPDATE keys SET withdrawn_at = ?2 WHERE kid = ?1 AND withdrawn_at IS NULL",
-    kid,
-    nowMs,
-  );
 }
 
 /** Removes a key that has nothing left to verify. */

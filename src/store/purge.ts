@@ -1,7 +1,13 @@
+import { idBound } from "../base/id.ts";
+import { FAILED_AUTHENTICATION, FAILED_LOGIN, trimAudit } from "./audit.ts";
 import { type Database, sql, type Statement } from "./database.ts";
+import { clearEndedSubscriptions } from "./subscription_end.ts";
 
 /** How much one batch of a purge removes at most, so that no other write waits for long. */
 const BATCH = 500;
+
+/** Of each kind, since anyone can cause them: about 15 MB. */
+const KEPT_FAILURES = 100_000;
 
 /** What is kept for how long, in milliseconds. */
 export interface Retention {
@@ -16,42 +22,27 @@ export async function purge(
   nowMs: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const finished = nowMs - retention.eventsMs;
-  const audited = nowMs - retention.auditMs;
-  const batches: Statement[] = [
+  await clearEndedSubscriptions(database, nowMs, signal);
+  const ended: Statement[] = [
     endedBatch("grants", "id", "until", nowMs),
     endedBatch("codes", "id", "until", nowMs),
     endedBatch("sessions", "hash", "until", nowMs),
     endedBatch("revocations", "seq", "until", nowMs),
     sql(
-      `DELETE FROM deliveries WHERE id IN (SELECT id FROM deliveries
-         WHERE id < ?1 AND status <> 'pending' AND finished_at <= ?2 ORDER BY id LIMIT ${BATCH})`,
-      idBefore("d", finished),
-      finished,
-    ),
-    sql(
-      `DELETE FROM events WHERE id IN (SELECT e.id FROM events e
-         WHERE e.id < ?1 AND e.status = 'distributed'
-           AND NOT EXISTS (SELECT 1 FROM deliveries d
-             WHERE d.id BETWEEN 'd' || substr(e.id, 2) AND 'd' || substr(e.id, 2) || '~')
-         ORDER BY e.id LIMIT ${BATCH})`,
-      idBefore("e", finished),
-    ),
-    sql(
-      `DELETE FROM subscriptions WHERE seq IN (SELECT s.seq FROM subscriptions s
-         WHERE s.status = 'deleted'
-           AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.subscription = s.seq)
-         LIMIT ${BATCH})`,
-    ),
-    sql(
       `DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id < ?1 ORDER BY id LIMIT ${BATCH})`,
-      idBefore("t", audited),
+      idBound("t", nowMs - retention.auditMs),
+    ),
+    ...[FAILED_LOGIN, FAILED_AUTHENTICATION].map((action) =>
+      trimAudit(action, KEPT_FAILURES, BATCH)
     ),
   ];
-  for (const batch of batches) {
+  for (const batch of ended) {
     for (let changed = BATCH; changed === BATCH && !signal.aborted;) {
       [changed = 0] = await database.write([batch]);
     }
+  }
+  for (const table of finishedTables(nowMs - retention.eventsMs)) {
+    await sweep(database, table, signal);
   }
 }
 
@@ -63,7 +54,65 @@ function endedBatch(table: string, key: string, end: string, nowMs: number): Sta
   );
 }
 
-/** Sorts after every id of the kind that was made before the time. */
-function idBefore(kind: string, timeMs: number): string {
-  return kind + Math.max(0, timeMs).toString(36).padStart(9, "0");
+/** Rows that are old enough, but of which some must stay although they are. */
+interface Sweep {
+  /** Selects, in the order of their keys, the first rows after `?1`. */
+  readonly select: string;
+  /** Deletes the rows of the keys `?1` (JSON) that may go. */
+  readonly remove: string;
+  /** From `?2` on of the selection. */
+  readonly bound: readonly (string | number)[];
+  readonly first: string | number;
+}
+
+const CHOSEN = "(SELECT value FROM json_each(?1))";
+
+/** What is finished, in the order that its references allow. */
+function finishedTables(finishedMs: number): Sweep[] {
+  const deliveries = ["delivered", "failed", "cancelled"].map((status) => ({
+    select: `SELECT id AS key, finished_at <= ?3 AS mayGo FROM deliveries
+      WHERE status = '${status}' AND id > ?1 AND id < ?2 ORDER BY id LIMIT ${BATCH}`,
+    remove: `DELETE FROM deliveries WHERE id IN ${CHOSEN} AND status = '${status}'`,
+    bound: [idBound("d", finishedMs), finishedMs],
+    first: "",
+  }));
+  const keepsDelivery = `EXISTS (SELECT 1 FROM deliveries d
+    WHERE d.id > 'd' || substr(events.id, 2) AND d.id < 'd' || substr(events.id, 2) || '~')`;
+  const isNamed = "EXISTS (SELECT 1 FROM deliveries d WHERE d.subscription = subscriptions.seq)";
+  return [
+    ...deliveries,
+    {
+      select: `SELECT id AS key, NOT ${keepsDelivery} AS mayGo FROM events
+        WHERE status = 'distributed' AND id > ?1 AND id < ?2 ORDER BY id LIMIT ${BATCH}`,
+      remove: `DELETE FROM events WHERE id IN ${CHOSEN} AND NOT ${keepsDelivery}`,
+      bound: [idBound("e", finishedMs)],
+      first: "",
+    },
+    {
+      select: `SELECT seq AS key, NOT ${isNamed} AS mayGo FROM subscriptions
+        WHERE status = 'deleted' AND seq > ?1 ORDER BY seq LIMIT ${BATCH}`,
+      remove: `DELETE FROM subscriptions WHERE seq IN ${CHOSEN} AND NOT ${isNamed}`,
+      bound: [],
+      first: 0,
+    },
+  ];
+}
+
+/** Goes through a table batch by batch: what must stay is looked at once, and holds up no write. */
+async function sweep(
+  database: Database,
+  { select, remove, bound, first }: Sweep,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let after = first; !signal.aborted;) {
+    const rows = await database.query<{ key: string | number; mayGo: number }>(
+      select,
+      [after, ...bound],
+    );
+    const last = rows.at(-1);
+    if (!last) return;
+    const keys = rows.filter(({ mayGo }) => mayGo === 1).map(({ key }) => key);
+    if (keys.length > 0) await database.write([sql(remove, JSON.stringify(keys))]);
+    after = last.key;
+  }
 }

@@ -2,7 +2,10 @@ import { idTimeMs } from "../base/id.ts";
 import type { Caller } from "../oauth/principal.ts";
 import { type Database, sql, type Statement } from "./database.ts";
 
-/** Ends the tokens of a target whose grant was made by then, for as long as one could be alive. */
+/**
+ * Ends the token or grant of this id; or of a user or an app, the tokens whose grant was made by then.
+ * It is kept for as long as one could be alive.
+ */
 export function revocation(target: string, cutAtMs: number, untilMs: number): Statement {
   return sql(
     "INSERT INTO revocations (target, cut_at, until) VALUES (?1, ?2, ?3)",
@@ -62,10 +65,10 @@ export async function openRevocations(database: Database, now: () => number): Pr
     refresh,
     has({ jti, grantId, sub, clientId }) {
       if (cuts.size === 0) return false;
-      const madeAtMs = idTimeMs(grantId);
-      return [jti, grantId, sub, clientId].some((target) => {
+      if (cuts.has(jti) || cuts.has(grantId)) return true;
+      return [sub, clientId].some((target) => {
         const cut = cuts.get(target);
-        return cut !== undefined && madeAtMs <= cut.cutAtMs;
+        return cut !== undefined && idTimeMs(grantId) <= cut.cutAtMs;
       });
     },
   };

@@ -1,5 +1,5 @@
 /** Marks the file as Gatepost's ("Gate" in ASCII), so that no other program's database is migrated. */
-export const applicationId = 0x47617465;
+export const APPLICATION_ID = 0x47617465;
 
 /**
  * The numbered migrations; the file's `user_version` counts those it has seen. One that has been
@@ -9,7 +9,7 @@ export const applicationId = 0x47617465;
  * keyed by them grow at one end. Scopes are names separated by spaces. A user's or app's `cut_at`
  * ends every grant and session made at that time or before, without touching their rows.
  */
-export const migrations: readonly string[] = [
+export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE settings (
     name TEXT PRIMARY KEY,
@@ -106,8 +106,7 @@ export const migrations: readonly string[] = [
     private TEXT NOT NULL,               -- PKCS#8 PEM, sealed where there is a key
     created_at INTEGER NOT NULL,
     signs_from INTEGER NOT NULL,
-    token_ttl INTEGER NOT NULL,          -- the longest life of a token that it signed, in ms
-    withdrawn_at INTEGER
+    token_ttl INTEGER NOT NULL           -- the longest life of a token that it signed, in ms
   ) STRICT, WITHOUT ROWID;
 
   -- What every process must know at once: tokens of the target (a jti, grant, user or app) whose
@@ -145,35 +144,40 @@ export const migrations: readonly string[] = [
   CREATE INDEX subscriptions_due_failing ON subscriptions (due_at)
     WHERE status = 'active' AND due_at IS NOT NULL AND failing_since IS NOT NULL;
   CREATE INDEX subscriptions_by_app ON subscriptions (app);
+  CREATE INDEX subscriptions_listed ON subscriptions (id) WHERE status <> 'deleted';
   CREATE INDEX subscriptions_deleted ON subscriptions (seq) WHERE status = 'deleted';
+  -- Those that have ended and whose pending deliveries are still to be cancelled.
+  CREATE INDEX subscriptions_to_clear ON subscriptions (seq)
+    WHERE status IN ('disabled', 'deleted') AND due_at IS NOT NULL;
 
   CREATE TABLE events (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL,
-    data TEXT NOT NULL,                  -- JSON, sent byte for byte
     subject TEXT,                        -- deliver to this principal alone
     scope TEXT NOT NULL,                 -- what a subscriber must be allowed; '' = nothing
     status TEXT NOT NULL CHECK (status IN ('pending', 'distributed')),
     upto INTEGER NOT NULL,               -- the last subscription that existed at dispatch
     fanned_out INTEGER NOT NULL DEFAULT 0, -- the last subscription that has its delivery
-    created_at INTEGER NOT NULL
+    created_at INTEGER NOT NULL,
+    data TEXT NOT NULL                   -- JSON, sent byte for byte; last: the rest is read without
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX events_pending ON events (id) WHERE status = 'pending';
-  CREATE INDEX events_by_name ON events (name, id);
+  CREATE INDEX events_by_status ON events (status, id);
+  CREATE INDEX events_by_name ON events (name, status, id);
 
   CREATE TABLE deliveries (
     id TEXT PRIMARY KEY,                 -- made of the event's id and the subscription's number
-    event TEXT NOT NULL REFERENCES events,
+    event TEXT NOT NULL,                 -- no reference: the purge removes the event after these
     subscription INTEGER NOT NULL REFERENCES subscriptions,
     status TEXT NOT NULL CHECK (status IN ('pending', 'delivered', 'failed', 'cancelled')),
     attempt INTEGER NOT NULL DEFAULT 0,  -- attempts recorded since it was (re)sent by hand
     due_at INTEGER NOT NULL,             -- not before; a claim moves it to the end of its lease
-    claim TEXT,                          -- whose lease that is
+    claim TEXT,                          -- whose lease that is: the name of a process
     finished_at INTEGER
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX deliveries_due ON deliveries (subscription, due_at) WHERE status = 'pending';
-  CREATE INDEX deliveries_by_subscription ON deliveries (subscription, id);
-  CREATE INDEX deliveries_failed ON deliveries (id) WHERE status = 'failed';
+  CREATE INDEX deliveries_by_subscription ON deliveries (subscription, status, id);
+  CREATE INDEX deliveries_by_status ON deliveries (status, id);
+  CREATE INDEX deliveries_claimed ON deliveries (claim, due_at) WHERE claim IS NOT NULL;
 
   CREATE TABLE attempts (
     delivery TEXT NOT NULL REFERENCES deliveries ON DELETE CASCADE,
@@ -189,6 +193,7 @@ export const migrations: readonly string[] = [
   CREATE TABLE cronjobs (
     name TEXT PRIMARY KEY,
     next_at INTEGER NOT NULL,
+    lease_until INTEGER NOT NULL DEFAULT 0, -- while a process runs it
     last_at INTEGER,
     last_ms INTEGER,
     last_error TEXT
@@ -201,5 +206,8 @@ export const migrations: readonly string[] = [
     target TEXT NOT NULL,
     address TEXT
   ) STRICT, WITHOUT ROWID;
+  CREATE INDEX audit_by_actor ON audit (actor, id);
+  CREATE INDEX audit_by_action ON audit (action, id);
+  CREATE INDEX audit_by_target ON audit (target, id);
   `,
 ];

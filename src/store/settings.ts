@@ -1,6 +1,6 @@
 import { newSecret } from "../base/secret.ts";
 import { type Seal, SealError } from "../base/seal.ts";
-import { type Database, sql, UnusableDatabaseError } from "./database.ts";
+import { ConflictError, type Database, sql, UnusableDatabaseError } from "./database.ts";
 
 interface Setting {
   value: string;
@@ -25,17 +25,24 @@ async function ensureSetting(
   return await findSetting(database, name) ?? make();
 }
 
-const sealCheck = "seal_check";
+const SEAL_CHECK = "seal_check";
 
 /**
  * Makes sure that the seal opens what this database holds: a database that was sealed once needs
  * the same key for ever. Throws UnusableDatabaseError, and changes nothing, when it does not.
  */
 export async function checkSeal(database: Database, seal: Seal): Promise<void> {
-  const stored = await findSetting(database, sealCheck);
-  if (stored === undefined) return sealDatabase(database, seal);
+  const stored = await findSetting(database, SEAL_CHECK);
+  if (stored === undefined) {
+    try {
+      return await sealDatabase(database, seal);
+    } catch (error) {
+      if (!(error instanceof ConflictError)) throw error;
+      return checkSeal(database, seal); // another process was faster
+    }
+  }
   try {
-    seal.open(stored, sealCheck);
+    seal.open(stored, SEAL_CHECK);
   } catch (error) {
     if (!(error instanceof SealError)) throw error;
     const reason = seal.active ? "GATEPOST_SECRET_KEY is not the key" : "GATEPOST_SECRET_KEY is missing";
@@ -59,7 +66,7 @@ async function sealDatabase(database: Database, seal: Seal): Promise<void> {
   const pageKey = await findSetting(database, "page_key");
   const reseal = (stored: string, context: string) => seal.close(seal.open(stored, context), context);
   await database.write([
-    sql("INSERT INTO settings (name, value) VALUES (?1, ?2)", sealCheck, seal.close("", sealCheck)),
+    sql("INSERT INTO settings (name, value) VALUES (?1, ?2)", SEAL_CHECK, seal.close("", SEAL_CHECK)),
     ...(pageKey === undefined ? [] : [
       sql("UPDATE settings SET value = ?1 WHERE name = 'page_key'", reseal(pageKey, "page_key")),
     ]),

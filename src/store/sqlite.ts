@@ -18,45 +18,74 @@ interface Waiting {
 }
 
 /** No commit holds more batches, so that none makes the others wait long. */
-const groupLimit = 512;
+const GROUP_LIMIT = 512;
 
 /**
  * Opens the SQLite engine on a file. Reads run here, on a connection that cannot write; writes run in
  * a worker thread, so neither a slow disk nor another process's lock delays a request that only
  * reads. While one group commits the next gathers. Throws UnusableDatabaseError.
  */
-export function openSqliteDatabase(path: string): Database {
+export function openSqliteDatabase(
+  path: string,
+  observeCommit: (batches: number, ms: number) => void = () => {},
+): Database {
   prepareSqliteFile(path);
   const reader = openSqlite(path, { readOnly: true });
   const prepared = new Map<string, StatementSync>();
-  const writer = startWriter(path);
+  let writer: Worker | undefined = watch(startWriter(path));
   let gathering: Waiting[] = [];
   let committing: Waiting[] = [];
+  let committingSinceMs = 0;
   let scheduled = false;
-  let broken: Error | undefined;
-  let closing: (() => void) | undefined;
+  let closing: Promise<void> | undefined;
+  let drained: (() => void) | undefined;
 
   function flush(): void {
     scheduled = false;
     if (committing.length > 0 || gathering.length === 0) return;
-    committing = gathering.splice(0, groupLimit);
+    committing = gathering.splice(0, GROUP_LIMIT);
+    committingSinceMs = performance.now();
+    writer ??= watch(startWriter(path)); // the one before has died
     writer.postMessage(committing.map(({ batch }) => batch));
   }
 
-  writer.on("message", (results: WriteResult[]) => {
-    const done = committing;
-    committing = [];
-    flush(); // the next group commits while this one's answers go out
-    done.forEach((waiting, index) => settle(waiting, results[index]));
-    if (committing.length === 0) closing?.();
-  });
-  writer.on("error", (cause) => {
-    broken = new UnavailableError("The database writer has ended", { cause });
-    for (const { reject } of [...committing, ...gathering]) reject(broken);
-    committing = [];
-    gathering = [];
-    closing?.();
-  });
+  function watch(worker: Worker): Worker {
+    let cause: unknown;
+    worker.on("message", (results: WriteResult[]) => {
+      const done = committing;
+      committing = [];
+      observeCommit(done.length, performance.now() - committingSinceMs);
+      flush(); // the next group commits while this one's answers go out
+      done.forEach((waiting, index) => settle(waiting, results[index]));
+      if (committing.length === 0) drained?.();
+    });
+    worker.on("error", (error) => {
+      cause = error;
+    });
+    worker.on("exit", () => {
+      writer = undefined;
+      const error = new UnavailableError("The database writer has ended", { cause });
+      for (const { reject } of [...committing, ...gathering]) reject(error);
+      committing = [];
+      gathering = [];
+      drained?.();
+    });
+    return worker;
+  }
+
+  async function close(): Promise<void> {
+    if (committing.length > 0 || gathering.length > 0) {
+      await new Promise<void>((resolve) => {
+        drained = resolve;
+      });
+    }
+    reader.close(); // before the writer, since the last to close empties the log into the file
+    await new Promise<unknown>((resolve) => {
+      if (!writer) return resolve(undefined);
+      writer.once("exit", resolve);
+      writer.postMessage("close");
+    });
+  }
 
   return {
     query: <Row>(sql: string, params: readonly SqlValue[] = []) =>
@@ -66,30 +95,19 @@ export function openSqliteDatabase(path: string): Database {
           if (!statement) prepared.set(sql, statement = reader.prepare(sql));
           resolve(statement.all(...params) as Row[]);
         } catch (cause) {
-          const passing = classifySqliteError(cause) === "unavailable";
+          const passing = !reader.isOpen || classifySqliteError(cause) === "unavailable";
           reject(passing ? new UnavailableError("The database cannot be read", { cause }) : cause);
         }
       }),
     write: (batch) =>
       new Promise((resolve, reject) => {
-        if (broken) return reject(broken);
+        if (closing) return reject(new UnavailableError("The database is closed"));
         gathering.push({ batch, resolve, reject });
         if (scheduled || committing.length > 0) return;
         scheduled = true; // after this turn of the loop, so that its other writes join
         setImmediate(flush);
       }),
-    async close() {
-      if (!broken && (committing.length > 0 || gathering.length > 0)) {
-        await new Promise<void>((resolve) => {
-          closing = resolve;
-        });
-      }
-      const ended = new Promise((resolve) => writer.once("exit", resolve));
-      writer.postMessage("close");
-      if (!broken) await ended;
-      broken ??= new UnavailableError("The database is closed");
-      reader.close();
-    },
+    close: () => closing ??= close(),
   };
 }
 

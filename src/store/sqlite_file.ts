@@ -2,13 +2,14 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readSync } from 
 import { dirname } from "node:path";
 import { constants, DatabaseSync } from "node:sqlite";
 import { UnusableDatabaseError } from "./database.ts";
-import { applicationId, migrations } from "./schema.ts";
+import { APPLICATION_ID, MIGRATIONS } from "./schema.ts";
+import { classifySqliteError } from "./sqlite_error.ts";
 
 /**
  * How long a connection waits for a lock that another process holds. A write that arrives while one
  * waits may wait twice as long, and still gets its answer within two seconds.
  */
-const lockTimeoutMs = 800;
+const LOCK_TIMEOUT_MS = 800;
 
 /**
  * Opens a connection with what every connection needs: a lock timeout, foreign keys, full
@@ -17,10 +18,13 @@ const lockTimeoutMs = 800;
 export function openSqlite(path: string, options: { readOnly: boolean }): DatabaseSync {
   const connection = new DatabaseSync(path, {
     readOnly: options.readOnly,
-    timeout: options.readOnly ? 0 : lockTimeoutMs, // with WAL no reader ever waits for a writer
+    timeout: LOCK_TIMEOUT_MS,
     enableForeignKeyConstraints: true,
   });
   connection.exec("PRAGMA synchronous = FULL; PRAGMA cache_size = -16000;");
+  // Opening may meet another process that opens or closes the file; once open, and with
+  // a write-ahead log, no reader ever waits for a writer.
+  if (options.readOnly) connection.exec("PRAGMA busy_timeout = 0");
   connection.setAuthorizer((action) =>
     action === constants.SQLITE_ATTACH ? constants.SQLITE_DENY : constants.SQLITE_OK
   );
@@ -38,6 +42,7 @@ export function prepareSqliteFile(path: string): void {
     const connection = openSqlite(path, { readOnly: false });
     try {
       migrate(connection);
+      useWriteAheadLog(connection); // no part of the migration: whoever did that may have died
     } finally {
       connection.close();
     }
@@ -66,37 +71,48 @@ function createFile(path: string): void {
 }
 
 function migrate(connection: DatabaseSync): void {
-  if (readPragma(connection, "user_version") === migrations.length) {
-    checkOwner(connection);
-    return;
-  }
+  if (readPragma(connection, "application_id") === APPLICATION_ID &&
+    readPragma(connection, "user_version") === MIGRATIONS.length) return;
   // Several processes may start at once: the first migrates, the others find it done.
   connection.exec("BEGIN EXCLUSIVE");
   try {
-    checkOwner(connection);
-    const version = readPragma(connection, "user_version");
-    if (version > migrations.length) {
+    const version = isOwn(connection) ? readPragma(connection, "user_version") : 0;
+    if (version > MIGRATIONS.length) {
       throw new UnusableDatabaseError(
         `The database has schema version ${version}, this program knows up to ` +
-          `${migrations.length}; start a newer Gatepost on it`,
+          `${MIGRATIONS.length}; start a newer Gatepost on it`,
       );
     }
-    for (const migration of migrations.slice(version)) connection.exec(migration);
-    connection.exec(`PRAGMA application_id = ${applicationId}`);
-    connection.exec(`PRAGMA user_version = ${migrations.length}`);
+    for (const migration of MIGRATIONS.slice(version)) connection.exec(migration);
+    connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+    connection.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
     connection.exec("COMMIT");
   } catch (error) {
     if (connection.isTransaction) connection.exec("ROLLBACK");
     throw error;
   }
-  connection.exec("PRAGMA journal_mode = WAL");
 }
 
-function checkOwner(connection: DatabaseSync): void {
-  const owner = readPragma(connection, "application_id");
+/** Whether the database is Gatepost's; false for an empty one, which may become that. */
+function isOwn(connection: DatabaseSync): boolean {
+  if (readPragma(connection, "application_id") === APPLICATION_ID) return true;
   const isEmpty = connection.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined;
-  if (owner !== applicationId && !isEmpty) {
-    throw new UnusableDatabaseError("The database file belongs to another program");
+  if (isEmpty) return false;
+  throw new UnusableDatabaseError("The database file belongs to another program");
+}
+
+/** Readers and the writer go on beside each other with a write-ahead log alone. */
+function useWriteAheadLog(connection: DatabaseSync): void {
+  const untilMs = performance.now() + LOCK_TIMEOUT_MS;
+  while (true) {
+    try {
+      const mode = connection.prepare("PRAGMA journal_mode = WAL").get()?.["journal_mode"];
+      if (mode === "wal") return;
+      throw new UnusableDatabaseError("The database's file system cannot hold a write-ahead log");
+    } catch (error) {
+      // SQLite waits for every lock but this one, which several processes that start at once want.
+      if (classifySqliteError(error) !== "unavailable" || performance.now() > untilMs) throw error;
+    }
   }
 }
 

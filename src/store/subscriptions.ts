@@ -1,8 +1,12 @@
 import type { Seal } from "../base/seal.ts";
-import { SUBSCRIPTION_LIMIT, type Subscription } from "../event/subscription.ts";
+import {
+  SUBSCRIPTION_LIMIT,
+  type Subscription,
+  type SubscriptionChange,
+} from "../event/subscription.ts";
 import { type Database, type Page, pageOf, type PageRequest, sql, type Statement } from "./database.ts";
 
-const columns = `seq, id, principal, app, event, endpoint, status,
+const COLUMNS = `seq, id, principal, app, event, endpoint, status,
   disabled_reason AS disabledReason, created_at AS createdAtMs`;
 
 /** Whose subscriptions are meant: a principal's; of those, where `app` is given, that app's. */
@@ -12,7 +16,8 @@ export interface SubscriptionOwner {
 }
 
 function ownedBy({ app }: SubscriptionOwner): string {
-  return `principal = ?1 AND status <> 'deleted'${app === undefined ? "" : " AND app = ?2"}`;
+  // A principal has few: the plus keeps SQLite from going through all of the app's instead.
+  return `principal = ?1 AND status <> 'deleted'${app === undefined ? "" : " AND +app = ?2"}`;
 }
 
 /** A subscription of one owner. */
@@ -22,7 +27,7 @@ export async function findSubscription(
   id: string,
 ): Promise<Subscription | undefined> {
   const rows = await database.query<Subscription>(
-    `SELECT ${columns} FROM subscriptions WHERE id = ?3 AND ${ownedBy(owner)}`,
+    `SELECT ${COLUMNS} FROM subscriptions WHERE id = ?3 AND ${ownedBy(owner)}`,
     [owner.principal, owner.app ?? null, id],
   );
   return rows[0];
@@ -35,9 +40,34 @@ export async function listSubscriptions(
   page: PageRequest,
 ): Promise<Page<Subscription>> {
   const rows = await database.query<Subscription>(
-    `SELECT ${columns} FROM subscriptions WHERE ${ownedBy(owner)} AND id < ?3
+    `SELECT ${COLUMNS} FROM subscriptions WHERE ${ownedBy(owner)} AND id < ?3
      ORDER BY id DESC LIMIT ?4`,
     [owner.principal, owner.app ?? null, page.before, page.limit + 1],
+  );
+  return pageOf(rows, page);
+}
+
+/** A subscription, whoever's it is. */
+export async function findAnySubscription(
+  database: Database,
+  id: string,
+): Promise<Subscription | undefined> {
+  const rows = await database.query<Subscription>(
+    `SELECT ${COLUMNS} FROM subscriptions WHERE id = ?1 AND status <> 'deleted'`,
+    [id],
+  );
+  return rows[0];
+}
+
+/** Everybody's subscriptions, newest first. */
+export async function listAllSubscriptions(
+  database: Database,
+  page: PageRequest,
+): Promise<Page<Subscription>> {
+  const rows = await database.query<Subscription>(
+    `SELECT ${COLUMNS} FROM subscriptions WHERE id < ?1 AND status <> 'deleted'
+     ORDER BY id DESC LIMIT ?2`,
+    [page.before, page.limit + 1],
   );
   return pageOf(rows, page);
 }
@@ -68,23 +98,41 @@ export function insertSubscription(subscription: SubscriptionRecord, seal: Seal)
   );
 }
 
-/** Changes endpoint and status; activating forgets why it was disabled and that it failed. */
+/**
+ * Changes endpoint, status or both; activating and a new endpoint forget that it failed. A disabled
+ * one stays as it is, and 0 rows change, while something of it is still to be cancelled, and when
+ * its user or app has ended.
+ */
 export function updateSubscription(
   id: string,
-  endpoint: string,
-  status: Subscription["status"],
+  { endpoint, status }: SubscriptionChange,
 ): Statement {
   return sql(
-    `UPDATE subscriptions SET endpoint = ?2, status = ?3,
-       disabled_reason = CASE ?3 WHEN 'disabled' THEN disabled_reason END,
-       failing_since = CASE WHEN ?3 = 'active' AND status <> 'active' THEN NULL
-         ELSE failing_since END
-     WHERE id = ?1 AND status <> 'deleted'`,
+    `UPDATE subscriptions SET endpoint = ifnull(?2, endpoint), status = ifnull(?3, status),
+       disabled_reason = CASE ifnull(?3, status) WHEN 'disabled' THEN disabled_reason END,
+       failing_since = CASE WHEN ifnull(?2, endpoint) <> endpoint
+         OR (?3 = 'active' AND status <> 'active') THEN NULL ELSE failing_since END
+     WHERE id = ?1 AND status <> 'deleted'
+       AND (ifnull(?3, 'disabled') = 'disabled' OR status <> 'disabled'
+         OR (due_at IS NULL AND ${OWNER_STANDS}))`,
     id,
-    endpoint,
-    status,
+    endpoint ?? null,
+    status ?? null,
   );
 }
+
+/** Whether the user or app that a subscription belongs to, and the app it was made through, are active. */
+export async function hasStandingOwner(database: Database, id: string): Promise<boolean> {
+  const rows = await database.query(
+    `SELECT 1 FROM subscriptions WHERE id = ?1 AND ${OWNER_STANDS}`,
+    [id],
+  );
+  return rows.length > 0;
+}
+
+const OWNER_STANDS = `(EXISTS (SELECT 1 FROM users u WHERE u.id = principal AND u.status = 'active')
+    OR EXISTS (SELECT 1 FROM apps a WHERE a.id = principal AND a.status = 'active'))
+  AND (app = 'login' OR EXISTS (SELECT 1 FROM apps a WHERE a.id = app AND a.status = 'active'))`;
 
 /** Gives a subscription a new secret; the old one signs beside it until `oldUntilMs`. */
 export function replaceSubscriptionSecret(
@@ -99,66 +147,5 @@ export function replaceSubscriptionSecret(
     id,
     seal.close(secret, id),
     oldUntilMs,
-  );
-}
-
-/** Ends a subscription and cancels what it has not been sent. */
-export function deleteSubscription(id: string, nowMs: number): Statement[] {
-  return [
-    cancelPending("id = ?1", [id], nowMs),
-    sql(
-      "UPDATE subscriptions SET status = 'deleted', due_at = NULL WHERE id = ?1 AND status <> 'deleted'",
-      id,
-    ),
-  ];
-}
-
-/** Disables a subscription and cancels what it has not been sent. */
-export function disableSubscription(id: string, reason: string, nowMs: number): Statement[] {
-  return [
-    cancelPending("id = ?1 AND status <> 'deleted'", [id], nowMs),
-    sql(
-      `UPDATE subscriptions SET status = 'disabled', disabled_reason = ?2, due_at = NULL
-       WHERE id = ?1 AND status IN ('active', 'paused')`,
-      id,
-      reason,
-    ),
-  ];
-}
-
-/** Disables every subscription of a user or app, or of a user through one app. */
-export function disableSubscriptionsOf(
-  who: { readonly principal?: string; readonly app?: string },
-  reason: string,
-  nowMs: number,
-): Statement[] {
-  const where = [
-    ...(who.principal === undefined ? [] : ["principal = ?1"]),
-    ...(who.app === undefined ? [] : ["app = ?2"]),
-    "status IN ('active', 'paused')",
-  ].join(" AND ");
-  const params = [who.principal ?? null, who.app ?? null];
-  return [
-    cancelPending(where, params, nowMs),
-    sql(
-      `UPDATE subscriptions SET status = 'disabled', disabled_reason = ?3, due_at = NULL
-       WHERE ${where}`,
-      ...params,
-      reason,
-    ),
-  ];
-}
-
-function cancelPending(
-  where: string,
-  params: readonly (string | null)[],
-  nowMs: number,
-): Statement {
-  return sql(
-    `UPDATE deliveries SET status = 'cancelled', finished_at = ?9, claim = NULL
-     WHERE status = 'pending' AND subscription IN (SELECT seq FROM subscriptions WHERE ${where})`,
-    ...params,
-    ...Array<null>(8 - params.length).fill(null),
-    nowMs,
   );
 }

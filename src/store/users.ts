@@ -1,7 +1,7 @@
 import type { User } from "../oauth/user.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type Database, type Page, pageOf, type PageRequest, sql, type Statement } from "./database.ts";
-import { revocation } from "./revocations.ts";
+import { cutGrants } from "./grants.ts";
 
 /** A user with the PHC string of the password, which goes no further than the login. */
 export interface UserWithPassword extends User {
@@ -18,7 +18,7 @@ interface UserRow {
   cutAtMs: number;
 }
 
-const columns = `id, username, password AS phc, scope, status,
+const COLUMNS = `id, username, password AS phc, scope, status,
   created_at AS createdAtMs, cut_at AS cutAtMs`;
 
 function toUser(row: UserRow): UserWithPassword {
@@ -28,7 +28,7 @@ function toUser(row: UserRow): UserWithPassword {
 
 /** A user by id. */
 export async function findUser(database: Database, id: string): Promise<User | undefined> {
-  const rows = await database.query<UserRow>(`SELECT ${columns} FROM users WHERE id = ?1`, [id]);
+  const rows = await database.query<UserRow>(`SELECT ${COLUMNS} FROM users WHERE id = ?1`, [id]);
   return rows.map(toUser)[0];
 }
 
@@ -38,7 +38,7 @@ export async function findUserByName(
   username: string,
 ): Promise<UserWithPassword | undefined> {
   const rows = await database.query<UserRow>(
-    `SELECT ${columns} FROM users WHERE username = ?1`,
+    `SELECT ${COLUMNS} FROM users WHERE username = ?1`,
     [username],
   );
   return rows.map(toUser)[0];
@@ -47,7 +47,7 @@ export async function findUserByName(
 /** Users, newest first. */
 export async function listUsers(database: Database, page: PageRequest): Promise<Page<User>> {
   const rows = await database.query<UserRow>(
-    `SELECT ${columns} FROM users WHERE id < ?1 ORDER BY id DESC LIMIT ?2`,
+    `SELECT ${COLUMNS} FROM users WHERE id < ?1 ORDER BY id DESC LIMIT ?2`,
     [page.before, page.limit + 1],
   );
   return pageOf(rows.map(toUser), page);
@@ -89,19 +89,22 @@ function userParams(user: UserRecord) {
   return [user.id, user.username, user.phc, user.scopes.join(" "), user.createdAtMs] as const;
 }
 
-/** Replaces what of a user may change. */
-export function updateUser(user: {
-  readonly id: string;
+/** What of a user changes; a member that is undefined stays as it is, whatever it has become. */
+export interface StoredUserChange {
   readonly phc: string | undefined;
-  readonly scopes: readonly string[];
-  readonly status: User["status"];
-}): Statement {
+  readonly scopes: readonly string[] | undefined;
+  readonly status: User["status"] | undefined;
+}
+
+/** Replaces what of a user changes. */
+export function updateUser(id: string, { phc, scopes, status }: StoredUserChange): Statement {
   return sql(
-    `UPDATE users SET password = ifnull(?2, password), scope = ?3, status = ?4 WHERE id = ?1`,
-    user.id,
-    user.phc ?? null,
-    user.scopes.join(" "),
-    user.status,
+    `UPDATE users SET password = ifnull(?2, password), scope = ifnull(?3, scope),
+       status = ifnull(?4, status) WHERE id = ?1`,
+    id,
+    phc ?? null,
+    scopes?.join(" ") ?? null,
+    status ?? null,
   );
 }
 
@@ -109,7 +112,7 @@ export function updateUser(user: {
 export function cutUser(id: string, nowMs: number, accessTtlMs: number): Statement[] {
   return [
     sql("UPDATE users SET cut_at = max(cut_at, ?2) WHERE id = ?1", id, nowMs),
-    revocation(id, nowMs, nowMs + accessTtlMs),
+    ...cutGrants({ user: id }, nowMs, accessTtlMs),
     sql("DELETE FROM sessions WHERE user = ?1", id),
   ];
 }

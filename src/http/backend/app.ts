@@ -13,7 +13,7 @@ import {
   updateApp,
 } from "../../store/apps.ts";
 import { revokeGrantsWithScopes } from "../../store/grants.ts";
-import { disableSubscriptionsOf } from "../../store/subscriptions.ts";
+import { disableSubscriptionsOf } from "../../store/subscription_end.ts";
 import { readJson } from "../body.ts";
 import { listAnswer, readPage } from "../page_request.ts";
 import { emptyAnswer, jsonAnswer, NO_STORE } from "../respond.ts";
@@ -74,12 +74,12 @@ export function appRoutes(options: BackendOptions): ProtectedRoute[] {
         const lost = app.scopes.filter((scope) => !changed.scopes.includes(scope));
         const isDisabled = changed.status === "disabled";
         await storeAudited(context, [
-          updateApp(changed),
+          updateApp(app, changed),
           ...isDisabled ? cutApp(app.id, now(), options.accessTokenTtlMs) : [],
           ...isDisabled ? disableSubscriptionsOf({ app: app.id }, "app disabled", now()) : [],
           ...revokeGrantsWithScopes({ app: app.id }, lost, now()),
         ], { action: "app.change", target: app.id }, options);
-        return jsonAnswer(200, toRecord(changed), NO_STORE);
+        return jsonAnswer(200, toRecord(await find(context.params)), NO_STORE);
       },
     },
     {

@@ -1,5 +1,5 @@
 import { Problem } from "../../base/problem.ts";
-import { backendScope } from "../../oauth/principal.ts";
+import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { ConflictError, type Database, type Statement } from "../../store/database.ts";
 import type { Revocations } from "../../store/revocations.ts";
@@ -17,7 +17,7 @@ export interface BackendOptions {
 }
 
 /** What every backend route has: scope `backend`, and never CORS (contract 2). */
-export const BACKEND_ROUTE = { access: [backendScope], cors: false } as const;
+export const BACKEND_ROUTE = { access: [BACKEND_SCOPE], cors: false } as const;
 
 /** What a change is audited as. */
 export interface AuditedAction {

@@ -2,7 +2,7 @@ import { newId } from "../../base/id.ts";
 import type { PasswordHasher } from "../../base/password.ts";
 import { parseNewUser, parseUserChange, type User } from "../../oauth/user.ts";
 import { revokeGrantsWithScopes } from "../../store/grants.ts";
-import { disableSubscriptionsOf } from "../../store/subscriptions.ts";
+import { disableSubscriptionsOf } from "../../store/subscription_end.ts";
 import {
   cutUser,
   deleteUser,
@@ -64,25 +64,23 @@ export function userRoutes(options: BackendOptions & { hasher: PasswordHasher })
       method: "PATCH",
       summary: "Change a user's password, scopes or status",
       async handle(context) {
-        const user = found(await findUser(database, context.params["id"] ?? ""), "user");
-        const change = parseUserChange(await readJson(context.request, options.maxBodyBytes));
-        const phc = change.password === undefined ? undefined : await hasher.hash(change.password);
-        const changed = {
-          ...user,
-          scopes: change.scopes ?? user.scopes,
-          status: change.status ?? user.status,
-        };
-        const lost = user.scopes.filter((scope) => !changed.scopes.includes(scope));
-        const isDisabled = changed.status === "disabled";
+        const id = context.params["id"] ?? "";
+        found(await findUser(database, id), "user");
+        const body = await readJson(context.request, options.maxBodyBytes);
+        const { password, scopes, status } = parseUserChange(body);
+        const phc = password === undefined ? undefined : await hasher.hash(password);
+        const user = found(await findUser(database, id), "user");
+        const lost = user.scopes.filter((scope) => scopes?.includes(scope) === false);
+        const isDisabled = status === "disabled";
         await storeAudited(context, [
-          updateUser({ ...changed, phc }),
+          updateUser(id, { phc, scopes, status }),
           ...isDisabled || phc ? cutUser(user.id, now(), options.accessTokenTtlMs) : [],
           ...isDisabled
             ? disableSubscriptionsOf({ principal: user.id }, "user disabled", now())
             : [],
           ...revokeGrantsWithScopes({ user: user.id }, lost, now()),
         ], { action: "user.change", target: user.id }, options);
-        return jsonAnswer(200, toRecord(changed), NO_STORE);
+        return jsonAnswer(200, toRecord(found(await findUser(database, id), "user")), NO_STORE);
       },
     },
     {

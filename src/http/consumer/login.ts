@@ -1,7 +1,7 @@
 import { openFields } from "../../base/fields.ts";
 import { newId } from "../../base/id.ts";
 import { Problem } from "../../base/problem.ts";
-import { loginApp } from "../../oauth/principal.ts";
+import { LOGIN_APP } from "../../oauth/principal.ts";
 import type { Database } from "../../store/database.ts";
 import { insertGrant } from "../../store/grants.ts";
 import type { TokenIssuer } from "../authorization/token_issuer.ts";
@@ -17,6 +17,8 @@ export interface LoginOptions {
   readonly tokens: TokenIssuer;
   readonly maxBodyBytes: number;
   readonly now: () => number;
+  /** Told of every token that is answered, for the metrics. */
+  readonly observe?: (type: "login") => void;
 }
 
 /** POST /consumer/login: a user name and a password for an access token with all the user's scopes. */
@@ -34,7 +36,7 @@ export function loginRoute(options: LoginOptions): PublicRoute {
       const password = fields.requiredText("password");
       fields.finish("login", { ignoreUnknown: true });
 
-      const outcome = await passwordLogin.check(username, password, request.address);
+      const outcome = await passwordLogin.check({ username, password, address: request.address });
       if (outcome.kind === "throttled") {
         throw new Problem(429, "throttled", "Too many failed logins; try again later.", {
           headers: { "Retry-After": String(outcome.retryAfterSeconds) },
@@ -42,27 +44,29 @@ export function loginRoute(options: LoginOptions): PublicRoute {
       }
       if (outcome.kind === "wrong") throw wrongCredentials();
 
-      const { user } = outcome;
+      const { user, sinceMs } = outcome;
       const nowMs = now();
       const id = newId("g", nowMs);
       const { token, expiresAtMs } = tokens.accessToken({
         sub: user.id,
-        clientId: loginApp,
+        clientId: LOGIN_APP,
         grantId: id,
         scopes: user.scopes,
         issuedAtMs: nowMs,
       });
       const stored = await insertGrant(database, {
         id,
-        app: loginApp,
+        app: LOGIN_APP,
         user: user.id,
         type: "login",
         scopes: user.scopes,
         refresh: undefined,
         refreshUntilMs: 0,
         accessUntilMs: expiresAtMs,
-      });
+        decidedAtMs: sinceMs,
+      }, { actor: user.id, action: "user.login", target: user.id, address: request.address });
       if (!stored) throw wrongCredentials();
+      options.observe?.("login");
       return jsonAnswer(200, { token }, NO_STORE);
     },
   };

@@ -10,21 +10,21 @@ import {
   type Subscription,
   SUBSCRIPTION_LIMIT,
 } from "../../event/subscription.ts";
-import { backendScope, type Caller, consumerScope, loginApp } from "../../oauth/principal.ts";
+import { BACKEND_SCOPE, type Caller, CONSUMER_SCOPE, LOGIN_APP } from "../../oauth/principal.ts";
 import { ConflictError, type Database } from "../../store/database.ts";
+import { deleteSubscription } from "../../store/subscription_end.ts";
 import {
-  deleteSubscription,
   findSubscription,
   insertSubscription,
   listSubscriptions,
   replaceSubscriptionSecret,
   type SubscriptionOwner,
-  updateSubscription,
 } from "../../store/subscriptions.ts";
 import { readJson } from "../body.ts";
 import { listAnswer, readPage } from "../page_request.ts";
 import { emptyAnswer, jsonAnswer, NO_STORE } from "../respond.ts";
 import type { ProtectedRoute } from "../route.ts";
+import { changeSubscription } from "../subscription_change.ts";
 
 /** What the consumer's subscriptions work with. */
 export interface SubscriptionOptions {
@@ -46,7 +46,7 @@ const OLD_SECRET_MS = 24 * 60 * 60_000;
 /** Subscriptions of the caller: /consumer/subscription. */
 export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute[] {
   const { database, seal, now } = options;
-  const base = { access: [consumerScope], cors: true } as const;
+  const base = { access: [CONSUMER_SCOPE], cors: true } as const;
   const collection = { ...base, path: "/consumer/subscription" };
   const item = { ...base, path: "/consumer/subscription/:id" };
 
@@ -104,10 +104,12 @@ export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute
         const found = await getSubscription(database, caller, params["id"]);
         const body = await readJson(request, options.maxBodyBytes);
         const change = parseSubscriptionChange(body, options.refuseEndpoint);
-        const endpoint = change.endpoint ?? found.endpoint;
-        const status = change.status ?? found.status;
-        await database.write([updateSubscription(found.id, endpoint, status)]).catch(refuseConflict);
-        if (status === "active") options.wake();
+        await changeSubscription(found, change, {
+          database,
+          store: async (statements) => (await database.write(statements).catch(refuseConflict))[0],
+          wake: options.wake,
+          nowMs: now(),
+        });
         return jsonAnswer(200, toRecord(await getSubscription(database, caller, found.id)));
       },
     },
@@ -152,7 +154,7 @@ export function toRecord(subscription: Omit<Subscription, "seq">): Record<string
 
 /** A login token sees all that its user has, an app's token what was made through that app. */
 export function ownerOf({ sub, clientId }: Caller): SubscriptionOwner {
-  return { principal: sub, app: clientId === loginApp ? undefined : clientId };
+  return { principal: sub, app: clientId === LOGIN_APP ? undefined : clientId };
 }
 
 /** The caller's subscription of this id; throws Problem 404. */
@@ -167,7 +169,7 @@ export async function getSubscription(
 }
 
 function checkEventAllowed(event: string, caller: Caller, scopes: readonly string[]): void {
-  const needed = event.startsWith(OWN_PREFIX) ? [backendScope] : scopes;
+  const needed = event.startsWith(OWN_PREFIX) ? [BACKEND_SCOPE] : scopes;
   if (needed.every((scope) => caller.scopes.includes(scope))) return;
   throw new Problem(403, "forbidden_event", `The event needs scope ${needed.join(" ")}.`);
 }

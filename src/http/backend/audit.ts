@@ -1,0 +1,41 @@
+import type { Check } from "../../base/fields.ts";
+import { idTimeMs } from "../../base/id.ts";
+import { type AuditEntry, listAudit } from "../../store/audit.ts";
+import type { Database } from "../../store/database.ts";
+import { checkTime, listAnswer, readFilteredPage } from "../page_request.ts";
+import type { ProtectedRoute } from "../route.ts";
+import { BACKEND_ROUTE } from "./backend_route.ts";
+
+const checkText: Check = (text) =>
+  text.length <= 200 ? undefined : "Must be at most 200 characters.";
+
+/** GET /backend/audit: who did what to whom. */
+export function auditRoute({ database }: { readonly database: Database }): ProtectedRoute {
+  const filters = {
+    actor: checkText,
+    action: checkText,
+    target: checkText,
+    since: checkTime,
+    until: checkTime,
+  };
+  return {
+    ...BACKEND_ROUTE,
+    path: "/backend/audit",
+    method: "GET",
+    summary: "List changes, logins and failures",
+    async handle({ request }) {
+      const { page, filter: { actor, action, target, since, until } } =
+        readFilteredPage(request, filters);
+      const filter = { actor, action, target, sinceMs: toMs(since), untilMs: toMs(until) };
+      return listAnswer(await listAudit(database, filter, page), toRecord);
+    },
+  };
+}
+
+function toMs(time: string | undefined): number | undefined {
+  return time === undefined ? undefined : Date.parse(time);
+}
+
+function toRecord({ id, actor, action, target, address }: AuditEntry): Record<string, unknown> {
+  return { id, time: new Date(idTimeMs(id)).toISOString(), actor, action, target, address };
+}

@@ -1,0 +1,80 @@
+import { formatDuration } from "../../base/duration.ts";
+import { Problem } from "../../base/problem.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { type Database, FIRST_PAGE } from "../../store/database.ts";
+import { listAnswer, readPage } from "../page_request.ts";
+import { jsonAnswer, NO_STORE } from "../respond.ts";
+import type { ProtectedRoute } from "../route.ts";
+import { BACKEND_ROUTE } from "./backend_route.ts";
+
+/** A job as it stands; times in milliseconds since 1970. */
+export interface CronjobState {
+  readonly name: string;
+  readonly everyMs: number;
+  readonly isRunning: boolean;
+  readonly lastAtMs: number | undefined;
+  readonly lastDurationMs: number | undefined;
+  readonly lastError: string | undefined;
+  readonly nextAtMs: number;
+}
+
+/** What the backend's cronjobs work with. */
+export interface CronjobAdministrationOptions {
+  readonly database: Database;
+  readonly jobs: {
+    listCronjobs(): Promise<readonly CronjobState[]>;
+    runCronjob(name: string): Promise<"started" | "running" | "unknown">;
+  };
+  readonly now: () => number;
+}
+
+/** /backend/cronjob: what runs without a request, the service's own jobs among it. */
+export function cronjobRoutes(options: CronjobAdministrationOptions): ProtectedRoute[] {
+  const { database, jobs, now } = options;
+  const collection = { ...BACKEND_ROUTE, path: "/backend/cronjob" };
+
+  return [
+    {
+      ...collection,
+      method: "GET",
+      summary: "List the cronjobs and how they last went",
+      async handle({ request }) {
+        const { limit, before } = readPage(request);
+        const from = before === FIRST_PAGE ? 0 : parseInt(before, 36);
+        const all = await jobs.listCronjobs();
+        const end = from + limit;
+        const next = end < all.length ? end.toString(36) : undefined;
+        return listAnswer({ items: all.slice(from, end), next }, toRecord);
+      },
+    },
+    {
+      ...collection,
+      path: `${collection.path}/:name/run`,
+      method: "POST",
+      summary: "Run a cronjob now, unless it runs already",
+      async handle({ params, caller, request }) {
+        const name = params["name"] ?? "";
+        const outcome = await jobs.runCronjob(name);
+        if (outcome === "unknown") throw new Problem(404, "not_found", "There is no such cronjob.");
+        if (outcome === "running") throw new Problem(409, "conflict", "It runs already.");
+        const address = request.address || null;
+        const entry = { actor: caller.sub, action: "cronjob.run", target: name, address };
+        await database.write([insertAudit(entry, now())]);
+        return jsonAnswer(202, { name }, NO_STORE);
+      },
+    },
+  ];
+}
+
+function toRecord(job: CronjobState): Record<string, unknown> {
+  const { lastAtMs } = job;
+  return {
+    name: job.name,
+    every: formatDuration(job.everyMs),
+    status: job.isRunning ? "running" : "waiting",
+    last_run: lastAtMs === undefined ? null : new Date(lastAtMs).toISOString(),
+    duration_ms: job.lastDurationMs ?? null,
+    error: job.lastError ?? null,
+    next_run: new Date(job.nextAtMs).toISOString(),
+  };
+}

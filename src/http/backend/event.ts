@@ -1,0 +1,123 @@
+import { type Fields, openFields } from "../../base/fields.ts";
+import { newId } from "../../base/id.ts";
+import { encodeJson } from "../../base/json.ts";
+import { Problem } from "../../base/problem.ts";
+import { checkEventName, isPrincipalId, OWN_PREFIX } from "../../event/event.ts";
+import { listDeliveries } from "../../store/delivery_lists.ts";
+import { EVENT_STATUSES, type EventSummary, findEvent, listEvents } from "../../store/event_lists.ts";
+import { insertEvent } from "../../store/events.ts";
+import { readJson } from "../body.ts";
+import { checkWord, listAnswer, readFilteredPage, readPage } from "../page_request.ts";
+import { jsonAnswer, NO_STORE } from "../respond.ts";
+import type { ProtectedRoute } from "../route.ts";
+import { BACKEND_ROUTE, type BackendOptions, found, storeAudited } from "./backend_route.ts";
+import { toRecord as toDeliveryRecord } from "./delivery.ts";
+
+/** What the backend's events work with. */
+export interface EventAdministrationOptions extends BackendOptions {
+  readonly maxPayloadBytes: number;
+  /** What a subscriber to a declared event must be allowed; none for any other. */
+  readonly eventScopes: (name: string) => readonly string[] | Promise<readonly string[]>;
+  /** Tells the distributor that there is work. */
+  readonly wake: () => void;
+}
+
+/** /backend/event: what has been dispatched, and dispatching by hand. */
+export function eventRoutes(options: EventAdministrationOptions): ProtectedRoute[] {
+  const { database, maxBodyBytes, now } = options;
+  const collection = { ...BACKEND_ROUTE, path: "/backend/event" };
+  const filters = { name: checkEventName, status: checkWord(EVENT_STATUSES) };
+
+  return [
+    {
+      ...collection,
+      method: "POST",
+      summary: "Dispatch an event",
+      async handle(context) {
+        const { name, json, subject } = parseDispatch(await readJson(context.request, maxBodyBytes));
+        checkPayload(json, options.maxPayloadBytes);
+        const createdAtMs = now();
+        const id = newId("e", createdAtMs);
+        const scopes = await options.eventScopes(name);
+        const insert = insertEvent({ id, name, json, subject, scopes, createdAtMs });
+        await storeAudited(context, [insert], { action: "event.dispatch", target: id }, options);
+        options.wake();
+        const location = `${options.basePath}${collection.path}/${id}`;
+        return jsonAnswer(202, { id }, { Location: location, ...NO_STORE });
+      },
+    },
+    {
+      ...collection,
+      method: "GET",
+      summary: "List events",
+      async handle({ request }) {
+        const { page, filter } = readFilteredPage(request, filters);
+        const status = EVENT_STATUSES.find((each) => each === filter.status);
+        return listAnswer(await listEvents(database, { name: filter.name, status }, page), toRecord);
+      },
+    },
+    {
+      ...collection,
+      path: `${collection.path}/:id`,
+      method: "GET",
+      summary: "One event with its data and its deliveries, these in parts as lists are",
+      async handle({ request, params }) {
+        const page = readPage(request);
+        const event = found(await findEvent(database, params["id"] ?? ""), "event");
+        const deliveries = await listDeliveries(database, { event: event.id }, page);
+        return jsonAnswer(200, {
+          ...toRecord(event),
+          data: JSON.parse(event.json),
+          deliveries: deliveries.items.map(toDeliveryRecord),
+          next_cursor: deliveries.next ?? null,
+        }, NO_STORE);
+      },
+    },
+  ];
+}
+
+/** Reads the JSON that dispatches; throws Problem 400 with every fault. */
+function parseDispatch(value: unknown) {
+  const fields = openFields(value);
+  const event = {
+    name: fields.requiredText("name", (name) =>
+      name.startsWith(OWN_PREFIX) ? `Must not start with ${OWN_PREFIX}` : checkEventName(name)),
+    subject: fields.text("subject", (subject) =>
+      isPrincipalId(subject) ? undefined : "Must be the id of a user or an app."),
+    json: readData(fields),
+  };
+  fields.finish("event");
+  return event;
+}
+
+function readData(fields: Fields): string {
+  const data = fields.value("data");
+  if (!fields.has("data")) {
+    fields.fault("data", "Is required.");
+    return "";
+  }
+  try {
+    return encodeJson(data);
+  } catch {
+    fields.fault("data", "Has a number that JSON cannot hold."); // past a double's range
+    return "";
+  }
+}
+
+function checkPayload(json: string, maxPayloadBytes: number): void {
+  if (Buffer.byteLength(json) > maxPayloadBytes) {
+    throw new Problem(413, "too_large", `The data is larger than ${maxPayloadBytes} bytes of JSON.`);
+  }
+}
+
+function toRecord(event: EventSummary): Record<string, unknown> {
+  const { id, name, status, subject, scopes, createdAtMs } = event;
+  return {
+    id,
+    name,
+    status,
+    ...(subject !== null && { subject }),
+    ...(scopes.length > 0 && { scope: scopes.join(" ") }),
+    created_at: new Date(createdAtMs).toISOString(),
+  };
+}

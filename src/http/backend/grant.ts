@@ -1,0 +1,106 @@
+import { type Check, openFields } from "../../base/fields.ts";
+import { idTimeMs, isId } from "../../base/id.ts";
+import { LOGIN_APP } from "../../oauth/principal.ts";
+import { cutApp, findApp } from "../../store/apps.ts";
+import type { Statement } from "../../store/database.ts";
+import {
+  findGrant,
+  type ListedGrant,
+  listGrants,
+  revokeGrant,
+  revokeGrantsOf,
+} from "../../store/grants.ts";
+import { cutUser, findUser } from "../../store/users.ts";
+import { readJson } from "../body.ts";
+import { checkId, listAnswer, readFilteredPage } from "../page_request.ts";
+import { emptyAnswer } from "../respond.ts";
+import type { ProtectedRoute } from "../route.ts";
+import { BACKEND_ROUTE, type BackendOptions, found, storeAudited } from "./backend_route.ts";
+
+const checkApp: Check = (text) =>
+  isId("a", text) || text === LOGIN_APP ? undefined : `Must be a client_id, or ${LOGIN_APP}.`;
+const checkUser = checkId("u");
+
+/** /backend/grant: what has been authorized, and its end. */
+export function grantRoutes(options: BackendOptions): ProtectedRoute[] {
+  const { database, now } = options;
+  const collection = { ...BACKEND_ROUTE, path: "/backend/grant" };
+
+  return [
+    {
+      ...collection,
+      method: "GET",
+      summary: "List grants, of one user or one app",
+      async handle({ request }) {
+        const { page, filter } = readFilteredPage(request, { user: checkUser, app: checkApp });
+        return listAnswer(await listGrants(database, filter, page, now()), toRecord);
+      },
+    },
+    {
+      ...collection,
+      path: `${collection.path}/:id`,
+      method: "DELETE",
+      summary: "Revoke a grant and every token of it",
+      async handle(context) {
+        const { id } = found(await findGrant(database, context.params["id"] ?? ""), "grant");
+        const audited = { action: "grant.revoke", target: id };
+        await storeAudited(context, revokeGrant(id, now()), audited, options);
+        return emptyAnswer(204);
+      },
+    },
+    {
+      ...collection,
+      path: `${collection.path}/revoke`,
+      method: "POST",
+      summary: "Revoke every grant of a user, of an app, or of a user through an app",
+      async handle(context) {
+        const { user, app } = parseRevocation(await readJson(context.request, options.maxBodyBytes));
+        if (user !== undefined) found(await findUser(database, user), "user");
+        if (app !== undefined && app !== LOGIN_APP) found(await findApp(database, app), "app");
+        const audited = { action: "grant.revoke", target: [user, app].filter(Boolean).join(" ") };
+        await storeAudited(context, revokeAll(user, app, options), audited, options);
+        return emptyAnswer(204);
+      },
+    },
+  ];
+}
+
+/** Which grants are meant; throws Problem 400 with every fault. */
+function parseRevocation(value: unknown) {
+  const fields = openFields(value);
+  const user = fields.text("user", checkUser);
+  const app = fields.text("app", checkApp);
+  if (!fields.has("user") && !fields.has("app")) {
+    fields.fault("user", "Is required where app is not given.");
+  }
+  fields.finish("revocation");
+  return { user, app };
+}
+
+/** A user or an app as a whole is cut off, which costs the same however many grants there are. */
+function revokeAll(
+  user: string | undefined,
+  app: string | undefined,
+  { now, accessTokenTtlMs }: BackendOptions,
+): Statement[] {
+  if (app === undefined) return user === undefined ? [] : cutUser(user, now(), accessTokenTtlMs);
+  return user === undefined && app !== LOGIN_APP
+    ? cutApp(app, now(), accessTokenTtlMs)
+    : revokeGrantsOf({ user, app }, now());
+}
+
+function toRecord(grant: ListedGrant): Record<string, unknown> {
+  const { id, user, app, type, scopes, status, revokedAtMs } = grant;
+  const untilMs = Math.max(grant.refreshUntilMs, grant.accessUntilMs);
+  return {
+    id,
+    user,
+    app,
+    type,
+    scopes,
+    status,
+    created_at: new Date(idTimeMs(id)).toISOString(),
+    expires_at: new Date(untilMs).toISOString(),
+    ...(revokedAtMs !== null && { revoked_at: new Date(revokedAtMs).toISOString() }),
+  };
+}

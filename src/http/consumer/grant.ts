@@ -1,0 +1,74 @@
+import { Problem } from "../../base/problem.ts";
+import { type Caller, CONSUMER_SCOPE, LOGIN_APP } from "../../oauth/principal.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { type ActingApp, deleteConsent, listActingApps } from "../../store/consents.ts";
+import type { Database } from "../../store/database.ts";
+import { revokeGrantsOf } from "../../store/grants.ts";
+import type { Revocations } from "../../store/revocations.ts";
+import { disableSubscriptionsOf } from "../../store/subscription_end.ts";
+import { listAnswer, readPage } from "../page_request.ts";
+import { emptyAnswer } from "../respond.ts";
+import type { ProtectedRoute } from "../route.ts";
+
+/** What the consumer's grants work with. */
+export interface ConsumerGrantOptions {
+  readonly database: Database;
+  readonly revocations: Revocations;
+  readonly now: () => number;
+}
+
+/** /consumer/grant: the apps that may act for the caller, who is a user that has logged in here. */
+export function consumerGrantRoutes(options: ConsumerGrantOptions): ProtectedRoute[] {
+  const { database, revocations, now } = options;
+  const collection = { access: [CONSUMER_SCOPE], cors: true, path: "/consumer/grant" } as const;
+
+  return [
+    {
+      ...collection,
+      method: "GET",
+      summary: "List the apps that may act for the caller",
+      async handle({ request, caller }) {
+        checkLoggedIn(caller);
+        const { limit, before } = readPage(request);
+        const apps = await listActingApps(database, caller.sub, now());
+        const rest = apps.filter(({ id }) => id < before);
+        const items = rest.slice(0, limit);
+        const next = rest.length > limit ? items.at(-1)?.id : undefined;
+        return listAnswer({ items, next }, toRecord);
+      },
+    },
+    {
+      ...collection,
+      path: `${collection.path}/:id`,
+      method: "DELETE",
+      summary: "Withdraw from an app what it may do for the caller",
+      async handle({ params, request, caller }) {
+        checkLoggedIn(caller);
+        const user = caller.sub;
+        const apps = await listActingApps(database, user, now());
+        const app = apps.find(({ id }) => id === params["id"])?.id;
+        if (app === undefined) throw new Problem(404, "not_found", "There is no such grant.");
+        const address = request.address || null;
+        const entry = { actor: user, action: "grant.withdraw", target: app, address };
+        await database.write([
+          deleteConsent(user, app),
+          ...revokeGrantsOf({ user, app }, now()),
+          ...disableSubscriptionsOf({ principal: user, app }, "grant withdrawn", now()),
+          insertAudit(entry, now()),
+        ]);
+        await revocations.refresh();
+        return emptyAnswer(204);
+      },
+    },
+  ];
+}
+
+/** An app must not learn of others, nor end them. */
+function checkLoggedIn({ clientId }: Caller): void {
+  if (clientId === LOGIN_APP) return;
+  throw new Problem(403, "login_only", "Only a token of the login endpoint opens this.");
+}
+
+function toRecord({ id, name, url, scopes }: ActingApp): Record<string, unknown> {
+  return { id, name, url, scopes };
+}

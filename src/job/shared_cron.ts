@@ -1,0 +1,139 @@
+import type { Log } from "../base/log.ts";
+import {
+  claimCronjob,
+  type CronjobRun,
+  findCronjob,
+  finishCronjob,
+  registerCronjob,
+  renewCronjob,
+} from "../store/cronjobs.ts";
+import type { Database } from "../store/database.ts";
+import type { Cron, IntervalJob, JobState, RunOutcome } from "./cron.ts";
+
+/** Jobs that run once per due time and database, however many processes know them. */
+export interface SharedCron {
+  start(job: IntervalJob): void;
+  /** Runs a job now, unless it runs in this or another process. */
+  run(name: string): Promise<RunOutcome>;
+  /** How each job last went, in whichever process it did. */
+  list(): Promise<JobState[]>;
+}
+
+/** What shared jobs work with. */
+export interface SharedCronOptions {
+  readonly database: Database;
+  readonly cron: Cron;
+  readonly log: Log;
+  readonly now: () => number;
+}
+
+/** How often it is looked whether a job is due: a read of one row. */
+const LOOK_MS = 1000;
+/** A process that died keeps its job for so long; one that lives renews it in good time. */
+const LEASE_MS = 30_000;
+const RENEW_MS = 10_000;
+const MAX_ERROR_LENGTH = 500;
+
+/** Makes a registry of shared jobs in that of the process. */
+export function createSharedCron({ database, cron, log, now }: SharedCronOptions): SharedCron {
+  const jobs = new Map<string, IntervalJob>();
+
+  async function runIfDue(job: IntervalJob, signal: AbortSignal): Promise<void> {
+    const { name, everyMs } = job;
+    const nowMs = now();
+    const stored = await findCronjob(database, name);
+    // Unknown yet, or due later than it can be: the module has a shorter period now.
+    if (!stored || stored.nextAtMs > nowMs + everyMs) {
+      await registerCronjob(database, name, nowMs + everyMs);
+    } else if (stored.nextAtMs <= nowMs && stored.leaseUntilMs <= nowMs) {
+      const claimed = await claim(job, false);
+      if (claimed) await runClaimed(job, claimed, signal);
+    }
+  }
+
+  async function claim(
+    { name, everyMs }: IntervalJob,
+    isForced: boolean,
+  ): Promise<CronjobRun | undefined> {
+    const nowMs = now();
+    const wanted = { name, everyMs, leaseUntilMs: nowMs + LEASE_MS, isForced };
+    const isClaimed = await claimCronjob(database, wanted, nowMs);
+    return isClaimed ? { name, claimedAtMs: nowMs } : undefined;
+  }
+
+  async function runClaimed(
+    { name, run }: IntervalJob,
+    claimed: CronjobRun,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const startedAtMs = now();
+    const renewal = setInterval(() => {
+      renewCronjob(database, claimed, now() + LEASE_MS)
+        .catch((error: unknown) => log.warn("a cronjob cannot be renewed", { job: name, error }));
+    }, RENEW_MS);
+    let failure: string | undefined;
+    try {
+      await run(signal);
+    } catch (error) {
+      failure = (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR_LENGTH);
+      throw error;
+    } finally {
+      clearInterval(renewal);
+      await finishCronjob(database, claimed, now() - startedAtMs, failure);
+    }
+  }
+
+  async function runForced(
+    job: IntervalJob,
+    signal: AbortSignal,
+    answer: PromiseWithResolvers<boolean>,
+  ): Promise<void> {
+    let claimed: CronjobRun | undefined;
+    try {
+      if (!await findCronjob(database, job.name)) {
+        await registerCronjob(database, job.name, now() + job.everyMs);
+      }
+      claimed = await claim(job, true);
+    } catch (error) {
+      answer.reject(error);
+      throw error;
+    }
+    answer.resolve(claimed !== undefined);
+    if (claimed) await runClaimed(job, claimed, signal);
+  }
+
+  return {
+    start(job) {
+      jobs.set(job.name, job);
+      cron.start({
+        name: job.name,
+        everyMs: Math.min(job.everyMs, LOOK_MS),
+        run: (signal) => runIfDue(job, signal),
+      });
+      cron.run(job.name); // registers it, so that it is listed with its time
+    },
+    async run(name) {
+      const job = jobs.get(name);
+      if (!job) return "unknown";
+      const answer = Promise.withResolvers<boolean>();
+      const outcome = cron.run(name, (signal) => runForced(job, signal, answer));
+      if (outcome !== "started") return outcome;
+      return await answer.promise ? "started" : "running";
+    },
+    async list() {
+      const states = jobs.values().map(async ({ name, everyMs }): Promise<JobState> => {
+        const stored = await findCronjob(database, name);
+        return {
+          name,
+          everyMs,
+          isRunning: (stored?.leaseUntilMs ?? 0) > now(),
+          lastAtMs: stored?.lastAtMs ?? undefined,
+          lastDurationMs: stored?.lastDurationMs ?? undefined,
+          lastError: stored?.lastError ?? undefined,
+          nextAtMs: stored?.nextAtMs ?? now() + everyMs,
+        };
+      });
+      return Promise.all(states);
+    },
+  };
+}

@@ -1,0 +1,126 @@
+import type { AttemptOutcome } from "../event/delivery.ts";
+import { type Database, FIRST_PAGE, type Page, pageOf, type PageRequest } from "./database.ts";
+
+/** What a delivery can be. */
+export const DELIVERY_STATUSES = ["pending", "delivered", "failed", "cancelled"] as const;
+
+export type DeliveryStatus = typeof DELIVERY_STATUSES[number];
+
+/** A delivery as it is shown. */
+export interface Delivery {
+  readonly id: string;
+  /** The event's id, and its name. */
+  readonly event: string;
+  readonly eventName: string;
+  /** The subscription's id. */
+  readonly subscription: string;
+  readonly status: DeliveryStatus;
+  /** Attempts made since it was first sent, or sent again by hand. */
+  readonly attempt: number;
+  /** Of the event. */
+  readonly createdAtMs: number;
+  /** Of the next attempt; none while one is being made, and none when there is no more. */
+  readonly dueAtMs: number | null;
+  readonly finishedAtMs: number | null;
+}
+
+/** Which deliveries are wanted; members that are absent do not count. */
+export interface DeliveryFilter {
+  readonly status?: DeliveryStatus | undefined;
+  /** The subscription's id. */
+  readonly subscription?: string | undefined;
+  /** The event's id. */
+  readonly event?: string | undefined;
+}
+
+/** What is left pending of a subscription that has ended is as good as cancelled. */
+const STATUS = `CASE WHEN d.status = 'pending' AND s.status IN ('disabled', 'deleted')
+  THEN 'cancelled' ELSE d.status END`;
+
+const COLUMNS = `d.id, d.event, e.name AS eventName, s.id AS subscription, ${STATUS} AS status,
+  d.attempt, e.created_at AS createdAtMs, d.finished_at AS finishedAtMs,
+  CASE WHEN ${STATUS} = 'pending' AND d.claim IS NULL THEN d.due_at END AS dueAtMs`;
+
+const PARTIES = `CROSS JOIN events e ON e.id = d.event
+  CROSS JOIN subscriptions s ON s.seq = d.subscription`;
+
+/** A delivery by id. */
+export async function findDelivery(database: Database, id: string): Promise<Delivery | undefined> {
+  const rows = await database.query<Delivery>(
+    `SELECT ${COLUMNS} FROM deliveries d ${PARTIES} WHERE d.id = ?1`,
+    [id],
+  );
+  return rows[0];
+}
+
+/**
+ * Deliveries, newest first. A page can be shorter than asked for although there are more: what is
+ * left of ended subscriptions is in the way until it is cancelled.
+ */
+export async function listDeliveries(
+  database: Database,
+  filter: DeliveryFilter,
+  page: PageRequest,
+): Promise<Page<Delivery>> {
+  const { status, subscription, event } = filter;
+  const seq = subscription === undefined ? undefined : await findNumber(database, subscription);
+  if (subscription !== undefined && seq === undefined) return { items: [], next: undefined };
+  // The ids of an event's deliveries all begin like its own.
+  const first = event === undefined ? "" : `d${event.slice(1)}`;
+  const last = event === undefined ? FIRST_PAGE : `${first}~`;
+  const part = `SELECT * FROM deliveries WHERE id > ?1 AND id < ?2
+    ${seq === undefined ? "" : "AND subscription = ?4"}`;
+  // Both indexes have the status before the id: each status is read by itself, and they are merged.
+  const statuses = status === undefined && seq !== undefined ? DELIVERY_STATUSES : [status];
+  const parts = statuses.map((each) => each === undefined ? part : `${part} AND status = '${each}'`);
+  const rows = await database.query<Delivery>(
+    `SELECT ${COLUMNS}
+     FROM (${parts.join(" UNION ALL ")} ORDER BY id DESC LIMIT ?3) d ${PARTIES}
+     ORDER BY d.id DESC`,
+    [
+      first,
+      page.before < last ? page.before : last,
+      page.limit + 1,
+      ...seq === undefined ? [] : [seq],
+    ],
+  );
+  const { items, next } = pageOf(rows, page);
+  return { items: items.filter((item) => item.status === (status ?? item.status)), next };
+}
+
+async function findNumber(database: Database, subscription: string): Promise<number | undefined> {
+  const rows = await database.query<{ seq: number }>(
+    "SELECT seq FROM subscriptions WHERE id = ?1",
+    [subscription],
+  );
+  return rows[0]?.seq;
+}
+
+/** An attempt as it is shown. */
+export interface Attempt {
+  readonly atMs: number;
+  /** 1 for the first since the delivery was first sent, or sent again by hand. */
+  readonly attempt: number;
+  readonly outcome: AttemptOutcome;
+  readonly durationMs: number;
+  /** How the answer began. */
+  readonly snippet: string | null;
+}
+
+/** More are not shown: a delivery can be sent again by hand any number of times. */
+const MAX_ATTEMPTS = 100;
+
+/** The attempts of a delivery, the first one first; of very many the last hundred. */
+export async function listAttempts(database: Database, delivery: string): Promise<Attempt[]> {
+  const rows = await database.query<
+    Omit<Attempt, "outcome"> & { status: number | null; error: string | null }
+  >(
+    `SELECT at AS atMs, attempt, status, error, duration_ms AS durationMs, snippet FROM attempts
+     WHERE delivery = ?1 ORDER BY at DESC, attempt DESC LIMIT ?2`,
+    [delivery, MAX_ATTEMPTS],
+  );
+  return rows.reverse().map(({ status, error, ...rest }) => ({
+    ...rest,
+    outcome: status === null ? { kind: "error", error: error ?? "other" } : { kind: "answer", status },
+  }));
+}

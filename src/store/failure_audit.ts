@@ -1,0 +1,66 @@
+import { type AuditRecord, insertAudit } from "./audit.ts";
+import type { Database } from "./database.ts";
+
+/** The part of the audit that anyone can write to: failed logins and client authentications. */
+export interface FailureAudit {
+  /**
+   * Remembers a failure until the next flush: it neither waits nor writes, so the answer to a failure
+   * takes the same time whatever is recorded of it. `from` is the address in the unit in which failures
+   * are counted. Not every failure of a flood is recorded.
+   */
+  record(from: string, failure: AuditRecord): void;
+  /** Stores what has been remembered, as one batch; throws UnavailableError, and then it is lost. */
+  flush(): Promise<void>;
+}
+
+/** What the failures are stored with. */
+export interface FailureAuditOptions {
+  readonly database: Database;
+  readonly now: () => number;
+}
+
+/** The same failure from the same place is recorded once in this time. */
+const REPEAT_MS = 60_000;
+/** How many failures may come at once, and how fast room for one more grows: 86,400 a day at most. */
+const BURST = 100;
+const REFILL_MS = 1000;
+
+interface Waiting {
+  readonly failure: AuditRecord;
+  readonly atMs: number;
+}
+
+/** Makes the record of failures; whatever comes, it remembers no more than some hundred of them. */
+export function createFailureAudit({ database, now }: FailureAuditOptions): FailureAudit {
+  const waiting = new Map<string, Waiting>();
+  const recorded = new Map<string, number>(); // in the order of their times
+  let room = BURST;
+  let refilledAtMs = now();
+
+  function refill(): void {
+    const grown = Math.floor((now() - refilledAtMs) / REFILL_MS);
+    if (grown < 0) refilledAtMs = now(); // the clock was set back
+    if (grown <= 0) return;
+    room = Math.min(BURST, room + grown);
+    refilledAtMs += grown * REFILL_MS;
+  }
+
+  return {
+    record(from, failure) {
+      const key = [failure.action, failure.target, from].join(" ");
+      if (waiting.size < BURST && !waiting.has(key)) waiting.set(key, { failure, atMs: now() });
+    },
+    async flush() {
+      refill();
+      for (const [key, atMs] of recorded) {
+        if (Math.abs(now() - atMs) >= REPEAT_MS) recorded.delete(key);
+      }
+      const fresh = [...waiting].filter(([key]) => !recorded.has(key)).slice(0, room);
+      waiting.clear();
+      if (fresh.length === 0) return;
+      room -= fresh.length;
+      for (const [key, { atMs }] of fresh) recorded.set(key, atMs);
+      await database.write(fresh.map(([, { failure, atMs }]) => insertAudit(failure, atMs)));
+    },
+  };
+}

@@ -1,0 +1,109 @@
+import { idBound } from "../base/id.ts";
+import { type Database, FIRST_PAGE, sql, type Statement } from "./database.ts";
+
+/** How many deliveries one batch sends again, so that no other write waits for long. */
+const BATCH = 500;
+
+const IS_SENDABLE = `EXISTS (SELECT 1 FROM subscriptions s
+  WHERE s.seq = deliveries.subscription AND s.status IN ('active', 'paused'))`;
+
+/** A delivery that tests one subscription. */
+export interface TestDelivery {
+  /** The subscription's id. */
+  readonly subscription: string;
+  /** The id of the event that is made for it. */
+  readonly event: string;
+  readonly delivery: string;
+  readonly json: string;
+}
+
+/**
+ * Stores an event of the subscription's name that only this subscription gets, with its delivery.
+ * The first statement changes no row where the subscription is disabled or gone.
+ */
+export function insertTestDelivery(test: TestDelivery, nowMs: number): Statement[] {
+  const { subscription, event, delivery, json } = test;
+  const isSendable = "id = ?1 AND status IN ('active', 'paused')";
+  return [
+    sql(
+      `INSERT INTO events (id, name, data, subject, scope, status, upto, fanned_out, created_at)
+       SELECT ?2, event, ?3, principal, '', 'distributed', seq, seq, ?4
+       FROM subscriptions WHERE ${isSendable}`,
+      subscription,
+      event,
+      json,
+      nowMs,
+    ),
+    sql(
+      `INSERT INTO deliveries (id, event, subscription, status, due_at)
+       SELECT ?2, ?3, seq, 'pending', ?4 FROM subscriptions WHERE ${isSendable}`,
+      subscription,
+      delivery,
+      event,
+      nowMs,
+    ),
+    sql(
+      `UPDATE subscriptions SET due_at = min(ifnull(due_at, ?2), ?2) WHERE ${isSendable}`,
+      subscription,
+      nowMs,
+    ),
+  ];
+}
+
+/**
+ * Sends deliveries that have failed again, each with a fresh budget. The first statement changes one
+ * row for each; others, and those whose subscription has ended, stay as they are.
+ */
+export function resendDeliveries(ids: readonly string[], nowMs: number): Statement[] {
+  const chosen = JSON.stringify(ids);
+  return [
+    sql(
+      `UPDATE deliveries SET status = 'pending', attempt = 0, due_at = ?2, finished_at = NULL
+       WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'failed' AND ${IS_SENDABLE}`,
+      chosen,
+      nowMs,
+    ),
+    sql(
+      `UPDATE subscriptions SET due_at = min(ifnull(due_at, ?2), ?2) WHERE seq IN
+         (SELECT subscription FROM deliveries
+          WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'pending')`,
+      chosen,
+      nowMs,
+    ),
+  ];
+}
+
+/** Which failed deliveries are meant; members that are absent do not count. */
+export interface FailedSelection {
+  /** Of events dispatched at that time or later. */
+  readonly sinceMs: number | undefined;
+  /** Of events dispatched before that time. */
+  readonly untilMs: number | undefined;
+  /** The subscription's id. */
+  readonly subscription: string | undefined;
+}
+
+/**
+ * The ids of failed deliveries, oldest first, in batches that `resendDeliveries` takes. Each batch is
+ * looked for when it is asked for; a delivery comes up once, also if it fails again meanwhile.
+ */
+export async function* findFailed(
+  database: Database,
+  { sinceMs, untilMs, subscription }: FailedSelection,
+): AsyncGenerator<string[], void, void> {
+  const end = untilMs === undefined ? FIRST_PAGE : idBound("d", untilMs);
+  for (let after = sinceMs === undefined ? "" : idBound("d", sinceMs); ;) {
+    const rows = await database.query<{ id: string }>(
+      `SELECT id FROM deliveries WHERE status = 'failed' AND id > ?1 AND id < ?2 ${
+        subscription === undefined
+          ? ""
+          : "AND subscription = (SELECT seq FROM subscriptions WHERE id = ?4)"
+      } ORDER BY id LIMIT ?3`,
+      [after, end, BATCH, ...subscription === undefined ? [] : [subscription]],
+    );
+    const last = rows.at(-1);
+    if (!last) return;
+    after = last.id;
+    yield rows.map(({ id }) => id);
+  }
+}

@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { Problem } from "../../src/base/problem.ts";
+import { parseNewSubscription, parseSubscriptionChange } from "../../src/event/subscription.ts";
+
+const GOOD = { event: "order.created", endpoint: "https://shop.example/hook" };
+
+/** The pointers of the faults, in order; none when the body is good. */
+function faultsOf(parse: () => unknown): string[] {
+  try {
+    parse();
+    return [];
+  } catch (error) {
+    assert.ok(error instanceof Problem && error.status === 400, String(error));
+    return error.errors.map(({ pointer }) => pointer).sort();
+  }
+}
+
+const create = (body: unknown) => parseNewSubscription(body, () => undefined);
+const change = (body: unknown) => parseSubscriptionChange(body, () => undefined);
+
+describe("parseNewSubscription()", () => {
+  test("reads event and endpoint", () => {
+    assert.deepEqual(create(GOOD), GOOD);
+  });
+
+  const endpoints: readonly (readonly [endpoint: string, isGood: boolean])[] = [
+    ["http://shop.example", true],
+    ["http://shop.example/", true],
+    ["https://shop.example:8443/a/b?x=1&y=%20", true],
+    ["HTTPS://SHOP.example/Hook", true],
+    ["https://münchen.example/", true],
+    ["https://[2606:4700::1111]/x", true],
+    [`https://shop.example/${"x".repeat(2048 - 21)}`, true],
+    [`https://shop.example/${"x".repeat(2048 - 20)}`, false],
+    ["", false],
+    ["/hook", false],
+    ["shop.example/hook", false],
+    ["//shop.example/hook", false],
+    ["ftp://shop.example/", false],
+    ["file:///etc/passwd", false],
+    ["javascript:alert(1)", false],
+    ["data:text/plain,x", false],
+    ["ws://shop.example/", false],
+    ["http:shop.example", false],
+    ["http://", false],
+    ["http:///hook", false],
+    ["http://shop.example:99999/", false],
+    ["http://a b.example/", false],
+    [" http://shop.example/", false],
+    ["http://shop.example/ ", false],
+    ["http://shop.example/a\tb", false],
+    ["http://shop.example/a\nb", false],
+    ["http://shop.example\\@evil.example/", false],
+    ["http://user@shop.example/", false],
+    ["http://user:pw@shop.example/", false],
+    ["http://:pw@shop.example/", false],
+    ["http://shop.example/#part", false],
+    ["http://shop.example/#", false],
+  ];
+  for (const [endpoint, isGood] of endpoints) {
+    test(`${isGood ? "takes" : "refuses"} ${JSON.stringify(endpoint).slice(0, 50)}`, () => {
+      assert.deepEqual(faultsOf(() => create({ ...GOOD, endpoint })), isGood ? [] : ["/endpoint"]);
+    });
+  }
+
+  test("refuses an endpoint for the reason that the service has", () => {
+    const refuse = (url: URL) => url.hostname === "10.0.0.1" ? "Not there." : undefined;
+    const body = { ...GOOD, endpoint: "http://10.1/" }; // the same address, written shorter
+    assert.deepEqual(faultsOf(() => parseNewSubscription(body, refuse)), ["/endpoint"]);
+  });
+
+  const bodies: readonly (readonly [body: unknown, pointers: readonly string[]])[] = [
+    [{}, ["/endpoint", "/event"]],
+    [{ event: "x" }, ["/endpoint"]],
+    [{ ...GOOD, event: "" }, ["/event"]],
+    [{ ...GOOD, event: 7 }, ["/event"]],
+    [{ ...GOOD, event: null }, ["/event"]],
+    [{ ...GOOD, endpoint: ["https://shop.example/"] }, ["/endpoint"]],
+    [{ ...GOOD, secret: "whsec_x" }, ["/secret"]],
+    [{ ...GOOD, id: "s1", status: "paused" }, ["/id", "/status"]],
+    [{ "a/b~c": 1, event: "no spaces", endpoint: "x" }, ["/a~1b~0c", "/endpoint", "/event"]],
+    [null, [""]],
+    [[], [""]],
+    ["order.created", [""]],
+    [7, [""]],
+  ];
+  for (const [body, pointers] of bodies) {
+    test(`names every fault of ${JSON.stringify(body)}`, () => {
+      assert.deepEqual(faultsOf(() => create(body)), pointers);
+    });
+  }
+});
+
+describe("parseSubscriptionChange()", () => {
+  test("reads what is there", () => {
+    assert.deepEqual(change({ status: "paused" }), { endpoint: undefined, status: "paused" });
+    const { endpoint } = GOOD;
+    assert.deepEqual(change({ endpoint, status: "active" }), { endpoint, status: "active" });
+  });
+
+  const bodies: readonly (readonly [body: unknown, pointers: readonly string[]])[] = [
+    [{ status: "disabled" }, ["/status"]],
+    [{ status: "deleted" }, ["/status"]],
+    [{ status: "" }, ["/status"]],
+    [{ status: 1 }, ["/status"]],
+    [{ endpoint: "ftp://x" }, ["/endpoint"]],
+    [{ event: "other" }, ["/event"]],
+    [{ endpoint: 1, status: "x", secret: "y" }, ["/endpoint", "/secret", "/status"]],
+    [null, [""]],
+  ];
+  for (const [body, pointers] of bodies) {
+    test(`names every fault of ${JSON.stringify(body)}`, () => {
+      assert.deepEqual(faultsOf(() => change(body)), pointers);
+    });
+  }
+});

@@ -1,0 +1,259 @@
+import assert from "node:assert/strict";
+import { mock, test, type TestContext } from "node:test";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import { createCron, type Cron } from "../../src/job/cron.ts";
+
+const log = { debug() {}, info() {}, warn() {}, error() {} };
+const DAY_MS = 86_400_000;
+
+interface Bench {
+  readonly cron: Cron;
+  /** How far the elapsed time is ahead of the timers. */
+  aheadMs: number;
+  /** Lets time pass, and what follows from it. */
+  pass(ms: number): Promise<void>;
+}
+
+function setUp(t: TestContext): Bench {
+  mock.timers.enable({ apis: ["setInterval", "setTimeout", "Date"], now: Date.UTC(2040, 0, 1) });
+  t.after(() => mock.timers.reset());
+  const startMs = Date.now();
+  const bench: Bench = {
+    aheadMs: 0,
+    cron: createCron({
+      log,
+      now: Date.now,
+      elapsedMs: () => Date.now() - startMs + bench.aheadMs,
+    }),
+    async pass(ms) {
+      mock.timers.tick(ms);
+      await nextTurn();
+    },
+  };
+  return bench;
+}
+
+/** A job that runs until it is told to end. */
+function createLongJob() {
+  let end = () => {};
+  const runs: AbortSignal[] = [];
+  return {
+    runs,
+    end: () => end(),
+    run(signal: AbortSignal) {
+      runs.push(signal);
+      return new Promise<void>((resolve) => {
+        end = resolve;
+      });
+    },
+  };
+}
+
+test("a job runs for the first time after one period, and then every period", async (t) => {
+  const { cron, pass } = setUp(t);
+  let runs = 0;
+  cron.start({ name: "a", everyMs: 1000, run: () => void runs++ });
+  await pass(999);
+  assert.equal(runs, 0);
+  await pass(1);
+  assert.equal(runs, 1);
+  for (let i = 0; i < 10; i++) await pass(1000);
+  assert.equal(runs, 11);
+});
+
+test("turns that come late do not shift those after them", async (t) => {
+  const bench = setUp(t);
+  const { cron, pass } = bench;
+  const startMs = Date.now();
+  const lateness: number[] = [];
+  cron.start({
+    name: "a",
+    everyMs: 1000,
+    run() {
+      lateness.push((Date.now() - startMs + bench.aheadMs) % 1000);
+      bench.aheadMs += 7; // the loop was busy: time went on while no timer could fire
+    },
+  });
+  for (let i = 0; i < 5000; i++) await pass(1);
+  assert.deepEqual(lateness, [0, 0, 0, 0, 0]);
+});
+
+test("a timer that fires a little early does not cost the turn", async (t) => {
+  const bench = setUp(t);
+  const { cron, pass } = bench;
+  let runs = 0;
+  cron.start({ name: "a", everyMs: 1000, run: () => void runs++ });
+  bench.aheadMs = -1;
+  await pass(1000);
+  assert.equal(runs, 0);
+  await pass(1);
+  assert.equal(runs, 1);
+});
+
+test("turns that were slept through are made up for by one run", async (t) => {
+  const bench = setUp(t);
+  const { cron, pass } = bench;
+  let runs = 0;
+  cron.start({ name: "a", everyMs: 1000, run: () => void runs++ });
+  bench.aheadMs = 10_300;
+  await pass(1000);
+  assert.equal(runs, 1);
+  await pass(699); // the next turn of the grid is at 12,000
+  assert.equal(runs, 1);
+  await pass(1);
+  assert.equal(runs, 2);
+});
+
+test("a job never overlaps itself: a turn that comes while it runs is passed over", async (t) => {
+  const { cron, pass } = setUp(t);
+  const job = createLongJob();
+  cron.start({ name: "a", everyMs: 1000, run: job.run });
+  for (let i = 0; i < 5; i++) await pass(1000);
+  assert.equal(job.runs.length, 1);
+  job.end();
+  await pass(999);
+  assert.equal(job.runs.length, 1);
+  await pass(1);
+  assert.equal(job.runs.length, 2);
+});
+
+test("one job does not hold up another", async (t) => {
+  const { cron, pass } = setUp(t);
+  let runs = 0;
+  cron.start({ name: "slow", everyMs: 1000, run: createLongJob().run });
+  cron.start({ name: "quick", everyMs: 1000, run: () => void runs++ });
+  await pass(1000);
+  await pass(1000);
+  assert.equal(runs, 2);
+});
+
+test("a job that fails runs again, and its error is listed until it goes well", async (t) => {
+  const { cron, pass } = setUp(t);
+  let fails = true;
+  cron.start({
+    name: "a",
+    everyMs: 1000,
+    run() {
+      if (fails) throw new Error("no luck");
+    },
+  });
+  await pass(1000);
+  assert.equal(cron.list()[0]?.lastError, "no luck");
+  fails = false;
+  await pass(1000);
+  assert.equal(cron.list()[0]?.lastError, undefined);
+});
+
+test("a period beyond the reach of a timer passes in full", async (t) => {
+  const { cron, pass } = setUp(t);
+  let runs = 0;
+  cron.start({ name: "a", everyMs: 60 * DAY_MS, run: () => void runs++ });
+  for (let day = 0; day < 59; day++) await pass(DAY_MS);
+  assert.equal(runs, 0);
+  await pass(DAY_MS);
+  assert.equal(runs, 1);
+});
+
+test("Node's own timers are never given more than they can take", async (t) => {
+  const warnings: string[] = [];
+  const note = ({ name }: Error) => warnings.push(name);
+  process.on("warning", note);
+  t.after(() => process.off("warning", note));
+  const cron = createCron({ log, now: Date.now, elapsedMs: () => performance.now() });
+  let runs = 0;
+  cron.start({ name: "a", everyMs: 25 * DAY_MS, run: () => void runs++ });
+  await sleep(20); // a delay that overflows is one of 1 ms
+  await cron.stop(0);
+  assert.deepEqual([runs, warnings], [0, []]);
+});
+
+test("run() runs a job now and leaves its turns as they are", async (t) => {
+  const { cron, pass } = setUp(t);
+  let runs = 0;
+  cron.start({ name: "a", everyMs: 1000, run: () => void runs++ });
+  await pass(600);
+  assert.equal(cron.run("a"), "started");
+  await pass(0);
+  assert.equal(runs, 1);
+  await pass(400);
+  assert.equal(runs, 2);
+});
+
+test("run() refuses a job that runs, and does not know one that there is not", async (t) => {
+  const { cron, pass } = setUp(t);
+  const job = createLongJob();
+  cron.start({ name: "a", everyMs: 1000, run: job.run });
+  assert.equal(cron.run("a"), "started");
+  assert.equal(cron.run("a"), "running");
+  await pass(1000);
+  assert.equal(job.runs.length, 1);
+  assert.equal(cron.run("b"), "unknown");
+});
+
+test("run() can do other work in the job's place", async (t) => {
+  const { cron, pass } = setUp(t);
+  const done: string[] = [];
+  cron.start({ name: "a", everyMs: 1000, run: () => void done.push("job") });
+  cron.run("a", () => void done.push("work"));
+  await pass(0);
+  assert.deepEqual(done, ["work"]);
+});
+
+test("list() says when each job ran, how long, and when it runs next", async (t) => {
+  const { cron, pass } = setUp(t);
+  const startMs = Date.now();
+  const job = createLongJob();
+  cron.start({ name: "a", everyMs: 1000, run: job.run });
+  const base = { name: "a", everyMs: 1000, lastError: undefined };
+  const never = { lastAtMs: undefined, lastDurationMs: undefined };
+  assert.deepEqual(cron.list(), [
+    { ...base, ...never, isRunning: false, nextAtMs: startMs + 1000 },
+  ]);
+  await pass(1000);
+  assert.deepEqual(cron.list(), [{ ...base, ...never, isRunning: true, nextAtMs: startMs + 2000 }]);
+  await pass(300);
+  job.end();
+  await pass(0);
+  const last = { lastAtMs: startMs + 1000, lastDurationMs: 300 };
+  assert.deepEqual(cron.list(), [{ ...base, ...last, isRunning: false, nextAtMs: startMs + 2000 }]);
+});
+
+test("start() refuses a name that is taken", (t) => {
+  const { cron } = setUp(t);
+  cron.start({ name: "a", everyMs: 1000, run() {} });
+  assert.throws(() => cron.start({ name: "a", everyMs: 2000, run() {} }), /already/);
+});
+
+test("stop() tells a job that runs, and waits for it", async (t) => {
+  const { cron, pass } = setUp(t);
+  const job = createLongJob();
+  cron.start({ name: "a", everyMs: 1000, run: job.run });
+  await pass(1000);
+  let isStopped = false;
+  const stopped = cron.stop(5000).then(() => {
+    isStopped = true;
+  });
+  await pass(4999);
+  assert.deepEqual([job.runs[0]?.aborted, isStopped], [true, false]);
+  job.end();
+  await stopped;
+});
+
+test("stop() waits no longer than its grace", async (t) => {
+  const { cron, pass } = setUp(t);
+  cron.start({ name: "a", everyMs: 1000, run: createLongJob().run });
+  await pass(1000);
+  const stopped = cron.stop(5000);
+  await pass(5000);
+  await stopped;
+});
+
+test("after stop() nothing runs any more, by turn or by wish", async (t) => {
+  const { cron, pass } = setUp(t);
+  let runs = 0;
+  cron.start({ name: "a", everyMs: 1000, run: () => void runs++ });
+  await cron.stop(0);
+  assert.equal(cron.run("a"), "running");
+  await pass(10_000);
+  assert.equal(runs, 0);
+});

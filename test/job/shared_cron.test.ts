@@ -1,0 +1,236 @@
+import assert from "node:assert/strict";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { createCron, type IntervalJob } from "../../src/job/cron.ts";
+import { createSharedCron, type SharedCron } from "../../src/job/shared_cron.ts";
+import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { createDataFolder } from "../helpers/process.ts";
+
+const log = { debug() {}, info() {}, warn() {}, error() {} };
+const START_MS = Date.UTC(2040, 0, 1);
+const HOUR_MS = 3_600_000;
+
+/** A process that knows the job "report". */
+interface Worker {
+  readonly shared: SharedCron;
+  /** The registry's turn: looks whether the job is due, and waits for the run. */
+  look(): Promise<void>;
+}
+
+interface Office {
+  nowMs: number;
+  /** Begins a process; its first look is done. */
+  open(run: IntervalJob["run"], everyMs?: number): Promise<Worker>;
+}
+
+async function setUp(t: TestContext): Promise<Office> {
+  const folder = await createDataFolder();
+  const database = openSqliteDatabase(join(folder, "gatepost.db"));
+  t.after(async () => {
+    await database.close();
+    await rm(folder, { recursive: true });
+  });
+  const office: Office = {
+    nowMs: START_MS,
+    async open(run, everyMs = HOUR_MS) {
+      const now = () => office.nowMs;
+      const cron = createCron({ log, now, elapsedMs: now });
+      t.after(() => cron.stop(0));
+      let turn: IntervalJob["run"] = () => {};
+      let idle = Promise.resolve();
+      // The registry itself, but its turns are taken by hand.
+      const work = (name: string, each: IntervalJob["run"]) => {
+        let end = () => {};
+        const before = idle;
+        idle = new Promise((resolve) => {
+          end = resolve;
+        });
+        const outcome = cron.run(name, async (signal) => {
+          try {
+            await each(signal);
+          } finally {
+            end();
+          }
+        });
+        if (outcome !== "started") idle = before;
+        return outcome;
+      };
+      const shared = createSharedCron({
+        database,
+        log,
+        now,
+        cron: {
+          ...cron,
+          start(job) {
+            turn = job.run;
+            cron.start({ ...job, everyMs: 1000 * HOUR_MS });
+          },
+          run: (name, each = turn) => work(name, each),
+        },
+      });
+      shared.start({ name: "report", everyMs, run });
+      const settle = async () => {
+        await idle;
+        await nextTurn(); // the registry has noticed the end, too
+      };
+      await settle();
+      return {
+        shared,
+        async look() {
+          work("report", turn);
+          await settle();
+        },
+      };
+    },
+  };
+  return office;
+}
+
+function createCounter() {
+  const counter = { runs: 0, run: () => void counter.runs++ };
+  return counter;
+}
+
+/** A run that goes on until it is told to end. */
+function createLongRun() {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const long = {
+    runs: 0,
+    end: resolve,
+    run() {
+      long.runs++;
+      return promise;
+    },
+  };
+  return long;
+}
+
+test("a shared job runs one period after it was first known, and not before", async (t) => {
+  const office = await setUp(t);
+  const counter = createCounter();
+  const { look } = await office.open(counter.run);
+  office.nowMs = START_MS + HOUR_MS - 1;
+  await look();
+  assert.equal(counter.runs, 0);
+  office.nowMs = START_MS + HOUR_MS;
+  await look();
+  await look();
+  assert.equal(counter.runs, 1);
+});
+
+test("of several processes that look at once one runs the job, once per due time", async (t) => {
+  const office = await setUp(t);
+  const counter = createCounter();
+  const workers = [await office.open(counter.run), await office.open(counter.run)];
+  for (let hour = 1; hour <= 3; hour++) {
+    office.nowMs = START_MS + hour * HOUR_MS;
+    await Promise.all(workers.map(({ look }) => look()));
+    assert.equal(counter.runs, hour);
+  }
+});
+
+test("a late run does not shift the due times after it, and missed ones are made up for by it", async (t) => {
+  const office = await setUp(t);
+  const counter = createCounter();
+  const { look, shared } = await office.open(counter.run);
+  office.nowMs = START_MS + 3.5 * HOUR_MS;
+  await look();
+  await look();
+  assert.equal(counter.runs, 1);
+  const [state] = await shared.list();
+  assert.equal(state?.nextAtMs, START_MS + 4 * HOUR_MS);
+});
+
+test("a restart does not put off a job, and runs at once what was missed", async (t) => {
+  const office = await setUp(t);
+  const counter = createCounter();
+  await office.open(counter.run);
+  office.nowMs = START_MS + 0.5 * HOUR_MS;
+  const { shared } = await office.open(counter.run);
+  assert.equal((await shared.list())[0]?.nextAtMs, START_MS + HOUR_MS);
+  office.nowMs = START_MS + 2.5 * HOUR_MS;
+  await office.open(counter.run);
+  assert.equal(counter.runs, 1);
+});
+
+test("a job whose period became shorter does not wait for the end of the old one", async (t) => {
+  const office = await setUp(t);
+  const counter = createCounter();
+  await office.open(counter.run);
+  const { look } = await office.open(counter.run, 60_000);
+  office.nowMs = START_MS + 60_000;
+  await look();
+  assert.equal(counter.runs, 1);
+});
+
+test("a job that another process still runs is not begun a second time, by turn or by wish", async (t) => {
+  const office = await setUp(t);
+  const long = createLongRun();
+  const first = await office.open(long.run);
+  const second = await office.open(long.run);
+  office.nowMs = START_MS + HOUR_MS;
+  const running = first.look();
+  while (long.runs === 0) await nextTurn();
+  assert.equal((await second.shared.list())[0]?.isRunning, true);
+  await second.look();
+  assert.equal(await second.shared.run("report"), "running");
+  assert.equal(await first.shared.run("report"), "running");
+  long.end();
+  await running;
+  assert.equal(long.runs, 1);
+  assert.equal((await second.shared.list())[0]?.isRunning, false);
+  await nextTurn();
+  assert.equal(await second.shared.run("report"), "started");
+});
+
+test("a job of a process that died is taken over when its lease has ended", async (t) => {
+  const office = await setUp(t);
+  const dead = createLongRun();
+  const counter = createCounter();
+  const first = await office.open(dead.run);
+  const second = await office.open(counter.run);
+  office.nowMs = START_MS + HOUR_MS;
+  void first.look();
+  while (dead.runs === 0) await nextTurn();
+  office.nowMs = START_MS + 2 * HOUR_MS;
+  await second.look();
+  assert.equal(counter.runs, 1);
+  dead.end();
+});
+
+test("run() runs a job that is not due, and leaves its due time", async (t) => {
+  const office = await setUp(t);
+  const counter = createCounter();
+  const { shared } = await office.open(counter.run);
+  office.nowMs = START_MS + 60_000;
+  assert.equal(await shared.run("report"), "started");
+  assert.equal(await shared.run("unheard-of"), "unknown");
+  const [state] = await shared.list();
+  assert.equal(counter.runs, 1);
+  assert.deepEqual([state?.lastAtMs, state?.nextAtMs], [START_MS + 60_000, START_MS + HOUR_MS]);
+});
+
+test("every process lists how the last run went, wherever it ran", async (t) => {
+  const office = await setUp(t);
+  const first = await office.open(() => {
+    office.nowMs += 250;
+    throw new Error("no luck");
+  });
+  const second = await office.open(() => {});
+  office.nowMs = START_MS + HOUR_MS;
+  await first.look();
+  assert.deepEqual(await second.shared.list(), [{
+    name: "report",
+    everyMs: HOUR_MS,
+    isRunning: false,
+    lastAtMs: START_MS + HOUR_MS,
+    lastDurationMs: 250,
+    lastError: "no luck",
+    nextAtMs: START_MS + 2 * HOUR_MS,
+  }]);
+  office.nowMs = START_MS + 2 * HOUR_MS;
+  await second.look();
+  assert.equal((await first.shared.list())[0]?.lastError, undefined);
+});

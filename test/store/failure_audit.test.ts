@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { listAudit, trimAudit } from "../../src/store/audit.ts";
+import { createFailureAudit, type FailureAudit } from "../../src/store/failure_audit.ts";
+import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { createDataFolder } from "../helpers/process.ts";
+
+const ANY = {
+  actor: undefined,
+  action: undefined,
+  target: undefined,
+  sinceMs: undefined,
+  untilMs: undefined,
+};
+
+interface Book {
+  nowMs: number;
+  readonly failures: FailureAudit;
+  fail(address: string, target?: string): void;
+  /** Flushes, and counts what is stored. */
+  count(): Promise<number>;
+  trim(keep: number, limit: number): Promise<void>;
+  /** The targets that are stored, newest first. */
+  targets(): Promise<string[]>;
+}
+
+async function setUp(t: TestContext): Promise<Book> {
+  const folder = await createDataFolder();
+  const database = openSqliteDatabase(join(folder, "gatepost.db"));
+  t.after(async () => {
+    await database.close();
+    await rm(folder, { recursive: true });
+  });
+  const list = async () => {
+    const page = await listAudit(database, ANY, { limit: 1000, before: "~" });
+    return page.items;
+  };
+  const book: Book = {
+    nowMs: Date.UTC(2040, 0, 1),
+    failures: createFailureAudit({ database, now: () => book.nowMs }),
+    fail(address, target = "u1") {
+      const failure = { actor: "anonymous", action: "user.login_failed", target, address };
+      book.failures.record(address, failure);
+    },
+    async count() {
+      await book.failures.flush();
+      return (await list()).length;
+    },
+    async trim(keep, limit) {
+      await database.write([trimAudit("user.login_failed", keep, limit)]);
+    },
+    async targets() {
+      return (await list()).map(({ target }) => target);
+    },
+  };
+  return book;
+}
+
+test("a failure is stored by the next flush, and nothing is before it", async (t) => {
+  const book = await setUp(t);
+  book.fail("192.0.2.1");
+  assert.deepEqual(await book.targets(), []);
+  assert.equal(await book.count(), 1);
+  assert.equal(await book.count(), 1);
+});
+
+test("the same failure from the same address is stored once a minute", async (t) => {
+  const book = await setUp(t);
+  for (let second = 0; second < 60; second++) {
+    book.fail("192.0.2.1");
+    assert.equal(await book.count(), 1);
+    book.nowMs += 1000;
+  }
+  book.fail("192.0.2.1");
+  assert.equal(await book.count(), 2);
+});
+
+test("failures from other addresses and of other accounts are stored beside it", async (t) => {
+  const book = await setUp(t);
+  book.fail("192.0.2.1");
+  book.fail("192.0.2.2");
+  book.fail("192.0.2.1", "u2");
+  assert.equal(await book.count(), 3);
+});
+
+test("a flood stores a hundred at once and then one a second", async (t) => {
+  const book = await setUp(t);
+  let address = 0;
+  const flood = () => {
+    for (let i = 0; i < 500; i++) book.fail(`2001:db8::${(address++).toString(16)}`);
+  };
+  flood();
+  assert.equal(await book.count(), 100);
+  flood();
+  assert.equal(await book.count(), 100);
+  book.nowMs += 10_000;
+  flood();
+  assert.equal(await book.count(), 110);
+});
+
+test("a clock that was set back does not end the recording", async (t) => {
+  const book = await setUp(t);
+  for (let i = 0; i < 100; i++) book.fail(`192.0.2.${i}`);
+  assert.equal(await book.count(), 100);
+  book.nowMs -= 86_400_000;
+  book.fail("192.0.2.200");
+  await book.failures.flush();
+  book.nowMs += 2000;
+  book.fail("192.0.2.201");
+  assert.equal(await book.count(), 101);
+});
+
+test("trimAudit() keeps the newest, and removes no more than the limit at once", async (t) => {
+  const book = await setUp(t);
+  for (const target of ["u1", "u2", "u3", "u4", "u5"]) {
+    book.fail("192.0.2.1", target);
+    await book.failures.flush();
+    book.nowMs += 1000;
+  }
+  await book.trim(5, 10);
+  assert.deepEqual(await book.targets(), ["u5", "u4", "u3", "u2", "u1"]);
+  await book.trim(2, 1);
+  assert.deepEqual(await book.targets(), ["u5", "u4", "u3", "u2"]);
+  await book.trim(2, 10);
+  assert.deepEqual(await book.targets(), ["u5", "u4"]);
+});

@@ -1,0 +1,271 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { rm } from "node:fs/promises";
+import { test, type TestContext } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { generatePrivateKey, signJwt, type SigningAlgorithm, verifyJwt } from "../../src/base/jwt.ts";
+import { createSeal, SealError } from "../../src/base/seal.ts";
+import { type Database, sql } from "../../src/store/database.ts";
+import { type KeyRing, openKeyRing, ROTATION_LEAD_MS } from "../../src/store/key_ring.ts";
+import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { createDataFolder } from "../helpers/process.ts";
+
+const MINUTE_MS = 60_000;
+const TTL_MS = 60 * MINUTE_MS;
+const START_MS = Date.UTC(2040, 0, 1);
+
+interface Ringing {
+  readonly database: Database;
+  nowMs: number;
+  /** Another process on the same database. */
+  open(more?: { alg?: SigningAlgorithm; ttlMs?: number; key?: Uint8Array }): Promise<KeyRing>;
+}
+
+async function setUp(t: TestContext): Promise<Ringing> {
+  const folder = await createDataFolder();
+  const database = openSqliteDatabase(join(folder, "gatepost.db"));
+  t.after(async () => {
+    await database.close();
+    await rm(folder, { recursive: true });
+  });
+  const ringing: Ringing = {
+    database,
+    nowMs: START_MS,
+    open: ({ alg = "ES256", ttlMs = TTL_MS, key } = {}) =>
+      openKeyRing({
+        database,
+        seal: createSeal(key),
+        alg,
+        accessTokenTtlMs: ttlMs,
+        now: () => ringing.nowMs,
+      }),
+  };
+  return ringing;
+}
+
+const kids = (ring: KeyRing) => ring.published().map(({ kid }) => kid);
+const storedKeys = (database: Database) =>
+  database.query<{ kid: string; private: string }>("SELECT kid, private FROM keys ORDER BY kid");
+
+test("a ring on an empty database makes one key, which signs and is published without end", async (t) => {
+  const ringing = await setUp(t);
+  const ring = await ringing.open();
+  const { kid } = ring.signing();
+  assert.deepEqual(kids(ring), [kid]);
+  assert.deepEqual(ring.published().map((key) => key.publishedUntilMs), [Infinity]);
+  ringing.nowMs += 365 * 24 * TTL_MS;
+  await ring.refresh();
+  assert.deepEqual([ring.signing().kid, kids(ring)], [kid, [kid]]);
+});
+
+test("a second process on the database signs with the same key", async (t) => {
+  const { open } = await setUp(t);
+  const [first, second] = [await open(), await open()];
+  assert.equal(second.signing().kid, first.signing().kid);
+  assert.equal(second.published().length, 1);
+});
+
+test("a rotated key is published 10 minutes before it signs", async (t) => {
+  const ringing = await setUp(t);
+  const ring = await ringing.open();
+  const before = ring.signing().kid;
+  const { kid } = await ring.rotate(ROTATION_LEAD_MS);
+  assert.deepEqual(kids(ring), [before, kid]);
+  ringing.nowMs = START_MS + 10 * MINUTE_MS - 1;
+  assert.equal(ring.signing().kid, before);
+  ringing.nowMs = START_MS + 10 * MINUTE_MS;
+  assert.equal(ring.signing().kid, kid);
+});
+
+test("a key that no longer signs stays until its last token has expired, and no longer", async (t) => {
+  const ringing = await setUp(t);
+  const ring = await ringing.open();
+  const before = ring.signing().kid;
+  const { kid } = await ring.rotate(ROTATION_LEAD_MS);
+  // Its last token is signed a moment before the other key takes over.
+  const lastExpiryMs = START_MS + ROTATION_LEAD_MS + TTL_MS;
+  ringing.nowMs = lastExpiryMs;
+  await ring.refresh();
+  assert.ok(ring.find(before));
+  ringing.nowMs = lastExpiryMs + 5000;
+  assert.equal(ring.find(before), undefined);
+  assert.deepEqual(kids(ring), [kid]);
+  await ring.refresh();
+  assert.deepEqual((await storedKeys(ringing.database)).map((key) => key.kid), [kid]);
+});
+
+test("a key that is rotated in at once signs at once, and the one before still verifies", async (t) => {
+  const { open } = await setUp(t);
+  const ring = await open();
+  const before = ring.signing().kid;
+  const { kid } = await ring.rotate(0);
+  assert.equal(ring.signing().kid, kid);
+  assert.ok(ring.find(before));
+});
+
+test("a key that is rotated in at once signs until one that waits has its turn", async (t) => {
+  const ringing = await setUp(t);
+  const ring = await ringing.open();
+  const waiting = await ring.rotate(ROTATION_LEAD_MS);
+  ringing.nowMs += MINUTE_MS;
+  const atOnce = await ring.rotate(0);
+  assert.equal(ring.signing().kid, atOnce.kid);
+  ringing.nowMs = START_MS + ROTATION_LEAD_MS;
+  assert.equal(ring.signing().kid, waiting.kid);
+});
+
+test("withdrawing the key that signs makes a successor that signs at once", async (t) => {
+  const { open } = await setUp(t);
+  const ring = await open();
+  const { kid } = ring.signing();
+  assert.equal(await ring.withdraw(kid), true);
+  assert.notEqual(ring.signing().kid, kid);
+  assert.equal(ring.find(kid), undefined);
+  assert.deepEqual(kids(ring), [ring.signing().kid]);
+});
+
+test("withdrawing the key that signs never brings an older one back to sign", async (t) => {
+  const ringing = await setUp(t);
+  const ring = await ringing.open();
+  const old = ring.signing().kid;
+  ringing.nowMs += MINUTE_MS;
+  const { kid } = await ring.rotate(0);
+  ringing.nowMs += MINUTE_MS;
+  await ring.withdraw(kid);
+  assert.ok(![old, kid].includes(ring.signing().kid));
+  assert.ok(ring.find(old), "its tokens live on");
+});
+
+test("withdrawing a key that waits leaves the one that signs without a successor", async (t) => {
+  const { open } = await setUp(t);
+  const ring = await open();
+  const { kid } = ring.signing();
+  const waiting = await ring.rotate(ROTATION_LEAD_MS);
+  assert.equal(await ring.withdraw(waiting.kid), true);
+  assert.equal(ring.signing().kid, kid);
+  assert.deepEqual(kids(ring), [kid]);
+  assert.deepEqual(ring.published().map((key) => key.publishedUntilMs), [Infinity]);
+});
+
+test("withdrawing a key that does not exist changes nothing, not even beside it", async (t) => {
+  const { open, database } = await setUp(t);
+  const ring = await open();
+  const { kid } = ring.signing();
+  const beside = sql("INSERT INTO settings (name, value) VALUES ('x', 'y')");
+  assert.equal(await ring.withdraw("k0", [beside]), false);
+  assert.equal(ring.signing().kid, kid);
+  assert.deepEqual(await database.query("SELECT 1 FROM settings WHERE name = 'x'"), []);
+});
+
+test("what belongs to a change is stored with it", async (t) => {
+  const { open, database } = await setUp(t);
+  const ring = await open();
+  const note = (name: string) => sql("INSERT INTO settings (name, value) VALUES (?1, '')", name);
+  const { kid } = await ring.rotate(0, (made) => [note(`rotated ${made}`)]);
+  await ring.withdraw(kid, [note(`withdrew ${kid}`)]);
+  const rows = await database.query<{ name: string }>("SELECT name FROM settings ORDER BY name");
+  assert.deepEqual(rows.map(({ name }) => name), [`rotated ${kid}`, `withdrew ${kid}`]);
+});
+
+test("the private half of a withdrawn key is stored no more", async (t) => {
+  const { open, database } = await setUp(t);
+  const ring = await open();
+  const { kid } = ring.signing();
+  await ring.withdraw(kid);
+  assert.deepEqual((await storedKeys(database)).map((key) => key.kid), [ring.signing().kid]);
+});
+
+test("another process follows a rotation and a withdrawal when it refreshes", async (t) => {
+  const { open } = await setUp(t);
+  const [first, second] = [await open(), await open()];
+  const before = first.signing().kid;
+  const { kid } = await first.rotate(0);
+  await second.refresh();
+  assert.equal(second.signing().kid, kid);
+  await second.withdraw(before);
+  await first.refresh();
+  assert.equal(first.find(before), undefined);
+  await second.withdraw(kid);
+  await first.refresh();
+  assert.equal(first.signing().kid, second.signing().kid);
+});
+
+test("of two processes that withdraw the same key at once one makes the successor", async (t) => {
+  const { open } = await setUp(t);
+  const [first, second] = [await open(), await open()];
+  const { kid } = first.signing();
+  const withdrawn = await Promise.all([first.withdraw(kid), second.withdraw(kid)]);
+  await first.refresh();
+  assert.deepEqual(withdrawn.filter(Boolean), [true]);
+  assert.equal(first.published().length, 1);
+});
+
+for (const alg of ["ES256", "RS256", "EdDSA"] as const) {
+  test(`a key for ${alg} signs what any process verifies, and shows no private part`, async (t) => {
+    const { open } = await setUp(t);
+    const ring = await open({ alg });
+    const token = signJwt("at+jwt", { sub: "u1" }, ring.signing());
+    const other = await open();
+    assert.deepEqual(verifyJwt(token, "at+jwt", other.find), { sub: "u1" });
+    const [key] = other.published();
+    assert.equal(key?.jwk["alg"], alg);
+    assert.deepEqual(["d", "p", "q", "dp", "dq", "qi", "k"].filter((name) => name in key.jwk), []);
+  });
+}
+
+test("another algorithm is for new keys: those that are there keep theirs", async (t) => {
+  const { open } = await setUp(t);
+  const old = await open({ alg: "RS256" });
+  const token = signJwt("at+jwt", { sub: "u1" }, old.signing());
+  const ring = await open({ alg: "EdDSA" });
+  assert.equal(ring.signing().alg, "RS256");
+  await ring.rotate(0);
+  assert.equal(ring.signing().alg, "EdDSA");
+  assert.deepEqual(verifyJwt(token, "at+jwt", ring.find), { sub: "u1" });
+});
+
+test("private keys are stored sealed, and open with the same secret key alone", async (t) => {
+  const { open, database } = await setUp(t);
+  const key = randomBytes(32);
+  const ring = await open({ key });
+  await ring.rotate(0);
+  for (const stored of await storedKeys(database)) assert.doesNotMatch(stored.private, /PRIVATE/);
+  assert.equal((await open({ key })).signing().kid, ring.signing().kid);
+  await assert.rejects(open({ key: randomBytes(32) }), SealError);
+  await assert.rejects(open(), SealError);
+});
+
+test("a key stays for as long as the longest-lived tokens of any process", async (t) => {
+  const ringing = await setUp(t);
+  const long = await ringing.open({ ttlMs: 24 * TTL_MS });
+  const before = long.signing().kid;
+  const short = await ringing.open({ ttlMs: MINUTE_MS });
+  const { kid } = await short.rotate(0);
+  await long.refresh(); // signs with the new key, too, and for longer than its maker knew
+  await short.rotate(0);
+  ringing.nowMs = START_MS + 24 * TTL_MS;
+  for (const ring of [short, long]) {
+    await ring.refresh();
+    assert.deepEqual(kids(ring).slice(0, 2), [before, kid]);
+  }
+});
+
+test("a clock that was set back does not leave the service without a key", async (t) => {
+  const ringing = await setUp(t);
+  const ring = await ringing.open();
+  const { kid } = ring.signing();
+  ringing.nowMs = START_MS - MINUTE_MS;
+  assert.equal(ring.signing().kid, kid);
+  assert.ok(ring.find(kid));
+});
+
+test("while an RSA key is made other work goes on", async () => {
+  let isMade = false;
+  const made = generatePrivateKey("RS256").then(() => {
+    isMade = true;
+  });
+  await nextTurn();
+  assert.equal(isMade, false);
+  await made;
+});

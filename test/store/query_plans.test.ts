@@ -1,0 +1,346 @@
+import assert from "node:assert/strict";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { after, before, test } from "node:test";
+import { newId } from "../../src/base/id.ts";
+import { createSeal } from "../../src/base/seal.ts";
+import type { Database, Statement } from "../../src/store/database.ts";
+import {
+  claimDeliveries,
+  findNextDue,
+  findSendable,
+  listClaimed,
+  listClaims,
+  listDueLanes,
+  recordAttempt,
+  releaseDeliveries,
+} from "../../src/store/deliveries.ts";
+import { findDelivery, listAttempts, listDeliveries } from "../../src/store/delivery_lists.ts";
+import { findEvent, listEvents } from "../../src/store/event_lists.ts";
+import { deliveryId, fanOut, insertEvent, listPendingEvents } from "../../src/store/events.ts";
+import { announceFailedDelivery } from "../../src/store/own_events.ts";
+import { purge } from "../../src/store/purge.ts";
+import { findFailed, insertTestDelivery, resendDeliveries } from "../../src/store/resends.ts";
+import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import {
+  clearEndedSubscriptions,
+  clearSubscription,
+  deleteSubscription,
+  disableAfterFailure,
+  disableSubscription,
+  disableSubscriptionsOf,
+} from "../../src/store/subscription_end.ts";
+import {
+  findAnySubscription,
+  findSubscription,
+  hasStandingOwner,
+  insertSubscription,
+  listAllSubscriptions,
+  listSubscriptions,
+  updateSubscription,
+} from "../../src/store/subscriptions.ts";
+import { createDataFolder } from "../helpers/process.ts";
+
+const NOW_MS = 1_900_000_000_000;
+const PAGE = { limit: 50, before: "~" };
+const OWNER = "u00000000";
+const CLAIM = "c1";
+
+/** Partial indexes that hold nothing but work that is to be done now; walking one is no fault. */
+const WORK_LISTS = ["subscriptions_to_clear", "deliveries_claimed"];
+
+let folder = "";
+let stored: Database;
+let plans: DatabaseSync;
+
+before(async () => {
+  folder = await createDataFolder();
+  const path = join(folder, "gatepost.db");
+  stored = openSqliteDatabase(path);
+  plans = new DatabaseSync(path);
+});
+
+after(async () => {
+  plans.close();
+  await stored.close();
+  await rm(folder, { recursive: true });
+});
+
+/** Passes everything on and keeps the text of every statement. */
+function record(): { database: Database; statements: Set<string> } {
+  const statements = new Set<string>();
+  return {
+    statements,
+    database: {
+      query: (sql, params) => {
+        statements.add(sql);
+        return stored.query(sql, params);
+      },
+      write: (batch) => {
+        for (const { sql } of batch) statements.add(sql);
+        return stored.write(batch);
+      },
+      close: () => Promise.resolve(),
+    },
+  };
+}
+
+function readPlan(sql: string): string[] {
+  return plans.prepare(`EXPLAIN QUERY PLAN ${sql}`).all().map(({ detail }) => String(detail));
+}
+
+/** What of a statement's plan goes through a whole table or index. */
+function findScans(sql: string): string[] {
+  const steps = readPlan(sql);
+  const own = steps.flatMap((step) => /^(?:CO-ROUTINE|MATERIALIZE) (\S+)/.exec(step)?.[1] ?? []);
+  return steps.filter((step) => {
+    const [, table = "", rest = ""] = /^SCAN (\S+)(.*)$/.exec(step) ?? [];
+    return table !== "" && table !== "CONSTANT" && !own.includes(table) &&
+      !rest.includes("VIRTUAL TABLE") && !WORK_LISTS.some((index) => rest.endsWith(` ${index}`));
+  });
+}
+
+/** Whether a statement sorts: then a list reads all that fits before it answers with a part. */
+function findSorts(sql: string): string[] {
+  return readPlan(sql).filter((step) => step.includes("TEMP B-TREE"));
+}
+
+interface Case {
+  readonly name: string;
+  /** Its sorting is bounded by what it reads. */
+  readonly sorts?: boolean;
+  /** An index that every statement uses which looks for subscriptions of events or principals. */
+  readonly by?: string;
+  run(database: Database): Promise<unknown>;
+}
+
+const SUBSCRIPTION = {
+  id: newId("s", NOW_MS),
+  principal: OWNER,
+  app: "login",
+  event: "order.created",
+  endpoint: "https://subscriber.example/",
+  secret: "whsec_",
+  createdAtMs: NOW_MS,
+};
+const EVENT = {
+  id: newId("e", NOW_MS),
+  name: "order.created",
+  json: "{}",
+  subject: undefined,
+  scopes: [],
+  createdAtMs: NOW_MS,
+};
+const DELIVERY = deliveryId(EVENT.id, 1);
+const PENDING = { id: EVENT.id, name: EVENT.name, upto: 1, fannedOut: 0 };
+const FAILURE = { delivery: DELIVERY, subscription: 1, claim: CLAIM };
+const ATTEMPT = {
+  ...FAILURE,
+  attempt: 1,
+  startedAtMs: NOW_MS,
+  durationMs: 1,
+  outcome: { kind: "answer", status: 500 },
+  snippet: undefined,
+  next: { status: "failed", gone: false },
+} as const;
+
+function writing(name: string, statements: () => readonly Statement[]): Case {
+  return { name, run: (database) => database.write(statements()) };
+}
+
+async function drain(batches: AsyncIterable<unknown>): Promise<void> {
+  for await (const batch of batches) assert.ok(batch);
+}
+
+// In an order in which each has something to work on.
+const CASES: readonly Case[] = [
+  writing("storing a subscription", () => [insertSubscription(SUBSCRIPTION, createSeal(undefined))]),
+  writing("storing an event", () => [insertEvent(EVENT)]),
+  {
+    name: "finding events to fan out",
+    run: (database) => listPendingEvents(database, 32),
+  },
+  {
+    name: "fanning out",
+    run: (database) => fanOut(database, { ...PENDING, subject: null, scopes: [] }, 500, NOW_MS),
+  },
+  {
+    name: "fanning out what needs a scope",
+    run: (database) => fanOut(database, { ...PENDING, subject: null, scopes: ["a"] }, 500, NOW_MS),
+  },
+  {
+    name: "fanning out for one principal",
+    by: "subscriptions_by_principal (principal=? AND event=?)",
+    run: (database) => fanOut(database, { ...PENDING, subject: OWNER, scopes: [] }, 500, NOW_MS),
+  },
+  {
+    name: "fanning out for one principal what needs a scope",
+    by: "subscriptions_by_principal (principal=? AND event=?)",
+    run: (database) => fanOut(database, { ...PENDING, subject: OWNER, scopes: ["a"] }, 500, NOW_MS),
+  },
+  ...[true, false].map((failing): Case => ({
+    name: `finding lanes that are due, failing: ${failing}`,
+    run: (database) =>
+      listDueLanes(database, { failing, except: [7], limit: 10, nowMs: NOW_MS }),
+  })),
+  { name: "finding what is due next", sorts: true, run: (database) => findNextDue(database, NOW_MS) },
+  {
+    name: "claiming deliveries",
+    sorts: true, // by id, of one claim
+    run: (database) =>
+      claimDeliveries(database, [{ subscription: 1, count: 8 }], CLAIM, NOW_MS + 50, NOW_MS),
+  },
+  {
+    name: "reading a claimed delivery",
+    run: (database) =>
+      findSendable(database, DELIVERY, CLAIM, { enoughMs: 10, nowMs: NOW_MS }),
+  },
+  { name: "listing claims", run: listClaims },
+  { name: "listing what is claimed", run: (database) => listClaimed(database, CLAIM) },
+  writing("giving deliveries back", () =>
+    releaseDeliveries([{ id: "d0", subscription: 1 }], CLAIM, NOW_MS)),
+  writing("telling of a failed delivery", () => [announceFailedDelivery(FAILURE, NOW_MS)]),
+  ...[true, false].map((isGone) =>
+    writing(`disabling after a failure, gone: ${isGone}`, () => {
+      const rule = { isGone, failingSinceMs: NOW_MS - 1 };
+      const { before, after } = disableAfterFailure({ ...FAILURE, claim: "" }, rule, NOW_MS);
+      return [...before, ...after];
+    })
+  ),
+  writing("recording an attempt", () => recordAttempt(ATTEMPT, NOW_MS)),
+  {
+    name: "finding failed deliveries",
+    run: (database) =>
+      drain(findFailed(database, {
+        sinceMs: undefined,
+        untilMs: undefined,
+        subscription: undefined,
+      })),
+  },
+  {
+    name: "finding failed deliveries of a subscription and a time",
+    run: (database) =>
+      drain(findFailed(database, {
+        sinceMs: NOW_MS - 1,
+        untilMs: NOW_MS + 1,
+        subscription: SUBSCRIPTION.id,
+      })),
+  },
+  writing("sending again", () => resendDeliveries([DELIVERY], NOW_MS)),
+  writing("sending a test", () => {
+    const event = newId("e", NOW_MS);
+    const test = { subscription: SUBSCRIPTION.id, event, delivery: deliveryId(event, 1), json: "1" };
+    return insertTestDelivery(test, NOW_MS);
+  }),
+  ...([undefined, "pending", "delivered", "failed", "cancelled"] as const).flatMap((status) =>
+    [undefined, SUBSCRIPTION.id].flatMap((subscription) =>
+      [undefined, EVENT.id].map((event): Case => ({
+        name: `listing deliveries by ${
+          JSON.stringify({ status, subscription: subscription && "…", event: event && "…" })
+        }`,
+        run: (database) => listDeliveries(database, { status, subscription, event }, PAGE),
+      }))
+    )
+  ),
+  ...([undefined, "pending", "distributed"] as const).flatMap((status) =>
+    [undefined, EVENT.name].map((name): Case => ({
+      name: `listing events by ${JSON.stringify({ status, name })}`,
+      run: (database) => listEvents(database, { status, name }, PAGE),
+    }))
+  ),
+  { name: "finding a delivery", run: (database) => findDelivery(database, DELIVERY) },
+  { name: "listing attempts", run: (database) => listAttempts(database, DELIVERY) },
+  { name: "finding an event", run: (database) => findEvent(database, EVENT.id) },
+  ...[undefined, "a00000000"].flatMap((app): Case[] => [
+    {
+      name: `listing one's subscriptions, app: ${app}`,
+      sorts: true, // a principal has a hundred at most
+      by: "subscriptions_by_principal (principal=?)",
+      run: (database) => listSubscriptions(database, { principal: OWNER, app }, PAGE),
+    },
+    {
+      name: `finding one's subscription, app: ${app}`,
+      run: (database) =>
+        findSubscription(database, { principal: OWNER, app }, SUBSCRIPTION.id),
+    },
+  ]),
+  {
+    name: "listing everybody's subscriptions",
+    run: (database) => listAllSubscriptions(database, PAGE),
+  },
+  {
+    name: "finding anybody's subscription",
+    run: (database) => findAnySubscription(database, SUBSCRIPTION.id),
+  },
+  {
+    name: "asking whether the owner stands",
+    run: (database) => hasStandingOwner(database, SUBSCRIPTION.id),
+  },
+  writing("changing a subscription", () => [
+    updateSubscription(SUBSCRIPTION.id, { endpoint: undefined, status: "paused" }),
+  ]),
+  writing("disabling all of an app", () => disableSubscriptionsOf({ app: "a1" }, "x", NOW_MS)),
+  ...[{ principal: "u1" }, { principal: "u1", app: "a1" }].map((who) => ({
+    ...writing(`disabling all of ${Object.keys(who)}`, () =>
+      disableSubscriptionsOf(who, "x", NOW_MS)),
+    by: "subscriptions_by_principal (principal=?)",
+  })),
+  writing("disabling one", () => disableSubscription(SUBSCRIPTION.id, "x", NOW_MS)),
+  {
+    name: "cancelling what is left of one",
+    run: (database) => clearSubscription(database, SUBSCRIPTION.id, NOW_MS),
+  },
+  writing("deleting one", () => deleteSubscription(SUBSCRIPTION.id, NOW_MS)),
+  {
+    name: "cancelling what is left of all",
+    run: (database) => clearEndedSubscriptions(database, NOW_MS, new AbortController().signal),
+  },
+  {
+    name: "the purge",
+    sorts: true, // what is deleted, in the order of its keys
+    run: (database) => {
+      const retention = { eventsMs: 1, auditMs: 1 };
+      return purge(database, retention, NOW_MS + 10_000_000, new AbortController().signal);
+    },
+  },
+];
+
+for (const { name, sorts = false, by, run } of CASES) {
+  test(`${name} goes through no whole table`, async () => {
+    const { database, statements } = record();
+    await run(database);
+    assert.ok(statements.size > 0);
+    for (const sql of statements) {
+      assert.deepEqual(findScans(sql), [], sql);
+      if (!sorts) assert.deepEqual(findSorts(sql), [], sql);
+      const ways = readPlan(sql).flatMap((step) => /subscriptions_by_.*/.exec(step) ?? []);
+      if (by !== undefined) assert.deepEqual(ways, ways.map(() => by), sql);
+    }
+  });
+}
+
+test("what the purge leaves behind is pending", () => {
+  for (const table of ["events", "deliveries", "attempts", "subscriptions"]) {
+    const rows = plans.prepare(`SELECT * FROM ${table}`).all();
+    assert.deepEqual(rows.filter(({ status }) => status !== "pending"), [], table);
+  }
+});
+
+test("every reference is found by an index, so that no deletion goes through a whole table", () => {
+  const tables = plans.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+  const references = tables.flatMap(({ name }) =>
+    plans.prepare(`PRAGMA foreign_key_list(${name})`).all()
+      .map(({ from }) => ({ table: String(name), column: String(from) }))
+  );
+  assert.ok(references.length >= 4);
+  for (const { table, column } of references) {
+    assert.deepEqual(findScans(`SELECT 1 FROM ${table} WHERE ${column} = ?1`), [], table);
+  }
+});
+
+test("the search for scans finds one", () => {
+  assert.equal(findScans("SELECT * FROM deliveries WHERE attempt = 3").length, 1);
+  assert.equal(findScans("SELECT count(data) FROM events").length, 1);
+  assert.equal(findSorts("SELECT * FROM events ORDER BY created_at").length, 1);
+});

@@ -1,0 +1,261 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { type TestContext, test } from "node:test";
+import type { Worker } from "node:worker_threads";
+import { type Database, sql, UnavailableError } from "../../src/store/database.ts";
+import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { createGroupWriter } from "../../src/store/sqlite_writer.ts";
+import { openSqlite, prepareSqliteFile } from "../../src/store/sqlite_file.ts";
+import { makeFolder, openDatabase } from "../helpers/database.ts";
+import { testDatabaseContract } from "./database_contract.ts";
+
+testDatabaseContract({
+  name: "the SQLite engine",
+  open(t) {
+    const path = join(makeFolder(t), "gatepost.db");
+    return { database: openDatabase(t, path), reopen: () => openDatabase(t, path) };
+  },
+});
+
+test("writes given at once are grouped: 300 of them into a few commits", async (t) => {
+  const { database, path } = await openFile(t);
+  const before = countCommits(path);
+  await Promise.all(Array.from({ length: 300 }, (_, at) => database.write([put(`k${at}`)])));
+  const commits = countCommits(path) - before;
+  assert.ok(commits >= 1 && commits <= 3, `${commits} commits`);
+});
+
+test("writes given one after the other are each committed before their answer", async (t) => {
+  const { database, path } = await openFile(t);
+  for (let round = 0; round < 5; round++) {
+    const before = countCommits(path);
+    await database.write([put(`k${round}`)]);
+    assert.equal(countCommits(path) - before, 1);
+  }
+});
+
+test("while one group commits the next gathers", async (t) => {
+  const { database, path } = await openFile(t);
+  const before = countCommits(path);
+  const first = Array.from({ length: 100 }, (_, at) => database.write([put(`a${at}`)]));
+  await new Promise((resolve) => setImmediate(resolve));
+  const second = Array.from({ length: 100 }, (_, at) => database.write([put(`b${at}`)]));
+  await Promise.all([...first, ...second]);
+  const commits = countCommits(path) - before;
+  assert.ok(commits >= 1 && commits <= 4, `${commits} commits`);
+});
+
+test("what was answered is in the file, whatever becomes of the process", async (t) => {
+  const { database, path } = await openFile(t);
+  await database.write([put("a")]);
+  // A copy of the files as they are now is what a crash would leave.
+  const copy = join(makeFolder(t), "copy.db");
+  for (const suffix of ["", "-wal"]) writeFileSync(copy + suffix, readFileSync(path + suffix));
+  const other = openDatabase(t, copy);
+  assert.equal((await other.query("SELECT 1 FROM settings")).length, 1);
+});
+
+test("a file that another process locks: 503 within 2 s, queries go on, and it recovers", async (t) => {
+  const { database, path } = await openFile(t);
+  await database.write([put("before")]);
+  const locker = new DatabaseSync(path);
+  t.after(() => locker.isOpen && locker.close());
+  locker.exec("BEGIN IMMEDIATE");
+  locker.exec("INSERT INTO settings (name, value) VALUES ('uncommitted', '1')");
+
+  const startMs = performance.now();
+  let longestQueryMs = 0;
+  let isWaiting = true;
+  const writes = [database.write([put("a")])];
+  setTimeout(() => writes.push(database.write([put("b")])), 50);
+  const querying = (async () => {
+    while (isWaiting) {
+      const queryMs = performance.now();
+      assert.equal((await database.query("SELECT 1 FROM settings")).length, 1);
+      longestQueryMs = Math.max(longestQueryMs, performance.now() - queryMs);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  })();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const results = await Promise.allSettled(writes);
+  const elapsedMs = performance.now() - startMs;
+  isWaiting = false;
+  await querying;
+  assert.equal(results.length, 2);
+  for (const result of results) {
+    assert.ok(result.status === "rejected" && result.reason instanceof UnavailableError);
+  }
+  assert.ok(elapsedMs < 2_000, `${elapsedMs} ms`);
+  assert.ok(longestQueryMs < 200, `${longestQueryMs} ms`);
+
+  locker.exec("ROLLBACK");
+  assert.deepEqual(await database.write([put("a")]), [1]);
+  const rows = await database.query("SELECT 1 FROM settings");
+  assert.equal(rows.length, 2);
+});
+
+test("a full disk: UnavailableError, nothing half-written, queries go on, and it recovers", (t) => {
+  const folder = makeFolder(t);
+  if (!mountSmall(t, folder)) return t.skip("needs root, to mount a small file system");
+  return fillAndRecover(t, join(folder, "gatepost.db"), folder);
+});
+
+test("a database that may grow no more: nothing of the batch is stored, and it recovers", (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  prepareSqliteFile(path);
+  const connection = openSqlite(path, { readOnly: false });
+  t.after(() => connection.close());
+  const write = createGroupWriter(connection);
+  const pages = Number(connection.prepare("PRAGMA page_count").get()?.["page_count"]);
+  connection.exec(`PRAGMA max_page_count = ${pages + 20}`);
+
+  const large = "x".repeat(400_000);
+  const results = write([[put("a")], [put("b"), put("large", large)], [put("c")]]);
+  assert.equal(results[1]?.kind, "unavailable");
+  const stored = results.flatMap((result, at) => result.kind === "stored" ? ["abc"[at] ?? ""] : []);
+  const names = connection.prepare("SELECT name FROM settings ORDER BY name").all();
+  assert.deepEqual(names.map((row) => row["name"]), stored);
+
+  connection.exec("PRAGMA max_page_count = 100000");
+  assert.deepEqual(write([[put("large", large)]]), [{ kind: "stored", changes: [1] }]);
+});
+
+test("a writer that dies: what waits is refused, nothing hangs, and the next one works", async (t) => {
+  const workers: Worker[] = [];
+  const onWorker = (worker: Worker) => void workers.push(worker);
+  process.on("worker", onWorker);
+  t.after(() => process.off("worker", onWorker));
+  const { database } = await openFile(t);
+  await database.write([put("before")]);
+
+  const [writer] = workers;
+  assert.ok(writer !== undefined);
+  const ended = writer.terminate();
+  const write = database.write([put("lost")]);
+  await assert.rejects(write, UnavailableError);
+  await ended;
+  assert.equal((await database.query("SELECT 1 FROM settings")).length, 1);
+
+  assert.deepEqual(await database.write([put("after")]), [1]);
+  assert.equal(workers.length, 2);
+  assert.equal((await database.query("SELECT 1 FROM settings")).length, 2);
+  await database.close();
+});
+
+test("close() ends though the writer has died with writes before it", async (t) => {
+  const workers: Worker[] = [];
+  const onWorker = (worker: Worker) => void workers.push(worker);
+  process.on("worker", onWorker);
+  t.after(() => process.off("worker", onWorker));
+  const { database } = await openFile(t);
+  const write = database.write([put("a")]);
+  void workers[0]?.terminate();
+  const [result] = await Promise.allSettled([write, database.close()]);
+  assert.ok(result.status === "fulfilled" || result.reason instanceof UnavailableError);
+});
+
+test("close() leaves one file, with all in it", async (t) => {
+  const { database, path } = await openFile(t);
+  await database.write([put("a")]);
+  await database.close();
+  assert.throws(() => statSync(`${path}-wal`), { code: "ENOENT" });
+  assert.throws(() => statSync(`${path}-shm`), { code: "ENOENT" });
+  const copy = join(makeFolder(t), "copy.db");
+  writeFileSync(copy, readFileSync(path));
+  assert.equal((await openDatabase(t, copy).query("SELECT 1 FROM settings")).length, 1);
+});
+
+test("ATTACH is refused to queries and to writes, VACUUM INTO with it", async (t) => {
+  const { database } = await openFile(t);
+  const other = join(makeFolder(t), "other.db");
+  await assert.rejects(database.query(`ATTACH '${other}' AS other`));
+  await assert.rejects(database.write([sql(`ATTACH '${other}' AS other`)]));
+  await assert.rejects(database.write([sql("ATTACH ?1 AS other", other)]));
+  assert.throws(() => statSync(other), { code: "ENOENT" });
+  assert.deepEqual(await database.write([put("a")]), [1]);
+});
+
+test("a transaction that a batch tries to end is kept whole", async (t) => {
+  const { database } = await openFile(t);
+  const results = await Promise.allSettled([
+    database.write([put("a"), sql("COMMIT"), put("b"), sql("no SQL")]),
+    database.write([put("c")]),
+  ]);
+  assert.equal(results[0].status, "rejected");
+  assert.deepEqual(await database.write([put("d")]), [1]);
+});
+
+interface OpenFile {
+  readonly database: Database;
+  readonly path: string;
+}
+
+async function openFile(t: TestContext): Promise<OpenFile> {
+  const path = join(makeFolder(t), "gatepost.db");
+  return { database: openDatabase(t, path), path };
+}
+
+function put(name: string, value = "1") {
+  return sql("INSERT INTO settings (name, value) VALUES (?1, ?2)", name, value);
+}
+
+/**
+ * The transactions in the write-ahead log: frames whose header has the size of the database after
+ * a commit (https://sqlite.org/fileformat2.html#walformat).
+ */
+function countCommits(path: string): number {
+  const log = readFileSync(`${path}-wal`);
+  if (log.length < 32) return 0;
+  const pageSize = log.readUInt32BE(8);
+  const salt = log.readBigUInt64BE(16);
+  let commits = 0;
+  for (let at = 32; at + 24 + pageSize <= log.length; at += 24 + pageSize) {
+    if (log.readBigUInt64BE(at + 8) !== salt) break;
+    if (log.readUInt32BE(at + 4) !== 0) commits++;
+  }
+  return commits;
+}
+
+function mountSmall(t: TestContext, folder: string): boolean {
+  if (process.getuid?.() !== 0 || process.platform !== "linux") return false;
+  try {
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], { stdio: "ignore" });
+  } catch {
+    return false;
+  }
+  t.after(() => execFileSync("umount", ["-l", folder]));
+  return true;
+}
+
+async function fillAndRecover(t: TestContext, path: string, folder: string): Promise<void> {
+  const database = openSqliteDatabase(path);
+  t.after(() => database.close());
+  await database.write([put("before")]);
+  mkdirSync(join(folder, "ballast"));
+  const ballast = join(folder, "ballast", "file");
+  try {
+    writeFileSync(ballast, Buffer.alloc(2 ** 20));
+  } catch (error) {
+    assert.equal((error as NodeJS.ErrnoException).code, "ENOSPC");
+  }
+
+  const startMs = performance.now();
+  const results = await Promise.allSettled([
+    database.write([put("a"), put("large", "x".repeat(600_000))]),
+    database.write([put("b"), put("other", "x".repeat(600_000))]),
+  ]);
+  assert.ok(performance.now() - startMs < 2_000);
+  for (const result of results) {
+    assert.ok(result.status === "rejected" && result.reason instanceof UnavailableError);
+  }
+  assert.equal((await database.query("SELECT 1 FROM settings")).length, 1);
+
+  writeFileSync(ballast, "");
+  assert.deepEqual(await database.write([put("a")]), [1]);
+  assert.equal((await database.query("SELECT 1 FROM settings")).length, 2);
+  const check = await database.query<{ integrity_check: string }>("PRAGMA integrity_check");
+  assert.equal(check[0]?.integrity_check, "ok");
+}

@@ -1,0 +1,233 @@
+import assert from "node:assert/strict";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, beforeEach, test } from "node:test";
+import { newId } from "../../src/base/id.ts";
+import { createSeal } from "../../src/base/seal.ts";
+import { type Database, sql } from "../../src/store/database.ts";
+import { claimDeliveries, listDueLanes } from "../../src/store/deliveries.ts";
+import { findDelivery, listDeliveries } from "../../src/store/delivery_lists.ts";
+import { listEvents } from "../../src/store/event_lists.ts";
+import { purge } from "../../src/store/purge.ts";
+import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import {
+  clearSubscription,
+  deleteSubscription,
+  disableAfterFailure,
+  disableSubscription,
+} from "../../src/store/subscription_end.ts";
+import {
+  findAnySubscription,
+  insertSubscription,
+  updateSubscription,
+} from "../../src/store/subscriptions.ts";
+import { insertUser } from "../../src/store/users.ts";
+import { createDataFolder } from "../helpers/process.ts";
+
+const NOW_MS = 1_900_000_000_000;
+const DAY_MS = 86_400_000;
+/** How many deliveries a request cancels, and one that makes a subscription active again. */
+const [AT_ONCE, AT_MOST] = [500, 10_000];
+const EVENT = newId("e", NOW_MS);
+const ACTIVE = { endpoint: undefined, status: "active" } as const;
+
+let folder = "";
+let database: Database;
+let id: string;
+let seq: number;
+
+before(async () => {
+  folder = await createDataFolder();
+  database = openSqliteDatabase(join(folder, "gatepost.db"));
+  const user = { id: "u00000000", username: "one", phc: "", scopes: [], createdAtMs: NOW_MS };
+  await database.write([
+    insertUser(user),
+    sql(
+      `INSERT INTO events (id, name, data, scope, status, upto, created_at)
+       VALUES (?1, 'a', '1', '', 'distributed', 0, ?2)`,
+      EVENT,
+      NOW_MS,
+    ),
+  ]);
+});
+
+after(async () => {
+  await database.close();
+  await rm(folder, { recursive: true });
+});
+
+beforeEach(async () => {
+  id = newId("s", NOW_MS);
+  await database.write([
+    insertSubscription({
+      id,
+      principal: "u00000000",
+      app: "login",
+      event: "a",
+      endpoint: `https://subscriber.example/${id}`,
+      secret: "whsec_",
+      createdAtMs: NOW_MS,
+    }, createSeal(undefined)),
+  ]);
+  seq = (await findAnySubscription(database, id))?.seq ?? 0;
+});
+
+/** Gives the subscription pending deliveries that are due. */
+async function fill(count: number): Promise<void> {
+  await database.write([
+    sql(
+      `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?4)
+       INSERT INTO deliveries (id, event, subscription, status, due_at)
+       SELECT 'd' || substr(?2, 2) || printf('%06x%06x', ?1, i), ?2, ?1, 'pending', ?3 FROM n`,
+      seq,
+      EVENT,
+      NOW_MS,
+      count,
+    ),
+    sql("UPDATE subscriptions SET due_at = ?2 WHERE seq = ?1", seq, NOW_MS),
+  ]);
+}
+
+/** How many of the subscription's deliveries are shown with a status. */
+async function countShown(status: "pending" | "cancelled"): Promise<number> {
+  let count = 0;
+  for (let before: string | undefined = "~"; before !== undefined;) {
+    const page = await listDeliveries(database, { subscription: id }, { limit: 200, before });
+    count += page.items.filter((item) => item.status === status).length;
+    before = page.next;
+  }
+  return count;
+}
+
+async function countStored(status: string): Promise<number> {
+  const [row] = await database.query<{ count: number }>(
+    "SELECT count(*) AS count FROM deliveries WHERE subscription = ?1 AND status = ?2",
+    [seq, status],
+  );
+  return row?.count ?? -1;
+}
+
+async function activate(): Promise<number | undefined> {
+  return (await database.write([updateSubscription(id, ACTIVE)]))[0];
+}
+
+const ENDS = [
+  ["disabling", () => disableSubscription(id, "why", NOW_MS)],
+  ["deleting", () => deleteSubscription(id, NOW_MS)],
+] as const;
+
+for (const [name, end] of ENDS) {
+  test(`${name} cancels a bounded part at once and shows all as cancelled`, async () => {
+    await fill(AT_ONCE + 700);
+    const changes = await database.write(end());
+    assert.ok(Math.max(...changes) <= AT_ONCE, String(changes));
+    assert.equal(await countStored("cancelled"), AT_ONCE);
+    assert.equal(await countShown("cancelled"), AT_ONCE + 700);
+    const pending = { subscription: id, status: "pending" } as const;
+    for (let before: string | undefined = "~"; before !== undefined;) {
+      const page = await listDeliveries(database, pending, { limit: 200, before });
+      assert.deepEqual(page.items, []);
+      before = page.next;
+    }
+    const [left] = await database.query<{ id: string }>(
+      "SELECT id FROM deliveries WHERE subscription = ?1 AND status = 'pending' LIMIT 1",
+      [seq],
+    );
+    const shown = await findDelivery(database, left?.id ?? "");
+    assert.deepEqual([shown?.status, shown?.dueAtMs], ["cancelled", null]);
+  });
+
+  test(`${name} leaves nothing that is claimed`, async () => {
+    await fill(AT_ONCE + 700);
+    await database.write(end());
+    const lanes = await listDueLanes(database, { failing: false, except: [], limit: 99, nowMs: NOW_MS });
+    assert.ok(!lanes.some(({ subscription }) => subscription === seq));
+    const request = [{ subscription: seq, count: 8 }];
+    assert.deepEqual(await claimDeliveries(database, request, "c1", NOW_MS + 9999, NOW_MS), []);
+  });
+
+  test(`${name} leaves what remains to the purge`, async () => {
+    await fill(2 * AT_ONCE + 700);
+    await database.write(end());
+    const retention = { eventsMs: DAY_MS, auditMs: DAY_MS };
+    await purge(database, retention, NOW_MS, new AbortController().signal);
+    assert.equal(await countStored("pending"), 0);
+    assert.equal(await countStored("cancelled"), 2 * AT_ONCE + 700);
+  });
+}
+
+test("a disabled subscription is active again only when nothing is left of it", async () => {
+  await fill(AT_ONCE + 1);
+  await database.write(disableSubscription(id, "why", NOW_MS));
+  assert.equal(await activate(), 0);
+  assert.equal((await findAnySubscription(database, id))?.status, "disabled");
+  assert.equal(await clearSubscription(database, id, NOW_MS), true);
+  assert.equal(await activate(), 1);
+  assert.equal((await findAnySubscription(database, id))?.status, "active");
+  assert.equal(await countShown("cancelled"), AT_ONCE + 1);
+  assert.equal(await countShown("pending"), 0);
+});
+
+test("clearing a subscription stops after a bounded part, and goes on from there", async () => {
+  await fill(AT_ONCE + AT_MOST + 1);
+  await database.write(disableSubscription(id, "why", NOW_MS));
+  assert.equal(await clearSubscription(database, id, NOW_MS), false);
+  assert.equal(await countStored("pending"), 1);
+  assert.equal(await clearSubscription(database, id, NOW_MS), true);
+  assert.equal(await countStored("pending"), 0);
+});
+
+test("clearing leaves the pending deliveries of an active subscription alone", async () => {
+  await fill(3);
+  assert.equal(await clearSubscription(database, id, NOW_MS), true);
+  assert.equal(await countStored("pending"), 3);
+});
+
+test("disabling dispatches one event, and disabling again none", async () => {
+  const page = { limit: 200, before: "~" };
+  const count = async () =>
+    (await listEvents(database, { name: "gatepost.subscription.disabled" }, page)).items.length;
+  const known = await count();
+  await database.write(disableSubscription(id, "why", NOW_MS));
+  assert.equal(await count(), known + 1);
+  await database.write(disableSubscription(id, "why not", NOW_MS));
+  assert.equal(await count(), known + 1);
+  const [row] = await database.query<{ reason: string }>(
+    "SELECT disabled_reason AS reason FROM subscriptions WHERE id = ?1",
+    [id],
+  );
+  assert.equal(row?.reason, "why");
+});
+
+const CLAIMS = [
+  ["disables while the claim holds", "c1", "disabled"],
+  ["disables nothing once another process has the claim", "c2", "active"],
+] as const;
+for (const [name, holder, status] of CLAIMS) {
+  test(`a failed delivery ${name}`, async () => {
+    await fill(2);
+    const request = [{ subscription: seq, count: 1 }];
+    const [claimed] = await claimDeliveries(database, request, holder, NOW_MS + seq, NOW_MS);
+    const failure = { delivery: claimed?.id ?? "", claim: "c1", subscription: seq };
+    const rule = { isGone: true, failingSinceMs: undefined };
+    const { before, after } = disableAfterFailure(failure, rule, NOW_MS);
+    await database.write([...before, ...after]);
+    assert.equal((await findAnySubscription(database, id))?.status, status);
+    assert.equal(await countStored("pending"), status === "disabled" ? 0 : 2);
+  });
+}
+
+test("the purge removes a deleted subscription when its deliveries have had their time", async () => {
+  await fill(AT_ONCE + 200);
+  await database.write(deleteSubscription(id, NOW_MS));
+  const count = async () =>
+    (await database.query("SELECT 1 FROM subscriptions WHERE seq = ?1", [seq])).length;
+  const retention = { eventsMs: 30 * DAY_MS, auditMs: 90 * DAY_MS };
+  const signal = new AbortController().signal;
+  await purge(database, retention, NOW_MS + DAY_MS, signal);
+  assert.equal(await count(), 1);
+  assert.equal(await countStored("cancelled"), AT_ONCE + 200);
+  await purge(database, retention, NOW_MS + 32 * DAY_MS, signal);
+  assert.equal(await count(), 0);
+  assert.equal(await countStored("cancelled"), 0);
+});
