@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
+import { promisify } from "node:util";
 import { listeningUrl } from "./base/base_url.ts";
 import type { HttpAnswer, HttpRequest } from "./base/exchange.ts";
 import { newId } from "./base/id.ts";
@@ -18,9 +19,12 @@ import { createPipeline } from "./http/pipeline.ts";
 import { createRouter } from "./http/router.ts";
 import { hostedRouter } from "./app/hosted_router.ts";
 import { startJobs } from "./app/jobs.ts";
+import { addReadings, createServiceMetrics } from "./app/metrics.ts";
+import { createBacklogReader, createReadiness } from "./app/readiness.ts";
 import { builtInRoutes } from "./app/routes.ts";
 import { hasAppOrigin } from "./store/apps.ts";
 import { insertEvent } from "./store/events.ts";
+import { createFailureAudit } from "./store/failure_audit.ts";
 import { openKeyRing } from "./store/key_ring.ts";
 import { openRevocations } from "./store/revocations.ts";
 import { checkSeal, openPageKey } from "./store/settings.ts";
@@ -57,7 +61,8 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   const hosted = config.endpointsFolder === undefined
     ? { endpoints: [], cronjobs: [] }
     : await loadEndpoints(config.endpointsFolder);
-  const database = openSqliteDatabase(config.databasePath);
+  const metrics = createServiceMetrics();
+  const database = openSqliteDatabase(config.databasePath, metrics.observeCommit);
   try {
     const seal = createSeal(config.secretKey);
     await checkSeal(database, seal);
@@ -78,6 +83,12 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const server = createHttpServer({
       handle: (request) => handle(request),
       trustedProxies: config.trustedProxies,
+      maxBodyBytes: Math.max(
+        config.maxBodyBytes,
+        ...hosted.endpoints.map((endpoint) => endpoint.maxBodyBytes ?? 0),
+      ),
+      log,
+      onRefusal: metrics.countRefusal,
     });
     const url = await listen(server, config.host, config.port);
     const issuer = config.baseUrl ?? url;
@@ -86,12 +97,33 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const events = catalogue(hosted.endpoints);
     const eventScopes = (name: string) => events.find((event) => event.name === name)?.scope ?? [];
     const bearer = createBearer({ issuer, keys, revocations, now });
-    const jobs = startJobs({ config, database, seal, keys, revocations, log, now });
+    const failures = createFailureAudit({ database, now });
+    const jobs = startJobs({
+      config,
+      database,
+      seal,
+      keys,
+      revocations,
+      failures,
+      log,
+      now,
+      observeAttempt: metrics.observeAttempt,
+    });
+    const backlog = createBacklogReader(database, now);
+    const { distributorState, inFlight } = jobs;
+    addReadings(metrics, {
+      connections: promisify(server.getConnections.bind(server)),
+      inFlight,
+      distributorState,
+      backlog,
+      now,
+    });
     const commit = async (dispatched: readonly DispatchedEvent[]) => {
       const createdAtMs = now();
       await database.write(dispatched.map(({ id, name, json, subject }) =>
         insertEvent({ id, name, json, subject, scopes: eventScopes(name), createdAtMs })
       ));
+      metrics.countEvents(dispatched.length);
       jobs.wake();
     };
     const dispatching = {
@@ -113,6 +145,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           revocations,
           hasher,
           bearer,
+          failures,
           jobs,
           pageKey,
           issuer,
@@ -120,6 +153,8 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           listeningUrl: url,
           endpoints: hosted.endpoints,
           events,
+          metrics,
+          readiness: createReadiness({ database, distributorState, backlog, now }),
           now,
         })),
         hostedRouter(hosted.endpoints, {
@@ -134,7 +169,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       basePath,
       log,
       now: () => performance.now(),
-      observe: () => {},
+      observe: metrics.observeRequest,
     });
     log.info("listening", { url, base_url: issuer });
 
@@ -144,7 +179,9 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
         const closed = closeServer(server, GRACE_MS);
         await jobs.stop(GRACE_MS);
         await closed;
+        await failures.flush().catch((error: unknown) => log.warn("failures are lost", { error }));
         await database.close();
+        metrics.stop();
       },
     };
   } catch (error) {

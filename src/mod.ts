@@ -112,7 +112,10 @@ export interface EventDeclaration {
   readonly scope?: string | readonly string[];
 }
 
-/** What a handler gets. Take what you need by name: `request` is made only when it is read. */
+/**
+ * What a handler gets. Take what you need by name: `request`, `query`, `signal` and `log` are made
+ * only when they are read, so a spread of the whole does not copy them.
+ */
 export interface Context<
   Body = JsonMembers | null | undefined,
   Who extends Caller | undefined = Caller | undefined,

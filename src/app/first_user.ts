@@ -1,7 +1,7 @@
 import { newId } from "../base/id.ts";
 import type { PasswordHasher } from "../base/password.ts";
 import { randomBytes } from "../base/secret.ts";
-import { backendScope, consumerScope } from "../oauth/principal.ts";
+import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import type { Database } from "../store/database.ts";
 import { hasUsers, insertFirstUser } from "../store/users.ts";
 
@@ -23,7 +23,7 @@ export async function ensureFirstUser(
       id: newId("u", nowMs),
       username: "admin",
       phc: await hasher.hash(password),
-      scopes: [backendScope, consumerScope],
+      scopes: [BACKEND_SCOPE, CONSUMER_SCOPE],
       createdAtMs: nowMs,
     }),
   ]);

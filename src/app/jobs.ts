@@ -1,16 +1,19 @@
+import { newId } from "../base/id.ts";
 import type { Logger } from "../base/log.ts";
 import type { Seal } from "../base/seal.ts";
 import type { Config } from "../config.ts";
 import type { LoadedCronjob } from "../hosting/check.ts";
 import { type CronjobOptions, runCronjob } from "../hosting/cronjob.ts";
 import { createCallbackSender } from "../job/callback.ts";
-import { createCron, type JobState } from "../job/cron.ts";
+import { createCron, type JobState, type RunOutcome } from "../job/cron.ts";
 import { createDistributor } from "../job/distributor.ts";
 import { createEgress, type Egress } from "../job/egress.ts";
+import { createSharedCron } from "../job/shared_cron.ts";
 import { createNameLookup } from "../job/name_lookup.ts";
-import { claimCronjob, recordCronjob, registerCronjob } from "../store/cronjobs.ts";
 import type { Database } from "../store/database.ts";
+import type { FailureAudit } from "../store/failure_audit.ts";
 import type { KeyRing } from "../store/key_ring.ts";
+import { openPresence } from "../store/presence.ts";
 import { purge } from "../store/purge.ts";
 import type { Revocations } from "../store/revocations.ts";
 import { revision, version } from "../version.ts";
@@ -22,8 +25,11 @@ export interface JobsOptions {
   readonly seal: Seal;
   readonly keys: KeyRing;
   readonly revocations: Revocations;
+  readonly failures: FailureAudit;
   readonly log: Logger;
   readonly now: () => number;
+  /** Told of every attempt, for the metrics. */
+  readonly observeAttempt: (isSuccess: boolean, ms: number) => void;
 }
 
 /** Everything that runs without a request. */
@@ -37,7 +43,11 @@ export interface Jobs {
   ): void;
   /** How the distributor does: off by configuration, or stuck when it has not looked for work. */
   distributorState(): "on" | "off" | "stuck";
-  list(): JobState[];
+  /** Callbacks under way. */
+  inFlight(): number;
+  /** The service's own jobs in this process, and those of endpoint modules in whichever they run. */
+  listCronjobs(): Promise<JobState[]>;
+  runCronjob(name: string): Promise<RunOutcome>;
   stop(graceMs: number): Promise<void>;
 }
 
@@ -45,6 +55,7 @@ const AUDIT_RETENTION_MS = 90 * 86_400_000;
 const PURGE_INTERVAL_MS = 60_000;
 // A revocation or a withdrawn key bites in every process within a second (two looks and a commit).
 const WATCH_INTERVAL_MS = 400;
+const AUDIT_INTERVAL_MS = 1000;
 const STUCK_AFTER_MS = 30_000;
 
 /** Starts the jobs: the watch over what other processes revoke always, the others with cron on. */
@@ -59,8 +70,12 @@ export function startJobs(options: JobsOptions): Jobs {
     connectTimeoutMs: callbackTimeoutMs,
     silenceTimeoutMs: callbackTimeoutMs,
   });
+  const processName = newId("c", now());
+  const presence = config.cron ? openPresence(config.databasePath, processName) : undefined;
   const distributor = createDistributor({
     database,
+    claim: processName,
+    isAlive: (name) => presence?.isAlive(name) ?? true,
     send: createCallbackSender({
       egress,
       timeoutMs: callbackTimeoutMs,
@@ -78,9 +93,10 @@ export function startJobs(options: JobsOptions): Jobs {
     log,
     now,
     random: Math.random,
-    observe: () => {},
+    observe: options.observeAttempt,
   });
-  const cron = createCron(log, now);
+  const cron = createCron({ log, now, elapsedMs: () => performance.now() });
+  const sharedCron = createSharedCron({ database, cron, log, now });
   let isDistributing = false;
 
   cron.start({
@@ -91,6 +107,7 @@ export function startJobs(options: JobsOptions): Jobs {
       await options.keys.refresh();
     },
   });
+  cron.start({ name: "gatepost.audit", everyMs: AUDIT_INTERVAL_MS, run: options.failures.flush });
   if (config.cron) {
     cron.start({
       name: "gatepost.purge",
@@ -117,8 +134,12 @@ export function startJobs(options: JobsOptions): Jobs {
     cron.start({
       name: "gatepost.distribute",
       everyMs: config.distributeIntervalMs,
-      run: () => distributor.wake(),
+      async run() {
+        await distributor.takeOver().finally(distributor.wake);
+      },
     });
+    await distributor.takeOver()
+      .catch((error: unknown) => log.warn("claims cannot be taken over yet", { error }));
     distributor.wake();
   }
 
@@ -131,23 +152,10 @@ export function startJobs(options: JobsOptions): Jobs {
       if (!config.cron) return;
       for (const job of cronjobs) {
         const { name, everyMs } = job;
-        const registered = registerCronjob(database, name, now() + everyMs);
-        cron.start({
+        sharedCron.start({
           name,
-          everyMs: Math.min(everyMs, 1000), // how often it is looked whether it is due
-          async run(signal) {
-            await registered;
-            const startedAtMs = now();
-            if (!await claimCronjob(database, name, startedAtMs, everyMs)) return;
-            let failure: string | undefined;
-            try {
-              await runCronjob(job, { ...dispatching, signal });
-            } catch (error) {
-              failure = error instanceof Error ? error.message : String(error);
-              log.error("cronjob failed", { job: name, error });
-            }
-            await recordCronjob(database, name, now() - startedAtMs, failure);
-          },
+          everyMs,
+          run: (signal) => runCronjob(job, { ...dispatching, signal }),
         });
       }
     },
@@ -156,11 +164,20 @@ export function startJobs(options: JobsOptions): Jobs {
       const isStuck = now() - distributor.lastRoundMs() > config.distributeIntervalMs + STUCK_AFTER_MS;
       return isDistributing && !isStuck ? "on" : "stuck";
     },
-    list: cron.list,
+    inFlight: distributor.inFlight,
+    async listCronjobs() {
+      const shared = await sharedCron.list();
+      const own = cron.list().filter(({ name }) => !shared.some((job) => job.name === name));
+      return [...own, ...shared];
+    },
+    async runCronjob(name) {
+      const outcome = await sharedCron.run(name);
+      return outcome === "unknown" ? cron.run(name) : outcome;
+    },
     async stop(graceMs) {
-      await cron.stop();
-      await distributor.stop(graceMs);
+      await Promise.all([cron.stop(graceMs), distributor.stop(graceMs)]);
       await egress.close();
+      presence?.close();
     },
   };
 }

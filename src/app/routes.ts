@@ -1,6 +1,5 @@
 import type { PasswordHasher } from "../base/password.ts";
 import type { Seal } from "../base/seal.ts";
-import { equalText } from "../base/secret.ts";
 import type { Config } from "../config.ts";
 import type { CatalogueEntry } from "../hosting/catalogue.ts";
 import type { LoadedEndpoint } from "../hosting/check.ts";
@@ -14,19 +13,25 @@ import { tokenRoute } from "../http/authorization/token.ts";
 import { createTokenIssuer } from "../http/authorization/token_issuer.ts";
 import { whoamiRoute } from "../http/authorization/whoami.ts";
 import type { Bearer } from "../http/bearer.ts";
+import { deliveryRoutes } from "../http/consumer/delivery.ts";
+import { eventCatalogueRoute } from "../http/consumer/event.ts";
+import { consumerGrantRoutes } from "../http/consumer/grant.ts";
 import { loginRoute } from "../http/consumer/login.ts";
 import { subscriptionRoutes } from "../http/consumer/subscription.ts";
+import { cronjobRoutes } from "../http/backend/cronjob.ts";
 import { createPasswordLogin } from "../http/password_login.ts";
 import type { Route } from "../http/route.ts";
-import { statusRoutes } from "../http/system/status.ts";
-import { backendScope, consumerScope } from "../oauth/principal.ts";
+import { createInspectorCheck, metricsRoute } from "../http/system/metrics.ts";
+import { type Readiness, statusRoutes } from "../http/system/status.ts";
+import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import type { Database } from "../store/database.ts";
+import type { FailureAudit } from "../store/failure_audit.ts";
 import type { KeyRing } from "../store/key_ring.ts";
 import type { Revocations } from "../store/revocations.ts";
-import { hasUsers } from "../store/users.ts";
 import { revision, version } from "../version.ts";
 import { backendRoutes } from "./backend_routes.ts";
 import type { Jobs } from "./jobs.ts";
+import { countLogins, type ServiceMetrics } from "./metrics.ts";
 
 /** What the built-in routes are made of. */
 export interface RoutesOptions {
@@ -37,6 +42,7 @@ export interface RoutesOptions {
   readonly revocations: Revocations;
   readonly hasher: PasswordHasher;
   readonly bearer: Bearer;
+  readonly failures: FailureAudit;
   readonly jobs: Jobs;
   readonly pageKey: Uint8Array;
   readonly issuer: string;
@@ -44,20 +50,29 @@ export interface RoutesOptions {
   readonly listeningUrl: string;
   readonly endpoints: readonly LoadedEndpoint[];
   readonly events: readonly CatalogueEntry[];
+  readonly metrics: ServiceMetrics;
+  readonly readiness: (withParts: boolean) => Promise<Readiness>;
   readonly now: () => number;
 }
 
 /** Every route of the service itself. */
 export function builtInRoutes(options: RoutesOptions): Route[] {
-  const { config, database, seal, keys, revocations, bearer, jobs, issuer, basePath, now } = options;
-  const { maxBodyBytes, metricsToken } = config;
-  const clients = createClientAuthenticator(database, now);
-  const passwordLogin = createPasswordLogin({
-    database,
-    hasher: options.hasher,
-    now,
-    sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
-  });
+  const { config, database, seal, keys, revocations, bearer, failures, jobs } = options;
+  const { issuer, basePath, now } = options;
+  const { maxBodyBytes } = config;
+  const { metrics } = options;
+  const clients = createClientAuthenticator({ database, failures, now });
+  const passwordLogin = countLogins(
+    createPasswordLogin({
+      database,
+      hasher: options.hasher,
+      failures,
+      now,
+      sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+    }),
+    metrics,
+  );
+  const inspectors = createInspectorCheck(bearer, config.metricsToken);
   const tokens = createTokenIssuer({
     issuer,
     keys,
@@ -65,6 +80,9 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     refreshTtlMs: config.refreshTokenTtlMs,
   });
   const ownOrigins = [new URL(issuer).origin, new URL(options.listeningUrl).origin];
+  const refuse = (url: URL) => refuseEndpoint(url, ownOrigins, jobs);
+  const eventScopes = (name: string) =>
+    options.events.find((event) => event.name === name)?.scope ?? [];
   const hostedScopes = options.endpoints.flatMap(({ scopes }) => scopes ?? []);
 
   const backend = {
@@ -74,11 +92,16 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     accessTokenTtlMs: config.accessTokenTtlMs,
     basePath,
     hasher: options.hasher,
+    keys,
+    maxPayloadBytes: config.maxPayloadBytes,
+    eventScopes,
+    refuseEndpoint: refuse,
+    wake: jobs.wake,
     now,
   };
 
   return [
-    loginRoute({ database, passwordLogin, tokens, maxBodyBytes, now }),
+    loginRoute({ database, passwordLogin, tokens, maxBodyBytes, now, observe: metrics.countToken }),
     ...authorizeRoutes({
       database,
       sessions: createBrowserSessions({ database, issuer, pageKey: options.pageKey, now }),
@@ -89,44 +112,46 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
       describeScope: () => undefined,
       now,
     }),
-    tokenRoute({ database, tokens, revocations, passwordLogin, clients, issuer, now }),
+    tokenRoute({
+      database,
+      tokens,
+      revocations,
+      passwordLogin,
+      clients,
+      issuer,
+      now,
+      observe: metrics.countToken,
+    }),
     revokeRoute({ database, clients, bearer, revocations, now }),
     introspectRoute({ database, clients, bearer, issuer, now }),
     whoamiRoute(database),
     ...metadataRoutes({
       issuer,
       keys,
-      scopes: [...new Set([consumerScope, backendScope, ...hostedScopes])],
+      scopes: [...new Set([CONSUMER_SCOPE, BACKEND_SCOPE, ...hostedScopes])],
     }),
     ...subscriptionRoutes({
       database,
       seal,
       basePath,
       maxBodyBytes,
-      refuseEndpoint: (url) => refuseEndpoint(url, ownOrigins, jobs),
-      eventScopes: (name) => options.events.find((event) => event.name === name)?.scope ?? [],
+      refuseEndpoint: refuse,
+      eventScopes,
       wake: jobs.wake,
       now,
     }),
+    ...deliveryRoutes({ database, basePath, wake: jobs.wake, now }),
+    eventCatalogueRoute(options.events),
+    ...consumerGrantRoutes({ database, revocations, now }),
     ...backendRoutes(backend),
+    ...cronjobRoutes({ database, jobs, now }),
     ...statusRoutes({
       version,
       revision,
-      readiness: async () => {
-        const distributor = jobs.distributorState();
-        const isReadable = await hasUsers(database).then(() => true, () => false);
-        return {
-          isReady: isReadable && distributor !== "stuck",
-          parts: { database: isReadable ? "ok" : "unavailable", distributor },
-        };
-      },
-      mayInspect(authorization) {
-        const token = /^bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
-        if (token === undefined) return false;
-        if (metricsToken !== undefined && equalText(token, metricsToken)) return true;
-        return bearer.verify(token)?.scopes.includes(backendScope) ?? false;
-      },
+      readiness: options.readiness,
+      inspectors,
     }),
+    metricsRoute(metrics.registry, inspectors),
   ];
 }
 

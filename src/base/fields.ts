@@ -1,4 +1,4 @@
-import { type Fault, Problem } from "./problem.ts";
+import { checkFaults, type Fault, Problem } from "./problem.ts";
 
 /** Says what is wrong with a value, or undefined when it is good. */
 export type Check = (text: string) => string | undefined;
@@ -99,11 +99,7 @@ export function openFields(value: unknown): Fields {
           if (!asked.has(name)) fault(name, "Is not known here.");
         }
       }
-      if (faults.length > 0) {
-        throw new Problem(400, "invalid", `The ${what} is not valid; see errors.`, {
-          errors: faults,
-        });
-      }
+      checkFaults(faults, what);
     },
   };
 }

@@ -1,9 +1,9 @@
 import { randomBytes } from "./secret.ts";
 
-const timeDigits = 9; // base 36: enough until the year 5188
-const orderDigits = 3;
-const orderLimit = 36 ** orderDigits;
-const randomDigits = 12; // 62 bits
+const TIME_DIGITS = 9; // base 36: enough until the year 5188
+const ORDER_DIGITS = 3;
+const ORDER_LIMIT = 36 ** ORDER_DIGITS;
+const RANDOM_DIGITS = 12; // 62 bits
 
 let lastMs = 0;
 let order = 0;
@@ -17,26 +17,31 @@ export function newId(kind: string, nowMs: number): string {
   if (nowMs > lastMs) {
     lastMs = nowMs;
     order = 0;
-  } else if (++order === orderLimit) {
+  } else if (++order === ORDER_LIMIT) {
     lastMs++; // more than 46,656 in a millisecond, or a clock that stands still or steps back
     order = 0;
   }
   return kind +
-    lastMs.toString(36).padStart(timeDigits, "0") +
-    order.toString(36).padStart(orderDigits, "0") +
-    (randomBytes(8).readBigUInt64BE() % 36n ** BigInt(randomDigits)).toString(36)
-      .padStart(randomDigits, "0");
+    lastMs.toString(36).padStart(TIME_DIGITS, "0") +
+    order.toString(36).padStart(ORDER_DIGITS, "0") +
+    (randomBytes(8).readBigUInt64BE() % 36n ** BigInt(RANDOM_DIGITS)).toString(36)
+      .padStart(RANDOM_DIGITS, "0");
 }
 
 /** The number of characters of every id, its letter included. */
-export const idLength = 1 + timeDigits + orderDigits + randomDigits;
+export const ID_LENGTH = 1 + TIME_DIGITS + ORDER_DIGITS + RANDOM_DIGITS;
 
 /** When an id was made, in milliseconds since 1970; for text that `isId` accepted. */
 export function idTimeMs(id: string): number {
-  return parseInt(id.slice(1, 1 + timeDigits), 36);
+  return parseInt(id.slice(1, 1 + TIME_DIGITS), 36);
+}
+
+/** What sorts before every id of the kind that was made at the time or later, and after all others. */
+export function idBound(kind: string, timeMs: number): string {
+  return kind + Math.max(0, timeMs).toString(36).padStart(TIME_DIGITS, "0");
 }
 
 /** Whether the text has the form of an id of this kind. */
 export function isId(kind: string, text: string): boolean {
-  return text.length === idLength && text.startsWith(kind) && /^[a-z][0-9a-z]+$/.test(text);
+  return text.length === ID_LENGTH && text.startsWith(kind) && /^[a-z][0-9a-z]+$/.test(text);
 }

@@ -1,33 +1,36 @@
 import {
   createPrivateKey,
   createPublicKey,
-  generateKeyPairSync,
+  generateKeyPair,
   type KeyObject,
   sign,
   verify,
 } from "node:crypto";
+import { promisify } from "node:util";
+
+const generate = promisify(generateKeyPair); // an RSA key takes long: in a thread of the pool
 
 /** The signature algorithms (RFC 7518 §3.1, RFC 8037 §3.1): what each signs with and how its keys are made. */
-export const signingAlgorithms = {
+export const SIGNING_ALGORITHMS = {
   ES256: {
     digest: "sha256",
     dsaEncoding: "ieee-p1363",
-    generate: () => generateKeyPairSync("ec", { namedCurve: "P-256" }),
+    generate: () => generate("ec", { namedCurve: "P-256" }),
   },
   RS256: {
     digest: "sha256",
     dsaEncoding: undefined,
-    generate: () => generateKeyPairSync("rsa", { modulusLength: 2048 }),
+    generate: () => generate("rsa", { modulusLength: 2048 }),
   },
   EdDSA: {
     digest: null,
     dsaEncoding: undefined,
-    generate: () => generateKeyPairSync("ed25519"),
+    generate: () => generate("ed25519"),
   },
 } as const;
 
 /** The name of a signature algorithm as it stands in a JWT header. */
-export type SigningAlgorithm = keyof typeof signingAlgorithms;
+export type SigningAlgorithm = keyof typeof SIGNING_ALGORITHMS;
 
 /** A key that signs: its id and algorithm go into each header. */
 export interface SigningKey {
@@ -45,8 +48,9 @@ export interface VerificationKey {
 }
 
 /** A new private key in PKCS#8 PEM. */
-export function generatePrivateKey(alg: SigningAlgorithm): string {
-  return String(signingAlgorithms[alg].generate().privateKey.export({ format: "pem", type: "pkcs8" }));
+export async function generatePrivateKey(alg: SigningAlgorithm): Promise<string> {
+  const { privateKey } = await SIGNING_ALGORITHMS[alg].generate();
+  return String(privateKey.export({ format: "pem", type: "pkcs8" }));
 }
 
 /** Both halves of a key from its private PEM. */
@@ -68,7 +72,7 @@ export function signJwt(
   key: SigningKey,
 ): string {
   const signed = `${encode({ alg: key.alg, typ, kid: key.kid })}.${encode(claims)}`;
-  const { digest, dsaEncoding } = signingAlgorithms[key.alg];
+  const { digest, dsaEncoding } = SIGNING_ALGORITHMS[key.alg];
   const signature = sign(digest, Buffer.from(signed), {
     key: key.privateKey,
     ...(dsaEncoding && { dsaEncoding }),
@@ -76,8 +80,8 @@ export function signJwt(
   return `${signed}.${signature.toString("base64url")}`;
 }
 
-const maxLength = 8192;
-const compact = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
+const MAX_LENGTH = 8192;
+const COMPACT = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
 
 /**
  * The claims of a JWT whose signature holds, else undefined. Of the header only `kid` chooses
@@ -90,8 +94,8 @@ export function verifyJwt(
   typ: string,
   findKey: (kid: string) => VerificationKey | undefined,
 ): Record<string, unknown> | undefined {
-  if (token.length > maxLength) return undefined;
-  const [, headerPart, claimsPart, signaturePart] = compact.exec(token) ?? [];
+  if (token.length > MAX_LENGTH) return undefined;
+  const [, headerPart, claimsPart, signaturePart] = COMPACT.exec(token) ?? [];
   if (!headerPart || !claimsPart || !signaturePart) return undefined;
   const header = decode(headerPart);
   if (header === undefined || Object.keys(header).length !== 3) return undefined;
@@ -100,7 +104,7 @@ export function verifyJwt(
   if (!key || header["alg"] !== key.alg || header["typ"] !== typ) return undefined;
   const signature = decodeBytes(signaturePart);
   if (signature === undefined) return undefined;
-  const { digest, dsaEncoding } = signingAlgorithms[key.alg];
+  const { digest, dsaEncoding } = SIGNING_ALGORITHMS[key.alg];
   const input = Buffer.from(`${headerPart}.${claimsPart}`);
   const options = { key: key.publicKey, ...(dsaEncoding && { dsaEncoding }) };
   if (!verify(digest, input, options, signature)) return undefined;

@@ -3,9 +3,9 @@ import { Problem } from "./problem.ts";
 import { randomBytes } from "./secret.ts";
 
 // OWASP's second choice of argon2id parameters: 19 MiB, two passes, one lane.
-const memoryKiB = 19_456;
-const passes = 2;
-const tagLength = 32;
+const MEMORY_KIB = 19_456;
+const PASSES = 2;
+const TAG_LENGTH = 32;
 
 /** Hashes and checks passwords; every call may throw Problem 503 when too many wait already. */
 export interface PasswordHasher {
@@ -14,8 +14,9 @@ export interface PasswordHasher {
   /**
    * Whether the password belongs to the PHC string. Without one (an unknown user) a dummy hash is
    * computed and the answer is false, so that both cases take the same time. `turn` is asked when the
-   * turn has come, and told the result before the next one begins: so a limit on failures holds for
-   * guesses sent all at once, too. Undefined when it did not admit this one.
+   * turn has come and told the result; up to the hasher's limit of others are checked in between, so
+   * to admit is to count. Then a limit on failures holds for guesses sent all at once, too. Undefined
+   * when it did not admit this one.
    */
   verify(password: string, phc: string | undefined, turn?: Turn): Promise<boolean | undefined>;
   /** How many hashes run now, and how many wait. */
@@ -40,7 +41,7 @@ export function hashLimit(cores: number, poolThreads: number): number {
 export function createPasswordHasher(limit: number, queueLimit = 64): PasswordHasher {
   let running = 0;
   const waiting: (() => void)[] = [];
-  const dummy = formatPhc(randomBytes(16), randomBytes(tagLength));
+  const dummy = formatPhc(randomBytes(16), randomBytes(TAG_LENGTH));
 
   async function inTurn<T>(work: () => Promise<T>): Promise<T> {
     if (running >= limit) {
@@ -86,14 +87,14 @@ function derive(password: string, salt: Buffer): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     argon2(
       "argon2id",
-      { message, nonce: salt, parallelism: 1, tagLength, memory: memoryKiB, passes },
+      { message, nonce: salt, parallelism: 1, tagLength: TAG_LENGTH, memory: MEMORY_KIB, passes: PASSES },
       (error, tag) => error ? reject(error) : resolve(tag),
     );
   });
 }
 
 function formatPhc(salt: Buffer, tag: Buffer): string {
-  const parameters = `m=${memoryKiB},t=${passes},p=1`;
+  const parameters = `m=${MEMORY_KIB},t=${PASSES},p=1`;
   return `$argon2id$v=19$${parameters}$${unpadded(salt)}$${unpadded(tag)}`;
 }
 
@@ -107,7 +108,7 @@ function parsePhc(phc: string): { salt: Buffer; tag: Buffer } {
   const tagBytes = Buffer.from(tag ?? "", "base64");
   if (
     name !== "argon2id" || version !== "v=19" ||
-    parameters !== `m=${memoryKiB},t=${passes},p=1` || !salt || tagBytes.length !== tagLength
+    parameters !== `m=${MEMORY_KIB},t=${PASSES},p=1` || !salt || tagBytes.length !== TAG_LENGTH
   ) {
     throw new Error("A stored password hash cannot be read");
   }

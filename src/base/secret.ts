@@ -1,18 +1,18 @@
 import { createHmac, hash, randomFillSync, timingSafeEqual } from "node:crypto";
 
-const poolBytes = 8192;
-const pool = Buffer.alloc(poolBytes);
-let used = poolBytes;
+const POOL_BYTES = 8192;
+const POOL = Buffer.alloc(POOL_BYTES);
+let used = POOL_BYTES;
 
 /** `count` unpredictable bytes (at most 256), cut from a pool because filling costs far more than cutting. */
 export function randomBytes(count: number): Buffer {
   if (count > 256) throw new RangeError("randomBytes: 256 bytes at most");
-  if (used + count > poolBytes) {
-    randomFillSync(pool);
+  if (used + count > POOL_BYTES) {
+    randomFillSync(POOL);
     used = 0;
   }
-  const bytes = Buffer.from(pool.subarray(used, used + count));
-  pool.fill(0, used, used + count); // what was given out is not kept
+  const bytes = Buffer.from(POOL.subarray(used, used + count));
+  POOL.fill(0, used, used + count); // what was given out is not kept
   used += count;
   return bytes;
 }

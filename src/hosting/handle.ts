@@ -1,9 +1,10 @@
 import type { HttpAnswer, HttpRequest } from "../base/exchange.ts";
 import { Problem } from "../base/problem.ts";
-import type { Caller, Context, Logger } from "../mod.ts";
+import type { Caller, Logger } from "../mod.ts";
 import { isPlainObject, type LoadedEndpoint } from "./check.ts";
+import { createContext } from "./context.ts";
 import { collectEvents, type DispatchedEvent, type DispatchRules } from "./dispatch.ts";
-import { readEndpointBody, type RequestBody, toWebRequest } from "./request_body.ts";
+import { readEndpointBody } from "./request_body.ts";
 import { toAnswer } from "./result.ts";
 
 /** What answering for one endpoint needs from outside. */
@@ -62,52 +63,6 @@ export function createHandler(options: HandlerOptions): Handler {
     const events = collector.close();
     if (events.length > 0 && answer.status < 500) await commitAll(events, answer, request, options);
     return answer;
-  };
-}
-
-interface ContextParts extends Pick<Context, "params" | "caller" | "dispatch" | "log"> {
-  readonly baseUrl: string;
-  readonly maxBytes: number;
-}
-
-/**
- * What costs something is made when it is first read: by name, or by a spread of the whole, which
- * is why the getters are the object's own.
- */
-function createContext(
-  request: HttpRequest,
-  body: RequestBody,
-  { params, caller, dispatch, log, baseUrl, maxBytes }: ContextParts,
-): Context<unknown> {
-  let webRequest: Request | undefined;
-  let query: URLSearchParams | undefined;
-  let ownLog: Logger | undefined;
-  return {
-    params,
-    body: body.value,
-    caller,
-    dispatch,
-    get signal() {
-      return request.signal;
-    },
-    get query() {
-      return query ??= new URLSearchParams(request.query);
-    },
-    get request() {
-      return webRequest ??= toWebRequest(request, body, { baseUrl, maxBytes });
-    },
-    get log() {
-      return ownLog ??= withRequestId(log, request.id);
-    },
-  };
-}
-
-function withRequestId(log: Logger, id: string): Logger {
-  return {
-    debug: (message, fields) => log.debug(message, { ...fields, request_id: id }),
-    info: (message, fields) => log.info(message, { ...fields, request_id: id }),
-    warn: (message, fields) => log.warn(message, { ...fields, request_id: id }),
-    error: (message, fields) => log.error(message, { ...fields, request_id: id }),
   };
 }
 

@@ -1,7 +1,8 @@
+import { createCache } from "../base/cache.ts";
 import type { HttpRequest } from "../base/exchange.ts";
 import { verifyJwt } from "../base/jwt.ts";
 import { Problem } from "../base/problem.ts";
-import { accessTokenType, parseAccessClaims } from "../oauth/claims.ts";
+import { ACCESS_TOKEN_TYPE, parseAccessClaims } from "../oauth/claims.ts";
 import type { Caller } from "../oauth/principal.ts";
 import type { KeyRing } from "../store/key_ring.ts";
 import type { Revocations } from "../store/revocations.ts";
@@ -25,6 +26,8 @@ export interface BearerOptions {
   readonly now: () => number;
 }
 
+const CACHE_LIMIT = 10_000;
+
 /** Makes the check of access tokens; it reads no database. */
 export function createBearer({ issuer, keys, revocations, now }: BearerOptions): Bearer {
   const { origin, pathname } = new URL(issuer);
@@ -36,10 +39,25 @@ export function createBearer({ issuer, keys, revocations, now }: BearerOptions):
     return { "WWW-Authenticate": value };
   }
 
-  function verify(token: string): Caller | undefined {
-    const claims = verifyJwt(token, accessTokenType, keys.find);
+  // A signature, once verified, stays so: what may change is asked on every use.
+  const verified = createCache<{ readonly caller: Caller; readonly kid: string }>(CACHE_LIMIT);
+
+  function verifySignature(token: string) {
+    const known = verified.get(token);
+    if (known) return known;
+    let kid = "";
+    const claims = verifyJwt(token, ACCESS_TOKEN_TYPE, (named) => keys.find(kid = named));
     const caller = claims && parseAccessClaims(claims, issuer, now());
-    return caller && !revocations.has(caller) ? caller : undefined;
+    if (!caller) return undefined;
+    const found = { caller, kid };
+    verified.set(token, found);
+    return found;
+  }
+
+  function verify(token: string): Caller | undefined {
+    const found = verifySignature(token);
+    if (!found || found.caller.expiresAtMs <= now() || !keys.find(found.kid)) return undefined;
+    return revocations.has(found.caller) ? undefined : found.caller;
   }
 
   return {

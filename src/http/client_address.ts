@@ -14,7 +14,7 @@ export function clientAddress(
   let client = canonical(socketAddress);
   if (trusted.length === 0 || forwardedFor === undefined) return client ?? socketAddress;
   for (const hop of forwardedFor.split(",").reverse()) {
-    if (client === undefined || !isTrusted(client, trusted)) break;
+    if (client === undefined || !isTrustedProxy(client, trusted)) break;
     const next = canonical(hop.trim());
     if (next === undefined) break;
     client = next;
@@ -27,7 +27,8 @@ function canonical(text: string): string | undefined {
   return address && formatAddress(address);
 }
 
-function isTrusted(text: string, trusted: readonly Cidr[]): boolean {
+/** Whether the address is one of the proxies whose word is taken. */
+export function isTrustedProxy(text: string, trusted: readonly Cidr[]): boolean {
   const address = parseAddress(text);
   return address !== undefined && trusted.some((cidr) => cidrContains(cidr, address));
 }

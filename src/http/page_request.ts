@@ -1,14 +1,16 @@
 import type { HttpAnswer, HttpRequest } from "../base/exchange.ts";
-import { parseForm } from "../base/form.ts";
-import { Problem } from "../base/problem.ts";
-import { firstPage, type Page, type PageRequest } from "../store/database.ts";
+import type { Check } from "../base/fields.ts";
+import { type Form, parseForm } from "../base/form.ts";
+import { isId } from "../base/id.ts";
+import { checkFaults, type Fault, Problem } from "../base/problem.ts";
+import { FIRST_PAGE, type Page, type PageRequest } from "../store/database.ts";
 import { jsonAnswer } from "./respond.ts";
 
 const MAX_LIMIT = 200;
 const DEFAULT_LIMIT = 50;
 
 /** The parameters of a query; throws Problem 400 when it is not well-formed. */
-export function readQuery(request: HttpRequest): { get(name: string): string | undefined } {
+export function readQuery(request: HttpRequest): Form {
   const query = parseForm(request.query);
   if (!query) throw new Problem(400, "malformed", "The query is not well-formed.");
   return query;
@@ -16,23 +18,62 @@ export function readQuery(request: HttpRequest): { get(name: string): string | u
 
 /** Which part of a list a request asks for: `?limit=` (1 to 200) and `&cursor=`. */
 export function readPage(request: HttpRequest): PageRequest {
-  const query = readQuery(request);
-  const text = query.get("limit");
-  const limit = text === undefined ? DEFAULT_LIMIT : Number(text);
-  const cursor = query.get("cursor");
-  const errors = [
-    ...Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT && /^\d+$/.test(text ?? "1")
-      ? []
-      : [{ pointer: "/limit", detail: `Must be 1 to ${MAX_LIMIT}.` }],
-    ...cursor === undefined || /^[0-9a-z]{1,64}$/.test(cursor)
-      ? []
-      : [{ pointer: "/cursor", detail: "Must be a next_cursor of this list." }],
-  ];
-  if (errors.length > 0) {
-    throw new Problem(400, "invalid", "The query is not valid; see errors.", { errors });
-  }
-  return { limit, before: cursor ?? firstPage };
+  return readFilteredPage(request, {}).page;
 }
+
+/**
+ * Which part of a list a request asks for, and the list's own parameters, each with the check of its
+ * value. Throws Problem 400 that names every fault.
+ */
+export function readFilteredPage<Name extends string>(
+  request: HttpRequest,
+  filters: Readonly<Record<Name, Check>>,
+): { readonly page: PageRequest; readonly filter: Readonly<Partial<Record<Name, string>>> } {
+  const query = readQuery(request);
+  const faults: Fault[] = [];
+  const filter: Partial<Record<Name, string>> = {};
+  const read = (name: string, check: Check): string | undefined => {
+    const value = query.get(name);
+    const wrong = query.duplicates.includes(name)
+      ? "Must be given once."
+      : value === undefined ? undefined : check(value);
+    if (wrong !== undefined) faults.push({ pointer: `/${name}`, detail: wrong });
+    return value;
+  };
+  const limit = read("limit", checkLimit);
+  const before = read("cursor", checkCursor) ?? FIRST_PAGE;
+  for (const [name, check] of Object.entries<Check>(filters)) {
+    const value = read(name, check);
+    if (value !== undefined) filter[name as Name] = value;
+  }
+  checkFaults(faults, "query");
+  return { page: { limit: limit === undefined ? DEFAULT_LIMIT : Number(limit), before }, filter };
+}
+
+const checkLimit: Check = (text) =>
+  /^\d{1,3}$/.test(text) && Number(text) >= 1 && Number(text) <= MAX_LIMIT
+    ? undefined
+    : `Must be 1 to ${MAX_LIMIT}.`;
+
+const checkCursor: Check = (text) =>
+  /^[0-9a-z]{1,64}$/.test(text) ? undefined : "Must be a next_cursor of this list.";
+
+/** A check that the value is one of the words. */
+export function checkWord(words: readonly string[]): Check {
+  return (text) => words.includes(text) ? undefined : `Must be one of: ${words.join(", ")}.`;
+}
+
+/** A check that the value has the form of an id of this kind (base/id.ts). */
+export function checkId(kind: string): Check {
+  return (text) => isId(kind, text) ? undefined : "Must be an id.";
+}
+
+/** Says what is wrong with a time: RFC 3339 §5.6, as in JSON and in queries. */
+export const checkTime: Check = (text) => {
+  const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i.test(text) &&
+    !Number.isNaN(Date.parse(text));
+  return isTime ? undefined : "Must be a time as in 2030-01-31T12:00:00Z.";
+};
 
 /** A part of a list as it goes out. */
 export function listAnswer<Item>(

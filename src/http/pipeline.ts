@@ -25,6 +25,8 @@ export interface PipelineOptions {
   readonly observe: (route: string, method: string, status: number, ms: number) => void;
 }
 
+type Headers = NonNullable<HttpAnswer["headers"]>;
+
 /** What is known of a request while it is answered. */
 interface Progress {
   match?: RouteMatch;
@@ -54,18 +56,39 @@ export function createPipeline(
       ? await corsHeaders(request, isOriginAllowed).catch(() => ({}))
       : {};
     const route = match?.sibling.path ?? "";
-    const ms = now() - startedMs;
-    observe(route, request.method, answer.status, ms);
+    const exactMs = now() - startedMs;
+    observe(route, request.method, answer.status, exactMs);
+    const ms = Math.round(exactMs * 100) / 100;
     const fields = { method: request.method, route, status: answer.status, ms, request_id: request.id };
     log.info("request", caller ? { ...fields, sub: caller.sub } : fields);
-    const headers = {
-      "X-Request-Id": request.id,
-      "X-Content-Type-Options": "nosniff",
-      ...cors,
-      ...answer.headers,
-    };
-    return { ...answer, headers };
+    const own = { "X-Request-Id": request.id, "X-Content-Type-Options": "nosniff" };
+    return { ...answer, headers: mergeHeaders(cors, answer.headers ?? {}, own) };
   };
+}
+
+/**
+ * One set of headers out of several, each name once whatever its case; the later one counts. Vary is
+ * the one that all have a part in (RFC 9110 §12.5.5).
+ */
+function mergeHeaders(...sets: readonly Headers[]): Headers {
+  const merged: Record<string, string | string[]> = {};
+  const names = new Map<string, string>();
+  for (const set of sets) {
+    for (const [name, value] of Object.entries(set)) {
+      const lower = name.toLowerCase();
+      const known = names.get(lower);
+      const before = known === undefined ? undefined : merged[known];
+      if (known !== undefined) delete merged[known];
+      names.set(lower, name);
+      merged[name] = lower === "vary" && before !== undefined ? mergeVary(before, value) : value;
+    }
+  }
+  return merged;
+}
+
+function mergeVary(...values: readonly (string | string[])[]): string {
+  const names = values.flat().flatMap((value) => value.split(",")).map((name) => name.trim());
+  return [...new Set(names)].join(", ");
 }
 
 async function answerRequest(

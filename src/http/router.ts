@@ -30,18 +30,25 @@ export function createRouter(routes: readonly Route[]): Router {
     place.routes.set(route.method, route);
     places.set(route.path, place);
   }
+  const ordered = patterns.values().toArray()
+    .sort((one, other) => orderOf(one) < orderOf(other) ? -1 : 1);
 
   return (method, path) => {
     const exact = literal.get(path);
     if (exact) return toMatch(exact, method, {});
     const segments = path.split("/");
-    for (const place of patterns.values()) {
+    for (const place of ordered) {
       if (fits(place.segments, segments)) {
         return toMatch(place, method, readParams(place.segments, segments));
       }
     }
     return undefined;
   };
+}
+
+/** Sorts literal before parameter, segment by segment. */
+function orderOf({ segments }: Place): string {
+  return segments.map((part) => part.startsWith(":") ? "b" : "a").join("");
 }
 
 function toMatch({ routes }: Place, method: string, params: PathParams): RouteMatch | undefined {
@@ -75,14 +82,14 @@ function decodeSegment(segment: string): string {
   }
 }
 
-const unsafe = /%2f|%5c|\\|(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)|[^\x21-\x7e]/i;
+const UNSAFE = /%2f|%5c|\\|(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)|[^\x21-\x7e]/i;
 
 /**
  * Throws Problem 400 for a path that a proxy or a file system might read in another way than we do:
  * dot segments, encoded slashes and backslashes, raw controls.
  */
 export function checkPath(path: string): void {
-  if (!path.startsWith("/") || unsafe.test(path)) {
+  if (!path.startsWith("/") || UNSAFE.test(path)) {
     throw new Problem(400, "malformed", "The path is not well-formed.");
   }
 }

@@ -5,6 +5,8 @@ export interface Throttle {
   /** How many failures are remembered. */
   count(key: string): number;
   fail(key: string): void;
+  /** Takes the last failure back: the try was counted before its outcome was known, and went well. */
+  forgive(key: string): void;
   clear(key: string): void;
 }
 
@@ -42,6 +44,7 @@ export function createThrottle({ limit, windowMs, now, maxKeys = 50_000 }: Throt
         if (first !== undefined) failures.delete(first);
       }
     },
+    forgive: (key) => void failures.get(key)?.pop(),
     clear: (key) => void failures.delete(key),
   };
 }

@@ -1,6 +1,6 @@
 import { type Check, type Fields, openFields } from "../base/fields.ts";
-import { type GrantType, grantTypes } from "./grant_type.ts";
-import { consumerScope } from "./principal.ts";
+import { type GrantType, GRANT_TYPES } from "./grant_type.ts";
+import { CONSUMER_SCOPE } from "./principal.ts";
 import { checkRedirectUri, parseAppUrl } from "./redirect_uri.ts";
 import { checkScopeName } from "./user.ts";
 
@@ -37,9 +37,9 @@ export function parseNewApp(value: unknown): NewApp {
     name: fields.requiredText("name", checkName),
     url,
     type,
-    scopes: fields.list("scopes", checkScopeName) ?? [consumerScope],
+    scopes: fields.list("scopes", checkScopeName) ?? [CONSUMER_SCOPE],
     grants: readGrants(fields, type) ??
-      grantTypes.filter((grant) => grant !== "password" && isGrantFor(type, grant)),
+      GRANT_TYPES.filter((grant) => grant !== "password" && isGrantFor(type, grant)),
     redirectUris: readRedirectUris(fields, url) ?? [],
     trusted: fields.flag("trusted") ?? false,
     resourceServer: fields.flag("resource_server") ?? false,
@@ -92,11 +92,11 @@ const checkAppUrl: Check = (text) =>
 
 function readGrants(fields: Fields, type: App["type"]): GrantType[] | undefined {
   const given = fields.list("grants", (text) => {
-    const grant = grantTypes.find((known) => known === text);
-    if (grant === undefined) return `Must be one of: ${grantTypes.join(", ")}.`;
+    const grant = GRANT_TYPES.find((known) => known === text);
+    if (grant === undefined) return `Must be one of: ${GRANT_TYPES.join(", ")}.`;
     return isGrantFor(type, grant) ? undefined : "Is for confidential apps only (RFC 6749 §4.4).";
   });
-  return given && grantTypes.filter((grant) => given.includes(grant));
+  return given && GRANT_TYPES.filter((grant) => given.includes(grant));
 }
 
 function isGrantFor(type: App["type"], grant: GrantType): boolean {

@@ -1,10 +1,10 @@
-import { idLength, idTimeMs } from "../base/id.ts";
+import { ID_LENGTH, isId } from "../base/id.ts";
 import { randomBytes } from "../base/secret.ts";
 import { isScopeName } from "./scope.ts";
 import type { Caller } from "./principal.ts";
 
 /** The `typ` of an access token's header (RFC 9068 §2.1). */
-export const accessTokenType = "at+jwt";
+export const ACCESS_TOKEN_TYPE = "at+jwt";
 
 /** What an access token says. */
 export interface AccessTokenInput {
@@ -54,15 +54,11 @@ export function parseAccessClaims(
   if (iss !== issuer || aud !== issuer) return undefined;
   if (typeof exp !== "number" || exp * 1000 <= nowMs || typeof iat !== "number") return undefined;
   if (typeof sub !== "string" || typeof clientId !== "string") return undefined;
-  if (typeof jti !== "string" || jti.length <= idLength || typeof scope !== "string") return undefined;
+  if (typeof jti !== "string" || typeof scope !== "string") return undefined;
   const kind = sub.startsWith("u") ? "user" : sub.startsWith("a") ? "app" : undefined;
   const scopes = scope === "" ? [] : scope.split(" ");
+  const grantId = jti.slice(0, ID_LENGTH);
+  if (jti === grantId || !isId("g", grantId)) return undefined;
   if (kind === undefined || !scopes.every(isScopeName)) return undefined;
-  const grantId = jti.slice(0, idLength);
   return { sub, kind, clientId, scopes, grantId, jti, expiresAtMs: exp * 1000 };
-}
-
-/** When the grant of a caller's token was made, in milliseconds. */
-export function grantTimeMs(caller: Pick<Caller, "grantId">): number {
-  return idTimeMs(caller.grantId);
 }

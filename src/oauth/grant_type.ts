@@ -1,5 +1,5 @@
 /** The four grants of the token endpoint (RFC 6749 §1.3, §1.5). */
-export const grantTypes = [
+export const GRANT_TYPES = [
   "authorization_code",
   "refresh_token",
   "client_credentials",
@@ -7,9 +7,9 @@ export const grantTypes = [
 ] as const;
 
 /** The value of `grant_type`. */
-export type GrantType = typeof grantTypes[number];
+export type GrantType = typeof GRANT_TYPES[number];
 
 /** The grant type that a text names, if it names one. */
 export function parseGrantType(text: string): GrantType | undefined {
-  return grantTypes.find((type) => type === text);
+  return GRANT_TYPES.find((type) => type === text);
 }

@@ -14,10 +14,10 @@ export interface Caller {
 }
 
 /** The built-in app in whose name the login endpoint issues its tokens. */
-export const loginApp = "login";
+export const LOGIN_APP = "login";
 
 /** The scope that opens the backend; never granted unless it is asked for by name. */
-export const backendScope = "backend";
+export const BACKEND_SCOPE = "backend";
 
 /** The scope of the consumer's own resources, and what a new app or user gets. */
-export const consumerScope = "consumer";
+export const CONSUMER_SCOPE = "consumer";

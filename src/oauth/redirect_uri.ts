@@ -34,6 +34,11 @@ export function parseAppUrl(text: string): URL | undefined {
   return url.protocol === "https:" || LOOPBACK_HOSTS.includes(url.hostname) ? url : undefined;
 }
 
+/** Tells whether a URL's host is the user's own machine, where any program may listen. */
+export function isLoopbackHost(hostname: string): boolean {
+  return /^(?:.*\.)?localhost$|^127\.|^\[::1\]$/.test(hostname);
+}
+
 /**
  * Tells whether `raw`, exactly as it was sent, may be a redirect URI of `app` (RFC 6749 §3.1.2):
  * canonical, the app URL's origin, its path or below it; and where the app lists redirect URIs, one

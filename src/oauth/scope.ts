@@ -1,4 +1,4 @@
-import { backendScope } from "./principal.ts";
+import { BACKEND_SCOPE } from "./principal.ts";
 
 /** A scope-token of RFC 6749 §3.3 without the comma, which separates names here as a space does. */
 const SCOPE_NAME = /^[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]{1,64}$/;
@@ -41,7 +41,7 @@ export function formatScope(names: readonly string[]): string {
 export function grantScope({ requested, app, user }: ScopeRequest): string[] | undefined {
   const named = requested !== undefined && requested.length > 0;
   if (named && !isSubset(requested, app)) return undefined;
-  const wanted = named ? requested : app.filter((name) => name !== backendScope);
+  const wanted = named ? requested : app.filter((name) => name !== BACKEND_SCOPE);
   const owned = new Set(user ?? app);
   return unlessEmpty([...new Set(wanted)].filter((name) => owned.has(name)));
 }

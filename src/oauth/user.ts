@@ -1,5 +1,5 @@
 import { type Check, openFields } from "../base/fields.ts";
-import { consumerScope } from "./principal.ts";
+import { CONSUMER_SCOPE } from "./principal.ts";
 import { isScopeName } from "./scope.ts";
 
 /** Someone who logs in with a name and a password. */
@@ -50,7 +50,7 @@ export function parseNewUser(value: unknown): NewUser {
   const user = {
     username: fields.requiredText("username", checkUsername),
     password: fields.requiredText("password", checkPassword),
-    scopes: fields.list("scopes", checkScopeName) ?? [consumerScope],
+    scopes: fields.list("scopes", checkScopeName) ?? [CONSUMER_SCOPE],
   };
   fields.finish("user");
   return user;

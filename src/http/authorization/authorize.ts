@@ -1,7 +1,8 @@
 import type { HttpAnswer, HttpRequest } from "../../base/exchange.ts";
 import { Problem } from "../../base/problem.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import { backendScope } from "../../oauth/principal.ts";
+import { BACKEND_SCOPE } from "../../oauth/principal.ts";
+import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import { grantScope } from "../../oauth/scope.ts";
 import type { User } from "../../oauth/user.ts";
 import { findApp } from "../../store/apps.ts";
@@ -159,7 +160,8 @@ async function logIn(
   options: AuthorizeOptions,
 ): Promise<HttpAnswer> {
   try {
-    const outcome = await options.passwordLogin.check(username, password, http.address);
+    const { address } = http;
+    const outcome = await options.passwordLogin.check({ username, password, address });
     switch (outcome.kind) {
       case "wrong":
         return showLogin(visit, { error: "wrong", username }, options);
@@ -168,7 +170,9 @@ async function logIn(
         return showLogin(visit, { error: "throttled", username, retryAfterSeconds }, options);
       }
       case "ok": {
-        const cookie = await options.sessions.logIn(visit.session, outcome.user.id);
+        const { user, sinceMs } = outcome;
+        const login = { userId: user.id, sinceMs, address };
+        const cookie = await options.sessions.logIn(visit.session, login);
         return seeOther(pageAddress(visit.query, options), { "Set-Cookie": cookie });
       }
       default:
@@ -252,8 +256,8 @@ async function isConsentSpared(
   scopes: readonly string[],
   database: Database,
 ): Promise<boolean> {
-  const isLoopback = new URL(app.url).protocol === "http:";
-  if ((app.type === "public" && isLoopback) || scopes.includes(backendScope)) return false;
+  const isLoopback = isLoopbackHost(new URL(app.url).hostname);
+  if ((app.type === "public" && isLoopback) || scopes.includes(BACKEND_SCOPE)) return false;
   if (app.trusted) return true;
   const consented = await findConsentedScopes(database, user.id, app.id);
   return scopes.every((name) => consented.includes(name));

@@ -1,5 +1,6 @@
 import type { HttpRequest } from "../../base/exchange.ts";
 import { equalText, hmac, newSecret, sha256 } from "../../base/secret.ts";
+import { insertAudit } from "../../store/audit.ts";
 import type { Database } from "../../store/database.ts";
 import { deleteSession, findSessionUser, insertSession } from "../../store/sessions.ts";
 
@@ -14,11 +15,19 @@ export interface BrowserSession {
   readonly userId: string | undefined;
 }
 
+/** A password that was right. */
+export interface BrowserLogin {
+  readonly userId: string;
+  /** When its check began: a session that was cut off since is not revived by it. */
+  readonly sinceMs: number;
+  readonly address: string;
+}
+
 /** Keeps browsers apart and forms from being forged. */
 export interface BrowserSessions {
   open(request: HttpRequest): Promise<BrowserSession>;
   /** Logs a user in under a new id (no fixation); answers with the Set-Cookie value. */
-  logIn(session: BrowserSession, userId: string): Promise<string>;
+  logIn(session: BrowserSession, login: BrowserLogin): Promise<string>;
   /** Ends a session and answers with the Set-Cookie value of an anonymous one. */
   logOut(session: BrowserSession): Promise<string>;
   /** The Set-Cookie value that gives a browser its id; nothing is stored for it. */
@@ -60,11 +69,12 @@ export function createBrowserSessions(options: BrowserSessionOptions): BrowserSe
       const userId = await findSessionUser(database, sha256(sent), now());
       return { id: sent, isNew: false, userId };
     },
-    async logIn(session, userId) {
+    async logIn(session, { userId, sinceMs, address }) {
       const id = newSecret();
       await database.write([
         deleteSession(sha256(session.id)),
-        insertSession(sha256(id), userId, now(), now() + SESSION_MS),
+        insertSession(sha256(id), userId, sinceMs, now() + SESSION_MS),
+        insertAudit({ actor: userId, action: "user.login", target: userId, address }, now()),
       ]);
       return `${name}=${id}; Max-Age=${SESSION_MS / 1000}; ${attributes}`;
     },

@@ -5,7 +5,9 @@ import type { App } from "../../oauth/app.ts";
 import { clientAuthFailed, parseClientAuth } from "../../oauth/client_auth.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { type AppWithSecrets, findApp } from "../../store/apps.ts";
+import { ANONYMOUS, FAILED_AUTHENTICATION, UNKNOWN } from "../../store/audit.ts";
 import type { Database } from "../../store/database.ts";
+import type { FailureAudit } from "../../store/failure_audit.ts";
 import { throttleAddress } from "../client_address.ts";
 import { createThrottle } from "../throttle.ts";
 
@@ -13,6 +15,13 @@ import { createThrottle } from "../throttle.ts";
 export interface ClientAuthenticator {
   /** The app; throws OAuthError (RFC 6749 §2.3, §5.2), the same one whatever did not fit. */
   authenticate(request: HttpRequest, form: Form): Promise<App>;
+}
+
+/** What the authentication of apps works with. */
+export interface ClientAuthenticatorOptions {
+  readonly database: Database;
+  readonly failures: FailureAudit;
+  readonly now: () => number;
 }
 
 const WINDOW_MS = 15 * 60_000;
@@ -25,15 +34,21 @@ const NO_SECRET = randomBytes(32); // matches nothing
  * still opens, so that nobody can lock out an app that shares the address.
  */
 export function createClientAuthenticator(
-  database: Database,
-  now: () => number,
+  { database, failures, now }: ClientAuthenticatorOptions,
 ): ClientAuthenticator {
-  const failures = createThrottle({ limit: ADDRESS_LIMIT, windowMs: WINDOW_MS, now });
+  const throttle = createThrottle({ limit: ADDRESS_LIMIT, windowMs: WINDOW_MS, now });
 
-  function fail(from: string): OAuthError {
-    const waitMs = failures.waitMs(from);
+  function fail({ address }: HttpRequest, app: App | undefined): OAuthError {
+    const from = throttleAddress(address);
+    const waitMs = throttle.waitMs(from);
     if (waitMs === 0) {
-      failures.fail(from);
+      throttle.fail(from);
+      failures.record(from, {
+        actor: ANONYMOUS,
+        action: FAILED_AUTHENTICATION,
+        target: app?.id ?? UNKNOWN,
+        address,
+      });
       return clientAuthFailed();
     }
     return new OAuthError("temporarily_unavailable", "Too many failures from this address.", {
@@ -44,13 +59,12 @@ export function createClientAuthenticator(
 
   return {
     async authenticate(request, form) {
-      const from = throttleAddress(request.address);
-      const { clientId, secrets } = parseCredentials(request, form, () => fail(from));
+      const { clientId, secrets } = parseCredentials(request, form, () => fail(request, undefined));
       const app = await findApp(database, clientId);
       const isProven = app?.type === "public"
         ? secrets.length === 0
         : hasSecret(app, secrets, now());
-      if (!app || !isProven || app.status !== "active") throw fail(from);
+      if (!app || !isProven || app.status !== "active") throw fail(request, app);
       return app;
     },
   };

@@ -2,6 +2,7 @@ import type { Form } from "../../base/form.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { verifyPkce } from "../../oauth/pkce.ts";
+import { insertAuditOfGrant } from "../../store/audit.ts";
 import { type Code, findCode, findRedeemedCode, redeemCode } from "../../store/codes.ts";
 import { revokeGrant } from "../../store/grants.ts";
 import { toIssuedTokens } from "./issue_grant.ts";
@@ -15,14 +16,14 @@ import { type Handle, parseHandle } from "./token_issuer.ts";
  * a redeemed one that its app presents again ends all that came from it (RFC 6749 §4.1.2).
  */
 export async function exchangeCode(
-  { app, form }: ExchangeRequest,
+  { app, form, address }: ExchangeRequest,
   services: ExchangeServices,
 ): Promise<IssuedTokens> {
   const { database, tokens, now } = services;
   const handle = parseHandle(requireParameter(form, "code"));
   if (!handle) throw badCode();
   const code = await findCode(database, handle.grantId, handle.hash);
-  if (!code) throw await refuseReplay(handle, app, services);
+  if (!code) throw await refuseReplay(handle, app, address, services);
   checkCode(code, app, form, now());
 
   const scopes = await currentScopes(code.scopes, code.user, app, database);
@@ -40,11 +41,12 @@ export async function exchangeCode(
     id: code.id,
     hash: handle.hash,
     scopes: code.scopes,
+    accessScopes: scopes,
     refresh: refresh?.hash,
     refreshUntilMs: refresh?.untilMs ?? 0,
     accessUntilMs: access.expiresAtMs,
   }, nowMs);
-  if (!redeemed) throw await refuseReplay(handle, app, services);
+  if (!redeemed) throw await refuseReplay(handle, app, address, services);
   return toIssuedTokens(access, refresh?.token, scopes, tokens);
 }
 
@@ -69,11 +71,16 @@ function checkCode(code: Code, app: App, form: Form, nowMs: number): void {
 async function refuseReplay(
   { grantId, hash }: Handle,
   app: App,
+  address: string,
   { database, revocations, now }: ExchangeServices,
 ): Promise<OAuthError> {
   const redeemed = await findRedeemedCode(database, grantId, hash);
   if (redeemed?.app === app.id) {
-    await database.write(revokeGrant(grantId, now()));
+    const audited = { actor: app.id, action: "grant.replay", target: grantId, address };
+    await database.write([
+      insertAuditOfGrant(grantId, audited, now()),
+      ...revokeGrant(grantId, now()),
+    ]);
     await revocations.refresh();
   }
   return badCode();

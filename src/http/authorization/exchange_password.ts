@@ -12,7 +12,7 @@ export async function exchangePassword(
   const username = requireParameter(form, "username");
   const password = requireParameter(form, "password");
   const requested = readScope(form);
-  const outcome = await services.passwordLogin.check(username, password, address);
+  const outcome = await services.passwordLogin.check({ username, password, address, app: app.id });
   switch (outcome.kind) {
     case "wrong":
       throw new OAuthError("invalid_grant", "The user name or the password is wrong.");
@@ -22,10 +22,14 @@ export async function exchangePassword(
         headers: { "Retry-After": String(outcome.retryAfterSeconds) },
       });
     case "ok": {
-      const { user } = outcome;
+      const { user, sinceMs } = outcome;
       const scopes = grantScope({ requested, app: app.scopes, user: user.scopes });
       if (!scopes) throw new OAuthError("invalid_scope", "App and user do not share this scope.");
-      return issueGrant({ app, user: user.id, type: "password", scopes }, services);
+      const audited = { actor: app.id, action: "user.login", target: user.id, address };
+      return issueGrant(
+        { app, user: user.id, type: "password", scopes, decidedAtMs: sinceMs, audited },
+        services,
+      );
     }
     default:
       return outcome satisfies never;

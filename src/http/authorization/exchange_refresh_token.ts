@@ -1,5 +1,6 @@
 import { OAuthError } from "../../oauth/errors.ts";
 import { narrowScope } from "../../oauth/scope.ts";
+import { insertAuditOfGrant } from "../../store/audit.ts";
 import { findRefreshToken, revokeGrant, rotateRefreshToken } from "../../store/grants.ts";
 import { currentScopes } from "./current_scopes.ts";
 import { toIssuedTokens } from "./issue_grant.ts";
@@ -12,16 +13,17 @@ import { type Handle, parseHandle } from "./token_issuer.ts";
  * exchanged before has been stolen from somebody, so it ends the whole grant (RFC 9700 §4.14.2).
  */
 export async function exchangeRefreshToken(
-  { app, form }: ExchangeRequest,
+  request: ExchangeRequest,
   services: ExchangeServices,
 ): Promise<IssuedTokens> {
+  const { app, form } = request;
   const { database, tokens, now } = services;
   const handle = parseHandle(requireParameter(form, "refresh_token"));
   if (!handle) throw badRefreshToken();
   const { grantId, hash } = handle;
   const presented = await findRefreshToken(database, grantId, hash);
   if (!presented || presented.grant.app !== app.id) throw badRefreshToken();
-  if (presented.state === "used") throw await refuseReuse(handle, services);
+  if (presented.state === "used") throw await refuseReuse(handle, request, services);
 
   const { grant } = presented;
   if (grant.revokedAtMs !== null || grant.refreshUntilMs <= now()) throw badRefreshToken();
@@ -42,22 +44,28 @@ export async function exchangeRefreshToken(
     grantId,
     oldHash: hash,
     newHash: next.hash,
+    scopes,
     refreshUntilMs: next.untilMs,
     accessUntilMs: access.expiresAtMs,
   }, nowMs);
   if (!rotated) {
     // Either the grant has ended meanwhile, or another request was faster with the same token.
     const again = await findRefreshToken(database, grantId, hash);
-    throw again?.state === "used" ? await refuseReuse(handle, services) : badRefreshToken();
+    throw again?.state === "used" ? await refuseReuse(handle, request, services) : badRefreshToken();
   }
   return toIssuedTokens(access, next.token, scopes, tokens);
 }
 
 async function refuseReuse(
   { grantId }: Handle,
+  { app, address }: ExchangeRequest,
   { database, revocations, now }: ExchangeServices,
 ): Promise<OAuthError> {
-  await database.write(revokeGrant(grantId, now()));
+  const audited = { actor: app.id, action: "grant.reuse", target: grantId, address };
+  await database.write([
+    insertAuditOfGrant(grantId, audited, now()),
+    ...revokeGrant(grantId, now()),
+  ]);
   await revocations.refresh();
   return badRefreshToken();
 }

@@ -2,7 +2,7 @@ import type { HttpRequest } from "../../base/exchange.ts";
 import type { Form } from "../../base/form.ts";
 import { idTimeMs } from "../../base/id.ts";
 import { clientAuthFailed } from "../../oauth/client_auth.ts";
-import { backendScope } from "../../oauth/principal.ts";
+import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import { findApp } from "../../store/apps.ts";
 import type { Database } from "../../store/database.ts";
 import { findUser } from "../../store/users.ts";
@@ -54,7 +54,7 @@ async function findAsker(
   { bearer, clients }: IntrospectOptions,
 ): Promise<(app: string) => boolean> {
   if (bearerToken(request) !== undefined) {
-    bearer.authenticate(request, [backendScope]);
+    bearer.authenticate(request, [BACKEND_SCOPE]);
     return () => true;
   }
   const asker = await clients.authenticate(request, form);

@@ -2,6 +2,7 @@ import { newId } from "../../base/id.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { GrantType } from "../../oauth/grant_type.ts";
+import type { AuditRecord } from "../../store/audit.ts";
 import { insertGrant } from "../../store/grants.ts";
 import type { ExchangeServices, IssuedTokens } from "./exchange.ts";
 import type { IssuedAccessToken, TokenIssuer } from "./token_issuer.ts";
@@ -12,11 +13,15 @@ export interface NewAuthorization {
   readonly user: string | undefined;
   readonly type: GrantType;
   readonly scopes: readonly string[];
+  /** When it was decided, where that was earlier. */
+  readonly decidedAtMs?: number;
+  /** Goes into the audit with it. */
+  readonly audited?: AuditRecord;
 }
 
 /** Stores a new grant and answers with its first tokens; a refresh token where the app may use it. */
 export async function issueGrant(
-  { app, user, type, scopes }: NewAuthorization,
+  { app, user, type, scopes, decidedAtMs, audited }: NewAuthorization,
   { database, tokens, now }: ExchangeServices,
 ): Promise<IssuedTokens> {
   const nowMs = now();
@@ -38,7 +43,8 @@ export async function issueGrant(
     refresh: refresh?.hash,
     refreshUntilMs: refresh?.untilMs ?? 0,
     accessUntilMs: access.expiresAtMs,
-  });
+    decidedAtMs: decidedAtMs ?? nowMs,
+  }, audited);
   if (!stored) throw new OAuthError("invalid_grant", "The user or the app has been disabled.");
   return toIssuedTokens(access, refresh?.token, scopes, tokens);
 }

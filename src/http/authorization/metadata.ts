@@ -1,4 +1,4 @@
-import { grantTypes } from "../../oauth/grant_type.ts";
+import { GRANT_TYPES } from "../../oauth/grant_type.ts";
 import type { KeyRing } from "../../store/key_ring.ts";
 import { jsonAnswer } from "../respond.ts";
 import type { PublicRoute } from "../route.ts";
@@ -28,17 +28,16 @@ export function metadataRoutes({ issuer, keys, scopes }: MetadataOptions): Publi
       scopes_supported: scopes,
       response_types_supported: ["code"],
       response_modes_supported: ["query"],
-      grant_types_supported: grantTypes,
+      grant_types_supported: GRANT_TYPES,
       token_endpoint_auth_methods_supported: [...CLIENT_AUTH_METHODS, "none"],
       revocation_endpoint_auth_methods_supported: [...CLIENT_AUTH_METHODS, "none"],
-      introspection_endpoint_auth_methods_supported: [...CLIENT_AUTH_METHODS, "bearer"],
+      introspection_endpoint_auth_methods_supported: [...CLIENT_AUTH_METHODS, "Bearer"],
       code_challenge_methods_supported: ["S256"],
       authorization_response_iss_parameter_supported: true, // RFC 9207 §3
     })),
     metadataRoute("/.well-known/oauth-protected-resource", "Resource metadata (RFC 9728)", () => ({
       resource: issuer,
       authorization_servers: [issuer],
-      jwks_uri: `${issuer}/.well-known/jwks.json`,
       scopes_supported: scopes,
       bearer_methods_supported: ["header"],
     })),

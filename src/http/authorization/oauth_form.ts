@@ -22,7 +22,8 @@ const SECRET_PARAMETERS = [
  */
 export async function readOAuthForm(request: HttpRequest): Promise<Form> {
   const query = parseForm(request.query);
-  if (query && SECRET_PARAMETERS.some((name) => query.getAll(name).length > 0)) {
+  // One that cannot be read may hold anything.
+  if (!query || SECRET_PARAMETERS.some((name) => query.getAll(name).length > 0)) {
     throw new OAuthError("invalid_request", "Parameters belong in the body, not in the query.");
   }
   const form = await readForm(request);

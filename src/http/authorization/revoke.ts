@@ -42,7 +42,7 @@ export function revokeRoute(options: RevokeOptions): PublicRoute {
     async handle({ request }) {
       if (bearerToken(request) !== undefined) {
         const { jti, expiresAtMs } = await authenticateAlone(request, bearer);
-        await revoke([revokeAccessToken(jti, expiresAtMs, now())]);
+        await revoke([revokeAccessToken(jti, expiresAtMs)]);
         return jsonAnswer(200, {}, NO_STORE);
       }
       const form = await readOAuthForm(request);
@@ -62,7 +62,7 @@ export function revokeRoute(options: RevokeOptions): PublicRoute {
 function endToken(presented: PresentedToken, nowMs: number): Statement[] {
   switch (presented.kind) {
     case "access":
-      return [revokeAccessToken(presented.caller.jti, presented.caller.expiresAtMs, nowMs)];
+      return [revokeAccessToken(presented.caller.jti, presented.caller.expiresAtMs)];
     case "refresh":
       return revokeGrant(presented.refresh.grant.id, nowMs);
     case "none":

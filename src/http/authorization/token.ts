@@ -15,6 +15,8 @@ import { checkResource, readOAuthForm, requireParameter } from "./oauth_form.ts"
 export interface TokenRouteOptions extends ExchangeServices {
   readonly clients: ClientAuthenticator;
   readonly issuer: string;
+  /** Told of every token that is answered, for the metrics. */
+  readonly observe?: (type: GrantType) => void;
 }
 
 /** POST /authorization/token (RFC 6749 §3.2): the four grants. */
@@ -37,6 +39,7 @@ export function tokenRoute(options: TokenRouteOptions): PublicRoute {
       checkAllowed(app, type);
       checkResource(form, options.issuer);
       const issued = await exchange(type, { app, form, address: request.address }, options);
+      options.observe?.(type);
       return jsonAnswer(200, {
         access_token: issued.accessToken,
         token_type: "bearer",

@@ -1,7 +1,7 @@
-import { idLength, isId } from "../../base/id.ts";
+import { ID_LENGTH, isId } from "../../base/id.ts";
 import { signJwt } from "../../base/jwt.ts";
 import { newSecret, sha256 } from "../../base/secret.ts";
-import { accessTokenClaims, type AccessTokenInput, accessTokenType } from "../../oauth/claims.ts";
+import { accessTokenClaims, type AccessTokenInput, ACCESS_TOKEN_TYPE } from "../../oauth/claims.ts";
 import type { KeyRing } from "../../store/key_ring.ts";
 
 /** An access token, and when it expires. */
@@ -39,7 +39,7 @@ export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
     accessTtlMs,
     accessToken(input) {
       const { claims, expiresAtMs } = accessTokenClaims({ ...input, issuer, ttlMs: accessTtlMs });
-      return { token: signJwt(accessTokenType, claims, keys.signing()), expiresAtMs };
+      return { token: signJwt(ACCESS_TOKEN_TYPE, claims, keys.signing()), expiresAtMs };
     },
     refreshToken: (grantId, nowMs) => ({ ...newHandle(grantId), untilMs: nowMs + refreshTtlMs }),
   };
@@ -64,8 +64,8 @@ export function newHandle(grantId: string): { readonly token: string; readonly h
 
 /** Takes a presented code or refresh token apart; undefined when it has not the form of one. */
 export function parseHandle(token: string): Handle | undefined {
-  const grantId = token.slice(0, idLength);
-  const isHandle = isId("g", grantId) && token.length === idLength + SECRET_LENGTH &&
+  const grantId = token.slice(0, ID_LENGTH);
+  const isHandle = isId("g", grantId) && token.length === ID_LENGTH + SECRET_LENGTH &&
     /^[\w-]+$/.test(token);
   return isHandle ? { grantId, hash: sha256(token) } : undefined;
 }

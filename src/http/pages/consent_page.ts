@@ -1,5 +1,6 @@
 import type { HttpAnswer } from "../../base/exchange.ts";
 import { attributes, type Html, html } from "../../base/html.ts";
+import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import { displayText } from "./display_text.ts";
 import { pageHeaders } from "./page_headers.ts";
 import {
@@ -57,7 +58,7 @@ Not you? Use another account</button>
 <ul class="scopes" role="list" aria-labelledby="scopes">
 ${scopes.map((scope) => scopeItem(scope))}
 </ul>
-${isLoopback(input.app.origin) && loopbackNote}
+${isLoopbackHost(new URL(input.app.origin).hostname) && loopbackNote}
 <div class="actions">
 <button type="submit" name="decision" value="allow"
  ${attributes({ class: grave ? undefined : "primary" })}>Allow</button>
@@ -101,7 +102,3 @@ function scopeWords(scope: ConsentScope): Html {
 const loopbackNote = html`<div class="message warning">${warningIcon}<p>This app runs on your own
 device, where any program could pose as it. Allow it only if you have just started it
 yourself.</p></div>`;
-
-function isLoopback(origin: string): boolean {
-  return /^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]+)?$/.test(origin);
-}

@@ -106,7 +106,7 @@ input:focus-visible { outline-offset: 1px; }
 }
 @media (min-width: 30.01em) and (min-height: 45em) { body { padding-top: 10vh; } }
 @media (prefers-reduced-motion: no-preference) {
-  button { transition: background-color .12s, border-color .12s, color .12s; }
+  button:hover { transition: background-color .12s, border-color .12s, color .12s; }
 }
 @media (forced-colors: active) {
   :focus-visible { outline-color: Highlight; }

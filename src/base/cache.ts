@@ -1,0 +1,34 @@
+/** Remembers what is costly to find out again; forgets what has not been asked for lately. */
+export interface Cache<Value> {
+  get(key: string): Value | undefined;
+  set(key: string, value: Value): void;
+}
+
+/**
+ * Makes a cache of at most `limit` entries. Two generations instead of an order of use: when the young
+ * one is full it becomes the old one, and what was in the old one and has not been asked for is gone.
+ */
+export function createCache<Value>(limit: number): Cache<Value> {
+  const half = Math.ceil(limit / 2);
+  let young = new Map<string, Value>();
+  let old = new Map<string, Value>();
+
+  function set(key: string, value: Value): void {
+    if (young.size >= half) {
+      old = young;
+      young = new Map();
+    }
+    young.set(key, value);
+  }
+
+  return {
+    set,
+    get(key) {
+      const value = young.get(key);
+      if (value !== undefined) return value;
+      const older = old.get(key);
+      if (older !== undefined) set(key, older);
+      return older;
+    },
+  };
+}
