@@ -72,11 +72,16 @@ interface KeptCookie extends Cookie {
 
 const TIMEOUT_MS = 15_000;
 
+export interface ClientOptions {
+  /** Headers of every request, asked for each time; a request's own come before them. */
+  readonly headers?: () => HeaderFields;
+}
+
 /**
  * Returns a client whose paths are relative to the base URL ("/consumer/login") or absolute
  * addresses. Redirects are never followed by themselves; a request ends after 15 seconds.
  */
-export function createClient(baseUrl: string): Client {
+export function createClient(baseUrl: string, options: ClientOptions = {}): Client {
   let jar: KeptCookie[] = [];
 
   const resolve = (path: string) => new URL(path.startsWith("/") ? baseUrl + path : path);
@@ -84,7 +89,7 @@ export function createClient(baseUrl: string): Client {
   const client: Client = {
     async send(method, path, { headers = {}, body } = {}) {
       const url = resolve(path);
-      const sent = new Headers(headers);
+      const sent = new Headers({ ...options.headers?.(), ...headers });
       const cookies = jar.filter((each) => isSent(each, url));
       if (cookies.length > 0 && !sent.has("cookie")) {
         sent.set("cookie", cookies.map(({ name, value }) => `${name}=${value}`).join("; "));
@@ -129,7 +134,10 @@ export function createClient(baseUrl: string): Client {
         target.search = new URLSearchParams(fields).toString();
         return client.get(target.href);
       }
-      return client.postForm(target.href, fields, { origin: formOrigin(page) });
+      // W3C Fetch Metadata §2.3: browsers tell trustworthy addresses, and loopback is one.
+      const site = target.origin === new URL(page.url).origin ? "same-origin" : "cross-site";
+      const headers = { origin: formOrigin(page), "sec-fetch-site": site };
+      return client.postForm(target.href, fields, headers);
     },
     follow(answer) {
       if (answer.location === undefined) throw new Error(`${answer.status} without Location`);

@@ -228,9 +228,11 @@ test("request is made once, only when it is read, and its body only then", async
   assert.deepEqual([isSame, reads], [true, 0]);
 });
 
-test("a spread of the whole context keeps everything in it", async () => {
+test("the whole context can be handed on", async () => {
   const { answer } = await call((context) => {
-    const { request, query, log, dispatch, signal } = { ...context };
+    const handOn = ({ request, query, log, dispatch, signal }: typeof context) =>
+      ({ request, query, log, dispatch, signal });
+    const { request, query, log, dispatch, signal } = handOn(context);
     log.info(dispatch("a", 1));
     return [request.url, query.get("a"), signal.aborted];
   }, { query: "a=1" });

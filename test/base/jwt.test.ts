@@ -1,0 +1,322 @@
+import assert from "node:assert/strict";
+import { createPrivateKey, createPublicKey, sign, webcrypto } from "node:crypto";
+import { describe, test } from "node:test";
+import {
+  generatePrivateKey,
+  openKey,
+  type SigningAlgorithm,
+  signJwt,
+  type SigningKey,
+  type VerificationKey,
+  verifyJwt,
+} from "../../src/base/jwt.ts";
+import { openRandom } from "../helpers/random.ts";
+
+const ALGORITHMS: readonly SigningAlgorithm[] = ["ES256", "RS256", "EdDSA"];
+const TYP = "at+jwt";
+const CLAIMS = { sub: "u1", scope: "consumer", n: 1, deep: { a: [1, null, "\u00fc"] } };
+
+type Key = SigningKey & VerificationKey;
+
+const keys: Record<SigningAlgorithm, Key> = {
+  ES256: openKey("k-es", "ES256", await generatePrivateKey("ES256")),
+  RS256: openKey("k-rs", "RS256", await generatePrivateKey("RS256")),
+  EdDSA: openKey("k-ed", "EdDSA", await generatePrivateKey("EdDSA")),
+};
+
+const find = (kid: string) => Object.values(keys).find((key) => key.kid === kid);
+const verify = (token: string) => verifyJwt(token, TYP, find);
+
+for (const alg of ALGORITHMS) {
+  const key = keys[alg];
+
+  test(`${alg}: a signed JWT gives its claims back`, () => {
+    assert.deepEqual(verify(signJwt(TYP, CLAIMS, key)), CLAIMS);
+  });
+
+  test(`${alg}: the header is alg, typ and kid, and nothing else (RFC 7515 §4)`, () => {
+    const [header = ""] = signJwt(TYP, CLAIMS, key).split(".");
+    assert.deepEqual(readPart(header), { alg, typ: TYP, kid: key.kid });
+  });
+
+  test(`${alg}: another implementation verifies it with the published JWK (RFC 7518 §3.1)`, async () => {
+    const [header = "", claims = "", signature = ""] = signJwt(TYP, CLAIMS, key).split(".");
+    const bytes = Buffer.from(signature, "base64url");
+    assert.ok(await webVerify(alg, key.jwk, `${header}.${claims}`, bytes));
+    assert.ok(!await webVerify(alg, key.jwk, `${header}.${claims}x`, bytes));
+  });
+
+  test(`${alg}: the published JWK holds nothing of the private key (RFC 7517 §9.3)`, () => {
+    const { kid, alg: named, use } = key.jwk;
+    assert.deepEqual({ kid, alg: named, use }, { kid: key.kid, alg, use: "sig" });
+    for (const member of ["d", "p", "q", "dp", "dq", "qi", "oth", "k"]) {
+      assert.equal(member in key.jwk, false, member);
+    }
+    const pem = createPublicKey({ key: { ...key.jwk }, format: "jwk" });
+    assert.ok(pem.equals(key.publicKey));
+  });
+
+  test(`${alg}: no other key verifies it, though it has the same kid`, async () => {
+    const other = openKey(key.kid, alg, await generatePrivateKey(alg));
+    assert.equal(verifyJwt(signJwt(TYP, CLAIMS, other), TYP, find), undefined);
+  });
+
+  test(`${alg}: a JWT with any character changed is refused`, () => {
+    const token = signJwt(TYP, CLAIMS, key);
+    for (let at = 0; at < token.length; at += 3) {
+      const other = token[at] === "A" ? "B" : "A";
+      assert.equal(verify(token.slice(0, at) + other + token.slice(at + 1)), undefined, `at ${at}`);
+    }
+  });
+
+  test(`${alg}: a signature that was cut, lengthened or left out is refused`, () => {
+    const token = signJwt(TYP, CLAIMS, key);
+    const signed = token.slice(0, token.lastIndexOf("."));
+    const bytes = Buffer.from(token.slice(signed.length + 1), "base64url");
+    const others = [
+      bytes.subarray(0, -1),
+      bytes.subarray(1),
+      Buffer.concat([bytes, Buffer.alloc(1)]),
+      Buffer.alloc(bytes.length),
+      Buffer.alloc(1),
+    ];
+    for (const other of others) {
+      assert.equal(verify(`${signed}.${other.toString("base64url")}`), undefined);
+    }
+    assert.equal(verify(`${signed}.`), undefined);
+    assert.equal(verify(signed), undefined);
+  });
+}
+
+test("ES256: the signature is r and s, 32 bytes each, and not DER (RFC 7518 §3.4)", () => {
+  const token = signJwt(TYP, CLAIMS, keys.ES256);
+  const signed = token.slice(0, token.lastIndexOf("."));
+  assert.equal(Buffer.from(token.slice(signed.length + 1), "base64url").length, 64);
+  const der = sign("sha256", Buffer.from(signed), keys.ES256.privateKey).toString("base64url");
+  assert.equal(verify(`${signed}.${der}`), undefined);
+});
+
+describe("openKey() derives the public key of", () => {
+  const table: [what: string, alg: SigningAlgorithm, jwk: Record<string, string>][] = [
+    ["RFC 7515 Appendix A.3", "ES256", {
+      kty: "EC",
+      crv: "P-256",
+      x: "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+      y: "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+      d: "jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI",
+    }],
+    ["RFC 8037 Appendix A.1", "EdDSA", {
+      kty: "OKP",
+      crv: "Ed25519",
+      x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
+      d: "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A",
+    }],
+  ];
+  for (const [what, alg, { d = "", ...publicJwk }] of table) {
+    test(what, () => {
+      const privateKey = createPrivateKey({ key: { ...publicJwk, d }, format: "jwk" });
+      const pem = String(privateKey.export({ format: "pem", type: "pkcs8" }));
+      assert.deepEqual(openKey("k", alg, pem).jwk, { ...publicJwk, kid: "k", alg, use: "sig" });
+    });
+  }
+});
+
+describe("verifyJwt() refuses well-signed tokens of others, such as", () => {
+  const claims = "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ";
+  const publicKey = createPublicKey({
+    format: "jwk",
+    key: {
+      kty: "EC",
+      crv: "P-256",
+      x: "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+      y: "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+    },
+  });
+  const signature =
+    "DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q";
+
+  test("the example of RFC 7515 Appendix A.3, whose header is too short", () => {
+    const key: VerificationKey = { kid: "k", alg: "ES256", publicKey, jwk: {} };
+    assert.equal(verifyJwt(`eyJhbGciOiJFUzI1NiJ9.${claims}.${signature}`, TYP, () => key), undefined);
+  });
+});
+
+/** Headers that are signed with the right key all the same. */
+describe("verifyJwt() refuses the header", () => {
+  const { kid } = keys.ES256;
+  const good = { alg: "ES256", typ: TYP, kid };
+  const table: [what: string, header: unknown][] = [
+    ["alg none", { ...good, alg: "none" }],
+    ["alg NONE", { ...good, alg: "NONE" }],
+    ["alg HS256, which would take the public key as a secret", { ...good, alg: "HS256" }],
+    ["alg ES384", { ...good, alg: "ES384" }],
+    ["the alg of another of our keys", { ...good, alg: "RS256" }],
+    ["alg in lower case", { ...good, alg: "es256" }],
+    ["no alg", { typ: TYP, kid, x: 1 }],
+    ["alg as a list", { ...good, alg: ["ES256"] }],
+    ["another typ: an ID token is no access token", { ...good, typ: "JWT" }],
+    ["typ in another case", { ...good, typ: "AT+JWT" }],
+    ["typ with its full name", { ...good, typ: "application/at+jwt" }],
+    ["no typ", { alg: "ES256", kid }],
+    ["no kid", { alg: "ES256", typ: TYP }],
+    ["an unknown kid", { ...good, kid: "k-none" }],
+    ["the kid of another of our keys", { ...good, kid: "k-ed" }],
+    ["a kid that is no string", { ...good, kid: [kid] }],
+    ["crit (RFC 7515 §4.1.11)", { ...good, crit: ["exp"] }],
+    ["a key of its own, jwk (RFC 7515 §4.1.3)", { ...good, jwk: keys.ES256.jwk }],
+    ["jku (RFC 7515 §4.1.2)", { ...good, jku: "https://evil.example/jwks.json" }],
+    ["x5c", { ...good, x5c: ["MIIB"] }],
+    ["x5u", { ...good, x5u: "https://evil.example/cert" }],
+    ["b64 (RFC 7797)", { ...good, b64: false }],
+    ["zip", { ...good, zip: "DEF" }],
+    ["cty", { ...good, cty: "JWT" }],
+    ["an extra member that means nothing", { ...good, x: 1 }],
+    ["a list", [good]],
+    ["null", null],
+    ["a string", "ES256"],
+  ];
+  for (const [what, header] of table) {
+    test(what, () => assert.equal(verify(signRaw(JSON.stringify(header), "{}")), undefined));
+  }
+
+  test("but takes the same way of signing with a good header", () => {
+    assert.deepEqual(verify(signRaw(JSON.stringify(good), '{"a":1}')), { a: 1 });
+  });
+});
+
+test("verifyJwt() refuses HS256 with the public key as the secret (RFC 8725 §2.1)", async () => {
+  const pem = String(keys.RS256.publicKey.export({ format: "pem", type: "spki" }));
+  const signed = `${part({ alg: "HS256", typ: TYP, kid: keys.RS256.kid })}.${part(CLAIMS)}`;
+  const secret = await webcrypto.subtle.importKey(
+    "raw", Buffer.from(pem), { name: "HMAC", hash: "SHA-256" }, false, ["sign"],
+  );
+  const signature = Buffer.from(await webcrypto.subtle.sign("HMAC", secret, Buffer.from(signed)));
+  assert.equal(verify(`${signed}.${signature.toString("base64url")}`), undefined);
+});
+
+describe("verifyJwt() refuses claims that are no object, well signed all the same:", () => {
+  const header = JSON.stringify({ alg: "ES256", typ: TYP, kid: keys.ES256.kid });
+  for (const claims of ["[]", "null", "1", '"x"', "", "{", "{}x", "\ufeff{}"]) {
+    test(JSON.stringify(claims), () => assert.equal(verify(signRaw(header, claims)), undefined));
+  }
+});
+
+describe("verifyJwt() refuses a form that is not canonical:", () => {
+  const token = signJwt(TYP, CLAIMS, keys.EdDSA);
+  const [header = "", claims = "", signature = ""] = token.split(".");
+  const table: [what: string, text: string][] = [
+    ["padding", `${header}.${claims}.${signature}==`],
+    ["padding inside", `${header}=.${claims}.${signature}`],
+    ["stray bits at the end (RFC 4648 §3.5)", `${header}.${claims}.${strayBits(signature)}`],
+    ["the other base64 alphabet", `${header}.${claims}.+/${signature.slice(2)}`],
+    ["a space in front", ` ${token}`],
+    ["a space behind", `${token} `],
+    ["a line feed behind", `${token}\n`],
+    ["a line feed inside", `${header}.\n${claims}.${signature}`],
+    ["a NUL inside", `${header}\u0000.${claims}.${signature}`],
+    ["a fourth part", `${token}.`],
+    ["five parts, as a JWE has", `${header}..${claims}.${signature}.x`],
+    ["two parts", `${header}.${claims}`],
+    ["a first part that is empty", `.${claims}.${signature}`],
+    ["a second part that is empty", `${header}..${signature}`],
+    ["JSON serialization", JSON.stringify({ payload: claims, protected: header, signature })],
+    ["nothing", ""],
+    ["dots", ".."],
+  ];
+  for (const [what, text] of table) {
+    test(what, () => assert.equal(verify(text), undefined));
+  }
+});
+
+test("verifyJwt() refuses a header with stray bits, though the decoded header is the same", () => {
+  const [header = "", claims = ""] = signJwt(TYP, { a: 1 }, keys.EdDSA).split(".");
+  const altered = strayBits(header);
+  if (altered === header) return assert.fail("the header's length leaves no bits over");
+  const signed = `${altered}.${claims}`;
+  const signature = sign(null, Buffer.from(signed), keys.EdDSA.privateKey).toString("base64url");
+  assert.equal(verify(`${signed}.${signature}`), undefined);
+});
+
+test("verifyJwt() takes 8,192 characters and no more", () => {
+  const sized = (length: number): string => {
+    for (let fill = 0; ; fill++) {
+      const token = signJwt(TYP, { x: "x".repeat(fill) }, keys.EdDSA);
+      if (token.length >= length) return token;
+      fill += Math.max(0, Math.floor((length - token.length) * 3 / 4) - 4);
+    }
+  };
+  const longest = sized(8_190);
+  assert.ok(longest.length <= 8_192);
+  assert.notEqual(verify(longest), undefined);
+  assert.equal(verify(sized(8_193)), undefined);
+});
+
+test("verifyJwt() asks for no key before the header is well-formed, and for one alone", () => {
+  const asked: string[] = [];
+  const findKey = (kid: string) => {
+    asked.push(kid);
+    return undefined;
+  };
+  const header = part({ alg: "ES256", typ: TYP, kid: "k", crv: 1 });
+  assert.equal(verifyJwt(`${header}.e30.AAAA`, TYP, findKey), undefined);
+  assert.deepEqual(asked, []);
+  assert.equal(verifyJwt(signJwt(TYP, CLAIMS, keys.EdDSA), TYP, findKey), undefined);
+  assert.deepEqual(asked, ["k-ed"]);
+});
+
+test("verifyJwt() throws nothing and believes nothing of 20,000 altered tokens", (t) => {
+  const random = openRandom(t);
+  const tokens = ALGORITHMS.map((alg) => signJwt(TYP, CLAIMS, keys[alg]));
+  const pieces = [
+    ".", "..", "=", "-", "_", "e30", "eyJhbGciOiJub25lIn0", "\u0000", "\u{1f511}", "null",
+    part({ alg: "none" }), part({ alg: "EdDSA", typ: TYP, kid: "k-ed" }), "A".repeat(100),
+  ];
+  for (let run = 0; run < 20_000; run++) {
+    const token = random.pick(tokens);
+    const text = random.chance(10)
+      ? Buffer.from(random.bytes(80)).toString("latin1")
+      : random.mutate(token, pieces);
+    if (tokens.includes(text)) continue;
+    assert.equal(verify(text), undefined, `GATEPOST_SEED=${random.seed}: ${JSON.stringify(text)}`);
+  }
+});
+
+function part(value: unknown): string {
+  return Buffer.from(JSON.stringify(value)).toString("base64url");
+}
+
+function readPart(text: string): unknown {
+  return JSON.parse(Buffer.from(text, "base64url").toString());
+}
+
+/** The same bytes with the last character's unused bits set, where it has any. */
+function strayBits(text: string): string {
+  const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  if (text.length % 4 === 0) return text;
+  return text.slice(0, -1) + alphabet[alphabet.indexOf(text.at(-1) ?? "") + 1];
+}
+
+/** A token of our ES256 key whatever stands in it. */
+function signRaw(header: string, claims: string): string {
+  const signed = [header, claims].map((text) => Buffer.from(text).toString("base64url")).join(".");
+  const signature = sign("sha256", Buffer.from(signed), {
+    key: keys.ES256.privateKey,
+    dsaEncoding: "ieee-p1363",
+  });
+  return `${signed}.${signature.toString("base64url")}`;
+}
+
+async function webVerify(
+  alg: SigningAlgorithm,
+  jwk: Readonly<Record<string, unknown>>,
+  signed: string,
+  signature: Uint8Array<ArrayBuffer>,
+): Promise<boolean> {
+  const algorithm = {
+    ES256: { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" },
+    RS256: { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" },
+    EdDSA: { name: "Ed25519" },
+  }[alg];
+  const publicKey = await webcrypto.subtle.importKey("jwk", { ...jwk }, algorithm, true, ["verify"]);
+  return webcrypto.subtle.verify(algorithm, publicKey, signature, Buffer.from(signed));
+}

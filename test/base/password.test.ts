@@ -1,0 +1,257 @@
+import assert from "node:assert/strict";
+import { argon2Sync } from "node:crypto";
+import { describe, test } from "node:test";
+import {
+  createPasswordHasher,
+  hashLimit,
+  type PasswordHasher,
+  type Turn,
+} from "../../src/base/password.ts";
+import { Problem } from "../../src/base/problem.ts";
+
+const PHC = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$([A-Za-z0-9+/]{22})\$([A-Za-z0-9+/]{43})$/;
+const PASSWORD = "correct horse battery";
+
+const hasher = createPasswordHasher(2);
+
+test("this Node's argon2id is RFC 9106's (§5.3)", () => {
+  const tag = argon2Sync("argon2id", {
+    message: Buffer.alloc(32, 1),
+    nonce: Buffer.alloc(16, 2),
+    secret: Buffer.alloc(8, 3),
+    associatedData: Buffer.alloc(12, 4),
+    parallelism: 4,
+    memory: 32,
+    passes: 3,
+    tagLength: 32,
+  });
+  assert.equal(tag.toString("hex"), "0d640df58d78766c08c037a34a8b53c9d01ef0452d75b65eb52520e96b01e659");
+});
+
+test("hash() writes argon2id with 19 MiB, two passes, one lane as a PHC string", async () => {
+  assert.match(await hasher.hash(PASSWORD), PHC);
+});
+
+test("hash() writes what argon2id gives for the salt and parameters that stand there", async () => {
+  const [, salt = "", tag = ""] = PHC.exec(await hasher.hash(PASSWORD)) ?? [];
+  const expected = argon2Sync("argon2id", {
+    message: Buffer.from(PASSWORD),
+    nonce: Buffer.from(salt, "base64"),
+    parallelism: 1,
+    memory: 19 * 1024,
+    passes: 2,
+    tagLength: 32,
+  });
+  assert.equal(expected.toString("base64").replaceAll("=", ""), tag);
+});
+
+test("hash() takes a salt of its own for each hash", async () => {
+  const hashes = await Promise.all([hasher.hash(PASSWORD), hasher.hash(PASSWORD)]);
+  assert.notEqual(PHC.exec(hashes[0])?.[1], PHC.exec(hashes[1])?.[1]);
+});
+
+describe("verify() tells of", () => {
+  const table: [what: string, stored: string, given: string, isRight: boolean][] = [
+    ["the right password", PASSWORD, PASSWORD, true],
+    ["another", PASSWORD, "correct horse batterz", false],
+    ["one in another case", PASSWORD, "Correct horse battery", false],
+    ["one with a space behind", PASSWORD, `${PASSWORD} `, false],
+    ["one that is cut", PASSWORD, PASSWORD.slice(0, -1), false],
+    ["an empty one", PASSWORD, "", false],
+    ["one that goes on behind a NUL", `${PASSWORD}\u0000a`, `${PASSWORD}\u0000b`, false],
+    ["1,024 bytes that differ in the last", "x".repeat(1024), `${"x".repeat(1023)}y`, false],
+    ["one that another keyboard composes otherwise", "p\u00e4ssword", "pa\u0308ssword", true],
+    ["one that only looks alike", "password", "p\u0430ssword", false],
+  ];
+  for (const [what, stored, given, isRight] of table) {
+    test(what, async () => {
+      assert.equal(await hasher.verify(given, await hasher.hash(stored)), isRight);
+    });
+  }
+});
+
+test("verify() reads a PHC string that another program wrote with the same parameters", async () => {
+  const salt = Buffer.alloc(16, 9);
+  const tag = argon2Sync("argon2id", {
+    message: Buffer.from(PASSWORD),
+    nonce: salt,
+    parallelism: 1,
+    memory: 19_456,
+    passes: 2,
+    tagLength: 32,
+  });
+  const [saltText, tagText] = [salt, tag].map((bytes) => bytes.toString("base64").replace(/=+$/, ""));
+  const phc = `$argon2id$v=19$m=19456,t=2,p=1$${saltText}$${tagText}`;
+  assert.equal(await hasher.verify(PASSWORD, phc), true);
+});
+
+describe("verify() takes a stored hash that is damaged for an error, and not for a wrong password:", () => {
+  const table = [
+    "",
+    PASSWORD,
+    "$argon2id$v=19$m=19456,t=2,p=1$AAAA",
+    "$argon2i$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$" + "A".repeat(43),
+    "$argon2id$v=16$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$" + "A".repeat(43),
+    "$argon2id$v=19$m=8,t=1,p=1$AAAAAAAAAAAAAAAAAAAAAA$" + "A".repeat(43),
+    "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAA",
+  ];
+  for (const phc of table) {
+    test(JSON.stringify(phc), async () => {
+      await assert.rejects(hasher.verify(PASSWORD, phc), (error: unknown) => {
+        assert.ok(error instanceof Error && !(error instanceof Problem));
+        assert.ok(phc === "" || !error.message.includes(phc));
+        return true;
+      });
+      assert.deepEqual(hasher.load(), { running: 0, waiting: 0 });
+    });
+  }
+});
+
+test("verify() without a hash, as for an unknown user, is false for any password", async () => {
+  for (const password of [PASSWORD, "", "\u0000"]) {
+    assert.equal(await hasher.verify(password, undefined), false);
+  }
+});
+
+test("verify() works as long for an unknown user as for a known one", async () => {
+  const alone = createPasswordHasher(1);
+  const phc = await alone.hash(PASSWORD);
+  const timeOf = async (stored: string | undefined) => {
+    const times: number[] = [];
+    for (let round = 0; round < 9; round++) {
+      const startMs = performance.now();
+      await alone.verify("a wrong password", stored);
+      times.push(performance.now() - startMs);
+    }
+    return Math.min(...times);
+  };
+  const [known, unknown] = [await timeOf(phc), await timeOf(undefined)];
+  assert.ok(unknown > known / 2 && unknown < known * 2, `${known} ms, ${unknown} ms`);
+});
+
+test("at most `limit` hashes run at once, and the others wait in the order they came", async () => {
+  const own = createPasswordHasher(2);
+  const done: number[] = [];
+  const all = Array.from({ length: 6 }, async (_, index) => {
+    await own.verify(PASSWORD, undefined, {
+      admit: () => {
+        done.push(index);
+        return false;
+      },
+      report: () => {},
+    });
+  });
+  assert.deepEqual(own.load(), { running: 2, waiting: 4 });
+  await Promise.all(all);
+  assert.deepEqual(done, [0, 1, 2, 3, 4, 5]);
+  assert.deepEqual(own.load(), { running: 0, waiting: 0 });
+});
+
+test("load() never tells of more than `limit` running while hashes come and go", async () => {
+  const own = createPasswordHasher(1);
+  const seen: number[] = [];
+  await Promise.all(Array.from({ length: 4 }, async () => {
+    await own.hash(PASSWORD);
+    seen.push(own.load().running);
+  }));
+  assert.ok(seen.every((running) => running <= 1), String(seen));
+  assert.deepEqual(own.load(), { running: 0, waiting: 0 });
+});
+
+test("64 wait by default; the next one gets 503 with Retry-After at once", async () => {
+  const own = createPasswordHasher(1);
+  const refuse: Turn = { admit: () => false, report: () => {} };
+  const all = Array.from({ length: 65 }, () => own.verify(PASSWORD, undefined, refuse));
+  assert.deepEqual(own.load(), { running: 1, waiting: 64 });
+  await Promise.all([
+    assert.rejects(own.verify(PASSWORD, undefined), isBusy),
+    assert.rejects(own.hash(PASSWORD), isBusy),
+  ]);
+  assert.deepEqual(new Set(await Promise.all(all)), new Set([undefined]));
+  assert.match(await own.hash(PASSWORD), PHC);
+});
+
+test("the queue may be set to none", async () => {
+  const own = createPasswordHasher(1, 0);
+  const first = own.hash(PASSWORD);
+  await assert.rejects(own.hash(PASSWORD), isBusy);
+  assert.match(await first, PHC);
+});
+
+test("a hash that fails gives its place back", async () => {
+  const own = createPasswordHasher(1, 1);
+  const failing = own.verify(PASSWORD, "damaged");
+  const next = own.hash(PASSWORD);
+  await assert.rejects(failing);
+  assert.match(await next, PHC);
+  assert.deepEqual(own.load(), { running: 0, waiting: 0 });
+});
+
+test("a turn that is not admitted computes nothing and answers undefined", async () => {
+  const own = createPasswordHasher(1);
+  const phc = await own.hash(PASSWORD);
+  let reports = 0;
+  const turn: Turn = { admit: () => false, report: () => void reports++ };
+  assert.equal(await own.verify(PASSWORD, phc, turn), undefined);
+  assert.equal(reports, 0);
+});
+
+test("a turn that is admitted hears the result, a dummy's too", async () => {
+  const own = createPasswordHasher(1);
+  const phc = await own.hash(PASSWORD);
+  const reports: boolean[] = [];
+  const turn: Turn = { admit: () => true, report: (isRight) => void reports.push(isRight) };
+  await own.verify(PASSWORD, phc, turn);
+  await own.verify("wrong password", phc, turn);
+  await own.verify(PASSWORD, undefined, turn);
+  assert.deepEqual(reports, [true, false, false]);
+});
+
+for (const limit of [1, 3]) {
+  test(`a limit on failures holds for guesses sent all at once, ${limit} at a time`, async () => {
+    const own = createPasswordHasher(limit);
+    const phc = await own.hash(PASSWORD);
+    assert.equal(await countGuesses(own, phc, 12, 4), 4);
+  });
+}
+
+describe("hashLimit() leaves a core and a thread of the pool free", () => {
+  const table: [cores: number, threads: number, limit: number][] = [
+    [1, 4, 1],
+    [2, 4, 1],
+    [4, 4, 3],
+    [8, 4, 3],
+    [64, 4, 3],
+    [8, 16, 7],
+    [2, 1, 1],
+    [1, 1, 1],
+    [16, 2, 1],
+  ];
+  for (const [cores, threads, limit] of table) {
+    test(`${cores} cores, ${threads} threads: ${limit}`, () => {
+      assert.equal(hashLimit(cores, threads), limit);
+    });
+  }
+});
+
+/** Sends wrong guesses all at once, of which a counter admits `limit`; how many were checked. */
+async function countGuesses(
+  own: PasswordHasher,
+  phc: string,
+  guesses: number,
+  limit: number,
+): Promise<number> {
+  let counted = 0;
+  const turn: Turn = { admit: () => counted < limit && ++counted > 0, report: () => {} };
+  const results = await Promise.all(
+    Array.from({ length: guesses }, (_, at) => own.verify(`guess number ${at}`, phc, turn)),
+  );
+  return results.filter((result) => result === false).length;
+}
+
+function isBusy(error: unknown): boolean {
+  assert.ok(error instanceof Problem);
+  assert.equal(error.status, 503);
+  assert.match(error.headers["Retry-After"] ?? "", /^[1-9][0-9]*$/);
+  return true;
+}

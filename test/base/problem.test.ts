@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { checkFaults, Problem } from "../../src/base/problem.ts";
+
+test("Problem holds status, code and detail, and is an Error", () => {
+  const problem = new Problem(404, "not_found", "There is no such app.");
+  assert.ok(problem instanceof Error);
+  assert.equal(problem.name, "Problem");
+  assert.equal(problem.status, 404);
+  assert.equal(problem.code, "not_found");
+  assert.equal(problem.message, "There is no such app.");
+  assert.deepEqual(problem.errors, []);
+  assert.deepEqual(problem.headers, {});
+});
+
+test("Problem keeps its faults, headers and cause", () => {
+  const cause = new Error("disk");
+  const errors = [{ pointer: "/name", detail: "Is required." }];
+  const headers = { "Retry-After": "2" };
+  const problem = new Problem(503, "busy", "Later.", { errors, headers, cause });
+  assert.deepEqual(problem.errors, errors);
+  assert.deepEqual(problem.headers, headers);
+  assert.equal(problem.cause, cause);
+});
+
+test("Problem without a cause has no member of that name", () => {
+  assert.equal("cause" in new Problem(400, "invalid", "No."), false);
+});
+
+test("Problem's title is the status's own (RFC 9457 §3.1.4)", () => {
+  const table: [status: number, title: string][] = [
+    [400, "Bad Request"],
+    [401, "Unauthorized"],
+    [404, "Not Found"],
+    [413, "Payload Too Large"],
+    [429, "Too Many Requests"],
+    [503, "Service Unavailable"],
+    [499, "Error"],
+  ];
+  for (const [status, title] of table) assert.equal(new Problem(status, "x", "").title, title);
+});
+
+test("checkFaults() returns where there is none", () => {
+  assert.equal(checkFaults([], "app"), undefined);
+});
+
+test("checkFaults() throws one 400 with every fault", () => {
+  const faults = [
+    { pointer: "/name", detail: "Is required." },
+    { pointer: "/url", detail: "Must be a string." },
+  ];
+  assert.throws(() => checkFaults(faults, "app"), (error: unknown) => {
+    assert.ok(error instanceof Problem);
+    assert.equal(error.status, 400);
+    assert.equal(error.code, "invalid");
+    assert.match(error.message, /app/);
+    assert.deepEqual(error.errors, faults);
+    return true;
+  });
+});

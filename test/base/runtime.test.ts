@@ -1,0 +1,19 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { runtimeFault } from "../../src/base/runtime.ts";
+
+describe("runtimeFault() passes", () => {
+  for (const version of ["26.0.0", "26.10.0", "27.0.0-nightly20260101", "100.1.2"]) {
+    test(version, () => assert.equal(runtimeFault(version), undefined));
+  }
+});
+
+describe("runtimeFault() names both versions and the remedy in one line for", () => {
+  for (const version of ["20.19.0", "25.9.9", "9.0.0", "", "unknown"]) {
+    test(JSON.stringify(version), () => {
+      const fault = runtimeFault(version);
+      assert.ok(fault?.includes(version) && fault.includes("26") && fault.includes("npm start"));
+      assert.doesNotMatch(fault ?? "", /\n/);
+    });
+  }
+});

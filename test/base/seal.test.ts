@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { createCipheriv, createDecipheriv } from "node:crypto";
+import { describe, test } from "node:test";
+import { createSeal, SealError } from "../../src/base/seal.ts";
+
+const KEY = Buffer.alloc(32, 7);
+const SECRET = "-----BEGIN PRIVATE KEY-----\nMC4C\u00fc\n";
+
+test("a seal opens what it closed, at its own place", () => {
+  const seal = createSeal(KEY);
+  assert.equal(seal.active, true);
+  for (const secret of ["", "a", SECRET, "\u{1f511}".repeat(500)]) {
+    assert.equal(seal.open(seal.close(secret, "k1"), "k1"), secret);
+  }
+});
+
+test("what is closed holds nothing of the secret that could be read", () => {
+  const stored = createSeal(KEY).close(SECRET, "k1");
+  assert.match(stored, /^sealed:[A-Za-z0-9_-]+$/);
+  const bytes = Buffer.from(stored.slice("sealed:".length), "base64url");
+  assert.equal(bytes.length, 12 + Buffer.byteLength(SECRET) + 16);
+  assert.ok(!bytes.includes("PRIVATE"));
+});
+
+test("closing is AES-256-GCM: nonce of 12 bytes, ciphertext, tag of 16 (NIST SP 800-38D)", () => {
+  const bytes = Buffer.from(createSeal(KEY).close(SECRET, "k1").slice(7), "base64url");
+  const decipher = createDecipheriv("aes-256-gcm", KEY, bytes.subarray(0, 12), { authTagLength: 16 })
+    .setAAD(Buffer.from("k1"))
+    .setAuthTag(bytes.subarray(-16));
+  const opened = Buffer.concat([decipher.update(bytes.subarray(12, -16)), decipher.final()]);
+  assert.equal(opened.toString(), SECRET);
+});
+
+test("closing the same secret twice gives different bytes: no nonce comes again", () => {
+  const seal = createSeal(KEY);
+  const nonces = new Set(
+    Array.from({ length: 5_000 }, () =>
+      Buffer.from(seal.close("x", "k1").slice(7), "base64url").subarray(0, 12).toString("hex")),
+  );
+  assert.equal(nonces.size, 5_000);
+});
+
+test("a value that was moved to another place does not open", () => {
+  const seal = createSeal(KEY);
+  const stored = seal.close(SECRET, "k1");
+  for (const context of ["k2", "", "K1", "k1 "]) {
+    assert.throws(() => seal.open(stored, context), SealError);
+  }
+});
+
+test("another key does not open it", () => {
+  const stored = createSeal(KEY).close(SECRET, "k1");
+  const other = Buffer.from(KEY);
+  other[31] = 8;
+  assert.throws(() => createSeal(other).open(stored, "k1"), SealError);
+});
+
+test("without a key it does not open", () => {
+  const stored = createSeal(KEY).close(SECRET, "k1");
+  assert.throws(() => createSeal(undefined).open(stored, "k1"), SealError);
+});
+
+test("a value with any bit changed does not open", () => {
+  const seal = createSeal(KEY);
+  const bytes = Buffer.from(seal.close("secret", "k1").slice(7), "base64url");
+  for (let bit = 0; bit < bytes.length * 8; bit++) {
+    const altered = Buffer.from(bytes);
+    altered[bit >> 3] = (altered[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+    const stored = `sealed:${altered.toString("base64url")}`;
+    assert.throws(() => seal.open(stored, "k1"), SealError, `bit ${bit}`);
+  }
+});
+
+test("a value that was cut does not open, whatever its length", () => {
+  const seal = createSeal(KEY);
+  const bytes = Buffer.from(seal.close("secret", "k1").slice(7), "base64url");
+  for (let length = 0; length < bytes.length; length++) {
+    const stored = `sealed:${bytes.subarray(0, length).toString("base64url")}`;
+    assert.throws(() => seal.open(stored, "k1"), SealError, `length ${length}`);
+  }
+});
+
+test("a tag cut to 4 bytes does not open: a short one is guessed too soon", () => {
+  const nonce = Buffer.alloc(4, 1);
+  const cipher = createCipheriv("aes-256-gcm", KEY, nonce, { authTagLength: 4 })
+    .setAAD(Buffer.from("k1"));
+  cipher.final();
+  const stored = `sealed:${cipher.getAuthTag().toString("base64url")}`;
+  assert.throws(() => createSeal(KEY).open(stored, "k1"), SealError);
+});
+
+test("a SealError tells nothing of what it could not open", () => {
+  const stored = createSeal(KEY).close(SECRET, "k1");
+  assert.throws(() => createSeal(Buffer.alloc(32)).open(stored, "k1"), (error: unknown) => {
+    assert.ok(error instanceof SealError);
+    assert.equal(error.name, "SealError");
+    assert.ok(!error.message.includes(stored.slice(7, 15)));
+    return true;
+  });
+});
+
+describe("a seal without a key", () => {
+  const seal = createSeal(undefined);
+
+  test("says that it protects nothing", () => assert.equal(seal.active, false));
+
+  test("opens what it closed", () => {
+    assert.equal(seal.open(seal.close(SECRET, "k1"), "k1"), SECRET);
+  });
+
+  test("keeps a secret apart from one that is sealed, whatever it looks like", () => {
+    assert.equal(seal.open(seal.close("sealed:x", "k1"), "k1"), "sealed:x");
+  });
+
+  test("leaves secrets that a later key still opens", () => {
+    assert.equal(createSeal(KEY).open(seal.close(SECRET, "k1"), "k1"), SECRET);
+  });
+});

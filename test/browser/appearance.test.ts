@@ -1,0 +1,185 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type Browser, openBrowser } from "../helpers/browser.ts";
+import { authorizeAddress, openStage, type Stage, type StageApp } from "../helpers/sign_in_stage.ts";
+
+const LONG_USER = `${"unbroken".repeat(7)}.longest`;
+const WIDTHS = [360, 1280];
+
+let stage: Stage;
+let browser: Browser;
+let password: string;
+let app: StageApp;
+
+before(async () => {
+  stage = await openStage();
+  browser = await openBrowser({ width: 1280, height: 800 });
+  password = await stage.addUser(LONG_USER, ["consumer", "orders", "backend"]);
+  app = await stage.addApp("wide", {
+    name: "Donaudampfschifffahrtsgesellschaftskapitänsverwaltung",
+    scopes: ["consumer", "orders", "backend", `x${"-very-long-scope".repeat(3)}`],
+  });
+});
+after(async () => {
+  await browser?.close();
+  await stage?.close();
+});
+
+const visit = (more?: Readonly<Record<string, string>>) =>
+  browser.goto(authorizeAddress(stage.server.url, app, more));
+
+async function sendPassword(text: string): Promise<void> {
+  await browser.type("#username", LONG_USER);
+  await browser.type("#password", text);
+  await browser.click("form [type=submit]");
+}
+
+/** Each page and state, by what brings it up; they follow upon each other in one session. */
+const states: Readonly<Record<string, () => Promise<unknown>>> = {
+  "login page": () => visit(),
+  "login page after a wrong password": async () => {
+    await sendPassword("not this one");
+    return browser.find("[role=alert]");
+  },
+  "consent page": async () => {
+    await sendPassword(password);
+    return browser.find("button[value=allow]");
+  },
+  "consent page for scope backend": () => visit({ scope: "consumer backend" }),
+  "error page": () => browser.goto(`${stage.server.url}/authorization/authorize?client_id=nobody`),
+};
+
+for (const [name, open] of Object.entries(states)) {
+  test(`the ${name} fits its window and its colour scheme, light and dark`, async () => {
+    await open();
+    for (const width of WIDTHS) {
+      for (const scheme of ["light", "dark"]) {
+        await emulate(width, scheme);
+        const seen = await look();
+        assert.ok(seen.contentWidth <= width, `${width}: ${seen.contentWidth} px wide`);
+        assert.equal(seen.isDark, scheme === "dark", `${scheme}: background ${seen.background}`);
+        assert.ok(seen.faintest.contrast >= 4.5, `${scheme}: ${JSON.stringify(seen.faintest)}`);
+        assert.deepEqual(seen.small, [], `${width}: too small to hit`);
+      }
+    }
+  });
+}
+
+test("password managers find the two fields of one form, and may fill them", async () => {
+  await signOut();
+  await visit();
+  const form = "form[method=post]";
+  assert.equal(await browser.count(form), 1);
+  const username = `${form} input[name=username][type=text][autocomplete=username]`;
+  const secret = `${form} input[name=password][type=password][autocomplete=current-password]`;
+  assert.equal(await browser.count(username), 1);
+  assert.equal(await browser.count(secret), 1);
+  assert.equal(await browser.attribute("#username", "autocapitalize"), "none");
+  assert.equal(await browser.count("input:not([type=hidden])"), 2);
+});
+
+test("the login page says its fields, its button and its error to a screen reader", async () => {
+  await signOut();
+  await visit();
+  assert.equal(await browser.label("#username"), "Username");
+  assert.equal(await browser.label("#password"), "Password");
+  assert.equal(await browser.label("form [type=submit]"), "Sign in");
+  await sendPassword("not this one");
+  await browser.find("[role=alert]");
+  assert.match(await browser.title(), /^Wrong username or password/);
+  assert.equal(await browser.attribute("#password", "aria-invalid"), "true");
+  assert.match(await describedBy("#password"), /do not match/);
+});
+
+test("the consent page says its buttons and its list of scopes to a screen reader", async () => {
+  await signOut();
+  await visit({ scope: "consumer orders" });
+  await sendPassword(password);
+  assert.equal(await browser.label("button[value=allow]"), "Allow");
+  assert.equal(await browser.label("button[value=deny]"), "Deny");
+  assert.equal(await browser.label("button[value=switch]"), "Not you? Use another account");
+  assert.equal(await browser.label("ul"), "If you allow it, this app can:");
+  assert.equal(await browser.count("ul > li"), 2);
+  assert.equal(await browser.count("h1"), 1);
+  assert.equal(await browser.count("main"), 1);
+});
+
+test("text at twice its size still fits a phone", async () => {
+  await signOut();
+  await emulate(360, "light");
+  await visit();
+  await browser.execute("document.documentElement.style.fontSize = '32px'");
+  const { contentWidth } = await look();
+  assert.ok(contentWidth <= 360, `${contentWidth} px`);
+});
+
+const signOut = () => browser.devtools("Network.clearBrowserCookies", {});
+
+async function emulate(width: number, scheme: string): Promise<void> {
+  const metrics = { width, height: 740, deviceScaleFactor: 1, mobile: width < 600 };
+  await browser.devtools("Emulation.setDeviceMetricsOverride", metrics);
+  const features = [{ name: "prefers-color-scheme", value: scheme }];
+  await browser.devtools("Emulation.setEmulatedMedia", { features });
+}
+
+async function describedBy(css: string): Promise<string> {
+  return browser.text(`#${await browser.attribute(css, "aria-describedby")}`);
+}
+
+interface Look {
+  readonly contentWidth: number;
+  readonly background: string;
+  readonly isDark: boolean;
+  /** The text with the least contrast (WCAG 2.2, 1.4.3). */
+  readonly faintest: { readonly text: string; readonly contrast: number };
+  /** Controls of less than 24 px in either direction (WCAG 2.2, 2.5.8). */
+  readonly small: readonly string[];
+}
+
+async function look(): Promise<Look> {
+  const seen: unknown = await browser.execute(`(${measure.toString()})(); return window.seen;`);
+  return JSON.parse(String(seen));
+}
+
+/** Runs in the page. */
+function measure(): void {
+  const channels = (colour: string) => (colour.match(/[\d.]+/g) ?? []).map(Number);
+  const luminance = (colour: string) => {
+    const [r = 0, g = 0, b = 0] = channels(colour).map((value) => {
+      const part = value / 255;
+      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const backgroundOf = (element: Element | null): string => {
+    if (element === null) return "rgb(255, 255, 255)";
+    const { backgroundColor } = getComputedStyle(element);
+    const isClear = channels(backgroundColor)[3] === 0;
+    return isClear ? backgroundOf(element.parentElement) : backgroundColor;
+  };
+  const contrast = (element: Element) => {
+    const [a, b] = [luminance(getComputedStyle(element).color), luminance(backgroundOf(element))];
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  };
+  const withText = [...document.body.querySelectorAll("*")].filter((element) =>
+    [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent?.trim())
+  );
+  const texts = withText.map((element) => ({
+    text: element.textContent ?? "",
+    contrast: contrast(element),
+  }));
+  const controls = [...document.querySelectorAll("button, input:not([type=hidden])")];
+  const background = getComputedStyle(document.body).backgroundColor;
+  Object.assign(window, {
+    seen: JSON.stringify({
+      contentWidth: document.documentElement.scrollWidth,
+      background,
+      isDark: luminance(background) < 0.2,
+      faintest: texts.sort((a, b) => a.contrast - b.contrast)[0],
+      small: controls.filter((control) => {
+        const { width, height } = control.getBoundingClientRect();
+        return width < 24 || height < 24;
+      }).map((control) => control.outerHTML),
+    }),
+  });
+}

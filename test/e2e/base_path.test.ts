@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import {
+  bearer,
+  decodeJwt,
+  type Gatepost,
+  readObject,
+  readTokens,
+  startGatepost,
+} from "../helpers/gatepost.ts";
+import { createClient } from "../helpers/http_client.ts";
+
+const ISSUER = "https://api.example/gate/v1";
+
+let gatepost: Gatepost;
+before(async () => {
+  gatepost = await startGatepost({ env: { GATEPOST_BASE_URL: ISSUER } });
+});
+after(() => gatepost.stop());
+
+/** The server at its root, past the base path. */
+const root = () => createClient(gatepost.server.url);
+
+describe("a base URL with a path prefixes", () => {
+  const paths = [
+    "/authorization/whoami",
+    "/authorization/authorize",
+    "/consumer/subscription",
+    "/backend/user",
+    "/system/health",
+    "/.well-known/oauth-authorization-server",
+    "/.well-known/oauth-protected-resource",
+    "/.well-known/jwks.json",
+  ];
+  for (const path of paths) {
+    test(`${path}, which is not there without it`, async () => {
+      assert.notEqual((await gatepost.api.get(path)).status, 404);
+      assert.equal((await root().get(path)).status, 404);
+    });
+  }
+
+  test("nothing beside it", async () => {
+    const { origin } = new URL(gatepost.url);
+    for (const path of ["/", "/gate", "/gate/v1", "/gate/v12/system/health", "/gate/system/health",
+      "/GATE/v1/system/health", "/gate/v1/gate/v1/system/health", "/gate//v1/system/health"]) {
+      assert.equal((await root().get(origin + path)).status, 404, path);
+    }
+  });
+});
+
+describe("metadata of an issuer with a path stands at the inserted form too", () => {
+  const documents: [rfc: string, name: string, member: string][] = [
+    ["RFC 8414 §3.1", "oauth-authorization-server", "issuer"],
+    ["RFC 9728 §3.1", "oauth-protected-resource", "resource"],
+  ];
+  for (const [rfc, name, member] of documents) {
+    test(`${name} (${rfc})`, async () => {
+      const answer = await root().get(`/.well-known/${name}/gate/v1`);
+      assert.equal(answer.status, 200);
+      assert.equal(readObject(answer)[member], ISSUER);
+      assert.equal((await gatepost.api.get(`/.well-known/${name}`)).text, answer.text);
+    });
+
+    test(`${name} has nothing at another path`, async () => {
+      for (const path of ["/gate", "/gate/v1/", "/gate/v2", "/x/gate/v1", "gate/v1"]) {
+        assert.equal((await root().get(`/.well-known/${name}${path}`)).status, 404, path);
+      }
+    });
+  }
+
+  test("and a challenge points to it (RFC 9728 §5.1)", async () => {
+    const answer = await gatepost.api.get("/authorization/whoami");
+    const url = "https://api.example/.well-known/oauth-protected-resource/gate/v1";
+    const expected = `Bearer realm="gatepost", resource_metadata="${url}"`;
+    assert.equal(answer.headers.get("www-authenticate"), expected);
+  });
+
+  test("and every address in it has the path", async () => {
+    const metadata = readObject(await gatepost.api.get("/.well-known/oauth-authorization-server"));
+    const urls = Object.entries(metadata).filter(([name]) => /_endpoint$|_uri$/.test(name));
+    assert.ok(urls.length >= 5);
+    for (const [name, url] of urls) assert.ok(String(url).startsWith(`${ISSUER}/`), name);
+  });
+});
+
+describe("under a base URL with a path", () => {
+  test("tokens have it as issuer and audience", () => {
+    const { claims } = decodeJwt(gatepost.adminToken);
+    assert.deepEqual([claims["iss"], claims["aud"]], [ISSUER, ISSUER]);
+  });
+
+  test("the Location of what was made is found", async () => {
+    const body = { username: "somebody", password: "long enough" };
+    const answer = await gatepost.api.postJson("/backend/user", body, bearer(gatepost.adminToken));
+    assert.equal(answer.status, 201);
+    const location = new URL(answer.headers.get("location") ?? "", ISSUER);
+    assert.ok(location.pathname.startsWith("/gate/v1/backend/user/u"), location.href);
+    const found = await root().get(location.pathname, bearer(gatepost.adminToken));
+    assert.equal(found.status, 200);
+  });
+
+  test("login and consent lead to a code that is good", async () => {
+    const [user, app] = [await gatepost.createUser(), await gatepost.createApp()];
+    const callback = await allowByHand(user, app);
+    assert.equal(callback.searchParams.get("iss"), ISSUER);
+    const code = callback.searchParams.get("code") ?? "";
+    readTokens(await gatepost.token(app, { grant_type: "authorization_code", code }));
+  });
+});
+
+/** Through the pages with the cookie carried by hand: over http no client keeps a Secure one. */
+async function allowByHand(
+  user: { readonly username: string; readonly password: string },
+  app: { readonly id: string; readonly redirectUri: string },
+): Promise<URL> {
+  const query = new URLSearchParams({ client_id: app.id, redirect_uri: app.redirectUri });
+  const path = `/gate/v1/authorization/authorize?${query}`;
+  const origin = gatepost.server.url;
+  let cookie = "";
+  const send = async (method: string, fields?: Record<string, string>) => {
+    const response = await fetch(origin + path, {
+      method,
+      redirect: "manual",
+      headers: { cookie, "sec-fetch-site": "same-origin" },
+      ...(fields && { body: new URLSearchParams(fields) }),
+    });
+    const [line] = response.headers.getSetCookie();
+    if (line !== undefined) cookie = line.slice(0, line.indexOf(";"));
+    const text = await response.text();
+    assert.doesNotMatch(text, /action="\/authorization/);
+    return { text, location: response.headers.get("location") };
+  };
+  const readToken = (text: string) => /name="csrf" value="([^"]+)"/.exec(text)?.[1] ?? "";
+  const { username, password } = user;
+  const loginPage = await send("GET");
+  const loggedIn = await send("POST", { csrf: readToken(loginPage.text), username, password });
+  assert.equal(loggedIn.location, path);
+  const consentPage = await send("GET");
+  const done = await send("POST", { csrf: readToken(consentPage.text), decision: "allow" });
+  return new URL(done.location ?? "");
+}

@@ -1,0 +1,409 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import {
+  assertProblem,
+  type EventStage,
+  PATIENCE_MS,
+  readItems,
+  type StagedSubscription,
+  startEventStage,
+  until,
+} from "../helpers/event_stage.ts";
+import { newName, readObject } from "../helpers/gatepost.ts";
+
+const MODULE = `
+  export const publish = {
+    method: "POST",
+    path: "/publish",
+    scope: [],
+    emits: {
+      "shop.opened": "The shop has opened",
+      "order.created": { description: "An order was placed", scope: "orders" },
+      "order.paid": { description: "An order was paid", scope: ["orders", "money"] },
+    },
+    handle() {},
+  };`;
+
+let stage: EventStage;
+let consumer: string;
+before(async () => {
+  stage = await startEventStage({}, { "shop.mjs": MODULE });
+  consumer = await stage.newConsumer();
+});
+after(() => stage.stop());
+
+const TEST_BODY = '{"test":true}';
+
+function deliveryPath({ id }: StagedSubscription, delivery: unknown): string {
+  return `/consumer/subscription/${id}/delivery/${String(delivery)}`;
+}
+
+/** A subscription with one delivery that has failed for good, and that delivery's id. */
+async function fail(
+  ...later: number[]
+): Promise<{ subscription: StagedSubscription; delivery: string }> {
+  const subscription = await stage.subscribe(consumer, newName("e"), 500, 500, ...later);
+  await stage.dispatch(subscription.event, { n: 1 });
+  const [delivery] = await stage.deliveries(subscription, "failed");
+  return { subscription, delivery: String(delivery?.["id"]) };
+}
+
+async function patch({ id, token }: StagedSubscription, change: unknown): Promise<void> {
+  const answer = await stage.call("PATCH", `/consumer/subscription/${id}`, token, change);
+  assert.equal(answer.status, 200, answer.text);
+}
+
+async function disable({ id }: StagedSubscription): Promise<void> {
+  const path = `/backend/subscription/${id}`;
+  const answer = await stage.call("PATCH", path, stage.admin, { status: "disabled" });
+  assert.equal(answer.status, 200, answer.text);
+}
+
+describe("GET /consumer/subscription/{id}/delivery", () => {
+  test("lists that subscription's deliveries, newest first, part by part", async () => {
+    const subscription = await stage.subscribe(consumer, newName("e"));
+    await stage.subscribe(consumer, subscription.event);
+    for (const n of [1, 2, 3]) await stage.dispatch(subscription.event, { n });
+    const all = await stage.deliveries(subscription, "delivered", "delivered", "delivered");
+
+    const path = `/consumer/subscription/${subscription.id}/delivery`;
+    const first = await stage.call("GET", `${path}?limit=2`, consumer);
+    const cursor = String(readObject(first)["next_cursor"]);
+    const second = await stage.call("GET", `${path}?limit=2&cursor=${cursor}`, consumer);
+    assert.deepEqual([...readItems(first), ...readItems(second)], all);
+    assert.equal(readObject(second)["next_cursor"], null);
+
+    const sent = stage.receiver.requests(subscription.path)
+      .toSorted((one, other) => String(other.body).localeCompare(String(one.body)));
+    assert.deepEqual(all.map(({ id }) => id), sent.map(({ headers }) => headers["webhook-id"]));
+    assert.deepEqual(new Set(all.map(({ event }) => event)), new Set([subscription.event]));
+  });
+
+  test("refuses limit and cursor that are none, both at once", async () => {
+    const { id } = await stage.subscribe(consumer, newName("e"));
+    const path = `/consumer/subscription/${id}/delivery?limit=201&cursor=A`;
+    assert.deepEqual(
+      assertProblem(await stage.call("GET", path, consumer), 400),
+      ["/cursor", "/limit"],
+    );
+  });
+});
+
+describe("one delivery", () => {
+  test("shows its attempts with time, number, status and duration, and no answer", async () => {
+    const { subscription, delivery } = await fail();
+    const answer = await stage.call("GET", deliveryPath(subscription, delivery), consumer);
+    assert.equal(answer.status, 200, answer.text);
+    const { attempts, ...record } = readObject(answer);
+    assert.equal(record["status"], "failed");
+    assert.equal(record["subscription"], subscription.id);
+    assert.ok(Array.isArray(attempts));
+    assert.deepEqual(
+      attempts.map(({ attempt, status }) => [attempt, status]),
+      [[1, 500], [2, 500]],
+    );
+    for (const { time, duration_ms: ms, ...rest } of attempts) {
+      assert.match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+      assert.ok(Number.isInteger(ms) && ms >= 0 && ms < PATIENCE_MS);
+      assert.deepEqual(Object.keys(rest).sort(), ["attempt", "status"]);
+    }
+    assert.ok(!answer.text.includes("not for you"), answer.text);
+  });
+
+  test("says what went wrong where there was no answer", async () => {
+    const subscription = await stage.subscribe(consumer, newName("e"));
+    stage.receiver.react(subscription.path, { kind: "reset" });
+    await stage.dispatch(subscription.event, null);
+    const [delivery] = await stage.deliveries(subscription, "failed");
+    const answer = await stage.call("GET", deliveryPath(subscription, delivery?.["id"]), consumer);
+    const { attempts } = readObject(answer);
+    assert.ok(Array.isArray(attempts));
+    assert.deepEqual(attempts.map(({ error }) => error), ["reset", "reset"]);
+    assert.ok(!("status" in attempts[0]));
+  });
+
+  test("is found by its own id too, and under no other subscription", async () => {
+    const { subscription, delivery } = await fail();
+    const own = await stage.call("GET", deliveryPath(subscription, delivery), consumer);
+    const short = await stage.call("GET", `/consumer/subscription/delivery/${delivery}`, consumer);
+    assert.equal(short.status, 200, short.text);
+    assert.deepEqual(short.json(), own.json());
+    const other = await stage.subscribe(consumer, newName("e"));
+    assertProblem(await stage.call("GET", deliveryPath(other, delivery), consumer), 404);
+  });
+
+  test("is nobody else's", async () => {
+    const { subscription, delivery } = await fail();
+    const stranger = await stage.newConsumer();
+    const paths = [
+      ["GET", `/consumer/subscription/${subscription.id}/delivery`],
+      ["GET", deliveryPath(subscription, delivery)],
+      ["GET", `/consumer/subscription/delivery/${delivery}`],
+      ["POST", `${deliveryPath(subscription, delivery)}/resend`],
+      ["POST", `/consumer/subscription/delivery/${delivery}/resend`],
+      ["POST", `/consumer/subscription/${subscription.id}/test`],
+    ] as const;
+    for (const [method, path] of paths) {
+      assertProblem(await stage.call(method, path, stranger), 404);
+    }
+    assert.equal(stage.receiver.count(subscription.path), 2);
+  });
+
+  test("is hidden from an app that the subscription was not made through", async () => {
+    const { gatepost } = stage;
+    const user = await gatepost.createUser();
+    const own = await stage.subscribe(await gatepost.login(user), newName("e"));
+    const app = await gatepost.createApp({ trusted: true });
+    const token = (await gatepost.codeTokens(app, user)).access_token;
+    const through = await stage.subscribe(token, own.event);
+    await stage.dispatch(own.event, 1);
+    const [hidden] = await stage.deliveries(own, "delivered");
+    const [shown] = await stage.deliveries(through, "delivered");
+    assertProblem(await stage.call("GET", deliveryPath(own, hidden?.["id"]), token), 404);
+    const path = deliveryPath(through, shown?.["id"]);
+    assert.equal((await stage.call("GET", path, token)).status, 200);
+    assert.equal((await stage.call("GET", path, own.token)).status, 200);
+  });
+
+  test("needs a token with scope consumer", async () => {
+    const { subscription, delivery } = await fail();
+    const other = await stage.newConsumer(["orders"]);
+    assertProblem(await stage.call("GET", deliveryPath(subscription, delivery), other), 403);
+    assertProblem(await stage.gatepost.api.get(deliveryPath(subscription, delivery)), 401);
+  });
+});
+
+describe("resending", () => {
+  for (const form of ["with the subscription", "by the delivery alone"]) {
+    test(`${form}: goes out as the first attempt again, under the same webhook-id`, async () => {
+      const { subscription, delivery } = await fail(204);
+      const path = form === "with the subscription"
+        ? deliveryPath(subscription, delivery)
+        : `/consumer/subscription/delivery/${delivery}`;
+      const answer = await stage.call("POST", `${path}/resend`, consumer);
+      assert.equal(answer.status, 202, answer.text);
+      const sent = await stage.receiver.waitFor(3, PATIENCE_MS, subscription.path);
+      assert.deepEqual(sent.map(({ headers }) => headers["gatepost-attempt"]), ["1", "2", "1"]);
+      assert.deepEqual(new Set(sent.map(({ headers }) => headers["webhook-id"])), new Set([delivery]));
+      assert.deepEqual(new Set(sent.map(({ body }) => String(body))), new Set(['{"n":1}']));
+      await stage.deliveries(subscription, "delivered");
+      const { attempts } = readObject(await stage.call("GET", path, consumer));
+      assert.ok(Array.isArray(attempts));
+      assert.deepEqual(attempts.map(({ attempt, status }) => [attempt, status]), [
+        [1, 500],
+        [2, 500],
+        [1, 204],
+      ]);
+    });
+  }
+
+  test("has a fresh budget, and fails again when that is used up", async () => {
+    const { subscription, delivery } = await fail();
+    await stage.call("POST", `${deliveryPath(subscription, delivery)}/resend`, consumer);
+    await stage.receiver.waitFor(4, PATIENCE_MS, subscription.path);
+    await stage.deliveries(subscription, "failed");
+    assert.equal(stage.receiver.count(subscription.path), 4);
+  });
+
+  test("refuses a delivery that has been delivered", async () => {
+    const subscription = await stage.subscribe(consumer, newName("e"));
+    await stage.dispatch(subscription.event, 1);
+    const [delivery] = await stage.deliveries(subscription, "delivered");
+    const path = `${deliveryPath(subscription, delivery?.["id"])}/resend`;
+    for (let tries = 0; tries < 8; tries++) {
+      assertProblem(await stage.call("POST", path, consumer), 409); // and none counts as a resend
+    }
+    assert.equal(stage.receiver.count(subscription.path), 1);
+  });
+
+  test("refuses a delivery that is pending", async () => {
+    const subscription = await stage.subscribe(consumer, newName("e"));
+    await patch(subscription, { status: "paused" });
+    await stage.dispatch(subscription.event, 1);
+    const [delivery] = await stage.deliveries(subscription, "pending");
+    const path = `${deliveryPath(subscription, delivery?.["id"])}/resend`;
+    assertProblem(await stage.call("POST", path, consumer), 409);
+  });
+
+  test("refuses while the subscription is disabled", async () => {
+    const { subscription, delivery } = await fail();
+    await disable(subscription);
+    const path = `${deliveryPath(subscription, delivery)}/resend`;
+    assertProblem(await stage.call("POST", path, consumer), 409);
+    await stage.deliveries(subscription, "failed");
+  });
+});
+
+describe("POST /consumer/subscription/{id}/test", () => {
+  const sendTest = ({ id, token }: StagedSubscription) =>
+    stage.call("POST", `/consumer/subscription/${id}/test`, token);
+
+  test('delivers {"test": true} to that subscription alone', async () => {
+    const subscription = await stage.subscribe(consumer, newName("e"));
+    const other = await stage.subscribe(consumer, subscription.event);
+    const answer = await sendTest(subscription);
+    assert.equal(answer.status, 202, answer.text);
+    const [sent] = await stage.receiver.waitFor(1, PATIENCE_MS, subscription.path);
+    assert.equal(String(sent?.body), TEST_BODY);
+    assert.equal(sent?.headers["gatepost-event"], subscription.event);
+    assert.match(String(sent?.headers["webhook-signature"]), /^v1,/);
+    const [delivery] = await stage.deliveries(subscription, "delivered");
+    assert.equal(delivery?.["id"], sent?.headers["webhook-id"]);
+    assert.equal(delivery?.["id"], readObject(answer)["id"]);
+    await stage.deliveries(other);
+    assert.equal(stage.receiver.count(other.path), 0);
+  });
+
+  test("is resent when it fails, like any delivery", async () => {
+    const subscription = await stage.subscribe(consumer, newName("e"), 500, 204);
+    await sendTest(subscription);
+    await stage.receiver.waitFor(2, PATIENCE_MS, subscription.path);
+    await stage.deliveries(subscription, "delivered");
+  });
+
+  test("waits while the subscription is paused", async () => {
+    const subscription = await stage.subscribe(consumer, newName("e"));
+    await patch(subscription, { status: "paused" });
+    assert.equal((await sendTest(subscription)).status, 202);
+    await stage.deliveries(subscription, "pending");
+    assert.equal(stage.receiver.count(subscription.path), 0);
+    await patch(subscription, { status: "active" });
+    await stage.receiver.waitFor(1, PATIENCE_MS, subscription.path);
+  });
+
+  test("refuses while the subscription is disabled", async () => {
+    const subscription = await stage.subscribe(consumer, newName("e"));
+    await disable(subscription);
+    assertProblem(await sendTest(subscription), 409);
+    await stage.deliveries(subscription);
+  });
+
+  test("of many at once six go out, and the others hear 429 with Retry-After", async () => {
+    const subscription = await stage.subscribe(consumer, newName("e"));
+    const answers = await Promise.all(Array.from({ length: 10 }, () => sendTest(subscription)));
+    assert.deepEqual(
+      answers.map(({ status }) => status).sort(),
+      [...Array(6).fill(202), ...Array(4).fill(429)],
+    );
+    for (const answer of answers.filter(({ status }) => status === 429)) {
+      assertProblem(answer, 429);
+      const seconds = Number(answer.headers.get("retry-after"));
+      assert.ok(seconds > 50 && seconds <= 60, String(seconds));
+    }
+    await stage.deliveries(subscription, ...Array(6).fill("delivered"));
+    assert.equal((await sendTest(await stage.subscribe(consumer, newName("e")))).status, 202);
+  });
+
+  test("counts together with resends", async () => {
+    const { subscription, delivery } = await fail();
+    for (let tests = 0; tests < 6; tests++) {
+      assert.equal((await sendTest(subscription)).status, 202);
+    }
+    const path = `${deliveryPath(subscription, delivery)}/resend`;
+    const answer = await stage.call("POST", path, consumer);
+    assertProblem(answer, 429);
+    assert.ok(Number(answer.headers.get("retry-after")) > 0);
+  });
+});
+
+describe("PATCH and DELETE /consumer/subscription/{id}", () => {
+  test("activating a paused subscription sends what has waited, to a new endpoint", async () => {
+    const subscription = await stage.subscribe(consumer, newName("e"));
+    await patch(subscription, { status: "paused" });
+    for (const n of [1, 2, 3]) await stage.dispatch(subscription.event, { n });
+    await stage.deliveries(subscription, "pending", "pending", "pending");
+    const path = `/${newName("hook")}`;
+    await patch(subscription, { status: "active", endpoint: stage.receiver.url + path });
+    await stage.receiver.waitFor(3, PATIENCE_MS, path);
+    assert.equal(stage.receiver.count(subscription.path), 0);
+  });
+
+  test("disabling cancels what waits; active again, what comes after goes out", async () => {
+    const subscription = await stage.subscribe(consumer, newName("e"));
+    await patch(subscription, { status: "paused" });
+    await stage.dispatch(subscription.event, "before");
+    await stage.deliveries(subscription, "pending");
+    await disable(subscription);
+    await stage.deliveries(subscription, "cancelled");
+    await stage.dispatch(subscription.event, "meanwhile");
+    await until(async () => {
+      const path = `/backend/event?name=${subscription.event}&status=pending`;
+      return readItems(await stage.call("GET", path, stage.admin)).length === 0;
+    });
+    await patch(subscription, { status: "active" });
+    await stage.dispatch(subscription.event, "after");
+    const [sent] = await stage.receiver.waitFor(1, PATIENCE_MS, subscription.path);
+    assert.equal(String(sent?.body), '"after"');
+    await stage.deliveries(subscription, "delivered", "cancelled");
+  });
+
+  test("a change of the endpoint leaves a disabled subscription disabled", async () => {
+    const subscription = await stage.subscribe(consumer, newName("e"));
+    await disable(subscription);
+    await patch(subscription, { endpoint: `${stage.receiver.url}/${newName("hook")}` });
+    const path = `/consumer/subscription/${subscription.id}`;
+    const record = readObject(await stage.call("GET", path, consumer));
+    assert.equal(record["status"], "disabled");
+    assert.equal(typeof record["disabled_reason"], "string");
+  });
+
+  test("deleting cancels what waits", async () => {
+    const subscription = await stage.subscribe(consumer, newName("e"));
+    await patch(subscription, { status: "paused" });
+    const event = await stage.dispatch(subscription.event, 1);
+    await stage.deliveries(subscription, "pending");
+    const path = `/consumer/subscription/${subscription.id}`;
+    assert.equal((await stage.call("DELETE", path, consumer)).status, 204);
+    assertProblem(await stage.call("GET", `${path}/delivery`, consumer), 404);
+    const items = readItems(await stage.call("GET", `/backend/delivery?event=${event}`, stage.admin));
+    assert.deepEqual(items.map(({ status }) => status), ["cancelled"]);
+  });
+});
+
+describe("GET /consumer/event", () => {
+  const CATALOGUE = [
+    {
+      name: "nobody",
+      scopes: ["consumer"],
+      events: [{ name: "shop.opened", description: "The shop has opened" }],
+    },
+    {
+      name: "one with the scope of one",
+      scopes: ["consumer", "orders"],
+      events: [
+        { name: "order.created", description: "An order was placed", scope: "orders" },
+        { name: "shop.opened", description: "The shop has opened" },
+      ],
+    },
+    {
+      name: "one with every scope",
+      scopes: ["consumer", "orders", "money"],
+      events: [
+        { name: "order.created", description: "An order was placed", scope: "orders" },
+        { name: "order.paid", description: "An order was paid", scope: "orders money" },
+        { name: "shop.opened", description: "The shop has opened" },
+      ],
+    },
+  ] as const;
+
+  for (const { name, scopes, events } of CATALOGUE) {
+    test(`shows what ${name} in particular may subscribe to`, async () => {
+      const token = await stage.newConsumer(scopes);
+      const answer = await stage.call("GET", "/consumer/event", token);
+      assert.deepEqual(readItems(answer), events);
+      assert.equal(readObject(answer)["next_cursor"], null);
+    });
+  }
+
+  test("comes in parts", async () => {
+    const token = await stage.newConsumer(["consumer", "orders", "money"]);
+    const names: unknown[] = [];
+    let path = "/consumer/event?limit=2";
+    for (let parts = 0; parts < 2; parts++) {
+      const answer = await stage.call("GET", path, token);
+      names.push(readItems(answer).map((item) => item["name"]));
+      path = `/consumer/event?limit=2&cursor=${String(readObject(answer)["next_cursor"])}`;
+    }
+    assert.deepEqual(names, [["order.created", "order.paid"], ["shop.opened"]]);
+  });
+});

@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { basicAuth, bearer, type Gatepost, startGatepost } from "../helpers/gatepost.ts";
+import type { Answer } from "../helpers/http_client.ts";
+
+const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
+const APP_ORIGIN = "https://app.example";
+const EXTRA_ORIGIN = "https://extra.example:8443";
+const FORM = { "content-type": "application/x-www-form-urlencoded" };
+
+let gatepost: Gatepost;
+before(async () => {
+  const env = { GATEPOST_ENDPOINTS: ENDPOINTS, GATEPOST_CORS_ORIGINS: EXTRA_ORIGIN };
+  gatepost = await startGatepost({ env });
+  await gatepost.createApp({ url: `${APP_ORIGIN}/deep/path` });
+});
+after(() => gatepost.stop());
+
+const preflight = (path: string, origin: string, method = "POST"): Promise<Answer> =>
+  gatepost.api.send("OPTIONS", path, {
+    headers: {
+      origin,
+      "access-control-request-method": method,
+      "access-control-request-headers": "authorization,content-type",
+    },
+  });
+
+const allowed = (answer: Answer) => answer.headers.get("access-control-allow-origin");
+
+const open: [method: string, path: string][] = [
+  ["POST", "/authorization/token"],
+  ["POST", "/authorization/revoke"],
+  ["GET", "/.well-known/oauth-authorization-server"],
+  ["GET", "/.well-known/oauth-protected-resource"],
+  ["GET", "/.well-known/jwks.json"],
+  ["POST", "/consumer/login"],
+  ["POST", "/consumer/subscription"],
+  ["GET", "/consumer/subscription"],
+  ["DELETE", "/consumer/subscription/s1"],
+  ["GET", "/orders"],
+  ["POST", "/orders/1"],
+  ["GET", "/ping"],
+];
+
+const closed: [method: string, path: string][] = [
+  ["GET", "/authorization/authorize"],
+  ["POST", "/authorization/authorize"],
+  ["GET", "/backend/user"],
+  ["POST", "/backend/app"],
+  ["DELETE", "/backend/app/a1"],
+];
+
+describe("CORS is open to a registered app's origin (Fetch standard §3.2)", () => {
+  for (const [method, path] of open) {
+    test(`by preflight for ${method} ${path}`, async () => {
+      const answer = await preflight(path, APP_ORIGIN, method);
+      assert.ok(answer.status >= 200 && answer.status < 300, String(answer.status));
+      assert.equal(allowed(answer), APP_ORIGIN);
+      const methods = answer.headers.get("access-control-allow-methods") ?? "";
+      assert.ok(methods.split(/, */).includes(method), methods);
+      const headers = (answer.headers.get("access-control-allow-headers") ?? "").toLowerCase();
+      assert.ok(["authorization", "content-type"].every((name) => headers.includes(name)), headers);
+      assert.match(answer.headers.get("vary") ?? "", /\borigin\b/i);
+    });
+
+    test(`in the answer to ${method} ${path}, an error too`, async () => {
+      const headers = { origin: APP_ORIGIN, ...FORM };
+      const answer = await gatepost.api.send(method, path, { headers });
+      assert.equal(allowed(answer), APP_ORIGIN, answer.text);
+      assert.match(answer.headers.get("vary") ?? "", /\borigin\b/i);
+    });
+  }
+
+  test("so that a page can read why it has to wait or log in", async () => {
+    const headers = { origin: APP_ORIGIN };
+    const answer = await gatepost.api.get("/consumer/subscription", headers);
+    const exposed = (answer.headers.get("access-control-expose-headers") ?? "").toLowerCase();
+    assert.ok(exposed.includes("www-authenticate"), exposed);
+    assert.ok(exposed.includes("retry-after"), exposed);
+  });
+
+  test("and to an origin of GATEPOST_CORS_ORIGINS", async () => {
+    assert.equal(allowed(await preflight("/consumer/login", EXTRA_ORIGIN)), EXTRA_ORIGIN);
+  });
+});
+
+describe("CORS is never open", () => {
+  for (const [method, path] of closed) {
+    test(`for ${method} ${path}, by preflight or answer`, async () => {
+      for (const origin of [APP_ORIGIN, EXTRA_ORIGIN]) {
+        assert.equal(allowed(await preflight(path, origin, method)), null);
+        const headers = { origin, ...bearer(gatepost.adminToken) };
+        const answer = await gatepost.api.send(method, path, { headers });
+        assert.equal(allowed(answer), null);
+      }
+    });
+  }
+
+  const origins = [
+    "https://evil.example",
+    "https://app.example.evil.example",
+    "https://evilapp.example",
+    "https://sub.app.example",
+    "https://app.example:443",
+    "https://app.example:8443",
+    "http://app.example",
+    "https://APP.example",
+    "https://app.example/",
+    "https://app.example/deep/path",
+    "https://extra.example",
+    "null",
+    "*",
+    "file://",
+    "",
+  ];
+  for (const origin of origins) {
+    test(`to origin "${origin}"`, async () => {
+      assert.equal(allowed(await preflight("/authorization/token", origin)), null);
+      const answer = await gatepost.api.postForm("/authorization/token", {}, { origin });
+      assert.equal(allowed(answer), null);
+      assert.equal(answer.headers.get("access-control-allow-methods"), null);
+    });
+  }
+
+  test("with cookies: no Access-Control-Allow-Credentials anywhere", async () => {
+    for (const [method, path] of [...open, ...closed]) {
+      const headers = { origin: APP_ORIGIN };
+      for (const answer of [
+        await preflight(path, APP_ORIGIN, method),
+        await gatepost.api.send(method, path, { headers }),
+      ]) {
+        assert.equal(answer.headers.get("access-control-allow-credentials"), null, path);
+      }
+    }
+  });
+
+  test("to the origin of an app that is disabled or removed, and again once it is enabled", async () => {
+    const app = await gatepost.createApp({ url: "https://brief.example" });
+    const isOpen = async () =>
+      allowed(await preflight("/consumer/login", "https://brief.example")) !== null;
+    assert.equal(await isOpen(), true);
+    await gatepost.change(app, { status: "disabled" });
+    assert.equal(await isOpen(), false);
+    await gatepost.change(app, { status: "active" });
+    assert.equal(await isOpen(), true);
+    const headers = bearer(gatepost.adminToken);
+    await gatepost.api.send("DELETE", `/backend/app/${app.id}`, { headers });
+    assert.equal(await isOpen(), false);
+  });
+
+  test("to the former origin of an app whose URL has changed", async () => {
+    const app = await gatepost.createApp({ url: "https://former.example" });
+    await gatepost.change(app, { url: "https://later.example" });
+    assert.equal(allowed(await preflight("/consumer/login", "https://former.example")), null);
+    const later = "https://later.example";
+    assert.equal(allowed(await preflight("/consumer/login", later)), later);
+  });
+});
+
+test("a request without Origin is answered as ever, and says that Origin matters", async () => {
+  const app = await gatepost.createApp();
+  const fields = { grant_type: "client_credentials" };
+  const answer = await gatepost.api.postForm("/authorization/token", fields, basicAuth(app));
+  assert.equal(answer.status, 200);
+  assert.equal(allowed(answer), null);
+  assert.match(answer.headers.get("vary") ?? "", /\borigin\b/i);
+});

@@ -1,0 +1,198 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import {
+  assertOAuthError,
+  basicAuth,
+  bearer,
+  decodeJwt,
+  type Gatepost,
+  readObject,
+  readTokens,
+  startGatepost,
+  type TestApp,
+  type TestUser,
+} from "../helpers/gatepost.ts";
+import type { Answer } from "../helpers/http_client.ts";
+
+type Fields = Readonly<Record<string, string>>;
+
+let gatepost: Gatepost;
+let user: TestUser;
+let app: TestApp;
+let otherApp: TestApp;
+let publicApp: TestApp;
+let resourceServer: TestApp;
+before(async () => {
+  gatepost = await startGatepost();
+  user = await gatepost.createUser();
+  app = await gatepost.createApp({ trusted: true });
+  otherApp = await gatepost.createApp();
+  publicApp = await gatepost.createApp({ type: "public", trusted: true });
+  resourceServer = await gatepost.createApp({ resource_server: true });
+});
+after(() => gatepost.stop());
+
+const introspect = (token: string, headers: Fields = basicAuth(app)): Promise<Answer> =>
+  gatepost.api.postForm("/authorization/introspect", { token }, headers);
+
+async function assertInactive(token: string, headers?: Fields): Promise<void> {
+  const answer = await introspect(token, headers);
+  assert.equal(answer.status, 200, answer.text);
+  assert.deepEqual(readObject(answer), { active: false });
+}
+
+async function assertActive(token: string, headers?: Fields): Promise<void> {
+  const answer = await introspect(token, headers);
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal(readObject(answer)["active"], true, answer.text);
+}
+
+describe("POST /authorization/introspect tells (RFC 7662 §2.2)", () => {
+  test("what an access token says", async () => {
+    const { access_token, scope } = await gatepost.codeTokens(app, user);
+    const { claims } = decodeJwt(access_token);
+    const answer = await introspect(access_token);
+    assert.equal(answer.headers.get("cache-control"), "no-store");
+    const body = readObject(answer);
+    const { active, client_id, username, sub, exp, iss, token_type } = body;
+    assert.equal(active, true);
+    assert.equal(body["scope"], scope);
+    assert.deepEqual([client_id, username, sub], [app.id, user.username, user.id]);
+    assert.deepEqual([exp, iss], [claims["exp"], gatepost.issuer]);
+    assert.equal(String(token_type).toLowerCase(), "bearer");
+  });
+
+  test("what a refresh token may do", async () => {
+    const { refresh_token, scope } = await gatepost.codeTokens(app, user);
+    const body = readObject(await introspect(refresh_token));
+    assert.equal(body["active"], true);
+    assert.equal(body["scope"], scope);
+    assert.deepEqual([body["client_id"], body["sub"]], [app.id, user.id]);
+    assert.ok(Number(body["exp"]) > Date.now() / 1000);
+  });
+
+  test("no user name of an app that acts for itself", async () => {
+    const answer = await gatepost.token(app, { grant_type: "client_credentials" });
+    const body = readObject(await introspect(readTokens(answer).access_token));
+    assert.deepEqual([body["active"], body["sub"]], [true, app.id]);
+    assert.equal("username" in body, false);
+  });
+});
+
+describe("POST /authorization/introspect tells only", () => {
+  const tokens: [kind: string, get: () => Promise<string>][] = [
+    ["an app's access token", async () => (await gatepost.codeTokens(app, user)).access_token],
+    ["an app's refresh token", async () => (await gatepost.codeTokens(app, user)).refresh_token],
+    ["a public app's token", async () =>
+      (await gatepost.codeTokens(publicApp, user)).access_token],
+    ["a login token", () => gatepost.login(user)],
+  ];
+  for (const [index, [kind, get]] of tokens.entries()) {
+    test(`the app itself about ${kind}`, async () => {
+      await (index < 2 ? assertActive : assertInactive)(await get());
+    });
+    test(`nothing to another app about ${kind}`, async () => {
+      await assertInactive(await get(), basicAuth(otherApp));
+    });
+    test(`a resource server about ${kind}`, async () => {
+      await assertActive(await get(), basicAuth(resourceServer));
+    });
+    test(`scope backend about ${kind}`, async () => {
+      await assertActive(await get(), bearer(gatepost.adminToken));
+    });
+    test(`nothing to a caller without scope backend about ${kind}`, async () => {
+      const answer = await introspect(await get(), bearer(await gatepost.login(user)));
+      assert.ok(answer.status === 403 || answer.text === '{"active":false}', answer.text);
+    });
+    test(`nothing to a public app about ${kind} (§2.1)`, async () => {
+      const fields = { token: await get(), client_id: publicApp.id };
+      const answer = await gatepost.api.postForm("/authorization/introspect", fields);
+      assert.ok(answer.status === 401 || answer.text === '{"active":false}', answer.text);
+    });
+  }
+});
+
+describe("POST /authorization/introspect answers exactly {active: false} to", () => {
+  for (const token of ["x", "a.b.c", "A".repeat(66), "ü"]) {
+    test(`a token that never was: ${token.slice(0, 9)}`, async () => {
+      await assertInactive(token);
+      await assertInactive(token, basicAuth(resourceServer));
+      await assertInactive(token, bearer(gatepost.adminToken));
+    });
+  }
+
+  test("a revoked access token", async () => {
+    const { access_token } = await gatepost.codeTokens(app, user);
+    const fields = { token: access_token };
+    await gatepost.api.postForm("/authorization/revoke", fields, basicAuth(app));
+    await assertInactive(access_token);
+  });
+
+  test("a refresh token that was used", async () => {
+    const { refresh_token } = await gatepost.codeTokens(app, user);
+    readTokens(await gatepost.token(app, { grant_type: "refresh_token", refresh_token }));
+    await assertInactive(refresh_token);
+  });
+
+  test("the tokens of a revoked grant", async () => {
+    const { access_token, refresh_token } = await gatepost.codeTokens(app, user);
+    const fields = { token: refresh_token };
+    await gatepost.api.postForm("/authorization/revoke", fields, basicAuth(app));
+    await assertInactive(refresh_token);
+    await assertInactive(access_token);
+  });
+
+  test("the tokens of a disabled user", async () => {
+    const leaver = await gatepost.createUser();
+    const { access_token, refresh_token } = await gatepost.codeTokens(app, leaver);
+    await gatepost.change(leaver, { status: "disabled" });
+    await assertInactive(access_token);
+    await assertInactive(refresh_token);
+  });
+
+  test("the tokens of a disabled app", async () => {
+    const short = await gatepost.createApp({ trusted: true });
+    const { access_token, refresh_token } = await gatepost.codeTokens(short, user);
+    await gatepost.change(short, { status: "disabled" });
+    await assertInactive(access_token, basicAuth(resourceServer));
+    await assertInactive(refresh_token, basicAuth(resourceServer));
+  });
+
+  test("a code", async () => {
+    await assertInactive(await gatepost.code(app, user));
+  });
+});
+
+describe("POST /authorization/introspect refuses", () => {
+  const path = "/authorization/introspect";
+
+  test("a request without a token: invalid_request", async () => {
+    const answer = await gatepost.api.postForm(path, {}, basicAuth(app));
+    assertOAuthError(answer, 400, "invalid_request");
+  });
+
+  test("a request without credentials: invalid_client", async () => {
+    assertOAuthError(await introspect("x", {}), 401, "invalid_client");
+  });
+
+  test("a request with a wrong secret: invalid_client", async () => {
+    const wrong = basicAuth({ ...resourceServer, secret: "wrong" });
+    assertOAuthError(await introspect("x", wrong), 401, "invalid_client");
+  });
+
+  test("a request with a Bearer token that is not good: 401", async () => {
+    assert.equal((await introspect("x", bearer("a.b.c"))).status, 401);
+  });
+
+  test("a token in the query: invalid_request", async () => {
+    const headers = { "content-type": "application/x-www-form-urlencoded", ...basicAuth(app) };
+    const answer = await gatepost.api.send("POST", `${path}?token=x`, { headers, body: "token=x" });
+    assertOAuthError(answer, 400, "invalid_request");
+  });
+
+  test("to be made from a page of another origin: no CORS", async () => {
+    const headers = { ...basicAuth(app), origin: "https://app.example" };
+    const answer = await introspect("x", headers);
+    assert.equal(answer.headers.get("access-control-allow-origin"), null);
+  });
+});

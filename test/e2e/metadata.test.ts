@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import { createPublicKey, type JsonWebKeyInput, verify } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import { decodeJwt, type Gatepost, readObject, startGatepost } from "../helpers/gatepost.ts";
+import type { Answer } from "../helpers/http_client.ts";
+
+const SERVER = "/.well-known/oauth-authorization-server";
+const RESOURCE = "/.well-known/oauth-protected-resource";
+const JWKS = "/.well-known/jwks.json";
+
+type Jwk = JsonWebKeyInput["key"] & {
+  readonly kid: string;
+  readonly alg: string;
+  readonly use: string;
+  readonly kty: string;
+};
+
+let gatepost: Gatepost;
+before(async () => {
+  gatepost = await startGatepost();
+});
+after(() => gatepost.stop());
+
+async function readKeys(at: Gatepost): Promise<Jwk[]> {
+  const answer = await at.api.get(JWKS);
+  assert.equal(answer.status, 200);
+  const { keys }: { keys: Jwk[] } = JSON.parse(answer.text);
+  return keys;
+}
+
+describe("server metadata (RFC 8414 §2, §3.2)", () => {
+  let answer: Answer;
+  let metadata: Readonly<Record<string, unknown>>;
+  before(async () => {
+    answer = await gatepost.api.get(SERVER);
+    metadata = readObject(answer);
+  });
+
+  test("is JSON without a token", () => {
+    assert.equal(answer.status, 200);
+    assert.match(answer.headers.get("content-type") ?? "", /^application\/json\b/);
+  });
+
+  test("has the issuer that tokens have, to the letter", () => {
+    assert.equal(metadata["issuer"], gatepost.issuer);
+    assert.equal(decodeJwt(gatepost.adminToken).claims["iss"], metadata["issuer"]);
+  });
+
+  const endpoints: [name: string, path: string][] = [
+    ["authorization_endpoint", "/authorization/authorize"],
+    ["token_endpoint", "/authorization/token"],
+    ["revocation_endpoint", "/authorization/revoke"],
+    ["introspection_endpoint", "/authorization/introspect"],
+    ["jwks_uri", JWKS],
+  ];
+  for (const [name, path] of endpoints) {
+    test(`has ${name}, which is there`, async () => {
+      assert.equal(metadata[name], gatepost.issuer + path);
+      assert.notEqual((await gatepost.api.get(path)).status, 404);
+    });
+  }
+
+  const lists: [name: string, values: string[]][] = [
+    ["response_types_supported", ["code"]],
+    ["response_modes_supported", ["query"]],
+    ["grant_types_supported",
+      ["authorization_code", "client_credentials", "password", "refresh_token"]],
+    ["token_endpoint_auth_methods_supported",
+      ["client_secret_basic", "client_secret_post", "none"]],
+    ["revocation_endpoint_auth_methods_supported",
+      ["client_secret_basic", "client_secret_post", "none"]],
+    ["code_challenge_methods_supported", ["S256"]],
+  ];
+  for (const [name, values] of lists) {
+    test(`has ${name}`, () => {
+      const given = metadata[name];
+      assert.ok(Array.isArray(given), name);
+      assert.deepEqual([...given].sort(), values);
+    });
+  }
+
+  test("names the scopes of the service", () => {
+    const given = metadata["scopes_supported"];
+    assert.ok(Array.isArray(given) && given.includes("consumer") && given.includes("backend"));
+  });
+
+  test("says that iss comes back with each authorization answer (RFC 9207 §3)", () => {
+    assert.equal(metadata["authorization_response_iss_parameter_supported"], true);
+  });
+});
+
+describe("resource metadata (RFC 9728 §2)", () => {
+  test("names the resource and its authorization server, which are this service", async () => {
+    const answer = await gatepost.api.get(RESOURCE);
+    assert.equal(answer.status, 200);
+    const metadata = readObject(answer);
+    assert.equal(metadata["resource"], gatepost.issuer);
+    assert.deepEqual(metadata["authorization_servers"], [gatepost.issuer]);
+    assert.deepEqual(metadata["bearer_methods_supported"], ["header"]);
+  });
+
+  test("is what a challenge points to (RFC 9728 §5.1)", async () => {
+    const refused = await gatepost.api.get("/authorization/whoami");
+    const challenge = refused.headers.get("www-authenticate") ?? "";
+    const [, url = ""] = /resource_metadata="([^"]+)"/.exec(challenge) ?? [];
+    const metadata = readObject(await gatepost.api.get(url));
+    assert.equal(metadata["resource"], gatepost.issuer);
+  });
+});
+
+describe("jwks.json (RFC 7517 §5)", () => {
+  for (const [alg, kty] of [["ES256", "EC"], ["RS256", "RSA"], ["EdDSA", "OKP"]]) {
+    test(`has the public ${alg} key that verifies access tokens, and nothing private`, async () => {
+      const at = await startGatepost({ env: { GATEPOST_SIGNING_ALG: alg } });
+      try {
+        const keys = await readKeys(at);
+        const { header, signature } = decodeJwt(at.adminToken);
+        const jwk = keys.find(({ kid }) => kid === header["kid"]);
+        assert.ok(jwk !== undefined);
+        assert.deepEqual([header["alg"], jwk.alg, jwk.use, jwk.kty], [alg, alg, "sig", kty]);
+        for (const name of ["d", "p", "q", "dp", "dq", "qi", "oth", "k"]) {
+          assert.equal(name in jwk, false, name);
+        }
+        const key = createPublicKey({ key: jwk, format: "jwk" });
+        const signed = Buffer.from(at.adminToken.slice(0, at.adminToken.lastIndexOf(".")));
+        const options = { key, dsaEncoding: "ieee-p1363" } as const;
+        const bytes = Buffer.from(signature, "base64url");
+        assert.equal(verify(alg === "EdDSA" ? null : "sha256", signed, options, bytes), true);
+      } finally {
+        await at.stop();
+      }
+    });
+  }
+
+  test("has the same keys after a restart", async () => {
+    const env = { GATEPOST_BASE_URL: "http://gatepost.test" };
+    const first = await startGatepost({ env });
+    try {
+      const second = await startGatepost({ env, folder: first.server.folder });
+      try {
+        assert.deepEqual(await readKeys(second), await readKeys(first));
+        assert.equal(await second.isAlive(first.adminToken), true);
+      } finally {
+        await second.stop();
+      }
+    } finally {
+      await first.stop();
+    }
+  });
+});
+
+describe("each of the metadata", () => {
+  for (const path of [SERVER, RESOURCE, JWKS]) {
+    test(`${path} may be cached, and no longer than a new key waits before it signs`, async () => {
+      const answer = await gatepost.api.get(path);
+      const control = answer.headers.get("cache-control") ?? "";
+      const [, seconds = "0"] = /max-age=(\d+)/.exec(control) ?? [];
+      assert.ok(Number(seconds) < 600, control);
+    });
+
+    test(`${path} answers HEAD without a body`, async () => {
+      const answer = await gatepost.api.send("HEAD", path);
+      assert.deepEqual([answer.status, answer.text], [200, ""]);
+    });
+
+    test(`${path} refuses POST with Allow`, async () => {
+      const answer = await gatepost.api.send("POST", path);
+      assert.equal(answer.status, 405);
+      assert.match(answer.headers.get("allow") ?? "", /\bGET\b/);
+    });
+  }
+});

@@ -1,0 +1,269 @@
+import assert from "node:assert/strict";
+import { createPrivateKey } from "node:crypto";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { forgedTokens, misusedTokens, type PublishedKey } from "../corpus/jwts.ts";
+import {
+  bearer,
+  decodeJwt,
+  type Gatepost,
+  readObject,
+  readTokens,
+  sendRaw,
+  startGatepost,
+  type TestUser,
+} from "../helpers/gatepost.ts";
+import type { Answer } from "../helpers/http_client.ts";
+
+const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
+
+let gatepost: Gatepost;
+let user: TestUser;
+let token: string;
+let metadata: string;
+before(async () => {
+  gatepost = await startGatepost({ env: { GATEPOST_ENDPOINTS: ENDPOINTS } });
+  user = await gatepost.createUser();
+  token = await gatepost.login(user);
+  const { origin } = new URL(gatepost.issuer);
+  metadata = `resource_metadata="${origin}/.well-known/oauth-protected-resource"`;
+});
+after(() => gatepost.stop());
+
+const whoami = (headers: Readonly<Record<string, string>>): Promise<Answer> =>
+  gatepost.api.get("/authorization/whoami", headers);
+
+function assertInvalidToken({ status, headers, text }: Answer, what = ""): void {
+  assert.equal(status, 401, `${what}: ${text}`);
+  const expected = `Bearer realm="gatepost", error="invalid_token", ${metadata}`;
+  assert.equal(headers.get("www-authenticate"), expected);
+}
+
+const paths: [method: string, path: string][] = [
+  ["GET", "/authorization/whoami"],
+  ["GET", "/consumer/subscription"],
+  ["POST", "/consumer/subscription"],
+  ["GET", "/backend/user"],
+  ["POST", "/backend/app"],
+  ["GET", "/orders"],
+  ["POST", "/orders/1"],
+];
+
+describe("a protected request without a token (RFC 6750 §3, RFC 9728 §5.1)", () => {
+  for (const [method, path] of paths) {
+    test(`${method} ${path} answers 401 with a challenge that names no error`, async () => {
+      const answer = await gatepost.api.send(method, path);
+      assert.equal(answer.status, 401);
+      const challenge = answer.headers.get("www-authenticate");
+      assert.equal(challenge, `Bearer realm="gatepost", ${metadata}`);
+      assert.match(answer.headers.get("content-type") ?? "", /^application\/problem\+json\b/);
+    });
+  }
+
+  const elsewhere: [what: string, send: () => Promise<Answer>][] = [
+    ["in the query (RFC 9700 §4.3.2)",
+      () => gatepost.api.get(`/authorization/whoami?access_token=${token}`)],
+    ["in a form",
+      () => gatepost.api.postForm("/consumer/subscription", { access_token: token })],
+    ["in a cookie", () => whoami({ cookie: `access_token=${token}; token=${token}` })],
+    ["in another header", () => whoami({ "x-access-token": token })],
+    ["under scheme Token", () => whoami({ authorization: `Token ${token}` })],
+    ["under scheme Basic", () => whoami({ authorization: `Basic ${token}` })],
+    ["under no scheme", () => whoami({ authorization: token })],
+  ];
+  for (const [what, send] of elsewhere) {
+    test(`is what one with a token ${what} is`, async () => {
+      const answer = await send();
+      assert.equal(answer.status, 401);
+      assert.doesNotMatch(answer.headers.get("www-authenticate") ?? "error", /error/);
+    });
+  }
+});
+
+describe("a protected request with a good token", () => {
+  for (const scheme of ["Bearer ", "bearer ", "BEARER ", "Bearer  "]) {
+    test(`is answered under scheme "${scheme}" (RFC 9110 §11.1)`, async () => {
+      assert.equal((await whoami({ authorization: scheme + token })).status, 200);
+    });
+  }
+
+  test("is whose it is, whatever else the request says", async () => {
+    const headers = { ...bearer(token), "x-user": "admin", cookie: `gatepost=${token}` };
+    assert.equal(readObject(await whoami(headers))["sub"], user.id);
+  });
+
+  test("answers 403 and the scope that is missing where it lacks one (RFC 6750 §3.1)", async () => {
+    const missing: [method: string, path: string, scope: string][] = [
+      ["GET", "/backend/user", "backend"],
+      ["POST", "/backend/app", "backend"],
+      ["POST", "/orders/1", "orders"],
+    ];
+    for (const [method, path, scope] of missing) {
+      const answer = await gatepost.api.send(method, path, { headers: bearer(token) });
+      assert.equal(answer.status, 403, path);
+      const expected =
+        `Bearer realm="gatepost", error="insufficient_scope", scope="${scope}", ${metadata}`;
+      assert.equal(answer.headers.get("www-authenticate"), expected);
+      assert.match(answer.headers.get("content-type") ?? "", /^application\/problem\+json\b/);
+    }
+  });
+
+  test("answers 403 to a token whose scopes only resemble the one that is needed", async () => {
+    const scopes = ["consumer2", "Consumer", "consume", "consumer.read"];
+    const other = await gatepost.login(await gatepost.createUser({ scopes }));
+    const answer = await gatepost.api.get("/consumer/subscription", bearer(other));
+    assert.equal(answer.status, 403);
+  });
+
+  test("is a token of any valid scope where the endpoint asks for none", async () => {
+    const other = await gatepost.login(await gatepost.createUser({ scopes: ["stock"] }));
+    assert.equal((await gatepost.api.get("/orders", bearer(other))).status, 200);
+  });
+});
+
+describe("whoami answers", () => {
+  test("a login token with the user, the app login, the scopes and the end", async () => {
+    const { claims } = decodeJwt(token);
+    assert.deepEqual(readObject(await whoami(bearer(token))), {
+      sub: user.id,
+      kind: "user",
+      username: user.username,
+      client_id: "login",
+      scope: "consumer",
+      expires_at: new Date(Number(claims["exp"]) * 1000).toISOString(),
+    });
+  });
+
+  test("for no cache to keep", async () => {
+    const answer = await whoami(bearer(token));
+    assert.equal(answer.headers.get("cache-control"), "no-store");
+  });
+});
+
+describe("an access token that is not good answers 401 invalid_token (RFC 6750 §3.1)", () => {
+  /** The service's published key. */
+  async function readJwk(): Promise<PublishedKey> {
+    const answer = await gatepost.api.get("/.well-known/jwks.json");
+    const { keys: [jwk] }: { keys: [PublishedKey] } = JSON.parse(answer.text);
+    return jwk;
+  }
+
+  test("each of the forged ones", async () => {
+    const forged = forgedTokens({ token, jwk: await readJwk() });
+    assert.ok(forged.length > 100);
+    for (const [what, forgery] of forged) assertInvalidToken(await whoami(bearer(forgery)), what);
+    assert.equal(await gatepost.isAlive(token), true);
+  });
+
+  test("each of those that the service's own key signed for something else", async () => {
+    const file = join(gatepost.server.folder, "gatepost.db");
+    const database = new DatabaseSync(file, { readOnly: true });
+    const [row] = database.prepare("SELECT private FROM keys").all();
+    database.close();
+    const key = createPrivateKey(String(row?.["private"]).replace(/^plain:/, ""));
+    const misused = misusedTokens(token, key);
+    for (const [what, misuse] of misused) assertInvalidToken(await whoami(bearer(misuse)), what);
+  });
+
+  test("with any one bit of it flipped", async () => {
+    const flipped: string[] = [];
+    const dots = [...token.matchAll(/\./g)].map(({ index }) => index);
+    const near = (index: number) =>
+      index < 24 || index >= token.length - 24 || dots.some((dot) => Math.abs(dot - index) <= 6);
+    for (let index = 0; index < token.length; index++) {
+      if (!near(index)) continue;
+      for (let bit = 0; bit < 8; bit++) {
+        const character = String.fromCharCode(token.charCodeAt(index) ^ (1 << bit));
+        // RFC 9110 §5.5: nothing else can stand in a header.
+        if (!/[\x21-\x7e\x80-\xff]/.test(character)) continue;
+        flipped.push(token.slice(0, index) + character + token.slice(index + 1));
+      }
+    }
+    assert.ok(flipped.length > 400);
+    for (const each of flipped) assertInvalidToken(await whoami(bearer(each)), each);
+  });
+
+  test("cut short anywhere", async () => {
+    for (let length = 1; length < token.length; length += 7) {
+      assertInvalidToken(await whoami(bearer(token.slice(0, length))), String(length));
+    }
+    assertInvalidToken(await whoami(bearer(token.slice(0, -1))));
+  });
+
+  test("one that is larger than any header may be is refused as well", async () => {
+    const head = `Authorization: Bearer ${"A".repeat(20_000)}\r\n`;
+    const { status } = await sendRaw(gatepost.url, "GET", "/authorization/whoami", { head });
+    assert.equal(status, 431);
+  });
+
+  test("a refresh token, and a code", async () => {
+    const app = await gatepost.createApp({ trusted: true });
+    const { refresh_token } = await gatepost.codeTokens(app, user);
+    assertInvalidToken(await whoami(bearer(refresh_token)));
+    assertInvalidToken(await whoami(bearer(await gatepost.code(app, user))));
+  });
+
+  test("another Gatepost's", async () => {
+    const other = await startGatepost();
+    try {
+      assertInvalidToken(await whoami(bearer(other.adminToken)));
+      assert.equal(await other.isAlive(token), false);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  test("one of the same keys from before the service had another base URL", async () => {
+    const moved = await startGatepost({
+      folder: gatepost.server.folder,
+      env: { GATEPOST_BASE_URL: "https://moved.example" },
+    });
+    try {
+      assert.equal(await moved.isAlive(token), false);
+      assertInvalidToken(await whoami(bearer(moved.adminToken)));
+    } finally {
+      await moved.stop();
+    }
+  });
+
+  test("once it has expired, after GATEPOST_ACCESS_TOKEN_TTL", async () => {
+    const quick = await startGatepost({ env: { GATEPOST_ACCESS_TOKEN_TTL: "2s" } });
+    try {
+      const app = await quick.createApp();
+      const tokens = readTokens(await quick.token(app, { grant_type: "client_credentials" }));
+      assert.equal(tokens.expires_in, 2);
+      assert.equal(await quick.isAlive(tokens.access_token), true);
+      await sleep(2050);
+      assert.equal(await quick.isAlive(tokens.access_token), false);
+    } finally {
+      await quick.stop();
+    }
+  });
+});
+
+describe("an access token ends on the next request with", () => {
+  test("its user's being disabled", async () => {
+    const leaver = await gatepost.createUser();
+    const mine = await gatepost.login(leaver);
+    await gatepost.change(leaver, { status: "disabled" });
+    assert.equal(await gatepost.isAlive(mine), false);
+  });
+
+  test("a scope that its user loses", async () => {
+    const demoted = await gatepost.createUser({ scopes: ["consumer", "orders"] });
+    const mine = await gatepost.login(demoted);
+    await gatepost.change(demoted, { scopes: ["consumer"] });
+    assert.equal(await gatepost.isAlive(mine), false);
+    assert.equal(await gatepost.isAlive(await gatepost.login(demoted)), true);
+  });
+
+  test("nothing that happens to somebody else", async () => {
+    const other = await gatepost.createUser();
+    await gatepost.login(other);
+    await gatepost.change(other, { status: "disabled" });
+    assert.equal(await gatepost.isAlive(token), true);
+  });
+});

@@ -1,0 +1,242 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  assertOAuthError,
+  basicAuth,
+  bearer,
+  type Gatepost,
+  readObject,
+  readTokens,
+  startGatepost,
+  type TestApp,
+  type TestUser,
+} from "../helpers/gatepost.ts";
+import type { Answer } from "../helpers/http_client.ts";
+
+type Fields = Readonly<Record<string, string>>;
+
+let gatepost: Gatepost;
+let user: TestUser;
+let app: TestApp;
+let otherApp: TestApp;
+let publicApp: TestApp;
+before(async () => {
+  gatepost = await startGatepost();
+  user = await gatepost.createUser();
+  app = await gatepost.createApp({ trusted: true });
+  otherApp = await gatepost.createApp();
+  publicApp = await gatepost.createApp({ type: "public", trusted: true });
+});
+after(() => gatepost.stop());
+
+const revoke = (fields: Fields, headers: Fields = basicAuth(app)): Promise<Answer> =>
+  gatepost.api.postForm("/authorization/revoke", fields, headers);
+
+const refresh = (token: string, by: TestApp = app): Promise<Answer> =>
+  gatepost.token(by, { grant_type: "refresh_token", refresh_token: token });
+
+function assertRevoked(answer: Answer): void {
+  assert.equal(answer.status, 200, answer.text);
+}
+
+describe("POST /authorization/revoke (RFC 7009 §2)", () => {
+  for (const hint of ["", "access_token", "refresh_token", "nonsense"]) {
+    const hinted = hint === "" ? {} : { token_type_hint: hint };
+
+    test(`ends an access token alone and at once, hint "${hint}"`, async () => {
+      const { access_token, refresh_token } = await gatepost.codeTokens(app, user);
+      assertRevoked(await revoke({ token: access_token, ...hinted }));
+      assert.equal(await gatepost.isAlive(access_token), false);
+      const next = readTokens(await refresh(refresh_token));
+      assert.equal(await gatepost.isAlive(next.access_token), true);
+    });
+
+    test(`ends a refresh token with its grant and every access token, hint "${hint}"`, async () => {
+      const first = await gatepost.codeTokens(app, user);
+      const second = readTokens(await refresh(first.refresh_token));
+      assertRevoked(await revoke({ token: second.refresh_token, ...hinted }));
+      assert.equal(await gatepost.isAlive(first.access_token), false);
+      assert.equal(await gatepost.isAlive(second.access_token), false);
+      assertOAuthError(await refresh(second.refresh_token), 400, "invalid_grant");
+    });
+  }
+
+  test("ends the grant by a refresh token that was used already", async () => {
+    const first = await gatepost.codeTokens(app, user);
+    const second = readTokens(await refresh(first.refresh_token));
+    assertRevoked(await revoke({ token: first.refresh_token }));
+    assert.equal(await gatepost.isAlive(second.access_token), false);
+    assertOAuthError(await refresh(second.refresh_token), 400, "invalid_grant");
+  });
+
+  test("ends no other grant of the same user and app", async () => {
+    const other = await gatepost.codeTokens(app, user);
+    const { refresh_token } = await gatepost.codeTokens(app, user);
+    assertRevoked(await revoke({ token: refresh_token }));
+    assert.equal(await gatepost.isAlive(other.access_token), true);
+    readTokens(await refresh(other.refresh_token));
+  });
+
+  test("takes credentials in the body", async () => {
+    const { access_token } = await gatepost.codeTokens(app, user);
+    const credentials = { client_id: app.id, client_secret: app.secret };
+    assertRevoked(await revoke({ token: access_token, ...credentials }, {}));
+    assert.equal(await gatepost.isAlive(access_token), false);
+  });
+
+  test("takes a public app's id alone", async () => {
+    const { access_token } = await gatepost.codeTokens(publicApp, user);
+    assertRevoked(await revoke({ token: access_token, client_id: publicApp.id }, {}));
+    assert.equal(await gatepost.isAlive(access_token), false);
+  });
+
+  test("answers 200 the second time too", async () => {
+    const { access_token, refresh_token } = await gatepost.codeTokens(app, user);
+    for (const token of [access_token, access_token, refresh_token, refresh_token]) {
+      assertRevoked(await revoke({ token }));
+    }
+  });
+
+  for (const token of ["x", "a.b.c", "A".repeat(66), "A".repeat(20_000), "ü", "\0"]) {
+    test(`answers 200 to an unknown token: ${JSON.stringify(token.slice(0, 9))}`, async () => {
+      assertRevoked(await revoke({ token }));
+    });
+  }
+
+  test("answers 200 to an access token with a changed signature, which ends nothing", async () => {
+    const { access_token } = await gatepost.codeTokens(app, user);
+    const changed = access_token.slice(0, -4) + (access_token.endsWith("AAAA") ? "BBBB" : "AAAA");
+    assertRevoked(await revoke({ token: changed }));
+    assert.equal(await gatepost.isAlive(access_token), true);
+  });
+
+  test("leaves another app's access token alive: 400 unauthorized_client (§2.1)", async () => {
+    const { access_token } = await gatepost.codeTokens(app, user);
+    const answer = await revoke({ token: access_token }, basicAuth(otherApp));
+    assertOAuthError(answer, 400, "unauthorized_client");
+    assert.equal(await gatepost.isAlive(access_token), true);
+  });
+
+  test("leaves another app's refresh token alive: 400 unauthorized_client", async () => {
+    const { access_token, refresh_token } = await gatepost.codeTokens(app, user);
+    const answer = await revoke({ token: refresh_token, client_id: publicApp.id }, {});
+    assertOAuthError(answer, 400, "unauthorized_client");
+    assert.equal(await gatepost.isAlive(access_token), true);
+    readTokens(await refresh(refresh_token));
+  });
+
+  test("leaves a login token alive that an app presents", async () => {
+    const token = await gatepost.login(user);
+    assertOAuthError(await revoke({ token }), 400, "unauthorized_client");
+    assert.equal(await gatepost.isAlive(token), true);
+  });
+
+  const refused: [what: string, fields: Fields, headers: () => Fields, status: number,
+    error: string][] = [
+    ["no token", {}, () => basicAuth(app), 400, "invalid_request"],
+    ["an empty token", { token: "" }, () => basicAuth(app), 400, "invalid_request"],
+    ["no credentials", { token: "x" }, () => ({}), 401, "invalid_client"],
+    ["a wrong secret", { token: "x" }, () => basicAuth({ ...app, secret: "x" }), 401,
+      "invalid_client"],
+    ["a confidential app's id alone", { token: "x", client_id: "aunknown" }, () => ({}), 401,
+      "invalid_client"],
+  ];
+  for (const [what, fields, headers, status, error] of refused) {
+    test(`refuses ${what} with ${error}`, async () => {
+      assertOAuthError(await revoke(fields, headers()), status, error);
+    });
+  }
+
+  test("refuses a token in the query", async () => {
+    const headers = { "content-type": "application/x-www-form-urlencoded", ...basicAuth(app) };
+    const path = "/authorization/revoke?token=x";
+    const answer = await gatepost.api.send("POST", path, { headers, body: "token=x" });
+    assertOAuthError(answer, 400, "invalid_request");
+  });
+
+  test("refuses token twice", async () => {
+    const headers = { "content-type": "application/x-www-form-urlencoded", ...basicAuth(app) };
+    const body = "token=x&token=y";
+    const answer = await gatepost.api.send("POST", "/authorization/revoke", { headers, body });
+    assertOAuthError(answer, 400, "invalid_request");
+  });
+});
+
+describe("POST /authorization/revoke with Authorization: Bearer (SPEC 4.5)", () => {
+  const revokeOwn = (token: string) =>
+    gatepost.api.send("POST", "/authorization/revoke", { headers: bearer(token) });
+
+  test("ends the presented login token: 200 and an empty object, then 401", async () => {
+    const token = await gatepost.login(user);
+    const answer = await revokeOwn(token);
+    assert.equal(answer.status, 200);
+    assert.deepEqual(readObject(answer), {});
+    assert.equal(await gatepost.isAlive(token), false);
+    const again = await revokeOwn(token);
+    assert.equal(again.status, 401);
+    assert.match(again.headers.get("www-authenticate") ?? "", /^Bearer .*error="invalid_token"/);
+  });
+
+  test("ends that token alone", async () => {
+    const [one, other] = [await gatepost.login(user), await gatepost.login(user)];
+    assert.equal((await revokeOwn(one)).status, 200);
+    assert.equal(await gatepost.isAlive(other), true);
+  });
+
+  test("ends an app's access token, and its refresh token goes on", async () => {
+    const { access_token, refresh_token } = await gatepost.codeTokens(app, user);
+    assert.equal((await revokeOwn(access_token)).status, 200);
+    assert.equal(await gatepost.isAlive(access_token), false);
+    readTokens(await refresh(refresh_token));
+  });
+
+  test("takes an empty form", async () => {
+    const token = await gatepost.login(user);
+    assert.equal((await revoke({}, bearer(token))).status, 200);
+    assert.equal(await gatepost.isAlive(token), false);
+  });
+
+  test("answers 400 to a token in the header and one in the body, and ends neither", async () => {
+    const token = await gatepost.login(user);
+    const { access_token } = await gatepost.codeTokens(publicApp, user);
+    for (const more of [{}, { client_id: publicApp.id }]) {
+      const answer = await revoke({ token: access_token, ...more }, bearer(token));
+      assertOAuthError(answer, 400, "invalid_request");
+    }
+    assert.equal(await gatepost.isAlive(token), true);
+    assert.equal(await gatepost.isAlive(access_token), true);
+  });
+
+  test("answers 401 to a token that never was", async () => {
+    const answer = await revokeOwn("a.b.c");
+    assert.equal(answer.status, 401);
+    assert.match(answer.headers.get("www-authenticate") ?? "", /^Bearer /);
+  });
+});
+
+describe("a second process on the same database", () => {
+  for (const cron of ["on", "off"]) {
+    test(`follows a revocation within 1 s, with GATEPOST_CRON=${cron}`, async () => {
+      const env = { GATEPOST_BASE_URL: "http://gatepost.test", GATEPOST_CRON: cron };
+      const first = await startGatepost({ env });
+      try {
+        const second = await startGatepost({ env, folder: first.server.folder });
+        try {
+          const token = await first.login(await first.createUser());
+          assert.equal(await second.isAlive(token), true);
+          const headers = bearer(token);
+          const answer = await first.api.send("POST", "/authorization/revoke", { headers });
+          assert.equal(answer.status, 200);
+          assert.equal(await first.isAlive(token), false);
+          await sleep(1000);
+          assert.equal(await second.isAlive(token), false);
+        } finally {
+          await second.stop();
+        }
+      } finally {
+        await first.stop();
+      }
+    });
+  }
+});

@@ -1,0 +1,304 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  assertOAuthError,
+  bearer,
+  decodeJwt,
+  type Gatepost,
+  PASSWORD,
+  readTokens,
+  startGatepost,
+  type TestApp,
+  type TestUser,
+  type TokenAnswer,
+} from "../helpers/gatepost.ts";
+import type { Answer } from "../helpers/http_client.ts";
+
+const SCOPES = ["consumer", "orders", "stock"];
+
+let gatepost: Gatepost;
+let user: TestUser;
+let app: TestApp;
+let otherApp: TestApp;
+let publicApp: TestApp;
+before(async () => {
+  gatepost = await startGatepost();
+  user = await gatepost.createUser({ scopes: SCOPES });
+  app = await gatepost.createApp({ scopes: SCOPES, trusted: true });
+  otherApp = await gatepost.createApp({ scopes: SCOPES, trusted: true });
+  publicApp = await gatepost.createApp({ scopes: SCOPES, trusted: true, type: "public" });
+});
+after(() => gatepost.stop());
+
+function refresh(token: string, more = {}, by: TestApp = app): Promise<Answer> {
+  return gatepost.token(by, { grant_type: "refresh_token", refresh_token: token, ...more });
+}
+
+/** Exchanges a refresh token that must be good. */
+const renew = async (tokens: TokenAnswer, more = {}, by: TestApp = app): Promise<TokenAnswer> =>
+  readTokens(await refresh(tokens.refresh_token, more, by));
+
+async function assertRefused(tokens: TokenAnswer, by: TestApp = app): Promise<void> {
+  assertOAuthError(await refresh(tokens.refresh_token, {}, by), 400, "invalid_grant");
+}
+
+/** Checks that each access token is refused on the very next request. */
+async function assertDead(...all: readonly TokenAnswer[]): Promise<void> {
+  for (const { access_token } of all) assert.equal(await gatepost.isAlive(access_token), false);
+}
+
+describe("refresh_token (RFC 6749 §6)", () => {
+  test("answers with a new access token and a new refresh token", async () => {
+    const first = await gatepost.codeTokens(app, user);
+    const second = await renew(first);
+    assert.notEqual(second.refresh_token, first.refresh_token);
+    assert.notEqual(second.access_token, first.access_token);
+    assert.equal(second.expires_in, 3600);
+  });
+
+  test("leaves the access tokens before it alive", async () => {
+    const first = await gatepost.codeTokens(app, user);
+    const second = await renew(first);
+    assert.equal(await gatepost.isAlive(first.access_token), true);
+    assert.equal(await gatepost.isAlive(second.access_token), true);
+  });
+
+  test("goes on for the same user and app", async () => {
+    let tokens = await gatepost.codeTokens(app, user);
+    for (let count = 0; count < 5; count++) tokens = await renew(tokens);
+    const { claims } = decodeJwt(tokens.access_token);
+    assert.deepEqual([claims["sub"], claims["client_id"]], [user.id, app.id]);
+  });
+
+  test("goes on for an app that acts for itself", async () => {
+    const fields = { grant_type: "client_credentials" };
+    const tokens = await renew(readTokens(await gatepost.token(app, fields)));
+    assert.equal(decodeJwt(tokens.access_token).claims["sub"], app.id);
+  });
+
+  test("goes on for a public app by its client_id alone", async () => {
+    const tokens = await gatepost.codeTokens(publicApp, user);
+    await renew(await renew(tokens, {}, publicApp), {}, publicApp);
+  });
+});
+
+describe("a refresh token that was used again ends the whole grant (RFC 9700 §4.14.2)", () => {
+  test("its refresh token and every access token, on the next request", async () => {
+    const first = await gatepost.codeTokens(app, user);
+    const second = await renew(first);
+    const third = await renew(second);
+    await assertRefused(first);
+    await assertDead(first, second, third);
+    await assertRefused(third);
+  });
+
+  test("when it was the last but one", async () => {
+    const first = await gatepost.codeTokens(app, user);
+    const second = await renew(first);
+    await assertRefused(first);
+    await assertDead(first, second);
+    await assertRefused(second);
+  });
+
+  test("for a public app too", async () => {
+    const first = await gatepost.codeTokens(publicApp, user);
+    const second = await renew(first, {}, publicApp);
+    await assertRefused(first, publicApp);
+    await assertDead(first, second);
+    await assertRefused(second, publicApp);
+  });
+
+  test("even if the request asks for a scope that was never granted", async () => {
+    const first = await gatepost.codeTokens(app, user);
+    const second = await renew(first);
+    const answer = await refresh(first.refresh_token, { scope: "never" });
+    assert.equal(answer.status, 400);
+    await assertDead(first, second);
+  });
+
+  test("and no other grant of the same user and app", async () => {
+    const other = await gatepost.codeTokens(app, user);
+    const first = await gatepost.codeTokens(app, user);
+    await renew(first);
+    await assertRefused(first);
+    assert.equal(await gatepost.isAlive(other.access_token), true);
+    await renew(other);
+  });
+
+  test("so that of 20 at once exactly one wins, and its tokens die with the rest", async () => {
+    const first = await gatepost.codeTokens(app, user);
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => refresh(first.refresh_token)),
+    );
+    const won = answers.filter(({ status }) => status === 200).map(readTokens);
+    assert.equal(won.length, 1);
+    for (const answer of answers) {
+      if (answer.status !== 200) assertOAuthError(answer, 400, "invalid_grant");
+    }
+    await assertDead(first, ...won);
+    for (const tokens of won) await assertRefused(tokens);
+  });
+});
+
+describe("a refresh token that is not the app's own ends nothing", () => {
+  const madeUp: [what: string, make: (token: string) => string][] = [
+    ["one character", () => "x"],
+    ["the example of RFC 6749 §4.1.4", () => "tGzv3JOkF0XG5Qx2TlKWIA"],
+    ["with its last character changed",
+      (token) => token.slice(0, -1) + (token.endsWith("A") ? "B" : "A")],
+    ["without its last character", (token) => token.slice(0, -1)],
+    ["with a character more", (token) => `${token}A`],
+    ["with another secret of the same length",
+      (token) => token.slice(0, -20) + "A".repeat(20)],
+    ["in lower case", (token) => token.toLowerCase()],
+    ["a long one", () => "A".repeat(10_000)],
+  ];
+  for (const [what, make] of madeUp) {
+    test(`a made-up one: ${what}`, async () => {
+      const tokens = await gatepost.codeTokens(app, user);
+      const answer = await refresh(make(tokens.refresh_token));
+      assertOAuthError(answer, 400, "invalid_grant");
+      assert.equal(await gatepost.isAlive(tokens.access_token), true);
+      await renew(tokens);
+    });
+  }
+
+  test("another app's, good as it is", async () => {
+    const tokens = await gatepost.codeTokens(app, user);
+    await assertRefused(tokens, otherApp);
+    await assertRefused(tokens, publicApp);
+    assert.equal(await gatepost.isAlive(tokens.access_token), true);
+    await renew(tokens);
+  });
+
+  test("another app's, used already", async () => {
+    const first = await gatepost.codeTokens(app, user);
+    const second = await renew(first);
+    await assertRefused(first, otherApp);
+    assert.equal(await gatepost.isAlive(second.access_token), true);
+    await renew(second);
+  });
+
+  test("an access token", async () => {
+    const tokens = await gatepost.codeTokens(app, user);
+    assertOAuthError(await refresh(tokens.access_token), 400, "invalid_grant");
+    await renew(tokens);
+  });
+});
+
+describe("the scope of a refresh (RFC 6749 §6)", () => {
+  const sorted = ({ scope }: TokenAnswer) => scope.split(" ").sort();
+
+  test("is the whole of the grant where none is named", async () => {
+    assert.deepEqual(sorted(await renew(await gatepost.codeTokens(app, user))), SCOPES);
+  });
+
+  test("narrows for the access token, while the chain keeps its own", async () => {
+    const narrow = await renew(await gatepost.codeTokens(app, user), { scope: "orders" });
+    assert.equal(narrow.scope, "orders");
+    assert.equal(decodeJwt(narrow.access_token).claims["scope"], "orders");
+    assert.deepEqual(sorted(await renew(narrow)), SCOPES);
+  });
+
+  test("takes commas as well as spaces", async () => {
+    const first = await gatepost.codeTokens(app, user);
+    assert.deepEqual(sorted(await renew(first, { scope: "stock,orders" })), ["orders", "stock"]);
+  });
+
+  for (const scope of ["other", "orders other", "backend", 'or"ders']) {
+    test(`is invalid_scope for ${scope}, and the token stays good`, async () => {
+      const first = await gatepost.codeTokens(app, user);
+      assertOAuthError(await refresh(first.refresh_token, { scope }), 400, "invalid_scope");
+      await renew(first);
+    });
+  }
+
+  test("never widens to what the first request left out", async () => {
+    const first = await gatepost.codeTokens(app, user, { scope: "orders" });
+    const answer = await refresh(first.refresh_token, { scope: "orders stock" });
+    assertOAuthError(answer, 400, "invalid_scope");
+    assert.equal((await renew(first)).scope, "orders");
+  });
+
+  test("is not given back what the user or the app has lost", async () => {
+    const demoted = await gatepost.createUser({ scopes: SCOPES });
+    const first = await gatepost.codeTokens(app, demoted);
+    await gatepost.change(demoted, { scopes: ["consumer"] });
+    const answer = await refresh(first.refresh_token);
+    // A removed scope revokes the grants that carry it (contract 10).
+    if (answer.status === 200) assert.equal(readTokens(answer).scope, "consumer");
+    else assertOAuthError(answer, 400, "invalid_grant");
+    await assertDead(first);
+  });
+});
+
+describe("a refresh token ends with", () => {
+  test("its user's being disabled, and does not come back", async () => {
+    const leaver = await gatepost.createUser();
+    const tokens = await gatepost.codeTokens(app, leaver);
+    await gatepost.change(leaver, { status: "disabled" });
+    await assertRefused(tokens);
+    await assertDead(tokens);
+    await gatepost.change(leaver, { status: "active" });
+    await assertRefused(tokens);
+    await assertDead(tokens);
+  });
+
+  test("its user's new password", async () => {
+    const careful = await gatepost.createUser();
+    const tokens = await gatepost.codeTokens(app, careful);
+    await gatepost.change(careful, { password: `${PASSWORD} 2` });
+    await assertRefused(tokens);
+    await assertDead(tokens);
+  });
+
+  test("its user", async () => {
+    const leaver = await gatepost.createUser();
+    const tokens = await gatepost.codeTokens(app, leaver);
+    const headers = bearer(gatepost.adminToken);
+    await gatepost.api.send("DELETE", `/backend/user/${leaver.id}`, { headers });
+    await assertRefused(tokens);
+    await assertDead(tokens);
+  });
+
+  test("its app's being disabled, as invalid_client, and does not come back", async () => {
+    const short = await gatepost.createApp({ trusted: true });
+    const tokens = await gatepost.codeTokens(short, user);
+    await gatepost.change(short, { status: "disabled" });
+    const answer = await refresh(tokens.refresh_token, {}, short);
+    assertOAuthError(answer, 401, "invalid_client");
+    await assertDead(tokens);
+    await gatepost.change(short, { status: "active" });
+    await assertRefused(tokens, short);
+    await assertDead(tokens);
+  });
+
+  test("the grant refresh_token being taken from its app, as unauthorized_client", async () => {
+    const short = await gatepost.createApp({ trusted: true });
+    const tokens = await gatepost.codeTokens(short, user);
+    await gatepost.change(short, { grants: ["authorization_code"] });
+    const answer = await refresh(tokens.refresh_token, {}, short);
+    assertOAuthError(answer, 400, "unauthorized_client");
+  });
+
+  test("its time, GATEPOST_REFRESH_TOKEN_TTL after its own issue", async () => {
+    const quick = await startGatepost({ env: { GATEPOST_REFRESH_TOKEN_TTL: "1s" } });
+    try {
+      const at = await quick.createApp();
+      const first = readTokens(await quick.token(at, { grant_type: "client_credentials" }));
+      const next = { grant_type: "refresh_token", refresh_token: first.refresh_token };
+      await sleep(600);
+      const second = readTokens(await quick.token(at, next));
+      await sleep(600);
+      const third = { grant_type: "refresh_token", refresh_token: second.refresh_token };
+      readTokens(await quick.token(at, third));
+      const late = readTokens(await quick.token(at, { grant_type: "client_credentials" }));
+      await sleep(1100);
+      const tooLate = { grant_type: "refresh_token", refresh_token: late.refresh_token };
+      assertOAuthError(await quick.token(at, tooLate), 400, "invalid_grant");
+    } finally {
+      await quick.stop();
+    }
+  });
+});

@@ -1,0 +1,63 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { newId } from "../../src/base/id.ts";
+import type { App } from "../../src/oauth/app.ts";
+import type { User } from "../../src/oauth/user.ts";
+import { insertApp } from "../../src/store/apps.ts";
+import type { Database } from "../../src/store/database.ts";
+import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { insertUser } from "../../src/store/users.ts";
+
+/** Makes a folder that is removed when the test has ended. */
+export function makeFolder(test: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), "gatepost-store-"));
+  test.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Opens a database that is closed when the test has ended: an own one, or that at `path`. */
+export function openDatabase(test: TestContext, path?: string): Database {
+  const database = openSqliteDatabase(path ?? join(makeFolder(test), "gatepost.db"));
+  test.after(() => database.close());
+  return database;
+}
+
+/** Stores a user with scopes `consumer orders`, changed as told. */
+export async function addUser(
+  database: Database,
+  more: Partial<User & { readonly phc: string }> = {},
+): Promise<string> {
+  const createdAtMs = more.createdAtMs ?? 1_000;
+  const id = more.id ?? newId("u", createdAtMs);
+  const user = { username: id, phc: "$phc", scopes: ["consumer", "orders"], ...more };
+  await database.write([insertUser({ ...user, id, createdAtMs })]);
+  return id;
+}
+
+/** A confidential app with scopes `consumer orders`, changed as told. */
+export function sampleApp(more: Partial<App> = {}): App {
+  return {
+    id: newId("a", 1_000),
+    name: "Harbour Orders",
+    url: "https://orders.example/",
+    type: "confidential",
+    scopes: ["consumer", "orders"],
+    grants: ["authorization_code", "refresh_token", "client_credentials"],
+    redirectUris: [],
+    trusted: false,
+    resourceServer: false,
+    status: "active",
+    createdAtMs: 1_000,
+    cutAtMs: 0,
+    ...more,
+  };
+}
+
+/** Stores an app as `sampleApp` makes it. */
+export async function addApp(database: Database, more: Partial<App> = {}): Promise<string> {
+  const app = sampleApp(more);
+  await database.write([insertApp(app, undefined)]);
+  return app.id;
+}

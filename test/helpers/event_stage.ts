@@ -1,0 +1,136 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { bearer, type Gatepost, newName, readObject, startGatepost } from "./gatepost.ts";
+import type { Answer } from "./http_client.ts";
+import { type Receiver, startReceiver } from "./receiver.ts";
+
+/** A server whose callbacks reach a receiver on the loopback, each resend after 20 ms. */
+export interface EventStage {
+  readonly gatepost: Gatepost;
+  readonly receiver: Receiver;
+  /** A token of user `admin`, who has both scopes. */
+  readonly admin: string;
+  /** A token of a new user with scope `consumer` or those given. */
+  newConsumer(scopes?: readonly string[]): Promise<string>;
+  /** Calls with a token and, where there is one, a JSON body. */
+  call(method: string, path: string, token: string, body?: unknown): Promise<Answer>;
+  /** Subscribes a new path of the receiver, which then reacts with these statuses, the last stays. */
+  subscribe(token: string, event: string, ...statuses: number[]): Promise<StagedSubscription>;
+  /** Dispatches through the backend and returns the event's id. */
+  dispatch(name: string, data: unknown, more?: Readonly<Record<string, unknown>>): Promise<string>;
+  /** The subscription's deliveries as its owner sees them, once all are as told. */
+  deliveries(
+    subscription: StagedSubscription,
+    ...statuses: readonly string[]
+  ): Promise<readonly Readonly<Record<string, unknown>>[]>;
+  stop(): Promise<void>;
+}
+
+/** A subscription as a test knows it. */
+export interface StagedSubscription {
+  readonly id: string;
+  /** The receiver's path. */
+  readonly path: string;
+  readonly event: string;
+  readonly token: string;
+}
+
+/** How long something that is on its way may take. */
+export const PATIENCE_MS = 5000;
+
+/** Starts a receiver and a server that may call it; `modules` are endpoint modules by file name. */
+export async function startEventStage(
+  env: Readonly<Record<string, string>> = {},
+  modules: Readonly<Record<string, string>> = {},
+): Promise<EventStage> {
+  const folder = await mkdtemp(join(tmpdir(), "gatepost-modules-"));
+  for (const [name, source] of Object.entries(modules)) await writeFile(join(folder, name), source);
+  const receiver = await startReceiver();
+  const gatepost = await startGatepost({
+    env: {
+      GATEPOST_ENDPOINTS: folder,
+      GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
+      GATEPOST_RESEND_DELAYS: "20ms",
+      GATEPOST_DISTRIBUTE_INTERVAL: "100ms",
+      ...env,
+    },
+  });
+  const admin = await gatepost.login({ id: "", username: "admin", password: "correct horse battery" });
+
+  const stage: EventStage = {
+    gatepost,
+    receiver,
+    admin,
+    async newConsumer(scopes = ["consumer"]) {
+      return gatepost.login(await gatepost.createUser({ scopes }));
+    },
+    call: (method, path, token, body) =>
+      gatepost.api.send(method, path, {
+        headers: {
+          ...bearer(token),
+          ...(body !== undefined && { "content-type": "application/json" }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      }),
+    async subscribe(token, event, first = 204, ...others) {
+      const path = `/${newName("hook")}`;
+      const react = (status: number) => ({ kind: "answer", status, body: "not for you" } as const);
+      receiver.react(path, react(first), ...others.map(react));
+      const body = { event, endpoint: receiver.url + path };
+      const answer = await stage.call("POST", "/consumer/subscription", token, body);
+      assert.equal(answer.status, 201, answer.text);
+      return { id: String(readObject(answer)["id"]), path, event, token };
+    },
+    async dispatch(name, data, more = {}) {
+      const answer = await stage.call("POST", "/backend/event", admin, { name, data, ...more });
+      assert.equal(answer.status, 202, answer.text);
+      return String(readObject(answer)["id"]);
+    },
+    async deliveries({ id, token }, ...statuses) {
+      let items: readonly Readonly<Record<string, unknown>>[] = [];
+      await until(async () => {
+        const path = `/consumer/subscription/${id}/delivery`;
+        items = readItems(await stage.call("GET", path, token));
+        return items.map(({ status }) => status).join() === statuses.join();
+      }, () => `deliveries are ${items.map(({ status }) => status)}, not ${statuses}`);
+      return items;
+    },
+    async stop() {
+      await gatepost.stop();
+      await receiver.close();
+      await rm(folder, { recursive: true });
+    },
+  };
+  return stage;
+}
+
+/** The items of a list's answer, which must be 200. */
+export function readItems(answer: Answer): readonly Readonly<Record<string, unknown>>[] {
+  assert.equal(answer.status, 200, answer.text);
+  const { items } = readObject(answer);
+  assert.ok(Array.isArray(items), answer.text);
+  return items;
+}
+
+/** Waits until something holds, for PATIENCE_MS at most; `what` says what did not come about. */
+export async function until(
+  holds: () => Promise<boolean> | boolean,
+  what: () => string = () => "it did not come about",
+): Promise<void> {
+  for (const end = Date.now() + PATIENCE_MS; !await holds();) {
+    assert.ok(Date.now() < end, what());
+    await sleep(15);
+  }
+}
+
+/** Checks a problem answer (RFC 9457) and returns the pointers of its errors, sorted. */
+export function assertProblem(answer: Answer, status: number): readonly string[] {
+  assert.equal(answer.status, status, answer.text);
+  assert.match(answer.headers.get("content-type") ?? "", /^application\/problem\+json/);
+  const { errors = [] }: { errors?: readonly { readonly pointer: string }[] } =
+    JSON.parse(answer.text);
+  return errors.map(({ pointer }) => pointer).sort();
+}

@@ -1,0 +1,286 @@
+import assert from "node:assert/strict";
+import { hash, randomBytes } from "node:crypto";
+import { fileURLToPath } from "node:url";
+import { type Answer, type Client, createClient } from "./http_client.ts";
+import { type RunningServer, startServer } from "./process.ts";
+import { exchangeRaw, type RawAnswer } from "./raw_http.ts";
+
+/** The server's source: what it runs is counted in the coverage. */
+export const SOURCE_ENTRY = fileURLToPath(new URL("../../src/server.ts", import.meta.url));
+
+/** Of user `admin`, and of every user that `createUser` is not told another. */
+export const PASSWORD = "correct horse battery";
+
+type Fields = Readonly<Record<string, string>>;
+
+/** A user as a test knows it. */
+export interface TestUser {
+  readonly id: string;
+  readonly username: string;
+  readonly password: string;
+}
+
+/** An app as its developer knows it. */
+export interface TestApp {
+  readonly id: string;
+  /** "" for a public app. */
+  readonly secret: string;
+  readonly url: string;
+  /** The app's URL with "/cb" behind. */
+  readonly redirectUri: string;
+}
+
+/** What the token endpoint answers with 200. */
+export interface TokenAnswer {
+  readonly access_token: string;
+  readonly token_type: string;
+  readonly expires_in: number;
+  readonly refresh_token: string;
+  readonly scope: string;
+}
+
+export interface GatepostOptions {
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** A data folder to use and leave, as after a restart; without it one is made, and removed. */
+  readonly folder?: string;
+}
+
+/** A running server with its administrator at hand. */
+export interface Gatepost {
+  readonly server: RunningServer;
+  /** Where it is called: its listening address and its base path. */
+  readonly url: string;
+  /** The base URL as tokens have it. */
+  readonly issuer: string;
+  /** An access token with scope `backend`. */
+  readonly adminToken: string;
+  /** Keeps no cookies that matter; each request comes from an address of its own. */
+  readonly api: Client;
+  /** A browser of its own; each request comes from an address of its own. */
+  openBrowser(): Client;
+  createUser(more?: { readonly scopes?: readonly string[] }): Promise<TestUser>;
+  /** A confidential app with scope `consumer` at https://app.example, changed as told. */
+  createApp(more?: Readonly<Record<string, unknown>>): Promise<TestApp>;
+  /** PATCH of a user or an app; anything but 200 fails the test. */
+  change(party: TestUser | TestApp, fields: Readonly<Record<string, unknown>>): Promise<void>;
+  login(user: TestUser): Promise<string>;
+  /** POST to the token endpoint; the app authenticates by Basic, a public one by its id. */
+  token(app: TestApp, fields: Fields): Promise<Answer>;
+  /** GET of the authorize page with the app's id and redirect URI beside `parameters`. */
+  authorize(browser: Client, app: TestApp, parameters?: Fields): Promise<Answer>;
+  /** Logs in and allows through the pages; returns where the app is called back. */
+  allow(browser: Client, app: TestApp, user: TestUser, parameters?: Fields): Promise<URL>;
+  /** A code for the app, by `allow` in a new browser. */
+  code(app: TestApp, user: TestUser, parameters?: Fields): Promise<string>;
+  /** The tokens for a new code. */
+  codeTokens(app: TestApp, user: TestUser, parameters?: Fields): Promise<TokenAnswer>;
+  /** Whether an access token opens a protected endpoint: 200, else 401. */
+  isAlive(accessToken: string): Promise<boolean>;
+  stop(): Promise<void>;
+}
+
+/** Starts a server from its source and logs its administrator in. */
+export async function startGatepost(options: GatepostOptions = {}): Promise<Gatepost> {
+  const server = await startServer({
+    entry: SOURCE_ENTRY,
+    ...(options.folder !== undefined && { folder: options.folder }),
+    env: {
+      GATEPOST_ADMIN_PASSWORD: PASSWORD,
+      // Tests come from many addresses, so that one test's failures throttle no other.
+      GATEPOST_TRUSTED_PROXIES: "127.0.0.1",
+      ...options.env,
+    },
+  });
+  const issuer = options.env?.["GATEPOST_BASE_URL"] ?? server.url;
+  const url = server.url + new URL(issuer).pathname.replace(/\/$/, "");
+  const openBrowser = () =>
+    createClient(url, { headers: () => ({ "x-forwarded-for": newAddress() }) });
+  const api = openBrowser();
+
+  async function login({ username, password }: Omit<TestUser, "id">): Promise<string> {
+    const answer = await api.postJson("/consumer/login", { username, password });
+    assert.equal(answer.status, 200, answer.text);
+    const { token }: { token: string } = JSON.parse(answer.text);
+    return token;
+  }
+
+  const adminToken = await login({ username: "admin", password: PASSWORD });
+  const asAdmin = bearer(adminToken);
+
+  const gatepost: Gatepost = {
+    server,
+    url,
+    issuer,
+    adminToken,
+    api,
+    openBrowser,
+    login,
+    async createUser({ scopes = ["consumer"] } = {}) {
+      const user = { username: newName("user"), password: PASSWORD };
+      const answer = await api.postJson("/backend/user", { ...user, scopes }, asAdmin);
+      assert.equal(answer.status, 201, answer.text);
+      const { id }: { id: string } = JSON.parse(answer.text);
+      return { id, ...user };
+    },
+    async createApp(more = {}) {
+      const fields = { name: newName("App"), url: "https://app.example", ...more };
+      const answer = await api.postJson("/backend/app", fields, asAdmin);
+      assert.equal(answer.status, 201, answer.text);
+      const record: { client_id: string; client_secret?: string; url: string } =
+        JSON.parse(answer.text);
+      return {
+        id: record.client_id,
+        secret: record.client_secret ?? "",
+        url: record.url,
+        redirectUri: `${record.url.replace(/\/$/, "")}/cb`,
+      };
+    },
+    async change(party, fields) {
+      const path = "username" in party ? `/backend/user/${party.id}` : `/backend/app/${party.id}`;
+      const body = JSON.stringify(fields);
+      const headers = { ...asAdmin, "content-type": "application/json" };
+      const answer = await api.send("PATCH", path, { headers, body });
+      assert.equal(answer.status, 200, answer.text);
+    },
+    token: (app, fields) =>
+      app.secret === ""
+        ? api.postForm("/authorization/token", { client_id: app.id, ...fields })
+        : api.postForm("/authorization/token", fields, basicAuth(app)),
+    authorize: (browser, app, parameters = {}) =>
+      browser.get(authorizePath(app, parameters)),
+    async allow(browser, app, user, parameters = {}) {
+      let page = await gatepost.authorize(browser, app, parameters);
+      for (let steps = 0; steps < 4; steps++) {
+        if (page.status === 303 && page.location !== undefined) {
+          if (!page.location.startsWith(url)) return new URL(page.location);
+          page = await browser.follow(page);
+        } else if (page.forms()[0]?.inputs.some(({ name }) => name === "password")) {
+          const { username, password } = user;
+          page = await browser.submit(page, { username, password });
+        } else {
+          page = await browser.submit(page, {}, "allow");
+        }
+      }
+      throw new Error(`no way back to the app: ${page.status}\n${page.text}`);
+    },
+    async code(app, user, parameters = {}) {
+      const callback = await gatepost.allow(openBrowser(), app, user, parameters);
+      const code = callback.searchParams.get("code");
+      assert.ok(code !== null, callback.href);
+      return code;
+    },
+    async codeTokens(app, user, parameters = {}) {
+      const pair = newPkce();
+      const code = await gatepost.code(app, user, { ...pair.challenge, ...parameters });
+      const fields = { grant_type: "authorization_code", code, ...pair.verifier };
+      return readTokens(await gatepost.token(app, fields));
+    },
+    async isAlive(accessToken) {
+      const answer = await api.get("/authorization/whoami", bearer(accessToken));
+      assert.ok(answer.status === 200 || answer.status === 401, answer.text);
+      return answer.status === 200;
+    },
+    async stop() {
+      assert.equal(await server.stop(), 0, server.stderr());
+    },
+  };
+  return gatepost;
+}
+
+/**
+ * Sends one request whose target is written as given, which clients would mend: dot segments,
+ * backslashes, anything. `head` holds more header lines, each ended by CR LF.
+ */
+export async function sendRaw(
+  url: string,
+  method: string,
+  target: string,
+  { head = "", body = "" }: { readonly head?: string; readonly body?: string } = {},
+): Promise<RawAnswer> {
+  const { host, port } = new URL(url);
+  const start = `${method} ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n`;
+  const { answers: [answer], text } = await exchangeRaw(
+    Number(port),
+    Buffer.from(`${start}${head}\r\n${body}`),
+    { waitMs: 5000 },
+  );
+  if (answer === undefined) throw new Error(`no answer: ${text}`);
+  return answer;
+}
+
+let addresses = 0;
+
+/** An address that no request came from before. */
+export function newAddress(): string {
+  addresses++;
+  return `10.${(addresses >> 16) & 255}.${(addresses >> 8) & 255}.${addresses & 255}`;
+}
+
+/** A name that nothing was called before. */
+export function newName(prefix: string): string {
+  return `${prefix}-${randomBytes(6).toString("hex")}`;
+}
+
+export function bearer(token: string): { readonly authorization: string } {
+  return { authorization: `Bearer ${token}` };
+}
+
+/** HTTP Basic of an app's id and secret (RFC 6749 §2.3.1). */
+export function basicAuth({ id, secret }: Pick<TestApp, "id" | "secret">) {
+  return { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}` };
+}
+
+/** A fresh PKCE pair as the parameters of both requests (RFC 7636 §4). */
+export function newPkce() {
+  const verifier = randomBytes(32).toString("base64url");
+  return {
+    verifier: { code_verifier: verifier },
+    challenge: {
+      code_challenge: hash("sha256", verifier, "base64url"),
+      code_challenge_method: "S256",
+    },
+  };
+}
+
+/** The authorize page's path with the app's id and redirect URI; an empty value leaves one out. */
+export function authorizePath(app: TestApp, parameters: Fields = {}): string {
+  const query = new URLSearchParams({
+    client_id: app.id,
+    redirect_uri: app.redirectUri,
+    ...parameters,
+  });
+  return `/authorization/authorize?${query}`;
+}
+
+/** The tokens of an answer, which must be 200. */
+export function readTokens(answer: Answer): TokenAnswer {
+  assert.equal(answer.status, 200, answer.text);
+  const tokens: TokenAnswer = JSON.parse(answer.text);
+  return tokens;
+}
+
+/** An answer's JSON, which must be an object. */
+export function readObject(answer: Answer): Readonly<Record<string, unknown>> {
+  const value: unknown = JSON.parse(answer.text);
+  assert.ok(typeof value === "object" && value !== null && !Array.isArray(value), answer.text);
+  return { ...value };
+}
+
+/** Checks an error of the token endpoint and its neighbours (RFC 6749 §5.2). */
+export function assertOAuthError(answer: Answer, status: number, error: string): void {
+  const body = readObject(answer);
+  assert.deepEqual([answer.status, body["error"]], [status, error], answer.text);
+  assert.deepEqual(Object.keys(body).sort(), ["error", "error_description"]);
+  assert.match(String(body["error_description"]), /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
+  assert.match(answer.headers.get("content-type") ?? "", /^application\/json\b/);
+  assert.equal(answer.headers.get("cache-control"), "no-store");
+  assert.equal(answer.headers.get("pragma"), "no-cache");
+}
+
+/** The parts of a JWT, unproven (RFC 7515 §3.1). */
+export function decodeJwt(token: string) {
+  const [header = "", claims = "", signature = ""] = token.split(".");
+  const decode = (part: string): Readonly<Record<string, unknown>> =>
+    JSON.parse(Buffer.from(part, "base64url").toString());
+  return { header: decode(header), claims: decode(claims), signature };
+}

@@ -1,0 +1,143 @@
+import { connect, type Socket } from "node:net";
+
+/** One answer as it came over the wire. */
+export interface RawAnswer {
+  readonly status: number;
+  /** The status line without the version: "200 OK". */
+  readonly line: string;
+  /** Names in lower case; several values joined by ", ". */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface RawExchange {
+  /** Final answers in order; 1xx are left out. */
+  readonly answers: readonly RawAnswer[];
+  /** Every byte that came, as latin1. */
+  readonly text: string;
+  /** Whether the server ended the connection, before the client did after `waitMs`. */
+  readonly isClosed: boolean;
+}
+
+export interface RawOptions {
+  /** After so long without a byte the client ends the connection itself. */
+  readonly waitMs?: number;
+  /** Ends the client's side right after the last byte. */
+  readonly end?: boolean;
+  /** First ends only the client's side and waits as long again: what was incomplete is answered. */
+  readonly finish?: boolean;
+}
+
+/**
+ * Sends bytes (strings are latin1, so that any byte can be written) and collects all that comes back
+ * until the server closes or has been silent for `waitMs`. A connection that breaks counts as closed.
+ */
+export function exchangeRaw(
+  port: number,
+  bytes: string | Buffer,
+  { waitMs = 300, end = false, finish = false }: RawOptions = {},
+): Promise<RawExchange> {
+  return new Promise((resolve) => {
+    let text = "";
+    let isClosed = true;
+    const socket = connect(port, "127.0.0.1");
+    let isFinishing = false;
+    const giveUp = (): void => {
+      if (finish && !isFinishing) {
+        isFinishing = true;
+        socket.end();
+        wait();
+        return;
+      }
+      isClosed = false;
+      socket.destroy();
+    };
+    let timer: NodeJS.Timeout | undefined;
+    const wait = (): void => {
+      clearTimeout(timer);
+      timer = setTimeout(giveUp, waitMs);
+    };
+    wait();
+    socket.setNoDelay(true);
+    socket.on("connect", () => {
+      const sent = typeof bytes === "string" ? Buffer.from(bytes, "latin1") : bytes;
+      if (end) socket.end(sent);
+      else socket.write(sent);
+    });
+    socket.on("data", (chunk: Buffer) => {
+      text += chunk.toString("latin1");
+      wait();
+    });
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => {
+      clearTimeout(timer);
+      resolve({ answers: parseAnswers(text), text, isClosed });
+    });
+  });
+}
+
+/** Opens a connection that stays open; the caller destroys it. Breaking is no error of the test's. */
+export function openRaw(port: number): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, "127.0.0.1");
+    socket.once("error", reject);
+    socket.once("connect", () => {
+      socket.off("error", reject);
+      socket.on("error", () => socket.destroy());
+      resolve(socket);
+    });
+  });
+}
+
+/** Takes a stream of answers apart; throws where it is no sound HTTP/1.1. */
+export function parseAnswers(text: string): RawAnswer[] {
+  const answers: RawAnswer[] = [];
+  let rest = text;
+  while (rest !== "") {
+    const headEnd = rest.indexOf("\r\n\r\n");
+    const [first = "", ...fields] = rest.slice(0, headEnd).split("\r\n");
+    const [, code] = /^HTTP\/1\.1 (\d{3}) [^\r\n]*$/.exec(first) ?? [];
+    if (headEnd < 0 || code === undefined) {
+      throw new Error(`no answer begins with ${JSON.stringify(rest.slice(0, 200))}`);
+    }
+    const headers: Record<string, string> = {};
+    for (const field of fields) {
+      const colon = field.indexOf(":");
+      const name = field.slice(0, colon).toLowerCase();
+      const value = field.slice(colon + 1).trim();
+      headers[name] = headers[name] === undefined ? value : `${headers[name]}, ${value}`;
+    }
+    rest = rest.slice(headEnd + 4);
+    const status = Number(code);
+    if (status < 200) continue;
+    const [body, left] = takeBody(rest, status, headers);
+    rest = left;
+    answers.push({ status, line: first.slice("HTTP/1.1 ".length), headers, body });
+  }
+  return answers;
+}
+
+function takeBody(
+  text: string,
+  status: number,
+  headers: Readonly<Record<string, string>>,
+): [body: string, rest: string] {
+  if (status === 204 || status === 304) return ["", text];
+  if (headers["transfer-encoding"] === "chunked") return takeChunks(text);
+  const length = headers["content-length"];
+  if (length === undefined) return [text, ""];
+  return [text.slice(0, Number(length)), text.slice(Number(length))];
+}
+
+function takeChunks(text: string): [body: string, rest: string] {
+  let body = "";
+  let rest = text;
+  while (rest !== "") {
+    const [line = "", hex = "0"] = /^([0-9a-f]+)\r\n/i.exec(rest) ?? [];
+    const size = parseInt(hex, 16);
+    body += rest.slice(line.length, line.length + size);
+    rest = rest.slice(line.length + size + 2);
+    if (size === 0) break;
+  }
+  return [body, rest];
+}
