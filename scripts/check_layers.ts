@@ -38,7 +38,7 @@ const MAY_TOUCH: Record<string, string[]> = {
   version: ["fs"],
   mod: [],
   config: ["net", "path"],
-  app: ["crypto", "dns", "events", "fs", "http", "path", "url"],
+  app: ["crypto", "dns", "events", "fs", "http", "path", "perf_hooks", "url", "util"],
   server: ["fs", "os", "path", "process", "url", "util"],
   cli: ["crypto", "fs", "path", "process", "readline", "tty", "url", "util"],
   "base/": ["crypto", "http", "net", "url", "util"], // http: its status names and types
@@ -46,7 +46,7 @@ const MAY_TOUCH: Record<string, string[]> = {
   "event/": ["crypto"],
   "store/": ["crypto", "fs", "path", "sqlite", "url", "worker_threads"],
   "http/": ["crypto", "net", "url", "util"],
-  "http/node_http.ts": ["crypto", "http", "net", "stream", "url", "util"],
+  "http/node_": ["crypto", "http", "net", "stream", "url", "util"],
   "hosting/": ["crypto", "fs", "path", "url", "util"],
   "job/": "crypto dns events fs http https net stream timers tls url util".split(" "),
 };

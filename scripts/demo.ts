@@ -1,0 +1,72 @@
+/**
+ * Shows the whole of Gatepost at work, and that it does what it promises.
+ *
+ *   npm run demo                goes the whole way once; exit 1 if anything is not as the contract has it
+ *   npm run demo -- --serve     keeps everything running for a browser, until Ctrl+C
+ *   --server FILE               another program than dist/server.js
+ */
+import { once } from "node:events";
+import { parseArgs } from "node:util";
+import { RESEND_DELAYS_MS } from "./demo/journey.ts";
+import { runJourney } from "./demo/run_journey.ts";
+import { serveDemo } from "./demo/serve.ts";
+import { type DemoStage, openStage } from "./demo/stage.ts";
+import { createStory } from "./demo/story.ts";
+
+const LIMIT_MS = 30_000;
+const SERVE_LIMIT_MS = 8 * 3_600_000;
+const INTERRUPTED = 130;
+
+/** Resolves with the exit code of whatever ends the demo from outside. */
+function waitForEnd(limitMs: number): Promise<never> {
+  const late = new Promise<never>((_, reject) => {
+    setTimeout(() => reject(new Error(`not done within ${limitMs / 1000} s`)), limitMs).unref();
+  });
+  const signals = ["SIGINT", "SIGTERM"].map(async (signal) => {
+    await once(process, signal);
+    throw new InterruptedError(signal);
+  });
+  return Promise.race([late, ...signals]);
+}
+
+class InterruptedError extends Error {
+  override readonly name = "InterruptedError";
+}
+
+/** Goes the whole way; answers with the exit code. */
+async function show(stage: DemoStage, ended: Promise<never>): Promise<number> {
+  const story = createStory(process.stdout);
+  const startedMs = performance.now();
+  await Promise.race([runJourney(stage, story), ended]);
+  story.end((performance.now() - startedMs) / 1000);
+  return 0;
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: { serve: { type: "boolean", default: false }, server: { type: "string" } },
+  });
+  const ended = waitForEnd(values.serve ? SERVE_LIMIT_MS : LIMIT_MS);
+  // It may reject before anybody waits for it.
+  ended.catch(() => {});
+  const opening = openStage({
+    entry: values.server,
+    resendDelays: RESEND_DELAYS_MS.map((ms) => `${ms}ms`).join(","),
+  });
+  try {
+    const stage = await Promise.race([opening, ended]);
+    return await (values.serve ? serveDemo(stage, ended) : show(stage, ended));
+  } catch (error) {
+    if (error instanceof InterruptedError) return values.serve ? 0 : INTERRUPTED;
+    const why = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`\nThe demo ended early: ${why}\n`);
+    return 1;
+  } finally {
+    await opening.then((stage) => stage.close(), () => {});
+  }
+}
+
+// A reader that goes away (`| head`) ends the demo; what it started ends with it.
+process.stdout.once("error", () => process.exit(1));
+// What is still under way after an interruption is not waited for.
+process.exit(await main());

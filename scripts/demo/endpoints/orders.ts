@@ -1,0 +1,19 @@
+import type { Endpoint } from "gatepost";
+
+/** Places an order in the caller's name, and tells everybody who subscribed to such news. */
+export const placeOrder: Endpoint = {
+  method: "POST",
+  path: "/orders/:id",
+  scope: "orders",
+  emits: { "order.created": "An order was placed" },
+  handle({ params, body, caller, dispatch }) {
+    const item = body?.["item"];
+    const quantity = body?.["quantity"];
+    if (typeof item !== "string" || !Number.isSafeInteger(quantity)) {
+      throw { status: 400, detail: "An order needs an item and a whole quantity." };
+    }
+    const order = { id: params["id"], item, quantity, by: caller.sub };
+    dispatch("order.created", order);
+    return { status: 201, body: order };
+  },
+};

@@ -1,0 +1,73 @@
+import { randomBytes } from "node:crypto";
+import { type SpaServer, startSpaServer } from "./spa_server.ts";
+import type { DemoStage } from "./stage.ts";
+
+const SCOPE = "consumer orders";
+
+/**
+ * Keeps everything running for a person with a browser: a user, a single-page app on an origin of
+ * its own, and a subscriber whose callbacks are printed as they come. Ends when `ended` rejects.
+ */
+export async function serveDemo(stage: DemoStage, ended: Promise<never>): Promise<never> {
+  const spa = await startSpaServer();
+  try {
+    const password = await prepare(stage, spa);
+    stage.subscriber.onCallback(({ headers, body, isGenuine, status }) => {
+      const signature = isGenuine ? "genuine" : "FORGED";
+      print(`  ⇠ ${headers["gatepost-event"]} ${body} (signature ${signature}, answered ${status})`);
+    });
+    print(`
+Gatepost is running, with everything around it.
+
+  Single-page app   ${spa.url}
+  Gatepost          ${stage.server.url}
+  Log in as         ada
+  Password          ${password}
+
+Open the app, sign in, allow it and place an order: its callback shows up below.
+Ctrl+C ends it all.
+`);
+    return await ended;
+  } finally {
+    await spa.close();
+  }
+}
+
+/** Adds user and app, and subscribes to what the app will cause; answers with the password. */
+async function prepare(stage: DemoStage, spa: SpaServer): Promise<string> {
+  const password = randomBytes(9).toString("base64url");
+  const scope = ["--scope", SCOPE, "--json"];
+  await run(stage, ["user", "add", "ada", "--password-stdin", ...scope], password);
+  const app = ["app", "add", "Harbour Orders", "--public", "--url", spa.url, ...scope];
+  const { client_id: clientId } = await run(stage, app);
+  spa.configure({ issuer: stage.server.url, clientId: String(clientId), scope: SCOPE });
+
+  const { token } = await post(stage, "/consumer/login", { username: "ada", password });
+  const endpoint = `${stage.subscriber.url}/callbacks`;
+  const wanted = { event: "order.created", endpoint };
+  const { secret } = await post(stage, "/consumer/subscription", wanted, String(token));
+  stage.subscriber.trust(String(secret));
+  return password;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+async function run(stage: DemoStage, args: readonly string[], stdin?: string): Promise<Members> {
+  const { code, stdout, stderr } = await stage.gatepost(args, stdin);
+  if (code !== 0) throw new Error(`gatepost ${args.slice(0, 2).join(" ")}: ${stderr}`);
+  return JSON.parse(stdout);
+}
+
+async function post(stage: DemoStage, path: string, body: object, token = ""): Promise<Members> {
+  const response = await fetch(stage.server.url + path, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`${path}: ${await response.text()}`);
+  return response.json();
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
