@@ -1,7 +1,7 @@
 /**
  * Shows the whole of Gatepost at work, and that it does what it promises.
  *
- *   npm run demo                goes the whole way once; exit 1 if anything is not as the contract has it
+ *   npm run demo                goes the whole way once; exit 1 if anything is not as it must be
  *   npm run demo -- --serve     keeps everything running for a browser, until Ctrl+C
  *   --server FILE               another program than dist/server.js
  */

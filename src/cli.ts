@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { runtimeFault } from "./base/runtime.ts";
 
-// What an operator administers with. Nothing else is imported before the runtime is known to be able to.
+// What an operator administers with. Nothing else is imported before the runtime is known.
 const fault = runtimeFault(process.versions.node);
 if (fault === undefined) {
   const { main } = await import("./cli/main.ts");

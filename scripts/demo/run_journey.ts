@@ -15,7 +15,7 @@ import type { Story } from "./story.ts";
 import { commandLines } from "./story_text.ts";
 import { createVisitor } from "./visitor.ts";
 
-/** Goes the whole way, one step after the other; throws at the first thing that is not as it must be. */
+/** Goes the whole way, step by step; throws at the first thing that is not as it must be. */
 export async function runJourney(stage: DemoStage, story: Story): Promise<void> {
   const visitor = createVisitor(stage.server.url, story);
   const password = randomBytes(12).toString("base64url");
@@ -45,8 +45,9 @@ async function start({ stage, story, visitor }: Journey): Promise<void> {
     story.line(" ", `export ${name}=${value.replace(`${process.cwd()}/`, "")}`);
   }
   story.line("$", "node dist/server.js");
-  story.line(" ", `listening on ${stage.server.url} (process ${stage.server.pid})`);
-  story.line(" ", `a subscriber waits on ${stage.subscriber.url} (process ${stage.subscriber.pid})`);
+  const { server, subscriber } = stage;
+  story.line(" ", `listening on ${server.url} (process ${server.pid})`);
+  story.line(" ", `a subscriber waits on ${subscriber.url} (process ${subscriber.pid})`);
   const about = await visitor.get("/system/about");
   story.check("it says who it is", Object.keys(about.body), ["name", "version", "revision"]);
   story.check("it is alive", (await visitor.get("/system/health")).status, 200);
@@ -87,7 +88,7 @@ async function addUserAndApp(journey: Journey): Promise<DemoApp> {
 }
 
 async function refuseWithoutToken({ story, visitor }: Journey): Promise<void> {
-  story.step("Without a token the gate stays shut", "A hosted endpoint that asks for scope orders.");
+  story.step("Without a token the gate stays shut", "A hosted endpoint, for scope orders.");
   const order = { item: "coffee", quantity: 2 };
   const bare = await visitor.postJson("/orders/1000", order);
   const challenge = bare.headers.get("www-authenticate") ?? "";
@@ -121,7 +122,7 @@ async function subscribe(journey: Journey, login: string): Promise<string> {
 }
 
 async function stop({ stage, story }: Journey): Promise<void> {
-  story.step("The operator stops Gatepost", "What is in flight is finished, what is stored is safe.");
+  story.step("The operator stops Gatepost", "What is in flight is finished first.");
   story.line("$", `kill -TERM ${stage.server.pid}`);
   story.check("exit code 0", await stage.stopServer(), 0);
 }

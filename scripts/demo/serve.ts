@@ -13,8 +13,9 @@ export async function serveDemo(stage: DemoStage, ended: Promise<never>): Promis
   try {
     const password = await prepare(stage, spa);
     stage.subscriber.onCallback(({ headers, body, isGenuine, status }) => {
+      const event = headers["gatepost-event"];
       const signature = isGenuine ? "genuine" : "FORGED";
-      print(`  ⇠ ${headers["gatepost-event"]} ${body} (signature ${signature}, answered ${status})`);
+      print(`  ⇠ ${event} ${body} (signature ${signature}, answered ${status})`);
     });
     print(`
 Gatepost is running, with everything around it.

@@ -33,7 +33,7 @@ const FILES: Readonly<Record<string, readonly [name: string, type: string]>> = {
 export async function startSpaServer(port = 0): Promise<SpaServer> {
   let config: SpaConfig | undefined;
 
-  const answer = async (path: string): Promise<readonly [type: string, body: string] | undefined> => {
+  const find = async (path: string): Promise<readonly [type: string, body: string] | undefined> => {
     if (path === "/config.json" && config) return ["application/json", JSON.stringify(config)];
     const [name, type] = FILES[path] ?? [];
     return name === undefined || type === undefined
@@ -43,7 +43,7 @@ export async function startSpaServer(port = 0): Promise<SpaServer> {
 
   const server = createServer((request, response) => {
     const fail = (status: number) => void response.writeHead(status).end();
-    answer((request.url ?? "").replace(/\?.*/s, "")).then((found) => {
+    find((request.url ?? "").replace(/\?.*/s, "")).then((found) => {
       if (found === undefined) return fail(404);
       const [type, body] = found;
       response.writeHead(200, { "Content-Type": type, ...safety(config) }).end(body);

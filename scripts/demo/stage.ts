@@ -1,5 +1,10 @@
 import { join } from "node:path";
-import { type RunResult, type RunningServer, runCli, startServer } from "../../test/helpers/process.ts";
+import {
+  runCli,
+  type RunningServer,
+  type RunResult,
+  startServer,
+} from "../../test/helpers/process.ts";
 import { startSubscriber, type Subscriber } from "./subscriber.ts";
 
 /** Everything that runs during the demo, each in a process of its own. */

@@ -40,7 +40,7 @@ export async function failAndResend(
 ): Promise<void> {
   const { story, stage } = journey;
   const waits = RESEND_DELAYS_MS.map((ms) => `${ms} ms`).join(", ");
-  story.step("The subscriber fails on purpose, three times", `Resends follow after about ${waits}.`);
+  story.step("The subscriber fails three times, on purpose", `Resent after about ${waits}.`);
   stage.subscriber.forget();
   stage.subscriber.failWith(503, 500, 404);
   await placeOrder(journey, token, "1002", { item: "tea", quantity: 12 });
@@ -68,14 +68,15 @@ export async function giveUp(
   checkResends(journey, callbacks);
   const id = String(callbacks[0]?.headers["webhook-id"]);
   await waitForEnd(journey, login, id);
-  const delivery = await visitor.get(`/consumer/subscription/${subscription}/delivery/${id}`, login);
+  const address = `/consumer/subscription/${subscription}/delivery/${id}`;
+  const delivery = await visitor.get(address, login);
   story.check("failed after four attempts", [delivery.body["status"], delivery.body["attempt"]], [
     "failed",
     4,
   ]);
   story.check("no fifth", (await stage.subscriber.waitFor(4, 0)).length, 4);
 
-  const resend = await visitor.post(`/consumer/subscription/delivery/${id}/resend`, login);
+  const resend = await visitor.post(`${address}/resend`, login);
   story.check("sent again by hand: 202", resend.status, 202);
   const resent = await stage.subscriber.waitFor(5, CALLBACK_MS);
   const last = resent[4];

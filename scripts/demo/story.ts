@@ -93,7 +93,8 @@ export function createStory(out: NodeJS.WriteStream): Story {
         const value = headers.get(name);
         if (value === null) continue;
         const [short, parameters] = name === "location" ? splitAddress(value) : [value, []];
-        printBlock([...headerLines({ [name]: short }), ...parameters.map((line) => `  ${line}`)], dim);
+        const indented = parameters.map((line) => `  ${line}`);
+        printBlock([...headerLines({ [name]: short }), ...indented], dim);
       }
       if (page !== undefined) printBlock([page]);
       else if (text !== "") printBlock(bodyLines(text));

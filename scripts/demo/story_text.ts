@@ -26,13 +26,16 @@ export function headerLines(headers: Readonly<Record<string, string>>): string[]
   });
 }
 
-/** A command with its arguments quoted where a shell needs it, its options on lines of their own. */
+/** A command, its arguments quoted where a shell needs it; a long one with its options on lines. */
 export function commandLines(args: readonly string[]): string[] {
   const quoted = args.map((arg) => (/^[\w:/.-]+$/.test(arg) ? arg : `"${arg}"`));
   const line = quoted.join(" ");
   if (line.length <= WIDTH) return [line];
   const parts = line.split(/ (?=--)/);
-  return parts.map((part, index) => indentAfterFirst(part, index) + (parts[index + 1] ? " \\" : ""));
+  return parts.map((part, index) => {
+    const goesOn = index < parts.length - 1 ? " \\" : "";
+    return indentAfterFirst(part, index) + goesOn;
+  });
 }
 
 /** A value with every secret in it cut short. */

@@ -4,7 +4,10 @@ import { column, itemPath, LIST_OPTIONS, printList, splitNames } from "./listing
 import { formatPairs, formatValue, type Members, visible } from "./table.ts";
 
 const RESOURCE = "/backend/app";
-const CLIENT_ID: Argument = { name: "CLIENT_ID", meaning: "the app's client_id, as app list shows it" };
+const CLIENT_ID: Argument = {
+  name: "CLIENT_ID",
+  meaning: "the app's client_id, as app list shows it",
+};
 
 const SCOPE: Option = {
   value: '"A B"',
@@ -37,7 +40,9 @@ export const APP_COMMANDS: readonly Command[] = [
         meaning: "the app's URL: https, or http on localhost, 127.0.0.1 or [::1]",
         isRequired: true,
       },
-      public: { meaning: "an app that cannot keep a secret, such as a page or a phone's: uses PKCE" },
+      public: {
+        meaning: "an app that cannot keep a secret, such as a page or a phone's: uses PKCE",
+      },
       scope: SCOPE,
       grant: GRANT,
       "redirect-uri": REDIRECT_URI,
@@ -50,7 +55,7 @@ export const APP_COMMANDS: readonly Command[] = [
     ],
     examples: [
       "gatepost app add Shop --url https://shop.example.com/",
-      'gatepost app add Reports --url https://reports.example.com/ --scope "consumer reports" --trusted',
+      'gatepost app add Wiki --url https://wiki.example.com/ --scope "consumer wiki" --trusted',
       "gatepost app add Phone --url http://127.0.0.1 --public",
     ],
     async run(context) {
@@ -133,7 +138,10 @@ export const APP_COMMANDS: readonly Command[] = [
     arguments: [CLIENT_ID],
     options: { revoke: { meaning: "end the old secret at once: it has leaked" } },
     details: ["The new secret is shown here only; the old one stays good for 24 hours."],
-    examples: ["gatepost app rotate-secret a0mhc…", "gatepost app rotate-secret a0mhc… --revoke"],
+    examples: [
+      "gatepost app rotate-secret a0mhc…",
+      "gatepost app rotate-secret a0mhc… --revoke",
+    ],
     async run(context) {
       const { values } = context;
       const isRevoked = values.flag("revoke") ?? false;

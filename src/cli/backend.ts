@@ -32,7 +32,8 @@ export interface Backend {
   readonly database: Database;
   /**
    * Calls one route as the command line's own caller: validation, audit and records are those of
-   * HTTP. `body` is JSON text; long work ends between two steps when `signal` aborts. Throws Problem.
+   * HTTP. `body` is JSON text; long work ends between two steps when `signal` aborts. Throws
+   * Problem.
    */
   call(method: string, path: string, body?: string, signal?: AbortSignal): Promise<Answer>;
   close(): Promise<void>;
@@ -84,7 +85,7 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
       maxBodyBytes: config.maxBodyBytes,
       maxPayloadBytes: config.maxPayloadBytes,
       accessTokenTtlMs,
-      basePath: config.baseUrl === undefined ? "" : new URL(config.baseUrl).pathname.replace(/\/$/, ""),
+      basePath: new URL(config.baseUrl ?? "http://localhost").pathname.replace(/\/$/, ""),
       hasher: createPasswordHasher(1),
       keys: await openKeyRing({ database, seal, alg, accessTokenTtlMs, now }),
       eventScopes: (name) => findEventScopes(config.endpointsFolder, name),

@@ -8,7 +8,9 @@ import { Failure } from "./failure.ts";
 export const BACKUP_COMMAND: Command = {
   words: ["backup"],
   purpose: "Copy the database, also while servers write to it",
-  arguments: [{ name: "FILE", meaning: "the new file, mode 0600; one that is there is not replaced" }],
+  arguments: [
+    { name: "FILE", meaning: "the new file, mode 0600; one that is there is not replaced" },
+  ],
   options: {},
   details: [
     "The copy holds what was stored when the command began, and is checked before it gets its " +
@@ -20,7 +22,9 @@ export const BACKUP_COMMAND: Command = {
   examples: ['gatepost backup "/var/backups/gatepost-$(date +%F).db"'],
   async run({ config, values, terminal, isJson, interruptible }) {
     const path = resolve(config.databasePath);
-    if (!existsSync(path)) throw new Failure(`There is no database at ${path} (GATEPOST_DATABASE).`);
+    if (!existsSync(path)) {
+      throw new Failure(`There is no database at ${path} (GATEPOST_DATABASE).`);
+    }
     const file = resolve(values.argument("FILE"));
     const bytes = await interruptible((signal) =>
       backUpSqlite(path, file, {

@@ -19,9 +19,9 @@ export const CHECK_COMMAND: Command = {
   options: {},
   details: [
     "Shows every setting, what the database holds and each module's routes, and says what is " +
-      "wrong. It changes nothing: the database is neither made nor migrated. Endpoint modules are loaded " +
-      "as the server would, so their top-level code runs. Of a secret it shows only whether it " +
-      "is set.",
+      "wrong. It changes nothing: the database is neither made nor migrated. Endpoint modules " +
+      "are loaded as the server would, so their top-level code runs. Of a secret it shows only " +
+      "whether it is set.",
     "Exit code 1 where the server would not start: a database that it cannot use, a module that " +
       "it cannot load; 2 for a bad configuration. Each fault is listed.",
   ],
@@ -29,8 +29,9 @@ export const CHECK_COMMAND: Command = {
   async run({ config, terminal, isJson }) {
     const state = readDatabaseState(config.databasePath, createSeal(config.secretKey));
     const { hosted, faults: loadFaults } = await load(config.endpointsFolder);
+    const path = resolve(config.databasePath);
     const faults = [
-      ...state.kind === "unusable" ? [`Database ${resolve(config.databasePath)}: ${state.reason}`] : [],
+      ...state.kind === "unusable" ? [`Database ${path}: ${state.reason}`] : [],
       ...loadFaults,
     ];
     if (isJson) {
@@ -48,7 +49,8 @@ export const CHECK_COMMAND: Command = {
       terminal.print(formatReport(config, state, hosted, terminal));
     }
     if (faults.length > 0) {
-      throw new Failure(["the server would not start:", ...faults.map((each) => `  ${each}`)].join("\n"));
+      const lines = faults.map((fault) => `  ${fault}`);
+      throw new Failure(["the server would not start:", ...lines].join("\n"));
     }
   },
 };
@@ -144,7 +146,8 @@ function databasePairs(config: Config, state: DatabaseState): [string, unknown][
 
 function databaseRecord(config: Config, state: DatabaseState): Members {
   const base = { path: resolve(config.databasePath), state: state.kind };
-  if (state.kind !== "usable") return state.kind === "missing" ? base : { ...base, reason: state.reason };
+  if (state.kind === "missing") return base;
+  if (state.kind === "unusable") return { ...base, reason: state.reason };
   const { counts } = state;
   return {
     ...base,

@@ -47,8 +47,8 @@ export interface CommandContext {
   /** Prints an answer: its JSON as it is, or what `show` makes of it for people. */
   print(answer: Answer, show: (record: Members) => string): void;
   /**
-   * Runs work that a signal (Ctrl+C) may interrupt between its steps, by aborting `signal`. A second
-   * one ends the process at once.
+   * Runs work that a signal (Ctrl+C) may interrupt between its steps, by aborting `signal`.
+   * A second one ends the process at once.
    */
   interruptible<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result>;
 }

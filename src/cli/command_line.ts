@@ -15,7 +15,7 @@ export type CommandLine =
 
 /** What every command takes. */
 export const COMMON_OPTIONS: Readonly<Record<string, Option>> = {
-  json: { meaning: "print the JSON that the backend's call would answer" },
+  json: { meaning: "print JSON for scripts: the backend's own answer where there is one" },
   help: { meaning: "print this" },
 };
 
@@ -45,7 +45,8 @@ function findCommand(
   const [only] = below;
   if (only === undefined) {
     const known = commands.filter((command) => startsWith(command.words, words));
-    return unknownWord(word, words, [...new Set(known.map((each) => each.words[words.length] ?? ""))]);
+    const next = new Set(known.map((command) => command.words[words.length] ?? ""));
+    return unknownWord(word, words, [...next]);
   }
   if (only.words.length > path.length) return findCommand(rest, path, commands);
   return parseRest(only, rest);
@@ -152,8 +153,9 @@ function toValues(
   positionals: readonly string[],
   values: Readonly<Record<string, unknown>>,
 ): Values {
+  const names = command.arguments.map(({ name }) => name);
   return {
-    argument: (name) => positionals[command.arguments.findIndex((each) => each.name === name)] ?? "",
+    argument: (name) => positionals[names.indexOf(name)] ?? "",
     flag(name) {
       const value = values[name];
       return typeof value === "boolean" ? value : undefined;

@@ -42,7 +42,9 @@ export const DELIVERY_COMMANDS: readonly Command[] = [
   {
     words: ["delivery", "resend"],
     purpose: "Send a failed delivery again, or all of them",
-    arguments: [{ name: "ID", meaning: "the delivery; leave it out with --failed", isOptional: true }],
+    arguments: [
+      { name: "ID", meaning: "the delivery; leave it out with --failed", isOptional: true },
+    ],
     options: {
       failed: { meaning: "every delivery that has failed" },
       since: { value: "TIME", meaning: "with --failed: of events dispatched from then on" },

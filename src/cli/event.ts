@@ -45,7 +45,10 @@ export const EVENT_COMMANDS: readonly Command[] = [
       ...LIST_OPTIONS,
     },
     details: ["An event is pending until it has a delivery for each subscription."],
-    examples: ["gatepost event list --status pending", "gatepost event list --name order.created --json"],
+    examples: [
+      "gatepost event list --status pending",
+      "gatepost event list --name order.created --json",
+    ],
     run: (context) => {
       const { values } = context;
       return printList(context, RESOURCE, {

@@ -28,6 +28,12 @@ export function explain(error: unknown): string {
   return error instanceof Error ? error.stack ?? error.message : String(error);
 }
 
+/** What HTTP would answer in place of an error, where that is something to act on. */
+export function findProblem(error: unknown): Problem | undefined {
+  if (!(error instanceof UnavailableError)) return error instanceof Problem ? error : undefined;
+  return new Problem(503, "unavailable", "Storage is unavailable; nothing was stored.");
+}
+
 function explainProblem({ message, errors }: Problem): string {
   if (errors.length === 0) return visible(message);
   const head = message.replace(/; see errors\.$/, ":");

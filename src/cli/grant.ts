@@ -10,12 +10,15 @@ export const GRANT_COMMANDS: readonly Command[] = [
     arguments: [],
     options: {
       user: { value: "NAME", meaning: "the user's name or id" },
-      app: { value: "CLIENT_ID", meaning: "the app's client_id; login for tokens of the login endpoint" },
+      app: {
+        value: "CLIENT_ID",
+        meaning: "the app's client_id; login for tokens of the login endpoint",
+      },
     },
     details: [
-      "Every token that came from them ends too. With both, the grants that this user gave to this app. A running server refuses the " +
-        "tokens within a second. Who they belonged to may log in again: see user disable, app " +
-        "disable.",
+      "Every token that came from them ends too. With both, the grants that this user gave to " +
+        "this app. A running server refuses the tokens within a second. Who they belonged to may " +
+        "log in again: see user disable, app disable.",
     ],
     examples: [
       "gatepost grant revoke --user alice",

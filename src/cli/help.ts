@@ -109,12 +109,11 @@ function optionPairs(
 ): readonly string[] {
   return pairs(
     Object.entries(options).map(([name, option]) => {
+      const dashes = option.isNegatable ? "--[no-]" : "--";
+      const value = option.value === undefined ? "" : ` ${option.value}`;
       const repeat = option.isRepeatable ? " …" : "";
       const fallback = option.default === undefined ? "" : ` (default: ${option.default})`;
-      return [
-        `--${option.isNegatable ? "[no-]" : ""}${name}${option.value === undefined ? "" : ` ${option.value}`}${repeat}`,
-        `${option.meaning}${fallback}`,
-      ];
+      return [dashes + name + value + repeat, option.meaning + fallback];
     }),
     layout,
   );

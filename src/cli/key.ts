@@ -30,8 +30,9 @@ export const KEY_COMMANDS: readonly Command[] = [
       "at-once": { meaning: "sign with it at once; otherwise it is published 10 minutes before" },
     },
     details: [
-      "Its algorithm is that of GATEPOST_SIGNING_ALG. The key before stays published until the last token that it signed has expired, so no " +
-        "token breaks. After a leak withdraw the leaked key: DELETE /backend/key/{kid}.",
+      "Its algorithm is that of GATEPOST_SIGNING_ALG. The key before stays published until the " +
+        "last token that it signed has expired, so no token breaks. After a leak withdraw the " +
+        "leaked key: DELETE /backend/key/{kid}.",
     ],
     examples: ["gatepost key rotate"],
     async run(context) {

@@ -1,12 +1,11 @@
 import { parseConfig } from "../config.ts";
 import { problemAnswer } from "../http/respond.ts";
-import { Problem } from "../base/problem.ts";
 import { revision, version } from "../version.ts";
 import { type Backend, openBackend } from "./backend.ts";
 import type { Command, CommandContext, Values } from "./command.ts";
 import { parseCommandLine } from "./command_line.ts";
 import { COMMANDS } from "./commands.ts";
-import { explain, Failure, UsageError } from "./failure.ts";
+import { explain, Failure, findProblem, UsageError } from "./failure.ts";
 import { formatHelp } from "./help.ts";
 import type { Members } from "./table.ts";
 import { openTerminal, type Terminal } from "./terminal.ts";
@@ -96,8 +95,9 @@ function report(error: unknown, { words }: Command, { isJson, terminal }: Comman
     terminal.note(`gatepost: ${error.message} (gatepost ${words.join(" ")} --help)`);
     return EXIT_USAGE;
   }
-  if (isJson && error instanceof Problem) {
-    terminal.print(String(problemAnswer(error, "cli").body));
+  const problem = findProblem(error);
+  if (isJson && problem !== undefined) {
+    terminal.print(String(problemAnswer(problem, "cli").body));
   } else {
     terminal.note(`gatepost: ${explain(error)}`);
   }

@@ -1,7 +1,7 @@
 /** The members of a JSON object whose shape the backend vouches for. */
 export type Members = Readonly<Record<string, unknown>>;
 
-/** One column: its title, what of an item it shows, and whether it may be cut where room is short. */
+/** One column: its title, what of an item it shows, and whether it may be cut to fit. */
 export interface Column {
   readonly title: string;
   readonly show: (item: Members) => unknown;
@@ -18,6 +18,12 @@ export interface TableOptions {
   readonly indent?: string;
 }
 
+const WIDE = new RegExp(
+  "[\\u1100-\\u115f\\u2e80-\\ua4cf\\uac00-\\ud7a3\\uf900-\\ufaff\\ufe30-\\ufe6f" +
+    "\\uff00-\\uff60\\uffe0-\\uffe6\\p{Emoji_Presentation}]",
+  "u",
+);
+const COMBINING = /\p{Mn}/u;
 const GAP = "  ";
 const MIN_SHRUNK = 12;
 
@@ -81,10 +87,8 @@ export function visible(text: string): string {
 
 /** How many cells of a terminal a text takes, as near as Unicode's blocks tell. */
 function displayWidth(text: string): number {
-  const wide =
-    /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
   let width = 0;
-  for (const letter of text) width += wide.test(letter) ? 2 : /\p{Mn}/u.test(letter) ? 0 : 1;
+  for (const letter of text) width += WIDE.test(letter) ? 2 : COMBINING.test(letter) ? 0 : 1;
   return width;
 }
 

@@ -65,7 +65,11 @@ export const USER_COMMANDS: readonly Command[] = [
     options: {
       password: { meaning: "ask for a new password; generate one where there is no terminal" },
       "password-stdin": PASSWORD_OPTION,
-      scope: { value: '"A B"', meaning: "all that the user may do from now on", isRepeatable: true },
+      scope: {
+        value: '"A B"',
+        meaning: "all that the user may do from now on",
+        isRepeatable: true,
+      },
       status: { value: "STATUS", meaning: "active or disabled" },
     },
     details: [
@@ -181,8 +185,8 @@ async function changeUser(
   const answer = await backend.call("PATCH", itemPath(RESOURCE, id), JSON.stringify(change));
   context.print(answer, (user) => {
     const what = change["status"] === "disabled" ? "disabled" : "changed";
-    return `User ${visible(formatValue(user["username"]))} has been ${what}.${onceNote(given)}\n\n` +
-      showUser(user, given);
+    const name = visible(formatValue(user["username"]));
+    return `User ${name} has been ${what}.${onceNote(given)}\n\n${showUser(user, given)}`;
   });
   if (given) tellBeside(context, given);
 }

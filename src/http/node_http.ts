@@ -27,10 +27,11 @@ export interface NodeHttpOptions {
 }
 
 /**
- * What clients, however hostile, can make the server hold: for each connection at most a head of
- * 16 KiB and about as much that was received and not read yet (64 KiB together with what Node keeps
- * of a connection), for all together the bodies and the answers that have their own bounds. That is
- * 5,000 × 64 KiB + 64 MiB + 64 MiB, about 440 MiB, with the limits below.
+ * What clients, however hostile, can make the server hold: for each connection a head of 16 KiB, as
+ * much of a body that nobody has asked for yet, and one read of 64 KiB; for all connections together
+ * the bodies and the answers that have bounds of their own. That is 5,000 × 96 KiB + 64 MiB + 64 MiB,
+ * about 600 MiB, with the limits below, and test/fuzz/hostile_clients.test.ts tries it. What a hosted
+ * endpoint keeps by itself comes on top.
  */
 export interface HttpLimits {
   readonly maxConnections: number;

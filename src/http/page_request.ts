@@ -22,8 +22,8 @@ export function readPage(request: HttpRequest): PageRequest {
 }
 
 /**
- * Which part of a list a request asks for, and the list's own parameters, each with the check of its
- * value. Throws Problem 400 that names every fault.
+ * Which part of a list a request asks for, and the list's own parameters, each with the check of
+ * its value. Throws Problem 400 that names every fault.
  */
 export function readFilteredPage<Name extends string>(
   request: HttpRequest,

@@ -33,6 +33,8 @@ export interface EgressOptions {
   readonly connectTimeoutMs?: number;
   /** Longest silence before the headers and within the body; 10 s if not given. */
   readonly silenceTimeoutMs?: number;
+  /** A clock that never steps back; performance.now() if not given. */
+  readonly nowMs?: () => number;
 }
 
 /** What the self-test found. */
@@ -53,6 +55,8 @@ export interface Egress {
 /** What this module uses of the dispatchers of undici, the HTTP client inside Node's fetch. */
 interface Dispatcher {
   dispatch(options: { readonly origin: string | URL }, handler: unknown): boolean;
+  /** Awaits what is in flight, then ends all connections. */
+  close(): Promise<void>;
   destroy(): Promise<void>;
 }
 
@@ -61,6 +65,11 @@ type AgentClass = new (options: object) => Dispatcher;
 /** More answers than this of one name are not tried: a name is no list of hosts to scan. */
 const MAX_ADDRESSES = 8;
 const SELF_TEST_TIMEOUT_MS = 1_500;
+/**
+ * How long connections are kept and used again. An aborted exchange leaves one behind that nothing
+ * would ever close (undici 8.10, nodejs/undici#5845): subscribers that hang would fill the process.
+ */
+const AGENT_LIFE_MS = 60_000;
 
 /**
  * Opens the guard: only public unicast addresses (isPublicAddress) and `allow` are dialled, over
@@ -98,8 +107,9 @@ function openGuard(options: Omit<EgressOptions, "request">): Guard {
     if (literal !== undefined && !mayReach(literal)) throw refusal(formatAddress(literal));
   };
 
+  const nowMs = options.nowMs ?? (() => performance.now());
   const AgentClass = findAgentClass();
-  const agent = AgentClass && new AgentClass({
+  const openAgent = () => AgentClass && new AgentClass({
     allowH2: false,
     connections: options.connectionsPerOrigin ?? 64,
     pipelining: 1,
@@ -112,10 +122,23 @@ function openGuard(options: Omit<EgressOptions, "request">): Guard {
       autoSelectFamilyAttemptTimeout: 1_000,
     },
   });
+  let agent = openAgent();
+  let openedAtMs = nowMs();
+  const retired = new Set<Dispatcher>();
+  const retire = (old: Dispatcher) => {
+    retired.add(old);
+    // What a connection says at its end has been said to the exchanges that it carried.
+    old.close().catch(() => {}).finally(() => retired.delete(old));
+  };
   // Sockets do not look up literals, so those are vetted here, where every request passes.
   const dispatch: Dispatcher["dispatch"] = (request, handler) => {
     checkEndpoint(new URL(request.origin));
     if (agent === undefined) throw unsupported();
+    if (nowMs() - openedAtMs > AGENT_LIFE_MS) {
+      retire(agent);
+      agent = openAgent() ?? agent;
+      openedAtMs = nowMs();
+    }
     return agent.dispatch(request, handler);
   };
 
@@ -123,7 +146,9 @@ function openGuard(options: Omit<EgressOptions, "request">): Guard {
   return {
     checkEndpoint,
     guarded: (init) => Object.assign({ ...init }, { dispatcher }),
-    close: async () => agent?.destroy(),
+    async close() {
+      await Promise.all([agent, ...retired].map((each) => each?.destroy()));
+    },
   };
 }
 

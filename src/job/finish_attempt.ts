@@ -23,8 +23,8 @@ export interface AfterAttemptRules {
 }
 
 /**
- * All that follows from one attempt, as one batch: its record, and what a failure brings about. None
- * of it happens where another process has taken the delivery over meanwhile.
+ * All that follows from one attempt, as one batch: its record, and what a failure brings about.
+ * None of it happens where another process has taken the delivery over meanwhile.
  */
 export function finishAttempt(
   { delivery, claim, startedAtMs, result: { outcome, snippet } }: FinishedAttempt,

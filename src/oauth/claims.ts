@@ -52,7 +52,8 @@ export function parseAccessClaims(
 ): Caller | undefined {
   const { iss, sub, aud, client_id: clientId, exp, iat, jti, scope } = claims;
   if (iss !== issuer || aud !== issuer) return undefined;
-  if (typeof exp !== "number" || exp * 1000 <= nowMs || typeof iat !== "number") return undefined;
+  if (typeof exp !== "number" || !Number.isSafeInteger(exp) || exp * 1000 <= nowMs) return undefined;
+  if (typeof iat !== "number") return undefined;
   if (typeof sub !== "string" || typeof clientId !== "string") return undefined;
   if (typeof jti !== "string" || typeof scope !== "string") return undefined;
   const kind = sub.startsWith("u") ? "user" : sub.startsWith("a") ? "app" : undefined;

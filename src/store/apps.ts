@@ -2,7 +2,7 @@ import type { App } from "../oauth/app.ts";
 import { parseGrantType } from "../oauth/grant_type.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type Database, type Page, pageOf, type PageRequest, sql, type Statement } from "./database.ts";
-import { cutGrants } from "./grants.ts";
+import { cutGrants } from "./grant_end.ts";
 
 /** An app with the SHA-256 of its secrets, which go no further than client authentication. */
 export interface AppWithSecrets extends App {

@@ -37,7 +37,8 @@ export async function backUpSqlite(
   { signal, onProgress }: BackupOptions,
 ): Promise<number> {
   if (existsSync(target)) throw targetExists(target);
-  const source = openSqlite(path, { readOnly: true });
+  // Not read-only: such a connection would leave its write-ahead log behind if it is the last one.
+  const source = openSqlite(path, { readOnly: false });
   try {
     // A transaction that stays open keeps one state for all steps; without it each write of
     // another connection would make the copy begin again.
@@ -69,7 +70,8 @@ function checkCopy(file: string): void {
   const copy = openAtRest(file);
   try {
     const [found] = Object.values(copy.prepare("PRAGMA quick_check(1)").get() ?? {});
-    if (found !== "ok") throw new UnusableDatabaseError(`The database is damaged: ${String(found)}`);
+    if (found === "ok") return;
+    throw new UnusableDatabaseError(`The database is damaged: ${String(found)}`);
   } finally {
     copy.close();
   }

@@ -72,7 +72,9 @@ export async function listDeliveries(
     ${seq === undefined ? "" : "AND subscription = ?4"}`;
   // Both indexes have the status before the id: each status is read by itself, and they are merged.
   const statuses = status === undefined && seq !== undefined ? DELIVERY_STATUSES : [status];
-  const parts = statuses.map((each) => each === undefined ? part : `${part} AND status = '${each}'`);
+  const parts = statuses.map((each) =>
+    each === undefined ? part : `${part} AND status = '${each}'`
+  );
   const rows = await database.query<Delivery>(
     `SELECT ${COLUMNS}
      FROM (${parts.join(" UNION ALL ")} ORDER BY id DESC LIMIT ?3) d ${PARTIES}
@@ -121,6 +123,8 @@ export async function listAttempts(database: Database, delivery: string): Promis
   );
   return rows.reverse().map(({ status, error, ...rest }) => ({
     ...rest,
-    outcome: status === null ? { kind: "error", error: error ?? "other" } : { kind: "answer", status },
+    outcome: status === null
+      ? { kind: "error", error: error ?? "other" }
+      : { kind: "answer", status },
   }));
 }

@@ -48,10 +48,13 @@ export async function listEvents(
   { name, status }: EventFilter,
   page: PageRequest,
 ): Promise<Page<EventSummary>> {
-  const part = `SELECT ${COLUMNS} FROM events WHERE id < ?1 ${name === undefined ? "" : "AND name = ?3"}`;
+  const part = `SELECT ${COLUMNS} FROM events
+    WHERE id < ?1 ${name === undefined ? "" : "AND name = ?3"}`;
   // Both indexes have the status before the id: each status is read by itself, and they are merged.
   const statuses = status === undefined && name !== undefined ? EVENT_STATUSES : [status];
-  const parts = statuses.map((each) => each === undefined ? part : `${part} AND status = '${each}'`);
+  const parts = statuses.map((each) =>
+    each === undefined ? part : `${part} AND status = '${each}'`
+  );
   const rows = await database.query<EventRow>(
     `${parts.join(" UNION ALL ")} ORDER BY id DESC LIMIT ?2`,
     [page.before, page.limit + 1, ...name === undefined ? [] : [name]],

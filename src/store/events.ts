@@ -48,7 +48,7 @@ export async function fanOut(
   nowMs: number,
 ): Promise<void> {
   const end = event.subject === null ? await findPartEnd(database, event, limit) : event.upto;
-  // A principal has few subscriptions: the plus keeps SQLite from going through the event's instead.
+  // A principal has few: the plus keeps SQLite from going through all of the event's instead.
   const part = event.subject === null
     ? "s.event = ?2 AND s.seq > ?3 AND s.seq <= ?4 AND s.status IN ('active', 'paused')"
     : `s.event = ?2 AND +s.seq > ?3 AND +s.seq <= ?4 AND s.status IN ('active', 'paused')

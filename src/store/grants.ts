@@ -1,4 +1,4 @@
-import { idBound, idTimeMs } from "../base/id.ts";
+import { idTimeMs } from "../base/id.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
 import {
@@ -7,10 +7,8 @@ import {
   pageOf,
   type PageRequest,
   sql,
-  type SqlValue,
   type Statement,
 } from "./database.ts";
-import { revocation } from "./revocations.ts";
 
 /** One authorization: what its tokens may do, for whom, and how long. */
 export interface Grant {
@@ -200,15 +198,19 @@ export async function listGrants(
   page: PageRequest,
   nowMs: number,
 ): Promise<Page<ListedGrant>> {
+  const { user, app } = filter;
+  const values = [page.before, page.limit + 1, user ?? null, app ?? null];
+  // SQLite knows no parameter beyond the last one that stands in the statement.
+  const named = app !== undefined ? 4 : user !== undefined ? 3 : 2;
   const rows = await database.query<GrantRow & { cutAtMs: number | null }>(
     `SELECT ${COLUMNS}, max(
        CASE WHEN user IS NULL THEN 0 ELSE (SELECT cut_at FROM users WHERE id = grants.user) END,
        CASE app WHEN 'login' THEN 0 ELSE (SELECT cut_at FROM apps WHERE id = grants.app) END
      ) AS cutAtMs FROM grants
-     WHERE id < ?1 ${filter.user === undefined ? "" : "AND user = ?3"}
-       ${filter.app === undefined ? "" : "AND app = ?4"}
+     WHERE id < ?1 ${user === undefined ? "" : "AND user = ?3"}
+       ${app === undefined ? "" : "AND app = ?4"}
      ORDER BY id DESC LIMIT ?2`,
-    [page.before, page.limit + 1, filter.user ?? null, filter.app ?? null],
+    values.slice(0, named),
   );
   const listed = rows.map(({ cutAtMs, ...row }) => ({
     ...toGrant(row),
@@ -222,80 +224,4 @@ function statusOf(row: GrantRow, cutAtMs: number | null, nowMs: number): ListedG
   const isCut = cutAtMs === null || cutAtMs >= idTimeMs(row.id);
   if (row.revokedAtMs !== null || isCut) return "revoked";
   return Math.max(row.refreshUntilMs, row.accessUntilMs) > nowMs ? "active" : "expired";
-}
-
-/** Ends a grant and every token of it, at once and in every process. */
-export function revokeGrant(id: string, nowMs: number): Statement[] {
-  return revokeWhere("id = ?2", nowMs, id);
-}
-
-/** Ends every standing grant of a user, of an app, or of a user through an app, and waiting codes. */
-export function revokeGrantsOf(
-  { user, app }: { readonly user?: string | undefined; readonly app: string },
-  nowMs: number,
-): Statement[] {
-  const where = user === undefined ? "app = ?2" : "app = ?2 AND user = ?3";
-  const params = user === undefined ? [app] : [app, user];
-  return [
-    ...revokeWhere(where, nowMs, ...params),
-    sql(`DELETE FROM codes WHERE ${where.replace("?2", "?1").replace("?3", "?2")}`, ...params),
-  ];
-}
-
-/** Ends one access token and nothing else of its grant. */
-export function revokeAccessToken(jti: string, expiresAtMs: number): Statement {
-  return revocation(jti, expiresAtMs, expiresAtMs);
-}
-
-/** Ends every standing grant of a user or an app that carries any of the scopes. */
-export function revokeGrantsWithScopes(
-  of: { readonly user: string } | { readonly app: string },
-  scopes: readonly string[],
-  nowMs: number,
-): Statement[] {
-  if (scopes.length === 0) return [];
-  const [column, id] = "user" in of ? ["user", of.user] : ["app", of.app];
-  const carries = `${column} = ?2 AND EXISTS (SELECT 1 FROM json_each(?3) lost
-    WHERE instr(' ' || scope || ' ', ' ' || lost.value || ' ') > 0)`;
-  return revokeWhere(carries, nowMs, id, JSON.stringify(scopes));
-}
-
-/**
- * Ends every token of a user or an app that comes from a grant made until now, for as long as the
- * longest-lived of them could be alive. Ids lie ahead of the clock after it has stepped back; such
- * grants and codes are ended one by one.
- */
-export function cutGrants(
-  of: { readonly user: string } | { readonly app: string },
-  nowMs: number,
-  accessTtlMs: number,
-): Statement[] {
-  const [column, id] = "user" in of ? ["user", of.user] : ["app", of.app];
-  const ahead = idBound("g", nowMs + 1);
-  return [
-    sql(
-      `INSERT INTO revocations (target, cut_at, until)
-       SELECT ?1, ?2, max(?3, ifnull(max(access_until), 0)) FROM grants WHERE ${column} = ?1`,
-      id,
-      nowMs,
-      nowMs + accessTtlMs,
-    ),
-    ...revokeWhere(`${column} = ?2 AND id >= ?3`, nowMs, id, ahead),
-    sql(`DELETE FROM codes WHERE ${column} = ?1 AND id >= ?2`, id, ahead),
-  ];
-}
-
-/** Ends the standing grants that `where` picks, with parameters from `?2` on. */
-function revokeWhere(where: string, nowMs: number, ...params: readonly SqlValue[]): Statement[] {
-  const stands = `revoked_at IS NULL AND until > ?1 AND ${where}`;
-  return [
-    // Not only what was made until now, as for a user or an app: a grant that has ended makes no more.
-    sql(
-      `INSERT INTO revocations (target, cut_at, until)
-       SELECT id, access_until, access_until FROM grants WHERE ${stands} AND access_until > ?1`,
-      nowMs,
-      ...params,
-    ),
-    sql(`UPDATE grants SET revoked_at = ?1 WHERE ${stands}`, nowMs, ...params),
-  ];
 }

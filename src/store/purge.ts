@@ -15,7 +15,7 @@ export interface Retention {
   readonly auditMs: number;
 }
 
-/** Removes what has had its time, in bounded batches, until nothing is left or it is told to stop. */
+/** Removes what has had its time, in bounded batches, until nothing is left or it is to stop. */
 export async function purge(
   database: Database,
   retention: Retention,
@@ -29,7 +29,8 @@ export async function purge(
     endedBatch("sessions", "hash", "until", nowMs),
     endedBatch("revocations", "seq", "until", nowMs),
     sql(
-      `DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id < ?1 ORDER BY id LIMIT ${BATCH})`,
+      `DELETE FROM audit WHERE id IN
+         (SELECT id FROM audit WHERE id < ?1 ORDER BY id LIMIT ${BATCH})`,
       idBound("t", nowMs - retention.auditMs),
     ),
     ...[FAILED_LOGIN, FAILED_AUTHENTICATION].map((action) =>

@@ -51,8 +51,8 @@ export function insertTestDelivery(test: TestDelivery, nowMs: number): Statement
 }
 
 /**
- * Sends deliveries that have failed again, each with a fresh budget. The first statement changes one
- * row for each; others, and those whose subscription has ended, stay as they are.
+ * Sends deliveries that have failed again, each with a fresh budget. The first statement changes
+ * one row for each; others, and those whose subscription has ended, stay as they are.
  */
 export function resendDeliveries(ids: readonly string[], nowMs: number): Statement[] {
   const chosen = JSON.stringify(ids);
@@ -84,8 +84,8 @@ export interface FailedSelection {
 }
 
 /**
- * The ids of failed deliveries, oldest first, in batches that `resendDeliveries` takes. Each batch is
- * looked for when it is asked for; a delivery comes up once, also if it fails again meanwhile.
+ * The ids of failed deliveries, oldest first, in batches that `resendDeliveries` takes. Each batch
+ * is looked for when it is asked for; a delivery comes up once, also if it fails again meanwhile.
  */
 export async function* findFailed(
   database: Database,

@@ -22,6 +22,7 @@ export function openSqlite(path: string, options: { readOnly: boolean }): Databa
     enableForeignKeyConstraints: true,
   });
   connection.exec("PRAGMA synchronous = FULL; PRAGMA cache_size = -16000;");
+  connection.exec("PRAGMA secure_delete = ON"); // what is sealed or deleted stays readable nowhere
   // Opening may meet another process that opens or closes the file; once open, and with
   // a write-ahead log, no reader ever waits for a writer.
   if (options.readOnly) connection.exec("PRAGMA busy_timeout = 0");

@@ -1,4 +1,4 @@
-import { existsSync, statSync } from "node:fs";
+import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { type Seal, SealError } from "../base/seal.ts";
@@ -42,6 +42,7 @@ export type DatabaseState =
 export function readDatabaseState(path: string, seal: Seal): DatabaseState {
   if (!existsSync(path)) return { kind: "missing" };
   try {
+    if (!isDatabase(path)) return { kind: "unusable", reason: "It is not an SQLite database." };
     const connection = openForLook(path);
     try {
       return look(connection, path, seal);
@@ -63,6 +64,18 @@ export function openAtRest(path: string): DatabaseSync {
   return new DatabaseSync(url, { readOnly: true });
 }
 
+/** Whether a file is empty or begins as SQLite's do; SQLite takes any short one for empty. */
+function isDatabase(path: string): boolean {
+  if (!statSync(path).isFile()) return false;
+  const head = Buffer.alloc(16);
+  const file = openSync(path, "r");
+  try {
+    return readSync(file, head) === 0 || head.toString("latin1") === "SQLite format 3\0";
+  } finally {
+    closeSync(file);
+  }
+}
+
 /** While any process has the database open, and after one died, its log is there. */
 function openForLook(path: string): DatabaseSync {
   return existsSync(`${path}-wal`) ? openSqlite(path, { readOnly: true }) : openAtRest(path);
@@ -79,8 +92,8 @@ function look(connection: DatabaseSync, path: string, seal: Seal): DatabaseState
   const schemaVersion = Number(read("PRAGMA user_version"));
   const knownVersion = MIGRATIONS.length;
   if (schemaVersion > knownVersion) {
-    const reason = `Its schema version is ${schemaVersion}, this program knows up to ${knownVersion}.`;
-    return { kind: "unusable", reason };
+    const reason = `Its schema version is ${schemaVersion}, this program knows up to`;
+    return { kind: "unusable", reason: `${reason} ${knownVersion}.` };
   }
   const sealed = isEmpty ? undefined : read("SELECT value FROM settings WHERE name = 'seal_check'");
   const sealFault = typeof sealed === "string" ? findSealFault(seal, sealed) : undefined;

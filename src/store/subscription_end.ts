@@ -7,8 +7,9 @@ import {
 } from "./own_events.ts";
 
 /**
- * A subscription that ends has its pending deliveries cancelled: so many with it, the rest in batches
- * of as many. Until then its `due_at` stays, and nothing of it is claimed or shown as pending.
+ * A subscription that ends has its pending deliveries cancelled: so many with it, the rest in
+ * batches of as many. Until then its `due_at` stays, and nothing of it is claimed or shown as
+ * pending.
  */
 const BATCH = 500;
 
@@ -68,8 +69,8 @@ export interface FailureRule {
 
 /**
  * Disables the subscription of a claimed delivery that fails now, where the rule says so and the
- * claim still holds. What is in `before` goes before the statements that record the failure, what is
- * in `after` behind them.
+ * claim still holds. What is in `before` goes before the statements that record the failure, what
+ * is in `after` behind them.
  */
 export function disableAfterFailure(
   { delivery, claim, subscription }: ClaimOfDelivery & { readonly subscription: number },

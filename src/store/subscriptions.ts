@@ -4,7 +4,14 @@ import {
   type Subscription,
   type SubscriptionChange,
 } from "../event/subscription.ts";
-import { type Database, type Page, pageOf, type PageRequest, sql, type Statement } from "./database.ts";
+import {
+  type Database,
+  type Page,
+  pageOf,
+  type PageRequest,
+  sql,
+  type Statement,
+} from "./database.ts";
 
 const COLUMNS = `seq, id, principal, app, event, endpoint, status,
   disabled_reason AS disabledReason, created_at AS createdAtMs`;
@@ -121,7 +128,7 @@ export function updateSubscription(
   );
 }
 
-/** Whether the user or app that a subscription belongs to, and the app it was made through, are active. */
+/** Whether the user or app of a subscription, and the app it was made through, are active. */
 export async function hasStandingOwner(database: Database, id: string): Promise<boolean> {
   const rows = await database.query(
     `SELECT 1 FROM subscriptions WHERE id = ?1 AND ${OWNER_STANDS}`,

@@ -1,7 +1,7 @@
 import type { User } from "../oauth/user.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type Database, type Page, pageOf, type PageRequest, sql, type Statement } from "./database.ts";
-import { cutGrants } from "./grants.ts";
+import { cutGrants } from "./grant_end.ts";
 
 /** A user with the PHC string of the password, which goes no further than the login. */
 export interface UserWithPassword extends User {

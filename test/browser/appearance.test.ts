@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Browser, openBrowser } from "../helpers/browser.ts";
-import { authorizeAddress, openStage, type Stage, type StageApp } from "../helpers/sign_in_stage.ts";
+import {
+  authorizeAddress,
+  openStage,
+  type Stage,
+  type StageApp,
+} from "../helpers/sign_in_stage.ts";
 
 const LONG_USER = `${"unbroken".repeat(7)}.longest`;
 const WIDTHS = [360, 1280];
@@ -97,7 +102,7 @@ test("the consent page says its buttons and its list of scopes to a screen reade
   await sendPassword(password);
   assert.equal(await browser.label("button[value=allow]"), "Allow");
   assert.equal(await browser.label("button[value=deny]"), "Deny");
-  assert.equal(await browser.label("button[value=switch]"), "Not you? Use another account");
+  assert.equal(await browser.label("button[value=switch]"), "Sign out or use another account");
   assert.equal(await browser.label("ul"), "If you allow it, this app can:");
   assert.equal(await browser.count("ul > li"), 2);
   assert.equal(await browser.count("h1"), 1);

@@ -72,7 +72,7 @@ async function redeem(app: StageApp, code: string | null): Promise<unknown> {
   return answer.json();
 }
 
-test("a user logs in after a wrong password, allows the app, and it gets a code that works", async () => {
+test("after a wrong password a user logs in, allows the app, and it gets a good code", async () => {
   await visit(desk, { state: "a b&c=é", scope: "orders" });
   assert.equal(await browser.title(), "Sign in · Gatepost");
   await browser.type("#username", "marta");
@@ -165,13 +165,14 @@ test("a public app on a loopback URL is asked about every time", async () => {
   await browser.find("button[value=allow]");
 });
 
-test("a user can switch to another account, and the first one's session is over", async () => {
+test("a user signs out and another signs in, and the first one's session is over", async () => {
   const app = await newApp();
   await visit(app);
   await logIn("marta");
   assert.match(await browser.text("main"), /Signed in as marta/);
   const [former] = await browser.cookies();
   await browser.click("button[value=switch]");
+  assert.equal(await browser.text("[role=status]"), "You are signed out.");
   await logIn("nils");
   await browser.find("button[value=allow]");
   assert.match(await browser.text("main"), /Signed in as nils/);
@@ -217,7 +218,7 @@ test("everything can be done with the keyboard alone", async () => {
   assert.equal((await landing()).get("error"), "access_denied");
 });
 
-test("a login form that was sent before the browser's session changed is shown once more", async () => {
+test("a login form of another browser session is shown once more", async () => {
   const app = await newApp();
   await visit(app);
   await browser.type("#username", "marta");

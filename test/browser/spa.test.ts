@@ -51,7 +51,7 @@ async function signIn(): Promise<void> {
 
 const message = (kind: string) => browser.text(`#message${kind}:not(:empty)`);
 
-test("a single-page app on another origin signs in with PKCE, and the code leaves no trace", async () => {
+test("an app on another origin signs in with PKCE, and the code leaves no trace", async () => {
   await signIn();
   assert.equal(await browser.text("#user"), "marta");
   assert.equal(await browser.text("#scope"), "consumer orders");
@@ -125,7 +125,7 @@ for (const [what, change, complaint] of [
   ["state", (query: URLSearchParams) => query.set("state", "forged"), /\(state\)/],
   ["iss", (query: URLSearchParams) => query.set("iss", "https://evil.example"), /\(iss\)/],
 ] as const) {
-  test(`it refuses an answer whose ${what} is not the one it expects, before using the code`, async () => {
+  test(`it refuses an answer with another ${what} before it uses the code`, async () => {
     await browser.click("#signed-out:not([hidden]) button");
     const request = new URL(await browser.waitForUrl(/\/authorize\?/)).searchParams;
     const answer = new URLSearchParams({

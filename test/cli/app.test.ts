@@ -23,7 +23,8 @@ test("app add hands every option to the backend", async (t) => {
   const added = await cli.run(
     ...["app", "add", "Shop", ...URL_OPTION, "--json", "--trusted", "--resource-server"],
     ...["--scope", "a b", "--grant", "password", "--grant", "refresh_token"],
-    ...["--redirect-uri", "https://shop.example/1", "--redirect-uri", "https://shop.example/2?a=b,c"],
+    ...["--redirect-uri", "https://shop.example/1"],
+    ...["--redirect-uri", "https://shop.example/2?a=b,c"],
   );
 
   const { client_id, client_secret, created_at, ...rest } = readJson(added);
@@ -46,8 +47,9 @@ test("app add hands every option to the backend", async (t) => {
 test("app add --public gives no secret", async (t) => {
   const cli = await openCommandLine(t);
 
-  const people = await cli.run("app", "add", "Phone", "--url", "http://127.0.0.1", "--public");
-  const json = await cli.run("app", "add", "Phone", "--url", "http://127.0.0.1", "--public", "--json");
+  const args = ["app", "add", "Phone", "--url", "http://127.0.0.1", "--public"];
+  const people = await cli.run(...args);
+  const json = await cli.run(...args, "--json");
 
   assert.doesNotMatch(people.stdout, /secret is|client_secret/);
   assert.equal(readJson(json)["type"], "public");
@@ -85,7 +87,8 @@ test("app set changes what is given, takes flags back, and empties a list", asyn
 
 test("app disable and app set --status active shut an app out and let it in", async (t) => {
   const cli = await openCommandLine(t);
-  const id = String(readJson(await cli.run("app", "add", "Shop", ...URL_OPTION, "--json"))["client_id"]);
+  const added = readJson(await cli.run("app", "add", "Shop", ...URL_OPTION, "--json"));
+  const id = String(added["client_id"]);
 
   const disabled = await cli.run("app", "disable", id);
   assert.match(disabled.stdout, /App Shop has been disabled\./);
@@ -101,7 +104,8 @@ test("app rotate-secret shows another secret, and a public app has none", async 
     await cli.run("app", "add", "Phone", "--url", "http://127.0.0.1", "--public", "--json"),
   );
 
-  const rotated = readJson(await cli.run("app", "rotate-secret", String(shop["client_id"]), "--json"));
+  const id = String(shop["client_id"]);
+  const rotated = readJson(await cli.run("app", "rotate-secret", id, "--json"));
   const refused = await cli.run("app", "rotate-secret", String(phone["client_id"]));
 
   assert.equal(rotated["client_id"], shop["client_id"]);
@@ -112,9 +116,11 @@ test("app rotate-secret shows another secret, and a public app has none", async 
 
 test("app delete removes an app once, and no client_id reaches another path", async (t) => {
   const cli = await openCommandLine(t);
-  const id = String(readJson(await cli.run("app", "add", "Shop", ...URL_OPTION, "--json"))["client_id"]);
+  const added = readJson(await cli.run("app", "add", "Shop", ...URL_OPTION, "--json"));
+  const id = String(added["client_id"]);
 
-  for (const strange of ["..", "", "x/secret", `../user/${id}`, `${id}/secret`, `${id}?limit=1`, "%"]) {
+  const stranges = ["..", "", "x/secret", `../user/${id}`, `${id}/secret`, `${id}?limit=1`, "%"];
+  for (const strange of stranges) {
     assert.equal((await cli.run("app", "delete", strange)).code, 1, strange);
   }
   assert.equal((await cli.run("app", "delete", id)).code, 0);

@@ -9,7 +9,7 @@ import { openCommandLine, readJson } from "../helpers/command_line.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
 
-test("check shows every variable with its effective value, and of secrets that they are set", async (t) => {
+test("check shows every variable as it holds, and of secrets that they are set", async (t) => {
   const cli = await openCommandLine(t);
   const secrets = {
     GATEPOST_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
@@ -23,7 +23,9 @@ test("check shows every variable with its effective value, and of secrets that t
   );
 
   assert.equal(checked.code, 0, checked.stderr);
-  for (const { name } of VARIABLES) assert.match(checked.stdout, new RegExp(`^  ${name} +\\S`, "m"));
+  for (const { name } of VARIABLES) {
+    assert.match(checked.stdout, new RegExp(`^  ${name} +\\S`, "m"));
+  }
   assert.match(checked.stdout, /GATEPOST_PORT +0$/m);
   assert.match(checked.stdout, /GATEPOST_HOST +127\.0\.0\.1$/m);
   for (const [name, value] of Object.entries(secrets)) {
@@ -73,8 +75,14 @@ test("check counts what the database holds, and leaves no file beside it", async
 
 /** A file that no server would start on, and what check says of it. */
 const UNUSABLE: readonly (readonly [name: string, make: (path: string) => void, says: RegExp])[] = [
-  ["is no database", (path) => writeFileSync(path, "x".repeat(5_000)), /not a database/],
-  ["is a folder", (path) => mkdirSync(path), /unable to open/],
+  ["is no database", (path) => writeFileSync(path, "x".repeat(5_000)), /not an SQLite database/],
+  ["is a short text", (path) => writeFileSync(path, "hello"), /not an SQLite database/],
+  [
+    "is damaged",
+    (path) => writeFileSync(path, "SQLite format 3\0".padEnd(5_000, "x")),
+    /not a database|malformed/,
+  ],
+  ["is a folder", (path) => mkdirSync(path), /not an SQLite database/],
   [
     "is another program's",
     (path) => {
@@ -113,7 +121,9 @@ for (const [name, make, says] of UNUSABLE) {
 
 test("check exits 1 where the key of a sealed database is missing or wrong", async (t) => {
   const cli = await openCommandLine(t);
-  const keyOf = (byte: number) => ({ GATEPOST_SECRET_KEY: Buffer.alloc(32, byte).toString("base64") });
+  const keyOf = (byte: number) => ({
+    GATEPOST_SECRET_KEY: Buffer.alloc(32, byte).toString("base64"),
+  });
   await cli.runWith({ env: keyOf(1) }, "user", "add", "alice");
 
   const missing = await cli.run("check");
@@ -152,9 +162,9 @@ test("check lists every load error of every module, and exits 1", async (t) => {
   const json = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check", "--json");
 
   assert.equal(people.code, 1);
-  for (const says of [/syntax\.js: SyntaxError/, /shape\.js, export order: method must be/, /scope is missing/]) {
-    assert.match(people.stderr, says);
-  }
+  assert.match(people.stderr, /syntax\.js: SyntaxError/);
+  assert.match(people.stderr, /shape\.js, export order: method must be/);
+  assert.match(people.stderr, /shape\.js, export order: scope is missing/);
   assert.equal(json.code, 1);
   const { ok, faults } = readJson(json);
   assert.equal(ok, false);
@@ -164,7 +174,8 @@ test("check lists every load error of every module, and exits 1", async (t) => {
 test("check exits 2 on a bad configuration, every fault on a line of its own", async (t) => {
   const cli = await openCommandLine(t);
 
-  const checked = await cli.runWith({ env: { GATEPOST_PORT: "x", GATEPOST_CRON: "maybe" } }, "check");
+  const env = { GATEPOST_PORT: "x", GATEPOST_CRON: "maybe" };
+  const checked = await cli.runWith({ env }, "check");
 
   assert.equal(checked.code, 2);
   assert.equal(checked.stderr.trimEnd().split("\n").length, 2);

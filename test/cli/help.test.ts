@@ -41,7 +41,9 @@ for (const command of COMMANDS) {
 
     assert.ok(text.startsWith(`${command.purpose}.\n`));
     assert.match(text, new RegExp(`^Usage  gatepost ${name}.* \\[options\\]$`, "m"));
-    for (const argument of command.arguments) assert.match(text, new RegExp(`^  ${argument.name} `, "m"));
+    for (const argument of command.arguments) {
+      assert.match(text, new RegExp(`^  ${argument.name} `, "m"));
+    }
     for (const option of [...Object.keys(command.options), "json", "help"]) {
       assert.match(text, new RegExp(`^  --(\\[no-\\])?${option}\\b`, "m"));
     }
@@ -52,7 +54,8 @@ for (const command of COMMANDS) {
     for (const example of command.examples) {
       const typed = example.replace(/^.*?\bgatepost /, "");
       const args = typed.match(/'[^']*'|"[^"]*"|\S+/g) ?? [];
-      const line = parseCommandLine(args.map((arg) => arg.replace(/^(['"])(.*)\1$/, "$2")), COMMANDS);
+      const bare = args.map((arg) => arg.replace(/^(['"])(.*)\1$/, "$2"));
+      const line = parseCommandLine(bare, COMMANDS);
 
       assert.equal(line.kind, "run", typed);
       assert.deepEqual(line.kind === "run" && line.command.words, command.words);

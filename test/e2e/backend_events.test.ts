@@ -43,8 +43,8 @@ const now = () => new Date().toISOString();
 function audited(target: string): unknown[] {
   const path = join(stage.gatepost.server.folder, "gatepost.db");
   const database = new DatabaseSync(path, { readOnly: true });
-  const rows = database.prepare("SELECT action, actor, address FROM audit WHERE target = ? ORDER BY id")
-    .all(target);
+  const entries = "SELECT action, actor, address FROM audit WHERE target = ? ORDER BY id";
+  const rows = database.prepare(entries).all(target);
   database.close();
   for (const { actor, address } of rows) {
     assert.match(String(actor), /^u[0-9a-z]+$/);
@@ -68,7 +68,8 @@ async function fail(
 describe("POST /backend/event", () => {
   test("dispatches: 202 with the event's id, and subscribers get the data", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
-    const answer = await post("/backend/event", { name: subscription.event, data: { a: [1, "ä"] } });
+    const data = { a: [1, "ä"] };
+    const answer = await post("/backend/event", { name: subscription.event, data });
     assert.equal(answer.status, 202, answer.text);
     const { id, ...rest } = readObject(answer);
     assert.match(String(id), /^e[0-9a-z]+$/);
@@ -116,7 +117,11 @@ describe("POST /backend/event", () => {
     ["a subject that is no id", { name: "a", data: 1, subject: "admin" }, ["/subject"]],
     ["a subject that is null", { name: "a", data: 1, subject: null }, ["/subject"]],
     ["a member that is unknown", { name: "a", data: 1, scope: "b" }, ["/scope"]],
-    ["all faults at once", { name: "", subject: "x", more: 1 }, ["/data", "/more", "/name", "/subject"]],
+    [
+      "all faults at once",
+      { name: "", subject: "x", more: 1 },
+      ["/data", "/more", "/name", "/subject"],
+    ],
   ] as const;
   for (const [name, body, pointers] of INVALID) {
     test(`refuses ${name}`, async () => {
@@ -166,13 +171,17 @@ describe("GET /backend/event", () => {
     const name = newName("e");
     const id = await stage.dispatch(name, 1);
     const path = `/backend/event?name=${name}&status=`;
-    await until(async () => readItems(await get(`${path}distributed`)).some((item) => item["id"] === id));
+    await until(async () => {
+      const items = readItems(await get(`${path}distributed`));
+      return items.some((item) => item["id"] === id);
+    });
     assert.deepEqual(readItems(await get(`${path}pending`)), []);
   });
 
   test("refuses filters that are none, all at once", async () => {
     const path = "/backend/event?status=new&name=a%20b&limit=0&cursor=-";
-    assert.deepEqual(assertProblem(await get(path), 400), ["/cursor", "/limit", "/name", "/status"]);
+    const pointers = assertProblem(await get(path), 400);
+    assert.deepEqual(pointers, ["/cursor", "/limit", "/name", "/status"]);
   });
 
   test("refuses a filter that is given twice", async () => {
@@ -191,7 +200,8 @@ describe("GET /backend/event", () => {
     const cursor = String(first["next_cursor"]);
     const second = readObject(await get(`/backend/event/${id}?limit=2&cursor=${cursor}`));
     assert.equal(second["next_cursor"], null);
-    const deliveries = [first["deliveries"], second["deliveries"]].flat() as Record<string, unknown>[];
+    const parts = [first["deliveries"], second["deliveries"]];
+    const deliveries = parts.flat() as Record<string, unknown>[];
     assert.deepEqual(
       deliveries.map(({ subscription }) => String(subscription)).sort(),
       subscriptions.map((subscription) => subscription.id).sort(),
@@ -391,13 +401,14 @@ describe("/backend/subscription", () => {
     assert.deepEqual(audited(subscription.id), ["subscription.change", "subscription.change"]);
   });
 
-  test("disables one with a reason, which its owner sees, and what waits is cancelled", async () => {
+  test("disables one with a reason, which its owner sees, and cancels what waits", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     const path = `/backend/subscription/${subscription.id}`;
     await patch(path, { status: "paused" });
     await stage.dispatch(subscription.event, 1);
     await stage.deliveries(subscription, "pending");
-    const { status, disabled_reason: reason } = readObject(await patch(path, { status: "disabled" }));
+    const record = readObject(await patch(path, { status: "disabled" }));
+    const { status, disabled_reason: reason } = record;
     assert.deepEqual([status, typeof reason], ["disabled", "string"]);
     const own = await stage.call("GET", `/consumer/subscription/${subscription.id}`, consumer);
     assert.equal(readObject(own)["disabled_reason"], reason);
@@ -442,7 +453,8 @@ describe("/backend/subscription", () => {
     const path = `/backend/subscription/${subscription.id}`;
     assert.equal((await stage.call("DELETE", path, stage.admin)).status, 204);
     assertProblem(await get(path), 404);
-    assertProblem(await stage.call("GET", `/consumer/subscription/${subscription.id}`, consumer), 404);
+    const own = `/consumer/subscription/${subscription.id}`;
+    assertProblem(await stage.call("GET", own, consumer), 404);
     assertProblem(await stage.call("DELETE", path, stage.admin), 404);
     assert.deepEqual(audited(subscription.id), ["subscription.delete"]);
   });

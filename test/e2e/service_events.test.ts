@@ -87,7 +87,7 @@ describe("gatepost.subscription.disabled", () => {
     assert.equal(await statusOf(subscription), "active");
   });
 
-  test("tells of a subscription whose attempts have all failed for GATEPOST_DISABLE_AFTER", async () => {
+  test("tells of one whose attempts have all failed for GATEPOST_DISABLE_AFTER", async () => {
     const token = await stage.newConsumer();
     const subscription = await stage.subscribe(token, newName("e"), 500);
     const beginning = Date.now();
@@ -117,7 +117,7 @@ describe("gatepost.subscription.disabled", () => {
     assert.equal(await statusOf(subscription), "active");
   });
 
-  test("tells of each subscription of a user who is disabled, and of one who is deleted", async () => {
+  test("tells of all of a user who is disabled, and of one who is deleted", async () => {
     const user = await stage.gatepost.createUser();
     const token = await stage.gatepost.login(user);
     const one = await stage.subscribe(token, newName("e"));
@@ -133,7 +133,7 @@ describe("gatepost.subscription.disabled", () => {
     assert.match(String(await tellsDisabled(three)), /user/);
   });
 
-  test("tells of the subscriptions of an app that is disabled, and of one that is deleted", async () => {
+  test("tells of those of an app that is disabled, and of one that is deleted", async () => {
     for (const end of ["disabled", "deleted"]) {
       const app = await stage.gatepost.createApp();
       const answer = await stage.gatepost.token(app, { grant_type: "client_credentials" });

@@ -1,6 +1,6 @@
+import { type ChildProcess, spawn } from "node:child_process";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { createDataFolder, runCli, type RunResult } from "./process.ts";
 
@@ -20,11 +20,13 @@ export interface CommandLine {
     options: { readonly env?: Env; readonly stdin?: string },
     ...args: readonly string[]
   ): Promise<RunResult>;
+  /** Starts it without standard input, to be interrupted; its output can be read. */
+  start(...args: readonly string[]): ChildProcess;
 }
 
 /** Makes a data folder, which goes with the test, or uses that of a server. */
 export async function openCommandLine(
-  test: Pick<TestContext, "after">,
+  test: { after(release: () => Promise<void>): void },
   { folder: given, env = {} }: { readonly folder?: string; readonly env?: Env } = {},
 ): Promise<CommandLine> {
   const folder = given ?? await createDataFolder();
@@ -36,7 +38,20 @@ export async function openCommandLine(
       stdin: options.stdin ?? "",
       env: { GATEPOST_DATABASE: databasePath, ...env, ...options.env },
     });
-  return { folder, databasePath, runWith, run: (...args) => runWith({}, ...args) };
+  return {
+    folder,
+    databasePath,
+    runWith,
+    run: (...args) => runWith({}, ...args),
+    start(...args) {
+      const { PATH, HOME, NODE_V8_COVERAGE } = process.env;
+      return spawn(process.execPath, [CLI_SOURCE, ...args], {
+        env: { PATH, HOME, NODE_V8_COVERAGE, GATEPOST_DATABASE: databasePath, ...env },
+        stdio: ["ignore", "pipe", "pipe"],
+        timeout: 30_000,
+      });
+    },
+  };
 }
 
 /** The JSON object that a run printed. */

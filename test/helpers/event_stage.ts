@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { bearer, type Gatepost, newName, readObject, startGatepost } from "./gatepost.ts";
+import { bearer, type Gatepost, newName, PASSWORD, readObject, startGatepost } from "./gatepost.ts";
 import type { Answer } from "./http_client.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
 
@@ -17,7 +17,7 @@ export interface EventStage {
   newConsumer(scopes?: readonly string[]): Promise<string>;
   /** Calls with a token and, where there is one, a JSON body. */
   call(method: string, path: string, token: string, body?: unknown): Promise<Answer>;
-  /** Subscribes a new path of the receiver, which then reacts with these statuses, the last stays. */
+  /** Subscribes a new path of the receiver, which answers these statuses; the last one stays. */
   subscribe(token: string, event: string, ...statuses: number[]): Promise<StagedSubscription>;
   /** Dispatches through the backend and returns the event's id. */
   dispatch(name: string, data: unknown, more?: Readonly<Record<string, unknown>>): Promise<string>;
@@ -58,7 +58,7 @@ export async function startEventStage(
       ...env,
     },
   });
-  const admin = await gatepost.login({ id: "", username: "admin", password: "correct horse battery" });
+  const admin = await gatepost.login({ id: "", username: "admin", password: PASSWORD });
 
   const stage: EventStage = {
     gatepost,

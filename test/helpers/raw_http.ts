@@ -37,7 +37,7 @@ export function exchangeRaw(
   bytes: string | Buffer,
   { waitMs = 300, end = false, finish = false }: RawOptions = {},
 ): Promise<RawExchange> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     let text = "";
     let isClosed = true;
     const socket = connect(port, "127.0.0.1");
@@ -71,7 +71,11 @@ export function exchangeRaw(
     socket.on("error", () => socket.destroy());
     socket.on("close", () => {
       clearTimeout(timer);
-      resolve({ answers: parseAnswers(text), text, isClosed });
+      try {
+        resolve({ answers: parseAnswers(text), text, isClosed });
+      } catch (error) {
+        reject(error);
+      }
     });
   });
 }
@@ -123,6 +127,8 @@ function takeBody(
   headers: Readonly<Record<string, string>>,
 ): [body: string, rest: string] {
   if (status === 204 || status === 304) return ["", text];
+  // An answer to HEAD announces a body that does not come: the next answer does, or nothing.
+  if (text.startsWith("HTTP/1.1 ")) return ["", text];
   if (headers["transfer-encoding"] === "chunked") return takeChunks(text);
   const length = headers["content-length"];
   if (length === undefined) return [text, ""];

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 /** A chromedriver of one's own, spoken to as W3C WebDriver says, by plain fetch. */
@@ -25,6 +26,9 @@ const COMMAND_MS = 30_000;
 
 /** Starts chromedriver on a free port of the loopback. */
 export async function startDriver(program = "/usr/bin/chromedriver"): Promise<Driver> {
+  if (!existsSync(program)) {
+    throw new Error(`${program} is missing; .ci/run installs Chromium and its driver`);
+  }
   const child = spawn(program, ["--port=0"], { stdio: ["ignore", "pipe", "ignore"] });
   const endWithTest = () => void child.kill("SIGKILL");
   process.once("exit", endWithTest);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { parseCidr } from "../../src/base/cidr.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
@@ -50,6 +50,35 @@ async function findDeadPort(): Promise<number> {
   const { port } = server.address() as AddressInfo;
   await new Promise((resolve) => server.close(resolve));
   return port;
+}
+
+/** A server whose one answer does not end; `ended` gives its length when its connection has. */
+async function startEndless() {
+  const sockets = new Set<Socket>();
+  const first = Promise.withResolvers<number>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => socket.destroy());
+    socket.once("close", () => first.resolve(socket.bytesWritten));
+    const pour = () => {
+      while (socket.writable && socket.write(Buffer.alloc(65_536, "x")));
+    };
+    socket.once("data", () => {
+      socket.write("HTTP/1.1 200 OK\r\n\r\n");
+      socket.on("drain", pour);
+      pour();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/`,
+    ended: first.promise,
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
 }
 
 function send(change: Partial<Callback> = {}, signal = NEVER, timeoutMs = TIMEOUT_MS) {
@@ -175,16 +204,13 @@ describe("an answer", () => {
   });
 
   test("without end is a success once 4 KiB have come, and its connection ends", async () => {
-    const endless = await startReceiver();
-    endless.react("/", { kind: "endless" });
-    const { outcome, snippet } = await send({ endpoint: `${endless.url}/` });
+    const { url, ended, close } = await startEndless();
+    const { outcome, snippet } = await send({ endpoint: url });
     assert.deepEqual(outcome, { kind: "answer", status: 200, retryAfterMs: undefined });
     assert.equal(snippet?.length, 4096);
-    for (let turns = 0; endless.connections() > 0 && turns < 100; turns++) {
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-    assert.equal(endless.connections(), 0);
-    await endless.close();
+    const written = await ended;
+    await close();
+    assert.ok(written < 8 * 1024 * 1024, `${written} bytes: more than the sockets' buffers hold`);
   });
 
   test("that drips to its end in time is a success", async () => {
@@ -255,6 +281,26 @@ describe("a failure", () => {
     stop.abort(new DOMException("Stopping", "AbortError"));
     assert.deepEqual((await sending).outcome, { kind: "error", error: "aborted" });
   });
+});
+
+test("a connection that an aborted exchange leaves behind is closed within a minute or two", async () => {
+  let nowMs = 0;
+  const loopback = parseCidr("127.0.0.1/32");
+  assert.ok(loopback);
+  const own = createEgress({ allow: [loopback], request: fetch, nowMs: () => nowMs });
+  const hanging = await startReceiver();
+  hanging.react("/", { kind: "hang" });
+  const post = (url: string, timeoutMs: number) =>
+    fetch(url, own.guarded({ method: "POST", signal: AbortSignal.timeout(timeoutMs) }))
+      .then(({ status }) => status, (error: Error) => error.name);
+  assert.equal(await post(`${hanging.url}/`, 100), "TimeoutError");
+  nowMs += 61_000;
+  assert.equal(await post(`${receiver.url}/hook`, 5_000), 204);
+  for (let turns = 0; hanging.connections() > 0 && turns < 100; turns++) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  assert.equal(hanging.connections(), 0);
+  await Promise.all([own.close(), hanging.close()]);
 });
 
 test("the timeout covers headers and body together, not each", async () => {

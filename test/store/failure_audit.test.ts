@@ -7,6 +7,7 @@ import { createFailureAudit, type FailureAudit } from "../../src/store/failure_a
 import { openSqliteDatabase } from "../../src/store/sqlite.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
+const START_MS = Date.UTC(2040, 0, 1);
 const ANY = {
   actor: undefined,
   action: undefined,
@@ -37,15 +38,17 @@ async function setUp(t: TestContext): Promise<Book> {
     const page = await listAudit(database, ANY, { limit: 1000, before: "~" });
     return page.items;
   };
-  const book: Book = {
-    nowMs: Date.UTC(2040, 0, 1),
-    failures: createFailureAudit({ database, now: () => book.nowMs }),
+  let book: Book | undefined;
+  const failures = createFailureAudit({ database, now: () => book?.nowMs ?? START_MS });
+  book = {
+    nowMs: START_MS,
+    failures,
     fail(address, target = "u1") {
       const failure = { actor: "anonymous", action: "user.login_failed", target, address };
-      book.failures.record(address, failure);
+      failures.record(address, failure);
     },
     async count() {
-      await book.failures.flush();
+      await failures.flush();
       return (await list()).length;
     },
     async trim(keep, limit) {

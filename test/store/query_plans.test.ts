@@ -155,7 +155,9 @@ async function drain(batches: AsyncIterable<unknown>): Promise<void> {
 
 // In an order in which each has something to work on.
 const CASES: readonly Case[] = [
-  writing("storing a subscription", () => [insertSubscription(SUBSCRIPTION, createSeal(undefined))]),
+  writing("storing a subscription", () => [
+    insertSubscription(SUBSCRIPTION, createSeal(undefined)),
+  ]),
   writing("storing an event", () => [insertEvent(EVENT)]),
   {
     name: "finding events to fan out",
@@ -184,7 +186,11 @@ const CASES: readonly Case[] = [
     run: (database) =>
       listDueLanes(database, { failing, except: [7], limit: 10, nowMs: NOW_MS }),
   })),
-  { name: "finding what is due next", sorts: true, run: (database) => findNextDue(database, NOW_MS) },
+  {
+    name: "finding what is due next",
+    sorts: true, // two at most
+    run: (database) => findNextDue(database, NOW_MS),
+  },
   {
     name: "claiming deliveries",
     sorts: true, // by id, of one claim
@@ -230,7 +236,8 @@ const CASES: readonly Case[] = [
   writing("sending again", () => resendDeliveries([DELIVERY], NOW_MS)),
   writing("sending a test", () => {
     const event = newId("e", NOW_MS);
-    const test = { subscription: SUBSCRIPTION.id, event, delivery: deliveryId(event, 1), json: "1" };
+    const delivery = deliveryId(event, 1);
+    const test = { subscription: SUBSCRIPTION.id, event, delivery, json: "1" };
     return insertTestDelivery(test, NOW_MS);
   }),
   ...([undefined, "pending", "delivered", "failed", "cancelled"] as const).flatMap((status) =>

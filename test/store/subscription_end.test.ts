@@ -140,7 +140,8 @@ for (const [name, end] of ENDS) {
   test(`${name} leaves nothing that is claimed`, async () => {
     await fill(AT_ONCE + 700);
     await database.write(end());
-    const lanes = await listDueLanes(database, { failing: false, except: [], limit: 99, nowMs: NOW_MS });
+    const query = { failing: false, except: [], limit: 99, nowMs: NOW_MS };
+    const lanes = await listDueLanes(database, query);
     assert.ok(!lanes.some(({ subscription }) => subscription === seq));
     const request = [{ subscription: seq, count: 8 }];
     assert.deepEqual(await claimDeliveries(database, request, "c1", NOW_MS + 9999, NOW_MS), []);
@@ -217,7 +218,7 @@ for (const [name, holder, status] of CLAIMS) {
   });
 }
 
-test("the purge removes a deleted subscription when its deliveries have had their time", async () => {
+test("the purge removes a deleted subscription once its deliveries have gone", async () => {
   await fill(AT_ONCE + 200);
   await database.write(deleteSubscription(id, NOW_MS));
   const count = async () =>

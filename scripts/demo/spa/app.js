@@ -94,7 +94,7 @@ function callForm(url, fields) {
  * @param {RequestInit} init
  */
 async function send(url, init) {
-  const response = await fetch(url, { ...init, credentials: "omit", referrerPolicy: "no-referrer" });
+  const response = await fetch(url, { ...init, credentials: "omit" });
   const text = await response.text();
   const answer = text === "" ? undefined : JSON.parse(text);
   note(`${init.method} ${url.replace(config.issuer, "")} → ${response.status}`, shorten(text));

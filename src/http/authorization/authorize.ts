@@ -144,8 +144,8 @@ async function takeForm(
     case "deny":
       throw new OAuthError("access_denied", "The user did not allow it.");
     case "switch": {
-      const cookie = await sessions.logOut(session);
-      return seeOther(pageAddress(query, options), { "Set-Cookie": cookie });
+      const anonymous = await sessions.logOut(session);
+      return showLogin({ ...visit, session: anonymous }, { signedOut: true }, options);
     }
     default:
       throw new Problem(400, "malformed", "The decision is not known.");
@@ -186,7 +186,7 @@ async function logIn(
 
 function showLogin(
   visit: Visit,
-  state: Pick<LoginPageInput, "error" | "username" | "retryAfterSeconds">,
+  state: Pick<LoginPageInput, "error" | "username" | "retryAfterSeconds" | "signedOut">,
   options: AuthorizeOptions,
 ): HttpAnswer {
   const { sessions } = options;

@@ -28,8 +28,8 @@ export interface BrowserSessions {
   open(request: HttpRequest): Promise<BrowserSession>;
   /** Logs a user in under a new id (no fixation); answers with the Set-Cookie value. */
   logIn(session: BrowserSession, login: BrowserLogin): Promise<string>;
-  /** Ends a session and answers with the Set-Cookie value of an anonymous one. */
-  logOut(session: BrowserSession): Promise<string>;
+  /** Ends a session and answers with the anonymous one that takes its place. */
+  logOut(session: BrowserSession): Promise<BrowserSession>;
   /** The Set-Cookie value that gives a browser its id; nothing is stored for it. */
   cookie(session: BrowserSession): string;
   /** The token of one form: of this session, this step and this very request. */
@@ -62,10 +62,14 @@ export function createBrowserSessions(options: BrowserSessionOptions): BrowserSe
     return hmac(pageKey, `form ${session.id} ${step}`);
   }
 
+  function anonymousSession(): BrowserSession {
+    return { id: newSecret(), isNew: true, userId: undefined };
+  }
+
   return {
     async open({ headers }) {
       const sent = readCookie(headers.cookie, name);
-      if (sent === undefined) return { id: newSecret(), isNew: true, userId: undefined };
+      if (sent === undefined) return anonymousSession();
       const userId = await findSessionUser(database, sha256(sent), now());
       return { id: sent, isNew: false, userId };
     },
@@ -80,7 +84,7 @@ export function createBrowserSessions(options: BrowserSessionOptions): BrowserSe
     },
     async logOut(session) {
       if (session.userId !== undefined) await database.write([deleteSession(sha256(session.id))]);
-      return `${name}=${newSecret()}; ${attributes}`;
+      return anonymousSession();
     },
     cookie: ({ id }) => `${name}=${id}; ${attributes}`,
     formToken,

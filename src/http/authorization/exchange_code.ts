@@ -4,7 +4,7 @@ import { OAuthError } from "../../oauth/errors.ts";
 import { verifyPkce } from "../../oauth/pkce.ts";
 import { insertAuditOfGrant } from "../../store/audit.ts";
 import { type Code, findCode, findRedeemedCode, redeemCode } from "../../store/codes.ts";
-import { revokeGrant } from "../../store/grants.ts";
+import { revokeGrant } from "../../store/grant_end.ts";
 import { toIssuedTokens } from "./issue_grant.ts";
 import { requireParameter } from "./oauth_form.ts";
 import { currentScopes } from "./current_scopes.ts";

@@ -1,7 +1,8 @@
 import { OAuthError } from "../../oauth/errors.ts";
 import { narrowScope } from "../../oauth/scope.ts";
 import { insertAuditOfGrant } from "../../store/audit.ts";
-import { findRefreshToken, revokeGrant, rotateRefreshToken } from "../../store/grants.ts";
+import { revokeGrant } from "../../store/grant_end.ts";
+import { findRefreshToken, rotateRefreshToken } from "../../store/grants.ts";
 import { currentScopes } from "./current_scopes.ts";
 import { toIssuedTokens } from "./issue_grant.ts";
 import { readScope, requireParameter } from "./oauth_form.ts";

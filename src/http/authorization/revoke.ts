@@ -2,7 +2,7 @@ import type { HttpRequest } from "../../base/exchange.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { Caller } from "../../oauth/principal.ts";
 import type { Database, Statement } from "../../store/database.ts";
-import { revokeAccessToken, revokeGrant } from "../../store/grants.ts";
+import { revokeAccessToken, revokeGrant } from "../../store/grant_end.ts";
 import type { Revocations } from "../../store/revocations.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
 import { jsonAnswer, NO_STORE } from "../respond.ts";

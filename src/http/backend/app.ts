@@ -12,7 +12,7 @@ import {
   replaceAppSecret,
   updateApp,
 } from "../../store/apps.ts";
-import { revokeGrantsWithScopes } from "../../store/grants.ts";
+import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
 import { disableSubscriptionsOf } from "../../store/subscription_end.ts";
 import { readJson } from "../body.ts";
 import { listAnswer, readPage } from "../page_request.ts";

@@ -4,7 +4,12 @@ import { encodeJson } from "../../base/json.ts";
 import { Problem } from "../../base/problem.ts";
 import { checkEventName, isPrincipalId, OWN_PREFIX } from "../../event/event.ts";
 import { listDeliveries } from "../../store/delivery_lists.ts";
-import { EVENT_STATUSES, type EventSummary, findEvent, listEvents } from "../../store/event_lists.ts";
+import {
+  EVENT_STATUSES,
+  type EventSummary,
+  findEvent,
+  listEvents,
+} from "../../store/event_lists.ts";
 import { insertEvent } from "../../store/events.ts";
 import { readJson } from "../body.ts";
 import { checkWord, listAnswer, readFilteredPage, readPage } from "../page_request.ts";
@@ -34,7 +39,8 @@ export function eventRoutes(options: EventAdministrationOptions): ProtectedRoute
       method: "POST",
       summary: "Dispatch an event",
       async handle(context) {
-        const { name, json, subject } = parseDispatch(await readJson(context.request, maxBodyBytes));
+        const body = await readJson(context.request, maxBodyBytes);
+        const { name, json, subject } = parseDispatch(body);
         checkPayload(json, options.maxPayloadBytes);
         const createdAtMs = now();
         const id = newId("e", createdAtMs);
@@ -53,7 +59,8 @@ export function eventRoutes(options: EventAdministrationOptions): ProtectedRoute
       async handle({ request }) {
         const { page, filter } = readFilteredPage(request, filters);
         const status = EVENT_STATUSES.find((each) => each === filter.status);
-        return listAnswer(await listEvents(database, { name: filter.name, status }, page), toRecord);
+        const events = await listEvents(database, { name: filter.name, status }, page);
+        return listAnswer(events, toRecord);
       },
     },
     {
@@ -106,7 +113,8 @@ function readData(fields: Fields): string {
 
 function checkPayload(json: string, maxPayloadBytes: number): void {
   if (Buffer.byteLength(json) > maxPayloadBytes) {
-    throw new Problem(413, "too_large", `The data is larger than ${maxPayloadBytes} bytes of JSON.`);
+    const detail = `The data is larger than ${maxPayloadBytes} bytes of JSON.`;
+    throw new Problem(413, "too_large", detail);
   }
 }
 

@@ -3,13 +3,8 @@ import { idTimeMs, isId } from "../../base/id.ts";
 import { LOGIN_APP } from "../../oauth/principal.ts";
 import { cutApp, findApp } from "../../store/apps.ts";
 import type { Statement } from "../../store/database.ts";
-import {
-  findGrant,
-  type ListedGrant,
-  listGrants,
-  revokeGrant,
-  revokeGrantsOf,
-} from "../../store/grants.ts";
+import { revokeGrant, revokeGrantsOf } from "../../store/grant_end.ts";
+import { findGrant, type ListedGrant, listGrants } from "../../store/grants.ts";
 import { cutUser, findUser } from "../../store/users.ts";
 import { readJson } from "../body.ts";
 import { checkId, listAnswer, readFilteredPage } from "../page_request.ts";

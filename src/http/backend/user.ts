@@ -1,7 +1,7 @@
 import { newId } from "../../base/id.ts";
 import type { PasswordHasher } from "../../base/password.ts";
 import { parseNewUser, parseUserChange, type User } from "../../oauth/user.ts";
-import { revokeGrantsWithScopes } from "../../store/grants.ts";
+import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
 import { disableSubscriptionsOf } from "../../store/subscription_end.ts";
 import {
   cutUser,

@@ -142,7 +142,8 @@ async function getDelivery(
 /** Throws Problem 409 unless the delivery can be sent again. */
 function refuseResend({ status }: Delivery, subscription: Subscription): void {
   if (status !== "failed") {
-    throw new Problem(409, "conflict", `The delivery is ${status}; only a failed one is sent again.`);
+    const detail = `The delivery is ${status}; only a failed one is sent again.`;
+    throw new Problem(409, "conflict", detail);
   }
   refuseDisabled(subscription);
 }

@@ -3,7 +3,7 @@ import { type Caller, CONSUMER_SCOPE, LOGIN_APP } from "../../oauth/principal.ts
 import { insertAudit } from "../../store/audit.ts";
 import { type ActingApp, deleteConsent, listActingApps } from "../../store/consents.ts";
 import type { Database } from "../../store/database.ts";
-import { revokeGrantsOf } from "../../store/grants.ts";
+import { revokeGrantsOf } from "../../store/grant_end.ts";
 import type { Revocations } from "../../store/revocations.ts";
 import { disableSubscriptionsOf } from "../../store/subscription_end.ts";
 import { listAnswer, readPage } from "../page_request.ts";

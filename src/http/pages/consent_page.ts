@@ -35,7 +35,7 @@ export interface ConsentPageInput {
 
 /**
  * Returns the consent page: who is logged in, which app asks, and each scope in words. Its form
- * sends `decision` = `allow`, `deny` or `switch` (another user). Nothing has the focus, so that a
+ * sends `decision` = `allow`, `deny` or `switch` (sign out). Nothing has the focus, so that a
  * key pressed too early allows nothing.
  */
 export function consentPage(input: ConsentPageInput): HttpAnswer {
@@ -52,7 +52,7 @@ ${csrfField(input.csrf)}
 <div class="account">
 <p>Signed in as <bdi class="user">${displayText(input.username, "?")}</bdi></p>
 <button class="plain" type="submit" name="decision" value="switch">
-Not you? Use another account</button>
+Sign out or use another account</button>
 </div>
 <h2 id="scopes">If you allow it, this app can:</h2>
 <ul class="scopes" role="list" aria-labelledby="scopes">

@@ -18,7 +18,7 @@ test("consentPage() sends allow, deny or switch with the CSRF token", () => {
   assert.match(body, /<input type="hidden" name="csrf" value="csrf-token" autocomplete="off">/);
   const button = /<button [^>]*type="submit" name="decision" value="([a-z]+)"[^>]*>\s*([^<]*)</g;
   assert.deepEqual([...body.matchAll(button)].map((match) => [match[1], match[2]]), [
-    ["switch", "Not you? Use another account"],
+    ["switch", "Sign out or use another account"],
     ["allow", "Allow"],
     ["deny", "Deny"],
   ]);

@@ -1,0 +1,79 @@
+import { idBound } from "../base/id.ts";
+import { sql, type SqlValue, type Statement } from "./database.ts";
+import { revocation } from "./revocations.ts";
+
+/** Ends a grant and every token of it, at once and in every process. */
+export function revokeGrant(id: string, nowMs: number): Statement[] {
+  return revokeWhere("id = ?2", nowMs, id);
+}
+
+/** Ends every standing grant of a user, of an app, or of a user through an app, and waiting codes. */
+export function revokeGrantsOf(
+  { user, app }: { readonly user?: string | undefined; readonly app: string },
+  nowMs: number,
+): Statement[] {
+  const where = user === undefined ? "app = ?2" : "app = ?2 AND user = ?3";
+  const params = user === undefined ? [app] : [app, user];
+  return [
+    ...revokeWhere(where, nowMs, ...params),
+    sql(`DELETE FROM codes WHERE ${where.replace("?2", "?1").replace("?3", "?2")}`, ...params),
+  ];
+}
+
+/** Ends one access token and nothing else of its grant. */
+export function revokeAccessToken(jti: string, expiresAtMs: number): Statement {
+  return revocation(jti, expiresAtMs, expiresAtMs);
+}
+
+/** Ends every standing grant of a user or an app that carries any of the scopes. */
+export function revokeGrantsWithScopes(
+  of: { readonly user: string } | { readonly app: string },
+  scopes: readonly string[],
+  nowMs: number,
+): Statement[] {
+  if (scopes.length === 0) return [];
+  const [column, id] = "user" in of ? ["user", of.user] : ["app", of.app];
+  const carries = `${column} = ?2 AND EXISTS (SELECT 1 FROM json_each(?3) lost
+    WHERE instr(' ' || scope || ' ', ' ' || lost.value || ' ') > 0)`;
+  return revokeWhere(carries, nowMs, id, JSON.stringify(scopes));
+}
+
+/**
+ * Ends every token of a user or an app that comes from a grant made until now, for as long as the
+ * longest-lived of them could be alive. Ids lie ahead of the clock after it has stepped back; such
+ * grants and codes are ended one by one.
+ */
+export function cutGrants(
+  of: { readonly user: string } | { readonly app: string },
+  nowMs: number,
+  accessTtlMs: number,
+): Statement[] {
+  const [column, id] = "user" in of ? ["user", of.user] : ["app", of.app];
+  const ahead = idBound("g", nowMs + 1);
+  return [
+    sql(
+      `INSERT INTO revocations (target, cut_at, until)
+       SELECT ?1, ?2, max(?3, ifnull(max(access_until), 0)) FROM grants WHERE ${column} = ?1`,
+      id,
+      nowMs,
+      nowMs + accessTtlMs,
+    ),
+    ...revokeWhere(`${column} = ?2 AND id >= ?3`, nowMs, id, ahead),
+    sql(`DELETE FROM codes WHERE ${column} = ?1 AND id >= ?2`, id, ahead),
+  ];
+}
+
+/** Ends the standing grants that `where` picks, with parameters from `?2` on. */
+function revokeWhere(where: string, nowMs: number, ...params: readonly SqlValue[]): Statement[] {
+  const stands = `revoked_at IS NULL AND until > ?1 AND ${where}`;
+  return [
+    // Not only what was made until now, as for a user or an app: a grant that has ended makes no more.
+    sql(
+      `INSERT INTO revocations (target, cut_at, until)
+       SELECT id, access_until, access_until FROM grants WHERE ${stands} AND access_until > ?1`,
+      nowMs,
+      ...params,
+    ),
+    sql(`UPDATE grants SET revoked_at = ?1 WHERE ${stands}`, nowMs, ...params),
+  ];
+}

@@ -1,0 +1,186 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { DatabaseSync } from "node:sqlite";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
+
+const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
+
+function readEvents(path: string): Record<string, unknown>[] {
+  const database = new DatabaseSync(path, { readOnly: true });
+  const rows = database.prepare("SELECT name, data, subject, scope FROM events ORDER BY id").all();
+  database.close();
+  return rows.map((row) => ({ ...row }));
+}
+
+/** Stores `count` failed deliveries of one active subscription, and returns a delivery's id. */
+function storeFailed(path: string, count: number): string {
+  const database = new DatabaseSync(path);
+  database.exec(`BEGIN;
+    INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
+      VALUES ('s000000000000000000000001', 'u1', 'login', 'x', 'https://a.example/', 'active',
+        'plain:x', 1);
+    INSERT INTO events (id, name, data, scope, status, upto, created_at)
+      VALUES ('e000000000000000000000001', 'x', '1', '', 'distributed', 1, 1);`);
+  const insert = database.prepare(
+    `INSERT INTO deliveries (id, event, subscription, status, attempt, due_at, finished_at)
+     VALUES (?, 'e000000000000000000000001', 1, 'failed', 4, 1, 1)`,
+  );
+  const idOf = (row: number) => `d${String(row).padStart(24, "0")}`;
+  for (let row = 0; row < count; row++) insert.run(idOf(row));
+  database.exec("COMMIT");
+  database.close();
+  return idOf(0);
+}
+
+function countByStatus(path: string): Record<string, unknown> {
+  const database = new DatabaseSync(path, { readOnly: true });
+  const sql = "SELECT status, count(*) AS n FROM deliveries GROUP BY status";
+  const rows = database.prepare(sql).all();
+  database.close();
+  return Object.fromEntries(rows.map(({ status, n }) => [status, n]));
+}
+
+test("event dispatch stores data from an argument or standard input, for all or one", async (t) => {
+  const cli = await openCommandLine(t);
+  const { id: user } = readJson(await cli.run("user", "add", "alice", "--json"));
+
+  const first = await cli.run("event", "dispatch", "order.created", '{"id": 7}', "--json");
+  const second = await cli.runWith({ stdin: "[1, 2]\n" }, "event", "dispatch", "x", "-");
+  const third = await cli.run("event", "dispatch", "x", "null", "--subject", "alice");
+  const fourth = await cli.run("event", "dispatch", "x", '"a"', "--subject", String(user));
+
+  assert.match(String(readJson(first)["id"]), /^e[0-9a-z]+$/);
+  assert.deepEqual([first, second, third, fourth].map(({ code }) => code), [0, 0, 0, 0]);
+  assert.deepEqual(readEvents(cli.databasePath), [
+    { name: "order.created", data: '{"id":7}', subject: null, scope: "" },
+    { name: "x", data: "[1,2]", subject: null, scope: "" },
+    { name: "x", data: "null", subject: user, scope: "" },
+    { name: "x", data: '"a"', subject: user, scope: "" },
+  ]);
+});
+
+test("event dispatch keeps the scopes that a module declares for the event", async (t) => {
+  const cli = await openCommandLine(t, { env: { GATEPOST_ENDPOINTS: ENDPOINTS } });
+
+  await cli.run("event", "dispatch", "order.audited", "1");
+
+  assert.deepEqual(readEvents(cli.databasePath).map(({ scope }) => scope), ["orders audit"]);
+});
+
+test("event dispatch stores nothing where the endpoint modules do not load", async (t) => {
+  const cli = await openCommandLine(t);
+
+  const refused = await cli.runWith(
+    { env: { GATEPOST_ENDPOINTS: `${cli.folder}/none` } },
+    ...["event", "dispatch", "order.audited", "1"],
+  );
+
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /none: cannot be read/);
+  assert.deepEqual(readEvents(cli.databasePath), []);
+});
+
+/** Data, and the exit code: 2 for what is no JSON, 1 for what the backend refuses. */
+const REFUSED: readonly (readonly [args: readonly string[], code: number])[] = [
+  [["x", "{"], 2],
+  [["x", ""], 2],
+  [["x", "{} {}"], 2],
+  [["x", '1, "subject": "u1"'], 2],
+  [["x", '{"__proto__": 1}'], 2],
+  [["x", "1e999"], 1],
+  [["a b", "1"], 1],
+  [["gatepost.x", "1"], 1],
+  [["x", "1", "--subject", "nobody"], 1],
+];
+
+test("event dispatch refuses what is no JSON, name or subject, and stores nothing", async (t) => {
+  const cli = await openCommandLine(t);
+  for (const [args, code] of REFUSED) {
+    const refused = await cli.run("event", "dispatch", ...args);
+
+    assert.deepEqual([refused.code, refused.stdout], [code, ""], args.join(" "));
+  }
+  assert.deepEqual(readItems(await cli.run("event", "list", "--json")), []);
+});
+
+test("event list filters by name and status", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("event", "dispatch", "a", "1");
+  await cli.run("event", "dispatch", "b", "1");
+
+  const named = readItems(await cli.run("event", "list", "--name", "a", "--json"));
+  const pending = await cli.run("event", "list", "--status", "pending");
+  const none = await cli.run("event", "list", "--status", "distributed");
+  const wrong = await cli.run("event", "list", "--status", "gone");
+
+  assert.deepEqual(named.map(({ name }) => name), ["a"]);
+  assert.match(pending.stdout, /^ID +NAME +STATUS +SUBJECT +CREATED\ne\w+ +b +pending +- /);
+  assert.deepEqual([none.code, none.stdout, none.stderr], [0, "", "There are none.\n"]);
+  assert.deepEqual([wrong.code, wrong.stdout], [1, ""]);
+});
+
+test("delivery resend sends one failed delivery again, and no other", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  const id = storeFailed(cli.databasePath, 3);
+
+  const resent = await cli.run("delivery", "resend", id);
+  const again = await cli.run("delivery", "resend", id);
+  const unknown = await cli.run("delivery", "resend", "d1");
+
+  assert.deepEqual([resent.code, again.code, unknown.code], [0, 1, 1]);
+  assert.match(again.stderr, /It is pending/);
+  assert.deepEqual(countByStatus(cli.databasePath), { failed: 2, pending: 1 });
+});
+
+test("delivery resend --failed sends them all again and counts them", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  storeFailed(cli.databasePath, 1_200);
+
+  const resent = await cli.run("delivery", "resend", "--failed", "--json");
+
+  assert.deepEqual(readJson(resent), { count: 1_200 });
+  assert.deepEqual(countByStatus(cli.databasePath), { pending: 1_200 });
+});
+
+test("delivery resend --failed that is interrupted keeps what it did and can go on", async (t) => {
+  const count = 50_000;
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  storeFailed(cli.databasePath, count);
+  const child = cli.start("delivery", "resend", "--failed");
+  const exited = once(child, "exit");
+
+  while (countByStatus(cli.databasePath)["pending"] === undefined && child.exitCode === null) {
+    await sleep(1);
+  }
+  child.kill("SIGINT");
+  const [code] = await exited;
+
+  const { failed, pending } = countByStatus(cli.databasePath);
+  assert.equal(code, 1);
+  assert.ok(Number(failed) > 0 && Number(pending) > 0);
+  const rest = readJson(await cli.run("delivery", "resend", "--failed", "--json"));
+  assert.equal(Number(rest["count"]) + Number(pending), count);
+});
+
+test("delivery resend takes an ID or --failed, and filters with --failed alone", async (t) => {
+  const cli = await openCommandLine(t);
+  for (const args of [[], ["d1", "--failed"], ["d1", "--since", "2030-01-31T12:00:00Z"]]) {
+    assert.equal((await cli.run("delivery", "resend", ...args)).code, 2, args.join(" "));
+  }
+});
+
+test("delivery list shows what failed", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  const id = storeFailed(cli.databasePath, 1);
+
+  const listed = await cli.run("delivery", "list", "--status", "failed");
+
+  assert.match(listed.stdout, new RegExp(`^${id} +x +failed +s0+1 +1970-01-01 `, "m"));
+});

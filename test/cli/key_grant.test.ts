@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
+
+const MINUTE_MS = 60_000;
+
+test("key rotate makes a key that signs in ten minutes, or with --at-once now", async (t) => {
+  const cli = await openCommandLine(t);
+
+  const later = readJson(await cli.run("key", "rotate", "--json"));
+  const now = readJson(await cli.run("key", "rotate", "--at-once", "--json"));
+
+  const leadMs = (key: Readonly<Record<string, unknown>>) =>
+    Date.parse(String(key["signs_from"])) - Date.parse(String(key["created_at"]));
+  assert.equal(leadMs(later), 10 * MINUTE_MS);
+  assert.equal(leadMs(now), 0);
+});
+
+test("key list shows public parts alone", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("key", "rotate");
+
+  const json = await cli.run("key", "list", "--json");
+  const table = await cli.run("key", "list");
+
+  assert.deepEqual(readItems(json).map(({ status }) => status).sort(), ["pending", "signing"]);
+  for (const { jwk } of readItems(json)) {
+    const members = Object.keys(Object(jwk));
+    assert.deepEqual(members.filter((name) => /^(d|p|q|dp|dq|qi|k)$/.test(name)), []);
+  }
+  assert.doesNotMatch(json.stdout, /PRIVATE/);
+  assert.match(table.stdout, /^KID +ALG +STATUS +SIGNS FROM +PUBLISHED UNTIL$/m);
+  assert.match(table.stdout, /^k\w+ +ES256 +signing /m);
+});
+
+test("key rotate makes a key of the algorithm that is configured", async (t) => {
+  const cli = await openCommandLine(t, { env: { GATEPOST_SIGNING_ALG: "EdDSA" } });
+
+  assert.equal(readJson(await cli.run("key", "rotate", "--json"))["alg"], "EdDSA");
+});
+
+test("grant revoke needs a user or an app that exists", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+
+  const missing = await cli.run("grant", "revoke");
+  const unknown = await cli.run("grant", "revoke", "--user", "bob");
+  const malformed = await cli.run("grant", "revoke", "--app", "shop");
+  const known = await cli.run("grant", "revoke", "--user", "alice");
+
+  assert.deepEqual([missing.code, unknown.code, malformed.code, known.code], [2, 1, 1, 0]);
+  assert.match(malformed.stderr, /^ {2}app: /m);
+});

@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { test } from "node:test";
+import { revision, version } from "../../src/version.ts";
+import { openCommandLine, readJson } from "../helpers/command_line.ts";
+
+test("help goes to standard output where it was asked for, with exit code 0", async (t) => {
+  const cli = await openCommandLine(t);
+  for (const args of ["--help", "user --help", "user add --help", "help check"]) {
+    const { code, stdout, stderr } = await cli.run(...args.split(" "));
+
+    assert.deepEqual([code, stderr], [0, ""], args);
+    assert.match(stdout, /^Usage {2}gatepost /m);
+    assert.doesNotMatch(stdout, /\u001b/);
+  }
+});
+
+test("help goes to standard error where a command is unfinished, with exit code 2", async (t) => {
+  const cli = await openCommandLine(t);
+  for (const args of [[], ["user"]]) {
+    const { code, stdout, stderr } = await cli.run(...args);
+
+    assert.deepEqual([code, stdout], [2, ""], args.join(" "));
+    assert.match(stderr, /^Usage {2}gatepost /m);
+  }
+});
+
+test("help needs no good configuration", async (t) => {
+  const cli = await openCommandLine(t, { env: { GATEPOST_PORT: "x" } });
+
+  assert.equal((await cli.run("user", "add", "--help")).code, 0);
+  assert.equal((await cli.run("--version")).code, 0);
+});
+
+test("--version prints name, version and revision", async (t) => {
+  const cli = await openCommandLine(t);
+
+  assert.equal((await cli.run("--version")).stdout, `gatepost ${version}@${revision}\n`);
+});
+
+test("wrong usage is one line with the nearest command, exit 2, and nothing is done", async (t) => {
+  const cli = await openCommandLine(t);
+  for (const args of ["usr add alice", "user ad alice", "user add alice --admn", "user add"]) {
+    const { code, stdout, stderr } = await cli.run(...args.split(" "));
+
+    assert.deepEqual([code, stdout], [2, ""], args);
+    assert.match(stderr, /^gatepost: .*\n$/);
+  }
+  assert.match((await cli.run("check")).stdout, /there is none yet/);
+});
+
+test("a reader that has seen enough ends the output without a complaint", async (t) => {
+  const cli = await openCommandLine(t);
+  const child = cli.start("check");
+  child.stdout?.destroy();
+  let complaints = "";
+  child.stderr?.on("data", (part) => complaints += String(part));
+
+  const [code] = await once(child, "close");
+
+  assert.deepEqual([code, complaints], [0, ""]);
+});
+
+test("a database that cannot be used is one line, exit 1, with --json too", async (t) => {
+  const cli = await openCommandLine(t);
+  writeFileSync(cli.databasePath, "no database at all");
+
+  for (const args of [["user", "list"], ["user", "list", "--json"], ["user", "add", "alice"]]) {
+    const { code, stdout, stderr } = await cli.run(...args);
+
+    assert.deepEqual([code, stdout], [1, ""], args.join(" "));
+    assert.match(stderr, /^gatepost: .*not an SQLite database.*\n$/);
+  }
+});
+
+test("a database that cannot be written is one line, exit 1, and nothing is stored", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  const other = new DatabaseSync(cli.databasePath);
+  other.exec("BEGIN IMMEDIATE");
+
+  const refused = await cli.run("user", "add", "bob");
+  const problem = readJson(await cli.run("user", "add", "bob", "--json"));
+  other.exec("ROLLBACK");
+  other.close();
+
+  assert.deepEqual([refused.code, refused.stdout], [1, ""]);
+  assert.match(refused.stderr, /^gatepost: .*(busy|locked).*Nothing was changed; try again\.\n$/);
+  assert.equal(problem["type"], "urn:gatepost:problem:unavailable");
+  const { items } = readJson(await cli.run("user", "list", "--json"));
+  assert.ok(Array.isArray(items) && items.length === 1);
+});

@@ -1,0 +1,322 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import {
+  assertCode,
+  assertConsentPage,
+  assertErrorPage,
+  assertLoginPage,
+  passLogin,
+} from "../helpers/authorize_pages.ts";
+import {
+  authorizePath,
+  basicAuth,
+  bearer,
+  type Gatepost,
+  newAddress,
+  newPkce,
+  PASSWORD,
+  readTokens,
+  startGatepost,
+  type TestApp,
+  type TestUser,
+} from "../helpers/gatepost.ts";
+import type { Client } from "../helpers/http_client.ts";
+
+type Fields = Readonly<Record<string, string>>;
+
+let gatepost: Gatepost;
+let user: TestUser;
+/** Asks for consent. */
+let app: TestApp;
+/** Does not. */
+let trustedApp: TestApp;
+before(async () => {
+  gatepost = await startGatepost();
+  user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
+  const scopes = ["consumer", "orders", "stock"];
+  app = await gatepost.createApp({ scopes, name: "Harbour Orders" });
+  trustedApp = await gatepost.createApp({ scopes, trusted: true });
+});
+after(() => gatepost.stop());
+
+/** A browser in which a user has logged in. */
+async function openLoggedIn(as: TestUser = user): Promise<Client> {
+  const browser = gatepost.openBrowser();
+  await gatepost.allow(browser, trustedApp, as);
+  return browser;
+}
+
+describe("the login page", () => {
+  test("is what an anonymous browser gets", async () => {
+    assertLoginPage(await gatepost.authorize(gatepost.openBrowser(), app));
+  });
+
+  test("comes again after a wrong password, with the name and without the password", async () => {
+    const browser = gatepost.openBrowser();
+    const page = await gatepost.authorize(browser, app);
+    const { username } = user;
+    const again = await browser.submit(page, { username, password: "not the password" });
+    assert.ok(again.status >= 400 && again.status < 500, String(again.status));
+    assertLoginPage(again, again.status);
+    assert.equal(again.forms()[0]?.fields["username"], username);
+    assert.equal(again.forms()[0]?.fields["password"], "");
+    assert.ok(!again.text.includes("not the password"));
+    assertConsentPage(await passLogin(browser, again, user));
+  });
+
+  test("says the same to a wrong password, an unknown and a disabled user", async () => {
+    const disabled = await gatepost.createUser();
+    await gatepost.change(disabled, { status: "disabled" });
+    const texts = new Set<string>();
+    for (const [username, password] of [
+      [user.username, "not the password"],
+      ["nobody-at-all", PASSWORD],
+      [disabled.username, PASSWORD],
+    ]) {
+      const browser = gatepost.openBrowser();
+      const page = await gatepost.authorize(browser, app);
+      const again = await browser.submit(page, { username: username ?? "", password: password ?? "" });
+      const neutral = again.text
+        .replaceAll(username ?? "", "")
+        .replace(/name="csrf" value="[^"]*"/, "");
+      texts.add(`${again.status} ${neutral}`);
+    }
+    assert.equal(texts.size, 1);
+  });
+
+  test("is throttled with the login, with Retry-After", async () => {
+    const victim = await gatepost.createUser();
+    const from = { "x-forwarded-for": newAddress() };
+    const { username } = victim;
+    for (let count = 0; count < 10; count++) {
+      await gatepost.api.postJson("/consumer/login", { username, password: "wrong" }, from);
+    }
+    const browser = gatepost.openBrowser();
+    const page = await gatepost.authorize(browser, app);
+    const fields = { ...page.forms()[0]?.fields, username, password: victim.password };
+    const headers = { ...from, "sec-fetch-site": "same-origin" };
+    const refused = await browser.postForm(page.url, fields, headers);
+    assertLoginPage(refused, 429);
+    assert.ok(Number(refused.headers.get("retry-after")) > 0);
+    assertConsentPage(await passLogin(browser, refused, victim));
+  });
+
+  test("takes the user name in any case", async () => {
+    const browser = gatepost.openBrowser();
+    const page = await gatepost.authorize(browser, app);
+    const username = user.username.toUpperCase();
+    assertConsentPage(await passLogin(browser, page, { ...user, username }));
+  });
+});
+
+describe("the consent page", () => {
+  test("names the app, its origin, the user and each scope that will be granted", async () => {
+    const browser = gatepost.openBrowser();
+    const page = await passLogin(browser, await gatepost.authorize(browser, app), user);
+    assertConsentPage(page);
+    for (const word of ["Harbour Orders", "https://app.example", user.username, "orders"]) {
+      assert.ok(page.text.includes(word), word);
+    }
+    assert.ok(!page.text.includes("stock"), "the user has no scope stock");
+  });
+
+  test("grants what it showed", async () => {
+    const callback = await gatepost.allow(gatepost.openBrowser(), app, user);
+    const code = callback.searchParams.get("code") ?? "";
+    const tokens = readTokens(await gatepost.token(app, { grant_type: "authorization_code", code }));
+    assert.deepEqual(tokens.scope.split(" ").sort(), ["consumer", "orders"]);
+  });
+
+  test("lets another user log in", async () => {
+    const [one, other] = [await gatepost.createUser(), await gatepost.createUser()];
+    const browser = await openLoggedIn(one);
+    const page = await gatepost.authorize(browser, app);
+    assert.ok(page.text.includes(one.username));
+    const switched = await browser.submit(page, {}, "switch");
+    const login = switched.status === 303 ? await browser.follow(switched) : switched;
+    assertLoginPage(login);
+    const next = await passLogin(browser, login, other);
+    assertConsentPage(next);
+    assert.ok(next.text.includes(other.username) && !next.text.includes(one.username));
+  });
+
+  test("logs the browser out when it switches", async () => {
+    const browser = await openLoggedIn(await gatepost.createUser());
+    const [before] = browser.cookies();
+    const page = await gatepost.authorize(browser, app);
+    await browser.submit(page, {}, "switch");
+    const cookie = `${before?.name}=${before?.value}`;
+    assertLoginPage(await gatepost.api.get(authorizePath(trustedApp), { cookie }));
+    assertLoginPage(await gatepost.authorize(browser, trustedApp));
+  });
+
+  test("grants nothing to who was disabled while it was open", async () => {
+    const leaver = await gatepost.createUser();
+    const browser = await openLoggedIn(leaver);
+    const page = await gatepost.authorize(browser, app);
+    await gatepost.change(leaver, { status: "disabled" });
+    const answer = await browser.submit(page, {}, "allow");
+    assert.doesNotMatch(answer.location ?? "", /[?&]code=/);
+  });
+
+  test("grants no scope that was lost while it was open", async () => {
+    const demoted = await gatepost.createUser({ scopes: ["consumer", "orders"] });
+    const browser = await openLoggedIn(demoted);
+    const page = await gatepost.authorize(browser, app, { scope: "orders" });
+    await gatepost.change(demoted, { scopes: ["consumer"] });
+    const answer = await browser.submit(page, {}, "allow");
+    assert.doesNotMatch(answer.location ?? "", /[?&]code=/);
+  });
+
+  test("grants nothing to an app that was disabled while it was open", async () => {
+    const short = await gatepost.createApp();
+    const browser = await openLoggedIn();
+    const page = await gatepost.authorize(browser, short);
+    await gatepost.change(short, { status: "disabled" });
+    assertErrorPage(await browser.submit(page, {}, "allow"));
+  });
+});
+
+describe("a session", () => {
+  test("spares the login", async () => {
+    assertConsentPage(await gatepost.authorize(await openLoggedIn(), await gatepost.createApp()));
+  });
+
+  test("is the browser's own", async () => {
+    await openLoggedIn();
+    assertLoginPage(await gatepost.authorize(gatepost.openBrowser(), app));
+  });
+
+  const ends: [what: string, end: (of: TestUser) => Promise<unknown>][] = [
+    ["a new password", (of) => gatepost.change(of, { password: `${PASSWORD} 2` })],
+    ["its user's being disabled", async (of) => {
+      await gatepost.change(of, { status: "disabled" });
+      await gatepost.change(of, { status: "active" });
+    }],
+    ["its user", (of) =>
+      gatepost.api.send("DELETE", `/backend/user/${of.id}`, {
+        headers: bearer(gatepost.adminToken),
+      })],
+  ];
+  for (const [what, end] of ends) {
+    test(`ends with ${what}`, async () => {
+      const someone = await gatepost.createUser();
+      const browser = await openLoggedIn(someone);
+      await end(someone);
+      assertLoginPage(await gatepost.authorize(browser, trustedApp));
+    });
+  }
+
+  test("is no login anywhere else: the API takes tokens alone", async () => {
+    const browser = await openLoggedIn();
+    assert.equal((await browser.get("/authorization/whoami")).status, 401);
+    assert.equal((await browser.get("/consumer/subscription")).status, 401);
+  });
+});
+
+describe("a consent is remembered", () => {
+  let someone: TestUser;
+  let at: TestApp;
+  before(async () => {
+    someone = await gatepost.createUser({ scopes: ["consumer", "orders", "stock"] });
+    at = await gatepost.createApp({ scopes: ["consumer", "orders", "stock"] });
+    const scope = "consumer orders";
+    await gatepost.allow(gatepost.openBrowser(), at, someone, { scope });
+  });
+  const visit = async (parameters: Fields, by = someone, to = at) =>
+    gatepost.authorize(await openLoggedIn(by), to, parameters);
+
+  test("for the same scopes", async () => {
+    const answer = await visit({ scope: "orders consumer" });
+    assertCode(gatepost, answer, at);
+  });
+
+  test("for fewer scopes", async () => {
+    assertCode(gatepost, await visit({ scope: "orders" }), at);
+  });
+
+  test("for no more scopes", async () => {
+    assertConsentPage(await visit({ scope: "orders stock" }));
+    assertConsentPage(await visit({}));
+  });
+
+  test("for no other user", async () => {
+    assertConsentPage(await visit({ scope: "orders" }, user));
+  });
+
+  test("for no other app", async () => {
+    assertConsentPage(await visit({ scope: "orders" }, someone, app));
+  });
+
+  test("but not a denial", async () => {
+    const careful = await gatepost.createUser();
+    const browser = await openLoggedIn(careful);
+    await browser.submit(await gatepost.authorize(browser, at), {}, "deny");
+    assertConsentPage(await gatepost.authorize(browser, at));
+  });
+});
+
+describe("an app that is asked about", () => {
+  /** Allows twice in one browser; says whether the second visit asked. */
+  async function asksAgain(fields: Readonly<Record<string, unknown>>, scope = "consumer") {
+    const someone = await gatepost.createUser({ scopes: ["consumer", "backend"] });
+    const at = await gatepost.createApp({ scopes: ["consumer", "backend"], ...fields });
+    const browser = await openLoggedIn(someone);
+    const parameters = { scope, ...newPkce().challenge };
+    await gatepost.allow(browser, at, someone, parameters);
+    return (await gatepost.authorize(browser, at, parameters)).status === 200;
+  }
+  const table: [what: string, fields: Readonly<Record<string, unknown>>, scope: string,
+    asks: boolean][] = [
+    ["once: confidential", {}, "consumer", false],
+    ["once: public on the web", { type: "public" }, "consumer", false],
+    ["once: confidential on localhost", { url: "http://localhost:3000" }, "consumer", false],
+    ["always: public on 127.0.0.1", { type: "public", url: "http://127.0.0.1" }, "consumer", true],
+    ["always: public on [::1]", { type: "public", url: "http://[::1]:9" }, "consumer", true],
+    ["always: public on localhost", { type: "public", url: "http://localhost" }, "consumer", true],
+    ["always: public on https://localhost", { type: "public", url: "https://localhost:1" },
+      "consumer", true],
+    ["always: public on localhost and trusted",
+      { type: "public", url: "http://localhost", trusted: true }, "consumer", true],
+    ["always: scope backend", {}, "backend", true],
+    ["always: scope backend of a trusted app", { trusted: true }, "consumer backend", true],
+  ];
+  for (const [what, fields, scope, asks] of table) {
+    test(what, async () => assert.equal(await asksAgain(fields, scope), asks));
+  }
+
+  test("never: trusted", async () => {
+    const browser = gatepost.openBrowser();
+    const page = await gatepost.authorize(browser, trustedApp);
+    const answer = await passLogin(browser, page, user);
+    assertCode(gatepost, answer, trustedApp);
+  });
+
+  test("and backend is granted only to who has it", async () => {
+    const at = await gatepost.createApp({ scopes: ["consumer", "backend"], trusted: true });
+    const callback = await gatepost.allow(gatepost.openBrowser(), at, user, {
+      scope: "consumer backend",
+    });
+    const code = callback.searchParams.get("code") ?? "";
+    const fields = { grant_type: "authorization_code", code };
+    assert.equal(readTokens(await gatepost.token(at, fields)).scope, "consumer");
+  });
+});
+
+test("the whole flow works for an app that was told nothing but SPEC 4.2 and 4.3", async () => {
+  const plain = await gatepost.createApp();
+  const query = new URLSearchParams({ client_id: plain.id, redirect_uri: plain.redirectUri });
+  const browser = gatepost.openBrowser();
+  const page = await browser.get(`/authorization/authorize?${query}`);
+  const consent = await passLogin(browser, page, user);
+  const answer = await browser.submit(consent, {}, "allow");
+  const code = new URL(answer.location ?? "").searchParams.get("code") ?? "";
+  const tokens = readTokens(
+    await gatepost.api.postForm(
+      "/authorization/token",
+      { grant_type: "authorization_code", code },
+      basicAuth(plain),
+    ),
+  );
+  assert.equal(await gatepost.isAlive(tokens.access_token), true);
+});

@@ -1,0 +1,309 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { goodRedirects, redirectAttacks } from "../corpus/redirect_uris.ts";
+import {
+  assertCode,
+  assertErrorPage,
+  assertErrorRedirect,
+  assertLoginPage,
+  passLogin,
+  readCallback,
+} from "../helpers/authorize_pages.ts";
+import {
+  authorizePath,
+  bearer,
+  type Gatepost,
+  newPkce,
+  readTokens,
+  startGatepost,
+  type TestApp,
+  type TestUser,
+} from "../helpers/gatepost.ts";
+import type { Client } from "../helpers/http_client.ts";
+
+type Fields = Readonly<Record<string, string>>;
+
+const PAGE = "/authorization/authorize";
+
+let gatepost: Gatepost;
+let user: TestUser;
+/** Asks for consent. */
+let app: TestApp;
+/** Does not. */
+let trustedApp: TestApp;
+before(async () => {
+  gatepost = await startGatepost();
+  user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
+  const scopes = ["consumer", "orders", "stock"];
+  app = await gatepost.createApp({ scopes });
+  trustedApp = await gatepost.createApp({ scopes, trusted: true });
+});
+after(() => gatepost.stop());
+
+/** A browser in which the user has logged in. */
+async function openLoggedIn(): Promise<Client> {
+  const browser = gatepost.openBrowser();
+  await gatepost.allow(browser, trustedApp, user);
+  return browser;
+}
+
+describe("an authorization request whose redirect URI cannot be trusted is an error page " +
+  "(RFC 6749 §4.1.2.1)", () => {
+  const cases: [what: string, query: () => string][] = [
+    ["no parameters", () => ""],
+    ["no client_id", () => `redirect_uri=${app.redirectUri}`],
+    ["an empty client_id", () => `client_id=&redirect_uri=${app.redirectUri}`],
+    ["an unknown client_id", () => `client_id=aunknown&redirect_uri=${app.redirectUri}`],
+    ["the built-in app login", () => `client_id=login&redirect_uri=${app.redirectUri}`],
+    ["client_id twice", () =>
+      `client_id=${app.id}&client_id=${app.id}&redirect_uri=${app.redirectUri}`],
+    ["client_id in another case", () =>
+      `client_id=${app.id.toUpperCase()}&redirect_uri=${app.redirectUri}`],
+    ["no redirect_uri", () => `client_id=${app.id}`],
+    ["an empty redirect_uri", () => `client_id=${app.id}&redirect_uri=`],
+    ["redirect_uri twice", () =>
+      `client_id=${app.id}&redirect_uri=${app.redirectUri}&redirect_uri=${app.redirectUri}`],
+    ["redirect_uri twice, the second one foreign", () =>
+      `client_id=${app.id}&redirect_uri=${app.redirectUri}&redirect_uri=https://evil.example/`],
+    ["redirect_uri twice, once with its name escaped", () =>
+      `client_id=${app.id}&redirect_uri=${app.redirectUri}&redirect%5furi=https://evil.example/`],
+    ["a foreign redirect_uri", () => `client_id=${app.id}&redirect_uri=https://evil.example/cb`],
+    ["a bad escape anywhere", () =>
+      `client_id=${app.id}&redirect_uri=${app.redirectUri}&state=%zz`],
+  ];
+  for (const [what, query] of cases) {
+    test(what, async () => {
+      const browser = await openLoggedIn();
+      assertErrorPage(await browser.get(`${PAGE}?${query()}`));
+      const headers = { "sec-fetch-site": "same-origin" };
+      const posted = await browser.postForm(`${PAGE}?${query()}`, { decision: "allow" }, headers);
+      assertErrorPage(posted);
+    });
+  }
+
+  test("a disabled app", async () => {
+    const disabled = await gatepost.createApp();
+    await gatepost.change(disabled, { status: "disabled" });
+    assertErrorPage(await gatepost.authorize(gatepost.openBrowser(), disabled));
+  });
+
+  for (const { app: rule, cases: uris } of redirectAttacks) {
+    test(`every bad redirect URI of an app at "${rule.url}"`, async () => {
+      const fields = { name: "x", url: rule.url, redirect_uris: rule.redirectUris };
+      const headers = bearer(gatepost.adminToken);
+      const made = await gatepost.api.postJson("/backend/app", fields, headers);
+      if (made.status !== 201) return assert.equal(made.status, 400, "no such app can be made");
+      const { client_id }: { client_id: string } = JSON.parse(made.text);
+      for (const [raw, what] of uris) {
+        const query = new URLSearchParams({ client_id, redirect_uri: raw });
+        const answer = await gatepost.api.get(`${PAGE}?${query}`);
+        const isTooLong = raw.length > 16_000; // for the line of any request
+        assert.equal(answer.status, isTooLong ? 431 : 400, `${what}: ${raw.slice(0, 200)}`);
+        assert.equal(answer.headers.get("location"), null, what);
+      }
+    });
+  }
+
+  for (const { app: rule, cases: uris } of goodRedirects) {
+    test(`but no good redirect URI of an app at "${rule.url}", ${rule.redirectUris.length} listed`,
+      async () => {
+        const at = await gatepost.createApp({ url: rule.url, redirect_uris: rule.redirectUris });
+        for (const [raw, what] of uris) {
+          const browser = gatepost.openBrowser();
+          const answer = await gatepost.authorize(browser, at, { redirect_uri: raw });
+          assert.equal(answer.status, 200, `${what}: ${raw.slice(0, 200)}`);
+        }
+      });
+  }
+});
+
+describe("other faults of an authorization request go to the app (RFC 6749 §4.1.2.1):", () => {
+  const { challenge } = newPkce();
+  const { code_challenge } = challenge;
+  const cases: [what: string, query: Fields | string, error: string][] = [
+    ["response_type token", { response_type: "token" }, "unsupported_response_type"],
+    ["response_type id_token", { response_type: "id_token" }, "unsupported_response_type"],
+    ["response_type code token", { response_type: "code token" }, "unsupported_response_type"],
+    ["response_type CODE", { response_type: "CODE" }, "unsupported_response_type"],
+    ["a scope that the app may not have", { scope: "other" }, "invalid_scope"],
+    ["such a scope beside good ones", { scope: "consumer,other" }, "invalid_scope"],
+    ["scope backend, which the app may not have", { scope: "backend" }, "invalid_scope"],
+    ["a scope that is none", { scope: 'con"sumer' }, "invalid_scope"],
+    ["a code_challenge without a method (RFC 7636 §4.3: plain)", { code_challenge },
+      "invalid_request"],
+    ["code_challenge_method plain", { code_challenge, code_challenge_method: "plain" },
+      "invalid_request"],
+    ["code_challenge_method s256", { code_challenge, code_challenge_method: "s256" },
+      "invalid_request"],
+    ["a challenge that is too short", { ...challenge, code_challenge: "short" }, "invalid_request"],
+    ["a challenge with padding", { ...challenge, code_challenge: `${code_challenge}=` },
+      "invalid_request"],
+    ["a challenge in hexadecimal", { ...challenge, code_challenge: "ab".repeat(32) },
+      "invalid_request"],
+    ["another resource (RFC 8707 §2)", { resource: "https://other.example" }, "invalid_target"],
+    ["scope twice", "scope=consumer&scope=consumer", "invalid_request"],
+    ["response_type twice", "response_type=code&response_type=code", "invalid_request"],
+    ["code_challenge twice",
+      `code_challenge=${code_challenge}&code_challenge=x&code_challenge_method=S256`,
+      "invalid_request"],
+  ];
+  for (const [what, query, error] of cases) {
+    test(`${what}: ${error}, before anybody logs in`, async () => {
+      const more = typeof query === "string" ? query : new URLSearchParams(query).toString();
+      const path = `${authorizePath(app, { state: "s 1" })}&${more}`;
+      const answer = await gatepost.api.get(path);
+      assertErrorRedirect(gatepost, answer, app, { error, state: "s 1" });
+    });
+  }
+
+  test("state twice: invalid_request, without a state", async () => {
+    const answer = await gatepost.api.get(`${authorizePath(app, { state: "1" })}&state=2`);
+    assertErrorRedirect(gatepost, answer, app, { error: "invalid_request" });
+  });
+
+  test("a public app without PKCE: invalid_request (RFC 9700 §2.1.1)", async () => {
+    const publicApp = await gatepost.createApp({ type: "public", trusted: true });
+    const answer = await gatepost.authorize(gatepost.api, publicApp);
+    assertErrorRedirect(gatepost, answer, publicApp, { error: "invalid_request" });
+  });
+
+  test("an app that may not use the grant: unauthorized_client", async () => {
+    const other = await gatepost.createApp({ grants: ["client_credentials"] });
+    const answer = await gatepost.authorize(gatepost.api, other);
+    assertErrorRedirect(gatepost, answer, other, { error: "unauthorized_client" });
+  });
+
+  test("no scope that the user has: invalid_scope, once that is known", async () => {
+    const browser = gatepost.openBrowser();
+    const page = await gatepost.authorize(browser, app, { scope: "stock", state: "x" });
+    assertLoginPage(page);
+    const answer = await passLogin(browser, page, user);
+    assertErrorRedirect(gatepost, answer, app, { error: "invalid_scope", state: "x" });
+  });
+
+  test("the user's Deny: access_denied", async () => {
+    const browser = await openLoggedIn();
+    const page = await gatepost.authorize(browser, app, { state: "x" });
+    const answer = await browser.submit(page, {}, "deny");
+    assertErrorRedirect(gatepost, answer, app, { error: "access_denied", state: "x" });
+  });
+});
+
+describe("an authorization request may", () => {
+  const cases: [what: string, parameters: Fields][] = [
+    ["leave response_type out", {}],
+    ["say response_type=code", { response_type: "code" }],
+    ["say it with no value", { response_type: "" }],
+    ["leave values empty", { scope: "", state: "", code_challenge: "", resource: "" }],
+    ["have parameters that nobody knows", { prompt: "none", x: "1", "": "y" }],
+    ["use PKCE", newPkce().challenge],
+    ["separate scopes by commas", { scope: "consumer,orders" }],
+  ];
+  for (const [what, parameters] of cases) {
+    test(what, async () => {
+      const answer = await gatepost.authorize(await openLoggedIn(), trustedApp, parameters);
+      assertCode(gatepost, answer, trustedApp);
+    });
+  }
+
+  test("name this service as its resource (RFC 8707 §2)", async () => {
+    const parameters = { resource: gatepost.issuer };
+    const answer = await gatepost.authorize(await openLoggedIn(), trustedApp, parameters);
+    assertCode(gatepost, answer, trustedApp);
+  });
+});
+
+describe("the way back to the app", () => {
+  let browser: Client;
+  before(async () => {
+    browser = await openLoggedIn();
+  });
+
+  test("is 303, for no cache, without a referrer (RFC 9700 §4.12)", async () => {
+    const answer = await gatepost.authorize(browser, trustedApp);
+    assert.equal(answer.status, 303);
+    assert.equal(answer.headers.get("cache-control"), "no-store");
+    assert.equal(answer.headers.get("referrer-policy"), "no-referrer");
+    assert.equal(answer.text, "");
+  });
+
+  test("carries code and iss alone where there was no state", async () => {
+    const answer = await gatepost.authorize(browser, trustedApp);
+    const parameters = readCallback(gatepost, answer, trustedApp);
+    assert.deepEqual([...parameters.keys()].sort(), ["code", "iss"]);
+  });
+
+  const states = [
+    "xyz",
+    " ",
+    "a b",
+    "a+b",
+    "100%",
+    "%20",
+    "&code=evil",
+    "a=b&c=d#e?f/g",
+    "\"'<>",
+    "{}[]|\\^`",
+    "\r\nSet-Cookie: x=y",
+    "\t",
+    "\0",
+    "ü€😀",
+    "\u202e",
+    "é vs é",
+    "../..",
+    "x".repeat(4000),
+  ];
+  for (const state of states) {
+    test(`carries state ${JSON.stringify(state.slice(0, 24))} exactly as given`, async () => {
+      const answer = await gatepost.authorize(browser, trustedApp, { state });
+      const parameters = readCallback(gatepost, answer, trustedApp);
+      assert.equal(parameters.get("state"), state);
+      assert.deepEqual([...parameters.keys()].sort(), ["code", "iss", "state"]);
+      // A decoder that knows no "+" must read the same.
+      const [, raw = ""] = /[?&]state=([^&]*)/.exec(answer.headers.get("location") ?? "") ?? [];
+      assert.equal(decodeURIComponent(raw), state);
+    });
+
+    test(`and back with an error, state ${JSON.stringify(state.slice(0, 24))}`, async () => {
+      const answer = await gatepost.authorize(browser, app, { state, scope: "other" });
+      assertErrorRedirect(gatepost, answer, app, { error: "invalid_scope", state });
+    });
+  }
+
+  test("keeps the redirect URI's own query", async () => {
+    const redirect_uri = `${trustedApp.redirectUri}?tenant=7&x=%2F%20`;
+    const answer = await gatepost.authorize(browser, trustedApp, { redirect_uri });
+    assert.ok(answer.headers.get("location")?.startsWith(`${redirect_uri}&code=`));
+  });
+
+  test("replaces what there speaks for the server: code, state, iss, error", async () => {
+    const query = "code=evil&iss=evil&state=evil&error=evil&error_description=evil&%63ode=evil&a=1";
+    const redirect_uri = `${trustedApp.redirectUri}?${query}`;
+    const answer = await gatepost.authorize(browser, trustedApp, { redirect_uri });
+    const location = answer.headers.get("location") ?? "";
+    assert.ok(!location.includes("evil"), location);
+    const parameters = readCallback(gatepost, answer, trustedApp);
+    assert.deepEqual([...parameters.keys()].sort(), ["a", "code", "iss"]);
+  });
+
+  test("carries another code each time", async () => {
+    const codes = new Set<string | null>();
+    for (let count = 0; count < 5; count++) {
+      const answer = await gatepost.authorize(browser, trustedApp);
+      codes.add(readCallback(gatepost, answer, trustedApp).get("code"));
+    }
+    assert.equal(codes.size, 5);
+  });
+
+  test("goes to a loopback app at the port it named (RFC 8252 §7.3)", async () => {
+    const native = await gatepost.createApp({ type: "public", url: "http://127.0.0.1" });
+    const redirect_uri = "http://127.0.0.1:51004/cb";
+    const pair = newPkce();
+    const parameters = { ...pair.challenge, redirect_uri };
+    const callback = await gatepost.allow(gatepost.openBrowser(), native, user, parameters);
+    assert.equal(callback.origin + callback.pathname, redirect_uri);
+    const code = callback.searchParams.get("code") ?? "";
+    const fields = { grant_type: "authorization_code", code, redirect_uri, ...pair.verifier };
+    readTokens(await gatepost.token(native, fields));
+  });
+});

@@ -1,0 +1,767 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import {
+  assertOAuthError,
+  bearer,
+  type Gatepost,
+  newName,
+  PASSWORD,
+  readObject,
+  readTokens,
+  startGatepost,
+  type TestApp,
+  type TestUser,
+} from "../helpers/gatepost.ts";
+import type { Answer, Client } from "../helpers/http_client.ts";
+
+let gatepost: Gatepost;
+
+before(async () => {
+  gatepost = await startGatepost();
+});
+
+after(() => gatepost.stop());
+
+type Item = Readonly<Record<string, unknown>>;
+
+function send(
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Readonly<Record<string, string>> = bearer(gatepost.adminToken),
+): Promise<Answer> {
+  return gatepost.api.send(method, path, {
+    headers: { ...headers, ...(body !== undefined && { "content-type": "application/json" }) },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+}
+
+async function expectStatus(status: number, answer: Promise<Answer>): Promise<Item> {
+  const given = await answer;
+  assert.equal(given.status, status, given.text);
+  return given.text === "" ? {} : readObject(given);
+}
+
+/** Checks a 400 in the form of RFC 9457, and answers with the places of its faults. */
+async function expectFaults(answer: Promise<Answer>): Promise<unknown[]> {
+  const given = await answer;
+  assert.equal(given.status, 400, given.text);
+  assert.equal(given.headers.get("content-type"), "application/problem+json");
+  const problem = readObject(given);
+  assert.match(String(problem["type"]), /^urn:gatepost:problem:[a-z_]+$/);
+  assert.deepEqual([problem["status"], problem["title"]], [400, "Bad Request"]);
+  const errors = problem["errors"] as Item[];
+  for (const { detail } of errors) assert.ok(typeof detail === "string" && detail !== "");
+  return errors.map(({ pointer }) => pointer);
+}
+
+const newUser = (more: object = {}) => ({ username: newName("u"), password: PASSWORD, ...more });
+const newApp = (more: object = {}) => ({ name: "App", url: "https://app.example", ...more });
+
+const tryLogin = (username: string, password: string): Promise<Answer> =>
+  gatepost.api.postJson("/consumer/login", { username, password });
+
+async function passwordTokens(app: TestApp, user: TestUser, scope?: string) {
+  const { username, password } = user;
+  const fields = { grant_type: "password", username, password, ...(scope !== undefined && { scope }) };
+  return readTokens(await gatepost.token(app, fields));
+}
+
+const refresh = (app: TestApp, token: string) =>
+  gatepost.token(app, { grant_type: "refresh_token", refresh_token: token });
+
+const createPasswordApp = (more: Item = {}) =>
+  gatepost.createApp({ grants: ["password", "refresh_token", "client_credentials"], ...more });
+
+const BAD_SCOPES: readonly (readonly [string, unknown, string])[] = [
+  ["no list", "consumer", "/scopes"],
+  ["null", null, "/scopes"],
+  ["a number among them", ["consumer", 1], "/scopes/1"],
+  ["an empty name", [""], "/scopes/0"],
+  ["a comma", ["a,b"], "/scopes/0"],
+  ["a space", ["a b"], "/scopes/0"],
+  ["a quote", ['a"b'], "/scopes/0"],
+  ["a backslash", ["a\\b"], "/scopes/0"],
+  ["a letter beyond ASCII", ["grün"], "/scopes/0"],
+  ["a name of 65 characters", ["a".repeat(65)], "/scopes/0"],
+];
+
+const BAD_PASSWORDS: readonly (readonly [string, unknown])[] = [
+  ["a number", 12345678],
+  ["null", null],
+  ["7 bytes", "1234567"],
+  ["1,025 bytes", "p".repeat(1025)],
+  ["1,026 bytes in 513 letters", "ü".repeat(513)],
+];
+
+const BAD_NEW_USERS: readonly (readonly [string, object, readonly string[]])[] = [
+  ["no user name", { username: undefined }, ["/username"]],
+  ["a number as name", { username: 7 }, ["/username"]],
+  ["an empty name", { username: "" }, ["/username"]],
+  ["a name of 65 characters", { username: "a".repeat(65) }, ["/username"]],
+  ["a space in the name", { username: "a b" }, ["/username"]],
+  ["a slash in the name", { username: "a/b" }, ["/username"]],
+  ["a letter beyond ASCII in the name", { username: "jürgen" }, ["/username"]],
+  ["a line feed after the name", { username: "alice\n" }, ["/username"]],
+  ["no password", { password: undefined }, ["/password"]],
+  ...BAD_PASSWORDS.map(([what, password]) =>
+    [`a password of ${what}`, { password }, ["/password"]] as const
+  ),
+  ...BAD_SCOPES.map(([what, scopes, at]) => [`scopes with ${what}`, { scopes }, [at]] as const),
+  ["an unknown member", { admin: true }, ["/admin"]],
+  ["an unknown member with a slash", { "a/b~c": 1 }, ["/a~1b~0c"]],
+  ["a status, which is not chosen", { status: "active" }, ["/status"]],
+  [
+    "every fault at once",
+    { username: "", password: "short", scopes: ["a b", "ok", 3], id: "u1" },
+    ["/username", "/password", "/scopes/0", "/scopes/2", "/id"],
+  ],
+];
+
+for (const [what, fault, pointers] of BAD_NEW_USERS) {
+  test(`a new user with ${what} is refused, and each fault named`, async () => {
+    const faults = await expectFaults(send("POST", "/backend/user", newUser(fault)));
+    assert.deepEqual(faults, pointers);
+  });
+}
+
+for (const [name, body] of [["list", []], ["string", "x"], ["null", null]] as const) {
+  test(`a ${name} is no user and no app`, async () => {
+    assert.deepEqual(await expectFaults(send("POST", "/backend/user", body)), [""]);
+    assert.deepEqual(await expectFaults(send("POST", "/backend/app", body)), [""]);
+  });
+}
+
+test("a new user is answered without the password, kept out of caches, and found where it says", async () => {
+  const user = newUser({ scopes: ["consumer", "orders"] });
+  const answer = await send("POST", "/backend/user", user);
+  assert.equal(answer.status, 201, answer.text);
+  const record = readObject(answer);
+  assert.match(String(record["id"]), /^u[0-9a-z]+$/);
+  assert.ok(Math.abs(Date.now() - Date.parse(String(record["created_at"]))) < 60_000);
+  assert.deepEqual({ ...record, id: "", created_at: "" }, {
+    id: "",
+    username: user.username,
+    scopes: ["consumer", "orders"],
+    status: "active",
+    created_at: "",
+  });
+  assert.equal(answer.headers.get("cache-control"), "no-store");
+  const location = new URL(answer.location ?? "").pathname;
+  assert.deepEqual(await expectStatus(200, send("GET", location)), record);
+});
+
+const GOOD_USERS: readonly (readonly [string, object])[] = [
+  ["every character that a name may have", { username: `A-z0._@+${newName("")}` }],
+  ["a name of 64 characters", { username: newName("u").padEnd(64, "x") }],
+  ["a password of 8 bytes in 4 letters", { password: "üüüü" }],
+  ["a password of 1,024 bytes", { password: "p".repeat(1024) }],
+  ["spaces in the password", { password: "  a  b  c  " }],
+];
+
+for (const [what, more] of GOOD_USERS) {
+  test(`a user with ${what} can log in`, async () => {
+    const user = newUser(more);
+    await expectStatus(201, send("POST", "/backend/user", user));
+    assert.equal((await tryLogin(user.username, user.password)).status, 200);
+  });
+}
+
+test("a new user has scope consumer unless told otherwise, and may have none", async () => {
+  const first = await expectStatus(201, send("POST", "/backend/user", newUser()));
+  assert.deepEqual(first["scopes"], ["consumer"]);
+  const second = await expectStatus(201, send("POST", "/backend/user", newUser({ scopes: [] })));
+  assert.deepEqual(second["scopes"], []);
+});
+
+test("a name that is taken is refused, whatever its case", async () => {
+  const { username } = await gatepost.createUser();
+  for (const name of [username, username.toUpperCase()]) {
+    await expectStatus(409, send("POST", "/backend/user", newUser({ username: name })));
+  }
+});
+
+test("of many that add one name at once exactly one succeeds", async () => {
+  const user = newUser();
+  const answers = await Promise.all(
+    Array.from({ length: 6 }, () => send("POST", "/backend/user", user)),
+  );
+  const statuses = answers.map(({ status }) => status).toSorted();
+  assert.deepEqual(statuses, [201, 409, 409, 409, 409, 409]);
+});
+
+const BAD_USER_CHANGES: readonly (readonly [string, object, readonly string[]])[] = [
+  ...BAD_PASSWORDS.map(([what, password]) =>
+    [`a password of ${what}`, { password }, ["/password"]] as const
+  ),
+  ...BAD_SCOPES.map(([what, scopes, at]) => [`scopes with ${what}`, { scopes }, [at]] as const),
+  ["a status that there is not", { status: "locked" }, ["/status"]],
+  ["null as status", { status: null }, ["/status"]],
+  ["a user name, which is fixed", { username: "other" }, ["/username"]],
+  [
+    "every fault at once",
+    { password: "x", scopes: [1], status: 1, id: "u" },
+    ["/password", "/scopes/0", "/status", "/id"],
+  ],
+];
+
+test("a bad change of a user is refused with each fault, and nothing is changed", async () => {
+  const user = await gatepost.createUser();
+  const path = `/backend/user/${user.id}`;
+  const before = await expectStatus(200, send("GET", path));
+  for (const [what, change, pointers] of BAD_USER_CHANGES) {
+    const faults = await expectFaults(send("PATCH", path, { scopes: ["x"], ...change }));
+    assert.deepEqual(faults, pointers, what);
+  }
+  assert.deepEqual(await expectStatus(200, send("GET", path)), before);
+  assert.equal((await tryLogin(user.username, user.password)).status, 200);
+});
+
+test("a change of nothing changes nothing", async () => {
+  const user = await gatepost.createUser();
+  const token = await gatepost.login(user);
+  const before = await expectStatus(200, send("GET", `/backend/user/${user.id}`));
+  assert.deepEqual(await expectStatus(200, send("PATCH", `/backend/user/${user.id}`, {})), before);
+  assert.equal(await gatepost.isAlive(token), true);
+});
+
+for (const [kind, id] of [["user", "u0"], ["user", "%00"], ["app", "a0"], ["app", "login"]]) {
+  test(`a ${kind} ${id} that there is not is 404 for every method`, async () => {
+    const path = `/backend/${kind}/${id}`;
+    await expectStatus(404, send("GET", path));
+    await expectStatus(404, send("PATCH", path, { scopes: [] }));
+    await expectStatus(404, send("DELETE", path));
+  });
+}
+
+const CLOSED: readonly (readonly [string, string])[] = [
+  ["GET", "/backend/user"],
+  ["POST", "/backend/user"],
+  ["GET", "/backend/user/u0"],
+  ["PATCH", "/backend/user/u0"],
+  ["DELETE", "/backend/user/u0"],
+  ["GET", "/backend/app"],
+  ["POST", "/backend/app"],
+  ["GET", "/backend/app/a0"],
+  ["PATCH", "/backend/app/a0"],
+  ["DELETE", "/backend/app/a0"],
+  ["POST", "/backend/app/a0/secret"],
+];
+
+test("users and apps are closed without a token and without scope backend", async () => {
+  const token = await gatepost.login(await gatepost.createUser());
+  for (const [method, path] of CLOSED) {
+    await expectStatus(401, send(method, path, undefined, {}));
+    await expectStatus(403, send(method, path, undefined, bearer(token)));
+  }
+});
+
+test("no page of another origin may call the backend", async () => {
+  const app = await gatepost.createApp();
+  const headers = { ...bearer(gatepost.adminToken), origin: new URL(app.url).origin };
+  const answer = await send("GET", "/backend/user", undefined, headers);
+  assert.equal(answer.headers.get("access-control-allow-origin"), null);
+});
+
+test("a body that is no JSON, or not said to be, is refused", async () => {
+  const headers = bearer(gatepost.adminToken);
+  const post = (type: string, body: string) =>
+    gatepost.api.send("POST", "/backend/user", {
+      headers: { ...headers, "content-type": type },
+      body,
+    });
+  assert.equal((await post("application/json", "{")).status, 400);
+  assert.equal((await post("text/plain", JSON.stringify(newUser()))).status, 415);
+  assert.equal((await post("application/merge-patch+json", JSON.stringify(newUser()))).status, 201);
+});
+
+for (const [kind, create] of [
+  ["user", () => gatepost.createUser()],
+  ["app", () => gatepost.createApp()],
+] as const) {
+  test(`${kind}s are listed newest first, part by part, each once`, async () => {
+    const made: string[] = [];
+    for (let i = 0; i < 3; i++) made.unshift((await create()).id);
+    const listed: unknown[] = [];
+    let next: unknown = "";
+    do {
+      const cursor = next === "" ? "" : `&cursor=${next}`;
+      const page = await expectStatus(200, send("GET", `/backend/${kind}?limit=2${cursor}`));
+      const items = page["items"] as Item[];
+      assert.ok(items.length <= 2);
+      listed.push(...items.map((item) => item["id"] ?? item["client_id"]));
+      next = page["next_cursor"];
+    } while (next !== null);
+    assert.deepEqual(listed.slice(0, 3), made);
+    assert.equal(new Set(listed).size, listed.length);
+    const all = await expectStatus(200, send("GET", `/backend/${kind}?limit=200`));
+    assert.equal((all["items"] as Item[]).length, listed.length);
+    assert.equal(all["next_cursor"], null);
+  });
+
+  for (const limit of ["0", "201", "-1", "1.5", "ten", "1e1", "0x5"]) {
+    test(`a list of ${kind}s with limit=${limit} is refused`, async () => {
+      assert.deepEqual(await expectFaults(send("GET", `/backend/${kind}?limit=${limit}`)), ["/limit"]);
+    });
+  }
+
+  test(`a list of ${kind}s with a made-up cursor is refused, unknown parameters are not`, async () => {
+    const bad = send("GET", `/backend/${kind}?cursor=%27%20OR&limit=0`);
+    assert.deepEqual((await expectFaults(bad)).toSorted(), ["/cursor", "/limit"]);
+    await expectStatus(200, send("GET", `/backend/${kind}?colour=red`));
+  });
+}
+
+/** Everything that lets somebody act for a user: it must end, or live on, together. */
+interface Foothold {
+  readonly loginToken: string;
+  readonly accessToken: string;
+  readonly refreshToken: string;
+  readonly code: string;
+  readonly browser: Client;
+  readonly app: TestApp;
+}
+
+async function takeFoothold(user: TestUser): Promise<Foothold> {
+  const app = await gatepost.createApp({ trusted: true });
+  const tokens = await gatepost.codeTokens(app, user);
+  const browser = gatepost.openBrowser();
+  const code = (await gatepost.allow(browser, app, user)).searchParams.get("code") ?? "";
+  return {
+    loginToken: await gatepost.login(user),
+    accessToken: tokens.access_token,
+    refreshToken: tokens.refresh_token,
+    code,
+    browser,
+    app,
+  };
+}
+
+/** Whether each is good: login token, access token, refresh token, code, browser session. */
+async function probe(foothold: Foothold): Promise<Item> {
+  const { app, code } = foothold;
+  return {
+    loginToken: await gatepost.isAlive(foothold.loginToken),
+    accessToken: await gatepost.isAlive(foothold.accessToken),
+    code: (await gatepost.token(app, { grant_type: "authorization_code", code })).status === 200,
+    refreshToken: (await refresh(app, foothold.refreshToken)).status === 200,
+    browser: (await gatepost.authorize(foothold.browser, app)).status === 303,
+  };
+}
+
+const ALIVE = {
+  loginToken: true,
+  accessToken: true,
+  code: true,
+  refreshToken: true,
+  browser: true,
+};
+const DEAD = {
+  loginToken: false,
+  accessToken: false,
+  code: false,
+  refreshToken: false,
+  browser: false,
+};
+
+const ENDINGS: readonly (readonly [string, (user: TestUser) => Promise<unknown>])[] = [
+  ["disabling", (user) => gatepost.change(user, { status: "disabled" })],
+  [
+    "disabling and enabling again",
+    async (user) => {
+      await gatepost.change(user, { status: "disabled" });
+      await gatepost.change(user, { status: "active" });
+    },
+  ],
+  ["a new password", (user) => gatepost.change(user, { password: "a new long password" })],
+  ["the same password anew", (user) => gatepost.change(user, { password: user.password })],
+  ["deleting", (user) => expectStatus(204, send("DELETE", `/backend/user/${user.id}`))],
+];
+
+for (const [what, end] of ENDINGS) {
+  test(`${what} ends a user's login tokens, grants, codes and browser sessions at once`, async () => {
+    const [user, neighbour] = [await gatepost.createUser(), await gatepost.createUser()];
+    const foothold = await takeFoothold(user);
+    const spared = await takeFoothold(neighbour);
+    await end(user);
+    assert.deepEqual(await probe(foothold), DEAD);
+    assert.deepEqual(await probe(spared), ALIVE);
+  });
+}
+
+test("a disabled user is refused as an unknown one is, and may log in again when enabled", async () => {
+  const user = await gatepost.createUser();
+  const app = await createPasswordApp();
+  await gatepost.change(user, { status: "disabled" });
+  const refused = await tryLogin(user.username, user.password);
+  const unknown = await tryLogin(newName("nobody"), user.password);
+  const told = ({ text }: Answer) => ({ ...JSON.parse(text), request_id: "" });
+  assert.deepEqual([refused.status, told(refused)], [401, told(unknown)]);
+  const { username, password } = user;
+  const answer = await gatepost.token(app, { grant_type: "password", username, password });
+  assertOAuthError(answer, 400, "invalid_grant");
+  await gatepost.change(user, { status: "active" });
+  assert.equal(await gatepost.isAlive(await gatepost.login(user)), true);
+});
+
+test("after a new password the old one opens nothing, and the new one does", async () => {
+  const user = await gatepost.createUser();
+  await gatepost.change(user, { password: "a new long password" });
+  assert.equal((await tryLogin(user.username, user.password)).status, 401);
+  assert.equal((await tryLogin(user.username, "a new long password")).status, 200);
+});
+
+test("no login that was under way with the old password outlives the new one", async () => {
+  const user = await gatepost.createUser();
+  // The new password is hashed in its turn, and the logins that came before it is stored have theirs.
+  const [, ...logins] = await Promise.all([
+    gatepost.change(user, { password: "a new long password" }),
+    ...Array.from({ length: 12 }, () => tryLogin(user.username, user.password)),
+  ]);
+  for (const { status, text } of logins) {
+    if (status === 200) assert.equal(await gatepost.isAlive(JSON.parse(text).token), false);
+  }
+});
+
+test("no login that was under way carries a scope that was taken away", async () => {
+  const user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
+  const logins = Promise.all(
+    Array.from({ length: 12 }, () => tryLogin(user.username, user.password)),
+  );
+  await gatepost.change(user, { scopes: ["consumer"] });
+  for (const { status, text } of await logins) {
+    if (status !== 200) continue;
+    const answer = await gatepost.api.get("/authorization/whoami", bearer(JSON.parse(text).token));
+    const scope = answer.status === 200 ? readObject(answer)["scope"] : "consumer";
+    assert.equal(scope, "consumer");
+  }
+});
+
+test("of a change of status and a change of password at once neither is lost", async () => {
+  const user = await gatepost.createUser();
+  for (let i = 0; i < 5; i++) {
+    await Promise.all([
+      gatepost.change(user, { password: "a new long password" }),
+      gatepost.change(user, { status: "disabled" }),
+    ]);
+    const record = await expectStatus(200, send("GET", `/backend/user/${user.id}`));
+    assert.equal(record["status"], "disabled");
+    await gatepost.change(user, { status: "active" });
+  }
+});
+
+test("of changes of two members of an app at once neither is lost", async () => {
+  const app = await gatepost.createApp();
+  for (let i = 0; i < 5; i++) {
+    await Promise.all([
+      gatepost.change(app, { name: `Name ${i}` }),
+      gatepost.change(app, { status: "disabled" }),
+      gatepost.change(app, { trusted: i % 2 === 0 }),
+    ]);
+    const record = await expectStatus(200, send("GET", `/backend/app/${app.id}`));
+    assert.deepEqual(
+      [record["name"], record["status"], record["trusted"]],
+      [`Name ${i}`, "disabled", i % 2 === 0],
+    );
+    await gatepost.change(app, { status: "active" });
+  }
+});
+
+test("a scope that a user loses revokes the grants that carry it, and no others", async () => {
+  const user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
+  const app = await createPasswordApp({ scopes: ["consumer", "orders"] });
+  const carries = await passwordTokens(app, user, "consumer orders");
+  const spared = await passwordTokens(app, user, "consumer");
+  const login = await gatepost.login(user);
+  await gatepost.change(user, { scopes: ["consumer", "stock"] });
+  assert.equal(await gatepost.isAlive(carries.access_token), false);
+  assertOAuthError(await refresh(app, carries.refresh_token), 400, "invalid_grant");
+  assert.equal(await gatepost.isAlive(login), false, "a login token carries every scope");
+  assert.equal(await gatepost.isAlive(spared.access_token), true);
+  readTokens(await refresh(app, spared.refresh_token));
+  assert.equal((await tryLogin(user.username, user.password)).status, 200);
+});
+
+test("a scope that a user gets revokes nothing", async () => {
+  const user = await gatepost.createUser();
+  const foothold = await takeFoothold(user);
+  await gatepost.change(user, { scopes: ["consumer", "orders"] });
+  assert.deepEqual(await probe(foothold), ALIVE);
+});
+
+test("a scope whose name begins like a lost one is not lost with it", async () => {
+  const user = await gatepost.createUser({ scopes: ["order", "orders", "order.read"] });
+  const app = await createPasswordApp({ scopes: ["orders", "order.read"] });
+  const spared = await passwordTokens(app, user);
+  await gatepost.change(user, { scopes: ["orders", "order.read"] });
+  assert.equal(await gatepost.isAlive(spared.access_token), true);
+});
+
+test("a deleted user's name is free again, and the new one inherits nothing", async () => {
+  const user = await gatepost.createUser();
+  const foothold = await takeFoothold(user);
+  await expectStatus(204, send("DELETE", `/backend/user/${user.id}`));
+  const { username } = user;
+  const record = await expectStatus(201, send("POST", "/backend/user", newUser({ username })));
+  assert.notEqual(record["id"], user.id);
+  assert.deepEqual(await probe(foothold), DEAD);
+});
+
+const BAD_URIS: readonly (readonly [string, unknown, string])[] = [
+  ["no list", "https://app.example/cb", "/redirect_uris"],
+  ["another origin", ["https://app.example/cb", "https://evil.example/cb"], "/redirect_uris/1"],
+  ["a fragment", ["https://app.example/cb#x"], "/redirect_uris/0"],
+  ["a dot segment", ["https://app.example/a/../cb"], "/redirect_uris/0"],
+  ["a number", [1], "/redirect_uris/0"],
+];
+
+const BAD_APP_MEMBERS: readonly (readonly [string, object, readonly string[]])[] = [
+  ["a number as name", { name: 1 }, ["/name"]],
+  ["an empty name", { name: "" }, ["/name"]],
+  ["a name of spaces", { name: "   " }, ["/name"]],
+  ["a name of 101 characters", { name: "n".repeat(101) }, ["/name"]],
+  ["a line feed in the name", { name: "a\nb" }, ["/name"]],
+  ["text that is no URL", { url: "app.example" }, ["/url"]],
+  ["plain http", { url: "http://app.example" }, ["/url"]],
+  ["another scheme", { url: "ftp://app.example" }, ["/url"]],
+  ["a query in the URL", { url: "https://app.example/?a=1" }, ["/url"]],
+  ["a fragment in the URL", { url: "https://app.example/#a" }, ["/url"]],
+  ["credentials in the URL", { url: "https://me@app.example" }, ["/url"]],
+  ["a URL that is not canonical", { url: "https://APP.example" }, ["/url"]],
+  ["the default port in the URL", { url: "https://app.example:443" }, ["/url"]],
+  ...BAD_SCOPES.map(([what, scopes, at]) => [`scopes with ${what}`, { scopes }, [at]] as const),
+  ["a grant that there is not", { grants: ["refresh_token", "implicit"] }, ["/grants/1"]],
+  ["grants as text", { grants: "refresh_token" }, ["/grants"]],
+  ...BAD_URIS.map(([what, uris, at]) =>
+    [`redirect URIs with ${what}`, { redirect_uris: uris }, [at]] as const
+  ),
+  ["text as trusted", { trusted: "yes" }, ["/trusted"]],
+  ["a number as resource_server", { resource_server: 1 }, ["/resource_server"]],
+  ["a secret of one's own", { client_secret: "s" }, ["/client_secret"]],
+];
+
+const BAD_NEW_APPS: readonly (readonly [string, object, readonly string[]])[] = [
+  ["no name", { name: undefined }, ["/name"]],
+  ["no URL", { url: undefined }, ["/url"]],
+  ["a type that there is not", { type: "native" }, ["/type"]],
+  [
+    "client_credentials for a public app",
+    { type: "public", grants: ["client_credentials"] },
+    ["/grants/0"],
+  ],
+  [
+    "a public resource server",
+    { type: "public", resource_server: true },
+    ["/resource_server"],
+  ],
+  ["a status, which is not chosen", { status: "active" }, ["/status"]],
+  ...BAD_APP_MEMBERS,
+  [
+    "every fault at once",
+    {
+      name: "",
+      url: "http://app.example",
+      type: "x",
+      scopes: [1],
+      grants: ["y"],
+      redirect_uris: {},
+      trusted: 1,
+      resource_server: 0,
+      z: 1,
+    },
+    [
+      "/grants/0",
+      "/name",
+      "/redirect_uris",
+      "/resource_server",
+      "/scopes/0",
+      "/trusted",
+      "/type",
+      "/url",
+      "/z",
+    ],
+  ],
+];
+
+for (const [what, fault, pointers] of BAD_NEW_APPS) {
+  test(`a new app with ${what} is refused, and each fault named`, async () => {
+    const faults = await expectFaults(send("POST", "/backend/app", newApp(fault)));
+    assert.deepEqual(faults.toSorted(), pointers);
+  });
+}
+
+test("a bad change of an app is refused with each fault, and nothing is changed", async () => {
+  const app = await gatepost.createApp();
+  const path = `/backend/app/${app.id}`;
+  const before = await expectStatus(200, send("GET", path));
+  const changes: typeof BAD_APP_MEMBERS = [
+    ...BAD_APP_MEMBERS,
+    ["a type, which is fixed", { type: "public" }, ["/type"]],
+    ["a status that there is not", { status: "gone" }, ["/status"]],
+    ["a client_id", { client_id: "a1" }, ["/client_id"]],
+  ];
+  for (const [what, change, pointers] of changes) {
+    const faults = await expectFaults(send("PATCH", path, { trusted: true, ...change }));
+    assert.deepEqual(faults, pointers, what);
+  }
+  assert.deepEqual(await expectStatus(200, send("GET", path)), before);
+});
+
+test("a new app has what the contract gives it by default, and its secret is shown once", async () => {
+  const answer = await send("POST", "/backend/app", newApp());
+  assert.equal(answer.status, 201, answer.text);
+  const { client_secret: secret, ...record } = readObject(answer);
+  assert.match(String(record["client_id"]), /^a[0-9a-z]+$/);
+  assert.match(String(secret), /^[\w-]{43}$/);
+  assert.deepEqual({ ...record, client_id: "", created_at: "" }, {
+    client_id: "",
+    name: "App",
+    url: "https://app.example",
+    type: "confidential",
+    scopes: ["consumer"],
+    grants: ["authorization_code", "refresh_token", "client_credentials"],
+    redirect_uris: [],
+    trusted: false,
+    resource_server: false,
+    status: "active",
+    created_at: "",
+  });
+  assert.equal(answer.headers.get("cache-control"), "no-store");
+  const location = new URL(answer.location ?? "").pathname;
+  assert.deepEqual(await expectStatus(200, send("GET", location)), record);
+});
+
+test("a public app has no secret, and not the grant that needs one", async () => {
+  const app = newApp({ type: "public", url: "http://127.0.0.1" });
+  const record = await expectStatus(201, send("POST", "/backend/app", app));
+  assert.equal("client_secret" in record, false);
+  assert.deepEqual(record["grants"], ["authorization_code", "refresh_token"]);
+  await expectStatus(409, send("POST", `/backend/app/${record["client_id"]}/secret`));
+});
+
+test("every member of an app can be changed, and stays so", async () => {
+  const app = await gatepost.createApp();
+  const change = {
+    name: "Renamed",
+    url: "https://other.example/app",
+    scopes: ["orders"],
+    grants: ["password"],
+    redirect_uris: ["https://other.example/app/cb"],
+    trusted: true,
+    resource_server: true,
+    status: "disabled",
+  };
+  const changed = await expectStatus(200, send("PATCH", `/backend/app/${app.id}`, change));
+  const stored = await expectStatus(200, send("GET", `/backend/app/${app.id}`));
+  assert.deepEqual(changed, stored);
+  const { client_id: _, created_at: __, type, ...members } = stored;
+  assert.deepEqual([members, type], [change, "confidential"]);
+});
+
+test("an app's URL cannot leave the listed redirect URIs behind", async () => {
+  const app = await gatepost.createApp({ redirect_uris: ["https://app.example/cb"] });
+  const path = `/backend/app/${app.id}`;
+  const url = "https://new.example";
+  assert.deepEqual(await expectFaults(send("PATCH", path, { url })), ["/url"]);
+  await expectStatus(200, send("PATCH", path, { url, redirect_uris: [`${url}/cb`] }));
+});
+
+test("disabling an app ends its tokens and closes every door to it; enabling revives none", async () => {
+  const user = await gatepost.createUser();
+  const app = await createPasswordApp({
+    grants: ["password", "refresh_token", "client_credentials", "authorization_code"],
+  });
+  const tokens = await passwordTokens(app, user);
+  const own = readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
+  const code = await gatepost.code(app, user);
+  const spared = await gatepost.login(user);
+  await gatepost.change(app, { status: "disabled" });
+  for (const { access_token: token } of [tokens, own]) {
+    assert.equal(await gatepost.isAlive(token), false);
+  }
+  assertOAuthError(await refresh(app, tokens.refresh_token), 401, "invalid_client");
+  assert.equal((await gatepost.authorize(gatepost.openBrowser(), app)).status, 400);
+  await gatepost.change(app, { status: "active" });
+  assert.equal(await gatepost.isAlive(tokens.access_token), false);
+  assertOAuthError(await refresh(app, tokens.refresh_token), 400, "invalid_grant");
+  const exchange = { grant_type: "authorization_code", code };
+  assertOAuthError(await gatepost.token(app, exchange), 400, "invalid_grant");
+  readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
+  assert.equal(await gatepost.isAlive(spared), true);
+});
+
+test("a scope that an app loses revokes its grants that carry it, and no others", async () => {
+  const user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
+  const app = await createPasswordApp({ scopes: ["consumer", "orders"] });
+  const another = await createPasswordApp({ scopes: ["consumer", "orders"] });
+  const carries = await passwordTokens(app, user);
+  const own = readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
+  const narrow = await passwordTokens(app, user, "consumer");
+  const ofAnother = await passwordTokens(another, user);
+  await gatepost.change(app, { scopes: ["consumer"] });
+  const alive = [carries, own, narrow, ofAnother]
+    .map(({ access_token: token }) => gatepost.isAlive(token));
+  assert.deepEqual(await Promise.all(alive), [false, false, true, true]);
+  assertOAuthError(await refresh(app, carries.refresh_token), 400, "invalid_grant");
+});
+
+test("deleting an app ends its tokens, and what it was allowed", async () => {
+  const user = await gatepost.createUser();
+  const app = await gatepost.createApp();
+  const tokens = await gatepost.codeTokens(app, user);
+  await expectStatus(204, send("DELETE", `/backend/app/${app.id}`));
+  assert.equal(await gatepost.isAlive(tokens.access_token), false);
+  assertOAuthError(await refresh(app, tokens.refresh_token), 401, "invalid_client");
+  await expectStatus(404, send("GET", `/backend/app/${app.id}`));
+  const grants = await gatepost.api.get("/consumer/grant", bearer(await gatepost.login(user)));
+  assert.deepEqual(readObject(grants)["items"], []);
+});
+
+test("disabling a user or an app disables the subscriptions too", async () => {
+  const user = await gatepost.createUser();
+  const app = await gatepost.createApp();
+  const own = readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
+  const body = { event: "order.created", endpoint: "https://hooks.example/in" };
+  for (const token of [await gatepost.login(user), own.access_token]) {
+    await expectStatus(201, send("POST", "/consumer/subscription", body, bearer(token)));
+  }
+  for (const party of [user, app]) {
+    await gatepost.change(party, { status: "disabled" });
+    await gatepost.change(party, { status: "active" });
+  }
+  const again = readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
+  for (const token of [await gatepost.login(user), again.access_token]) {
+    const { items } = await expectStatus(
+      200,
+      send("GET", "/consumer/subscription", undefined, bearer(token)),
+    );
+    assert.deepEqual((items as Item[]).map(({ status }) => status), ["disabled"]);
+  }
+});
+
+const proves = async (app: TestApp, secret: string) =>
+  (await gatepost.token({ ...app, secret }, { grant_type: "client_credentials" })).status === 200;
+
+test("a new secret opens beside the old one, which is forgotten with the next", async () => {
+  const app = await gatepost.createApp();
+  const rotate = () => expectStatus(200, send("POST", `/backend/app/${app.id}/secret`));
+  const { client_id: id, client_secret: second } = await rotate();
+  assert.equal(id, app.id);
+  assert.deepEqual([await proves(app, app.secret), await proves(app, String(second))], [true, true]);
+  const { client_secret: third } = await rotate();
+  const secrets = [app.secret, String(second), String(third)];
+  assert.deepEqual(await Promise.all(secrets.map((secret) => proves(app, secret))), [
+    false,
+    true,
+    true,
+  ]);
+});
+
+test("a new secret with revoke ends the old one at once", async () => {
+  const app = await gatepost.createApp();
+  const path = `/backend/app/${app.id}/secret`;
+  assert.deepEqual(await expectFaults(send("POST", path, { revoke: "yes", x: 1 })), ["/revoke", "/x"]);
+  assert.equal(await proves(app, app.secret), true);
+  const { client_secret: secret } = await expectStatus(200, send("POST", path, { revoke: true }));
+  assert.deepEqual([await proves(app, app.secret), await proves(app, String(secret))], [false, true]);
+});

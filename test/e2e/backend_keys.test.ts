@@ -1,0 +1,179 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  bearer,
+  decodeJwt,
+  type Gatepost,
+  PASSWORD,
+  readObject,
+  startGatepost,
+  type TestUser,
+} from "../helpers/gatepost.ts";
+import type { Answer } from "../helpers/http_client.ts";
+
+let gatepost: Gatepost;
+let other: Gatepost; // another process on the same database
+let user: TestUser;
+
+before(async () => {
+  const env = { GATEPOST_BASE_URL: "http://127.0.0.1:9999" };
+  gatepost = await startGatepost({ env });
+  other = await startGatepost({ env, folder: gatepost.server.folder });
+  user = await gatepost.createUser();
+});
+
+after(async () => {
+  await other.stop();
+  await gatepost.stop();
+});
+
+type Item = Readonly<Record<string, unknown>>;
+
+/** Sends as an administrator who has just logged in: no withdrawn key ends that token. */
+async function send(method: string, path: string, body?: unknown): Promise<Answer> {
+  const token = await gatepost.login({ id: "", username: "admin", password: PASSWORD });
+  return gatepost.api.send(method, path, {
+    headers: { ...bearer(token), ...(body !== undefined && { "content-type": "application/json" }) },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+}
+
+async function expectStatus(status: number, answer: Promise<Answer>): Promise<Answer> {
+  const given = await answer;
+  assert.equal(given.status, status, given.text);
+  return given;
+}
+
+async function listKeys(query = ""): Promise<Item[]> {
+  return readObject(await expectStatus(200, send("GET", `/backend/key${query}`)))["items"] as Item[];
+}
+
+async function publishedKids(of: Gatepost): Promise<unknown[]> {
+  const { keys } = readObject(await of.api.get("/.well-known/jwks.json"));
+  return (keys as Item[]).map(({ kid }) => kid);
+}
+
+/** Contract 6: within 1 s in any other process. */
+async function withinASecond(holds: () => Promise<boolean>, what: string): Promise<void> {
+  const endMs = Date.now() + 1000;
+  while (!await holds()) {
+    if (Date.now() > endMs) assert.fail(`not within a second: ${what}`);
+    await sleep(50);
+  }
+}
+
+const kidOf = (token: string) => decodeJwt(token).header["kid"];
+
+test("keys are closed without a token and without scope backend", async () => {
+  const token = bearer(await gatepost.login(user));
+  for (const [method, path] of [["GET", ""], ["POST", ""], ["DELETE", "/k0"]] as const) {
+    const target = `/backend/key${path}`;
+    assert.equal((await gatepost.api.send(method, target)).status, 401);
+    assert.equal((await gatepost.api.send(method, target, { headers: token })).status, 403);
+  }
+});
+
+test("keys are listed with their state and their public parts alone", async () => {
+  const keys = await listKeys();
+  assert.deepEqual(keys.filter(({ status }) => status === "signing").length, 1);
+  assert.deepEqual(
+    keys.map(({ kid }) => kid).toSorted(),
+    (await publishedKids(gatepost)).toSorted(),
+  );
+  for (const key of keys) {
+    assert.deepEqual(Object.keys(key), [
+      "kid",
+      "alg",
+      "status",
+      "created_at",
+      "signs_from",
+      "published_until",
+      "jwk",
+    ]);
+    const jwk = key["jwk"] as Item;
+    assert.deepEqual([jwk["kty"], jwk["crv"], jwk["kid"], "d" in jwk], [
+      "EC",
+      "P-256",
+      key["kid"],
+      false,
+    ]);
+  }
+});
+
+test("a new key waits for 10 minutes, published everywhere, while the one before signs", async () => {
+  const answer = await expectStatus(201, send("POST", "/backend/key"));
+  const { kid, status, signs_from: signsFrom } = readObject(answer);
+  const waitMs = Date.parse(String(signsFrom)) - Date.now();
+  assert.equal(status, "pending");
+  assert.ok(waitMs > 590_000 && waitMs <= 600_000, String(waitMs));
+  assert.notEqual(kidOf(await gatepost.login(user)), kid);
+  assert.ok((await publishedKids(gatepost)).includes(kid));
+  await withinASecond(async () => (await publishedKids(other)).includes(kid), "it is published there");
+  const signing = (await listKeys()).find((key) => key["status"] === "signing");
+  const until = Date.parse(String(signing?.["published_until"])) - Date.parse(String(signsFrom));
+  assert.ok(until >= 3_600_000 && until < 3_610_000, "until its last token of 1 h has expired");
+  await expectStatus(204, send("DELETE", `/backend/key/${kid}`));
+});
+
+test("a key that is made at once signs, in another process too, and older tokens live on", async () => {
+  const old = await gatepost.login(user);
+  const answer = await expectStatus(201, send("POST", "/backend/key", { at_once: true }));
+  const { kid, status } = readObject(answer);
+  assert.equal(status, "signing");
+  const token = await gatepost.login(user);
+  assert.equal(kidOf(token), kid);
+  assert.equal(await gatepost.isAlive(old), true);
+  await withinASecond(() => other.isAlive(token), "the new key is known there");
+  assert.equal(kidOf(await other.login(user)), kid);
+  const retired = (await listKeys()).find((key) => key["kid"] === kidOf(old));
+  assert.equal(retired?.["status"], "retired");
+});
+
+test("a withdrawn key ends its tokens everywhere, and a successor signs at once", async () => {
+  const token = await gatepost.login(user);
+  const known = (await listKeys()).map((key) => key["kid"]);
+  const kid = kidOf(token);
+  assert.equal(await other.isAlive(token), true);
+  await expectStatus(204, send("DELETE", `/backend/key/${kid}`));
+  assert.equal(await gatepost.isAlive(token), false);
+  assert.ok(!(await publishedKids(gatepost)).includes(kid));
+  const next = kidOf(await gatepost.login(user));
+  assert.ok(!known.includes(next), "a new one: an older one never signs again");
+  await withinASecond(async () => !await other.isAlive(token), "the key is dead there");
+  assert.equal(kidOf(await other.login(user)), next);
+  await expectStatus(404, send("DELETE", `/backend/key/${kid}`));
+});
+
+test("a token that a withdrawn key signed stays dead although it was seen alive before", async () => {
+  const token = await gatepost.login(user);
+  for (let i = 0; i < 3; i++) assert.equal(await gatepost.isAlive(token), true);
+  await expectStatus(204, send("DELETE", `/backend/key/${kidOf(token)}`));
+  for (let i = 0; i < 3; i++) assert.equal(await gatepost.isAlive(token), false);
+});
+
+test("keys are listed newest first, part by part", async () => {
+  await expectStatus(201, send("POST", "/backend/key", { at_once: true }));
+  const kids = (await listKeys()).map(({ kid }) => kid);
+  assert.deepEqual(kids, kids.toSorted().reverse());
+  const first = readObject(await send("GET", "/backend/key?limit=1"));
+  assert.ok(typeof first["next_cursor"] === "string");
+  const [second] = await listKeys(`?limit=1&cursor=${first["next_cursor"]}`);
+  assert.equal(second?.["kid"], kids[1]);
+});
+
+test("rotations and withdrawals are audited", async () => {
+  const { kid } = readObject(await expectStatus(201, send("POST", "/backend/key", {})));
+  await expectStatus(204, send("DELETE", `/backend/key/${kid}`));
+  const answer = await send("GET", `/backend/audit?target=${kid}`);
+  const entries = readObject(answer)["items"] as Item[];
+  assert.deepEqual(entries.map(({ action }) => action), ["key.withdraw", "key.rotate"]);
+});
+
+test("a request for a key with anything but at_once is refused", async () => {
+  const count = (await listKeys()).length;
+  for (const body of [{ at_once: "yes" }, { now: true }, [], null]) {
+    await expectStatus(400, send("POST", "/backend/key", body));
+  }
+  assert.equal((await listKeys()).length, count);
+});

@@ -1,0 +1,303 @@
+import assert from "node:assert/strict";
+import { createServer, type Socket } from "node:net";
+import type { AddressInfo } from "node:net";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { createCertificate } from "../helpers/certificate.ts";
+import {
+  type EventStage,
+  PATIENCE_MS,
+  type StagedSubscription,
+  startEventStage,
+  until,
+} from "../helpers/event_stage.ts";
+import { newName, readObject, startGatepost } from "../helpers/gatepost.ts";
+import { type Reaction, type Receiver, startReceiver } from "../helpers/receiver.ts";
+import { findSignatureFault } from "../helpers/standard_webhooks.ts";
+
+const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));
+const TIMEOUT_MS = 600;
+
+let stage: EventStage;
+let secure: Receiver;
+let token: string;
+before(async () => {
+  stage = await startEventStage({
+    GATEPOST_ENDPOINTS: ENDPOINTS,
+    GATEPOST_CALLBACK_TIMEOUT: `${TIMEOUT_MS}ms`,
+  });
+  secure = await startReceiver({ tls: createCertificate() });
+  token = await stage.newConsumer();
+});
+after(async () => {
+  await stage.stop();
+  await secure.close();
+});
+
+/** Subscribes any address. */
+async function subscribe(endpoint: string): Promise<StagedSubscription> {
+  const event = newName("e");
+  const answer = await stage.call("POST", "/consumer/subscription", token, { event, endpoint });
+  assert.equal(answer.status, 201, answer.text);
+  return { id: String(readObject(answer)["id"]), path: new URL(endpoint).pathname, event, token };
+}
+
+/** Dispatches from a hosted endpoint, as its code would. */
+async function dispatch(name: string, data: unknown): Promise<void> {
+  const answer = await stage.gatepost.api.postJson("/dispatch", { events: [{ name, data }] });
+  assert.equal(answer.status, 202, answer.text);
+}
+
+/** The subscription's one delivery once it is at its end, with its attempts. */
+async function finished(subscription: StagedSubscription) {
+  const path = `/consumer/subscription/${subscription.id}/delivery`;
+  let delivery: Readonly<Record<string, unknown>> = {};
+  await until(async () => {
+    const { items } = readObject(await stage.call("GET", path, token));
+    assert.ok(Array.isArray(items));
+    delivery = Object(items[0]);
+    return delivery["status"] !== undefined && delivery["status"] !== "pending";
+  });
+  const id = String(delivery["id"]);
+  const full = readObject(await stage.call("GET", `${path}/${id}`, token));
+  assert.ok(Array.isArray(full["attempts"]));
+  const attempts: readonly Readonly<Record<string, unknown>>[] = full["attempts"];
+  return { status: full["status"], attempts };
+}
+
+describe("a callback (SPEC 6.4)", () => {
+  const DATA: readonly unknown[] = [
+    { order: 1, "ä€": ["😀", null, 1.5, true], nested: { deep: [[]] } },
+    [], "text", "", 0, false, null,
+  ];
+  for (const data of DATA) {
+    test(`carries ${JSON.stringify(data)} and nothing else`, async () => {
+      const path = `/${newName("hook")}`;
+      const { event } = await subscribe(`${stage.receiver.url}${path}?a=1&b=%20`);
+      await dispatch(event, data);
+      const [request] = await stage.receiver.waitFor(1, PATIENCE_MS, path);
+      assert.ok(request);
+      assert.deepEqual([request.method, request.url], ["POST", `${path}?a=1&b=%20`]);
+      assert.deepEqual(request.body, Buffer.from(JSON.stringify(data)));
+      assert.equal(request.headers["content-type"], "application/json");
+    });
+  }
+
+  test("says who sends it, and of the event its name, the attempt and a signature", async () => {
+    const path = `/${newName("hook")}`;
+    const event = newName("e");
+    const made = await stage.call("POST", "/consumer/subscription", token, {
+      event,
+      endpoint: stage.receiver.url + path,
+    });
+    const { secret } = readObject(made);
+    await dispatch(event, { a: 1 });
+    const [request] = await stage.receiver.waitFor(1, PATIENCE_MS, path);
+    assert.ok(request);
+    const about = readObject(await stage.gatepost.api.get("/system/about"));
+    const product = `Gatepost/${String(about["version"])}@${String(about["revision"])}`;
+    assert.match(product, /^Gatepost\/[^/@\s]+@[^/@\s]+$/);
+    const { headers } = request;
+    assert.equal(headers["user-agent"], product);
+    assert.equal(headers["gatepost-event"], event);
+    assert.equal(headers["gatepost-attempt"], "1");
+    assert.equal(findSignatureFault(request, String(secret), Date.now()), undefined);
+    const known = [
+      "host", "connection", "content-length", "content-type", "user-agent", "accept",
+      "accept-language", "accept-encoding", "sec-fetch-mode", "webhook-id", "webhook-timestamp",
+      "webhook-signature", "gatepost-event", "gatepost-attempt",
+    ];
+    assert.deepEqual(Object.keys(headers).filter((name) => !known.includes(name)), []);
+  });
+
+  test("is the same on a resend, but for time, signature and the attempt's number", async () => {
+    const subscription = await stage.subscribe(token, newName("e"), 500, 204);
+    await dispatch(subscription.event, { text: "ä", n: [1, 2] });
+    const [first, second] = await stage.receiver.waitFor(2, PATIENCE_MS, subscription.path);
+    assert.ok(first && second);
+    assert.deepEqual(first.body, second.body);
+    const same = ({ headers }: typeof first) => {
+      const { "webhook-timestamp": _time, "webhook-signature": _signature, ...rest } = headers;
+      return rest;
+    };
+    assert.deepEqual(same(second), { ...same(first), "gatepost-attempt": "2" });
+  });
+
+  test("is one delivery for each subscription of an event, each with an id of its own", async () => {
+    const event = newName("e");
+    const subscriptions = [await stage.subscribe(token, event), await stage.subscribe(token, event)];
+    await dispatch(event, 1);
+    await dispatch(event, 2);
+    const requests = await Promise.all(
+      subscriptions.map(({ path }) => stage.receiver.waitFor(2, PATIENCE_MS, path)),
+    );
+    assert.equal(new Set(requests.flat().map(({ headers }) => headers["webhook-id"])).size, 4);
+  });
+
+  test("keeps no cookie", async () => {
+    const path = `/${newName("hook")}`;
+    stage.receiver.answer(path, 204, { "set-cookie": "id=1; Path=/" });
+    const { event } = await subscribe(stage.receiver.url + path);
+    for (const n of [1, 2]) {
+      await dispatch(event, n);
+      const requests = await stage.receiver.waitFor(n, PATIENCE_MS, path);
+      assert.equal(requests.at(-1)?.headers.cookie, undefined);
+    }
+  });
+});
+
+describe("a success", () => {
+  for (const status of [200, 201, 202, 204, 299]) {
+    test(`is ${status}: one POST`, async () => {
+      const subscription = await stage.subscribe(token, newName("e"), status);
+      await dispatch(subscription.event, 1);
+      const { status: state, attempts } = await finished(subscription);
+      assert.equal(state, "delivered");
+      assert.deepEqual(attempts.map((attempt) => attempt["status"]), [status]);
+      assert.equal(stage.receiver.count(subscription.path), 1);
+    });
+  }
+
+  test("needs no more of the answer than its first 4 KiB", async () => {
+    const { url, written, close } = await startEndless();
+    const subscription = await subscribe(url);
+    await dispatch(subscription.event, 1);
+    assert.equal((await finished(subscription)).status, "delivered");
+    assert.ok(await written < 16 * 1024 * 1024, "more than what sockets hold in their buffers");
+    await close();
+  });
+});
+
+describe("a failure", () => {
+  const REACTIONS: readonly (readonly [what: string, reaction: Reaction, told: unknown])[] = [
+    ["301", { kind: "answer", status: 301, headers: { location: "/elsewhere" } }, 301],
+    ["302", { kind: "answer", status: 302, headers: { location: "/elsewhere" } }, 302],
+    ["304", { kind: "answer", status: 304 }, 304],
+    ["307", { kind: "answer", status: 307, headers: { location: "/elsewhere" } }, 307],
+    ["308", { kind: "answer", status: 308, headers: { location: "/elsewhere" } }, 308],
+    ["400", { kind: "answer", status: 400 }, 400],
+    ["401", { kind: "answer", status: 401 }, 401],
+    ["404", { kind: "answer", status: 404 }, 404],
+    ["410", { kind: "answer", status: 410 }, 410],
+    ["500", { kind: "answer", status: 500 }, 500],
+    ["503", { kind: "answer", status: 503 }, 503],
+    ["429 with Retry-After: 0", { kind: "answer", status: 429, headers: { "retry-after": "0" } }, 429],
+    ["no answer", { kind: "hang" }, "timeout"],
+    ["a late answer", { kind: "answer", delayMs: 3 * TIMEOUT_MS }, "timeout"],
+    ["a body that drips", { kind: "drip", everyMs: 50 }, "timeout"],
+    ["a closed connection", { kind: "close" }, "reset"],
+    ["a reset connection", { kind: "reset" }, "reset"],
+    ["not HTTP", { kind: "raw", bytes: "220 smtp.example\r\n" }, "protocol"],
+    ["HTTP/2 in place of HTTP/1.1", {
+      kind: "raw",
+      bytes: "\0\0\u0012\u0004\0\0\0\0\0",
+    }, "protocol"],
+  ];
+  for (const [what, reaction, told] of REACTIONS) {
+    test(`is ${what}, which is resent like any other`, async () => {
+      const path = `/${newName("hook")}`;
+      stage.receiver.react(path, reaction);
+      const subscription = await subscribe(stage.receiver.url + path);
+      await dispatch(subscription.event, 1);
+      const { status, attempts } = await finished(subscription);
+      assert.equal(status, "failed");
+      const seen = attempts.map((attempt) => attempt["status"] ?? attempt["error"]);
+      assert.deepEqual(seen, [told, told]);
+      assert.equal(stage.receiver.count(path), 2);
+      assert.equal(stage.receiver.count("/elsewhere"), 0);
+    });
+  }
+
+  const ADDRESSES: readonly (readonly [what: string, endpoint: () => string, told: string])[] = [
+    ["a port where nobody listens", () => "http://127.0.0.1:1/", "refused"],
+    ["a certificate that nobody vouches for", () => `${secure.url}/`, "tls"],
+    ["a name that there is not", () => "http://no-such-name.invalid/", "unreachable"],
+    ["http spoken to https", () => secure.url.replace("https", "http"), "reset"],
+    ["https spoken to http", () => stage.receiver.url.replace("http", "https"), "tls"],
+  ];
+  for (const [what, endpoint, told] of ADDRESSES) {
+    test(`is ${what}, which is resent like any other`, async () => {
+      const subscription = await subscribe(endpoint());
+      await dispatch(subscription.event, 1);
+      const { status, attempts } = await finished(subscription);
+      assert.equal(status, "failed");
+      const errors = attempts.map((attempt) => attempt["error"] ?? attempt["status"]);
+      if (what !== "http spoken to https") assert.deepEqual(errors, [told, told]);
+      else assert.equal(errors.length, 2); // OpenSSL answers it with an HTTP 400 of its own or none
+      assert.equal(secure.count(), 0);
+    });
+  }
+
+  test("is a timeout of the whole exchange, not of its parts", async () => {
+    const path = `/${newName("hook")}`;
+    stage.receiver.react(path, { kind: "drip", everyMs: 50 });
+    const subscription = await subscribe(stage.receiver.url + path);
+    await dispatch(subscription.event, 1);
+    const { attempts } = await finished(subscription);
+    for (const attempt of attempts) {
+      const ms = Number(attempt["duration_ms"]);
+      assert.ok(ms >= TIMEOUT_MS - 20 && ms < 2 * TIMEOUT_MS, `${ms} ms`);
+    }
+  });
+});
+
+describe("the address guard", () => {
+  test("is there by default: the loopback is neither subscribed to nor reached", async (t) => {
+    const modules = { GATEPOST_ENDPOINTS: ENDPOINTS, GATEPOST_RESEND_DELAYS: "20ms" };
+    const gatepost = await startGatepost({ env: modules });
+    t.after(() => gatepost.stop());
+    const user = await gatepost.createUser();
+    const headers = { authorization: `Bearer ${await gatepost.login(user)}` };
+    const event = newName("e");
+    const path = `/${newName("hook")}`;
+    const literal = { event, endpoint: stage.receiver.url + path };
+    const refused = await gatepost.api.postJson("/consumer/subscription", literal, headers);
+    assert.equal(refused.status, 400);
+    const { port } = new URL(stage.receiver.url);
+    const named = { event, endpoint: `http://localhost:${port}${path}` };
+    const made = await gatepost.api.postJson("/consumer/subscription", named, headers);
+    assert.equal(made.status, 201, "a name is looked up when it is called");
+    await gatepost.api.postJson("/dispatch", { events: [{ name: event, data: 1 }] });
+    const list = `/consumer/subscription/${String(readObject(made)["id"])}/delivery`;
+    let delivery: Readonly<Record<string, unknown>> = {};
+    await until(async () => {
+      const { items } = readObject(await gatepost.api.get(list, headers));
+      delivery = Object(Array.isArray(items) ? items[0] : undefined);
+      return delivery["status"] === "failed";
+    });
+    const full = readObject(await gatepost.api.get(`${list}/${String(delivery["id"])}`, headers));
+    assert.ok(Array.isArray(full["attempts"]));
+    const errors = full["attempts"].map((attempt: unknown) => Object(attempt).error);
+    assert.deepEqual(errors, ["unreachable", "unreachable"]);
+    assert.equal(stage.receiver.count(path), 0);
+  });
+});
+
+/** A server whose answer does not end; `written` gives its length once its connection has ended. */
+async function startEndless() {
+  const sockets = new Set<Socket>();
+  const first = Promise.withResolvers<number>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => socket.destroy());
+    socket.once("close", () => first.resolve(socket.bytesWritten));
+    const pour = () => {
+      while (socket.writable && socket.write(Buffer.alloc(65_536, "x")));
+    };
+    socket.once("data", () => {
+      socket.write("HTTP/1.1 200 OK\r\n\r\n");
+      socket.on("drain", pour);
+      pour();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/`,
+    written: first.promise,
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

@@ -1,0 +1,213 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import {
+  bearer,
+  type Gatepost,
+  readObject,
+  readTokens,
+  startGatepost,
+  type TestApp,
+  type TestUser,
+} from "../helpers/gatepost.ts";
+import type { Answer } from "../helpers/http_client.ts";
+
+let gatepost: Gatepost;
+
+before(async () => {
+  gatepost = await startGatepost();
+});
+
+after(() => gatepost.stop());
+
+type Item = Readonly<Record<string, unknown>>;
+
+const getGrants = (token: string, query = ""): Promise<Answer> =>
+  gatepost.api.get(`/consumer/grant${query}`, bearer(token));
+
+const withdraw = (token: string, id: string): Promise<Answer> =>
+  gatepost.api.send("DELETE", `/consumer/grant/${id}`, { headers: bearer(token) });
+
+async function listGrants(token: string): Promise<Item[]> {
+  const answer = await getGrants(token);
+  assert.equal(answer.status, 200, answer.text);
+  return readObject(answer)["items"] as Item[];
+}
+
+async function listedIds(token: string): Promise<unknown[]> {
+  return (await listGrants(token)).map(({ id }) => id);
+}
+
+async function passwordTokens(app: TestApp, user: TestUser) {
+  const { username, password } = user;
+  return readTokens(await gatepost.token(app, { grant_type: "password", username, password }));
+}
+
+async function subscribe(token: string, event: string): Promise<string> {
+  const body = { event, endpoint: "https://hooks.example/in" };
+  const answer = await gatepost.api.postJson("/consumer/subscription", body, bearer(token));
+  assert.equal(answer.status, 201, answer.text);
+  return String(readObject(answer)["id"]);
+}
+
+test("a user without apps has an empty list", async () => {
+  const token = await gatepost.login(await gatepost.createUser());
+  assert.deepEqual(readObject(await getGrants(token)), { items: [], next_cursor: null });
+});
+
+test("an app that was allowed is listed with name, url and scopes, and once however often", async () => {
+  const user = await gatepost.createUser({ scopes: ["consumer", "orders", "rest"] });
+  const app = await gatepost.createApp({ name: "The Shop", scopes: ["consumer", "orders", "rest"] });
+  await gatepost.codeTokens(app, user, { scope: "consumer" });
+  await gatepost.codeTokens(app, user, { scope: "orders" });
+  const [item, ...more] = await listGrants(await gatepost.login(user));
+  assert.deepEqual(more, []);
+  assert.deepEqual({ ...item, scopes: (item?.["scopes"] as string[]).toSorted() }, {
+    id: app.id,
+    name: "The Shop",
+    url: app.url,
+    scopes: ["consumer", "orders"],
+  });
+});
+
+test("a remembered consent is enough to be listed, and so is a grant that stands", async () => {
+  const user = await gatepost.createUser();
+  const consented = await gatepost.createApp();
+  await gatepost.code(consented, user); // never exchanged
+  const trusted = await gatepost.createApp({ trusted: true });
+  await gatepost.codeTokens(trusted, user); // never consented
+  const given = await gatepost.createApp({ grants: ["password"] });
+  await passwordTokens(given, user);
+  const token = await gatepost.login(user);
+  assert.deepEqual(await listedIds(token), [given.id, trusted.id, consented.id]);
+});
+
+test("what ended elsewhere is listed no more", async () => {
+  const user = await gatepost.createUser();
+  const app = await gatepost.createApp({ grants: ["password", "refresh_token"] });
+  const disabled = await gatepost.createApp();
+  const tokens = await passwordTokens(app, user);
+  await gatepost.code(disabled, user);
+  const token = await gatepost.login(user);
+  assert.equal((await listGrants(token)).length, 2);
+  await gatepost.api.postForm("/authorization/revoke", {
+    token: tokens.refresh_token,
+    client_id: app.id,
+    client_secret: app.secret,
+  });
+  await gatepost.change(disabled, { status: "disabled" });
+  assert.deepEqual(await listGrants(token), []);
+});
+
+test("scopes that user or app have lost since are listed no more", async () => {
+  const user = await gatepost.createUser({ scopes: ["consumer", "orders", "stock"] });
+  const app = await gatepost.createApp({ scopes: ["consumer", "orders", "stock"] });
+  await gatepost.code(app, user);
+  await gatepost.change(user, { scopes: ["consumer", "orders"] });
+  await gatepost.change(app, { scopes: ["consumer", "stock"] });
+  const [item] = await listGrants(await gatepost.login(user));
+  assert.deepEqual(item?.["scopes"], ["consumer"]);
+});
+
+test("nobody sees or ends what others have allowed", async () => {
+  const [user, neighbour] = [await gatepost.createUser(), await gatepost.createUser()];
+  const app = await gatepost.createApp();
+  const { access_token: accessToken } = await gatepost.codeTokens(app, user);
+  const token = await gatepost.login(neighbour);
+  assert.deepEqual(await listGrants(token), []);
+  assert.equal((await withdraw(token, app.id)).status, 404);
+  assert.equal(await gatepost.isAlive(accessToken), true);
+});
+
+test("the list has parts, newest app first", async () => {
+  const user = await gatepost.createUser();
+  const apps = [await gatepost.createApp(), await gatepost.createApp(), await gatepost.createApp()];
+  for (const app of apps) await gatepost.code(app, user);
+  const token = await gatepost.login(user);
+  const ids = apps.map(({ id }) => id).reverse();
+  const first = readObject(await getGrants(token, "?limit=2"));
+  const rest = readObject(await getGrants(token, `?limit=2&cursor=${first["next_cursor"]}`));
+  assert.deepEqual([first, rest].map((page) => (page["items"] as Item[]).map(({ id }) => id)), [
+    ids.slice(0, 2),
+    ids.slice(2),
+  ]);
+  assert.equal(rest["next_cursor"], null);
+});
+
+test("only a login token opens it: an app's token is refused, even with scope consumer", async () => {
+  const user = await gatepost.createUser();
+  const app = await gatepost.createApp({ grants: ["authorization_code", "client_credentials"] });
+  const ofUser = await gatepost.codeTokens(app, user);
+  const ofApp = readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
+  for (const { access_token: token } of [ofUser, ofApp]) {
+    assert.equal((await getGrants(token)).status, 403);
+    assert.equal((await withdraw(token, app.id)).status, 403);
+  }
+  assert.equal((await gatepost.api.get("/consumer/grant")).status, 401);
+  const bare = await gatepost.createUser({ scopes: ["orders"] });
+  assert.equal((await getGrants(await gatepost.login(bare))).status, 403);
+});
+
+test("withdrawal ends the app's tokens and codes for this user at once, and nothing else", async () => {
+  const [user, neighbour] = [await gatepost.createUser(), await gatepost.createUser()];
+  const [app, another] = [await gatepost.createApp(), await gatepost.createApp()];
+  const ended = await gatepost.codeTokens(app, user);
+  const code = await gatepost.code(app, user);
+  const spared = [await gatepost.codeTokens(app, neighbour), await gatepost.codeTokens(another, user)];
+  const token = await gatepost.login(user);
+  assert.equal((await withdraw(token, app.id)).status, 204);
+  assert.equal(await gatepost.isAlive(ended.access_token), false);
+  for (const fields of [
+    { grant_type: "refresh_token", refresh_token: ended.refresh_token },
+    { grant_type: "authorization_code", code },
+  ]) {
+    assert.equal(readObject(await gatepost.token(app, fields))["error"], "invalid_grant");
+  }
+  for (const tokens of spared) assert.equal(await gatepost.isAlive(tokens.access_token), true);
+  assert.equal(await gatepost.isAlive(token), true);
+  assert.deepEqual(await listedIds(token), [another.id]);
+  assert.equal((await withdraw(token, app.id)).status, 404);
+});
+
+test("after a withdrawal the app must be allowed anew", async () => {
+  const user = await gatepost.createUser();
+  const app = await gatepost.createApp();
+  const browser = gatepost.openBrowser();
+  await gatepost.allow(browser, app, user);
+  assert.equal((await gatepost.authorize(browser, app)).status, 303);
+  await withdraw(await gatepost.login(user), app.id);
+  const page = await gatepost.authorize(browser, app);
+  assert.ok(page.forms()[0]?.buttons.some(({ value }) => value === "allow"), page.text);
+});
+
+test("withdrawal disables the subscriptions that the app made for this user, and no others", async () => {
+  const user = await gatepost.createUser();
+  const app = await gatepost.createApp();
+  const { access_token: ofApp } = await gatepost.codeTokens(app, user);
+  const own = readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
+  const token = await gatepost.login(user);
+  const made = await subscribe(ofApp, "order.created");
+  const kept = await subscribe(token, "order.paid");
+  const ofAppItself = await subscribe(own.access_token, "order.sent");
+  await withdraw(token, app.id);
+  const statusOf = async (id: string, as: string) =>
+    readObject(await gatepost.api.get(`/consumer/subscription/${id}`, bearer(as)))["status"];
+  assert.deepEqual(
+    [
+      await statusOf(made, token),
+      await statusOf(kept, token),
+      await statusOf(ofAppItself, own.access_token),
+    ],
+    ["disabled", "active", "active"],
+  );
+});
+
+test("a withdrawal is audited", async () => {
+  const user = await gatepost.createUser();
+  const app = await gatepost.createApp();
+  await gatepost.code(app, user);
+  await withdraw(await gatepost.login(user), app.id);
+  const path = `/backend/audit?target=${app.id}&action=grant.withdraw`;
+  const answer = await gatepost.api.get(path, bearer(gatepost.adminToken));
+  const entries = readObject(answer)["items"] as Item[];
+  assert.deepEqual(entries.map(({ actor }) => actor), [user.id]);
+});

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { bearer, readObject, startGatepost } from "../helpers/gatepost.ts";
+
+/** Each run leaves a line in the file: which process, and when. */
+function writesTo(file: string, body = ""): string {
+  return `
+import { appendFileSync } from "node:fs";
+export const tick = {
+  name: "tick",
+  every: "1s",
+  async run({ dispatch, signal }) {
+    appendFileSync(${JSON.stringify(file)}, process.pid + " " + Date.now() + "\\n");
+    dispatch("ticked", { pid: process.pid });
+    ${body}
+  },
+};
+`;
+}
+
+async function setUp(source: (file: string) => string) {
+  const folder = await mkdtemp(join(tmpdir(), "gatepost-cronjobs-"));
+  const file = join(folder, "runs.txt");
+  await writeFile(file, "");
+  await writeFile(join(folder, "jobs.mjs"), source(file));
+  return {
+    folder,
+    env: { GATEPOST_ENDPOINTS: folder, GATEPOST_BASE_URL: "http://127.0.0.1:9999" },
+    async runs() {
+      const lines = (await readFile(file, "utf8")).trim().split("\n");
+      return lines.filter((line) => line !== "").map((line) => line.split(" ").map(Number));
+    },
+  };
+}
+
+test("a cronjob of two processes on one database runs once per due time", async () => {
+  const { folder, env, runs } = await setUp(writesTo);
+  const first = await startGatepost({ env });
+  const second = await startGatepost({ env, folder: first.server.folder });
+  await sleep(4000);
+  const answer = await first.api.get("/backend/event?name=ticked", bearer(first.adminToken));
+  const { items } = readObject(answer);
+  const ran = await runs();
+  await second.stop();
+  await first.stop();
+  await rm(folder, { recursive: true });
+  assert.ok(ran.length >= 3, `${ran.length} runs`);
+  const gaps = ran.slice(1).map(([, atMs = 0], index) => atMs - (ran[index]?.[1] ?? 0));
+  // Due times are a second apart; each process looks once a second.
+  for (const gap of gaps) assert.ok(gap > 0 && gap < 2500, gaps.join(" "));
+  const spanMs = gaps.reduce((sum, gap) => sum + gap, 0);
+  assert.ok(ran.length <= spanMs / 1000 + 2, `${ran.length} runs in ${spanMs} ms`);
+  assert.ok(Array.isArray(items) && Math.abs(items.length - ran.length) <= 1, answer.text);
+});
+
+test("a run that takes longer than its period is not joined by another process", async () => {
+  const { folder, env, runs } = await setUp((file) =>
+    writesTo(
+      file,
+      `await new Promise((resolve) => {
+        const timer = setTimeout(resolve, 60_000);
+        signal.addEventListener("abort", () => { clearTimeout(timer); resolve(); });
+      });`,
+    )
+  );
+  const first = await startGatepost({ env });
+  const second = await startGatepost({ env, folder: first.server.folder });
+  await sleep(3000);
+  const ran = await runs();
+  await Promise.all([second.stop(), first.stop()]); // each tells its run to end, and waits for it
+  await rm(folder, { recursive: true });
+  assert.equal(ran.length, 1);
+});
+
+test("with the cron feature off no cronjob runs, and none is listed", async () => {
+  const { folder, env, runs } = await setUp(writesTo);
+  const gatepost = await startGatepost({ env: { ...env, GATEPOST_CRON: "off" } });
+  await sleep(2200);
+  const answer = await gatepost.api.get("/backend/cronjob", bearer(gatepost.adminToken));
+  const run = await gatepost.api.send("POST", "/backend/cronjob/tick/run", {
+    headers: bearer(gatepost.adminToken),
+  });
+  const ran = await runs();
+  await gatepost.stop();
+  await rm(folder, { recursive: true });
+  assert.ok(!answer.text.includes("tick") && !answer.text.includes("gatepost.distribute"));
+  assert.deepEqual([run.status, ran], [404, []]);
+});

@@ -1,0 +1,349 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import {
+  assertProblem,
+  type EventStage,
+  PATIENCE_MS,
+  startEventStage,
+  until,
+} from "../helpers/event_stage.ts";
+import { bearer, newName, readObject } from "../helpers/gatepost.ts";
+import type { Answer } from "../helpers/http_client.ts";
+
+const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));
+
+let stage: EventStage;
+/** Of a user with scopes consumer and echo. */
+let token: string;
+before(async () => {
+  stage = await startEventStage({ GATEPOST_ENDPOINTS: ENDPOINTS, GATEPOST_MAX_PAYLOAD: "1KiB" });
+  token = await stage.newConsumer(["consumer", "echo"]);
+});
+after(() => stage.stop());
+
+function send(
+  method: string,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+  body?: string | Uint8Array,
+): Promise<Answer> {
+  return stage.gatepost.api.send(method, path, { headers, ...(body !== undefined && { body }) });
+}
+
+function echo(type: string, body: string | Uint8Array): Promise<Answer> {
+  return send("POST", "/echo/1/2", { ...bearer(token), "content-type": type }, body);
+}
+
+describe("what a handler gets", () => {
+  test("parameters percent-decoded, the query, the caller and a web Request", async () => {
+    const path = "/echo/a%20b/%C3%A4%3F?x=1&x=2&y=%2B";
+    const answer = await send("POST", path, bearer(token));
+    assert.equal(answer.status, 200, answer.text);
+    const { caller, ...rest } = readObject(answer);
+    assert.deepEqual(rest, {
+      params: { first: "a b", second: "ä?" },
+      query: [["x", "1"], ["x", "2"], ["y", "+"]],
+      body: null,
+      url: `${stage.gatepost.issuer}${path}`,
+      text: "",
+    });
+    const whoami = readObject(await send("GET", "/authorization/whoami", bearer(token)));
+    const { sub, kind, clientId, scopes, ...more } = Object(caller);
+    assert.deepEqual([sub, kind, clientId], [whoami["sub"], "user", "login"]);
+    assert.deepEqual([...scopes].sort(), ["consumer", "echo"]);
+    assert.deepEqual(more, {});
+  });
+
+  const BODIES: readonly (readonly [type: string, body: string, seen: unknown])[] = [
+    ["application/json", '{"a":[1,null]}', { a: [1, null] }],
+    ["application/json; charset=utf-8", '"ä"', "ä"],
+    ["application/merge-patch+json", "[]", []],
+    ["application/x-www-form-urlencoded", "a=1&b=x+y%21", [["a", "1"], ["b", "x y!"]]],
+    ["text/plain", "as it is", null],
+  ];
+  for (const [type, body, seen] of BODIES) {
+    test(`a body of ${type}`, async () => {
+      const answer = await echo(type, body);
+      assert.equal(answer.status, 200, answer.text);
+      const given = readObject(answer);
+      assert.deepEqual([given["body"], given["text"]], [seen, body]);
+    });
+  }
+
+  const REFUSED: readonly (readonly [type: string, body: string | Uint8Array, status: number])[] = [
+    ["application/json", "{", 400],
+    ["application/json", '{"__proto__":{}}', 400],
+    ["application/json", `${"[".repeat(65)}${"]".repeat(65)}`, 400],
+    ["application/json", new Uint8Array([0x22, 0xff, 0x22]), 400],
+    ["application/json", JSON.stringify("x".repeat(1024)), 413],
+    ["text/plain", "x".repeat(1025), 413],
+  ];
+  for (const [type, body, status] of REFUSED) {
+    test(`not ${type} ${JSON.stringify(String(body)).slice(0, 30)}: ${status}`, async () => {
+      assertProblem(await echo(type, body), status);
+    });
+  }
+});
+
+describe("which handler is called", () => {
+  const CALLED: readonly (readonly [path: string, by: string])[] = [
+    ["/echo/literal", "literal"],
+    ["/echo/other", "parameter"],
+    ["/echo/a/b/c", "wildcard"],
+    ["/any/other/path", "impostor"],
+    ["/consumers", "impostor"],
+    ["/backendx", "impostor"],
+  ];
+  for (const [path, by] of CALLED) {
+    test(`of ${path} it is the ${by}`, async () => {
+      const answer = await send("GET", path, bearer(token));
+      assert.equal(readObject(answer)["by"], by);
+    });
+  }
+
+  const OWN = [
+    "/system/health", "/consumer/subscription", "/authorization/whoami", "/backend/user",
+    "/.well-known/jwks.json", "/openapi.json", "/system/about",
+  ];
+  for (const path of OWN) {
+    test(`of ${path} it is the service's own`, async () => {
+      const { text } = await send("GET", path);
+      assert.ok(!text.includes("impostor"), text);
+    });
+  }
+
+  test("another method on a known path is 405 with what there is", async () => {
+    const answer = await send("DELETE", "/dispatch");
+    assertProblem(answer, 405);
+    const allowed = (answer.headers.get("allow") ?? "").split(/, */);
+    assert.ok(allowed.includes("POST"));
+    assert.ok(!allowed.includes("DELETE"));
+  });
+
+  test("HEAD is answered as GET, without the body", async () => {
+    const get = await send("GET", "/echo/literal");
+    const head = await send("HEAD", "/echo/literal");
+    assert.deepEqual([head.status, head.text], [200, ""]);
+    assert.equal(head.headers.get("content-type"), get.headers.get("content-type"));
+  });
+});
+
+describe("who may call", () => {
+  const CALLS: readonly (readonly [path: string, scopes: string | undefined, status: number])[] = [
+    ["/echo/other", undefined, 401],
+    ["/echo/other", "consumer", 200],
+    ["/echo/literal", undefined, 200],
+    ["/needs-two", undefined, 401],
+    ["/needs-two", "consumer", 403],
+    ["/needs-two", "echo", 403],
+    ["/needs-two", "audit", 403],
+    ["/needs-two", "audit echo", 200],
+  ];
+  for (const [path, scopes, status] of CALLS) {
+    test(`${path} with ${scopes ?? "no token"}: ${status}`, async () => {
+      const headers = scopes === undefined
+        ? {}
+        : bearer(await stage.newConsumer(scopes.split(" ")));
+      const answer = await send("GET", path, headers);
+      assert.equal(answer.status, status, answer.text);
+      const challenge = answer.headers.get("www-authenticate") ?? "";
+      if (status === 403) assert.match(challenge, /error="insufficient_scope".*scope="echo audit"/);
+      if (status === 401) assert.match(challenge, /^Bearer /);
+    });
+  }
+
+  test("a public endpoint does not care for a token that is no good", async () => {
+    const answer = await send("GET", "/echo/literal", bearer("nonsense"));
+    assert.deepEqual(readObject(answer), { by: "literal", isAnonymous: true });
+  });
+});
+
+describe("what a handler answers", () => {
+  const JSON_TYPE = "application/json";
+  const ANSWERS: readonly (readonly [
+    name: string,
+    status: number,
+    type: string | null,
+    body: string,
+  ])[] = [
+    ["object", 200, JSON_TYPE, '{"a":1}'],
+    ["array", 200, JSON_TYPE, "[1,2]"],
+    ["text", 200, JSON_TYPE, '"text"'],
+    ["null", 200, JSON_TYPE, "null"],
+    ["number", 200, JSON_TYPE, "0"],
+    ["nothing", 204, null, ""],
+    ["status_word", 200, JSON_TYPE, '{"status":"active"}'],
+    ["status_and_more", 200, JSON_TYPE, '{"status":404,"reason":"data"}'],
+    ["answer", 201, JSON_TYPE, '{"a":1}'],
+    ["empty_answer", 204, null, ""],
+    ["plain_text", 200, "text/csv", "a;b"],
+    ["bytes", 200, "application/octet-stream", "\0�"],
+    ["response", 418, "text/plain;charset=UTF-8", "own"],
+    ["error_500", 503, JSON_TYPE, '{"a":1}'],
+  ];
+  for (const [name, status, type, body] of ANSWERS) {
+    test(`by ${name}: ${status}`, async () => {
+      const answer = await send("GET", `/result/${name}`);
+      assert.deepEqual([answer.status, answer.text], [status, body]);
+      assert.equal(answer.headers.get("content-type"), type);
+      assert.ok(answer.headers.get("x-request-id"));
+      assert.equal(answer.headers.get("x-content-type-options"), "nosniff");
+    });
+  }
+
+  test("by headers of its own", async () => {
+    assert.equal((await send("GET", "/result/answer")).headers.get("x-own"), "1");
+    assert.equal((await send("GET", "/result/response")).headers.get("x-own"), "2");
+    assert.equal((await send("GET", "/result/redirect")).headers.get("location"), "/elsewhere");
+  });
+
+  const REFUSALS: readonly (readonly [name: string, status: number, detail?: string])[] = [
+    ["throw_refusal", 409, "Taken."],
+    ["throw_bare", 404],
+    ["throw_error", 500],
+    ["throw_500", 500],
+    ["throw_text", 500],
+    ["reject", 500],
+    ["cannot_encode", 500],
+  ];
+  for (const [name, status, detail] of REFUSALS) {
+    test(`by ${name}: problem ${status}, and nothing leaks`, async () => {
+      const answer = await send("GET", `/result/${name}`, { "x-request-id": `r-${name}` });
+      assertProblem(answer, status);
+      const problem = readObject(answer);
+      if (detail !== undefined) assert.equal(problem["detail"], detail);
+      assert.equal(problem["request_id"], `r-${name}`);
+      assert.ok(!answer.text.includes("secret"), answer.text);
+      if (status !== 500) return;
+      const isLogged = () =>
+        stage.gatepost.server.lines.some((line) =>
+          line.includes(`"r-${name}"`) && line.includes('"level":"error"')
+        );
+      await until(isLogged);
+    });
+  }
+});
+
+describe("what a handler dispatches", () => {
+  function dispatch(plan: Readonly<Record<string, unknown>>): Promise<Answer> {
+    return send("POST", "/dispatch", { "content-type": "application/json" }, JSON.stringify(plan));
+  }
+
+  /** The data that came to a path, once as much has come as was dispatched before and after. */
+  async function receivedBy(path: string, count: number): Promise<unknown[]> {
+    const requests = await stage.receiver.waitFor(count, PATIENCE_MS, path);
+    return requests.map(({ body }) => JSON.parse(String(body)));
+  }
+
+  /** Dispatches a last event, so that all that was to come before it has come with it. */
+  async function receivedInAll(path: string, event: string, count: number): Promise<unknown[]> {
+    assert.equal((await dispatch({ events: [{ name: event, data: "last" }] })).status, 202);
+    await until(() =>
+      stage.receiver.requests(path).some(({ body }) => String(body) === '"last"')
+    );
+    return (await receivedBy(path, count + 1)).filter((data) => data !== "last");
+  }
+
+  test("comes to every subscription, each event on its own", async () => {
+    const event = newName("e");
+    const subscriptions = [await stage.subscribe(token, event), await stage.subscribe(token, event)];
+    const events = [1, 2, 3].map((n) => ({ name: event, data: { n } }));
+    const answer = await dispatch({ events });
+    assert.equal(answer.status, 202);
+    const { ids } = readObject(answer);
+    assert.ok(Array.isArray(ids) && new Set(ids).size === 3);
+    for (const { path } of subscriptions) {
+      const data = await receivedBy(path, 3);
+      assert.deepEqual(data.map((item) => Object(item).n).sort(), [1, 2, 3]);
+    }
+  });
+
+  test("does not come to subscriptions of other events", async () => {
+    const [mine, other] = [newName("e"), newName("e")];
+    const subscription = await stage.subscribe(token, mine);
+    await dispatch({ events: [{ name: other, data: 1 }, { name: mine.toUpperCase(), data: 2 }] });
+    assert.deepEqual(await receivedInAll(subscription.path, mine, 0), []);
+  });
+
+  test("with a subject comes to that principal's subscriptions alone", async () => {
+    const event = newName("e");
+    const user = await stage.gatepost.createUser();
+    const theirs = await stage.subscribe(await stage.gatepost.login(user), event);
+    const others = await stage.subscribe(token, event);
+    const answer = await dispatch({ events: [{ name: event, data: "private", subject: user.id }] });
+    assert.equal(answer.status, 202);
+    assert.deepEqual(await receivedInAll(theirs.path, event, 1), ["private"]);
+    assert.deepEqual(await receivedInAll(others.path, event, 1), []);
+  });
+
+  for (const subject of ["", "nobody", "*", 7, null, {}]) {
+    test(`with subject ${JSON.stringify(subject)} comes to nobody: 500`, async () => {
+      const event = newName("e");
+      const subscription = await stage.subscribe(token, event);
+      const answer = await dispatch({ events: [{ name: event, data: 1, subject }] });
+      assertProblem(answer, 500);
+      assert.deepEqual(await receivedInAll(subscription.path, event, 0), []);
+    });
+  }
+
+  const NOT_DISPATCHED: readonly (readonly [what: string, plan: object, status: number])[] = [
+    ["throws", { then: "throw" }, 500],
+    ["throws a refusal", { then: "refuse" }, 422],
+    ["answers 500", { status: 500 }, 500],
+    ["answers 503", { status: 503 }, 503],
+    ["answers 599", { status: 599 }, 599],
+  ];
+  for (const [what, plan, status] of NOT_DISPATCHED) {
+    test(`is nothing when it ${what}`, async () => {
+      const event = newName("e");
+      const subscription = await stage.subscribe(token, event);
+      const answer = await dispatch({ events: [{ name: event, data: 1 }], ...plan });
+      assert.equal(answer.status, status);
+      assert.deepEqual(await receivedInAll(subscription.path, event, 0), []);
+    });
+  }
+
+  for (const status of [200, 204, 303, 400, 404, 499]) {
+    test(`is stored when it answers ${status}`, async () => {
+      const event = newName("e");
+      const subscription = await stage.subscribe(token, event);
+      assert.equal((await dispatch({ events: [{ name: event, data: 1 }], status })).status, status);
+      assert.deepEqual(await receivedBy(subscription.path, 1), [1]);
+    });
+  }
+
+  test("is stored when it answers with a stream", async () => {
+    const event = newName("e");
+    const subscription = await stage.subscribe(token, event);
+    const answer = await dispatch({ events: [{ name: event, data: 1 }], then: "stream" });
+    assert.equal(answer.text, "ab");
+    assert.deepEqual(await receivedBy(subscription.path, 1), [1]);
+  });
+
+  const FAULTY: readonly (readonly [what: string, second: object])[] = [
+    ["a name that is none", { name: "no spaces", data: 2 }],
+    ["a name of the service's own", { name: "gatepost.delivery.failed", data: 2 }],
+    ["more than GATEPOST_MAX_PAYLOAD", { name: "e", data: "x".repeat(1023) }],
+    ["no data at all", { name: "e" }],
+  ];
+  for (const [what, second] of FAULTY) {
+    test(`is all or nothing: with ${what} among it, nothing`, async () => {
+      const event = newName("e");
+      const subscription = await stage.subscribe(token, event);
+      const answer = await dispatch({ events: [{ name: event, data: 1 }, second] });
+      assertProblem(answer, 500);
+      assert.deepEqual(await receivedInAll(subscription.path, event, 0), []);
+    });
+  }
+
+  test("may be as large as GATEPOST_MAX_PAYLOAD", async () => {
+    const event = newName("e");
+    const subscription = await stage.subscribe(token, event);
+    const data = "ä".repeat(511); // 1,022 bytes and two quotes
+    assert.equal((await dispatch({ events: [{ name: event, data }] })).status, 202);
+    assert.deepEqual(await receivedBy(subscription.path, 1), [data]);
+    const larger = await dispatch({ events: [{ name: event, data: `${data}x` }] });
+    assert.equal(larger.status, 500);
+  });
+});

@@ -1,0 +1,198 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import {
+  assertOAuthError,
+  basicAuth,
+  type Gatepost,
+  readTokens,
+  startGatepost,
+  type TestApp,
+} from "../helpers/gatepost.ts";
+import type { Answer } from "../helpers/http_client.ts";
+
+const FORM = "application/x-www-form-urlencoded";
+
+let gatepost: Gatepost;
+let app: TestApp;
+before(async () => {
+  gatepost = await startGatepost();
+  const grants = ["authorization_code", "refresh_token", "client_credentials", "password"];
+  app = await gatepost.createApp({ grants, scopes: ["consumer", "orders"] });
+});
+after(() => gatepost.stop());
+
+/** A request to the token endpoint with a body as it is written here, by Basic. */
+function post(body: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+  const sent = { "content-type": FORM, ...basicAuth(app), ...headers };
+  return gatepost.api.send("POST", "/authorization/token", { headers: sent, body });
+}
+
+describe("the token endpoint answers 400 invalid_request (RFC 6749 §3.2, §5.2) to", () => {
+  const cc = "grant_type=client_credentials";
+  const bodies: [what: string, body: string][] = [
+    ["an empty body", ""],
+    ["no grant_type", "scope=consumer"],
+    ["an empty grant_type", "grant_type="],
+    ["grant_type twice", `${cc}&${cc}`],
+    ["grant_type twice, once empty", `${cc}&grant_type=`],
+    ["scope twice", `${cc}&scope=consumer&scope=orders`],
+    ["scope twice, once with its name escaped", `${cc}&scope=consumer&%73cope=orders`],
+    ["an unknown parameter twice", `${cc}&x=1&x=2`],
+    ["a code that is missing", "grant_type=authorization_code"],
+    ["a code that is empty", "grant_type=authorization_code&code="],
+    ["a refresh token that is missing", "grant_type=refresh_token"],
+    ["a refresh token that is empty", "grant_type=refresh_token&refresh_token="],
+    ["a username that is missing", "grant_type=password&password=x"],
+    ["a password that is missing", "grant_type=password&username=x"],
+    ["a password that is empty", "grant_type=password&username=x&password="],
+    ["half an escape", `${cc}&scope=%4`],
+    ["an escape of no digits", `${cc}&scope=%zz`],
+    ["an escape that is not UTF-8", `${cc}&scope=%ff`],
+    ["JSON under a form's name", '{"grant_type": "client_credentials"}'],
+  ];
+  for (const [what, body] of bodies) {
+    test(what, async () => assertOAuthError(await post(body), 400, "invalid_request"));
+  }
+
+  const types = [
+    "application/json",
+    "text/plain",
+    "multipart/form-data; boundary=x",
+    `${FORM}; charset=utf-16`,
+    `${FORM}x`,
+    "form",
+  ];
+  for (const type of types) {
+    test(`content type ${type}`, async () => {
+      assertOAuthError(await post(cc, { "content-type": type }), 400, "invalid_request");
+    });
+  }
+
+  test("no content type", async () => {
+    const body = new TextEncoder().encode(cc);
+    const headers = basicAuth(app);
+    const answer = await gatepost.api.send("POST", "/authorization/token", { headers, body });
+    assertOAuthError(answer, 400, "invalid_request");
+  });
+
+  test("a compressed body (RFC 9110 §8.4)", async () => {
+    assertOAuthError(await post(cc, { "content-encoding": "gzip" }), 400, "invalid_request");
+  });
+
+  const queries = [
+    "client_id=a",
+    "client_secret=b",
+    "x=1&client_secret=b",
+    "%63lient_secret=b",
+    "client_secret=b&%zz",
+    "code=c",
+    "code_verifier=v",
+    "refresh_token=r",
+    "password=p",
+    "token=t",
+  ];
+  for (const query of queries) {
+    test(`credentials in the query (§2.3.1): ${query}`, async () => {
+      const headers = { "content-type": FORM, ...basicAuth(app) };
+      const path = `/authorization/token?${query}`;
+      const answer = await gatepost.api.send("POST", path, { headers, body: cc });
+      assertOAuthError(answer, 400, "invalid_request");
+    });
+  }
+});
+
+describe("the token endpoint takes", () => {
+  const cc = "grant_type=client_credentials";
+  const bodies: [what: string, body: string][] = [
+    ["an unknown parameter", `${cc}&unknown=1`],
+    ["an empty scope as none", `${cc}&scope=`],
+    ["a parameter without =", `${cc}&scope`],
+    ["escapes and empty pairs", `&&grant%5ftype=client%5Fcredentials&&scope=consumer%20orders&`],
+    ["a comma that is escaped", `${cc}&scope=consumer%2Corders`],
+  ];
+  for (const [what, body] of bodies) {
+    test(what, async () => void readTokens(await post(body)));
+  }
+
+  for (const type of [`${FORM}; charset=UTF-8`, `${FORM};charset="utf-8"`, FORM.toUpperCase()]) {
+    test(`content type ${type}`, async () => {
+      readTokens(await post(cc, { "content-type": type }));
+    });
+  }
+
+  test("a query that says nothing to it", async () => {
+    const headers = { "content-type": FORM, ...basicAuth(app) };
+    const path = "/authorization/token?version=1";
+    readTokens(await gatepost.api.send("POST", path, { headers, body: cc }));
+  });
+});
+
+describe("the token endpoint refuses", () => {
+  for (const type of ["implicit", "token", "Client_Credentials", "client_credentials ",
+    "urn:ietf:params:oauth:grant-type:device_code", "__proto__", "constructor"]) {
+    test(`grant_type ${JSON.stringify(type)} as unsupported_grant_type`, async () => {
+      const answer = await gatepost.token(app, { grant_type: type });
+      assertOAuthError(answer, 400, "unsupported_grant_type");
+    });
+  }
+
+  test("a form of more than 64 KiB with 413", async () => {
+    const answer = await post(`grant_type=client_credentials&x=${"x".repeat(65_536)}`);
+    assertOAuthError(answer, 413, "invalid_request");
+  });
+
+  test("a form of 300 parameters, and answers the next request", async () => {
+    const many = Array.from({ length: 300 }, (_, index) => `p${index}=1`).join("&");
+    assertOAuthError(await post(`grant_type=client_credentials&${many}`), 400, "invalid_request");
+    readTokens(await post("grant_type=client_credentials"));
+  });
+
+  for (const method of ["GET", "PUT", "DELETE"]) {
+    test(`${method} with 405 and Allow`, async () => {
+      const answer = await gatepost.api.send(method, "/authorization/token");
+      assert.equal(answer.status, 405);
+      assert.match(answer.headers.get("allow") ?? "", /\bPOST\b/);
+    });
+  }
+
+  const resources: [resource: (issuer: string) => string, isOurs: boolean][] = [
+    [(issuer) => issuer, true],
+    [() => "https://other.example", false],
+    [(issuer) => `${issuer}/authorization`, false],
+    [(issuer) => issuer.toUpperCase(), false],
+    [() => "no URI", false],
+  ];
+  for (const [index, [resource, isOurs]] of resources.entries()) {
+    test(`a resource that is not this service (RFC 8707 §2), ${index + 1}`, async () => {
+      const fields = { grant_type: "client_credentials", resource: resource(gatepost.issuer) };
+      const answer = await gatepost.token(app, fields);
+      if (isOurs) readTokens(answer);
+      else assertOAuthError(answer, 400, "invalid_target");
+    });
+  }
+
+  test("two resources of which one is not this service", async () => {
+    const own = encodeURIComponent(gatepost.issuer);
+    const body = `grant_type=client_credentials&resource=${own}&resource=https%3A%2F%2Fa.example`;
+    assertOAuthError(await post(body), 400, "invalid_target");
+    readTokens(await post(`grant_type=client_credentials&resource=${own}&resource=${own}`));
+  });
+
+  test("never with a word of the request in its description", async () => {
+    const word = "zzyzx";
+    const bodies = [
+      `grant_type=${word}`,
+      `grant_type=client_credentials&scope=${word}`,
+      `grant_type=authorization_code&code=${word}`,
+      `grant_type=refresh_token&refresh_token=${word}`,
+      `grant_type=password&username=${word}&password=${word}`,
+      `grant_type=client_credentials&resource=${word}`,
+      `grant_type=client_credentials&${word}=1&${word}=2`,
+    ];
+    for (const body of bodies) {
+      const answer = await post(body);
+      assert.equal(answer.status, 400, answer.text);
+      assert.ok(!answer.text.includes(word), answer.text);
+    }
+  });
+});

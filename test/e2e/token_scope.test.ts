@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import {
+  assertOAuthError,
+  type Gatepost,
+  PASSWORD,
+  readTokens,
+  startGatepost,
+  type TestApp,
+  type TestUser,
+} from "../helpers/gatepost.ts";
+
+let gatepost: Gatepost;
+let user: TestUser;
+/** Has scopes that the user has not, and lacks one that the user has. */
+let app: TestApp;
+before(async () => {
+  gatepost = await startGatepost();
+  user = await gatepost.createUser({ scopes: ["consumer", "orders", "private"] });
+  app = await gatepost.createApp({
+    scopes: ["consumer", "orders", "extra", "backend"],
+    grants: ["authorization_code", "client_credentials", "password"],
+    trusted: true,
+  });
+});
+after(() => gatepost.stop());
+
+const passwordFields = () => ({
+  grant_type: "password",
+  username: user.username,
+  password: user.password,
+});
+
+describe("scopes of client_credentials (RFC 6749 §3.3)", () => {
+  const table: [requested: string | undefined, granted: string | undefined][] = [
+    [undefined, "consumer orders extra"],
+    ["", "consumer orders extra"],
+    ["orders", "orders"],
+    ["consumer orders", "consumer orders"],
+    ["consumer,orders", "consumer orders"],
+    ["consumer, orders", "consumer orders"],
+    ["consumer ,, orders ", "consumer orders"],
+    ["orders orders", "orders"],
+    ["backend", "backend"],
+    ["backend,consumer", "backend consumer"],
+    ["other", undefined],
+    ["orders other", undefined],
+    ["ORDERS", undefined],
+    ["private", undefined],
+    ['or"ders', undefined],
+    ["or\\ders", undefined],
+    ["orders\n", undefined],
+    ["orders\0", undefined],
+    ["ördérs", undefined],
+    ["x".repeat(65), undefined],
+  ];
+  for (const [requested, granted] of table) {
+    test(`${JSON.stringify(requested)} gives ${granted ?? "invalid_scope"}`, async () => {
+      const answer = await gatepost.token(app, {
+        grant_type: "client_credentials",
+        ...(requested !== undefined && { scope: requested }),
+      });
+      if (granted === undefined) return assertOAuthError(answer, 400, "invalid_scope");
+      const sorted = readTokens(answer).scope.split(" ").sort();
+      assert.deepEqual(sorted, granted.split(" ").sort());
+    });
+  }
+
+  test("nothing but backend, and that not named, is invalid_scope", async () => {
+    const admin = await gatepost.createApp({ scopes: ["backend"] });
+    const fields = { grant_type: "client_credentials" };
+    assertOAuthError(await gatepost.token(admin, fields), 400, "invalid_scope");
+    readTokens(await gatepost.token(admin, { ...fields, scope: "backend" }));
+  });
+});
+
+describe("scopes of a user's grant are the app's that the user has (RFC 6749 §3.3)", () => {
+  const table: [requested: string | undefined, granted: string | undefined][] = [
+    [undefined, "consumer orders"],
+    ["orders", "orders"],
+    ["orders extra", "orders"],
+    ["orders backend", "orders"],
+    ["extra", undefined],
+    ["backend", undefined],
+    ["private", undefined],
+    ["consumer private", undefined],
+  ];
+  for (const [requested, granted] of table) {
+    const name = `${JSON.stringify(requested)} gives ${granted ?? "invalid_scope"}`;
+    const scope = requested === undefined ? {} : { scope: requested };
+    test(`password: ${name}`, async () => {
+      const answer = await gatepost.token(app, { ...passwordFields(), ...scope });
+      if (granted === undefined) return assertOAuthError(answer, 400, "invalid_scope");
+      const sorted = readTokens(answer).scope.split(" ").sort();
+      assert.deepEqual(sorted, granted.split(" ").sort());
+    });
+    test(`authorization_code: ${name}`, async () => {
+      const callback = await gatepost.allow(gatepost.openBrowser(), app, user, scope);
+      const code = callback.searchParams.get("code");
+      if (granted === undefined || code === null) {
+        assert.equal(callback.searchParams.get("error"), "invalid_scope");
+        assert.equal(granted, undefined);
+        return;
+      }
+      const answer = await gatepost.token(app, { grant_type: "authorization_code", code });
+      const sorted = readTokens(answer).scope.split(" ").sort();
+      assert.deepEqual(sorted, granted.split(" ").sort());
+    });
+  }
+
+  test("backend goes to who has it when it is named, and only then", async () => {
+    const fields = { grant_type: "password", username: "admin", password: PASSWORD };
+    assert.equal(readTokens(await gatepost.token(app, fields)).scope, "consumer");
+    const named = await gatepost.token(app, { ...fields, scope: "backend" });
+    assert.equal(readTokens(named).scope, "backend");
+  });
+});

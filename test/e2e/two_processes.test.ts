@@ -1,0 +1,123 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  assertOAuthError,
+  bearer,
+  type Gatepost,
+  readTokens,
+  startGatepost,
+  type TestApp,
+  type TestUser,
+  type TokenAnswer,
+} from "../helpers/gatepost.ts";
+import type { Answer } from "../helpers/http_client.ts";
+
+// Behind one address; without it each would be an issuer of its own.
+const env = { GATEPOST_BASE_URL: "http://gatepost.test" };
+
+let first: Gatepost;
+let second: Gatepost;
+let user: TestUser;
+let app: TestApp;
+before(async () => {
+  first = await startGatepost({ env });
+  second = await startGatepost({ env, folder: first.server.folder });
+  user = await first.createUser();
+  app = await first.createApp({ trusted: true });
+});
+after(async () => {
+  await second.stop();
+  await first.stop();
+});
+
+/** The same request 20 times at once, half of them at each process. */
+function sendToBoth(send: (at: Gatepost) => Promise<Answer>): Promise<Answer[]> {
+  return Promise.all(Array.from({ length: 20 }, (_, index) => send(index % 2 ? first : second)));
+}
+
+async function assertDeadWithinASecond({ access_token }: TokenAnswer): Promise<void> {
+  await sleep(1000);
+  assert.equal(await first.isAlive(access_token), false);
+  assert.equal(await second.isAlive(access_token), false);
+}
+
+describe("two processes on one database (contract 6)", () => {
+  test("take what the other has issued: users, apps, codes, refresh tokens, access tokens", async () => {
+    const at = await first.createApp({ trusted: true });
+    const someone = await first.createUser();
+    const code = await first.code(at, someone);
+    const fields = { grant_type: "authorization_code", code };
+    const tokens = readTokens(await second.token(at, fields));
+    assert.equal(await first.isAlive(tokens.access_token), true);
+    const next = { grant_type: "refresh_token", refresh_token: tokens.refresh_token };
+    const renewed = readTokens(await first.token(at, next));
+    assert.equal(await second.isAlive(renewed.access_token), true);
+  });
+
+  test("share a browser's session", async () => {
+    const browser = first.openBrowser();
+    await first.allow(browser, app, user);
+    const cookie = browser.cookies().map(({ name, value }) => `${name}=${value}`).join("; ");
+    const query = `client_id=${app.id}&redirect_uri=${app.redirectUri}`;
+    const answer = await second.api.get(`/authorization/authorize?${query}`, { cookie });
+    assert.equal(answer.status, 303);
+  });
+
+  test("redeem a code once, of 20 at once, and then revoke what came of it", async () => {
+    const fields = { grant_type: "authorization_code", code: await first.code(app, user) };
+    const answers = await sendToBoth((at) => at.token(app, fields));
+    const [won, ...others] = answers.filter(({ status }) => status === 200);
+    assert.ok(won !== undefined && others.length === 0);
+    await assertDeadWithinASecond(readTokens(won));
+  });
+
+  test("exchange a refresh token once, of 20 at once, and then revoke the grant", async () => {
+    const { refresh_token } = await first.codeTokens(app, user);
+    const fields = { grant_type: "refresh_token", refresh_token };
+    const answers = await sendToBoth((at) => at.token(app, fields));
+    const [won, ...others] = answers.filter(({ status }) => status === 200);
+    assert.ok(won !== undefined && others.length === 0);
+    const tokens = readTokens(won);
+    await assertDeadWithinASecond(tokens);
+    const next = { grant_type: "refresh_token", refresh_token: tokens.refresh_token };
+    assertOAuthError(await second.token(app, next), 400, "invalid_grant");
+  });
+
+  test("notice a reuse that the other was shown", async () => {
+    const old = await first.codeTokens(app, user);
+    const fields = { grant_type: "refresh_token", refresh_token: old.refresh_token };
+    const tokens = readTokens(await first.token(app, fields));
+    assertOAuthError(await second.token(app, fields), 400, "invalid_grant");
+    await assertDeadWithinASecond(tokens);
+  });
+
+  test("refuse an app that the other has disabled", async () => {
+    const short = await first.createApp();
+    const fields = { grant_type: "client_credentials" };
+    const tokens = readTokens(await second.token(short, fields));
+    await first.change(short, { status: "disabled" });
+    await assertDeadWithinASecond(tokens);
+    assertOAuthError(await second.token(short, fields), 401, "invalid_client");
+  });
+
+  test("refuse a user that the other has disabled", async () => {
+    const leaver = await first.createUser();
+    const access_token = await second.login(leaver);
+    await first.change(leaver, { status: "disabled" });
+    await sleep(1000);
+    assert.equal(await second.isAlive(access_token), false);
+    const { username, password } = leaver;
+    const answer = await second.api.postJson("/consumer/login", { username, password });
+    assert.equal(answer.status, 401);
+  });
+
+  test("take tokens of a key that the other has made, within a second", async () => {
+    const headers = bearer(first.adminToken);
+    const made = await first.api.postJson("/backend/key", { at_once: true }, headers);
+    assert.equal(made.status, 201, made.text);
+    const token = await first.login(user);
+    await sleep(1000);
+    assert.equal(await second.isAlive(token), true);
+  });
+});

@@ -1,0 +1,618 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { newId } from "../../src/base/id.ts";
+import { createSeal } from "../../src/base/seal.ts";
+import type { AttemptOutcome } from "../../src/event/delivery.ts";
+import { formatSigningSecret } from "../../src/event/signature.ts";
+import type { Callback } from "../../src/job/callback.ts";
+import { createDistributor, type Distributor } from "../../src/job/distributor.ts";
+import { type Database, sql, UnavailableError } from "../../src/store/database.ts";
+import { insertEvent } from "../../src/store/events.ts";
+import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { insertSubscription, updateSubscription } from "../../src/store/subscriptions.ts";
+import { deleteSubscription } from "../../src/store/subscription_end.ts";
+
+const START_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
+const DELAYS_MS = [10_000, 300_000, 3_600_000];
+const TIMEOUT_MS = 10_000;
+const SEAL = createSeal(undefined);
+const SECRET = formatSigningSecret(new Uint8Array(32).fill(7));
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
+
+type Answer = number | "timeout";
+
+/** An attempt that waits for the test to say how it ends. */
+interface Attempt {
+  readonly callback: Callback;
+  end(answer: Answer): void;
+}
+
+/** One process's distributor, whose callbacks the test answers. */
+interface Process {
+  readonly distributor: Distributor;
+  /** Attempts that have begun and not ended, oldest first. */
+  readonly open: Attempt[];
+  /** All attempts that have begun. */
+  readonly begun: Callback[];
+  /** How many were open at once, at most. */
+  peak(): number;
+}
+
+interface Stage {
+  readonly database: Database;
+  /** The processes' common clock, which stands still unless a test moves it. */
+  nowMs: number;
+  /** Who is dead, for the others. */
+  readonly dead: Set<string>;
+  startProcess(options?: ProcessOptions): Process;
+  /** Makes a subscription to event "e" and returns its id. */
+  subscribe(endpoint?: string): Promise<string>;
+  /** Dispatches so many events "e" and returns their ids. */
+  dispatch(count?: number): Promise<string[]>;
+  /** How many deliveries have each status. */
+  counts(): Promise<Readonly<Record<string, number>>>;
+}
+
+interface ProcessOptions {
+  readonly name?: string;
+  readonly total?: number;
+  readonly perSubscription?: number;
+  /** Answers at once in place of the test. */
+  readonly answer?: (callback: Callback) => Answer;
+  readonly database?: Database;
+}
+
+async function openStage(t: TestContext): Promise<Stage> {
+  const folder = await mkdtemp(join(tmpdir(), "gatepost-distributor-"));
+  const database = openSqliteDatabase(join(folder, "gatepost.db"));
+  const processes: Process[] = [];
+  t.after(async () => {
+    for (const { open } of processes) for (const attempt of [...open]) attempt.end(204);
+    await Promise.all(processes.map(({ distributor }) => distributor.stop(0)));
+    await database.close();
+    await rm(folder, { recursive: true });
+  });
+  const stage: Stage = {
+    database,
+    nowMs: START_MS,
+    dead: new Set(),
+    startProcess(options = {}) {
+      const process = createProcess(stage, options);
+      processes.push(process);
+      return process;
+    },
+    async subscribe(endpoint = "http://shop.example/") {
+      const id = newId("s", stage.nowMs);
+      const record = {
+        id,
+        principal: newId("u", stage.nowMs),
+        app: "login",
+        event: "e",
+        endpoint,
+        secret: SECRET,
+        createdAtMs: stage.nowMs,
+      };
+      await database.write([insertSubscription(record, SEAL)]);
+      return id;
+    },
+    async dispatch(count = 1) {
+      const events = Array.from({ length: count }, (_, index) => ({
+        id: newId("e", stage.nowMs),
+        name: "e",
+        json: String(index),
+        subject: undefined,
+        scopes: [],
+        createdAtMs: stage.nowMs,
+      }));
+      await database.write(events.map(insertEvent));
+      return events.map(({ id }) => id);
+    },
+    async counts() {
+      const rows = await database.query<{ status: string; n: number }>(
+        "SELECT status, count(*) AS n FROM deliveries GROUP BY status",
+      );
+      return Object.fromEntries(rows.map(({ status, n }) => [status, n]));
+    },
+  };
+  return stage;
+}
+
+function createProcess(stage: Stage, options: ProcessOptions): Process {
+  const { total = 64, perSubscription = 8, answer } = options;
+  const open: Attempt[] = [];
+  const begun: Callback[] = [];
+  let peak = 0;
+  const distributor = createDistributor({
+    database: options.database ?? stage.database,
+    claim: options.name ?? newId("c", stage.nowMs),
+    isAlive: (name) => !stage.dead.has(name),
+    seal: SEAL,
+    limits: { total, perSubscription },
+    policy: { delaysMs: DELAYS_MS },
+    timeoutMs: TIMEOUT_MS,
+    disableAfterMs: 0,
+    log: SILENT,
+    now: () => stage.nowMs,
+    random: () => 0.5,
+    observe() {},
+    send: (callback, signal) =>
+      new Promise((resolve) => {
+        begun.push(callback);
+        const end = (given: Answer) => {
+          const index = open.indexOf(attempt);
+          if (index < 0) return;
+          open.splice(index, 1);
+          resolve({ outcome: toOutcome(given), snippet: undefined });
+        };
+        const attempt = { callback, end };
+        open.push(attempt);
+        peak = Math.max(peak, open.length);
+        signal.addEventListener("abort", () => end("timeout"));
+        if (answer) setImmediate(() => end(answer(callback)));
+      }),
+  });
+  return { distributor, open, begun, peak: () => peak };
+}
+
+function toOutcome(answer: Answer): AttemptOutcome {
+  return answer === "timeout"
+    ? { kind: "error", error: "timeout" }
+    : { kind: "answer", status: answer };
+}
+
+async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
+  for (const end = Date.now() + 5000; !await holds();) {
+    assert.ok(Date.now() < end, "it did not come about");
+    await sleep(5);
+  }
+}
+
+/** Waits until the processes have been idle for a while: nothing more will begin by itself. */
+async function settle(...processes: readonly Process[]): Promise<void> {
+  const sum = () => processes.reduce((before, { begun }) => before + begun.length, 0);
+  for (let quiet = 0, last = sum(); quiet < 8; quiet++) {
+    await sleep(10);
+    if (sum() !== last) quiet = 0;
+    last = sum();
+  }
+}
+
+describe("distribution", () => {
+  test("sends every event once to every subscription, though its clock stands still", async (t) => {
+    const stage = await openStage(t);
+    const endpoints = ["http://a.example/", "http://b.example/", "http://c.example/"];
+    for (const endpoint of endpoints) await stage.subscribe(endpoint);
+    const process = stage.startProcess({ answer: () => 204 });
+    await stage.dispatch(100);
+    process.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 300);
+    const sent = process.begun.map(({ endpoint, json }) => `${endpoint} ${json}`);
+    assert.equal(sent.length, 300);
+    assert.equal(new Set(sent).size, 300);
+    assert.equal(new Set(process.begun.map(({ deliveryId }) => deliveryId)).size, 300);
+  });
+
+  test("leaves out a subscription that was made after the dispatch", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe("http://before.example/");
+    await stage.dispatch();
+    await stage.subscribe("http://after.example/");
+    const process = stage.startProcess({ answer: () => 204 });
+    process.distributor.wake();
+    await settle(process);
+    assert.deepEqual(process.begun.map(({ endpoint }) => endpoint), ["http://before.example/"]);
+  });
+
+  test("has done with an event that nobody subscribed to", async (t) => {
+    const stage = await openStage(t);
+    const [id] = await stage.dispatch();
+    stage.startProcess().distributor.wake();
+    await until(async () => {
+      const rows = await stage.database.query<{ status: string }>(
+        "SELECT status FROM events WHERE id = ?1",
+        [id ?? ""],
+      );
+      return rows[0]?.status === "distributed";
+    });
+  });
+
+  test("makes every delivery of an event with more subscriptions than one batch takes", async (t) => {
+    const stage = await openStage(t);
+    for (let part = 0; part < 12; part++) {
+      await Promise.all(Array.from({ length: 100 }, () => stage.subscribe()));
+    }
+    await stage.dispatch();
+    const process = stage.startProcess({ answer: () => 204 });
+    process.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 1200);
+    assert.equal(process.begun.length, 1200);
+  });
+});
+
+describe("resends", () => {
+  test("come after each delay with the same id, and then no more", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const process = stage.startProcess({ answer: () => 500 });
+    process.distributor.wake();
+    await settle(process);
+    for (const [index, delayMs] of DELAYS_MS.entries()) {
+      stage.nowMs += delayMs - 1;
+      process.distributor.wake();
+      await settle(process);
+      assert.equal(process.begun.length, index + 1, "a millisecond before its time");
+      stage.nowMs += 1;
+      process.distributor.wake();
+      await settle(process);
+    }
+    assert.deepEqual(process.begun.map(({ attempt }) => attempt), [1, 2, 3, 4]);
+    assert.equal(new Set(process.begun.map(({ deliveryId }) => deliveryId)).size, 1);
+    stage.nowMs += 100 * 3_600_000;
+    process.distributor.wake();
+    await settle(process);
+    assert.equal(process.begun.length, 4);
+    assert.deepEqual(await stage.counts(), { failed: 1 });
+  });
+
+  test("end with a success", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const process = stage.startProcess({ answer: ({ attempt }) => attempt === 2 ? 200 : 500 });
+    process.distributor.wake();
+    await settle(process);
+    stage.nowMs += DELAYS_MS[0] ?? 0;
+    process.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 1);
+    assert.equal(process.begun.length, 2);
+  });
+});
+
+describe("the caps", () => {
+  test("hold a subscription to 8, all to 64, and use them", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe("http://0.example/");
+    await stage.dispatch(40);
+    const process = stage.startProcess();
+    process.distributor.wake();
+    await settle(process);
+    assert.equal(process.open.length, 8);
+    for (let index = 1; index < 12; index++) await stage.subscribe(`http://${index}.example/`);
+    await stage.dispatch(40);
+    process.distributor.wake();
+    await settle(process);
+    assert.equal(process.open.length, 64);
+    const perEndpoint = Map.groupBy(process.open, ({ callback }) => callback.endpoint);
+    assert.ok(perEndpoint.values().every((attempts) => attempts.length <= 8));
+    process.open[0]?.end(204);
+    await settle(process);
+    assert.equal(process.open.length, 64);
+    assert.equal(process.peak(), 64);
+  });
+
+  test("leave a subscription that fails one slot, until it succeeds", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch(60);
+    const process = stage.startProcess();
+    process.distributor.wake();
+    await settle(process);
+    for (const attempt of [...process.open]) attempt.end(500);
+    for (let turn = 0; turn < 5; turn++) {
+      await settle(process);
+      assert.equal(process.open.length, 1, `after ${turn} failures in a row`);
+      process.open[0]?.end(500);
+    }
+    await settle(process);
+    process.open[0]?.end(204);
+    await settle(process);
+    assert.equal(process.open.length, 8);
+  });
+
+  test("leave all that fail half of the slots, and hold up nothing else", async (t) => {
+    const stage = await openStage(t);
+    for (let index = 0; index < 100; index++) await stage.subscribe(`http://${index}.dead/`);
+    await stage.dispatch(2);
+    const process = stage.startProcess({ answer: () => "timeout" });
+    process.distributor.wake();
+    // Each first attempt fails; from then on they hang.
+    await until(() => process.begun.length === 200);
+    await settle(process);
+    await process.distributor.stop(0);
+    const second = stage.startProcess();
+    stage.nowMs += 3_600_000;
+    second.distributor.wake();
+    await settle(second);
+    assert.equal(second.open.length, 32);
+    await stage.subscribe("http://healthy.example/");
+    await stage.dispatch(10);
+    second.distributor.wake();
+    await settle(second);
+    const healthy = second.open.filter(({ callback }) => callback.endpoint.includes("healthy"));
+    assert.equal(healthy.length, 8, "while 100 dead ones wait for their turn");
+    assert.equal(second.open.length, 40);
+  });
+
+  test("keep resends from being starved by subscriptions that are well", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe("http://failing.example/");
+    await stage.dispatch();
+    const failing = stage.startProcess({ answer: () => 500 });
+    failing.distributor.wake();
+    await settle(failing);
+    await failing.distributor.stop(0);
+    for (let index = 0; index < 40; index++) await stage.subscribe(`http://${index}.example/`);
+    await stage.dispatch(20);
+    stage.nowMs += 10_000;
+    const process = stage.startProcess({ total: 4, perSubscription: 2, answer: () => 204 });
+    process.distributor.wake();
+    await until(() => process.begun.some(({ attempt }) => attempt === 2));
+    assert.ok(process.begun.length < 100, `its turn came after ${process.begun.length} others`);
+  });
+});
+
+describe("what has waited in its lane", () => {
+  /** Eight attempts are in flight, and as many are claimed and wait behind them. */
+  async function crowd(t: TestContext) {
+    const stage = await openStage(t);
+    const id = await stage.subscribe("http://old.example/");
+    await stage.dispatch(16);
+    const process = stage.startProcess();
+    process.distributor.wake();
+    await settle(process);
+    assert.equal(process.open.length, 8);
+    return { stage, id, process };
+  }
+
+  async function letOthersGo(process: Process): Promise<void> {
+    for (const attempt of [...process.open]) attempt.end(204);
+    await settle(process);
+  }
+
+  test("is not sent once its subscription is paused, and is when that is active again", async (t) => {
+    const { stage, id, process } = await crowd(t);
+    const change = { endpoint: undefined, status: "paused" } as const;
+    await stage.database.write([updateSubscription(id, change)]);
+    await letOthersGo(process);
+    assert.equal(process.begun.length, 8);
+    assert.deepEqual(await stage.counts(), { delivered: 8, pending: 8 });
+    await stage.database.write([updateSubscription(id, { ...change, status: "active" })]);
+    process.distributor.wake();
+    await settle(process);
+    assert.equal(process.begun.length, 16);
+  });
+
+  test("is not sent once its subscription is deleted", async (t) => {
+    const { stage, id, process } = await crowd(t);
+    await stage.database.write(deleteSubscription(id, stage.nowMs));
+    await letOthersGo(process);
+    assert.equal(process.begun.length, 8);
+    assert.deepEqual(await stage.counts(), { cancelled: 16 });
+  });
+
+  test("goes to the new endpoint", async (t) => {
+    const { stage, id, process } = await crowd(t);
+    const change = { endpoint: "http://new.example/", status: undefined };
+    await stage.database.write([updateSubscription(id, change)]);
+    await letOthersGo(process);
+    const endpoints = process.begun.map(({ endpoint }) => endpoint);
+    assert.deepEqual(endpoints.slice(8), Array(8).fill("http://new.example/"));
+  });
+
+  test("is not sent on the last stretch of its lease, when another may take it over", async (t) => {
+    const { stage, process } = await crowd(t);
+    stage.nowMs += 2 * TIMEOUT_MS + 30_000 - TIMEOUT_MS + 1; // as after a machine's sleep
+    const before = process.begun.length;
+    const first = process.begun.map(({ deliveryId }) => deliveryId);
+    await letOthersGo(process);
+    const later = process.begun.slice(before).map(({ deliveryId }) => deliveryId);
+    assert.equal(later.length, 8, "they are claimed anew");
+    assert.deepEqual(later.filter((id) => first.includes(id)), []);
+  });
+});
+
+describe("several processes", () => {
+  test("send nothing twice", async (t) => {
+    const stage = await openStage(t);
+    for (let index = 0; index < 5; index++) await stage.subscribe(`http://${index}.example/`);
+    const processes = ["c1", "c2", "c3"].map((name) =>
+      stage.startProcess({ name, answer: () => 204 })
+    );
+    for (let turn = 0; turn < 10; turn++) {
+      await stage.dispatch(10);
+      for (const { distributor } of processes) {
+        distributor.wake();
+        await distributor.takeOver();
+      }
+    }
+    await until(async () => {
+      for (const { distributor } of processes) distributor.wake();
+      return (await stage.counts())["delivered"] === 500;
+    });
+    const ids = processes.flatMap(({ begun }) => begun.map(({ deliveryId }) => deliveryId));
+    assert.equal(ids.length, 500);
+    assert.equal(new Set(ids).size, 500);
+  });
+
+  test("leave alone what a living one holds until its lease has ended", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch(16);
+    const holder = stage.startProcess({ name: "c1" });
+    holder.distributor.wake();
+    await settle(holder);
+    const other = stage.startProcess({ name: "c2", answer: () => 204 });
+    await other.distributor.takeOver();
+    stage.nowMs += 2 * TIMEOUT_MS; // longer than any attempt takes
+    other.distributor.wake();
+    await settle(other);
+    assert.equal(other.begun.length, 0);
+    stage.nowMs += 30_000;
+    other.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 16);
+  });
+
+  test("take over at once what a dead one held", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch(16);
+    const dead = stage.startProcess({ name: "c1" });
+    dead.distributor.wake();
+    await settle(dead);
+    stage.dead.add("c1");
+    const other = stage.startProcess({ name: "c2", answer: () => 204 });
+    await other.distributor.takeOver();
+    other.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 16);
+    assert.deepEqual(
+      other.begun.map(({ deliveryId, attempt }) => `${deliveryId} ${attempt}`).sort(),
+      [...new Set(other.begun.map(({ deliveryId }) => `${deliveryId} 1`))].sort(),
+    );
+  });
+
+  test("keep what a process records after its deliveries were taken over from it out", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const slow = stage.startProcess({ name: "c1" });
+    slow.distributor.wake();
+    await settle(slow);
+    stage.nowMs += 2 * TIMEOUT_MS + 30_000;
+    const other = stage.startProcess({ name: "c2", answer: () => 204 });
+    other.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 1);
+    slow.open[0]?.end(500);
+    await settle(slow, other);
+    assert.deepEqual(await stage.counts(), { delivered: 1 });
+    const attempts = await stage.database.query("SELECT status FROM attempts");
+    assert.deepEqual(attempts.map((row) => ({ ...Object(row) })), [{ status: 204 }]);
+  });
+});
+
+describe("when storage is in trouble", () => {
+  /** A database whose next writes with this text in them fail. */
+  function failing(database: Database, text: string, times: number): Database & { left(): number } {
+    let left = times;
+    return {
+      ...database,
+      left: () => left,
+      write(statements) {
+        if (left > 0 && statements.some((statement) => statement.sql.includes(text))) {
+          left--;
+          return Promise.reject(new UnavailableError("the disk is full"));
+        }
+        return database.write(statements);
+      },
+    };
+  }
+
+  test("an attempt is recorded as soon as it can be, and not made again", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const database = failing(stage.database, "INSERT INTO attempts", 2);
+    const process = stage.startProcess({ database, answer: () => 204 });
+    process.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 1);
+    assert.equal(process.begun.length, 1);
+    assert.equal(database.left(), 0);
+  });
+
+  for (const text of ["INSERT INTO deliveries", "SET claim = ?4"]) {
+    test(`a failed ${text} is done again by the next turn`, async (t) => {
+      const stage = await openStage(t);
+      await stage.subscribe();
+      await stage.dispatch(3);
+      const database = failing(stage.database, text, 1);
+      const process = stage.startProcess({ database, answer: () => 204 });
+      process.distributor.wake();
+      await until(() => database.left() === 0);
+      await settle(process);
+      process.distributor.wake();
+      await until(async () => (await stage.counts())["delivered"] === 3);
+      assert.equal(process.begun.length, 3);
+    });
+  }
+});
+
+describe("stop()", () => {
+  test("awaits what is in flight, gives back the rest and begins nothing more", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch(40);
+    const process = stage.startProcess();
+    process.distributor.wake();
+    await settle(process);
+    const stopped = process.distributor.stop(60_000);
+    await settle(process);
+    for (const attempt of [...process.open]) attempt.end(204);
+    await stopped;
+    assert.equal(process.begun.length, 8);
+    assert.deepEqual(await stage.counts(), { delivered: 8, pending: 32 });
+    const claims = await stage.database.query("SELECT 1 FROM deliveries WHERE claim IS NOT NULL");
+    assert.equal(claims.length, 0);
+    const next = stage.startProcess({ answer: () => 204 });
+    next.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 40);
+    assert.equal(next.begun.length, 32);
+  });
+
+  test("cuts off what takes too long: it goes out again with the same id, as if for the first time", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const process = stage.startProcess();
+    process.distributor.wake();
+    await settle(process);
+    await process.distributor.stop(20);
+    assert.equal(process.open.length, 0);
+    const attempts = await stage.database.query("SELECT 1 FROM attempts");
+    assert.equal(attempts.length, 0);
+    const next = stage.startProcess({ answer: () => 204 });
+    next.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 1);
+    assert.deepEqual(
+      next.begun.map(({ deliveryId, attempt }) => [deliveryId, attempt]),
+      [[process.begun[0]?.deliveryId, 1]],
+    );
+  });
+
+  test("is not woken again", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    const process = stage.startProcess({ answer: () => 204 });
+    await process.distributor.stop(0);
+    await stage.dispatch();
+    process.distributor.wake();
+    await settle(process);
+    assert.equal(process.begun.length, 0);
+  });
+});
+
+test("both secrets sign until the old one has had its time", async (t) => {
+  const stage = await openStage(t);
+  const id = await stage.subscribe();
+  const newer = formatSigningSecret(new Uint8Array(32).fill(9));
+  await stage.database.write([
+    sql(
+      `UPDATE subscriptions SET old_secret = secret, secret = ?2, old_secret_until = ?3
+       WHERE id = ?1`,
+      id,
+      SEAL.close(newer, id),
+      START_MS + 1000,
+    ),
+  ]);
+  const process = stage.startProcess({ answer: () => 204 });
+  for (const [afterMs, secrets] of [[999, [newer, SECRET]], [1, [newer]]] as const) {
+    stage.nowMs += afterMs;
+    await stage.dispatch();
+    process.distributor.wake();
+    await settle(process);
+    assert.deepEqual(process.begun.at(-1)?.secrets, secrets);
+  }
+});

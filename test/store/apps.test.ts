@@ -1,0 +1,169 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newId } from "../../src/base/id.ts";
+import {
+  cutApp,
+  deleteApp,
+  findApp,
+  hasAppOrigin,
+  insertApp,
+  listApps,
+  replaceAppSecret,
+  updateApp,
+} from "../../src/store/apps.ts";
+import { FIRST_PAGE, sql } from "../../src/store/database.ts";
+import { openRevocations } from "../../src/store/revocations.ts";
+import { addApp, addUser, openDatabase, sampleApp } from "../helpers/database.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 1);
+const HOUR_MS = 3_600_000;
+const [SECRET, NEXT, THIRD] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2), Buffer.alloc(32, 3)];
+
+test("an app is found as it was stored, with the hash of its secret", async (t) => {
+  const database = openDatabase(t);
+  const app = sampleApp({
+    scopes: ["a", "b"],
+    grants: ["refresh_token", "password"],
+    redirectUris: ["https://orders.example/cb?x=1", "https://orders.example/\"quoted\""],
+    trusted: true,
+    resourceServer: true,
+  });
+  await database.write([insertApp(app, SECRET)]);
+  const found = await findApp(database, app.id);
+  assert.ok(found);
+  const { secret, oldSecret, oldSecretUntilMs, ...rest } = found;
+  assert.deepEqual(rest, app);
+  assert.deepEqual(Buffer.from(secret ?? []), SECRET);
+  assert.equal(oldSecret, null);
+  assert.equal(oldSecretUntilMs, null);
+});
+
+test("a public app has no secret, and lists may be empty", async (t) => {
+  const database = openDatabase(t);
+  const app = sampleApp({ type: "public", scopes: [], grants: [], redirectUris: [] });
+  await database.write([insertApp(app, undefined)]);
+  const found = await findApp(database, app.id);
+  assert.equal(found?.secret, null);
+  assert.deepEqual([found?.scopes, found?.grants, found?.redirectUris], [[], [], []]);
+});
+
+test("an app that is not there is undefined, and `login` is none", async (t) => {
+  const database = openDatabase(t);
+  const id = await addApp(database);
+  for (const other of ["", "login", id.slice(0, -1), id.toUpperCase()]) {
+    assert.equal(await findApp(database, other), undefined);
+  }
+});
+
+test("apps are listed newest first, page by page", async (t) => {
+  const database = openDatabase(t);
+  const ids: string[] = [];
+  for (let at = 0; at < 3; at++) ids.unshift(await addApp(database, { id: newId("a", NOW_MS + at) }));
+  const first = await listApps(database, { limit: 2, before: FIRST_PAGE });
+  assert.deepEqual(first.items.map(({ id }) => id), ids.slice(0, 2));
+  assert.ok(first.next !== undefined);
+  const second = await listApps(database, { limit: 2, before: first.next });
+  assert.deepEqual(second.items.map(({ id }) => id), ids.slice(2));
+  assert.equal(second.next, undefined);
+});
+
+test("hasAppOrigin() knows the origins of active apps' URLs, and no others", async (t) => {
+  const database = openDatabase(t);
+  await addApp(database, { url: "https://orders.example:8443/app/" });
+  await addApp(database, { url: "https://old.example/", status: "disabled" });
+  const table: [origin: string, isKnown: boolean][] = [
+    ["https://orders.example:8443", true],
+    ["https://orders.example", false],
+    ["http://orders.example:8443", false],
+    ["https://orders.example:8443/", false],
+    ["https://orders.example:8443/app/", false],
+    ["https://evil.orders.example:8443", false],
+    ["https://old.example", false],
+    ["null", false],
+    ["", false],
+  ];
+  for (const [origin, isKnown] of table) {
+    assert.equal(await hasAppOrigin(database, origin), isKnown, origin);
+  }
+});
+
+test("updateApp() stores what differs, the origin with the URL", async (t) => {
+  const database = openDatabase(t);
+  const before = sampleApp();
+  await database.write([insertApp(before, SECRET)]);
+  const after = {
+    ...before,
+    name: "Harbour",
+    url: "https://harbour.example/",
+    scopes: [],
+    redirectUris: ["https://harbour.example/cb"],
+    trusted: true,
+    status: "disabled" as const,
+  };
+  await database.write([updateApp(before, after)]);
+  const found = await findApp(database, before.id);
+  assert.ok(found);
+  const { secret, oldSecret: _, oldSecretUntilMs: __, ...rest } = found;
+  assert.deepEqual(rest, after);
+  assert.deepEqual(Buffer.from(secret ?? []), SECRET);
+  await database.write([updateApp(after, { ...after, status: "active" })]);
+  assert.equal(await hasAppOrigin(database, "https://harbour.example"), true);
+  assert.equal(await hasAppOrigin(database, "https://orders.example"), false);
+});
+
+test("updateApp() leaves what another change did to the rest meanwhile", async (t) => {
+  const database = openDatabase(t);
+  const read = sampleApp();
+  await database.write([insertApp(read, SECRET)]);
+  await database.write([updateApp(read, { ...read, status: "disabled" })]);
+  await database.write([updateApp(read, { ...read, name: "Renamed" })]);
+  const found = await findApp(database, read.id);
+  assert.deepEqual([found?.status, found?.name], ["disabled", "Renamed"]);
+});
+
+test("replaceAppSecret() keeps the one before until its time, and no older one", async (t) => {
+  const database = openDatabase(t);
+  const app = sampleApp();
+  await database.write([insertApp(app, SECRET)]);
+  await database.write([replaceAppSecret(app.id, NEXT, NOW_MS + HOUR_MS)]);
+  const found = await findApp(database, app.id);
+  assert.deepEqual(Buffer.from(found?.secret ?? []), NEXT);
+  assert.deepEqual(Buffer.from(found?.oldSecret ?? []), SECRET);
+  assert.equal(found?.oldSecretUntilMs, NOW_MS + HOUR_MS);
+  await database.write([replaceAppSecret(app.id, THIRD, NOW_MS)]);
+  const later = await findApp(database, app.id);
+  assert.deepEqual(Buffer.from(later?.secret ?? []), THIRD);
+  assert.deepEqual(Buffer.from(later?.oldSecret ?? []), NEXT);
+  assert.equal(later?.oldSecretUntilMs, NOW_MS);
+});
+
+test("cutApp() ends the tokens of grants made until then, for itself and for users", async (t) => {
+  const database = openDatabase(t);
+  const app = await addApp(database);
+  const user = await addUser(database);
+  const revocations = await openRevocations(database, () => NOW_MS);
+  await database.write(cutApp(app, NOW_MS + 10, HOUR_MS));
+  await revocations.refresh();
+  const caller = (sub: string, clientId: string, atMs: number) => {
+    const grantId = newId("g", atMs);
+    return { sub, clientId, grantId, jti: `${grantId}0` };
+  };
+  assert.equal(revocations.has(caller(user, app, NOW_MS)), true);
+  assert.equal(revocations.has(caller(app, app, NOW_MS + 10)), true);
+  assert.equal(revocations.has(caller(app, app, NOW_MS + 20)), false);
+  assert.equal(revocations.has(caller(user, "login", NOW_MS)), false);
+  assert.equal((await findApp(database, app))?.cutAtMs, NOW_MS + 10);
+});
+
+test("deleteApp() removes the app and the consents it was given", async (t) => {
+  const database = openDatabase(t);
+  const app = await addApp(database);
+  const user = await addUser(database);
+  await database.write([
+    sql("INSERT INTO consents (user, app, scope) VALUES (?1, ?2, '')", user, app),
+  ]);
+  assert.deepEqual(await database.write([deleteApp(app)]), [1]);
+  assert.equal(await findApp(database, app), undefined);
+  assert.deepEqual(await database.query("SELECT 1 FROM consents"), []);
+  assert.equal(await hasAppOrigin(database, "https://orders.example"), false);
+});

@@ -1,0 +1,276 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { newId } from "../../src/base/id.ts";
+import { ConflictError, FIRST_PAGE, sql } from "../../src/store/database.ts";
+import { insertGrant } from "../../src/store/grants.ts";
+import { openRevocations } from "../../src/store/revocations.ts";
+import { findSessionUser, insertSession } from "../../src/store/sessions.ts";
+import {
+  cutUser,
+  deleteUser,
+  findUser,
+  findUserByName,
+  hasUsers,
+  insertFirstUser,
+  insertUser,
+  listUsers,
+  updateUser,
+} from "../../src/store/users.ts";
+import { addApp, addUser, makeFolder, openDatabase } from "../helpers/database.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 1);
+const HOUR_MS = 3_600_000;
+
+test("a user is found by id as it was stored, active and never cut off", async (t) => {
+  const database = openDatabase(t);
+  const id = await addUser(database, { username: "Marta", scopes: ["a", "b"], createdAtMs: NOW_MS });
+  const user = await findUser(database, id);
+  assert.equal(user?.id, id);
+  assert.equal(user.username, "Marta");
+  assert.deepEqual(user.scopes, ["a", "b"]);
+  assert.equal(user.status, "active");
+  assert.equal(user.createdAtMs, NOW_MS);
+  assert.equal(user.cutAtMs, 0);
+});
+
+test("a user without scopes is read back without any", async (t) => {
+  const database = openDatabase(t);
+  const id = await addUser(database, { scopes: [] });
+  assert.deepEqual((await findUser(database, id))?.scopes, []);
+});
+
+test("a user that is not there is undefined", async (t) => {
+  const database = openDatabase(t);
+  await addUser(database, { username: "marta" });
+  assert.equal(await findUser(database, "u0"), undefined);
+  for (const name of ["mart", "marta ", "", "%", "m_rta", "marta\u0000x"]) {
+    assert.equal(await findUserByName(database, name), undefined, name);
+  }
+});
+
+test("a user is found by name whatever its case, with the hash", async (t) => {
+  const database = openDatabase(t);
+  const id = await addUser(database, { username: "Marta", phc: "$phc" });
+  for (const name of ["Marta", "marta", "MARTA"]) {
+    const user = await findUserByName(database, name);
+    assert.equal(user?.id, id);
+    assert.equal(user.phc, "$phc");
+  }
+});
+
+test("a name is taken whatever its case: ConflictError", async (t) => {
+  const database = openDatabase(t);
+  await addUser(database, { username: "Marta" });
+  await assert.rejects(addUser(database, { username: "mARTA" }), ConflictError);
+  assert.equal((await listUsers(database, { limit: 10, before: FIRST_PAGE })).items.length, 1);
+});
+
+test("of two processes that add one name at once exactly one succeeds", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const databases = [openDatabase(t, path), openDatabase(t, path)];
+  const results = await Promise.allSettled(
+    databases.map((database) => addUser(database, { username: "marta" })),
+  );
+  assert.deepEqual(results.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+});
+
+test("users are listed newest first, page by page, each once", async (t) => {
+  const database = openDatabase(t);
+  const ids: string[] = [];
+  for (let at = 0; at < 5; at++) ids.unshift(await addUser(database, { createdAtMs: NOW_MS + at }));
+  const seen: string[] = [];
+  let before: string | undefined = FIRST_PAGE;
+  while (before !== undefined) {
+    const page: Awaited<ReturnType<typeof listUsers>> = await listUsers(database, { limit: 2, before });
+    assert.ok(page.items.length <= 2);
+    seen.push(...page.items.map(({ id }) => id));
+    before = page.next;
+  }
+  assert.deepEqual(seen, ids);
+});
+
+test("a page that holds all that there is has no next one", async (t) => {
+  const database = openDatabase(t);
+  await addUser(database);
+  await addUser(database);
+  assert.equal((await listUsers(database, { limit: 2, before: FIRST_PAGE })).next, undefined);
+});
+
+test("hasUsers() tells whether there is any", async (t) => {
+  const database = openDatabase(t);
+  assert.equal(await hasUsers(database), false);
+  await addUser(database);
+  assert.equal(await hasUsers(database), true);
+});
+
+test("insertFirstUser() stores a user where there is none, and none beside any", async (t) => {
+  const database = openDatabase(t);
+  const record = (username: string) => ({
+    id: newId("u", NOW_MS),
+    username,
+    phc: "$phc",
+    scopes: ["backend"],
+    createdAtMs: NOW_MS,
+  });
+  assert.deepEqual(await database.write([insertFirstUser(record("admin"))]), [1]);
+  assert.deepEqual(await database.write([insertFirstUser(record("second"))]), [0]);
+  assert.equal(await findUserByName(database, "second"), undefined);
+});
+
+test("of two processes that store a first user at once exactly one does", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const databases = [openDatabase(t, path), openDatabase(t, path)];
+  const changes = await Promise.all(databases.map((database, at) =>
+    database.write([
+      insertFirstUser({
+        id: newId("u", NOW_MS),
+        username: `admin${at}`,
+        phc: "$phc",
+        scopes: [],
+        createdAtMs: NOW_MS,
+      }),
+    ])
+  ));
+  assert.deepEqual(changes.flat().sort(), [0, 1]);
+});
+
+test("updateUser() changes what is given and leaves the rest, of that user alone", async (t) => {
+  const database = openDatabase(t);
+  const id = await addUser(database, { username: "marta", phc: "$one", scopes: ["a"] });
+  const other = await addUser(database, { username: "otto", phc: "$two", scopes: ["b"] });
+  const nothing = { phc: undefined, scopes: undefined, status: undefined };
+
+  await database.write([updateUser(id, { ...nothing, scopes: ["a", "c"] })]);
+  await database.write([updateUser(id, { ...nothing, phc: "$new" })]);
+  await database.write([updateUser(id, { ...nothing, status: "disabled" })]);
+  await database.write([updateUser(id, nothing)]);
+  const user = await findUserByName(database, "marta");
+  assert.deepEqual([user?.phc, user?.scopes, user?.status], ["$new", ["a", "c"], "disabled"]);
+  await database.write([updateUser(id, { ...nothing, scopes: [] })]);
+  assert.deepEqual((await findUser(database, id))?.scopes, []);
+
+  const untouched = await findUserByName(database, "otto");
+  assert.deepEqual([untouched?.id, untouched?.phc, untouched?.scopes, untouched?.status],
+    [other, "$two", ["b"], "active"]);
+});
+
+test("cutUser() ends sessions, and the grants and login tokens made until then", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  const other = await addUser(database);
+  const app = await addApp(database);
+  const revocations = await openRevocations(database, () => NOW_MS + 10);
+  const before = caller(user, app, newId("g", NOW_MS));
+  await database.write([
+    insertSession(Buffer.from("one"), user, NOW_MS, NOW_MS + HOUR_MS),
+    insertSession(Buffer.from("two"), other, NOW_MS, NOW_MS + HOUR_MS),
+  ]);
+  await database.write(cutUser(user, NOW_MS + 10, HOUR_MS));
+  await revocations.refresh();
+
+  assert.equal(await findSessionUser(database, Buffer.from("one"), NOW_MS + 11), undefined);
+  assert.equal(await findSessionUser(database, Buffer.from("two"), NOW_MS + 11), other);
+  assert.equal(revocations.has(before), true);
+  assert.equal(revocations.has(caller(user, app, newId("g", NOW_MS + 10))), true);
+  assert.equal(revocations.has(caller(user, app, newId("g", NOW_MS + 20))), false);
+  assert.equal(revocations.has(caller(other, app, before.grantId)), false);
+  assert.equal((await findUser(database, user))?.cutAtMs, NOW_MS + 10);
+});
+
+test("cutUser() never moves a cut back", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  await database.write(cutUser(user, NOW_MS + 100, HOUR_MS));
+  await database.write(cutUser(user, NOW_MS, HOUR_MS));
+  assert.equal((await findUser(database, user))?.cutAtMs, NOW_MS + 100);
+});
+
+test("cutUser() outlasts tokens that were issued when they lived longer than now", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  const app = await addApp(database);
+  const madeAtMs = Date.UTC(2026, 1, 1);
+  let nowMs = madeAtMs;
+  const id = newId("g", madeAtMs);
+  await insertGrant(database, {
+    id,
+    app,
+    user,
+    type: "password",
+    scopes: ["consumer"],
+    refresh: undefined,
+    refreshUntilMs: 0,
+    accessUntilMs: madeAtMs + 24 * HOUR_MS,
+  });
+  // Meanwhile the service was started again with access tokens that live a minute.
+  await database.write(cutUser(user, madeAtMs + 1, 60_000));
+  const revocations = await openRevocations(database, () => nowMs);
+  for (const hours of [0, 1, 23]) {
+    nowMs = madeAtMs + hours * HOUR_MS + 1;
+    await revocations.refresh();
+    assert.equal(revocations.has(caller(user, app, id)), true, `after ${hours} hours`);
+  }
+  const rows = await database.query<{ until: number }>(
+    "SELECT until FROM revocations WHERE target = ?1",
+    [user],
+  );
+  assert.equal(rows[0]?.until, madeAtMs + 24 * HOUR_MS);
+});
+
+test("cutUser() ends grants and codes whose ids lie ahead of a clock that stepped back", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  const app = await addApp(database);
+  const aheadMs = Date.UTC(2026, 2, 1);
+  const cutMs = aheadMs - HOUR_MS;
+  const id = newId("g", aheadMs);
+  await insertGrant(database, {
+    id,
+    app,
+    user,
+    type: "password",
+    scopes: ["consumer"],
+    refresh: Buffer.from("r"),
+    refreshUntilMs: aheadMs + HOUR_MS,
+    accessUntilMs: aheadMs + HOUR_MS,
+  });
+  const code = newId("g", aheadMs);
+  await database.write([
+    sql(
+      `INSERT INTO codes (id, hash, app, user, scope, redirect_uri, until)
+       VALUES (?1, x'00', ?2, ?3, 'consumer', '', ?4)`,
+      code,
+      app,
+      user,
+      aheadMs,
+    ),
+  ]);
+  await database.write(cutUser(user, cutMs, HOUR_MS));
+  const revocations = await openRevocations(database, () => cutMs);
+  assert.equal(revocations.has(caller(user, app, id)), true);
+  const [grant] = await database.query<{ revoked_at: number }>("SELECT revoked_at FROM grants");
+  assert.equal(grant?.revoked_at, cutMs);
+  assert.deepEqual(await database.query("SELECT 1 FROM codes"), []);
+});
+
+test("deleteUser() removes the user, consents with them, and frees the name", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database, { username: "marta" });
+  const other = await addUser(database, { username: "otto" });
+  const app = await addApp(database);
+  const consent = (id: string) =>
+    sql("INSERT INTO consents (user, app, scope) VALUES (?1, ?2, '')", id, app);
+  await database.write([consent(user), consent(other)]);
+  assert.deepEqual(await database.write([deleteUser(user)]), [1]);
+  assert.equal(await findUser(database, user), undefined);
+  const consents = await database.query<{ user: string }>("SELECT user FROM consents");
+  assert.deepEqual(consents.map((row) => row.user), [other]);
+  await database.write([
+    insertUser({ id: newId("u", NOW_MS), username: "MARTA", phc: "", scopes: [], createdAtMs: 1 }),
+  ]);
+});
+
+function caller(sub: string, clientId: string, grantId: string) {
+  return { sub, clientId, grantId, jti: `${grantId}0123456789abcdef` };
+}
