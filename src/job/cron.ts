@@ -36,7 +36,7 @@ export interface Cron {
 export interface CronOptions {
   readonly log: Log;
   readonly now: () => number;
-  /** Milliseconds from any start, by a clock that is never set: a job is not due by the time of day. */
+  /** Milliseconds from any start by a clock that is never set, as the one on the wall is. */
   readonly elapsedMs: () => number;
 }
 
@@ -53,15 +53,15 @@ interface Entry {
 }
 
 /**
- * Makes a registry. Turns stand on a grid that begins with the start, so lateness does not add up; a
- * job never overlaps itself: a turn that comes while it runs, or that was slept through, is passed
- * over.
+ * Makes a registry. Turns stand on a grid that begins with the start, so lateness does not add up;
+ * a job never overlaps itself: a turn that comes while it runs, or that was slept through, is
+ * passed over.
  */
 export function createCron({ log, now, elapsedMs }: CronOptions): Cron {
   const entries = new Map<string, Entry>();
   const stopping = new AbortController();
 
-  /** An interval by itself would carry each turn's lateness on, so each turn sets the next delay. */
+  /** An interval alone would carry each turn's lateness on, so each turn sets the next delay. */
   function arm(entry: Entry): void {
     clearInterval(entry.timer);
     if (stopping.signal.aborted) return;

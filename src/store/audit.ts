@@ -1,5 +1,12 @@
 import { idBound, newId } from "../base/id.ts";
-import { type Database, type Page, pageOf, type PageRequest, sql, type Statement } from "./database.ts";
+import {
+  type Database,
+  type Page,
+  pageOf,
+  type PageRequest,
+  sql,
+  type Statement,
+} from "./database.ts";
 
 /** Who did what to whom; never a secret. Its time is its id's. */
 export interface AuditEntry {
@@ -20,14 +27,14 @@ export type AuditRecord = Omit<AuditEntry, "id">;
 /** The actor of what nobody has proven to have done. */
 export const ANONYMOUS = "anonymous";
 
-/** What stands for a user or an app that does not exist: what was sent as its name is not stored. */
+/** Stands for a user or an app that does not exist: what was sent as its name is not stored. */
 export const UNKNOWN = "unknown";
 
-/** Those that anyone can cause, so that their number is bounded (see failure_record.ts and purge). */
+/** Those that anyone can cause, so that their number is bounded (failure_audit.ts, purge.ts). */
 export const FAILED_LOGIN = "user.login_failed";
 export const FAILED_AUTHENTICATION = "app.authenticate_failed";
 
-/** Records an action; goes into the batch of what it records, so that neither is without the other. */
+/** Records an action; goes into the batch of what it records: neither is without the other. */
 export function insertAudit(entry: AuditRecord, nowMs: number): Statement {
   return sql(
     "INSERT INTO audit (id, actor, action, target, address) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -36,8 +43,8 @@ export function insertAudit(entry: AuditRecord, nowMs: number): Statement {
 }
 
 /**
- * Records an action where the grant stands at that point of the batch: after its insertion, which may
- * have been refused, or before its end, which may have come already.
+ * Records an action where the grant stands at that point of the batch: after its insertion, which
+ * may have been refused, or before its end, which may have come already.
  */
 export function insertAuditOfGrant(grantId: string, entry: AuditRecord, nowMs: number): Statement {
   return sql(

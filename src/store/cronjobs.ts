@@ -74,7 +74,7 @@ export async function claimCronjob(
   return changed === 1;
 }
 
-/** A run that was claimed: `claimedAtMs` tells it from one that took over when its lease had ended. */
+/** A run that was claimed; `claimedAtMs` tells it from one that took over after its lease. */
 export interface CronjobRun {
   readonly name: string;
   readonly claimedAtMs: number;

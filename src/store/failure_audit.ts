@@ -4,12 +4,12 @@ import type { Database } from "./database.ts";
 /** The part of the audit that anyone can write to: failed logins and client authentications. */
 export interface FailureAudit {
   /**
-   * Remembers a failure until the next flush: it neither waits nor writes, so the answer to a failure
-   * takes the same time whatever is recorded of it. `from` is the address in the unit in which failures
-   * are counted. Not every failure of a flood is recorded.
+   * Remembers a failure until the next flush: it neither waits nor writes, so the answer to a
+   * failure takes the same time whatever is recorded of it. `from` is the address in the unit in
+   * which failures are counted. Not every failure of a flood is recorded.
    */
   record(from: string, failure: AuditRecord): void;
-  /** Stores what has been remembered, as one batch; throws UnavailableError, and then it is lost. */
+  /** Stores what has been remembered, as one batch; it is lost where that throws. */
   flush(): Promise<void>;
 }
 
@@ -21,7 +21,7 @@ export interface FailureAuditOptions {
 
 /** The same failure from the same place is recorded once in this time. */
 const REPEAT_MS = 60_000;
-/** How many failures may come at once, and how fast room for one more grows: 86,400 a day at most. */
+/** How many failures may come at once, and how fast room for one more grows. */
 const BURST = 100;
 const REFILL_MS = 1000;
 

@@ -7,7 +7,7 @@ export function revokeGrant(id: string, nowMs: number): Statement[] {
   return revokeWhere("id = ?2", nowMs, id);
 }
 
-/** Ends every standing grant of a user, of an app, or of a user through an app, and waiting codes. */
+/** Ends every standing grant of an app, or of a user through it, and the codes that wait. */
 export function revokeGrantsOf(
   { user, app }: { readonly user?: string | undefined; readonly app: string },
   nowMs: number,
@@ -16,7 +16,7 @@ export function revokeGrantsOf(
   const params = user === undefined ? [app] : [app, user];
   return [
     ...revokeWhere(where, nowMs, ...params),
-    sql(`DELETE FROM codes WHERE ${where.replace("?2", "?1").replace("?3", "?2")}`, ...params),
+    sql(`DELETE FROM codes WHERE ${where}`, nowMs, ...params),
   ];
 }
 
@@ -67,7 +67,7 @@ export function cutGrants(
 function revokeWhere(where: string, nowMs: number, ...params: readonly SqlValue[]): Statement[] {
   const stands = `revoked_at IS NULL AND until > ?1 AND ${where}`;
   return [
-    // Not only what was made until now, as for a user or an app: a grant that has ended makes no more.
+    // Without a time, unlike a user's or an app's: a grant that has ended makes no more tokens.
     sql(
       `INSERT INTO revocations (target, cut_at, until)
        SELECT id, access_until, access_until FROM grants WHERE ${stands} AND access_until > ?1`,

@@ -1,14 +1,7 @@
 import { idTimeMs } from "../base/id.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
-import {
-  type Database,
-  type Page,
-  pageOf,
-  type PageRequest,
-  sql,
-  type Statement,
-} from "./database.ts";
+import { type Database, type Page, pageOf, type PageRequest, sql } from "./database.ts";
 
 /** One authorization: what its tokens may do, for whom, and how long. */
 export interface Grant {
@@ -69,8 +62,8 @@ export function partiesStand(user: string, app: string, grantTime: string): stri
 }
 
 /**
- * Holds at commit: the user and the app of a grant still have each of the scopes, a JSON array. What
- * they lost between the decision and the commit is not granted.
+ * Holds at commit: the user and the app of a grant still have each of the scopes, a JSON array.
+ * What they lost between the decision and the commit is not granted.
  */
 export function scopesStand(user: string, app: string, scopes: string): string {
   const has = "instr(' ' || scope || ' ', ' ' || wanted.value || ' ') > 0";

@@ -33,8 +33,8 @@ export interface KeyRing {
   /** What is published: keys that will sign soon, and keys whose tokens live on; in that order. */
   published(): readonly RingKey[];
   /**
-   * Makes a key that signs after `leadMs`, when every verifier has had time to fetch it. What is to be
-   * stored in the same batch is made from its `kid`.
+   * Makes a key that signs after `leadMs`, when every verifier has had time to fetch it. What is to
+   * be stored in the same batch is made from its `kid`.
    */
   rotate(leadMs: number, beside?: (kid: string) => readonly Statement[]): Promise<RingKey>;
   /**

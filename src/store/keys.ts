@@ -41,9 +41,9 @@ export function insertKeyIfNoneSigns(key: StoredKey): Statement {
 }
 
 /**
- * Takes a key out of use at once: from now on it neither signs nor verifies, and its private half is
- * gone. The successor is added only where the key is the one that signs; an older one never signs
- * again, since it may have been rotated away for a reason.
+ * Takes a key out of use at once: from now on it neither signs nor verifies, and its private half
+ * is gone. The successor is added only where the key is the one that signs; an older one never
+ * signs again, since it may have been rotated away for a reason.
  */
 export function withdrawKey(kid: string, successor: StoredKey): Statement[] {
   return [

@@ -171,7 +171,8 @@ function withOddForm(token: string): Forgery[] {
   const last = lastBits.indexOf(signature.at(-1) ?? "A");
   // 64 bytes leave four bits of the last character over; they must be zero (RFC 4648 §3.5).
   const loose = [1, 2, 4, 8].map((bit): Forgery =>
-    [`bit ${bit} set after the end of the signature`, token.slice(0, -1) + (lastBits[last ^ bit] ?? "")]
+    [`bit ${bit} set after the end of the signature`,
+      token.slice(0, -1) + (lastBits[last ^ bit] ?? "")]
   );
   const standard = (part: string) => Buffer.from(part, "base64url").toString("base64");
   return [

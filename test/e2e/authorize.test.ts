@@ -68,16 +68,16 @@ describe("the login page", () => {
     const disabled = await gatepost.createUser();
     await gatepost.change(disabled, { status: "disabled" });
     const texts = new Set<string>();
-    for (const [username, password] of [
-      [user.username, "not the password"],
-      ["nobody-at-all", PASSWORD],
-      [disabled.username, PASSWORD],
+    for (const { username, password } of [
+      { username: user.username, password: "not the password" },
+      { username: "nobody-at-all", password: PASSWORD },
+      disabled,
     ]) {
       const browser = gatepost.openBrowser();
       const page = await gatepost.authorize(browser, app);
-      const again = await browser.submit(page, { username: username ?? "", password: password ?? "" });
+      const again = await browser.submit(page, { username, password });
       const neutral = again.text
-        .replaceAll(username ?? "", "")
+        .replaceAll(username, "")
         .replace(/name="csrf" value="[^"]*"/, "");
       texts.add(`${again.status} ${neutral}`);
     }
@@ -123,7 +123,8 @@ describe("the consent page", () => {
   test("grants what it showed", async () => {
     const callback = await gatepost.allow(gatepost.openBrowser(), app, user);
     const code = callback.searchParams.get("code") ?? "";
-    const tokens = readTokens(await gatepost.token(app, { grant_type: "authorization_code", code }));
+    const fields = { grant_type: "authorization_code", code };
+    const tokens = readTokens(await gatepost.token(app, fields));
     assert.deepEqual(tokens.scope.split(" ").sort(), ["consumer", "orders"]);
   });
 

@@ -186,7 +186,8 @@ describe("a consent is taken only as this server asked for it in this browser", 
     const location = new URL(answer.location ?? "");
     assert.equal(location.origin, "https://app.example");
     const code = location.searchParams.get("code") ?? "";
-    const tokens = readTokens(await gatepost.token(own, { grant_type: "authorization_code", code }));
+    const fields = { grant_type: "authorization_code", code };
+    const tokens = readTokens(await gatepost.token(own, fields));
     assert.equal(tokens.scope, "consumer");
   });
 
@@ -215,7 +216,7 @@ describe("a consent is taken only as this server asked for it in this browser", 
   });
 });
 
-describe("a form that another site sends is refused, its token right or not (RFC 9700 §4.9)", () => {
+describe("a form that another site sends is refused in spite of its token (RFC 9700 §4.9)", () => {
   const headers: [what: string, headers: Fields][] = [
     ["Origin of another site", { origin: "https://evil.example" }],
     ["Origin of the app", { origin: "https://app.example" }],
@@ -298,7 +299,10 @@ describe("the session cookie", () => {
       const loggedIn = await fetch(secure.url + path, {
         method: "POST",
         redirect: "manual",
-        headers: { cookie: anonymous.slice(0, anonymous.indexOf(";")), origin: "https://gate.example" },
+        headers: {
+          cookie: anonymous.slice(0, anonymous.indexOf(";")),
+          origin: "https://gate.example",
+        },
         body: new URLSearchParams({ csrf, username, password }),
       });
       assert.equal(loggedIn.status, 303);
@@ -353,7 +357,7 @@ describe("the session cookie", () => {
     });
   }
 
-  test("that comes twice, as a planted one beside the own would, is nobody's or the own", async () => {
+  test("that comes twice, planted and own, is never the planted one", async () => {
     const victim = await openLoggedIn();
     const [own] = victim.cookies();
     const attacker = gatepost.openBrowser();
@@ -483,7 +487,7 @@ test("10,000 anonymous visits store no row", async () => {
   }
 });
 
-test("no log line has a password, a code, a token, a secret, a state or a form's token", async () => {
+test("no log line has a password, code, token, secret, state or form's token", async () => {
   const browser = gatepost.openBrowser();
   const state = newName("state");
   const page = await gatepost.authorize(browser, app, { state });

@@ -29,7 +29,11 @@ export const slow = {
     signal.addEventListener("abort", () => { clearTimeout(timer); resolve(); });
   }),
 };
-export const failing = { name: "failing", every: "1d", run() { throw new Error("no luck today"); } };
+export const failing = {
+  name: "failing",
+  every: "1d",
+  run() { throw new Error("no luck today"); },
+};
 `;
 
 let gatepost: Gatepost;
@@ -133,7 +137,7 @@ for (const [method, path] of ROUTES) {
   });
 }
 
-test("grants are listed newest first, by user and by app, and no other parties' with them", async () => {
+test("grants are listed newest first, by user and by app, and no others with them", async () => {
   const user = await gatepost.createUser();
   const app = await createPasswordApp();
   await gatepost.login(user);
@@ -239,7 +243,7 @@ test("revoking by user ends every grant of theirs and nobody else's", async () =
   assert.equal(await gatepost.isAlive(await gatepost.login(user)), true, "they may log in again");
 });
 
-test("revoking by app ends what it was given by anyone, and leaves other apps' grants", async () => {
+test("revoking by app ends what anyone gave it, and leaves other apps' grants", async () => {
   const user = await gatepost.createUser();
   const [app, another] = [await createPasswordApp(), await createPasswordApp()];
   const tokens = await passwordTokens(app, user);
@@ -321,7 +325,8 @@ test("changes are audited with who made them, and from where", async () => {
   await gatepost.change(user, { scopes: ["consumer", "orders"] });
   await send("DELETE", `/backend/user/${user.id}`);
   const entries = await list(`/backend/audit?target=${user.id}`);
-  assert.deepEqual(entries.map(({ action }) => action), ["user.delete", "user.change", "user.create"]);
+  const actions = entries.map(({ action }) => action);
+  assert.deepEqual(actions, ["user.delete", "user.change", "user.create"]);
   const admin = String(decodeJwt(gatepost.adminToken).claims["sub"]);
   for (const entry of entries) {
     assert.deepEqual(Object.keys(entry), ["id", "time", "actor", "action", "target", "address"]);

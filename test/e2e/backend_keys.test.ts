@@ -33,8 +33,9 @@ type Item = Readonly<Record<string, unknown>>;
 /** Sends as an administrator who has just logged in: no withdrawn key ends that token. */
 async function send(method: string, path: string, body?: unknown): Promise<Answer> {
   const token = await gatepost.login({ id: "", username: "admin", password: PASSWORD });
+  const type = body === undefined ? {} : { "content-type": "application/json" };
   return gatepost.api.send(method, path, {
-    headers: { ...bearer(token), ...(body !== undefined && { "content-type": "application/json" }) },
+    headers: { ...bearer(token), ...type },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
 }
@@ -46,7 +47,8 @@ async function expectStatus(status: number, answer: Promise<Answer>): Promise<An
 }
 
 async function listKeys(query = ""): Promise<Item[]> {
-  return readObject(await expectStatus(200, send("GET", `/backend/key${query}`)))["items"] as Item[];
+  const answer = await expectStatus(200, send("GET", `/backend/key${query}`));
+  return readObject(answer)["items"] as Item[];
 }
 
 async function publishedKids(of: Gatepost): Promise<unknown[]> {
@@ -101,7 +103,7 @@ test("keys are listed with their state and their public parts alone", async () =
   }
 });
 
-test("a new key waits for 10 minutes, published everywhere, while the one before signs", async () => {
+test("a new key is published everywhere for 10 minutes while the one before signs", async () => {
   const answer = await expectStatus(201, send("POST", "/backend/key"));
   const { kid, status, signs_from: signsFrom } = readObject(answer);
   const waitMs = Date.parse(String(signsFrom)) - Date.now();
@@ -109,14 +111,15 @@ test("a new key waits for 10 minutes, published everywhere, while the one before
   assert.ok(waitMs > 590_000 && waitMs <= 600_000, String(waitMs));
   assert.notEqual(kidOf(await gatepost.login(user)), kid);
   assert.ok((await publishedKids(gatepost)).includes(kid));
-  await withinASecond(async () => (await publishedKids(other)).includes(kid), "it is published there");
+  const isThere = async () => (await publishedKids(other)).includes(kid);
+  await withinASecond(isThere, "it is published there");
   const signing = (await listKeys()).find((key) => key["status"] === "signing");
   const until = Date.parse(String(signing?.["published_until"])) - Date.parse(String(signsFrom));
   assert.ok(until >= 3_600_000 && until < 3_610_000, "until its last token of 1 h has expired");
   await expectStatus(204, send("DELETE", `/backend/key/${kid}`));
 });
 
-test("a key that is made at once signs, in another process too, and older tokens live on", async () => {
+test("a key made at once signs, in another process too, and older tokens live on", async () => {
   const old = await gatepost.login(user);
   const answer = await expectStatus(201, send("POST", "/backend/key", { at_once: true }));
   const { kid, status } = readObject(answer);
@@ -145,7 +148,7 @@ test("a withdrawn key ends its tokens everywhere, and a successor signs at once"
   await expectStatus(404, send("DELETE", `/backend/key/${kid}`));
 });
 
-test("a token that a withdrawn key signed stays dead although it was seen alive before", async () => {
+test("a token of a withdrawn key stays dead although it was seen alive before", async () => {
   const token = await gatepost.login(user);
   for (let i = 0; i < 3; i++) assert.equal(await gatepost.isAlive(token), true);
   await expectStatus(204, send("DELETE", `/backend/key/${kidOf(token)}`));

@@ -21,7 +21,12 @@ const TIMEOUT_MS = 600;
 let stage: EventStage;
 let secure: Receiver;
 let token: string;
+/** Where nobody listens any more. */
+let closedUrl: string;
 before(async () => {
+  const closed = await startReceiver();
+  await closed.close();
+  closedUrl = `${closed.url}/`;
   stage = await startEventStage({
     GATEPOST_ENDPOINTS: ENDPOINTS,
     GATEPOST_CALLBACK_TIMEOUT: `${TIMEOUT_MS}ms`,
@@ -209,7 +214,7 @@ describe("a failure", () => {
   }
 
   const ADDRESSES: readonly (readonly [what: string, endpoint: () => string, told: string])[] = [
-    ["a port where nobody listens", () => "http://127.0.0.1:1/", "refused"],
+    ["a port where nobody listens", () => closedUrl, "refused"],
     ["a certificate that nobody vouches for", () => `${secure.url}/`, "tls"],
     ["a name that there is not", () => "http://no-such-name.invalid/", "unreachable"],
     ["http spoken to https", () => secure.url.replace("https", "http"), "reset"],

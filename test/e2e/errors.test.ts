@@ -236,7 +236,8 @@ describe("faults of a body are all named at once, by JSON Pointer (RFC 6901)", (
   const table: [what: string, path: string, body: unknown, pointers: string[]][] = [
     ["of a user", "/backend/user", { username: "a b", password: "short", scopes: "x", more: 1 },
       ["/more", "/password", "/scopes", "/username"]],
-    ["of an app", "/backend/app", { name: 1, url: "ftp://x", type: "other", trusted: "yes", "a/b~": 0 },
+    ["of an app", "/backend/app",
+      { name: 1, url: "ftp://x", type: "other", trusted: "yes", "a/b~": 0 },
       ["/a~1b~0", "/name", "/trusted", "/type", "/url"]],
     ["of a list's items", "/backend/user",
       { username: newName("u"), password: PASSWORD, scopes: ["good", "b d", 3] },

@@ -153,7 +153,8 @@ describe("grants of an app (RFC 6749 §5.2 unauthorized_client)", () => {
   test("do not hold password until it is allowed, and the answer says how", async () => {
     const answer = await gatepost.token(plainApp, passwordFields());
     assertOAuthError(answer, 400, "unauthorized_client");
-    assert.match(String(readObject(answer)["error_description"]), /password.*grants|grants.*password/);
+    const description = String(readObject(answer)["error_description"]);
+    assert.match(description, /password.*grants|grants.*password/);
   });
 
   test("may hold password for a public app too", async () => {
@@ -172,7 +173,7 @@ describe("grants of an app (RFC 6749 §5.2 unauthorized_client)", () => {
 });
 
 describe("password (RFC 6749 §4.3)", () => {
-  test("answers one invalid_grant to a wrong password, a disabled and an unknown user", async () => {
+  test("answers one invalid_grant to wrong password, disabled and unknown user", async () => {
     const disabled = await gatepost.createUser();
     await gatepost.change(disabled, { status: "disabled" });
     const fields = passwordFields();

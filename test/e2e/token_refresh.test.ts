@@ -283,18 +283,18 @@ describe("a refresh token ends with", () => {
   });
 
   test("its time, GATEPOST_REFRESH_TOKEN_TTL after its own issue", async () => {
-    const quick = await startGatepost({ env: { GATEPOST_REFRESH_TOKEN_TTL: "1s" } });
+    const quick = await startGatepost({ env: { GATEPOST_REFRESH_TOKEN_TTL: "2s" } });
     try {
       const at = await quick.createApp();
       const first = readTokens(await quick.token(at, { grant_type: "client_credentials" }));
       const next = { grant_type: "refresh_token", refresh_token: first.refresh_token };
-      await sleep(600);
+      await sleep(1200);
       const second = readTokens(await quick.token(at, next));
-      await sleep(600);
+      await sleep(1200);
       const third = { grant_type: "refresh_token", refresh_token: second.refresh_token };
       readTokens(await quick.token(at, third));
       const late = readTokens(await quick.token(at, { grant_type: "client_credentials" }));
-      await sleep(1100);
+      await sleep(2100);
       const tooLate = { grant_type: "refresh_token", refresh_token: late.refresh_token };
       assertOAuthError(await quick.token(at, tooLate), 400, "invalid_grant");
     } finally {

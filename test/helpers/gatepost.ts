@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { hash, randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type Answer, type Client, createClient } from "./http_client.ts";
 import { type RunningServer, startServer } from "./process.ts";
@@ -206,6 +207,18 @@ export async function sendRaw(
   );
   if (answer === undefined) throw new Error(`no answer: ${text}`);
   return answer;
+}
+
+/**
+ * Waits until a process refuses an access token that another has revoked. One second is promised
+ * (contract 6); the second one is for a busy machine.
+ */
+export async function waitUntilDead(at: Gatepost, accessToken: string): Promise<void> {
+  const endMs = performance.now() + 2000;
+  while (await at.isAlive(accessToken)) {
+    assert.ok(performance.now() < endMs, "the token is still alive");
+    await sleep(50);
+  }
 }
 
 let addresses = 0;

@@ -131,7 +131,7 @@ test("of several processes that look at once one runs the job, once per due time
   }
 });
 
-test("a late run does not shift the due times after it, and missed ones are made up for by it", async (t) => {
+test("a late run makes up for all that were missed, and shifts none after it", async (t) => {
   const office = await setUp(t);
   const counter = createCounter();
   const { look, shared } = await office.open(counter.run);
@@ -165,7 +165,7 @@ test("a job whose period became shorter does not wait for the end of the old one
   assert.equal(counter.runs, 1);
 });
 
-test("a job that another process still runs is not begun a second time, by turn or by wish", async (t) => {
+test("a job that another process still runs is not begun again, by turn or by wish", async (t) => {
   const office = await setUp(t);
   const long = createLongRun();
   const first = await office.open(long.run);

@@ -49,7 +49,8 @@ export function grantRoutes(options: BackendOptions): ProtectedRoute[] {
       method: "POST",
       summary: "Revoke every grant of a user, of an app, or of a user through an app",
       async handle(context) {
-        const { user, app } = parseRevocation(await readJson(context.request, options.maxBodyBytes));
+        const body = await readJson(context.request, options.maxBodyBytes);
+        const { user, app } = parseRevocation(body);
         if (user !== undefined) found(await findUser(database, user), "user");
         if (app !== undefined && app !== LOGIN_APP) found(await findApp(database, app), "app");
         const audited = { action: "grant.revoke", target: [user, app].filter(Boolean).join(" ") };

@@ -1,0 +1,187 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { describe, type TestContext, test } from "node:test";
+import { newId } from "../../src/base/id.ts";
+import { sha256 } from "../../src/base/secret.ts";
+import { cutApp, deleteApp } from "../../src/store/apps.ts";
+import {
+  type Code,
+  type CodeRedemption,
+  findCode,
+  findRedeemedCode,
+  insertCode,
+  redeemCode,
+} from "../../src/store/codes.ts";
+import { type Database, sql } from "../../src/store/database.ts";
+import { findGrant, findRefreshToken } from "../../src/store/grants.ts";
+import { cutUser, deleteUser, updateUser } from "../../src/store/users.ts";
+import { addApp, addUser, makeFolder, openDatabase } from "../helpers/database.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 1);
+const UNTIL_MS = NOW_MS + 60_000;
+const HASH = sha256("code");
+const REFRESH = sha256("refresh");
+
+test("a code is found as it was stored, by its id and hash", async (t) => {
+  const { database, code } = await openWithCode(t, { challenge: "challenge" });
+  assert.deepEqual(await findCode(database, code.id, HASH), code);
+});
+
+test("a code is not found by its id alone, by another hash, or by its hash alone", async (t) => {
+  const { database, code } = await openWithCode(t);
+  assert.equal(await findCode(database, code.id, sha256("other")), undefined);
+  assert.equal(await findCode(database, code.id, Buffer.alloc(0)), undefined);
+  assert.equal(await findCode(database, newId("g", NOW_MS), HASH), undefined);
+});
+
+test("the text of a code is not stored, only its SHA-256", async (t) => {
+  const { database } = await openWithCode(t);
+  const rows = await database.query<{ hash: Uint8Array }>("SELECT * FROM codes");
+  assert.equal(rows[0]?.hash.length, 32);
+  assert.doesNotMatch(JSON.stringify(rows), /"code"/);
+});
+
+test("redeemCode() turns a code into the grant of that id", async (t) => {
+  const { database, code, redemption } = await openWithCode(t);
+  assert.equal(await redeemCode(database, redemption, NOW_MS + 1), true);
+  assert.deepEqual(await findGrant(database, code.id), {
+    id: code.id,
+    app: code.app,
+    user: code.user,
+    type: "authorization_code",
+    scopes: ["consumer"],
+    refreshUntilMs: redemption.refreshUntilMs,
+    accessUntilMs: redemption.accessUntilMs,
+    revokedAtMs: null,
+  });
+  assert.equal((await findRefreshToken(database, code.id, REFRESH))?.state, "current");
+  assert.equal(await findCode(database, code.id, HASH), undefined);
+  assert.deepEqual(await findRedeemedCode(database, code.id, HASH), { app: code.app });
+});
+
+test("a grant without a refresh token has none", async (t) => {
+  const { database, code, redemption } = await openWithCode(t);
+  const without = { ...redemption, refresh: undefined, refreshUntilMs: 0 };
+  assert.equal(await redeemCode(database, without, NOW_MS), true);
+  assert.equal(await findRefreshToken(database, code.id, REFRESH), undefined);
+});
+
+test("a code is redeemed once", async (t) => {
+  const { database, redemption } = await openWithCode(t);
+  assert.equal(await redeemCode(database, redemption, NOW_MS), true);
+  const again = { ...redemption, refresh: sha256("another") };
+  assert.equal(await redeemCode(database, again, NOW_MS), false);
+  assert.equal((await findRefreshToken(database, redemption.id, REFRESH))?.state, "current");
+});
+
+test("of many redemptions at once in two processes exactly one succeeds", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const databases = [openDatabase(t, path), openDatabase(t, path)];
+  const [one] = databases;
+  assert.ok(one);
+  const app = await addApp(one);
+  const user = await addUser(one);
+  for (let round = 0; round < 10; round++) {
+    const code = sampleCode(app, user);
+    await one.write([insertCode(code, HASH)]);
+    const results = await Promise.all(Array.from({ length: 8 }, (_, at) =>
+      redeemCode(databases[at % 2] ?? one, {
+        ...sampleRedemption(code),
+        refresh: sha256(`refresh ${at}`),
+      }, NOW_MS)
+    ));
+    assert.equal(results.filter((isWinner) => isWinner).length, 1);
+    const winner = sha256(`refresh ${results.indexOf(true)}`);
+    assert.equal((await findRefreshToken(one, code.id, winner))?.state, "current");
+  }
+});
+
+test("findRedeemedCode() knows nothing of a code that waits, nor of another hash", async (t) => {
+  const { database, code, redemption } = await openWithCode(t);
+  assert.equal(await findRedeemedCode(database, code.id, HASH), undefined);
+  await redeemCode(database, redemption, NOW_MS);
+  assert.equal(await findRedeemedCode(database, code.id, sha256("other")), undefined);
+});
+
+describe("redeemCode() refuses, and leaves nothing behind,", () => {
+  type Arrange = (database: Database, code: Code) => Promise<unknown>;
+  const table: [what: string, arrange: Arrange, nowMs: number][] = [
+    ["a code that has expired", async () => {}, UNTIL_MS],
+    ["a code whose user was disabled", (database, code) =>
+      database.write([
+        updateUser(code.user, { phc: undefined, scopes: undefined, status: "disabled" }),
+      ]), NOW_MS + 5],
+    ["a code whose user was cut off since", (database, code) =>
+      database.write(cutUser(code.user, NOW_MS + 3, 1)), NOW_MS + 5],
+    ["a code whose user was cut off in the same millisecond", async (database, code) => {
+      const [row] = await database.query<{ id: string }>("SELECT id FROM codes");
+      const madeAtMs = parseInt(row?.id.slice(1, 10) ?? "", 36);
+      await database.write(cutUser(code.user, madeAtMs, 1));
+    }, NOW_MS + 5],
+    ["a code whose user was deleted", (database, code) => database.write([deleteUser(code.user)]),
+      NOW_MS + 5],
+    ["a code whose app was disabled", (database) =>
+      database.write([sql("UPDATE apps SET status = 'disabled'")]), NOW_MS + 5],
+    ["a code whose app was cut off since", (database, code) =>
+      database.write(cutApp(code.app, NOW_MS + 3, 1)), NOW_MS + 5],
+    ["a code whose app was deleted", (database, code) => database.write([deleteApp(code.app)]),
+      NOW_MS + 5],
+    ["a code whose user has lost the scope", (database, code) =>
+      database.write([updateUser(code.user, { phc: undefined, scopes: [], status: undefined })]),
+      NOW_MS + 5],
+    ["a code whose app has lost the scope", (database) =>
+      database.write([sql("UPDATE apps SET scope = 'consumers xconsumer'")]), NOW_MS + 5],
+  ];
+  for (const [what, arrange, nowMs] of table) {
+    test(what, async (t) => {
+      const { database, code, redemption } = await openWithCode(t);
+      await arrange(database, code);
+      assert.equal(await redeemCode(database, redemption, nowMs), false);
+      assert.equal(await findGrant(database, code.id), undefined);
+    });
+  }
+
+  test("another hash", async (t) => {
+    const { database, code, redemption } = await openWithCode(t);
+    const other = { ...redemption, hash: sha256("other") };
+    assert.equal(await redeemCode(database, other, NOW_MS), false);
+    assert.deepEqual(await findCode(database, code.id, HASH), code);
+    assert.equal(await redeemCode(database, redemption, NOW_MS), true);
+  });
+});
+
+test("a code may be redeemed to the last millisecond of its life", async (t) => {
+  const { database, redemption } = await openWithCode(t);
+  assert.equal(await redeemCode(database, redemption, UNTIL_MS - 1), true);
+});
+
+async function openWithCode(t: TestContext, more: Partial<Code> = {}) {
+  const database = openDatabase(t);
+  const code = { ...sampleCode(await addApp(database), await addUser(database)), ...more };
+  await database.write([insertCode(code, HASH)]);
+  return { database, code, redemption: sampleRedemption(code) };
+}
+
+function sampleCode(app: string, user: string): Code {
+  return {
+    id: newId("g", NOW_MS),
+    app,
+    user,
+    scopes: ["consumer"],
+    redirectUri: "https://orders.example/cb",
+    challenge: null,
+    untilMs: UNTIL_MS,
+  };
+}
+
+function sampleRedemption(code: Code): CodeRedemption {
+  return {
+    id: code.id,
+    hash: HASH,
+    scopes: code.scopes,
+    accessScopes: code.scopes,
+    refresh: REFRESH,
+    refreshUntilMs: NOW_MS + 1_000_000,
+    accessUntilMs: NOW_MS + 10_000,
+  };
+}

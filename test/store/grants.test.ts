@@ -1,0 +1,404 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { describe, type TestContext, test } from "node:test";
+import { newId } from "../../src/base/id.ts";
+import { sha256 } from "../../src/base/secret.ts";
+import { cutApp, deleteApp } from "../../src/store/apps.ts";
+import { type Database, FIRST_PAGE, sql } from "../../src/store/database.ts";
+import {
+  findGrant,
+  findRefreshToken,
+  insertGrant,
+  listGrants,
+  type NewGrant,
+  revokeAccessToken,
+  revokeGrant,
+  revokeGrantsOf,
+  revokeGrantsWithScopes,
+  rotateRefreshToken,
+} from "../../src/store/grants.ts";
+import { openRevocations } from "../../src/store/revocations.ts";
+import { cutUser, deleteUser, updateUser } from "../../src/store/users.ts";
+import { addApp, addUser, makeFolder, openDatabase } from "../helpers/database.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 1);
+const HOUR_MS = 3_600_000;
+const [FIRST, SECOND] = [sha256("first"), sha256("second")];
+
+test("a grant is found as it was stored", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  const { refresh: _, ...rest } = grant;
+  assert.deepEqual(await findGrant(database, grant.id), { ...rest, revokedAtMs: null });
+  assert.equal(await findGrant(database, newId("g", NOW_MS)), undefined);
+});
+
+test("a grant of an app for itself has no user, and one of a login no app of the table", async (t) => {
+  const database = openDatabase(t);
+  const app = await addApp(database);
+  const user = await addUser(database);
+  const own = sampleGrant(app, null, { type: "client_credentials" });
+  const login = sampleGrant("login", user, { type: "login" });
+  assert.equal(await insertGrant(database, own), true);
+  assert.equal(await insertGrant(database, login), true);
+  assert.equal((await findGrant(database, own.id))?.user, null);
+  assert.equal((await findGrant(database, login.id))?.app, "login");
+});
+
+describe("at its commit a grant is refused, and a refresh token not rotated, where", () => {
+  type Change = (database: Database, grant: NewGrant) => Promise<unknown>;
+  const disableUser = { phc: undefined, scopes: undefined, status: "disabled" } as const;
+  const loseScopes = { phc: undefined, scopes: ["orders"], status: undefined } as const;
+  const table: [what: string, change: Change][] = [
+    ["the user was disabled", (database, { user }) =>
+      database.write([updateUser(user ?? "", disableUser)])],
+    ["the user was deleted", (database, { user }) => database.write([deleteUser(user ?? "")])],
+    ["the user was cut off", (database, { user, id }) =>
+      database.write(cutUser(user ?? "", timeOf(id), 1))],
+    ["the user has lost a scope", (database, { user }) =>
+      database.write([updateUser(user ?? "", loseScopes)])],
+    ["the app was disabled", (database) =>
+      database.write([sql("UPDATE apps SET status = 'disabled'")])],
+    ["the app was deleted", (database, { app }) => database.write([deleteApp(app)])],
+    ["the app was cut off", (database, { app, id }) =>
+      database.write(cutApp(app, timeOf(id), 1))],
+    ["the app has lost a scope", (database) =>
+      database.write([sql("UPDATE apps SET scope = 'orders consumerx'")])],
+  ];
+  for (const [what, change] of table) {
+    test(what, async (t) => {
+      const { database, grant } = await openWithGrant(t);
+      await change(database, grant);
+      assert.equal(await rotate(database, grant.id, FIRST, SECOND), false);
+      assert.equal((await findRefreshToken(database, grant.id, FIRST))?.state, "current");
+      assert.equal(await findRefreshToken(database, grant.id, SECOND), undefined);
+      const late = { ...grant, id: `${grant.id.slice(0, -1)}0` };
+      assert.equal(await insertGrant(database, late), false);
+      assert.equal(await findGrant(database, late.id), undefined);
+    });
+  }
+});
+
+test("a grant that was decided before its user was cut off is refused, whatever its id", async (t) => {
+  const database = openDatabase(t);
+  const app = await addApp(database);
+  const user = await addUser(database);
+  await database.write(cutUser(user, NOW_MS, HOUR_MS));
+  const later = newId("g", NOW_MS + HOUR_MS);
+  const grant = sampleGrant(app, user, { id: later });
+  assert.equal(await insertGrant(database, { ...grant, decidedAtMs: NOW_MS }), false);
+  assert.equal(await insertGrant(database, { ...grant, decidedAtMs: NOW_MS + 1 }), true);
+});
+
+test("an audit entry is stored with its grant, and not without", async (t) => {
+  const database = openDatabase(t);
+  const app = await addApp(database);
+  const user = await addUser(database);
+  const entry = { actor: user, action: "user.login", target: user, address: "192.0.2.1" };
+  assert.equal(await insertGrant(database, sampleGrant(app, user), entry), true);
+  assert.equal((await database.query("SELECT 1 FROM audit")).length, 1);
+  const bad = sampleGrant(app, user, { scopes: ["none"] });
+  assert.equal(await insertGrant(database, bad, entry), false);
+  assert.equal((await database.query("SELECT 1 FROM audit")).length, 1);
+});
+
+test("a refresh token is found by its grant's id and its hash, and by nothing else", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  const found = await findRefreshToken(database, grant.id, FIRST);
+  assert.equal(found?.state, "current");
+  assert.equal(found.grant.id, grant.id);
+  assert.deepEqual(found.grant.scopes, grant.scopes);
+  assert.equal(await findRefreshToken(database, grant.id, SECOND), undefined);
+  assert.equal(await findRefreshToken(database, newId("g", NOW_MS), FIRST), undefined);
+});
+
+test("a grant without a refresh token has none, an empty hash neither", async (t) => {
+  const database = openDatabase(t);
+  const grant = sampleGrant(await addApp(database), await addUser(database), { refresh: undefined });
+  await insertGrant(database, grant);
+  assert.equal(await findRefreshToken(database, grant.id, FIRST), undefined);
+  assert.equal(await findRefreshToken(database, grant.id, new Uint8Array()), undefined);
+  assert.equal(await rotate(database, grant.id, new Uint8Array(), SECOND), false);
+});
+
+test("a rotation puts the new token in the place of the old, which is remembered", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  assert.equal(await rotate(database, grant.id, FIRST, SECOND), true);
+  assert.equal((await findRefreshToken(database, grant.id, FIRST))?.state, "used");
+  assert.equal((await findRefreshToken(database, grant.id, SECOND))?.state, "current");
+  assert.equal(await rotate(database, grant.id, FIRST, sha256("third")), false);
+  assert.equal((await findRefreshToken(database, grant.id, SECOND))?.state, "current");
+});
+
+test("every token of a long chain is remembered as used", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  for (let at = 0; at < 20; at++) {
+    const oldHash = at === 0 ? FIRST : sha256(`token ${at}`);
+    assert.equal(await rotate(database, grant.id, oldHash, sha256(`token ${at + 1}`)), true);
+  }
+  assert.equal((await findRefreshToken(database, grant.id, FIRST))?.state, "used");
+  for (let at = 1; at < 20; at++) {
+    assert.equal((await findRefreshToken(database, grant.id, sha256(`token ${at}`)))?.state, "used");
+  }
+  assert.equal((await findRefreshToken(database, grant.id, sha256("token 20")))?.state, "current");
+});
+
+test("a rotation moves the end of the refresh token, and never that of access tokens back", async (t) => {
+  const { database, grant } = await openWithGrant(t, { accessUntilMs: NOW_MS + 5 * HOUR_MS });
+  await rotate(database, grant.id, FIRST, SECOND);
+  const found = await findGrant(database, grant.id);
+  assert.equal(found?.refreshUntilMs, NOW_MS + 30 * HOUR_MS);
+  assert.equal(found?.accessUntilMs, NOW_MS + 5 * HOUR_MS);
+});
+
+test("a refresh token that has expired is not rotated", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  assert.equal(await rotate(database, grant.id, FIRST, SECOND, grant.refreshUntilMs), false);
+  assert.equal(await rotate(database, grant.id, FIRST, SECOND, grant.refreshUntilMs - 1), true);
+});
+
+test("a refresh token of a revoked grant is not rotated", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  await database.write(revokeGrant(grant.id, NOW_MS + 1));
+  assert.equal(await rotate(database, grant.id, FIRST, SECOND), false);
+});
+
+test("of many rotations at once in two processes exactly one succeeds", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const databases = [openDatabase(t, path), openDatabase(t, path)];
+  const [one] = databases;
+  assert.ok(one);
+  const app = await addApp(one);
+  const user = await addUser(one);
+  for (let round = 0; round < 10; round++) {
+    const grant = sampleGrant(app, user);
+    await insertGrant(one, grant);
+    const results = await Promise.all(Array.from({ length: 8 }, (_, at) =>
+      rotate(databases[at % 2] ?? one, grant.id, FIRST, sha256(`next ${at}`))
+    ));
+    assert.equal(results.filter((isWinner) => isWinner).length, 1);
+    const winner = sha256(`next ${results.indexOf(true)}`);
+    assert.equal((await findRefreshToken(one, grant.id, winner))?.state, "current");
+    const used = await one.query("SELECT 1 FROM used_refresh_tokens WHERE grant_id = ?1", [grant.id]);
+    assert.equal(used.length, 1);
+  }
+});
+
+test("a rotation and a revocation at once leave no token that is good", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  await Promise.all([
+    rotate(database, grant.id, FIRST, SECOND),
+    database.write(revokeGrant(grant.id, NOW_MS + 1)),
+  ]);
+  assert.equal(await rotate(database, grant.id, FIRST, sha256("x")), false);
+  assert.equal(await rotate(database, grant.id, SECOND, sha256("y")), false);
+});
+
+test("revokeGrant() ends a grant and its access tokens, and no other grant", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  const other = sampleGrant(grant.app, grant.user);
+  await insertGrant(database, other);
+  const revocations = await openRevocations(database, () => NOW_MS + 1);
+  await database.write(revokeGrant(grant.id, NOW_MS + 1));
+  await revocations.refresh();
+  assert.equal((await findGrant(database, grant.id))?.revokedAtMs, NOW_MS + 1);
+  assert.equal((await findGrant(database, other.id))?.revokedAtMs, null);
+  assert.equal(revocations.has(callerOf(grant)), true);
+  assert.equal(revocations.has(callerOf(other)), false);
+});
+
+test("revokeGrant() holds though the clock stands before the grant's own time", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  const revocations = await openRevocations(database, () => NOW_MS - HOUR_MS);
+  await database.write(revokeGrant(grant.id, NOW_MS - HOUR_MS));
+  await revocations.refresh();
+  assert.equal(revocations.has(callerOf(grant)), true);
+});
+
+test("revokeGrant() again changes nothing, and stores no second entry", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  for (const nowMs of [NOW_MS + 1, NOW_MS + 2, NOW_MS + 3]) {
+    await database.write(revokeGrant(grant.id, nowMs));
+  }
+  assert.equal((await findGrant(database, grant.id))?.revokedAtMs, NOW_MS + 1);
+  assert.equal((await database.query("SELECT 1 FROM revocations")).length, 1);
+});
+
+test("a revocation lasts as long as the grant's last access token", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  await database.write(revokeGrant(grant.id, NOW_MS + 1));
+  const rows = await database.query<{ until: number }>("SELECT until FROM revocations");
+  assert.deepEqual(rows.map(({ until }) => until), [grant.accessUntilMs]);
+});
+
+test("revokeAccessToken() ends one token and nothing else of its grant", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  const one = callerOf(grant);
+  await database.write([revokeAccessToken(one.jti, NOW_MS + HOUR_MS)]);
+  const revocations = await openRevocations(database, () => NOW_MS);
+  assert.equal(revocations.has(one), true);
+  assert.equal(revocations.has({ ...one, jti: `${grant.id}another` }), false);
+  assert.equal(await rotate(database, grant.id, FIRST, SECOND), true);
+});
+
+test("revokeGrantsOf() ends an app's grants, or those of one user through it", async (t) => {
+  const database = openDatabase(t);
+  const [app, otherApp] = [await addApp(database), await addApp(database)];
+  const [user, otherUser] = [await addUser(database), await addUser(database)];
+  const grants = {
+    own: sampleGrant(app, null),
+    mine: sampleGrant(app, user),
+    theirs: sampleGrant(app, otherUser),
+    elsewhere: sampleGrant(otherApp, user),
+  };
+  for (const grant of Object.values(grants)) assert.ok(await insertGrant(database, grant));
+  const insertCode = (id: string, of: string, by: string) =>
+    sql(
+      `INSERT INTO codes (id, hash, app, user, scope, redirect_uri, until)
+       VALUES (?1, x'00', ?2, ?3, '', '', 1)`,
+      id,
+      of,
+      by,
+    );
+  await database.write([insertCode("g1", app, user), insertCode("g2", app, otherUser)]);
+  const codes = async () =>
+    (await database.query<{ id: string }>("SELECT id FROM codes")).map(({ id }) => id);
+
+  await database.write(revokeGrantsOf({ user, app }, NOW_MS + 1));
+  assert.deepEqual(await revoked(database, grants), ["mine"]);
+  assert.deepEqual(await codes(), ["g2"]);
+  await database.write(revokeGrantsOf({ app }, NOW_MS + 2));
+  assert.deepEqual(await revoked(database, grants), ["own", "mine", "theirs"]);
+  assert.deepEqual(await codes(), []);
+});
+
+test("revokeGrantsWithScopes() ends the grants that carry any of them, whole names alone", async (t) => {
+  const database = openDatabase(t);
+  const scopes = ["a", "b", "ab", "a-b", "%", "orders"];
+  const app = await addApp(database, { scopes });
+  const user = await addUser(database, { scopes });
+  const otherUser = await addUser(database, { scopes });
+  const grants = {
+    a: sampleGrant(app, user, { scopes: ["a"] }),
+    last: sampleGrant(app, user, { scopes: ["b", "a"] }),
+    ab: sampleGrant(app, user, { scopes: ["ab", "a-b"] }),
+    percent: sampleGrant(app, user, { scopes: ["%"] }),
+    theirs: sampleGrant(app, otherUser, { scopes: ["a"] }),
+  };
+  for (const grant of Object.values(grants)) assert.ok(await insertGrant(database, grant));
+
+  await database.write(revokeGrantsWithScopes({ user }, ["a", "none"], NOW_MS + 1));
+  assert.deepEqual(await revoked(database, grants), ["a", "last"]);
+  await database.write(revokeGrantsWithScopes({ user }, ["%"], NOW_MS + 2));
+  assert.deepEqual(await revoked(database, grants), ["a", "last", "percent"]);
+  await database.write(revokeGrantsWithScopes({ app }, ["a"], NOW_MS + 3));
+  assert.deepEqual(await revoked(database, grants), ["a", "last", "percent", "theirs"]);
+  const revocations = await openRevocations(database, () => NOW_MS);
+  assert.equal(revocations.has(callerOf(grants.a)), true);
+  assert.equal(revocations.has(callerOf(grants.ab)), false);
+});
+
+test("revokeGrantsWithScopes() of no scopes does nothing", () => {
+  assert.deepEqual(revokeGrantsWithScopes({ user: "u" }, [], NOW_MS), []);
+});
+
+test("listGrants() lists by user, by app, by both, or all, newest first", async (t) => {
+  const database = openDatabase(t);
+  const [app, otherApp] = [await addApp(database), await addApp(database)];
+  const [user, otherUser] = [await addUser(database), await addUser(database)];
+  const made = [
+    sampleGrant(app, user),
+    sampleGrant(otherApp, user),
+    sampleGrant(app, otherUser),
+    sampleGrant(app, null),
+  ];
+  for (const grant of made) assert.ok(await insertGrant(database, grant));
+  const [first, second, third, fourth] = made.map(({ id }) => id);
+  const list = async (filter: { user?: string; app?: string }) =>
+    (await listGrants(database, filter, { limit: 9, before: FIRST_PAGE }, NOW_MS)).items
+      .map(({ id }) => id);
+  assert.deepEqual(await list({}), [fourth, third, second, first]);
+  assert.deepEqual(await list({ user }), [second, first]);
+  assert.deepEqual(await list({ app }), [fourth, third, first]);
+  assert.deepEqual(await list({ user, app }), [first]);
+  assert.deepEqual(await list({ user: "u0" }), []);
+  const page = await listGrants(database, {}, { limit: 3, before: FIRST_PAGE }, NOW_MS);
+  assert.equal(page.items.length, 3);
+  const rest = await listGrants(database, {}, { limit: 3, before: page.next ?? "" }, NOW_MS);
+  assert.deepEqual(rest.items.map(({ id }) => id), [first]);
+});
+
+test("listGrants() tells what has become of a grant", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  const cut = sampleGrant(grant.app, await addUser(database));
+  const gone = sampleGrant(grant.app, await addUser(database));
+  const login = sampleGrant("login", grant.user, { type: "login" });
+  for (const more of [cut, gone, login]) assert.ok(await insertGrant(database, more));
+  await database.write(cutUser(cut.user ?? "", timeOf(cut.id), HOUR_MS));
+  await database.write([deleteUser(gone.user ?? "")]);
+  const statuses = async (nowMs: number) =>
+    (await listGrants(database, {}, { limit: 9, before: FIRST_PAGE }, nowMs)).items
+      .map(({ status }) => status);
+  assert.deepEqual(await statuses(NOW_MS + 1), ["active", "revoked", "revoked", "active"]);
+  assert.deepEqual(await statuses(NOW_MS + 99 * HOUR_MS), ["expired", "revoked", "revoked", "expired"]);
+  await database.write(revokeGrant(grant.id, NOW_MS + 1));
+  assert.deepEqual(await statuses(NOW_MS + 1), ["active", "revoked", "revoked", "revoked"]);
+});
+
+function sampleGrant(app: string, user: string | null, more: Partial<NewGrant> = {}): NewGrant {
+  return {
+    id: newId("g", NOW_MS),
+    app,
+    user,
+    type: "authorization_code",
+    scopes: ["consumer"],
+    refresh: FIRST,
+    refreshUntilMs: NOW_MS + 20 * HOUR_MS,
+    accessUntilMs: NOW_MS + HOUR_MS,
+    ...more,
+  };
+}
+
+async function openWithGrant(t: TestContext, more: Partial<NewGrant> = {}) {
+  const database = openDatabase(t);
+  const grant = sampleGrant(await addApp(database), await addUser(database), more);
+  assert.equal(await insertGrant(database, grant), true);
+  return { database, grant };
+}
+
+function rotate(
+  database: Database,
+  grantId: string,
+  oldHash: Uint8Array,
+  newHash: Uint8Array,
+  nowMs = NOW_MS + 5,
+): Promise<boolean> {
+  return rotateRefreshToken(database, {
+    grantId,
+    oldHash,
+    newHash,
+    scopes: ["consumer"],
+    refreshUntilMs: NOW_MS + 30 * HOUR_MS,
+    accessUntilMs: NOW_MS + 2 * HOUR_MS,
+  }, nowMs);
+}
+
+function callerOf({ id, app, user }: NewGrant) {
+  return { jti: `${id}0123456789abcdef`, grantId: id, sub: user ?? app, clientId: app };
+}
+
+/** The names of those that have been revoked. */
+async function revoked(
+  database: Database,
+  grants: Readonly<Record<string, NewGrant>>,
+): Promise<string[]> {
+  const names: string[] = [];
+  for (const [name, { id }] of Object.entries(grants)) {
+    if ((await findGrant(database, id))?.revokedAtMs !== null) names.push(name);
+  }
+  return names;
+}
+
+/** The time that stands in an id: base 36, nine digits behind the letter. */
+function timeOf(id: string): number {
+  return parseInt(id.slice(1, 10), 36);
+}

@@ -1,0 +1,170 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { newId } from "../../src/base/id.ts";
+import type { Database } from "../../src/store/database.ts";
+import { openRevocations, revocation } from "../../src/store/revocations.ts";
+import { makeFolder, openDatabase } from "../helpers/database.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 1);
+const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+
+const grantId = newId("g", NOW_MS);
+const madeAtMs = parseInt(grantId.slice(1, 10), 36);
+const caller = { jti: `${grantId}0123456789abcdef`, grantId, sub: "u1", clientId: "a1" };
+
+describe("has() tells of a token", () => {
+  const table: [what: string, target: string, cutAtMs: number, isRevoked: boolean][] = [
+    ["that was revoked itself", caller.jti, madeAtMs + 1, true],
+    ["whose grant was revoked", grantId, madeAtMs + 1, true],
+    ["whose user was cut off after its grant", "u1", madeAtMs + 1, true],
+    ["whose app was cut off after its grant", "a1", madeAtMs + 1, true],
+    ["whose user was cut off in the same millisecond", "u1", madeAtMs, true],
+    ["whose app was cut off in the same millisecond", "a1", madeAtMs, true],
+    ["whose user was cut off before its grant", "u1", madeAtMs - 1, false],
+    ["whose app was cut off before its grant", "a1", madeAtMs - 1, false],
+    ["that was revoked itself while the clock was behind", caller.jti, madeAtMs - HOUR_MS, true],
+    ["whose grant was revoked while the clock was behind", grantId, madeAtMs - HOUR_MS, true],
+    ["another token of which was revoked", `${grantId}fedcba9876543210`, madeAtMs + 1, false],
+    ["when another grant was revoked", newId("g", NOW_MS), madeAtMs + 1, false],
+    ["when another user was cut off", "u2", madeAtMs + 1, false],
+    ["when another app was cut off", "a2", madeAtMs + 1, false],
+    ["when logins were cut off", "login", madeAtMs + 1, false],
+    ["when something without a name was", "", madeAtMs + 1, false],
+  ];
+  for (const [what, target, cutAtMs, isRevoked] of table) {
+    test(what, async (t) => {
+      const database = openDatabase(t);
+      const revocations = await openRevocations(database, () => NOW_MS);
+      assert.equal(revocations.has(caller), false);
+      await database.write([revocation(target, cutAtMs, NOW_MS + HOUR_MS)]);
+      await revocations.refresh();
+      assert.equal(revocations.has(caller), isRevoked);
+    });
+  }
+});
+
+test("has() is asked without a read of the database", async (t) => {
+  const database = openDatabase(t);
+  let queries = 0;
+  const counted: Database = {
+    ...database,
+    query: (text, params) => {
+      queries++;
+      return database.query(text, params);
+    },
+  };
+  await database.write([revocation("u1", madeAtMs, NOW_MS + HOUR_MS)]);
+  const revocations = await openRevocations(counted, () => NOW_MS);
+  const before = queries;
+  for (let round = 0; round < 100; round++) revocations.has(caller);
+  assert.equal(queries, before);
+});
+
+test("openRevocations() takes in what was stored before, as after a restart", async (t) => {
+  const database = openDatabase(t);
+  await database.write([revocation(caller.jti, NOW_MS, NOW_MS + HOUR_MS)]);
+  assert.equal((await openRevocations(database, () => NOW_MS)).has(caller), true);
+});
+
+test("refresh() takes in what another process has stored", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const [own, other] = [openDatabase(t, path), openDatabase(t, path)];
+  const revocations = await openRevocations(own, () => NOW_MS);
+  await other.write([revocation("u1", madeAtMs, NOW_MS + HOUR_MS)]);
+  assert.equal(revocations.has(caller), false);
+  await revocations.refresh();
+  assert.equal(revocations.has(caller), true);
+});
+
+test("refresh() misses none of those that two processes store at once", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const databases = [openDatabase(t, path), openDatabase(t, path)];
+  const [own] = databases;
+  assert.ok(own);
+  const revocations = await openRevocations(own, () => NOW_MS);
+  const jtis = Array.from({ length: 200 }, (_, at) => `${grantId}${at}`);
+  const writing = jtis.map(async (jti, at) => {
+    await (databases[at % 2] ?? own).write([revocation(jti, NOW_MS, NOW_MS + HOUR_MS)]);
+    if (at % 7 === 0) await revocations.refresh();
+  });
+  await Promise.all(writing);
+  await revocations.refresh();
+  assert.deepEqual(jtis.filter((jti) => !revocations.has({ ...caller, jti })), []);
+});
+
+test("refresh() reads what is new, and not the whole list again", async (t) => {
+  const database = openDatabase(t);
+  const rows: number[] = [];
+  const counted: Database = {
+    ...database,
+    query: async <Row>(text: string, params?: readonly (string | number | null | Uint8Array)[]) => {
+      const found = await database.query<Row>(text, params);
+      rows.push(found.length);
+      return found;
+    },
+  };
+  await database.write([revocation("u7", 1, NOW_MS + HOUR_MS), revocation("u8", 1, NOW_MS + HOUR_MS)]);
+  const revocations = await openRevocations(counted, () => NOW_MS);
+  await database.write([revocation("u9", 1, NOW_MS + HOUR_MS)]);
+  await revocations.refresh();
+  await revocations.refresh();
+  assert.deepEqual(rows, [2, 1, 0]);
+});
+
+test("a later cut counts, and an earlier one that comes later does not take it back", async (t) => {
+  const database = openDatabase(t);
+  const revocations = await openRevocations(database, () => NOW_MS);
+  for (const [cutAtMs, isRevoked] of [
+    [madeAtMs - 10, false],
+    [madeAtMs + 10, true],
+    [madeAtMs - 5, true],
+  ] as const) {
+    await database.write([revocation("u1", cutAtMs, NOW_MS + HOUR_MS)]);
+    await revocations.refresh();
+    assert.equal(revocations.has(caller), isRevoked);
+  }
+});
+
+test("what has had its time is forgotten, and nothing before its time", async (t) => {
+  const database = openDatabase(t);
+  let nowMs = NOW_MS;
+  await database.write([
+    revocation("u1", madeAtMs, NOW_MS + HOUR_MS),
+    revocation("u2", madeAtMs, NOW_MS + 5 * HOUR_MS),
+  ]);
+  const revocations = await openRevocations(database, () => nowMs);
+  const at = async (timeMs: number) => {
+    nowMs = timeMs;
+    await revocations.refresh();
+    return [revocations.has(caller), revocations.has({ ...caller, sub: "u2" })];
+  };
+  assert.deepEqual(await at(NOW_MS + HOUR_MS - 1), [true, true]);
+  assert.deepEqual(await at(NOW_MS + HOUR_MS + MINUTE_MS), [false, true]);
+  assert.deepEqual(await at(NOW_MS + 5 * HOUR_MS + MINUTE_MS), [false, false]);
+});
+
+test("of two revocations of one target the longer one lasts", async (t) => {
+  const database = openDatabase(t);
+  let nowMs = NOW_MS;
+  await database.write([
+    revocation("u1", madeAtMs, NOW_MS + 5 * HOUR_MS),
+    revocation("u1", madeAtMs, NOW_MS + HOUR_MS),
+  ]);
+  const revocations = await openRevocations(database, () => nowMs);
+  nowMs = NOW_MS + 4 * HOUR_MS;
+  await revocations.refresh();
+  assert.equal(revocations.has(caller), true);
+});
+
+test("what the purge removes from the table stays in force until its time", async (t) => {
+  const database = openDatabase(t);
+  await database.write([revocation("u1", madeAtMs, NOW_MS + HOUR_MS)]);
+  const revocations = await openRevocations(database, () => NOW_MS);
+  await database.write([{ sql: "DELETE FROM revocations", params: [] }]);
+  await database.write([revocation("u5", madeAtMs, NOW_MS + HOUR_MS)]);
+  await revocations.refresh();
+  assert.equal(revocations.has(caller), true);
+  assert.equal(revocations.has({ ...caller, sub: "u5" }), true);
+});

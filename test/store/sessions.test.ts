@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { sha256 } from "../../src/base/secret.ts";
+import { ConflictError } from "../../src/store/database.ts";
+import { deleteSession, findSessionUser, insertSession } from "../../src/store/sessions.ts";
+import { cutUser, deleteUser, updateUser } from "../../src/store/users.ts";
+import { addUser, openDatabase } from "../helpers/database.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 1);
+const UNTIL_MS = NOW_MS + 12 * 3_600_000;
+const HASH = sha256("cookie");
+
+test("a session tells its user until it ends", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  await database.write([insertSession(HASH, user, NOW_MS, UNTIL_MS)]);
+  assert.equal(await findSessionUser(database, HASH, NOW_MS), user);
+  assert.equal(await findSessionUser(database, HASH, UNTIL_MS - 1), user);
+  assert.equal(await findSessionUser(database, HASH, UNTIL_MS), undefined);
+});
+
+test("another cookie has no session", async (t) => {
+  const database = openDatabase(t);
+  await database.write([insertSession(HASH, await addUser(database), NOW_MS, UNTIL_MS)]);
+  assert.equal(await findSessionUser(database, sha256("Cookie"), NOW_MS), undefined);
+  assert.equal(await findSessionUser(database, new Uint8Array(), NOW_MS), undefined);
+});
+
+test("deleteSession() ends one session alone", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  await database.write([
+    insertSession(HASH, user, NOW_MS, UNTIL_MS),
+    insertSession(sha256("other"), user, NOW_MS, UNTIL_MS),
+  ]);
+  assert.deepEqual(await database.write([deleteSession(HASH)]), [1]);
+  assert.equal(await findSessionUser(database, HASH, NOW_MS), undefined);
+  assert.equal(await findSessionUser(database, sha256("other"), NOW_MS), user);
+  assert.deepEqual(await database.write([deleteSession(HASH)]), [0]);
+});
+
+test("a session of a disabled user is none, and is one again with the user", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  const set = (status: "active" | "disabled") =>
+    database.write([updateUser(user, { phc: undefined, scopes: undefined, status })]);
+  await database.write([insertSession(HASH, user, NOW_MS, UNTIL_MS)]);
+  await set("disabled");
+  assert.equal(await findSessionUser(database, HASH, NOW_MS), undefined);
+  await set("active");
+  assert.equal(await findSessionUser(database, HASH, NOW_MS), user);
+});
+
+test("a session of a deleted user is none", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  await database.write([insertSession(HASH, user, NOW_MS, UNTIL_MS), deleteUser(user)]);
+  assert.equal(await findSessionUser(database, HASH, NOW_MS), undefined);
+});
+
+test("a session that a login began before the user was cut off is none, though stored later", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  await database.write(cutUser(user, NOW_MS, 1));
+  await database.write([
+    insertSession(HASH, user, NOW_MS, UNTIL_MS),
+    insertSession(sha256("later"), user, NOW_MS + 1, UNTIL_MS),
+  ]);
+  assert.equal(await findSessionUser(database, HASH, NOW_MS), undefined);
+  assert.equal(await findSessionUser(database, sha256("later"), NOW_MS + 1), user);
+});
+
+test("a cookie's value is stored as a hash of 32 bytes, once", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  await database.write([insertSession(HASH, user, NOW_MS, UNTIL_MS)]);
+  const rows = await database.query<{ hash: Uint8Array }>("SELECT hash FROM sessions");
+  assert.equal(rows[0]?.hash.length, 32);
+  await assert.rejects(
+    database.write([insertSession(HASH, "u-other", NOW_MS, UNTIL_MS)]),
+    ConflictError,
+  );
+});
