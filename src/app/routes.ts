@@ -22,6 +22,7 @@ import { cronjobRoutes } from "../http/backend/cronjob.ts";
 import { createPasswordLogin } from "../http/password_login.ts";
 import type { Route } from "../http/route.ts";
 import { createInspectorCheck, metricsRoute } from "../http/system/metrics.ts";
+import { openApiRoute } from "../http/system/openapi.ts";
 import { type Readiness, statusRoutes } from "../http/system/status.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import type { Database } from "../store/database.ts";
@@ -84,6 +85,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
   const eventScopes = (name: string) =>
     options.events.find((event) => event.name === name)?.scope ?? [];
   const hostedScopes = options.endpoints.flatMap(({ scopes }) => scopes ?? []);
+  const scopes = [...new Set([CONSUMER_SCOPE, BACKEND_SCOPE, ...hostedScopes])];
 
   const backend = {
     database,
@@ -100,7 +102,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     now,
   };
 
-  return [
+  const routes: Route[] = [
     loginRoute({ database, passwordLogin, tokens, maxBodyBytes, now, observe: metrics.countToken }),
     ...authorizeRoutes({
       database,
@@ -125,11 +127,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     revokeRoute({ database, clients, bearer, revocations, now }),
     introspectRoute({ database, clients, bearer, issuer, now }),
     whoamiRoute(database),
-    ...metadataRoutes({
-      issuer,
-      keys,
-      scopes: [...new Set([CONSUMER_SCOPE, BACKEND_SCOPE, ...hostedScopes])],
-    }),
+    ...metadataRoutes({ issuer, keys, scopes }),
     ...subscriptionRoutes({
       database,
       seal,
@@ -153,6 +151,8 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     }),
     metricsRoute(metrics.registry, inspectors),
   ];
+  const { endpoints: hosted, events } = options;
+  return [...routes, openApiRoute({ version, issuer, routes, hosted, events, scopes })];
 }
 
 /** Why a callback never goes to this address: ours, or one that the guard would refuse anyway. */

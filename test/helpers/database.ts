@@ -3,10 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { newId } from "../../src/base/id.ts";
+import { sha256 } from "../../src/base/secret.ts";
 import type { App } from "../../src/oauth/app.ts";
 import type { User } from "../../src/oauth/user.ts";
 import { insertApp } from "../../src/store/apps.ts";
 import type { Database } from "../../src/store/database.ts";
+import type { NewGrant } from "../../src/store/grants.ts";
 import { openSqliteDatabase } from "../../src/store/sqlite.ts";
 import { insertUser } from "../../src/store/users.ts";
 
@@ -60,4 +62,27 @@ export async function addApp(database: Database, more: Partial<App> = {}): Promi
   const app = sampleApp(more);
   await database.write([insertApp(app, undefined)]);
   return app.id;
+}
+
+/**
+ * A grant of scope `consumer`, made at the beginning of 2026: its refresh token ("first") is good for
+ * 20 hours and its access token for one; changed as told.
+ */
+export function sampleGrant(
+  app: string,
+  user: string | null,
+  more: Partial<NewGrant> = {},
+): NewGrant {
+  const nowMs = Date.UTC(2026, 0, 1);
+  return {
+    id: newId("g", nowMs),
+    app,
+    user,
+    type: "authorization_code",
+    scopes: ["consumer"],
+    refresh: sha256("first"),
+    refreshUntilMs: nowMs + 20 * 3_600_000,
+    accessUntilMs: nowMs + 3_600_000,
+    ...more,
+  };
 }

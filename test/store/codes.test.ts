@@ -44,7 +44,7 @@ test("the text of a code is not stored, only its SHA-256", async (t) => {
 test("redeemCode() turns a code into the grant of that id", async (t) => {
   const { database, code, redemption } = await openWithCode(t);
   assert.equal(await redeemCode(database, redemption, NOW_MS + 1), true);
-  assert.deepEqual(await findGrant(database, code.id), {
+  assert.deepEqual({ ...await findGrant(database, code.id) }, {
     id: code.id,
     app: code.app,
     user: code.user,
@@ -56,7 +56,7 @@ test("redeemCode() turns a code into the grant of that id", async (t) => {
   });
   assert.equal((await findRefreshToken(database, code.id, REFRESH))?.state, "current");
   assert.equal(await findCode(database, code.id, HASH), undefined);
-  assert.deepEqual(await findRedeemedCode(database, code.id, HASH), { app: code.app });
+  assert.equal((await findRedeemedCode(database, code.id, HASH))?.app, code.app);
 });
 
 test("a grant without a refresh token has none", async (t) => {
@@ -84,7 +84,7 @@ test("of many redemptions at once in two processes exactly one succeeds", async 
   for (let round = 0; round < 10; round++) {
     const code = sampleCode(app, user);
     await one.write([insertCode(code, HASH)]);
-    const results = await Promise.all(Array.from({ length: 8 }, (_, at) =>
+    const results: boolean[] = await Promise.all(Array.from({ length: 8 }, (_, at) =>
       redeemCode(databases[at % 2] ?? one, {
         ...sampleRedemption(code),
         refresh: sha256(`refresh ${at}`),

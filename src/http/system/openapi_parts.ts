@@ -1,0 +1,152 @@
+import { ref, type Schema, type Schemas, TEXT, TIME, word } from "./json_schema.ts";
+import { AUTHORIZATION_SCHEMAS } from "./schemas_authorization.ts";
+import { BACKEND_SCHEMAS } from "./schemas_backend.ts";
+import { EVENT_SCHEMAS } from "./schemas_events.ts";
+
+/** What a refusal is called in the document, by its status; `default` is any other. */
+export const REFUSALS: Readonly<Record<string, string>> = {
+  400: "BadRequest",
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "NotFound",
+  409: "Conflict",
+  413: "TooLarge",
+  415: "UnsupportedMediaType",
+  429: "TooManyRequests",
+  default: "Refused",
+};
+
+const DESCRIPTIONS: Readonly<Record<string, string>> = {
+  BadRequest: "Malformed or not valid; `errors` lists every bad field.",
+  Unauthorized: "No token, or one that is not good (any more).",
+  Forbidden: "The token lacks a scope.",
+  NotFound: "There is nothing of that name, or nothing of the caller's.",
+  Conflict: "It does not fit what is there.",
+  TooLarge: "The body is too large.",
+  UnsupportedMediaType: "The body is not of a type that is taken here.",
+  TooManyRequests: "Too many tries; Retry-After says when the next one may come.",
+  Refused: "Any other refusal: 405, 500, 503 …",
+};
+
+const RETRY_AFTER = { description: "Seconds.", schema: { type: "integer", minimum: 0 } };
+
+/** A parameter of a query. */
+function query(name: string, description: string, schema: Schema = TEXT, more: Schema = {}): Schema {
+  return { name, in: "query", description, schema, ...more };
+}
+
+/** A header of a callback. */
+function header(name: string, description: string, schema: Schema = TEXT): Schema {
+  return { name, in: "header", required: true, description, schema };
+}
+
+/** Every query parameter, by what `OPERATIONS` calls it. */
+const QUERY_PARAMETERS: Schemas = {
+  limit: query("limit", "How many.", { type: "integer", minimum: 1, maximum: 200, default: 50 }),
+  cursor: query("cursor", "The next_cursor of the part before."),
+  client_id: query("client_id", "The app.", TEXT, { required: true }),
+  redirect_uri: query("redirect_uri", "Where the code goes.", TEXT, { required: true }),
+  response_type: query("response_type", "Absent: code.", word("code")),
+  scope: query("scope", "Names separated by spaces or commas."),
+  state: query("state", "Comes back as it is."),
+  code_challenge: query("code_challenge", "PKCE; required for public apps."),
+  code_challenge_method: query("code_challenge_method", "With a challenge.", word("S256")),
+  resource: query("resource", "This service alone (RFC 8707)."),
+  user: query("user", "A user's id."),
+  app: query("app", "A client_id, or login."),
+  name: query("name", "The event's name."),
+  event_status: query("status", "", word("pending", "distributed")),
+  delivery_status: query("status", "", word("pending", "delivered", "failed", "cancelled")),
+  subscription: query("subscription", "A subscription's id."),
+  event: query("event", "An event's id."),
+  actor: query("actor", "Who did it."),
+  action: query("action", "What was done."),
+  target: query("target", "To what."),
+  since: query("since", "At that time or later.", TIME),
+  until: query("until", "Before that time.", TIME),
+};
+
+/** The headers of every callback (Standard Webhooks, and two of our own). */
+const CALLBACK_PARAMETERS: Schemas = {
+  webhookId: header("webhook-id", "The delivery; the same on every resend."),
+  webhookTimestamp: header("webhook-timestamp", "Seconds since 1970.", { type: "integer" }),
+  webhookSignature: header("webhook-signature", "Standard Webhooks, v1; several separated by spaces."),
+  gatepostEvent: header("gatepost-event", "The event's name."),
+  gatepostAttempt: header("gatepost-attempt", "1 to 4.", { type: "integer", minimum: 1, maximum: 4 }),
+};
+
+/** What operations refer to. */
+export function components(issuer: string, scopes: readonly string[]): Schema {
+  return {
+    schemas: {
+      ...AUTHORIZATION_SCHEMAS,
+      ...EVENT_SCHEMAS,
+      ...BACKEND_SCHEMAS,
+      Empty: { type: "object", maxProperties: 0 },
+    },
+    parameters: { ...QUERY_PARAMETERS, ...CALLBACK_PARAMETERS },
+    headers: {
+      RequestId: { description: "Names the request in the log.", schema: TEXT },
+      Location: { description: "Where it is.", schema: TEXT },
+    },
+    responses: Object.fromEntries(
+      Object.entries(REFUSALS).flatMap(([status, name]) => [
+        [name, refusal(status, name, "application/problem+json", "Problem")],
+        [`OAuth${name}`, refusal(status, name, "application/json", "OAuthError")],
+        [`Page${name}`, {
+          description: DESCRIPTIONS[name] ?? name,
+          content: { "text/html": { schema: TEXT } },
+        }],
+      ]),
+    ),
+    securitySchemes: securitySchemes(issuer, scopes),
+  };
+}
+
+function refusal(status: string, name: string, type: string, schema: string): Schema {
+  return {
+    description: DESCRIPTIONS[name] ?? name,
+    headers: {
+      "X-Request-Id": { $ref: "#/components/headers/RequestId" },
+      ...(status === "401" && { "WWW-Authenticate": { schema: TEXT } }),
+      ...(status === "429" && { "Retry-After": RETRY_AFTER }),
+    },
+    content: { [type]: { schema: ref(schema) } },
+  };
+}
+
+function securitySchemes(issuer: string, scopes: readonly string[]): Schemas {
+  const tokenUrl = `${issuer}/authorization/token`;
+  const names = Object.fromEntries(scopes.map((name) => [name, SCOPE_TEXTS[name] ?? ""]));
+  const flow = { tokenUrl, refreshUrl: tokenUrl, scopes: names };
+  return {
+    token: {
+      type: "http",
+      scheme: "bearer",
+      bearerFormat: "JWT",
+      description: "An access token, of the login endpoint or the token endpoint.",
+    },
+    oauth2: {
+      type: "oauth2",
+      flows: {
+        authorizationCode: { authorizationUrl: `${issuer}/authorization/authorize`, ...flow },
+        clientCredentials: flow,
+        password: flow,
+      },
+    },
+    client: { type: "http", scheme: "basic", description: "client_id and client_secret of an app." },
+    metrics: { type: "http", scheme: "bearer", description: "The metrics token." },
+  };
+}
+
+const SCOPE_TEXTS: Readonly<Record<string, string>> = {
+  consumer: "Subscriptions and what belongs to them.",
+  backend: "Administration; granted only when asked for by name.",
+};
+
+/** The headers of a callback, as an operation declares them. */
+export function callbackParameters(): Schema[] {
+  return Object.keys(CALLBACK_PARAMETERS).map((name) => ({
+    $ref: `#/components/parameters/${name}`,
+  }));
+}

@@ -1,0 +1,200 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { type EventStage, startEventStage } from "../helpers/event_stage.ts";
+import { type Gatepost, newName, startGatepost } from "../helpers/gatepost.ts";
+import { type Reaction, type Receiver, startReceiver } from "../helpers/receiver.ts";
+
+const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));
+
+interface Post extends EventStage {
+  /** Makes a receiver of its own, which is measured alone. */
+  openReceiver(): Promise<Receiver>;
+  /** Makes a subscription with an event of its own; returns the event's name. */
+  subscribeAt(receiver: Receiver, reaction: Reaction): Promise<string>;
+  /** Dispatches so many of the event in one request. */
+  publish(event: string, count: number, through?: Gatepost): Promise<void>;
+}
+
+async function open(t: TestContext, env: Readonly<Record<string, string>> = {}): Promise<Post> {
+  const stage = await startEventStage({ GATEPOST_ENDPOINTS: ENDPOINTS, ...env });
+  const token = await stage.newConsumer();
+  const receivers: Receiver[] = [];
+  t.after(async () => {
+    await Promise.all(receivers.map((receiver) => receiver.close()));
+    await stage.stop();
+  });
+  return {
+    ...stage,
+    async openReceiver() {
+      const receiver = await startReceiver();
+      receivers.push(receiver);
+      return receiver;
+    },
+    async subscribeAt(receiver, reaction) {
+      const [event, path] = [newName("e"), `/${newName("hook")}`];
+      receiver.react(path, reaction);
+      const body = { event, endpoint: receiver.url + path };
+      const answer = await stage.call("POST", "/consumer/subscription", token, body);
+      assert.equal(answer.status, 201, answer.text);
+      return event;
+    },
+    async publish(event, count, through = stage.gatepost) {
+      const events = Array.from({ length: count }, (_, n) => ({ name: event, data: { n } }));
+      const answer = await through.api.postJson("/dispatch", { events });
+      assert.equal(answer.status, 202, answer.text);
+    },
+  };
+}
+
+describe("the caps, as the receiver sees them", () => {
+  test("one subscription has 8 requests in flight, all together 64, neither more nor less", async (t) => {
+    const post = await open(t);
+    const slow: Reaction = { kind: "answer", delayMs: 150 };
+    const one = await post.openReceiver();
+    await post.publish(await post.subscribeAt(one, slow), 40);
+    await one.waitFor(40, 5_000);
+    assert.equal(one.peak(), 8);
+    const all = await post.openReceiver();
+    const events: string[] = [];
+    for (let count = 0; count < 12; count++) events.push(await post.subscribeAt(all, slow));
+    await Promise.all(events.map((event) => post.publish(event, 16)));
+    await all.waitFor(12 * 16, 10_000);
+    assert.equal(all.peak(), 64);
+  });
+
+  test("they are as configured", async (t) => {
+    const post = await open(t, {
+      GATEPOST_CALLBACK_CONCURRENCY: "5",
+      GATEPOST_CALLBACK_CONCURRENCY_PER_SUBSCRIPTION: "2",
+    });
+    const slow: Reaction = { kind: "answer", delayMs: 100 };
+    const one = await post.openReceiver();
+    await post.publish(await post.subscribeAt(one, slow), 10);
+    await one.waitFor(10, 5_000);
+    assert.equal(one.peak(), 2);
+    const all = await post.openReceiver();
+    const events: string[] = [];
+    for (let count = 0; count < 4; count++) events.push(await post.subscribeAt(all, slow));
+    await Promise.all(events.map((event) => post.publish(event, 10)));
+    await all.waitFor(40, 5_000);
+    assert.equal(all.peak(), 5);
+  });
+
+  test("a subscription that fails has one request in flight until it succeeds", async (t) => {
+    const timeoutMs = 250;
+    const post = await open(t, {
+      GATEPOST_CALLBACK_TIMEOUT: `${timeoutMs}ms`,
+      GATEPOST_RESEND_DELAYS: "none",
+    });
+    const receiver = await post.openReceiver();
+    const event = await post.subscribeAt(receiver, { kind: "hang" });
+    await post.publish(event, 60);
+    const requests = await receiver.waitFor(13, 5_000);
+    assert.equal(receiver.peak(), 8, "before the first failure");
+    const waits = requests.slice(1).map(({ atMs }, index) => atMs - (requests[index]?.atMs ?? 0));
+    const afterFirst = waits.slice(7);
+    assert.ok(afterFirst.every((ms) => ms > timeoutMs - 50), `one after the other: ${afterFirst}`);
+    const [first] = requests;
+    receiver.react(new URL(first?.url ?? "", receiver.url).pathname, { kind: "answer", delayMs: 100 });
+    await receiver.waitFor(60, 5_000);
+    const last = receiver.requests().slice(-20);
+    assert.ok((last.at(-1)?.atMs ?? 0) - (last[0]?.atMs ?? 0) < 700, "many at once again");
+  });
+
+  test("all that fail together have half of the slots; others go out at once", async (t) => {
+    const post = await open(t, {
+      GATEPOST_CALLBACK_CONCURRENCY: "8",
+      GATEPOST_CALLBACK_CONCURRENCY_PER_SUBSCRIPTION: "4",
+      GATEPOST_CALLBACK_TIMEOUT: "300ms",
+      GATEPOST_RESEND_DELAYS: "none",
+    });
+    const dead = await post.openReceiver();
+    const events: string[] = [];
+    for (let count = 0; count < 30; count++) events.push(await post.subscribeAt(dead, { kind: "hang" }));
+    await Promise.all(events.map((event) => post.publish(event, 1)));
+    await dead.waitFor(30, 5_000);
+    await sleep(500);
+    dead.clear();
+    await Promise.all(events.map((event) => post.publish(event, 4)));
+    await dead.waitFor(4, 2_000);
+    const healthy = await post.openReceiver();
+    const event = await post.subscribeAt(healthy, { kind: "answer" });
+    const latencies: number[] = [];
+    for (let turn = 1; turn <= 10; turn++) {
+      const startedMs = performance.now();
+      await post.publish(event, 1);
+      await healthy.waitFor(turn, 2_000);
+      latencies.push(Math.round(performance.now() - startedMs));
+    }
+    assert.ok(latencies.every((ms) => ms < 200), `the dead wait 300 ms each: ${latencies}`);
+    assert.equal(dead.peak(), 4);
+  });
+});
+
+test("an endpoint that hangs, with hundreds pending, does not delay another", async (t) => {
+  const post = await open(t, { GATEPOST_CALLBACK_TIMEOUT: "2s" });
+  const [hanging, healthy] = [await post.openReceiver(), await post.openReceiver()];
+  await post.publish(await post.subscribeAt(hanging, { kind: "hang" }), 500);
+  await hanging.waitFor(8, 5_000);
+  const event = await post.subscribeAt(healthy, { kind: "answer" });
+  const startedMs = performance.now();
+  await post.publish(event, 200);
+  await healthy.waitFor(200, 5_000);
+  const tookMs = performance.now() - startedMs;
+  assert.ok(tookMs < 1_500, `${tookMs} ms for 200, all within one timeout of the other`);
+  assert.equal(hanging.count(), 8);
+});
+
+test("a name that hangs in its look-up does not delay another", async (t) => {
+  const post = await open(t, { GATEPOST_CALLBACK_TIMEOUT: "2s" });
+  const token = await post.newConsumer();
+  const event = newName("e");
+  // Whatever the system's resolver says of these: at worst nothing for seconds.
+  for (let count = 0; count < 10; count++) {
+    const endpoint = `http://${newName("slow")}.invalid/`;
+    const answer = await post.call("POST", "/consumer/subscription", token, { event, endpoint });
+    assert.equal(answer.status, 201);
+  }
+  await post.publish(event, 4);
+  const healthy = await post.openReceiver();
+  const startedMs = performance.now();
+  await post.publish(await post.subscribeAt(healthy, { kind: "answer" }), 50);
+  await healthy.waitFor(50, 5_000);
+  assert.ok(performance.now() - startedMs < 1_500);
+});
+
+test("two processes on one database send nothing twice and leave nothing out", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "gatepost-two-"));
+  const env = {
+    GATEPOST_DATABASE: join(folder, "gatepost.db"),
+    GATEPOST_ENDPOINTS: ENDPOINTS,
+    GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
+    GATEPOST_DISTRIBUTE_INTERVAL: "50ms",
+  };
+  const post = await open(t, env);
+  const second = await startGatepost({ env });
+  t.after(async () => {
+    await second.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+  const receiver = await post.openReceiver();
+  const events = [
+    await post.subscribeAt(receiver, { kind: "answer", delayMs: 5 }),
+    await post.subscribeAt(receiver, { kind: "answer" }),
+    await post.subscribeAt(receiver, { kind: "answer", delayMs: 20 }),
+  ];
+  for (let turn = 0; turn < 20; turn++) {
+    await Promise.all([post.gatepost, second].flatMap((through) =>
+      events.map((event) => post.publish(event, 5, through))
+    ));
+  }
+  await receiver.waitFor(600, 10_000);
+  await sleep(500);
+  const ids = receiver.requests().map(({ headers }) => headers["webhook-id"]);
+  assert.deepEqual([ids.length, new Set(ids).size], [600, 600]);
+});

@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { type EventStage, startEventStage, until } from "../helpers/event_stage.ts";
+import { newName, startGatepost } from "../helpers/gatepost.ts";
+
+const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));
+
+/** A stage that can be stopped by the test, and the settings for a server that comes after it. */
+async function open(t: TestContext, more: Readonly<Record<string, string>> = {}) {
+  const folder = await mkdtemp(join(tmpdir(), "gatepost-stop-"));
+  const env = {
+    GATEPOST_DATABASE: join(folder, "gatepost.db"),
+    GATEPOST_ENDPOINTS: ENDPOINTS,
+    GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
+    GATEPOST_RESEND_DELAYS: "none",
+    ...more,
+  };
+  const stage = await startEventStage(env);
+  t.after(async () => {
+    await stage.gatepost.server.kill();
+    await stage.receiver.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+  return { stage, env, folder };
+}
+
+async function publish(stage: EventStage, name: string, count: number): Promise<void> {
+  const events = Array.from({ length: count }, (_, n) => ({ name, data: { n } }));
+  const answer = await stage.gatepost.api.postJson("/dispatch", { events });
+  assert.equal(answer.status, 202, answer.text);
+}
+
+describe("SIGTERM", { concurrency: true }, () => {
+  test("awaits attempts in flight, gives the rest back, exits 0; the next start sends it once", async (t) => {
+    const { stage, env, folder } = await open(t);
+    const subscription = await stage.subscribe(await stage.newConsumer(), newName("e"));
+    stage.receiver.react(subscription.path, { kind: "answer", delayMs: 300 });
+    await publish(stage, subscription.event, 100);
+    await stage.receiver.waitFor(12, 5_000);
+    const stoppedMs = performance.now();
+    assert.equal(await stage.gatepost.server.stop(), 0);
+    assert.ok(performance.now() - stoppedMs < 2_000, "no longer than what is in flight takes");
+    const sent = stage.receiver.count();
+    assert.ok(sent >= 12 && sent <= 24, `${sent}`);
+    assert.deepEqual(
+      (await readdir(folder)).filter((name) => !name.startsWith("gatepost.db")),
+      [],
+    );
+
+    stage.receiver.react(subscription.path, { kind: "answer" });
+    const startedMs = performance.now();
+    const next = await startGatepost({ env });
+    await stage.receiver.waitFor(100, 5_000);
+    assert.ok(performance.now() - startedMs < 5_000, "at once, not when a lease ends");
+    assert.equal(await next.server.stop(), 0);
+    const ids = stage.receiver.requests().map(({ headers }) => headers["webhook-id"]);
+    assert.deepEqual([ids.length, new Set(ids).size], [100, 100]);
+    assert.ok(stage.receiver.requests().every(({ headers }) => headers["gatepost-attempt"] === "1"));
+  });
+
+  test("awaits requests in flight; what they dispatch goes out after the next start", async (t) => {
+    const { stage, env } = await open(t);
+    const subscription = await stage.subscribe(await stage.newConsumer(), newName("e"));
+    stage.receiver.react("/held", { kind: "answer", delayMs: 600 });
+    const answered = stage.gatepost.api.postJson("/dispatch", {
+      events: [{ name: subscription.event, data: "late" }],
+      call: `${stage.receiver.url}/held`,
+    });
+    await stage.receiver.waitFor(1, 5_000, "/held");
+    const stopped = stage.gatepost.server.stop();
+    const refused = await until(async () => {
+      const probe = fetch(`${stage.gatepost.url}/now`, { signal: AbortSignal.timeout(500) });
+      return probe.then(() => false, () => true);
+    });
+    assert.equal(refused, undefined, "new connections are not accepted any more");
+    assert.equal((await answered).status, 202);
+    assert.equal(await stopped, 0);
+    const next = await startGatepost({ env });
+    const [request] = await stage.receiver.waitFor(1, 5_000, subscription.path);
+    assert.equal(String(request?.body), '"late"');
+    await next.stop();
+  });
+
+  test("cuts an attempt off after 10 s: it goes out again with the same webhook-id", async (t) => {
+    const { stage, env } = await open(t, { GATEPOST_CALLBACK_TIMEOUT: "60s" });
+    const subscription = await stage.subscribe(await stage.newConsumer(), newName("e"));
+    stage.receiver.react(subscription.path, { kind: "hang" }, { kind: "answer" });
+    await publish(stage, subscription.event, 1);
+    await stage.receiver.waitFor(1, 5_000, subscription.path);
+    const stoppedMs = performance.now();
+    assert.equal(await stage.gatepost.server.stop(), 0);
+    const tookMs = performance.now() - stoppedMs;
+    assert.ok(tookMs > 9_000 && tookMs < 12_000, `${tookMs} ms`);
+    const next = await startGatepost({ env });
+    const requests = await stage.receiver.waitFor(2, 5_000, subscription.path);
+    assert.equal(new Set(requests.map(({ headers }) => headers["webhook-id"])).size, 1);
+    assert.deepEqual(requests.map(({ headers }) => headers["gatepost-attempt"]), ["1", "1"]);
+    await next.stop();
+  });
+
+  test("a killed process's deliveries go out at once after the next start", async (t) => {
+    const { stage, env, folder } = await open(t, { GATEPOST_CALLBACK_TIMEOUT: "60s" });
+    const subscription = await stage.subscribe(await stage.newConsumer(), newName("e"));
+    stage.receiver.react(subscription.path, { kind: "hang" });
+    await publish(stage, subscription.event, 20);
+    await stage.receiver.waitFor(8, 5_000, subscription.path);
+    await stage.gatepost.server.kill();
+    stage.receiver.react(subscription.path, { kind: "answer" });
+    const next = await startGatepost({ env });
+    await stage.receiver.waitFor(28, 5_000, subscription.path);
+    await sleep(200);
+    assert.equal(stage.receiver.count(subscription.path), 28, "8 of them again");
+    await next.stop();
+    assert.deepEqual((await readdir(folder)).filter((name) => name.includes("process")), []);
+  });
+
+  test("a process that lives takes over at once from one that is killed beside it", async (t) => {
+    const { stage, env } = await open(t, { GATEPOST_CALLBACK_TIMEOUT: "60s" });
+    const beside = await startGatepost({
+      env: { ...env, GATEPOST_CALLBACK_CONCURRENCY: "1", GATEPOST_DISTRIBUTE_INTERVAL: "200ms" },
+    });
+    const subscription = await stage.subscribe(await stage.newConsumer(), newName("e"));
+    stage.receiver.react(subscription.path, { kind: "hang" });
+    await publish(stage, subscription.event, 9);
+    await stage.receiver.waitFor(9, 5_000, subscription.path);
+    stage.receiver.react(subscription.path, { kind: "answer" });
+    await sleep(1_000); // several looks of the one beside: it takes nothing from one that lives
+    assert.equal(stage.receiver.count(subscription.path), 9);
+    await beside.server.kill();
+    await stage.receiver.waitFor(10, 5_000, subscription.path);
+    const ids = stage.receiver.requests(subscription.path).map(({ headers }) => headers["webhook-id"]);
+    assert.ok(ids.slice(0, 9).includes(ids[9]));
+  });
+});

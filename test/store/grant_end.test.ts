@@ -1,0 +1,155 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { sha256 } from "../../src/base/secret.ts";
+import { type Database, sql } from "../../src/store/database.ts";
+import {
+  revokeAccessToken,
+  revokeGrant,
+  revokeGrantsOf,
+  revokeGrantsWithScopes,
+} from "../../src/store/grant_end.ts";
+import { findGrant, insertGrant, type NewGrant, rotateRefreshToken } from "../../src/store/grants.ts";
+import { openRevocations } from "../../src/store/revocations.ts";
+import { addApp, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 1);
+const HOUR_MS = 3_600_000;
+
+test("revokeGrant() ends a grant and its access tokens, and no other grant", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  const other = sampleGrant(grant.app, grant.user);
+  await insertGrant(database, other);
+  const revocations = await openRevocations(database, () => NOW_MS + 1);
+  await database.write(revokeGrant(grant.id, NOW_MS + 1));
+  await revocations.refresh();
+  assert.equal((await findGrant(database, grant.id))?.revokedAtMs, NOW_MS + 1);
+  assert.equal((await findGrant(database, other.id))?.revokedAtMs, null);
+  assert.equal(revocations.has(callerOf(grant)), true);
+  assert.equal(revocations.has(callerOf(other)), false);
+});
+
+test("revokeGrant() holds though the clock stands before the grant's own time", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  const revocations = await openRevocations(database, () => NOW_MS - HOUR_MS);
+  await database.write(revokeGrant(grant.id, NOW_MS - HOUR_MS));
+  await revocations.refresh();
+  assert.equal(revocations.has(callerOf(grant)), true);
+});
+
+test("revokeGrant() again changes nothing, and stores no second entry", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  for (const nowMs of [NOW_MS + 1, NOW_MS + 2, NOW_MS + 3]) {
+    await database.write(revokeGrant(grant.id, nowMs));
+  }
+  assert.equal((await findGrant(database, grant.id))?.revokedAtMs, NOW_MS + 1);
+  assert.equal((await database.query("SELECT 1 FROM revocations")).length, 1);
+});
+
+test("a revocation lasts as long as the grant's last access token", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  await database.write(revokeGrant(grant.id, NOW_MS + 1));
+  const rows = await database.query<{ until: number }>("SELECT until FROM revocations");
+  assert.deepEqual(rows.map(({ until }) => until), [grant.accessUntilMs]);
+});
+
+test("revokeAccessToken() ends one token and nothing else of its grant", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  const one = callerOf(grant);
+  await database.write([revokeAccessToken(one.jti, NOW_MS + HOUR_MS)]);
+  const revocations = await openRevocations(database, () => NOW_MS);
+  assert.equal(revocations.has(one), true);
+  assert.equal(revocations.has({ ...one, jti: `${grant.id}another` }), false);
+  const rotation = {
+    grantId: grant.id,
+    oldHash: sha256("first"),
+    newHash: sha256("second"),
+    scopes: ["consumer"],
+    refreshUntilMs: NOW_MS + 30 * HOUR_MS,
+    accessUntilMs: NOW_MS + HOUR_MS,
+  };
+  assert.equal(await rotateRefreshToken(database, rotation, NOW_MS + 5), true);
+});
+
+test("revokeGrantsOf() ends an app's grants, or those of one user through it", async (t) => {
+  const database = openDatabase(t);
+  const [app, otherApp] = [await addApp(database), await addApp(database)];
+  const [user, otherUser] = [await addUser(database), await addUser(database)];
+  const grants = {
+    own: sampleGrant(app, null),
+    mine: sampleGrant(app, user),
+    theirs: sampleGrant(app, otherUser),
+    elsewhere: sampleGrant(otherApp, user),
+  };
+  for (const grant of Object.values(grants)) assert.ok(await insertGrant(database, grant));
+  const insertCode = (id: string, of: string, by: string) =>
+    sql(
+      `INSERT INTO codes (id, hash, app, user, scope, redirect_uri, until)
+       VALUES (?1, x'00', ?2, ?3, '', '', 1)`,
+      id,
+      of,
+      by,
+    );
+  await database.write([insertCode("g1", app, user), insertCode("g2", app, otherUser)]);
+  const codes = async () =>
+    (await database.query<{ id: string }>("SELECT id FROM codes")).map(({ id }) => id);
+
+  await database.write(revokeGrantsOf({ user, app }, NOW_MS + 1));
+  assert.deepEqual(await revoked(database, grants), ["mine"]);
+  assert.deepEqual(await codes(), ["g2"]);
+  await database.write(revokeGrantsOf({ app }, NOW_MS + 2));
+  assert.deepEqual(await revoked(database, grants), ["own", "mine", "theirs"]);
+  assert.deepEqual(await codes(), []);
+});
+
+test("revokeGrantsWithScopes() ends the grants that carry any of them, whole names alone", async (t) => {
+  const database = openDatabase(t);
+  const scopes = ["a", "b", "ab", "a-b", "%", "orders"];
+  const app = await addApp(database, { scopes });
+  const user = await addUser(database, { scopes });
+  const otherUser = await addUser(database, { scopes });
+  const grants = {
+    a: sampleGrant(app, user, { scopes: ["a"] }),
+    last: sampleGrant(app, user, { scopes: ["b", "a"] }),
+    ab: sampleGrant(app, user, { scopes: ["ab", "a-b"] }),
+    percent: sampleGrant(app, user, { scopes: ["%"] }),
+    theirs: sampleGrant(app, otherUser, { scopes: ["a"] }),
+  };
+  for (const grant of Object.values(grants)) assert.ok(await insertGrant(database, grant));
+
+  await database.write(revokeGrantsWithScopes({ user }, ["a", "none"], NOW_MS + 1));
+  assert.deepEqual(await revoked(database, grants), ["a", "last"]);
+  await database.write(revokeGrantsWithScopes({ user }, ["%"], NOW_MS + 2));
+  assert.deepEqual(await revoked(database, grants), ["a", "last", "percent"]);
+  await database.write(revokeGrantsWithScopes({ app }, ["a"], NOW_MS + 3));
+  assert.deepEqual(await revoked(database, grants), ["a", "last", "percent", "theirs"]);
+  const revocations = await openRevocations(database, () => NOW_MS);
+  assert.equal(revocations.has(callerOf(grants.a)), true);
+  assert.equal(revocations.has(callerOf(grants.ab)), false);
+});
+
+test("revokeGrantsWithScopes() of no scopes does nothing", () => {
+  assert.deepEqual(revokeGrantsWithScopes({ user: "u" }, [], NOW_MS), []);
+});
+
+async function openWithGrant(t: TestContext) {
+  const database = openDatabase(t);
+  const grant = sampleGrant(await addApp(database), await addUser(database));
+  assert.equal(await insertGrant(database, grant), true);
+  return { database, grant };
+}
+
+function callerOf({ id, app, user }: NewGrant) {
+  return { jti: `${id}0123456789abcdef`, grantId: id, sub: user ?? app, clientId: app };
+}
+
+/** The names of those that have been revoked. */
+async function revoked(
+  database: Database,
+  grants: Readonly<Record<string, NewGrant>>,
+): Promise<string[]> {
+  const names: string[] = [];
+  for (const [name, { id }] of Object.entries(grants)) {
+    if ((await findGrant(database, id))?.revokedAtMs !== null) names.push(name);
+  }
+  return names;
+}
