@@ -99,6 +99,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     eventScopes,
     refuseEndpoint: refuse,
     wake: jobs.wake,
+    observeDispatch: metrics.countEvents,
     now,
   };
 

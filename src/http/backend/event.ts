@@ -25,6 +25,8 @@ export interface EventAdministrationOptions extends BackendOptions {
   readonly eventScopes: (name: string) => readonly string[] | Promise<readonly string[]>;
   /** Tells the distributor that there is work. */
   readonly wake: () => void;
+  /** Told how many events have been stored, for the metrics. */
+  readonly observeDispatch?: (events: number) => void;
 }
 
 /** /backend/event: what has been dispatched, and dispatching by hand. */
@@ -47,6 +49,7 @@ export function eventRoutes(options: EventAdministrationOptions): ProtectedRoute
         const scopes = await options.eventScopes(name);
         const insert = insertEvent({ id, name, json, subject, scopes, createdAtMs });
         await storeAudited(context, [insert], { action: "event.dispatch", target: id }, options);
+        options.observeDispatch?.(1);
         options.wake();
         const location = `${options.basePath}${collection.path}/${id}`;
         return jsonAnswer(202, { id }, { Location: location, ...NO_STORE });

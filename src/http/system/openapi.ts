@@ -124,7 +124,8 @@ function builtInOperation(
     ...(query.length > 0 || body ? [400] : []),
     ...(access === "public" ? [] : [401, ...(access.length > 0 ? [403] : [])]),
     ...(template.names.length > 0 ? [404] : []),
-    ...(body ? [413, 415] : []),
+    // RFC 6749 §5.2: the wrong type of body is invalid_request, and so 400.
+    ...(body ? (route.errors === "oauth" ? [413] : [413, 415]) : []),
     ...(docs?.refuses ?? []),
   ];
   return {
@@ -190,7 +191,8 @@ function requestBody(docs: OperationDocs | undefined): Schema | undefined {
 
 function security(access: Route["access"], docs: OperationDocs | undefined): Schema {
   if (access !== "public") return { security: tokenWith(access) };
-  switch (docs?.security) {
+  const kind = docs?.security;
+  switch (kind) {
     case undefined:
       return {};
     case "client":
@@ -198,9 +200,9 @@ function security(access: Route["access"], docs: OperationDocs | undefined): Sch
     case "client or token":
       return { security: [{ client: [] }, { token: [] }, {}] };
     case "inspector":
-      return { security: [{ metrics: [] }, ...tokenWith([BACKEND_SCOPE]), ...open(docs.refuses)] };
+      return { security: [{ metrics: [] }, ...tokenWith([BACKEND_SCOPE]), ...open(docs?.refuses)] };
     default:
-      return docs?.security satisfies never;
+      return kind satisfies never;
   }
 }
 

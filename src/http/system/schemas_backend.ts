@@ -131,5 +131,13 @@ export const BACKEND_SCHEMAS: Schemas = {
     ),
   }),
   About: object({ name: { const: "Gatepost" }, version: TEXT, revision: TEXT }),
-  OpenApi: object({ openapi: TEXT, info: { type: "object" } }),
+  OpenApi: object({
+    openapi: TEXT,
+    info: { type: "object" },
+    servers: list({ type: "object" }),
+    tags: list({ type: "object" }),
+    paths: { type: "object" },
+    webhooks: { type: "object" },
+    components: { type: "object" },
+  }),
 };

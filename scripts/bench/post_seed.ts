@@ -1,0 +1,106 @@
+import { copyFileSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import { newId } from "../../src/base/id.ts";
+import { createSeal } from "../../src/base/seal.ts";
+import { randomBytes } from "../../src/base/secret.ts";
+import { formatSigningSecret } from "../../src/event/signature.ts";
+import type { Statement } from "../../src/store/database.ts";
+import { deliveryId, insertEvent } from "../../src/store/events.ts";
+import { insertSubscription } from "../../src/store/subscriptions.ts";
+import { startPostServer } from "./post_process.ts";
+
+/** Subscriptions that are to be in a database, and what each of them has. */
+export interface SeedGroup {
+  readonly endpoints: readonly string[];
+  readonly event: string;
+  /** Deliveries for each. */
+  readonly deliveries: number;
+  /** Pending by default. */
+  readonly status?: "pending" | "delivered";
+}
+
+export const PAYLOAD = JSON.stringify({
+  id: 7_031_945,
+  item: "lamp",
+  note: "leave it with the neighbour at number 12, second floor",
+  by: "u0mkf3q1c000aaaaaaaaaaaa",
+});
+
+const ROWS_A_COMMIT = 20_000;
+
+/** Makes a folder with a database: a schema and user admin by a start of the server, then the rows. */
+export async function seedFolder(folder: string, groups: readonly SeedGroup[]): Promise<string> {
+  mkdirSync(folder);
+  await startPostServer(folder, { GATEPOST_CRON: "off" }).then(({ stop }) => stop("SIGTERM"));
+  seed(folder, groups);
+  return folder;
+}
+
+/** A copy for one round. */
+export function copyFolder(from: string, to: string): string {
+  mkdirSync(to);
+  copyFileSync(join(from, "gatepost.db"), join(to, "gatepost.db"));
+  return to;
+}
+
+/** Adds rows to a database, beside a running server too: each batch is one commit then. */
+export function seed(folder: string, groups: readonly SeedGroup[]): void {
+  const database = new DatabaseSync(join(folder, "gatepost.db"), { timeout: 5000 });
+  database.exec("PRAGMA synchronous = OFF; PRAGMA cache_size = -200000");
+  let rows = 0;
+  database.exec("BEGIN IMMEDIATE");
+  const run = ({ sql, params }: Statement) => {
+    if (++rows % ROWS_A_COMMIT === 0) database.exec("COMMIT; BEGIN IMMEDIATE");
+    return prepare(database, sql)(params);
+  };
+  for (const group of groups) seedGroup(group, run);
+  database.exec("COMMIT");
+  database.close();
+}
+
+const prepared = new WeakMap<DatabaseSync, Map<string, (params: readonly SQLInputValue[]) => number>>();
+
+function prepare(database: DatabaseSync, sql: string): (params: readonly SQLInputValue[]) => number {
+  const known = prepared.get(database) ?? new Map();
+  prepared.set(database, known);
+  if (!known.has(sql)) {
+    const statement = database.prepare(sql);
+    known.set(sql, (params: readonly SQLInputValue[]) =>
+      Number(statement.run(...params).lastInsertRowid));
+  }
+  return known.get(sql);
+}
+
+function seedGroup(group: SeedGroup, run: (statement: Statement) => number): void {
+  const { endpoints, event, deliveries, status = "pending" } = group;
+  const createdAtMs = Date.now();
+  const seal = createSeal(undefined);
+  const numbers = endpoints.map((endpoint) =>
+    run(insertSubscription({
+      id: newId("s", createdAtMs),
+      principal: newId("u", createdAtMs),
+      app: "login",
+      event,
+      endpoint,
+      secret: formatSigningSecret(randomBytes(32)),
+      createdAtMs,
+    }, seal))
+  );
+  for (let index = 0; index < deliveries; index++) {
+    const id = newId("e", createdAtMs);
+    run(insertEvent({ id, name: event, json: PAYLOAD, subject: undefined, scopes: [], createdAtMs }));
+    for (const number of numbers) {
+      run({ sql: INSERT_DELIVERY, params: [deliveryId(id, number), id, number, status, createdAtMs] });
+    }
+  }
+  run({ sql: DISTRIBUTED, params: [event] });
+  if (status !== "pending" || deliveries === 0) return;
+  for (const number of numbers) run({ sql: DUE, params: [createdAtMs, number] });
+}
+
+const INSERT_DELIVERY = `INSERT INTO deliveries (id, event, subscription, status, due_at, finished_at)
+  VALUES (?1, ?2, ?3, ?4, ?5, CASE ?4 WHEN 'pending' THEN NULL ELSE ?5 END)`;
+const DISTRIBUTED = `UPDATE events SET status = 'distributed', fanned_out = upto
+  WHERE name = ?1 AND status = 'pending'`;
+const DUE = "UPDATE subscriptions SET due_at = ?1 WHERE seq = ?2";

@@ -1,0 +1,84 @@
+/** Who sits before the browser. */
+export interface Visitor {
+  readonly username: string;
+  readonly password: string;
+}
+
+const MAX_STEPS = 8;
+const TIMEOUT_MS = 10_000;
+
+/**
+ * Makes a browser without script, whose user signs in and allows whatever is asked. Its function
+ * opens an authorize address and returns the address that the app is called back at, unvisited.
+ */
+export function createBrowser(user: Visitor): (address: string) => Promise<URL> {
+  const cookies = new Map<string, string>();
+
+  async function send(url: URL, form?: URLSearchParams): Promise<Response> {
+    const response = await fetch(url, {
+      headers: { cookie: [...cookies].map((pair) => pair.join("=")).join("; ") },
+      redirect: "manual",
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+      ...(form && { method: "POST", body: form }),
+    });
+    for (const line of response.headers.getSetCookie()) {
+      const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+      cookies.set(name, value);
+    }
+    return response;
+  }
+
+  return async (address) => {
+    let url = new URL(address);
+    const { origin } = url;
+    let answer = await send(url);
+    for (let step = 0; step < MAX_STEPS; step++) {
+      const page = await answer.text();
+      const location = answer.headers.get("location");
+      if (location !== null) {
+        url = new URL(location, url);
+        if (url.origin !== origin) return url;
+        answer = await send(url);
+        continue;
+      }
+      const form = answer.status === 200 ? parseForm(page) : undefined;
+      if (form === undefined) throw new Error(`The page answered ${answer.status}: ${title(page)}`);
+      url = new URL(form.action, url);
+      answer = await send(url, fillIn(form.fields, user));
+    }
+    throw new Error(`The pages do not lead back to the app: ${url.href}`);
+  };
+}
+
+function fillIn(fields: URLSearchParams, { username, password }: Visitor): URLSearchParams {
+  if (fields.has("password")) {
+    fields.set("username", username);
+    fields.set("password", password);
+  } else {
+    fields.set("decision", "allow");
+  }
+  return fields;
+}
+
+/** The page's one form, with its fields as they would be sent; buttons are left out. */
+function parseForm(
+  page: string,
+): { readonly action: string; readonly fields: URLSearchParams } | undefined {
+  const [, head = "", body] = /<form\b([^>]*)>(.*?)<\/form>/s.exec(page) ?? [];
+  if (body === undefined) return undefined;
+  const inputs = [...body.matchAll(/<input\b([^>]*)>/g)].map(([, text = ""]) => text);
+  const fields = inputs.map((text) => [attribute(text, "name"), attribute(text, "value")]);
+  return { action: attribute(head, "action"), fields: new URLSearchParams(fields) };
+}
+
+function attribute(text: string, name: string): string {
+  const value = new RegExp(`\\s${name}="([^"]*)"`).exec(text)?.[1] ?? "";
+  const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"' };
+  return value.replace(/&(?:#(\d+)|(\w+));/g, (all, code?: string, entity = "") =>
+    code === undefined ? entities[entity] ?? all : String.fromCodePoint(Number(code))
+  );
+}
+
+function title(page: string): string {
+  return /<title>([^<]*)/.exec(page)?.[1] ?? page.slice(0, 200);
+}

@@ -1,0 +1,66 @@
+import type { PackageLoader } from "./packages.ts";
+import type { Stage } from "./stage.ts";
+
+/** How an app proves itself: RFC 6749 §2.3.1 in the header or in the body, or a public app. */
+export type ClientAuth = "basic" | "body" | "none";
+
+/** An app, and how it proves itself. */
+export interface AppLogin {
+  readonly id: string;
+  /** "" for a public app. */
+  readonly secret: string;
+  readonly auth: ClientAuth;
+}
+
+/** A token answer as a client understood it. */
+export interface Tokens {
+  readonly accessToken: string;
+  readonly refreshToken: string | undefined;
+  /** Separated by spaces; undefined where the client does not tell. */
+  readonly scope: string | undefined;
+}
+
+/** What a trial may do to the address that the app is called back at. */
+export type ChangeCallback = (callback: URL) => void;
+
+/**
+ * A client library, ready to talk to the server of one stage. What it does not know is left out.
+ * A refusal by the server or by the client itself is a rejection.
+ */
+export interface Client {
+  /** The ways in which it can prove an app. */
+  readonly auth: readonly ClientAuth[];
+  /** True if it checks `iss` in authorization responses (RFC 9207). */
+  readonly checksIss?: boolean;
+  /** Finds the server's metadata by the issuer alone (RFC 8414); returns the issuer it holds. */
+  discover?(): Promise<string>;
+  /** Goes from a protected resource to its authorization servers (RFC 9728). */
+  findServers?(): Promise<readonly string[]>;
+  credentials?(app: AppLogin, scope: string): Promise<Tokens>;
+  /** The code grant with PKCE and `state`, through the server's pages. */
+  code?(app: AppLogin, scope: string, change?: ChangeCallback): Promise<Tokens>;
+  password?(app: AppLogin, username: string, password: string, scope: string): Promise<Tokens>;
+  /** Without `scope` the client sends none. */
+  refresh?(app: AppLogin, refreshToken: string, scope?: string): Promise<Tokens>;
+  revoke?(app: AppLogin, token: string, hint: "access_token" | "refresh_token"): Promise<void>;
+  introspect?(app: AppLogin, token: string): Promise<Members>;
+  /** GET of a protected resource with the token; rejects unless it answers with JSON. */
+  request?(url: string, accessToken: string): Promise<Members>;
+  /** Checks an access token as a resource server does (RFC 9068 §4); returns its claims. */
+  verify?(accessToken: string, audience: string): Promise<Members>;
+  /** Checks a callback's signature (Standard Webhooks); returns its data. */
+  verifyCallback?(secret: string, body: string, headers: CallbackHeaders): Promise<unknown>;
+}
+
+/** A JSON object. */
+export type Members = Readonly<Record<string, unknown>>;
+
+export type CallbackHeaders = Readonly<Record<string, string>>;
+
+/** A client library and how it is put to work. */
+export interface ClientPackage {
+  readonly name: string;
+  /** The major version that this adapter is written for. */
+  readonly major: number;
+  open(load: PackageLoader, stage: Stage): Client;
+}

@@ -1,0 +1,53 @@
+import type { Client, ClientPackage, Members } from "../client.ts";
+import type { PackageLoader } from "../packages.ts";
+import type { Stage } from "../stage.ts";
+
+/** What is used of express-oauth2-jwt-bearer 1. */
+interface JwtBearer {
+  auth(options: {
+    readonly issuerBaseURL: string;
+    readonly audience: string;
+    /** RFC 9068's `typ` and claims. */
+    readonly strict: boolean;
+  }): Middleware;
+}
+
+type Middleware = (
+  request: ApiRequest,
+  response: object,
+  next: (error?: unknown) => void,
+) => Promise<void>;
+
+/** What it looks at of an Express request. */
+interface ApiRequest {
+  readonly headers: { readonly authorization: string };
+  readonly query: object;
+  readonly method: string;
+  is(type: string): false;
+  /** What it found. */
+  auth?: { readonly payload: Members };
+}
+
+const NAME = "express-oauth2-jwt-bearer";
+
+export const EXPRESS_JWT_BEARER: ClientPackage = { name: NAME, major: 1, open };
+
+function open(load: PackageLoader, { issuer }: Stage): Client {
+  const { auth } = load<JwtBearer>(NAME);
+  return {
+    auth: [],
+    async verify(accessToken, audience) {
+      const request: ApiRequest = {
+        headers: { authorization: `Bearer ${accessToken}` },
+        query: {},
+        method: "GET",
+        is: () => false,
+      };
+      await new Promise<void>((resolve, reject) => {
+        const middleware = auth({ issuerBaseURL: issuer, audience, strict: true });
+        middleware(request, {}, (error) => error ? reject(error) : resolve()).catch(reject);
+      });
+      return request.auth?.payload ?? {};
+    },
+  };
+}

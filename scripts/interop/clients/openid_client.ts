@@ -1,0 +1,126 @@
+import type { AppLogin, Client, ClientPackage, Members, Tokens } from "../client.ts";
+import type { PackageLoader } from "../packages.ts";
+import type { Stage } from "../stage.ts";
+
+/** What is used of openid-client 6. */
+interface OpenidClient {
+  ClientSecretBasic(secret: string): ClientAuthentication;
+  ClientSecretPost(secret: string): ClientAuthentication;
+  None(): ClientAuthentication;
+  allowInsecureRequests(config: Configuration): void;
+  discovery(
+    issuer: URL,
+    clientId: string,
+    metadata: undefined,
+    auth: ClientAuthentication,
+    options: {
+      readonly algorithm: "oauth2";
+      readonly execute: readonly ((config: Configuration) => void)[];
+    },
+  ): Promise<Configuration>;
+  randomPKCECodeVerifier(): string;
+  randomState(): string;
+  calculatePKCECodeChallenge(verifier: string): Promise<string>;
+  buildAuthorizationUrl(config: Configuration, parameters: Fields): URL;
+  authorizationCodeGrant(
+    config: Configuration,
+    callback: URL,
+    checks: { readonly pkceCodeVerifier: string; readonly expectedState: string },
+  ): Promise<Answer>;
+  clientCredentialsGrant(config: Configuration, parameters: Fields): Promise<Answer>;
+  genericGrantRequest(config: Configuration, grant: string, parameters: Fields): Promise<Answer>;
+  refreshTokenGrant(config: Configuration, token: string, parameters: Fields): Promise<Answer>;
+  tokenRevocation(config: Configuration, token: string, parameters: Fields): Promise<void>;
+  tokenIntrospection(config: Configuration, token: string): Promise<Members>;
+  fetchProtectedResource(
+    config: Configuration,
+    token: string,
+    url: URL,
+    method: string,
+  ): Promise<Response>;
+}
+
+type ClientAuthentication = (...request: readonly never[]) => void;
+type Configuration = { serverMetadata(): { readonly issuer: string } };
+type Fields = Readonly<Record<string, string>>;
+type Answer = {
+  readonly access_token: string;
+  readonly refresh_token?: string;
+  readonly scope?: string;
+};
+
+export const OPENID_CLIENT: ClientPackage = { name: "openid-client", major: 6, open };
+
+function open(load: PackageLoader, stage: Stage): Client {
+  const openid = load<OpenidClient>("openid-client");
+  const { issuer, redirectUri } = stage;
+
+  function prove({ secret, auth }: AppLogin): ClientAuthentication {
+    switch (auth) {
+      case "basic":
+        return openid.ClientSecretBasic(secret);
+      case "body":
+        return openid.ClientSecretPost(secret);
+      case "none":
+        return openid.None();
+      default:
+        return auth satisfies never;
+    }
+  }
+  function configure(app: AppLogin): Promise<Configuration> {
+    const options = { algorithm: "oauth2", execute: [openid.allowInsecureRequests] } as const;
+    return openid.discovery(new URL(issuer), app.id, undefined, prove(app), options);
+  }
+
+  return {
+    auth: ["basic", "body", "none"],
+    checksIss: true,
+    async discover() {
+      return (await configure(stage.app("basic"))).serverMetadata().issuer;
+    },
+    async credentials(app, scope) {
+      return tokens(await openid.clientCredentialsGrant(await configure(app), { scope }));
+    },
+    async code(app, scope, change) {
+      const config = await configure(app);
+      const pkceCodeVerifier = openid.randomPKCECodeVerifier();
+      const expectedState = openid.randomState();
+      const address = openid.buildAuthorizationUrl(config, {
+        redirect_uri: redirectUri,
+        scope,
+        state: expectedState,
+        code_challenge: await openid.calculatePKCECodeChallenge(pkceCodeVerifier),
+        code_challenge_method: "S256",
+      });
+      const callback = await stage.visit(address.href);
+      change?.(callback);
+      const checks = { pkceCodeVerifier, expectedState };
+      return tokens(await openid.authorizationCodeGrant(config, callback, checks));
+    },
+    async password(app, username, password, scope) {
+      const parameters = { username, password, scope };
+      return tokens(await openid.genericGrantRequest(await configure(app), "password", parameters));
+    },
+    async refresh(app, refreshToken, scope) {
+      const parameters: Fields = scope === undefined ? {} : { scope };
+      return tokens(await openid.refreshTokenGrant(await configure(app), refreshToken, parameters));
+    },
+    async revoke(app, token, token_type_hint) {
+      await openid.tokenRevocation(await configure(app), token, { token_type_hint });
+    },
+    async introspect(app, token) {
+      return openid.tokenIntrospection(await configure(app), token);
+    },
+    async request(address, accessToken) {
+      const config = await configure(stage.app("basic"));
+      const url = new URL(address);
+      const response = await openid.fetchProtectedResource(config, accessToken, url, "GET");
+      const members: Members = JSON.parse(await response.text());
+      return members;
+    },
+  };
+}
+
+function tokens({ access_token, refresh_token, scope }: Answer): Tokens {
+  return { accessToken: access_token, refreshToken: refresh_token, scope };
+}

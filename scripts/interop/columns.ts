@@ -1,0 +1,90 @@
+import type { StageSetup } from "./stage.ts";
+import {
+  type Trial,
+  tryCallback,
+  tryCode,
+  tryCredentials,
+  tryDiscovery,
+  tryIntrospection,
+  tryIss,
+  tryNarrowing,
+  tryPassword,
+  tryRefresh,
+  tryRequest,
+  tryResourceMetadata,
+  tryRevocation,
+  tryRotation,
+  tryVerification,
+} from "./trials.ts";
+
+/** A feature, and how it is tried. */
+export interface Column {
+  readonly heading: string;
+  readonly setup: StageSetup;
+  readonly trials: readonly Trial[];
+}
+
+/** Features that are shown side by side. */
+export interface Table {
+  readonly title: string;
+  readonly columns: readonly Column[];
+}
+
+const ROOT: StageSetup = { name: "root", signingAlg: "ES256", path: "" };
+const RS256: StageSetup = { name: "rs256", signingAlg: "RS256", path: "" };
+const EDDSA: StageSetup = { name: "eddsa", signingAlg: "EdDSA", path: "" };
+const BELOW: StageSetup = { name: "below", signingAlg: "ES256", path: "/base" };
+
+/** Every server that is started. */
+export const SETUPS: readonly StageSetup[] = [ROOT, RS256, EDDSA, BELOW];
+
+const getting: readonly Column[] = [
+  column("discovery", tryDiscovery),
+  column("credentials, Basic", tryCredentials("basic")),
+  column("credentials, body", tryCredentials("body")),
+  column("code, Basic", tryCode("basic")),
+  column("code, body", tryCode("body")),
+  column("code, public", tryCode("none")),
+  column("iss", tryIss),
+  column("password", tryPassword),
+];
+
+const using: readonly Column[] = [
+  column("refresh", tryRefresh),
+  column("narrow", tryNarrowing),
+  column("revoke", tryRevocation),
+  column("introspect", tryIntrospection),
+  column("request", tryRequest),
+  column("RFC 9728", tryResourceMetadata),
+];
+
+const checking: readonly Column[] = [
+  column("ES256", tryVerification),
+  column("RS256", tryVerification, RS256),
+  column("EdDSA", tryVerification, EDDSA),
+];
+
+/** What is tried: a column is a feature. The last of tokens is all of them at a base path. */
+export const TABLES: readonly Table[] = [
+  { title: "Getting tokens", columns: getting },
+  {
+    title: "Using and checking tokens",
+    columns: [
+      ...using,
+      ...checking,
+      {
+        heading: "all below a path",
+        setup: BELOW,
+        trials: [...getting, ...using, column("", tryVerification)].flatMap(({ trials }) => trials),
+      },
+    ],
+  },
+  {
+    title: "Callbacks",
+    columns: [column("signature", tryCallback), column("after a rotation", tryRotation)],
+  },
+];
+
+function column(heading: string, trial: Trial, setup = ROOT): Column {
+  return { heading, setup, trials: [trial] };
+}

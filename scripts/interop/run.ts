@@ -1,0 +1,61 @@
+import type { Client, ClientPackage } from "./client.ts";
+import { type Column, SETUPS, TABLES } from "./columns.ts";
+import type { PackageLoader } from "./packages.ts";
+import { openStage, type Stage } from "./stage.ts";
+
+/** What came of a feature of a client: not known, good, or why not. */
+export type Outcome =
+  | { readonly kind: "unknown" }
+  | { readonly kind: "good" }
+  | { readonly kind: "bad"; readonly reasons: readonly string[] };
+
+/** The outcome of a client's feature. */
+export type Outcomes = ReadonlyMap<ClientPackage, ReadonlyMap<Column, Outcome>>;
+
+const TRIAL_MS = 20_000;
+
+/** Starts one server after the other, and tries all that each client knows against each. */
+export async function runTrials(
+  packages: readonly ClientPackage[],
+  load: PackageLoader,
+  folder: string,
+  signal: AbortSignal,
+): Promise<Outcomes> {
+  const outcomes = new Map(packages.map((each) => [each, new Map<Column, Outcome>()]));
+  const columns = TABLES.flatMap((table) => table.columns);
+  for (const setup of SETUPS) {
+    const stage = await openStage(setup, folder);
+    try {
+      for (const [each, row] of outcomes) {
+        const client = each.open(load, stage);
+        for (const column of columns.filter((one) => one.setup === setup)) {
+          signal.throwIfAborted();
+          row.set(column, await tryColumn(column, client, stage));
+        }
+      }
+    } finally {
+      await stage.close();
+    }
+  }
+  return outcomes;
+}
+
+async function tryColumn({ trials }: Column, client: Client, stage: Stage): Promise<Outcome> {
+  const known = trials.flatMap((trial) => trial(client, stage) ?? []);
+  if (known.length === 0) return { kind: "unknown" };
+  const reasons: string[] = [];
+  for (const run of known) {
+    try {
+      await withLimit(run());
+    } catch (error) {
+      reasons.push(tell(error));
+    }
+  }
+  return reasons.length === 0 ? { kind: "good" } : { kind: "bad", reasons };
+}
+
+async function withLimit(work: Promise<void>): Promise<void> {
+  const limit = Promise.withResolvers<never>();
+  const timer = setTimeout(() => limit.reject(new Error("no end within 20 s")), TRIAL_MS);
+  await Promise.race([work, limit.promise]).finally(() => clearTimeout(timer));
+}

@@ -1,0 +1,142 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdir } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { createBrowser, type Visitor } from "./browser.ts";
+import type { AppLogin, ClientAuth, Members } from "./client.ts";
+import { type Receiver, startReceiver } from "./receiver.ts";
+import { startServer } from "./server_process.ts";
+
+/** What a stage's server is started with. */
+export interface StageSetup {
+  readonly name: string;
+  readonly signingAlg: "ES256" | "RS256" | "EdDSA";
+  /** Of the base URL; "" for none. */
+  readonly path: string;
+}
+
+/** A running server with a user, two apps and a subscriber's endpoint. */
+export interface Stage extends StageSetup {
+  /** The base URL. */
+  readonly issuer: string;
+  /** A protected address that tells whom the token speaks for. */
+  readonly whoami: string;
+  /** The address of an endpoint of the server. */
+  endpoint(name: "authorize" | "token" | "revoke" | "introspect"): string;
+  readonly user: Visitor & { readonly id: string };
+  readonly redirectUri: string;
+  readonly receiver: Receiver;
+  /** The app that proves itself so. */
+  app(auth: ClientAuth): AppLogin;
+  /** Goes through the server's pages as the user; see createBrowser(). */
+  visit(address: string): Promise<URL>;
+  /** Whom a token speaks for; undefined when the server refuses it. */
+  caller(accessToken: string): Promise<Members | undefined>;
+  /** Calls the server's own interface as the user or as the administrator. */
+  post(as: "user" | "admin", path: string, body?: object): Promise<Members>;
+  close(): Promise<void>;
+}
+
+const SCOPES = ["consumer", "orders"];
+const APP_URL = "https://app.example/";
+const TIMEOUT_MS = 10_000;
+
+/** Starts a server with its data in `folder`, and puts everything in place. */
+export async function openStage(setup: StageSetup, folder: string): Promise<Stage> {
+  const data = join(folder, setup.name);
+  await mkdir(data);
+  const port = setup.path === "" ? 0 : await findFreePort();
+  const adminPassword = randomBytes(16).toString("hex");
+  const server = await startServer({
+    GATEPOST_PORT: String(port),
+    GATEPOST_DATABASE: join(data, "gatepost.db"),
+    GATEPOST_ADMIN_PASSWORD: adminPassword,
+    GATEPOST_SIGNING_ALG: setup.signingAlg,
+    GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
+    ...(port !== 0 && { GATEPOST_BASE_URL: `http://127.0.0.1:${port}${setup.path}` }),
+  });
+  const issuer = port === 0 ? server.url : `http://127.0.0.1:${port}${setup.path}`;
+  const receiver = await startReceiver();
+  const close = async () => {
+    await receiver.close();
+    const code = await server.stop();
+    if (code !== 0) throw new Error(`the server of stage ${setup.name} ended with ${code}`);
+  };
+  try {
+    return { ...setup, issuer, receiver, close, ...await furnish(issuer, adminPassword) };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Makes the user and the apps through the backend. */
+async function furnish(issuer: string, adminPassword: string) {
+  const tokens = new Map<string, string>();
+
+  async function post(as: string, path: string, body: object = {}): Promise<Members> {
+    const token = tokens.get(as);
+    const response = await fetch(issuer + path, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`POST ${path} answered ${response.status}: ${text}`);
+    const members: Members = JSON.parse(text);
+    return members;
+  }
+  async function logIn(as: string, username: string, password: string): Promise<void> {
+    const { token } = await post("nobody", "/consumer/login", { username, password });
+    tokens.set(as, String(token));
+  }
+  async function addApp(name: string, more: object): Promise<Members> {
+    return post("admin", "/backend/app", { name, url: APP_URL, scopes: SCOPES, ...more });
+  }
+
+  await logIn("admin", "admin", adminPassword);
+  const user = { username: "ada", password: "grün, the 2nd & last = 100 %+" };
+  const { id } = await post("admin", "/backend/user", { ...user, scopes: SCOPES });
+  await logIn("user", user.username, user.password);
+  const confidential = await addApp("Back office", {
+    grants: ["authorization_code", "refresh_token", "client_credentials", "password"],
+  });
+  const publicApp = await addApp("Web page", { type: "public" });
+
+  return {
+    user: { ...user, id: String(id) },
+    whoami: `${issuer}/authorization/whoami`,
+    endpoint: (name: string) => `${issuer}/authorization/${name}`,
+    redirectUri: `${APP_URL}callback`,
+    visit: createBrowser(user),
+    post,
+    app(auth: ClientAuth): AppLogin {
+      if (auth === "none") return { id: String(publicApp["client_id"]), secret: "", auth };
+      const { client_id, client_secret } = confidential;
+      return { id: String(client_id), secret: String(client_secret), auth };
+    },
+    async caller(accessToken: string): Promise<Members | undefined> {
+      const response = await fetch(`${issuer}/authorization/whoami`, {
+        headers: { authorization: `Bearer ${accessToken}` },
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      });
+      const body: Members = JSON.parse(await response.text());
+      return response.status === 200 ? body : undefined;
+    },
+  };
+}
+
+/** A port that is free now: a base URL must be known before the server listens. */
+async function findFreePort(): Promise<number> {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const address = probe.address();
+  probe.close();
+  await once(probe, "close");
+  return address !== null && typeof address === "object" ? address.port : 0;
+}

@@ -1,0 +1,25 @@
+import type { HttpRequest } from "../../src/base/exchange.ts";
+import { Problem } from "../../src/base/problem.ts";
+
+/** A request as the pipeline gets it, without a socket: GET / from 192.0.2.1, changed as told. */
+export function sampleRequest(
+  more: Partial<Omit<HttpRequest, "readBody">> & { readonly body?: string | Uint8Array } = {},
+): HttpRequest {
+  const { body = "", ...rest } = more;
+  const bytes = Buffer.from(body);
+  return {
+    id: "r1",
+    method: "GET",
+    path: "/",
+    query: "",
+    headers: {},
+    address: "192.0.2.1",
+    signal: new AbortController().signal,
+    readBody(maxBytes) {
+      return bytes.length > maxBytes
+        ? Promise.reject(new Problem(413, "too_large", "The body is too large."))
+        : Promise.resolve(bytes);
+    },
+    ...rest,
+  };
+}

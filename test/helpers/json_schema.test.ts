@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { findFaults, findSchemaFaults } from "./json_schema.ts";
+
+const schemas: Readonly<Record<string, unknown>> = {
+  "#/a": { type: "object", properties: { id: { type: "string" } }, required: ["id"] },
+};
+const resolve = (reference: string) => schemas[reference];
+
+// schema, a value that fits, a value that does not
+const CASES: readonly [schema: Record<string, unknown>, good: unknown, bad: unknown][] = [
+  [{ type: "string" }, "a", 1],
+  [{ type: "integer" }, 1, 1.5],
+  [{ type: "number" }, 1.5, "1"],
+  [{ type: "boolean" }, false, 0],
+  [{ type: "null" }, null, 0],
+  [{ type: "array", items: { type: "string" } }, ["a"], [1]],
+  [{ type: "object" }, {}, []],
+  [{ type: ["string", "null"] }, null, 1],
+  [{ $ref: "#/a" }, { id: "1" }, {}],
+  [{ properties: { a: { type: "string" } }, required: ["a"] }, { a: "" }, {}],
+  [{ properties: { a: {} }, additionalProperties: false }, { a: 1 }, { b: 1 }],
+  [{ enum: ["a", "b"] }, "b", "c"],
+  [{ const: 1 }, 1, 2],
+  [{ anyOf: [{ type: "string" }, { type: "null" }] }, null, 1],
+  [{ oneOf: [{ type: "number" }, { type: "integer" }] }, 1.5, 1],
+  [{ allOf: [{ minLength: 2 }, { maxLength: 3 }] }, "abc", "abcd"],
+  [{ pattern: "^a" }, "ab", "ba"],
+  [{ minimum: 1, maximum: 2 }, 2, 3],
+  [{ minProperties: 1 }, { a: 1 }, {}],
+  [{ maxProperties: 0 }, {}, { a: 1 }],
+  [{ format: "date-time" }, "2030-01-31T12:00:00.000Z", "2030-01-31"],
+  [{ format: "uri" }, "https://a.example/", "a"],
+];
+
+for (const [schema, good, bad] of CASES) {
+  test(`findFaults() tells good from bad by ${JSON.stringify(schema)}`, () => {
+    assert.deepEqual(findSchemaFaults(schema, resolve, "#"), []);
+    assert.deepEqual(findFaults(schema, good, { resolve }), []);
+    assert.equal(findFaults(schema, bad, { resolve }).length > 0, true);
+  });
+}
+
+test("findFaults() finds undeclared members at any depth when it is strict", () => {
+  const schema = { allOf: [{ $ref: "#/a" }, { properties: { list: { type: "array", items: { $ref: "#/a" } } } }] };
+  const value = { id: "1", list: [{ id: "2", more: 1 }] };
+  assert.deepEqual(findFaults(schema, value, { resolve }), []);
+  assert.deepEqual(findFaults(schema, value, { resolve, strict: true }), [
+    "/list/0/more is not declared",
+  ]);
+});
+
+const BAD_SCHEMAS: readonly Record<string, unknown>[] = [
+  { type: "text" },
+  { propertees: {} },
+  { $ref: "#/nowhere" },
+  { properties: { a: {} }, required: ["b"] },
+  { pattern: "(" },
+  { enum: [] },
+  { items: { type: "x" } },
+  { anyOf: [] },
+  { format: "date" },
+  { minLength: -1 },
+];
+
+for (const schema of BAD_SCHEMAS) {
+  test(`findSchemaFaults() refuses ${JSON.stringify(schema)}`, () => {
+    assert.equal(findSchemaFaults(schema, resolve, "#").length, 1);
+  });
+}

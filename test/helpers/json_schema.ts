@@ -1,0 +1,239 @@
+/** The part of JSON Schema 2020-12 that this project's documents use, read for tests. */
+export type SchemaObject = Readonly<Record<string, unknown>>;
+
+/** Finds what a local reference such as "#/components/schemas/App" stands for. */
+export type Resolve = (reference: string) => unknown;
+
+interface CheckOptions {
+  readonly resolve: Resolve;
+  /** Members that no schema speaks of are faults. */
+  readonly strict?: boolean;
+}
+
+const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"];
+
+/** What kind of value each keyword takes; any other keyword is a fault. */
+const KEYWORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
+  $ref: isText,
+  type: (value) => [value].flat().every((name) => TYPES.includes(String(name))),
+  properties: isRecord,
+  required: (value) => Array.isArray(value) && value.every(isText) && isUnique(value),
+  additionalProperties: (value) => typeof value === "boolean" || isRecord(value),
+  items: isRecord,
+  enum: (value) => Array.isArray(value) && value.length > 0 && isUnique(value),
+  const: () => true,
+  anyOf: isSchemaList,
+  allOf: isSchemaList,
+  oneOf: isSchemaList,
+  pattern: (value) => isText(value) && compiles(value),
+  format: (value) => ["date-time", "uri", "password"].includes(String(value)),
+  minimum: isNumber,
+  maximum: isNumber,
+  minLength: isCount,
+  maxLength: isCount,
+  minProperties: isCount,
+  maxProperties: isCount,
+  default: () => true,
+  description: isText,
+};
+
+/** Everything that is wrong with a schema itself, with the place of each fault. */
+export function findSchemaFaults(schema: unknown, resolve: Resolve, at: string): string[] {
+  if (!isRecord(schema)) return [`${at} is no schema`];
+  const faults = Object.entries(schema).flatMap(([keyword, value]) =>
+    KEYWORDS[keyword]?.(value) ? [] : [`${at}/${keyword} is not known, or not of its kind`]
+  );
+  if (isText(schema["$ref"]) && resolve(schema["$ref"]) === undefined) {
+    faults.push(`${at}/$ref leads nowhere: ${schema["$ref"]}`);
+  }
+  const properties = isRecord(schema["properties"]) ? schema["properties"] : {};
+  for (const name of listOf(schema["required"])) {
+    if (!Object.hasOwn(properties, String(name))) faults.push(`${at} requires ${String(name)}`);
+  }
+  const inner = [
+    ...Object.entries(properties).map(([name, each]) => [`properties/${name}`, each]),
+    ...["items", "additionalProperties"].map((name) => [name, schema[name]])
+      .filter(([, each]) => isRecord(each)),
+    ...["anyOf", "allOf", "oneOf"].flatMap((name) =>
+      listOf(schema[name]).map((each, index) => [`${name}/${index}`, each])
+    ),
+  ];
+  return [
+    ...faults,
+    ...inner.flatMap(([name, each]) => findSchemaFaults(each, resolve, `${at}/${String(name)}`)),
+  ];
+}
+
+/** Everything in which a value does not fit a schema. */
+export function findFaults(
+  schema: SchemaObject,
+  value: unknown,
+  options: CheckOptions,
+  at = "",
+): string[] {
+  const faults = findOwnFaults(schema, value, options, at);
+  if (options.strict !== true) return faults;
+  return [...faults, ...findUndeclared(schema, value, options, at)];
+}
+
+function findOwnFaults(
+  schema: SchemaObject,
+  value: unknown,
+  options: CheckOptions,
+  at: string,
+): string[] {
+  const inner = (each: unknown, part: unknown, where: string) =>
+    findOwnFaults(isRecord(each) ? each : {}, part, options, where);
+  const faults: string[] = [];
+  const fault = (keyword: string) => void faults.push(`${at || "/"} breaks ${keyword}: ${show(value)}`);
+
+  if (isText(schema["$ref"])) faults.push(...inner(options.resolve(schema["$ref"]), value, at));
+  for (const each of listOf(schema["allOf"])) faults.push(...inner(each, value, at));
+  for (const keyword of ["anyOf", "oneOf"]) {
+    const choices = listOf(schema[keyword]);
+    const fitting = choices.filter((each) => inner(each, value, at).length === 0).length;
+    if (choices.length > 0 && (keyword === "anyOf" ? fitting === 0 : fitting !== 1)) fault(keyword);
+  }
+  const types = [schema["type"] ?? []].flat();
+  if (types.length > 0 && !types.some((type) => hasType(value, String(type)))) fault("type");
+  if (schema["enum"] !== undefined && !listOf(schema["enum"]).includes(value)) fault("enum");
+  if (Object.hasOwn(schema, "const") && schema["const"] !== value) fault("const");
+  if (typeof value === "string") {
+    if (isText(schema["pattern"]) && !new RegExp(schema["pattern"], "u").test(value)) fault("pattern");
+    if (value.length < numberOf(schema["minLength"], 0)) fault("minLength");
+    if (value.length > numberOf(schema["maxLength"], Infinity)) fault("maxLength");
+    if (!hasFormat(value, schema["format"])) fault("format");
+  }
+  if (typeof value === "number") {
+    if (value < numberOf(schema["minimum"], -Infinity)) fault("minimum");
+    if (value > numberOf(schema["maximum"], Infinity)) fault("maximum");
+  }
+  if (Array.isArray(value) && schema["items"] !== undefined) {
+    value.forEach((each, index) => faults.push(...inner(schema["items"], each, `${at}/${index}`)));
+  }
+  if (isRecord(value)) {
+    const members = Object.keys(value);
+    if (members.length < numberOf(schema["minProperties"], 0)) fault("minProperties");
+    if (members.length > numberOf(schema["maxProperties"], Infinity)) fault("maxProperties");
+    for (const name of listOf(schema["required"])) {
+      if (!Object.hasOwn(value, String(name))) faults.push(`${at}/${String(name)} is missing`);
+    }
+    const properties = isRecord(schema["properties"]) ? schema["properties"] : {};
+    for (const [name, each] of Object.entries(value)) {
+      if (Object.hasOwn(properties, name)) {
+        faults.push(...inner(properties[name], each, `${at}/${name}`));
+      } else if (schema["additionalProperties"] === false) {
+        faults.push(`${at}/${name} is not allowed`);
+      }
+    }
+  }
+  return faults;
+}
+
+/** Members, at any depth, that no schema which applies to their object speaks of. */
+function findUndeclared(
+  schema: SchemaObject,
+  value: unknown,
+  options: CheckOptions,
+  at: string,
+): string[] {
+  const applied = collectApplied(schema, value, options);
+  if (Array.isArray(value)) {
+    const items = applied.map((each) => each["items"]).find(isRecord);
+    return items === undefined
+      ? []
+      : value.flatMap((each, index) => findUndeclared(items, each, options, `${at}/${index}`));
+  }
+  const declared = applied.map((each) => each["properties"]).filter(isRecord);
+  if (!isRecord(value) || declared.length === 0) return [];
+  return Object.entries(value).flatMap(([name, each]) => {
+    const found = declared.map((properties) => properties[name]).find(isRecord);
+    return found === undefined
+      ? [`${at}/${name} is not declared`]
+      : findUndeclared(found, each, options, `${at}/${name}`);
+  });
+}
+
+/** A schema with all that it refers to and is put together of, as far as the value fits. */
+function collectApplied(
+  schema: SchemaObject,
+  value: unknown,
+  options: CheckOptions,
+): SchemaObject[] {
+  const referred = isText(schema["$ref"]) ? [options.resolve(schema["$ref"])] : [];
+  const chosen = ["anyOf", "oneOf"].flatMap((name) => listOf(schema[name])).filter((each) =>
+    isRecord(each) && findOwnFaults(each, value, options, "").length === 0
+  );
+  const parts = [...referred, ...listOf(schema["allOf"]), ...chosen].filter(isRecord);
+  return [schema, ...parts.flatMap((part) => collectApplied(part, value, options))];
+}
+
+function hasType(value: unknown, type: string): boolean {
+  switch (type) {
+    case "null":
+      return value === null;
+    case "array":
+      return Array.isArray(value);
+    case "object":
+      return isRecord(value);
+    case "integer":
+      return Number.isInteger(value);
+    default:
+      return typeof value === type;
+  }
+}
+
+function hasFormat(value: string, format: unknown): boolean {
+  switch (format) {
+    case "date-time":
+      return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/.test(value);
+    case "uri":
+      return URL.canParse(value);
+    default:
+      return true;
+  }
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === "number";
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isInteger(value) && Number(value) >= 0;
+}
+
+function isSchemaList(value: unknown): boolean {
+  return Array.isArray(value) && value.length > 0 && value.every(isRecord);
+}
+
+function isUnique(values: readonly unknown[]): boolean {
+  return new Set(values).size === values.length;
+}
+
+function compiles(pattern: string): boolean {
+  try {
+    return new RegExp(pattern, "u") instanceof RegExp;
+  } catch {
+    return false;
+  }
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function numberOf(value: unknown, otherwise: number): number {
+  return typeof value === "number" ? value : otherwise;
+}
+
+function show(value: unknown): string {
+  return String(JSON.stringify(value)).slice(0, 100);
+}

@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { findOpenApiFaults } from "./openapi_rules.ts";
+
+const ok = { description: "Good." };
+const operation = (more: Record<string, unknown> = {}) => ({ responses: { 200: ok }, ...more });
+const id = { name: "id", in: "path", required: true, schema: { type: "string" } };
+
+const SOUND = {
+  openapi: "3.1.1",
+  info: { title: "T", version: "1" },
+  servers: [{ url: "https://a.example" }],
+  paths: {
+    "/a": { get: operation({ operationId: "a", security: [{ token: [] }, {}] }) },
+    "/a/{id}": { get: operation({ parameters: [id] }), post: operation({ parameters: [id] }) },
+  },
+  webhooks: { e: { post: operation() } },
+  components: {
+    schemas: { A: { type: "object" } },
+    securitySchemes: {
+      token: { type: "http", scheme: "bearer" },
+      oauth2: {
+        type: "oauth2",
+        flows: { password: { tokenUrl: "https://a.example/t", scopes: { a: "" } } },
+      },
+    },
+  },
+};
+
+test("findOpenApiFaults() finds nothing in a sound document", () => {
+  assert.deepEqual(findOpenApiFaults(SOUND), []);
+});
+
+const paths = (more: Record<string, unknown>) => ({ ...SOUND, paths: { ...SOUND.paths, ...more } });
+const get = (more: Record<string, unknown>) => paths({ "/x": { get: operation(more) } });
+
+const BROKEN: readonly [what: string, document: unknown][] = [
+  ["no object", []],
+  ["another version", { ...SOUND, openapi: "3.0.3" }],
+  ["no title", { ...SOUND, info: { version: "1" } }],
+  ["no paths", { ...SOUND, paths: undefined }],
+  ["an unknown field", { ...SOUND, swagger: "2.0" }],
+  ["a path without a slash", paths({ x: { get: operation() } })],
+  ["two identical templates", paths({ "/a/{other}": {} })],
+  ["an undeclared path parameter", paths({ "/x/{y}": { get: operation() } })],
+  ["a path parameter that is not in the path", get({ parameters: [id] })],
+  ["an optional path parameter", paths({ "/x/{id}": { get: operation({ parameters: [{ ...id, required: false }] }) } })],
+  ["a parameter twice", get({ parameters: [1, 2].map(() => ({ name: "q", in: "query", schema: {} })) })],
+  ["a parameter without a schema", get({ parameters: [{ name: "q", in: "query" }] })],
+  ["an unknown method", paths({ "/x": { fetch: operation() } })],
+  ["an operationId twice", get({ operationId: "a" })],
+  ["no responses", get({ responses: {} })],
+  ["a status that is none", get({ responses: { 20: ok } })],
+  ["a response without a description", get({ responses: { 200: {} } })],
+  ["a body without content", get({ requestBody: {} })],
+  ["a media type that is none", get({ requestBody: { content: { json: {} } } })],
+  ["a reference that leads nowhere", get({ responses: { 200: { $ref: "#/components/responses/X" } } })],
+  ["a reference beside something", get({ responses: { 200: { $ref: "#/components/schemas/A", content: {} } } })],
+  ["a security scheme that is not there", get({ security: [{ nothing: [] }] })],
+  ["a scope that no flow knows", get({ security: [{ oauth2: ["b"] }] })],
+  ["a schema that is none", get({ responses: { 200: { ...ok, content: { "a/b": { schema: { type: "x" } } } } } })],
+  ["a tag twice", { ...SOUND, tags: [{ name: "a" }, { name: "a" }] }],
+  [
+    "a flow without its address",
+    {
+      ...SOUND,
+      components: {
+        securitySchemes: { x: { type: "oauth2", flows: { password: { scopes: {} } } }, ...SOUND.components.securitySchemes },
+      },
+    },
+  ],
+];
+
+for (const [what, document] of BROKEN) {
+  test(`findOpenApiFaults() finds ${what}`, () => {
+    assert.notDeepEqual(findOpenApiFaults(document), []);
+  });
+}

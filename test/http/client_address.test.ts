@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { type Cidr, parseCidr } from "../../src/base/cidr.ts";
+import { clientAddress, isTrustedProxy, throttleAddress } from "../../src/http/client_address.ts";
+
+const PROXIES = ["10.0.0.0/8", "2001:db8:ffff::/48"].map(readCidr);
+
+describe("clientAddress() behind proxies in 10.0.0.0/8 and 2001:db8:ffff::/48", () => {
+  type Row = [what: string, socket: string, forwardedFor: string | undefined, client: string];
+  const table: Row[] = [
+    ["is the socket's without the header", "10.0.0.1", undefined, "10.0.0.1"],
+    ["is what the proxy says", "10.0.0.1", "192.0.2.7", "192.0.2.7"],
+    ["is the socket's of one that is no proxy", "192.0.2.9", "192.0.2.7", "192.0.2.9"],
+    ["is never what the client wrote itself", "10.0.0.1", "203.0.113.5, 192.0.2.7", "192.0.2.7"],
+    ["is behind several proxies", "10.0.0.1", "192.0.2.7, 10.0.0.2, 10.0.0.3", "192.0.2.7"],
+    ["stops at the first that is no proxy", "10.0.0.1", "10.9.9.9, 192.0.2.7, 10.0.0.2", "192.0.2.7"],
+    ["is the outermost where all are proxies", "10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"],
+    ["stops where the header cannot be read", "10.0.0.1", "192.0.2.7, unknown, 10.0.0.2", "10.0.0.2"],
+    ["is the proxy's where it says nothing readable", "10.0.0.1", "unknown", "10.0.0.1"],
+    ["is the proxy's for an empty header", "10.0.0.1", "", "10.0.0.1"],
+    ["does not guess at an address with a port", "10.0.0.1", "192.0.2.7:1234", "10.0.0.1"],
+    ["takes spaces around", "10.0.0.1", "  203.0.113.5 ,\t192.0.2.7  ", "192.0.2.7"],
+    ["reads an IPv4 address of an IPv6 socket", "::ffff:10.0.0.1", "192.0.2.7", "192.0.2.7"],
+    ["reads IPv6, in its canonical form", "2001:db8:ffff::1", "2001:DB8:0:0::7", "2001:db8::7"],
+    ["knows a mapped proxy in the header", "10.0.0.1", "192.0.2.7, ::ffff:10.0.0.2", "192.0.2.7"],
+    ["is canonical without any header too", "2001:DB8:0::1", undefined, "2001:db8::1"],
+    ["is a mapped address as the IPv4 one", "::ffff:192.0.2.7", undefined, "192.0.2.7"],
+  ];
+  for (const [what, socket, forwardedFor, client] of table) {
+    test(what, () => assert.equal(clientAddress(socket, forwardedFor, PROXIES), client));
+  }
+});
+
+test("clientAddress() believes no header where no proxy is trusted", () => {
+  for (const socket of ["127.0.0.1", "10.0.0.1", "::1"]) {
+    assert.equal(clientAddress(socket, "192.0.2.7", []), socket);
+  }
+});
+
+test("clientAddress() takes linear time over a long header", () => {
+  const startMs = performance.now();
+  clientAddress("10.0.0.1", "10.0.0.2,".repeat(20_000), PROXIES);
+  assert.ok(performance.now() - startMs < 1_000);
+});
+
+test("isTrustedProxy() is true within the blocks, and for nothing that is no address", () => {
+  assert.equal(isTrustedProxy("10.255.255.255", PROXIES), true);
+  assert.equal(isTrustedProxy("11.0.0.0", PROXIES), false);
+  assert.equal(isTrustedProxy("unknown", PROXIES), false);
+  assert.equal(isTrustedProxy("10.0.0.1", []), false);
+});
+
+describe("throttleAddress() counts", () => {
+  const table: [address: string, unit: string][] = [
+    ["192.0.2.7", "192.0.2.7"],
+    ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"],
+    ["2001:db8:1:2::", "2001:db8:1:2::"],
+    ["2001:db8:1:3::", "2001:db8:1:3::"],
+    ["::1", "::"],
+    ["unreadable", "unreadable"],
+  ];
+  for (const [address, unit] of table) {
+    test(`${address} as ${unit}`, () => assert.equal(throttleAddress(address), unit));
+  }
+
+  test("a whole /64 as one, and the next as another", () => {
+    assert.equal(
+      throttleAddress("2001:db8::1"),
+      throttleAddress("2001:db8::ffff:ffff:ffff:ffff"),
+    );
+    assert.notEqual(throttleAddress("2001:db8::1"), throttleAddress("2001:db8:0:1::1"));
+  });
+});
+
+function readCidr(text: string): Cidr {
+  const cidr = parseCidr(text);
+  assert.ok(cidr);
+  return cidr;
+}

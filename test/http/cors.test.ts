@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { corsHeaders, optionsAnswer } from "../../src/http/cors.ts";
+import { sampleRequest } from "../helpers/http_request.ts";
+
+const APP = "https://orders.example";
+const isAllowed = (origin: string) => Promise.resolve(origin === APP);
+const from = (origin: string | undefined) =>
+  sampleRequest({ method: "OPTIONS", headers: origin === undefined ? {} : { origin } });
+
+test("corsHeaders() lets a page of an allowed origin read the answer (Fetch, CORS protocol)", async () => {
+  const headers = await corsHeaders(from(APP), isAllowed);
+  assert.equal(headers["Access-Control-Allow-Origin"], APP);
+  assert.equal(headers["Vary"], "Origin");
+  const exposed = (headers["Access-Control-Expose-Headers"] ?? "").toLowerCase().split(", ");
+  for (const name of ["location", "retry-after", "www-authenticate", "x-request-id"]) {
+    assert.ok(exposed.includes(name), name);
+  }
+});
+
+describe("corsHeaders() says nothing but Vary to", () => {
+  const table: [what: string, origin: string | undefined][] = [
+    ["a request without an origin", undefined],
+    ["another origin", "https://evil.example"],
+    ["an origin that begins alike", `${APP}.evil.example`],
+    ["an origin of another scheme", "http://orders.example"],
+    ["a sandboxed page", "null"],
+    ["a wildcard", "*"],
+    ["nothing", ""],
+  ];
+  for (const [what, origin] of table) {
+    test(what, async () => {
+      assert.deepEqual(await corsHeaders(from(origin), isAllowed), { Vary: "Origin" });
+    });
+  }
+});
+
+test("no answer ever lets cookies be sent along", async () => {
+  const answers = [
+    await corsHeaders(from(APP), isAllowed),
+    (await optionsAnswer(from(APP), ["GET", "OPTIONS"], isAllowed)).headers ?? {},
+  ];
+  for (const headers of answers) {
+    const names = Object.keys(headers).map((name) => name.toLowerCase());
+    assert.ok(!names.includes("access-control-allow-credentials"));
+  }
+});
+
+test("optionsAnswer() answers a preflight of an allowed origin", async () => {
+  const { status, headers, body } = await optionsAnswer(from(APP), ["GET", "HEAD", "OPTIONS"], isAllowed);
+  assert.equal(status, 204);
+  assert.equal(body, undefined);
+  assert.equal(headers?.["Allow"], "GET, HEAD, OPTIONS");
+  assert.equal(headers["Access-Control-Allow-Origin"], APP);
+  assert.equal(headers["Access-Control-Allow-Methods"], "GET, HEAD, OPTIONS");
+  assert.match(String(headers["Access-Control-Allow-Headers"]), /Authorization/);
+  assert.match(String(headers["Access-Control-Allow-Headers"]), /Content-Type/);
+  assert.match(String(headers["Access-Control-Max-Age"]), /^[1-9][0-9]*$/);
+  assert.equal(headers["Vary"], "Origin");
+});
+
+test("optionsAnswer() tells another origin what the path takes, and lets it do nothing", async () => {
+  const { status, headers } = await optionsAnswer(from("https://evil.example"), ["GET"], isAllowed);
+  assert.equal(status, 204);
+  assert.deepEqual(headers, { Allow: "GET", Vary: "Origin" });
+});
+
+test("optionsAnswer() of a path without CORS lets no origin do anything", async () => {
+  const { headers } = await optionsAnswer(from(APP), ["POST", "OPTIONS"], undefined);
+  assert.deepEqual(headers, { Allow: "POST, OPTIONS" });
+});

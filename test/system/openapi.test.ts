@@ -1,0 +1,358 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { setTimeout as delay } from "node:timers/promises";
+import { toTemplate } from "../../src/http/system/openapi_path.ts";
+import { OPERATIONS } from "../../src/http/system/operations.ts";
+import type { Answer } from "../helpers/http_client.ts";
+import {
+  basicAuth,
+  bearer,
+  type Gatepost,
+  newName,
+  PASSWORD,
+  readObject,
+  startGatepost,
+  type TestApp,
+} from "../helpers/gatepost.ts";
+import { findFaults } from "../helpers/json_schema.ts";
+import { asFields, findOpenApiFaults, lookUp } from "../helpers/openapi_rules.ts";
+import { type Receiver, startReceiver } from "../helpers/receiver.ts";
+
+const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
+
+let gatepost: Gatepost;
+let receiver: Receiver;
+let document: Readonly<Record<string, unknown>> = {};
+/** The operations that a test has had a good answer of. */
+const answered = new Set<string>();
+
+before(async () => {
+  receiver = await startReceiver();
+  gatepost = await startGatepost({
+    env: {
+      GATEPOST_ENDPOINTS: ENDPOINTS,
+      GATEPOST_CALLBACK_ALLOW: "127.0.0.1",
+      GATEPOST_RESEND_DELAYS: "none",
+    },
+  });
+  document = readObject(await gatepost.api.get("/openapi.json"));
+});
+after(async () => {
+  await gatepost.stop();
+  await receiver.close();
+});
+
+const METHODS = ["get", "post", "put", "patch", "delete"];
+
+function operations(): [path: string, method: string, operation: Record<string, unknown>][] {
+  return Object.entries(asFields(document["paths"])).flatMap(([path, item]) =>
+    METHODS.filter((method) => asFields(item)[method] !== undefined)
+      .map((method) => [path, method, { ...asFields(asFields(item)[method]) }] as const)
+      .map(([where, how, operation]): [string, string, Record<string, unknown>] =>
+        [where, how, operation])
+  );
+}
+
+function findOperation(method: string, path: string) {
+  const bare = path.replace(/\?.*/, "");
+  const found = operations().filter(([template, how]) =>
+    how === method.toLowerCase() &&
+    new RegExp(`^${template.replace(/\{[^}]*\}/g, "[^/]+").replaceAll(".", "\\.")}$`).test(bare)
+  );
+  // A literal segment goes before a parameter.
+  return found.sort(([one], [other]) => one.split("{").length - other.split("{").length)[0];
+}
+
+/** Checks an answer against what the document declares of it, to the last member. */
+function checkAnswer(method: string, path: string, answer: Answer): Answer {
+  const [template = "", , operation = {}] = findOperation(method, path) ?? [];
+  const note = `${method} ${path} (${template}): ${answer.status} ${answer.text.slice(0, 500)}`;
+  const responses = asFields(operation["responses"]);
+  const declared = asFields(
+    responses[answer.status] ?? responses[`${String(answer.status)[0]}XX`] ?? responses["default"],
+  );
+  const reference = declared["$ref"];
+  const response = typeof reference === "string" ? asFields(lookUp(document, reference)) : declared;
+  assert.ok(response["description"], note);
+  const content = asFields(response["content"]);
+  const type = (answer.headers.get("content-type") ?? "").replace(/;.*/, "");
+  if (Object.keys(content).length === 0) {
+    assert.equal(answer.text, "", note);
+  } else {
+    const media = asFields(content[type]);
+    assert.ok(content[type], `${type} is not declared: ${note}`);
+    if (type.endsWith("json") && media["schema"] !== undefined) {
+      const faults = findFaults(asFields(media["schema"]), JSON.parse(answer.text), {
+        resolve: (ref) => lookUp(document, ref),
+        strict: true,
+      });
+      assert.deepEqual(faults, [], note);
+    }
+  }
+  if (answer.status < 400) answered.add(String(operation["operationId"]));
+  return answer;
+}
+
+async function ask(
+  method: string,
+  path: string,
+  body?: unknown,
+  token = gatepost.adminToken,
+): Promise<Readonly<Record<string, unknown>>> {
+  const answer = await gatepost.api.send(method, path, {
+    headers: {
+      ...(token !== "" && bearer(token)),
+      ...(body !== undefined && { "content-type": "application/json" }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  checkAnswer(method, path, answer);
+  assert.ok(answer.status < 300, `${method} ${path}: ${answer.status} ${answer.text}`);
+  return answer.text === "" ? {} : readObject(answer);
+}
+
+async function waitFor(condition: () => Promise<boolean>): Promise<void> {
+  for (let waitedMs = 0; !await condition(); waitedMs += 50) {
+    assert.ok(waitedMs < 5000, "it took too long");
+    await delay(50);
+  }
+}
+
+test("the document keeps the rules of OpenAPI 3.1", () => {
+  assert.deepEqual(findOpenApiFaults(document), []);
+});
+
+test("every built-in route is documented, and nothing else is", () => {
+  const documented = operations().filter(([, , { tags }]) => String(tags) !== "hosted")
+    .map(([path, method, { operationId }]) =>
+      `${method.toUpperCase()} ${path} ${String(operationId)}`
+    );
+  const expected = Object.entries(OPERATIONS).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { id }]) => `${method} ${toTemplate(path).text} ${id}`)
+  );
+  assert.deepEqual(documented.sort(), expected.sort());
+});
+
+test("a hosted endpoint is there with its scope, its parameters, its limit and its events", () => {
+  const [path, , operation] = findOperation("POST", "/orders/1") ?? [];
+  assert.match(path ?? "", /^\/orders\/\{\w+\}$/);
+  assert.deepEqual(operation?.["security"], [{ token: ["orders"] }, { oauth2: ["orders"] }]);
+  assert.match(String(operation?.["description"]), /65536 bytes/);
+  assert.match(String(operation?.["description"]), /`order\.created`: An order was placed/);
+  const [, , listing] = findOperation("GET", "/orders") ?? [];
+  assert.deepEqual(listing?.["security"], [{ token: [] }, { oauth2: [] }]);
+  const [, , ping] = findOperation("GET", "/ping") ?? [];
+  assert.equal(ping?.["security"], undefined);
+});
+
+test("declared events, and those of the service, are webhooks with their headers", () => {
+  const webhooks = asFields(document["webhooks"]);
+  const names = Object.keys(webhooks);
+  for (const name of ["order.created", "gatepost.delivery.failed", "gatepost.subscription.disabled"]) {
+    assert.ok(names.includes(name), name);
+  }
+  const post = asFields(asFields(webhooks["order.audited"])["post"]);
+  assert.equal(post["summary"], "An order was looked at");
+  assert.match(JSON.stringify(post), /webhookSignature/);
+});
+
+test("the address of the service is the only server", () => {
+  assert.deepEqual(document["servers"], [{ url: gatepost.issuer }]);
+});
+
+test("the scopes of endpoint modules are known to the OAuth flows", () => {
+  const flows = lookUp(document, "#/components/securitySchemes/oauth2/flows/clientCredentials/scopes");
+  const names = Object.keys(asFields(flows));
+  for (const name of ["consumer", "backend", "orders"]) assert.ok(names.includes(name), name);
+});
+
+test("what users and apps are answered is as declared", async () => {
+  const password = PASSWORD;
+  const user = await ask("POST", "/backend/user", { username: newName("u"), password });
+  await ask("GET", "/backend/user?limit=2");
+  await ask("GET", `/backend/user/${String(user["id"])}`);
+  await ask("PATCH", `/backend/user/${String(user["id"])}`, { scopes: ["consumer", "orders"] });
+  const fields = { name: "App", url: "https://app.example", scopes: ["consumer", "orders"] };
+  const app = await ask("POST", "/backend/app", fields);
+  const id = String(app["client_id"]);
+  await ask("GET", "/backend/app");
+  await ask("GET", `/backend/app/${id}`);
+  await ask("PATCH", `/backend/app/${id}`, { trusted: true });
+  await ask("POST", `/backend/app/${id}/secret`, { revoke: true });
+  await ask("DELETE", `/backend/app/${id}`);
+  await ask("DELETE", `/backend/user/${String(user["id"])}`);
+  await ask("GET", "/backend/audit?limit=200");
+});
+
+test("what the OAuth endpoints answer is as declared", async () => {
+  const user = await gatepost.createUser();
+  const login = await gatepost.api.postJson("/consumer/login", user);
+  checkAnswer("POST", "/consumer/login", login);
+  const app: TestApp = await gatepost.createApp({ resource_server: true });
+  const tokens = await gatepost.codeTokens(app, user);
+  const post = async (path: string, form: Record<string, string>, headers = basicAuth(app)) =>
+    checkAnswer("POST", path, await gatepost.api.postForm(path, form, headers));
+
+  const grant = { grant_type: "refresh_token", refresh_token: tokens.refresh_token };
+  const fresh = readObject(await post("/authorization/token", grant));
+  await post("/authorization/token", { grant_type: "client_credentials" });
+  const token = String(fresh["access_token"]);
+  await post("/authorization/introspect", { token });
+  await post("/authorization/introspect", { token: String(fresh["refresh_token"]) });
+  await post("/authorization/introspect", { token: "nothing" });
+  await ask("GET", "/authorization/whoami", undefined, token);
+  await ask("GET", "/consumer/grant", undefined, String(readObject(login)["token"]));
+  await ask("GET", `/backend/grant?user=${user.id}`);
+  const page = checkAnswer(
+    "GET",
+    "/authorization/authorize",
+    await gatepost.authorize(gatepost.openBrowser(), app),
+  );
+  assert.equal(page.status, 200);
+  answered.add("submitAuthorizeForm"); // by codeTokens
+  const withdrawn = String(readObject(login)["token"]);
+  await ask("DELETE", `/consumer/grant/${app.id}`, undefined, withdrawn);
+  await post("/authorization/revoke", { token });
+  await ask("POST", "/backend/grant/revoke", { user: user.id });
+  const other = await gatepost.login(await gatepost.createUser());
+  assert.ok(other);
+  const { items } = await ask("GET", "/backend/grant?limit=1");
+  await ask("DELETE", `/backend/grant/${String(asFields(Object(items)[0])["id"])}`);
+});
+
+test("what subscriptions, events and deliveries are answered with is as declared", async () => {
+  const token = await gatepost.login(await gatepost.createUser());
+  const event = newName("event");
+  const endpoint = `${receiver.url}/a`;
+  const mine = await ask("POST", "/consumer/subscription", { event, endpoint }, token);
+  const path = `/consumer/subscription/${String(mine["id"])}`;
+  await ask("GET", "/consumer/subscription", undefined, token);
+  await ask("GET", path, undefined, token);
+  await ask("PATCH", path, { status: "paused" }, token);
+  await ask("PATCH", path, { status: "active" }, token);
+  await ask("POST", `${path}/secret`, undefined, token);
+  await ask("GET", "/consumer/event", undefined, token);
+  receiver.answer("/a", 500);
+  const dispatched = await ask("POST", "/backend/event", { name: event, data: { a: [1] } });
+  await waitFor(async () => {
+    const { items } = await ask("GET", `${path}/delivery`, undefined, token);
+    return asFields(Object(items)[0])["status"] === "failed";
+  });
+  const { items } = await ask("GET", `${path}/delivery`, undefined, token);
+  const delivery = String(asFields(Object(items)[0])["id"]);
+  await ask("GET", "/backend/event?status=distributed");
+  await ask("GET", `/backend/event/${String(dispatched["id"])}`);
+  await ask("GET", "/backend/delivery?status=failed");
+  await ask("GET", `/backend/delivery/${delivery}`);
+  await ask("GET", `${path}/delivery/${delivery}`, undefined, token);
+  await ask("GET", `/consumer/subscription/delivery/${delivery}`, undefined, token);
+  const isFailed = async () =>
+    (await ask("GET", `/backend/delivery/${delivery}`))["status"] === "failed";
+  for (const resend of [`${path}/delivery/${delivery}`, `/consumer/subscription/delivery/${delivery}`]) {
+    await ask("POST", `${resend}/resend`, undefined, token);
+    await waitFor(isFailed);
+  }
+  await ask("POST", `/backend/delivery/${delivery}/resend`);
+  await waitFor(isFailed);
+  await ask("POST", "/backend/delivery/resend", { status: "failed" });
+  await ask("POST", `${path}/test`, undefined, token);
+  const managed = `/backend/subscription/${String(mine["id"])}`;
+  await ask("GET", "/backend/subscription");
+  await ask("GET", managed);
+  await ask("PATCH", managed, { status: "disabled" });
+  await ask("GET", path, undefined, token); // with its reason
+  await ask("DELETE", path, undefined, token);
+  const other = await ask("POST", "/consumer/subscription", { event, endpoint }, token);
+  await ask("DELETE", `/backend/subscription/${String(other["id"])}`);
+});
+
+test("what the rest of the backend and the system answer is as declared", async () => {
+  const { items } = await ask("GET", "/backend/cronjob");
+  await ask("POST", `/backend/cronjob/${String(asFields(Object(items)[0])["name"])}/run`);
+  const key = await ask("POST", "/backend/key", { at_once: true });
+  await ask("GET", "/backend/key");
+  await ask("GET", "/.well-known/jwks.json", undefined, "");
+  await ask("GET", "/.well-known/oauth-authorization-server", undefined, "");
+  await ask("GET", "/.well-known/oauth-protected-resource", undefined, "");
+  await ask("GET", "/system/health", undefined, "");
+  await ask("GET", "/system/about", undefined, "");
+  await ask("GET", "/system/ready", undefined, "");
+  await ask("GET", "/system/ready");
+  const metrics = await gatepost.api.get("/system/metrics", bearer(gatepost.adminToken));
+  checkAnswer("GET", "/system/metrics", metrics);
+  checkAnswer("GET", "/openapi.json", await gatepost.api.get("/openapi.json"));
+  // The admin's token was signed by the key before.
+  await ask("DELETE", `/backend/key/${String(key["kid"])}`);
+});
+
+test("refusals are as declared", async () => {
+  const refused: [method: string, path: string, status: number, body?: string, type?: string][] = [
+    ["GET", "/authorization/whoami", 401],
+    ["GET", "/backend/app", 401],
+    ["GET", "/consumer/subscription", 401],
+    ["GET", "/system/metrics", 401],
+    ["POST", "/consumer/login", 400, "{", "application/json"],
+    ["POST", "/consumer/login", 400, "{}", "application/json"],
+    ["POST", "/consumer/login", 401, '{"username":"nobody","password":"x"}', "application/json"],
+    ["POST", "/consumer/login", 415, "{}", "text/plain"],
+    ["POST", "/consumer/login", 413, `"${"x".repeat(1_100_000)}"`, "application/json"],
+    ["POST", "/authorization/token", 400, "a=b", "application/x-www-form-urlencoded"],
+    ["POST", "/authorization/token", 400, "{}", "application/json"],
+    [
+      "POST",
+      "/authorization/token",
+      401,
+      "grant_type=password&client_id=a1",
+      "application/x-www-form-urlencoded",
+    ],
+    ["GET", "/authorization/authorize", 400],
+  ];
+  for (const [method, path, status, body, type] of refused) {
+    const answer = await gatepost.api.send(method, path, {
+      headers: type === undefined ? {} : { "content-type": type },
+      ...(body !== undefined && { body }),
+    });
+    assert.equal(answer.status, status, answer.text);
+    checkAnswer(method, path, answer);
+  }
+  const token = await gatepost.login(await gatepost.createUser());
+  for (const path of ["/backend/app", "/system/metrics"]) {
+    const answer = await gatepost.api.get(path, bearer(token));
+    assert.equal(answer.status, 403);
+    checkAnswer("GET", path, answer);
+  }
+});
+
+test("every built-in operation has had a good answer in these tests", () => {
+  const ids = operations().filter(([, , { tags }]) => String(tags) !== "hosted")
+    .map(([, , { operationId }]) => String(operationId));
+  assert.deepEqual(ids.filter((id) => !answered.has(id)), []);
+});
+
+// a URLPattern's pathname, OpenAPI's template, its parameters
+const TEMPLATES: readonly [pattern: string, text: string, names: readonly string[]][] = [
+  ["/", "/", []],
+  ["/orders/:id", "/orders/{id}", ["id"]],
+  ["/a/:b/c/:d", "/a/{b}/c/{d}", ["b", "d"]],
+  ["/files/*", "/files/{0}", ["0"]],
+  ["/:id(\\d+)", "/{id}", ["id"]],
+  ["/:id(\\d(?:a|b)+)/x", "/{id}/x", ["id"]],
+  ["/(\\d+)/(a|b)", "/{0}/{1}", ["0", "1"]],
+  ["/:name.json", "/{name}.json", ["name"]],
+  ["/a{/:b}?", "/a/{b}", ["b"]],
+  ["/a/:rest*", "/a/{rest}", ["rest"]],
+  ["/a\\:b", "/a:b", []],
+];
+
+for (const [pattern, text, names] of TEMPLATES) {
+  test(`toTemplate() makes ${text} of ${pattern}`, () => {
+    const template = toTemplate(pattern);
+    assert.deepEqual([template.text, template.names], [text, names]);
+  });
+}
+
+test("toTemplate() gives paths one shape that differ in their names alone", () => {
+  assert.equal(toTemplate("/a/:b/c").shape, toTemplate("/a/:d/c").shape);
+  assert.notEqual(toTemplate("/a/:b/c").shape, toTemplate("/a/b/c").shape);
+});

@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  bearer,
+  type Gatepost,
+  type GatepostOptions,
+  newName,
+  readObject,
+  startGatepost,
+} from "../helpers/gatepost.ts";
+import { asFields } from "../helpers/openapi_rules.ts";
+
+const METRICS_TOKEN = "metrics-token-of-the-ready-test";
+
+async function start(t: TestContext, env: GatepostOptions["env"] = {}): Promise<Gatepost> {
+  const gatepost = await startGatepost({ env: { GATEPOST_METRICS_TOKEN: METRICS_TOKEN, ...env } });
+  t.after(() => gatepost.stop());
+  return gatepost;
+}
+
+async function readParts(gatepost: Gatepost): Promise<Readonly<Record<string, unknown>>> {
+  const answer = await gatepost.api.get("/system/ready", bearer(METRICS_TOKEN));
+  return asFields(readObject(answer)["parts"]);
+}
+
+async function waitReady(gatepost: Gatepost): Promise<void> {
+  for (let waitedMs = 0; (await gatepost.api.get("/system/ready")).status !== 200; waitedMs += 20) {
+    assert.ok(waitedMs < 5000, "it took too long");
+    await delay(20);
+  }
+}
+
+test("health and about answer anybody", async (t) => {
+  const gatepost = await start(t);
+  const health = await gatepost.api.get("/system/health");
+  assert.deepEqual([health.status, readObject(health)], [200, { status: "ok" }]);
+  const about = readObject(await gatepost.api.get("/system/about"));
+  assert.deepEqual(Object.keys(about), ["name", "version", "revision"]);
+  assert.equal(about["name"], "Gatepost");
+  assert.match(String(about["version"]), /^\d+\.\d+\.\d+/);
+});
+
+test("the parts of readiness are shown to the metrics token and scope backend alone", async (t) => {
+  const gatepost = await start(t);
+  await waitReady(gatepost);
+  const consumer = await gatepost.login(await gatepost.createUser());
+  for (const headers of [undefined, bearer(consumer), bearer("wrong")]) {
+    const answer = await gatepost.api.get("/system/ready", headers);
+    assert.deepEqual([answer.status, readObject(answer)], [200, { status: "ready" }]);
+  }
+  for (const token of [METRICS_TOKEN, gatepost.adminToken]) {
+    const answer = await gatepost.api.get("/system/ready", bearer(token));
+    assert.deepEqual(readObject(answer), {
+      status: "ready",
+      parts: { database: "ok", distributor: "on", backlog: 0, oldest_pending_age_seconds: 0 },
+    });
+    assert.equal(answer.headers.get("cache-control"), "no-store");
+  }
+});
+
+test("with cron off the distributor is off, and what is dispatched is the backlog", async (t) => {
+  const gatepost = await start(t, { GATEPOST_CRON: "off" });
+  assert.equal((await gatepost.api.get("/system/ready")).status, 200);
+  assert.deepEqual(await readParts(gatepost), {
+    database: "ok",
+    distributor: "off",
+    backlog: 0,
+    oldest_pending_age_seconds: 0,
+  });
+  const admin = bearer(gatepost.adminToken);
+  await gatepost.api.postJson("/backend/event", { name: newName("event"), data: 1 }, admin);
+  await delay(100);
+  await gatepost.api.postJson("/backend/event", { name: newName("event"), data: 2 }, admin);
+  const { backlog, oldest_pending_age_seconds: age } = await readParts(gatepost);
+  assert.equal(backlog, 2);
+  assert.ok(Number(age) >= 0.1 && Number(age) < 10, String(age));
+});
+
+test("deliveries that wait are backlog; those of a paused subscription have no age", async (t) => {
+  const gatepost = await start(t, { GATEPOST_CALLBACK_ALLOW: "127.0.0.1" });
+  const headers = bearer(await gatepost.login(await gatepost.createUser()));
+  const event = newName("event");
+  const body = { event, endpoint: "http://127.0.0.1:9/" };
+  const made = readObject(await gatepost.api.postJson("/consumer/subscription", body, headers));
+  const path = `/consumer/subscription/${String(made["id"])}`;
+  const patch = (status: string) =>
+    gatepost.api.send("PATCH", path, {
+      headers: { ...headers, "content-type": "application/json" },
+      body: JSON.stringify({ status }),
+    });
+  await patch("paused");
+  const admin = bearer(gatepost.adminToken);
+  await gatepost.api.postJson("/backend/event", { name: event, data: 1 }, admin);
+  const isFannedOut = async () => {
+    const answer = await gatepost.api.get(`/backend/event?name=${event}&status=distributed`, admin);
+    return answer.text.includes(event);
+  };
+  for (let waitedMs = 0; !await isFannedOut(); waitedMs += 20) {
+    assert.ok(waitedMs < 5000, "it took too long");
+    await delay(20);
+  }
+  const paused = await readParts(gatepost);
+  assert.deepEqual([paused["backlog"], paused["oldest_pending_age_seconds"]], [1, 0]);
+  await patch("active");
+  const active = await readParts(gatepost);
+  assert.equal(active["backlog"], 1);
+  assert.ok(Number(active["oldest_pending_age_seconds"]) > 0);
+});
