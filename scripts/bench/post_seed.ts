@@ -1,11 +1,11 @@
 import { copyFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
 import { randomBytes } from "../../src/base/secret.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
-import type { Statement } from "../../src/store/database.ts";
+import { sql, type Statement } from "../../src/store/database.ts";
 import { deliveryId, insertEvent } from "../../src/store/events.ts";
 import { insertSubscription } from "../../src/store/subscriptions.ts";
 import { startPostServer } from "./post_process.ts";
@@ -44,39 +44,47 @@ export function copyFolder(from: string, to: string): string {
   return to;
 }
 
-/** Adds rows to a database, beside a running server too: each batch is one commit then. */
-export function seed(folder: string, groups: readonly SeedGroup[]): void {
+/** Adds rows to a database; answers with the numbers of each group's subscriptions. */
+export function seed(folder: string, groups: readonly SeedGroup[]): number[][] {
+  return withDatabase(folder, (run) => groups.map((group) => seedGroup(group, run)));
+}
+
+/** Adds pending deliveries for subscriptions that are there, beside a running server, at once. */
+export function seedMore(
+  folder: string,
+  { subscriptions, event, deliveries }: {
+    readonly subscriptions: readonly number[];
+    readonly event: string;
+    readonly deliveries: number;
+  },
+): void {
+  withDatabase(folder, (run) => addDeliveries({ event, deliveries, status: "pending" }, subscriptions, run));
+}
+
+type Run = (statement: Statement) => number;
+
+/** Runs statements, in one commit for every so many of them. */
+function withDatabase<Result>(folder: string, work: (run: Run) => Result): Result {
   const database = new DatabaseSync(join(folder, "gatepost.db"), { timeout: 5000 });
-  database.exec("PRAGMA synchronous = OFF; PRAGMA cache_size = -200000");
+  database.exec("PRAGMA synchronous = OFF; PRAGMA cache_size = -200000; BEGIN IMMEDIATE");
+  const prepared = new Map<string, StatementSync>();
   let rows = 0;
-  database.exec("BEGIN IMMEDIATE");
-  const run = ({ sql, params }: Statement) => {
+  const result = work(({ sql, params }) => {
     if (++rows % ROWS_A_COMMIT === 0) database.exec("COMMIT; BEGIN IMMEDIATE");
-    return prepare(database, sql)(params);
-  };
-  for (const group of groups) seedGroup(group, run);
+    const statement = prepared.get(sql) ?? database.prepare(sql);
+    prepared.set(sql, statement);
+    return Number(statement.run(...params).lastInsertRowid);
+  });
   database.exec("COMMIT");
   database.close();
+  return result;
 }
 
-const prepared = new WeakMap<DatabaseSync, Map<string, (params: readonly SQLInputValue[]) => number>>();
-
-function prepare(database: DatabaseSync, sql: string): (params: readonly SQLInputValue[]) => number {
-  const known = prepared.get(database) ?? new Map();
-  prepared.set(database, known);
-  if (!known.has(sql)) {
-    const statement = database.prepare(sql);
-    known.set(sql, (params: readonly SQLInputValue[]) =>
-      Number(statement.run(...params).lastInsertRowid));
-  }
-  return known.get(sql);
-}
-
-function seedGroup(group: SeedGroup, run: (statement: Statement) => number): void {
+function seedGroup(group: SeedGroup, run: Run): number[] {
   const { endpoints, event, deliveries, status = "pending" } = group;
   const createdAtMs = Date.now();
   const seal = createSeal(undefined);
-  const numbers = endpoints.map((endpoint) =>
+  const subscriptions = endpoints.map((endpoint) =>
     run(insertSubscription({
       id: newId("s", createdAtMs),
       principal: newId("u", createdAtMs),
@@ -87,20 +95,30 @@ function seedGroup(group: SeedGroup, run: (statement: Statement) => number): voi
       createdAtMs,
     }, seal))
   );
+  addDeliveries({ event, deliveries, status }, subscriptions, run);
+  return subscriptions;
+}
+
+function addDeliveries(
+  { event, deliveries, status }: Required<Omit<SeedGroup, "endpoints">>,
+  subscriptions: readonly number[],
+  run: Run,
+): void {
+  const createdAtMs = Date.now();
   for (let index = 0; index < deliveries; index++) {
     const id = newId("e", createdAtMs);
     run(insertEvent({ id, name: event, json: PAYLOAD, subject: undefined, scopes: [], createdAtMs }));
-    for (const number of numbers) {
-      run({ sql: INSERT_DELIVERY, params: [deliveryId(id, number), id, number, status, createdAtMs] });
+    for (const number of subscriptions) {
+      run(sql(INSERT_DELIVERY, deliveryId(id, number), id, number, status, createdAtMs));
     }
   }
-  run({ sql: DISTRIBUTED, params: [event] });
+  run(sql(DISTRIBUTED, event));
   if (status !== "pending" || deliveries === 0) return;
-  for (const number of numbers) run({ sql: DUE, params: [createdAtMs, number] });
+  for (const number of subscriptions) run(sql(DUE, createdAtMs, number));
 }
 
 const INSERT_DELIVERY = `INSERT INTO deliveries (id, event, subscription, status, due_at, finished_at)
   VALUES (?1, ?2, ?3, ?4, ?5, CASE ?4 WHEN 'pending' THEN NULL ELSE ?5 END)`;
 const DISTRIBUTED = `UPDATE events SET status = 'distributed', fanned_out = upto
   WHERE name = ?1 AND status = 'pending'`;
-const DUE = "UPDATE subscriptions SET due_at = ?1 WHERE seq = ?2";
+const DUE = "UPDATE subscriptions SET due_at = min(ifnull(due_at, ?1), ?1) WHERE seq = ?2";

@@ -1,7 +1,7 @@
+import { tryCallback, tryRotation, tryVerification } from "./check_trials.ts";
 import type { StageSetup } from "./stage.ts";
 import {
   type Trial,
-  tryCallback,
   tryCode,
   tryCredentials,
   tryDiscovery,
@@ -13,9 +13,7 @@ import {
   tryRequest,
   tryResourceMetadata,
   tryRevocation,
-  tryRotation,
-  tryVerification,
-} from "./trials.ts";
+} from "./token_trials.ts";
 
 /** A feature, and how it is tried. */
 export interface Column {
@@ -64,7 +62,7 @@ const checking: readonly Column[] = [
   column("EdDSA", tryVerification, EDDSA),
 ];
 
-/** What is tried: a column is a feature. The last of tokens is all of them at a base path. */
+/** What is tried: a column is a feature, one of them all that concerns tokens at a base path. */
 export const TABLES: readonly Table[] = [
   { title: "Getting tokens", columns: getting },
   {

@@ -17,8 +17,8 @@ export interface InstalledPackages {
 const INSTALL_MS = 120_000;
 
 /**
- * Installs packages into an empty folder, from whatever registry npm is set up for, and runs none of
- * their scripts. Throws with what npm printed when that fails or takes more than two minutes.
+ * Installs packages into an empty folder, from whatever registry npm is set up for, and runs none
+ * of their scripts. Throws with what npm printed when that fails; two minutes are the limit.
  */
 export async function installPackages(
   folder: string,

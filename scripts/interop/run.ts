@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import type { Client, ClientPackage } from "./client.ts";
 import { type Column, SETUPS, TABLES } from "./columns.ts";
 import type { PackageLoader } from "./packages.ts";
@@ -13,6 +14,7 @@ export type Outcome =
 export type Outcomes = ReadonlyMap<ClientPackage, ReadonlyMap<Column, Outcome>>;
 
 const TRIAL_MS = 20_000;
+const MAX_LINES = 20;
 
 /** Starts one server after the other, and tries all that each client knows against each. */
 export async function runTrials(
@@ -58,4 +60,9 @@ async function withLimit(work: Promise<void>): Promise<void> {
   const limit = Promise.withResolvers<never>();
   const timer = setTimeout(() => limit.reject(new Error("no end within 20 s")), TRIAL_MS);
   await Promise.race([work, limit.promise]).finally(() => clearTimeout(timer));
+}
+
+/** What went wrong, with all that the client tells, in some lines. */
+function tell(error: unknown): string {
+  return inspect(error, { depth: 4 }).split("\n").slice(0, MAX_LINES).join("\n");
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createCipheriv, createDecipheriv } from "node:crypto";
+import { createDecipheriv } from "node:crypto";
 import { describe, test } from "node:test";
 import { createSeal, SealError } from "../../src/base/seal.ts";
 
@@ -78,15 +78,6 @@ test("a value that was cut does not open, whatever its length", () => {
     const stored = `sealed:${bytes.subarray(0, length).toString("base64url")}`;
     assert.throws(() => seal.open(stored, "k1"), SealError, `length ${length}`);
   }
-});
-
-test("a tag cut to 4 bytes does not open: a short one is guessed too soon", () => {
-  const nonce = Buffer.alloc(4, 1);
-  const cipher = createCipheriv("aes-256-gcm", KEY, nonce, { authTagLength: 4 })
-    .setAAD(Buffer.from("k1"));
-  cipher.final();
-  const stored = `sealed:${cipher.getAuthTag().toString("base64url")}`;
-  assert.throws(() => createSeal(KEY).open(stored, "k1"), SealError);
 });
 
 test("a SealError tells nothing of what it could not open", () => {

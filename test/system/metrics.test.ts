@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { bearer, type Gatepost, newName, readObject, startGatepost } from "../helpers/gatepost.ts";
 import { type MetricFamily, parseMetrics } from "../helpers/metrics_text.ts";
+import { exchangeRaw } from "../helpers/raw_http.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
 
 const METRICS_TOKEN = "metrics-token-of-the-metrics-test";
@@ -49,7 +50,6 @@ async function waitFor(isTrue: () => Promise<boolean>): Promise<void> {
   }
 }
 
-// token, status of the answer
 test("the metrics are for the metrics token and scope backend alone", async () => {
   const consumer = await gatepost.login(await gatepost.createUser());
   const cases: readonly [headers: Record<string, string>, status: number][] = [
@@ -176,7 +176,6 @@ test("logins and tokens are counted by outcome and grant", async () => {
 
 test("refusals of what is no request are counted", async () => {
   const start = sum(await scrape(), "gatepost_http_refusals_total", { status: "400" });
-  const { exchangeRaw } = await import("../helpers/raw_http.ts");
   const port = Number(new URL(gatepost.server.url).port);
   await exchangeRaw(port, "nonsense\r\n\r\n", { waitMs: 2000 });
   assert.equal(sum(await scrape(), "gatepost_http_refusals_total", { status: "400" }) - start, 1);

@@ -8,7 +8,7 @@ interface Badgateway {
   readonly OAuth2Client: new (settings: object) => OAuth2Client;
   readonly OAuth2Fetch: new (options: {
     readonly client: OAuth2Client;
-    readonly getNewToken: () => Promise<Token | null>;
+    readonly getNewToken: () => Promise<Token>;
     readonly getStoredToken: () => Token;
     readonly scheduleRefresh: boolean;
   }) => { fetch(url: string): Promise<Response> };
@@ -101,7 +101,8 @@ function open(load: PackageLoader, stage: Stage): Client {
     async request(url, accessToken) {
       const wrapper = new oauth.OAuth2Fetch({
         client: configure(stage.app("basic")),
-        getNewToken: () => Promise.resolve(null),
+        // It asks for a token when the server answers 401.
+        getNewToken: () => Promise.reject(new Error("401")),
         getStoredToken: () => held(accessToken),
         scheduleRefresh: false,
       });

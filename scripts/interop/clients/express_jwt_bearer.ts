@@ -21,8 +21,11 @@ type Middleware = (
 /** What it looks at of an Express request. */
 interface ApiRequest {
   readonly headers: { readonly authorization: string };
+  readonly protocol: string;
+  readonly url: string;
   readonly query: object;
   readonly method: string;
+  get(header: string): string | undefined;
   is(type: string): false;
   /** What it found. */
   auth?: { readonly payload: Members };
@@ -39,8 +42,11 @@ function open(load: PackageLoader, { issuer }: Stage): Client {
     async verify(accessToken, audience) {
       const request: ApiRequest = {
         headers: { authorization: `Bearer ${accessToken}` },
+        protocol: "https",
+        url: "/orders",
         query: {},
         method: "GET",
+        get: (header) => header === "Host" ? "api.example" : undefined,
         is: () => false,
       };
       await new Promise<void>((resolve, reject) => {

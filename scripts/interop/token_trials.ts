@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { inspect } from "node:util";
-import type { AppLogin, Client, ClientAuth, Tokens } from "./client.ts";
+import type { AppLogin, Client, ClientAuth, Members, Tokens } from "./client.ts";
+import { alter, assertCaller, assertRefusal, assertRefused } from "./expect.ts";
 import type { Stage } from "./stage.ts";
 
 /** Tries one feature of a client against a stage; undefined where the client does not know it. */
@@ -10,7 +10,7 @@ const SCOPE = "consumer orders";
 
 const INVALID_GRANT = /invalid_grant/;
 /** RFC 6749 §5.2: some clients tell of the 401 and its challenge alone. */
-const INVALID_CLIENT = /invalid_client|401/;
+const INVALID_CLIENT = /invalid_client|\b401\b/;
 
 /** RFC 8414 §3: everything is found by the issuer alone. */
 export const tryDiscovery: Trial = (client, stage) => {
@@ -58,10 +58,12 @@ export const tryIss: Trial = (client, stage) => {
     await code(app, SCOPE, ({ searchParams }) => {
       assert.equal(searchParams.get("iss"), stage.issuer);
     });
-    await assert.rejects(code(app, SCOPE, ({ searchParams }) => searchParams.delete("iss")));
-    await assert.rejects(code(app, SCOPE, ({ searchParams }) => {
+    const without = code(app, SCOPE, ({ searchParams }) => searchParams.delete("iss"));
+    await assertRefusal(without, /"iss"/);
+    const other = code(app, SCOPE, ({ searchParams }) => {
       searchParams.set("iss", "https://other.example");
-    }));
+    });
+    await assertRefusal(other, /"iss"/);
   };
 };
 
@@ -138,7 +140,7 @@ export const tryIntrospection: Trial = (client, stage) => {
   return async () => {
     for (const app of confidentialApps(client, stage)) {
       const tokens = await code(app, SCOPE);
-      const told = await introspect(app, tokens.accessToken);
+      const told: Members = await introspect(app, tokens.accessToken);
       assert.deepEqual(
         [told["active"], told["sub"], told["client_id"], told["scope"], told["iss"]],
         [true, stage.user.id, app.id, SCOPE, stage.issuer],
@@ -159,95 +161,9 @@ export const tryRequest: Trial = (client, stage) => {
   return async () => {
     const { accessToken } = await code(stage.app(auth), SCOPE);
     assert.equal((await request(stage.whoami, accessToken))["sub"], stage.user.id);
-    await assertRefusal(request(stage.whoami, alter(accessToken)), /invalid_token|401/);
+    await assertRefusal(request(stage.whoami, alter(accessToken)), /invalid_token|\b401\b/);
   };
 };
-
-/** RFC 9068 §4, with the keys that the server publishes. */
-export const tryVerification: Trial = (client, stage) => {
-  const { verify } = client;
-  if (verify === undefined) return undefined;
-  return async () => {
-    const { token } = await stage.post("user", "/consumer/login", stage.user);
-    const accessToken = String(token);
-    const header = JSON.parse(atob(accessToken.slice(0, accessToken.indexOf("."))));
-    assert.deepEqual([header.alg, header.typ], [stage.signingAlg, "at+jwt"]);
-    const claims = await verify(accessToken, stage.issuer);
-    assert.deepEqual([claims["iss"], claims["sub"]], [stage.issuer, stage.user.id]);
-    await assert.rejects(verify(accessToken, "https://other.example"), "another audience");
-    await assert.rejects(verify(alter(accessToken), stage.issuer), "an altered token");
-  };
-};
-
-/** Standard Webhooks: a callback's signature, and who changed a byte is found out. */
-export const tryCallback: Trial = (client, stage) => {
-  const { verifyCallback } = client;
-  if (verifyCallback === undefined) return undefined;
-  return async () => {
-    const { secret, callback: { body, headers }, data } = await receiveCallback(stage, "signed");
-    assert.deepEqual(await verifyCallback(secret, body, headers), data);
-    await assert.rejects(verifyCallback(secret, body.replace("7", "8"), headers));
-    await assert.rejects(verifyCallback(OTHER_SECRET, body, headers), "another secret");
-  };
-};
-
-/** For 24 hours after a new secret was made, the old one signs beside it. */
-export const tryRotation: Trial = (client, stage) => {
-  const { verifyCallback } = client;
-  if (verifyCallback === undefined) return undefined;
-  return async () => {
-    const first = await receiveCallback(stage, "rotated");
-    const path = `/consumer/subscription/${first.id}/secret`;
-    const { secret } = await stage.post("user", path);
-    assert.notEqual(secret, first.secret);
-    const data = { id: 8 };
-    await stage.post("admin", "/backend/event", { name: "rotated", data });
-    const { body, headers } = await stage.receiver.next();
-    for (const each of [first.secret, String(secret)]) {
-      assert.deepEqual(await verifyCallback(each, body, headers), data);
-    }
-    await assert.rejects(verifyCallback(OTHER_SECRET, body, headers), "another secret");
-  };
-};
-
-const OTHER_SECRET = `whsec_${btoa("a secret that no subscription has")}`;
-
-/** Subscribes, dispatches and waits for what arrives. */
-async function receiveCallback(stage: Stage, event: string) {
-  const { receiver, post } = stage;
-  const subscription = await post("user", "/consumer/subscription", {
-    event,
-    endpoint: receiver.url,
-  });
-  const data = { id: 7, text: "grün € 🌲", nested: [1.5, null, { "a/b": "\u2028" }] };
-  await post("admin", "/backend/event", { name: event, data });
-  const { id, secret } = subscription;
-  return { id: String(id), secret: String(secret), callback: await receiver.next(), data };
-}
-
-/** Checks whom the server takes a token for, and what the client was told of its scope. */
-async function assertCaller(
-  stage: Stage,
-  { accessToken, scope }: Tokens,
-  sub: string,
-  expectedScope: string,
-): Promise<void> {
-  const caller = await stage.caller(accessToken);
-  assert.deepEqual([caller?.["sub"], caller?.["scope"]], [sub, expectedScope]);
-  if (scope !== undefined) assert.equal(scope, expectedScope);
-}
-
-async function assertRefused(stage: Stage, accessToken: string): Promise<void> {
-  assert.equal(await stage.caller(accessToken), undefined, "the access token still works");
-}
-
-/** Checks that the client was refused, and learnt why. */
-async function assertRefusal(promise: Promise<unknown>, why: RegExp): Promise<void> {
-  await assert.rejects(promise, (error) => {
-    assert.match(inspect(error, { depth: 8 }), why);
-    return true;
-  });
-}
 
 function refreshTokenOf({ refreshToken }: Tokens): string {
   assert.ok(refreshToken, "no refresh token");
@@ -260,10 +176,4 @@ function allApps(client: Client, stage: Stage): readonly AppLogin[] {
 
 function confidentialApps(client: Client, stage: Stage): readonly AppLogin[] {
   return allApps(client, stage).filter(({ auth }) => auth !== "none");
-}
-
-/** The token with another signature. */
-function alter(accessToken: string): string {
-  const at = accessToken.lastIndexOf(".") + 5;
-  return accessToken.slice(0, at) + (accessToken[at] === "A" ? "B" : "A") + accessToken.slice(at + 1);
 }

@@ -1,0 +1,97 @@
+import type { BenchCase, Finding, Stage, Target } from "./bench_case.ts";
+import { type LoadResult, percentile } from "./http_load.ts";
+import { medianOf } from "./post_rounds.ts";
+
+/** One of those that have their turns. */
+export interface Side {
+  readonly name: string;
+  /** CPU time of its server so far. */
+  cpuMs(): number;
+  /** Makes ready what the next turn uses up. */
+  prepare?(turnMs: number): Promise<void>;
+  /** Puts it under load for so long. */
+  run(turnMs: number): Promise<LoadResult>;
+}
+
+/** A side that Gatepost is held against: its rate must be so much of that one's. */
+export interface Reference {
+  readonly side: Side;
+  readonly target: Target;
+}
+
+/** All that have their turns in a comparison, started. */
+export interface Contest {
+  readonly gatepost: Side;
+  readonly references: readonly Reference[];
+  stop(): Promise<void>;
+}
+
+interface Turn {
+  readonly perSecond: number;
+  readonly cpuMicros: number;
+  readonly latenciesMs: Float64Array;
+}
+
+const WARM_UP_MS = 1000;
+
+/** A case in which all sides have their turns one after the other, round after round: A B A B. */
+export function comparison(
+  name: string,
+  what: string,
+  start: (stage: Stage) => Promise<Contest>,
+): BenchCase {
+  return {
+    name,
+    async measure(stage) {
+      const contest = await start(stage);
+      try {
+        return await compare(what, contest, stage);
+      } finally {
+        await contest.stop();
+      }
+    },
+  };
+}
+
+async function compare(
+  what: string,
+  { gatepost, references }: Contest,
+  { turnMs, rounds }: Stage,
+): Promise<Finding[]> {
+  const sides = [gatepost, ...references.map(({ side }) => side)];
+  const turns = new Map<Side, Turn[]>(sides.map((side) => [side, []]));
+  for (const side of sides) await takeTurn(side, WARM_UP_MS);
+  for (let round = 0; round < rounds; round++) {
+    for (const side of sides) turns.get(side)?.push(await takeTurn(side, turnMs));
+  }
+  const own = turns.get(gatepost) ?? [];
+  const latenciesMs = Float64Array.from(own.flatMap((turn) => [...turn.latenciesMs])).sort();
+  return references.map(({ side, target }) => {
+    const theirs = turns.get(side) ?? [];
+    return {
+      what,
+      unit: "/s",
+      gatepost: medianOf(own, ({ perSecond }) => perSecond),
+      reference: { name: side.name, value: medianOf(theirs, ({ perSecond }) => perSecond) },
+      // Of neighbours in time, so that what slows the machine down for a while slows both.
+      ratio: medianOf(own.map((turn, round) => turn.perSecond / (theirs[round]?.perSecond ?? NaN)),
+        (ratio) => ratio),
+      cpuMicros: {
+        gatepost: medianOf(own, ({ cpuMicros }) => cpuMicros),
+        reference: medianOf(theirs, ({ cpuMicros }) => cpuMicros),
+      },
+      ...latenciesMs.length > 0 && {
+        latencyMs: { p50: percentile(latenciesMs, 0.5), p99: percentile(latenciesMs, 0.99) },
+      },
+      target,
+    };
+  });
+}
+
+async function takeTurn(side: Side, turnMs: number): Promise<Turn> {
+  await side.prepare?.(turnMs);
+  const beforeMs = side.cpuMs();
+  const { count, seconds, latenciesMs } = await side.run(turnMs);
+  const cpuMicros = (side.cpuMs() - beforeMs) / count * 1000;
+  return { perSecond: count / seconds, cpuMicros, latenciesMs };
+}

@@ -1,0 +1,173 @@
+import { join } from "node:path";
+import { newId } from "../../src/base/id.ts";
+import { newHandle } from "../../src/http/authorization/token_issuer.ts";
+import { insertCode } from "../../src/store/codes.ts";
+import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import type { Stage } from "./bench_case.ts";
+import { comparison, type Contest, type Reference, type Side } from "./compare.ts";
+import { type BenchApp, type BenchGatepost, startGatepost } from "./gatepost.ts";
+import { requestBytes, runLoad } from "./http_load.ts";
+import { startOidcProvider } from "./peers.ts";
+import { type ServerProcess, startProcess } from "./processes.ts";
+
+/** As many clients as ask for tokens at once. */
+export const CONNECTIONS = 64;
+export const LIMIT_SERVER = join(import.meta.dirname, "limit_server.ts");
+
+const PATH = "/authorization/token";
+const CODES_A_SECOND = 6000;
+const CODES_A_BATCH = 1000;
+const REDIRECT_URI = "https://app.example/callback";
+const CODE_TTL_MS = 600_000;
+
+/** Tokens by three grants, each beside a server that signs the same token and stores nothing. */
+export const TOKEN_CASES = [
+  comparison("client-credentials", "client_credentials tokens", (stage) =>
+    startTokenContest(stage, { least: 0.65, sideOf: clientCredentials, withPeers: true })),
+  comparison("refresh", "refresh_token exchanges", (stage) =>
+    startTokenContest(stage, { least: 0.5, sideOf: refreshing })),
+  comparison("code", "authorization_code exchanges", (stage) =>
+    startTokenContest(stage, { least: 0.5, sideOf: redeeming })),
+];
+
+/** Where a side's tokens come from; `gatepost` is undefined for the limit, which stores nothing. */
+interface TokenSource {
+  readonly name: string;
+  readonly server: ServerProcess;
+  readonly app: BenchApp;
+  readonly gatepost: BenchGatepost | undefined;
+}
+
+interface TokenContest {
+  readonly least: number;
+  readonly sideOf: (source: TokenSource) => Side;
+  readonly withPeers?: boolean;
+}
+
+async function startTokenContest(
+  stage: Stage,
+  { least, sideOf, withPeers = false }: TokenContest,
+): Promise<Contest> {
+  const gatepost = await startGatepost(stage.newFolder(), { nodeFlags: stage.nodeFlags });
+  const limit = await startProcess([LIMIT_SERVER, "token"]);
+  const { app } = gatepost;
+  const references: Reference[] = [{
+    side: sideOf({ name: "storeless limit", server: limit, app, gatepost: undefined }),
+    target: { kind: "at least", value: least },
+  }];
+  const peer = withPeers && stage.peers !== undefined
+    ? await startOidcProvider(stage.peers, app)
+    : undefined;
+  if (peer) {
+    references.push({
+      side: clientCredentials({ name: "node-oidc-provider", server: peer, app, gatepost: undefined }, "/token"),
+      target: { kind: "at least", value: 3 },
+    });
+  }
+  return {
+    gatepost: sideOf({ name: "Gatepost", server: gatepost, app, gatepost }),
+    references,
+    stop: async () => void await Promise.all([gatepost.stop(), limit.stop(), peer?.stop()]),
+  };
+}
+
+/** The bytes of a token request. */
+export function tokenRequest(
+  fields: Readonly<Record<string, string>>,
+  basic?: string,
+  path = PATH,
+): Buffer {
+  return requestBytes("POST", path, {
+    "Content-Type": "application/x-www-form-urlencoded",
+    ...basic !== undefined && { Authorization: basic },
+  }, String(new URLSearchParams(fields)));
+}
+
+function clientCredentials({ name, server, app }: TokenSource, path = PATH): Side {
+  const bytes = tokenRequest({ grant_type: "client_credentials", scope: "orders" }, app.basic, path);
+  return {
+    name,
+    cpuMs: server.cpuMs,
+    run: (durationMs) =>
+      runLoad({ port: server.port, connections: CONNECTIONS, durationMs, status: 200, next: () => bytes }),
+  };
+}
+
+/** Every connection keeps exchanging the refresh token of its last answer. */
+function refreshing({ name, server, app, gatepost }: TokenSource): Side {
+  let first: readonly string[] = [];
+  const { id: client_id, secret: client_secret } = app;
+  return {
+    name,
+    cpuMs: server.cpuMs,
+    async prepare() {
+      const obtain = async () => await gatepost?.refreshToken() ?? "made-up";
+      first = await Promise.all(Array.from({ length: CONNECTIONS }, obtain));
+    },
+    run: (durationMs) =>
+      runLoad({
+        port: server.port,
+        connections: CONNECTIONS,
+        durationMs,
+        status: 200,
+        next(connection, lastBody) {
+          const refresh_token = lastBody === undefined
+            ? first[connection] ?? ""
+            : /"refresh_token":"([^"]+)"/.exec(lastBody)?.[1] ?? "";
+          return tokenRequest({ grant_type: "refresh_token", refresh_token, client_id, client_secret });
+        },
+      }),
+  };
+}
+
+/** Codes as the pages would make them, put into the server's database beside it. */
+function redeeming({ name, server, app, gatepost }: TokenSource): Side {
+  let codes: string[] = [];
+  return {
+    name,
+    cpuMs: server.cpuMs,
+    async prepare(turnMs) {
+      const count = Math.ceil(CODES_A_SECOND * turnMs / 1000);
+      codes = gatepost
+        ? await seedCodes(gatepost, count)
+        : Array.from({ length: count }, () => newHandle(newId("g", Date.now())).token);
+    },
+    run: (durationMs) =>
+      runLoad({
+        port: server.port,
+        connections: CONNECTIONS,
+        durationMs,
+        status: 200,
+        next() {
+          const code = codes.pop();
+          if (code === undefined) return undefined;
+          const fields = { grant_type: "authorization_code", code, redirect_uri: REDIRECT_URI };
+          return tokenRequest(fields, app.basic);
+        },
+      }),
+  };
+}
+
+async function seedCodes({ databasePath, admin, app }: BenchGatepost, count: number) {
+  const database = openSqliteDatabase(databasePath);
+  const nowMs = Date.now();
+  const codes: string[] = [];
+  while (codes.length < count) {
+    await database.write(Array.from({ length: CODES_A_BATCH }, () => {
+      const id = newId("g", nowMs);
+      const { token, hash } = newHandle(id);
+      codes.push(token);
+      return insertCode({
+        id,
+        app: app.id,
+        user: admin.id,
+        scopes: ["consumer"],
+        redirectUri: REDIRECT_URI,
+        challenge: null,
+        untilMs: nowMs + CODE_TTL_MS,
+      }, hash);
+    }));
+  }
+  await database.close();
+  return codes;
+}

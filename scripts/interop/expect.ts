@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { inspect } from "node:util";
+import type { Tokens } from "./client.ts";
+import type { Stage } from "./stage.ts";
+
+/** Checks whom the server takes a token for, and what the client was told of its scope. */
+export async function assertCaller(
+  stage: Stage,
+  { accessToken, scope }: Tokens,
+  sub: string,
+  expectedScope: string,
+): Promise<void> {
+  const caller = await stage.caller(accessToken);
+  assert.deepEqual([caller?.["sub"], caller?.["scope"]], [sub, expectedScope]);
+  if (scope !== undefined) assert.equal(scope, expectedScope);
+}
+
+/** Checks that the server does not take an access token (any more). */
+export async function assertRefused(stage: Stage, accessToken: string): Promise<void> {
+  assert.equal(await stage.caller(accessToken), undefined, "the access token still works");
+}
+
+/** Checks that the client was refused, and learnt why. */
+export async function assertRefusal(promise: Promise<unknown>, why: RegExp): Promise<void> {
+  await assert.rejects(promise, (error) => {
+    assert.match(inspect(error, { depth: 8 }), why);
+    return true;
+  });
+}
+
+/** The token with another signature. */
+export function alter(accessToken: string): string {
+  const at = accessToken.lastIndexOf(".") + 5;
+  const other = accessToken[at] === "A" ? "B" : "A";
+  return accessToken.slice(0, at) + other + accessToken.slice(at + 1);
+}

@@ -1,0 +1,249 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { bearer, PASSWORD, SOURCE_ENTRY } from "../helpers/gatepost.ts";
+import { createClient } from "../helpers/http_client.ts";
+import { type RunningServer, startServer } from "../helpers/process.ts";
+import type { Random } from "../helpers/random.ts";
+import { type Batch, createLoad, type Load } from "./load.ts";
+import { KILL_POINTS, type KillPoint, RANDOM_POINT } from "./points.ts";
+import { pairKey, type Recorder, startRecorder } from "./recorder.ts";
+
+/** What a run of the crash matrix came to. */
+export interface CrashFigures {
+  /** How often the server was killed at each point. */
+  readonly kills: Readonly<Record<string, number>>;
+  /** Events that were answered 2xx, 5xx, and not at all. */
+  readonly acknowledged: number;
+  readonly refused: number;
+  readonly unanswered: number;
+  /** Callbacks that came in. */
+  readonly received: number;
+  /** Deliveries of acknowledged events that never came. */
+  readonly lost: number;
+  /** Deliveries of events that were answered 5xx. */
+  readonly sentThoughRefused: number;
+  /** Requests without an answer of whose events some came and others did not. */
+  readonly halfStored: number;
+  /** Callbacks that came again, with the same `webhook-id`. */
+  readonly duplicates: number;
+  /** Deliveries that had come and were not recorded when the server was killed, in all. */
+  readonly inFlight: number;
+  /** Callbacks that came again although nothing of them was in flight when the server was killed. */
+  readonly unexplained: number;
+  /** Deliveries that came with two `webhook-id`s. */
+  readonly torn: number;
+}
+
+export interface CrashOptions {
+  readonly kills: number;
+  readonly random: Random;
+  /** Told of each kill. */
+  readonly report?: (line: string) => void;
+}
+
+const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));
+const KILL_AT = fileURLToPath(new URL("./kill_at.ts", import.meta.url));
+/** Two subscriptions to the first event, one to the second. */
+const SUBSCRIPTIONS = [["/a", "crash.one"], ["/b", "crash.one"], ["/c", "crash.two"]] as const;
+const EVENTS = ["crash.one", "crash.two"];
+const PATIENCE_MS = 15_000;
+
+/**
+ * Kills the server again and again at every named point of an event's life, and at random ones,
+ * under load on one database; then lets it finish, and counts what came.
+ */
+export async function runCrashMatrix({ kills, random, report }: CrashOptions): Promise<CrashFigures> {
+  const folder = await mkdtemp(join(tmpdir(), "gatepost-crash-"));
+  const recorder = await startRecorder();
+  const load = createLoad(EVENTS, recorder.url, random);
+  /** How often each delivery may come again: once for each kill that caught it in flight. */
+  const inFlight = new Map<string, number>();
+  const counts: Record<string, number> = {};
+  try {
+    await subscribe(folder, recorder.url);
+    recorder.delay(() => random.below(8));
+    for (const name of choosePoints(kills, random)) {
+      await liveAndDie(KILL_POINTS[name] ?? { kind: "random" }, { folder, recorder, load, random });
+      counts[name] = (counts[name] ?? 0) + 1;
+      const caught = listCaught(folder, recorder);
+      for (const id of caught) inFlight.set(id, (inFlight.get(id) ?? 0) + 1);
+      report?.(`killed ${name}, ${caught.length} in flight`);
+    }
+    recorder.delay(() => 0);
+    await finish(folder);
+    return { kills: counts, ...count(load.batches, recorder, inFlight) };
+  } finally {
+    await recorder.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** The named points in turn, and for every fourth kill a random one. */
+function choosePoints(kills: number, random: Random): string[] {
+  const names = Object.keys(KILL_POINTS);
+  const offset = random.below(names.length);
+  let named = 0;
+  return Array.from({ length: kills }, (_, index) =>
+    index % 4 === 3 ? RANDOM_POINT : names[(offset + named++) % names.length] ?? RANDOM_POINT
+  );
+}
+
+interface Stage {
+  readonly folder: string;
+  readonly recorder: Recorder;
+  readonly load: Load;
+  readonly random: Random;
+}
+
+function start(folder: string, env: Readonly<Record<string, string>> = {}): Promise<RunningServer> {
+  return startServer({
+    entry: SOURCE_ENTRY,
+    folder,
+    nodeFlags: ["--import", KILL_AT],
+    env: {
+      GATEPOST_ADMIN_PASSWORD: PASSWORD,
+      GATEPOST_ENDPOINTS: ENDPOINTS,
+      GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
+      NODE_V8_COVERAGE: undefined, // a killed process writes none, and counting costs time
+      ...env,
+    },
+  });
+}
+
+async function subscribe(folder: string, receiverUrl: string): Promise<void> {
+  const server = await start(folder);
+  const api = createClient(server.url);
+  const answer = await api.postJson("/consumer/login", { username: "admin", password: PASSWORD });
+  const { token }: { token: string } = JSON.parse(answer.text);
+  for (const [path, event] of SUBSCRIPTIONS) {
+    const body = { event, endpoint: receiverUrl + path };
+    const made = await api.postJson("/consumer/subscription", body, bearer(token));
+    if (made.status !== 201) throw new Error(made.text);
+  }
+  await server.stop();
+}
+
+/** Starts the server, loads it, and returns once it has been killed at the point. */
+async function liveAndDie(point: KillPoint, stage: Stage): Promise<void> {
+  const { folder, recorder, load, random } = stage;
+  const env = point.kind === "commit"
+    ? {
+      CRASH_WHEN: point.when,
+      CRASH_TEXT: point.text,
+      CRASH_COUNT: String(1 + random.below(8)),
+    }
+    : {};
+  const server = await start(folder, env);
+  const kill = () => process.kill(server.pid, "SIGKILL");
+  const stop = new AbortController();
+  const loaded = load.run(server.url, stop.signal);
+  switch (point.kind) {
+    case "commit":
+      break; // it kills itself
+    case "handler":
+      recorder.onNextHandler(kill);
+      await sleep(random.below(100));
+      await load.interruptHandler(server.url);
+      break;
+    case "post":
+      await sleep(random.below(200));
+      recorder.onNextPost(kill);
+      break;
+    case "shutdown": {
+      await sleep(100 + random.below(200));
+      recorder.delay(() => 400); // so that it has something to wait for
+      await until(() => recorder.open() > 0, "no attempt is in flight");
+      const stopped = server.stop();
+      await sleep(random.below(100));
+      kill();
+      if (await stopped !== null) throw new Error("it had stopped before it was killed");
+      recorder.delay(() => random.below(8));
+      break;
+    }
+    case "random":
+      await sleep(random.below(500));
+      kill();
+      break;
+    default:
+      point satisfies never;
+  }
+  await until(() => hasEnded(server.pid), `the server was not killed: ${JSON.stringify(point)}`);
+  stop.abort();
+  await Promise.all([loaded, server.kill()]);
+  recorder.onNextPost(undefined);
+}
+
+/** Deliveries that a dead process had claimed and that have come: they are to come again. */
+function listCaught(folder: string, { counts }: Recorder): string[] {
+  return query(folder, "SELECT id FROM deliveries WHERE claim IS NOT NULL")
+    .map(({ id }) => String(id)).filter((id) => counts.has(id));
+}
+
+/** Lets the server deliver all that is left, and stops it as an operator does. */
+async function finish(folder: string): Promise<void> {
+  const server = await start(folder);
+  const isLeft = `SELECT 1 FROM events WHERE status = 'pending'
+    UNION ALL SELECT 1 FROM deliveries WHERE status = 'pending' LIMIT 1`;
+  await until(() => query(folder, isLeft).length === 0, "deliveries are left over");
+  const code = await server.stop();
+  if (code !== 0) throw new Error(`the last server's exit code is ${code}`);
+}
+
+function count(
+  batches: readonly Batch[],
+  { counts, pairs, torn }: Recorder,
+  inFlight: ReadonlyMap<string, number>,
+): Omit<CrashFigures, "kills"> {
+  const of = (outcome: Batch["outcome"]) => batches.filter((batch) => batch.outcome === outcome);
+  const wanted = (batch: Batch) =>
+    SUBSCRIPTIONS.filter(([, event]) => event === batch.event)
+      .flatMap(([path]) => batch.numbers.map((n) => pairKey(path, n)));
+  const cameOf = (batch: Batch) => wanted(batch).filter((key) => pairs.has(key)).length;
+  const sum = (numbers: Iterable<number>) => [...numbers].reduce((left, right) => left + right, 0);
+  const countEvents = (outcome: Batch["outcome"]) =>
+    sum(of(outcome).map(({ numbers }) => numbers.length));
+  const again = [...counts].map(([id, times]) => ({ id, times: times - 1 }));
+  return {
+    acknowledged: countEvents("acknowledged"),
+    refused: countEvents("refused"),
+    unanswered: countEvents("unanswered"),
+    received: sum(counts.values()),
+    lost: sum(of("acknowledged").map((batch) => wanted(batch).length - cameOf(batch))),
+    sentThoughRefused: sum(of("refused").map(cameOf)),
+    halfStored: of("unanswered")
+      .filter((batch) => cameOf(batch) > 0 && cameOf(batch) < wanted(batch).length).length,
+    duplicates: sum(again.map(({ times }) => times)),
+    inFlight: sum(inFlight.values()),
+    unexplained: sum(again.map(({ id, times }) => Math.max(0, times - (inFlight.get(id) ?? 0)))),
+    torn: torn.size,
+  };
+}
+
+function query(folder: string, sql: string): readonly Readonly<Record<string, unknown>>[] {
+  const database = new DatabaseSync(join(folder, "gatepost.db"), { readOnly: true, timeout: 1000 });
+  try {
+    return database.prepare(sql).all();
+  } finally {
+    database.close();
+  }
+}
+
+function hasEnded(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+async function until(holds: () => boolean, what: string): Promise<void> {
+  for (const end = Date.now() + PATIENCE_MS; !holds();) {
+    if (Date.now() > end) throw new Error(what);
+    await sleep(5);
+  }
+}

@@ -1,0 +1,38 @@
+/** A point in an event's life at which the server is killed, and how it is met. */
+export type KillPoint =
+  /** Around the commit of a transaction with this text in it. */
+  | { readonly kind: "commit"; readonly when: "before" | "after"; readonly text: string }
+  /** When a handler has dispatched and not returned yet. */
+  | { readonly kind: "handler" }
+  /** When a callback has come in and is not answered yet. */
+  | { readonly kind: "post" }
+  /** After SIGTERM, while attempts are in flight. */
+  | { readonly kind: "shutdown" }
+  /** Whenever. */
+  | { readonly kind: "random" };
+
+/** Every point by its name, in the order of an event's life. */
+export const KILL_POINTS: Readonly<Record<string, KillPoint>> = {
+  "in the handler": { kind: "handler" },
+  "before the commit": { kind: "commit", when: "before", text: "INSERT INTO events" },
+  "after the commit, before the answer": {
+    kind: "commit",
+    when: "after",
+    text: "INSERT INTO events",
+  },
+  "before the fan-out": { kind: "commit", when: "before", text: "INSERT INTO deliveries" },
+  "after the fan-out": { kind: "commit", when: "after", text: "INSERT INTO deliveries" },
+  "before the claim": { kind: "commit", when: "before", text: "UPDATE deliveries SET claim = ?4" },
+  "after the claim": { kind: "commit", when: "after", text: "UPDATE deliveries SET claim = ?4" },
+  "during the POST": { kind: "post" },
+  "after the answer, before the record": {
+    kind: "commit",
+    when: "before",
+    text: "INSERT INTO attempts",
+  },
+  "after the record": { kind: "commit", when: "after", text: "INSERT INTO attempts" },
+  "during shutdown": { kind: "shutdown" },
+};
+
+/** Under load, at any time. */
+export const RANDOM_POINT = "at random";

@@ -1,0 +1,80 @@
+import { createServer } from "node:http";
+import { listenOnLoopback } from "./listen.ts";
+
+/** What subscribers of the crash matrix have received. */
+export interface Recorder {
+  readonly url: string;
+  /** How often each delivery came, by its `webhook-id`. */
+  readonly counts: ReadonlyMap<string, number>;
+  /** The `webhook-id` of each path and event number, as `pairKey` writes them. */
+  readonly pairs: ReadonlyMap<string, string>;
+  /** Pairs that came with more than one `webhook-id`. */
+  readonly torn: ReadonlySet<string>;
+  /** Requests that are not answered yet. */
+  open(): number;
+  /** Told of the next callback before it is answered, which it then never is; undefined: nobody. */
+  onNextPost(told: (() => void) | undefined): void;
+  /** Told when a handler that is to be interrupted has dispatched. */
+  onNextHandler(told: () => void): void;
+  /** How long callbacks wait for their answer. */
+  delay(ms: () => number): void;
+  close(): Promise<void>;
+}
+
+export function pairKey(path: string, n: number): string {
+  return `${path} ${n}`;
+}
+
+/** Where a handler says that it has dispatched; it is answered after a while. */
+export const HANDLER_PATH = "/handler";
+
+/** Starts the receiver of the crash matrix: it answers 204, and never forgets. */
+export async function startRecorder(): Promise<Recorder> {
+  const counts = new Map<string, number>();
+  const pairs = new Map<string, string>();
+  const torn = new Set<string>();
+  let delayMs = () => 0;
+  let open = 0;
+  let tellPost: (() => void) | undefined;
+  let tellHandler: (() => void) | undefined;
+
+  const server = createServer((request, response) => {
+    const { url: path = "", headers } = request;
+    request.on("error", () => response.destroy());
+    request.toArray().then((chunks) => {
+      if (path === HANDLER_PATH) {
+        tellHandler?.();
+        tellHandler = undefined;
+        setTimeout(() => response.end(), 50);
+        return;
+      }
+      const id = String(headers["webhook-id"]);
+      const { n }: { n: number } = JSON.parse(String(Buffer.concat(chunks)));
+      counts.set(id, (counts.get(id) ?? 0) + 1);
+      const key = pairKey(path, n);
+      if ((pairs.get(key) ?? id) !== id) torn.add(key);
+      pairs.set(key, id);
+      open++;
+      response.once("close", () => open--);
+      const told = tellPost;
+      tellPost = undefined;
+      if (told) return told();
+      setTimeout(() => response.writeHead(204).end(), delayMs());
+    }, () => response.destroy());
+  });
+  const url = await listenOnLoopback(server);
+  return {
+    url,
+    counts,
+    pairs,
+    torn,
+    open: () => open,
+    onNextPost: (told) => void (tellPost = told),
+    onNextHandler: (told) => void (tellHandler = told),
+    delay: (ms) => void (delayMs = ms),
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

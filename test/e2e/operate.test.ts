@@ -1,0 +1,450 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { test, type TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { createClient } from "../helpers/http_client.ts";
+import { PASSWORD, readObject, SOURCE_ENTRY } from "../helpers/gatepost.ts";
+import {
+  createDataFolder,
+  type RunningServer,
+  type RunResult,
+  runNode,
+  type ServerOptions,
+  startServer,
+} from "../helpers/process.ts";
+import { exchangeRaw, openRaw } from "../helpers/raw_http.ts";
+import { startReceiver } from "../helpers/receiver.ts";
+
+const LOCKED_ENTRY = fileURLToPath(new URL("../../scripts/start_locked.ts", import.meta.url));
+const KEY = Buffer.alloc(32, 7).toString("base64");
+
+async function createFolder(t: TestContext): Promise<string> {
+  const folder = await createDataFolder();
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** A server from its source; the test ends it where it has not ended by itself. */
+async function start(t: TestContext, options: ServerOptions): Promise<RunningServer> {
+  const server = await startServer({ entry: SOURCE_ENTRY, ...options });
+  t.after(() => server.kill());
+  return server;
+}
+
+/** A start that is expected to fail, on a database in the folder. */
+function tryStart(folder: string, env: Record<string, string> = {}): Promise<RunResult> {
+  const database = join(folder, "gatepost.db");
+  return runNode([SOURCE_ENTRY], {
+    env: { GATEPOST_PORT: "0", GATEPOST_DATABASE: database, ...env },
+  });
+}
+
+/** One clear line on stderr, no stack, nothing on stdout, exit 1 (contract 1). */
+function assertRefused({ code, stdout, stderr }: RunResult, reason: RegExp): void {
+  assert.equal(code, 1, stderr);
+  assert.equal(stdout, "");
+  assert.match(stderr, reason);
+  assert.match(stderr, /^[^\n]+\n$/, "one line");
+  assert.doesNotMatch(stderr, /\n {4}at |\.ts:\d/);
+}
+
+/** A folder's files and what they hold. */
+function readFolder(folder: string): Record<string, string> {
+  const names = readdirSync(folder).sort();
+  return Object.fromEntries(
+    names.map((name) => [name, readFileSync(join(folder, name)).toString("base64")]),
+  );
+}
+
+/** Makes a database as a server leaves it. */
+async function makeDatabase(t: TestContext, env: Record<string, string> = {}): Promise<string> {
+  const folder = await createFolder(t);
+  const server = await start(t, { folder, env: { GATEPOST_ADMIN_PASSWORD: PASSWORD, ...env } });
+  assert.equal(await server.stop(), 0);
+  return folder;
+}
+
+async function canLogIn(url: string, password: string): Promise<boolean> {
+  const answer = await createClient(url).postJson("/consumer/login", { username: "admin", password });
+  return answer.status === 200;
+}
+
+test("a port that is taken: one line, exit 1, and the next start works", async (t) => {
+  const folder = await createFolder(t);
+  const taken = createServer().listen(0, "127.0.0.1");
+  await once(taken, "listening");
+  t.after(() => taken.close());
+  const address = taken.address();
+  const port = String(typeof address === "object" ? address?.port : 0);
+  const env = { GATEPOST_PORT: port, GATEPOST_ADMIN_PASSWORD: PASSWORD };
+  assertRefused(await tryStart(folder, env), new RegExp(`EADDRINUSE.*${port}`));
+  const server = await start(t, { folder });
+  assert.ok(await canLogIn(server.url, PASSWORD));
+});
+
+test("a folder that cannot be made: one line, exit 1", async (t) => {
+  const folder = await createFolder(t);
+  const file = join(folder, "file");
+  writeFileSync(file, "here");
+  const env = { GATEPOST_DATABASE: join(file, "data/gatepost.db") };
+  assertRefused(await tryStart(folder, env), /^The database cannot be opened: ENOTDIR/);
+  assert.deepEqual(readFolder(folder), { file: Buffer.from("here").toString("base64") });
+});
+
+test("a database that is a folder: one line, exit 1", async (t) => {
+  const folder = await createFolder(t);
+  mkdirSync(join(folder, "gatepost.db"));
+  assertRefused(await tryStart(folder), /^The database cannot be opened: /);
+});
+
+test("a database of a newer version: one line, exit 1, every byte as it was", async (t) => {
+  const folder = await makeDatabase(t);
+  const connection = new DatabaseSync(join(folder, "gatepost.db"));
+  connection.exec("PRAGMA user_version = 9999");
+  connection.close();
+  const before = readFolder(folder);
+  assertRefused(await tryStart(folder), /schema version 9999/);
+  assert.deepEqual(readFolder(folder), before);
+});
+
+test("a newer Gatepost at work on the database is not disturbed", async (t) => {
+  const folder = await makeDatabase(t);
+  const newer = new DatabaseSync(join(folder, "gatepost.db"));
+  t.after(() => newer.close());
+  newer.exec("PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 9999");
+  const before = readFolder(folder);
+  assertRefused(await tryStart(folder), /schema version 9999/);
+  const { "gatepost.db": file, "gatepost.db-wal": log } = readFolder(folder);
+  assert.deepEqual([file, log], [before["gatepost.db"], before["gatepost.db-wal"]]);
+});
+
+// what the file is made into, what the line says
+const SPOILED: readonly [what: string, spoil: (file: string) => void, says: RegExp][] = [
+  ["a text", (file) => writeFileSync(file, "Dear diary"), /not an SQLite database/],
+  ["noise behind SQLite's mark", (file) => {
+    writeFileSync(file, Buffer.concat([Buffer.from("SQLite format 3\0"), Buffer.alloc(9000, 0xa5)]));
+  }, /^The database cannot be opened: /],
+  ["a database whose first page is noise", (file) => {
+    const bytes = readFileSync(file);
+    bytes.fill(0xa5, 100, 4096);
+    writeFileSync(file, bytes);
+  }, /^The database cannot be (opened|read)|malformed/],
+  ["a database that lost its second half", (file) => {
+    const bytes = readFileSync(file);
+    writeFileSync(file, bytes.subarray(0, Math.floor(bytes.length / 2)));
+  }, /^The database/],
+  ["a database whose pages but the first are noise", (file) => {
+    const bytes = readFileSync(file);
+    bytes.fill(0xa5, 4096);
+    writeFileSync(file, bytes);
+  }, /^The database/],
+];
+
+for (const [what, spoil, says] of SPOILED) {
+  test(`${what} in place of the database: one line, exit 1, every byte as it was`, async (t) => {
+    const folder = await makeDatabase(t);
+    const file = join(folder, "gatepost.db");
+    spoil(file);
+    const before = readFileSync(file);
+    assertRefused(await tryStart(folder), says);
+    assert.ok(before.equals(readFileSync(file)));
+  });
+}
+
+test("another program's database: one line, exit 1, every byte as it was", async (t) => {
+  const folder = await createFolder(t);
+  const connection = new DatabaseSync(join(folder, "gatepost.db"));
+  connection.exec("CREATE TABLE notes (text TEXT); INSERT INTO notes VALUES ('mine')");
+  connection.close();
+  const before = readFolder(folder);
+  assertRefused(await tryStart(folder), /belongs to another program/);
+  assert.deepEqual(readFolder(folder), before);
+});
+
+test("a sealed database opens with its key alone; nothing is replaced", async (t) => {
+  const folder = await makeDatabase(t, { GATEPOST_SECRET_KEY: KEY });
+  const before = readFileSync(join(folder, "gatepost.db"));
+  const wrong = { GATEPOST_SECRET_KEY: Buffer.alloc(32, 8).toString("base64") };
+  assertRefused(await tryStart(folder, wrong), /GATEPOST_SECRET_KEY/);
+  assertRefused(await tryStart(folder), /GATEPOST_SECRET_KEY/);
+  assert.ok(before.equals(readFileSync(join(folder, "gatepost.db"))));
+  const server = await start(t, { folder, env: { GATEPOST_SECRET_KEY: KEY } });
+  assert.ok(await canLogIn(server.url, PASSWORD));
+});
+
+test("bad configuration: exit 2, a line for every bad variable, no secret in them", async (t) => {
+  const folder = await createFolder(t);
+  const { code, stdout, stderr } = await tryStart(folder, {
+    GATEPOST_PORT: "http",
+    GATEPOST_BASE_URL: "https://a.example/?q",
+    GATEPOST_CALLBACK_TIMEOUT: "soon",
+    GATEPOST_SECRET_KEY: "dG9vIHNob3J0IHNlY3JldA==",
+    GATEPOST_METRICS_TOKEN: "short secret",
+    GATEPOST_ADMIN_PASSWORD: "secret",
+    GATEPOST_CALLBACK_TIMOUT: "5s",
+  });
+  assert.equal(code, 2);
+  assert.equal(stdout, "");
+  const names = stderr.trimEnd().split("\n").map((line) => line.split(":")[0]);
+  assert.deepEqual(names.sort(), [
+    "GATEPOST_ADMIN_PASSWORD",
+    "GATEPOST_BASE_URL",
+    "GATEPOST_CALLBACK_TIMEOUT",
+    "GATEPOST_CALLBACK_TIMOUT",
+    "GATEPOST_METRICS_TOKEN",
+    "GATEPOST_PORT",
+    "GATEPOST_SECRET_KEY",
+  ]);
+  assert.doesNotMatch(stderr, /dG9v|short secret/);
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test("endpoint modules that do not load: exit 1 with file and reason, no database made", async (t) => {
+  const folder = await createFolder(t);
+  const endpoints = join(folder, "endpoints");
+  mkdirSync(endpoints);
+  writeFileSync(join(endpoints, "bad.js"), 'export const a = { method: "GET", path: "/a" };\n');
+  const { code, stdout, stderr } = await tryStart(folder, { GATEPOST_ENDPOINTS: endpoints });
+  assert.equal(code, 1);
+  assert.equal(stdout, "");
+  assert.match(stderr, /bad\.js.*\ba\b/);
+  assert.doesNotMatch(stderr, /\n {4}at /);
+  assert.deepEqual(readdirSync(folder), ["endpoints"]);
+});
+
+test("an older Node says in one line what is needed and how to get it, exit 1", async (t) => {
+  const built = fileURLToPath(new URL("../../dist/server.js", import.meta.url));
+  const older = "/usr/bin/node";
+  const { stdout: version = "" } = existsSync(older)
+    ? await run(older, ["--version"])
+    : { stdout: "v99" };
+  if (Number.parseInt(version.slice(1), 10) >= 26) {
+    t.diagnostic("there is no older Node here");
+    return;
+  }
+  const result = await run(older, [built]);
+  assertRefused(result, /npm start/);
+  assert.ok(result.stderr.includes(version.trim().slice(1)), result.stderr);
+  assert.match(result.stderr, /\b26\b/);
+});
+
+for (const signal of ["SIGTERM", "SIGINT"] as const) {
+  test(`${signal} ends it with 0, at once where nothing is under way`, async (t) => {
+    const server = await start(t, {});
+    const idle = await openRaw(Number(new URL(server.url).port));
+    idle.write("GET /system/health HTTP/1.1\r\nHost: a\r\n\r\n");
+    await once(idle, "data"); // kept alive
+    const startedMs = Date.now();
+    assert.equal(await server.stop(signal), 0);
+    assert.ok(Date.now() - startedMs < 3000);
+    assert.match(server.lines.join("\n"), /"msg":"stopped"/);
+  });
+}
+
+test("what is under way when it stops is answered, what comes then is refused", async (t) => {
+  const server = await startSlow(t);
+  const port = Number(new URL(server.url).port);
+  const slow = exchangeRaw(port, "GET /slow?1500 HTTP/1.1\r\nHost: a\r\n\r\n", { waitMs: 9000 });
+  await delay(200);
+  const stopped = server.stop();
+  await delay(200);
+  const late = await exchangeRaw(port, "GET /system/health HTTP/1.1\r\nHost: a\r\n\r\n");
+  assert.equal(late.text, "");
+  const { answers } = await slow;
+  assert.deepEqual(answers.map(({ status, body }) => [status, body]), [[200, '"slow"']]);
+  assert.equal(await stopped, 0);
+});
+
+test("clients that keep on asking do not keep it from stopping", async (t) => {
+  const server = await start(t, {});
+  const client = createClient(server.url);
+  let isStopping = false;
+  const statuses = new Set<number>();
+  const busy = Array.from({ length: 4 }, async () => {
+    while (!isStopping) {
+      const answer = await client.get("/system/health").catch(() => undefined);
+      if (answer) statuses.add(answer.status);
+    }
+  });
+  await delay(300);
+  const startedMs = Date.now();
+  assert.equal(await server.stop(), 0);
+  assert.ok(Date.now() - startedMs < 4000, `${Date.now() - startedMs} ms`);
+  isStopping = true;
+  await Promise.all(busy);
+  assert.deepEqual([...statuses], [200]);
+});
+
+test("a second signal ends it at once", async (t) => {
+  const server = await startSlow(t);
+  const port = Number(new URL(server.url).port);
+  const slow = exchangeRaw(port, "GET /slow?9000 HTTP/1.1\r\nHost: a\r\n\r\n", { waitMs: 9000 });
+  await delay(200);
+  const startedMs = Date.now();
+  const stopped = server.stop();
+  await delay(300);
+  process.kill(server.pid, "SIGTERM");
+  await stopped;
+  assert.ok(Date.now() - startedMs < 3000, `${Date.now() - startedMs} ms`);
+  assert.equal((await slow).text, "");
+});
+
+test("a generated password is told once, on stderr, and opens", async (t) => {
+  const folder = await createFolder(t);
+  const server = await start(t, { folder });
+  const [, password = ""] = /password (\S+)/.exec(server.stderr()) ?? [];
+  assert.equal(server.stderr().split("\n").length, 2, "one line");
+  assert.ok(password.length >= 20);
+  assert.doesNotMatch(server.lines.join("\n"), new RegExp(password));
+  assert.ok(await canLogIn(server.url, password));
+  await server.stop();
+  const again = await start(t, { folder });
+  assert.equal(again.stderr(), "");
+  assert.ok(await canLogIn(again.url, password));
+});
+
+test("GATEPOST_ADMIN_PASSWORD is for a database without users alone", async (t) => {
+  const folder = await makeDatabase(t);
+  const server = await start(t, { folder, env: { GATEPOST_ADMIN_PASSWORD: "another password" } });
+  assert.equal(server.stderr(), "");
+  assert.ok(await canLogIn(server.url, PASSWORD));
+  assert.equal(await canLogIn(server.url, "another password"), false);
+});
+
+test("two first starts on one database make one admin, whose password is told once", async (t) => {
+  const folder = await createFolder(t);
+  const servers = await Promise.all([start(t, { folder }), start(t, { folder })]);
+  const told = servers.flatMap((server) => server.stderr().match(/password \S+/g) ?? []);
+  assert.equal(told.length, 1, told.join());
+  const password = String(told[0]).replace("password ", "");
+  for (const { url } of servers) assert.ok(await canLogIn(url, password));
+});
+
+test("the database and its folder are for their owner alone", async (t) => {
+  const parent = await createFolder(t);
+  const database = join(parent, "new/gatepost.db");
+  const server = await start(t, { folder: parent, env: { GATEPOST_DATABASE: database } });
+  assert.equal(statSync(join(parent, "new")).mode & 0o777, 0o700);
+  for (const name of readdirSync(join(parent, "new"))) {
+    assert.equal(statSync(join(parent, "new", name)).mode & 0o077, 0, name);
+  }
+  assert.equal(await server.stop(), 0);
+});
+
+test("a locked server does its work and reaches nothing outside", async (t) => {
+  const folder = await createFolder(t);
+  const endpoints = join(folder, "endpoints");
+  mkdirSync(endpoints);
+  writeFileSync(join(endpoints, "probe.js"), PROBE);
+  writeFileSync(join(folder, "outside.txt"), "outside");
+  const receiver = await startReceiver();
+  t.after(() => receiver.close());
+  const server = await start(t, {
+    folder,
+    entry: LOCKED_ENTRY,
+    env: {
+      GATEPOST_ADMIN_PASSWORD: PASSWORD,
+      GATEPOST_DATABASE: join(folder, "data/gatepost.db"),
+      GATEPOST_ENDPOINTS: endpoints,
+      GATEPOST_CALLBACK_ALLOW: "127.0.0.1",
+      NODE_V8_COVERAGE: undefined, // which it may not write
+    },
+  });
+  const client = createClient(server.url);
+  const login = await client.postJson("/consumer/login", { username: "admin", password: PASSWORD });
+  const bearer = { authorization: `Bearer ${String(readObject(login)["token"])}` };
+
+  const fields = { name: "App", url: "https://app.example", scopes: ["consumer", "probe"] };
+  const app = readObject(await client.postJson("/backend/app", fields, bearer));
+  const [id, secret] = [app["client_id"], app["client_secret"]].map(String);
+  const tokens = await client.postForm("/authorization/token", { grant_type: "client_credentials" }, {
+    authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}`,
+  });
+  const own = { authorization: `Bearer ${String(readObject(tokens)["access_token"])}` };
+
+  const subscription = { event: "probe.done", endpoint: `${receiver.url}/a` };
+  assert.equal((await client.postJson("/consumer/subscription", subscription, bearer)).status, 201);
+  const probe = await client.postJson("/probe", { outside: join(folder, "outside.txt") }, own);
+  assert.deepEqual(readObject(probe), {
+    "reads a file outside": "ERR_ACCESS_DENIED",
+    "reads the list of users": "ERR_ACCESS_DENIED",
+    "writes beside itself": "ERR_ACCESS_DENIED",
+    "starts a process": "ERR_ACCESS_DENIED",
+    "reads itself": "done",
+  });
+  const [request] = await receiver.waitFor(1, 5000, "/a");
+  assert.equal(request?.body.toString(), '{"probed":true}');
+  for (const path of ["/system/health", "/system/ready", "/system/about", "/openapi.json"]) {
+    assert.equal((await client.get(path)).status, 200, path);
+  }
+  assert.match((await client.get("/system/metrics", bearer)).text, /^process_cpu_seconds_total/m);
+  assert.equal(await server.stop(), 0);
+  assert.doesNotMatch(server.lines.join("\n"), /"level":"(warn|error)"/);
+});
+
+const PROBE = `
+import { spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+
+function attempt(action) {
+  try {
+    const { error } = action() ?? {};
+    if (error) throw error;
+    return "done";
+  } catch (error) {
+    return error.code;
+  }
+}
+
+export const probe = {
+  method: "POST",
+  path: "/probe",
+  scope: "probe",
+  handle({ body, dispatch }) {
+    dispatch("probe.done", { probed: true });
+    return {
+      "reads a file outside": attempt(() => void readFileSync(body.outside)),
+      "reads the list of users": attempt(() => void readFileSync("/etc/passwd")),
+      "writes beside itself": attempt(() => writeFileSync(new URL("x.js", import.meta.url), "")),
+      "starts a process": attempt(() => spawnSync("true")),
+      "reads itself": attempt(() => void readFileSync(new URL(import.meta.url))),
+    };
+  },
+};
+`;
+
+/** A server with GET /slow?MS, which answers "slow" after so many milliseconds. */
+async function startSlow(t: TestContext): Promise<RunningServer> {
+  const endpoints = await createFolder(t);
+  writeFileSync(
+    join(endpoints, "slow.js"),
+    `import { setTimeout as delay } from "node:timers/promises";
+    export const slow = {
+      method: "GET",
+      path: "/slow",
+      public: true,
+      async handle({ query }) {
+        await delay(Number(query.toString().replace("=", "")));
+        return "slow";
+      },
+    };\n`,
+  );
+  return start(t, { env: { GATEPOST_ENDPOINTS: endpoints } });
+}
+
+/** Runs another program than this Node to its end. */
+async function run(program: string, args: readonly string[]): Promise<RunResult> {
+  const child = spawn(program, args, { env: { PATH: process.env["PATH"] } });
+  let [stdout, stderr] = ["", ""];
+  child.stdout.on("data", (chunk) => (stdout += String(chunk)));
+  child.stderr.on("data", (chunk) => (stderr += String(chunk)));
+  await once(child, "close");
+  return { code: child.exitCode, stdout, stderr };
+}

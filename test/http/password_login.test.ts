@@ -1,0 +1,349 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { createPasswordHasher, type PasswordHasher } from "../../src/base/password.ts";
+import { Problem } from "../../src/base/problem.ts";
+import { createPasswordLogin, type LoginOutcome } from "../../src/http/password_login.ts";
+import type { AuditRecord } from "../../src/store/audit.ts";
+import { findUserByName, updateUser } from "../../src/store/users.ts";
+import { addUser, openDatabase } from "../helpers/database.ts";
+
+const MINUTE_MS = 60_000;
+const RIGHT = "correct horse battery";
+const WRONG = "not the password";
+const HERE = "192.0.2.1";
+
+test("the right password is ok, and tells the user", async (t) => {
+  const { login, user } = await open(t);
+  const outcome = await login("marta", RIGHT);
+  assert.ok(outcome.kind === "ok");
+  assert.equal(outcome.user.id, user);
+});
+
+test("a name may be given in any case", async (t) => {
+  const { login } = await open(t);
+  assert.equal((await login("MARTA", RIGHT)).kind, "ok");
+});
+
+test("a wrong password, an unknown name and a disabled user are not told apart", async (t) => {
+  const { login, addDisabled } = await open(t);
+  await addDisabled("otto");
+  for (const [name, password] of [["marta", WRONG], ["nobody", RIGHT], ["otto", RIGHT]] as const) {
+    assert.deepEqual(await login(name, password), { kind: "wrong" });
+  }
+});
+
+test("a hash is computed for each of them", async (t) => {
+  const { login, addDisabled, checks } = await open(t);
+  await addDisabled("otto");
+  await login("marta", WRONG);
+  await login("nobody", WRONG);
+  await login("otto", WRONG);
+  assert.equal(checks.count, 3);
+});
+
+test("the 11th try after 10 failures of one account from one address waits", async (t) => {
+  const { login, fail, checks } = await open(t);
+  await fail(10, "marta");
+  const before = checks.count;
+  assert.deepEqual(await login("marta", RIGHT), { kind: "throttled", retryAfterSeconds: 900 });
+  assert.deepEqual(await login("marta", WRONG), { kind: "throttled", retryAfterSeconds: 900 });
+  assert.equal(checks.count, before, "a try that waits costs no hash");
+});
+
+test("9 failures do not make it wait, and a success clears them", async (t) => {
+  const { login, fail } = await open(t);
+  await fail(9, "marta");
+  assert.equal((await login("marta", RIGHT)).kind, "ok");
+  await fail(9, "marta");
+  assert.equal((await login("marta", RIGHT)).kind, "ok");
+});
+
+test("an unknown name waits alike", async (t) => {
+  const { login, fail } = await open(t);
+  await fail(10, "nobody");
+  assert.deepEqual(await login("nobody", WRONG), { kind: "throttled", retryAfterSeconds: 900 });
+});
+
+test("a name in another case is the same account", async (t) => {
+  const { login, fail } = await open(t);
+  await fail(5, "marta");
+  await fail(5, "MARTA");
+  assert.equal((await login("Marta", RIGHT)).kind, "throttled");
+});
+
+test("it waits until the failures have aged out: 15 minutes", async (t) => {
+  const { login, fail, clock } = await open(t);
+  await fail(1, "marta");
+  clock.nowMs += 5 * MINUTE_MS;
+  await fail(9, "marta");
+  assert.deepEqual(await login("marta", RIGHT), { kind: "throttled", retryAfterSeconds: 600 });
+  clock.nowMs += 10 * MINUTE_MS - 1;
+  assert.deepEqual(await login("marta", RIGHT), { kind: "throttled", retryAfterSeconds: 1 });
+  clock.nowMs += 1;
+  assert.equal((await login("marta", RIGHT)).kind, "ok");
+});
+
+test("a try that is refused for waiting does not make it wait longer", async (t) => {
+  const { login, fail, clock } = await open(t);
+  await fail(10, "marta");
+  for (let minute = 0; minute < 15; minute++) {
+    assert.equal((await login("marta", WRONG)).kind, "throttled");
+    clock.nowMs += MINUTE_MS;
+  }
+  assert.equal((await login("marta", RIGHT)).kind, "ok");
+});
+
+test("nobody locks out another: the account opens from another address", async (t) => {
+  const { login, fail } = await open(t);
+  await fail(10, "marta", HERE);
+  assert.equal((await login("marta", RIGHT, HERE)).kind, "throttled");
+  assert.equal((await login("marta", RIGHT, "192.0.2.2")).kind, "ok");
+});
+
+test("nor does a flood of failures from many addresses: it is slowed down by 2 s at most", async (t) => {
+  const { login, fail, sleeps } = await open(t);
+  for (let at = 0; at < 60; at++) await fail(1, "marta", `198.51.100.${at}`);
+  sleeps.length = 0;
+  assert.equal((await login("marta", RIGHT, "203.0.113.1")).kind, "ok");
+  assert.deepEqual(sleeps, [2_000]);
+});
+
+test("the slow-down begins after 20 failures and grows by steps, for that account alone", async (t) => {
+  const { login, fail, sleeps } = await open(t);
+  for (let at = 0; at < 24; at++) await fail(1, "marta", `198.51.100.${at}`);
+  assert.deepEqual(sleeps, [100, 200, 300]);
+  sleeps.length = 0;
+  await login("nobody", WRONG, "203.0.113.1");
+  assert.deepEqual(sleeps, []);
+});
+
+test("the slow-down is the same for a name that nobody has", async (t) => {
+  const { fail, sleeps } = await open(t);
+  for (let at = 0; at < 24; at++) await fail(1, "nobody", `198.51.100.${at}`);
+  assert.deepEqual(sleeps, [100, 200, 300]);
+});
+
+test("the slow-down ends when the failures have aged out", async (t) => {
+  const { login, fail, sleeps, clock } = await open(t);
+  for (let at = 0; at < 40; at++) await fail(1, "marta", `198.51.100.${at}`);
+  clock.nowMs += 15 * MINUTE_MS;
+  sleeps.length = 0;
+  await login("marta", RIGHT);
+  assert.deepEqual(sleeps, []);
+});
+
+test("a success elsewhere neither counts as a failure nor clears others'", async (t) => {
+  const { login, fail } = await open(t);
+  await fail(10, "marta", HERE);
+  for (let at = 0; at < 30; at++) assert.equal((await login("marta", RIGHT, "192.0.2.2")).kind, "ok");
+  assert.equal((await login("marta", RIGHT, HERE)).kind, "throttled");
+});
+
+test("50 failures from one address, whatever the accounts, make all of them wait there", async (t) => {
+  const { login, fail } = await open(t);
+  for (let at = 0; at < 49; at++) await fail(1, `name${at}`);
+  assert.equal((await login("marta", RIGHT)).kind, "ok");
+  await fail(1, "name49");
+  assert.deepEqual(await login("marta", RIGHT), { kind: "throttled", retryAfterSeconds: 900 });
+  assert.equal((await login("marta", RIGHT, "192.0.2.2")).kind, "ok");
+});
+
+test("successes of an own account do not buy an address more guesses at others", async (t) => {
+  const { login, fail } = await open(t);
+  for (let at = 0; at < 50; at++) {
+    await fail(1, `name${at}`);
+    if (at < 49) assert.equal((await login("marta", RIGHT)).kind, "ok");
+  }
+  assert.equal((await login("marta", RIGHT)).kind, "throttled");
+});
+
+test("an IPv6 /64 counts as one address, and the next as another", async (t) => {
+  const { login, fail } = await open(t);
+  for (let at = 0; at < 10; at++) await fail(1, "marta", `2001:db8::${at + 1}`);
+  assert.equal((await login("marta", RIGHT, "2001:db8::abcd:1")).kind, "throttled");
+  assert.equal((await login("marta", RIGHT, "2001:db8:0:1::1")).kind, "ok");
+});
+
+for (const atOnce of [1, 4]) {
+  test(`of guesses sent all at once 10 are checked, ${atOnce} at a time`, async (t) => {
+    const { login, checks } = await open(t, createInstantHasher(atOnce));
+    const outcomes = await Promise.all(
+      Array.from({ length: 40 }, (_, at) => login("marta", `guess number ${at}`)),
+    );
+    assert.equal(outcomes.filter(({ kind }) => kind === "wrong").length, 10);
+    assert.equal(outcomes.filter(({ kind }) => kind === "throttled").length, 30);
+    assert.equal(checks.count, 10);
+  });
+}
+
+test("of guesses at many accounts sent all at once 50 are checked", async (t) => {
+  const { login, checks } = await open(t, createInstantHasher(4));
+  const outcomes = await Promise.all(
+    Array.from({ length: 60 }, (_, at) => login(`name${at}`, WRONG)),
+  );
+  assert.equal(outcomes.filter(({ kind }) => kind === "wrong").length, 50);
+  assert.equal(checks.count, 50);
+});
+
+test("right passwords sent all at once are all ok, and leave no failure", async (t) => {
+  const { login, fail } = await open(t, createInstantHasher(4));
+  const outcomes = await Promise.all(Array.from({ length: 30 }, () => login("marta", RIGHT)));
+  assert.ok(outcomes.every(({ kind }) => kind === "ok"));
+  await fail(9, "marta");
+  assert.equal((await login("marta", RIGHT)).kind, "ok");
+});
+
+test("too many at once: 503, which is no failure", async (t) => {
+  const { login } = await open(t, createPasswordHasher(1, 0));
+  const results = await Promise.allSettled(Array.from({ length: 12 }, () => login("marta", RIGHT)));
+  const refused = results.filter((result) => result.status === "rejected");
+  assert.ok(refused.length > 0);
+  for (const { reason } of refused) assert.ok(reason instanceof Problem && reason.status === 503);
+  assert.equal((await login("marta", RIGHT)).kind, "ok");
+});
+
+test("a password that is replaced while its check waits opens nothing", async (t) => {
+  const { login, database, user, gate } = await openGated(t);
+  const outcome = login("marta", RIGHT);
+  await gate.reached;
+  await database.write([updateUser(user, { phc: "$other", scopes: undefined, status: undefined })]);
+  gate.open();
+  assert.deepEqual(await outcome, { kind: "wrong" });
+});
+
+test("a user who is disabled while the check waits is not let in", async (t) => {
+  const { login, database, user, gate } = await openGated(t);
+  const outcome = login("marta", RIGHT);
+  await gate.reached;
+  await database.write([updateUser(user, { phc: undefined, scopes: undefined, status: "disabled" })]);
+  gate.open();
+  assert.deepEqual(await outcome, { kind: "wrong" });
+});
+
+test("names as long as a body are remembered by a few bytes", async (t) => {
+  const { login, fail } = await open(t);
+  const long = "x".repeat(1_000_000);
+  await fail(10, long);
+  assert.equal((await login(long, WRONG)).kind, "throttled");
+  assert.equal((await login(`${long}y`, WRONG)).kind, "wrong");
+  const beforeBytes = usedBytes();
+  for (let at = 0; at < 100; at++) {
+    await login(`${at}${"y".repeat(1_000_000)}`, WRONG, `198.51.100.${at}`);
+  }
+  const grownBytes = usedBytes() - beforeBytes;
+  assert.ok(grownBytes < 20_000_000, `${grownBytes} bytes for 100 names of a megabyte`);
+});
+
+test("failures are recorded by the user's id, never by what was sent as a name", async (t) => {
+  const { login, recorded, user } = await open(t);
+  await login("marta", WRONG);
+  await login("my-password-in-the-wrong-field", WRONG);
+  assert.deepEqual(recorded.map(({ target }) => target), [user, "unknown"]);
+  assert.doesNotMatch(JSON.stringify(recorded), /my-password|not the password/);
+});
+
+/** What is left of the heap once all that nobody holds has been collected. */
+function usedBytes(): number {
+  setFlagsFromString("--expose-gc");
+  runInNewContext("gc")();
+  return process.memoryUsage().heapUsed;
+}
+
+interface Checks {
+  count: number;
+}
+
+/** Checks by comparison, `limit` at once, each after a turn of the loop. */
+function createInstantHasher(limit: number): PasswordHasher {
+  const waiting: (() => void)[] = [];
+  let running = 0;
+  return {
+    hash: (password) => Promise.resolve(`$${password}`),
+    async verify(password, phc, turn) {
+      if (running >= limit) await new Promise<void>((resolve) => waiting.push(resolve));
+      else running++;
+      try {
+        if (turn && !turn.admit()) return undefined;
+        await new Promise((resolve) => setImmediate(resolve));
+        const isRight = phc === `$${password}`;
+        turn?.report(isRight);
+        return isRight;
+      } finally {
+        const next = waiting.shift();
+        if (next) next();
+        else running--;
+      }
+    },
+    load: () => ({ running, waiting: waiting.length }),
+  };
+}
+
+async function open(t: TestContext, hasher: PasswordHasher = createInstantHasher(1)) {
+  const database = openDatabase(t);
+  const clock = { nowMs: Date.UTC(2026, 0, 1) };
+  const sleeps: number[] = [];
+  const recorded: AuditRecord[] = [];
+  const checks: Checks = { count: 0 };
+  const counted: PasswordHasher = {
+    ...hasher,
+    verify: async (password, phc, turn) => {
+      const result = await hasher.verify(password, phc, turn);
+      if (result !== undefined) checks.count++;
+      return result;
+    },
+  };
+  const { check } = createPasswordLogin({
+    database,
+    hasher: counted,
+    failures: {
+      record: (_from, failure) => void recorded.push(failure),
+      flush: () => Promise.resolve(),
+    },
+    now: () => clock.nowMs,
+    sleep: (ms) => {
+      sleeps.push(ms);
+      return Promise.resolve();
+    },
+  });
+  const login = (username: string, password: string, address = HERE): Promise<LoginOutcome> =>
+    check({ username, password, address });
+  const phc = await hasher.hash(RIGHT);
+  const user = await addUser(database, { username: "marta", phc });
+  return {
+    database,
+    login,
+    user,
+    clock,
+    sleeps,
+    recorded,
+    checks,
+    async fail(count: number, username: string, address = HERE) {
+      for (let at = 0; at < count; at++) {
+        assert.equal((await login(username, WRONG, address)).kind, "wrong");
+      }
+    },
+    async addDisabled(username: string) {
+      const id = await addUser(database, { username, phc });
+      await database.write([updateUser(id, { phc: undefined, scopes: undefined, status: "disabled" })]);
+      assert.equal((await findUserByName(database, username))?.status, "disabled");
+    },
+  };
+}
+
+/** A login whose hash is computed only once the gate opens. */
+async function openGated(t: TestContext) {
+  const reached = Promise.withResolvers<void>();
+  const opened = Promise.withResolvers<void>();
+  const instant = createInstantHasher(1);
+  const stage = await open(t, {
+    ...instant,
+    verify: async (password, phc, turn) => {
+      reached.resolve();
+      await opened.promise;
+      return instant.verify(password, phc, turn);
+    },
+  });
+  return { ...stage, gate: { reached: reached.promise, open: () => opened.resolve() } };
+}

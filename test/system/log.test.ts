@@ -1,0 +1,151 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import {
+  basicAuth,
+  bearer,
+  type Gatepost,
+  newName,
+  newPkce,
+  PASSWORD,
+  readObject,
+  readTokens,
+  startGatepost,
+} from "../helpers/gatepost.ts";
+import { exchangeRaw } from "../helpers/raw_http.ts";
+import { type Receiver, startReceiver } from "../helpers/receiver.ts";
+
+const METRICS_TOKEN = "metrics-token-of-the-log-test";
+const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
+
+let gatepost: Gatepost;
+let receiver: Receiver;
+/** What must stand in no line, by what it is. */
+const secrets = new Map<string, string>([["metrics token", METRICS_TOKEN], ["password", PASSWORD]]);
+
+before(async () => {
+  receiver = await startReceiver();
+  gatepost = await startGatepost({
+    env: {
+      GATEPOST_METRICS_TOKEN: METRICS_TOKEN,
+      GATEPOST_ENDPOINTS: ENDPOINTS,
+      GATEPOST_CALLBACK_ALLOW: "127.0.0.1",
+      GATEPOST_RESEND_DELAYS: "0s",
+      GATEPOST_LOG_LEVEL: "debug",
+    },
+  });
+  secrets.set("admin's token", gatepost.adminToken);
+});
+after(() => receiver.close());
+
+function keep(what: string, secret: unknown): string {
+  const text = String(secret);
+  assert.ok(text.length >= 8, `${what} is too short to look for: ${text}`);
+  secrets.set(what, text);
+  return text;
+}
+
+/** A journey through everything that takes or gives a secret; what is refused belongs to it. */
+async function useEverything(): Promise<void> {
+  const { api } = gatepost;
+  const marker = (what: string) => keep(what, newName("marker"));
+  const user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
+  const app = await gatepost.createApp({ scopes: ["consumer"], resource_server: true });
+  keep("client secret", app.secret);
+  keep("Basic header", basicAuth(app).authorization.slice(6));
+  const token = keep("login token", await gatepost.login(user));
+  await api.postJson("/consumer/login", { ...user, password: marker("wrong password") });
+  await api.postJson("/consumer/login", { username: marker("unknown name"), password: "x" });
+  await api.send("POST", "/consumer/login", { body: marker("broken body") });
+
+  const pair = newPkce();
+  keep("verifier", pair.verifier.code_verifier);
+  const state = marker("state");
+  const browser = gatepost.openBrowser();
+  const callback = await gatepost.allow(browser, app, user, { ...pair.challenge, state });
+  for (const cookie of browser.cookies()) keep("cookie", cookie.value);
+  const code = keep("code", callback.searchParams.get("code"));
+  const exchange = { grant_type: "authorization_code", code, ...pair.verifier };
+  const tokens = readTokens(await gatepost.token(app, exchange));
+  await gatepost.token(app, exchange); // a second time
+  keep("access token", tokens.access_token);
+  const refresh_token = keep("refresh token", tokens.refresh_token);
+  await gatepost.token(app, { grant_type: "refresh_token", refresh_token });
+  await api.postForm("/authorization/introspect", { token: refresh_token }, basicAuth(app));
+  await api.postForm("/authorization/revoke", { token: refresh_token }, basicAuth(app));
+  await api.postForm(`/authorization/token?code=${code}`, { grant_type: marker("grant type") });
+  await api.get("/authorization/whoami", bearer(marker("made-up token")));
+  await api.get(`/authorization/whoami?access_token=${token}`);
+
+  const event = newName("event");
+  const endpoint = `${receiver.url}/a?key=${marker("endpoint's query")}`;
+  const body = { event, endpoint };
+  const made = readObject(await api.postJson("/consumer/subscription", body, bearer(token)));
+  keep("signing secret", made["secret"]);
+  receiver.answer("/a", 500, { "x-secret": marker("subscriber's header") });
+  const data = { secret: marker("event's data") };
+  await api.postJson("/backend/event", { name: event, data }, bearer(gatepost.adminToken));
+  await receiver.waitFor(2, 5000, "/a");
+
+  const query = marker("query");
+  await api.postJson(`/orders/${marker("path")}?q=${query}`, { note: marker("body") }, bearer(token));
+  await api.get(`/${marker("unknown path")}?q=${query}`);
+  await api.get("/system/metrics", bearer(METRICS_TOKEN));
+  const port = Number(new URL(gatepost.server.url).port);
+  await exchangeRaw(port, `GET /${marker("no request")} HTTP/9.9\r\n\r\n`, { waitMs: 2000 });
+  await exchangeRaw(port, `GET / HTTP/1.1\r\nX: ${marker("a head without Host")}\r\n\r\n`);
+}
+
+test("the log of a whole run holds no secret, no query, no body and no path of a client", async () => {
+  await useEverything();
+  await gatepost.stop();
+  const { lines, stderr } = gatepost.server;
+  assert.ok(lines.length > 20, `${lines.length} lines`);
+  const text = `${lines.join("\n")}\n${stderr()}`;
+  for (const [what, secret] of secrets) {
+    assert.equal(text.includes(secret), false, `${what} is in the log: ${
+      lines.find((line) => line.includes(secret)) ?? "stderr"
+    }`);
+    const encoded = encodeURIComponent(secret);
+    assert.equal(text.includes(encoded), false, `${what} is in the log, encoded`);
+  }
+  assert.ok(secrets.size > 20);
+});
+
+test("every line is JSON with time, level and message", () => {
+  for (const line of gatepost.server.lines) {
+    const { time, level, msg }: Record<string, unknown> = JSON.parse(line);
+    assert.match(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    assert.match(String(level), /^(debug|info|warn|error)$/);
+    assert.equal(typeof msg, "string");
+  }
+});
+
+test("a request is one line: method, route, status, ms, request_id and who asked", () => {
+  const requests = gatepost.server.lines.map((line): Record<string, unknown> => JSON.parse(line))
+    .filter(({ msg }) => msg === "request");
+  assert.ok(requests.length > 20, `${requests.length} requests`);
+  const names = "time level msg method route status ms request_id".split(" ");
+  for (const { sub, ...line } of requests) {
+    assert.deepEqual(Object.keys(line), names);
+    assert.ok(sub === undefined || /^[ua][0-9a-z]+$/.test(String(sub)));
+    const { ms } = line;
+    assert.ok(typeof ms === "number" && ms >= 0 && ms < 20_000);
+    assert.match(String(ms), /^\d+(\.\d{1,2})?$/, "rounded to a hundredth");
+  }
+  const ids = requests.map(({ request_id }) => request_id);
+  assert.equal(new Set(ids).size, ids.length);
+  const order = requests.find(({ route }) => route === "/orders/:id");
+  assert.match(String(order?.["sub"]), /^u/);
+  assert.ok(requests.some(({ route, status }) => route === "" && status === 404));
+});
+
+test("what was no request is told of in one line, too", () => {
+  const refused = gatepost.server.lines.map((line): Record<string, unknown> => JSON.parse(line))
+    .filter(({ msg }) => msg === "refused");
+  assert.deepEqual(refused.map(({ status, code }) => [status, code]), [
+    [400, "malformed"],
+    [400, "malformed"],
+  ]);
+  assert.match(String(refused[0]?.["request_id"]), /^[0-9a-f]{24}$/);
+});
