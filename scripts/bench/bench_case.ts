@@ -15,7 +15,7 @@ export interface Stage {
   readonly nodeFlags: readonly string[];
   /** A folder with what npm installed for the comparison with peers; none without `--peers`. */
   readonly peers: string | undefined;
-  /** A new, empty folder. */
+  /** The path of a folder that is not there yet. */
   newFolder(): string;
   /** Tells the person who waits. */
   say(line: string): void;

@@ -53,7 +53,8 @@ export function comparison(
   };
 }
 
-async function compare(
+/** The same with sides that have been started, and that the caller ends. */
+export async function compare(
   what: string,
   { gatepost, references }: Contest,
   { turnMs, rounds }: Stage,

@@ -27,9 +27,12 @@ export interface GatepostOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Flags of Node. */
   readonly nodeFlags?: readonly string[];
+  /** Made at an earlier start on the same folder. */
+  readonly app?: BenchApp;
 }
 
-const SERVER = join(import.meta.dirname, "../../dist/server.js");
+/** What an operator starts. */
+export const SERVER = join(import.meta.dirname, "../../dist/server.js");
 const ADMIN_PASSWORD = "measured-from-outside";
 
 /** Starts the built server alone, on a database in `folder`. */
@@ -54,27 +57,25 @@ export async function startGatepost(
 ): Promise<BenchGatepost> {
   const server = await startServer(folder, options);
   try {
-    return await setUp(server, join(folder, "gatepost.db"));
+    return await setUp(server, join(folder, "gatepost.db"), options.app);
   } catch (error) {
     await server.stop();
     throw error;
   }
 }
 
-async function setUp(server: ServerProcess, databasePath: string): Promise<BenchGatepost> {
+async function setUp(
+  server: ServerProcess,
+  databasePath: string,
+  known: BenchApp | undefined,
+): Promise<BenchGatepost> {
   const { url } = server;
   const login = { username: "admin", password: ADMIN_PASSWORD };
   const token = String((await postJson(`${url}/consumer/login`, login, ""))["token"]);
-  const made = await postJson(`${url}/backend/app`, {
-    name: "Bench",
-    url: "https://app.example/",
-    scopes: ["consumer", "orders"],
-  }, token);
-  const [id, secret] = [String(made["client_id"]), String(made["client_secret"])];
-  const basic = `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}`;
+  const app = known ?? await makeApp(url, token);
   const tokens = async () => {
     const body = new URLSearchParams({ grant_type: "client_credentials" });
-    const headers = { authorization: basic };
+    const headers = { authorization: app.basic };
     const request = { method: "POST", headers, body };
     return readOk(await fetch(`${url}/authorization/token`, request));
   };
@@ -82,11 +83,21 @@ async function setUp(server: ServerProcess, databasePath: string): Promise<Bench
     ...server,
     databasePath,
     admin: { id: subOf(token), token },
-    app: { id, secret, basic },
+    app,
     post: (path, body, as = token) => postJson(url + path, body, as),
     appToken: async () => String((await tokens())["access_token"]),
     refreshToken: async () => String((await tokens())["refresh_token"]),
   };
+}
+
+async function makeApp(url: string, token: string): Promise<BenchApp> {
+  const made = await postJson(`${url}/backend/app`, {
+    name: "Bench",
+    url: "https://app.example/",
+    scopes: ["consumer", "orders"],
+  }, token);
+  const [id, secret] = [String(made["client_id"]), String(made["client_secret"])];
+  return { id, secret, basic: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}` };
 }
 
 async function postJson(url: string, body: object, token: string) {

@@ -1,6 +1,6 @@
 import { startPostServer } from "./post_process.ts";
 import { type Bench, inTurn, type Measured, measureDrain, medianOf, sleep } from "./post_rounds.ts";
-import { copyFolder, type SeedGroup, seedFolder } from "./post_seed.ts";
+import { activate, copyFolder, type SeedGroup, seedFolder } from "./post_seed.ts";
 
 /** More than the healthy one can take in a round, so that it never waits for work. */
 const HEALTHY_BACKLOG = 80_000;
@@ -8,6 +8,7 @@ const HUNG_BACKLOG = 100_000;
 const HANGING = 100;
 /** An attempt's own time and a little: from then on what hangs is known to fail. */
 const SETTLED_MS = 11_500;
+const WARM_UP_MS = 2000;
 const WINDOW_MS = 5000;
 const SURPRISED_MS = 10_000;
 
@@ -19,6 +20,7 @@ export async function measureIsolation({ receiver, folder, rounds }: Bench): Pro
     event: "hung",
     endpoints: Array.from({ length: count }, (_, index) => `${receiver.hangingUrl}/${index}`),
     deliveries,
+    paused: true,
   });
   const beside: Record<Neighbours, readonly SeedGroup[]> = {
     none: [],
@@ -29,7 +31,6 @@ export async function measureIsolation({ receiver, folder, rounds }: Bench): Pro
   const names = Object.keys(beside) as Neighbours[];
   const seeded = new Map<Neighbours, string>();
   for (const name of names) {
-    // What hangs has waited longest and so has the first turns.
     const groups = [...beside[name], healthy];
     seeded.set(name, await seedFolder(folder(`isolation-${names.indexOf(name)}`), groups));
   }
@@ -38,6 +39,8 @@ export async function measureIsolation({ receiver, folder, rounds }: Bench): Pro
     const copy = copyFolder(seeded.get(name) ?? "", folder(`isolation-round-${round++}`));
     const server = await startPostServer(copy);
     try {
+      await sleep(WARM_UP_MS);
+      activate(copy, "hung");
       const surprised = await measureDrain(server, receiver, SURPRISED_MS);
       await sleep(SETTLED_MS - SURPRISED_MS);
       return { surprised, settled: await measureDrain(server, receiver, WINDOW_MS) };

@@ -18,6 +18,8 @@ export interface SeedGroup {
   readonly deliveries: number;
   /** Pending by default. */
   readonly status?: "pending" | "delivered";
+  /** Whether the subscriptions are paused until `activate`. */
+  readonly paused?: boolean;
 }
 
 export const PAYLOAD = JSON.stringify({
@@ -61,6 +63,11 @@ export function seedMore(
   withDatabase(folder, (run) => addDeliveries({ event, deliveries, status: "pending" }, subscriptions, run));
 }
 
+/** Makes the paused subscriptions of an event active, beside a running server, at once. */
+export function activate(folder: string, event: string): void {
+  withDatabase(folder, (run) => run(sql(ACTIVATE, event)));
+}
+
 type Run = (statement: Statement) => number;
 
 /** Runs statements, in one commit for every so many of them. */
@@ -96,11 +103,12 @@ function seedGroup(group: SeedGroup, run: Run): number[] {
     }, seal))
   );
   addDeliveries({ event, deliveries, status }, subscriptions, run);
+  if (group.paused) run(sql(PAUSE, event));
   return subscriptions;
 }
 
 function addDeliveries(
-  { event, deliveries, status }: Required<Omit<SeedGroup, "endpoints">>,
+  { event, deliveries, status }: Required<Pick<SeedGroup, "event" | "deliveries" | "status">>,
   subscriptions: readonly number[],
   run: Run,
 ): void {
@@ -122,3 +130,5 @@ const INSERT_DELIVERY = `INSERT INTO deliveries (id, event, subscription, status
 const DISTRIBUTED = `UPDATE events SET status = 'distributed', fanned_out = upto
   WHERE name = ?1 AND status = 'pending'`;
 const DUE = "UPDATE subscriptions SET due_at = min(ifnull(due_at, ?1), ?1) WHERE seq = ?2";
+const PAUSE = "UPDATE subscriptions SET status = 'paused' WHERE event = ?1";
+const ACTIVATE = "UPDATE subscriptions SET status = 'active' WHERE event = ?1";

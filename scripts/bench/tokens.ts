@@ -1,7 +1,9 @@
 import { join } from "node:path";
 import { newId } from "../../src/base/id.ts";
+import { newSecret, sha256 } from "../../src/base/secret.ts";
 import { newHandle } from "../../src/http/authorization/token_issuer.ts";
 import { insertCode } from "../../src/store/codes.ts";
+import { insertSession } from "../../src/store/sessions.ts";
 import { openSqliteDatabase } from "../../src/store/sqlite.ts";
 import type { Stage } from "./bench_case.ts";
 import { comparison, type Contest, type Reference, type Side } from "./compare.ts";
@@ -151,6 +153,8 @@ function redeeming({ name, server, app, gatepost }: TokenSource): Side {
 async function seedCodes({ databasePath, admin, app }: BenchGatepost, count: number) {
   const database = openSqliteDatabase(databasePath);
   const nowMs = Date.now();
+  const session = sha256(newSecret());
+  await database.write([insertSession(session, admin.id, nowMs, nowMs + CODE_TTL_MS)]);
   const codes: string[] = [];
   while (codes.length < count) {
     await database.write(Array.from({ length: CODES_A_BATCH }, () => {
@@ -165,7 +169,7 @@ async function seedCodes({ databasePath, admin, app }: BenchGatepost, count: num
         redirectUri: REDIRECT_URI,
         challenge: null,
         untilMs: nowMs + CODE_TTL_MS,
-      }, hash);
+      }, hash, session);
     }));
   }
   await database.close();

@@ -19,7 +19,7 @@ import {
 export interface Column {
   readonly heading: string;
   readonly setup: StageSetup;
-  readonly trials: readonly Trial[];
+  readonly parts: readonly { readonly name: string; readonly trial: Trial }[];
 }
 
 /** Features that are shown side by side. */
@@ -73,7 +73,7 @@ export const TABLES: readonly Table[] = [
       {
         heading: "all below a path",
         setup: BELOW,
-        trials: [...getting, ...using, column("", tryVerification)].flatMap(({ trials }) => trials),
+        parts: [...getting, ...using, column("verify", tryVerification)].flatMap((one) => one.parts),
       },
     ],
   },
@@ -84,5 +84,5 @@ export const TABLES: readonly Table[] = [
 ];
 
 function column(heading: string, trial: Trial, setup = ROOT): Column {
-  return { heading, setup, trials: [trial] };
+  return { heading, setup, parts: [{ name: heading, trial }] };
 }

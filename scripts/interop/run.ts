@@ -42,17 +42,20 @@ export async function runTrials(
   return outcomes;
 }
 
-async function tryColumn({ trials }: Column, client: Client, stage: Stage): Promise<Outcome> {
-  const known = trials.flatMap((trial) => trial(client, stage) ?? []);
-  if (known.length === 0) return { kind: "unknown" };
+async function tryColumn({ parts }: Column, client: Client, stage: Stage): Promise<Outcome> {
   const reasons: string[] = [];
-  for (const run of known) {
+  let isKnown = false;
+  for (const { name, trial } of parts) {
+    const run = trial(client, stage);
+    if (run === undefined) continue;
+    isKnown = true;
     try {
       await withLimit(run());
     } catch (error) {
-      reasons.push(tell(error));
+      reasons.push(parts.length === 1 ? tell(error) : `${name}: ${tell(error)}`);
     }
   }
+  if (!isKnown) return { kind: "unknown" };
   return reasons.length === 0 ? { kind: "good" } : { kind: "bad", reasons };
 }
 

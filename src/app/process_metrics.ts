@@ -30,13 +30,11 @@ export function addProcessMetrics(metrics: Metrics): () => void {
   gauge("process_open_fds", "Open file descriptors.", async () =>
     (await readdir("/proc/self/fd")).length
   );
-  gauge("nodejs_heap_size_total_bytes", "Size of V8's heap.", () => process.memoryUsage().heapTotal);
-  gauge("nodejs_heap_size_used_bytes", "Of V8's heap, what is used.", () =>
-    process.memoryUsage().heapUsed
-  );
-  gauge("nodejs_external_memory_bytes", "Memory of buffers outside of V8's heap.", () =>
-    process.memoryUsage().external
-  );
+  const memory = (name: string, help: string, read: (usage: NodeJS.MemoryUsage) => number) =>
+    gauge(name, help, () => read(process.memoryUsage()));
+  memory("nodejs_heap_size_total_bytes", "Size of V8's heap.", ({ heapTotal }) => heapTotal);
+  memory("nodejs_heap_size_used_bytes", "What of V8's heap is used.", ({ heapUsed }) => heapUsed);
+  memory("nodejs_external_memory_bytes", "Buffers outside of V8's heap.", (usage) => usage.external);
   for (const percentile of [50, 99]) {
     gauge(
       `nodejs_eventloop_lag_p${percentile}_seconds`,

@@ -7,7 +7,7 @@ import { UnusableDatabaseError } from "../store/database.ts";
 const EXIT_FAILED = 1;
 const EXIT_MISCONFIGURED = 2;
 // Ctrl+C under npm arrives twice, from the terminal and from npm; that is one wish to stop.
-const REPEATED_SIGNAL_MS = 500;
+const REPEATED_SIGNAL_MS = 100;
 
 /**
  * Serves until a signal: reads the configuration, starts, and sets the exit code (0 stopped, 1 could

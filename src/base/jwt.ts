@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 const generate = promisify(generateKeyPair); // an RSA key takes long: in a thread of the pool
 
 /** The signature algorithms (RFC 7518 §3.1, RFC 8037 §3.1): what each signs with and how its keys are made. */
-export const SIGNING_ALGORITHMS = {
+const SIGNING_ALGORITHMS = {
   ES256: {
     digest: "sha256",
     dsaEncoding: "ieee-p1363",

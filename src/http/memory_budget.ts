@@ -17,8 +17,8 @@ export interface MemoryBudget {
 }
 
 /**
- * Makes a budget. When it is used up, what has been held longest is given up first: an honest client
- * needs its part for a moment only, so it is the hoarder that pays.
+ * Makes a budget. When it is used up, what has been held longest is given up first: an honest
+ * client needs its part for a moment only, so it is the hoarder that pays.
  */
 export function createMemoryBudget(maxBytes: number): MemoryBudget {
   const oldestFirst = new Set<() => void>();

@@ -43,7 +43,9 @@ export async function sendAnswer(
   else response.write(body);
   // Its turn has not come, or the kernel would not take all of it.
   if (response.socket === null || incoming.socket.writableLength > 0) hold(length);
-  if (isUnread) response.socket ? linger(incoming) : response.once("socket", () => linger(incoming));
+  if (!isUnread) return;
+  if (response.socket === null) response.once("socket", () => linger(incoming));
+  else linger(incoming);
 }
 
 /** Whether the request has a body that is not all here (RFC 9112 §6.3). */
@@ -80,8 +82,8 @@ function linger(incoming: IncomingMessage): void {
 }
 
 /**
- * Says that nothing more comes, and listens on until the client says so too, or for two seconds after
- * it has all: one that hears RST while it sends may lose what it was answered (RFC 9112 §9.6).
+ * Says that nothing more comes, and listens on until the client says so too, or for two seconds
+ * after it has all: one that hears RST while it sends may lose its answer (RFC 9112 §9.6).
  */
 function endGently(socket: Socket): void {
   let timer: NodeJS.Timeout | undefined;

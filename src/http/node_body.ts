@@ -15,8 +15,8 @@ export interface IncomingBody {
 const FIRST_BYTES = 4096;
 
 /**
- * Makes the reader of a body. It holds what has come and not what was announced, in one piece however
- * small the chunks are, and counts it in the budget until the request has been answered.
+ * Makes the reader of a body. It holds what has come and not what was announced, in one piece
+ * however small the chunks are, and counts it in the budget until the request has been answered.
  *
  * @param onStart called before the first byte is waited for: where a client asks to be told
  */

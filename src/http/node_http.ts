@@ -29,9 +29,9 @@ export interface NodeHttpOptions {
 /**
  * What clients, however hostile, can make the server hold: for each connection a head of 16 KiB, as
  * much of a body that nobody has asked for yet, and one read of 64 KiB; for all connections together
- * the bodies and the answers that have bounds of their own. That is 5,000 × 96 KiB + 64 MiB + 64 MiB,
- * about 600 MiB, with the limits below, and test/fuzz/hostile_clients.test.ts tries it. What a hosted
- * endpoint keeps by itself comes on top.
+ * the bodies and the answers, which have bounds of their own. With the limits below that is
+ * 5,000 × 96 KiB + 64 MiB + 64 MiB, about 600 MiB, and test/fuzz/hostile_clients.test.ts tries it.
+ * What a hosted endpoint keeps by itself comes on top.
  */
 export interface HttpLimits {
   readonly maxConnections: number;
@@ -61,7 +61,8 @@ const DEFAULT_LIMITS: HttpLimits = {
   requestTimeoutMs: 30_000,
   stallTimeoutMs: 30_000,
 };
-const KEEP_ALIVE_TIMEOUT_MS = 65_000; // longer than the usual proxy's, so that the proxy closes first
+// Longer than the usual proxy's, so that it is the proxy that closes.
+const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 const STREAM_BYTES = 16 * 1024;
 const SLOWEST_BYTES_PER_MS = 64;
@@ -169,7 +170,9 @@ export function createHttpServer(options: NodeHttpOptions): Server {
   server.on("request", (incoming, response) => onRequest(incoming, response, "none"));
   server.on("checkContinue", (incoming, response) => onRequest(incoming, response, "continue"));
   server.on("checkExpectation", (incoming, response) => onRequest(incoming, response, "unknown"));
-  server.on("clientError", ({ code }: NodeJS.ErrnoException, socket: Socket) => onFault(code, socket));
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    onFault(error.code, socket);
+  });
   server.on("connect", (_incoming, socket: Socket) => onFault("CONNECT", socket));
   server.on("listening", connections.watch);
   server.on("close", connections.unwatch);
@@ -184,10 +187,11 @@ function isClientGone(error: unknown): boolean {
 
 /** Where larger bodies are taken there is room for two of them, and time for them to arrive. */
 function limitsFor(maxBodyBytes: number): HttpLimits {
+  const { maxHeldBodyBytes, requestTimeoutMs } = DEFAULT_LIMITS;
   return {
     ...DEFAULT_LIMITS,
-    maxHeldBodyBytes: Math.max(DEFAULT_LIMITS.maxHeldBodyBytes, 2 * maxBodyBytes),
-    requestTimeoutMs: Math.max(DEFAULT_LIMITS.requestTimeoutMs, maxBodyBytes / SLOWEST_BYTES_PER_MS),
+    maxHeldBodyBytes: Math.max(maxHeldBodyBytes, 2 * maxBodyBytes),
+    requestTimeoutMs: Math.max(requestTimeoutMs, maxBodyBytes / SLOWEST_BYTES_PER_MS),
   };
 }
 

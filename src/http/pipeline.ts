@@ -59,7 +59,8 @@ export function createPipeline(
     const exactMs = now() - startedMs;
     observe(route, request.method, answer.status, exactMs);
     const ms = Math.round(exactMs * 100) / 100;
-    const fields = { method: request.method, route, status: answer.status, ms, request_id: request.id };
+    const { method, id: request_id } = request;
+    const fields = { method, route, status: answer.status, ms, request_id };
     log.info("request", caller ? { ...fields, sub: caller.sub } : fields);
     const own = { "X-Request-Id": request.id, "X-Content-Type-Options": "nosniff" };
     return { ...answer, headers: mergeHeaders(cors, answer.headers ?? {}, own) };
@@ -67,8 +68,8 @@ export function createPipeline(
 }
 
 /**
- * One set of headers out of several, each name once whatever its case; the later one counts. Vary is
- * the one that all have a part in (RFC 9110 §12.5.5).
+ * One set of headers out of several, each name once whatever its case; the later one counts. Vary
+ * is the one that all have a part in (RFC 9110 §12.5.5).
  */
 function mergeHeaders(...sets: readonly Headers[]): Headers {
   const merged: Record<string, string | string[]> = {};
@@ -123,7 +124,33 @@ function callRoute(
   if (route.access === "public") return route.handle({ request, params });
   const caller = bearer.authenticate(request, route.access);
   progress.caller = caller;
-  return route.handle({ request, params, caller });
+  const checked = request.method === "GET" ? request : checkedRequest(request, () => {
+    bearer.authenticate(request, route.access);
+  });
+  return route.handle({ request: checked, params, caller });
+}
+
+/** A request whose body may come slowly: once it is in, the check is made again. */
+function checkedRequest(request: HttpRequest, check: () => void): HttpRequest {
+  const { id, method, path, query, headers } = request;
+  return {
+    id,
+    method,
+    path,
+    query,
+    headers,
+    get address() {
+      return request.address;
+    },
+    get signal() {
+      return request.signal;
+    },
+    async readBody(maxBytes) {
+      const body = await request.readBody(maxBytes);
+      check();
+      return body;
+    },
+  };
 }
 
 /**

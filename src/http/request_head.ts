@@ -24,12 +24,13 @@ const SINGLE = new Set([
  * What is wrong with the head of a request, beyond what the parser refuses by itself: anything that
  * a proxy before us might read in another way than we do. Undefined when nothing is.
  */
-export function findHeadFault({ httpVersion, url = "", rawHeaders }: RequestHead): Problem | undefined {
+export function findHeadFault(head: RequestHead): Problem | undefined {
+  const { httpVersion, url = "", rawHeaders } = head;
   if (httpVersion !== "1.1" && httpVersion !== "1.0") return malformed("Speak HTTP/1.1 here.");
   // RFC 9112 §3.2: a request target has no fragment.
   if (url.includes("#")) return malformed("The request target holds a fragment.");
   if (rawHeaders.length > 2 * MAX_FIELDS) {
-    return new Problem(431, "headers_too_large", `There are more than ${MAX_FIELDS} header fields.`);
+    return new Problem(431, "headers_too_large", `There are more than ${MAX_FIELDS} headers.`);
   }
   const seen = new Set<string>();
   for (let index = 0; index < rawHeaders.length; index += 2) {

@@ -12,6 +12,8 @@ export interface SubscriptionChangeOptions {
   /** Tells the distributor that there may be work. */
   readonly wake: () => void;
   readonly nowMs: number;
+  /** The grant of the owner's token; none where an administrator changes it. */
+  readonly grantId?: string;
 }
 
 /**
@@ -22,7 +24,7 @@ export interface SubscriptionChangeOptions {
 export async function changeSubscription(
   found: Subscription,
   change: SubscriptionChange,
-  { database, store, wake, nowMs }: SubscriptionChangeOptions,
+  { database, store, wake, nowMs, grantId }: SubscriptionChangeOptions,
 ): Promise<void> {
   if (found.status === "disabled" && change.status !== undefined) {
     if (!await hasStandingOwner(database, found.id)) {
@@ -34,7 +36,7 @@ export async function changeSubscription(
       });
     }
   }
-  if (await store([updateSubscription(found.id, change)]) === 0) {
+  if (await store([updateSubscription(found.id, change, grantId)]) === 0) {
     throw new Problem(409, "conflict", "The subscription has just changed; try again.");
   }
   wake();

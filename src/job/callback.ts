@@ -45,6 +45,7 @@ export function createCallbackSender(options: CallbackOptions): SendCallback {
   return async (callback, stop) => {
     const { deliveryId, json, event, attempt, secrets } = callback;
     const timestampSeconds = Math.floor(now() / 1000);
+    const message = { id: deliveryId, timestampSeconds, body: json };
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(timedOut()), timeoutMs);
     const abort = () => timeout.abort(stop.reason);
@@ -62,7 +63,7 @@ export function createCallbackSender(options: CallbackOptions): SendCallback {
             "User-Agent": userAgent,
             "webhook-id": deliveryId,
             "webhook-timestamp": String(timestampSeconds),
-            "webhook-signature": signMessage({ id: deliveryId, timestampSeconds, body: json }, secrets),
+            "webhook-signature": signMessage(message, secrets),
             "gatepost-event": event,
             "gatepost-attempt": String(attempt),
           },

@@ -12,6 +12,7 @@ import {
   listDueLanes,
   releaseDeliveries,
   type SendableDelivery,
+  STANDINGS,
 } from "../store/deliveries.ts";
 import { fanOut, listPendingEvents } from "../store/events.ts";
 import type { CallbackResult, SendCallback } from "./callback.ts";
@@ -40,7 +41,7 @@ export interface DistributorOptions extends AfterAttemptRules {
 export interface Distributor {
   /** Does all that is due; called by the interval, and at once after a dispatch. Never throws. */
   wake(): void;
-  /** Gives back what processes had claimed that are no more, so that it need not wait for leases. */
+  /** Gives back what processes that have ended had claimed, without waiting for their leases. */
   takeOver(): Promise<void>;
   /** Awaits attempts in flight for at most `graceMs`, cuts off the rest, gives unsent work back. */
   stop(graceMs: number): Promise<void>;
@@ -103,22 +104,21 @@ export function createDistributor(options: DistributorOptions): Distributor {
     const limit = 2 * options.limits.total - lanes.inFlight() - lanes.waiting();
     if (limit <= 0) return;
     const query = { except: lanes.full(), nowMs };
-    const healthy = await listDueLanes(database, { ...query, failing: false, limit });
-    // Neither kind keeps the other out, however much of it is due.
-    const failing = await listDueLanes(database, {
-      ...query,
-      failing: true,
-      limit: Math.min(lanes.roomForFailing(), Math.max(limit - healthy.length, Math.ceil(limit / 4))),
-    });
-    const due = [...failing, ...healthy.slice(0, limit - failing.length)];
+    const kinds = await Promise.all(STANDINGS.map((standing) =>
+      listDueLanes(database, { ...query, standing, limit: Math.min(limit, lanes.roomFor(standing)) })
+    ));
+    const due = inTurns(kinds).slice(0, limit); // no kind keeps another out, however much is due
     const share = Math.max(1, Math.floor(limit / Math.max(1, due.length)));
-    const requests = due.map(({ subscription, isFailing }) => ({
-      subscription,
-      count: Math.min(share, lanes.room(subscription, Boolean(isFailing))),
-      isFailing: Boolean(isFailing),
-    })).filter(({ count }) => count > 0);
+    let unproven = lanes.roomFor("new");
+    const requests = due.map(({ subscription, standing }) => {
+      const wanted = Math.min(share, lanes.room(subscription, standing));
+      if (standing === "proven") return { subscription, standing, count: wanted };
+      const count = Math.min(wanted, unproven);
+      unproven -= count;
+      return { subscription, standing, count };
+    }).filter(({ count }) => count > 0);
     if (requests.length === 0) return planNext(nowMs);
-    for (const { subscription, isFailing } of requests) lanes.open(subscription, isFailing);
+    for (const { subscription, standing } of requests) lanes.open(subscription, standing);
     try {
       // Later than every one before: claims are told apart by it.
       lastLeaseMs = Math.max(lastLeaseMs + 1, nowMs + 2 * options.timeoutMs + LEASE_MARGIN_MS);
@@ -205,7 +205,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
     ]);
   }
 
-  /** Tries until it is stored or the process ends: then the lease brings the delivery back. */
+  /** Tries until it is stored or the process ends: then another takes the delivery over. */
   async function store(statements: readonly Statement[]): Promise<void> {
     for (let waitMs = 100; ; waitMs = Math.min(waitMs * 2, 5000)) {
       try {
@@ -237,12 +237,20 @@ export function createDistributor(options: DistributorOptions): Distributor {
       clearTimeout(timer);
       await round;
       const unsent = lanes.drain();
-      const grace = setTimeout(() => cutOff.abort(new DOMException("Stopping", "AbortError")), graceMs);
+      const reason = new DOMException("Stopping", "AbortError");
+      const grace = setTimeout(() => cutOff.abort(reason), graceMs);
       if (unsent.length > 0) await store(releaseDeliveries(unsent, claim, now()));
       await Promise.all(attempts);
       clearTimeout(grace);
     },
   };
+}
+
+/** The first of each list, the second of each, and so on. */
+function inTurns<Item>(lists: readonly (readonly Item[])[]): Item[] {
+  const longest = Math.max(...lists.map(({ length }) => length));
+  return Array.from({ length: longest }, (_, index) => lists.flatMap((list) => list.slice(index, index + 1)))
+    .flat();
 }
 
 function openSecrets(delivery: SendableDelivery, seal: Seal, nowMs: number): string[] {

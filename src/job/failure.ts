@@ -51,8 +51,8 @@ export function classifyFailure(error: unknown): FailureKind {
 
 /**
  * The code that says most of an error: its own `code`, else that of its cause or of the first of
- * its errors that has one; for an abort, a timeout signal and undici's parser the name. Undefined if
- * there is none.
+ * its errors that has one; for an abort, a timeout signal and undici's parser the name. Undefined
+ * if there is none.
  */
 export function findCode(error: unknown, depth = 0): string | undefined {
   if (!(error instanceof Error) || depth > MAX_DEPTH) return undefined;

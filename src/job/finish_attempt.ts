@@ -1,4 +1,4 @@
-import { afterAttempt, isSuccess, type ResendPolicy } from "../event/delivery.ts";
+import { afterAttempt, type ResendPolicy } from "../event/delivery.ts";
 import type { Statement } from "../store/database.ts";
 import { recordAttempt, type SendableDelivery } from "../store/deliveries.ts";
 import { announceFailedDelivery } from "../store/own_events.ts";
@@ -37,6 +37,7 @@ export function finishAttempt(
     delivery: delivery.id,
     subscription: delivery.subscription,
     claim,
+    endpoint: delivery.endpoint,
     attempt,
     startedAtMs,
     durationMs: nowMs - startedAtMs,
@@ -44,14 +45,14 @@ export function finishAttempt(
     snippet,
     next,
   }, nowMs);
-  if (isSuccess(outcome)) return record;
+  if (next.status !== "failed") return record;
   const held = { delivery: delivery.id, claim, subscription: delivery.subscription };
   const disabling = disableAfterFailure(held, {
-    isGone: next.status === "failed" && next.gone,
+    goneEndpoint: next.gone ? delivery.endpoint : undefined,
     failingSinceMs: disableAfterMs > 0 ? nowMs - disableAfterMs : undefined,
   }, nowMs);
   return [
-    ...next.status === "failed" ? [announceFailedDelivery(held, nowMs)] : [],
+    announceFailedDelivery(held, nowMs),
     ...disabling.before,
     ...record,
     ...disabling.after,

@@ -1,3 +1,5 @@
+import type { Standing } from "../store/deliveries.ts";
+
 /** What may be in flight at once. */
 export interface LaneLimits {
   /** In all. */
@@ -11,32 +13,34 @@ interface Lane<Item> {
   inFlight: number;
   /** Opened or taken, and not settled yet. */
   unsettled: number;
-  isFailing: boolean;
+  standing: Standing;
 }
 
 /**
  * The work of one process, a lane a subscription: decides what may be sent now. The limits are exact:
  * a subscription whose last attempt failed has one slot until a success, and all such together have
- * at most half of the slots, so the dead never crowd out the living.
+ * at most half of the slots. With those of which nothing is known yet they leave one subscription's
+ * slots (half, where that is more than half) to those whose last attempt succeeded, so the dead
+ * never crowd out the living, however many there are.
  */
 export interface Lanes<Item> {
-  /** Opens a subscription's lane, or keeps it open: until it is settled it remembers how it fares. */
-  open(subscription: number, isFailing: boolean): void;
+  /** Opens a subscription's lane, or keeps it open: until settled it remembers how it fares. */
+  open(subscription: number, standing: Standing): void;
   /** Puts work into an open lane. */
   add(subscription: number, items: readonly Item[]): void;
   /** The next item that may be sent, lane after lane in turn; it is in flight from then on. */
   take(): { readonly subscription: number; readonly item: Item } | undefined;
   /**
-   * An item is no longer in flight; `ok` is undefined where it was not sent after all. After
-   * a failure what still waits in its lane is handed back, since it will not have its turn for long.
+   * An item is no longer in flight; `ok` is undefined where it was not sent after all. After a
+   * failure what waits in its lane is handed back, since it will not have its turn for long.
    */
   finish(subscription: number, ok: boolean | undefined): readonly Item[];
   /** Ends one `open`, or one `take` once what came of it is stored. */
   settle(subscription: number): void;
   /** How many more items a subscription's lane should hold, so that it never runs dry. */
-  room(subscription: number, isFailing: boolean): number;
-  /** How many more items of lanes that fail should be held: the others need room to wait in too. */
-  roomForFailing(): number;
+  room(subscription: number, standing: Standing): number;
+  /** How many more items of lanes of a standing should be held: others need room to wait in too. */
+  roomFor(standing: Standing): number;
   /** The subscriptions that need nothing more now. */
   full(): number[];
   /** Takes back all that waits. */
@@ -48,50 +52,59 @@ export interface Lanes<Item> {
 /** Makes the lanes of one distributor. */
 export function createLanes<Item>({ total, perSubscription }: LaneLimits): Lanes<Item> {
   const lanes = new Map<number, Lane<Item>>(); // in the order of their turns
-  const failingLimit = Math.max(1, Math.floor(total / 2));
-  let inFlight = 0;
-  let failingInFlight = 0;
-  let failingWaiting = 0;
-  let waiting = 0;
+  const failing = { limit: Math.max(1, Math.floor(total / 2)), inFlight: 0, waiting: 0 };
+  const unproven = { // those that fail and those that are new
+    limit: Math.max(Math.ceil(total / 2), total - perSubscription),
+    inFlight: 0,
+    waiting: 0,
+  };
+  const all = { limit: total, inFlight: 0, waiting: 0 };
+  const groups = { failing: [failing, unproven, all], new: [unproven, all], proven: [all] };
 
-  const capOf = (isFailing: boolean) => isFailing ? 1 : Math.min(perSubscription, total);
+  const capOf = (standing: Standing) => standing === "failing" ? 1 : Math.min(perSubscription, total);
 
-  function setFailing(lane: Lane<Item>, isFailing: boolean): void {
-    if (lane.isFailing === isFailing) return;
-    lane.isFailing = isFailing;
-    failingInFlight += isFailing ? lane.inFlight : -lane.inFlight;
-    failingWaiting += isFailing ? lane.waiting.length : -lane.waiting.length;
+  function count(standing: Standing, inFlight: number, waiting: number): void {
+    for (const group of groups[standing]) {
+      group.inFlight += inFlight;
+      group.waiting += waiting;
+    }
   }
 
-  function maySend(lane: Lane<Item>): boolean {
-    return lane.waiting.length > 0 && lane.inFlight < capOf(lane.isFailing) &&
-      (!lane.isFailing || failingInFlight < failingLimit);
+  function setStanding(lane: Lane<Item>, standing: Standing): void {
+    if (lane.standing === standing) return;
+    count(lane.standing, -lane.inFlight, -lane.waiting.length);
+    lane.standing = standing;
+    count(standing, lane.inFlight, lane.waiting.length);
   }
 
-  function room(subscription: number, isFailing: boolean): number {
+  function maySend({ waiting, inFlight, standing }: Lane<Item>): boolean {
+    return waiting.length > 0 && inFlight < capOf(standing) &&
+      groups[standing].every((group) => group.inFlight < group.limit);
+  }
+
+  function room(subscription: number, claimed: Standing): number {
     const lane = lanes.get(subscription);
     const held = lane ? lane.inFlight + lane.waiting.length : 0;
-    const failing = lane?.isFailing ?? isFailing;
+    const standing = lane?.standing ?? claimed;
     // As much again waits as may be in flight, so that a claim in the database serves many.
-    return Math.max(0, (failing ? 1 : 2 * capOf(false)) - held);
+    return Math.max(0, (standing === "failing" ? 1 : 2 * capOf(standing)) - held);
   }
 
   return {
     room,
-    open(subscription, isFailing) {
+    open(subscription, standing) {
       const lane = lanes.get(subscription);
       if (lane) lane.unsettled++;
-      else lanes.set(subscription, { waiting: [], inFlight: 0, unsettled: 1, isFailing });
+      else lanes.set(subscription, { waiting: [], inFlight: 0, unsettled: 1, standing });
     },
     add(subscription, items) {
       const lane = lanes.get(subscription);
       if (!lane) throw new Error("Work is put into a lane that is not open");
       lane.waiting.push(...items);
-      waiting += items.length;
-      if (lane.isFailing) failingWaiting += items.length;
+      count(lane.standing, 0, items.length);
     },
     take() {
-      if (inFlight >= total) return undefined;
+      if (all.inFlight >= total) return undefined;
       for (const [subscription, lane] of lanes) {
         if (!maySend(lane)) continue;
         const item = lane.waiting.shift();
@@ -100,12 +113,7 @@ export function createLanes<Item>({ total, perSubscription }: LaneLimits): Lanes
         lanes.set(subscription, lane);
         lane.unsettled++;
         lane.inFlight++;
-        inFlight++;
-        waiting--;
-        if (lane.isFailing) {
-          failingInFlight++;
-          failingWaiting--;
-        }
+        count(lane.standing, 1, -1);
         return { subscription, item };
       }
       return undefined;
@@ -114,14 +122,12 @@ export function createLanes<Item>({ total, perSubscription }: LaneLimits): Lanes
       const lane = lanes.get(subscription);
       if (!lane) return [];
       lane.inFlight--;
-      inFlight--;
-      if (lane.isFailing) failingInFlight--;
+      count(lane.standing, -1, 0);
       if (ok === undefined) return [];
-      setFailing(lane, !ok);
+      setStanding(lane, ok ? "proven" : "failing");
       if (ok) return [];
       const handedBack = lane.waiting.splice(0);
-      waiting -= handedBack.length;
-      failingWaiting -= handedBack.length;
+      count(lane.standing, 0, -handedBack.length);
       return handedBack;
     },
     settle(subscription) {
@@ -130,18 +136,20 @@ export function createLanes<Item>({ total, perSubscription }: LaneLimits): Lanes
       lane.unsettled--;
       if (lane.unsettled === 0 && lane.waiting.length === 0) lanes.delete(subscription);
     },
-    roomForFailing: () => Math.max(0, 2 * failingLimit - failingInFlight - failingWaiting),
+    roomFor: (standing) =>
+      Math.max(0, Math.min(...groups[standing].map(({ limit, inFlight, waiting }) =>
+        2 * limit - inFlight - waiting
+      ))),
     full: () =>
       lanes.entries().filter(([subscription, lane]) =>
-        room(subscription, lane.isFailing) < capOf(lane.isFailing)
+        room(subscription, lane.standing) < capOf(lane.standing)
       ).map(([subscription]) => subscription).toArray(),
     drain() {
       const items = lanes.values().flatMap((lane) => lane.waiting.splice(0)).toArray();
-      waiting = 0;
-      failingWaiting = 0;
+      for (const group of groups.failing) group.waiting = 0;
       return items;
     },
-    inFlight: () => inFlight,
-    waiting: () => waiting,
+    inFlight: () => all.inFlight,
+    waiting: () => all.waiting,
   };
 }

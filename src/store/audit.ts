@@ -42,6 +42,15 @@ export function insertAudit(entry: AuditRecord, nowMs: number): Statement {
   );
 }
 
+/** Records an action where the statement right before it in the batch changed something. */
+export function insertAuditOfChange(entry: AuditRecord, nowMs: number): Statement {
+  return sql(
+    `INSERT INTO audit (id, actor, action, target, address) SELECT ?1, ?2, ?3, ?4, ?5
+     WHERE changes() > 0`,
+    ...auditParams(entry, nowMs),
+  );
+}
+
 /**
  * Records an action where the grant stands at that point of the batch: after its insertion, which
  * may have been refused, or before its end, which may have come already.
@@ -78,17 +87,18 @@ export async function listAudit(
 ): Promise<Page<AuditEntry>> {
   const { actor, action, target, sinceMs, untilMs } = filter;
   const where = [
-    "id < ?1 AND id >= ?2 AND id < ?3",
-    ...actor === undefined ? [] : ["actor = ?4"],
-    ...action === undefined ? [] : ["action = ?5"],
-    ...target === undefined ? [] : ["target = ?6"],
+    "id < ?1 AND id >= ?2",
+    ...actor === undefined ? [] : ["actor = ?3"],
+    ...action === undefined ? [] : ["action = ?4"],
+    ...target === undefined ? [] : ["target = ?5"],
   ].join(" AND ");
+  // One bound alone: of two SQLite searches by one, and reads all that the other leaves out.
+  const until = untilMs === undefined ? page.before : idBound("t", untilMs);
   const rows = await database.query<AuditEntry>(
-    `SELECT id, actor, action, target, address FROM audit WHERE ${where} ORDER BY id DESC LIMIT ?7`,
+    `SELECT id, actor, action, target, address FROM audit WHERE ${where} ORDER BY id DESC LIMIT ?6`,
     [
-      page.before,
+      until < page.before ? until : page.before,
       sinceMs === undefined ? "" : idBound("t", sinceMs),
-      untilMs === undefined ? "~" : idBound("t", untilMs),
       actor ?? null,
       action ?? null,
       target ?? null,

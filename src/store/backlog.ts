@@ -1,11 +1,12 @@
 import { idTimeMs } from "../base/id.ts";
 import type { Database } from "./database.ts";
+import { type Standing, STANDINGS } from "./deliveries.ts";
 
 /** What is still to be sent. */
 export interface Backlog {
   /** Events that have not been fanned out. */
   readonly events: number;
-  /** Deliveries that are pending: due, waiting for a resend, in flight, or of a paused subscription. */
+  /** Pending deliveries: due, waiting for a resend, in flight, or of a paused subscription. */
   readonly deliveries: number;
   /** When the oldest of them was dispatched, those of paused subscriptions left out. */
   readonly oldestMs: number | undefined;
@@ -40,7 +41,7 @@ export async function measureBacklog(
          (SELECT min(id) FROM deliveries WHERE subscription = s.seq AND status = 'pending') AS id,
          (SELECT min(due_at) FROM deliveries WHERE subscription = s.seq AND status = 'pending')
            AS dueAtMs
-       FROM (${turnsOf("NULL")} UNION ALL ${turnsOf("NOT NULL")}) s)`,
+       FROM (${STANDINGS.map(turnsOf).join(" UNION ALL ")}) s)`,
     [nowMs, SUBSCRIPTIONS_LOOKED_AT],
   );
   const eventMs = event?.id ? idTimeMs(event.id) : undefined;
@@ -52,9 +53,9 @@ export async function measureBacklog(
   };
 }
 
-function turnsOf(failing: "NULL" | "NOT NULL"): string {
+function turnsOf(standing: Standing): string {
   return `SELECT * FROM (SELECT seq FROM subscriptions
-    WHERE status = 'active' AND due_at IS NOT NULL AND failing_since IS ${failing}
+    WHERE status = 'active' AND due_at IS NOT NULL AND standing = '${standing}'
     ORDER BY due_at LIMIT ?2)`;
 }
 

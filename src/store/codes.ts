@@ -2,6 +2,7 @@ import { idTimeMs } from "../base/id.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type Database, sql, type Statement } from "./database.ts";
 import { partiesStand, scopesStand } from "./grants.ts";
+import { liveSession } from "./sessions.ts";
 
 /** An authorization code that waits for its exchange; its id becomes the grant's. */
 export interface Code {
@@ -17,11 +18,17 @@ export interface Code {
 
 type CodeRow = Omit<Code, "scopes"> & { scope: string };
 
-/** Stores a code by the SHA-256 of its text. */
-export function insertCode(code: Code, hash: Uint8Array): Statement {
+/**
+ * Stores a code by the SHA-256 of its text; nothing when the browser session that asks for it (by
+ * hash) has ended meanwhile, its app is not active, or user or app have lost a scope.
+ */
+export function insertCode(code: Code, hash: Uint8Array, session: Uint8Array): Statement {
   return sql(
     `INSERT INTO codes (id, hash, app, user, scope, redirect_uri, challenge, until)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`,
+     SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
+     WHERE EXISTS (SELECT 1 ${liveSession("?9", "?10")} AND u.id = ?4)
+       AND EXISTS (SELECT 1 FROM apps WHERE id = ?3 AND status = 'active')
+       AND ${scopesStand("?4", "?3", "?11")}`,
     code.id,
     hash,
     code.app,
@@ -30,6 +37,9 @@ export function insertCode(code: Code, hash: Uint8Array): Statement {
     code.redirectUri,
     code.challenge,
     code.untilMs,
+    session,
+    idTimeMs(code.id),
+    JSON.stringify(code.scopes),
   );
 }
 
@@ -45,6 +55,11 @@ export async function findCode(
     [id, hash],
   );
   return rows.map(({ scope, ...rest }) => ({ ...rest, scopes: parseScope(scope) ?? [] }))[0];
+}
+
+/** Removes the codes of an app that wait for their exchange. */
+export function deleteCodesOf(app: string): Statement {
+  return sql("DELETE FROM codes WHERE app = ?1", app);
 }
 
 /** The app that a grant belongs to, where the grant came from this code: the code was redeemed. */

@@ -15,20 +15,27 @@ export async function findConsentedScopes(
   return parseScope(rows[0]?.scope ?? "") ?? [];
 }
 
-/** Remembers what a user allows an app, in the place of what was remembered before. */
-export function putConsent(user: string, app: string, scopes: readonly string[]): Statement {
+/**
+ * Remembers what a user allows an app, in the place of what was remembered before: that for which
+ * the code of this id, earlier in the batch, was stored. Nothing where it was not.
+ */
+export function putConsentOfCode(code: string): Statement {
   return sql(
-    `INSERT INTO consents (user, app, scope) VALUES (?1, ?2, ?3)
+    `INSERT INTO consents (user, app, scope) SELECT user, app, scope FROM codes WHERE id = ?1
      ON CONFLICT (user, app) DO UPDATE SET scope = excluded.scope`,
-    user,
-    app,
-    scopes.join(" "),
+    code,
   );
 }
 
 /** Forgets what a user allowed an app. */
 export function deleteConsent(user: string, app: string): Statement {
   return sql("DELETE FROM consents WHERE user = ?1 AND app = ?2", user, app);
+}
+
+/** Forgets all that a user allowed, or that an app was allowed. */
+export function deleteConsentsOf(of: { readonly user: string } | { readonly app: string }): Statement {
+  const [column, id] = "user" in of ? ["user", of.user] : ["app", of.app];
+  return sql(`DELETE FROM consents WHERE ${column} = ?1`, id);
 }
 
 /** An app that may act for a user: by a remembered consent, or by a grant that stands. */

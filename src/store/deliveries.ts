@@ -1,43 +1,48 @@
 import type { AttemptOutcome, NextState } from "../event/delivery.ts";
 import { type Database, sql, type Statement } from "./database.ts";
+import { EARLIER_TURN } from "./subscriptions.ts";
+
+/** What is known of a subscriber: its last attempt succeeded, failed, or there has been none yet. */
+export type Standing = "new" | "proven" | "failing";
+
+/** Every standing. */
+export const STANDINGS: readonly Standing[] = ["new", "proven", "failing"];
 
 /** A subscription with work that is due: its lane in the distributor. */
 export interface DueLane {
   readonly subscription: number;
-  /** Whether its last attempt failed. */
-  readonly isFailing: boolean;
+  readonly standing: Standing;
 }
 
 /**
- * Subscriptions with due work, the one that has waited longest first. Those that cannot take more now
- * are left out by their numbers.
+ * Subscriptions of one standing with due work, the one that has waited longest first. Those that
+ * cannot take more now are left out by their numbers.
  */
 export function listDueLanes(
   database: Database,
   options: {
-    readonly failing: boolean;
+    readonly standing: Standing;
     readonly except: readonly number[];
     readonly limit: number;
     readonly nowMs: number;
   },
 ): Promise<DueLane[]> {
-  const { failing, except, limit, nowMs } = options;
+  const { standing, except, limit, nowMs } = options;
   return database.query<DueLane>(
-    `SELECT seq AS subscription, failing_since IS NOT NULL AS isFailing FROM subscriptions
-     WHERE status = 'active' AND due_at IS NOT NULL AND due_at <= ?1
-       AND failing_since IS ${failing ? "NOT NULL" : "NULL"}
+    `SELECT seq AS subscription, standing FROM subscriptions
+     WHERE status = 'active' AND due_at IS NOT NULL AND due_at <= ?1 AND standing = ?4
        AND seq NOT IN (SELECT value FROM json_each(?2))
      ORDER BY due_at LIMIT ?3`,
-    [nowMs, JSON.stringify(except), limit],
+    [nowMs, JSON.stringify(except), limit, standing],
   );
 }
 
 /** When the next work is due that is not due yet, in milliseconds since 1970. */
 export async function findNextDue(database: Database, nowMs: number): Promise<number | undefined> {
   const rows = await database.query<{ dueAtMs: number }>(
-    ["NULL", "NOT NULL"].map((failing) =>
+    STANDINGS.map((standing) =>
       `SELECT * FROM (SELECT due_at AS dueAtMs FROM subscriptions
-         WHERE status = 'active' AND due_at IS NOT NULL AND due_at > ?1 AND failing_since IS ${failing}
+         WHERE status = 'active' AND due_at IS NOT NULL AND due_at > ?1 AND standing = '${standing}'
          ORDER BY due_at LIMIT 1)`
     ).join(" UNION ALL ") + " ORDER BY 1 LIMIT 1",
     [nowMs],
@@ -157,6 +162,8 @@ export interface AttemptRecord {
   readonly delivery: string;
   readonly subscription: number;
   readonly claim: string;
+  /** The endpoint that it called. */
+  readonly endpoint: string;
   /** Its number: 1 for the first. */
   readonly attempt: number;
   readonly startedAtMs: number;
@@ -170,6 +177,8 @@ export interface AttemptRecord {
 export function recordAttempt(record: AttemptRecord, nowMs: number): Statement[] {
   const { delivery, subscription, claim, outcome, next } = record;
   const answered = outcome.kind === "answer";
+  const succeeded = next.status === "delivered";
+  const standing = succeeded ? "proven" : "failing";
   return [
     sql(
       `INSERT INTO attempts (delivery, at, attempt, status, error, duration_ms, snippet)
@@ -184,6 +193,17 @@ export function recordAttempt(record: AttemptRecord, nowMs: number): Statement[]
       record.durationMs,
       record.snippet ?? null,
     ),
+    // An attempt says nothing of an endpoint that has taken the place of the one it called.
+    sql(
+      `UPDATE subscriptions SET standing = '${standing}', failing_since = ?5
+       WHERE seq = ?1 AND endpoint = ?4 AND standing <> '${standing}' AND EXISTS
+         (SELECT 1 FROM deliveries WHERE id = ?2 AND claim = ?3 AND status = 'pending')`,
+      subscription,
+      delivery,
+      claim,
+      record.endpoint,
+      succeeded ? null : nowMs,
+    ),
     sql(
       `UPDATE deliveries SET status = ?3, attempt = ?4, due_at = ?5, finished_at = ?6, claim = NULL
        WHERE id = ?1 AND claim = ?2 AND status = 'pending'`,
@@ -195,9 +215,7 @@ export function recordAttempt(record: AttemptRecord, nowMs: number): Statement[]
       next.status === "pending" ? null : nowMs,
     ),
     sql(
-      `UPDATE subscriptions SET due_at = ${NEXT_TURN("min(ifnull(due_at, ?2), ?2)")},
-         failing_since = ${next.status === "delivered" ? "NULL" : "ifnull(failing_since, ?2)"}
-       WHERE seq = ?1`,
+      `UPDATE subscriptions SET due_at = ${NEXT_TURN(EARLIER_TURN)} WHERE seq = ?1`,
       subscription,
       nowMs,
     ),
@@ -220,7 +238,7 @@ export function releaseDeliveries(
       nowMs,
     ),
     ...subscriptions.values().map((seq) =>
-      sql(`UPDATE subscriptions SET due_at = ${NEXT_TURN("min(ifnull(due_at, ?2), ?2)")} WHERE seq = ?1`, seq, nowMs)
+      sql(`UPDATE subscriptions SET due_at = ${NEXT_TURN(EARLIER_TURN)} WHERE seq = ?1`, seq, nowMs)
     ),
   ];
 }

@@ -33,8 +33,9 @@ export interface DeliveryFilter {
   readonly event?: string | undefined;
 }
 
-/** What is left pending of a subscription that has ended is as good as cancelled. */
-const STATUS = `CASE WHEN d.status = 'pending' AND s.status IN ('disabled', 'deleted')
+/** What is left of a subscription that has ended is as good as cancelled, but what is in flight. */
+const STATUS = `CASE
+  WHEN d.status = 'pending' AND d.claim IS NULL AND s.status IN ('disabled', 'deleted')
   THEN 'cancelled' ELSE d.status END`;
 
 const COLUMNS = `d.id, d.event, e.name AS eventName, s.id AS subscription, ${STATUS} AS status,

@@ -1,12 +1,13 @@
 import type { Event } from "../event/event.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type Database, sql, type Statement } from "./database.ts";
+import { IS_OPEN, LAST_SUBSCRIPTION } from "./subscriptions.ts";
 
 /** Stores a dispatched event; it is meant for the subscriptions that exist at this commit. */
 export function insertEvent(event: Event): Statement {
   return sql(
     `INSERT INTO events (id, name, data, subject, scope, status, upto, created_at)
-     SELECT ?1, ?2, ?3, ?4, ?5, 'pending', (SELECT ifnull(max(seq), 0) FROM subscriptions), ?6`,
+     SELECT ?1, ?2, ?3, ?4, ?5, 'pending', ${LAST_SUBSCRIPTION}, ?6`,
     event.id,
     event.name,
     event.json,
@@ -50,8 +51,8 @@ export async function fanOut(
   const end = event.subject === null ? await findPartEnd(database, event, limit) : event.upto;
   // A principal has few: the plus keeps SQLite from going through all of the event's instead.
   const part = event.subject === null
-    ? "s.event = ?2 AND s.seq > ?3 AND s.seq <= ?4 AND s.status IN ('active', 'paused')"
-    : `s.event = ?2 AND +s.seq > ?3 AND +s.seq <= ?4 AND s.status IN ('active', 'paused')
+    ? `s.event = ?2 AND s.seq > ?3 AND s.seq <= ?4 AND s.${IS_OPEN}`
+    : `s.event = ?2 AND +s.seq > ?3 AND +s.seq <= ?4 AND s.${IS_OPEN}
        AND s.principal = ?6 AND s.status <> 'deleted'`;
   // Exactly as many values as the statements have parameters.
   const params = [event.id, event.name, event.fannedOut, end, nowMs,
@@ -107,7 +108,7 @@ async function findPartEnd(
 ): Promise<number> {
   const rows = await database.query<{ seq: number }>(
     `SELECT seq FROM subscriptions
-     WHERE event = ?1 AND seq > ?2 AND seq <= ?3 AND status IN ('active', 'paused')
+     WHERE event = ?1 AND seq > ?2 AND seq <= ?3 AND ${IS_OPEN}
      ORDER BY seq LIMIT 1 OFFSET ?4`,
     [name, fannedOut, upto, limit - 1],
   );

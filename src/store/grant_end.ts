@@ -25,7 +25,7 @@ export function revokeAccessToken(jti: string, expiresAtMs: number): Statement {
   return revocation(jti, expiresAtMs, expiresAtMs);
 }
 
-/** Ends every standing grant of a user or an app that carries any of the scopes. */
+/** Ends every standing grant of a user or an app that carries any of the scopes, and such codes. */
 export function revokeGrantsWithScopes(
   of: { readonly user: string } | { readonly app: string },
   scopes: readonly string[],
@@ -35,7 +35,11 @@ export function revokeGrantsWithScopes(
   const [column, id] = "user" in of ? ["user", of.user] : ["app", of.app];
   const carries = `${column} = ?2 AND EXISTS (SELECT 1 FROM json_each(?3) lost
     WHERE instr(' ' || scope || ' ', ' ' || lost.value || ' ') > 0)`;
-  return revokeWhere(carries, nowMs, id, JSON.stringify(scopes));
+  const params = [id, JSON.stringify(scopes)];
+  return [
+    ...revokeWhere(carries, nowMs, ...params),
+    sql(`DELETE FROM codes WHERE ${carries}`, nowMs, ...params),
+  ];
 }
 
 /**

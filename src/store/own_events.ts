@@ -1,6 +1,11 @@
 import { newId } from "../base/id.ts";
 import { OWN_PREFIX } from "../event/event.ts";
+import { BACKEND_SCOPE } from "../oauth/principal.ts";
 import { sql, type SqlValue, type Statement } from "./database.ts";
+import { LAST_SUBSCRIPTION } from "./subscriptions.ts";
+
+/** What a subscriber must be allowed to be told of them. */
+export const OWN_EVENT_SCOPE = BACKEND_SCOPE;
 
 /**
  * Which subscriptions are meant: an SQL condition on `s` with parameters from ?1 to ?4 at most, and
@@ -19,9 +24,8 @@ export function selectionParams(
   return [...params, ...Array<null>(4 - params.length).fill(null), ...more];
 }
 
-/** The event's id and name, `upto` as `insertEvent` has it, and scope `backend`. */
+/** The event's id and name, `upto` as `insertEvent` has it, and what it needs. */
 const COLUMNS = "events (id, name, data, scope, status, upto, created_at)";
-const LAST_SUBSCRIPTION = "(SELECT ifnull(max(seq), 0) FROM subscriptions)";
 
 /** A delivery that some process has claimed. */
 export interface ClaimOfDelivery {
@@ -41,7 +45,7 @@ export function announceFailedDelivery(
     `INSERT INTO ${COLUMNS}
      SELECT ?3, ?4 || 'delivery.failed',
        json_object('delivery', d.id, 'subscription', s.id, 'event', e.name),
-       'backend', 'pending', ${LAST_SUBSCRIPTION}, ?5
+       '${OWN_EVENT_SCOPE}', 'pending', ${LAST_SUBSCRIPTION}, ?5
      FROM deliveries d
        JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
      WHERE d.id = ?1 AND d.claim = ?2 AND d.status = 'pending'
@@ -68,7 +72,7 @@ export function announceDisabled(
     `INSERT INTO ${COLUMNS}
      SELECT substr(?5, 1, 17) || printf('%08x', s.seq), ?6 || 'subscription.disabled',
        json_object('subscription', s.id, 'event', s.event, 'reason', ?7),
-       'backend', 'pending', ${LAST_SUBSCRIPTION}, ?8
+       '${OWN_EVENT_SCOPE}', 'pending', ${LAST_SUBSCRIPTION}, ?8
      FROM subscriptions s WHERE ${selection.where} AND substr(s.event, 1, length(?6)) <> ?6`,
     ...selectionParams(selection, newId("e", nowMs), OWN_PREFIX, reason, nowMs),
   );

@@ -16,10 +16,10 @@ const OWN_LOCK_TIMEOUT_MS = 1000;
 const ATTEMPTS = 5;
 
 /**
- * Shows other processes on this database file that the one called `name` is there, for as long as it
- * lives: it holds a lock on a file of its own beside the database, and the system releases that
- * lock at the very end of a process, also of one that is killed. SQLite's own locks, on an empty
- * database, are used for it because Node has no others; they hold wherever the database's do.
+ * Shows other processes on this database file that the one called `name` is there, for as long as
+ * it lives: it holds a lock on a file of its own beside the database, and the system releases that
+ * lock at the very end of a process, also of one that is killed. The lock is SQLite's, on an empty
+ * database, because Node has no other; it holds wherever the database's own locks do.
  */
 export function openPresence(databasePath: string, name: string): Presence {
   const prefix = `${databasePath}-process-`;

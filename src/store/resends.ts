@@ -1,11 +1,12 @@
 import { idBound } from "../base/id.ts";
 import { type Database, FIRST_PAGE, sql, type Statement } from "./database.ts";
+import { EARLIER_TURN, IS_OPEN } from "./subscriptions.ts";
 
 /** How many deliveries one batch sends again, so that no other write waits for long. */
 const BATCH = 500;
 
 const IS_SENDABLE = `EXISTS (SELECT 1 FROM subscriptions s
-  WHERE s.seq = deliveries.subscription AND s.status IN ('active', 'paused'))`;
+  WHERE s.seq = deliveries.subscription AND s.${IS_OPEN})`;
 
 /** A delivery that tests one subscription. */
 export interface TestDelivery {
@@ -23,7 +24,7 @@ export interface TestDelivery {
  */
 export function insertTestDelivery(test: TestDelivery, nowMs: number): Statement[] {
   const { subscription, event, delivery, json } = test;
-  const isSendable = "id = ?1 AND status IN ('active', 'paused')";
+  const isSendable = `id = ?1 AND ${IS_OPEN}`;
   return [
     sql(
       `INSERT INTO events (id, name, data, subject, scope, status, upto, fanned_out, created_at)
@@ -43,7 +44,7 @@ export function insertTestDelivery(test: TestDelivery, nowMs: number): Statement
       nowMs,
     ),
     sql(
-      `UPDATE subscriptions SET due_at = min(ifnull(due_at, ?2), ?2) WHERE ${isSendable}`,
+      `UPDATE subscriptions SET due_at = ${EARLIER_TURN} WHERE ${isSendable}`,
       subscription,
       nowMs,
     ),
@@ -64,7 +65,7 @@ export function resendDeliveries(ids: readonly string[], nowMs: number): Stateme
       nowMs,
     ),
     sql(
-      `UPDATE subscriptions SET due_at = min(ifnull(due_at, ?2), ?2) WHERE seq IN
+      `UPDATE subscriptions SET due_at = ${EARLIER_TURN} WHERE seq IN
          (SELECT subscription FROM deliveries
           WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'pending')`,
       chosen,

@@ -131,6 +131,8 @@ export const MIGRATIONS: readonly string[] = [
     secret TEXT NOT NULL,                -- sealed where there is a key
     old_secret TEXT,                     -- signs beside the new one, until
     old_secret_until INTEGER,
+    standing TEXT NOT NULL DEFAULT 'new' -- what its last attempt came to
+      CHECK (standing IN ('new', 'proven', 'failing')),
     failing_since INTEGER,               -- of the first failed attempt since the last success
     due_at INTEGER,                      -- of its turn in the distributor; none without pending work
     created_at INTEGER NOT NULL
@@ -139,10 +141,8 @@ export const MIGRATIONS: readonly string[] = [
     WHERE status <> 'deleted';
   CREATE INDEX subscriptions_by_event ON subscriptions (event, seq)
     WHERE status IN ('active', 'paused');
-  CREATE INDEX subscriptions_due ON subscriptions (due_at)
-    WHERE status = 'active' AND due_at IS NOT NULL AND failing_since IS NULL;
-  CREATE INDEX subscriptions_due_failing ON subscriptions (due_at)
-    WHERE status = 'active' AND due_at IS NOT NULL AND failing_since IS NOT NULL;
+  CREATE INDEX subscriptions_due ON subscriptions (standing, due_at)
+    WHERE status = 'active' AND due_at IS NOT NULL;
   CREATE INDEX subscriptions_by_app ON subscriptions (app);
   CREATE INDEX subscriptions_listed ON subscriptions (id) WHERE status <> 'deleted';
   CREATE INDEX subscriptions_deleted ON subscriptions (seq) WHERE status = 'deleted';

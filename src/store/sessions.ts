@@ -16,6 +16,12 @@ export function insertSession(
   );
 }
 
+/** Selects from a session `s` and its user `u` while both are good. */
+export function liveSession(hash: string, now: string): string {
+  return `FROM sessions s JOIN users u ON u.id = s.user
+    WHERE s.hash = ${hash} AND s.until > ${now} AND u.status = 'active' AND u.cut_at < s.created_at`;
+}
+
 /** Who is logged in by this session, while user and session are good. */
 export async function findSessionUser(
   database: Database,
@@ -23,8 +29,7 @@ export async function findSessionUser(
   nowMs: number,
 ): Promise<string | undefined> {
   const rows = await database.query<{ user: string }>(
-    `SELECT s.user FROM sessions s JOIN users u ON u.id = s.user
-     WHERE s.hash = ?1 AND s.until > ?2 AND u.status = 'active' AND u.cut_at < s.created_at`,
+    `SELECT s.user ${liveSession("?1", "?2")}`,
     [hash, nowMs],
   );
   return rows[0]?.user;

@@ -40,6 +40,7 @@ export function openSqlite(path: string, options: { readOnly: boolean }): Databa
 export function prepareSqliteFile(path: string): void {
   try {
     createFile(path);
+    checkLog(path);
     const connection = openSqlite(path, { readOnly: false });
     try {
       migrate(connection);
@@ -71,19 +72,27 @@ function createFile(path: string): void {
   }
 }
 
+/**
+ * Whoever closes a database last merges the log that a crash left behind into its file. That is not
+ * to be done to a file that this program does not know, so it is looked at without writing first.
+ */
+function checkLog(path: string): void {
+  if (!existsSync(`${path}-wal`)) return;
+  const connection = openSqlite(path, { readOnly: true });
+  try {
+    readVersion(connection);
+  } finally {
+    connection.close();
+  }
+}
+
 function migrate(connection: DatabaseSync): void {
   if (readPragma(connection, "application_id") === APPLICATION_ID &&
     readPragma(connection, "user_version") === MIGRATIONS.length) return;
   // Several processes may start at once: the first migrates, the others find it done.
   connection.exec("BEGIN EXCLUSIVE");
   try {
-    const version = isOwn(connection) ? readPragma(connection, "user_version") : 0;
-    if (version > MIGRATIONS.length) {
-      throw new UnusableDatabaseError(
-        `The database has schema version ${version}, this program knows up to ` +
-          `${MIGRATIONS.length}; start a newer Gatepost on it`,
-      );
-    }
+    const version = readVersion(connection);
     for (const migration of MIGRATIONS.slice(version)) connection.exec(migration);
     connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
     connection.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
@@ -92,6 +101,16 @@ function migrate(connection: DatabaseSync): void {
     if (connection.isTransaction) connection.exec("ROLLBACK");
     throw error;
   }
+}
+
+/** How many migrations the database has seen; throws where they are more than there are here. */
+function readVersion(connection: DatabaseSync): number {
+  const version = isOwn(connection) ? readPragma(connection, "user_version") : 0;
+  if (version <= MIGRATIONS.length) return version;
+  throw new UnusableDatabaseError(
+    `The database has schema version ${version}, this program knows up to ` +
+      `${MIGRATIONS.length}; start a newer Gatepost on it`,
+  );
 }
 
 /** Whether the database is Gatepost's; false for an empty one, which may become that. */

@@ -5,6 +5,7 @@ import { type Seal, SealError } from "../base/seal.ts";
 import type { Database } from "./database.ts";
 import { APPLICATION_ID, MIGRATIONS } from "./schema.ts";
 import { openSqlite } from "./sqlite_file.ts";
+import { IS_OPEN } from "./subscriptions.ts";
 
 /** How many of each a database holds. */
 export interface DatabaseCounts {
@@ -111,7 +112,7 @@ function look(connection: DatabaseSync, path: string, seal: Seal): DatabaseState
       pendingEvents: count("events WHERE status = 'pending'"),
       // What is left pending of a subscription that has ended is never sent.
       pendingDeliveries: count(`deliveries d JOIN subscriptions s ON s.seq = d.subscription
-        WHERE d.status = 'pending' AND s.status IN ('active', 'paused')`),
+        WHERE d.status = 'pending' AND s.${IS_OPEN}`),
       failedDeliveries: count("deliveries WHERE status = 'failed'"),
     },
   };

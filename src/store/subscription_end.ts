@@ -5,17 +5,18 @@ import {
   selectionParams,
   type SubscriptionSelection,
 } from "./own_events.ts";
+import { IS_OPEN } from "./subscriptions.ts";
 
 /**
  * A subscription that ends has its pending deliveries cancelled: so many with it, the rest in
  * batches of as many. Until then its `due_at` stays, and nothing of it is claimed or shown as
- * pending.
+ * pending. What is in flight is left out: whether it arrives is told by its attempt.
  */
 const BATCH = 500;
 
 const TO_CLEAR = "s.status IN ('disabled', 'deleted') AND s.due_at IS NOT NULL";
 const HAS_PENDING = `EXISTS (SELECT 1 FROM deliveries d
-  WHERE d.subscription = s.seq AND d.status = 'pending')`;
+  WHERE d.subscription = s.seq AND d.status = 'pending' AND d.claim IS NULL)`;
 
 const EVERY: SubscriptionSelection = { where: "TRUE", params: [] };
 
@@ -36,33 +37,51 @@ export function disableSubscription(id: string, reason: string, nowMs: number): 
   return [...disable(only(id), reason, nowMs), ...cancelPending(only(id), nowMs)];
 }
 
+/** Whose subscriptions are meant: a user's or app's, those made through an app, or both. */
+export type Subscriber =
+  | { readonly principal: string; readonly app?: string }
+  | { readonly principal?: never; readonly app: string };
+
 /** Disables every subscription of a user or app, or of a user through one app, likewise. */
 export function disableSubscriptionsOf(
-  who: { readonly principal: string; readonly app?: string } | {
-    readonly principal?: never;
-    readonly app: string;
-  },
+  who: Subscriber,
   reason: string,
   nowMs: number,
 ): Statement[] {
-  const { principal, app } = who;
+  const selection = selectionOf(who);
+  return [...disable(selection, reason, nowMs), ...cancelPending(selection, nowMs)];
+}
+
+/** The same for a user or app that is deleted: nobody could make them active again. */
+export function deleteSubscriptionsOf(
+  who: Subscriber,
+  reason: string,
+  nowMs: number,
+): Statement[] {
+  const { where, params } = selectionOf(who);
+  return [
+    ...disableSubscriptionsOf(who, reason, nowMs),
+    sql(`UPDATE subscriptions AS s SET status = 'deleted' WHERE ${where}`, ...params),
+  ];
+}
+
+function selectionOf({ principal, app }: Subscriber): SubscriptionSelection {
   const conditions = [
     ...principal === undefined ? [] : [{ column: "s.principal", id: principal }],
     // A principal has few: the plus keeps SQLite from going through all of the app's instead.
     ...app === undefined ? [] : [{ column: principal === undefined ? "s.app" : "+s.app", id: app }],
   ];
-  const selection = {
+  return {
     where: conditions.map(({ column }, index) => `${column} = ?${index + 1}`).join(" AND ") +
       " AND s.status <> 'deleted'", // as the index of principals says
     params: conditions.map(({ id }) => id),
   };
-  return [...disable(selection, reason, nowMs), ...cancelPending(selection, nowMs)];
 }
 
 /** Why a subscription may have to be disabled after a delivery has failed for good. */
 export interface FailureRule {
-  /** Its last attempt was answered with 410: the subscriber wants no more. */
-  readonly isGone: boolean;
+  /** The endpoint that answered its last attempt with 410: it wants no more. */
+  readonly goneEndpoint: string | undefined;
   /** Every attempt since then or before has failed; undefined where that does not count. */
   readonly failingSinceMs: number | undefined;
 }
@@ -74,14 +93,16 @@ export interface FailureRule {
  */
 export function disableAfterFailure(
   { delivery, claim, subscription }: ClaimOfDelivery & { readonly subscription: number },
-  { isGone, failingSinceMs }: FailureRule,
+  { goneEndpoint, failingSinceMs }: FailureRule,
   nowMs: number,
 ): { readonly before: Statement[]; readonly after: Statement[] } {
-  if (!isGone && failingSinceMs === undefined) return { before: [], after: [] };
+  const isGone = goneEndpoint !== undefined;
+  const limit = goneEndpoint ?? failingSinceMs;
+  if (limit === undefined) return { before: [], after: [] };
   const selection = {
-    where: `s.seq = ?1 ${isGone ? "" : "AND s.failing_since <= ?4"} AND EXISTS (SELECT 1
-      FROM deliveries WHERE id = ?2 AND claim = ?3 AND status = 'pending')`,
-    params: [subscription, delivery, claim, ...isGone ? [] : [failingSinceMs ?? null]],
+    where: `s.seq = ?1 AND ${isGone ? "s.endpoint = ?4" : "s.failing_since <= ?4"} AND EXISTS
+      (SELECT 1 FROM deliveries WHERE id = ?2 AND claim = ?3 AND status = 'pending')`,
+    params: [subscription, delivery, claim, limit],
   };
   return {
     before: disable(selection, isGone ? "gone" : "failing", nowMs),
@@ -118,7 +139,7 @@ export async function clearEndedSubscriptions(
 
 function disable(selection: SubscriptionSelection, reason: string, nowMs: number): Statement[] {
   const standing = {
-    where: `${selection.where} AND s.status IN ('active', 'paused')`,
+    where: `${selection.where} AND s.${IS_OPEN}`,
     params: selection.params,
   };
   return [
@@ -135,9 +156,10 @@ function cancelPending(selection: SubscriptionSelection, nowMs: number): Stateme
   const { where } = selection;
   return [
     sql(
-      `UPDATE deliveries SET status = 'cancelled', finished_at = ?5, claim = NULL WHERE id IN
+      `UPDATE deliveries SET status = 'cancelled', finished_at = ?5 WHERE id IN
          (SELECT d.id FROM subscriptions s
-            CROSS JOIN deliveries d ON d.subscription = s.seq AND d.status = 'pending'
+            CROSS JOIN deliveries d
+              ON d.subscription = s.seq AND d.status = 'pending' AND d.claim IS NULL
           WHERE ${where} AND ${TO_CLEAR} LIMIT ${BATCH})`,
       ...selectionParams(selection, nowMs),
     ),

@@ -1,3 +1,4 @@
+import { idTimeMs } from "../base/id.ts";
 import type { Seal } from "../base/seal.ts";
 import {
   SUBSCRIPTION_LIMIT,
@@ -12,6 +13,16 @@ import {
   sql,
   type Statement,
 } from "./database.ts";
+import { partiesStand } from "./grants.ts";
+
+/** Of a subscription that has not ended: what is dispatched is sent to it, or waits for it. */
+export const IS_OPEN = "status IN ('active', 'paused')";
+
+/** The number of the last subscription that there is. */
+export const LAST_SUBSCRIPTION = "(SELECT ifnull(max(seq), 0) FROM subscriptions)";
+
+/** When the turn of a subscription comes that has something due from `?2` on. */
+export const EARLIER_TURN = "min(ifnull(due_at, ?2), ?2)";
 
 const COLUMNS = `seq, id, principal, app, event, endpoint, status,
   disabled_reason AS disabledReason, created_at AS createdAtMs`;
@@ -82,18 +93,22 @@ export async function listAllSubscriptions(
 /** A subscription as it is first stored. */
 export type SubscriptionRecord = Omit<Subscription, "seq" | "status" | "disabledReason"> & {
   readonly secret: string;
+  /** The grant of the token that makes it. */
+  readonly grantId: string;
 };
 
 /**
- * Stores a subscription unless its principal has as many as one may have: then 0 rows change.
- * ConflictError when the principal has the same event and endpoint already.
+ * Stores a subscription unless its principal has as many as one may have, or the grant that it is
+ * made by has ended: then 0 rows change. ConflictError when the principal has the same event and
+ * endpoint already.
  */
 export function insertSubscription(subscription: SubscriptionRecord, seal: Seal): Statement {
-  const { id, principal, app, event, endpoint, createdAtMs } = subscription;
+  const { id, principal, app, event, endpoint, createdAtMs, grantId } = subscription;
   return sql(
     `INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
      SELECT ?1, ?2, ?3, ?4, ?5, 'active', ?6, ?7
-     WHERE (SELECT count(*) FROM subscriptions WHERE principal = ?2 AND status <> 'deleted') < ?8`,
+     WHERE (SELECT count(*) FROM subscriptions WHERE principal = ?2 AND status <> 'deleted') < ?8
+       AND ${grantStands("?9", "?10")}`,
     id,
     principal,
     app,
@@ -102,29 +117,52 @@ export function insertSubscription(subscription: SubscriptionRecord, seal: Seal)
     seal.close(subscription.secret, id),
     createdAtMs,
     SUBSCRIPTION_LIMIT,
+    grantId,
+    idTimeMs(grantId),
   );
+}
+
+/** Whether a grant, its user and its app still stand. */
+export async function hasStandingGrant(database: Database, grantId: string): Promise<boolean> {
+  const rows = await database.query(
+    `SELECT 1 WHERE ${grantStands("?1", "?2")}`,
+    [grantId, idTimeMs(grantId)],
+  );
+  return rows.length > 0;
+}
+
+/** Holds at commit: the grant of a token, made at that time, its user and its app still stand. */
+function grantStands(id: string, madeAtMs: string): string {
+  return `EXISTS (SELECT 1 FROM grants g WHERE g.id = ${id} AND g.revoked_at IS NULL
+    AND ${partiesStand("g.user", "g.app", madeAtMs)})`;
 }
 
 /**
  * Changes endpoint, status or both; activating and a new endpoint forget that it failed. A disabled
  * one stays as it is, and 0 rows change, while something of it is still to be cancelled, and when
- * its user or app has ended.
+ * its user or app has ended; nor does any change by a token whose grant has ended.
  */
 export function updateSubscription(
   id: string,
   { endpoint, status }: SubscriptionChange,
+  grantId?: string,
 ): Statement {
   return sql(
     `UPDATE subscriptions SET endpoint = ifnull(?2, endpoint), status = ifnull(?3, status),
        disabled_reason = CASE ifnull(?3, status) WHEN 'disabled' THEN disabled_reason END,
        failing_since = CASE WHEN ifnull(?2, endpoint) <> endpoint
-         OR (?3 = 'active' AND status <> 'active') THEN NULL ELSE failing_since END
+         OR (?3 = 'active' AND status <> 'active') THEN NULL ELSE failing_since END,
+       standing = CASE WHEN ifnull(?2, endpoint) <> endpoint
+         OR (?3 = 'active' AND status <> 'active') THEN 'new' ELSE standing END
      WHERE id = ?1 AND status <> 'deleted'
        AND (ifnull(?3, 'disabled') = 'disabled' OR status <> 'disabled'
-         OR (due_at IS NULL AND ${OWNER_STANDS}))`,
+         OR (due_at IS NULL AND ${OWNER_STANDS}))
+       AND (?4 IS NULL OR ${grantStands("?4", "?5")})`,
     id,
     endpoint ?? null,
     status ?? null,
+    grantId ?? null,
+    grantId === undefined ? null : idTimeMs(grantId),
   );
 }
 
@@ -141,18 +179,25 @@ const OWNER_STANDS = `(EXISTS (SELECT 1 FROM users u WHERE u.id = principal AND 
     OR EXISTS (SELECT 1 FROM apps a WHERE a.id = principal AND a.status = 'active'))
   AND (app = 'login' OR EXISTS (SELECT 1 FROM apps a WHERE a.id = app AND a.status = 'active'))`;
 
-/** Gives a subscription a new secret; the old one signs beside it until `oldUntilMs`. */
+/**
+ * Gives a subscription a new secret; the old one signs beside it until `oldUntilMs`. 0 rows change
+ * while the one before still does, since no more than two sign.
+ */
 export function replaceSubscriptionSecret(
   id: string,
   secret: string,
-  oldUntilMs: number,
-  seal: Seal,
+  { oldUntilMs, nowMs, seal }: {
+    readonly oldUntilMs: number;
+    readonly nowMs: number;
+    readonly seal: Seal;
+  },
 ): Statement {
   return sql(
     `UPDATE subscriptions SET old_secret = secret, old_secret_until = ?3, secret = ?2
-     WHERE id = ?1 AND status <> 'deleted'`,
+     WHERE id = ?1 AND status <> 'deleted' AND ifnull(old_secret_until, 0) <= ?4`,
     id,
     seal.close(secret, id),
     oldUntilMs,
+    nowMs,
   );
 }

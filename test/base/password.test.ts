@@ -25,7 +25,10 @@ test("this Node's argon2id is RFC 9106's (§5.3)", () => {
     passes: 3,
     tagLength: 32,
   });
-  assert.equal(tag.toString("hex"), "0d640df58d78766c08c037a34a8b53c9d01ef0452d75b65eb52520e96b01e659");
+  assert.equal(
+    tag.toString("hex"),
+    "0d640df58d78766c08c037a34a8b53c9d01ef0452d75b65eb52520e96b01e659",
+  );
 });
 
 test("hash() writes argon2id with 19 MiB, two passes, one lane as a PHC string", async () => {
@@ -70,7 +73,7 @@ describe("verify() tells of", () => {
   }
 });
 
-test("verify() reads a PHC string that another program wrote with the same parameters", async () => {
+test("verify() reads a PHC string of another program with the same parameters", async () => {
   const salt = Buffer.alloc(16, 9);
   const tag = argon2Sync("argon2id", {
     message: Buffer.from(PASSWORD),
@@ -80,12 +83,13 @@ test("verify() reads a PHC string that another program wrote with the same param
     passes: 2,
     tagLength: 32,
   });
-  const [saltText, tagText] = [salt, tag].map((bytes) => bytes.toString("base64").replace(/=+$/, ""));
+  const [saltText, tagText] = [salt, tag]
+    .map((bytes) => bytes.toString("base64").replace(/=+$/, ""));
   const phc = `$argon2id$v=19$m=19456,t=2,p=1$${saltText}$${tagText}`;
   assert.equal(await hasher.verify(PASSWORD, phc), true);
 });
 
-describe("verify() takes a stored hash that is damaged for an error, and not for a wrong password:", () => {
+describe("verify() takes a damaged hash for an error, and not for a wrong password:", () => {
   const table = [
     "",
     PASSWORD,

@@ -22,7 +22,7 @@ test("randomBytes() never gives the same bytes twice, past the end of its pool n
   assert.equal(seen.size, 5_000);
 });
 
-test("randomBytes() gives bytes that nobody else holds: changing them changes no later ones", () => {
+test("randomBytes() gives bytes of their own: changing them changes no later ones", () => {
   const first = randomBytes(32);
   const copy = Buffer.from(first);
   first.fill(0xff);

@@ -32,7 +32,7 @@ export interface CrashFigures {
   readonly duplicates: number;
   /** Deliveries that had come and were not recorded when the server was killed, in all. */
   readonly inFlight: number;
-  /** Callbacks that came again although nothing of them was in flight when the server was killed. */
+  /** Callbacks that came again although they were not in flight when the server was killed. */
   readonly unexplained: number;
   /** Deliveries that came with two `webhook-id`s. */
   readonly torn: number;
@@ -56,7 +56,8 @@ const PATIENCE_MS = 15_000;
  * Kills the server again and again at every named point of an event's life, and at random ones,
  * under load on one database; then lets it finish, and counts what came.
  */
-export async function runCrashMatrix({ kills, random, report }: CrashOptions): Promise<CrashFigures> {
+export async function runCrashMatrix(options: CrashOptions): Promise<CrashFigures> {
+  const { kills, random, report } = options;
   const folder = await mkdtemp(join(tmpdir(), "gatepost-crash-"));
   const recorder = await startRecorder();
   const load = createLoad(EVENTS, recorder.url, random);

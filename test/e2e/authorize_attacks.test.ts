@@ -8,6 +8,7 @@ import {
   newName,
   readTokens,
   sendRaw,
+  sendSlowly,
   startGatepost,
   type TestApp,
   type TestUser,
@@ -368,6 +369,47 @@ describe("the session cookie", () => {
     const page = await gatepost.api.get(authorizePath(otherApp), { cookie: pair });
     assert.ok(!page.text.includes(other.username));
   });
+});
+
+describe("a session that ends while the form of its consent is still coming gives no code, by", () => {
+  const ENDINGS: [what: string, end: (of: TestUser, browser: Client) => Promise<unknown>][] = [
+    ["a new password", (of) => gatepost.change(of, { password: "another long password" })],
+    ["the user's being disabled, and enabled again", async (of) => {
+      await gatepost.change(of, { status: "disabled" });
+      await gatepost.change(of, { status: "active" });
+    }],
+    ["a sign-out elsewhere", async (_, browser) =>
+      browser.submit(await gatepost.authorize(browser, otherApp), {}, "switch")],
+  ];
+  for (const [what, end] of ENDINGS) {
+    test(what, async () => {
+      const victim = await gatepost.createUser();
+      const browser = gatepost.openBrowser();
+      await gatepost.allow(browser, trustedApp, victim);
+      const page = await gatepost.authorize(browser, app);
+      const [cookie] = browser.cookies();
+      const finish = await sendSlowly(gatepost.url, "POST", authorizePath(app), {
+        head: {
+          "Content-Type": "application/x-www-form-urlencoded",
+          Cookie: `${cookie?.name}=${cookie?.value}`,
+        },
+        body: new URLSearchParams({ ...fieldsOf(page), decision: "allow" }).toString(),
+      });
+      await end(victim, browser);
+      const answer = await finish();
+      assert.equal(answer.headers["location"], undefined);
+      assert.match(answer.body, /name="password"/);
+      const database = new DatabaseSync(join(gatepost.server.folder, "gatepost.db"));
+      try {
+        for (const table of ["consents", "codes"]) {
+          const count = database.prepare(`SELECT count(*) AS n FROM ${table} WHERE user = ? AND app = ?`);
+          assert.equal(count.get(victim.id, app.id)?.["n"], 0, table);
+        }
+      } finally {
+        database.close();
+      }
+    });
+  }
 });
 
 describe("every page", () => {

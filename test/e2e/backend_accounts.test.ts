@@ -483,6 +483,22 @@ test("a scope that a user loses revokes the grants that carry it, and no others"
   assert.equal((await tryLogin(user.username, user.password)).status, 200);
 });
 
+for (const kind of ["user", "app"] as const) {
+  test(`a scope that a ${kind} loses ends the codes that carry it: it comes back with none`, async () => {
+    const scopes = ["consumer", "orders"];
+    const [user, app] = [await gatepost.createUser({ scopes }), await gatepost.createApp({ scopes })];
+    const carries = await gatepost.code(app, user);
+    const spared = await gatepost.code(app, user, { scope: "consumer" });
+    const party = kind === "user" ? user : app;
+    await gatepost.change(party, { scopes: ["consumer"] });
+    await gatepost.change(party, { scopes });
+    const exchange = (code: string) =>
+      gatepost.token(app, { grant_type: "authorization_code", code });
+    assertOAuthError(await exchange(carries), 400, "invalid_grant");
+    assert.equal(readTokens(await exchange(spared)).scope, "consumer");
+  });
+}
+
 test("a scope that a user gets revokes nothing", async () => {
   const user = await gatepost.createUser();
   const foothold = await takeFoothold(user);
@@ -657,6 +673,23 @@ test("every member of an app can be changed, and stays so", async () => {
   assert.deepEqual(changed, stored);
   const { client_id: _, created_at: __, type, ...members } = stored;
   assert.deepEqual([members, type], [change, "confidential"]);
+});
+
+test("what users allowed an app at one origin is asked anew at another", async () => {
+  const user = await gatepost.createUser();
+  const app = await gatepost.createApp({ url: "https://old.example/app" });
+  const browser = gatepost.openBrowser();
+  await gatepost.allow(browser, app, user);
+  const within = { ...app, url: "https://old.example/", redirectUri: "https://old.example/new" };
+  await gatepost.change(app, { url: within.url });
+  const callback = await gatepost.authorize(browser, within);
+  assert.equal(callback.status, 303, "the same origin is the same app");
+  const code = new URL(callback.location ?? "").searchParams.get("code") ?? "";
+  const moved = { ...app, url: "https://new.example", redirectUri: "https://new.example/cb" };
+  await gatepost.change(app, { url: moved.url });
+  assert.equal((await gatepost.authorize(browser, moved)).status, 200, "the consent page");
+  const exchange = { grant_type: "authorization_code", code };
+  assertOAuthError(await gatepost.token(app, exchange), 400, "invalid_grant");
 });
 
 test("an app's URL cannot leave the listed redirect URIs behind", async () => {

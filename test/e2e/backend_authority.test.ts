@@ -285,6 +285,30 @@ test("a code that waits ends with the grants of its user", async () => {
   }
 });
 
+test("what was allowed before is asked anew after a revocation, and of nobody else", async () => {
+  const [user, neighbour] = [await gatepost.createUser(), await gatepost.createUser()];
+  const [app, another] = [await gatepost.createApp(), await gatepost.createApp()];
+  const trusted = await gatepost.createApp({ trusted: true });
+  const isAsked = async (by: TestUser, at: TestApp) => {
+    const browser = gatepost.openBrowser();
+    await gatepost.allow(browser, trusted, by);
+    return (await gatepost.authorize(browser, at)).status === 200;
+  };
+  const table = [
+    [{ user: user.id, app: app.id }, [true, false, false]],
+    [{ user: user.id }, [true, true, false]],
+    [{ app: app.id }, [true, false, true]],
+  ] as const;
+  const pairs = [[user, app], [user, another], [neighbour, app]] as const;
+  for (const [body, expected] of table) {
+    for (const [by, at] of pairs) await gatepost.allow(gatepost.openBrowser(), at, by);
+    await expectStatus(204, send("POST", "/backend/grant/revoke", body));
+    const asked = [];
+    for (const [by, at] of pairs) asked.push(await isAsked(by, at));
+    assert.deepEqual(asked, expected, JSON.stringify(body));
+  }
+});
+
 const BAD_REVOCATIONS: readonly (readonly [string, unknown, readonly string[]])[] = [
   ["nothing", {}, ["/user"]],
   ["no object", [], [""]],

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { createCertificate } from "../helpers/certificate.ts";
@@ -23,20 +26,29 @@ let secure: Receiver;
 let token: string;
 /** Where nobody listens any more. */
 let closedUrl: string;
+/** Whose certificate the server has been told to trust. */
+let trusted: Receiver;
+const folder = mkdtempSync(join(tmpdir(), "gatepost-callback-"));
 before(async () => {
+  const certificate = createCertificate();
+  const authority = join(folder, "authority.pem");
+  writeFileSync(authority, certificate.ca);
   const closed = await startReceiver();
   await closed.close();
   closedUrl = `${closed.url}/`;
   stage = await startEventStage({
     GATEPOST_ENDPOINTS: ENDPOINTS,
     GATEPOST_CALLBACK_TIMEOUT: `${TIMEOUT_MS}ms`,
+    NODE_EXTRA_CA_CERTS: authority,
   });
   secure = await startReceiver({ tls: createCertificate() });
+  trusted = await startReceiver({ tls: certificate });
   token = await stage.newConsumer();
 });
 after(async () => {
   await stage.stop();
-  await secure.close();
+  await Promise.all([secure.close(), trusted.close()]);
+  rmSync(folder, { recursive: true });
 });
 
 /** Subscribes any address. */
@@ -128,9 +140,12 @@ describe("a callback (SPEC 6.4)", () => {
     assert.deepEqual(same(second), { ...same(first), "gatepost-attempt": "2" });
   });
 
-  test("is one delivery for each subscription of an event, each with an id of its own", async () => {
+  test("is one for each subscription of an event, each with an id of its own", async () => {
     const event = newName("e");
-    const subscriptions = [await stage.subscribe(token, event), await stage.subscribe(token, event)];
+    const subscriptions = [
+      await stage.subscribe(token, event),
+      await stage.subscribe(token, event),
+    ];
     await dispatch(event, 1);
     await dispatch(event, 2);
     const requests = await Promise.all(
@@ -163,6 +178,14 @@ describe("a success", () => {
     });
   }
 
+  test("comes over https as over http", async () => {
+    const subscription = await subscribe(`${trusted.url}/hook`);
+    await dispatch(subscription.event, { a: 1 });
+    assert.equal((await finished(subscription)).status, "delivered");
+    const [request] = trusted.requests("/hook");
+    assert.equal(String(request?.body), '{"a":1}');
+  });
+
   test("needs no more of the answer than its first 4 KiB", async () => {
     const { url, written, close } = await startEndless();
     const subscription = await subscribe(url);
@@ -186,7 +209,7 @@ describe("a failure", () => {
     ["410", { kind: "answer", status: 410 }, 410],
     ["500", { kind: "answer", status: 500 }, 500],
     ["503", { kind: "answer", status: 503 }, 503],
-    ["429 with Retry-After: 0", { kind: "answer", status: 429, headers: { "retry-after": "0" } }, 429],
+    ["429 with Retry-After", { kind: "answer", status: 429, headers: { "retry-after": "0" } }, 429],
     ["no answer", { kind: "hang" }, "timeout"],
     ["a late answer", { kind: "answer", delayMs: 3 * TIMEOUT_MS }, "timeout"],
     ["a body that drips", { kind: "drip", everyMs: 50 }, "timeout"],

@@ -5,7 +5,7 @@ import { runCrashMatrix } from "../crash/matrix.ts";
 import { KILL_POINTS } from "../crash/points.ts";
 import { openRandom } from "../helpers/random.ts";
 
-test("killed at every point of an event's life, it loses nothing and sends again only what was in flight", async (t) => {
+test("killed at every point it loses nothing, and resends only what was in flight", async (t) => {
   const kills = 15; // of which each named point is one
   const figures = await runCrashMatrix({ kills, random: openRandom(t) });
   t.diagnostic(JSON.stringify(figures));

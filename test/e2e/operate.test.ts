@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { rm } from "node:fs/promises";
+import { cp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { test, type TestContext } from "node:test";
+import { after, before, test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { createClient } from "../helpers/http_client.ts";
@@ -63,11 +63,27 @@ function readFolder(folder: string): Record<string, string> {
   );
 }
 
-/** Makes a database as a server leaves it. */
-async function makeDatabase(t: TestContext, env: Record<string, string> = {}): Promise<string> {
+/** Databases as a server leaves them: made once, and copied for each test. */
+let templates = "";
+
+before(async () => {
+  templates = await createDataFolder();
+  const kinds = [["plain", {}], ["sealed", { GATEPOST_SECRET_KEY: KEY }]] as const;
+  for (const [name, env] of kinds) {
+    const folder = join(templates, name);
+    const server = await startServer({
+      entry: SOURCE_ENTRY,
+      folder,
+      env: { GATEPOST_ADMIN_PASSWORD: PASSWORD, ...env },
+    });
+    assert.equal(await server.stop(), 0);
+  }
+});
+after(() => rm(templates, { recursive: true, force: true }));
+
+async function makeDatabase(t: TestContext, kind: "plain" | "sealed" = "plain"): Promise<string> {
   const folder = await createFolder(t);
-  const server = await start(t, { folder, env: { GATEPOST_ADMIN_PASSWORD: PASSWORD, ...env } });
-  assert.equal(await server.stop(), 0);
+  await cp(join(templates, kind), folder, { recursive: true });
   return folder;
 }
 
@@ -114,16 +130,32 @@ test("a database of a newer version: one line, exit 1, every byte as it was", as
   assert.deepEqual(readFolder(folder), before);
 });
 
-test("a newer Gatepost at work on the database is not disturbed", async (t) => {
-  const folder = await makeDatabase(t);
-  const newer = new DatabaseSync(join(folder, "gatepost.db"));
-  t.after(() => newer.close());
-  newer.exec("PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 9999");
-  const before = readFolder(folder);
-  assertRefused(await tryStart(folder), /schema version 9999/);
-  const { "gatepost.db": file, "gatepost.db-wal": log } = readFolder(folder);
-  assert.deepEqual([file, log], [before["gatepost.db"], before["gatepost.db-wal"]]);
-});
+// What has the database open in this process would lose its locks when the file is read here.
+const NEWER = `
+const { DatabaseSync } = require("node:sqlite");
+const connection = new DatabaseSync(process.argv[1]);
+connection.exec("PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 9999");
+console.log("open");
+setInterval(() => {}, 1000);
+`;
+
+for (const state of ["at work on", "that has crashed on"]) {
+  test(`a newer Gatepost ${state} the database finds it as it was`, async (t) => {
+    const folder = await makeDatabase(t);
+    const newer = spawn(process.execPath, ["-e", NEWER, join(folder, "gatepost.db")]);
+    t.after(() => newer.kill("SIGKILL"));
+    await once(newer.stdout, "data");
+    if (state === "that has crashed on") {
+      newer.kill("SIGKILL");
+      await once(newer, "exit");
+    }
+    const { "gatepost.db": file, "gatepost.db-wal": log } = readFolder(folder);
+    assert.ok(String(log).length > 1000);
+    assertRefused(await tryStart(folder), /schema version 9999/);
+    const found = readFolder(folder);
+    assert.ok(found["gatepost.db"] === file && found["gatepost.db-wal"] === log);
+  });
+}
 
 // what the file is made into, what the line says
 const SPOILED: readonly [what: string, spoil: (file: string) => void, says: RegExp][] = [
@@ -169,7 +201,7 @@ test("another program's database: one line, exit 1, every byte as it was", async
 });
 
 test("a sealed database opens with its key alone; nothing is replaced", async (t) => {
-  const folder = await makeDatabase(t, { GATEPOST_SECRET_KEY: KEY });
+  const folder = await makeDatabase(t, "sealed");
   const before = readFileSync(join(folder, "gatepost.db"));
   const wrong = { GATEPOST_SECRET_KEY: Buffer.alloc(32, 8).toString("base64") };
   assertRefused(await tryStart(folder, wrong), /GATEPOST_SECRET_KEY/);

@@ -13,6 +13,7 @@ import {
   readObject,
   readTokens,
   sendRaw,
+  sendSlowly,
   startGatepost,
   type TestUser,
 } from "../helpers/gatepost.ts";
@@ -258,6 +259,28 @@ describe("an access token ends on the next request with", () => {
     await gatepost.change(demoted, { scopes: ["consumer"] });
     assert.equal(await gatepost.isAlive(mine), false);
     assert.equal(await gatepost.isAlive(await gatepost.login(demoted)), true);
+  });
+
+  test("its revocation, also for a request whose body is still coming", async () => {
+    const admin = await gatepost.createUser({ scopes: ["backend"] });
+    const mine = await gatepost.login(admin);
+    const requests: [method: string, path: string, body: string][] = [
+      ["POST", "/backend/event", JSON.stringify({ name: "order.created", data: 1 })],
+      ["POST", "/backend/user", JSON.stringify({ username: "late", password: "long enough" })],
+    ];
+    const finishes = [];
+    for (const [method, path, body] of requests) {
+      const head = { "Content-Type": "application/json", Authorization: `Bearer ${mine}` };
+      finishes.push(await sendSlowly(gatepost.url, method, path, { head, body }));
+    }
+    await gatepost.api.send("POST", "/authorization/revoke", { headers: bearer(mine) });
+    for (const finish of finishes) {
+      const { status, headers } = await finish();
+      assert.equal(status, 401);
+      assert.match(headers["www-authenticate"] ?? "", /error="invalid_token"/);
+    }
+    const events = await gatepost.api.get("/backend/event", bearer(gatepost.adminToken));
+    assert.deepEqual(readObject(events)["items"], []);
   });
 
   test("nothing that happens to somebody else", async () => {

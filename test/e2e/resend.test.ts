@@ -13,7 +13,7 @@ import type { ReceivedRequest } from "../helpers/receiver.ts";
 const DELAYS_MS = [150, 300, 450];
 /** By how much a delay may be shorter or longer, beside what a busy machine takes. */
 const JITTER = 0.2;
-const LATE_MS = 400;
+const LATE_MS = 1_500;
 
 /** Waits until the subscription's one delivery is at its end, and returns how it ended. */
 async function outcome(stage: EventStage, { id, token }: StagedSubscription): Promise<unknown> {
@@ -58,8 +58,9 @@ describe("with three delays", () => {
     assert.equal(new Set(requests.map(({ body }) => String(body))).size, 1);
     for (const [index, waitMs] of waitsOf(requests).entries()) {
       const delayMs = DELAYS_MS[index] ?? 0;
-      assert.ok(waitMs >= delayMs * (1 - JITTER) - 20, `resend ${index + 1} after ${waitMs} ms`);
-      assert.ok(waitMs <= delayMs * (1 + JITTER) + LATE_MS, `resend ${index + 1} after ${waitMs} ms`);
+      const what = `resend ${index + 1} after ${waitMs} ms`;
+      assert.ok(waitMs >= delayMs * (1 - JITTER) - 20, what);
+      assert.ok(waitMs <= delayMs * (1 + JITTER) + LATE_MS, what);
     }
     await new Promise((resolve) => setTimeout(resolve, 2 * (DELAYS_MS[2] ?? 0)));
     assert.equal(stage.receiver.count(subscription.path), 4, "and nothing comes after");
@@ -106,7 +107,8 @@ describe("with three delays", () => {
       const { status, disabled_reason: reason } = readObject(answer);
       return [status, typeof reason];
     }));
-    assert.deepEqual(statuses, [["disabled", "string"], ["active", "undefined"], ["active", "undefined"]]);
+    const active = ["active", "undefined"];
+    assert.deepEqual(statuses, [["disabled", "string"], active, active]);
     for (const { path } of [gone, back, other]) assert.equal(stage.receiver.count(path), 4);
   });
 
@@ -121,7 +123,8 @@ describe("with three delays", () => {
     const { items } = readObject(await stage.call("GET", path, token));
     assert.ok(Array.isArray(items));
     const statuses = items.map((item: unknown) => String(Object(item).status)).sort();
-    assert.ok(statuses.every((status) => status === "failed" || status === "cancelled"), `${statuses}`);
+    const ended = ["failed", "cancelled"];
+    assert.ok(statuses.every((status) => ended.includes(status)), `${statuses}`);
     assert.ok(statuses.includes("failed"));
     const before = stage.receiver.count(subscription.path);
     await new Promise((resolve) => setTimeout(resolve, 2 * (DELAYS_MS[2] ?? 0)));
@@ -165,7 +168,7 @@ describe("with three delays", () => {
 
 describe("with other numbers of delays", () => {
   for (const [delays, posts] of [["none", 1], ["10ms,10ms", 3]] as const) {
-    test(`GATEPOST_RESEND_DELAYS=${delays} makes ${posts} POST${posts === 1 ? "" : "s"}`, async (t) => {
+    test(`POSTs made with GATEPOST_RESEND_DELAYS=${delays}: ${posts}`, async (t) => {
       const stage = await startEventStage({ GATEPOST_RESEND_DELAYS: delays });
       t.after(() => stage.stop());
       const subscription = await stage.subscribe(await stage.newConsumer(), newName("e"), 500);

@@ -109,7 +109,8 @@ describe("POST /consumer/subscription", () => {
     [["a"], false],
   ];
   for (const [event, isGood] of EVENTS) {
-    test(`${isGood ? "takes" : "refuses"} event ${JSON.stringify(event).slice(0, 40)}`, async () => {
+    const text = JSON.stringify(event).slice(0, 40);
+    test(`${isGood ? "takes" : "refuses"} event ${text}`, async () => {
       const answer = await subscribe({ event, endpoint: `https://${newName("shop")}.example/` });
       if (isGood) assert.equal(answer.status, 201, answer.text);
       else assert.deepEqual(assertProblem(answer, 400), ["/event"]);
@@ -240,7 +241,9 @@ describe("POST /consumer/subscription", () => {
 
   test("makes 100 for one principal and answers 409 to the next", async () => {
     const token = await stage.newConsumer();
-    const answers = await Promise.all(Array.from({ length: 104 }, () => subscribe(goodBody(), token)));
+    const answers = await Promise.all(
+      Array.from({ length: 104 }, () => subscribe(goodBody(), token)),
+    );
     const made = answers.filter(({ status }) => status === 201);
     const refused = answers.filter(({ status }) => status !== 201);
     assert.deepEqual([made.length, refused.length], [100, 4]);
@@ -251,7 +254,11 @@ describe("POST /consumer/subscription", () => {
     assert.equal((await subscribe(goodBody(), token)).status, 201, "a deleted one counts no more");
   });
 
-  const ALLOWED: readonly (readonly [event: string, scopes: readonly string[], status: number])[] = [
+  const ALLOWED: readonly (readonly [
+    event: string,
+    scopes: readonly string[],
+    status: number,
+  ])[] = [
     ["order.created", ["consumer"], 201],
     ["order.audited", ["consumer"], 403],
     ["order.audited", ["consumer", "orders"], 403],
@@ -302,7 +309,7 @@ describe("access", () => {
     assert.equal(record["status"], "active");
   });
 
-  test("of an app's token is to what was made through that app; of a login token to all", async () => {
+  test("of an app's token is to what that app made, of a login token to all", async () => {
     const user = await stage.gatepost.createUser();
     const grants = ["password", "refresh_token"];
     const [first, second] = [
@@ -415,7 +422,8 @@ describe("PATCH /consumer/subscription/{id}", () => {
     test(`names all faults of ${JSON.stringify(body)}, and changes nothing`, async () => {
       const { id, secret, ...record } = await subscribed();
       const path = `${PATH}/${String(id)}`;
-      assert.deepEqual(assertProblem(await stage.call("PATCH", path, consumer, body), 400), pointers);
+      const answer = await stage.call("PATCH", path, consumer, body);
+      assert.deepEqual(assertProblem(answer, 400), pointers);
       const now = readObject(await stage.call("GET", path, consumer));
       assert.deepEqual({ ...now, secret }, { id, ...record, secret });
     });
@@ -427,7 +435,8 @@ describe("PATCH /consumer/subscription/{id}", () => {
     const { id } = readObject(await subscribe({ ...body, endpoint: "https://b.example/" }));
     const path = `${PATH}/${String(id)}`;
     const own = { endpoint: `${stage.gatepost.url}/x` };
-    assert.deepEqual(assertProblem(await stage.call("PATCH", path, consumer, own), 400), ["/endpoint"]);
+    const refused = await stage.call("PATCH", path, consumer, own);
+    assert.deepEqual(assertProblem(refused, 400), ["/endpoint"]);
     const taken = { endpoint: body.endpoint };
     assertProblem(await stage.call("PATCH", path, consumer, taken), 409);
   });

@@ -60,7 +60,7 @@ describe("afterAttempt()", () => {
     [[1, 1, 1], 4],
   ];
   for (const [delaysMs, attempts] of counts) {
-    test(`gives up after ${attempts} of ${attempts} attempts with ${delaysMs.length} resends`, () => {
+    test(`makes ${attempts} attempts with ${delaysMs.length} resends`, () => {
       const statuses: string[] = [];
       for (let attempt = 1; statuses.at(-1) !== "failed"; attempt++) {
         statuses.push(afterAttempt(attempt, answer(500), { delaysMs }, NOW_MS, MIDDLE).status);

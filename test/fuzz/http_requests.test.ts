@@ -7,7 +7,7 @@ import { exchangeRaw, type RawAnswer } from "../helpers/raw_http.ts";
 
 /** How many requests are sent; GATEPOST_FUZZ_REQUESTS says another number. */
 const REQUESTS = Number(process.env["GATEPOST_FUZZ_REQUESTS"] || 100_000);
-const AT_ONCE = 128;
+const AT_ONCE = 256;
 const HEAP_MIB = 128;
 const METRICS_TOKEN = "metrics-token-of-the-fuzz-test";
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
@@ -163,7 +163,7 @@ async function sendAll(random: Random, count: number): Promise<Map<number, numbe
       const bytes = requests.join("");
       const shown = JSON.stringify(bytes.replaceAll(gatepost.adminToken, "…").replace(/x{9,}/g, "x…"));
       const note = `GATEPOST_SEED=${random.seed}: ${shown.slice(0, 3000)}`;
-      const { answers } = await exchangeRaw(port, bytes, { waitMs: 100, finish: true }).catch(
+      const { answers } = await exchangeRaw(port, bytes, { waitMs: 250, finish: true }).catch(
         (error: unknown) => assert.fail(`${String(error)} ${note}`),
       );
       for (const answer of answers) {

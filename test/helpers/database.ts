@@ -9,6 +9,7 @@ import type { User } from "../../src/oauth/user.ts";
 import { insertApp } from "../../src/store/apps.ts";
 import type { Database } from "../../src/store/database.ts";
 import type { NewGrant } from "../../src/store/grants.ts";
+import { insertSession } from "../../src/store/sessions.ts";
 import { openSqliteDatabase } from "../../src/store/sqlite.ts";
 import { insertUser } from "../../src/store/users.ts";
 
@@ -38,6 +39,13 @@ export async function addUser(
   return id;
 }
 
+/** Stores a browser session of the user, without end, and answers with its hash. */
+export async function addSession(database: Database, user: string): Promise<Uint8Array> {
+  const hash = sha256(newId("s", 1_000));
+  await database.write([insertSession(hash, user, 1_000, Number.MAX_SAFE_INTEGER)]);
+  return hash;
+}
+
 /** A confidential app with scopes `consumer orders`, changed as told. */
 export function sampleApp(more: Partial<App> = {}): App {
   return {
@@ -65,8 +73,8 @@ export async function addApp(database: Database, more: Partial<App> = {}): Promi
 }
 
 /**
- * A grant of scope `consumer`, made at the beginning of 2026: its refresh token ("first") is good for
- * 20 hours and its access token for one; changed as told.
+ * A grant of scope `consumer`, made at the beginning of 2026: its refresh token ("first") is good
+ * for 20 hours and its access token for one; changed as told.
  */
 export function sampleGrant(
   app: string,

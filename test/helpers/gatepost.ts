@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type Answer, type Client, createClient } from "./http_client.ts";
 import { type RunningServer, startServer } from "./process.ts";
-import { exchangeRaw, type RawAnswer } from "./raw_http.ts";
+import { exchangeRaw, holdRequest, type RawAnswer } from "./raw_http.ts";
 
 /** The server's source: what it runs is counted in the coverage. */
 export const SOURCE_ENTRY = fileURLToPath(new URL("../../src/server.ts", import.meta.url));
@@ -207,6 +207,30 @@ export async function sendRaw(
   );
   if (answer === undefined) throw new Error(`no answer: ${text}`);
   return answer;
+}
+
+/**
+ * Sends all of a request but the last byte of its body, and waits until the server has begun to
+ * read it; the function that comes back completes it and returns the answer.
+ */
+export async function sendSlowly(
+  url: string,
+  method: string,
+  target: string,
+  { head = {}, body }: { readonly head?: Fields; readonly body: string },
+): Promise<() => Promise<RawAnswer>> {
+  const { host, port, pathname } = new URL(url);
+  const fields = {
+    Host: host,
+    Connection: "close",
+    "Content-Length": String(Buffer.byteLength(body)),
+    ...head,
+  };
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  const path = pathname.replace(/\/$/, "") + target;
+  const finish = await holdRequest(Number(port), `${method} ${path} HTTP/1.1\r\n${lines}\r\n${body}`);
+  await sleep(200);
+  return finish;
 }
 
 /**

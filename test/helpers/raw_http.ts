@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
 /** One answer as it came over the wire. */
@@ -78,6 +79,27 @@ export function exchangeRaw(
       }
     });
   });
+}
+
+/**
+ * Sends all of a request but its last byte; the function that comes back sends that, too, and
+ * returns the answer. The request must ask for the connection to be closed.
+ */
+export async function holdRequest(port: number, text: string): Promise<() => Promise<RawAnswer>> {
+  const socket = await openRaw(port);
+  let answered = "";
+  socket.on("data", (chunk: Buffer) => {
+    answered += chunk.toString("latin1");
+  });
+  const closed = once(socket, "close");
+  socket.write(text.slice(0, -1));
+  return async () => {
+    socket.write(text.slice(-1));
+    await closed;
+    const [answer] = parseAnswers(answered);
+    if (answer === undefined) throw new Error("no answer");
+    return answer;
+  };
 }
 
 /** Opens a connection that stays open; the caller destroys it. Breaking is no error of the test's. */

@@ -8,7 +8,7 @@ const isAllowed = (origin: string) => Promise.resolve(origin === APP);
 const from = (origin: string | undefined) =>
   sampleRequest({ method: "OPTIONS", headers: origin === undefined ? {} : { origin } });
 
-test("corsHeaders() lets a page of an allowed origin read the answer (Fetch, CORS protocol)", async () => {
+test("corsHeaders() lets a page of an allowed origin read the answer (Fetch)", async () => {
   const headers = await corsHeaders(from(APP), isAllowed);
   assert.equal(headers["Access-Control-Allow-Origin"], APP);
   assert.equal(headers["Vary"], "Origin");
@@ -47,7 +47,8 @@ test("no answer ever lets cookies be sent along", async () => {
 });
 
 test("optionsAnswer() answers a preflight of an allowed origin", async () => {
-  const { status, headers, body } = await optionsAnswer(from(APP), ["GET", "HEAD", "OPTIONS"], isAllowed);
+  const methods = ["GET", "HEAD", "OPTIONS"];
+  const { status, headers, body } = await optionsAnswer(from(APP), methods, isAllowed);
   assert.equal(status, 204);
   assert.equal(body, undefined);
   assert.equal(headers?.["Allow"], "GET, HEAD, OPTIONS");
@@ -59,7 +60,7 @@ test("optionsAnswer() answers a preflight of an allowed origin", async () => {
   assert.equal(headers["Vary"], "Origin");
 });
 
-test("optionsAnswer() tells another origin what the path takes, and lets it do nothing", async () => {
+test("optionsAnswer() tells another origin what the path takes, and no more", async () => {
   const { status, headers } = await optionsAnswer(from("https://evil.example"), ["GET"], isAllowed);
   assert.equal(status, 204);
   assert.deepEqual(headers, { Allow: "GET", Vary: "Origin" });

@@ -1,33 +1,35 @@
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { createPasswordHasher, type PasswordHasher } from "../../src/base/password.ts";
+import { createPasswordHasher } from "../../src/base/password.ts";
 import { Problem } from "../../src/base/problem.ts";
-import { createPasswordLogin, type LoginOutcome } from "../../src/http/password_login.ts";
-import type { AuditRecord } from "../../src/store/audit.ts";
-import { findUserByName, updateUser } from "../../src/store/users.ts";
-import { addUser, openDatabase } from "../helpers/database.ts";
+import { updateUser } from "../../src/store/users.ts";
+import {
+  createInstantHasher,
+  HERE,
+  openGatedLogin,
+  openLogin,
+  RIGHT,
+  WRONG,
+} from "../helpers/login_stage.ts";
 
 const MINUTE_MS = 60_000;
-const RIGHT = "correct horse battery";
-const WRONG = "not the password";
-const HERE = "192.0.2.1";
 
 test("the right password is ok, and tells the user", async (t) => {
-  const { login, user } = await open(t);
+  const { login, user } = await openLogin(t);
   const outcome = await login("marta", RIGHT);
   assert.ok(outcome.kind === "ok");
   assert.equal(outcome.user.id, user);
 });
 
 test("a name may be given in any case", async (t) => {
-  const { login } = await open(t);
+  const { login } = await openLogin(t);
   assert.equal((await login("MARTA", RIGHT)).kind, "ok");
 });
 
 test("a wrong password, an unknown name and a disabled user are not told apart", async (t) => {
-  const { login, addDisabled } = await open(t);
+  const { login, addDisabled } = await openLogin(t);
   await addDisabled("otto");
   for (const [name, password] of [["marta", WRONG], ["nobody", RIGHT], ["otto", RIGHT]] as const) {
     assert.deepEqual(await login(name, password), { kind: "wrong" });
@@ -35,7 +37,7 @@ test("a wrong password, an unknown name and a disabled user are not told apart",
 });
 
 test("a hash is computed for each of them", async (t) => {
-  const { login, addDisabled, checks } = await open(t);
+  const { login, addDisabled, checks } = await openLogin(t);
   await addDisabled("otto");
   await login("marta", WRONG);
   await login("nobody", WRONG);
@@ -44,7 +46,7 @@ test("a hash is computed for each of them", async (t) => {
 });
 
 test("the 11th try after 10 failures of one account from one address waits", async (t) => {
-  const { login, fail, checks } = await open(t);
+  const { login, fail, checks } = await openLogin(t);
   await fail(10, "marta");
   const before = checks.count;
   assert.deepEqual(await login("marta", RIGHT), { kind: "throttled", retryAfterSeconds: 900 });
@@ -53,7 +55,7 @@ test("the 11th try after 10 failures of one account from one address waits", asy
 });
 
 test("9 failures do not make it wait, and a success clears them", async (t) => {
-  const { login, fail } = await open(t);
+  const { login, fail } = await openLogin(t);
   await fail(9, "marta");
   assert.equal((await login("marta", RIGHT)).kind, "ok");
   await fail(9, "marta");
@@ -61,20 +63,20 @@ test("9 failures do not make it wait, and a success clears them", async (t) => {
 });
 
 test("an unknown name waits alike", async (t) => {
-  const { login, fail } = await open(t);
+  const { login, fail } = await openLogin(t);
   await fail(10, "nobody");
   assert.deepEqual(await login("nobody", WRONG), { kind: "throttled", retryAfterSeconds: 900 });
 });
 
 test("a name in another case is the same account", async (t) => {
-  const { login, fail } = await open(t);
+  const { login, fail } = await openLogin(t);
   await fail(5, "marta");
   await fail(5, "MARTA");
   assert.equal((await login("Marta", RIGHT)).kind, "throttled");
 });
 
 test("it waits until the failures have aged out: 15 minutes", async (t) => {
-  const { login, fail, clock } = await open(t);
+  const { login, fail, clock } = await openLogin(t);
   await fail(1, "marta");
   clock.nowMs += 5 * MINUTE_MS;
   await fail(9, "marta");
@@ -86,7 +88,7 @@ test("it waits until the failures have aged out: 15 minutes", async (t) => {
 });
 
 test("a try that is refused for waiting does not make it wait longer", async (t) => {
-  const { login, fail, clock } = await open(t);
+  const { login, fail, clock } = await openLogin(t);
   await fail(10, "marta");
   for (let minute = 0; minute < 15; minute++) {
     assert.equal((await login("marta", WRONG)).kind, "throttled");
@@ -96,22 +98,22 @@ test("a try that is refused for waiting does not make it wait longer", async (t)
 });
 
 test("nobody locks out another: the account opens from another address", async (t) => {
-  const { login, fail } = await open(t);
+  const { login, fail } = await openLogin(t);
   await fail(10, "marta", HERE);
   assert.equal((await login("marta", RIGHT, HERE)).kind, "throttled");
   assert.equal((await login("marta", RIGHT, "192.0.2.2")).kind, "ok");
 });
 
-test("nor does a flood of failures from many addresses: it is slowed down by 2 s at most", async (t) => {
-  const { login, fail, sleeps } = await open(t);
+test("nor does a flood from many addresses: logins are slowed down by 2 s at most", async (t) => {
+  const { login, fail, sleeps } = await openLogin(t);
   for (let at = 0; at < 60; at++) await fail(1, "marta", `198.51.100.${at}`);
   sleeps.length = 0;
   assert.equal((await login("marta", RIGHT, "203.0.113.1")).kind, "ok");
   assert.deepEqual(sleeps, [2_000]);
 });
 
-test("the slow-down begins after 20 failures and grows by steps, for that account alone", async (t) => {
-  const { login, fail, sleeps } = await open(t);
+test("the slow-down begins after 20 failures and grows, for that account alone", async (t) => {
+  const { login, fail, sleeps } = await openLogin(t);
   for (let at = 0; at < 24; at++) await fail(1, "marta", `198.51.100.${at}`);
   assert.deepEqual(sleeps, [100, 200, 300]);
   sleeps.length = 0;
@@ -120,13 +122,13 @@ test("the slow-down begins after 20 failures and grows by steps, for that accoun
 });
 
 test("the slow-down is the same for a name that nobody has", async (t) => {
-  const { fail, sleeps } = await open(t);
+  const { fail, sleeps } = await openLogin(t);
   for (let at = 0; at < 24; at++) await fail(1, "nobody", `198.51.100.${at}`);
   assert.deepEqual(sleeps, [100, 200, 300]);
 });
 
 test("the slow-down ends when the failures have aged out", async (t) => {
-  const { login, fail, sleeps, clock } = await open(t);
+  const { login, fail, sleeps, clock } = await openLogin(t);
   for (let at = 0; at < 40; at++) await fail(1, "marta", `198.51.100.${at}`);
   clock.nowMs += 15 * MINUTE_MS;
   sleeps.length = 0;
@@ -135,14 +137,16 @@ test("the slow-down ends when the failures have aged out", async (t) => {
 });
 
 test("a success elsewhere neither counts as a failure nor clears others'", async (t) => {
-  const { login, fail } = await open(t);
+  const { login, fail } = await openLogin(t);
   await fail(10, "marta", HERE);
-  for (let at = 0; at < 30; at++) assert.equal((await login("marta", RIGHT, "192.0.2.2")).kind, "ok");
+  for (let at = 0; at < 30; at++) {
+    assert.equal((await login("marta", RIGHT, "192.0.2.2")).kind, "ok");
+  }
   assert.equal((await login("marta", RIGHT, HERE)).kind, "throttled");
 });
 
-test("50 failures from one address, whatever the accounts, make all of them wait there", async (t) => {
-  const { login, fail } = await open(t);
+test("50 failures from one address, whatever the accounts, make all wait there", async (t) => {
+  const { login, fail } = await openLogin(t);
   for (let at = 0; at < 49; at++) await fail(1, `name${at}`);
   assert.equal((await login("marta", RIGHT)).kind, "ok");
   await fail(1, "name49");
@@ -151,7 +155,7 @@ test("50 failures from one address, whatever the accounts, make all of them wait
 });
 
 test("successes of an own account do not buy an address more guesses at others", async (t) => {
-  const { login, fail } = await open(t);
+  const { login, fail } = await openLogin(t);
   for (let at = 0; at < 50; at++) {
     await fail(1, `name${at}`);
     if (at < 49) assert.equal((await login("marta", RIGHT)).kind, "ok");
@@ -160,7 +164,7 @@ test("successes of an own account do not buy an address more guesses at others",
 });
 
 test("an IPv6 /64 counts as one address, and the next as another", async (t) => {
-  const { login, fail } = await open(t);
+  const { login, fail } = await openLogin(t);
   for (let at = 0; at < 10; at++) await fail(1, "marta", `2001:db8::${at + 1}`);
   assert.equal((await login("marta", RIGHT, "2001:db8::abcd:1")).kind, "throttled");
   assert.equal((await login("marta", RIGHT, "2001:db8:0:1::1")).kind, "ok");
@@ -168,7 +172,7 @@ test("an IPv6 /64 counts as one address, and the next as another", async (t) => 
 
 for (const atOnce of [1, 4]) {
   test(`of guesses sent all at once 10 are checked, ${atOnce} at a time`, async (t) => {
-    const { login, checks } = await open(t, createInstantHasher(atOnce));
+    const { login, checks } = await openLogin(t, createInstantHasher(atOnce));
     const outcomes = await Promise.all(
       Array.from({ length: 40 }, (_, at) => login("marta", `guess number ${at}`)),
     );
@@ -179,7 +183,7 @@ for (const atOnce of [1, 4]) {
 }
 
 test("of guesses at many accounts sent all at once 50 are checked", async (t) => {
-  const { login, checks } = await open(t, createInstantHasher(4));
+  const { login, checks } = await openLogin(t, createInstantHasher(4));
   const outcomes = await Promise.all(
     Array.from({ length: 60 }, (_, at) => login(`name${at}`, WRONG)),
   );
@@ -188,7 +192,7 @@ test("of guesses at many accounts sent all at once 50 are checked", async (t) =>
 });
 
 test("right passwords sent all at once are all ok, and leave no failure", async (t) => {
-  const { login, fail } = await open(t, createInstantHasher(4));
+  const { login, fail } = await openLogin(t, createInstantHasher(4));
   const outcomes = await Promise.all(Array.from({ length: 30 }, () => login("marta", RIGHT)));
   assert.ok(outcomes.every(({ kind }) => kind === "ok"));
   await fail(9, "marta");
@@ -196,7 +200,7 @@ test("right passwords sent all at once are all ok, and leave no failure", async 
 });
 
 test("too many at once: 503, which is no failure", async (t) => {
-  const { login } = await open(t, createPasswordHasher(1, 0));
+  const { login } = await openLogin(t, createPasswordHasher(1, 0));
   const results = await Promise.allSettled(Array.from({ length: 12 }, () => login("marta", RIGHT)));
   const refused = results.filter((result) => result.status === "rejected");
   assert.ok(refused.length > 0);
@@ -205,7 +209,7 @@ test("too many at once: 503, which is no failure", async (t) => {
 });
 
 test("a password that is replaced while its check waits opens nothing", async (t) => {
-  const { login, database, user, gate } = await openGated(t);
+  const { login, database, user, gate } = await openGatedLogin(t);
   const outcome = login("marta", RIGHT);
   await gate.reached;
   await database.write([updateUser(user, { phc: "$other", scopes: undefined, status: undefined })]);
@@ -214,16 +218,17 @@ test("a password that is replaced while its check waits opens nothing", async (t
 });
 
 test("a user who is disabled while the check waits is not let in", async (t) => {
-  const { login, database, user, gate } = await openGated(t);
+  const { login, database, user, gate } = await openGatedLogin(t);
   const outcome = login("marta", RIGHT);
   await gate.reached;
-  await database.write([updateUser(user, { phc: undefined, scopes: undefined, status: "disabled" })]);
+  const change = { phc: undefined, scopes: undefined, status: "disabled" } as const;
+  await database.write([updateUser(user, change)]);
   gate.open();
   assert.deepEqual(await outcome, { kind: "wrong" });
 });
 
 test("names as long as a body are remembered by a few bytes", async (t) => {
-  const { login, fail } = await open(t);
+  const { login, fail } = await openLogin(t);
   const long = "x".repeat(1_000_000);
   await fail(10, long);
   assert.equal((await login(long, WRONG)).kind, "throttled");
@@ -237,7 +242,7 @@ test("names as long as a body are remembered by a few bytes", async (t) => {
 });
 
 test("failures are recorded by the user's id, never by what was sent as a name", async (t) => {
-  const { login, recorded, user } = await open(t);
+  const { login, recorded, user } = await openLogin(t);
   await login("marta", WRONG);
   await login("my-password-in-the-wrong-field", WRONG);
   assert.deepEqual(recorded.map(({ target }) => target), [user, "unknown"]);
@@ -249,101 +254,4 @@ function usedBytes(): number {
   setFlagsFromString("--expose-gc");
   runInNewContext("gc")();
   return process.memoryUsage().heapUsed;
-}
-
-interface Checks {
-  count: number;
-}
-
-/** Checks by comparison, `limit` at once, each after a turn of the loop. */
-function createInstantHasher(limit: number): PasswordHasher {
-  const waiting: (() => void)[] = [];
-  let running = 0;
-  return {
-    hash: (password) => Promise.resolve(`$${password}`),
-    async verify(password, phc, turn) {
-      if (running >= limit) await new Promise<void>((resolve) => waiting.push(resolve));
-      else running++;
-      try {
-        if (turn && !turn.admit()) return undefined;
-        await new Promise((resolve) => setImmediate(resolve));
-        const isRight = phc === `$${password}`;
-        turn?.report(isRight);
-        return isRight;
-      } finally {
-        const next = waiting.shift();
-        if (next) next();
-        else running--;
-      }
-    },
-    load: () => ({ running, waiting: waiting.length }),
-  };
-}
-
-async function open(t: TestContext, hasher: PasswordHasher = createInstantHasher(1)) {
-  const database = openDatabase(t);
-  const clock = { nowMs: Date.UTC(2026, 0, 1) };
-  const sleeps: number[] = [];
-  const recorded: AuditRecord[] = [];
-  const checks: Checks = { count: 0 };
-  const counted: PasswordHasher = {
-    ...hasher,
-    verify: async (password, phc, turn) => {
-      const result = await hasher.verify(password, phc, turn);
-      if (result !== undefined) checks.count++;
-      return result;
-    },
-  };
-  const { check } = createPasswordLogin({
-    database,
-    hasher: counted,
-    failures: {
-      record: (_from, failure) => void recorded.push(failure),
-      flush: () => Promise.resolve(),
-    },
-    now: () => clock.nowMs,
-    sleep: (ms) => {
-      sleeps.push(ms);
-      return Promise.resolve();
-    },
-  });
-  const login = (username: string, password: string, address = HERE): Promise<LoginOutcome> =>
-    check({ username, password, address });
-  const phc = await hasher.hash(RIGHT);
-  const user = await addUser(database, { username: "marta", phc });
-  return {
-    database,
-    login,
-    user,
-    clock,
-    sleeps,
-    recorded,
-    checks,
-    async fail(count: number, username: string, address = HERE) {
-      for (let at = 0; at < count; at++) {
-        assert.equal((await login(username, WRONG, address)).kind, "wrong");
-      }
-    },
-    async addDisabled(username: string) {
-      const id = await addUser(database, { username, phc });
-      await database.write([updateUser(id, { phc: undefined, scopes: undefined, status: "disabled" })]);
-      assert.equal((await findUserByName(database, username))?.status, "disabled");
-    },
-  };
-}
-
-/** A login whose hash is computed only once the gate opens. */
-async function openGated(t: TestContext) {
-  const reached = Promise.withResolvers<void>();
-  const opened = Promise.withResolvers<void>();
-  const instant = createInstantHasher(1);
-  const stage = await open(t, {
-    ...instant,
-    verify: async (password, phc, turn) => {
-      reached.resolve();
-      await opened.promise;
-      return instant.verify(password, phc, turn);
-    },
-  });
-  return { ...stage, gate: { reached: reached.promise, open: () => opened.resolve() } };
 }

@@ -7,8 +7,8 @@ const WINDOW_MS = 1_000;
 function open(limit = 3, maxKeys?: number) {
   const clock = { nowMs: 10_000 };
   const now = () => clock.nowMs;
-  const options = { limit, windowMs: WINDOW_MS, now };
-  return { clock, throttle: createThrottle(maxKeys === undefined ? options : { ...options, maxKeys }) };
+  const options = { limit, windowMs: WINDOW_MS, now, ...maxKeys !== undefined && { maxKeys } };
+  return { clock, throttle: createThrottle(options) };
 }
 
 test("a key that never failed may try at once", () => {

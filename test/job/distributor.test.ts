@@ -220,7 +220,7 @@ describe("distribution", () => {
     });
   });
 
-  test("makes every delivery of an event with more subscriptions than one batch takes", async (t) => {
+  test("reaches more subscriptions than one batch takes", async (t) => {
     const stage = await openStage(t);
     for (let part = 0; part < 12; part++) {
       await Promise.all(Array.from({ length: 100 }, () => stage.subscribe()));
@@ -286,6 +286,9 @@ describe("the caps", () => {
     await stage.dispatch(40);
     process.distributor.wake();
     await settle(process);
+    assert.equal(process.open.length, 56, "8 are left to those that have had a success");
+    for (const attempt of [...process.open]) attempt.end(204);
+    await settle(process);
     assert.equal(process.open.length, 64);
     const perEndpoint = Map.groupBy(process.open, ({ callback }) => callback.endpoint);
     assert.ok(perEndpoint.values().every((attempts) => attempts.length <= 8));
@@ -312,6 +315,29 @@ describe("the caps", () => {
     process.open[0]?.end(204);
     await settle(process);
     assert.equal(process.open.length, 8);
+  });
+
+  test("leave one that has had a success its slots beside a hundred that never answer", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe("http://healthy.example/");
+    await stage.dispatch(1);
+    const process = stage.startProcess();
+    process.distributor.wake();
+    await settle(process);
+    process.open[0]?.end(204);
+    await settle(process);
+    for (let index = 0; index < 100; index++) await stage.subscribe(`http://${index}.hung.example/`);
+    await stage.dispatch(40);
+    process.distributor.wake();
+    await settle(process);
+    const ofHealthy = () =>
+      process.open.filter(({ callback }) => callback.endpoint === "http://healthy.example/");
+    for (let turn = 0; turn < 4; turn++) {
+      assert.equal(process.open.length, 64);
+      assert.equal(ofHealthy().length, 8, `in turn ${turn}`);
+      for (const attempt of ofHealthy()) attempt.end(204);
+      await settle(process);
+    }
   });
 
   test("leave all that fail half of the slots, and hold up nothing else", async (t) => {
@@ -374,7 +400,7 @@ describe("what has waited in its lane", () => {
     await settle(process);
   }
 
-  test("is not sent once its subscription is paused, and is when that is active again", async (t) => {
+  test("is not sent while its subscription is paused, and is when it is active", async (t) => {
     const { stage, id, process } = await crowd(t);
     const change = { endpoint: undefined, status: "paused" } as const;
     await stage.database.write([updateSubscription(id, change)]);
@@ -475,7 +501,7 @@ describe("several processes", () => {
     );
   });
 
-  test("keep what a process records after its deliveries were taken over from it out", async (t) => {
+  test("do not believe one whose deliveries were taken over meanwhile", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
@@ -562,7 +588,7 @@ describe("stop()", () => {
     assert.equal(next.begun.length, 32);
   });
 
-  test("cuts off what takes too long: it goes out again with the same id, as if for the first time", async (t) => {
+  test("cuts off what takes too long: it goes out again as if for the first time", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { createLanes, type Lanes } from "../../src/job/lanes.ts";
+import type { Standing } from "../../src/store/deliveries.ts";
 import { openRandom } from "../helpers/random.ts";
 
 interface Sent {
@@ -9,8 +10,13 @@ interface Sent {
 }
 
 /** Puts `count` items into a lane, as a claim does. */
-function put(lanes: Lanes<string>, subscription: number, count: number, isFailing = false): void {
-  lanes.open(subscription, isFailing);
+function put(
+  lanes: Lanes<string>,
+  subscription: number,
+  count: number,
+  standing: Standing = "proven",
+): void {
+  lanes.open(subscription, standing);
   lanes.add(subscription, Array.from({ length: count }, (_, index) => `${subscription}/${index}`));
   lanes.settle(subscription);
 }
@@ -69,21 +75,21 @@ describe("take()", () => {
 
   test("gives a subscription that fails one slot", () => {
     const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
-    put(lanes, 1, 9, true);
+    put(lanes, 1, 9, "failing");
     assert.equal(takeAll(lanes).length, 1);
   });
 
   test("gives all that fail together half of the slots, rounded down", () => {
     for (const [total, half] of [[64, 32], [5, 2], [2, 1], [1, 1]] as const) {
       const lanes = createLanes<string>({ total, perSubscription: 8 });
-      for (let subscription = 1; subscription <= 70; subscription++) put(lanes, subscription, 1, true);
+      for (let number = 1; number <= 70; number++) put(lanes, number, 1, "failing");
       assert.equal(takeAll(lanes).length, half, `of ${total}`);
     }
   });
 
   test("gives the slots that failing ones may not have to the others", () => {
     const lanes = createLanes<string>({ total: 8, perSubscription: 8 });
-    for (let subscription = 1; subscription <= 8; subscription++) put(lanes, subscription, 1, true);
+    for (let subscription = 1; subscription <= 8; subscription++) put(lanes, subscription, 1, "failing");
     put(lanes, 100, 20);
     const sent = takeAll(lanes);
     assert.equal(sent.filter(({ subscription }) => subscription === 100).length, 4);
@@ -91,19 +97,61 @@ describe("take()", () => {
   });
 });
 
+describe("take() of subscriptions of which nothing is known", () => {
+  test("leaves one subscription's slots to those that have proven themselves", () => {
+    for (const [total, perSubscription, unproven] of [
+      [64, 8, 56],
+      [8, 4, 4],
+      [5, 2, 3],
+      [3, 8, 2], // half, where a subscription may have more
+      [1, 1, 1],
+    ] as const) {
+      const lanes = createLanes<string>({ total, perSubscription });
+      for (let subscription = 1; subscription <= 70; subscription++) put(lanes, subscription, 1, "new");
+      assert.equal(takeAll(lanes).length, unproven, `of ${total}`);
+      put(lanes, 100, total);
+      assert.equal(takeAll(lanes).length, total - unproven, `the rest of ${total}`);
+    }
+  });
+
+  test("counts those that fail with them", () => {
+    const lanes = createLanes<string>({ total: 8, perSubscription: 2 });
+    for (let subscription = 1; subscription <= 8; subscription++) put(lanes, subscription, 1, "failing");
+    assert.equal(takeAll(lanes).length, 4);
+    for (let subscription = 11; subscription <= 18; subscription++) put(lanes, subscription, 1, "new");
+    assert.equal(takeAll(lanes).length, 2);
+  });
+
+  test("gives one all of its slots as soon as it has had a success", () => {
+    const lanes = createLanes<string>({ total: 4, perSubscription: 4 });
+    put(lanes, 1, 9, "new");
+    assert.equal(takeAll(lanes).length, 2);
+    end(lanes, 1, true);
+    assert.equal(takeAll(lanes).length, 3);
+  });
+
+  test("leaves those that have proven themselves room to wait in, too", () => {
+    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    for (let subscription = 1; subscription <= 14; subscription++) put(lanes, subscription, 8, "new");
+    assert.equal(lanes.roomFor("new"), 0);
+    assert.equal(lanes.roomFor("failing"), 0);
+    assert.equal(lanes.roomFor("proven"), 16);
+  });
+});
+
 describe("finish()", () => {
-  test("takes all but one slot from a subscription whose attempt failed, until one succeeds", () => {
+  test("takes all slots but one from a subscription that failed, until a success", () => {
     const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
     put(lanes, 1, 8);
     takeAll(lanes);
     end(lanes, 1, false);
-    put(lanes, 1, 8, true);
+    put(lanes, 1, 8, "failing");
     assert.equal(takeAll(lanes).length, 0, "7 are still in flight");
     for (let count = 0; count < 6; count++) end(lanes, 1, false);
-    put(lanes, 1, 8, true);
+    put(lanes, 1, 8, "failing");
     assert.equal(takeAll(lanes).length, 0, "1 is still in flight");
     end(lanes, 1, false);
-    put(lanes, 1, 9, true);
+    put(lanes, 1, 9, "failing");
     assert.equal(takeAll(lanes).length, 1);
     end(lanes, 1, true);
     assert.equal(takeAll(lanes).length, 8);
@@ -133,7 +181,7 @@ describe("finish()", () => {
     assert.deepEqual(end(lanes, 1, undefined), []);
     assert.equal(takeAll(lanes).length, 1);
     const failing = createLanes<string>({ total: 64, perSubscription: 2 });
-    put(failing, 1, 4, true);
+    put(failing, 1, 4, "failing");
     takeAll(failing);
     end(failing, 1, undefined);
     assert.equal(takeAll(failing).length, 1, "it still fails");
@@ -146,7 +194,7 @@ describe("settle()", () => {
     put(lanes, 1, 1);
     takeAll(lanes);
     lanes.finish(1, false);
-    put(lanes, 1, 8, false); // claimed by what was stored before the failure
+    put(lanes, 1, 8, "proven"); // claimed by what was stored before the failure
     assert.equal(takeAll(lanes).length, 1);
     lanes.settle(1);
   });
@@ -156,7 +204,7 @@ describe("settle()", () => {
     put(lanes, 1, 1);
     takeAll(lanes);
     end(lanes, 1, false);
-    put(lanes, 1, 9, false); // another process had a success
+    put(lanes, 1, 9, "proven"); // another process had a success
     assert.equal(takeAll(lanes).length, 8);
   });
 
@@ -164,7 +212,7 @@ describe("settle()", () => {
     const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
     put(lanes, 1, 1);
     takeAll(lanes);
-    lanes.open(1, false);
+    lanes.open(1, "proven");
     end(lanes, 1, false);
     lanes.add(1, ["a", "b", "c"]);
     lanes.settle(1);
@@ -175,31 +223,31 @@ describe("settle()", () => {
 describe("room()", () => {
   test("is twice the cap, so that one claim serves for two turns", () => {
     const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
-    assert.equal(lanes.room(1, false), 16);
+    assert.equal(lanes.room(1, "proven"), 16);
     put(lanes, 1, 3);
-    assert.equal(lanes.room(1, false), 13);
+    assert.equal(lanes.room(1, "proven"), 13);
     takeAll(lanes);
-    assert.equal(lanes.room(1, false), 13);
+    assert.equal(lanes.room(1, "proven"), 13);
   });
 
   test("is one for a subscription that fails", () => {
     const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
-    assert.equal(lanes.room(1, true), 1);
-    put(lanes, 1, 1, true);
-    assert.equal(lanes.room(1, true), 0);
+    assert.equal(lanes.room(1, "failing"), 1);
+    put(lanes, 1, 1, "failing");
+    assert.equal(lanes.room(1, "failing"), 0);
     takeAll(lanes);
-    assert.equal(lanes.room(1, true), 0);
+    assert.equal(lanes.room(1, "failing"), 0);
   });
 
   test("leaves half of what is held to subscriptions that do not fail", () => {
     const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
-    assert.equal(lanes.roomForFailing(), 64);
-    for (let subscription = 1; subscription <= 64; subscription++) put(lanes, subscription, 1, true);
-    assert.equal(lanes.roomForFailing(), 0);
+    assert.equal(lanes.roomFor("failing"), 64);
+    for (let number = 1; number <= 64; number++) put(lanes, number, 1, "failing");
+    assert.equal(lanes.roomFor("failing"), 0);
     takeAll(lanes);
-    assert.equal(lanes.roomForFailing(), 0);
+    assert.equal(lanes.roomFor("failing"), 0);
     for (let subscription = 1; subscription <= 32; subscription++) end(lanes, subscription, false);
-    assert.equal(lanes.roomForFailing(), 32);
+    assert.equal(lanes.roomFor("failing"), 32);
   });
 });
 
@@ -208,7 +256,7 @@ describe("full()", () => {
     const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
     put(lanes, 1, 8);
     put(lanes, 2, 9);
-    put(lanes, 3, 1, true);
+    put(lanes, 3, 1, "failing");
     assert.deepEqual(lanes.full().sort(), [2, 3]);
   });
 });
@@ -232,18 +280,24 @@ test("the caps hold whatever happens", (t) => {
     const lanes = createLanes<string>({ total, perSubscription });
     const inFlight = new Map<number, number>();
     const failing = new Set<number>();
+    const proven = new Set<number>();
+    const standingOf = (subscription: number) =>
+      failing.has(subscription) ? "failing" : proven.has(subscription) ? "proven" : "new";
     const countOf = (subscription: number) => inFlight.get(subscription) ?? 0;
     const sum = () => inFlight.values().reduce((left, right) => left + right, 0);
     const failingSum = () =>
       failing.values().reduce((before, subscription) => before + countOf(subscription), 0);
+    const provenSum = () =>
+      proven.values().reduce((before, subscription) => before + countOf(subscription), 0);
+    const unprovenLimit = Math.max(Math.ceil(total / 2), total - perSubscription);
     for (let step = 0; step < 300; step++) {
       const subscription = 1 + random.below(8);
-      if (random.chance(40)) put(lanes, subscription, random.below(5), failing.has(subscription));
+      if (random.chance(40)) put(lanes, subscription, random.below(5), standingOf(subscription));
       if (random.chance(50) && countOf(subscription) > 0) {
         const ok = random.chance(50);
         inFlight.set(subscription, countOf(subscription) - 1);
-        if (ok) failing.delete(subscription);
-        else failing.add(subscription);
+        for (const set of [failing, proven]) set.delete(subscription);
+        (ok ? proven : failing).add(subscription);
         end(lanes, subscription, ok);
       }
       for (let next = lanes.take(); next; next = lanes.take()) {
@@ -251,6 +305,7 @@ test("the caps hold whatever happens", (t) => {
         inFlight.set(next.subscription, countOf(next.subscription) + 1);
         assert.ok(countOf(next.subscription) <= (isFailing ? 1 : perSubscription));
         assert.ok(!isFailing || failingSum() <= Math.max(1, Math.floor(total / 2)));
+        assert.ok(proven.has(next.subscription) || sum() - provenSum() <= unprovenLimit);
       }
       assert.ok(sum() <= total);
       assert.equal(lanes.inFlight(), sum());

@@ -6,7 +6,7 @@ import { sampleApp } from "../helpers/database.ts";
 
 const GOOD = { name: "Harbour Orders", url: "https://orders.example/" };
 
-test("parseNewApp() fills in what is not said: confidential, scope consumer, no password grant", () => {
+test("parseNewApp() fills in what is not said: confidential, scope consumer", () => {
   assert.deepEqual(parseNewApp(GOOD), {
     ...GOOD,
     type: "confidential",
@@ -71,8 +71,8 @@ describe("parseNewApp() names each fault of", () => {
     ["a URL with a name and a password", { ...GOOD, url: "https://a:b@orders.example/" }, ["/url"]],
     ["a URL in another spelling", { ...GOOD, url: "https://ORDERS.example/" }, ["/url"]],
     ["a URL of another scheme", { ...GOOD, url: "javascript:alert(1)" }, ["/url"]],
-    ["client_credentials of a public app", { ...GOOD, type: "public", grants: ["client_credentials"] },
-      ["/grants/0"]],
+    ["client_credentials of a public app",
+      { ...GOOD, type: "public", grants: ["client_credentials"] }, ["/grants/0"]],
     ["introspection by a public app", { ...GOOD, type: "public", resource_server: true },
       ["/resource_server"]],
     ["a redirect URI of another origin", { ...GOOD, redirect_uris: ["https://evil.example/cb"] },
@@ -155,11 +155,12 @@ describe("parseAppChange() names each fault of", () => {
     ["a URL that the listed redirect URIs do not fit", { url: "https://harbour.example/" },
       confidential, ["/url"]],
     ["a URL with redirect URIs that do not fit it",
-      { url: "https://harbour.example/", redirect_uris: ["https://orders.example/cb"] }, confidential,
-      ["/redirect_uris/0"]],
-    ["redirect URIs that do not fit the URL as it is", { redirect_uris: ["https://harbour.example/"] },
+      { url: "https://harbour.example/", redirect_uris: ["https://orders.example/cb"] },
       confidential, ["/redirect_uris/0"]],
-    ["client_credentials for a public app", { grants: ["client_credentials"] }, open, ["/grants/0"]],
+    ["redirect URIs that do not fit the URL as it is",
+      { redirect_uris: ["https://harbour.example/"] }, confidential, ["/redirect_uris/0"]],
+    ["client_credentials for a public app", { grants: ["client_credentials"] }, open,
+      ["/grants/0"]],
     ["introspection for a public app", { resource_server: true }, open, ["/resource_server"]],
     ["null, which is no removal", { name: null, trusted: null, scopes: null }, confidential,
       ["/name", "/scopes", "/trusted"]],

@@ -79,7 +79,7 @@ test("parseAccessClaims() reads an empty scope as no scopes", () => {
   assert.deepEqual(parseAccessClaims(claims, ISSUER, NOW_MS)?.scopes, []);
 });
 
-test("parseAccessClaims() takes a token to the last millisecond of its life (RFC 7519 §4.1.4)", () => {
+test("parseAccessClaims() takes a token to its last millisecond (RFC 7519 §4.1.4)", () => {
   const { claims, expiresAtMs } = accessTokenClaims(INPUT);
   assert.ok(parseAccessClaims(claims, ISSUER, expiresAtMs - 1));
   assert.equal(parseAccessClaims(claims, ISSUER, expiresAtMs), undefined);

@@ -63,7 +63,7 @@ test("parseNewUser() reads name, password and scopes", () => {
   assert.deepEqual(parseNewUser(value), { ...value, scopes: ["a", "b"] });
 });
 
-test("parseNewUser() gives scope `consumer` where none is named, and none for an empty list", () => {
+test("parseNewUser() gives scope `consumer` where none is named, none for an empty list", () => {
   const value = { username: "marta", password: "correct horse" };
   assert.deepEqual(parseNewUser(value).scopes, ["consumer"]);
   assert.deepEqual(parseNewUser({ ...value, scopes: [] }).scopes, []);

@@ -58,7 +58,9 @@ test("an app that is not there is undefined, and `login` is none", async (t) => 
 test("apps are listed newest first, page by page", async (t) => {
   const database = openDatabase(t);
   const ids: string[] = [];
-  for (let at = 0; at < 3; at++) ids.unshift(await addApp(database, { id: newId("a", NOW_MS + at) }));
+  for (let at = 0; at < 3; at++) {
+    ids.unshift(await addApp(database, { id: newId("a", NOW_MS + at) }));
+  }
   const first = await listApps(database, { limit: 2, before: FIRST_PAGE });
   assert.deepEqual(first.items.map(({ id }) => id), ids.slice(0, 2));
   assert.ok(first.next !== undefined);

@@ -7,15 +7,18 @@ import { cutApp, deleteApp } from "../../src/store/apps.ts";
 import {
   type Code,
   type CodeRedemption,
+  deleteCodesOf,
   findCode,
   findRedeemedCode,
   insertCode,
   redeemCode,
 } from "../../src/store/codes.ts";
+import { findConsentedScopes, putConsentOfCode } from "../../src/store/consents.ts";
 import { type Database, sql } from "../../src/store/database.ts";
 import { findGrant, findRefreshToken } from "../../src/store/grants.ts";
+import { deleteSession, insertSession } from "../../src/store/sessions.ts";
 import { cutUser, deleteUser, updateUser } from "../../src/store/users.ts";
-import { addApp, addUser, makeFolder, openDatabase } from "../helpers/database.ts";
+import { addApp, addSession, addUser, makeFolder, openDatabase } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const UNTIL_MS = NOW_MS + 60_000;
@@ -81,9 +84,10 @@ test("of many redemptions at once in two processes exactly one succeeds", async 
   assert.ok(one);
   const app = await addApp(one);
   const user = await addUser(one);
+  const session = await addSession(one, user);
   for (let round = 0; round < 10; round++) {
     const code = sampleCode(app, user);
-    await one.write([insertCode(code, HASH)]);
+    await one.write([insertCode(code, HASH, session)]);
     const results: boolean[] = await Promise.all(Array.from({ length: 8 }, (_, at) =>
       redeemCode(databases[at % 2] ?? one, {
         ...sampleRedemption(code),
@@ -150,6 +154,55 @@ describe("redeemCode() refuses, and leaves nothing behind,", () => {
   });
 });
 
+describe("a code is not stored, nor the consent that was given with it,", () => {
+  type Arrange = (database: Database, code: Code, session: Uint8Array) => Promise<unknown>;
+  const keep = { phc: undefined, scopes: undefined, status: undefined };
+  const table: [what: string, arrange: Arrange][] = [
+    ["once its session has ended", (database, _, session) =>
+      database.write([deleteSession(session)])],
+    ["once its session has expired", (database) =>
+      database.write([sql("UPDATE sessions SET until = ?1", NOW_MS)])],
+    ["for another user's session", async (database) => {
+      const other = await addUser(database);
+      await database.write([sql("UPDATE sessions SET user = ?1", other)]);
+    }],
+    ["once its user has been cut off, were the session still there", (database, { user }, session) =>
+      database.write([...cutUser(user, 2_000, 1), insertSession(session, user, 2_000, UNTIL_MS)])],
+    ["once its user has been disabled", (database, { user }) =>
+      database.write([updateUser(user, { ...keep, status: "disabled" })])],
+    ["once its user has lost the scope", (database, { user }) =>
+      database.write([updateUser(user, { ...keep, scopes: ["orders"] })])],
+    ["once its user has been deleted", (database, { user }) => database.write([deleteUser(user)])],
+    ["once its app has been disabled", (database) =>
+      database.write([sql("UPDATE apps SET status = 'disabled'")])],
+    ["once its app has lost the scope", (database) =>
+      database.write([sql("UPDATE apps SET scope = 'orders'")])],
+    ["once its app has been deleted", (database, { app }) => database.write([deleteApp(app)])],
+  ];
+  for (const [what, arrange] of table) {
+    test(what, async (t) => {
+      const database = openDatabase(t);
+      const code = sampleCode(await addApp(database), await addUser(database));
+      const session = await addSession(database, code.user);
+      await arrange(database, code, session);
+      const batch = [insertCode(code, HASH, session), putConsentOfCode(code.id)];
+      assert.deepEqual(await database.write(batch), [0, 0]);
+      assert.equal(await findCode(database, code.id, HASH), undefined);
+      assert.deepEqual(await findConsentedScopes(database, code.user, code.app), []);
+    });
+  }
+});
+
+test("deleteCodesOf() removes the codes of one app alone", async (t) => {
+  const { database, code } = await openWithCode(t);
+  const other = sampleCode(await addApp(database), code.user);
+  const session = await addSession(database, code.user);
+  await database.write([insertCode(other, HASH, session)]);
+  await database.write([deleteCodesOf(code.app)]);
+  assert.equal(await findCode(database, code.id, HASH), undefined);
+  assert.deepEqual(await findCode(database, other.id, HASH), other);
+});
+
 test("a code may be redeemed to the last millisecond of its life", async (t) => {
   const { database, redemption } = await openWithCode(t);
   assert.equal(await redeemCode(database, redemption, UNTIL_MS - 1), true);
@@ -158,7 +211,7 @@ test("a code may be redeemed to the last millisecond of its life", async (t) => 
 async function openWithCode(t: TestContext, more: Partial<Code> = {}) {
   const database = openDatabase(t);
   const code = { ...sampleCode(await addApp(database), await addUser(database)), ...more };
-  await database.write([insertCode(code, HASH)]);
+  await database.write([insertCode(code, HASH, await addSession(database, code.user))]);
   return { database, code, redemption: sampleRedemption(code) };
 }
 

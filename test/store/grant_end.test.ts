@@ -8,7 +8,12 @@ import {
   revokeGrantsOf,
   revokeGrantsWithScopes,
 } from "../../src/store/grant_end.ts";
-import { findGrant, insertGrant, type NewGrant, rotateRefreshToken } from "../../src/store/grants.ts";
+import {
+  findGrant,
+  insertGrant,
+  type NewGrant,
+  rotateRefreshToken,
+} from "../../src/store/grants.ts";
 import { openRevocations } from "../../src/store/revocations.ts";
 import { addApp, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
 
@@ -101,7 +106,7 @@ test("revokeGrantsOf() ends an app's grants, or those of one user through it", a
   assert.deepEqual(await codes(), []);
 });
 
-test("revokeGrantsWithScopes() ends the grants that carry any of them, whole names alone", async (t) => {
+test("revokeGrantsWithScopes() ends the grants that carry any, by whole names", async (t) => {
   const database = openDatabase(t);
   const scopes = ["a", "b", "ab", "a-b", "%", "orders"];
   const app = await addApp(database, { scopes });
@@ -125,6 +130,33 @@ test("revokeGrantsWithScopes() ends the grants that carry any of them, whole nam
   const revocations = await openRevocations(database, () => NOW_MS);
   assert.equal(revocations.has(callerOf(grants.a)), true);
   assert.equal(revocations.has(callerOf(grants.ab)), false);
+});
+
+test("revokeGrantsWithScopes() ends the codes that carry any, too", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database, { scopes: ["a", "ab"] });
+  const otherUser = await addUser(database, { scopes: ["a", "ab"] });
+  const app = await addApp(database, { scopes: ["a", "ab"] });
+  const insert = (id: string, by: string, scope: string) =>
+    sql(
+      `INSERT INTO codes (id, hash, app, user, scope, redirect_uri, until)
+       VALUES (?1, x'00', ?2, ?3, ?4, '', 1)`,
+      id,
+      app,
+      by,
+      scope,
+    );
+  await database.write([
+    insert("g1", user, "ab a"),
+    insert("g2", user, "ab"),
+    insert("g3", otherUser, "a"),
+  ]);
+  const codes = async () =>
+    (await database.query<{ id: string }>("SELECT id FROM codes")).map(({ id }) => id);
+  await database.write(revokeGrantsWithScopes({ user }, ["a"], NOW_MS));
+  assert.deepEqual(await codes(), ["g2", "g3"]);
+  await database.write(revokeGrantsWithScopes({ app }, ["a"], NOW_MS));
+  assert.deepEqual(await codes(), ["g2"]);
 });
 
 test("revokeGrantsWithScopes() of no scopes does nothing", () => {

@@ -29,7 +29,7 @@ test("a grant is found as it was stored", async (t) => {
   assert.equal(await findGrant(database, newId("g", NOW_MS)), undefined);
 });
 
-test("a grant of an app for itself has no user, and one of a login no app of the table", async (t) => {
+test("a grant of an app for itself has no user, and one of a login no stored app", async (t) => {
   const database = openDatabase(t);
   const app = await addApp(database);
   const user = await addUser(database);
@@ -75,7 +75,7 @@ describe("at its commit a grant is refused, and a refresh token not rotated, whe
   }
 });
 
-test("a grant that was decided before its user was cut off is refused, whatever its id", async (t) => {
+test("a grant decided before its user was cut off is refused, whatever its id", async (t) => {
   const database = openDatabase(t);
   const app = await addApp(database);
   const user = await addUser(database);
@@ -110,7 +110,8 @@ test("a refresh token is found by its grant's id and its hash, and by nothing el
 
 test("a grant without a refresh token has none, an empty hash neither", async (t) => {
   const database = openDatabase(t);
-  const grant = sampleGrant(await addApp(database), await addUser(database), { refresh: undefined });
+  const [app, user] = [await addApp(database), await addUser(database)];
+  const grant = sampleGrant(app, user, { refresh: undefined });
   await insertGrant(database, grant);
   assert.equal(await findRefreshToken(database, grant.id, FIRST), undefined);
   assert.equal(await findRefreshToken(database, grant.id, new Uint8Array()), undefined);
@@ -134,12 +135,13 @@ test("every token of a long chain is remembered as used", async (t) => {
   }
   assert.equal((await findRefreshToken(database, grant.id, FIRST))?.state, "used");
   for (let at = 1; at < 20; at++) {
-    assert.equal((await findRefreshToken(database, grant.id, sha256(`token ${at}`)))?.state, "used");
+    const found = await findRefreshToken(database, grant.id, sha256(`token ${at}`));
+    assert.equal(found?.state, "used");
   }
   assert.equal((await findRefreshToken(database, grant.id, sha256("token 20")))?.state, "current");
 });
 
-test("a rotation moves the end of the refresh token, and never that of access tokens back", async (t) => {
+test("a rotation moves the end of the refresh token, and no other end back", async (t) => {
   const { database, grant } = await openWithGrant(t, { accessUntilMs: NOW_MS + 5 * HOUR_MS });
   await rotate(database, grant.id, FIRST, SECOND);
   const found = await findGrant(database, grant.id);
@@ -175,8 +177,7 @@ test("of many rotations at once in two processes exactly one succeeds", async (t
     assert.equal(results.filter((isWinner) => isWinner).length, 1);
     const winner = sha256(`next ${results.indexOf(true)}`);
     assert.equal((await findRefreshToken(one, grant.id, winner))?.state, "current");
-    const used: unknown[] = await one.query("SELECT 1 FROM used_refresh_tokens WHERE grant_id = ?1", [grant.id]);
-    assert.equal(used.length, 1);
+    assert.equal(await countUsed(one, grant.id), 1);
   }
 });
 
@@ -228,7 +229,8 @@ test("listGrants() tells what has become of a grant", async (t) => {
     (await listGrants(database, {}, { limit: 9, before: FIRST_PAGE }, nowMs)).items
       .map(({ status }) => status);
   assert.deepEqual(await statuses(NOW_MS + 1), ["active", "revoked", "revoked", "active"]);
-  assert.deepEqual(await statuses(NOW_MS + 99 * HOUR_MS), ["expired", "revoked", "revoked", "expired"]);
+  const later = await statuses(NOW_MS + 99 * HOUR_MS);
+  assert.deepEqual(later, ["expired", "revoked", "revoked", "expired"]);
   await database.write(revokeGrant(grant.id, NOW_MS + 1));
   assert.deepEqual(await statuses(NOW_MS + 1), ["active", "revoked", "revoked", "revoked"]);
 });
@@ -255,6 +257,11 @@ function rotate(
     refreshUntilMs: NOW_MS + 30 * HOUR_MS,
     accessUntilMs: NOW_MS + 2 * HOUR_MS,
   }, nowMs);
+}
+
+async function countUsed(database: Database, grantId: string): Promise<number> {
+  const query = "SELECT 1 FROM used_refresh_tokens WHERE grant_id = ?1";
+  return (await database.query(query, [grantId])).length;
 }
 
 /** The time that stands in an id: base 36, nine digits behind the letter. */

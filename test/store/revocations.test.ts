@@ -105,9 +105,10 @@ test("refresh() reads what is new, and not the whole list again", async (t) => {
       return found;
     },
   };
-  await database.write([revocation("u7", 1, NOW_MS + HOUR_MS), revocation("u8", 1, NOW_MS + HOUR_MS)]);
+  const end = (target: string) => revocation(target, 1, NOW_MS + HOUR_MS);
+  await database.write([end("u7"), end("u8")]);
   const revocations = await openRevocations(counted, () => NOW_MS);
-  await database.write([revocation("u9", 1, NOW_MS + HOUR_MS)]);
+  await database.write([end("u9")]);
   await revocations.refresh();
   await revocations.refresh();
   assert.deepEqual(rows, [2, 1, 0]);

@@ -58,7 +58,7 @@ test("a session of a deleted user is none", async (t) => {
   assert.equal(await findSessionUser(database, HASH, NOW_MS), undefined);
 });
 
-test("a session that a login began before the user was cut off is none, though stored later", async (t) => {
+test("a session begun before its user was cut off is none, though stored later", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   await database.write(cutUser(user, NOW_MS, 1));

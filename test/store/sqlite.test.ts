@@ -58,7 +58,7 @@ test("what was answered is in the file, whatever becomes of the process", async 
   assert.equal((await other.query("SELECT 1 FROM settings")).length, 1);
 });
 
-test("a file that another process locks: 503 within 2 s, queries go on, and it recovers", async (t) => {
+test("a locked file: UnavailableError within 2 s, queries go on, and it recovers", async (t) => {
   const { database, path } = await openFile(t);
   await database.write([put("before")]);
   const locker = new DatabaseSync(path);
@@ -97,7 +97,7 @@ test("a file that another process locks: 503 within 2 s, queries go on, and it r
   assert.equal(rows.length, 2);
 });
 
-test("a full disk: UnavailableError, nothing half-written, queries go on, and it recovers", async (t) => {
+test("a full disk: UnavailableError, nothing half-written, and it recovers", async (t) => {
   const folder = join(makeFolder(t), "small");
   mkdirSync(folder);
   if (!mountSmall(folder)) return t.diagnostic("not run: needs root, to mount a small file system");
@@ -128,7 +128,7 @@ test("a database that may grow no more: nothing of the batch is stored, and it r
   assert.deepEqual(write([[put("large", large)]]), [{ kind: "stored", changes: [1] }]);
 });
 
-test("a writer that dies: what waits is refused, nothing hangs, and the next one works", async (t) => {
+test("a writer that dies: what waits is refused, and the next one works", async (t) => {
   const workers: Worker[] = [];
   const onWorker = (worker: Worker) => void workers.push(worker);
   process.on("worker", onWorker);

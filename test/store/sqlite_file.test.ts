@@ -132,7 +132,7 @@ test("prepareSqliteFile() keeps what is stored", (t) => {
 });
 
 for (let version = 1; version < NEWEST; version++) {
-  test(`prepareSqliteFile() brings version ${version} to ${NEWEST} and keeps what is stored`, (t) => {
+  test(`prepareSqliteFile() brings version ${version} to ${NEWEST} with what is stored`, (t) => {
     const path = join(makeFolder(t), "gatepost.db");
     for (const migration of MIGRATIONS.slice(0, version)) run(path, migration);
     run(path, `PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${version}`);
@@ -171,7 +171,9 @@ describe("prepareSqliteFile() refuses, and leaves byte for byte as it is,", () =
       run(path, `CREATE TABLE t (x); PRAGMA application_id = ${APPLICATION_ID};
         PRAGMA user_version = 1000`);
     }, /newer/i],
-    ["another program's database", (path) => run(path, "CREATE TABLE notes (x)"), /another program/],
+    ["another program's database", (path) => {
+      run(path, "CREATE TABLE notes (x)");
+    }, /another program/],
     ["another program's with our version number", (path) => {
       run(path, `CREATE TABLE notes (x); PRAGMA user_version = ${NEWEST}`);
     }, /another program/],
@@ -184,8 +186,12 @@ describe("prepareSqliteFile() refuses, and leaves byte for byte as it is,", () =
     ["one byte", (path) => writeFileSync(path, "x"), /not an SQLite database/],
     ["a short text", (path) => writeFileSync(path, "hello\n"), /not an SQLite database/],
     ["a few zeros", (path) => writeFileSync(path, Buffer.alloc(10)), /not an SQLite database/],
-    ["a page of zeros", (path) => writeFileSync(path, Buffer.alloc(4096)), /not an SQLite database/],
-    ["a long text", (path) => writeFileSync(path, "hello\n".repeat(10_000)), /not an SQLite database/],
+    ["a page of zeros", (path) => {
+      writeFileSync(path, Buffer.alloc(4096));
+    }, /not an SQLite database/],
+    ["a long text", (path) => {
+      writeFileSync(path, "hello\n".repeat(10_000));
+    }, /not an SQLite database/],
     ["the beginning of SQLite's header", (path) => writeFileSync(path, "SQLite format"), /./],
     ["SQLite's header and nothing behind", (path) => writeFileSync(path, "SQLite format 3\0"), /./],
     ["SQLite's header and noise behind", (path) => {

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { newId } from "../../src/base/id.ts";
-import { ConflictError, FIRST_PAGE, sql } from "../../src/store/database.ts";
+import type { User } from "../../src/oauth/user.ts";
+import { ConflictError, FIRST_PAGE, type Page, sql } from "../../src/store/database.ts";
 import { insertGrant } from "../../src/store/grants.ts";
 import { openRevocations } from "../../src/store/revocations.ts";
 import { findSessionUser, insertSession } from "../../src/store/sessions.ts";
@@ -24,7 +25,8 @@ const HOUR_MS = 3_600_000;
 
 test("a user is found by id as it was stored, active and never cut off", async (t) => {
   const database = openDatabase(t);
-  const id = await addUser(database, { username: "Marta", scopes: ["a", "b"], createdAtMs: NOW_MS });
+  const stored = { username: "Marta", scopes: ["a", "b"], createdAtMs: NOW_MS };
+  const id = await addUser(database, stored);
   const user = await findUser(database, id);
   assert.equal(user?.id, id);
   assert.equal(user.username, "Marta");
@@ -82,7 +84,7 @@ test("users are listed newest first, page by page, each once", async (t) => {
   const seen: string[] = [];
   let before: string | undefined = FIRST_PAGE;
   while (before !== undefined) {
-    const page: Awaited<ReturnType<typeof listUsers>> = await listUsers(database, { limit: 2, before });
+    const page: Page<User> = await listUsers(database, { limit: 2, before });
     assert.ok(page.items.length <= 2);
     seen.push(...page.items.map(({ id }) => id));
     before = page.next;
@@ -171,6 +173,7 @@ test("cutUser() ends sessions, and the grants and login tokens made until then",
 
   assert.equal(await findSessionUser(database, Buffer.from("one"), NOW_MS + 11), undefined);
   assert.equal(await findSessionUser(database, Buffer.from("two"), NOW_MS + 11), other);
+  assert.equal((await database.query("SELECT 1 FROM sessions")).length, 1);
   assert.equal(revocations.has(before), true);
   assert.equal(revocations.has(caller(user, app, newId("g", NOW_MS + 10))), true);
   assert.equal(revocations.has(caller(user, app, newId("g", NOW_MS + 20))), false);
@@ -218,7 +221,7 @@ test("cutUser() outlasts tokens that were issued when they lived longer than now
   assert.equal(rows[0]?.until, madeAtMs + 24 * HOUR_MS);
 });
 
-test("cutUser() ends grants and codes whose ids lie ahead of a clock that stepped back", async (t) => {
+test("cutUser() ends what has ids ahead of a clock that stepped back", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const app = await addApp(database);

@@ -1,4 +1,5 @@
 import type { HttpAnswer, HttpRequest } from "../../base/exchange.ts";
+import type { Form } from "../../base/form.ts";
 import { Problem } from "../../base/problem.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
@@ -6,7 +7,7 @@ import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import { grantScope } from "../../oauth/scope.ts";
 import type { User } from "../../oauth/user.ts";
 import { findApp } from "../../store/apps.ts";
-import { findConsentedScopes, putConsent } from "../../store/consents.ts";
+import { findConsentedScopes } from "../../store/consents.ts";
 import type { Database } from "../../store/database.ts";
 import { findUser } from "../../store/users.ts";
 import { readForm } from "../body.ts";
@@ -92,8 +93,11 @@ export function authorizeRoutes(options: AuthorizeOptions): PublicRoute[] {
       ...base,
       method: "POST",
       summary: "A form of the login or the consent page",
-      handle: (context) =>
-        withVisit(context, (visit) => takeForm(context.request, visit, options)),
+      async handle(context) {
+        // First, since it may come slowly: what has ended meanwhile is not found any more.
+        const form = await readOwnForm(context.request, sessions);
+        return withVisit(context, (visit) => takeForm(context.request, form, visit, options));
+      },
     },
   ];
 }
@@ -105,18 +109,12 @@ async function showNext(visit: Visit, options: AuthorizeOptions): Promise<HttpAn
   if (!user) return showLogin(visit, {}, options);
   const scopes = findScopes(request, user);
   const spared = await isConsentSpared(request, user, scopes, options.database);
-  return spared
-    ? sendCode(request, user, scopes, [], options)
-    : showConsent(visit, user, scopes, options);
+  if (!spared) return showConsent(visit, user, scopes, options);
+  return await sendCode(request, session, user, scopes, false, options) ??
+    showLogin(visit, { error: "expired" }, options);
 }
 
-async function takeForm(
-  http: HttpRequest,
-  visit: Visit,
-  options: AuthorizeOptions,
-): Promise<HttpAnswer> {
-  const { sessions, database } = options;
-  const { session, request, query } = visit;
+async function readOwnForm(http: HttpRequest, sessions: BrowserSessions): Promise<Form> {
   if (!sessions.isOwnForm(http)) {
     throw new Problem(403, "foreign_form", "The form was not sent by this page.");
   }
@@ -124,6 +122,17 @@ async function takeForm(
   if (!form || form.duplicates.length > 0) {
     throw new Problem(400, "malformed", "The form is not well-formed.");
   }
+  return form;
+}
+
+async function takeForm(
+  http: HttpRequest,
+  form: Form,
+  visit: Visit,
+  options: AuthorizeOptions,
+): Promise<HttpAnswer> {
+  const { sessions, database } = options;
+  const { session, request, query } = visit;
   const token = form.get("csrf");
   const decision = form.get("decision");
   if (decision === undefined) {
@@ -140,7 +149,8 @@ async function takeForm(
   }
   switch (decision) {
     case "allow":
-      return sendCode(request, user, scopes, [putConsent(user.id, request.app.id, scopes)], options);
+      return await sendCode(request, session, user, scopes, true, options) ??
+        showLogin(visit, { error: "expired" }, options);
     case "deny":
       throw new OAuthError("access_denied", "The user did not allow it.");
     case "switch": {

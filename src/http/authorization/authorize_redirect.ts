@@ -1,12 +1,15 @@
 import type { HttpAnswer } from "../../base/exchange.ts";
 import { newId } from "../../base/id.ts";
+import { sha256 } from "../../base/secret.ts";
 import type { OAuthError } from "../../oauth/errors.ts";
 import { redirectWith } from "../../oauth/redirect_uri.ts";
 import type { User } from "../../oauth/user.ts";
 import { insertCode } from "../../store/codes.ts";
-import type { Database, Statement } from "../../store/database.ts";
+import { putConsentOfCode } from "../../store/consents.ts";
+import type { Database } from "../../store/database.ts";
 import { emptyAnswer, NO_STORE } from "../respond.ts";
 import type { AuthorizeRequest } from "./authorize_request.ts";
+import type { BrowserSession } from "./browser_session.ts";
 import { newHandle } from "./token_issuer.ts";
 
 /** What the way back to the app works with. */
@@ -17,19 +20,22 @@ export interface RedirectOptions {
   readonly now: () => number;
 }
 
-/** Stores a code, with what else belongs to the decision, and sends it to the app. */
+/**
+ * Stores a code, and the consent where it was given just now, and sends the code to the app.
+ * Undefined, and nothing is stored, when the session has ended meanwhile.
+ */
 export async function sendCode(
   { app, redirectUri, challenge, state }: AuthorizeRequest,
+  session: BrowserSession,
   user: User,
   scopes: readonly string[],
-  decision: readonly Statement[],
+  isConsentNew: boolean,
   { database, issuer, codeTtlMs, now }: RedirectOptions,
-): Promise<HttpAnswer> {
+): Promise<HttpAnswer | undefined> {
   const nowMs = now();
   const id = newId("g", nowMs);
   const { token: code, hash } = newHandle(id);
-  await database.write([
-    ...decision,
+  const [inserted] = await database.write([
     insertCode({
       id,
       app: app.id,
@@ -38,8 +44,10 @@ export async function sendCode(
       redirectUri,
       challenge: challenge ?? null,
       untilMs: nowMs + codeTtlMs,
-    }, hash),
+    }, hash, sha256(session.id)),
+    ...isConsentNew ? [putConsentOfCode(id)] : [],
   ]);
+  if (inserted !== 1) return undefined;
   return seeOther(redirectWith(redirectUri, { code, state, iss: issuer }));
 }
 

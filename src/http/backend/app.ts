@@ -12,6 +12,8 @@ import {
   replaceAppSecret,
   updateApp,
 } from "../../store/apps.ts";
+import { deleteCodesOf } from "../../store/codes.ts";
+import { deleteConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
 import { disableSubscriptionsOf } from "../../store/subscription_end.ts";
 import { readJson } from "../body.ts";
@@ -73,11 +75,14 @@ export function appRoutes(options: BackendOptions): ProtectedRoute[] {
         const changed = parseAppChange(await readJson(context.request, maxBodyBytes), app);
         const lost = app.scopes.filter((scope) => !changed.scopes.includes(scope));
         const isDisabled = changed.status === "disabled";
+        // Whoever is there now is another than the one whom the users allowed it.
+        const isMoved = new URL(changed.url).origin !== new URL(app.url).origin;
         await storeAudited(context, [
           updateApp(app, changed),
           ...isDisabled ? cutApp(app.id, now(), options.accessTokenTtlMs) : [],
           ...isDisabled ? disableSubscriptionsOf({ app: app.id }, "app disabled", now()) : [],
           ...revokeGrantsWithScopes({ app: app.id }, lost, now()),
+          ...isMoved ? [deleteConsentsOf({ app: app.id }), deleteCodesOf(app.id)] : [],
         ], { action: "app.change", target: app.id }, options);
         return jsonAnswer(200, toRecord(await find(context.params)), NO_STORE);
       },

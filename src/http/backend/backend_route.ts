@@ -1,6 +1,6 @@
 import { Problem } from "../../base/problem.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
-import { insertAudit } from "../../store/audit.ts";
+import { insertAudit, insertAuditOfChange } from "../../store/audit.ts";
 import { ConflictError, type Database, type Statement } from "../../store/database.ts";
 import type { Revocations } from "../../store/revocations.ts";
 import type { ProtectedContext } from "../route.ts";
@@ -13,6 +13,8 @@ export interface BackendOptions {
   readonly accessTokenTtlMs: number;
   /** Below the base URL: where Location points. */
   readonly basePath: string;
+  /** Tells the distributor that there may be work. */
+  readonly wake: () => void;
   readonly now: () => number;
 }
 
@@ -23,26 +25,31 @@ export const BACKEND_ROUTE = { access: [BACKEND_SCOPE], cors: false } as const;
 export interface AuditedAction {
   readonly action: string;
   readonly target: string;
+  /** Recorded even where nothing is changed, since what it ends may have ended before. */
+  readonly always?: boolean;
 }
 
 /**
- * Stores a change together with its audit entry, then takes in what it may have revoked, so that it
- * bites on the next request. Answers with the rows changed; throws Problem 409 with `conflict` as
- * its detail where a constraint is broken.
+ * Stores a change together with its audit entry, which is left out where the first statement, the
+ * change itself, changes nothing. Then takes in what it may have revoked, so that it bites on the
+ * next request, and wakes the distributor for what it may have dispatched. Answers with the rows
+ * changed; throws Problem 409 with `conflict` as its detail where a constraint is broken.
  */
 export async function storeAudited(
   { caller, request }: ProtectedContext,
-  statements: readonly Statement[],
-  audited: AuditedAction,
+  [change, ...more]: readonly [Statement, ...Statement[]],
+  { always = false, ...action }: AuditedAction,
   options: BackendOptions,
   conflict = "It conflicts with what is there.",
 ): Promise<number[]> {
-  const { database, revocations, now } = options;
-  const entry = { actor: caller.sub, ...audited, address: request.address || null };
+  const { database, revocations, wake, now } = options;
+  const entry = { actor: caller.sub, ...action, address: request.address || null };
+  const audit = always ? insertAudit(entry, now()) : insertAuditOfChange(entry, now());
   try {
-    const changes = await database.write([...statements, insertAudit(entry, now())]);
+    const changes = await database.write([change, audit, ...more]);
     await revocations.refresh();
-    return changes;
+    wake();
+    return changes.toSpliced(1, 1);
   } catch (error) {
     if (!(error instanceof ConflictError)) throw error;
     throw new Problem(409, "conflict", conflict, { cause: error });

@@ -2,6 +2,7 @@ import { type Check, openFields } from "../../base/fields.ts";
 import { idTimeMs, isId } from "../../base/id.ts";
 import { LOGIN_APP } from "../../oauth/principal.ts";
 import { cutApp, findApp } from "../../store/apps.ts";
+import { deleteConsent, deleteConsentsOf } from "../../store/consents.ts";
 import type { Statement } from "../../store/database.ts";
 import { revokeGrant, revokeGrantsOf } from "../../store/grant_end.ts";
 import { findGrant, type ListedGrant, listGrants } from "../../store/grants.ts";
@@ -73,16 +74,26 @@ function parseRevocation(value: unknown) {
   return { user, app };
 }
 
-/** A user or an app as a whole is cut off, which costs the same however many grants there are. */
+/**
+ * A user or an app as a whole is cut off, which costs the same however many grants there are. What
+ * was allowed before is asked anew.
+ */
 function revokeAll(
   user: string | undefined,
   app: string | undefined,
   { now, accessTokenTtlMs }: BackendOptions,
 ): Statement[] {
-  if (app === undefined) return user === undefined ? [] : cutUser(user, now(), accessTokenTtlMs);
-  return user === undefined && app !== LOGIN_APP
-    ? cutApp(app, now(), accessTokenTtlMs)
-    : revokeGrantsOf({ user, app }, now());
+  if (app === undefined) {
+    return user === undefined
+      ? []
+      : [...cutUser(user, now(), accessTokenTtlMs), deleteConsentsOf({ user })];
+  }
+  if (user !== undefined) {
+    return [...revokeGrantsOf({ user, app }, now()), deleteConsent(user, app)];
+  }
+  return app === LOGIN_APP
+    ? revokeGrantsOf({ app }, now())
+    : [...cutApp(app, now(), accessTokenTtlMs), deleteConsentsOf({ app })];
 }
 
 function toRecord(grant: ListedGrant): Record<string, unknown> {

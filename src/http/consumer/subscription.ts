@@ -15,6 +15,7 @@ import { ConflictError, type Database } from "../../store/database.ts";
 import { deleteSubscription } from "../../store/subscription_end.ts";
 import {
   findSubscription,
+  hasStandingGrant,
   insertSubscription,
   listSubscriptions,
   replaceSubscriptionSecret,
@@ -69,9 +70,13 @@ export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute
           createdAtMs,
         };
         const secret = formatSigningSecret(randomBytes(32));
-        const [inserted] = await database.write([insertSubscription({ ...record, secret }, seal)])
-          .catch(refuseConflict);
+        const { grantId } = caller;
+        const insert = insertSubscription({ ...record, secret, grantId }, seal);
+        const [inserted] = await database.write([insert]).catch(refuseConflict);
         if (inserted !== 1) {
+          if (!await hasStandingGrant(database, grantId)) {
+            throw new Problem(409, "conflict", "What the token came from has just ended.");
+          }
           throw new Problem(409, "limit", `There are ${SUBSCRIPTION_LIMIT} subscriptions already.`);
         }
         const answer = toRecord({ ...record, status: "active", disabledReason: null });
@@ -109,6 +114,7 @@ export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute
           store: async (statements) => (await database.write(statements).catch(refuseConflict))[0],
           wake: options.wake,
           nowMs: now(),
+          grantId: caller.grantId,
         });
         return jsonAnswer(200, toRecord(await getSubscription(database, caller, found.id)));
       },
@@ -131,8 +137,14 @@ export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute
       async handle({ params, caller }) {
         const found = await getSubscription(database, caller, params["id"]);
         const secret = formatSigningSecret(randomBytes(32));
-        const until = now() + OLD_SECRET_MS;
-        await database.write([replaceSubscriptionSecret(found.id, secret, until, seal)]);
+        const nowMs = now();
+        const times = { nowMs, oldUntilMs: nowMs + OLD_SECRET_MS };
+        const replace = replaceSubscriptionSecret(found.id, secret, { ...times, seal });
+        const [replaced] = await database.write([replace]);
+        if (replaced !== 1) {
+          await getSubscription(database, caller, found.id); // 404 where it has just been deleted
+          throw new Problem(409, "conflict", "It was replaced within a day: the old one signs yet.");
+        }
         return jsonAnswer(200, { ...toRecord(found), secret }, NO_STORE);
       },
     },

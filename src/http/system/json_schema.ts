@@ -42,9 +42,10 @@ export function list(items: Schema): Schema {
 export function object(members: Readonly<Record<string, Schema>>, more: Schema = {}): Schema {
   const entries = Object.entries(members);
   const required = entries.map(([name]) => name).filter((name) => !name.endsWith("?"));
+  const properties = entries.map(([name, schema]) => [name.replace("?", ""), schema] as const);
   return {
     type: "object",
-    properties: Object.fromEntries(entries.map(([name, schema]) => [name.replace("?", ""), schema])),
+    properties: Object.fromEntries(properties),
     ...(required.length > 0 && { required }),
     ...more,
   };

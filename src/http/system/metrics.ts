@@ -28,7 +28,8 @@ export function createInspectorCheck(
     allows(request) {
       const token = bearerToken(request);
       if (token === undefined) return false;
-      return isMetricsToken(token) || (bearer.verify(token)?.scopes.includes(BACKEND_SCOPE) ?? false);
+      if (isMetricsToken(token)) return true;
+      return bearer.verify(token)?.scopes.includes(BACKEND_SCOPE) ?? false;
     },
   };
 }

@@ -138,7 +138,7 @@ function builtInOperation(
     ...security(access, docs),
     ...(docs?.id === "subscribe" && {
       callbacks: {
-        event: { "{$request.body#/endpoint}": { post: callback("The event that was subscribed to", {}) } },
+        event: { "{$request.body#/endpoint}": { post: callback("What was subscribed to", {}) } },
       },
     }),
   };

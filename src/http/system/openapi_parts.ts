@@ -31,7 +31,7 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
 const RETRY_AFTER = { description: "Seconds.", schema: { type: "integer", minimum: 0 } };
 
 /** A parameter of a query. */
-function query(name: string, description: string, schema: Schema = TEXT, more: Schema = {}): Schema {
+function query(name: string, description: string, schema = TEXT, more: Schema = {}): Schema {
   return { name, in: "query", description, schema, ...more };
 }
 
@@ -70,9 +70,9 @@ const QUERY_PARAMETERS: Schemas = {
 const CALLBACK_PARAMETERS: Schemas = {
   webhookId: header("webhook-id", "The delivery; the same on every resend."),
   webhookTimestamp: header("webhook-timestamp", "Seconds since 1970.", { type: "integer" }),
-  webhookSignature: header("webhook-signature", "Standard Webhooks, v1; several separated by spaces."),
+  webhookSignature: header("webhook-signature", "Standard Webhooks; several separated by spaces."),
   gatepostEvent: header("gatepost-event", "The event's name."),
-  gatepostAttempt: header("gatepost-attempt", "1 to 4.", { type: "integer", minimum: 1, maximum: 4 }),
+  gatepostAttempt: header("gatepost-attempt", "1 to 4.", { type: "integer" }),
 };
 
 /** What operations refer to. */
@@ -134,7 +134,7 @@ function securitySchemes(issuer: string, scopes: readonly string[]): Schemas {
         password: flow,
       },
     },
-    client: { type: "http", scheme: "basic", description: "client_id and client_secret of an app." },
+    client: { type: "http", scheme: "basic", description: "An app's client_id and client_secret." },
     metrics: { type: "http", scheme: "bearer", description: "The metrics token." },
   };
 }

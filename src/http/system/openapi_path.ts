@@ -9,12 +9,21 @@ export interface PathTemplate {
   readonly shape: string;
 }
 
-const TOKEN = /\\(?<escaped>.)|:(?<name>[\p{ID_Start}$_][\p{ID_Continue}$]*)|(?<group>\()|(?<mark>[*?+{}])|(?<plain>.)/gsu;
+const TOKEN = new RegExp(
+  [
+    String.raw`\\(?<escaped>.)`,
+    String.raw`:(?<name>[\p{ID_Start}$_][\p{ID_Continue}$]*)`,
+    String.raw`(?<group>\()`,
+    String.raw`(?<mark>[*?+{}])`,
+    String.raw`(?<plain>.)`,
+  ].join("|"),
+  "gsu",
+);
 
 /**
- * The template of a route's path. A URLPattern says more than a template can: what a group matches is
- * left out, a wildcard becomes a parameter that is numbered as handlers have it ("0"), and an optional
- * part is there.
+ * The template of a route's path. A URLPattern says more than a template can: what a group matches
+ * is left out, a wildcard becomes a parameter that is numbered as handlers have it ("0"), and an
+ * optional part is there.
  */
 export function toTemplate(pattern: string): PathTemplate {
   const names: string[] = [];

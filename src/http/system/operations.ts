@@ -8,7 +8,7 @@ export interface OperationDocs {
   readonly form?: string;
   /** Query parameters, by their names in the document. */
   readonly query?: readonly string[];
-  /** The schema of each good answer; "" where there is no body, a media type where it is no JSON. */
+  /** The schema of each good answer; "" where it has no body, a media type where it is no JSON. */
   readonly answers: Readonly<Record<number, string>>;
   /** Refusals of its own, beside those that follow from its access, its path and its body. */
   readonly refuses?: readonly number[];

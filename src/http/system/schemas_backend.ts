@@ -22,7 +22,7 @@ const SCOPES = list({ type: "string", minLength: 1, maxLength: 64 });
 const GRANTS = list(word(...GRANT_TYPES));
 const APP_NAME = { type: "string", minLength: 1, maxLength: 100 };
 const USERNAME = { type: "string", pattern: "^[A-Za-z0-9._@+-]{1,64}$" };
-const PASSWORD = described("8 to 1,024 bytes.", { type: "string", format: "password", minLength: 2 });
+const PASSWORD = described("8 to 1,024 bytes.", { type: "string", format: "password" });
 const STATUS = word("active", "disabled");
 const APP_SECRET = described("Shown here only.", TEXT);
 
@@ -69,7 +69,13 @@ export const BACKEND_SCHEMAS: Schemas = {
   AppSecret: object({ client_id: id("a"), client_secret: APP_SECRET }),
   NewUser: strictObject({ username: USERNAME, password: PASSWORD, "scopes?": SCOPES }),
   UserChange: strictObject({ "password?": PASSWORD, "scopes?": SCOPES, "status?": STATUS }),
-  User: object({ id: id("u"), username: USERNAME, scopes: SCOPES, status: STATUS, created_at: TIME }),
+  User: object({
+    id: id("u"),
+    username: USERNAME,
+    scopes: SCOPES,
+    status: STATUS,
+    created_at: TIME,
+  }),
   UserPage: pageOf("User"),
   Grant: object({
     id: id("g"),

@@ -1,0 +1,151 @@
+import type { BenchCase, Finding, Stage } from "./bench_case.ts";
+import { startGatepost, startServer } from "./gatepost.ts";
+import { percentile, requestBytes } from "./http_load.ts";
+import { runPaced } from "./paced_load.ts";
+import { startBullMq } from "./peer_redis.ts";
+import { runBareLoop } from "./post_bare_loop.ts";
+import { measureFanOut } from "./post_fan_out.ts";
+import { type PostReceiver, startPostReceiver } from "./post_receiver.ts";
+import { inTurn, type Measured, medianOf, sleep, withBench } from "./post_rounds.ts";
+import { copyFolder, seedFolder } from "./post_seed.ts";
+import { startProcess } from "./processes.ts";
+import { LIMIT_SERVER } from "./tokens.ts";
+
+/** Events on their way to their subscribers. */
+export const CALLBACK_CASES: readonly BenchCase[] = [
+  { name: "deliveries", measure: measureDeliveries },
+  { name: "latency", measure: measureLatency },
+  { name: "fan-out", measure: ({ rounds, say }) => takeOver(measureFanOut, rounds, say) },
+];
+
+const SUBSCRIPTIONS = 100;
+const BACKLOG = 40_000;
+const CONCURRENCY = 64; // the default of GATEPOST_CALLBACK_CONCURRENCY
+const WARM_UP = 3000;
+const WARM_UP_MS = 1500;
+const WAIT_MS = 20_000;
+const EVENTS_A_SECOND = 200;
+
+interface Drained {
+  readonly perSecond: number;
+  readonly cpuMsEach: number;
+}
+
+async function measureDeliveries(stage: Stage): Promise<Finding[]> {
+  const receiver = await startPostReceiver();
+  const urls = Array.from({ length: SUBSCRIPTIONS }, (_, index) =>
+    `${receiver.urls[index % receiver.urls.length]}/${index}`);
+  const queue = await startBullMq(stage);
+  try {
+    const seeded = await seedFolder(stage.newFolder(), [
+      { event: "order.created", endpoints: urls, deliveries: BACKLOG / SUBSCRIPTIONS },
+    ]);
+    const names = ["gatepost", "fetch", ...queue ? ["bullmq" as const] : []] as const;
+    const results = await inTurn(stage.rounds, names, async (name): Promise<Drained> => {
+      if (name === "fetch") {
+        const times = { warmUpMs: WARM_UP_MS, durationMs: stage.turnMs };
+        return runBareLoop({ urls, concurrency: CONCURRENCY, ...times });
+      }
+      const first = await receiver.count();
+      const server = name === "bullmq" && queue
+        ? await queue.startWorker(urls, BACKLOG, CONCURRENCY)
+        : await startServer(copyFolder(seeded, stage.newFolder()), { nodeFlags: stage.nodeFlags });
+      try {
+        await receiver.waitFor(first + WARM_UP, WAIT_MS);
+        return await drain(server.cpuMs, receiver, stage.turnMs);
+      } finally {
+        await server.stop();
+      }
+    });
+    const rate = (name: typeof names[number]) => medianOf(results[name], (each) => each.perSecond);
+    const cpu = (name: typeof names[number]) => medianOf(results[name], (each) => each.cpuMsEach) * 1000;
+    const against = (name: "fetch" | "bullmq", label: string, least: number): Finding => ({
+      what: "deliveries",
+      unit: "/s",
+      gatepost: rate("gatepost"),
+      reference: { name: label, value: rate(name) },
+      ratio: rate("gatepost") / rate(name),
+      cpuMicros: { gatepost: cpu("gatepost"), reference: cpu(name) },
+      target: { kind: "at least", value: least },
+    });
+    return [
+      against("fetch", "bare fetch loop", 0.85),
+      {
+        what: "CPU of a delivery",
+        unit: "µs",
+        gatepost: cpu("gatepost"),
+        reference: { name: "bare fetch loop", value: cpu("fetch") },
+        ratio: cpu("gatepost") / cpu("fetch"),
+        target: { kind: "at most", value: 1.25 },
+      },
+      ...queue ? [against("bullmq", "BullMQ on Redis", 2)] : [],
+    ];
+  } finally {
+    await Promise.all([receiver.close(), queue?.stop()]);
+  }
+}
+
+async function drain(
+  cpuMs: () => number,
+  receiver: PostReceiver,
+  durationMs: number,
+): Promise<Drained> {
+  const [startedMs, first, before] = [performance.now(), await receiver.count(), cpuMs()];
+  await sleep(durationMs);
+  const count = await receiver.count() - first;
+  const seconds = (performance.now() - startedMs) / 1000;
+  return { perSecond: count / seconds, cpuMsEach: (cpuMs() - before) / count };
+}
+
+/** From `dispatch` in a handler to the request at the subscriber. */
+async function measureLatency(stage: Stage): Promise<Finding[]> {
+  const gatepost = await startGatepost(stage.newFolder(), { nodeFlags: stage.nodeFlags });
+  const receiver = await startProcess([LIMIT_SERVER, "receive"]);
+  try {
+    const endpoint = `${receiver.url}/`;
+    await gatepost.post("/consumer/subscription", { event: "order.timed", endpoint });
+    const bytes = requestBytes("POST", "/timed-orders", {
+      Authorization: `Bearer ${await gatepost.appToken()}`,
+    });
+    const dispatchFor = async (durationMs: number): Promise<Float64Array> => {
+      const load = { port: gatepost.port, perSecond: EVENTS_A_SECOND, statuses: [204] };
+      await runPaced({ ...load, durationMs, next: () => bytes });
+      await sleep(500); // what is under way arrives
+      const all: number[] = JSON.parse(await (await fetch(receiver.url)).text());
+      return Float64Array.from(all).sort();
+    };
+    await dispatchFor(WARM_UP_MS);
+    const latencies = await dispatchFor(stage.turnMs * stage.rounds);
+    return [[0.5, 5], [0.99, 25]].map(([share = 0, value = 0]) => ({
+      what: `dispatch to callback, 200 events/s, p${share * 100}`,
+      unit: "ms",
+      gatepost: percentile(latencies, share),
+      target: { kind: "at most", value },
+    }));
+  } finally {
+    await Promise.all([gatepost.stop(), receiver.stop()]);
+  }
+}
+
+/** Runs one of the measurements of `npm run measure:post` and takes its lines over. */
+export async function takeOver(
+  measure: (bench: Parameters<Parameters<typeof withBench<Measured[]>>[1]>[0]) => Promise<Measured[]>,
+  rounds: number,
+  say: (line: string) => void,
+): Promise<Finding[]> {
+  const lines = await withBench({ rounds, profiles: undefined }, measure);
+  let heading = "";
+  return lines.map(({ what, value, unit, promise }) => {
+    if (!what.startsWith(" ")) heading = what;
+    const [, sign, limit] = /^(\S+) ([\d.]+)$/.exec(promise?.text ?? "") ?? [];
+    if (promise !== undefined && limit === undefined) say(`  ${what}: ${promise.text}`);
+    return {
+      what: what.startsWith(" ") ? `${heading}:${what.replace(/^ +/, " ")}` : what,
+      unit,
+      gatepost: value,
+      ...limit !== undefined && {
+        target: { kind: sign === "≥" ? "at least" : "at most", value: Number(limit) },
+      },
+    };
+  });
+}

@@ -1,0 +1,111 @@
+import type { BenchCase, Finding, Stage } from "./bench_case.ts";
+import { takeOver } from "./callbacks.ts";
+import { compare, type Side } from "./compare.ts";
+import { type BenchApp, type BenchGatepost, startGatepost } from "./gatepost.ts";
+import { growDatabase, seededRefreshToken } from "./growth_seed.ts";
+import { requestBytes, runLoad } from "./http_load.ts";
+import { measureBacklog } from "./post_backlog.ts";
+import { CONNECTIONS, tokenRequest } from "./tokens.ts";
+
+/** What an operation costs as the tables grow. */
+export const GROWTH_CASES: readonly BenchCase[] = [
+  { name: "growth", measure: measureGrowth },
+  { name: "backlog", measure: ({ say }) => takeOver(measureBacklog, 1, say) },
+];
+
+const FEW = 1000;
+const MANY = 1_000_000;
+const TARGET = { kind: "at most", value: 1.2 } as const;
+
+interface Grown {
+  readonly name: string;
+  readonly rows: number;
+  readonly gatepost: BenchGatepost;
+}
+
+/** A thousand and a million grants and subscriptions: CPU time of what reads or adds to them. */
+async function measureGrowth(stage: Stage): Promise<Finding[]> {
+  const many = await startGrown("1M", MANY, stage);
+  const few = await startGrown("1k", FEW, stage);
+  try {
+    const findings: Finding[] = [];
+    for (const [what, sideOf] of Object.entries(OPERATIONS)) {
+      const contest = {
+        gatepost: await sideOf(many),
+        references: [{ side: await sideOf(few), target: TARGET }],
+        stop: async () => {},
+      };
+      findings.push(...await compare(what, contest, stage));
+    }
+    return findings.map(({ what, cpuMicros = { gatepost: NaN, reference: NaN }, latencyMs }) => ({
+      what: `1M grants and subscriptions: CPU of ${what}`,
+      unit: "µs",
+      gatepost: cpuMicros.gatepost,
+      reference: { name: "1k of them", value: cpuMicros.reference },
+      ratio: cpuMicros.gatepost / cpuMicros.reference,
+      ...latencyMs && { latencyMs },
+      target: TARGET,
+    }));
+  } finally {
+    await Promise.all([many.gatepost.stop(), few.gatepost.stop()]);
+  }
+}
+
+/** The app is made by a first start, so that the grants can be its own. */
+async function startGrown(name: string, rows: number, stage: Stage): Promise<Grown> {
+  const folder = stage.newFolder();
+  const first = await startGatepost(folder);
+  await first.stop();
+  growDatabase(first.databasePath, first.app.id, rows);
+  const { nodeFlags } = stage;
+  return { name, rows, gatepost: await startGatepost(folder, { nodeFlags, app: first.app }) };
+}
+
+const OPERATIONS: Readonly<Record<string, (grown: Grown) => Promise<Side>>> = {
+  "a client_credentials token": async (grown) => {
+    const { basic } = grown.gatepost.app;
+    const bytes = tokenRequest({ grant_type: "client_credentials", scope: "orders" }, basic);
+    return sideOf(grown, () => bytes);
+  },
+  "a refresh": async (grown) => {
+    let unused = Array.from({ length: grown.rows }, (_, index) => index);
+    shuffle(unused);
+    return sideOf(grown, (_connection, lastBody) => {
+      const index = unused.pop();
+      const last = /"refresh_token":"([^"]+)"/.exec(lastBody ?? "")?.[1];
+      const token = index === undefined ? last : seededRefreshToken(index);
+      return token === undefined ? undefined : refreshRequest(token, grown.gatepost.app);
+    });
+  },
+  "a POST with one event": async (grown) => {
+    const bytes = requestBytes("POST", "/orders", {
+      Authorization: `Bearer ${await grown.gatepost.appToken()}`,
+      "Content-Type": "application/json",
+    }, JSON.stringify({ item: "lamp", quantity: 2 }));
+    return sideOf(grown, () => bytes);
+  },
+};
+
+function refreshRequest(refresh_token: string, { id: client_id, secret: client_secret }: BenchApp) {
+  return tokenRequest({ grant_type: "refresh_token", refresh_token, client_id, client_secret });
+}
+
+function sideOf(
+  { name, gatepost }: Grown,
+  next: (connection: number, lastBody: string | undefined) => Buffer | undefined,
+): Side {
+  return {
+    name,
+    cpuMs: gatepost.cpuMs,
+    run: (durationMs) =>
+      runLoad({ port: gatepost.port, connections: CONNECTIONS, durationMs, status: 200, next }),
+  };
+}
+
+/** In place, by Fisher and Yates: rows are asked for all over the table. */
+function shuffle(numbers: number[]): void {
+  for (let last = numbers.length - 1; last > 0; last--) {
+    const other = Math.floor(Math.random() * (last + 1));
+    [numbers[last], numbers[other]] = [numbers[other] ?? 0, numbers[last] ?? 0];
+  }
+}

@@ -1,0 +1,55 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { BenchCase, Finding, Stage } from "./bench_case.ts";
+import { startGatepost, startServer } from "./gatepost.ts";
+import { addAccounts, runLogins } from "./neighbours.ts";
+import { medianOf } from "./post_rounds.ts";
+
+/** The start on an empty database, and the memory that the process takes. */
+export const START_CASES: readonly BenchCase[] = [
+  { name: "start", measure: measureStart },
+  { name: "memory", measure: measureMemory },
+];
+
+const STARTS = 5;
+const IDLE_MS = 2000;
+const FLOOD_MS = 5000;
+
+async function measureStart(stage: Stage): Promise<Finding[]> {
+  const times: number[] = [];
+  for (let start = 0; start < STARTS; start++) {
+    const server = await startServer(stage.newFolder());
+    times.push(server.startMs);
+    await server.stop();
+  }
+  return [{
+    what: "start to listening, empty database, admin's hash",
+    unit: "ms",
+    gatepost: medianOf(times, (ms) => ms),
+    target: { kind: "at most", value: 250 },
+  }];
+}
+
+async function measureMemory(stage: Stage): Promise<Finding[]> {
+  const gatepost = await startGatepost(stage.newFolder());
+  try {
+    await sleep(IDLE_MS);
+    const idleMiB = gatepost.residentMiB();
+    await runLogins(gatepost.port, FLOOD_MS, await addAccounts(gatepost));
+    return [
+      {
+        what: "resident memory, idle",
+        unit: "MiB",
+        gatepost: idleMiB,
+        target: { kind: "at most", value: 110 },
+      },
+      {
+        what: "resident memory after a login flood",
+        unit: "MiB",
+        gatepost: gatepost.residentMiB(),
+        target: { kind: "at most", value: 200 },
+      },
+    ];
+  } finally {
+    await gatepost.stop();
+  }
+}
