@@ -19,7 +19,6 @@ import { parseArgs } from "node:util";
 import type { BenchCase, Finding, Stage } from "./bench/bench_case.ts";
 import { CALLBACK_CASES } from "./bench/callbacks.ts";
 import { DURABLE_BATCH_CASES } from "./bench/durable_batches.ts";
-import { SERVER } from "./bench/gatepost.ts";
 import { GROWTH_CASES } from "./bench/growth.ts";
 import { HOSTED_CASES } from "./bench/hosted.ts";
 import { NEIGHBOUR_CASES } from "./bench/neighbours.ts";
@@ -83,7 +82,7 @@ async function main(): Promise<void> {
   try {
     const findings = await measure(chosen, scratch);
     const versions = values.peers ? peerVersions(join(scratch, "peers")) : {};
-    const setting = readSetting(SERVER, versions);
+    const setting = readSetting(join(import.meta.dirname, "../dist/cli.js"), versions);
     process.stdout.write(values.json
       ? `${JSON.stringify({ ...setting, findings }, undefined, 2)}\n`
       : toText(setting, findings));

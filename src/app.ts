@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import { promisify } from "node:util";
-import { listeningUrl } from "./base/base_url.ts";
+import { listeningUrl, pathOf } from "./base/base_url.ts";
 import type { HttpAnswer, HttpRequest } from "./base/exchange.ts";
 import { newId } from "./base/id.ts";
 import type { Logger } from "./base/log.ts";
@@ -10,15 +10,15 @@ import { createSeal } from "./base/seal.ts";
 import type { Config } from "./config.ts";
 import { isPrincipalId } from "./event/event.ts";
 import { ensureFirstUser } from "./app/first_user.ts";
-import { catalogue } from "./hosting/catalogue.ts";
+import { catalogue, eventScopes } from "./hosting/catalogue.ts";
 import { type DispatchedEvent } from "./hosting/dispatch.ts";
 import { loadEndpoints } from "./hosting/load.ts";
-import { createBearer } from "./http/bearer.ts";
+import { bearerChallenge, createBearer } from "./http/bearer.ts";
 import { createHttpServer } from "./http/node_http.ts";
 import { createPipeline } from "./http/pipeline.ts";
 import { createRouter } from "./http/router.ts";
 import { hostedRouter } from "./app/hosted_router.ts";
-import { startJobs } from "./app/jobs.ts";
+import { type Jobs, startJobs } from "./app/jobs.ts";
 import { addReadings, createServiceMetrics } from "./app/metrics.ts";
 import { createBacklogReader, createReadiness } from "./app/readiness.ts";
 import { builtInRoutes } from "./app/routes.ts";
@@ -63,6 +63,8 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     : await loadEndpoints(config.endpointsFolder);
   const metrics = createServiceMetrics();
   const database = openSqliteDatabase(config.databasePath, metrics.observeCommit);
+  let listening: Server | undefined;
+  let started: Jobs | undefined;
   try {
     const seal = createSeal(config.secretKey);
     await checkSeal(database, seal);
@@ -91,14 +93,14 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       onRefusal: metrics.countRefusal,
     });
     const url = await listen(server, config.host, config.port);
+    listening = server;
     const issuer = config.baseUrl ?? url;
-    const basePath = new URL(issuer).pathname.replace(/\/$/, "");
+    const basePath = pathOf(issuer);
 
     const events = catalogue(hosted.endpoints);
-    const eventScopes = (name: string) => events.find((event) => event.name === name)?.scope ?? [];
     const bearer = createBearer({ issuer, keys, revocations, now });
     const failures = createFailureAudit({ database, now });
-    const jobs = startJobs({
+    const jobs = started = startJobs({
       config,
       database,
       seal,
@@ -121,7 +123,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const commit = async (dispatched: readonly DispatchedEvent[]) => {
       const createdAtMs = now();
       await database.write(dispatched.map(({ id, name, json, subject }) =>
-        insertEvent({ id, name, json, subject, scopes: eventScopes(name), createdAtMs })
+        insertEvent({ id, name, json, subject, scopes: eventScopes(events, name), createdAtMs })
       ));
       metrics.countEvents(dispatched.length);
       jobs.wake();
@@ -161,6 +163,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           ...dispatching,
           maxBodyBytes: config.maxBodyBytes,
           baseUrl: issuer,
+          challenge: bearerChallenge(issuer),
         }),
       ],
       bearer,
@@ -185,7 +188,10 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       },
     };
   } catch (error) {
+    if (listening) await closeServer(listening, 0);
+    await started?.stop(0);
     await database.close();
+    metrics.stop();
     throw error;
   }
 }

@@ -1,12 +1,12 @@
 import type { BenchCase, Finding, Stage } from "./bench_case.ts";
 import { startGatepost, startServer } from "./gatepost.ts";
+import { itemRequest } from "./hosted.ts";
 import { percentile, requestBytes } from "./http_load.ts";
 import { runPaced } from "./paced_load.ts";
 import { startBullMq } from "./peer_redis.ts";
 import { runBareLoop } from "./post_bare_loop.ts";
-import { measureFanOut } from "./post_fan_out.ts";
 import { type PostReceiver, startPostReceiver } from "./post_receiver.ts";
-import { inTurn, type Measured, medianOf, sleep, withBench } from "./post_rounds.ts";
+import { inTurn, medianOf, sleep } from "./post_rounds.ts";
 import { copyFolder, seedFolder } from "./post_seed.ts";
 import { startProcess } from "./processes.ts";
 import { LIMIT_SERVER } from "./tokens.ts";
@@ -15,7 +15,7 @@ import { LIMIT_SERVER } from "./tokens.ts";
 export const CALLBACK_CASES: readonly BenchCase[] = [
   { name: "deliveries", measure: measureDeliveries },
   { name: "latency", measure: measureLatency },
-  { name: "fan-out", measure: ({ rounds, say }) => takeOver(measureFanOut, rounds, say) },
+  { name: "fan-out", measure: measureFanOut },
 ];
 
 const SUBSCRIPTIONS = 100;
@@ -25,6 +25,8 @@ const WARM_UP = 3000;
 const WARM_UP_MS = 1500;
 const WAIT_MS = 20_000;
 const EVENTS_A_SECOND = 200;
+const FAN_OUT = 10_000;
+const FAN_OUT_MS = 4000;
 
 interface Drained {
   readonly perSecond: number;
@@ -127,25 +129,33 @@ async function measureLatency(stage: Stage): Promise<Finding[]> {
   }
 }
 
-/** Runs one of the measurements of `npm run measure:post` and takes its lines over. */
-export async function takeOver(
-  measure: (bench: Parameters<Parameters<typeof withBench<Measured[]>>[1]>[0]) => Promise<Measured[]>,
-  rounds: number,
-  say: (line: string) => void,
-): Promise<Finding[]> {
-  const lines = await withBench({ rounds, profiles: undefined }, measure);
-  let heading = "";
-  return lines.map(({ what, value, unit, promise }) => {
-    if (!what.startsWith(" ")) heading = what;
-    const [, sign, limit] = /^(\S+) ([\d.]+)$/.exec(promise?.text ?? "") ?? [];
-    if (promise !== undefined && limit === undefined) say(`  ${what}: ${promise.text}`);
-    return {
-      what: what.startsWith(" ") ? `${heading}:${what.replace(/^ +/, " ")}` : what,
-      unit,
-      gatepost: value,
-      ...limit !== undefined && {
-        target: { kind: sign === "≥" ? "at least" : "at most", value: Number(limit) },
-      },
-    };
-  });
+/** How long other requests wait while one event goes to very many. */
+async function measureFanOut(stage: Stage): Promise<Finding[]> {
+  const receiver = await startPostReceiver();
+  const endpoints = Array.from({ length: FAN_OUT }, (_, index) =>
+    `${receiver.urls[index % receiver.urls.length]}/${index}`);
+  const seeded = [{ event: "order.placed", endpoints, deliveries: 0 }];
+  const folder = await seedFolder(stage.newFolder(), seeded);
+  const gatepost = await startGatepost(folder, { nodeFlags: stage.nodeFlags });
+  try {
+    const token = await gatepost.appToken();
+    const bytes = itemRequest(token);
+    const probe = { port: gatepost.port, perSecond: EVENTS_A_SECOND, statuses: [200], next: () => bytes };
+    await runPaced({ ...probe, durationMs: WARM_UP_MS });
+    const before = await receiver.count();
+    const [{ latenciesMs }] = await Promise.all([
+      runPaced({ ...probe, durationMs: FAN_OUT_MS }),
+      gatepost.post("/orders", { item: "lamp" }, token),
+    ]);
+    stage.say(`  ${await receiver.count() - before} of ${FAN_OUT} callbacks came meanwhile`);
+    return [{
+      what: "one event to 10,000 subscriptions: longest wait of others",
+      unit: "ms",
+      gatepost: latenciesMs.at(-1) ?? NaN,
+      latencyMs: { p50: percentile(latenciesMs, 0.5), p99: percentile(latenciesMs, 0.99) },
+      target: { kind: "at most", value: 50 },
+    }];
+  } finally {
+    await Promise.all([gatepost.stop(), receiver.close()]);
+  }
 }

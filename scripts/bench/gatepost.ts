@@ -31,8 +31,7 @@ export interface GatepostOptions {
   readonly app?: BenchApp;
 }
 
-/** What an operator starts. */
-export const SERVER = join(import.meta.dirname, "../../dist/server.js");
+const SERVER = join(import.meta.dirname, "../../dist/server.js");
 const ADMIN_PASSWORD = "measured-from-outside";
 
 /** Starts the built server alone, on a database in `folder`. */

@@ -22,6 +22,7 @@ server.listen(0, "127.0.0.1", () => {
       grant_types: ["client_credentials"],
       redirect_uris: [],
       response_types: [],
+      id_token_signed_response_alg: "ES256",
     }],
     scopes: ["orders"],
     jwks: { keys: [{ ...privateKey.export({ format: "jwk" }), alg: "ES256", use: "sig" }] },

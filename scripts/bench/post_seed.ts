@@ -91,6 +91,8 @@ function seedGroup(group: SeedGroup, run: Run): number[] {
   const { endpoints, event, deliveries, status = "pending" } = group;
   const createdAtMs = Date.now();
   const seal = createSeal(undefined);
+  const grantId = newId("g", createdAtMs);
+  run(sql(INSERT_GRANT, grantId));
   const subscriptions = endpoints.map((endpoint) =>
     run(insertSubscription({
       id: newId("s", createdAtMs),
@@ -100,6 +102,7 @@ function seedGroup(group: SeedGroup, run: Run): number[] {
       endpoint,
       secret: formatSigningSecret(randomBytes(32)),
       createdAtMs,
+      grantId,
     }, seal))
   );
   addDeliveries({ event, deliveries, status }, subscriptions, run);
@@ -125,6 +128,8 @@ function addDeliveries(
   for (const number of subscriptions) run(sql(DUE, createdAtMs, number));
 }
 
+const INSERT_GRANT = `INSERT INTO grants (id, app, type, scope, refresh_until, access_until)
+  VALUES (?1, 'login', 'login', 'consumer', 0, 0)`;
 const INSERT_DELIVERY = `INSERT INTO deliveries (id, event, subscription, status, due_at, finished_at)
   VALUES (?1, ?2, ?3, ?4, ?5, CASE ?4 WHEN 'pending' THEN NULL ELSE ?5 END)`;
 const DISTRIBUTED = `UPDATE events SET status = 'distributed', fanned_out = upto

@@ -9,16 +9,16 @@ export interface Setting {
   readonly versions: Readonly<Record<string, string>>;
 }
 
-/** Reads the machine and the versions; `server` is the built program. */
-export function readSetting(server: string, peers: Readonly<Record<string, string>>): Setting {
-  const version = execFileSync(process.execPath, [server, "--version"], { encoding: "utf8" }).trim();
+/** Reads the machine and the versions; `program` is the built `gatepost`. */
+export function readSetting(program: string, peers: Readonly<Record<string, string>>): Setting {
+  const version = execFileSync(process.execPath, [program, "--version"], { encoding: "utf8" }).trim();
   const gibibytes = Math.round(totalmem() / 2 ** 30);
   return {
     date: new Date().toISOString().slice(0, 16).replace("T", " ") + " UTC",
     machine: `${cpus().length} × ${cpus()[0]?.model ?? "?"}, ${gibibytes} GiB, ` +
       `${process.platform} ${release()}`,
     versions: {
-      gatepost: version,
+      gatepost: version.replace(/^gatepost /, ""),
       node: process.versions.node,
       sqlite: process.versions["sqlite"] ?? "?",
       ...peers,

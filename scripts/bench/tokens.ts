@@ -103,8 +103,7 @@ function refreshing({ name, server, app, gatepost }: TokenSource): Side {
     name,
     cpuMs: server.cpuMs,
     async prepare() {
-      const obtain = async () => await gatepost?.refreshToken() ?? "made-up";
-      first = await Promise.all(Array.from({ length: CONNECTIONS }, obtain));
+      if (gatepost) first = await obtainRefreshTokens(gatepost);
     },
     run: (durationMs) =>
       runLoad({
@@ -114,12 +113,17 @@ function refreshing({ name, server, app, gatepost }: TokenSource): Side {
         status: 200,
         next(connection, lastBody) {
           const refresh_token = lastBody === undefined
-            ? first[connection] ?? ""
+            ? first[connection] ?? "made-up"
             : /"refresh_token":"([^"]+)"/.exec(lastBody)?.[1] ?? "";
           return tokenRequest({ grant_type: "refresh_token", refresh_token, client_id, client_secret });
         },
       }),
   };
+}
+
+/** A refresh token for each connection. */
+export function obtainRefreshTokens({ refreshToken }: BenchGatepost): Promise<string[]> {
+  return Promise.all(Array.from({ length: CONNECTIONS }, refreshToken));
 }
 
 /** Codes as the pages would make them, put into the server's database beside it. */

@@ -14,7 +14,7 @@ import type { Database } from "../store/database.ts";
 import type { FailureAudit } from "../store/failure_audit.ts";
 import type { KeyRing } from "../store/key_ring.ts";
 import { openPresence } from "../store/presence.ts";
-import { purge } from "../store/purge.ts";
+import { purge, type PurgeProgress } from "../store/purge.ts";
 import type { Revocations } from "../store/revocations.ts";
 import { revision, version } from "../version.ts";
 
@@ -102,13 +102,13 @@ export function startJobs(options: JobsOptions): Jobs {
   cron.start({
     name: "gatepost.watch",
     everyMs: WATCH_INTERVAL_MS,
-    async run() {
-      await options.revocations.refresh();
-      await options.keys.refresh();
-    },
+    run: options.revocations.refresh,
   });
+  // By itself, since it may write, and revocations wait for nothing.
+  cron.start({ name: "gatepost.keys", everyMs: WATCH_INTERVAL_MS, run: options.keys.refresh });
   cron.start({ name: "gatepost.audit", everyMs: AUDIT_INTERVAL_MS, run: options.failures.flush });
   if (config.cron) {
+    const progress: PurgeProgress = new Map();
     cron.start({
       name: "gatepost.purge",
       everyMs: PURGE_INTERVAL_MS,
@@ -118,6 +118,7 @@ export function startJobs(options: JobsOptions): Jobs {
           { eventsMs: config.retentionMs, auditMs: AUDIT_RETENTION_MS },
           now(),
           signal,
+          progress,
         ),
     });
     void startDistributor();

@@ -1,7 +1,7 @@
 import type { PasswordHasher } from "../base/password.ts";
 import type { Seal } from "../base/seal.ts";
 import type { Config } from "../config.ts";
-import type { CatalogueEntry } from "../hosting/catalogue.ts";
+import { type CatalogueEntry, eventScopes } from "../hosting/catalogue.ts";
 import type { LoadedEndpoint } from "../hosting/check.ts";
 import { authorizeRoutes } from "../http/authorization/authorize.ts";
 import { createBrowserSessions } from "../http/authorization/browser_session.ts";
@@ -82,8 +82,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
   });
   const ownOrigins = [new URL(issuer).origin, new URL(options.listeningUrl).origin];
   const refuse = (url: URL) => refuseEndpoint(url, ownOrigins, jobs);
-  const eventScopes = (name: string) =>
-    options.events.find((event) => event.name === name)?.scope ?? [];
+  const scopesOfEvent = (name: string) => eventScopes(options.events, name);
   const hostedScopes = options.endpoints.flatMap(({ scopes }) => scopes ?? []);
   const scopes = [...new Set([CONSUMER_SCOPE, BACKEND_SCOPE, ...hostedScopes])];
 
@@ -96,7 +95,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     hasher: options.hasher,
     keys,
     maxPayloadBytes: config.maxPayloadBytes,
-    eventScopes,
+    eventScopes: scopesOfEvent,
     refuseEndpoint: refuse,
     wake: jobs.wake,
     observeDispatch: metrics.countEvents,
@@ -104,7 +103,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
   };
 
   const routes: Route[] = [
-    loginRoute({ database, passwordLogin, tokens, maxBodyBytes, now, observe: metrics.countToken }),
+    loginRoute({ database, passwordLogin, tokens, issuer, now, observe: metrics.countToken }),
     ...authorizeRoutes({
       database,
       sessions: createBrowserSessions({ database, issuer, pageKey: options.pageKey, now }),
@@ -112,7 +111,6 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
       issuer,
       basePath,
       codeTtlMs: config.codeTtlMs,
-      describeScope: () => undefined,
       now,
     }),
     tokenRoute({
@@ -135,13 +133,13 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
       basePath,
       maxBodyBytes,
       refuseEndpoint: refuse,
-      eventScopes,
+      eventScopes: scopesOfEvent,
       wake: jobs.wake,
       now,
     }),
     ...deliveryRoutes({ database, basePath, wake: jobs.wake, now }),
     eventCatalogueRoute(options.events),
-    ...consumerGrantRoutes({ database, revocations, now }),
+    ...consumerGrantRoutes({ database, revocations, wake: jobs.wake, now }),
     ...backendRoutes(backend),
     ...cronjobRoutes({ database, jobs, now }),
     ...statusRoutes({

@@ -47,6 +47,11 @@ export function parseBaseUrl(text: string): Parsed<string> {
   return { value: text };
 }
 
+/** Returns the path of a base URL, "" where it has none. */
+export function pathOf(baseUrl: string): string {
+  return new URL(baseUrl).pathname.replace(/\/$/, "");
+}
+
 function bracket(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }

@@ -1,4 +1,5 @@
 import { formatDuration, formatSize, parseDuration, parseSize } from "./duration.ts";
+import { nearest } from "./nearest.ts";
 
 /** A value, or what is wrong with the text and what would be right: "is not one of: on, off". */
 export type Parsed<T> = { readonly value: T } | { readonly wrong: string };
@@ -181,28 +182,9 @@ export function findUnknown(
     .filter((name) => !known.includes(name) && !ignored.includes(name))
     .map((name) => {
       const shown = /^\w{1,80}$/.test(name) ? name : quote(name);
-      return `${shown}: no such variable; did you mean ${nearest(name, known)}?`;
+      const meant = nearest(name, known);
+      return `${shown}: no such variable${meant === undefined ? "" : `; did you mean ${meant}?`}`;
     });
-}
-
-function nearest(name: string, known: readonly string[]): string {
-  const word = name.slice(0, 80).toUpperCase();
-  const distances = known.map((each) => ({ each, distance: editDistance(word, each) }));
-  return distances.reduce((best, next) => (next.distance < best.distance ? next : best)).each;
-}
-
-/** Returns how many letters to insert, remove or replace to turn one word into the other. */
-function editDistance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
-  for (const [above, letter] of [...from].entries()) {
-    const next = [above + 1];
-    for (const [index, other] of [...to].entries()) {
-      const replaced = (row[index] ?? 0) + (letter === other ? 0 : 1);
-      next.push(Math.min(replaced, (row[index + 1] ?? 0) + 1, (next[index] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row.at(-1) ?? 0;
 }
 
 /** Returns the text as one short printable line; what stands before an `@` may be a password. */

@@ -24,3 +24,8 @@ export interface HttpAnswer {
   readonly headers?: Readonly<Record<string, string | string[]>>;
   readonly body?: string | Uint8Array | ReadableStream<Uint8Array>;
 }
+
+/** Tells whether a body comes with the request (RFC 9112 §6.3). */
+export function hasBody({ headers }: Pick<HttpRequest, "headers">): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}

@@ -1,11 +1,14 @@
 import { checkFaults, type Fault, Problem } from "./problem.ts";
 
+/** More faults of one body than these are not told: nobody reads them. */
+const MAX_FAULTS = 100;
+
 /** Says what is wrong with a value, or undefined when it is good. */
 export type Check = (text: string) => string | undefined;
 
 /**
- * The members of one JSON object from outside, read one by one. Every fault is remembered and
- * `finish` throws them all at once, members that nothing asked for among them.
+ * The members of one JSON object from outside, read one by one. Every fault is remembered (of very
+ * many the first 100) and `finish` throws them all at once, members that nothing asked for among them.
  */
 export interface Fields {
   /** A string that must be there; "" after a fault, which `finish` then throws. */
@@ -37,6 +40,7 @@ export function openFields(value: unknown): Fields {
   const faults: Fault[] = [];
 
   const fault = (name: string, detail: string, index?: number): void => {
+    if (faults.length === MAX_FAULTS) return;
     const pointer = "/" + name.replaceAll("~", "~0").replaceAll("/", "~1");
     faults.push({ pointer: index === undefined ? pointer : `${pointer}/${index}`, detail });
   };

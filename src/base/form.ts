@@ -11,6 +11,9 @@ export interface Form {
   readonly duplicates: readonly string[];
 }
 
+/** No form here is larger. */
+export const MAX_FORM_BYTES = 64 * 1024;
+
 /** More pairs than any form here has; what goes beyond is not worth decoding. */
 const MAX_PAIRS = 256;
 

@@ -9,6 +9,15 @@ export type JsonValue =
   | readonly JsonValue[]
   | { readonly [name: string]: JsonValue };
 
+/** How JSON is read. */
+export interface JsonOptions {
+  /**
+   * Integers that a double does not hold exactly become infinite, as those past its range do:
+   * `encodeJson` refuses them, in place of passing others on (RFC 8259 §6).
+   */
+  readonly exactIntegers?: boolean;
+}
+
 /** How many arrays and objects may stand inside each other. */
 const MAX_DEPTH = 64;
 
@@ -31,13 +40,16 @@ const PROTO_MEMBER = new RegExp(
  *
  * @throws {Problem} 400 `malformed`; its detail repeats nothing of the input.
  */
-export function parseJson(bytes: Uint8Array): JsonValue {
+export function parseJson(
+  bytes: Uint8Array,
+  { exactIntegers = false }: JsonOptions = {},
+): JsonValue {
   if (bytes.length === 0) throw malformed("The body is empty; it must be JSON.");
   if (nestsTooDeep(bytes)) {
     throw malformed(`The body nests deeper than ${MAX_DEPTH} arrays and objects.`);
   }
   const text = decodeUtf8(bytes);
-  const value = parseText(text);
+  const value = parseText(text, exactIntegers ? refuseInexact : undefined);
   if (PROTO_MEMBER.test(text)) throw malformed("The body has a member named __proto__.");
   return value;
 }
@@ -101,9 +113,17 @@ function decodeUtf8(bytes: Uint8Array): string {
   }
 }
 
-function parseText(text: string): JsonValue {
+type Reviver = (name: string, value: unknown, context: { readonly source?: string }) => unknown;
+
+function refuseInexact(_name: string, value: unknown, { source = "" }: { source?: string }): unknown {
+  if (typeof value !== "number" || !Number.isFinite(value) || !/^-?\d+$/.test(source)) return value;
+  return BigInt(source) === BigInt(value) ? value : Infinity;
+}
+
+function parseText(text: string, reviver: Reviver | undefined): JsonValue {
   try {
-    return JSON.parse(text) as JsonValue;
+    // TypeScript knows nothing yet of the reviver's third argument (ECMAScript 2026).
+    return JSON.parse(text, reviver as Parameters<typeof JSON.parse>[1]) as JsonValue;
   } catch {
     // No cause: the engine's message quotes the input, which may hold a password.
     throw malformed("The body is not JSON.");

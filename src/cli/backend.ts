@@ -1,13 +1,14 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { backendRoutes } from "../app/backend_routes.ts";
+import { pathOf } from "../base/base_url.ts";
 import type { HttpRequest } from "../base/exchange.ts";
 import { newId } from "../base/id.ts";
 import { createPasswordHasher } from "../base/password.ts";
 import { Problem } from "../base/problem.ts";
 import { createSeal } from "../base/seal.ts";
 import type { Config } from "../config.ts";
-import { catalogue } from "../hosting/catalogue.ts";
+import { catalogue, eventScopes } from "../hosting/catalogue.ts";
 import { loadEndpoints } from "../hosting/load.ts";
 import { createRouter } from "../http/router.ts";
 import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
@@ -85,7 +86,7 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
       maxBodyBytes: config.maxBodyBytes,
       maxPayloadBytes: config.maxPayloadBytes,
       accessTokenTtlMs,
-      basePath: new URL(config.baseUrl ?? "http://localhost").pathname.replace(/\/$/, ""),
+      basePath: pathOf(config.baseUrl ?? "http://localhost"),
       hasher: createPasswordHasher(1),
       keys: await openKeyRing({ database, seal, alg, accessTokenTtlMs, now }),
       eventScopes: (name) => findEventScopes(config.endpointsFolder, name),
@@ -126,7 +127,7 @@ async function findEventScopes(
 ): Promise<readonly string[]> {
   if (folder === undefined) return [];
   const { endpoints } = await loadEndpoints(folder);
-  return catalogue(endpoints).find((event) => event.name === name)?.scope ?? [];
+  return eventScopes(catalogue(endpoints), name);
 }
 
 function makeRequest(

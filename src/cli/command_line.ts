@@ -1,6 +1,6 @@
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import type { Command, Option, Values } from "./command.ts";
-import { nearest } from "./nearest.ts";
+import { nearest } from "../base/nearest.ts";
 import { visible } from "./table.ts";
 
 /** What a command line asks for; `words` name a command or the nouns above it. */

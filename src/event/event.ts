@@ -21,9 +21,13 @@ export const OWN_PREFIX = "gatepost.";
 export const checkEventName: Check = (text) =>
   /^[A-Za-z0-9._:-]{1,128}$/.test(text) ? undefined : "Must be 1 to 128 of A-Z a-z 0-9 . _ : -.";
 
+/** Says why neither code nor people may dispatch an event of this name. */
+export const checkDispatchableName: Check = (name) =>
+  name.startsWith(OWN_PREFIX) ? `Must not start with ${OWN_PREFIX}` : checkEventName(name);
+
 /** Whether code or people may dispatch an event of this name. */
 export function isDispatchableName(name: string): boolean {
-  return checkEventName(name) === undefined && !name.startsWith(OWN_PREFIX);
+  return checkDispatchableName(name) === undefined;
 }
 
 /** Whether the text has the form of a principal's id, so that it can be an event's subject. */

@@ -1,5 +1,5 @@
 import { parseDuration, parseSize } from "../base/duration.ts";
-import { isDispatchableName, OWN_PREFIX } from "../event/event.ts";
+import { checkDispatchableName, OWN_PREFIX } from "../event/event.ts";
 import { isScopeName } from "../oauth/scope.ts";
 import type { Caller, Context, CronjobContext, Method } from "../mod.ts";
 import { METHODS } from "./match.ts";
@@ -143,10 +143,8 @@ function checkEmits(value: unknown, reasons: string[]): readonly DeclaredEvent[]
 
 function checkEvent(name: string, declared: unknown, reasons: string[]): DeclaredEvent {
   const where = `emits["${name}"]`;
-  if (name.startsWith(OWN_PREFIX)) reasons.push(`${where}: names under ${OWN_PREFIX} are reserved`);
-  else if (!isDispatchableName(name)) {
-    reasons.push(`${where}: a name is 1 to 128 of A-Za-z0-9._:-`);
-  }
+  const wrong = checkDispatchableName(name);
+  if (wrong !== undefined) reasons.push(`${where}: ${wrong}`);
   const members = isPlainObject(declared) ? declared : { description: declared };
   const { description, scope } = members;
   if (typeof description !== "string") {

@@ -1,4 +1,5 @@
 import type { HttpAnswer, HttpRequest } from "../base/exchange.ts";
+import { MAX_FORM_BYTES } from "../base/form.ts";
 import { Problem } from "../base/problem.ts";
 import type { Caller, Logger } from "../mod.ts";
 import { isPlainObject, type LoadedEndpoint } from "./check.ts";
@@ -14,6 +15,8 @@ export interface HandlerOptions extends DispatchRules {
   readonly maxBodyBytes: number;
   /** The public address, without trailing slash: what the web Request's URL starts with. */
   readonly baseUrl: string;
+  /** The headers of a 401 that a handler throws (RFC 9110 §15.5.2). */
+  readonly challenge: Readonly<Record<string, string>>;
   readonly log: Logger;
   /** Stores all events durably, or none and throws. */
   commit(events: readonly DispatchedEvent[]): Promise<void>;
@@ -29,7 +32,6 @@ export type Handler = (
   caller: Caller | undefined,
 ) => Promise<HttpAnswer>;
 
-const MAX_FORM_BYTES = 65_536;
 const RETRY_AFTER = { "Retry-After": "2" };
 
 /**
@@ -58,7 +60,7 @@ export function createHandler(options: HandlerOptions): Handler {
       answer = toAnswer(result);
     } catch (error) {
       collector.close();
-      throw toProblem(error, () => logFailure(options, request, error));
+      throw toProblem(error, options.challenge, () => logFailure(options, request, error));
     }
     const events = collector.close();
     if (events.length > 0 && answer.status < 500) await commitAll(events, answer, request, options);
@@ -96,28 +98,31 @@ function discard(body: ReadableStream): void {
 }
 
 /** Only a refusal that the author wrote, or one of the service's own, tells the caller anything. */
-function toProblem(error: unknown, onFailure: () => void): Problem {
+function toProblem(
+  error: unknown,
+  challenge: HandlerOptions["challenge"],
+  onFailure: () => void,
+): Problem {
   if (error instanceof Problem) return error;
   if (isPlainObject(error)) {
     const { status, detail } = error;
     if (typeof status === "number" && Number.isInteger(status) && status >= 400 && status < 500) {
-      return refusal(status, typeof detail === "string" ? detail : undefined);
+      const headers = status === 401 ? challenge : status === 429 ? RETRY_AFTER : {};
+      return refusal(status, typeof detail === "string" ? detail : undefined, headers);
     }
   }
   onFailure();
   return new Problem(500, "internal", "The request failed inside the service.", { cause: error });
 }
 
-function refusal(status: number, detail: string | undefined): Problem {
+function refusal(
+  status: number,
+  detail: string | undefined,
+  headers: Readonly<Record<string, string>>,
+): Problem {
   const { title } = new Problem(status, "refused", "");
   const code = title.toLowerCase().replace(/[^a-z]+/g, "_");
-  return new Problem(status, code, detail ?? title, { headers: refusalHeaders(status) });
-}
-
-/** What RFC 9110 §15.5.2 requires, and what clients wait by. */
-function refusalHeaders(status: number): Readonly<Record<string, string>> {
-  if (status === 401) return { "WWW-Authenticate": 'Bearer realm="gatepost"' };
-  return status === 429 ? RETRY_AFTER : {};
+  return new Problem(status, code, detail ?? title, { headers });
 }
 
 function logFailure({ endpoint, log }: HandlerOptions, request: HttpRequest, error: unknown): void {

@@ -1,4 +1,4 @@
-import type { HttpRequest } from "../base/exchange.ts";
+import { hasBody, type HttpRequest } from "../base/exchange.ts";
 import { parseJson } from "../base/json.ts";
 import { Problem } from "../base/problem.ts";
 
@@ -33,11 +33,6 @@ export async function readEndpointBody(
   const bytes = await request.readBody(maxBytes);
   if (bytes.length === 0) return NO_BODY;
   return { bytes, value: isForm ? new URLSearchParams(bytes.toString()) : parseJson(bytes) };
-}
-
-/** Tells whether a body comes with the request (RFC 9112 §6.3). */
-export function hasBody({ headers }: HttpRequest): boolean {
-  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
 /**

@@ -1,3 +1,4 @@
+import { pathOf } from "../base/base_url.ts";
 import { createCache } from "../base/cache.ts";
 import type { HttpRequest } from "../base/exchange.ts";
 import { verifyJwt } from "../base/jwt.ts";
@@ -28,16 +29,17 @@ export interface BearerOptions {
 
 const CACHE_LIMIT = 10_000;
 
+/** The header of every 401 and 403 about access tokens (RFC 6750 §3, RFC 9728 §5.1). */
+export function bearerChallenge(issuer: string, parameters = ""): Record<string, string> {
+  const { origin } = new URL(issuer);
+  const metadata = `${origin}/.well-known/oauth-protected-resource${pathOf(issuer)}`; // RFC 9728 §3.1
+  const value = `Bearer realm="gatepost"${parameters}, resource_metadata="${metadata}"`;
+  return { "WWW-Authenticate": value };
+}
+
 /** Makes the check of access tokens; it reads no database. */
 export function createBearer({ issuer, keys, revocations, now }: BearerOptions): Bearer {
-  const { origin, pathname } = new URL(issuer);
-  const path = pathname === "/" ? "" : pathname;
-  const metadata = `${origin}/.well-known/oauth-protected-resource${path}`; // RFC 9728 §3.1
-
-  function challenge(parameters: string): Record<string, string> {
-    const value = `Bearer realm="gatepost"${parameters}, resource_metadata="${metadata}"`;
-    return { "WWW-Authenticate": value };
-  }
+  const challenge = (parameters: string) => bearerChallenge(issuer, parameters);
 
   // A signature, once verified, stays so: what may change is asked on every use.
   const verified = createCache<{ readonly caller: Caller; readonly kid: string }>(CACHE_LIMIT);

@@ -1,20 +1,26 @@
-import type { HttpRequest } from "../base/exchange.ts";
-import { type Form, parseForm } from "../base/form.ts";
-import { type JsonValue, parseJson } from "../base/json.ts";
+import { hasBody, type HttpRequest } from "../base/exchange.ts";
+import { type Form, MAX_FORM_BYTES, parseForm } from "../base/form.ts";
+import { type JsonOptions, type JsonValue, parseJson } from "../base/json.ts";
 import { Problem } from "../base/problem.ts";
 
-/** No form of ours is larger. */
-export const MAX_FORM_BYTES = 64 * 1024;
+/** Whether a request says that a body comes with it, by its type or its framing. */
+export function bringsBody(request: HttpRequest): boolean {
+  return request.headers["content-type"] !== undefined || hasBody(request);
+}
 
 /** The JSON of a body; throws Problem 400, 413 or 415. */
-export async function readJson(request: HttpRequest, maxBytes: number): Promise<JsonValue> {
+export async function readJson(
+  request: HttpRequest,
+  maxBytes: number,
+  options: JsonOptions = {},
+): Promise<JsonValue> {
   const type = mediaType(request);
   if (type !== "application/json" && !/^application\/[\w.-]+\+json$/.test(type ?? "")) {
     throw new Problem(415, "unsupported_media_type", "Send the body as application/json.", {
       headers: { Accept: "application/json" },
     });
   }
-  return parseJson(await request.readBody(maxBytes));
+  return parseJson(await request.readBody(maxBytes), options);
 }
 
 /** The form of a body, or undefined when it is not well-formed; throws Problem 413 or 415. */

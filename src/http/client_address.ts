@@ -15,11 +15,17 @@ export function clientAddress(
   if (trusted.length === 0 || forwardedFor === undefined) return client ?? socketAddress;
   for (const hop of forwardedFor.split(",").reverse()) {
     if (client === undefined || !isTrustedProxy(client, trusted)) break;
-    const next = canonical(hop.trim());
+    const next = canonical(withoutPort(hop.trim()));
     if (next === undefined) break;
     client = next;
   }
   return client ?? socketAddress;
+}
+
+/** Some proxies write the port, too, and an IPv6 address then in brackets (RFC 7239 §6). */
+function withoutPort(hop: string): string {
+  const [, bracketed, plain] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(hop) ?? [];
+  return bracketed ?? plain ?? hop;
 }
 
 function canonical(text: string): string | undefined {

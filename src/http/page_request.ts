@@ -4,7 +4,7 @@ import { type Form, parseForm } from "../base/form.ts";
 import { isId } from "../base/id.ts";
 import { checkFaults, type Fault, Problem } from "../base/problem.ts";
 import { FIRST_PAGE, type Page, type PageRequest } from "../store/database.ts";
-import { jsonAnswer } from "./respond.ts";
+import { jsonAnswer, NO_STORE } from "./respond.ts";
 
 const MAX_LIMIT = 200;
 const DEFAULT_LIMIT = 50;
@@ -83,5 +83,5 @@ export function listAnswer<Item>(
   return jsonAnswer(200, {
     items: page.items.map(toRecord),
     next_cursor: page.next ?? null,
-  });
+  }, NO_STORE);
 }

@@ -52,6 +52,10 @@ export interface Distributor {
 
 const EVENTS_AT_ONCE = 32;
 const DELIVERIES_AT_ONCE = 500;
+const SENT_AT_ONCE = 8;
+const GATHER_MS = 4;
+/** After an error of the database. */
+const RETRY_MS = 1000;
 // Beyond an attempt's own time: for the turn in the lane before it, and for recording it after.
 const LEASE_MARGIN_MS = 30_000;
 
@@ -62,6 +66,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   const cutOff = new AbortController();
   const attempts = new Set<Promise<void>>();
   let round: Promise<void> | undefined;
+  let gathering: Promise<void> | undefined;
   let again = false;
   let stopping = false;
   let timer: NodeJS.Timeout | undefined;
@@ -83,7 +88,8 @@ export function createDistributor(options: DistributorOptions): Distributor {
         await distribute();
         await fill();
       } catch (error) {
-        log.warn("distribution is held up", { error }); // the interval tries again
+        log.warn("distribution is held up", { error });
+        wakeIn(RETRY_MS); // the interval may be long
       }
       lastRoundMs = now();
       sendAll();
@@ -125,6 +131,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
       const claimed = await claimDeliveries(database, requests, claim, lastLeaseMs, nowMs);
       for (const delivery of claimed) lanes.add(delivery.subscription, [delivery]);
       if (claimed.length > 0) again = true;
+      else await planNext(nowMs); // others were faster
     } finally {
       for (const { subscription } of requests) lanes.settle(subscription);
     }
@@ -134,17 +141,25 @@ export function createDistributor(options: DistributorOptions): Distributor {
   async function planNext(nowMs: number): Promise<void> {
     const nextMs = await findNextDue(database, nowMs);
     clearTimeout(timer);
-    if (nextMs === undefined || stopping) return;
-    timer = setTimeout(wake, Math.min(nextMs - nowMs, 60_000));
+    if (nextMs !== undefined) wakeIn(Math.min(nextMs - nowMs, 60_000));
+  }
+
+  function wakeIn(ms: number): void {
+    clearTimeout(timer);
+    if (stopping) return;
+    timer = setTimeout(wake, ms);
     timer.unref();
   }
 
+  /** Sends what may be sent, few at a time: between them whatever else there is has its turn. */
   function sendAll(): void {
-    if (stopping) return;
-    for (let next = lanes.take(); next !== undefined; next = lanes.take()) {
+    for (let count = 0; count < SENT_AT_ONCE; count++) {
+      const next = stopping ? undefined : lanes.take();
+      if (next === undefined) return;
       const attempt = attemptDelivery(next.item).finally(() => attempts.delete(attempt));
       attempts.add(attempt);
     }
+    setImmediate(sendAll);
   }
 
   async function attemptDelivery(claimed: ClaimedDelivery): Promise<void> {
@@ -161,6 +176,15 @@ export function createDistributor(options: DistributorOptions): Distributor {
       lanes.settle(claimed.subscription);
       wake();
     }
+  }
+
+  /** What ends within a few milliseconds is recorded, and replaced by new claims, in one commit. */
+  function gather(): Promise<void> {
+    gathering ??= new Promise<void>((resolve) => setTimeout(resolve, GATHER_MS)).then(() => {
+      gathering = undefined;
+      wake();
+    });
+    return gathering;
   }
 
   /** It may have waited for its turn: what has been paused, ended or changed since must count. */
@@ -192,13 +216,13 @@ export function createDistributor(options: DistributorOptions): Distributor {
     const ok = isSuccess(result.outcome);
     const handedBack = lanes.finish(delivery.subscription, ok);
     sendAll();
-    wake();
     // What this process cut off itself is no failure of the subscriber's: its lease just ends.
     if (cutOff.signal.aborted && !ok) {
       await store(releaseDeliveries([delivery], claim, now()));
       return;
     }
     options.observe(ok, now() - startedAtMs);
+    await gather();
     await store([
       ...finishAttempt({ delivery, claim, startedAtMs, result }, options, now()),
       ...handedBack.length > 0 ? releaseDeliveries(handedBack, claim, now()) : [],

@@ -17,8 +17,8 @@ interface Lane<Item> {
 }
 
 /**
- * The work of one process, a lane a subscription: decides what may be sent now. The limits are exact:
- * a subscription whose last attempt failed has one slot until a success, and all such together have
+ * The work of one process, a lane a subscription: decides what may be sent now. Its
+ * limits are exact for this process, and others have their own: a subscription whose last attempt failed has one slot until a success, and all such together have
  * at most half of the slots. With those of which nothing is known yet they leave one subscription's
  * slots (half, where that is more than half) to those whose last attempt succeeded, so the dead
  * never crowd out the living, however many there are.

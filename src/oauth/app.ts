@@ -44,9 +44,7 @@ export function parseNewApp(value: unknown): NewApp {
     trusted: fields.flag("trusted") ?? false,
     resourceServer: fields.flag("resource_server") ?? false,
   };
-  if (app.type === "public" && app.resourceServer) {
-    fields.fault("resource_server", "A public app cannot prove itself and so cannot introspect.");
-  }
+  checkResourceServer(fields, app);
   fields.finish("app");
   return app;
 }
@@ -69,14 +67,17 @@ export function parseAppChange(value: unknown, app: App): App {
     resourceServer: fields.flag("resource_server") ?? app.resourceServer,
     status: fields.word("status", ["active", "disabled"]) ?? app.status,
   };
-  if (changed.type === "public" && changed.resourceServer) {
-    fields.fault("resource_server", "A public app cannot prove itself and so cannot introspect.");
-  }
+  checkResourceServer(fields, changed);
   if (!fields.has("redirect_uris") && !changed.redirectUris.every((uri) => isListable(uri, url))) {
     fields.fault("url", "The listed redirect_uris do not fit this url; send both.");
   }
   fields.finish("change of an app");
   return changed;
+}
+
+function checkResourceServer(fields: Fields, { type, resourceServer }: NewApp): void {
+  if (type === "confidential" || !resourceServer) return;
+  fields.fault("resource_server", "A public app cannot prove itself and so cannot introspect.");
 }
 
 const checkName: Check = (text) =>

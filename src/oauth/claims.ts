@@ -1,6 +1,6 @@
 import { ID_LENGTH, isId } from "../base/id.ts";
 import { randomBytes } from "../base/secret.ts";
-import { isScopeName } from "./scope.ts";
+import { formatScope, isScopeName } from "./scope.ts";
 import type { Caller } from "./principal.ts";
 
 /** The `typ` of an access token's header (RFC 9068 §2.1). */
@@ -35,7 +35,7 @@ export function accessTokenClaims(
       iat,
       exp,
       jti: input.grantId + randomBytes(8).toString("hex"),
-      scope: input.scopes.join(" "),
+      scope: formatScope(input.scopes),
     },
     expiresAtMs: exp * 1000,
   };

@@ -15,8 +15,7 @@ export type OAuthErrorCode =
   | "temporarily_unavailable"
   | "unauthorized_client"
   | "unsupported_grant_type"
-  | "unsupported_response_type"
-  | "unsupported_token_type";
+  | "unsupported_response_type";
 
 /** What may go with an OAuth error beside its code and description. */
 export interface OAuthErrorOptions {

@@ -30,7 +30,7 @@ export const ANONYMOUS = "anonymous";
 /** Stands for a user or an app that does not exist: what was sent as its name is not stored. */
 export const UNKNOWN = "unknown";
 
-/** Those that anyone can cause, so that their number is bounded (failure_audit.ts, purge.ts). */
+/** Those that anyone can cause, so that their number is bounded (failure_audit.ts). */
 export const FAILED_LOGIN = "user.login_failed";
 export const FAILED_AUTHENTICATION = "app.authenticate_failed";
 

@@ -1,4 +1,10 @@
-import { type AuditRecord, insertAudit } from "./audit.ts";
+import {
+  type AuditRecord,
+  FAILED_AUTHENTICATION,
+  FAILED_LOGIN,
+  insertAudit,
+  trimAudit,
+} from "./audit.ts";
 import type { Database } from "./database.ts";
 
 /** The part of the audit that anyone can write to: failed logins and client authentications. */
@@ -9,7 +15,10 @@ export interface FailureAudit {
    * which failures are counted. Not every failure of a flood is recorded.
    */
   record(from: string, failure: AuditRecord): void;
-  /** Stores what has been remembered, as one batch; it is lost where that throws. */
+  /**
+   * Stores what has been remembered, and removes the oldest that are too many, as one batch; it is
+   * lost where that throws.
+   */
   flush(): Promise<void>;
 }
 
@@ -17,6 +26,8 @@ export interface FailureAudit {
 export interface FailureAuditOptions {
   readonly database: Database;
   readonly now: () => number;
+  /** How many of each kind are kept. */
+  readonly keep?: number;
 }
 
 /** The same failure from the same place is recorded once in this time. */
@@ -25,13 +36,19 @@ const REPEAT_MS = 60_000;
 const BURST = 100;
 const REFILL_MS = 1000;
 
+/** Of each kind, since anyone can cause them: about 15 MB. */
+const KEPT_FAILURES = 100_000;
+/** How many are removed at once: more than come at once. */
+const TRIM_BATCH = 500;
+
 interface Waiting {
   readonly failure: AuditRecord;
   readonly atMs: number;
 }
 
 /** Makes the record of failures; whatever comes, it remembers no more than some hundred of them. */
-export function createFailureAudit({ database, now }: FailureAuditOptions): FailureAudit {
+export function createFailureAudit(options: FailureAuditOptions): FailureAudit {
+  const { database, now, keep = KEPT_FAILURES } = options;
   const waiting = new Map<string, Waiting>();
   const recorded = new Map<string, number>(); // in the order of their times
   let room = BURST;
@@ -60,7 +77,12 @@ export function createFailureAudit({ database, now }: FailureAuditOptions): Fail
       if (fresh.length === 0) return;
       room -= fresh.length;
       for (const [key, { atMs }] of fresh) recorded.set(key, atMs);
-      await database.write(fresh.map(([, { failure, atMs }]) => insertAudit(failure, atMs)));
+      await database.write([
+        ...fresh.map(([, { failure, atMs }]) => insertAudit(failure, atMs)),
+        ...[FAILED_LOGIN, FAILED_AUTHENTICATION].map((action) =>
+          trimAudit(action, keep, TRIM_BATCH)
+        ),
+      ]);
     },
   };
 }

@@ -136,6 +136,7 @@ export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
       return key;
     },
     async withdraw(kid, beside = []) {
+      await refresh(); // another process may have made it a moment ago
       if (!find(kid)) return false;
       const batch = withdrawKey(kid, await makeKey(0));
       const changes = await database.write([...batch, ...beside]);

@@ -1,13 +1,9 @@
 import { idBound } from "../base/id.ts";
-import { FAILED_AUTHENTICATION, FAILED_LOGIN, trimAudit } from "./audit.ts";
 import { type Database, sql, type Statement } from "./database.ts";
 import { clearEndedSubscriptions } from "./subscription_end.ts";
 
 /** How much one batch of a purge removes at most, so that no other write waits for long. */
 const BATCH = 500;
-
-/** Of each kind, since anyone can cause them: about 15 MB. */
-const KEPT_FAILURES = 100_000;
 
 /** What is kept for how long, in milliseconds. */
 export interface Retention {
@@ -15,12 +11,19 @@ export interface Retention {
   readonly auditMs: number;
 }
 
+/** How many rows that must stay one purge looks at, of each kind: the next one goes on from there. */
+const STAYING_AT_ONCE = 20_000;
+
+/** How far each walk has come; kept from purge to purge. */
+export type PurgeProgress = Map<string, string | number>;
+
 /** Removes what has had its time, in bounded batches, until nothing is left or it is to stop. */
 export async function purge(
   database: Database,
   retention: Retention,
   nowMs: number,
   signal: AbortSignal,
+  progress: PurgeProgress = new Map(),
 ): Promise<void> {
   await clearEndedSubscriptions(database, nowMs, signal);
   const ended: Statement[] = [
@@ -33,9 +36,6 @@ export async function purge(
          (SELECT id FROM audit WHERE id < ?1 ORDER BY id LIMIT ${BATCH})`,
       idBound("t", nowMs - retention.auditMs),
     ),
-    ...[FAILED_LOGIN, FAILED_AUTHENTICATION].map((action) =>
-      trimAudit(action, KEPT_FAILURES, BATCH)
-    ),
   ];
   for (const batch of ended) {
     for (let changed = BATCH; changed === BATCH && !signal.aborted;) {
@@ -43,7 +43,7 @@ export async function purge(
     }
   }
   for (const table of finishedTables(nowMs - retention.eventsMs)) {
-    await sweep(database, table, signal);
+    await sweep(database, table, progress, signal);
   }
 }
 
@@ -99,21 +99,32 @@ function finishedTables(finishedMs: number): Sweep[] {
   ];
 }
 
-/** Goes through a table batch by batch: what must stay is looked at once, and holds up no write. */
+/**
+ * Goes through a table batch by batch, so that what must stay holds up no write, and from the end
+ * begins again. Between batches other work has its turn: a query alone would not let it.
+ */
 async function sweep(
   database: Database,
   { select, remove, bound, first }: Sweep,
+  progress: PurgeProgress,
   signal: AbortSignal,
 ): Promise<void> {
-  for (let after = first; !signal.aborted;) {
+  let after = progress.get(remove) ?? first;
+  for (let staying = 0; staying < STAYING_AT_ONCE && !signal.aborted;) {
     const rows = await database.query<{ key: string | number; mayGo: number }>(
       select,
       [after, ...bound],
     );
     const last = rows.at(-1);
-    if (!last) return;
+    if (!last) {
+      progress.delete(remove);
+      return;
+    }
     const keys = rows.filter(({ mayGo }) => mayGo === 1).map(({ key }) => key);
     if (keys.length > 0) await database.write([sql(remove, JSON.stringify(keys))]);
+    staying += rows.length - keys.length;
     after = last.key;
+    progress.set(remove, after);
+    await new Promise((resolve) => setImmediate(resolve));
   }
 }

@@ -30,18 +30,20 @@ interface RevocationRow {
   untilMs: number;
 }
 
-/** Opens the list with all that is in force. */
+const SELECT = `SELECT seq, target, cut_at AS cutAtMs, until AS untilMs FROM revocations WHERE`;
+
+/** Opens the list with all that is in force; what has expired is not read, were it never purged. */
 export async function openRevocations(database: Database, now: () => number): Promise<Revocations> {
   const cuts = new Map<string, { cutAtMs: number; untilMs: number }>();
   let lastSeq = 0;
   let nextSweepMs = 0;
 
   async function refresh(): Promise<void> {
-    const rows = await database.query<RevocationRow>(
-      `SELECT seq, target, cut_at AS cutAtMs, until AS untilMs FROM revocations
-       WHERE seq > ?1 ORDER BY seq`,
-      [lastSeq],
-    );
+    take(await database.query<RevocationRow>(`${SELECT} seq > ?1 ORDER BY seq`, [lastSeq]));
+    sweep();
+  }
+
+  function take(rows: readonly RevocationRow[]): void {
     for (const { seq, target, cutAtMs, untilMs } of rows) {
       const known = cuts.get(target);
       cuts.set(target, {
@@ -50,7 +52,6 @@ export async function openRevocations(database: Database, now: () => number): Pr
       });
       lastSeq = Math.max(lastSeq, seq);
     }
-    sweep();
   }
 
   function sweep(): void {
@@ -60,7 +61,11 @@ export async function openRevocations(database: Database, now: () => number): Pr
     for (const [target, cut] of cuts) if (cut.untilMs <= nowMs) cuts.delete(target);
   }
 
-  await refresh();
+  const newest = await database.query<{ seq: number | null }>(
+    "SELECT max(seq) AS seq FROM revocations",
+  );
+  take(await database.query<RevocationRow>(`${SELECT} until > ?1`, [now()]));
+  lastSeq = Math.max(lastSeq, newest[0]?.seq ?? 0);
   return {
     refresh,
     has({ jti, grantId, sub, clientId }) {

@@ -25,7 +25,8 @@ async function ensureSetting(
   return await findSetting(database, name) ?? make();
 }
 
-const SEAL_CHECK = "seal_check";
+/** The setting that only the key opens with which the database was sealed. */
+export const SEAL_CHECK = "seal_check";
 
 /**
  * Makes sure that the seal opens what this database holds: a database that was sealed once needs
@@ -41,14 +42,20 @@ export async function checkSeal(database: Database, seal: Seal): Promise<void> {
       return checkSeal(database, seal); // another process was faster
     }
   }
+  const fault = findSealFault(seal, stored);
+  if (fault !== undefined) throw new UnusableDatabaseError(fault);
+}
+
+/** Why the seal does not open a database with this stored check, in one line; undefined if it does. */
+export function findSealFault(seal: Seal, stored: string): string | undefined {
   try {
     seal.open(stored, SEAL_CHECK);
+    return undefined;
   } catch (error) {
     if (!(error instanceof SealError)) throw error;
-    const reason = seal.active ? "GATEPOST_SECRET_KEY is not the key" : "GATEPOST_SECRET_KEY is missing";
-    throw new UnusableDatabaseError(`The database is sealed and ${reason} that it was sealed with`, {
-      cause: error,
-    });
+    return seal.active
+      ? "The database is sealed, and GATEPOST_SECRET_KEY is not the key that it was sealed with."
+      : "The database is sealed, and GATEPOST_SECRET_KEY is missing.";
   }
 }
 

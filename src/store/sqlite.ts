@@ -55,8 +55,12 @@ export function openSqliteDatabase(
       const done = committing;
       committing = [];
       observeCommit(done.length, performance.now() - committingSinceMs);
+      // A locked file: what gathered meanwhile has waited too, and would wait as long again.
+      const isLocked = results.every(({ kind }) => kind === "unavailable");
+      const refused = isLocked ? gathering.splice(0) : [];
       flush(); // the next group commits while this one's answers go out
       done.forEach((waiting, index) => settle(waiting, results[index]));
+      for (const waiting of refused) settle(waiting, results[0]);
       if (committing.length === 0) drained?.();
     });
     worker.on("error", (error) => {

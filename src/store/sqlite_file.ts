@@ -6,8 +6,8 @@ import { APPLICATION_ID, MIGRATIONS } from "./schema.ts";
 import { classifySqliteError } from "./sqlite_error.ts";
 
 /**
- * How long a connection waits for a lock that another process holds. A write that arrives while one
- * waits may wait twice as long, and still gets its answer within two seconds.
+ * How long a connection waits for a lock that another process holds: a write is refused with the one
+ * that waits before it, and gets its answer within two seconds.
  */
 const LOCK_TIMEOUT_MS = 800;
 

@@ -1,9 +1,10 @@
 import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
-import { type Seal, SealError } from "../base/seal.ts";
+import type { Seal } from "../base/seal.ts";
 import type { Database } from "./database.ts";
 import { APPLICATION_ID, MIGRATIONS } from "./schema.ts";
+import { findSealFault, SEAL_CHECK } from "./settings.ts";
 import { openSqlite } from "./sqlite_file.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
@@ -96,7 +97,7 @@ function look(connection: DatabaseSync, path: string, seal: Seal): DatabaseState
     const reason = `Its schema version is ${schemaVersion}, this program knows up to`;
     return { kind: "unusable", reason: `${reason} ${knownVersion}.` };
   }
-  const sealed = isEmpty ? undefined : read("SELECT value FROM settings WHERE name = 'seal_check'");
+  const sealed = isEmpty ? undefined : read(`SELECT value FROM settings WHERE name = '${SEAL_CHECK}'`);
   const sealFault = typeof sealed === "string" ? findSealFault(seal, sealed) : undefined;
   if (sealFault !== undefined) return { kind: "unusable", reason: sealFault };
   return {
@@ -116,18 +117,6 @@ function look(connection: DatabaseSync, path: string, seal: Seal): DatabaseState
       failedDeliveries: count("deliveries WHERE status = 'failed'"),
     },
   };
-}
-
-function findSealFault(seal: Seal, stored: string): string | undefined {
-  try {
-    seal.open(stored, "seal_check");
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof SealError)) throw error;
-    return seal.active
-      ? "It is sealed, and GATEPOST_SECRET_KEY is not the key that it was sealed with."
-      : "It is sealed, and GATEPOST_SECRET_KEY is missing.";
-  }
 }
 
 function sizeOf(path: string): number {

@@ -118,6 +118,7 @@ function routerOf(...endpoints: LoadedEndpoint[]): Router {
     maxBodyBytes: 1_000,
     maxPayloadBytes: 1_000,
     baseUrl: "https://api.example",
+    challenge: {},
     newEventId: () => "e1",
     isPrincipal: () => true,
     commit: () => Promise.resolve(),

@@ -93,6 +93,12 @@ test("finish() throws every fault at once, and names the object", () => {
   });
 });
 
+test("finish() names no more than 100 faults", () => {
+  const members = Array.from({ length: 100_000 }, (_, index) => [`a${index}`, 1] as const);
+  const fields = openFields(Object.fromEntries(members));
+  assert.equal(faultsOf(() => fields.finish("user")).length, 100);
+});
+
 test("finish() passes unknown members where it is told to", () => {
   const fields = openFields({ a: "x", b: 1 });
   fields.text("a");

@@ -151,6 +151,17 @@ describe("the consent page", () => {
     assertLoginPage(await gatepost.authorize(browser, trustedApp));
   });
 
+  test("comes again, and grants nothing, where its form has gone stale", async () => {
+    const browser = await openLoggedIn(await gatepost.createUser());
+    const page = await gatepost.authorize(browser, app);
+    const answer = await browser.submit(page, { csrf: "stale" }, "allow");
+    assert.equal(answer.status, 400);
+    assert.match(answer.text, /open for too long/);
+    const values = answer.forms()[0]?.buttons.map(({ value }) => value) ?? [];
+    assert.ok(values.includes("allow"), answer.text);
+    assertCode(gatepost, await browser.submit(answer, {}, "allow"), app);
+  });
+
   test("grants nothing to who was disabled while it was open", async () => {
     const leaver = await gatepost.createUser();
     const browser = await openLoggedIn(leaver);

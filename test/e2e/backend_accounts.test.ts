@@ -299,6 +299,11 @@ for (const [kind, create] of [
     assert.equal(all["next_cursor"], null);
   });
 
+  test(`a list of ${kind}s is for no cache to keep`, async () => {
+    const answer = await send("GET", `/backend/${kind}`);
+    assert.equal(answer.headers.get("cache-control"), "no-store");
+  });
+
   for (const limit of ["0", "201", "-1", "1.5", "ten", "1e1", "0x5"]) {
     test(`a list of ${kind}s with limit=${limit} is refused`, async () => {
       const answer = send("GET", `/backend/${kind}?limit=${limit}`);

@@ -137,6 +137,26 @@ describe("POST /backend/event", () => {
     assert.deepEqual(assertProblem(answer, 400), ["/data"]);
   });
 
+  const INTEGERS = [
+    ["12345678901234567891", false],
+    ["-9007199254740993", false],
+    ["9007199254740992", true],
+    ["1e30", true],
+    ["0.1", true],
+  ] as const;
+  for (const [text, isTaken] of INTEGERS) {
+    test(`${isTaken ? "takes" : "refuses"} ${text}, which comes out ${
+      isTaken ? "the same" : "as another number"
+    }`, async () => {
+      const answer = await stage.gatepost.api.send("POST", "/backend/event", {
+        headers: { authorization: `Bearer ${stage.admin}`, "content-type": "application/json" },
+        body: `{"name":"a","data":{"id":[${text}]}}`,
+      });
+      if (isTaken) assert.equal(answer.status, 202, answer.text);
+      else assert.deepEqual(assertProblem(answer, 400), ["/data"]);
+    });
+  }
+
   test("takes data up to GATEPOST_MAX_PAYLOAD, and answers 413 past it", async () => {
     const fits = "x".repeat(MAX_PAYLOAD - 2); // with its quotes
     assert.equal((await post("/backend/event", { name: "a", data: fits })).status, 202);
@@ -285,8 +305,11 @@ describe("/backend/delivery", () => {
     assertProblem(await post(`/backend/delivery/${String(delivery?.["id"])}/resend`), 409);
     const { subscription, ids: [id] } = await fail(1);
     const path = `/backend/subscription/${subscription.id}`;
+    await patch(path, { status: "disabled" });
+    assertProblem(await post(`/backend/delivery/${id}/resend`), 409);
     assert.equal((await stage.call("DELETE", path, stage.admin)).status, 204);
     assertProblem(await post(`/backend/delivery/${id}/resend`), 409);
+    assert.deepEqual(audited(String(id)), [], "what is refused is not recorded as done");
   });
 });
 
@@ -438,6 +461,27 @@ describe("/backend/subscription", () => {
     const wrong = await patch(path, { status: "gone", event: "other" });
     assert.deepEqual(assertProblem(wrong, 400), ["/event", "/status"]);
     assert.deepEqual(audited(subscription.id), []);
+  });
+
+  test("of many who delete one at once one does, and that is recorded", async () => {
+    const subscription = await stage.subscribe(consumer, newName("e"));
+    const user = await stage.gatepost.createUser();
+    const app = await stage.gatepost.createApp();
+    const targets = [
+      ["subscription", subscription.id],
+      ["user", user.id],
+      ["app", app.id],
+    ] as const;
+    for (const [kind, id] of targets) {
+      const answers = await Promise.all(
+        Array.from({ length: 8 }, () => stage.call("DELETE", `/backend/${kind}/${id}`, stage.admin)),
+      );
+      assert.deepEqual(
+        answers.map(({ status }) => status).sort(),
+        [204, ...Array<number>(7).fill(404)],
+      );
+      assert.deepEqual(audited(id).filter((action) => action === `${kind}.delete`).length, 1);
+    }
   });
 
   test("refuses an event and endpoint that the owner has already", async () => {

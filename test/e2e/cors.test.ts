@@ -46,6 +46,7 @@ const open: [method: string, path: string][] = [
 const closed: [method: string, path: string][] = [
   ["GET", "/authorization/authorize"],
   ["POST", "/authorization/authorize"],
+  ["GET", "/authorization/whoami"],
   ["GET", "/backend/user"],
   ["POST", "/backend/app"],
   ["DELETE", "/backend/app/a1"],

@@ -150,6 +150,14 @@ describe("POST /authorization/introspect answers exactly {active: false} to", ()
     await assertInactive(refresh_token);
   });
 
+  test("a refresh token of an app that may not use it any more", async () => {
+    const short = await gatepost.createApp({ trusted: true });
+    const { access_token, refresh_token } = await gatepost.codeTokens(short, user);
+    await gatepost.change(short, { grants: ["authorization_code"] });
+    await assertInactive(refresh_token, basicAuth(short));
+    await assertActive(access_token, basicAuth(short));
+  });
+
   test("the tokens of a disabled app", async () => {
     const short = await gatepost.createApp({ trusted: true });
     const { access_token, refresh_token } = await gatepost.codeTokens(short, user);

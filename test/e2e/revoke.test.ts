@@ -178,6 +178,15 @@ describe("POST /authorization/revoke with Authorization: Bearer (SPEC 4.5)", () 
     assert.match(again.headers.get("www-authenticate") ?? "", /^Bearer .*error="invalid_token"/);
   });
 
+  test("refuses a body that does not say what it is, and ends nothing", async () => {
+    const token = await gatepost.login(user);
+    const body = new TextEncoder().encode("token=x");
+    const options = { headers: bearer(token), body };
+    const answer = await gatepost.api.send("POST", "/authorization/revoke", options);
+    assertOAuthError(answer, 400, "invalid_request");
+    assert.equal(await gatepost.isAlive(token), true);
+  });
+
   test("ends that token alone", async () => {
     const [one, other] = [await gatepost.login(user), await gatepost.login(user)];
     assert.equal((await revokeOwn(one)).status, 200);

@@ -18,7 +18,10 @@ let stage: EventStage;
 let failed: StagedSubscription;
 let disabled: StagedSubscription;
 before(async () => {
-  stage = await startEventStage({ GATEPOST_DISABLE_AFTER: `${DISABLE_AFTER_MS}ms` });
+  stage = await startEventStage({
+    GATEPOST_DISABLE_AFTER: `${DISABLE_AFTER_MS}ms`,
+    GATEPOST_DISTRIBUTE_INTERVAL: "1h", // whatever dispatches wakes the distributor
+  });
   failed = await stage.subscribe(stage.admin, "gatepost.delivery.failed");
   disabled = await stage.subscribe(stage.admin, "gatepost.subscription.disabled");
 });
@@ -36,13 +39,13 @@ async function tellsDisabled(subscription: StagedSubscription): Promise<unknown>
   const [first, ...more] = told(disabled, subscription);
   assert.deepEqual(more, []);
   assert.equal(first?.["event"], subscription.event);
-  assert.equal(await statusOf(subscription), "disabled");
   return first?.["reason"];
 }
 
+/** "disabled" and so on; undefined where there is none any more. */
 async function statusOf({ id }: StagedSubscription): Promise<unknown> {
   const answer = await stage.call("GET", `/backend/subscription/${id}`, stage.admin);
-  return readObject(answer)["status"];
+  return answer.status === 404 ? undefined : readObject(answer)["status"];
 }
 
 describe("gatepost.delivery.failed", () => {
@@ -76,6 +79,7 @@ describe("gatepost.subscription.disabled", () => {
     await stage.dispatch(subscription.event, 1);
     await stage.receiver.waitFor(2, PATIENCE_MS, subscription.path);
     assert.equal(await tellsDisabled(subscription), "gone");
+    assert.equal(await statusOf(subscription), "disabled");
     await stage.deliveries(subscription, "failed");
   });
 
@@ -99,9 +103,22 @@ describe("gatepost.subscription.disabled", () => {
     await sleep(DISABLE_AFTER_MS);
     await stage.dispatch(subscription.event, 2);
     assert.equal(await tellsDisabled(subscription), "failing");
+    await stage.deliveries(subscription, "failed", "failed");
+    assert.equal(stage.receiver.count(subscription.path), 4, "each is resent once");
     const path = `/consumer/subscription/${subscription.id}`;
     const record = readObject(await stage.call("GET", path, token));
     assert.equal(record["disabled_reason"], "failing");
+  });
+
+  test("does not disable one whose resend is due yet, however long it has failed", async () => {
+    const token = await stage.newConsumer();
+    const subscription = await stage.subscribe(token, newName("e"), 500, 500, 500, 204);
+    await stage.dispatch(subscription.event, 1);
+    await stage.deliveries(subscription, "failed");
+    await sleep(DISABLE_AFTER_MS);
+    await stage.dispatch(subscription.event, 2);
+    await stage.deliveries(subscription, "delivered", "failed");
+    assert.equal(await statusOf(subscription), "active");
   });
 
   test("does not disable a subscription that had a success in between", async () => {
@@ -125,12 +142,14 @@ describe("gatepost.subscription.disabled", () => {
     await stage.gatepost.change(user, { status: "disabled" });
     for (const subscription of [one, two]) {
       assert.match(String(await tellsDisabled(subscription)), /user/);
+      assert.equal(await statusOf(subscription), "disabled");
     }
 
     const leaver = await stage.gatepost.createUser();
     const three = await stage.subscribe(await stage.gatepost.login(leaver), newName("e"));
     await stage.call("DELETE", `/backend/user/${leaver.id}`, stage.admin);
     assert.match(String(await tellsDisabled(three)), /user/);
+    assert.equal(await statusOf(three), undefined);
   });
 
   test("tells of those of an app that is disabled, and of one that is deleted", async () => {
@@ -142,7 +161,20 @@ describe("gatepost.subscription.disabled", () => {
       if (end === "disabled") await stage.gatepost.change(app, { status: "disabled" });
       else await stage.call("DELETE", `/backend/app/${app.id}`, stage.admin);
       assert.match(String(await tellsDisabled(subscription)), /app/);
+      assert.equal(await statusOf(subscription), end === "disabled" ? end : undefined);
     }
+  });
+
+  test("tells of those of an app that a user withdraws from", async () => {
+    const user = await stage.gatepost.createUser();
+    const app = await stage.gatepost.createApp({ grants: ["password"] });
+    const { username, password } = user;
+    const fields = { grant_type: "password", username, password };
+    const token = String(readObject(await stage.gatepost.token(app, fields))["access_token"]);
+    const subscription = await stage.subscribe(token, newName("e"));
+    const login = await stage.gatepost.login(user);
+    await stage.call("DELETE", `/consumer/grant/${app.id}`, login);
+    assert.match(String(await tellsDisabled(subscription)), /grant/);
   });
 
   test("tells of a subscription that an administrator disables, once however often", async () => {

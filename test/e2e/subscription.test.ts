@@ -483,5 +483,11 @@ describe("POST /consumer/subscription/{id}/secret", () => {
     assert.equal(findSignatureFault(after, String(first), Date.now()), undefined);
     assert.equal(findSignatureFault(after, String(second), Date.now()), undefined);
     assert.notEqual(findSignatureFault(before, String(second), Date.now()), undefined);
+
+    // No third beside them: the first was to sign for a day.
+    assertProblem(await stage.call("POST", `${PATH}/${String(id)}/secret`, consumer), 409);
+    const still = await deliver(subscription);
+    assert.equal(findSignatureFault(still, String(first), Date.now()), undefined);
+    assert.equal(findSignatureFault(still, String(second), Date.now()), undefined);
   });
 });

@@ -8,7 +8,8 @@ import { exchangeRaw, type RawAnswer } from "../helpers/raw_http.ts";
 /** How many requests are sent; GATEPOST_FUZZ_REQUESTS says another number. */
 const REQUESTS = Number(process.env["GATEPOST_FUZZ_REQUESTS"] || 100_000);
 const AT_ONCE = 256;
-const HEAP_MIB = 128;
+const HEAP_MIB = 256;
+const GROWTH_MIB = 160; // garbage that V8 has not collected; 100,000 leaks of 2 KiB would be more
 const METRICS_TOKEN = "metrics-token-of-the-fuzz-test";
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
 
@@ -190,7 +191,7 @@ test("malformed requests bring neither a crash nor 5xx nor memory that stays", a
   t.diagnostic(`${REQUESTS} requests: ${JSON.stringify(Object.fromEntries([...statuses].sort()))}`);
   const grownMiB = (after - before) / 2 ** 20;
   t.diagnostic(`resident memory ${Math.round(after / 2 ** 20)} MiB, grown ${grownMiB.toFixed(1)} MiB`);
-  assert.ok(grownMiB < HEAP_MIB, `${grownMiB} MiB`);
+  assert.ok(grownMiB < GROWTH_MIB, `${grownMiB} MiB`);
   assert.equal(await readMetric("gatepost_http_requests_total", /status="5/), 0);
   for (const status of [200, 204, 400, 401, 404, 405, 413, 415, 431]) {
     assert.ok(statuses.has(status), `no ${status}: the requests do not reach what they should`);

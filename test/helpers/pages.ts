@@ -18,7 +18,7 @@ export function sampleLogin(more: Partial<LoginPageInput> = {}): HttpAnswer {
 
 /** A consent page on which marta is asked for `consumer` by Harbour Orders, changed as told. */
 export function sampleConsent(more: Partial<ConsentPageInput> = {}): HttpAnswer {
-  return consentPage({ ...form, username: "marta", scopes: [{ name: "consumer" }], ...more });
+  return consentPage({ ...form, username: "marta", scopes: ["consumer"], ...more });
 }
 
 /** The document as text. */

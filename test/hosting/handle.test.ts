@@ -36,6 +36,7 @@ interface Outcome {
   readonly reads: number;
 }
 
+const CHALLENGE = { "WWW-Authenticate": 'Bearer realm="gatepost", resource_metadata="x"' };
 const ADA: Caller = { sub: "u1", kind: "user", clientId: "login", scopes: ["orders"] };
 
 /** Lets one handler answer one request, and tells all that came of it. */
@@ -77,6 +78,7 @@ async function call(handle: Handle, sent: Sent = {}, setting: Setting = {}): Pro
       return Promise.resolve();
     }),
     baseUrl: "https://api.example/base",
+    challenge: CHALLENGE,
     log: { debug: write, info: write, warn: write, error: write },
   });
   try {
@@ -393,7 +395,7 @@ test("a thrown plain object with a 4xx status is that problem", async () => {
 test("a thrown 401 carries a challenge and a thrown 429 a time to wait", async () => {
   const headersOf = async (status: number): Promise<unknown> =>
     (await call(() => Promise.reject({ status }))).problem?.headers;
-  assert.deepEqual(await headersOf(401), { "WWW-Authenticate": 'Bearer realm="gatepost"' });
+  assert.deepEqual(await headersOf(401), CHALLENGE);
   assert.deepEqual(await headersOf(429), { "Retry-After": "2" });
 });
 

@@ -200,7 +200,7 @@ test("an export of a bad shape is a fault for every bad field", async (t) => {
   const size = 'maxBody must be a size, such as "64KiB"';
   const never = "can never match: such requests are answered with 400";
   const description = 'emits["a"] must be a description or { description, scope? }';
-  const eventName = "a name is 1 to 128 of A-Za-z0-9._:-";
+  const eventName = "Must be 1 to 128 of A-Z a-z 0-9 . _ : -.";
   const cases: [source: string, reasons: string[]][] = [
     ["export const x = { handle() {} };", [
       methods,
@@ -256,7 +256,7 @@ test("an export of a bad shape is a fault for every bad field", async (t) => {
     [endpoint('emits: { "a b": "d" }'), [`emits["a b"]: ${eventName}`]],
     [endpoint('emits: { ["x".repeat(129)]: "d" }'), [`emits["${"x".repeat(129)}"]: ${eventName}`]],
     [endpoint('emits: { "gatepost.x": "d" }'), [
-      'emits["gatepost.x"]: names under gatepost. are reserved',
+      'emits["gatepost.x"]: Must not start with gatepost.',
     ]],
     [endpoint("emits: { a: true }"), [description]],
     [endpoint("emits: { a: {} }"), [description]],

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Problem } from "../../src/base/problem.ts";
-import { MAX_FORM_BYTES, readForm, readJson } from "../../src/http/body.ts";
+import { MAX_FORM_BYTES } from "../../src/base/form.ts";
+import { readForm, readJson } from "../../src/http/body.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 
 const MAX = 100;

@@ -21,7 +21,7 @@ const pages: Readonly<Record<string, HttpAnswer>> = {
   expired: sampleLogin({ error: "expired" }),
   signedOut: sampleLogin({ signedOut: true }),
   consent: sampleConsent(),
-  consentBackend: sampleConsent({ scopes: [{ name: "x", description: "X" }, { name: "backend" }] }),
+  consentBackend: sampleConsent({ scopes: ["x", "backend"] }),
   consentExpired: sampleConsent({ error: "expired" }),
   consentLoopback: sampleConsent({ app: { name: "Dev", origin: "http://127.0.0.1:5173" } }),
   error: errorPage(failure),

@@ -11,10 +11,15 @@ import { formatSigningSecret } from "../../src/event/signature.ts";
 import type { Callback } from "../../src/job/callback.ts";
 import { createDistributor, type Distributor } from "../../src/job/distributor.ts";
 import { type Database, sql, UnavailableError } from "../../src/store/database.ts";
+import { claimDeliveries } from "../../src/store/deliveries.ts";
 import { insertEvent } from "../../src/store/events.ts";
 import { openSqliteDatabase } from "../../src/store/sqlite.ts";
-import { insertSubscription, updateSubscription } from "../../src/store/subscriptions.ts";
-import { deleteSubscription } from "../../src/store/subscription_end.ts";
+import { updateSubscription } from "../../src/store/subscriptions.ts";
+import {
+  clearEndedSubscriptions,
+  deleteSubscription,
+  disableSubscription,
+} from "../../src/store/subscription_end.ts";
 
 const START_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
 const DELAYS_MS = [10_000, 300_000, 3_600_000];
@@ -87,16 +92,17 @@ async function openStage(t: TestContext): Promise<Stage> {
     },
     async subscribe(endpoint = "http://shop.example/") {
       const id = newId("s", stage.nowMs);
-      const record = {
-        id,
-        principal: newId("u", stage.nowMs),
-        app: "login",
-        event: "e",
-        endpoint,
-        secret: SECRET,
-        createdAtMs: stage.nowMs,
-      };
-      await database.write([insertSubscription(record, SEAL)]);
+      await database.write([
+        sql(
+          `INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
+           VALUES (?1, ?2, 'login', 'e', ?3, 'active', ?4, ?5)`,
+          id,
+          newId("u", stage.nowMs),
+          endpoint,
+          SEAL.close(SECRET, id),
+          stage.nowMs,
+        ),
+      ]);
       return id;
     },
     async dispatch(count = 1) {
@@ -418,7 +424,8 @@ describe("what has waited in its lane", () => {
     await stage.database.write(deleteSubscription(id, stage.nowMs));
     await letOthersGo(process);
     assert.equal(process.begun.length, 8);
-    assert.deepEqual(await stage.counts(), { cancelled: 16 });
+    await clearEndedSubscriptions(stage.database, stage.nowMs, new AbortController().signal);
+    assert.deepEqual(await stage.counts(), { cancelled: 8, delivered: 8 });
   });
 
   test("goes to the new endpoint", async (t) => {
@@ -439,6 +446,89 @@ describe("what has waited in its lane", () => {
     const later = process.begun.slice(before).map(({ deliveryId }) => deliveryId);
     assert.equal(later.length, 8, "they are claimed anew");
     assert.deepEqual(later.filter((id) => first.includes(id)), []);
+  });
+});
+
+describe("what is in flight when its subscription changes", () => {
+  const NEW = { endpoint: "http://new.example/", status: undefined };
+
+  /** The attempt of this number is in flight, after others that were answered with 410. */
+  async function begin(t: TestContext, attempt = 1) {
+    const stage = await openStage(t);
+    const id = await stage.subscribe("http://old.example/");
+    await stage.dispatch();
+    const process = stage.startProcess();
+    const inFlight = async (number: number) => {
+      process.distributor.wake();
+      await until(() => process.open[0]?.callback.attempt === number);
+    };
+    for (let number = 1; number < attempt; number++) {
+      await inFlight(number);
+      process.open[0]?.end(410);
+      await settle(process);
+      stage.nowMs += 3_600_000;
+    }
+    await inFlight(attempt);
+    const end = async (answer: Answer) => {
+      process.open[0]?.end(answer);
+      await settle(process);
+    };
+    const [find, params] = [
+      "SELECT status, standing, failing_since AS since FROM subscriptions WHERE id = ?1",
+      [id],
+    ] as const;
+    const read = async () => ({ ...Object((await stage.database.query(find, params))[0]) });
+    return { stage, id, process, end, read };
+  }
+
+  const ENDS = [
+    ["disabled", (id: string, nowMs: number) => disableSubscription(id, "why", nowMs)],
+    ["deleted", deleteSubscription],
+  ] as const;
+  for (const [name, endIt] of ENDS) {
+    test(`has arrived where it is answered with 204, though ${name} meanwhile`, async (t) => {
+      const { stage, id, end } = await begin(t);
+      await stage.database.write(endIt(id, stage.nowMs));
+      await end(204);
+      assert.deepEqual(await stage.counts(), { delivered: 1 });
+      assert.equal((await stage.database.query("SELECT 1 FROM attempts")).length, 1);
+    });
+
+    test(`is cancelled where it fails, and not sent again once ${name}`, async (t) => {
+      const { stage, id, process, end } = await begin(t);
+      await stage.database.write(endIt(id, stage.nowMs));
+      await end(500);
+      const { signal } = new AbortController();
+      await clearEndedSubscriptions(stage.database, stage.nowMs, signal);
+      assert.deepEqual(await stage.counts(), { cancelled: 1 });
+      assert.equal((await stage.database.query("SELECT 1 FROM attempts")).length, 1);
+      stage.nowMs += 10_000;
+      process.distributor.wake();
+      await settle(process);
+      assert.equal(process.begun.length, 1);
+    });
+  }
+
+  test("says nothing of the new endpoint", async (t) => {
+    const { stage, id, end, read } = await begin(t);
+    await stage.database.write([updateSubscription(id, NEW)]);
+    await end(500);
+    assert.deepEqual(await read(), { status: "active", standing: "new", since: null });
+  });
+
+  test("does not disable for a last 410 of the old endpoint", async (t) => {
+    const { stage, id, end, read } = await begin(t, 4);
+    await stage.database.write([updateSubscription(id, NEW)]);
+    await end(410);
+    assert.deepEqual(await stage.counts(), { failed: 1 });
+    assert.deepEqual(await read(), { status: "active", standing: "new", since: null });
+  });
+
+  test("disables for a last 410 of the endpoint that is there", async (t) => {
+    const { end, read } = await begin(t, 4);
+    await end(410);
+    const { status, standing } = await read();
+    assert.deepEqual([status, standing], ["disabled", "failing"]);
   });
 });
 
@@ -517,6 +607,32 @@ describe("several processes", () => {
     assert.deepEqual(await stage.counts(), { delivered: 1 });
     const attempts = await stage.database.query("SELECT status FROM attempts");
     assert.deepEqual(attempts.map((row) => ({ ...Object(row) })), [{ status: 204 }]);
+    const standings = await stage.database.query("SELECT standing FROM subscriptions");
+    assert.deepEqual(standings.map((row) => ({ ...Object(row) })), [{ standing: "proven" }]);
+  });
+
+  test("wake up by themselves when what another was faster to claim is due again", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    let isFirst = true;
+    const database: Database = {
+      ...stage.database,
+      async write(statements) {
+        if (isFirst && statements.some((statement) => statement.sql.includes("SET claim = ?4"))) {
+          isFirst = false;
+          const requests = [{ subscription: 1, count: 1 }];
+          await claimDeliveries(stage.database, requests, "c1", stage.nowMs + 200, stage.nowMs);
+        }
+        return stage.database.write(statements);
+      },
+    };
+    const slower = stage.startProcess({ name: "c2", database, answer: () => 204 });
+    slower.distributor.wake();
+    await until(() => !isFirst);
+    await settle(slower);
+    stage.nowMs += 300;
+    await until(async () => (await stage.counts())["delivered"] === 1);
   });
 });
 
@@ -550,17 +666,15 @@ describe("when storage is in trouble", () => {
   });
 
   for (const text of ["INSERT INTO deliveries", "SET claim = ?4"]) {
-    test(`a failed ${text} is done again by the next turn`, async (t) => {
+    test(`a failed ${text} is done again soon, whatever the interval`, async (t) => {
       const stage = await openStage(t);
       await stage.subscribe();
       await stage.dispatch(3);
       const database = failing(stage.database, text, 1);
       const process = stage.startProcess({ database, answer: () => 204 });
       process.distributor.wake();
-      await until(() => database.left() === 0);
-      await settle(process);
-      process.distributor.wake();
       await until(async () => (await stage.counts())["delivered"] === 3);
+      assert.equal(database.left(), 0);
       assert.equal(process.begun.length, 3);
     });
   }

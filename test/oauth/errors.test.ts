@@ -17,7 +17,6 @@ describe("OAuthError has the status of its code (RFC 6749 §5.2, RFC 6750 §3.1)
     unauthorized_client: 400,
     unsupported_grant_type: 400,
     unsupported_response_type: 400,
-    unsupported_token_type: 400,
   };
   for (const [code, status] of Object.entries(table)) {
     test(code, () => assert.equal(new OAuthError(code as OAuthErrorCode, "x").status, status));

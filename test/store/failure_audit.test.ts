@@ -27,7 +27,7 @@ interface Book {
   targets(): Promise<string[]>;
 }
 
-async function setUp(t: TestContext): Promise<Book> {
+async function setUp(t: TestContext, keep = 1000): Promise<Book> {
   const folder = await createDataFolder();
   const database = openSqliteDatabase(join(folder, "gatepost.db"));
   t.after(async () => {
@@ -39,7 +39,7 @@ async function setUp(t: TestContext): Promise<Book> {
     return page.items;
   };
   let book: Book | undefined;
-  const failures = createFailureAudit({ database, now: () => book?.nowMs ?? START_MS });
+  const failures = createFailureAudit({ database, now: () => book?.nowMs ?? START_MS, keep });
   book = {
     nowMs: START_MS,
     failures,
@@ -60,6 +60,16 @@ async function setUp(t: TestContext): Promise<Book> {
   };
   return book;
 }
+
+test("no more failures of a kind are kept than were asked for, were there never a purge", async (t) => {
+  const book = await setUp(t, 3);
+  for (const [index, target] of ["u1", "u2", "u3", "u4", "u5"].entries()) {
+    book.nowMs = START_MS + index;
+    book.fail("192.0.2.1", target);
+    await book.count();
+  }
+  assert.deepEqual(await book.targets(), ["u5", "u4", "u3"]);
+});
 
 test("a failure is stored by the next flush, and nothing is before it", async (t) => {
   const book = await setUp(t);

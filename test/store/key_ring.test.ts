@@ -196,6 +196,15 @@ test("another process follows a rotation and a withdrawal when it refreshes", as
   assert.equal(first.signing().kid, second.signing().kid);
 });
 
+test("a key that another process has just made can be withdrawn", async (t) => {
+  const { open } = await setUp(t);
+  const [first, second] = [await open(), await open()];
+  const { kid } = await first.rotate(0);
+  assert.equal(await second.withdraw(kid), true);
+  await first.refresh();
+  assert.equal(first.find(kid), undefined);
+});
+
 test("of two processes that withdraw the same key at once one makes the successor", async (t) => {
   const { open } = await setUp(t);
   const [first, second] = [await open(), await open()];

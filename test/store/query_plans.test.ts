@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
+import { listAudit } from "../../src/store/audit.ts";
 import type { Database, Statement } from "../../src/store/database.ts";
 import {
   claimDeliveries,
@@ -20,6 +21,7 @@ import {
 import { findDelivery, listAttempts, listDeliveries } from "../../src/store/delivery_lists.ts";
 import { findEvent, listEvents } from "../../src/store/event_lists.ts";
 import { deliveryId, fanOut, insertEvent, listPendingEvents } from "../../src/store/events.ts";
+import { insertGrant } from "../../src/store/grants.ts";
 import { announceFailedDelivery } from "../../src/store/own_events.ts";
 import { purge } from "../../src/store/purge.ts";
 import { findFailed, insertTestDelivery, resendDeliveries } from "../../src/store/resends.ts";
@@ -28,6 +30,7 @@ import {
   clearEndedSubscriptions,
   clearSubscription,
   deleteSubscription,
+  deleteSubscriptionsOf,
   disableAfterFailure,
   disableSubscription,
   disableSubscriptionsOf,
@@ -35,12 +38,15 @@ import {
 import {
   findAnySubscription,
   findSubscription,
+  hasStandingGrant,
   hasStandingOwner,
   insertSubscription,
   listAllSubscriptions,
   listSubscriptions,
+  replaceSubscriptionSecret,
   updateSubscription,
 } from "../../src/store/subscriptions.ts";
+import { addUser, sampleGrant } from "../helpers/database.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
 const NOW_MS = 1_900_000_000_000;
@@ -60,6 +66,9 @@ before(async () => {
   const path = join(folder, "gatepost.db");
   stored = openSqliteDatabase(path);
   plans = new DatabaseSync(path);
+  const scopes = ["consumer"];
+  await addUser(stored, { id: OWNER, scopes, createdAtMs: NOW_MS });
+  await insertGrant(stored, sampleGrant("login", OWNER, { id: GRANT, scopes }));
 });
 
 after(async () => {
@@ -116,6 +125,7 @@ interface Case {
   run(database: Database): Promise<unknown>;
 }
 
+const GRANT = newId("g", NOW_MS);
 const SUBSCRIPTION = {
   id: newId("s", NOW_MS),
   principal: OWNER,
@@ -124,6 +134,7 @@ const SUBSCRIPTION = {
   endpoint: "https://subscriber.example/",
   secret: "whsec_",
   createdAtMs: NOW_MS,
+  grantId: GRANT,
 };
 const EVENT = {
   id: newId("e", NOW_MS),
@@ -138,6 +149,7 @@ const PENDING = { id: EVENT.id, name: EVENT.name, upto: 1, fannedOut: 0 };
 const FAILURE = { delivery: DELIVERY, subscription: 1, claim: CLAIM };
 const ATTEMPT = {
   ...FAILURE,
+  endpoint: SUBSCRIPTION.endpoint,
   attempt: 1,
   startedAtMs: NOW_MS,
   durationMs: 1,
@@ -208,9 +220,9 @@ const CASES: readonly Case[] = [
   writing("giving deliveries back", () =>
     releaseDeliveries([{ id: "d0", subscription: 1 }], CLAIM, NOW_MS)),
   writing("telling of a failed delivery", () => [announceFailedDelivery(FAILURE, NOW_MS)]),
-  ...[true, false].map((isGone) =>
-    writing(`disabling after a failure, gone: ${isGone}`, () => {
-      const rule = { isGone, failingSinceMs: NOW_MS - 1 };
+  ...[SUBSCRIPTION.endpoint, undefined].map((goneEndpoint) =>
+    writing(`disabling after a failure, gone: ${goneEndpoint !== undefined}`, () => {
+      const rule = { goneEndpoint, failingSinceMs: NOW_MS - 1 };
       const { before, after } = disableAfterFailure({ ...FAILURE, claim: "" }, rule, NOW_MS);
       return [...before, ...after];
     })
@@ -282,11 +294,20 @@ const CASES: readonly Case[] = [
     run: (database) => findAnySubscription(database, SUBSCRIPTION.id),
   },
   {
+    name: "asking whether the grant stands",
+    run: (database) => hasStandingGrant(database, GRANT),
+  },
+  {
     name: "asking whether the owner stands",
     run: (database) => hasStandingOwner(database, SUBSCRIPTION.id),
   },
   writing("changing a subscription", () => [
-    updateSubscription(SUBSCRIPTION.id, { endpoint: undefined, status: "paused" }),
+    updateSubscription(SUBSCRIPTION.id, { endpoint: undefined, status: "paused" }, GRANT),
+    replaceSubscriptionSecret(SUBSCRIPTION.id, "whsec_", {
+      oldUntilMs: NOW_MS,
+      nowMs: NOW_MS,
+      seal: createSeal(undefined),
+    }),
   ]),
   writing("disabling all of an app", () => disableSubscriptionsOf({ app: "a1" }, "x", NOW_MS)),
   ...[{ principal: "u1" }, { principal: "u1", app: "a1" }].map((who) => ({
@@ -294,6 +315,16 @@ const CASES: readonly Case[] = [
       disableSubscriptionsOf(who, "x", NOW_MS)),
     by: "subscriptions_by_principal (principal=?)",
   })),
+  writing("ending all of a deleted app", () => deleteSubscriptionsOf({ app: "a1" }, "x", NOW_MS)),
+  ...[undefined, "u1"].flatMap((actor) =>
+    [undefined, NOW_MS].map((untilMs): Case => ({
+      name: `listing the audit by ${JSON.stringify({ actor, untilMs })}`,
+      run: (database) => {
+        const filter = { actor, untilMs, action: undefined, target: undefined, sinceMs: 0 };
+        return listAudit(database, filter, PAGE);
+      },
+    }))
+  ),
   writing("disabling one", () => disableSubscription(SUBSCRIPTION.id, "x", NOW_MS)),
   {
     name: "cancelling what is left of one",
@@ -345,6 +376,13 @@ test("every reference is found by an index, so that no deletion goes through a w
   for (const { table, column } of references) {
     assert.deepEqual(findScans(`SELECT 1 FROM ${table} WHERE ${column} = ?1`), [], table);
   }
+});
+
+test("listing the audit until a time searches by that alone, and reads nothing newer", async () => {
+  const { database, statements } = record();
+  const filter = { actor: "u1", untilMs: NOW_MS, action: undefined, target: undefined };
+  await listAudit(database, { ...filter, sinceMs: undefined }, PAGE);
+  for (const sql of statements) assert.equal(sql.match(/\bid < /g)?.length, 1, sql);
 });
 
 test("the search for scans finds one", () => {

@@ -97,6 +97,24 @@ test("a locked file: UnavailableError within 2 s, queries go on, and it recovers
   assert.equal(rows.length, 2);
 });
 
+test("a locked file: of 2,000 writes at once none waits longer than 2 s", async (t) => {
+  const { database, path } = await openFile(t);
+  await database.write([put("before")]);
+  const locker = new DatabaseSync(path);
+  t.after(() => locker.isOpen && locker.close());
+  locker.exec("BEGIN IMMEDIATE");
+  const startMs = performance.now();
+  const writes = Array.from({ length: 2_000 }, (_, at) => database.write([put(`k${at}`)]));
+  const results = await Promise.allSettled(writes);
+  const elapsedMs = performance.now() - startMs;
+  assert.ok(results.every((result) =>
+    result.status === "rejected" && result.reason instanceof UnavailableError
+  ));
+  assert.ok(elapsedMs < 2_000, `${elapsedMs} ms`);
+  locker.exec("ROLLBACK");
+  assert.deepEqual(await database.write([put("after")]), [1]);
+});
+
 test("a full disk: UnavailableError, nothing half-written, and it recovers", async (t) => {
   const folder = join(makeFolder(t), "small");
   mkdirSync(folder);

@@ -5,12 +5,19 @@ import { after, before, beforeEach, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
 import { type Database, sql } from "../../src/store/database.ts";
-import { claimDeliveries, listDueLanes } from "../../src/store/deliveries.ts";
+import {
+  claimDeliveries,
+  listClaimed,
+  listDueLanes,
+  releaseDeliveries,
+} from "../../src/store/deliveries.ts";
 import { findDelivery, listDeliveries } from "../../src/store/delivery_lists.ts";
 import { listEvents } from "../../src/store/event_lists.ts";
+import { insertGrant } from "../../src/store/grants.ts";
 import { purge } from "../../src/store/purge.ts";
 import { openSqliteDatabase } from "../../src/store/sqlite.ts";
 import {
+  clearEndedSubscriptions,
   clearSubscription,
   deleteSubscription,
   disableAfterFailure,
@@ -22,6 +29,7 @@ import {
   updateSubscription,
 } from "../../src/store/subscriptions.ts";
 import { insertUser } from "../../src/store/users.ts";
+import { sampleGrant } from "../helpers/database.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
 const NOW_MS = 1_900_000_000_000;
@@ -29,6 +37,7 @@ const DAY_MS = 86_400_000;
 /** How many deliveries a request cancels, and one that makes a subscription active again. */
 const [AT_ONCE, AT_MOST] = [500, 10_000];
 const EVENT = newId("e", NOW_MS);
+const GRANT = newId("g", NOW_MS);
 const ACTIVE = { endpoint: undefined, status: "active" } as const;
 
 let folder = "";
@@ -49,6 +58,9 @@ before(async () => {
       NOW_MS,
     ),
   ]);
+  const refreshUntilMs = NOW_MS + 99 * DAY_MS;
+  const grant = { id: GRANT, scopes: [], refreshUntilMs };
+  await insertGrant(database, sampleGrant("login", user.id, grant));
 });
 
 after(async () => {
@@ -67,6 +79,7 @@ beforeEach(async () => {
       endpoint: `https://subscriber.example/${id}`,
       secret: "whsec_",
       createdAtMs: NOW_MS,
+      grantId: GRANT,
     }, createSeal(undefined)),
   ]);
   seq = (await findAnySubscription(database, id))?.seq ?? 0;
@@ -200,21 +213,43 @@ test("disabling dispatches one event, and disabling again none", async () => {
   assert.equal(row?.reason, "why");
 });
 
+const HERE = "https://subscriber.example/";
 const CLAIMS = [
-  ["disables while the claim holds", "c1", "disabled"],
-  ["disables nothing once another process has the claim", "c2", "active"],
+  ["disables while the claim holds", "c1", HERE, "disabled"],
+  ["disables nothing once another process has the claim", "c2", HERE, "active"],
+  ["disables nothing where another endpoint is called now", "c1", "https://old.example/", "active"],
 ] as const;
-for (const [name, holder, status] of CLAIMS) {
+for (const [name, holder, called, status] of CLAIMS) {
   test(`a failed delivery ${name}`, async () => {
     await fill(2);
     const request = [{ subscription: seq, count: 1 }];
     const [claimed] = await claimDeliveries(database, request, holder, NOW_MS + seq, NOW_MS);
     const failure = { delivery: claimed?.id ?? "", claim: "c1", subscription: seq };
-    const rule = { isGone: true, failingSinceMs: undefined };
+    const goneEndpoint = called === HERE ? HERE + id : called;
+    const rule = { goneEndpoint, failingSinceMs: undefined };
     const { before, after } = disableAfterFailure(failure, rule, NOW_MS);
     await database.write([...before, ...after]);
     assert.equal((await findAnySubscription(database, id))?.status, status);
-    assert.equal(await countStored("pending"), status === "disabled" ? 0 : 2);
+    // The one that was called is left to the record of its attempt.
+    assert.equal(await countStored("pending"), status === "disabled" ? 1 : 2);
+  });
+}
+
+for (const [name, end] of ENDS) {
+  test(`${name} leaves what is in flight to its attempt, and clears it once given back`, async () => {
+    await fill(3);
+    const request = [{ subscription: seq, count: 1 }];
+    const claim = newId("c", NOW_MS);
+    const claimed = await claimDeliveries(database, request, claim, NOW_MS + 9_000, NOW_MS);
+    await database.write(end());
+    assert.equal(await countShown("pending"), 1);
+    assert.equal(await countShown("cancelled"), 2);
+    assert.equal((await listClaimed(database, claim)).length, 1);
+
+    await database.write(releaseDeliveries(claimed, claim, NOW_MS));
+    assert.equal(await countShown("pending"), 0);
+    await clearEndedSubscriptions(database, NOW_MS, new AbortController().signal);
+    assert.equal(await countStored("cancelled"), 3);
   });
 }
 

@@ -11,7 +11,7 @@ import { findConsentedScopes } from "../../store/consents.ts";
 import type { Database } from "../../store/database.ts";
 import { findUser } from "../../store/users.ts";
 import { readForm } from "../body.ts";
-import { consentPage } from "../pages/consent_page.ts";
+import { consentPage, type ConsentPageInput } from "../pages/consent_page.ts";
 import { errorPage } from "../pages/error_page.ts";
 import { loginPage, type LoginPageInput } from "../pages/login_page.ts";
 import type { PasswordLogin } from "../password_login.ts";
@@ -26,8 +26,6 @@ export interface AuthorizeOptions extends RedirectOptions {
   readonly passwordLogin: PasswordLogin;
   /** The path of the base URL, "" where it has none. */
   readonly basePath: string;
-  /** What a hosted endpoint's scope opens, in words. */
-  readonly describeScope: (scope: string) => string | undefined;
 }
 
 /** One visit to the page: a valid request, and the browser that makes it. */
@@ -109,7 +107,7 @@ async function showNext(visit: Visit, options: AuthorizeOptions): Promise<HttpAn
   if (!user) return showLogin(visit, {}, options);
   const scopes = findScopes(request, user);
   const spared = await isConsentSpared(request, user, scopes, options.database);
-  if (!spared) return showConsent(visit, user, scopes, options);
+  if (!spared) return showConsent(visit, user, scopes, {}, options);
   return await sendCode(request, session, user, scopes, false, options) ??
     showLogin(visit, { error: "expired" }, options);
 }
@@ -143,9 +141,10 @@ async function takeForm(
     return logIn(http, visit, username, form.get("password") ?? "", options);
   }
   const user = await findLoggedIn(session, database);
-  const scopes = user && findScopes(request, user);
-  if (!user || !scopes || !sessions.checkFormToken(session, consentStep(query, scopes), token)) {
-    return showLogin(visit, { error: "expired" }, options);
+  if (!user) return showLogin(visit, { error: "expired" }, options);
+  const scopes = findScopes(request, user);
+  if (!sessions.checkFormToken(session, consentStep(query, scopes), token)) {
+    return showConsent(visit, user, scopes, { error: "expired" }, options);
   }
   switch (decision) {
     case "allow":
@@ -212,17 +211,15 @@ function showConsent(
   visit: Visit,
   user: User,
   scopes: readonly string[],
+  state: Pick<ConsentPageInput, "error">,
   options: AuthorizeOptions,
 ): HttpAnswer {
-  const { sessions, describeScope } = options;
   return consentPage({
     ...pageFrame(visit, options),
-    csrf: sessions.formToken(visit.session, consentStep(visit.query, scopes)),
+    ...state,
+    csrf: options.sessions.formToken(visit.session, consentStep(visit.query, scopes)),
     username: user.username,
-    scopes: scopes.map((name) => {
-      const description = describeScope(name);
-      return description === undefined ? { name } : { name, description };
-    }),
+    scopes,
   });
 }
 

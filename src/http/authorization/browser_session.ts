@@ -1,5 +1,6 @@
 import type { HttpRequest } from "../../base/exchange.ts";
 import { equalText, hmac, newSecret, sha256 } from "../../base/secret.ts";
+import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import { insertAudit } from "../../store/audit.ts";
 import type { Database } from "../../store/database.ts";
 import { deleteSession, findSessionUser, insertSession } from "../../store/sessions.ts";
@@ -56,7 +57,7 @@ export function createBrowserSessions(options: BrowserSessionOptions): BrowserSe
   const name = isSecure ? "__Host-gatepost" : "gatepost";
   const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
   // Browsers send Sec-Fetch-Site to such origins alone.
-  const isTrustworthy = isSecure || /^(?:.*\.)?localhost$|^127\.|^\[::1\]$/.test(hostname);
+  const isTrustworthy = isSecure || isLoopbackHost(hostname);
 
   function formToken(session: BrowserSession, step: string): string {
     return hmac(pageKey, `form ${session.id} ${step}`);

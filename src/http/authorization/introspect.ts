@@ -3,6 +3,7 @@ import type { Form } from "../../base/form.ts";
 import { idTimeMs } from "../../base/id.ts";
 import { clientAuthFailed } from "../../oauth/client_auth.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
+import { formatScope } from "../../oauth/scope.ts";
 import { findApp } from "../../store/apps.ts";
 import type { Database } from "../../store/database.ts";
 import { findUser } from "../../store/users.ts";
@@ -74,7 +75,7 @@ async function describe(
       const user = kind === "user" ? await findUser(database, sub) : undefined;
       return {
         active: true,
-        scope: scopes.join(" "),
+        scope: formatScope(scopes),
         client_id: clientId,
         ...(user && { username: user.username }),
         token_type: "bearer",
@@ -95,10 +96,10 @@ async function describe(
       const isCut = [app, ...(grant.user === null ? [] : [user])].some((party) =>
         party?.status !== "active" || party.cutAtMs >= madeAtMs
       );
-      if (!stands || isCut) return undefined;
+      if (!stands || isCut || !app?.grants.includes("refresh_token")) return undefined;
       return {
         active: true,
-        scope: grant.scopes.join(" "),
+        scope: formatScope(grant.scopes),
         client_id: grant.app,
         ...(user && { username: user.username }),
         exp: Math.floor(grant.refreshUntilMs / 1000),

@@ -5,6 +5,7 @@ import type { Database, Statement } from "../../store/database.ts";
 import { revokeAccessToken, revokeGrant } from "../../store/grant_end.ts";
 import type { Revocations } from "../../store/revocations.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
+import { bringsBody } from "../body.ts";
 import { jsonAnswer, NO_STORE } from "../respond.ts";
 import type { PublicRoute } from "../route.ts";
 import type { ClientAuthenticator } from "./client.ts";
@@ -74,8 +75,7 @@ function endToken(presented: PresentedToken, nowMs: number): Statement[] {
 
 /** The caller of a request that revokes the token it presents, and may name no other. */
 async function authenticateAlone(request: HttpRequest, bearer: Bearer): Promise<Caller> {
-  const { headers } = request;
-  if (headers["content-type"] !== undefined) {
+  if (bringsBody(request)) {
     const form = await readOAuthForm(request);
     if (["token", "client_id", "client_secret"].some((name) => form.get(name) !== undefined)) {
       throw new OAuthError("invalid_request", "Send a token in the header or the body, not both.");

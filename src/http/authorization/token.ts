@@ -1,6 +1,7 @@
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { type GrantType, parseGrantType } from "../../oauth/grant_type.ts";
+import { formatScope } from "../../oauth/scope.ts";
 import { jsonAnswer, NO_STORE } from "../respond.ts";
 import type { PublicRoute } from "../route.ts";
 import type { ClientAuthenticator } from "./client.ts";
@@ -45,7 +46,7 @@ export function tokenRoute(options: TokenRouteOptions): PublicRoute {
         token_type: "bearer",
         expires_in: issued.expiresInSeconds,
         ...(issued.refreshToken !== undefined && { refresh_token: issued.refreshToken }),
-        scope: issued.scopes.join(" "),
+        scope: formatScope(issued.scopes),
       }, NO_STORE);
     },
   };

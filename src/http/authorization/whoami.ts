@@ -1,3 +1,4 @@
+import { formatScope } from "../../oauth/scope.ts";
 import type { Database } from "../../store/database.ts";
 import { findUser } from "../../store/users.ts";
 import { jsonAnswer, NO_STORE } from "../respond.ts";
@@ -9,7 +10,7 @@ export function whoamiRoute(database: Database): ProtectedRoute {
     method: "GET",
     path: "/authorization/whoami",
     access: [],
-    cors: true,
+    cors: false,
     summary: "Who the access token speaks for",
     async handle({ caller }) {
       const { sub, kind, clientId, scopes, expiresAtMs } = caller;
@@ -19,7 +20,7 @@ export function whoamiRoute(database: Database): ProtectedRoute {
         kind,
         ...(user && { username: user.username }),
         client_id: clientId,
-        scope: scopes.join(" "),
+        scope: formatScope(scopes),
         expires_at: new Date(expiresAtMs).toISOString(),
       }, NO_STORE);
     },

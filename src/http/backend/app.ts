@@ -15,12 +15,18 @@ import {
 import { deleteCodesOf } from "../../store/codes.ts";
 import { deleteConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
-import { disableSubscriptionsOf } from "../../store/subscription_end.ts";
-import { readJson } from "../body.ts";
+import { deleteSubscriptionsOf, disableSubscriptionsOf } from "../../store/subscription_end.ts";
+import { bringsBody, readJson } from "../body.ts";
 import { listAnswer, readPage } from "../page_request.ts";
 import { emptyAnswer, jsonAnswer, NO_STORE } from "../respond.ts";
 import type { ProtectedRoute } from "../route.ts";
-import { BACKEND_ROUTE, type BackendOptions, found, storeAudited } from "./backend_route.ts";
+import {
+  BACKEND_ROUTE,
+  type BackendOptions,
+  checkChanged,
+  found,
+  storeAudited,
+} from "./backend_route.ts";
 
 const OLD_SECRET_MS = 24 * 60 * 60_000;
 
@@ -93,11 +99,12 @@ export function appRoutes(options: BackendOptions): ProtectedRoute[] {
       summary: "Remove an app",
       async handle(context) {
         const app = await find(context.params);
-        await storeAudited(context, [
+        const changes = await storeAudited(context, [
           ...cutApp(app.id, now(), options.accessTokenTtlMs),
-          ...disableSubscriptionsOf({ app: app.id }, "app deleted", now()),
+          ...deleteSubscriptionsOf({ app: app.id }, "app deleted", now()),
           deleteApp(app.id),
         ], { action: "app.delete", target: app.id }, options);
+        checkChanged(changes, "app");
         return emptyAnswer(204);
       },
     },
@@ -117,7 +124,7 @@ export function appRoutes(options: BackendOptions): ProtectedRoute[] {
         const secret = newSecret();
         const replace = replaceAppSecret(app.id, sha256(secret), oldUntilMs);
         const action = { action: "app.rotate_secret", target: app.id };
-        await storeAudited(context, [replace], action, options);
+        checkChanged(await storeAudited(context, [replace], action, options), "app");
         return jsonAnswer(200, { client_id: app.id, client_secret: secret }, NO_STORE);
       },
     },
@@ -129,7 +136,7 @@ async function readsRevoke(
   request: Parameters<typeof readJson>[0],
   maxBodyBytes: number,
 ): Promise<boolean> {
-  if (request.headers["content-type"] === undefined) return false;
+  if (!bringsBody(request)) return false;
   const fields = openFields(await readJson(request, maxBodyBytes));
   const revoke = fields.flag("revoke") ?? false;
   fields.finish("request for a new secret");

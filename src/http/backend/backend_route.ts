@@ -37,7 +37,7 @@ export interface AuditedAction {
  */
 export async function storeAudited(
   { caller, request }: ProtectedContext,
-  [change, ...more]: readonly [Statement, ...Statement[]],
+  statements: readonly Statement[],
   { always = false, ...action }: AuditedAction,
   options: BackendOptions,
   conflict = "It conflicts with what is there.",
@@ -46,7 +46,7 @@ export async function storeAudited(
   const entry = { actor: caller.sub, ...action, address: request.address || null };
   const audit = always ? insertAudit(entry, now()) : insertAuditOfChange(entry, now());
   try {
-    const changes = await database.write([change, audit, ...more]);
+    const changes = await database.write(statements.toSpliced(1, 0, audit));
     await revocations.refresh();
     wake();
     return changes.toSpliced(1, 1);
@@ -58,6 +58,15 @@ export async function storeAudited(
 
 /** What a look-up found; throws Problem 404 where it found nothing. */
 export function found<Item>(item: Item | undefined, what: string): Item {
-  if (item === undefined) throw new Problem(404, "not_found", `There is no such ${what}.`);
+  if (item === undefined) throw notFound(what);
   return item;
+}
+
+/** Throws Problem 404 where the first statement of a change found nothing: it has just been removed. */
+export function checkChanged([first]: readonly number[], what: string): void {
+  if (first === 0) throw notFound(what);
+}
+
+function notFound(what: string): Problem {
+  return new Problem(404, "not_found", `There is no such ${what}.`);
 }

@@ -54,12 +54,15 @@ export function cronjobRoutes(options: CronjobAdministrationOptions): ProtectedR
       summary: "Run a cronjob now, unless it runs already",
       async handle({ params, caller, request }) {
         const name = params["name"] ?? "";
-        const outcome = await jobs.runCronjob(name);
-        if (outcome === "unknown") throw new Problem(404, "not_found", "There is no such cronjob.");
-        if (outcome === "running") throw new Problem(409, "conflict", "It runs already.");
+        const job = (await jobs.listCronjobs()).find((each) => each.name === name);
+        if (!job) throw new Problem(404, "not_found", "There is no such cronjob.");
+        const running = new Problem(409, "conflict", "It runs already.");
+        if (job.isRunning) throw running;
+        // Before it runs, so that nothing is done without an entry.
         const address = request.address || null;
         const entry = { actor: caller.sub, action: "cronjob.run", target: name, address };
         await database.write([insertAudit(entry, now())]);
+        if (await jobs.runCronjob(name) !== "started") throw running;
         return jsonAnswer(202, { name }, NO_STORE);
       },
     },

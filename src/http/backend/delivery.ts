@@ -16,14 +16,8 @@ import { jsonAnswer, NO_STORE } from "../respond.ts";
 import type { PathParams, ProtectedContext, ProtectedRoute } from "../route.ts";
 import { BACKEND_ROUTE, type BackendOptions, found, storeAudited } from "./backend_route.ts";
 
-/** What the backend's deliveries work with. */
-export interface DeliveryAdministrationOptions extends BackendOptions {
-  /** Tells the distributor that there is work. */
-  readonly wake: () => void;
-}
-
 /** /backend/delivery: every delivery, and sending failed ones again. */
-export function managedDeliveryRoutes(options: DeliveryAdministrationOptions): ProtectedRoute[] {
+export function managedDeliveryRoutes(options: BackendOptions): ProtectedRoute[] {
   const { database, maxBodyBytes, now } = options;
   const collection = { ...BACKEND_ROUTE, path: "/backend/delivery" };
   const item = { ...BACKEND_ROUTE, path: "/backend/delivery/:id" };
@@ -71,7 +65,6 @@ export function managedDeliveryRoutes(options: DeliveryAdministrationOptions): P
         const resend = resendDeliveries([id], now());
         const [resent] = await storeAudited(context, resend, audited, options);
         if (resent !== 1) throw new Problem(409, "conflict", refused);
-        options.wake();
         return jsonAnswer(202, { id }, NO_STORE);
       },
     },
@@ -82,13 +75,12 @@ export function managedDeliveryRoutes(options: DeliveryAdministrationOptions): P
       summary: "Send again what failed of the events dispatched from then to then",
       async handle(context) {
         const count = await resendFailed(context, options);
-        options.wake();
         return jsonAnswer(202, { count }, NO_STORE);
       },
     },
   ];
 
-  /** Batch by batch, so that no other write waits for long; the first carries the audit entry. */
+  /** Batch by batch, so that no other write waits for long; the first one sent has the audit entry. */
   async function resendFailed(
     context: ProtectedContext,
     backend: BackendOptions,
@@ -96,13 +88,11 @@ export function managedDeliveryRoutes(options: DeliveryAdministrationOptions): P
     const selection = parseResend(await readJson(context.request, maxBodyBytes));
     const audited = { action: "delivery.resend", target: selection.subscription ?? "failed" };
     let count = 0;
-    let isFirst = true;
     for await (const ids of findFailed(database, selection)) {
       const resend = resendDeliveries(ids, now());
-      const [resent = 0] = isFirst
+      const [resent = 0] = count === 0
         ? await storeAudited(context, resend, audited, backend)
         : await database.write(resend);
-      isFirst = false;
       count += resent;
       options.wake();
       if (context.request.signal.aborted) break;

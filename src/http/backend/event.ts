@@ -2,7 +2,8 @@ import { type Fields, openFields } from "../../base/fields.ts";
 import { newId } from "../../base/id.ts";
 import { encodeJson } from "../../base/json.ts";
 import { Problem } from "../../base/problem.ts";
-import { checkEventName, isPrincipalId, OWN_PREFIX } from "../../event/event.ts";
+import { checkDispatchableName, checkEventName, isPrincipalId } from "../../event/event.ts";
+import { formatScope } from "../../oauth/scope.ts";
 import { listDeliveries } from "../../store/delivery_lists.ts";
 import {
   EVENT_STATUSES,
@@ -23,8 +24,6 @@ export interface EventAdministrationOptions extends BackendOptions {
   readonly maxPayloadBytes: number;
   /** What a subscriber to a declared event must be allowed; none for any other. */
   readonly eventScopes: (name: string) => readonly string[] | Promise<readonly string[]>;
-  /** Tells the distributor that there is work. */
-  readonly wake: () => void;
   /** Told how many events have been stored, for the metrics. */
   readonly observeDispatch?: (events: number) => void;
 }
@@ -41,7 +40,7 @@ export function eventRoutes(options: EventAdministrationOptions): ProtectedRoute
       method: "POST",
       summary: "Dispatch an event",
       async handle(context) {
-        const body = await readJson(context.request, maxBodyBytes);
+        const body = await readJson(context.request, maxBodyBytes, { exactIntegers: true });
         const { name, json, subject } = parseDispatch(body);
         checkPayload(json, options.maxPayloadBytes);
         const createdAtMs = now();
@@ -50,7 +49,6 @@ export function eventRoutes(options: EventAdministrationOptions): ProtectedRoute
         const insert = insertEvent({ id, name, json, subject, scopes, createdAtMs });
         await storeAudited(context, [insert], { action: "event.dispatch", target: id }, options);
         options.observeDispatch?.(1);
-        options.wake();
         const location = `${options.basePath}${collection.path}/${id}`;
         return jsonAnswer(202, { id }, { Location: location, ...NO_STORE });
       },
@@ -90,8 +88,7 @@ export function eventRoutes(options: EventAdministrationOptions): ProtectedRoute
 function parseDispatch(value: unknown) {
   const fields = openFields(value);
   const event = {
-    name: fields.requiredText("name", (name) =>
-      name.startsWith(OWN_PREFIX) ? `Must not start with ${OWN_PREFIX}` : checkEventName(name)),
+    name: fields.requiredText("name", checkDispatchableName),
     subject: fields.text("subject", (subject) =>
       isPrincipalId(subject) ? undefined : "Must be the id of a user or an app."),
     json: readData(fields),
@@ -109,7 +106,7 @@ function readData(fields: Fields): string {
   try {
     return encodeJson(data);
   } catch {
-    fields.fault("data", "Has a number that JSON cannot hold."); // past a double's range
+    fields.fault("data", "Has a number that cannot be passed on as it is."); // past a double
     return "";
   }
 }
@@ -128,7 +125,7 @@ function toRecord(event: EventSummary): Record<string, unknown> {
     name,
     status,
     ...(subject !== null && { subject }),
-    ...(scopes.length > 0 && { scope: scopes.join(" ") }),
+    ...(scopes.length > 0 && { scope: formatScope(scopes) }),
     created_at: new Date(createdAtMs).toISOString(),
   };
 }

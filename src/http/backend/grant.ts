@@ -39,7 +39,7 @@ export function grantRoutes(options: BackendOptions): ProtectedRoute[] {
       summary: "Revoke a grant and every token of it",
       async handle(context) {
         const { id } = found(await findGrant(database, context.params["id"] ?? ""), "grant");
-        const audited = { action: "grant.revoke", target: id };
+        const audited = { action: "grant.revoke", target: id, always: true };
         await storeAudited(context, revokeGrant(id, now()), audited, options);
         return emptyAnswer(204);
       },
@@ -54,7 +54,8 @@ export function grantRoutes(options: BackendOptions): ProtectedRoute[] {
         const { user, app } = parseRevocation(body);
         if (user !== undefined) found(await findUser(database, user), "user");
         if (app !== undefined && app !== LOGIN_APP) found(await findApp(database, app), "app");
-        const audited = { action: "grant.revoke", target: [user, app].filter(Boolean).join(" ") };
+        const target = [user, app].filter(Boolean).join(" ");
+        const audited = { action: "grant.revoke", target, always: true };
         await storeAudited(context, revokeAll(user, app, options), audited, options);
         return emptyAnswer(204);
       },

@@ -2,7 +2,7 @@ import { openFields } from "../../base/fields.ts";
 import { Problem } from "../../base/problem.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { type KeyRing, type RingKey, ROTATION_LEAD_MS } from "../../store/key_ring.ts";
-import { readJson } from "../body.ts";
+import { bringsBody, readJson } from "../body.ts";
 import { listAnswer, readPage } from "../page_request.ts";
 import { emptyAnswer, jsonAnswer, NO_STORE } from "../respond.ts";
 import type { ProtectedContext, ProtectedRoute } from "../route.ts";
@@ -65,7 +65,7 @@ export function keyRoutes(options: KeyAdministrationOptions): ProtectedRoute[] {
 
 /** Whether the body, which may be missing, says `{"at_once": true}`. */
 async function readsAtOnce({ request }: ProtectedContext, maxBodyBytes: number): Promise<boolean> {
-  if (request.headers["content-type"] === undefined) return false;
+  if (!bringsBody(request)) return false;
   const fields = openFields(await readJson(request, maxBodyBytes));
   const isAtOnce = fields.flag("at_once") ?? false;
   fields.finish("request for a new key");

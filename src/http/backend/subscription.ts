@@ -11,14 +11,18 @@ import { listAnswer, readPage } from "../page_request.ts";
 import { emptyAnswer, jsonAnswer, NO_STORE } from "../respond.ts";
 import type { PathParams, ProtectedRoute } from "../route.ts";
 import { changeSubscription } from "../subscription_change.ts";
-import { BACKEND_ROUTE, type BackendOptions, found, storeAudited } from "./backend_route.ts";
+import {
+  BACKEND_ROUTE,
+  type BackendOptions,
+  checkChanged,
+  found,
+  storeAudited,
+} from "./backend_route.ts";
 
 /** What the backend's subscriptions work with. */
 export interface SubscriptionAdministrationOptions extends BackendOptions {
   /** Why a well-formed endpoint is never called, or undefined. */
   readonly refuseEndpoint: (url: URL) => string | undefined;
-  /** Tells the distributor that there may be work. */
-  readonly wake: () => void;
 }
 
 /** /backend/subscription: everybody's subscriptions. */
@@ -63,7 +67,6 @@ export function managedSubscriptionRoutes(
             updateSubscription(subscription.id, { endpoint, status: undefined }),
             ...disableSubscription(subscription.id, "administrator", now()),
           ], audited, options, taken);
-          options.wake();
         } else {
           await changeSubscription(subscription, { endpoint, status }, {
             database,
@@ -83,7 +86,8 @@ export function managedSubscriptionRoutes(
       async handle(context) {
         const { id } = await find(context.params);
         const audited = { action: "subscription.delete", target: id };
-        await storeAudited(context, deleteSubscription(id, now()), audited, options);
+        const changes = await storeAudited(context, deleteSubscription(id, now()), audited, options);
+        checkChanged(changes, "subscription");
         return emptyAnswer(204);
       },
     },

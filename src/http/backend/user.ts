@@ -2,7 +2,7 @@ import { newId } from "../../base/id.ts";
 import type { PasswordHasher } from "../../base/password.ts";
 import { parseNewUser, parseUserChange, type User } from "../../oauth/user.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
-import { disableSubscriptionsOf } from "../../store/subscription_end.ts";
+import { deleteSubscriptionsOf, disableSubscriptionsOf } from "../../store/subscription_end.ts";
 import {
   cutUser,
   deleteUser,
@@ -15,7 +15,13 @@ import { readJson } from "../body.ts";
 import { listAnswer, readPage } from "../page_request.ts";
 import { emptyAnswer, jsonAnswer, NO_STORE } from "../respond.ts";
 import type { ProtectedRoute } from "../route.ts";
-import { BACKEND_ROUTE, type BackendOptions, found, storeAudited } from "./backend_route.ts";
+import {
+  BACKEND_ROUTE,
+  type BackendOptions,
+  checkChanged,
+  found,
+  storeAudited,
+} from "./backend_route.ts";
 
 /** /backend/user: those who log in. */
 export function userRoutes(options: BackendOptions & { hasher: PasswordHasher }): ProtectedRoute[] {
@@ -89,11 +95,12 @@ export function userRoutes(options: BackendOptions & { hasher: PasswordHasher })
       summary: "Remove a user",
       async handle(context) {
         const user = found(await findUser(database, context.params["id"] ?? ""), "user");
-        await storeAudited(context, [
+        const changes = await storeAudited(context, [
           ...cutUser(user.id, now(), options.accessTokenTtlMs),
-          ...disableSubscriptionsOf({ principal: user.id }, "user deleted", now()),
+          ...deleteSubscriptionsOf({ principal: user.id }, "user deleted", now()),
           deleteUser(user.id),
         ], { action: "user.delete", target: user.id }, options);
+        checkChanged(changes, "user");
         return emptyAnswer(204);
       },
     },

@@ -1,4 +1,5 @@
 import { CONSUMER_SCOPE } from "../../oauth/principal.ts";
+import { formatScope } from "../../oauth/scope.ts";
 import { FIRST_PAGE } from "../../store/database.ts";
 import { listAnswer, readPage } from "../page_request.ts";
 import type { ProtectedRoute } from "../route.ts";
@@ -36,5 +37,5 @@ export function eventCatalogueRoute(events: readonly DeclaredEvent[]): Protected
 }
 
 function toRecord({ name, description, scope }: DeclaredEvent): Record<string, unknown> {
-  return { name, description, ...(scope.length > 0 && { scope: scope.join(" ") }) };
+  return { name, description, ...(scope.length > 0 && { scope: formatScope(scope) }) };
 }

@@ -14,6 +14,8 @@ import type { ProtectedRoute } from "../route.ts";
 export interface ConsumerGrantOptions {
   readonly database: Database;
   readonly revocations: Revocations;
+  /** Tells the distributor that there may be work. */
+  readonly wake: () => void;
   readonly now: () => number;
 }
 
@@ -57,6 +59,7 @@ export function consumerGrantRoutes(options: ConsumerGrantOptions): ProtectedRou
           insertAudit(entry, now()),
         ]);
         await revocations.refresh();
+        options.wake(); // for what it dispatched of the subscriptions
         return emptyAnswer(204);
       },
     },

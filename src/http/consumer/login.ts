@@ -1,10 +1,12 @@
 import { openFields } from "../../base/fields.ts";
+import { MAX_FORM_BYTES } from "../../base/form.ts";
 import { newId } from "../../base/id.ts";
 import { Problem } from "../../base/problem.ts";
 import { LOGIN_APP } from "../../oauth/principal.ts";
 import type { Database } from "../../store/database.ts";
 import { insertGrant } from "../../store/grants.ts";
 import type { TokenIssuer } from "../authorization/token_issuer.ts";
+import { bearerChallenge } from "../bearer.ts";
 import { readJson } from "../body.ts";
 import type { PasswordLogin } from "../password_login.ts";
 import { jsonAnswer, NO_STORE } from "../respond.ts";
@@ -15,7 +17,7 @@ export interface LoginOptions {
   readonly database: Database;
   readonly passwordLogin: PasswordLogin;
   readonly tokens: TokenIssuer;
-  readonly maxBodyBytes: number;
+  readonly issuer: string;
   readonly now: () => number;
   /** Told of every token that is answered, for the metrics. */
   readonly observe?: (type: "login") => void;
@@ -31,7 +33,7 @@ export function loginRoute(options: LoginOptions): PublicRoute {
     cors: true,
     summary: "Log in with a user name and a password",
     async handle({ request }) {
-      const fields = openFields(await readJson(request, options.maxBodyBytes));
+      const fields = openFields(await readJson(request, MAX_FORM_BYTES));
       const username = fields.requiredText("username");
       const password = fields.requiredText("password");
       fields.finish("login", { ignoreUnknown: true });
@@ -42,7 +44,7 @@ export function loginRoute(options: LoginOptions): PublicRoute {
           headers: { "Retry-After": String(outcome.retryAfterSeconds) },
         });
       }
-      if (outcome.kind === "wrong") throw wrongCredentials();
+      if (outcome.kind === "wrong") throw wrongCredentials(options.issuer);
 
       const { user, sinceMs } = outcome;
       const nowMs = now();
@@ -65,15 +67,15 @@ export function loginRoute(options: LoginOptions): PublicRoute {
         accessUntilMs: expiresAtMs,
         decidedAtMs: sinceMs,
       }, { actor: user.id, action: "user.login", target: user.id, address: request.address });
-      if (!stored) throw wrongCredentials();
+      if (!stored) throw wrongCredentials(options.issuer);
       options.observe?.("login");
       return jsonAnswer(200, { token }, NO_STORE);
     },
   };
 }
 
-function wrongCredentials(): Problem {
+function wrongCredentials(issuer: string): Problem {
   return new Problem(401, "wrong_credentials", "The user name or the password is wrong.", {
-    headers: { "WWW-Authenticate": 'Bearer realm="gatepost"' },
+    headers: bearerChallenge(issuer),
   });
 }

@@ -10,8 +10,9 @@ import {
   type Subscription,
   SUBSCRIPTION_LIMIT,
 } from "../../event/subscription.ts";
-import { BACKEND_SCOPE, type Caller, CONSUMER_SCOPE, LOGIN_APP } from "../../oauth/principal.ts";
+import { type Caller, CONSUMER_SCOPE, LOGIN_APP } from "../../oauth/principal.ts";
 import { ConflictError, type Database } from "../../store/database.ts";
+import { OWN_EVENT_SCOPE } from "../../store/own_events.ts";
 import { deleteSubscription } from "../../store/subscription_end.ts";
 import {
   findSubscription,
@@ -181,7 +182,7 @@ export async function getSubscription(
 }
 
 function checkEventAllowed(event: string, caller: Caller, scopes: readonly string[]): void {
-  const needed = event.startsWith(OWN_PREFIX) ? [BACKEND_SCOPE] : scopes;
+  const needed = event.startsWith(OWN_PREFIX) ? [OWN_EVENT_SCOPE] : scopes;
   if (needed.every((scope) => caller.scopes.includes(scope))) return;
   throw new Problem(403, "forbidden_event", `The event needs scope ${needed.join(" ")}.`);
 }

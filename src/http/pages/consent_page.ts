@@ -13,13 +13,6 @@ import {
   warningIcon,
 } from "./page_layout.ts";
 
-/** One scope that the app asks for. */
-export interface ConsentScope {
-  readonly name: string;
-  /** What it lets the app do, in words; not used for the scopes of this service itself. */
-  readonly description?: string;
-}
-
 export interface ConsentPageInput {
   /** Where the form is sent, query included. */
   readonly action: string;
@@ -29,7 +22,7 @@ export interface ConsentPageInput {
   readonly formActionOrigin: string;
   /** Who is logged in. */
   readonly username: string;
-  readonly scopes: readonly ConsentScope[];
+  readonly scopes: readonly string[];
   readonly error?: "expired";
 }
 
@@ -76,26 +69,21 @@ later.</p>
   };
 }
 
-function isGrave(scope: ConsentScope): boolean {
-  return scope.name === "backend";
+function isGrave(scope: string): boolean {
+  return scope === "backend";
 }
 
-function scopeItem(scope: ConsentScope): Html {
+function scopeItem(scope: string): Html {
   if (isGrave(scope)) {
     return html`<li class="message warning">${warningIcon}<span>
 <strong>Warning: administer this whole service</strong>
 Every app, user, key and event, not only yours. Allow this only to an app that you trust as much
 as yourself.</span></li>`;
   }
-  return html`<li>${tickIcon}<span>${scopeWords(scope)}</span></li>`;
-}
-
-function scopeWords(scope: ConsentScope): Html {
-  if (scope.name === "consumer") {
-    return html`Subscribe to events and manage your subscriptions on your behalf`;
-  }
-  const words = displayText(scope.description ?? "", "");
-  return words === "" ? html`<code>${scope.name}</code>` : html`<bdi>${words}</bdi>`;
+  const words = scope === "consumer"
+    ? html`Subscribe to events and manage your subscriptions on your behalf`
+    : html`<code>${scope}</code>`;
+  return html`<li>${tickIcon}<span>${words}</span></li>`;
 }
 
 // RFC 8252 §8.6: any program on the device can pose as such an app.

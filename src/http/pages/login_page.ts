@@ -14,8 +14,6 @@ import {
 export type LoginError = "wrong" | "throttled" | "busy" | "expired";
 
 export interface LoginPageInput {
-  /** Default: 200, or what the error stands for (403, 429, 503, 400). */
-  readonly status?: number;
   /** Where the form is sent, query included. */
   readonly action: string;
   readonly csrf: string;
@@ -70,7 +68,7 @@ ${csrfField(input.csrf)}
 </form>
 <p class="note">Your password stays with this service. The app never sees it.</p>`;
   return {
-    status: input.status ?? refusal?.status ?? 200,
+    status: refusal?.status ?? 200,
     headers: pageHeaders({
       formActionOrigin: input.formActionOrigin,
       ...(refusal?.retryAfterSeconds !== undefined && {

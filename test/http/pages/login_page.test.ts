@@ -76,10 +76,6 @@ test("loginPage() without an error has no alert and nothing marked invalid", () 
   assert.equal(sampleLogin().status, 200);
 });
 
-test("loginPage() takes the status that it is given", () => {
-  assert.equal(sampleLogin({ error: "wrong", status: 400 }).status, 400);
-});
-
 test("loginPage() says how long to wait, and sends Retry-After with 429 and 503", () => {
   for (const [seconds, words, header] of [
     [0, "a second", "1"],

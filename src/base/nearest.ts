@@ -1,13 +1,15 @@
 /**
  * Returns the word that was most likely meant, or undefined when none is near: a beginning of it
- * was typed, or at most a third of its letters are wrong, missing, too many or swapped.
+ * was typed, or at most a third of its letters are wrong, missing, too many or swapped. Case does
+ * not count.
  */
 export function nearest(typed: string, words: readonly string[]): string | undefined {
-  const given = typed.slice(0, 40).toLowerCase();
+  const given = typed.slice(0, 80).toLowerCase();
   const near = words
-    .map((word) => ({
+    .map((word) => ({ word, lower: word.toLowerCase() }))
+    .map(({ word, lower }) => ({
       word,
-      distance: given.length > 1 && word.startsWith(given) ? 0 : editDistance(given, word),
+      distance: given.length > 1 && lower.startsWith(given) ? 0 : editDistance(given, lower),
     }))
     .filter(({ word, distance }) => distance <= Math.max(1, Math.ceil(word.length / 3)))
     .sort((a, b) => a.distance - b.distance);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { nearest } from "../../src/cli/nearest.ts";
+import { nearest } from "../../src/base/nearest.ts";
 
 const WORDS = ["add", "list", "set", "disable", "delete", "rotate-secret"];
 

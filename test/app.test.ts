@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readdir } from "node:fs/promises";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import { startApp } from "../src/app.ts";
+import { parseConfig } from "../src/config.ts";
+import { makeFolder } from "./helpers/database.ts";
+
+test("a start that fails once it listens leaves nothing running", async (t) => {
+  const folder = makeFolder(t);
+  const result = parseConfig({
+    GATEPOST_PORT: "0",
+    GATEPOST_DATABASE: join(folder, "gatepost.db"),
+    GATEPOST_ADMIN_PASSWORD: "correct horse battery",
+  });
+  assert.ok(result.ok);
+  let url = "";
+  const log = {
+    debug() {},
+    info(message: string, fields: Readonly<Record<string, unknown>> = {}) {
+      if (message !== "listening") return;
+      url = String(fields["url"]);
+      throw new Error("the last step failed");
+    },
+    warn() {},
+    error() {},
+    flush() {},
+  };
+  const host = { log, now: Date.now, cores: 2, poolThreads: 4, tell() {} };
+  await assert.rejects(startApp(result.config, host), /the last step failed/);
+
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  const [error] = await once(socket, "error") as [NodeJS.ErrnoException];
+  assert.equal(error.code, "ECONNREFUSED");
+  assert.deepEqual(await readdir(folder), ["gatepost.db"], "its lock has gone, its log is merged");
+});

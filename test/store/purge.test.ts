@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { idBound } from "../../src/base/id.ts";
+import { type Database, sql } from "../../src/store/database.ts";
+import { purge, type PurgeProgress } from "../../src/store/purge.ts";
+import { openDatabase } from "../helpers/database.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 31);
+const DAY_MS = 86_400_000;
+const RETENTION = { eventsMs: DAY_MS, auditMs: DAY_MS };
+const SIGNAL = new AbortController().signal;
+/** How many rows that must stay one purge looks at, and how many at once. */
+const [AT_ONCE, BATCH] = [20_000, 500];
+
+/** So many deliveries of an old event that were finished at a time. */
+async function addDelivered(database: Database, count: number, finishedAtMs: number) {
+  await database.write([
+    sql(
+      `INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
+       VALUES ('s1', 'u1', 'login', 'a', 'https://a.example/', 'active', '', ?1)`,
+      NOW_MS,
+    ),
+    sql(
+      `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?3)
+       INSERT INTO deliveries (id, event, subscription, status, due_at, finished_at)
+       SELECT ?1 || printf('%06x', i), 'e1', 1, 'delivered', 0, ?2 FROM n`,
+      idBound("d", NOW_MS - 9 * DAY_MS),
+      finishedAtMs,
+      count,
+    ),
+  ]);
+}
+
+/** A database that keeps how the walk through what was delivered goes. */
+function watch(t: TestContext) {
+  const stored = openDatabase(t);
+  const looks: { after: unknown; rows: number; turn: number }[] = [];
+  let turn = 0;
+  let counting = setImmediate(count);
+  function count(): void {
+    turn++;
+    counting = setImmediate(count);
+  }
+  t.after(() => clearImmediate(counting));
+  const database: Database = {
+    ...stored,
+    async query<Row>(text: string, params: Parameters<Database["query"]>[1] = []) {
+      const rows = await stored.query<Row>(text, params);
+      if (text.includes("status = 'delivered'")) looks.push({ after: params[0], rows: rows.length, turn });
+      return rows;
+    },
+  };
+  return { database, looks };
+}
+
+test("the purge lets other work have its turn while it looks at what must stay", async (t) => {
+  const { database, looks } = watch(t);
+  await addDelivered(database, 5 * BATCH, NOW_MS);
+  await purge(database, RETENTION, NOW_MS, SIGNAL);
+  assert.ok(looks.length >= 5, `${looks.length} looks`);
+  assert.equal(new Set(looks.map(({ turn }) => turn)).size, looks.length);
+});
+
+test("what must stay is looked at part by part, a part at each purge", async (t) => {
+  const { database, looks } = watch(t);
+  await addDelivered(database, 2 * AT_ONCE + BATCH, NOW_MS);
+  const progress: PurgeProgress = new Map();
+  const parts: (readonly [first: unknown, rows: number])[] = [];
+  for (let purges = 0; purges < 4; purges++) {
+    await purge(database, RETENTION, NOW_MS, SIGNAL, progress);
+    const done = looks.splice(0);
+    parts.push([done[0]?.after, done.reduce((sum, { rows }) => sum + rows, 0)]);
+  }
+  assert.deepEqual(parts.map(([, rows]) => rows), [AT_ONCE, AT_ONCE, BATCH, AT_ONCE]);
+  const [first, second, third, fourth] = parts.map(([after]) => String(after));
+  assert.ok(first === "" && fourth === "", "from the end it begins again");
+  assert.ok(second && third && second < third);
+});
+
+test("what may go is removed at one purge, however much it is", async (t) => {
+  const { database } = watch(t);
+  await addDelivered(database, AT_ONCE + BATCH, NOW_MS - 2 * DAY_MS);
+  await purge(database, RETENTION, NOW_MS, SIGNAL, new Map());
+  assert.deepEqual(await database.query("SELECT 1 FROM deliveries"), []);
+});

@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { idTimeMs, newId } from "../../src/base/id.ts";
+import { createSeal } from "../../src/base/seal.ts";
+import { cutApp, deleteApp, updateApp } from "../../src/store/apps.ts";
+import type { Statement } from "../../src/store/database.ts";
+import { revokeGrant } from "../../src/store/grant_end.ts";
+import { insertGrant } from "../../src/store/grants.ts";
+import {
+  findAnySubscription,
+  hasStandingGrant,
+  insertSubscription,
+  replaceSubscriptionSecret,
+  updateSubscription,
+} from "../../src/store/subscriptions.ts";
+import { cutUser, deleteUser, updateUser } from "../../src/store/users.ts";
+import { addApp, addUser, openDatabase, sampleApp, sampleGrant } from "../helpers/database.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 1, 1);
+const HOUR_MS = 3_600_000;
+const SEAL = createSeal(undefined);
+
+/** A user's grant through an app, and a subscription that is made by it. */
+async function openStage(t: TestContext) {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  const app = sampleApp();
+  await addApp(database, app);
+  const grant = sampleGrant(app.id, user);
+  assert.equal(await insertGrant(database, grant), true);
+  return { database, user, app, grant };
+}
+
+type Stage = Awaited<ReturnType<typeof openStage>>;
+
+async function insert({ database, user, app, grant }: Stage, endpoint: string) {
+  const id = newId("s", NOW_MS);
+  const [inserted] = await database.write([
+    insertSubscription({
+      id,
+      principal: user,
+      app: app.id,
+      event: "a",
+      endpoint,
+      secret: "whsec_",
+      createdAtMs: NOW_MS,
+      grantId: grant.id,
+    }, SEAL),
+  ]);
+  return { id, inserted };
+}
+
+const DISABLED = { phc: undefined, scopes: undefined, status: "disabled" } as const;
+const ENDS: readonly (readonly [name: string, end: (stage: Stage) => Statement[]])[] = [
+  ["its grant is revoked", ({ grant }) => revokeGrant(grant.id, NOW_MS)],
+  ["its user is disabled", ({ user }) => [updateUser(user, DISABLED)]],
+  ["its user is deleted", ({ user }) => [deleteUser(user)]],
+  ["its user is cut off", ({ user, grant }) => cutUser(user, idTimeMs(grant.id), HOUR_MS)],
+  ["its app is disabled", ({ app }) => [updateApp(app, { ...app, status: "disabled" })]],
+  ["its app is deleted", ({ app }) => [deleteApp(app.id)]],
+  ["its app is cut off", ({ app, grant }) => cutApp(app.id, idTimeMs(grant.id), HOUR_MS)],
+];
+for (const [name, end] of ENDS) {
+  test(`a token makes and changes no subscription once ${name}`, async (t) => {
+    const stage = await openStage(t);
+    const { database, grant } = stage;
+    const { id, inserted } = await insert(stage, "https://a.example/");
+    assert.equal(inserted, 1);
+    assert.equal(await hasStandingGrant(database, grant.id), true);
+    await database.write(end(stage));
+    assert.equal((await insert(stage, "https://b.example/")).inserted, 0);
+    assert.equal(await hasStandingGrant(database, grant.id), false);
+    for (const status of ["active", "paused"] as const) {
+      const change = { endpoint: undefined, status };
+      assert.deepEqual(await database.write([updateSubscription(id, change, grant.id)]), [0]);
+    }
+    assert.equal((await findAnySubscription(database, id))?.status, "active");
+  });
+}
+
+test("an app that acts for itself subscribes until it ends", async (t) => {
+  const stage = await openStage(t);
+  const own = { ...stage, user: stage.app.id, grant: sampleGrant(stage.app.id, null) };
+  assert.equal(await insertGrant(stage.database, own.grant), true);
+  assert.equal((await insert(own, "https://a.example/")).inserted, 1);
+  await stage.database.write([updateApp(stage.app, { ...stage.app, status: "disabled" })]);
+  assert.equal((await insert(own, "https://b.example/")).inserted, 0);
+});
+
+test("a secret is replaced again only once the one before signs no more", async (t) => {
+  const stage = await openStage(t);
+  const { id } = await insert(stage, "https://a.example/");
+  const replace = async (secret: string, nowMs: number) => {
+    const options = { nowMs, oldUntilMs: nowMs + HOUR_MS, seal: SEAL };
+    return (await stage.database.write([replaceSubscriptionSecret(id, secret, options)]))[0];
+  };
+  assert.equal(await replace("second", NOW_MS), 1);
+  assert.equal(await replace("third", NOW_MS + HOUR_MS - 1), 0);
+  const [row] = await stage.database.query<{ secret: string; old: string }>(
+    "SELECT secret, old_secret AS old FROM subscriptions WHERE id = ?1",
+    [id],
+  );
+  const open = (stored = "") => SEAL.open(stored, id);
+  assert.deepEqual([open(row?.secret), open(row?.old)], ["second", "whsec_"]);
+  assert.equal(await replace("third", NOW_MS + HOUR_MS), 1);
+});
