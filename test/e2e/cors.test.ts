@@ -31,6 +31,7 @@ const allowed = (answer: Answer) => answer.headers.get("access-control-allow-ori
 const open: [method: string, path: string][] = [
   ["POST", "/authorization/token"],
   ["POST", "/authorization/revoke"],
+  ["GET", "/authorization/whoami"],
   ["GET", "/.well-known/oauth-authorization-server"],
   ["GET", "/.well-known/oauth-protected-resource"],
   ["GET", "/.well-known/jwks.json"],
@@ -46,7 +47,6 @@ const open: [method: string, path: string][] = [
 const closed: [method: string, path: string][] = [
   ["GET", "/authorization/authorize"],
   ["POST", "/authorization/authorize"],
-  ["GET", "/authorization/whoami"],
   ["GET", "/backend/user"],
   ["POST", "/backend/app"],
   ["DELETE", "/backend/app/a1"],

@@ -10,7 +10,7 @@ export function whoamiRoute(database: Database): ProtectedRoute {
     method: "GET",
     path: "/authorization/whoami",
     access: [],
-    cors: false,
+    cors: true, // a single-page app asks who has logged in
     summary: "Who the access token speaks for",
     async handle({ caller }) {
       const { sub, kind, clientId, scopes, expiresAtMs } = caller;
