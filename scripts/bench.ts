@@ -16,7 +16,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import type { BenchCase, Finding, Stage } from "./bench/bench_case.ts";
+import { type BenchCase, type Finding, scoreOf, type Stage } from "./bench/bench_case.ts";
 import { CALLBACK_CASES } from "./bench/callbacks.ts";
 import { DURABLE_BATCH_CASES } from "./bench/durable_batches.ts";
 import { GROWTH_CASES } from "./bench/growth.ts";
@@ -84,7 +84,7 @@ async function main(): Promise<void> {
     const versions = values.peers ? peerVersions(join(scratch, "peers")) : {};
     const setting = readSetting(join(import.meta.dirname, "../dist/cli.js"), versions);
     process.stdout.write(values.json
-      ? `${JSON.stringify({ ...setting, findings }, undefined, 2)}\n`
+      ? `${JSON.stringify({ ...setting, findings: findings.map(withVerdict) }, undefined, 2)}\n`
       : toText(setting, findings));
     end(0);
   } catch (error) {
@@ -119,6 +119,11 @@ async function measure(chosen: readonly BenchCase[], scratch: string): Promise<F
     say(`  ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
   }
   return findings;
+}
+
+function withVerdict(finding: Finding): Finding & { readonly isMet?: boolean } {
+  const score = scoreOf(finding);
+  return score === undefined ? finding : { ...finding, isMet: score >= 1 };
 }
 
 function toText({ date, machine, versions }: ReturnType<typeof readSetting>, findings: Finding[]) {

@@ -6,12 +6,13 @@
  *   npm run check                     types and layers alone
  */
 import { spawnSync } from "node:child_process";
-import { globSync, rmSync } from "node:fs";
+import { globSync, mkdirSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 
 const root = join(import.meta.dirname, "..");
 const coverageFolder = join(root, "coverage/tmp");
+const failuresFile = join(root, "coverage/failures.json");
 
 /** What a test sees: the settings of the person who runs it stay out. */
 const cleanEnv = Object.fromEntries(
@@ -50,6 +51,20 @@ function step(title: string, succeeds: () => boolean): void {
   process.exit(1);
 }
 
+/**
+ * Runs every test; files with a test that failed run once more, alone, because some tests wait for real
+ * processes, sockets and browsers, and a machine that is busy with something else can make any of
+ * them late. What fails twice fails.
+ */
+function runTests(files: string[]): boolean {
+  const env = { NODE_V8_COVERAGE: coverageFolder };
+  rmSync(failuresFile, { force: true });
+  const rerun = `--test-rerun-failures=${failuresFile}`;
+  if (run([...testRunner, rerun, ...files], env)) return true;
+  console.log("\nWhat failed, once more and one file at a time");
+  return run([...testRunner, "--test-concurrency=1", rerun, ...files], env);
+}
+
 function checks(): void {
   step("Types", () => run(["node_modules/typescript/bin/tsc", "-p", "test/tsconfig.json"]));
   step("Layers", () => run(["scripts/check_layers.ts"]));
@@ -59,8 +74,9 @@ function everything(): void {
   checks();
   step("Build", () => run(["scripts/build.mjs"]));
   rmSync(coverageFolder, { recursive: true, force: true });
+  mkdirSync(coverageFolder, { recursive: true });
   const files = globSync("test/**/*.test.ts", { cwd: root }).sort();
-  step("Tests", () => run([...testRunner, ...files], { NODE_V8_COVERAGE: coverageFolder }));
+  step("Tests", () => runTests(files));
   step("Coverage", () => {
     if (run([...coverageReport, ...coverageLimits, "--reporter=text-summary"])) return true;
     run([...coverageReport, "--reporter=text"]);

@@ -32,7 +32,7 @@ interface Turn {
   readonly latenciesMs: Float64Array;
 }
 
-const WARM_UP_MS = 1000;
+const WARM_UP_MS = 2000; // until what is hot has been compiled
 
 /** A case in which all sides have their turns one after the other, round after round: A B A B. */
 export function comparison(

@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Stage } from "./bench_case.ts";
 import { endWithParent } from "./post_process.ts";
-import { type ServerProcess, startProcess } from "./processes.ts";
+import { cpuMsOf, type ServerProcess, startProcess } from "./processes.ts";
 
 /** A Redis of its own, with workers of BullMQ that POST with fetch. */
 export interface BullMq {
-  /** Adds a job for each delivery, then starts a worker on them. */
+  /** Adds the jobs, one for each delivery, then starts a worker on them. */
   startWorker(urls: readonly string[], jobs: number, concurrency: number): Promise<ServerProcess>;
   stop(): Promise<void>;
 }
@@ -37,10 +37,12 @@ export async function startBullMq({ peers, newFolder, say }: Stage): Promise<Bul
     return undefined;
   }
   return {
-    startWorker(urls, jobs, concurrency) {
+    async startWorker(urls, jobs, concurrency) {
       const program = join(import.meta.dirname, "peer_bullmq.ts");
       const settings = JSON.stringify({ folder: peers, port, urls, jobs, concurrency });
-      return startProcess([program, settings], { NODE_ENV: "production" });
+      const worker = await startProcess([program, settings], { NODE_ENV: "production" });
+      // What Redis does is part of a job, as what SQLite does is part of a delivery.
+      return { ...worker, cpuMs: () => worker.cpuMs() + cpuMsOf(redis.pid ?? 0) };
     },
     async stop() {
       redis.kill("SIGTERM");

@@ -79,8 +79,8 @@ function readUrl(stdout: Readable, args: readonly string[]): Promise<string> {
   });
 }
 
-/** The scheduler's own count of every thread that is there; NaN where there is no /proc. */
-function cpuMsOf(pid: number): number {
+/** CPU time of a process so far, as the scheduler counts its threads; NaN where there is no /proc. */
+export function cpuMsOf(pid: number): number {
   try {
     const folder = `/proc/${pid}/task`;
     return readdirSync(folder)

@@ -103,7 +103,15 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
   };
 
   const routes: Route[] = [
-    loginRoute({ database, passwordLogin, tokens, issuer, now, observe: metrics.countToken }),
+    loginRoute({
+      database,
+      passwordLogin,
+      tokens,
+      issuer,
+      maxBodyBytes,
+      now,
+      observe: metrics.countToken,
+    }),
     ...authorizeRoutes({
       database,
       sessions: createBrowserSessions({ database, issuer, pageKey: options.pageKey, now }),

@@ -115,10 +115,10 @@ function decodeUtf8(bytes: Uint8Array): string {
 
 type Reviver = (name: string, value: unknown, context: { readonly source?: string }) => unknown;
 
-function refuseInexact(_name: string, value: unknown, { source = "" }: { source?: string }): unknown {
+const refuseInexact: Reviver = (_name, value, { source = "" }) => {
   if (typeof value !== "number" || !Number.isFinite(value) || !/^-?\d+$/.test(source)) return value;
   return BigInt(source) === BigInt(value) ? value : Infinity;
-}
+};
 
 function parseText(text: string, reviver: Reviver | undefined): JsonValue {
   try {

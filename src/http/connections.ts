@@ -8,6 +8,9 @@ export interface Connection {
   readonly socket: Socket;
   /** One for each request that has not been answered to its end: lets go of what it holds. */
   readonly unanswered: Set<() => void>;
+  /** Requests that came in one turn of the event loop, and in which turn. */
+  inTurn: number;
+  turn: number;
   /** The last request: whose body may still be coming in. */
   receiving?: {
     readonly incoming: { readonly complete: boolean };
@@ -23,6 +26,8 @@ export interface Connection {
 export interface Connections {
   open(socket: Socket): void;
   find(socket: Socket): Connection | undefined;
+  /** Counts one more request; whether it is more than may be sent ahead. */
+  isFlooding(connection: Connection): boolean;
   /** Begins to look after those whose client does not take what it is sent. */
   watch(): void;
   unwatch(): void;
@@ -32,12 +37,29 @@ const LOOK_MS = 2000;
 
 /** Makes the register of connections; one too many of an address is closed as it comes. */
 export function createConnections(
-  limits: { readonly maxConnectionsPerAddress: number; readonly stallTimeoutMs: number },
+  limits: {
+    readonly maxConnectionsPerAddress: number;
+    readonly maxPipelined: number;
+    readonly stallTimeoutMs: number;
+  },
   trustedProxies: readonly Cidr[],
 ): Connections {
   const open = new Map<Socket, Connection>();
   const counts = new Map<string, number>();
   let timer: NodeJS.Timeout | undefined;
+  let turn = 1;
+  let isTurning = false;
+
+  function currentTurn(): number {
+    if (!isTurning) {
+      isTurning = true;
+      setImmediate(() => {
+        turn++;
+        isTurning = false;
+      });
+    }
+    return turn;
+  }
 
   function count(address: string, step: 1 | -1): number {
     const number = (counts.get(address) ?? 0) + step;
@@ -60,6 +82,15 @@ export function createConnections(
 
   return {
     find: (socket) => open.get(socket),
+    isFlooding(connection) {
+      const now = currentTurn();
+      if (connection.turn !== now) connection.inTurn = 0;
+      connection.turn = now;
+      connection.inTurn++;
+      // What came in one read is worked on without a pause: thousands would keep all others waiting.
+      return connection.inTurn > limits.maxPipelined ||
+        connection.unanswered.size >= limits.maxPipelined;
+    },
     open(socket) {
       const { remoteAddress = "" } = socket;
       const address = throttleAddress(remoteAddress);
@@ -73,7 +104,7 @@ export function createConnections(
         }
       }
       const unanswered = new Set<() => void>();
-      open.set(socket, { socket, unanswered, isClosing: false });
+      open.set(socket, { socket, unanswered, inTurn: 0, turn: 0, isClosing: false });
       socket.once("close", () => {
         open.delete(socket);
         // Node tells only the first of several answers that its connection is gone.

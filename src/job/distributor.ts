@@ -130,7 +130,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
       lastLeaseMs = Math.max(lastLeaseMs + 1, nowMs + 2 * options.timeoutMs + LEASE_MARGIN_MS);
       const claimed = await claimDeliveries(database, requests, claim, lastLeaseMs, nowMs);
       for (const delivery of claimed) lanes.add(delivery.subscription, [delivery]);
-      if (claimed.length > 0) again = true;
+      if (claimed.length > 0) void gather();
       else await planNext(nowMs); // others were faster
     } finally {
       for (const { subscription } of requests) lanes.settle(subscription);
@@ -174,7 +174,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
       await store(releaseDeliveries([claimed], claim, now()));
     } finally {
       lanes.settle(claimed.subscription);
-      wake();
+      void gather();
     }
   }
 

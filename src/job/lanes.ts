@@ -20,7 +20,7 @@ interface Lane<Item> {
  * The work of one process, a lane a subscription: decides what may be sent now. Its
  * limits are exact for this process, and others have their own: a subscription whose last attempt failed has one slot until a success, and all such together have
  * at most half of the slots. With those of which nothing is known yet they leave one subscription's
- * slots (half, where that is more than half) to those whose last attempt succeeded, so the dead
+ * slots (somewhat less than half, where they are more) to those whose last attempt succeeded, so the dead
  * never crowd out the living, however many there are.
  */
 export interface Lanes<Item> {
@@ -54,7 +54,8 @@ export function createLanes<Item>({ total, perSubscription }: LaneLimits): Lanes
   const lanes = new Map<number, Lane<Item>>(); // in the order of their turns
   const failing = { limit: Math.max(1, Math.floor(total / 2)), inFlight: 0, waiting: 0 };
   const unproven = { // those that fail and those that are new
-    limit: Math.max(Math.ceil(total / 2), total - perSubscription),
+    // One more than those that fail may have at least, or they would keep the new ones out.
+    limit: Math.min(total, Math.max(failing.limit + 1, total - perSubscription)),
     inFlight: 0,
     waiting: 0,
   };

@@ -11,7 +11,7 @@ export interface Retention {
   readonly auditMs: number;
 }
 
-/** How many rows that must stay one purge looks at, of each kind: the next one goes on from there. */
+/** How many rows of a kind that must stay one purge looks at: the next one goes on from there. */
 const STAYING_AT_ONCE = 20_000;
 
 /** How far each walk has come; kept from purge to purge. */

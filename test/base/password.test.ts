@@ -123,9 +123,10 @@ test("verify() works as long for an unknown user as for a known one", async () =
   const timeOf = async (stored: string | undefined) => {
     const times: number[] = [];
     for (let round = 0; round < 9; round++) {
-      const startMs = performance.now();
+      // The work that was done, not the time it took: others may be using the machine.
+      const before = process.cpuUsage();
       await alone.verify("a wrong password", stored);
-      times.push(performance.now() - startMs);
+      times.push(process.cpuUsage(before).user / 1000);
     }
     return Math.min(...times);
   };

@@ -255,6 +255,16 @@ test("more requests ahead than may be sent end the connection", async (t) => {
   assert.equal(requests.length, 4);
 });
 
+test("more requests in one go than may be sent ahead end it, however fast they are answered", async (t) => {
+  const { port, requests } = await startStage(t, { limits: { maxPipelined: 4 } });
+  const request = `GET / HTTP/1.1\r\n${HOST}\r\n`;
+  const { isClosed } = await exchangeRaw(port, request.repeat(1000), { waitMs: 2000 });
+  assert.ok(isClosed);
+  assert.equal(requests.length, 4);
+  const { answers } = await exchangeRaw(port, request.repeat(4));
+  assert.equal(answers.length, 4);
+});
+
 test("a body that nobody read ends the connection, after the whole answer", async (t) => {
   const body = "y".repeat(10_000);
   const { port, requests } = await startStage(t, { handle: () => ({ status: 200, body }) });

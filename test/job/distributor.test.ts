@@ -12,7 +12,7 @@ import type { Callback } from "../../src/job/callback.ts";
 import { createDistributor, type Distributor } from "../../src/job/distributor.ts";
 import { type Database, sql, UnavailableError } from "../../src/store/database.ts";
 import { claimDeliveries } from "../../src/store/deliveries.ts";
-import { insertEvent } from "../../src/store/events.ts";
+import { fanOut, insertEvent, listPendingEvents } from "../../src/store/events.ts";
 import { openSqliteDatabase } from "../../src/store/sqlite.ts";
 import { updateSubscription } from "../../src/store/subscriptions.ts";
 import {
@@ -615,6 +615,9 @@ describe("several processes", () => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
+    for (const event of await listPendingEvents(stage.database, 1)) {
+      await fanOut(stage.database, event, 1, stage.nowMs);
+    }
     let isFirst = true;
     const database: Database = {
       ...stage.database,

@@ -101,9 +101,9 @@ describe("take() of subscriptions of which nothing is known", () => {
   test("leaves one subscription's slots to those that have proven themselves", () => {
     for (const [total, perSubscription, unproven] of [
       [64, 8, 56],
-      [8, 4, 4],
+      [8, 4, 5], // one more than those that fail may have
       [5, 2, 3],
-      [3, 8, 2], // half, where a subscription may have more
+      [3, 8, 2],
       [1, 1, 1],
     ] as const) {
       const lanes = createLanes<string>({ total, perSubscription });
@@ -122,12 +122,22 @@ describe("take() of subscriptions of which nothing is known", () => {
     assert.equal(takeAll(lanes).length, 2);
   });
 
+  test("does not let those that fail keep new ones out", () => {
+    for (const [total, perSubscription] of [[64, 8], [64, 64], [8, 4], [3, 3], [2, 1]] as const) {
+      const lanes = createLanes<string>({ total, perSubscription });
+      for (let number = 1; number <= 70; number++) put(lanes, number, 1, "failing");
+      takeAll(lanes);
+      put(lanes, 100, 1, "new");
+      assert.equal(takeAll(lanes).length, 1, `${total} and ${perSubscription}`);
+    }
+  });
+
   test("gives one all of its slots as soon as it has had a success", () => {
     const lanes = createLanes<string>({ total: 4, perSubscription: 4 });
     put(lanes, 1, 9, "new");
-    assert.equal(takeAll(lanes).length, 2);
-    end(lanes, 1, true);
     assert.equal(takeAll(lanes).length, 3);
+    end(lanes, 1, true);
+    assert.equal(takeAll(lanes).length, 2);
   });
 
   test("leaves those that have proven themselves room to wait in, too", () => {
@@ -289,7 +299,8 @@ test("the caps hold whatever happens", (t) => {
       failing.values().reduce((before, subscription) => before + countOf(subscription), 0);
     const provenSum = () =>
       proven.values().reduce((before, subscription) => before + countOf(subscription), 0);
-    const unprovenLimit = Math.max(Math.ceil(total / 2), total - perSubscription);
+    const half = Math.max(1, Math.floor(total / 2));
+    const unprovenLimit = Math.min(total, Math.max(half + 1, total - perSubscription));
     for (let step = 0; step < 300; step++) {
       const subscription = 1 + random.below(8);
       if (random.chance(40)) put(lanes, subscription, random.below(5), standingOf(subscription));

@@ -46,7 +46,9 @@ function watch(t: TestContext) {
     ...stored,
     async query<Row>(text: string, params: Parameters<Database["query"]>[1] = []) {
       const rows = await stored.query<Row>(text, params);
-      if (text.includes("status = 'delivered'")) looks.push({ after: params[0], rows: rows.length, turn });
+      if (text.includes("status = 'delivered'")) {
+        looks.push({ after: params[0], rows: rows.length, turn });
+      }
       return rows;
     },
   };

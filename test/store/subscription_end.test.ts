@@ -236,7 +236,7 @@ for (const [name, holder, called, status] of CLAIMS) {
 }
 
 for (const [name, end] of ENDS) {
-  test(`${name} leaves what is in flight to its attempt, and clears it once given back`, async () => {
+  test(`${name} leaves what is in flight to its attempt, and clears what is given back`, async () => {
     await fill(3);
     const request = [{ subscription: seq, count: 1 }];
     const claim = newId("c", NOW_MS);

@@ -62,7 +62,7 @@ export function found<Item>(item: Item | undefined, what: string): Item {
   return item;
 }
 
-/** Throws Problem 404 where the first statement of a change found nothing: it has just been removed. */
+/** Throws Problem 404 where a change's first statement found nothing: it has just been removed. */
 export function checkChanged([first]: readonly number[], what: string): void {
   if (first === 0) throw notFound(what);
 }

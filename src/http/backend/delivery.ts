@@ -80,7 +80,7 @@ export function managedDeliveryRoutes(options: BackendOptions): ProtectedRoute[]
     },
   ];
 
-  /** Batch by batch, so that no other write waits for long; the first one sent has the audit entry. */
+  /** Batch by batch, so that no other write waits for long; the first has the audit entry. */
   async function resendFailed(
     context: ProtectedContext,
     backend: BackendOptions,

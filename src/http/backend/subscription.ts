@@ -86,8 +86,8 @@ export function managedSubscriptionRoutes(
       async handle(context) {
         const { id } = await find(context.params);
         const audited = { action: "subscription.delete", target: id };
-        const changes = await storeAudited(context, deleteSubscription(id, now()), audited, options);
-        checkChanged(changes, "subscription");
+        const deletion = deleteSubscription(id, now());
+        checkChanged(await storeAudited(context, deletion, audited, options), "subscription");
         return emptyAnswer(204);
       },
     },

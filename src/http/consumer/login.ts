@@ -21,11 +21,13 @@ export interface LoginOptions {
   readonly now: () => number;
   /** Told of every token that is answered, for the metrics. */
   readonly observe?: (type: "login") => void;
+  readonly maxBodyBytes: number;
 }
 
 /** POST /consumer/login: a user name and a password for an access token with all the user's scopes. */
 export function loginRoute(options: LoginOptions): PublicRoute {
   const { database, passwordLogin, tokens, now } = options;
+  const maxBytes = Math.min(options.maxBodyBytes, MAX_FORM_BYTES); // no login is larger
   return {
     method: "POST",
     path: "/consumer/login",
@@ -33,7 +35,7 @@ export function loginRoute(options: LoginOptions): PublicRoute {
     cors: true,
     summary: "Log in with a user name and a password",
     async handle({ request }) {
-      const fields = openFields(await readJson(request, MAX_FORM_BYTES));
+      const fields = openFields(await readJson(request, maxBytes));
       const username = fields.requiredText("username");
       const password = fields.requiredText("password");
       fields.finish("login", { ignoreUnknown: true });

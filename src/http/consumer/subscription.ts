@@ -144,7 +144,7 @@ export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute
         const [replaced] = await database.write([replace]);
         if (replaced !== 1) {
           await getSubscription(database, caller, found.id); // 404 where it has just been deleted
-          throw new Problem(409, "conflict", "It was replaced within a day: the old one signs yet.");
+          throw new Problem(409, "conflict", "The secret before this one still signs.");
         }
         return jsonAnswer(200, { ...toRecord(found), secret }, NO_STORE);
       },

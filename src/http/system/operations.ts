@@ -58,7 +58,11 @@ export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operati
     DELETE: { id: "unsubscribe", answers: { 204: "" } },
   },
   "/consumer/subscription/:id/secret": {
-    POST: { id: "replaceSigningSecret", answers: { 200: "SubscriptionWithSecret" } },
+    POST: {
+      id: "replaceSigningSecret",
+      answers: { 200: "SubscriptionWithSecret" },
+      refuses: [409],
+    },
   },
   "/consumer/subscription/:id/test": {
     POST: { id: "testSubscription", answers: { 202: "DeliveryId" }, refuses: [409, 429] },
