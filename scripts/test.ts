@@ -6,13 +6,13 @@
  *   npm run check                     types and layers alone
  */
 import { spawnSync } from "node:child_process";
-import { globSync, mkdirSync, rmSync } from "node:fs";
+import { globSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 
 const root = join(import.meta.dirname, "..");
 const coverageFolder = join(root, "coverage/tmp");
-const failuresFile = join(root, "coverage/failures.json");
+const failuresFile = join(root, "coverage/failures.txt");
 
 /** What a test sees: the settings of the person who runs it stay out. */
 const cleanEnv = Object.fromEntries(
@@ -58,11 +58,16 @@ function step(title: string, succeeds: () => boolean): void {
  */
 function runTests(files: string[]): boolean {
   const env = { NODE_V8_COVERAGE: coverageFolder };
-  rmSync(failuresFile, { force: true });
-  const rerun = `--test-rerun-failures=${failuresFile}`;
-  if (run([...testRunner, rerun, ...files], env)) return true;
-  console.log("\nWhat failed, once more and one file at a time");
-  return run([...testRunner, "--test-concurrency=1", rerun, ...files], env);
+  const reporters = [
+    "--test-reporter-destination=stdout",
+    "--test-reporter=./scripts/failed_files.mjs",
+    `--test-reporter-destination=${failuresFile}`,
+  ];
+  if (run([...testRunner, ...reporters, ...files], env)) return true;
+  const failed = readFileSync(failuresFile, "utf8").split("\n").filter((file) => file !== "");
+  if (failed.length === 0) return false;
+  console.log("\nFiles with a test that failed, once more and one at a time");
+  return run([...testRunner, "--test-concurrency=1", ...failed], env);
 }
 
 function checks(): void {
