@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import type { Cidr } from "../base/cidr.ts";
 import type { Problem } from "../base/problem.ts";
 import { isTrustedProxy, throttleAddress } from "./client_address.ts";
+import { createTurnLimit } from "./turn_limit.ts";
 
 /** What is known of one connection. */
 export interface Connection {
@@ -22,12 +23,22 @@ export interface Connection {
   fault?: Problem;
 }
 
+/** What connections may do. */
+export interface ConnectionLimits {
+  readonly maxConnectionsPerAddress: number;
+  readonly maxPipelined: number;
+  readonly stallTimeoutMs: number;
+}
+
 /** The open connections. */
 export interface Connections {
   open(socket: Socket): void;
   find(socket: Socket): Connection | undefined;
-  /** Counts one more request; whether it is more than may be sent ahead. */
-  isFlooding(connection: Connection): boolean;
+  /**
+   * The connection of one more request; undefined for what came behind something that ended it, or
+   * is more than may be sent ahead, which ends it.
+   */
+  take(socket: Socket): Connection | undefined;
   /** Begins to look after those whose client does not take what it is sent. */
   watch(): void;
   unwatch(): void;
@@ -37,29 +48,13 @@ const LOOK_MS = 2000;
 
 /** Makes the register of connections; one too many of an address is closed as it comes. */
 export function createConnections(
-  limits: {
-    readonly maxConnectionsPerAddress: number;
-    readonly maxPipelined: number;
-    readonly stallTimeoutMs: number;
-  },
+  limits: ConnectionLimits,
   trustedProxies: readonly Cidr[],
 ): Connections {
   const open = new Map<Socket, Connection>();
   const counts = new Map<string, number>();
+  const turns = createTurnLimit(() => open.keys());
   let timer: NodeJS.Timeout | undefined;
-  let turn = 1;
-  let isTurning = false;
-
-  function currentTurn(): number {
-    if (!isTurning) {
-      isTurning = true;
-      setImmediate(() => {
-        turn++;
-        isTurning = false;
-      });
-    }
-    return turn;
-  }
 
   function count(address: string, step: 1 | -1): number {
     const number = (counts.get(address) ?? 0) + step;
@@ -82,14 +77,18 @@ export function createConnections(
 
   return {
     find: (socket) => open.get(socket),
-    isFlooding(connection) {
-      const now = currentTurn();
-      if (connection.turn !== now) connection.inTurn = 0;
-      connection.turn = now;
+    take(socket) {
+      const turn = turns.count(); // of each, however little comes of it
+      const connection = open.get(socket);
+      if (!connection || connection.isClosing) return undefined;
+      if (connection.turn !== turn) connection.inTurn = 0;
+      connection.turn = turn;
       connection.inTurn++;
-      // What came in one read is worked on without a pause: thousands would keep all others waiting.
-      return connection.inTurn > limits.maxPipelined ||
-        connection.unanswered.size >= limits.maxPipelined;
+      const { inTurn, unanswered } = connection;
+      if (inTurn <= limits.maxPipelined && unanswered.size < limits.maxPipelined) return connection;
+      connection.isClosing = true;
+      socket.destroy();
+      return undefined;
     },
     open(socket) {
       const { remoteAddress = "" } = socket;
