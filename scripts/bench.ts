@@ -1,10 +1,11 @@
 /**
- * Measures the built server beside the limits of what it is made of, in turn, and says which targets
- * it reaches. Every server, reference and receiver is a process of its own; this one makes the load.
+ * Measures the built server beside the limits of what it is made of, in turn, and says which
+ * targets it reaches. Every server, reference and receiver is a process of its own; this one makes
+ * the load.
  *
  *   npm run bench                       everything, about four minutes
- *   npm run bench -- --peers            beside what a user would pick instead, too (npm installs that
- *                                       into a scratch folder; BullMQ needs redis-server)
+ *   npm run bench -- --peers            beside what a user would pick instead, too: npm installs
+ *                                       that into a scratch folder; BullMQ needs redis-server
  *   npm run bench -- --only NAME        these cases alone; may be repeated
  *   npm run bench -- --seconds N        how long one turn takes (1.5); --rounds N how many (3)
  *   npm run bench -- --profile FOLDER   Gatepost writes CPU profiles there
@@ -54,7 +55,8 @@ function chosenCases(): readonly BenchCase[] {
   const known = CASES.map(({ name }) => name);
   const unknown = names.filter((name) => !known.includes(name));
   const [seconds, rounds] = [Number(values.seconds), Number(values.rounds)];
-  if (unknown.length === 0 && seconds >= 0.1 && seconds <= 60 && Number.isInteger(rounds) && rounds > 0) {
+  const isTimed = seconds >= 0.1 && seconds <= 60 && Number.isInteger(rounds) && rounds > 0;
+  if (unknown.length === 0 && isTimed) {
     return CASES.filter(({ name }) => names.includes(name));
   }
   process.stderr.write(`Cases are ${known.join(", ")}; a turn takes 0.1 to 60 seconds\n`);

@@ -43,7 +43,7 @@ export interface Target {
   readonly value: number;
 }
 
-/** How far a finding is from its target: 1 is just met, more is better; undefined without a target. */
+/** How well a finding meets its target: 1 is just met, more is better; undefined without one. */
 export function scoreOf({ gatepost, ratio, target }: Finding): number | undefined {
   if (target === undefined) return undefined;
   const value = ratio ?? gatepost;

@@ -60,7 +60,8 @@ async function measureDeliveries(stage: Stage): Promise<Finding[]> {
       }
     });
     const rate = (name: typeof names[number]) => medianOf(results[name], (each) => each.perSecond);
-    const cpu = (name: typeof names[number]) => medianOf(results[name], (each) => each.cpuMsEach) * 1000;
+    const cpu = (name: typeof names[number]) =>
+      medianOf(results[name], ({ cpuMsEach }) => cpuMsEach) * 1000;
     const against = (name: "fetch" | "bullmq", label: string, least: number): Finding => ({
       what: "deliveries",
       unit: "/s",
@@ -140,7 +141,8 @@ async function measureFanOut(stage: Stage): Promise<Finding[]> {
   try {
     const token = await gatepost.appToken();
     const bytes = itemRequest(token);
-    const probe = { port: gatepost.port, perSecond: EVENTS_A_SECOND, statuses: [200], next: () => bytes };
+    const load = { port: gatepost.port, perSecond: EVENTS_A_SECOND, statuses: [200] };
+    const probe = { ...load, next: () => bytes };
     await runPaced({ ...probe, durationMs: WARM_UP_MS });
     const before = await receiver.count();
     const [{ latenciesMs }] = await Promise.all([

@@ -102,7 +102,10 @@ async function makeApp(url: string, token: string): Promise<BenchApp> {
 async function postJson(url: string, body: object, token: string) {
   return readOk(await fetch(url, {
     method: "POST",
-    headers: { "content-type": "application/json", ...token && { authorization: `Bearer ${token}` } },
+    headers: {
+      "content-type": "application/json",
+      ...token && { authorization: `Bearer ${token}` },
+    },
     body: JSON.stringify(body),
   }));
 }

@@ -112,7 +112,8 @@ async function measurePending(): Promise<Finding[]> {
   const lines = await withBench({ rounds: 1, profiles: undefined }, measureBacklog);
   const last = lines.at(-1);
   if (last?.unit !== "×") throw new Error("The backlog was not compared");
-  const each = lines.filter(({ what }) => what.trim() === "CPU each").map(({ value }) => value * 1000);
+  const each = lines.filter(({ what }) => what.trim() === "CPU each")
+    .map(({ value }) => value * 1000);
   return [{
     what: "1M pending deliveries: CPU of a delivery",
     unit: "µs",

@@ -24,7 +24,8 @@ export function seededRefreshToken(index: number): string {
   return `g${ID_TIME}${String(index).padStart(15, "0")}${SECRET}`;
 }
 
-const NUMBERS = "WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < ?1)";
+const NUMBERS = `WITH RECURSIVE numbers(n) AS
+  (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < ?1)`;
 
 const GRANTS = `${NUMBERS}
   INSERT INTO grants (id, app, user, type, scope, refresh, refresh_until, access_until)

@@ -27,7 +27,11 @@ async function startGetContest(stage: Stage): Promise<Contest> {
   const limit = await startProcess([LIMIT_SERVER, "answer", JSON.stringify(answer)]);
   const peers = stage.peers === undefined ? [] : [
     { least: 6, name: "fastify-jwt", ...await startFastify(stage.peers, answer.body, false) },
-    { least: 1.2, name: "fastify-jwt, cached", ...await startFastify(stage.peers, answer.body, true) },
+    {
+      least: 1.2,
+      name: "fastify-jwt, cached",
+      ...await startFastify(stage.peers, answer.body, true),
+    },
   ];
   return {
     gatepost: sideOf("Gatepost", gatepost, bytes),
@@ -81,6 +85,12 @@ function sideOf(name: string, server: ServerProcess, bytes: Buffer): Side {
     name,
     cpuMs: server.cpuMs,
     run: (durationMs) =>
-      runLoad({ port: server.port, connections: CONNECTIONS, durationMs, status: 200, next: () => bytes }),
+      runLoad({
+        port: server.port,
+        connections: CONNECTIONS,
+        durationMs,
+        status: 200,
+        next: () => bytes,
+      }),
   };
 }

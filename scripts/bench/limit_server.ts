@@ -1,7 +1,8 @@
 /**
  * What nothing on node:http can be faster than: `node limit_server.ts MODE [ANSWER]`.
- * `answer` gives the same bytes to every request, `echo` gives back the body of each, `token` parses
- * a token request's form, signs an ES256 token and stores nothing, `receive` takes callbacks.
+ * `answer` gives the same bytes to every request, `echo` gives back the body of each, `token`
+ * parses a token request's form, signs an ES256 token and stores nothing, `receive` takes
+ * callbacks.
  */
 import { generateKeyPairSync, randomUUID, sign } from "node:crypto";
 import { createServer, type IncomingMessage, type RequestListener } from "node:http";

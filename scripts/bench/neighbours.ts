@@ -75,7 +75,8 @@ async function measureBesideDeliveries(stage: Stage): Promise<Finding[]> {
       "Content-Type": "application/json",
     }, JSON.stringify({ item: "lamp", quantity: 2 }));
     let [deliveries, ms] = [0, 0];
-    const finding = await besides("beside 2,000 deliveries/s", gatepost, stage, async (durationMs) => {
+    const what = "beside 2,000 deliveries/s";
+    const finding = await besides(what, gatepost, stage, async (durationMs) => {
       const [before, startedMs] = [await receiver.count(), performance.now()];
       const load = { port: gatepost.port, perSecond: EVENTS_A_SECOND, statuses: [200] };
       await runPaced({ ...load, durationMs, next: () => order });

@@ -29,8 +29,8 @@ interface Connection {
 const PATIENCE_MS = 10_000;
 
 /**
- * Sends so many requests a second over as many keep-alive connections as it takes, and waits for all
- * answers. Throws when an answer has another status than it may, or takes longer than 10 s.
+ * Sends so many requests a second over as many keep-alive connections as it takes, and waits for
+ * all answers. Throws when an answer has another status than it may, or takes longer than 10 s.
  */
 export async function runPaced(options: PacedOptions): Promise<PacedResult> {
   const { port, perSecond, durationMs, statuses } = options;

@@ -1,4 +1,4 @@
-/** A worker of BullMQ that POSTs a payload for each job: `{folder, port, urls, jobs, concurrency}`. */
+/** A worker of BullMQ that POSTs a payload for each job; its argument is the settings as JSON. */
 import { importPeer } from "./peers.ts";
 import { PAYLOAD } from "./post_seed.ts";
 

@@ -1,9 +1,12 @@
 /** fastify with @fastify/jwt and one protected GET: `FOLDER PUBLIC_PEM BODY [cached]`. */
 import { importPeer } from "./peers.ts";
 
+interface ItemRequest {
+  readonly params: { readonly id: string };
+}
 interface Instance {
   register(plugin: unknown, options: object): void;
-  get(path: string, options: object, handler: (request: { params: { id: string } }) => object): void;
+  get(path: string, options: object, handle: (request: ItemRequest) => object): void;
   listen(options: { port: number; host: string }): Promise<string>;
 }
 type Fastify = { default: (options: object) => Instance };

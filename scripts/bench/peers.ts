@@ -10,7 +10,13 @@ import { endWithParent } from "./post_process.ts";
 import { type ServerProcess, startProcess } from "./processes.ts";
 
 /** What a user would pick instead, by major version. */
-const PACKAGES = { "oidc-provider": 9, fastify: 5, "@fastify/jwt": 10, bullmq: 6, ioredis: 5 } as const;
+const PACKAGES = {
+  "oidc-provider": 9,
+  fastify: 5,
+  "@fastify/jwt": 10,
+  bullmq: 6,
+  ioredis: 5,
+} as const;
 
 const TOKEN_TTL_SECONDS = 3600;
 

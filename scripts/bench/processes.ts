@@ -23,8 +23,8 @@ const START_MS = 30_000;
 const STOP_MS = 15_000;
 
 /**
- * Runs Node and waits for a line of JSON with `"url"`. What the process prints after that goes
- * unread to nowhere, since reading lines would cost the load generator more than it costs the server.
+ * Runs Node and waits for a line of JSON with `"url"`. What the process prints after that is thrown
+ * away unread, since reading lines would cost the load generator more than writing them costs.
  */
 export async function startProcess(
   args: readonly string[],
@@ -79,12 +79,13 @@ function readUrl(stdout: Readable, args: readonly string[]): Promise<string> {
   });
 }
 
-/** CPU time of a process so far, as the scheduler counts its threads; NaN where there is no /proc. */
+/** CPU time of a process so far, by the scheduler's count; NaN where there is no /proc. */
 export function cpuMsOf(pid: number): number {
   try {
     const folder = `/proc/${pid}/task`;
     return readdirSync(folder)
-      .map((thread) => Number(readFileSync(`${folder}/${thread}/schedstat`, "latin1").split(" ")[0]))
+      .map((thread) => readFileSync(`${folder}/${thread}/schedstat`, "latin1"))
+      .map((text) => Number(text.split(" ")[0]))
       .reduce((sum, nanoseconds) => sum + nanoseconds / 1e6, 0);
   } catch {
     return NaN;

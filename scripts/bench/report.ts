@@ -10,8 +10,11 @@ export interface Setting {
 }
 
 /** Reads the machine and the versions; `program` is the built `gatepost`. */
-export function readSetting(program: string, peers: Readonly<Record<string, string>>): Setting {
-  const version = execFileSync(process.execPath, [program, "--version"], { encoding: "utf8" }).trim();
+export function readSetting(
+  program: string,
+  peers: Readonly<Record<string, string>>,
+): Setting {
+  const version = String(execFileSync(process.execPath, [program, "--version"])).trim();
   const gibibytes = Math.round(totalmem() / 2 ** 30);
   return {
     date: new Date().toISOString().slice(0, 16).replace("T", " ") + " UTC",
@@ -26,12 +29,14 @@ export function readSetting(program: string, peers: Readonly<Record<string, stri
   };
 }
 
-const HEADINGS = ["", "Gatepost", "reference", "", "ratio", "CPU an op", "p50 / p99", "target", "met"];
+const HEADINGS =
+  ["", "Gatepost", "reference", "", "ratio", "CPU an op", "p50 / p99", "target", "met"];
 
 /** The findings as a table. */
 export function toTable(findings: readonly Finding[]): string {
   const rows = [HEADINGS, ...findings.map(toRow)];
-  const widths = HEADINGS.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const widths = HEADINGS.map((_, column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const toLine = (row: readonly string[]): string =>
     row.map((cell, column) => isText(column) ? cell.padEnd(widths[column] ?? 0)
       : cell.padStart(widths[column] ?? 0)).join("  ").trimEnd();
@@ -68,7 +73,10 @@ function formatTarget({ kind, value }: Target, unit: string): string {
 
 function format(figure: number): string {
   const digits = Math.abs(figure) < 10 ? 2 : Math.abs(figure) < 100 ? 1 : 0;
-  return figure.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return figure.toLocaleString("en", {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  });
 }
 
 const BAR_CHARS = 40;
@@ -84,8 +92,11 @@ export function toChart(findings: readonly Finding[]): string {
   const lines = scored.map(({ score }, index) => {
     const length = Math.min(BAR_CHARS, Math.max(1, Math.round(score * BAR_AT_TARGET)));
     const bar = "█".repeat(length).padEnd(BAR_CHARS, " ");
-    const marked = score >= 1 ? bar : `${bar.slice(0, BAR_AT_TARGET)}│${bar.slice(BAR_AT_TARGET + 1)}`;
-    return `${(names[index] ?? "").padEnd(width)}  ${marked.trimEnd()} ${Math.round(score * 100)} %`;
+    const marked = score >= 1
+      ? bar
+      : `${bar.slice(0, BAR_AT_TARGET)}│${bar.slice(BAR_AT_TARGET + 1)}`;
+    const name = (names[index] ?? "").padEnd(width);
+    return `${name}  ${marked.trimEnd()} ${Math.round(score * 100)} %`;
   });
   const head = `${"".padEnd(width)}  ${"".padEnd(BAR_AT_TARGET)}▼ target`;
   return `${[head, ...lines].join("\n")}\n`;

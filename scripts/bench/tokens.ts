@@ -61,8 +61,9 @@ async function startTokenContest(
     ? await startOidcProvider(stage.peers, app)
     : undefined;
   if (peer) {
+    const source = { name: "node-oidc-provider", server: peer, app, gatepost: undefined };
     references.push({
-      side: clientCredentials({ name: "node-oidc-provider", server: peer, app, gatepost: undefined }, "/token"),
+      side: clientCredentials(source, "/token"),
       target: { kind: "at least", value: 3 },
     });
   }
@@ -86,12 +87,19 @@ export function tokenRequest(
 }
 
 function clientCredentials({ name, server, app }: TokenSource, path = PATH): Side {
-  const bytes = tokenRequest({ grant_type: "client_credentials", scope: "orders" }, app.basic, path);
+  const fields = { grant_type: "client_credentials", scope: "orders" };
+  const bytes = tokenRequest(fields, app.basic, path);
   return {
     name,
     cpuMs: server.cpuMs,
     run: (durationMs) =>
-      runLoad({ port: server.port, connections: CONNECTIONS, durationMs, status: 200, next: () => bytes }),
+      runLoad({
+        port: server.port,
+        connections: CONNECTIONS,
+        durationMs,
+        status: 200,
+        next: () => bytes,
+      }),
   };
 }
 
@@ -115,7 +123,8 @@ function refreshing({ name, server, app, gatepost }: TokenSource): Side {
           const refresh_token = lastBody === undefined
             ? first[connection] ?? "made-up"
             : /"refresh_token":"([^"]+)"/.exec(lastBody)?.[1] ?? "";
-          return tokenRequest({ grant_type: "refresh_token", refresh_token, client_id, client_secret });
+          const grant_type = "refresh_token";
+          return tokenRequest({ grant_type, refresh_token, client_id, client_secret });
         },
       }),
   };

@@ -67,6 +67,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   const attempts = new Set<Promise<void>>();
   let round: Promise<void> | undefined;
   let gathering: Promise<void> | undefined;
+  let isSending = false;
   let again = false;
   let stopping = false;
   let timer: NodeJS.Timeout | undefined;
@@ -151,15 +152,20 @@ export function createDistributor(options: DistributorOptions): Distributor {
     timer.unref();
   }
 
-  /** Sends what may be sent, few at a time: between them whatever else there is has its turn. */
+  /** Sends what may be sent, few in one turn of the loop, so that whatever else there is has its. */
   function sendAll(): void {
-    for (let count = 0; count < SENT_AT_ONCE; count++) {
-      const next = stopping ? undefined : lanes.take();
-      if (next === undefined) return;
-      const attempt = attemptDelivery(next.item).finally(() => attempts.delete(attempt));
-      attempts.add(attempt);
-    }
-    setImmediate(sendAll);
+    if (isSending || stopping) return;
+    isSending = true;
+    setImmediate(() => {
+      isSending = false;
+      for (let count = 0; count < SENT_AT_ONCE; count++) {
+        const next = stopping ? undefined : lanes.take();
+        if (next === undefined) return;
+        const attempt = attemptDelivery(next.item).finally(() => attempts.delete(attempt));
+        attempts.add(attempt);
+      }
+      sendAll();
+    });
   }
 
   async function attemptDelivery(claimed: ClaimedDelivery): Promise<void> {
