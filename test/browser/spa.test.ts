@@ -97,8 +97,8 @@ test("its tokens are refreshed, and signing out makes every one of them worthles
   await browser.click("#refresh");
   assert.match(await message(""), /Both tokens are new/);
   await browser.click("#sign-out");
+  await browser.find("#signed-out:not([hidden])"); // waits for it
   assert.match(await message(""), /signed out/);
-  await browser.find("#signed-out:not([hidden])");
 
   const [first, second] = await calls();
   assert.notEqual(first, undefined);
