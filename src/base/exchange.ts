@@ -18,11 +18,11 @@ export interface HttpRequest {
   readBody(maxBytes: number): Promise<Buffer>;
 }
 
-/** What a handler answers; a string body is UTF-8. */
+/** What a handler answers; a string body is UTF-8. No two headers' names differ by case alone. */
 export interface HttpAnswer {
   readonly status: number;
-  readonly headers?: Readonly<Record<string, string | string[]>>;
-  readonly body?: string | Uint8Array | ReadableStream<Uint8Array>;
+  readonly headers?: Readonly<Record<string, string | string[]>> | undefined;
+  readonly body?: string | Uint8Array | ReadableStream<Uint8Array> | undefined;
 }
 
 /** Tells whether a body comes with the request (RFC 9112 §6.3). */

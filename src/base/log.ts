@@ -52,6 +52,14 @@ export function createLogger(options: LoggerOptions): Logger {
   let lines = "";
   let isScheduled = false;
 
+  let lastMs = NaN;
+  let lastText = "";
+  /** Of the many lines of one millisecond the first alone is formatted. */
+  const timeText = (ms: number): string => {
+    if (ms !== lastMs) lastText = new Date(lastMs = ms).toISOString();
+    return lastText;
+  };
+
   const flush = (): void => {
     const collected = lines;
     lines = "";
@@ -66,7 +74,7 @@ export function createLogger(options: LoggerOptions): Logger {
   const at = (level: LogLevel): Log["info"] => {
     if (LOG_LEVELS.indexOf(level) < least) return () => {};
     return (msg, fields = {}) => {
-      const line: Line = { time: new Date(now()).toISOString(), level, msg };
+      const line: Line = { time: timeText(now()), level, msg };
       lines += `${formatSafely(formatLine, line, fields)}\n`;
       if (lines.length >= FLUSH_AT_CHARS) flush();
       if (isScheduled) return;
@@ -87,15 +95,20 @@ function formatSafely(format: typeof formatJson, line: Line, fields: LogFields):
   }
 }
 
-function formatJson(line: Line, fields: LogFields): string {
-  // The line comes first for its order, and last so that no field can replace a part of it.
-  return escapeControls(JSON.stringify({ ...line, ...fields, ...errorField(fields), ...line }));
+/** What a field may not be called: JSON leaves out what is undefined. */
+const NO_FIELDS = { time: undefined, level: undefined, msg: undefined, toJSON: undefined };
+
+function formatJson({ time, level, msg }: Line, fields: LogFields): string {
+  const members = JSON.stringify({ ...describeFields(fields), ...NO_FIELDS }).slice(1);
+  const comma = members === "}" ? "" : ",";
+  const line = `{"time":"${time}","level":"${level}","msg":${JSON.stringify(msg)}${comma}${members}`;
+  return escapeControls(line);
 }
 
 function formatPretty(line: Line, fields: LogFields): string {
   let text = `${line.time} ${line.level.toUpperCase().padEnd(5)} ${escapeControls(line.msg)}`;
   let stack = "";
-  for (const [name, value] of Object.entries({ ...fields, ...errorField(fields) })) {
+  for (const [name, value] of Object.entries(describeFields(fields))) {
     if (value === undefined) continue;
     if (name === "error" && isRecord(value)) {
       stack = indentStack(value);
@@ -121,8 +134,9 @@ function causesOf(error: unknown): string[] {
   return [`caused by ${String(error["stack"] ?? error["message"])}`, ...causesOf(error["cause"])];
 }
 
-function errorField(fields: LogFields): { error?: unknown } {
-  return fields["error"] instanceof Error ? { error: describeError(fields["error"], 0) } : {};
+function describeFields(fields: LogFields): LogFields {
+  const { error } = fields;
+  return error instanceof Error ? { ...fields, error: describeError(error, 0) } : fields;
 }
 
 function describeError(error: Error, depth: number): Record<string, unknown> {

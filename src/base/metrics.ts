@@ -49,7 +49,7 @@ interface Family {
   lines(): string[] | Promise<string[]>;
 }
 
-/** Makes an empty registry. Counting costs a look-up in a map and no allocation that stays. */
+/** Makes an empty registry. Counting costs a look-up for each label. */
 export function createMetrics(): Metrics {
   const families: Family[] = [];
 
@@ -115,30 +115,39 @@ export function createMetrics(): Metrics {
   };
 }
 
+/** What begins with some values of labels, and the value of those that end with them. */
+interface Branch<Value> {
+  value: Value | undefined;
+  readonly branches: Map<string, Branch<Value>>;
+}
+
 /** The values of one metric by its labels; without labels there is one from the beginning. */
 function createSeries<Value>(labels: readonly string[], make: () => Value) {
-  const series = new Map<string, Value>();
-  const texts = new Map<string, string>();
+  const root: Branch<Value> = { value: undefined, branches: new Map() };
+  const all: [text: string, value: Value][] = [];
 
   function find(values: readonly string[]): Value {
-    const key = values.join("\0");
-    const known = series.get(key);
-    if (known !== undefined) return known;
+    let branch: Branch<Value> | undefined = root;
+    for (const value of values) branch = branch?.branches.get(value);
+    return branch?.value ?? add(values);
+  }
+
+  function add(values: readonly string[]): Value {
     const others = labels.map(() => OTHER);
-    if (series.size >= MAX_SERIES && values[0] !== OTHER) return find(others);
-    const made = make();
-    series.set(key, made);
-    texts.set(key, formatLabels(labels, values));
+    if (all.length >= MAX_SERIES && values[0] !== OTHER) return find(others);
+    let branch = root;
+    for (const value of values) {
+      const next = branch.branches.get(value) ?? { value: undefined, branches: new Map() };
+      branch.branches.set(value, next);
+      branch = next;
+    }
+    const made = branch.value = make();
+    all.push([formatLabels(labels, values), made]);
     return made;
   }
 
   if (labels.length === 0) find([]);
-  return {
-    find,
-    list: (): [string, Value][] =>
-      series.entries().map(([key, value]): [string, Value] => [texts.get(key) ?? "", value])
-        .toArray(),
-  };
+  return { find, list: (): readonly [text: string, value: Value][] => all };
 }
 
 function formatHistogram(

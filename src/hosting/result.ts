@@ -20,6 +20,14 @@ const SERVERS_OWN = [
   "x-request-id",
 ];
 
+/** What the service may send beside an answer, in its spelling: a name must not be there twice. */
+const SPELLINGS: ReadonlyMap<string, string> = new Map([
+  "Vary",
+  "X-Content-Type-Options",
+  "Access-Control-Allow-Origin",
+  "Access-Control-Expose-Headers",
+].map((name) => [name.toLowerCase(), name]));
+
 /**
  * Turns what a handler returned into an answer; the rules are told to authors in mod.ts.
  *
@@ -76,8 +84,8 @@ function readHeaders(given: unknown): AnswerHeaders {
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
     for (const one of values) checkHeader(name, one);
     const lower = name.toLowerCase();
-    if (headers[lower] !== undefined) throw new TypeError(`The header ${lower} is there twice.`);
-    headers[lower] = Array.isArray(value) ? values.map(String) : String(value);
+    if (headers[spell(lower)] !== undefined) throw new TypeError(`The header ${lower} is there twice.`);
+    headers[spell(lower)] = Array.isArray(value) ? values.map(String) : String(value);
   }
   return headers;
 }
@@ -109,9 +117,13 @@ function fromResponse(response: Response): HttpAnswer {
 function fromHeaders(given: Headers, left: readonly string[]): AnswerHeaders {
   const headers: AnswerHeaders = {};
   for (const [name, value] of given) {
-    if (!SERVERS_OWN.includes(name) && !left.includes(name)) headers[name] = value;
+    if (!SERVERS_OWN.includes(name) && !left.includes(name)) headers[spell(name)] = value;
   }
   const cookies = given.getSetCookie();
   if (cookies.length > 0) headers["set-cookie"] = cookies;
   return headers;
+}
+
+function spell(name: string): string {
+  return SPELLINGS.get(name) ?? name;
 }

@@ -5,8 +5,8 @@ import type { HttpAnswer } from "../base/exchange.ts";
 
 /** What else counts when an answer is sent. */
 export interface SendOptions {
-  /** The connection ends with this answer. */
-  readonly isLast: boolean;
+  /** Whether the connection ends with this answer. */
+  readonly isLast: () => boolean;
   /** Counts the bytes that the client does not take at once, until it has. */
   readonly hold: (bytes: number) => void;
 }
@@ -20,11 +20,11 @@ export async function sendAnswer(
   response: ServerResponse,
   { isLast, hold }: SendOptions,
 ): Promise<void> {
-  // What came together with the head is parsed by then; the rest of a body is not worth reading.
-  if (isReceiving(incoming)) await new Promise((resolve) => setImmediate(resolve));
+  await endOfTurn();
+  // What came together with the head is parsed by now; the rest of a body is not worth reading.
   const isUnread = isReceiving(incoming);
   const headers: Record<string, string | string[] | number> = { ...given };
-  if (isLast || isUnread) headers["Connection"] = "close";
+  if (isLast() || isUnread) headers["Connection"] = "close";
   if (body instanceof ReadableStream) {
     response.writeHead(status, headers);
     if (incoming.method === "HEAD") {
@@ -46,6 +46,22 @@ export async function sendAnswer(
   if (!isUnread) return;
   if (response.socket === null) response.once("socket", () => linger(incoming));
   else linger(incoming);
+}
+
+let turnEnd: Promise<void> | undefined;
+
+/**
+ * Resolves when all that has come in by this turn of the loop has been looked at. The answers of a
+ * turn go out together, because each that goes out alone wakes its client up, which costs more than
+ * most requests do.
+ */
+function endOfTurn(): Promise<void> {
+  return turnEnd ??= new Promise((resolve) =>
+    setImmediate(() => {
+      turnEnd = undefined;
+      resolve();
+    })
+  );
 }
 
 /** Whether the request has a body that is not all here (RFC 9112 §6.3). */

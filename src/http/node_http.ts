@@ -5,7 +5,7 @@ import type { HttpAnswer, HttpRequest } from "../base/exchange.ts";
 import type { Log } from "../base/log.ts";
 import { Problem } from "../base/problem.ts";
 import { type Connection, createConnections } from "./connections.ts";
-import { createMemoryBudget } from "./memory_budget.ts";
+import { createMemoryBudget, type Holding } from "./memory_budget.ts";
 import { createIncomingBody } from "./node_body.ts";
 import { refuseSocket, sendAnswer } from "./node_answer.ts";
 import { NodeRequest } from "./node_request.ts";
@@ -98,11 +98,11 @@ export function createHttpServer(options: NodeHttpOptions): Server {
     const body = createIncomingBody(incoming, bodies, () => {
       if (expectation === "continue") response.writeContinue();
     });
-    const answer = answers.hold(() => incoming.socket.destroy());
+    let untaken: Holding | undefined;
     const letGo = (): void => {
       connection.unanswered.delete(letGo);
       body.release();
-      answer.release();
+      untaken?.release();
     };
     connection.unanswered.add(letGo);
     connection.receiving = { incoming, fail: body.fail };
@@ -117,11 +117,16 @@ export function createHttpServer(options: NodeHttpOptions): Server {
     if (fault) connection.isClosing = true;
     const answered = fault ? Promise.resolve(refusal(fault, request.id)) : handle(request);
     answered
-      .then((given) => {
-        const isLast = fault !== undefined ||
-          !server.listening && connection.unanswered.size === 1;
-        return sendAnswer(given, incoming, response, { isLast, hold: answer.add });
-      })
+      .then((answer) =>
+        sendAnswer(answer, incoming, response, {
+          isLast: () =>
+            fault !== undefined || !server.listening && connection.unanswered.size === 1,
+          hold(bytes) {
+            untaken = answers.hold(() => incoming.socket.destroy());
+            untaken.add(bytes);
+          },
+        })
+      )
       .catch((error: unknown) => {
         if (!isClientGone(error)) log.error("answer cut off", { request_id: request.id, error });
         response.destroy();

@@ -5,7 +5,7 @@ import { OAuthError } from "../oauth/errors.ts";
 import type { Caller } from "../oauth/principal.ts";
 import { UnavailableError } from "../store/database.ts";
 import type { Bearer } from "./bearer.ts";
-import { corsHeaders, type IsOriginAllowed, optionsAnswer } from "./cors.ts";
+import { type IsOriginAllowed, optionsAnswer, withCors } from "./cors.ts";
 import { errorPage } from "./pages/error_page.ts";
 import { oauthErrorAnswer, problemAnswer } from "./respond.ts";
 import type { Route } from "./route.ts";
@@ -24,8 +24,6 @@ export interface PipelineOptions {
   /** Told of every answer, for the metrics. */
   readonly observe: (route: string, method: string, status: number, ms: number) => void;
 }
-
-type Headers = NonNullable<HttpAnswer["headers"]>;
 
 /** What is known of a request while it is answered. */
 interface Progress {
@@ -52,9 +50,6 @@ export function createPipeline(
       answer = errorAnswer(error, request, progress, log);
     }
     const { match, caller } = progress;
-    const cors = match?.sibling.cors && request.method !== "OPTIONS"
-      ? await corsHeaders(request, isOriginAllowed).catch(() => ({}))
-      : {};
     const route = match?.sibling.path ?? "";
     const exactMs = now() - startedMs;
     observe(route, request.method, answer.status, exactMs);
@@ -62,34 +57,12 @@ export function createPipeline(
     const { method, id: request_id } = request;
     const fields = { method, route, status: answer.status, ms, request_id };
     log.info("request", caller ? { ...fields, sub: caller.sub } : fields);
-    const own = { "X-Request-Id": request.id, "X-Content-Type-Options": "nosniff" };
-    return { ...answer, headers: mergeHeaders(cors, answer.headers ?? {}, own) };
+    const headers = match?.sibling.cors && method !== "OPTIONS"
+      ? await withCors(answer.headers, request, isOriginAllowed)
+      : answer.headers;
+    const own = { "X-Request-Id": request_id, "X-Content-Type-Options": "nosniff" };
+    return { status: answer.status, headers: { ...headers, ...own }, body: answer.body };
   };
-}
-
-/**
- * One set of headers out of several, each name once whatever its case; the later one counts. Vary
- * is the one that all have a part in (RFC 9110 §12.5.5).
- */
-function mergeHeaders(...sets: readonly Headers[]): Headers {
-  const merged: Record<string, string | string[]> = {};
-  const names = new Map<string, string>();
-  for (const set of sets) {
-    for (const [name, value] of Object.entries(set)) {
-      const lower = name.toLowerCase();
-      const known = names.get(lower);
-      const before = known === undefined ? undefined : merged[known];
-      if (known !== undefined) delete merged[known];
-      names.set(lower, name);
-      merged[name] = lower === "vary" && before !== undefined ? mergeVary(before, value) : value;
-    }
-  }
-  return merged;
-}
-
-function mergeVary(...values: readonly (string | string[])[]): string {
-  const names = values.flat().flatMap((value) => value.split(",")).map((name) => name.trim());
-  return [...new Set(names)].join(", ");
 }
 
 async function answerRequest(
@@ -98,8 +71,7 @@ async function answerRequest(
   options: PipelineOptions,
 ): Promise<HttpAnswer> {
   const path = localPath(request.path, options.basePath);
-  const match = options.routers.values().map((find) => find(request.method, path))
-    .find((found) => found !== undefined);
+  const match = findRoute(options.routers, request.method, path);
   if (!match) throw new Problem(404, "not_found", "There is nothing at this path.");
   progress.match = match;
   const { route, methods, sibling, params } = match;
@@ -112,6 +84,14 @@ async function answerRequest(
     });
   }
   return callRoute(route, request, params, progress, options.bearer);
+}
+
+function findRoute(routers: readonly Router[], method: string, path: string) {
+  for (const find of routers) {
+    const match = find(method, path);
+    if (match) return match;
+  }
+  return undefined;
 }
 
 function callRoute(

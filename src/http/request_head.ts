@@ -8,8 +8,8 @@ export interface RequestHead {
 }
 
 const MAX_FIELDS = 200;
-/** Two of these, and two programs on the way could each believe another one. */
-const SINGLE = new Set([
+/** Two of one of these, and two programs on the way could each believe another one; a bit for each. */
+const SINGLE = new Map([
   "host",
   "authorization",
   "content-type",
@@ -18,7 +18,8 @@ const SINGLE = new Set([
   "transfer-encoding",
   "origin",
   "expect",
-]);
+].map((name, index) => [name, 1 << index]));
+const HOST = SINGLE.get("host") ?? 0;
 
 /**
  * What is wrong with the head of a request, beyond what the parser refuses by itself: anything that
@@ -32,12 +33,13 @@ export function findHeadFault(head: RequestHead): Problem | undefined {
   if (rawHeaders.length > 2 * MAX_FIELDS) {
     return new Problem(431, "headers_too_large", `There are more than ${MAX_FIELDS} headers.`);
   }
-  const seen = new Set<string>();
+  let seen = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = (rawHeaders[index] ?? "").toLowerCase();
-    if (!SINGLE.has(name)) continue;
-    if (seen.has(name)) return malformed(`The header field ${name} is there twice.`);
-    seen.add(name);
+    const bit = SINGLE.get(name);
+    if (bit === undefined) continue;
+    if ((seen & bit) !== 0) return malformed(`The header field ${name} is there twice.`);
+    seen |= bit;
     if (name !== "transfer-encoding") continue;
     // RFC 9112 §6.1: not in HTTP/1.0, and of codings chunked is all that is understood here.
     if (httpVersion === "1.0") return malformed("HTTP/1.0 has no Transfer-Encoding.");
@@ -46,7 +48,7 @@ export function findHeadFault(head: RequestHead): Problem | undefined {
     }
   }
   // RFC 9112 §3.2.
-  return httpVersion === "1.1" && !seen.has("host") ? malformed("Host is missing.") : undefined;
+  return httpVersion === "1.1" && (seen & HOST) === 0 ? malformed("Host is missing.") : undefined;
 }
 
 function malformed(detail: string): Problem {

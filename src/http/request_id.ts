@@ -1,8 +1,14 @@
 import { randomBytes } from "../base/secret.ts";
 
-/** A new id for one request: 24 hexadecimal digits. */
+const LENGTH = 24;
+let digits = "";
+
+/** A new id for one request: 24 hexadecimal digits. Many are made at once: each then costs little. */
 export function newRequestId(): string {
-  return randomBytes(12).toString("hex");
+  if (digits === "") digits = randomBytes(256).toString("hex");
+  const id = digits.slice(0, LENGTH);
+  digits = digits.length < 2 * LENGTH ? "" : digits.slice(LENGTH);
+  return id;
 }
 
 /** An id that came with the request, if it is sane enough to be logged and sent back. */

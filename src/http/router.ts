@@ -17,27 +17,37 @@ export type Router = (method: string, path: string) => RouteMatch | undefined;
 interface Place {
   readonly segments: readonly string[];
   readonly routes: Map<string, Route>;
+  readonly sibling: Route;
+  readonly methods: string[];
 }
 
-/** Makes a router over literal paths and paths with `:name` segments; literal ones win. */
+/**
+ * Makes a router over literal paths and paths with `:name` segments, the first of which is literal;
+ * literal ones win.
+ */
 export function createRouter(routes: readonly Route[]): Router {
   const literal = new Map<string, Place>();
   const patterns = new Map<string, Place>();
   for (const route of routes) {
     const places = route.path.includes("/:") ? patterns : literal;
-    const place = places.get(route.path) ??
-      { segments: route.path.split("/"), routes: new Map<string, Route>() };
+    const place = places.get(route.path) ?? createPlace(route);
     place.routes.set(route.method, route);
+    place.methods.splice(0, Infinity, ...methodsOf(place.routes));
     places.set(route.path, place);
   }
-  const ordered = patterns.values().toArray()
-    .sort((one, other) => orderOf(one) < orderOf(other) ? -1 : 1);
+  const byFirst = Map.groupBy(patterns.values(), ({ segments }) => segments[1] ?? "");
+  for (const places of byFirst.values()) {
+    places.sort((one, other) => orderOf(one) < orderOf(other) ? -1 : 1);
+  }
 
   return (method, path) => {
     const exact = literal.get(path);
-    if (exact) return toMatch(exact, method, {});
+    if (exact) return toMatch(exact, method, NO_PARAMS);
+    const end = path.indexOf("/", 1);
+    const places = end < 0 ? undefined : byFirst.get(path.slice(1, end));
+    if (!places) return undefined;
     const segments = path.split("/");
-    for (const place of ordered) {
+    for (const place of places) {
       if (fits(place.segments, segments)) {
         return toMatch(place, method, readParams(place.segments, segments));
       }
@@ -46,17 +56,24 @@ export function createRouter(routes: readonly Route[]): Router {
   };
 }
 
+const NO_PARAMS: PathParams = Object.freeze({});
+
+function createPlace(sibling: Route): Place {
+  return { segments: sibling.path.split("/"), routes: new Map(), sibling, methods: [] };
+}
+
+function methodsOf(routes: ReadonlyMap<string, Route>): string[] {
+  return [...routes.keys(), ...(routes.has("GET") ? ["HEAD"] : []), "OPTIONS"];
+}
+
 /** Sorts literal before parameter, segment by segment. */
 function orderOf({ segments }: Place): string {
   return segments.map((part) => part.startsWith(":") ? "b" : "a").join("");
 }
 
-function toMatch({ routes }: Place, method: string, params: PathParams): RouteMatch | undefined {
-  const [sibling] = routes.values();
-  if (!sibling) return undefined;
-  const route = routes.get(method === "HEAD" ? "GET" : method);
-  const methods = [...routes.keys(), ...(routes.has("GET") ? ["HEAD"] : []), "OPTIONS"];
-  return { route, params, methods, sibling };
+function toMatch(place: Place, method: string, params: PathParams): RouteMatch {
+  const { routes, methods, sibling } = place;
+  return { route: routes.get(method === "HEAD" ? "GET" : method), params, methods, sibling };
 }
 
 function fits(pattern: readonly string[], segments: readonly string[]): boolean {

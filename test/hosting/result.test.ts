@@ -93,6 +93,18 @@ test("headers go out by lower-case names, several values of one as a list", () =
   }
 });
 
+test("headers that the service may send too go out in its spelling, and so once", () => {
+  const names = ["Vary", "X-Content-Type-Options", "Access-Control-Allow-Origin",
+    "Access-Control-Expose-Headers"];
+  for (const name of names) {
+    for (const written of [name, name.toLowerCase(), name.toUpperCase()]) {
+      const headers = { [written]: "x" };
+      assert.deepEqual(toAnswer({ status: 204, headers }).headers, { [name]: "x" });
+      assert.deepEqual(toAnswer(new Response(null, { headers })).headers, { [name]: "x" });
+    }
+  }
+});
+
 test("headers that cannot be sent are an error", () => {
   const cases: unknown[] = [
     { "x-a": "a\r\nset-cookie: b" },

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { corsHeaders, optionsAnswer } from "../../src/http/cors.ts";
+import { withCors, optionsAnswer } from "../../src/http/cors.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 
 const APP = "https://orders.example";
@@ -8,17 +8,17 @@ const isAllowed = (origin: string) => Promise.resolve(origin === APP);
 const from = (origin: string | undefined) =>
   sampleRequest({ method: "OPTIONS", headers: origin === undefined ? {} : { origin } });
 
-test("corsHeaders() lets a page of an allowed origin read the answer (Fetch)", async () => {
-  const headers = await corsHeaders(from(APP), isAllowed);
+test("withCors() lets a page of an allowed origin read the answer (Fetch)", async () => {
+  const headers = await withCors({}, from(APP), isAllowed);
   assert.equal(headers["Access-Control-Allow-Origin"], APP);
   assert.equal(headers["Vary"], "Origin");
-  const exposed = (headers["Access-Control-Expose-Headers"] ?? "").toLowerCase().split(", ");
+  const exposed = String(headers["Access-Control-Expose-Headers"]).toLowerCase().split(", ");
   for (const name of ["location", "retry-after", "www-authenticate", "x-request-id"]) {
     assert.ok(exposed.includes(name), name);
   }
 });
 
-describe("corsHeaders() says nothing but Vary to", () => {
+describe("withCors() says nothing but Vary to", () => {
   const table: [what: string, origin: string | undefined][] = [
     ["a request without an origin", undefined],
     ["another origin", "https://evil.example"],
@@ -30,14 +30,14 @@ describe("corsHeaders() says nothing but Vary to", () => {
   ];
   for (const [what, origin] of table) {
     test(what, async () => {
-      assert.deepEqual(await corsHeaders(from(origin), isAllowed), { Vary: "Origin" });
+      assert.deepEqual(await withCors({}, from(origin), isAllowed), { Vary: "Origin" });
     });
   }
 });
 
 test("no answer ever lets cookies be sent along", async () => {
   const answers = [
-    await corsHeaders(from(APP), isAllowed),
+    await withCors({}, from(APP), isAllowed),
     (await optionsAnswer(from(APP), ["GET", "OPTIONS"], isAllowed)).headers ?? {},
   ];
   for (const headers of answers) {
@@ -69,4 +69,17 @@ test("optionsAnswer() tells another origin what the path takes, and no more", as
 test("optionsAnswer() of a path without CORS lets no origin do anything", async () => {
   const { headers } = await optionsAnswer(from(APP), ["POST", "OPTIONS"], undefined);
   assert.deepEqual(headers, { Allow: "POST, OPTIONS" });
+});
+
+test("withCors() leaves what the answer says itself, and adds to its Vary", async () => {
+  const given = { "Vary": "Accept, Origin", "Access-Control-Allow-Origin": "*", "Allow": "GET" };
+  const headers = await withCors(given, from(APP), isAllowed);
+  assert.equal(headers["Access-Control-Allow-Origin"], "*");
+  assert.equal(headers["Allow"], "GET");
+  assert.equal(headers["Vary"], "Origin, Accept");
+});
+
+test("withCors() allows nobody while the apps cannot be read", async () => {
+  const isUnknown = () => Promise.reject(new Error("disk"));
+  assert.deepEqual(await withCors({}, from(APP), isUnknown), { Vary: "Origin" });
 });
