@@ -26,6 +26,7 @@ import { hasAppOrigin } from "./store/apps.ts";
 import { insertEvent } from "./store/events.ts";
 import { createFailureAudit } from "./store/failure_audit.ts";
 import { openKeyRing } from "./store/key_ring.ts";
+import { createAccounts } from "./store/accounts.ts";
 import { openRevocations } from "./store/revocations.ts";
 import { checkSeal, openPageKey } from "./store/settings.ts";
 import { openSqliteDatabase } from "./store/sqlite.ts";
@@ -69,6 +70,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const seal = createSeal(config.secretKey);
     await checkSeal(database, seal);
     const pageKey = await openPageKey(database, seal);
+    const accounts = createAccounts(database);
     const revocations = await openRevocations(database, now);
     const keys = await openKeyRing({
       database,
@@ -105,6 +107,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       database,
       seal,
       keys,
+      accounts,
       revocations,
       failures,
       log,
@@ -144,6 +147,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           database,
           seal,
           keys,
+          accounts,
           revocations,
           hasher,
           bearer,

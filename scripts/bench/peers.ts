@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { generatePrivateKey, openKey, signJwt } from "../../src/base/jwt.ts";
+import { createJwtSigner, generatePrivateKey, openKey } from "../../src/base/jwt.ts";
 import type { BenchApp } from "./gatepost.ts";
 import { endWithParent } from "./post_process.ts";
 import { type ServerProcess, startProcess } from "./processes.ts";
@@ -65,7 +65,7 @@ export async function startFastify(
   const publicPem = String(key.publicKey.export({ format: "pem", type: "spki" }));
   const cached = isCached ? "cached" : "";
   const server = await startPeer("peer_fastify.ts", folder, publicPem, body, cached);
-  return { server, token: signJwt("JWT", claims, key) };
+  return { server, token: createJwtSigner("JWT", key)(claims) };
 }
 
 function startPeer(program: string, ...args: readonly string[]): Promise<ServerProcess> {

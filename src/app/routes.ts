@@ -25,6 +25,7 @@ import { createInspectorCheck, metricsRoute } from "../http/system/metrics.ts";
 import { openApiRoute } from "../http/system/openapi.ts";
 import { type Readiness, statusRoutes } from "../http/system/status.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
+import type { Accounts } from "../store/accounts.ts";
 import type { Database } from "../store/database.ts";
 import type { FailureAudit } from "../store/failure_audit.ts";
 import type { KeyRing } from "../store/key_ring.ts";
@@ -40,6 +41,7 @@ export interface RoutesOptions {
   readonly database: Database;
   readonly seal: Seal;
   readonly keys: KeyRing;
+  readonly accounts: Accounts;
   readonly revocations: Revocations;
   readonly hasher: PasswordHasher;
   readonly bearer: Bearer;
@@ -58,11 +60,11 @@ export interface RoutesOptions {
 
 /** Every route of the service itself. */
 export function builtInRoutes(options: RoutesOptions): Route[] {
-  const { config, database, seal, keys, revocations, bearer, failures, jobs } = options;
+  const { config, database, accounts, seal, keys, revocations, bearer, failures, jobs } = options;
   const { issuer, basePath, now } = options;
   const { maxBodyBytes } = config;
   const { metrics } = options;
-  const clients = createClientAuthenticator({ database, failures, now });
+  const clients = createClientAuthenticator({ accounts, failures, now });
   const passwordLogin = countLogins(
     createPasswordLogin({
       database,
@@ -88,6 +90,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
 
   const backend = {
     database,
+    accounts,
     revocations,
     maxBodyBytes,
     accessTokenTtlMs: config.accessTokenTtlMs,
@@ -123,6 +126,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     }),
     tokenRoute({
       database,
+      accounts,
       tokens,
       revocations,
       passwordLogin,

@@ -65,19 +65,18 @@ export function openKey(
   return { kid, alg, privateKey, publicKey, jwk };
 }
 
-/** A signed JWT in compact form (RFC 7515 §3.1) with header `{alg, typ, kid}`. */
-export function signJwt(
+/** Signs JWTs of one kind with one key: compact form (RFC 7515 §3.1), header `{alg, typ, kid}`. */
+export function createJwtSigner(
   typ: string,
-  claims: Readonly<Record<string, unknown>>,
-  key: SigningKey,
-): string {
-  const signed = `${encode({ alg: key.alg, typ, kid: key.kid })}.${encode(claims)}`;
-  const { digest, dsaEncoding } = SIGNING_ALGORITHMS[key.alg];
-  const signature = sign(digest, Buffer.from(signed), {
-    key: key.privateKey,
-    ...(dsaEncoding && { dsaEncoding }),
-  });
-  return `${signed}.${signature.toString("base64url")}`;
+  { alg, kid, privateKey }: SigningKey,
+): (claims: Readonly<Record<string, unknown>>) => string {
+  const header = encode({ alg, typ, kid });
+  const { digest, dsaEncoding } = SIGNING_ALGORITHMS[alg];
+  const key = { key: privateKey, ...(dsaEncoding && { dsaEncoding }) };
+  return (claims) => {
+    const signed = `${header}.${encode(claims)}`;
+    return `${signed}.${sign(digest, Buffer.from(signed), key).toString("base64url")}`;
+  };
 }
 
 const MAX_LENGTH = 8192;

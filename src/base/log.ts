@@ -38,12 +38,13 @@ interface Line {
 }
 
 const FLUSH_AT_CHARS = 65_536;
+const FLUSH_AFTER_MS = 10;
 const MAX_CAUSES = 4;
 
 /**
  * Returns a logger that writes one line a message: `{"time": RFC 3339, "level", "msg", ...fields}`.
- * Lines are collected and written together once per turn of the event loop, since a write for
- * every request would cost more than most requests do.
+ * Lines are collected for a few milliseconds and written together, since a write for every request
+ * would cost as much as the request does. Before the process ends, `flush`.
  */
 export function createLogger(options: LoggerOptions): Logger {
   const { write, now } = options;
@@ -79,7 +80,7 @@ export function createLogger(options: LoggerOptions): Logger {
       if (lines.length >= FLUSH_AT_CHARS) flush();
       if (isScheduled) return;
       isScheduled = true;
-      setImmediate(runScheduled);
+      setTimeout(runScheduled, FLUSH_AFTER_MS);
     };
   };
 
@@ -102,7 +103,9 @@ function formatJson({ time, level, msg }: Line, fields: LogFields): string {
   const members = JSON.stringify({ ...describeFields(fields), ...NO_FIELDS }).slice(1);
   const comma = members === "}" ? "" : ",";
   const line = `{"time":"${time}","level":"${level}","msg":${JSON.stringify(msg)}${comma}${members}`;
-  return escapeControls(line);
+  // ASCII without DEL holds nothing that JSON has not escaped already, and is nearly every line.
+  const isPlain = Buffer.byteLength(line) === line.length && !line.includes("\x7f");
+  return isPlain ? line : escapeControls(line);
 }
 
 function formatPretty(line: Line, fields: LogFields): string {

@@ -87,6 +87,13 @@ export interface CodeRedemption {
   readonly accessUntilMs: number;
 }
 
+const REDEEM_CODE =
+  `INSERT INTO grants (id, app, user, type, scope, code, refresh, refresh_until, access_until)
+   SELECT id, app, user, 'authorization_code', ?3, hash, ?4, ?5, ?6 FROM codes
+   WHERE id = ?1 AND hash = ?2 AND until > ?7
+     AND ${partiesStand("codes.user", "codes.app", "?8")}
+     AND ${scopesStand("codes.user", "codes.app", "?9")}`;
+
 /**
  * Turns a code into its grant (RFC 6749 §4.1.3). The row moves from one table to the other, so of
  * any number at once exactly one succeeds; false when the code is gone or has expired, or its user
@@ -100,11 +107,7 @@ export async function redeemCode(
   const { id, hash } = redemption;
   const [inserted] = await database.write([
     sql(
-      `INSERT INTO grants (id, app, user, type, scope, code, refresh, refresh_until, access_until)
-       SELECT id, app, user, 'authorization_code', ?3, hash, ?4, ?5, ?6 FROM codes
-       WHERE id = ?1 AND hash = ?2 AND until > ?7
-         AND ${partiesStand("codes.user", "codes.app", "?8")}
-         AND ${scopesStand("codes.user", "codes.app", "?9")}`,
+      REDEEM_CODE,
       id,
       hash,
       redemption.scopes.join(" "),

@@ -72,6 +72,11 @@ export function scopesStand(user: string, app: string, scopes: string): string {
       OR (${app} <> 'login' AND NOT EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND ${has})))`;
 }
 
+const INSERT_GRANT =
+  `INSERT INTO grants (id, app, user, type, scope, refresh, refresh_until, access_until)
+   SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
+   WHERE ${partiesStand("?3", "?2", "?9")} AND ${scopesStand("?3", "?2", "?10")}`;
+
 /**
  * Stores a grant, with an entry of the audit beside it; false, and nothing is stored, when its user
  * or app has been disabled or cut off or has lost a scope meanwhile.
@@ -84,9 +89,7 @@ export async function insertGrant(
   const madeAtMs = idTimeMs(grant.id);
   const [inserted] = await database.write([
     sql(
-      `INSERT INTO grants (id, app, user, type, scope, refresh, refresh_until, access_until)
-       SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
-       WHERE ${partiesStand("?3", "?2", "?9")} AND ${scopesStand("?3", "?2", "?10")}`,
+      INSERT_GRANT,
       grant.id,
       grant.app,
       grant.user,
@@ -103,9 +106,11 @@ export async function insertGrant(
   return inserted === 1;
 }
 
+const FIND_GRANT = `SELECT ${COLUMNS} FROM grants WHERE id = ?1`;
+
 /** A grant by id, whether it still stands or not. */
 export async function findGrant(database: Database, id: string): Promise<Grant | undefined> {
-  const rows = await database.query<GrantRow>(`SELECT ${COLUMNS} FROM grants WHERE id = ?1`, [id]);
+  const rows = await database.query<GrantRow>(FIND_GRANT, [id]);
   return rows.map(toGrant)[0];
 }
 
@@ -115,6 +120,11 @@ export interface PresentedRefreshToken {
   readonly state: "current" | "used";
 }
 
+const FIND_REFRESH_TOKEN =
+  `SELECT ${COLUMNS}, refresh IS ?2 AS current, EXISTS (SELECT 1 FROM used_refresh_tokens
+     WHERE grant_id = id AND hash = ?2) AS used
+   FROM grants WHERE id = ?1`;
+
 /** Finds the grant of a refresh token by the grant's id and the token's hash. */
 export async function findRefreshToken(
   database: Database,
@@ -122,9 +132,7 @@ export async function findRefreshToken(
   hash: Uint8Array,
 ): Promise<PresentedRefreshToken | undefined> {
   const rows = await database.query<GrantRow & { current: number; used: number }>(
-    `SELECT ${COLUMNS}, refresh IS ?2 AS current, EXISTS (SELECT 1 FROM used_refresh_tokens
-       WHERE grant_id = id AND hash = ?2) AS used
-     FROM grants WHERE id = ?1`,
+    FIND_REFRESH_TOKEN,
     [grantId, hash],
   );
   const row = rows[0];
@@ -144,6 +152,12 @@ export interface RefreshRotation {
   readonly accessUntilMs: number;
 }
 
+const ROTATE_REFRESH_TOKEN =
+  `UPDATE grants SET refresh = ?3, refresh_until = ?4, access_until = max(access_until, ?5)
+   WHERE id = ?1 AND refresh = ?2 AND revoked_at IS NULL AND refresh_until > ?6
+     AND ${partiesStand("grants.user", "grants.app", "?7")}
+     AND ${scopesStand("grants.user", "grants.app", "?8")}`;
+
 /**
  * Puts the new refresh token in the place of the old one and remembers the old one (RFC 6749 §6,
  * RFC 9700 §4.14.2). Of any number at once exactly one succeeds; false when the old one is not good
@@ -157,10 +171,7 @@ export async function rotateRefreshToken(
   const { grantId, oldHash, newHash } = rotation;
   const [rotated] = await database.write([
     sql(
-      `UPDATE grants SET refresh = ?3, refresh_until = ?4, access_until = max(access_until, ?5)
-       WHERE id = ?1 AND refresh = ?2 AND revoked_at IS NULL AND refresh_until > ?6
-         AND ${partiesStand("grants.user", "grants.app", "?7")}
-         AND ${scopesStand("grants.user", "grants.app", "?8")}`,
+      ROTATE_REFRESH_TOKEN,
       grantId,
       oldHash,
       newHash,

@@ -11,17 +11,16 @@ export interface UserWithPassword extends User {
 interface UserRow {
   id: string;
   username: string;
-  phc: string;
   scope: string;
   status: User["status"];
   createdAtMs: number;
   cutAtMs: number;
 }
 
-const COLUMNS = `id, username, password AS phc, scope, status,
+const COLUMNS = `id, username, scope, status,
   created_at AS createdAtMs, cut_at AS cutAtMs`;
 
-function toUser(row: UserRow): UserWithPassword {
+function toUser<Row extends UserRow>(row: Row): Omit<Row, "scope"> & Pick<User, "scopes"> {
   const { scope, ...rest } = row;
   return { ...rest, scopes: parseScope(scope) ?? [] };
 }
@@ -37,8 +36,8 @@ export async function findUserByName(
   database: Database,
   username: string,
 ): Promise<UserWithPassword | undefined> {
-  const rows = await database.query<UserRow>(
-    `SELECT ${COLUMNS} FROM users WHERE username = ?1`,
+  const rows = await database.query<UserRow & { phc: string }>(
+    `SELECT ${COLUMNS}, password AS phc FROM users WHERE username = ?1`,
     [username],
   );
   return rows.map(toUser)[0];

@@ -5,11 +5,11 @@ import {
   generatePrivateKey,
   openKey,
   type SigningAlgorithm,
-  signJwt,
   type SigningKey,
   type VerificationKey,
   verifyJwt,
 } from "../../src/base/jwt.ts";
+import { signJwt } from "../helpers/jwt.ts";
 import { openRandom } from "../helpers/random.ts";
 
 const ALGORITHMS: readonly SigningAlgorithm[] = ["ES256", "RS256", "EdDSA"];

@@ -3,7 +3,6 @@ import { test } from "node:test";
 import { createLogger, LOG_LEVELS, type LogFields, type LogLevel } from "../../src/base/log.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
-const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 function collect(options: { level?: LogLevel; pretty?: boolean } = {}) {
   const writes: string[] = [];
@@ -46,30 +45,38 @@ test("createLogger() leaves out what is less urgent than its level", () => {
   }
 });
 
-test("createLogger() writes the lines of one turn of the loop in one go", async () => {
+test("createLogger() writes the lines of a few milliseconds in one go", ({ mock }) => {
+  mock.timers.enable({ apis: ["setTimeout"] });
   const { log, writes } = collect();
   log.info("one");
   log.warn("two");
   assert.equal(writes.length, 0);
-  await nextTurn();
+  mock.timers.tick(10);
   assert.equal(writes.length, 1);
   assert.equal(writes[0]?.split("\n").length, 3);
   log.info("three");
-  await nextTurn();
+  mock.timers.tick(10);
   assert.equal(writes.length, 2);
 });
 
-test("flush() writes at once, and nothing is written twice", async () => {
+test("createLogger() lets no field take the place of a part of the line", () => {
+  const fields = { time: 1, level: 2, msg: 3, toJSON: () => "mine", other: 4 };
+  const { time: _, ...rest } = logged(fields, "real");
+  assert.deepEqual(rest, { level: "info", msg: "real", other: 4 });
+});
+
+test("flush() writes at once, and nothing is written twice", ({ mock }) => {
+  mock.timers.enable({ apis: ["setTimeout"] });
   const { log, writes } = collect();
   log.info("one");
   log.flush();
   assert.equal(writes.length, 1);
   log.flush();
-  await nextTurn();
+  mock.timers.tick(10);
   assert.equal(writes.length, 1);
 });
 
-test("createLogger() does not collect without bound inside one turn", () => {
+test("createLogger() does not collect without bound", () => {
   const { log, writes } = collect();
   for (let index = 0; index < 100; index += 1) log.info("x".repeat(10_000));
   assert.ok(writes.length > 1);

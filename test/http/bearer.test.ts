@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
-import { generatePrivateKey, openKey, signJwt } from "../../src/base/jwt.ts";
+import { generatePrivateKey, openKey } from "../../src/base/jwt.ts";
+import { signJwt } from "../helpers/jwt.ts";
 import { Problem } from "../../src/base/problem.ts";
 import { type Bearer, bearerToken, createBearer } from "../../src/http/bearer.ts";
 import { accessTokenClaims } from "../../src/oauth/claims.ts";

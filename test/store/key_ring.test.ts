@@ -6,10 +6,10 @@ import { test, type TestContext } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import {
   generatePrivateKey,
-  signJwt,
   type SigningAlgorithm,
   verifyJwt,
 } from "../../src/base/jwt.ts";
+import { signJwt } from "../helpers/jwt.ts";
 import { createSeal, SealError } from "../../src/base/seal.ts";
 import { type Database, sql } from "../../src/store/database.ts";
 import { type KeyRing, openKeyRing, ROTATION_LEAD_MS } from "../../src/store/key_ring.ts";

@@ -4,9 +4,9 @@ import { equalBytes, randomBytes, sha256 } from "../../base/secret.ts";
 import type { App } from "../../oauth/app.ts";
 import { clientAuthFailed, parseClientAuth } from "../../oauth/client_auth.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import { type AppWithSecrets, findApp } from "../../store/apps.ts";
+import type { Accounts } from "../../store/accounts.ts";
+import type { AppWithSecrets } from "../../store/apps.ts";
 import { ANONYMOUS, FAILED_AUTHENTICATION, UNKNOWN } from "../../store/audit.ts";
-import type { Database } from "../../store/database.ts";
 import type { FailureAudit } from "../../store/failure_audit.ts";
 import { throttleAddress } from "../client_address.ts";
 import { createThrottle } from "../throttle.ts";
@@ -19,7 +19,7 @@ export interface ClientAuthenticator {
 
 /** What the authentication of apps works with. */
 export interface ClientAuthenticatorOptions {
-  readonly database: Database;
+  readonly accounts: Accounts;
   readonly failures: FailureAudit;
   readonly now: () => number;
 }
@@ -34,7 +34,7 @@ const NO_SECRET = randomBytes(32); // matches nothing
  * still opens, so that nobody can lock out an app that shares the address.
  */
 export function createClientAuthenticator(
-  { database, failures, now }: ClientAuthenticatorOptions,
+  { accounts, failures, now }: ClientAuthenticatorOptions,
 ): ClientAuthenticator {
   const throttle = createThrottle({ limit: ADDRESS_LIMIT, windowMs: WINDOW_MS, now });
 
@@ -60,7 +60,7 @@ export function createClientAuthenticator(
   return {
     async authenticate(request, form) {
       const { clientId, secrets } = parseCredentials(request, form, () => fail(request, undefined));
-      const app = await findApp(database, clientId);
+      const app = await accounts.findApp(clientId);
       const isProven = app?.type === "public"
         ? secrets.length === 0
         : hasSecret(app, secrets, now());

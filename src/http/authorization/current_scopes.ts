@@ -1,7 +1,6 @@
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import type { Database } from "../../store/database.ts";
-import { findUser } from "../../store/users.ts";
+import type { Accounts } from "../../store/accounts.ts";
 
 /**
  * What is left of granted scopes once those that the app or the user has lost since are taken away.
@@ -11,9 +10,9 @@ export async function currentScopes(
   granted: readonly string[],
   userId: string | null,
   app: App,
-  database: Database,
+  accounts: Accounts,
 ): Promise<string[]> {
-  const user = userId === null ? undefined : await findUser(database, userId);
+  const user = userId === null ? undefined : await accounts.findUser(userId);
   if (userId !== null && user?.status !== "active") {
     throw new OAuthError("invalid_grant", "The grant has ended.");
   }

@@ -1,5 +1,7 @@
 import type { Form } from "../../base/form.ts";
 import type { App } from "../../oauth/app.ts";
+import type { HttpRequest } from "../../base/exchange.ts";
+import type { Accounts } from "../../store/accounts.ts";
 import type { Database } from "../../store/database.ts";
 import type { Revocations } from "../../store/revocations.ts";
 import type { PasswordLogin } from "../password_login.ts";
@@ -8,17 +10,18 @@ import type { TokenIssuer } from "./token_issuer.ts";
 /** What the four exchanges work with. */
 export interface ExchangeServices {
   readonly database: Database;
+  readonly accounts: Accounts;
   readonly tokens: TokenIssuer;
   readonly revocations: Revocations;
   readonly passwordLogin: PasswordLogin;
   readonly now: () => number;
 }
 
-/** One proven app's request for tokens. */
+/** One proven app's request for tokens, with its form read. */
 export interface ExchangeRequest {
   readonly app: App;
   readonly form: Form;
-  readonly address: string;
+  readonly request: HttpRequest;
 }
 
 /** What an exchange ends with: stored already, ready to be answered. */

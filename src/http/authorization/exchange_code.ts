@@ -1,3 +1,4 @@
+import type { HttpRequest } from "../../base/exchange.ts";
 import type { Form } from "../../base/form.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
@@ -16,17 +17,17 @@ import { type Handle, parseHandle } from "./token_issuer.ts";
  * a redeemed one that its app presents again ends all that came from it (RFC 6749 §4.1.2).
  */
 export async function exchangeCode(
-  { app, form, address }: ExchangeRequest,
+  { app, form, request }: ExchangeRequest,
   services: ExchangeServices,
 ): Promise<IssuedTokens> {
   const { database, tokens, now } = services;
   const handle = parseHandle(requireParameter(form, "code"));
   if (!handle) throw badCode();
   const code = await findCode(database, handle.grantId, handle.hash);
-  if (!code) throw await refuseReplay(handle, app, address, services);
+  if (!code) throw await refuseReplay(handle, app, request, services);
   checkCode(code, app, form, now());
 
-  const scopes = await currentScopes(code.scopes, code.user, app, database);
+  const scopes = await currentScopes(code.scopes, code.user, app, services.accounts);
   const nowMs = now();
   const access = tokens.accessToken({
     sub: code.user,
@@ -46,7 +47,7 @@ export async function exchangeCode(
     refreshUntilMs: refresh?.untilMs ?? 0,
     accessUntilMs: access.expiresAtMs,
   }, nowMs);
-  if (!redeemed) throw await refuseReplay(handle, app, address, services);
+  if (!redeemed) throw await refuseReplay(handle, app, request, services);
   return toIssuedTokens(access, refresh?.token, scopes, tokens);
 }
 
@@ -71,7 +72,7 @@ function checkCode(code: Code, app: App, form: Form, nowMs: number): void {
 async function refuseReplay(
   { grantId, hash }: Handle,
   app: App,
-  address: string,
+  { address }: HttpRequest,
   { database, revocations, now }: ExchangeServices,
 ): Promise<OAuthError> {
   const redeemed = await findRedeemedCode(database, grantId, hash);

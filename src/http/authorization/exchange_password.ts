@@ -6,7 +6,7 @@ import type { ExchangeRequest, ExchangeServices, IssuedTokens } from "./exchange
 
 /** password (RFC 6749 §4.3): for apps that were allowed it, throttled as the login is. */
 export async function exchangePassword(
-  { app, form, address }: ExchangeRequest,
+  { app, form, request: { address } }: ExchangeRequest,
   services: ExchangeServices,
 ): Promise<IssuedTokens> {
   const username = requireParameter(form, "username");

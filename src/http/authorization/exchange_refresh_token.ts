@@ -30,7 +30,7 @@ export async function exchangeRefreshToken(
   if (grant.revokedAtMs !== null || grant.refreshUntilMs <= now()) throw badRefreshToken();
   const narrowed = narrowScope(readScope(form), grant.scopes);
   if (!narrowed) throw new OAuthError("invalid_scope", "The scope goes beyond what was granted.");
-  const scopes = await currentScopes(narrowed, grant.user, app, database);
+  const scopes = await currentScopes(narrowed, grant.user, app, services.accounts);
 
   const nowMs = now();
   const access = tokens.accessToken({
@@ -59,7 +59,7 @@ export async function exchangeRefreshToken(
 
 async function refuseReuse(
   { grantId }: Handle,
-  { app, address }: ExchangeRequest,
+  { app, request: { address } }: ExchangeRequest,
   { database, revocations, now }: ExchangeServices,
 ): Promise<OAuthError> {
   const audited = { actor: app.id, action: "grant.reuse", target: grantId, address };

@@ -39,7 +39,7 @@ export function tokenRoute(options: TokenRouteOptions): PublicRoute {
       }
       checkAllowed(app, type);
       checkResource(form, options.issuer);
-      const issued = await exchange(type, { app, form, address: request.address }, options);
+      const issued = await exchange(type, { app, form, request }, options);
       options.observe?.(type);
       return jsonAnswer(200, {
         access_token: issued.accessToken,

@@ -1,5 +1,5 @@
 import { ID_LENGTH, isId } from "../../base/id.ts";
-import { signJwt } from "../../base/jwt.ts";
+import { createJwtSigner, type SigningKey } from "../../base/jwt.ts";
 import { newSecret, sha256 } from "../../base/secret.ts";
 import { accessTokenClaims, type AccessTokenInput, ACCESS_TOKEN_TYPE } from "../../oauth/claims.ts";
 import type { KeyRing } from "../../store/key_ring.ts";
@@ -35,11 +35,18 @@ export interface TokenIssuerOptions {
 /** Makes an issuer of access and refresh tokens. */
 export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
   const { issuer, keys, accessTtlMs, refreshTtlMs } = options;
+  let signer: { readonly key: SigningKey; readonly sign: ReturnType<typeof createJwtSigner> };
+
+  function signerOf(key: SigningKey) {
+    if (signer?.key !== key) signer = { key, sign: createJwtSigner(ACCESS_TOKEN_TYPE, key) };
+    return signer;
+  }
+
   return {
     accessTtlMs,
     accessToken(input) {
       const { claims, expiresAtMs } = accessTokenClaims({ ...input, issuer, ttlMs: accessTtlMs });
-      return { token: signJwt(ACCESS_TOKEN_TYPE, claims, keys.signing()), expiresAtMs };
+      return { token: signerOf(keys.signing()).sign(claims), expiresAtMs };
     },
     refreshToken: (grantId, nowMs) => ({ ...newHandle(grantId), untilMs: nowMs + refreshTtlMs }),
   };
