@@ -106,7 +106,7 @@ export function createHttpServer(options: NodeHttpOptions): Server {
     };
     connection.unanswered.add(letGo);
     connection.receiving = { incoming, fail: body.fail };
-    response.once("close", () => {
+    response.on("close", () => {
       if (!connection.unanswered.has(letGo)) return; // its connection has closed before
       letGo();
       const isOver = connection.isClosing || !server.listening;

@@ -14,7 +14,7 @@ import {
   type SendableDelivery,
   STANDINGS,
 } from "../store/deliveries.ts";
-import { fanOut, listPendingEvents } from "../store/events.ts";
+import { fanOut, listPendingEvents, settleUnheard } from "../store/events.ts";
 import type { CallbackResult, SendCallback } from "./callback.ts";
 import { type AfterAttemptRules, finishAttempt } from "./finish_attempt.ts";
 import { createLanes, type LaneLimits } from "./lanes.ts";
@@ -50,7 +50,8 @@ export interface Distributor {
   inFlight(): number;
 }
 
-const EVENTS_AT_ONCE = 32;
+const EVENTS_AT_ONCE = 256;
+const FANNED_OUT_AT_ONCE = 32;
 const DELIVERIES_AT_ONCE = 500;
 const SENT_AT_ONCE = 8;
 const GATHER_MS = 4;
@@ -101,7 +102,11 @@ export function createDistributor(options: DistributorOptions): Distributor {
   async function distribute(): Promise<void> {
     const events = await listPendingEvents(database, EVENTS_AT_ONCE);
     if (events.length === 0) return;
-    await Promise.all(events.map((event) => fanOut(database, event, DELIVERIES_AT_ONCE, now())));
+    const heard = events.filter(({ isHeard }) => isHeard).slice(0, FANNED_OUT_AT_ONCE);
+    await Promise.all([
+      settleUnheard(database, events.filter(({ isHeard }) => !isHeard)),
+      ...heard.map((event) => fanOut(database, event, DELIVERIES_AT_ONCE, now())),
+    ]);
     again = true;
   }
 

@@ -3,11 +3,14 @@ import { parseScope } from "../oauth/scope.ts";
 import { type Database, sql, type Statement } from "./database.ts";
 import { IS_OPEN, LAST_SUBSCRIPTION } from "./subscriptions.ts";
 
+const INSERT_EVENT =
+  `INSERT INTO events (id, name, data, subject, scope, status, upto, created_at)
+   SELECT ?1, ?2, ?3, ?4, ?5, 'pending', ${LAST_SUBSCRIPTION}, ?6`;
+
 /** Stores a dispatched event; it is meant for the subscriptions that exist at this commit. */
 export function insertEvent(event: Event): Statement {
   return sql(
-    `INSERT INTO events (id, name, data, subject, scope, status, upto, created_at)
-     SELECT ?1, ?2, ?3, ?4, ?5, 'pending', ${LAST_SUBSCRIPTION}, ?6`,
+    INSERT_EVENT,
     event.id,
     event.name,
     event.json,
@@ -26,17 +29,43 @@ export interface PendingEvent {
   /** The last subscription that it is meant for, and the last that has its delivery. */
   readonly upto: number;
   readonly fannedOut: number;
+  /** Whether anyone may be left for it, so that it takes a fan-out. */
+  readonly isHeard: boolean;
 }
+
+/** Whether an event `e` has subscriptions left, whoever their principals are. */
+const IS_HEARD = `EXISTS (SELECT 1 FROM subscriptions s
+  WHERE s.event = e.name AND s.seq > e.fanned_out AND s.seq <= e.upto AND s.${IS_OPEN})`;
+
+const LIST_PENDING_EVENTS =
+  `SELECT id, name, subject, scope, upto, fanned_out AS fannedOut, ${IS_HEARD} AS isHeard
+   FROM events e WHERE status = 'pending' ORDER BY id LIMIT ?1`;
 
 /** The oldest events that have not been fanned out yet. */
 export async function listPendingEvents(database: Database, limit: number): Promise<PendingEvent[]> {
-  const rows = await database.query<Omit<PendingEvent, "scopes"> & { scope: string }>(
-    `SELECT id, name, subject, scope, upto, fanned_out AS fannedOut FROM events
-     WHERE status = 'pending' ORDER BY id LIMIT ?1`,
-    [limit],
-  );
-  return rows.map(({ scope, ...rest }) => ({ ...rest, scopes: parseScope(scope) ?? [] }));
+  type Row = Omit<PendingEvent, "scopes" | "isHeard"> & { scope: string; isHeard: number };
+  const rows = await database.query<Row>(LIST_PENDING_EVENTS, [limit]);
+  return rows.map(({ scope, isHeard, ...rest }) => ({
+    ...rest,
+    scopes: parseScope(scope) ?? [],
+    isHeard: isHeard === 1,
+  }));
 }
+
+/** Ends the distribution of events that nobody is left for, all at once: most have no subscriber. */
+export async function settleUnheard(
+  database: Database,
+  events: readonly Pick<PendingEvent, "id">[],
+): Promise<void> {
+  if (events.length === 0) return;
+  await database.write([
+    sql(SETTLE_UNHEARD, JSON.stringify(events.map(({ id }) => id))),
+  ]);
+}
+
+const SETTLE_UNHEARD =
+  `UPDATE events AS e SET fanned_out = upto, status = 'distributed'
+   WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'pending' AND NOT ${IS_HEARD}`;
 
 /**
  * Makes the deliveries of one event for its next subscriptions, at most `limit` of them, in one

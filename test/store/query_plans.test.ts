@@ -20,7 +20,13 @@ import {
 } from "../../src/store/deliveries.ts";
 import { findDelivery, listAttempts, listDeliveries } from "../../src/store/delivery_lists.ts";
 import { findEvent, listEvents } from "../../src/store/event_lists.ts";
-import { deliveryId, fanOut, insertEvent, listPendingEvents } from "../../src/store/events.ts";
+import {
+  deliveryId,
+  fanOut,
+  insertEvent,
+  listPendingEvents,
+  settleUnheard,
+} from "../../src/store/events.ts";
 import { insertGrant } from "../../src/store/grants.ts";
 import { announceFailedDelivery } from "../../src/store/own_events.ts";
 import { purge } from "../../src/store/purge.ts";
@@ -145,7 +151,7 @@ const EVENT = {
   createdAtMs: NOW_MS,
 };
 const DELIVERY = deliveryId(EVENT.id, 1);
-const PENDING = { id: EVENT.id, name: EVENT.name, upto: 1, fannedOut: 0 };
+const PENDING = { id: EVENT.id, name: EVENT.name, upto: 1, fannedOut: 0, isHeard: true };
 const FAILURE = { delivery: DELIVERY, subscription: 1, claim: CLAIM };
 const ATTEMPT = {
   ...FAILURE,
@@ -175,6 +181,10 @@ const CASES: readonly Case[] = [
   {
     name: "finding events to fan out",
     run: (database) => listPendingEvents(database, 32),
+  },
+  {
+    name: "ending the distribution of events without subscribers",
+    run: (database) => settleUnheard(database, [PENDING]),
   },
   {
     name: "fanning out",
