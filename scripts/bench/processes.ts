@@ -1,7 +1,9 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
-import type { Readable } from "node:stream";
+import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { endWithParent } from "./post_process.ts";
 
 /** A server in a process of its own, measured from outside. */
@@ -20,11 +22,12 @@ export interface ServerProcess {
 }
 
 const START_MS = 30_000;
+const LOOK_MS = 2; // no longer than a start can be told apart by
 const STOP_MS = 15_000;
 
 /**
- * Runs Node and waits for a line of JSON with `"url"`. What the process prints after that is thrown
- * away unread, since reading lines would cost the load generator more than writing them costs.
+ * Runs Node and waits for a line of JSON with `"url"`. What the process prints goes into a file, as
+ * an operator's log does: the load generator shall not have to read it.
  */
 export async function startProcess(
   args: readonly string[],
@@ -32,10 +35,15 @@ export async function startProcess(
 ): Promise<ServerProcess> {
   const startedMs = performance.now();
   const { PATH = "" } = process.env;
+  const folder = mkdtempSync(join(tmpdir(), "gatepost-log-"));
+  const path = join(folder, "stdout");
+  const log = openSync(path, "w");
   const child = endWithParent(spawn(process.execPath, args, {
     env: { PATH, ...env },
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: ["ignore", log, "inherit"],
   }));
+  closeSync(log);
+  child.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   const stop = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     const ended = once(child, "exit");
@@ -45,7 +53,7 @@ export async function startProcess(
     clearTimeout(timer);
   };
   try {
-    const url = await readUrl(child.stdout, args);
+    const url = await readUrl(path, child, args);
     const { pid = 0 } = child;
     return {
       url,
@@ -62,21 +70,14 @@ export async function startProcess(
   }
 }
 
-function readUrl(stdout: Readable, args: readonly string[]): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const fail = (what: string) => reject(new Error(`${args.join(" ")}: ${what}`));
-    const timer = setTimeout(() => fail("it took too long to start"), START_MS);
-    let text = "";
-    const onData = (chunk: Buffer): void => {
-      text += chunk.toString();
-      const url = /"url":"([^"]+)"/.exec(text)?.[1];
-      if (url === undefined) return;
-      clearTimeout(timer);
-      stdout.off("data", onData).resume();
-      resolve(url);
-    };
-    stdout.on("data", onData).once("end", () => fail("it ended"));
-  });
+async function readUrl(path: string, child: ChildProcess, args: readonly string[]) {
+  const endMs = performance.now() + START_MS;
+  while (performance.now() < endMs && child.exitCode === null) {
+    const url = /"url":"([^"]+)"/.exec(readFileSync(path, "utf8"))?.[1];
+    if (url !== undefined) return url;
+    await sleep(LOOK_MS);
+  }
+  throw new Error(`${args.join(" ")}: it did not start`);
 }
 
 /** CPU time of a process so far, by the scheduler's count; NaN where there is no /proc. */

@@ -55,13 +55,17 @@ export function createPipeline(
     observe(route, request.method, answer.status, exactMs);
     const ms = Math.round(exactMs * 100) / 100;
     const { method, id: request_id } = request;
-    const fields = { method, route, status: answer.status, ms, request_id };
+    const { status, body } = answer;
+    const fields = { method, route, status, ms, request_id };
     log.info("request", caller ? { ...fields, sub: caller.sub } : fields);
     const headers = match?.sibling.cors && method !== "OPTIONS"
       ? await withCors(answer.headers, request, isOriginAllowed)
       : answer.headers;
-    const own = { "X-Request-Id": request_id, "X-Content-Type-Options": "nosniff" };
-    return { status: answer.status, headers: { ...headers, ...own }, body: answer.body };
+    return {
+      status,
+      headers: { ...headers, "X-Request-Id": request_id, "X-Content-Type-Options": "nosniff" },
+      body,
+    };
   };
 }
 
