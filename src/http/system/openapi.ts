@@ -54,12 +54,14 @@ export function openApiRoute(options: OpenApiOptions): PublicRoute {
     cors: false,
     summary: "This document",
     handle() {
-      body ??= Buffer.from(JSON.stringify(document));
+      body ??= Buffer.from(JSON.stringify(createOpenApi({
+        ...options,
+        routes: [...options.routes, route],
+      })));
       const headers = { "Content-Type": "application/json", "Cache-Control": "no-cache" };
       return Promise.resolve({ status: 200, headers, body });
     },
   };
-  const document = createOpenApi({ ...options, routes: [...options.routes, route] });
   return route;
 }
 
