@@ -12,9 +12,9 @@ export type Token = {
   line: number;
 };
 
-/** One import, re-export or dynamic import. */
+/** One import, re-export, dynamic import, or call of `process.getBuiltinModule`. */
 export type Import = {
-  /** Undefined where a dynamic import computes its specifier. */
+  /** Undefined where it is computed. */
   specifier: string | undefined;
   typeOnly: boolean;
   line: number;
@@ -112,17 +112,19 @@ function mayStartRegex(previous: Token | undefined): boolean {
 export function findImports(tokens: Token[]): Import[] {
   const imports: Import[] = [];
   tokens.forEach((token, index) => {
-    if (token.kind !== "word" || tokens[index - 1]?.text === ".") return;
-    if (token.text !== "import" && token.text !== "export") return;
+    if (token.kind !== "word") return;
     const next = tokens[index + 1];
-    if (next === undefined || next.text === "." || next.text === ":") return; // import.meta, a key
     const { line } = token;
-    if (token.text === "import" && next.text === "(") {
+    const isCall = token.text === "import" && next?.text === "(" && tokens[index - 1]?.text !== ".";
+    if (isCall || token.text === "getBuiltinModule") {
       const argument = tokens[index + 2];
-      const literal = argument?.kind === "string" && tokens[index + 3]?.text === ")";
-      imports.push({ specifier: literal ? argument.text : undefined, typeOnly: false, line });
+      const isLiteral = argument?.kind === "string" && tokens[index + 3]?.text === ")";
+      imports.push({ specifier: isLiteral ? argument.text : undefined, typeOnly: false, line });
       return;
     }
+    if (tokens[index - 1]?.text === "." || next === undefined) return;
+    if (token.text !== "import" && token.text !== "export") return;
+    if (next.text === "." || next.text === ":") return; // import.meta, a key
     const specifier = findSpecifier(tokens, index);
     if (specifier !== undefined) {
       imports.push({ specifier, typeOnly: next.text === "type", line });

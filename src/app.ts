@@ -179,6 +179,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       observe: metrics.observeRequest,
     });
     log.info("listening", { url, base_url: issuer });
+    jobs.startDistributor();
 
     return {
       url,

@@ -43,6 +43,8 @@ export interface Jobs {
     cronjobs: readonly LoadedCronjob[],
     options: Omit<CronjobOptions, "signal">,
   ): void;
+  /** Starts delivery in the next turn of the loop, since fetch takes a while to load. */
+  startDistributor(): void;
   /** How the distributor does: off by configuration, or stuck when it has not looked for work. */
   distributorState(): "on" | "off" | "stuck";
   /** Callbacks under way. */
@@ -126,11 +128,10 @@ export function startJobs(options: JobsOptions): Jobs {
           progress,
         ),
     });
-    void startDistributor();
   }
 
   /** Nothing is sent before the guard has shown on a listener of its own that it guards. */
-  async function startDistributor(): Promise<void> {
+  async function distribute(): Promise<void> {
     const test = await egress.selfTest();
     if (!test.ok) {
       log.error("callbacks are not sent: the address guard failed its test", { reason: test.reason });
@@ -164,6 +165,9 @@ export function startJobs(options: JobsOptions): Jobs {
           run: (signal) => runCronjob(job, { ...dispatching, signal }),
         });
       }
+    },
+    startDistributor() {
+      if (config.cron) setImmediate(() => void distribute());
     },
     distributorState() {
       if (!config.cron) return "off";

@@ -1,4 +1,4 @@
-import { STATUS_CODES } from "node:http";
+import { statusText } from "./status_text.ts";
 
 /** One bad field: where it is (JSON Pointer, RFC 6901; "" is the whole body) and what is wrong. */
 export interface Fault {
@@ -34,7 +34,7 @@ export class Problem extends Error {
 
   /** The short human name of the status, e.g. "Not Found". */
   get title(): string {
-    return STATUS_CODES[this.status] ?? "Error";
+    return statusText(this.status);
   }
 }
 

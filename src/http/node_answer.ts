@@ -1,7 +1,8 @@
-import { type IncomingMessage, STATUS_CODES, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { pipeline } from "node:stream/promises";
 import type { HttpAnswer } from "../base/exchange.ts";
+import { statusText } from "../base/status_text.ts";
 
 /** What else counts when an answer is sent. */
 export interface SendOptions {
@@ -81,7 +82,7 @@ export function refuseSocket(socket: Socket, { status, headers, body }: HttpAnsw
     Connection: "close",
   };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${String(value)}\r\n`);
-  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${text}`);
+  socket.write(`HTTP/1.1 ${status} ${statusText(status)}\r\n${lines.join("")}\r\n${text}`);
   endGently(socket);
   socket.resume();
 }

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Cidr } from "../base/cidr.ts";
 import type { HttpAnswer, HttpRequest } from "../base/exchange.ts";
@@ -12,6 +12,9 @@ import { NodeRequest } from "./node_request.ts";
 import { findHeadFault } from "./request_head.ts";
 import { newRequestId } from "./request_id.ts";
 import { problemAnswer } from "./respond.ts";
+
+// Not by an import, which would load all of fetch: see base/status_text.ts.
+const { createServer } = process.getBuiltinModule("node:http");
 
 /** What the HTTP server needs beside the handler. */
 export interface NodeHttpOptions {

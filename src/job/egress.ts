@@ -79,12 +79,14 @@ const AGENT_LIFE_MS = 60_000;
  * to the address that was vetted when it was made.
  */
 export function createEgress(options: EgressOptions): Egress {
-  const guard = openGuard(options);
+  let known: AgentClass | undefined;
+  const agentClass = () => known ??= findAgentClass();
+  const guard = openGuard(options, agentClass);
   return {
     checkEndpoint: guard.checkEndpoint,
     guarded: guard.guarded,
     selfTest: () =>
-      testGuard(options.request).catch((error: unknown) => ({
+      testGuard(options.request, agentClass).catch((error: unknown) => ({
         ok: false,
         reason: `loopback was not reached: ${findCode(error) ?? String(error)}`,
       })),
@@ -94,7 +96,11 @@ export function createEgress(options: EgressOptions): Egress {
 
 type Guard = Omit<Egress, "selfTest">;
 
-function openGuard(options: Omit<EgressOptions, "request">): Guard {
+/** The class is asked for when the first request goes out: fetch is loaded with it. */
+function openGuard(
+  options: Omit<EgressOptions, "request">,
+  agentClass: () => AgentClass | undefined,
+): Guard {
   const mayReach = (address: Address) =>
     isPublicAddress(address) || options.allow.some((cidr) => cidrContains(cidr, address));
 
@@ -108,8 +114,7 @@ function openGuard(options: Omit<EgressOptions, "request">): Guard {
   };
 
   const nowMs = options.nowMs ?? (() => performance.now());
-  const AgentClass = findAgentClass();
-  const openAgent = () => AgentClass && new AgentClass({
+  const openAgent = (AgentClass: AgentClass) => new AgentClass({
     allowH2: false,
     connections: options.connectionsPerOrigin ?? 64,
     pipelining: 1,
@@ -122,8 +127,9 @@ function openGuard(options: Omit<EgressOptions, "request">): Guard {
       autoSelectFamilyAttemptTimeout: 1_000,
     },
   });
-  let agent = openAgent();
-  let openedAtMs = nowMs();
+  let agent: Dispatcher | undefined;
+  let openedAtMs = 0;
+  let isClosed = false;
   const retired = new Set<Dispatcher>();
   const retire = (old: Dispatcher) => {
     retired.add(old);
@@ -133,10 +139,12 @@ function openGuard(options: Omit<EgressOptions, "request">): Guard {
   // Sockets do not look up literals, so those are vetted here, where every request passes.
   const dispatch: Dispatcher["dispatch"] = (request, handler) => {
     checkEndpoint(new URL(request.origin));
-    if (agent === undefined) throw unsupported();
-    if (nowMs() - openedAtMs > AGENT_LIFE_MS) {
-      retire(agent);
-      agent = openAgent() ?? agent;
+    if (isClosed) throw closed();
+    if (agent === undefined || nowMs() - openedAtMs > AGENT_LIFE_MS) {
+      const AgentClass = agentClass();
+      if (AgentClass === undefined) throw unsupported();
+      if (agent) retire(agent);
+      agent = openAgent(AgentClass);
       openedAtMs = nowMs();
     }
     return agent.dispatch(request, handler);
@@ -147,6 +155,7 @@ function openGuard(options: Omit<EgressOptions, "request">): Guard {
     checkEndpoint,
     guarded: (init) => Object.assign({ ...init }, { dispatcher }),
     async close() {
+      isClosed = true;
       await Promise.all([agent, ...retired].map((each) => each?.destroy()));
     },
   };
@@ -179,6 +188,11 @@ function refusal(target: string): EgressError {
   return new EgressError("EGRESS_REFUSED", `not a reachable address: ${target}`);
 }
 
+/** As undici says it of an agent. */
+function closed(): Error {
+  return Object.assign(new Error("the guard is closed"), { code: "UND_ERR_CLOSED" });
+}
+
 function unsupported(): EgressError {
   return new EgressError("EGRESS_UNSUPPORTED", "this Node's fetch offers no Agent to guard");
 }
@@ -204,12 +218,15 @@ function isAgentClass(value: unknown): value is AgentClass {
 }
 
 /** Tries a guard that allows loopback and one that does not on a listener of its own. */
-async function testGuard(request: EgressOptions["request"]): Promise<SelfTest> {
-  if (findAgentClass() === undefined) return { ok: false, reason: unsupported().message };
+async function testGuard(
+  request: EgressOptions["request"],
+  agentClass: () => AgentClass | undefined,
+): Promise<SelfTest> {
+  if (agentClass() === undefined) return { ok: false, reason: unsupported().message };
   const loopback: Address = { family: 4, value: 0x7f00_0001n };
   const lookup: NameLookup = async () => [loopback];
-  const open = openGuard({ allow: [{ network: loopback, prefixBits: 32 }], lookup });
-  const shut = openGuard({ allow: [], lookup });
+  const open = openGuard({ allow: [{ network: loopback, prefixBits: 32 }], lookup }, agentClass);
+  const shut = openGuard({ allow: [], lookup }, agentClass);
   const listener = await listen(formatAddress(loopback));
   const hosts = [listener.host, listener.host.replace(/.*:/, "self-test.invalid:")];
   try {
