@@ -69,19 +69,21 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   try {
     const seal = createSeal(config.secretKey);
     await checkSeal(database, seal);
-    const pageKey = await openPageKey(database, seal);
     const accounts = createAccounts(database);
-    const revocations = await openRevocations(database, now);
-    const keys = await openKeyRing({
-      database,
-      seal,
-      alg: config.signingAlg,
-      accessTokenTtlMs: config.accessTokenTtlMs,
-      now,
-    });
     const hasher = createPasswordHasher(hashLimit(host.cores, host.poolThreads));
-    const password = await ensureFirstUser(database, hasher, config.adminPassword, now());
-    if (password !== undefined) host.tell(`User admin has been made, with password ${password}`);
+    // On an empty database these write, and share a commit: the first password is hashed meanwhile.
+    const opening = Promise.all([
+      ensureFirstUser(database, hasher, config.adminPassword, now()),
+      openPageKey(database, seal),
+      openRevocations(database, now),
+      openKeyRing({
+        database,
+        seal,
+        alg: config.signingAlg,
+        accessTokenTtlMs: config.accessTokenTtlMs,
+        now,
+      }),
+    ]);
 
     let handle: (request: HttpRequest) => Promise<HttpAnswer> = () => Promise.reject();
     const server = createHttpServer({
@@ -94,6 +96,8 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       log,
       onRefusal: metrics.countRefusal,
     });
+    const [password, pageKey, revocations, keys] = await opening;
+    if (password !== undefined) host.tell(`User admin has been made, with password ${password}`);
     const url = await listen(server, config.host, config.port);
     listening = server;
     const issuer = config.baseUrl ?? url;
