@@ -1,5 +1,6 @@
 import { type App, startApp } from "../app.ts";
 import { createLogger, type Logger } from "../base/log.ts";
+import { poolSize } from "../base/password.ts";
 import { parseConfig } from "../config.ts";
 import { LoadError } from "../hosting/load.ts";
 import { UnusableDatabaseError } from "../store/database.ts";
@@ -21,6 +22,8 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     return;
   }
   const { config } = result;
+  // libuv reads this when the pool gets its first task, which comes later.
+  host.env["UV_THREADPOOL_SIZE"] ??= String(poolSize(cores));
   const log = createLogger({
     level: config.logLevel,
     write: (lines) => void host.stdout.write(lines),
@@ -40,7 +43,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
       log,
       now: Date.now,
       cores,
-      poolThreads: Number(host.env["UV_THREADPOOL_SIZE"] ?? 4),
+      poolThreads: Number(host.env["UV_THREADPOOL_SIZE"]),
       tell: (line) => void host.stderr.write(`${line}\n`),
     });
   } catch (error) {

@@ -30,6 +30,15 @@ export interface Turn {
 }
 
 /**
+ * How many threads libuv's pool is to have, where nobody says otherwise: one for each core up to
+ * libuv's own default of four, and at least one that is free beside a hash. Any of them may come to
+ * hash, and each keeps the memory of its last hash ever after.
+ */
+export function poolSize(cores: number): number {
+  return Math.max(2, Math.min(cores, 4));
+}
+
+/**
  * How many hashes may run at once: one core stays free for requests, and so does one thread of
  * libuv's pool, which files and DNS share.
  */

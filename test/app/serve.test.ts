@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
-import { runNode } from "../helpers/process.ts";
+import { poolSize } from "../../src/base/password.ts";
+import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
+import { runNode, startServer } from "../helpers/process.ts";
 
 const SERVE = fileURLToPath(new URL("../../src/app/serve.ts", import.meta.url));
 
@@ -19,4 +23,24 @@ async function loadsFetch(specifier: string): Promise<boolean> {
 test("the program is imported without fetch, which takes as long to load as half of it", async () => {
   assert.equal(await loadsFetch(SERVE), false);
   assert.equal(await loadsFetch("node:http"), true, "then the test cannot tell any longer");
+});
+
+// The kernel tells the names of threads on Linux alone.
+const onLinux = process.platform === "linux" ? test : () => {};
+
+/** How many threads the pool of a server has that has hashed a password. */
+async function countPoolThreads(t: TestContext, env: Record<string, string>): Promise<number> {
+  const server = await startServer({ entry: SOURCE_ENTRY, env });
+  t.after(() => server.kill());
+  const folder = `/proc/${server.pid}/task`;
+  const names = readdirSync(folder).map((id) => readFileSync(`${folder}/${id}/comm`, "utf8"));
+  return names.filter((name) => name === "libuv-worker\n").length;
+}
+
+onLinux("the thread pool is as large as poolSize() says", async (t) => {
+  assert.equal(await countPoolThreads(t, {}), poolSize(availableParallelism()));
+});
+
+onLinux("the thread pool is as large as the operator says", async (t) => {
+  assert.equal(await countPoolThreads(t, { UV_THREADPOOL_SIZE: "5" }), 5);
 });

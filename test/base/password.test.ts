@@ -5,6 +5,7 @@ import {
   createPasswordHasher,
   hashLimit,
   type PasswordHasher,
+  poolSize,
   type Turn,
 } from "../../src/base/password.ts";
 import { Problem } from "../../src/base/problem.ts";
@@ -236,6 +237,16 @@ describe("hashLimit() leaves a core and a thread of the pool free", () => {
     test(`${cores} cores, ${threads} threads: ${limit}`, () => {
       assert.equal(hashLimit(cores, threads), limit);
     });
+  }
+});
+
+test("poolSize() is a thread for each core, at least two and at most libuv's four", () => {
+  assert.deepEqual([1, 2, 3, 4, 8, 64].map(poolSize), [2, 2, 3, 4, 4, 4]);
+});
+
+test("a pool of poolSize() lets as many hashes run as one of libuv's own size", () => {
+  for (const cores of [1, 2, 3, 4, 8, 64]) {
+    assert.equal(hashLimit(cores, poolSize(cores)), hashLimit(cores, 4), `${cores} cores`);
   }
 });
 
