@@ -1,4 +1,5 @@
 import { APP_COMMANDS } from "./app.ts";
+import { AUDIT_COMMANDS } from "./audit.ts";
 import { BACKUP_COMMAND } from "./backup.ts";
 import { CHECK_COMMAND } from "./check.ts";
 import type { Command } from "./command.ts";
@@ -16,6 +17,7 @@ export const COMMANDS: readonly Command[] = [
   ...EVENT_COMMANDS,
   ...DELIVERY_COMMANDS,
   ...KEY_COMMANDS,
+  ...AUDIT_COMMANDS,
   BACKUP_COMMAND,
   CHECK_COMMAND,
 ];

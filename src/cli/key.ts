@@ -1,5 +1,5 @@
 import type { Command } from "./command.ts";
-import { column, printList } from "./listing.ts";
+import { column, itemPath, printList } from "./listing.ts";
 import { formatPairs } from "./table.ts";
 
 const RESOURCE = "/backend/key";
@@ -31,8 +31,8 @@ export const KEY_COMMANDS: readonly Command[] = [
     },
     details: [
       "Its algorithm is that of GATEPOST_SIGNING_ALG. The key before stays published until the " +
-        "last token that it signed has expired, so no token breaks. After a leak withdraw the " +
-        "leaked key: DELETE /backend/key/{kid}.",
+        "last token that it signed has expired, so no token breaks. For a key that has leaked " +
+        "this is not enough: see key withdraw.",
     ],
     examples: ["gatepost key rotate"],
     async run(context) {
@@ -46,6 +46,26 @@ export const KEY_COMMANDS: readonly Command[] = [
           ["alg", key["alg"]],
           ["signs from", key["signs_from"]],
         ])}`
+      );
+    },
+  },
+  {
+    words: ["key", "withdraw"],
+    purpose: "Take a signing key out of use at once: it has leaked",
+    arguments: [{ name: "KID", meaning: "the key's id, as key list shows it" }],
+    options: {},
+    details: [
+      "Every access token that it signed is refused from then on, by a running server within a " +
+        "second; who holds a refresh token gets a new one without logging in. Where it is the " +
+        "key that signs, a new one takes its place at once.",
+    ],
+    examples: ["gatepost key withdraw k0mhc…"],
+    async run(context) {
+      const kid = context.values.argument("KID");
+      const backend = await context.openBackend();
+      const answer = await backend.call("DELETE", itemPath(RESOURCE, kid));
+      context.print(answer, () =>
+        `Key ${kid} has been withdrawn; the tokens that it signed are refused.`
       );
     },
   },

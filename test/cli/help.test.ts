@@ -22,7 +22,7 @@ test("the overview names every command with its purpose, and the exit codes", ()
   assert.match(text, /--version/);
 });
 
-for (const noun of ["user", "app", "grant", "event", "delivery", "key"]) {
+for (const noun of ["user", "app", "grant", "event", "delivery", "key", "audit"]) {
   test(`the help of ${noun} names its verbs and gives an example`, () => {
     const text = help([noun]);
 

@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type CommandLine, openCommandLine, readItems } from "../helpers/command_line.ts";
+import { bearer, type Gatepost, startGatepost } from "../helpers/gatepost.ts";
+
+/** Contract 6: in any other process on the same database within a second. */
+const BITES_MS = 1_000;
+
+let gatepost: Gatepost;
+let cli: CommandLine;
+
+before(async () => {
+  gatepost = await startGatepost();
+  cli = await openCommandLine({ after }, { folder: gatepost.server.folder });
+});
+
+after(() => gatepost.stop());
+
+async function assertDies(token: string, fromMs: number): Promise<void> {
+  while (await gatepost.isAlive(token)) {
+    assert.ok(performance.now() - fromMs < BITES_MS, "the token still opens a protected endpoint");
+    await sleep(20);
+  }
+}
+
+test("grant list prints what HTTP answers, for a user by name and for an app", async () => {
+  const user = await gatepost.createUser();
+  await gatepost.login(user);
+
+  const byUser = await cli.run("grant", "list", "--user", user.username, "--json");
+  const byApp = await cli.run("grant", "list", "--app", "login", "--json");
+  const table = await cli.run("grant", "list", "--user", user.username);
+
+  for (const [query, printed] of [[`user=${user.id}`, byUser], ["app=login", byApp]] as const) {
+    const answer = await gatepost.api.get(`/backend/grant?${query}`, bearer(gatepost.adminToken));
+    assert.equal(printed.stdout, `${answer.text}\n`);
+  }
+  assert.deepEqual(readItems(byUser).map((grant) => grant["user"]), [user.id]);
+  assert.match(table.stdout, /^ID +USER +APP +TYPE +STATUS +SCOPES +CREATED +EXPIRES$/m);
+});
+
+test("grant revoke with an id ends that grant alone, within a second", async () => {
+  const user = await gatepost.createUser();
+  const kept = await gatepost.login(user);
+  const lost = await gatepost.login(user);
+  const listed = await cli.run("grant", "list", "--user", user.id, "--limit", "1", "--json");
+
+  const revoked = await cli.run("grant", "revoke", String(readItems(listed)[0]?.["id"]));
+
+  assert.equal(revoked.code, 0, revoked.stderr);
+  await assertDies(lost, performance.now());
+  assert.ok(await gatepost.isAlive(kept));
+});
+
+test("grant revoke takes an id or a filter, not both, and knows what is not there", async () => {
+  const both = await cli.run("grant", "revoke", "g1", "--app", "login");
+  const unknown = await cli.run("grant", "revoke", "g1");
+  const nobody = await cli.run("grant", "list", "--user", "nobody");
+  const malformed = await cli.run("grant", "list", "--app", "shop");
+
+  assert.deepEqual([both.code, unknown.code, nobody.code, malformed.code], [2, 1, 1, 1]);
+  assert.match(malformed.stderr, /^ {2}app: /m);
+});
+
+test("audit list prints what HTTP answers, narrowed by actor, action, target and time", async () => {
+  const user = await gatepost.createUser();
+  await gatepost.login(user);
+  await cli.run("user", "disable", user.username);
+
+  for (const [query, ...args] of [
+    [`actor=${user.id}`, "--actor", user.username],
+    [`actor=${user.id}`, "--actor", user.id],
+    ["actor=cli", "--actor", "cli"],
+    [`action=user.login&target=${user.id}`, "--action", "user.login", "--target", user.id],
+    ["since=2001-01-01T00%3A00%3A00Z&limit=2", ..."--since 2001-01-01T00:00:00Z --limit 2".split(" ")],
+  ] as const) {
+    const answer = await gatepost.api.get(`/backend/audit?${query}`, bearer(gatepost.adminToken));
+    const printed = await cli.run("audit", "list", ...args, "--json");
+
+    assert.equal(printed.stdout, `${answer.text}\n`, args.join(" "));
+    assert.ok(readItems(printed).length > 0, args.join(" "));
+  }
+  const table = await cli.run("audit", "list", "--target", user.id);
+  assert.match(table.stdout, /^TIME +ACTOR +ACTION +TARGET +ADDRESS$/m);
+  assert.match(table.stdout, new RegExp(`^\\S+ \\S+Z +cli +user.change +${user.id} +-$`, "m"));
+});
+
+test("audit list says what it cannot look for", async () => {
+  const nobody = await cli.run("audit", "list", "--actor", "nobody");
+  const noTime = await cli.run("audit", "list", "--since", "yesterday", "--until", "now");
+
+  assert.deepEqual([nobody.code, noTime.code], [1, 1]);
+  assert.match(noTime.stderr, /since: .*\n.*until: /);
+});
+
+// Last, for it ends the tokens of all.
+test("key withdraw ends every token of the key within a second, with an audit entry", async () => {
+  const user = await gatepost.createUser();
+  const token = await gatepost.login(user);
+  const listed = readItems(await cli.run("key", "list", "--json"));
+  const kid = String(listed.find(({ status }) => status === "signing")?.["kid"]);
+
+  const withdrawn = await cli.run("key", "withdraw", kid);
+  await assertDies(token, performance.now());
+  const again = await cli.run("key", "withdraw", kid);
+  const left = readItems(await cli.run("key", "list", "--json"));
+  const audit = readItems(await cli.run("audit", "list", "--action", "key.withdraw", "--json"));
+
+  assert.deepEqual([withdrawn.code, again.code], [0, 1]);
+  assert.match(again.stderr, /There is no such key/);
+  assert.equal(left.filter(({ status }) => status === "signing").length, 1);
+  assert.ok(left.every((key) => key["kid"] !== kid));
+  assert.deepEqual(audit.map(({ actor, target }) => [actor, target]), [["cli", kid]]);
+  assert.ok(await gatepost.isAlive(await gatepost.login(user)));
+});
