@@ -1,20 +1,34 @@
+import { resolve } from "node:path";
 import { type App, startApp } from "../app.ts";
 import { createLogger, type Logger } from "../base/log.ts";
 import { poolSize } from "../base/password.ts";
 import { parseConfig } from "../config.ts";
 import { LoadError } from "../hosting/load.ts";
 import { UnusableDatabaseError } from "../store/database.ts";
+import { revision, version } from "../version.ts";
 
 const EXIT_FAILED = 1;
 const EXIT_MISCONFIGURED = 2;
 // Ctrl+C under npm arrives twice, from the terminal and from npm; that is one wish to stop.
 const REPEATED_SIGNAL_MS = 100;
+const NO_ARGUMENTS = "The server takes no arguments but --version: GATEPOST_… variables configure " +
+  "it (`gatepost check` shows them), and `gatepost --help` tells how to administer it.\n";
 
 /**
  * Serves until a signal: reads the configuration, starts, and sets the exit code (0 stopped, 1 could
- * not start, 2 bad configuration). A second signal ends the process at once.
+ * not start, 2 bad configuration or an argument). A second signal ends the process at once.
  */
 export async function serve(host: NodeJS.Process, cores: number): Promise<void> {
+  const [argument] = host.argv.slice(2);
+  if (argument === "--version") {
+    host.stdout.write(`gatepost ${version}@${revision}\n`);
+    return;
+  }
+  if (argument !== undefined) {
+    host.stderr.write(NO_ARGUMENTS);
+    host.exitCode = EXIT_MISCONFIGURED;
+    return;
+  }
   const result = parseConfig(host.env);
   if (!result.ok) {
     host.stderr.write(result.faults.map((fault) => `${fault}\n`).join(""));
@@ -48,7 +62,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     });
   } catch (error) {
     log.flush();
-    host.stderr.write(startFault(error));
+    host.stderr.write(startFault(error, resolve(config.databasePath)));
     host.exit(EXIT_FAILED);
   }
   stopOnSignal(host, app, log);
@@ -73,10 +87,9 @@ function stopOnSignal(host: NodeJS.Process, app: App, log: Logger): void {
 }
 
 /** Why the start failed: one line for what an operator can mend, the stack for what is our mistake. */
-function startFault(error: unknown): string {
-  if (error instanceof LoadError || error instanceof UnusableDatabaseError) {
-    return `${error.message}\n`;
-  }
+function startFault(error: unknown, databasePath: string): string {
+  if (error instanceof UnusableDatabaseError) return `${error.message} (${databasePath})\n`;
+  if (error instanceof LoadError) return `${error.message}\n`;
   const isSystemError = error instanceof Error && "syscall" in error;
   if (isSystemError) return `Gatepost cannot start: ${error.message}\n`;
   return `Gatepost cannot start: ${error instanceof Error ? error.stack : String(error)}\n`;

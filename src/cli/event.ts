@@ -87,6 +87,7 @@ function checkJson(json: string): void {
     parseJson(Buffer.from(json));
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    throw new UsageError(error.message.replace("The body", "the data"), { cause: error });
+    const wrong = error.message.replace("The body", "the data").replace(/\.$/, "");
+    throw new UsageError(wrong, { cause: error });
   }
 }

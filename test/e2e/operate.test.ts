@@ -238,6 +238,22 @@ test("bad configuration: exit 2, a line for every bad variable, no secret in the
   assert.deepEqual(readdirSync(folder), []);
 });
 
+test("the server takes --version, and says of any other argument that it takes none", async () => {
+  const env = { GATEPOST_PORT: "none of this is read" };
+  const version = await runNode([SOURCE_ENTRY, "--version"], { env });
+  const wrong = await runNode([SOURCE_ENTRY, "--port=80"], { env });
+  assert.deepEqual([version.code, version.stderr, wrong.code, wrong.stdout], [0, "", 2, ""]);
+  assert.match(version.stdout, /^gatepost \d+\.\d+\.\d+@\w+\n$/);
+  assert.match(wrong.stderr, /^[^\n]*takes no arguments[^\n]*GATEPOST_[^\n]*--help[^\n]*\n$/);
+});
+
+test("a database that cannot be used is named in the line that says so", async (t) => {
+  const folder = await createFolder(t);
+  writeFileSync(join(folder, "gatepost.db"), "Dear diary");
+  const { stderr } = await tryStart(folder);
+  assert.ok(stderr.includes(join(folder, "gatepost.db")), stderr);
+});
+
 test("endpoint modules that do not load: exit 1 with file and reason, no database made", async (t) => {
   const folder = await createFolder(t);
   const endpoints = join(folder, "endpoints");
