@@ -59,13 +59,15 @@ export function parseJson(
  * or symbols are left out, and in arrays they become null.
  *
  * @throws {TypeError} for what JSON cannot hold: undefined, a function or a symbol as the whole,
- * a BigInt, a cycle, NaN or an infinity anywhere, or more nesting than the stack can walk.
+ * a BigInt, a cycle, NaN or an infinity anywhere, a Promise, Map or Set, whose content would be
+ * lost, or more nesting than the stack can walk.
  */
 export function encodeJson(data: unknown): string {
   const text = stringify(data);
-  // NaN and infinities come out as null, so only text with a null in it needs the slow second
-  // look; what that look has seen is what is returned, should a getter answer differently.
-  return text.includes("null") ? stringify(data, refuseNonFinite) : text;
+  // NaN and infinities come out as null, promises and maps as {}, so only text with one of these
+  // needs the slow second look; what that look has seen is what is returned, should a getter
+  // answer differently.
+  return text.includes("null") || text.includes("{}") ? stringify(data, refuseLost) : text;
 }
 
 function stringify(data: unknown, replacer?: (name: string, value: unknown) => unknown): string {
@@ -80,10 +82,14 @@ function stringify(data: unknown, replacer?: (name: string, value: unknown) => u
   return text;
 }
 
-function refuseNonFinite(_name: string, value: unknown): unknown {
+function refuseLost(_name: string, value: unknown): unknown {
   const isNumber = typeof value === "number" || value instanceof Number;
   if (isNumber && !Number.isFinite(Number(value))) {
     throw new TypeError("JSON cannot hold NaN or an infinity.");
+  }
+  if (value instanceof Promise) throw new TypeError("JSON cannot hold a Promise; await it.");
+  if (value instanceof Map || value instanceof Set) {
+    throw new TypeError("JSON cannot hold a Map or Set; make an object or an array of it.");
   }
   return value;
 }

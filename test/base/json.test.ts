@@ -125,6 +125,8 @@ describe("encodeJson() writes (contract 8)", () => {
     ["undefined in an array as null", [undefined], "[null]"],
     ["one object in two places", ((a) => [a, a])({ x: null }), '[{"x":null},{"x":null}]'],
     ["a lone surrogate as an escape", "\ud800", '"\\ud800"'],
+    ["empty objects", { a: {}, b: [{}] }, '{"a":{},"b":[{}]}'],
+    ["a map that says what it is in JSON", Object.assign(new Map(), { toJSON: () => 1 }), "1"],
     ["the word null in a string", { a: "nullable" }, '{"a":"nullable"}'],
   ];
   for (const [what, data, text] of table) {
@@ -155,6 +157,10 @@ describe("encodeJson() throws TypeError for (contract 8)", () => {
     ["NaN as an object", { a: new Number(NaN) }],
     ["NaN beside a null", [null, NaN]],
     ["NaN out of toJSON", { a: { toJSON: () => NaN } }],
+    ["a promise", Promise.resolve(1)],
+    ["a promise inside that was not awaited", { a: [Promise.resolve(1)] }],
+    ["a map inside", { a: new Map([[1, 2]]) }],
+    ["a set", new Set([1])],
     ["nesting that the stack cannot hold", deep],
   ];
   for (const [what, data] of table) {
