@@ -13,7 +13,6 @@ export interface HostedOperation {
   readonly scopes: readonly string[] | undefined;
   readonly maxBodyBytes: number | undefined;
   readonly emits: readonly { readonly name: string; readonly description: string }[];
-  readonly file: string;
   readonly exportName: string;
 }
 
@@ -218,7 +217,7 @@ function tokenWith(scopes: readonly string[]): Schema[] {
 }
 
 function hostedOperation(endpoint: HostedOperation, id: string, template: PathTemplate): Schema {
-  const { method, pattern, scopes, maxBodyBytes, emits, file, exportName } = endpoint;
+  const { method, pattern, scopes, maxBodyBytes, emits, exportName } = endpoint;
   const takesBody = method !== "GET" && method !== "DELETE";
   const parameters = pathParameters(template);
   const statuses = [...(scopes ? [401, 403] : []), ...(takesBody ? [400, 413] : [])];
@@ -226,7 +225,7 @@ function hostedOperation(endpoint: HostedOperation, id: string, template: PathTe
     operationId: id,
     summary: exportName,
     description: [
-      `Hosted by ${file}, at ${pattern.text}.`,
+      `Hosted at ${pattern.text}.`, // anybody reads this: not which file it is in
       ...maxBodyBytes === undefined ? [] : [`Its body has at most ${maxBodyBytes} bytes.`],
       ...emits.map(({ name, description }) => `Dispatches \`${name}\`: ${description}.`),
     ].join("\n\n"),

@@ -10,7 +10,6 @@ function hosted(method: string, text: string, exportName = "run"): HostedOperati
     scopes: ["orders"],
     maxBodyBytes: undefined,
     emits: [],
-    file: "orders.ts",
     exportName,
   };
 }
@@ -49,6 +48,12 @@ test("methods of one path shape are one path item, whatever their parameters are
   // The author's own name is still told.
   const description = lookUp(document, "#/paths/~1orders~1{id}/post/description");
   assert.match(String(description), /\/orders\/:order/);
+});
+
+test("the document, which anybody may read, does not tell where the server's files are", () => {
+  const endpoint = { ...hosted("GET", "/orders"), file: "/srv/gatepost/endpoints/orders.ts" };
+
+  assert.doesNotMatch(JSON.stringify(documentOf(endpoint)), /orders\.ts|\/srv/);
 });
 
 test("operation ids are unique, whatever modules call their exports", () => {
