@@ -1,4 +1,5 @@
-import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
+import { accessSync, closeSync, constants, existsSync, openSync, readSync, statSync } from "node:fs";
+import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import type { Seal } from "../base/seal.ts";
@@ -42,8 +43,9 @@ export type DatabaseState =
  * @param seal what the configuration would open the sealed secrets with
  */
 export function readDatabaseState(path: string, seal: Seal): DatabaseState {
-  if (!existsSync(path)) return { kind: "missing" };
   try {
+    checkAccess(path);
+    if (!existsSync(path)) return { kind: "missing" };
     if (!isDatabase(path)) return { kind: "unusable", reason: "It is not an SQLite database." };
     const connection = openForLook(path);
     try {
@@ -64,6 +66,16 @@ export function openAtRest(path: string): DatabaseSync {
   const url = pathToFileURL(path);
   url.searchParams.set("immutable", "1");
   return new DatabaseSync(url, { readOnly: true });
+}
+
+/** Throws where this process may not write the file or its folder, or may not make them. */
+function checkAccess(path: string): void {
+  const { R_OK, W_OK, X_OK } = constants;
+  if (existsSync(path)) accessSync(path, R_OK | W_OK);
+  let folder = dirname(path);
+  while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
+  if (!statSync(folder).isDirectory()) throw new Error(`${folder} is no folder.`);
+  accessSync(folder, W_OK | X_OK); // the write-ahead log comes and goes beside the file
 }
 
 /** Whether a file is empty or begins as SQLite's do; SQLite takes any short one for empty. */

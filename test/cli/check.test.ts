@@ -119,6 +119,18 @@ for (const [name, make, says] of UNUSABLE) {
   });
 }
 
+test("check exits 1 where the database cannot be made", async (t) => {
+  const cli = await openCommandLine(t);
+  const file = join(cli.folder, "file");
+  writeFileSync(file, "here");
+  const env = { GATEPOST_DATABASE: join(file, "data", "gatepost.db") };
+
+  const checked = await cli.runWith({ env }, "check");
+
+  assert.equal(checked.code, 1);
+  assert.match(checked.stderr, /file is no folder/);
+});
+
 test("check exits 1 where the key of a sealed database is missing or wrong", async (t) => {
   const cli = await openCommandLine(t);
   const keyOf = (byte: number) => ({
