@@ -136,10 +136,18 @@ function checkAnswer({ status, headers, body }: RawAnswer, note: string): void {
   if (status < 400 || body === "") return; // HEAD has none
   const type = headers["content-type"] ?? "";
   if (/^application\/(problem\+)?json$/.test(type)) {
-    const { status: told, error }: Record<string, unknown> = JSON.parse(body);
+    const { status: told, error } = parseProblem(body, note);
     assert.ok(told === status || typeof error === "string", note);
   } else {
     assert.match(type, /^text\/html/, note); // the authorize page
+  }
+}
+
+function parseProblem(body: string, note: string): Record<string, unknown> {
+  try {
+    return JSON.parse(body);
+  } catch (error) {
+    return assert.fail(`${String(error)} in ${JSON.stringify(body)}: ${note}`);
   }
 }
 

@@ -20,12 +20,18 @@ export interface RawExchange {
   readonly isClosed: boolean;
 }
 
+/** By then any server has noticed that its client has ended, on a busy machine too. */
+const FINISH_MS = 20_000;
+
 export interface RawOptions {
   /** After so long without a byte the client ends the connection itself. */
   readonly waitMs?: number;
   /** Ends the client's side right after the last byte. */
   readonly end?: boolean;
-  /** First ends only the client's side and waits as long again: what was incomplete is answered. */
+  /**
+   * First ends only the client's side, whereupon what was incomplete is answered and the server
+   * closes; rejects where it does not within 20 s.
+   */
   readonly finish?: boolean;
 }
 
@@ -50,13 +56,14 @@ export function exchangeRaw(
         wait();
         return;
       }
+      if (finish) reject(new Error("the server does not close a connection that its client ended"));
       isClosed = false;
       socket.destroy();
     };
     let timer: NodeJS.Timeout | undefined;
     const wait = (): void => {
       clearTimeout(timer);
-      timer = setTimeout(giveUp, waitMs);
+      timer = setTimeout(giveUp, isFinishing ? FINISH_MS : waitMs);
     };
     wait();
     socket.setNoDelay(true);

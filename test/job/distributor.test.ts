@@ -45,6 +45,8 @@ interface Process {
   readonly begun: Callback[];
   /** How many were open at once, at most. */
   peak(): number;
+  /** Comes back when all that has been given to the database by now is stored, however slow it is. */
+  stored(): Promise<unknown>;
 }
 
 interface Stage {
@@ -161,7 +163,8 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
         if (answer) setImmediate(() => end(answer(callback)));
       }),
   });
-  return { distributor, open, begun, peak: () => peak };
+  const stored = () => stage.database.write([]);
+  return { distributor, open, begun, peak: () => peak, stored };
 }
 
 function toOutcome(answer: Answer): AttemptOutcome {
@@ -171,7 +174,7 @@ function toOutcome(answer: Answer): AttemptOutcome {
 }
 
 async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
-  for (const end = Date.now() + 5000; !await holds();) {
+  for (const end = Date.now() + 20_000; !await holds();) {
     assert.ok(Date.now() < end, "it did not come about");
     await sleep(5);
   }
@@ -182,6 +185,7 @@ async function settle(...processes: readonly Process[]): Promise<void> {
   const sum = () => processes.reduce((before, { begun }) => before + begun.length, 0);
   for (let quiet = 0, last = sum(); quiet < 8; quiet++) {
     await sleep(10);
+    await Promise.all(processes.map((process) => process.stored())); // a busy disk is no idleness
     if (sum() !== last) quiet = 0;
     last = sum();
   }
@@ -597,7 +601,7 @@ describe("several processes", () => {
     await stage.dispatch();
     const slow = stage.startProcess({ name: "c1" });
     slow.distributor.wake();
-    await settle(slow);
+    await until(() => slow.open.length === 1);
     stage.nowMs += 2 * TIMEOUT_MS + 30_000;
     const other = stage.startProcess({ name: "c2", answer: () => 204 });
     other.distributor.wake();
