@@ -125,6 +125,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       inFlight,
       distributorState,
       backlog,
+      signsSinceMs: () => keys.published().findLast((key) => key.signsFromMs <= now())?.signsFromMs,
       now,
     });
     const commit = async (dispatched: readonly DispatchedEvent[]) => {

@@ -27,6 +27,8 @@ export interface ServiceReadings {
   readonly inFlight: () => number;
   readonly distributorState: () => "on" | "off" | "stuck";
   readonly backlog: () => Promise<Backlog>;
+  /** When the key that signs access tokens began to, in milliseconds since 1970. */
+  readonly signsSinceMs: () => number | undefined;
   readonly now: () => number;
 }
 
@@ -156,6 +158,11 @@ export function addReadings({ registry }: ServiceMetrics, readings: ServiceReadi
     "overdue_seconds",
     "How long the delivery or event that is most overdue might have been sent already.",
     async () => ageSeconds((await backlog()).overdueSinceMs),
+  );
+  gauge(
+    "signing_key_age_seconds",
+    "How long the key that signs access tokens has done so.",
+    () => ageSeconds(readings.signsSinceMs()),
   );
   registry.reading(
     {

@@ -174,6 +174,20 @@ test("logins and tokens are counted by outcome and grant", async () => {
   assert.equal(grown("gatepost_tokens_issued_total", { grant: "authorization_code" }), 1);
 });
 
+test("the age of the signing key begins anew when another one signs", async () => {
+  const age = async () => sum(await scrape(), "gatepost_signing_key_age_seconds");
+  const before = await age();
+  await delay(20);
+  assert.ok(before > 0 && await age() > before);
+  const later = await age();
+  await gatepost.api.postJson("/backend/key", {}, bearer(gatepost.adminToken));
+  assert.ok(await age() > later, "a key that does not sign yet does not count");
+  const sinceMs = performance.now();
+  await gatepost.api.postJson("/backend/key", { at_once: true }, bearer(gatepost.adminToken));
+  const fresh = await age();
+  assert.ok(fresh <= (performance.now() - sinceMs) / 1000, `${fresh} s`);
+});
+
 test("refusals of what is no request are counted", async () => {
   const start = sum(await scrape(), "gatepost_http_refusals_total", { status: "400" });
   const port = Number(new URL(gatepost.server.url).port);
