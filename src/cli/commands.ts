@@ -7,6 +7,7 @@ import { DELIVERY_COMMANDS } from "./delivery.ts";
 import { EVENT_COMMANDS } from "./event.ts";
 import { GRANT_COMMANDS } from "./grant.ts";
 import { KEY_COMMANDS } from "./key.ts";
+import { SUBSCRIPTION_COMMANDS } from "./subscription.ts";
 import { USER_COMMANDS } from "./user.ts";
 
 /** Every command, in the order of the help. */
@@ -15,6 +16,7 @@ export const COMMANDS: readonly Command[] = [
   ...APP_COMMANDS,
   ...GRANT_COMMANDS,
   ...EVENT_COMMANDS,
+  ...SUBSCRIPTION_COMMANDS,
   ...DELIVERY_COMMANDS,
   ...KEY_COMMANDS,
   ...AUDIT_COMMANDS,

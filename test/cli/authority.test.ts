@@ -94,6 +94,33 @@ test("audit list says what it cannot look for", async () => {
   assert.match(noTime.stderr, /since: .*\n.*until: /);
 });
 
+test("subscriptions are listed, paused, disabled, made active and removed", async () => {
+  const token = await gatepost.login(await gatepost.createUser());
+  const subscription = { event: "order.created", endpoint: "https://shop.example/hook" };
+  const made = await gatepost.api.postJson("/consumer/subscription", subscription, bearer(token));
+  const { id } = JSON.parse(made.text) as { id: string };
+  const statusNow = async () => {
+    const answer = await gatepost.api.get(`/consumer/subscription/${id}`, bearer(token));
+    return answer.status === 200 ? JSON.parse(answer.text).status : answer.status;
+  };
+
+  const json = await cli.run("subscription", "list", "--json");
+  const answer = await gatepost.api.get("/backend/subscription", bearer(gatepost.adminToken));
+  assert.equal(json.stdout, `${answer.text}\n`);
+  for (const status of ["paused", "disabled", "active"]) {
+    const set = await cli.run("subscription", "set", id, "--status", status);
+    assert.equal(set.code, 0, set.stderr);
+    assert.match(set.stdout, new RegExp(`^  status +${status}$`, "m"));
+    assert.equal(await statusNow(), status);
+  }
+  const wrong = await cli.run("subscription", "set", id, "--status", "deleted");
+  const missing = await cli.run("subscription", "set", id);
+  const removed = await cli.run("subscription", "delete", id);
+  const again = await cli.run("subscription", "delete", id);
+  assert.deepEqual([wrong.code, missing.code, removed.code, again.code], [2, 2, 0, 1]);
+  assert.equal(await statusNow(), 404);
+});
+
 // Last, for it ends the tokens of all.
 test("key withdraw ends every token of the key within a second, with an audit entry", async () => {
   const user = await gatepost.createUser();
