@@ -88,7 +88,9 @@ function stopOnSignal(host: NodeJS.Process, app: App, log: Logger): void {
 
 /** Why the start failed: one line for what an operator can mend, the stack for what is our mistake. */
 function startFault(error: unknown, databasePath: string): string {
-  if (error instanceof UnusableDatabaseError) return `${error.message.replace(/\.$/, "")} (${databasePath})\n`;
+  if (error instanceof UnusableDatabaseError) {
+    return `${error.message.replace(/\.$/, "")} (${databasePath})\n`;
+  }
   if (error instanceof LoadError) return `${error.message}\n`;
   const isSystemError = error instanceof Error && "syscall" in error;
   if (isSystemError) return `Gatepost cannot start: ${error.message}\n`;

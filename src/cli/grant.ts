@@ -18,8 +18,8 @@ export const GRANT_COMMANDS: readonly Command[] = [
     arguments: [],
     options: { user: USER, app: APP, ...LIST_OPTIONS },
     details: [
-      "A grant is one authorization, from which access tokens and a chain of refresh tokens come. " +
-        "It is listed until the last token of it has expired; USER is empty for an app that acts " +
+      "A grant is one authorization, from which access tokens and a chain of refresh tokens " +
+        "come. It is listed until the last token of it has expired; USER is empty for an app that acts " +
         "for itself.",
     ],
     examples: [
@@ -49,9 +49,9 @@ export const GRANT_COMMANDS: readonly Command[] = [
     ],
     options: { user: USER, app: APP },
     details: [
-      "Every token that came from them ends too. With --user and --app, the grants that this user " +
-        "gave to this app. A running server refuses the tokens within a second. Who they belonged " +
-        "to may log in again: see user disable, app disable.",
+      "Every token that came from them ends too. With --user and --app, the grants that this " +
+        "user gave to this app. A running server refuses the tokens within a second. Who they " +
+        "belonged to may log in again: see user disable, app disable.",
     ],
     examples: [
       "gatepost grant revoke --user alice",

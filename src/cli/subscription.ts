@@ -4,7 +4,7 @@ import { column, itemPath, LIST_OPTIONS, printList } from "./listing.ts";
 import { formatPairs } from "./table.ts";
 
 const RESOURCE = "/backend/subscription";
-const ID: Argument = { name: "ID", meaning: "the subscription's id, as subscription list shows it" };
+const ID: Argument = { name: "ID", meaning: "the id that subscription list shows" };
 const STATUSES = ["active", "paused", "disabled"];
 
 /** The commands of `gatepost subscription`. */

@@ -111,7 +111,7 @@ function readRedirectUris(fields: Fields, url: string): string[] | undefined {
   );
 }
 
-/** Beside a url that is wrong itself a URI is held against its own origin: its form still counts. */
+/** Beside a url that is wrong a URI is held against its own origin: its form still counts. */
 function isListable(uri: string, url: string): boolean {
   const base = parseAppUrl(url) === undefined ? URL.parse(uri)?.origin : url;
   return base !== undefined && checkRedirectUri(uri, { url: base, redirectUris: [] });

@@ -73,7 +73,7 @@ test("audit list prints what HTTP answers, narrowed by actor, action, target and
     [`actor=${user.id}`, "--actor", user.id],
     ["actor=cli", "--actor", "cli"],
     [`action=user.login&target=${user.id}`, "--action", "user.login", "--target", user.id],
-    ["since=2001-01-01T00%3A00%3A00Z&limit=2", ..."--since 2001-01-01T00:00:00Z --limit 2".split(" ")],
+    ["since=2001-01-01T00%3A00%3A00Z&limit=2", "--since", "2001-01-01T00:00:00Z", "--limit", "2"],
   ] as const) {
     const answer = await gatepost.api.get(`/backend/audit?${query}`, bearer(gatepost.adminToken));
     const printed = await cli.run("audit", "list", ...args, "--json");

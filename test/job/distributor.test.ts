@@ -45,7 +45,7 @@ interface Process {
   readonly begun: Callback[];
   /** How many were open at once, at most. */
   peak(): number;
-  /** Comes back when all that has been given to the database by now is stored, however slow it is. */
+  /** Comes back when all that the database was given until now is stored, however slow it is. */
   stored(): Promise<unknown>;
 }
 

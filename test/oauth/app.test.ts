@@ -91,7 +91,11 @@ describe("parseNewApp() names each fault of", () => {
     ["redirect URIs of an app whose URL is bad: the URL alone",
       { ...GOOD, url: "x", redirect_uris: ["https://orders.example/cb"] }, ["/url"]],
     ["redirect URIs that fit no app, of one whose URL is bad",
-      { ...GOOD, url: "x", redirect_uris: ["/cb", "javascript:x", "http://a.example/", "https://a.example/#"] },
+      {
+        ...GOOD,
+        url: "x",
+        redirect_uris: ["/cb", "javascript:x", "http://a.example/", "https://a.example/#"],
+      },
       ["/url", "/redirect_uris/0", "/redirect_uris/1", "/redirect_uris/2", "/redirect_uris/3"]],
   ];
   for (const [what, value, pointers] of table) {

@@ -67,7 +67,8 @@ test("operation ids are unique, whatever modules call their exports", () => {
 });
 
 test("every pattern that an endpoint may have gives a valid path", () => {
-  const patterns = ["/", "/a/:b(\\d+)", "/a/:b?", "/f/*", "/g/:rest*", "/h{/:x}?", "/i.:ext", "/j\\:k"];
+  const patterns =
+    ["/", "/a/:b(\\d+)", "/a/:b?", "/f/*", "/g/:rest*", "/h{/:x}?", "/i.:ext", "/j\\:k"];
   const document = documentOf(...patterns.map((text, at) => hosted("POST", text, `run${at}`)));
 
   assert.deepEqual(findOpenApiFaults(document), []);
