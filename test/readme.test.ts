@@ -4,6 +4,8 @@ import { test } from "node:test";
 import { addReadings, createServiceMetrics } from "../src/app/metrics.ts";
 import { COMMANDS } from "../src/cli/commands.ts";
 import { VARIABLES } from "../src/config.ts";
+import { toTemplate } from "../src/http/system/openapi_path.ts";
+import { OPERATIONS } from "../src/http/system/operations.ts";
 
 const root = new URL("../", import.meta.url);
 const readme = readFileSync(new URL("README.md", root), "utf8");
@@ -61,6 +63,18 @@ test("every metric of the service that an alert names is there", async () => {
   for (const [name] of readme.matchAll(/\bgatepost_[a-z_]+/g)) {
     assert.ok(known.includes(name.replace(/_bucket$/, "")), name);
   }
+});
+
+test("the README's table has every call, and no other", () => {
+  const shown = [...readme.matchAll(/^\| `([A-Z ]+) (\/\S+)` \|/gm)].flatMap(([, methods = "", path]) =>
+    methods.split(" ").map((method) => `${method} ${path}`)
+  );
+  const known = Object.entries(OPERATIONS).flatMap(([path, operations]) =>
+    Object.keys(operations).map((method) => `${method} ${toTemplate(path).text}`)
+  );
+  // A delivery is found below its subscription's id, too; one of the two ways is enough to tell.
+  const told = known.filter((call) => !call.includes("{id}/delivery/{delivery}"));
+  assert.deepEqual(shown.toSorted(), told.toSorted());
 });
 
 test("every file of src that the README names is there", () => {
