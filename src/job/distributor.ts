@@ -1,23 +1,24 @@
 import type { Log } from "../base/log.ts";
 import type { Seal } from "../base/seal.ts";
 import { isSuccess } from "../event/delivery.ts";
-import type { Database, Statement } from "../store/database.ts";
+import type { Database } from "../store/database.ts";
 import {
   claimDeliveries,
   type ClaimedDelivery,
   findNextDue,
-  findSendable,
   listClaimed,
   listClaims,
   listDueLanes,
+  listSendable,
   releaseDeliveries,
   type SendableDelivery,
   STANDINGS,
 } from "../store/deliveries.ts";
 import { fanOut, listPendingEvents, settleUnheard } from "../store/events.ts";
 import type { CallbackResult, SendCallback } from "./callback.ts";
-import { type AfterAttemptRules, finishAttempt } from "./finish_attempt.ts";
+import type { AfterAttemptRules } from "./finish_attempt.ts";
 import { createLanes, type LaneLimits } from "./lanes.ts";
+import { createRecorder } from "./recorder.ts";
 
 /** What the distributor works with. */
 export interface DistributorOptions extends AfterAttemptRules {
@@ -66,6 +67,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   const lanes = createLanes<ClaimedDelivery>(options.limits);
   const cutOff = new AbortController();
   const attempts = new Set<Promise<void>>();
+  const recorder = createRecorder({ ...options, gather, isStopping: () => stopping });
   let round: Promise<void> | undefined;
   let gathering: Promise<void> | undefined;
   let isSending = false;
@@ -163,30 +165,37 @@ export function createDistributor(options: DistributorOptions): Distributor {
     isSending = true;
     setImmediate(() => {
       isSending = false;
-      for (let count = 0; count < SENT_AT_ONCE; count++) {
-        const next = stopping ? undefined : lanes.take();
-        if (next === undefined) return;
-        const attempt = attemptDelivery(next.item).finally(() => attempts.delete(attempt));
-        attempts.add(attempt);
-      }
+      const turn = takeTurn();
+      if (turn.length === 0) return;
+      const attempt = attemptDeliveries(turn).finally(() => attempts.delete(attempt));
+      attempts.add(attempt);
       sendAll();
     });
   }
 
-  async function attemptDelivery(claimed: ClaimedDelivery): Promise<void> {
-    try {
-      const delivery = await findStillDue(claimed);
-      if (delivery) {
-        await sendDelivery(delivery);
-        return;
-      }
-      lanes.finish(claimed.subscription, undefined);
-      sendAll();
-      await store(releaseDeliveries([claimed], claim, now()));
-    } finally {
-      lanes.settle(claimed.subscription);
-      void gather();
+  function takeTurn(): ClaimedDelivery[] {
+    const turn: ClaimedDelivery[] = [];
+    while (turn.length < SENT_AT_ONCE) {
+      const next = stopping ? undefined : lanes.take();
+      if (next === undefined) break;
+      turn.push(next.item);
     }
+    return turn;
+  }
+
+  async function attemptDeliveries(claimed: readonly ClaimedDelivery[]): Promise<void> {
+    const found = await listStillDue(claimed);
+    const ids = new Set(found.map(({ id }) => id));
+    const left = claimed.filter(({ id }) => !ids.has(id));
+    await Promise.all([
+      ...found.map((delivery) => sendDelivery(delivery).finally(() => settle(delivery))),
+      giveBack(left).finally(() => left.forEach(settle)),
+    ]);
+  }
+
+  function settle({ subscription }: ClaimedDelivery): void {
+    lanes.settle(subscription);
+    void gather();
   }
 
   /** What ends within a few milliseconds is recorded, and replaced by new claims, in one commit. */
@@ -198,18 +207,30 @@ export function createDistributor(options: DistributorOptions): Distributor {
     return gathering;
   }
 
-  /** It may have waited for its turn: what has been paused, ended or changed since must count. */
-  async function findStillDue({ id }: ClaimedDelivery): Promise<SendableDelivery | undefined> {
+  /** They may have waited for their turn: what was paused, ended or changed since must count. */
+  async function listStillDue(claimed: readonly ClaimedDelivery[]): Promise<SendableDelivery[]> {
+    const ids = claimed.map(({ id }) => id);
     try {
-      return await findSendable(database, id, claim, { enoughMs: options.timeoutMs, nowMs: now() });
+      return await listSendable(database, ids, claim, {
+        enoughMs: options.timeoutMs,
+        nowMs: now(),
+      });
     } catch (error) {
-      log.warn("a delivery cannot be read", { delivery: id, error });
-      return undefined;
+      log.warn("deliveries cannot be read", { deliveries: ids, error });
+      return [];
     }
+  }
+
+  async function giveBack(unsent: readonly ClaimedDelivery[]): Promise<void> {
+    if (unsent.length === 0) return;
+    for (const { subscription } of unsent) lanes.finish(subscription, undefined);
+    sendAll();
+    await recorder.release(unsent);
   }
 
   async function sendDelivery(delivery: SendableDelivery): Promise<void> {
     const startedAtMs = now();
+    const attempt = delivery.attempt + 1;
     let result: CallbackResult;
     try {
       result = await options.send({
@@ -217,7 +238,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
         event: delivery.event,
         json: delivery.json,
         endpoint: delivery.endpoint,
-        attempt: delivery.attempt + 1,
+        attempt,
         secrets: openSecrets(delivery, options.seal, startedAtMs),
       }, cutOff.signal);
     } catch (error) {
@@ -228,30 +249,22 @@ export function createDistributor(options: DistributorOptions): Distributor {
     const handedBack = lanes.finish(delivery.subscription, ok);
     sendAll();
     // What this process cut off itself is no failure of the subscriber's: its lease just ends.
-    if (cutOff.signal.aborted && !ok) {
-      await store(releaseDeliveries([delivery], claim, now()));
-      return;
-    }
-    options.observe(ok, now() - startedAtMs);
-    await gather();
-    await store([
-      ...finishAttempt({ delivery, claim, startedAtMs, result }, options, now()),
-      ...handedBack.length > 0 ? releaseDeliveries(handedBack, claim, now()) : [],
+    if (cutOff.signal.aborted && !ok) return recorder.release([delivery]);
+    const durationMs = now() - startedAtMs;
+    options.observe(ok, durationMs);
+    const { id, subscription, endpoint } = delivery;
+    await Promise.all([
+      recorder.record({
+        delivery: id,
+        subscription,
+        endpoint,
+        attempt,
+        startedAtMs,
+        durationMs,
+        ...result,
+      }),
+      ...handedBack.length > 0 ? [gather().then(() => recorder.release(handedBack))] : [],
     ]);
-  }
-
-  /** Tries until it is stored or the process ends: then another takes the delivery over. */
-  async function store(statements: readonly Statement[]): Promise<void> {
-    for (let waitMs = 100; ; waitMs = Math.min(waitMs * 2, 5000)) {
-      try {
-        await database.write(statements);
-        return;
-      } catch (error) {
-        log.warn("an attempt cannot be recorded yet", { error });
-        if (stopping) return;
-        await new Promise((resolve) => setTimeout(resolve, waitMs));
-      }
-    }
   }
 
   async function takeOver(): Promise<void> {
@@ -274,7 +287,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
       const unsent = lanes.drain();
       const reason = new DOMException("Stopping", "AbortError");
       const grace = setTimeout(() => cutOff.abort(reason), graceMs);
-      if (unsent.length > 0) await store(releaseDeliveries(unsent, claim, now()));
+      if (unsent.length > 0) await recorder.release(unsent);
       await Promise.all(attempts);
       clearTimeout(grace);
     },

@@ -1,18 +1,8 @@
 import { afterAttempt, type ResendPolicy } from "../event/delivery.ts";
+import { type AttemptRecord, recordFailure } from "../store/attempts.ts";
 import type { Statement } from "../store/database.ts";
-import { recordAttempt, type SendableDelivery } from "../store/deliveries.ts";
 import { announceFailedDelivery } from "../store/own_events.ts";
 import { disableAfterFailure } from "../store/subscription_end.ts";
-import type { CallbackResult } from "./callback.ts";
-
-/** An attempt that has ended. */
-export interface FinishedAttempt {
-  readonly delivery: SendableDelivery;
-  /** The name of the process that made it. */
-  readonly claim: string;
-  readonly startedAtMs: number;
-  readonly result: CallbackResult;
-}
 
 /** The rules for what follows. */
 export interface AfterAttemptRules {
@@ -23,38 +13,27 @@ export interface AfterAttemptRules {
 }
 
 /**
- * All that follows from one attempt, as one batch: its record, and what a failure brings about.
+ * All that follows from an attempt that failed, as one batch: its record, and what comes of it.
  * None of it happens where another process has taken the delivery over meanwhile.
  */
-export function finishAttempt(
-  { delivery, claim, startedAtMs, result: { outcome, snippet } }: FinishedAttempt,
+export function finishFailure(
+  record: AttemptRecord,
+  claim: string,
   { policy, disableAfterMs, random }: AfterAttemptRules,
   nowMs: number,
 ): Statement[] {
-  const attempt = delivery.attempt + 1;
-  const next = afterAttempt(attempt, outcome, policy, nowMs, random());
-  const record = recordAttempt({
-    delivery: delivery.id,
-    subscription: delivery.subscription,
-    claim,
-    endpoint: delivery.endpoint,
-    attempt,
-    startedAtMs,
-    durationMs: nowMs - startedAtMs,
-    outcome,
-    snippet,
-    next,
-  }, nowMs);
-  if (next.status !== "failed") return record;
-  const held = { delivery: delivery.id, claim, subscription: delivery.subscription };
+  const next = afterAttempt(record.attempt, record.outcome, policy, nowMs, random());
+  const recording = recordFailure({ ...record, next }, claim, nowMs);
+  if (next.status !== "failed") return recording;
+  const held = { delivery: record.delivery, claim, subscription: record.subscription };
   const disabling = disableAfterFailure(held, {
-    goneEndpoint: next.gone ? delivery.endpoint : undefined,
+    goneEndpoint: next.gone ? record.endpoint : undefined,
     failingSinceMs: disableAfterMs > 0 ? nowMs - disableAfterMs : undefined,
   }, nowMs);
   return [
     announceFailedDelivery(held, nowMs),
     ...disabling.before,
-    ...record,
+    ...recording,
     ...disabling.after,
   ];
 }

@@ -1,4 +1,3 @@
-import type { AttemptOutcome, NextState } from "../event/delivery.ts";
 import { type Database, sql, type Statement } from "./database.ts";
 import { EARLIER_TURN } from "./subscriptions.ts";
 
@@ -50,10 +49,24 @@ export async function findNextDue(database: Database, nowMs: number): Promise<nu
   return rows[0]?.dueAtMs;
 }
 
-/** Where a subscription's turn is after something of its work has changed. `?1` is its number. */
-const NEXT_TURN = (ifDue: string) =>
-  `(SELECT CASE WHEN min(d.due_at) <= ?2 THEN ${ifDue} ELSE min(d.due_at) END
-    FROM deliveries d WHERE d.subscription = ?1 AND d.status = 'pending')`;
+/**
+ * Moves the turns of subscriptions on after something of their work has changed: to `ifDue` where
+ * something is due already, else to when it will be. `?2` is now.
+ */
+export function moveTurns(
+  subscriptions: Iterable<number>,
+  ifDue: string,
+  nowMs: number,
+): Statement {
+  return sql(
+    `UPDATE subscriptions SET due_at =
+       (SELECT CASE WHEN min(d.due_at) <= ?2 THEN ${ifDue} ELSE min(d.due_at) END
+        FROM deliveries d WHERE d.subscription = seq AND d.status = 'pending')
+     WHERE seq IN (SELECT value FROM json_each(?1))`,
+    JSON.stringify([...new Set(subscriptions)]),
+    nowMs,
+  );
+}
 
 /** How many deliveries of one subscription to claim. */
 export interface ClaimRequest {
@@ -95,24 +108,25 @@ export async function claimDeliveries(
   nowMs: number,
 ): Promise<ClaimedDelivery[]> {
   if (requests.length === 0) return [];
-  await database.write(requests.flatMap(({ subscription, count }) => [
-    sql(
-      `UPDATE deliveries SET claim = ?4, due_at = ?5 WHERE id IN
-         (SELECT id FROM deliveries WHERE subscription = ?1 AND status = 'pending' AND due_at <= ?2
-            AND EXISTS (SELECT 1 FROM subscriptions WHERE seq = ?1 AND status = 'active')
-          ORDER BY due_at LIMIT ?3)`,
-      subscription,
-      nowMs,
-      count,
-      claim,
-      leaseUntilMs,
+  const counts = Map.groupBy(requests, ({ count }) => count); // a LIMIT cannot be one of a row's
+  await database.write([
+    ...counts.entries().map(([count, lanes]) =>
+      sql(
+        `UPDATE deliveries SET claim = ?4, due_at = ?5 WHERE id IN
+           (SELECT d.id FROM json_each(?1) lane CROSS JOIN deliveries d WHERE d.id IN
+             (SELECT id FROM deliveries
+              WHERE subscription = lane.value AND status = 'pending' AND due_at <= ?2
+                AND EXISTS (SELECT 1 FROM subscriptions WHERE seq = lane.value AND status = 'active')
+              ORDER BY due_at LIMIT ?3))`,
+        JSON.stringify(lanes.map(({ subscription }) => subscription)),
+        nowMs,
+        count,
+        claim,
+        leaseUntilMs,
+      )
     ),
-    sql(
-      `UPDATE subscriptions SET due_at = ${NEXT_TURN("?2")} WHERE seq = ?1`,
-      subscription,
-      nowMs,
-    ),
-  ]));
+    moveTurns(requests.map(({ subscription }) => subscription), "?2", nowMs),
+  ]);
   return database.query<ClaimedDelivery>(
     "SELECT id, subscription FROM deliveries WHERE claim = ?1 AND due_at = ?2 ORDER BY id",
     [claim, leaseUntilMs],
@@ -120,25 +134,25 @@ export async function claimDeliveries(
 }
 
 /**
- * A claimed delivery as it is now, at the last moment before it is sent; undefined when it may not
- * be any more: its subscription has been paused or has ended since, or less than `enoughMs` of its
- * lease is left.
+ * Claimed deliveries as they are now, at the last moment before they are sent; without those that
+ * may not be any more: the subscription has been paused or has ended since, or less than `enoughMs`
+ * of the lease is left.
  */
-export async function findSendable(
+export function listSendable(
   database: Database,
-  id: string,
+  ids: readonly string[],
   claim: string,
   options: { readonly enoughMs: number; readonly nowMs: number },
-): Promise<SendableDelivery | undefined> {
-  const rows = await database.query<SendableDelivery>(
+): Promise<SendableDelivery[]> {
+  return database.query<SendableDelivery>(
     `SELECT d.id, d.subscription, d.attempt, e.name AS event, e.data AS json, s.endpoint,
        s.secret, s.old_secret AS oldSecret, s.old_secret_until AS oldSecretUntilMs,
        s.id AS subscriptionId
-     FROM deliveries d JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
-     WHERE d.id = ?1 AND d.claim = ?2 AND d.due_at >= ?3 AND s.status = 'active'`,
-    [id, claim, options.nowMs + options.enoughMs],
+     FROM json_each(?1) claimed CROSS JOIN deliveries d ON d.id = claimed.value
+       JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
+     WHERE d.claim = ?2 AND d.due_at >= ?3 AND s.status = 'active'`,
+    [JSON.stringify(ids), claim, options.nowMs + options.enoughMs],
   );
-  return rows[0];
 }
 
 /** The names of the processes that hold claims. */
@@ -157,78 +171,12 @@ export function listClaimed(database: Database, claim: string): Promise<ClaimedD
   );
 }
 
-/** One attempt, as it is recorded. */
-export interface AttemptRecord {
-  readonly delivery: string;
-  readonly subscription: number;
-  readonly claim: string;
-  /** The endpoint that it called. */
-  readonly endpoint: string;
-  /** Its number: 1 for the first. */
-  readonly attempt: number;
-  readonly startedAtMs: number;
-  readonly durationMs: number;
-  readonly outcome: AttemptOutcome;
-  readonly snippet: string | undefined;
-  readonly next: NextState;
-}
-
-/** Records an attempt and moves its delivery on; nothing where another process has taken it over. */
-export function recordAttempt(record: AttemptRecord, nowMs: number): Statement[] {
-  const { delivery, subscription, claim, outcome, next } = record;
-  const answered = outcome.kind === "answer";
-  const succeeded = next.status === "delivered";
-  const standing = succeeded ? "proven" : "failing";
-  return [
-    sql(
-      `INSERT INTO attempts (delivery, at, attempt, status, error, duration_ms, snippet)
-       SELECT ?1, ?3, ?4, ?5, ?6, ?7, ?8 FROM deliveries
-       WHERE id = ?1 AND claim = ?2 AND status = 'pending' ON CONFLICT DO NOTHING`,
-      delivery,
-      claim,
-      record.startedAtMs,
-      record.attempt,
-      answered ? outcome.status : null,
-      answered ? null : outcome.error,
-      record.durationMs,
-      record.snippet ?? null,
-    ),
-    // An attempt says nothing of an endpoint that has taken the place of the one it called.
-    sql(
-      `UPDATE subscriptions SET standing = '${standing}', failing_since = ?5
-       WHERE seq = ?1 AND endpoint = ?4 AND standing <> '${standing}' AND EXISTS
-         (SELECT 1 FROM deliveries WHERE id = ?2 AND claim = ?3 AND status = 'pending')`,
-      subscription,
-      delivery,
-      claim,
-      record.endpoint,
-      succeeded ? null : nowMs,
-    ),
-    sql(
-      `UPDATE deliveries SET status = ?3, attempt = ?4, due_at = ?5, finished_at = ?6, claim = NULL
-       WHERE id = ?1 AND claim = ?2 AND status = 'pending'`,
-      delivery,
-      claim,
-      next.status,
-      record.attempt,
-      next.status === "pending" ? next.dueAtMs : nowMs,
-      next.status === "pending" ? null : nowMs,
-    ),
-    sql(
-      `UPDATE subscriptions SET due_at = ${NEXT_TURN(EARLIER_TURN)} WHERE seq = ?1`,
-      subscription,
-      nowMs,
-    ),
-  ];
-}
-
 /** Gives claimed deliveries back unsent: they are due at once again, for anybody. */
 export function releaseDeliveries(
   deliveries: readonly ClaimedDelivery[],
   claim: string,
   nowMs: number,
 ): Statement[] {
-  const subscriptions = new Set(deliveries.map(({ subscription }) => subscription));
   return [
     sql(
       `UPDATE deliveries SET claim = NULL, due_at = ?3
@@ -237,8 +185,6 @@ export function releaseDeliveries(
       claim,
       nowMs,
     ),
-    ...subscriptions.values().map((seq) =>
-      sql(`UPDATE subscriptions SET due_at = ${NEXT_TURN(EARLIER_TURN)} WHERE seq = ?1`, seq, nowMs)
-    ),
+    moveTurns(deliveries.map(({ subscription }) => subscription), EARLIER_TURN, nowMs),
   ];
 }

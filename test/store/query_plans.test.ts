@@ -6,15 +6,15 @@ import { after, before, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
 import { listAudit } from "../../src/store/audit.ts";
+import { recordDelivered, recordFailure } from "../../src/store/attempts.ts";
 import type { Database, Statement } from "../../src/store/database.ts";
 import {
   claimDeliveries,
   findNextDue,
-  findSendable,
   listClaimed,
   listClaims,
   listDueLanes,
-  recordAttempt,
+  listSendable,
   releaseDeliveries,
   STANDINGS,
 } from "../../src/store/deliveries.ts";
@@ -221,9 +221,9 @@ const CASES: readonly Case[] = [
       claimDeliveries(database, [{ subscription: 1, count: 8 }], CLAIM, NOW_MS + 50, NOW_MS),
   },
   {
-    name: "reading a claimed delivery",
+    name: "reading claimed deliveries",
     run: (database) =>
-      findSendable(database, DELIVERY, CLAIM, { enoughMs: 10, nowMs: NOW_MS }),
+      listSendable(database, [DELIVERY], CLAIM, { enoughMs: 10, nowMs: NOW_MS }),
   },
   { name: "listing claims", run: listClaims },
   { name: "listing what is claimed", run: (database) => listClaimed(database, CLAIM) },
@@ -237,7 +237,8 @@ const CASES: readonly Case[] = [
       return [...before, ...after];
     })
   ),
-  writing("recording an attempt", () => recordAttempt(ATTEMPT, NOW_MS)),
+  writing("recording successes", () => recordDelivered([ATTEMPT], "", NOW_MS)),
+  writing("recording a failure", () => recordFailure(ATTEMPT, CLAIM, NOW_MS)),
   {
     name: "finding failed deliveries",
     run: (database) =>
