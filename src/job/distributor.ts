@@ -19,6 +19,7 @@ import type { CallbackResult, SendCallback } from "./callback.ts";
 import type { AfterAttemptRules } from "./finish_attempt.ts";
 import { createLanes, type LaneLimits } from "./lanes.ts";
 import { createRecorder } from "./recorder.ts";
+import { shareOut } from "./share_out.ts";
 
 /** What the distributor works with. */
 export interface DistributorOptions extends AfterAttemptRules {
@@ -55,7 +56,7 @@ const EVENTS_AT_ONCE = 256;
 const FANNED_OUT_AT_ONCE = 32;
 const DELIVERIES_AT_ONCE = 500;
 const SENT_AT_ONCE = 8;
-const GATHER_MS = 4;
+const GATHER_MS = 8;
 /** After an error of the database. */
 const RETRY_MS = 1000;
 // Beyond an attempt's own time: for the turn in the lane before it, and for recording it after.
@@ -115,22 +116,13 @@ export function createDistributor(options: DistributorOptions): Distributor {
   /** Claims due deliveries for the lanes that have room. */
   async function fill(): Promise<void> {
     const nowMs = now();
-    const limit = 2 * options.limits.total - lanes.inFlight() - lanes.waiting();
+    const limit = lanes.roomFor("proven");
     if (limit <= 0) return;
     const query = { except: lanes.full(), nowMs };
     const kinds = await Promise.all(STANDINGS.map((standing) =>
       listDueLanes(database, { ...query, standing, limit: Math.min(limit, lanes.roomFor(standing)) })
     ));
-    const due = inTurns(kinds).slice(0, limit); // no kind keeps another out, however much is due
-    const share = Math.max(1, Math.floor(limit / Math.max(1, due.length)));
-    let unproven = lanes.roomFor("new");
-    const requests = due.map(({ subscription, standing }) => {
-      const wanted = Math.min(share, lanes.room(subscription, standing));
-      if (standing === "proven") return { subscription, standing, count: wanted };
-      const count = Math.min(wanted, unproven);
-      unproven -= count;
-      return { subscription, standing, count };
-    }).filter(({ count }) => count > 0);
+    const requests = shareOut(kinds, lanes);
     if (requests.length === 0) return planNext(nowMs);
     for (const { subscription, standing } of requests) lanes.open(subscription, standing);
     try {
@@ -292,13 +284,6 @@ export function createDistributor(options: DistributorOptions): Distributor {
       clearTimeout(grace);
     },
   };
-}
-
-/** The first of each list, the second of each, and so on. */
-function inTurns<Item>(lists: readonly (readonly Item[])[]): Item[] {
-  const longest = Math.max(...lists.map(({ length }) => length));
-  return Array.from({ length: longest }, (_, index) => lists.flatMap((list) => list.slice(index, index + 1)))
-    .flat();
 }
 
 function openSecrets(delivery: SendableDelivery, seal: Seal, nowMs: number): string[] {

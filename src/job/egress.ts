@@ -64,6 +64,8 @@ type AgentClass = new (options: object) => Dispatcher;
 
 /** More answers than this of one name are not tried: a name is no list of hosts to scan. */
 const MAX_ADDRESSES = 8;
+/** Of so many it is remembered that they may be asked for; what a name stands for never is. */
+const MAX_ORIGINS = 1_000;
 const SELF_TEST_TIMEOUT_MS = 1_500;
 /**
  * How long connections are kept and used again. An aborted exchange leaves one behind that nothing
@@ -136,9 +138,16 @@ function openGuard(
     // What a connection says at its end has been said to the exchanges that it carried.
     old.close().catch(() => {}).finally(() => retired.delete(old));
   };
+  const vetted = new Set<string>();
+  const checkOrigin = (origin: string) => {
+    if (vetted.has(origin)) return;
+    checkEndpoint(new URL(origin));
+    if (vetted.size >= MAX_ORIGINS) vetted.clear();
+    vetted.add(origin);
+  };
   // Sockets do not look up literals, so those are vetted here, where every request passes.
   const dispatch: Dispatcher["dispatch"] = (request, handler) => {
-    checkEndpoint(new URL(request.origin));
+    checkOrigin(String(request.origin));
     if (isClosed) throw closed();
     if (agent === undefined || nowMs() - openedAtMs > AGENT_LIFE_MS) {
       const AgentClass = agentClass();

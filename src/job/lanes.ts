@@ -49,17 +49,28 @@ export interface Lanes<Item> {
   waiting(): number;
 }
 
+/**
+ * How many turns are held, the one in flight included, so that one claim serves for several. More
+ * of those that are well, since of what turns out to hang a turn takes as long as an attempt may:
+ * the leases of what waits must not end before.
+ */
+const TURNS = { failing: 1, new: 2, proven: 4 };
+
+function openGroup(limit: number, turns: number) {
+  return { limit, held: turns * limit, inFlight: 0, waiting: 0 };
+}
+
 /** Makes the lanes of one distributor. */
 export function createLanes<Item>({ total, perSubscription }: LaneLimits): Lanes<Item> {
   const lanes = new Map<number, Lane<Item>>(); // in the order of their turns
-  const failing = { limit: Math.max(1, Math.floor(total / 2)), inFlight: 0, waiting: 0 };
-  const unproven = { // those that fail and those that are new
-    // One more than those that fail may have at least, or they would keep the new ones out.
-    limit: Math.min(total, Math.max(failing.limit + 1, total - perSubscription)),
-    inFlight: 0,
-    waiting: 0,
-  };
-  const all = { limit: total, inFlight: 0, waiting: 0 };
+  const failing = openGroup(Math.max(1, Math.floor(total / 2)), TURNS.new);
+  // Those that fail and those that are new. One more than those that fail may have at least, or
+  // they would keep the new ones out.
+  const unproven = openGroup(
+    Math.min(total, Math.max(failing.limit + 1, total - perSubscription)),
+    TURNS.new,
+  );
+  const all = openGroup(total, TURNS.proven);
   const groups = { failing: [failing, unproven, all], new: [unproven, all], proven: [all] };
 
   const capOf = (standing: Standing) => standing === "failing" ? 1 : Math.min(perSubscription, total);
@@ -87,8 +98,7 @@ export function createLanes<Item>({ total, perSubscription }: LaneLimits): Lanes
     const lane = lanes.get(subscription);
     const held = lane ? lane.inFlight + lane.waiting.length : 0;
     const standing = lane?.standing ?? claimed;
-    // As much again waits as may be in flight, so that a claim in the database serves many.
-    return Math.max(0, (standing === "failing" ? 1 : 2 * capOf(standing)) - held);
+    return Math.max(0, TURNS[standing] * capOf(standing) - held);
   }
 
   return {
@@ -138,8 +148,8 @@ export function createLanes<Item>({ total, perSubscription }: LaneLimits): Lanes
       if (lane.unsettled === 0 && lane.waiting.length === 0) lanes.delete(subscription);
     },
     roomFor: (standing) =>
-      Math.max(0, Math.min(...groups[standing].map(({ limit, inFlight, waiting }) =>
-        2 * limit - inFlight - waiting
+      Math.max(0, Math.min(...groups[standing].map(({ held, inFlight, waiting }) =>
+        held - inFlight - waiting
       ))),
     full: () =>
       lanes.entries().filter(([subscription, lane]) =>

@@ -145,7 +145,7 @@ describe("take() of subscriptions of which nothing is known", () => {
     for (let subscription = 1; subscription <= 14; subscription++) put(lanes, subscription, 8, "new");
     assert.equal(lanes.roomFor("new"), 0);
     assert.equal(lanes.roomFor("failing"), 0);
-    assert.equal(lanes.roomFor("proven"), 16);
+    assert.equal(lanes.roomFor("proven"), 144);
   });
 });
 
@@ -231,13 +231,18 @@ describe("settle()", () => {
 });
 
 describe("room()", () => {
-  test("is twice the cap, so that one claim serves for two turns", () => {
+  test("is four times the cap, so that one claim serves for four turns", () => {
     const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
-    assert.equal(lanes.room(1, "proven"), 16);
+    assert.equal(lanes.room(1, "proven"), 32);
     put(lanes, 1, 3);
-    assert.equal(lanes.room(1, "proven"), 13);
+    assert.equal(lanes.room(1, "proven"), 29);
     takeAll(lanes);
-    assert.equal(lanes.room(1, "proven"), 13);
+    assert.equal(lanes.room(1, "proven"), 29);
+  });
+
+  test("is twice the cap for a subscription of which nothing is known", () => {
+    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    assert.equal(lanes.room(1, "new"), 16);
   });
 
   test("is one for a subscription that fails", () => {
@@ -262,10 +267,10 @@ describe("room()", () => {
 });
 
 describe("full()", () => {
-  test("names the subscriptions that hold more than they may send", () => {
+  test("names the subscriptions that have no room for as much as they may send", () => {
     const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
-    put(lanes, 1, 8);
-    put(lanes, 2, 9);
+    put(lanes, 1, 24);
+    put(lanes, 2, 25);
     put(lanes, 3, 1, "failing");
     assert.deepEqual(lanes.full().sort(), [2, 3]);
   });
