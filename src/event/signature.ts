@@ -21,9 +21,9 @@ export interface SignedMessage {
  * holds now, so that a subscriber may change from one to the next.
  */
 export function signMessage(message: SignedMessage, secrets: readonly string[]): string {
-  const prefix = `${message.id}.${message.timestampSeconds}.`;
+  const signed = `${message.id}.${message.timestampSeconds}.${message.body}`;
   return secrets.map((secret) => {
     const key = Buffer.from(secret.slice(PREFIX.length), "base64");
-    return "v1," + createHmac("sha256", key).update(prefix).update(message.body).digest("base64");
+    return "v1," + createHmac("sha256", key).update(signed).digest("base64");
   }).join(" ");
 }
