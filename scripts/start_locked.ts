@@ -4,6 +4,7 @@
  */
 import { existsSync, mkdirSync, realpathSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
+import { MEMORY_FLAGS } from "./memory_flags.ts";
 
 const root = join(import.meta.dirname, "..");
 
@@ -39,6 +40,7 @@ for (const folder of withTargets([data])) {
 
 const args = [
   process.execPath,
+  ...MEMORY_FLAGS,
   "--permission",
   "--allow-net",
   "--allow-worker",

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { test } from "node:test";
+import { MEMORY_FLAGS } from "../scripts/memory_flags.ts";
 import { addReadings, createServiceMetrics } from "../src/app/metrics.ts";
 import { COMMANDS } from "../src/cli/commands.ts";
 import { VARIABLES } from "../src/config.ts";
@@ -121,4 +122,11 @@ test("every link of the README within itself leads to a heading", () => {
   for (const [, anchor = ""] of readme.matchAll(/\]\(#([^)]+)\)/g)) {
     assert.ok(headings.includes(anchor), anchor);
   }
+});
+
+test("npm start and the unit in the README start Node with the same flags", () => {
+  const { scripts } = JSON.parse(readFileSync(new URL("package.json", root), "utf8"));
+  const command = `node_modules/.bin/node ${MEMORY_FLAGS.join(" ")} dist/server.js`;
+  assert.ok(scripts.start.endsWith(command), scripts.start);
+  assert.ok(readme.includes(`\nExecStart=/opt/gatepost/${command}\n`));
 });

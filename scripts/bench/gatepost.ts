@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { MEMORY_FLAGS } from "../memory_flags.ts";
 import { type ServerProcess, startProcess } from "./processes.ts";
 
 /** The built server with an app and its administrator, as an operator would set it up. */
@@ -34,12 +35,12 @@ export interface GatepostOptions {
 const SERVER = join(import.meta.dirname, "../../dist/server.js");
 const ADMIN_PASSWORD = "measured-from-outside";
 
-/** Starts the built server alone, on a database in `folder`. */
+/** Starts the built server as npm start does, alone, on a database in `folder`. */
 export function startServer(
   folder: string,
   { env = {}, nodeFlags = [] }: GatepostOptions = {},
 ): Promise<ServerProcess> {
-  return startProcess([...nodeFlags, SERVER], {
+  return startProcess([...MEMORY_FLAGS, ...nodeFlags, SERVER], {
     GATEPOST_PORT: "0",
     GATEPOST_DATABASE: join(folder, "gatepost.db"),
     GATEPOST_ENDPOINTS: join(import.meta.dirname, "endpoints"),

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { MEMORY_FLAGS } from "../memory_flags.ts";
 
 /** `dist/server.js` as an operator runs it, measured from outside. */
 export interface PostServer {
@@ -27,8 +28,6 @@ export interface CpuTime {
 const ROOT = join(import.meta.dirname, "../..");
 const START_MS = 20_000;
 const READY_POLL_MS = 5;
-/** As in npm start: callbacks leave garbage, and V8 would rather have memory than collect it. */
-const FLAGS = ["--max-semi-space-size=8"];
 
 /** Ends a child with this process, however this one ends. */
 export function endWithParent<Child extends ChildProcess>(child: Child): Child {
@@ -48,7 +47,7 @@ export async function startPostServer(
   nodeFlags: readonly string[] = [],
 ): Promise<PostServer> {
   const startedMs = performance.now();
-  const args = [...FLAGS, ...nodeFlags, join(ROOT, "dist/server.js")];
+  const args = [...MEMORY_FLAGS, ...nodeFlags, join(ROOT, "dist/server.js")];
   const child = endWithParent(spawn(process.execPath, args, {
     env: {
       GATEPOST_PORT: "0",

@@ -21,7 +21,9 @@ export function openSqlite(path: string, options: { readOnly: boolean }): Databa
     timeout: LOCK_TIMEOUT_MS,
     enableForeignKeyConstraints: true,
   });
-  connection.exec("PRAGMA synchronous = FULL; PRAGMA cache_size = -16000;");
+  // A reader's cache is emptied by each commit, so it need not be large.
+  const cacheKiB = options.readOnly ? 2_000 : 8_000;
+  connection.exec(`PRAGMA synchronous = FULL; PRAGMA cache_size = -${cacheKiB}`);
   connection.exec("PRAGMA secure_delete = ON"); // what is sealed or deleted stays readable nowhere
   // Opening may meet another process that opens or closes the file; once open, and with
   // a write-ahead log, no reader ever waits for a writer.
