@@ -57,6 +57,8 @@ const FANNED_OUT_AT_ONCE = 32;
 const DELIVERIES_AT_ONCE = 500;
 const SENT_AT_ONCE = 8;
 const GATHER_MS = 8;
+/** Between two rounds where the first left nothing over. */
+const PAUSE_MS = 4;
 /** After an error of the database. */
 const RETRY_MS = 1000;
 // Beyond an attempt's own time: for the turn in the lane before it, and for recording it after.
@@ -89,8 +91,9 @@ export function createDistributor(options: DistributorOptions): Distributor {
   async function runRounds(): Promise<void> {
     while (again && !stopping) {
       again = false;
+      let isMore = false;
       try {
-        await distribute();
+        isMore = await distribute();
         await fill();
       } catch (error) {
         log.warn("distribution is held up", { error });
@@ -98,19 +101,25 @@ export function createDistributor(options: DistributorOptions): Distributor {
       }
       lastRoundMs = now();
       sendAll();
+      // What was dispatched meanwhile is taken up with what comes in the next moment.
+      if (again && !isMore) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+      again ||= isMore;
     }
   }
 
-  /** Fans pending events out, part by part, so that a large one does not hold up the small ones. */
-  async function distribute(): Promise<void> {
+  /**
+   * Fans pending events out, part by part, so that a large one does not hold up the small ones.
+   * Whether there were any: then there may be more.
+   */
+  async function distribute(): Promise<boolean> {
     const events = await listPendingEvents(database, EVENTS_AT_ONCE);
-    if (events.length === 0) return;
+    if (events.length === 0) return false;
     const heard = events.filter(({ isHeard }) => isHeard).slice(0, FANNED_OUT_AT_ONCE);
     await Promise.all([
       settleUnheard(database, events.filter(({ isHeard }) => !isHeard)),
       ...heard.map((event) => fanOut(database, event, DELIVERIES_AT_ONCE, now())),
     ]);
-    again = true;
+    return true;
   }
 
   /** Claims due deliveries for the lanes that have room. */

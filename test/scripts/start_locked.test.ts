@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 
-const script = join(import.meta.dirname, "../../scripts/start_locked.ts");
+const scripts = join(import.meta.dirname, "../../scripts");
 const scratch = realpathSync(mkdtempSync(join(tmpdir(), "gatepost-locked-")));
 after(() => rmSync(scratch, { recursive: true, force: true }));
 
@@ -27,7 +27,9 @@ console.log(JSON.stringify({ may }));
 
 function makeProject(): string {
   const root = mkdtempSync(join(scratch, "project-"));
-  cpSync(script, join(root, "scripts/start_locked.ts"));
+  for (const name of ["start_locked.ts", "memory_flags.ts"]) {
+    cpSync(join(scripts, name), join(root, "scripts", name));
+  }
   mkdirSync(join(root, "dist"));
   mkdirSync(join(root, "endpoints"));
   writeFileSync(join(root, "package.json"), `{ "type": "module" }`);
