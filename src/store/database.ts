@@ -49,6 +49,14 @@ export function sql(text: string, ...params: readonly SqlValue[]): Statement {
   return { sql: text, params };
 }
 
+/**
+ * `LIMIT` by a parameter, for statements that run often: of a bare one SQLite would look at the
+ * value, and so plan the statement anew each time that it runs.
+ */
+export function limitTo(parameter: string): string {
+  return `LIMIT ${parameter} + 0`;
+}
+
 /** Which part of a list is wanted: items older than the one whose id is `before`. */
 export interface PageRequest {
   readonly limit: number;

@@ -1,4 +1,4 @@
-import { type Database, sql, type Statement } from "./database.ts";
+import { type Database, limitTo, sql, type Statement } from "./database.ts";
 import { EARLIER_TURN } from "./subscriptions.ts";
 
 /** What is known of a subscriber: its last attempt succeeded, failed, or there has been none yet. */
@@ -31,7 +31,7 @@ export function listDueLanes(
     `SELECT seq AS subscription, standing FROM subscriptions
      WHERE status = 'active' AND due_at IS NOT NULL AND due_at <= ?1 AND standing = ?4
        AND seq NOT IN (SELECT value FROM json_each(?2))
-     ORDER BY due_at LIMIT ?3`,
+     ORDER BY due_at ${limitTo("?3")}`,
     [nowMs, JSON.stringify(except), limit, standing],
   );
 }
@@ -117,7 +117,7 @@ export async function claimDeliveries(
              (SELECT id FROM deliveries
               WHERE subscription = lane.value AND status = 'pending' AND due_at <= ?2
                 AND EXISTS (SELECT 1 FROM subscriptions WHERE seq = lane.value AND status = 'active')
-              ORDER BY due_at LIMIT ?3))`,
+              ORDER BY due_at ${limitTo("?3")}))`,
         JSON.stringify(lanes.map(({ subscription }) => subscription)),
         nowMs,
         count,

@@ -1,6 +1,6 @@
 import type { Event } from "../event/event.ts";
 import { parseScope } from "../oauth/scope.ts";
-import { type Database, sql, type Statement } from "./database.ts";
+import { type Database, limitTo, sql, type Statement } from "./database.ts";
 import { IS_OPEN, LAST_SUBSCRIPTION } from "./subscriptions.ts";
 
 const INSERT_EVENT =
@@ -39,7 +39,7 @@ const IS_HEARD = `EXISTS (SELECT 1 FROM subscriptions s
 
 const LIST_PENDING_EVENTS =
   `SELECT id, name, subject, scope, upto, fanned_out AS fannedOut, ${IS_HEARD} AS isHeard
-   FROM events e WHERE status = 'pending' ORDER BY id LIMIT ?1`;
+   FROM events e WHERE status = 'pending' ORDER BY id ${limitTo("?1")}`;
 
 /** The oldest events that have not been fanned out yet. */
 export async function listPendingEvents(database: Database, limit: number): Promise<PendingEvent[]> {
