@@ -18,6 +18,7 @@ import { fanOut, listPendingEvents, settleUnheard } from "../store/events.ts";
 import type { CallbackResult, SendCallback } from "./callback.ts";
 import type { AfterAttemptRules } from "./finish_attempt.ts";
 import { createLanes, type LaneLimits } from "./lanes.ts";
+import { openSecrets } from "./open_secrets.ts";
 import { createRecorder } from "./recorder.ts";
 import { shareOut } from "./share_out.ts";
 
@@ -293,10 +294,4 @@ export function createDistributor(options: DistributorOptions): Distributor {
       clearTimeout(grace);
     },
   };
-}
-
-function openSecrets(delivery: SendableDelivery, seal: Seal, nowMs: number): string[] {
-  const { secret, oldSecret, oldSecretUntilMs, subscriptionId } = delivery;
-  const old = oldSecret !== null && (oldSecretUntilMs ?? 0) > nowMs ? [oldSecret] : [];
-  return [secret, ...old].map((stored) => seal.open(stored, subscriptionId));
 }
