@@ -157,6 +157,7 @@ async function liveAndDie(point: KillPoint, stage: Stage): Promise<void> {
     case "shutdown": {
       await sleep(100 + random.below(200));
       recorder.delay(() => 400); // so that it has something to wait for
+      await sleep(50); // until those that came before have their answers
       await until(() => recorder.open() > 0, "no attempt is in flight");
       const stopped = server.stop();
       await sleep(random.below(100));
