@@ -48,7 +48,7 @@ export interface Distributor {
   takeOver(): Promise<void>;
   /** Awaits attempts in flight for at most `graceMs`, cuts off the rest, gives unsent work back. */
   stop(graceMs: number): Promise<void>;
-  /** When it last finished looking for work, in milliseconds since 1970. */
+  /** When it last looked for work without an error, in milliseconds since 1970. */
   lastRoundMs(): number;
   inFlight(): number;
 }
@@ -96,11 +96,11 @@ export function createDistributor(options: DistributorOptions): Distributor {
       try {
         isMore = await distribute();
         await fill();
+        lastRoundMs = now();
       } catch (error) {
         log.warn("distribution is held up", { error });
         wakeIn(RETRY_MS); // the interval may be long
       }
-      lastRoundMs = now();
       sendAll();
       // What was dispatched meanwhile is taken up with what comes in the next moment.
       if (again && !isMore) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));

@@ -685,6 +685,20 @@ describe("when storage is in trouble", () => {
       assert.equal(process.begun.length, 3);
     });
   }
+
+  test("a look for work that failed counts as none, so that it shows when none succeeds", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const database = failing(stage.database, "INSERT INTO deliveries", 2);
+    const process = stage.startProcess({ database, answer: () => 204 });
+    stage.nowMs += 60_000;
+    process.distributor.wake();
+    await until(() => Promise.resolve(database.left() === 1));
+    assert.equal(process.distributor.lastRoundMs(), START_MS);
+    await until(async () => (await stage.counts())["delivered"] === 1);
+    assert.equal(process.distributor.lastRoundMs(), START_MS + 60_000);
+  });
 });
 
 describe("stop()", () => {
