@@ -111,7 +111,6 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       database,
       seal,
       keys,
-      accounts,
       revocations,
       failures,
       log,

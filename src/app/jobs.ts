@@ -15,7 +15,6 @@ import type { FailureAudit } from "../store/failure_audit.ts";
 import type { KeyRing } from "../store/key_ring.ts";
 import { openPresence } from "../store/presence.ts";
 import { purge, type PurgeProgress } from "../store/purge.ts";
-import type { Accounts } from "../store/accounts.ts";
 import type { Revocations } from "../store/revocations.ts";
 import { revision, version } from "../version.ts";
 
@@ -25,7 +24,6 @@ export interface JobsOptions {
   readonly database: Database;
   readonly seal: Seal;
   readonly keys: KeyRing;
-  readonly accounts: Accounts;
   readonly revocations: Revocations;
   readonly failures: FailureAudit;
   readonly log: Logger;
@@ -106,10 +104,7 @@ export function startJobs(options: JobsOptions): Jobs {
   cron.start({
     name: "gatepost.watch",
     everyMs: WATCH_INTERVAL_MS,
-    async run() {
-      options.accounts.forget();
-      await options.revocations.refresh();
-    },
+    run: options.revocations.refresh,
   });
   // By itself, since it may write, and revocations wait for nothing.
   cron.start({ name: "gatepost.keys", everyMs: WATCH_INTERVAL_MS, run: options.keys.refresh });

@@ -90,7 +90,6 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
 
   const backend = {
     database,
-    accounts,
     revocations,
     maxBodyBytes,
     accessTokenTtlMs: config.accessTokenTtlMs,

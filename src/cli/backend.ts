@@ -14,7 +14,6 @@ import { createRouter } from "../http/router.ts";
 import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
 import type { Database } from "../store/database.ts";
 import { openKeyRing } from "../store/key_ring.ts";
-import { createAccounts } from "../store/accounts.ts";
 import { openRevocations } from "../store/revocations.ts";
 import { checkSeal } from "../store/settings.ts";
 import { openSqliteDatabase } from "../store/sqlite.ts";
@@ -83,7 +82,6 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
     const { signingAlg: alg, accessTokenTtlMs } = config;
     const find = createRouter(backendRoutes({
       database,
-      accounts: createAccounts(database),
       revocations: await openRevocations(database, now),
       maxBodyBytes: config.maxBodyBytes,
       maxPayloadBytes: config.maxPayloadBytes,

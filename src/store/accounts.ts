@@ -4,27 +4,34 @@ import { type AppWithSecrets, findApp } from "./apps.ts";
 import type { Database } from "./database.ts";
 import { findUser } from "./users.ts";
 
-/**
- * Apps and users as nearly every token request needs them, in memory. What is decided by them is
- * decided again in SQL when it is stored, so one that another process has changed a moment ago
- * gets nothing that lasts.
- */
+/** Apps and users as every token request needs them: kept in memory for as long as none changes. */
 export interface Accounts {
   findApp(id: string): Promise<AppWithSecrets | undefined>;
   findUser(id: string): Promise<User | undefined>;
-  /** Forgets all; call it after each own change, and often enough for the changes of others. */
-  forget(): void;
 }
 
 const CACHE_LIMIT = 10_000;
 
-/** Makes the look-up of accounts; what is not there is looked for each time. */
+/**
+ * Makes the look-up of accounts. Each one asks for a single number, which the database raises with
+ * every change of an app or a user, whichever process makes it.
+ */
 export function createAccounts(database: Database): Accounts {
   let apps = createCache<AppWithSecrets>(CACHE_LIMIT);
   let users = createCache<User>(CACHE_LIMIT);
+  let seen: number | undefined;
+
+  async function forgetIfChanged(): Promise<void> {
+    const [row] = await database.query<{ count: number }>("SELECT count FROM account_changes");
+    if (row !== undefined && row.count === seen) return;
+    seen = row?.count;
+    apps = createCache(CACHE_LIMIT);
+    users = createCache(CACHE_LIMIT);
+  }
 
   return {
     async findApp(id) {
+      await forgetIfChanged();
       const known = apps.get(id);
       if (known) return known;
       const app = await findApp(database, id);
@@ -32,15 +39,12 @@ export function createAccounts(database: Database): Accounts {
       return app;
     },
     async findUser(id) {
+      await forgetIfChanged();
       const known = users.get(id);
       if (known) return known;
       const user = await findUser(database, id);
       if (user) users.set(id, user);
       return user;
-    },
-    forget() {
-      apps = createCache(CACHE_LIMIT);
-      users = createCache(CACHE_LIMIT);
     },
   };
 }

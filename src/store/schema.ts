@@ -46,6 +46,22 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX apps_by_origin ON apps (origin) WHERE status = 'active';
 
+  -- Counts the changes of apps and users: whoever keeps some in memory asks it for news.
+  CREATE TABLE account_changes (count INTEGER NOT NULL) STRICT;
+  INSERT INTO account_changes (count) VALUES (0);
+  CREATE TRIGGER app_changed AFTER UPDATE ON apps BEGIN
+    UPDATE account_changes SET count = count + 1;
+  END;
+  CREATE TRIGGER app_deleted AFTER DELETE ON apps BEGIN
+    UPDATE account_changes SET count = count + 1;
+  END;
+  CREATE TRIGGER user_changed AFTER UPDATE ON users BEGIN
+    UPDATE account_changes SET count = count + 1;
+  END;
+  CREATE TRIGGER user_deleted AFTER DELETE ON users BEGIN
+    UPDATE account_changes SET count = count + 1;
+  END;
+
   -- One authorization. No reference to users and apps: those may be deleted while a grant that has
   -- ended with them waits for the purge.
   CREATE TABLE grants (

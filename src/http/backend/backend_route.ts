@@ -2,14 +2,12 @@ import { Problem } from "../../base/problem.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import { insertAudit, insertAuditOfChange } from "../../store/audit.ts";
 import { ConflictError, type Database, type Statement } from "../../store/database.ts";
-import type { Accounts } from "../../store/accounts.ts";
 import type { Revocations } from "../../store/revocations.ts";
 import type { ProtectedContext } from "../route.ts";
 
 /** What the administration of every resource works with. */
 export interface BackendOptions {
   readonly database: Database;
-  readonly accounts: Accounts;
   readonly revocations: Revocations;
   readonly maxBodyBytes: number;
   readonly accessTokenTtlMs: number;
@@ -33,8 +31,8 @@ export interface AuditedAction {
 
 /**
  * Stores a change together with its audit entry, which is left out where the first statement, the
- * change itself, changes nothing. Then takes in what it may have changed and revoked, so that it
- * bites on the next request, and wakes the distributor for what it may have dispatched. Answers with the rows
+ * change itself, changes nothing. Then takes in what it may have revoked, so that it bites on the
+ * next request, and wakes the distributor for what it may have dispatched. Answers with the rows
  * changed; throws Problem 409 with `conflict` as its detail where a constraint is broken.
  */
 export async function storeAudited(
@@ -44,12 +42,11 @@ export async function storeAudited(
   options: BackendOptions,
   conflict = "It conflicts with what is there.",
 ): Promise<number[]> {
-  const { database, accounts, revocations, wake, now } = options;
+  const { database, revocations, wake, now } = options;
   const entry = { actor: caller.sub, ...action, address: request.address || null };
   const audit = always ? insertAudit(entry, now()) : insertAuditOfChange(entry, now());
   try {
     const changes = await database.write(statements.toSpliced(1, 0, audit));
-    accounts.forget();
     await revocations.refresh();
     wake();
     return changes.toSpliced(1, 1);

@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createAccounts } from "../../src/store/accounts.ts";
+import { deleteApp, replaceAppSecret, updateApp } from "../../src/store/apps.ts";
+import { updateUser } from "../../src/store/users.ts";
+import { addApp, addUser, openDatabase } from "../helpers/database.ts";
+
+test("createAccounts() reads an app or a user once, for as long as none changes", async (t) => {
+  const database = openDatabase(t);
+  const app = await addApp(database);
+  const user = await addUser(database);
+  let reads = 0;
+  const counting: typeof database = {
+    ...database,
+    query(sql, params) {
+      if (/FROM (apps|users)/.test(sql)) reads++;
+      return database.query(sql, params);
+    },
+  };
+  const accounts = createAccounts(counting);
+  for (let time = 0; time < 3; time++) {
+    assert.equal((await accounts.findApp(app))?.id, app);
+    assert.equal((await accounts.findUser(user))?.id, user);
+  }
+  assert.equal(reads, 2);
+});
+
+test("a change of an app or a user, by whomever, is seen by the next look-up", async (t) => {
+  const database = openDatabase(t);
+  const app = await addApp(database);
+  const user = await addUser(database);
+  const accounts = createAccounts(database);
+  const before = await accounts.findApp(app);
+  await accounts.findUser(user);
+
+  assert.ok(before);
+  await database.write([updateApp(before, { ...before, status: "disabled" })]);
+  assert.equal((await accounts.findApp(app))?.status, "disabled");
+
+  const secret = Buffer.alloc(32, 9);
+  await database.write([replaceAppSecret(app, secret, 0)]);
+  assert.deepEqual(Buffer.from((await accounts.findApp(app))?.secret ?? []), secret);
+
+  const change = { phc: undefined, scopes: ["other"], status: undefined };
+  await database.write([updateUser(user, change)]);
+  assert.deepEqual((await accounts.findUser(user))?.scopes, ["other"]);
+
+  await database.write([deleteApp(app)]);
+  assert.equal(await accounts.findApp(app), undefined);
+});
+
+test("an account that is not there is looked for each time", async (t) => {
+  const database = openDatabase(t);
+  const accounts = createAccounts(database);
+  assert.equal(await accounts.findUser("u0mkf3q1c000aaaaaaaaaaaa"), undefined);
+  const user = await addUser(database);
+  assert.equal((await accounts.findUser(user))?.id, user);
+});
