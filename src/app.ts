@@ -73,7 +73,10 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const hasher = createPasswordHasher(hashLimit(host.cores, host.poolThreads));
     // On an empty database these write, and share a commit: the first password is hashed meanwhile.
     const opening = Promise.all([
-      ensureFirstUser(database, hasher, config.adminPassword, now()),
+      ensureFirstUser(database, hasher, config.adminPassword, now()).then((password) => {
+        // At once, whatever becomes of the rest: it is stored, and never told again.
+        if (password !== undefined) host.tell(`User admin has been made, with password ${password}`);
+      }),
       openPageKey(database, seal),
       openRevocations(database, now),
       openKeyRing({
@@ -96,8 +99,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       log,
       onRefusal: metrics.countRefusal,
     });
-    const [password, pageKey, revocations, keys] = await opening;
-    if (password !== undefined) host.tell(`User admin has been made, with password ${password}`);
+    const [, pageKey, revocations, keys] = await opening;
     const url = await listen(server, config.host, config.port);
     listening = server;
     const issuer = config.baseUrl ?? url;
@@ -124,7 +126,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       inFlight,
       distributorState,
       backlog,
-      signsSinceMs: () => keys.published().findLast((key) => key.signsFromMs <= now())?.signsFromMs,
+      signsSinceMs: () => keys.signing().signsFromMs,
       now,
     });
     const commit = async (dispatched: readonly DispatchedEvent[]) => {

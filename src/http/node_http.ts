@@ -125,6 +125,7 @@ export function createHttpServer(options: NodeHttpOptions): Server {
           isLast: () =>
             fault !== undefined || !server.listening && connection.unanswered.size === 1,
           hold(bytes) {
+            if (!connection.unanswered.has(letGo)) return; // nobody is there any more
             untaken = answers.hold(() => incoming.socket.destroy());
             untaken.add(bytes);
           },

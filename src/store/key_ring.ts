@@ -27,7 +27,7 @@ export type RingKey = StoredKey & SigningKey & VerificationKey & {
 /** The keys of access tokens, open and in memory. */
 export interface KeyRing {
   /** The key that signs now: the last whose time has come. */
-  signing(): SigningKey;
+  signing(): SigningKey & Pick<RingKey, "signsFromMs">;
   /** A key that may verify now. */
   find(kid: string): VerificationKey | undefined;
   /** What is published: keys that will sign soon, and keys whose tokens live on; in that order. */

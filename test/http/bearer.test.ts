@@ -201,7 +201,7 @@ async function open(t: TestContext) {
   const none = () => Promise.reject(new Error("not needed here"));
   const keys: KeyRing = {
     find,
-    signing: () => key,
+    signing: () => ({ ...key, signsFromMs: 0 }),
     published: () => [],
     rotate: none,
     withdraw: none,
