@@ -39,6 +39,7 @@ const MAY_TOUCH: Record<string, string[]> = {
   mod: [],
   config: ["net", "path"],
   app: ["crypto", "dns", "events", "fs", "http", "path", "perf_hooks", "url", "util"],
+  "app/post": ["worker_threads"],
   server: ["fs", "os", "path", "process", "url", "util"],
   cli: ["crypto", "fs", "path", "process", "readline", "tty", "url", "util"],
   "base/": ["crypto", "http", "net", "url", "util"], // http: its status names and types

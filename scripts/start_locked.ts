@@ -4,7 +4,7 @@
  */
 import { existsSync, mkdirSync, realpathSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import { MEMORY_FLAGS } from "./memory_flags.ts";
+import { MEMORY_ENV, MEMORY_FLAGS } from "./memory_settings.ts";
 
 const root = join(import.meta.dirname, "..");
 
@@ -52,4 +52,4 @@ const args = [
   join(dist, "server.js"),
 ];
 // The server takes this process's place, so that signals reach it.
-process.execve?.(process.execPath, args);
+process.execve?.(process.execPath, args, { ...process.env, ...MEMORY_ENV });

@@ -111,7 +111,6 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const jobs = started = startJobs({
       config,
       database,
-      seal,
       keys,
       revocations,
       failures,

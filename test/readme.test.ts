@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { MEMORY_FLAGS } from "../scripts/memory_flags.ts";
+import { MEMORY_ENV, MEMORY_FLAGS } from "../scripts/memory_settings.ts";
 import { addReadings, createServiceMetrics } from "../src/app/metrics.ts";
 import { COMMANDS } from "../src/cli/commands.ts";
 import { VARIABLES } from "../src/config.ts";
@@ -124,9 +124,10 @@ test("every link of the README within itself leads to a heading", () => {
   }
 });
 
-test("npm start and the unit in the README start Node with the same flags", () => {
+test("npm start and the unit in the README start Node with the same settings", () => {
   const { scripts } = JSON.parse(readFileSync(new URL("package.json", root), "utf8"));
   const command = `node_modules/.bin/node ${MEMORY_FLAGS.join(" ")} dist/server.js`;
-  assert.ok(scripts.start.endsWith(command), scripts.start);
-  assert.ok(readme.includes(`\nExecStart=/opt/gatepost/${command}\n`));
+  const [setting] = Object.entries(MEMORY_ENV).map((pair) => pair.join("="));
+  assert.ok(scripts.start.endsWith(`&& ${setting} exec ${command}`), scripts.start);
+  assert.ok(readme.includes(`\nEnvironment=${setting}\nExecStart=/opt/gatepost/${command}\n`));
 });

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { MEMORY_FLAGS } from "../memory_flags.ts";
+import { MEMORY_ENV, MEMORY_FLAGS } from "../memory_settings.ts";
 import { type ServerProcess, startProcess } from "./processes.ts";
 
 /** The built server with an app and its administrator, as an operator would set it up. */
@@ -41,6 +41,7 @@ export function startServer(
   { env = {}, nodeFlags = [] }: GatepostOptions = {},
 ): Promise<ServerProcess> {
   return startProcess([...MEMORY_FLAGS, ...nodeFlags, SERVER], {
+    ...MEMORY_ENV,
     GATEPOST_PORT: "0",
     GATEPOST_DATABASE: join(folder, "gatepost.db"),
     GATEPOST_ENDPOINTS: join(import.meta.dirname, "endpoints"),

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { MEMORY_FLAGS } from "../memory_flags.ts";
+import { MEMORY_ENV, MEMORY_FLAGS } from "../memory_settings.ts";
 
 /** `dist/server.js` as an operator runs it, measured from outside. */
 export interface PostServer {
@@ -50,6 +50,7 @@ export async function startPostServer(
   const args = [...MEMORY_FLAGS, ...nodeFlags, join(ROOT, "dist/server.js")];
   const child = endWithParent(spawn(process.execPath, args, {
     env: {
+      ...MEMORY_ENV,
       GATEPOST_PORT: "0",
       GATEPOST_DATABASE: join(folder, "gatepost.db"),
       GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",

@@ -1,28 +1,20 @@
-import { newId } from "../base/id.ts";
 import type { Logger } from "../base/log.ts";
-import type { Seal } from "../base/seal.ts";
 import type { Config } from "../config.ts";
 import type { LoadedCronjob } from "../hosting/check.ts";
 import { type CronjobOptions, runCronjob } from "../hosting/cronjob.ts";
-import { createCallbackSender } from "../job/callback.ts";
 import { createCron, type JobState, type RunOutcome } from "../job/cron.ts";
-import { createDistributor } from "../job/distributor.ts";
-import { createEgress, type Egress } from "../job/egress.ts";
 import { createSharedCron } from "../job/shared_cron.ts";
-import { createNameLookup } from "../job/name_lookup.ts";
 import type { Database } from "../store/database.ts";
 import type { FailureAudit } from "../store/failure_audit.ts";
 import type { KeyRing } from "../store/key_ring.ts";
-import { openPresence } from "../store/presence.ts";
 import { purge, type PurgeProgress } from "../store/purge.ts";
 import type { Revocations } from "../store/revocations.ts";
-import { revision, version } from "../version.ts";
+import { type Post, startPost } from "./post.ts";
 
 /** What the jobs work with. */
 export interface JobsOptions {
   readonly config: Config;
   readonly database: Database;
-  readonly seal: Seal;
   readonly keys: KeyRing;
   readonly revocations: Revocations;
   readonly failures: FailureAudit;
@@ -34,14 +26,13 @@ export interface JobsOptions {
 
 /** Everything that runs without a request. */
 export interface Jobs {
-  readonly egress: Egress;
   /** Tells the distributor that there may be work. */
   wake(): void;
   startCronjobs(
     cronjobs: readonly LoadedCronjob[],
     options: Omit<CronjobOptions, "signal">,
   ): void;
-  /** Starts delivery in the next turn of the loop, since fetch takes a while to load. */
+  /** Starts delivery, once the process listens: its thread takes a while to load. */
   startDistributor(): void;
   /** How the distributor does: off by configuration, or stuck when it has not looked for work. */
   distributorState(): "on" | "off" | "stuck";
@@ -63,43 +54,11 @@ const STUCK_AFTER_MS = 30_000;
 /** Starts the jobs: the watch over what other processes revoke always, the others with cron on. */
 export function startJobs(options: JobsOptions): Jobs {
   const { config, database, log, now } = options;
-  const { callbackTimeoutMs } = config;
-  const egress = createEgress({
-    allow: config.callbackAllow,
-    request: fetch,
-    lookup: createNameLookup({ timeoutMs: Math.min(callbackTimeoutMs, 5000) }),
-    connectionsPerOrigin: config.callbackConcurrency,
-    connectTimeoutMs: callbackTimeoutMs,
-    silenceTimeoutMs: callbackTimeoutMs,
-  });
-  const processName = newId("c", now());
-  const presence = config.cron ? openPresence(config.databasePath, processName) : undefined;
-  const distributor = createDistributor({
-    database,
-    claim: processName,
-    isAlive: (name) => presence?.isAlive(name) ?? true,
-    send: createCallbackSender({
-      egress,
-      timeoutMs: callbackTimeoutMs,
-      userAgent: `Gatepost/${version}@${revision}`,
-      now,
-    }),
-    seal: options.seal,
-    limits: {
-      total: config.callbackConcurrency,
-      perSubscription: config.callbackConcurrencyPerSubscription,
-    },
-    policy: { delaysMs: config.resendDelaysMs },
-    timeoutMs: callbackTimeoutMs,
-    disableAfterMs: config.disableAfterMs,
-    log,
-    now,
-    random: Math.random,
-    observe: options.observeAttempt,
-  });
   const cron = createCron({ log, now, elapsedMs: () => performance.now() });
   const sharedCron = createSharedCron({ database, cron, log, now });
-  let isDistributing = false;
+  let post: Post | undefined;
+  let isDelivering = false;
+  let isStopped = false;
 
   cron.start({
     name: "gatepost.watch",
@@ -125,31 +84,21 @@ export function startJobs(options: JobsOptions): Jobs {
     });
   }
 
-  /** Nothing is sent before the guard has shown on a listener of its own that it guards. */
-  async function distribute(): Promise<void> {
-    const test = await egress.selfTest();
+  async function deliver(): Promise<void> {
+    if (isStopped) return;
+    const { observeAttempt } = options;
+    const { started, look } = post = startPost({ config, database, log, now, observeAttempt });
+    const test = await started;
     if (!test.ok) {
       log.error("callbacks are not sent: the address guard failed its test", { reason: test.reason });
       return;
     }
-    isDistributing = true;
-    cron.start({
-      name: "gatepost.distribute",
-      everyMs: config.distributeIntervalMs,
-      async run() {
-        await distributor.takeOver().finally(distributor.wake);
-      },
-    });
-    await distributor.takeOver()
-      .catch((error: unknown) => log.warn("claims cannot be taken over yet", { error }));
-    distributor.wake();
+    isDelivering = true;
+    cron.start({ name: "gatepost.distribute", everyMs: config.distributeIntervalMs, run: look });
   }
 
   return {
-    egress,
-    wake() {
-      if (isDistributing) distributor.wake();
-    },
+    wake: () => post?.wake(),
     startCronjobs(cronjobs, dispatching) {
       if (!config.cron) return;
       for (const job of cronjobs) {
@@ -162,14 +111,15 @@ export function startJobs(options: JobsOptions): Jobs {
       }
     },
     startDistributor() {
-      if (config.cron) setImmediate(() => void distribute());
+      if (config.cron) setImmediate(() => void deliver());
     },
     distributorState() {
       if (!config.cron) return "off";
-      const isStuck = now() - distributor.lastRoundMs() > config.distributeIntervalMs + STUCK_AFTER_MS;
-      return isDistributing && !isStuck ? "on" : "stuck";
+      if (post === undefined || !isDelivering) return "stuck";
+      const quietMs = now() - post.report().lastRoundMs;
+      return quietMs > config.distributeIntervalMs + STUCK_AFTER_MS ? "stuck" : "on";
     },
-    inFlight: distributor.inFlight,
+    inFlight: () => post?.report().inFlight ?? 0,
     async listCronjobs() {
       const shared = await sharedCron.list();
       const own = cron.list().filter(({ name }) => !shared.some((job) => job.name === name));
@@ -180,9 +130,8 @@ export function startJobs(options: JobsOptions): Jobs {
       return outcome === "unknown" ? cron.run(name) : outcome;
     },
     async stop(graceMs) {
-      await Promise.all([cron.stop(graceMs), distributor.stop(graceMs)]);
-      await egress.close();
-      presence?.close();
+      isStopped = true;
+      await Promise.all([cron.stop(graceMs), post?.stop(graceMs)]);
     },
   };
 }

@@ -1,3 +1,4 @@
+import type { Cidr } from "../base/cidr.ts";
 import type { PasswordHasher } from "../base/password.ts";
 import type { Seal } from "../base/seal.ts";
 import type { Config } from "../config.ts";
@@ -24,6 +25,7 @@ import type { Route } from "../http/route.ts";
 import { createInspectorCheck, metricsRoute } from "../http/system/metrics.ts";
 import { openApiRoute } from "../http/system/openapi.ts";
 import { type Readiness, statusRoutes } from "../http/system/status.ts";
+import { checkReachable } from "../job/reachable.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import type { Accounts } from "../store/accounts.ts";
 import type { Database } from "../store/database.ts";
@@ -83,7 +85,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     refreshTtlMs: config.refreshTokenTtlMs,
   });
   const ownOrigins = [new URL(issuer).origin, new URL(options.listeningUrl).origin];
-  const refuse = (url: URL) => refuseEndpoint(url, ownOrigins, jobs);
+  const refuse = (url: URL) => refuseEndpoint(url, ownOrigins, config.callbackAllow);
   const scopesOfEvent = (name: string) => eventScopes(options.events, name);
   const hostedScopes = options.endpoints.flatMap(({ scopes }) => scopes ?? []);
   const scopes = [...new Set([CONSUMER_SCOPE, BACKEND_SCOPE, ...hostedScopes])];
@@ -166,10 +168,14 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
 }
 
 /** Why a callback never goes to this address: ours, or one that the guard would refuse anyway. */
-function refuseEndpoint(url: URL, ownOrigins: readonly string[], { egress }: Jobs): string | undefined {
+function refuseEndpoint(
+  url: URL,
+  ownOrigins: readonly string[],
+  allow: readonly Cidr[],
+): string | undefined {
   if (ownOrigins.includes(url.origin)) return "Must not be an address of this service.";
   try {
-    egress.checkEndpoint(url);
+    checkReachable(url, allow);
     return undefined;
   } catch {
     return "Must not be an address that callbacks may not reach.";

@@ -141,7 +141,8 @@ function causesOf(error: unknown): string[] {
   return [`caused by ${String(error["stack"] ?? error["message"])}`, ...causesOf(error["cause"])];
 }
 
-function describeFields(fields: LogFields): LogFields {
+/** The fields with an Error as plain data, which another thread can be given too. */
+export function describeFields(fields: LogFields): LogFields {
   const { error } = fields;
   return error instanceof Error ? { ...fields, error: describeError(error, 0) } : fields;
 }

@@ -1,23 +1,10 @@
 import { createServer } from "node:net";
 import type { LookupFunction } from "node:net";
-import { formatAddress, isPublicAddress, parseAddress } from "../base/address.ts";
-import type { Address } from "../base/address.ts";
-import { cidrContains } from "../base/cidr.ts";
+import { type Address, formatAddress } from "../base/address.ts";
 import type { Cidr } from "../base/cidr.ts";
 import { findCode } from "./failure.ts";
-import { createNameLookup } from "./name_lookup.ts";
-import type { NameLookup } from "./name_lookup.ts";
-
-/** The guard's own refusal: where the request wanted to go, callbacks may not. */
-export class EgressError extends Error {
-  override readonly name = "EgressError";
-  readonly code: "EGRESS_REFUSED" | "EGRESS_UNSUPPORTED";
-
-  constructor(code: EgressError["code"], message: string) {
-    super(message);
-    this.code = code;
-  }
-}
+import { createNameLookup, type NameLookup } from "./name_lookup.ts";
+import { checkReachable, EgressError, isReachable, refusal } from "./reachable.ts";
 
 /** Options of createEgress(). */
 export interface EgressOptions {
@@ -42,8 +29,6 @@ export type SelfTest = { readonly ok: true } | { readonly ok: false; readonly re
 
 /** The address guard of everything that leaves this process by `fetch`. */
 export interface Egress {
-  /** Throws EgressError for a URL that is not http(s) or whose literal address is refused. */
-  checkEndpoint(url: URL): void;
   /** The same request, bound to the guard: `fetch(url, egress.guarded(init))`. */
   guarded(init: RequestInit): RequestInit;
   /** Whether this Node's fetch obeys the guard, tried on a loopback listener (up to 10 s). */
@@ -74,8 +59,7 @@ const SELF_TEST_TIMEOUT_MS = 1_500;
 const AGENT_LIFE_MS = 60_000;
 
 /**
- * Opens the guard: only public unicast addresses (isPublicAddress) and `allow` are dialled, over
- * http and https alike. Literals are vetted before a connection is looked for, names when one is
+ * Opens the guard: only what isReachable() lets pass is dialled, over http and https alike. Literals are vetted before a connection is looked for, names when one is
  * made: the lookup's answer is vetted and exactly what is left of it is dialled, so that an answer
  * that changes between check and use (DNS rebinding) gains nothing. A connection kept alive leads
  * to the address that was vetted when it was made.
@@ -85,7 +69,6 @@ export function createEgress(options: EgressOptions): Egress {
   const agentClass = () => known ??= findAgentClass();
   const guard = openGuard(options, agentClass);
   return {
-    checkEndpoint: guard.checkEndpoint,
     guarded: guard.guarded,
     selfTest: () =>
       testGuard(options.request, agentClass).catch((error: unknown) => ({
@@ -103,18 +86,7 @@ function openGuard(
   options: Omit<EgressOptions, "request">,
   agentClass: () => AgentClass | undefined,
 ): Guard {
-  const mayReach = (address: Address) =>
-    isPublicAddress(address) || options.allow.some((cidr) => cidrContains(cidr, address));
-
-  const checkEndpoint = (url: URL) => {
-    if (url.protocol !== "http:" && url.protocol !== "https:") {
-      throw new EgressError("EGRESS_REFUSED", "only http and https may be reached");
-    }
-    // A URL's host is canonical: decimal, octal and hexadecimal IPv4 have become dotted quads.
-    const literal = parseAddress(url.hostname.replace(/^\[|\]$/g, ""));
-    if (literal !== undefined && !mayReach(literal)) throw refusal(formatAddress(literal));
-  };
-
+  const { allow } = options;
   const nowMs = options.nowMs ?? (() => performance.now());
   const openAgent = (AgentClass: AgentClass) => new AgentClass({
     allowH2: false,
@@ -124,7 +96,7 @@ function openGuard(
     bodyTimeout: options.silenceTimeoutMs ?? 10_000,
     connect: {
       timeout: options.connectTimeoutMs ?? 5_000,
-      lookup: vettedLookup(options.lookup ?? createNameLookup(), mayReach),
+      lookup: vettedLookup(options.lookup ?? createNameLookup(), allow),
       // Node's own 250 ms give up on far hosts.
       autoSelectFamilyAttemptTimeout: 1_000,
     },
@@ -141,7 +113,7 @@ function openGuard(
   const vetted = new Set<string>();
   const checkOrigin = (origin: string) => {
     if (vetted.has(origin)) return;
-    checkEndpoint(new URL(origin));
+    checkReachable(new URL(origin), allow);
     if (vetted.size >= MAX_ORIGINS) vetted.clear();
     vetted.add(origin);
   };
@@ -161,7 +133,6 @@ function openGuard(
 
   const dispatcher = { dispatch };
   return {
-    checkEndpoint,
     guarded: (init) => Object.assign({ ...init }, { dispatcher }),
     async close() {
       isClosed = true;
@@ -171,10 +142,12 @@ function openGuard(
 }
 
 /** A lookup for sockets: the reachable ones of a name's addresses, or EgressError for none. */
-function vettedLookup(lookup: NameLookup, mayReach: (address: Address) => boolean): LookupFunction {
+function vettedLookup(lookup: NameLookup, allow: readonly Cidr[]): LookupFunction {
   return (hostname, { all }, callback) => {
     const vet = async () => {
-      const reachable = (await lookup(hostname)).filter(mayReach).slice(0, MAX_ADDRESSES);
+      const reachable = (await lookup(hostname))
+        .filter((address) => isReachable(address, allow))
+        .slice(0, MAX_ADDRESSES);
       if (reachable[0] === undefined) throw refusal(hostname);
       return { first: reachable[0], reachable };
     };
@@ -191,10 +164,6 @@ function vettedLookup(lookup: NameLookup, mayReach: (address: Address) => boolea
 
 function toDial(address: Address): { address: string; family: number } {
   return { address: formatAddress(address), family: address.family };
-}
-
-function refusal(target: string): EgressError {
-  return new EgressError("EGRESS_REFUSED", `not a reachable address: ${target}`);
 }
 
 /** As undici says it of an agent. */

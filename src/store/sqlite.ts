@@ -1,15 +1,8 @@
-import type { StatementSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
-import {
-  ConflictError,
-  type Database,
-  type SqlValue,
-  type Statement,
-  UnavailableError,
-} from "./database.ts";
-import { classifySqliteError } from "./sqlite_error.ts";
-import { openSqlite, prepareSqliteFile } from "./sqlite_file.ts";
-import type { WriteResult } from "./sqlite_writer.ts";
+import { type Database, type Statement, UnavailableError } from "./database.ts";
+import { prepareSqliteFile } from "./sqlite_file.ts";
+import { openSqliteReader } from "./sqlite_reader.ts";
+import { errorOf, type WriteResult } from "./write_result.ts";
 
 interface Waiting {
   readonly batch: readonly Statement[];
@@ -30,8 +23,7 @@ export function openSqliteDatabase(
   observeCommit: (batches: number, ms: number) => void = () => {},
 ): Database {
   prepareSqliteFile(path);
-  const reader = openSqlite(path, { readOnly: true });
-  const prepared = new Map<string, StatementSync>();
+  const reader = openSqliteReader(path);
   let writer: Worker | undefined = watch(startWriter(path));
   let gathering: Waiting[] = [];
   let committing: Waiting[] = [];
@@ -92,17 +84,7 @@ export function openSqliteDatabase(
   }
 
   return {
-    query: <Row>(sql: string, params: readonly SqlValue[] = []) =>
-      new Promise<Row[]>((resolve, reject) => {
-        let statement = prepared.get(sql);
-        try {
-          if (!statement) prepared.set(sql, statement = reader.prepare(sql));
-          resolve(statement.all(...params) as Row[]);
-        } catch (cause) {
-          const passing = !reader.isOpen || classifySqliteError(cause) === "unavailable";
-          reject(passing ? new UnavailableError("The database cannot be read", { cause }) : cause);
-        }
-      }),
+    query: reader.query,
     write: (batch) =>
       new Promise((resolve, reject) => {
         if (closing) return reject(new UnavailableError("The database is closed"));
@@ -122,15 +104,7 @@ function startWriter(path: string): Worker {
   return new Worker(url, { workerData: { role: "gatepost-sqlite-writer", path } });
 }
 
-function settle(waiting: Waiting, result: WriteResult | undefined): void {
-  switch (result?.kind) {
-    case "stored":
-      return waiting.resolve(result.changes);
-    case "conflict":
-      return waiting.reject(new ConflictError(result.message));
-    case "unavailable":
-      return waiting.reject(new UnavailableError(result.message));
-    default:
-      return waiting.reject(new Error(result?.message ?? "The database writer gave no result"));
-  }
+function settle({ resolve, reject }: Waiting, result: WriteResult | undefined): void {
+  if (result?.kind === "stored") resolve(result.changes);
+  else reject(errorOf(result));
 }

@@ -3,11 +3,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import type { Statement } from "./database.ts";
 import { classifySqliteError } from "./sqlite_error.ts";
 import { openSqlite } from "./sqlite_file.ts";
-
-/** What became of one batch: rows changed per statement, or why nothing of it is stored. */
-export type WriteResult =
-  | { readonly kind: "stored"; readonly changes: number[] }
-  | { readonly kind: "conflict" | "unavailable" | "fault"; readonly message: string };
+import type { WriteResult } from "./write_result.ts";
 
 /**
  * Runs batches in one transaction, each in a savepoint of its own: a batch that breaks a constraint

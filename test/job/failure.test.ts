@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { EgressError } from "../../src/job/egress.ts";
+import { EgressError } from "../../src/job/reachable.ts";
 import { classifyFailure, findCode } from "../../src/job/failure.ts";
 import type { FailureKind } from "../../src/job/failure.ts";
 import { NameLookupError } from "../../src/job/name_lookup.ts";

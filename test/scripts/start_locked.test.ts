@@ -27,7 +27,7 @@ console.log(JSON.stringify({ may }));
 
 function makeProject(): string {
   const root = mkdtempSync(join(scratch, "project-"));
-  for (const name of ["start_locked.ts", "memory_flags.ts"]) {
+  for (const name of ["start_locked.ts", "memory_settings.ts"]) {
     cpSync(join(scripts, name), join(root, "scripts", name));
   }
   mkdirSync(join(root, "dist"));

@@ -1,0 +1,111 @@
+import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+import { newId } from "../base/id.ts";
+import { describeFields, type Log, type LogLevel } from "../base/log.ts";
+import { createSeal } from "../base/seal.ts";
+import { createCallbackSender } from "../job/callback.ts";
+import { createDistributor } from "../job/distributor.ts";
+import { createEgress } from "../job/egress.ts";
+import { createNameLookup } from "../job/name_lookup.ts";
+import { openPresence } from "../store/presence.ts";
+import { openSharedDatabase } from "../store/shared_database.ts";
+import { revision, version } from "../version.ts";
+import type { FromPost, PostReport, PostSettings, ToPost } from "./post_messages.ts";
+
+const REPORT_INTERVAL_MS = 250;
+
+/** The post, in a thread of its own: post.ts starts it and tells why. */
+async function runPost(port: MessagePort, settings: PostSettings, toDatabase: MessagePort) {
+  const say = (message: FromPost) => port.postMessage(message);
+  const log = createForwardedLog(say);
+  process.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
+  const now = Date.now;
+  const { callbackTimeoutMs } = settings;
+  const name = newId("c", now());
+  const database = openSharedDatabase(settings.databasePath, toDatabase);
+  const presence = openPresence(settings.databasePath, name);
+  const egress = createEgress({
+    allow: settings.callbackAllow,
+    request: fetch,
+    lookup: createNameLookup({ timeoutMs: Math.min(callbackTimeoutMs, 5000) }),
+    connectionsPerOrigin: settings.callbackConcurrency,
+    connectTimeoutMs: callbackTimeoutMs,
+    silenceTimeoutMs: callbackTimeoutMs,
+  });
+  let attempts: PostReport["attempts"][number][] = [];
+  const distributor = createDistributor({
+    database,
+    claim: name,
+    isAlive: presence.isAlive,
+    send: createCallbackSender({
+      egress,
+      timeoutMs: callbackTimeoutMs,
+      userAgent: `Gatepost/${version}@${revision}`,
+      now,
+    }),
+    seal: createSeal(settings.secretKey),
+    limits: {
+      total: settings.callbackConcurrency,
+      perSubscription: settings.callbackConcurrencyPerSubscription,
+    },
+    policy: { delaysMs: settings.resendDelaysMs },
+    timeoutMs: callbackTimeoutMs,
+    disableAfterMs: settings.disableAfterMs,
+    log,
+    now,
+    random: Math.random,
+    observe: (isSuccess, ms) => void attempts.push({ isSuccess, ms }),
+  });
+
+  const report = () => {
+    const { lastRoundMs, inFlight } = distributor;
+    say({ kind: "report", lastRoundMs: lastRoundMs(), inFlight: inFlight(), attempts });
+    attempts = [];
+  };
+  const reporting = setInterval(report, REPORT_INTERVAL_MS);
+
+  const stop = async (graceMs: number) => {
+    await distributor.stop(graceMs);
+    await egress.close();
+    presence.close();
+    await database.close();
+    clearInterval(reporting);
+    report();
+    port.close();
+  };
+
+  let isDelivering = false;
+  const look = () => distributor.takeOver().finally(distributor.wake);
+
+  port.on("message", (message: ToPost) => {
+    switch (message.kind) {
+      case "wake":
+        return isDelivering && distributor.wake();
+      case "look":
+        return void look().then(
+          () => say({ kind: "looked" }),
+          (error: Error) => say({ kind: "looked", fault: error.message }),
+        );
+      case "stop":
+        return void stop(message.graceMs);
+      default:
+        message satisfies never;
+    }
+  });
+  // Nothing is sent before the guard has shown on a listener of its own that it guards.
+  const test = await egress.selfTest();
+  say({ kind: "started", test });
+  isDelivering = test.ok;
+  if (!test.ok) return;
+  await look().catch((error: unknown) => log.warn("claims cannot be taken over yet", { error }));
+}
+
+/** What is logged here is written by the log of the process: one format, one level, one order. */
+function createForwardedLog(say: (message: FromPost) => void): Log {
+  const at = (level: LogLevel): Log["info"] => (msg, fields = {}) =>
+    say({ kind: "log", level, msg, fields: describeFields(fields) });
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}
+
+if (parentPort && workerData?.role === "gatepost-post") {
+  await runPost(parentPort, workerData.settings, workerData.toDatabase);
+}

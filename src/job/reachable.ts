@@ -1,0 +1,36 @@
+import { type Address, formatAddress, isPublicAddress, parseAddress } from "../base/address.ts";
+import { type Cidr, cidrContains } from "../base/cidr.ts";
+
+/** The guard's own refusal: where the request wanted to go, callbacks may not. */
+export class EgressError extends Error {
+  override readonly name = "EgressError";
+  readonly code: "EGRESS_REFUSED" | "EGRESS_UNSUPPORTED";
+
+  constructor(code: EgressError["code"], message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Whether callbacks may go to an address: a public one, or one in a block of `allow`. */
+export function isReachable(address: Address, allow: readonly Cidr[]): boolean {
+  return isPublicAddress(address) || allow.some((cidr) => cidrContains(cidr, address));
+}
+
+/**
+ * Throws EgressError for a URL that is not http(s) or whose literal address callbacks may not reach;
+ * what a name stands for is known when it is dialled.
+ */
+export function checkReachable(url: URL, allow: readonly Cidr[]): void {
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    throw new EgressError("EGRESS_REFUSED", "only http and https may be reached");
+  }
+  // A URL's host is canonical: decimal, octal and hexadecimal IPv4 have become dotted quads.
+  const literal = parseAddress(url.hostname.replace(/^\[|\]$/g, ""));
+  if (literal !== undefined && !isReachable(literal, allow)) throw refusal(formatAddress(literal));
+}
+
+/** The error of a target, an address or a name, that callbacks may not reach. */
+export function refusal(target: string): EgressError {
+  return new EgressError("EGRESS_REFUSED", `not a reachable address: ${target}`);
+}

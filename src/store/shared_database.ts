@@ -1,0 +1,77 @@
+import type { MessagePort } from "node:worker_threads";
+import { type Database, type Statement, UnavailableError } from "./database.ts";
+import { openSqliteReader } from "./sqlite_reader.ts";
+import { errorOf, resultOf, type WriteResult } from "./write_result.ts";
+
+interface WriteCall {
+  readonly id: number;
+  readonly statements: readonly Statement[];
+}
+
+interface WriteAnswer {
+  readonly id: number;
+  readonly result: WriteResult;
+}
+
+/** Writes what comes in by `port` into `database`: beside this thread's own, in the same commits. */
+export function serveWrites(database: Database, port: MessagePort): void {
+  port.on("message", ({ id, statements }: WriteCall) => {
+    const answer = (result: WriteResult) => port.postMessage({ id, result } satisfies WriteAnswer);
+    database.write(statements).then(
+      (changes) => answer({ kind: "stored", changes }),
+      (error: unknown) => answer(resultOf(error)),
+    );
+  });
+}
+
+/**
+ * Opens, on another thread, the SQLite file at `path` whose writes `serveWrites` answers at the
+ * other end of `port`: a database has one writer, however many threads read. To close it closes the
+ * port.
+ */
+export function openSharedDatabase(path: string, port: MessagePort): Database {
+  const reader = openSqliteReader(path);
+  const waiting = new Map<number, PromiseWithResolvers<number[]>>();
+  let lastId = 0;
+  let isOpen = true;
+  let closing: Promise<void> | undefined;
+  let drained: (() => void) | undefined;
+
+  port.on("message", ({ id, result }: WriteAnswer) => {
+    const call = waiting.get(id);
+    waiting.delete(id);
+    if (result.kind === "stored") call?.resolve(result.changes);
+    else call?.reject(errorOf(result));
+    if (waiting.size === 0) drained?.();
+  });
+  port.on("close", () => {
+    isOpen = false;
+    const gone = new UnavailableError("The database is closed");
+    for (const { reject } of waiting.values()) reject(gone);
+    waiting.clear();
+    drained?.();
+  });
+
+  async function close(): Promise<void> {
+    isOpen = false;
+    if (waiting.size > 0) {
+      await new Promise<void>((resolve) => {
+        drained = resolve;
+      });
+    }
+    reader.close();
+    port.close();
+  }
+
+  return {
+    query: reader.query,
+    write(statements) {
+      if (!isOpen) return Promise.reject(new UnavailableError("The database is closed"));
+      const call = Promise.withResolvers<number[]>();
+      waiting.set(++lastId, call);
+      port.postMessage({ id: lastId, statements } satisfies WriteCall);
+      return call.promise;
+    },
+    close: () => closing ??= close(),
+  };
+}
