@@ -177,6 +177,7 @@ async function liveAndDie(point: KillPoint, stage: Stage): Promise<void> {
   stop.abort();
   await Promise.all([loaded, server.kill()]);
   recorder.onNextPost(undefined);
+  await until(() => recorder.connections() === 0, "connections outlive the server");
 }
 
 /** Deliveries that a dead process had claimed and that have come: they are to come again. */

@@ -12,6 +12,8 @@ export interface Recorder {
   readonly torn: ReadonlySet<string>;
   /** Requests that are not answered yet. */
   open(): number;
+  /** Connections: what came by one that is closed has been counted. */
+  connections(): number;
   /** Told of the next callback before it is answered, which it then never is; undefined: nobody. */
   onNextPost(told: (() => void) | undefined): void;
   /** Told when a handler that is to be interrupted has dispatched. */
@@ -62,6 +64,11 @@ export async function startRecorder(): Promise<Recorder> {
       setTimeout(() => response.writeHead(204).end(), delayMs());
     }, () => response.destroy());
   });
+  let connections = 0;
+  server.on("connection", (socket) => {
+    connections++;
+    socket.once("close", () => setImmediate(() => connections--)); // after its last request
+  });
   const url = await listenOnLoopback(server);
   return {
     url,
@@ -69,6 +76,7 @@ export async function startRecorder(): Promise<Recorder> {
     pairs,
     torn,
     open: () => open,
+    connections: () => connections,
     onNextPost: (told) => void (tellPost = told),
     onNextHandler: (told) => void (tellHandler = told),
     delay: (ms) => void (delayMs = ms),
