@@ -196,7 +196,12 @@ function createBrowser(command: Command, close: () => Promise<void>): Browser {
       ]);
       await post("/actions", { actions: [{ type: "key", id: "keyboard", actions }] });
     },
-    text: async (css) => String(await get(`/element/${await browser.find(css)}/text`)),
+    // Looked for and read together: a page that comes between takes the element away.
+    text: (css) =>
+      waitFor(`the text of ${css}`, async () => {
+        const [element] = await findAll(css);
+        return element === undefined ? undefined : String(await get(`/element/${element}/text`));
+      }, browser.url),
     async attribute(css, name) {
       const value = await get(`/element/${await browser.find(css)}/attribute/${name}`);
       return value === null ? undefined : String(value);
