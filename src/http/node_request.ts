@@ -6,8 +6,9 @@ import type { IncomingBody } from "./node_body.ts";
 import { newRequestId, readRequestId } from "./request_id.ts";
 
 /**
- * A request of node:http as a plain record. The getters stand on a prototype, and so in a class,
- * because in an object literal they cost as much as Node's own work for a request.
+ * A request of node:http as a plain record. The getters stand on a prototype, and so in a class:
+ * in an object literal they would cost as much as Node's own work for a request, and keep alive what
+ * they close over, until a full collection.
  */
 export class NodeRequest implements HttpRequest {
   readonly id: string;

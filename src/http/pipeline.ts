@@ -1,10 +1,11 @@
-import type { HttpAnswer, HttpRequest } from "../base/exchange.ts";
+import { hasBody, type HttpAnswer, type HttpRequest } from "../base/exchange.ts";
 import type { Log } from "../base/log.ts";
 import { Problem } from "../base/problem.ts";
 import { OAuthError } from "../oauth/errors.ts";
 import type { Caller } from "../oauth/principal.ts";
 import { UnavailableError } from "../store/database.ts";
 import type { Bearer } from "./bearer.ts";
+import { CheckedRequest } from "./checked_request.ts";
 import { type IsOriginAllowed, optionsAnswer, withCors } from "./cors.ts";
 import { errorPage } from "./pages/error_page.ts";
 import { oauthErrorAnswer, problemAnswer } from "./respond.ts";
@@ -108,33 +109,9 @@ function callRoute(
   if (route.access === "public") return route.handle({ request, params });
   const caller = bearer.authenticate(request, route.access);
   progress.caller = caller;
-  const checked = request.method === "GET" ? request : checkedRequest(request, () => {
-    bearer.authenticate(request, route.access);
-  });
+  const check = () => void bearer.authenticate(request, route.access);
+  const checked = hasBody(request) ? new CheckedRequest(request, check) : request;
   return route.handle({ request: checked, params, caller });
-}
-
-/** A request whose body may come slowly: once it is in, the check is made again. */
-function checkedRequest(request: HttpRequest, check: () => void): HttpRequest {
-  const { id, method, path, query, headers } = request;
-  return {
-    id,
-    method,
-    path,
-    query,
-    headers,
-    get address() {
-      return request.address;
-    },
-    get signal() {
-      return request.signal;
-    },
-    async readBody(maxBytes) {
-      const body = await request.readBody(maxBytes);
-      check();
-      return body;
-    },
-  };
 }
 
 /**

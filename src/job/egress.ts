@@ -24,13 +24,19 @@ export interface EgressOptions {
   readonly nowMs?: () => number;
 }
 
+/** What is sent through the guard. */
+export interface EgressRequest extends Omit<RequestInit, "headers" | "body"> {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
 /** What the self-test found. */
 export type SelfTest = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
 /** The address guard of everything that leaves this process by `fetch`. */
 export interface Egress {
   /** The same request, bound to the guard: `fetch(url, egress.guarded(init))`. */
-  guarded(init: RequestInit): RequestInit;
+  guarded(request: EgressRequest): RequestInit;
   /** Whether this Node's fetch obeys the guard, tried on a loopback listener (up to 10 s). */
   selfTest(): Promise<SelfTest>;
   /** Ends idle connections and what is still in flight. */
@@ -39,7 +45,10 @@ export interface Egress {
 
 /** What this module uses of the dispatchers of undici, the HTTP client inside Node's fetch. */
 interface Dispatcher {
-  dispatch(options: { readonly origin: string | URL }, handler: unknown): boolean;
+  dispatch(
+    options: { readonly origin: string | URL; readonly body: unknown },
+    handler: unknown,
+  ): boolean;
   /** Awaits what is in flight, then ends all connections. */
   close(): Promise<void>;
   destroy(): Promise<void>;
@@ -131,9 +140,15 @@ function openGuard(
     return agent.dispatch(request, handler);
   };
 
-  const dispatcher = { dispatch };
   return {
-    guarded: (init) => Object.assign({ ...init }, { dispatcher }),
+    // The body goes past fetch, which would make three streams of it: half of an exchange's cost.
+    guarded({ body, headers, ...init }) {
+      const dispatcher: Pick<Dispatcher, "dispatch"> = {
+        dispatch: (request, handler) => dispatch({ ...request, body }, handler),
+      };
+      const length = String(Buffer.byteLength(body));
+      return Object.assign(init, { headers: { ...headers, "Content-Length": length }, dispatcher });
+    },
     async close() {
       isClosed = true;
       await Promise.all([agent, ...retired].map((each) => each?.destroy()));
@@ -209,14 +224,14 @@ async function testGuard(
   const hosts = [listener.host, listener.host.replace(/.*:/, "self-test.invalid:")];
   try {
     for (const host of hosts) {
-      const init = open.guarded({ signal: AbortSignal.timeout(SELF_TEST_TIMEOUT_MS) });
-      const { status } = await request(`http://${host}/`, init);
+      const { status } = await request(`http://${host}/`, open.guarded(selfTestRequest()));
+      if (status === 400) return { ok: false, reason: "the body was left behind" };
       if (status !== 204) return { ok: false, reason: `something else answered for ${host}` };
     }
     const reached = listener.connections();
     if (reached === 0) return { ok: false, reason: "the listener was passed by" };
     for (const url of hosts.flatMap((host) => [`http://${host}/`, `https://${host}/`])) {
-      const init = shut.guarded({ signal: AbortSignal.timeout(SELF_TEST_TIMEOUT_MS) });
+      const init = shut.guarded(selfTestRequest());
       const code = await request(url, init).then(() => "answered", findCode);
       if (code !== "EGRESS_REFUSED") return { ok: false, reason: `${url} was not refused` };
     }
@@ -227,13 +242,28 @@ async function testGuard(
   }
 }
 
-/** A listener that counts its connections and answers each with 204. */
+const SELF_TEST_BODY = '"gatepost"';
+
+function selfTestRequest(): EgressRequest {
+  const signal = AbortSignal.timeout(SELF_TEST_TIMEOUT_MS);
+  return { method: "POST", body: SELF_TEST_BODY, signal };
+}
+
+/** A listener that counts its connections and answers 204 to the self-test's own body, else 400. */
 async function listen(address: string) {
   let connections = 0;
   const server = createServer((socket) => {
     connections += 1;
     socket.on("error", () => socket.destroy());
-    socket.once("data", () => socket.end("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n"));
+    let received = "";
+    socket.on("data", (chunk) => {
+      received += chunk.toString("latin1");
+      const [head = "", body] = received.split("\r\n\r\n");
+      const announced = Number(/^content-length: (\d+)$/im.exec(head)?.[1] ?? 0);
+      if (body === undefined || body.length < announced) return;
+      const status = body === SELF_TEST_BODY ? "204 No Content" : "400 Bad Request";
+      socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\n\r\n`);
+    });
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject).listen(0, address, resolve);

@@ -295,7 +295,7 @@ test("a connection that an aborted exchange leaves behind is closed after a whil
   const hanging = await startReceiver();
   hanging.react("/", { kind: "hang" });
   const post = (url: string, timeoutMs: number) =>
-    fetch(url, own.guarded({ method: "POST", signal: AbortSignal.timeout(timeoutMs) }))
+    fetch(url, own.guarded({ method: "POST", body: "1", signal: AbortSignal.timeout(timeoutMs) }))
       .then(({ status }) => status, (error: Error) => error.name);
   assert.equal(await post(`${hanging.url}/`, 100), "TimeoutError");
   nowMs += 61_000;

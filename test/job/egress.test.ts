@@ -6,7 +6,7 @@ import { after, before, beforeEach, test } from "node:test";
 import { parseAddress } from "../../src/base/address.ts";
 import { parseCidr } from "../../src/base/cidr.ts";
 import { createEgress } from "../../src/job/egress.ts";
-import type { Egress, EgressOptions } from "../../src/job/egress.ts";
+import type { Egress, EgressOptions, EgressRequest } from "../../src/job/egress.ts";
 import { classifyFailure, findCode } from "../../src/job/failure.ts";
 import { createNameLookup } from "../../src/job/name_lookup.ts";
 import { checkReachable, EgressError } from "../../src/job/reachable.ts";
@@ -75,9 +75,13 @@ function open(t: Scope, options: Partial<EgressOptions> = {}): Egress {
 }
 
 /** The body of the answer, or the code of the failure. */
-async function send(egress: Egress, url: string, init: RequestInit = {}): Promise<string> {
+async function send(
+  egress: Egress,
+  url: string,
+  more: Partial<EgressRequest> = {},
+): Promise<string> {
   try {
-    const bounded = { signal: AbortSignal.timeout(5_000), method: "POST", body: "{}", ...init };
+    const bounded = { signal: AbortSignal.timeout(5_000), method: "POST", body: "{}", ...more };
     return await (await fetch(url, egress.guarded(bounded))).text();
   } catch (error) {
     return findCode(error) ?? String(error);
@@ -145,7 +149,7 @@ test("an allowed literal is reached and its neighbour is not", async (t) => {
 
 test("a refusal is the cause of fetch's failure and reads unreachable outwards", async (t) => {
   const egress = open(t, { lookup: answering(PRIVATE) });
-  const failing = fetch(`http://name.example:${port}/`, egress.guarded({}));
+  const failing = fetch(`http://name.example:${port}/`, egress.guarded({ method: "POST", body: "{}" }));
   const error: unknown = await failing.catch((reason: unknown) => reason);
   assert.ok(error instanceof TypeError);
   assert.ok(error.cause instanceof EgressError);
@@ -272,7 +276,7 @@ test("over https the vetted address is dialled and told the name", async (t) => 
   const bound = listener.address();
   assert.ok(bound !== null && typeof bound === "object");
   const egress = open(t, { lookup: answering(PRIVATE, PUBLIC) });
-  const failing = fetch(`https://name.example:${bound.port}/`, egress.guarded({}));
+  const failing = fetch(`https://name.example:${bound.port}/`, egress.guarded({ method: "POST", body: "{}" }));
   const error: unknown = await failing.catch((reason: unknown) => reason);
   assert.equal(classifyFailure(error), "tls");
   const bytes = await hello.promise;
@@ -302,8 +306,9 @@ const SELF_TEST_FAILURES: readonly (readonly [string, EgressOptions["request"], 
   ["reaches nothing", () => Promise.reject(new TypeError("fetch failed")), /was not reached/],
   ["is answered by somebody else", async () => new Response("hello"), /something else/],
   ["never dials", answerOrRefuse(async () => new Response(null, { status: 204 })), /passed by/],
-  ["ignores the guard", (url) => fetch(toListener(url)), /was not refused/],
-  ["dials before it refuses", answerOrRefuse((url) => fetch(toListener(url))), /dialled/],
+  ["ignores the guard", postAlike, /was not refused/],
+  ["dials before it refuses", answerOrRefuse(postAlike), /dialled/],
+  ["sends no body", (url) => post(url, ""), /body/],
 ];
 for (const [what, request, reason] of SELF_TEST_FAILURES) {
   test(`selfTest() finds a fetch that ${what}`, async (t) => {
@@ -313,9 +318,13 @@ for (const [what, request, reason] of SELF_TEST_FAILURES) {
   });
 }
 
-/** The self-test's listener, without looking its name up and without TLS. */
-function toListener(url: string): string {
-  return `http://127.0.0.1:${new URL(url).port}/`;
+/** What the self-test sends to its listener, without looking its name up and without TLS. */
+function post(url: string, body: string): Promise<Response> {
+  return fetch(`http://127.0.0.1:${new URL(url).port}/`, { method: "POST", body });
+}
+
+function postAlike(url: string): Promise<Response> {
+  return post(url, '"gatepost"');
 }
 
 /** Answers the self-test's first two requests, and refuses the others after having sent them. */

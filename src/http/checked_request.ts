@@ -1,0 +1,40 @@
+import type { HttpRequest } from "../base/exchange.ts";
+
+/**
+ * A request whose body may come slowly: once it is in, the check is made again. A class for the
+ * reason that NodeRequest is one.
+ */
+export class CheckedRequest implements HttpRequest {
+  readonly id: string;
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  readonly headers: HttpRequest["headers"];
+  readonly #request: HttpRequest;
+  readonly #check: () => void;
+
+  /** @param check throws where the request is not to be answered any more */
+  constructor(request: HttpRequest, check: () => void) {
+    this.id = request.id;
+    this.method = request.method;
+    this.path = request.path;
+    this.query = request.query;
+    this.headers = request.headers;
+    this.#request = request;
+    this.#check = check;
+  }
+
+  get address(): string {
+    return this.#request.address;
+  }
+
+  get signal(): AbortSignal {
+    return this.#request.signal;
+  }
+
+  async readBody(maxBytes: number): Promise<Buffer> {
+    const body = await this.#request.readBody(maxBytes);
+    this.#check();
+    return body;
+  }
+}
