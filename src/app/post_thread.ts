@@ -36,7 +36,7 @@ async function runPost(port: MessagePort, settings: PostSettings, toDatabase: Me
     database,
     claim: name,
     isAlive: presence.isAlive,
-    send: createCallbackSender({
+    sender: createCallbackSender({
       egress,
       timeoutMs: callbackTimeoutMs,
       userAgent: `Gatepost/${version}@${revision}`,

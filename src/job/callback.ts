@@ -24,8 +24,13 @@ export interface CallbackResult {
   readonly snippet: string | undefined;
 }
 
-/** Sends one callback; failures are results, it never throws. */
-export type SendCallback = (callback: Callback, signal: AbortSignal) => Promise<CallbackResult>;
+/** Sends callbacks. */
+export interface CallbackSender {
+  /** Sends one; failures are results, it never throws. */
+  send(callback: Callback): Promise<CallbackResult>;
+  /** Ends what is under way, as failures. */
+  cutOff(): void;
+}
 
 /** What callbacks are sent with. */
 export interface CallbackOptions {
@@ -40,16 +45,18 @@ export interface CallbackOptions {
 const SNIPPET_BYTES = 4096;
 
 /** Makes the one caller of `fetch`: POST, the data's JSON, and nothing else of the service. */
-export function createCallbackSender(options: CallbackOptions): SendCallback {
+export function createCallbackSender(options: CallbackOptions): CallbackSender {
   const { egress, timeoutMs, userAgent, now } = options;
-  return async (callback, stop) => {
+  // Listeners on one signal for all would each keep alive those that came after it.
+  const underWay = new Set<AbortController>();
+
+  async function send(callback: Callback): Promise<CallbackResult> {
     const { deliveryId, json, event, attempt, secrets } = callback;
     const timestampSeconds = Math.floor(now() / 1000);
     const message = { id: deliveryId, timestampSeconds, body: json };
-    const timeout = new AbortController();
-    const timer = setTimeout(() => timeout.abort(timedOut()), timeoutMs);
-    const abort = () => timeout.abort(stop.reason);
-    stop.addEventListener("abort", abort);
+    const controller = new AbortController();
+    underWay.add(controller);
+    const timer = setTimeout(() => controller.abort(timedOut()), timeoutMs);
     try {
       const response = await fetch(
         callback.endpoint,
@@ -68,7 +75,7 @@ export function createCallbackSender(options: CallbackOptions): SendCallback {
             "gatepost-attempt": String(attempt),
           },
           body: json,
-          signal: timeout.signal,
+          signal: controller.signal,
         }),
       );
       const snippet = await readStart(response);
@@ -78,8 +85,16 @@ export function createCallbackSender(options: CallbackOptions): SendCallback {
       return { outcome: { kind: "error", error: classifyFailure(error) }, snippet: undefined };
     } finally {
       clearTimeout(timer);
-      stop.removeEventListener("abort", abort);
+      underWay.delete(controller);
     }
+  }
+
+  return {
+    send,
+    cutOff() {
+      const reason = new DOMException("Stopping", "AbortError");
+      for (const controller of underWay) controller.abort(reason);
+    },
   };
 }
 

@@ -15,7 +15,7 @@ import {
   STANDINGS,
 } from "../store/deliveries.ts";
 import { fanOut, listPendingEvents, settleUnheard } from "../store/events.ts";
-import type { CallbackResult, SendCallback } from "./callback.ts";
+import type { CallbackResult, CallbackSender } from "./callback.ts";
 import type { AfterAttemptRules } from "./finish_attempt.ts";
 import { createLanes, type LaneLimits } from "./lanes.ts";
 import { openSecrets } from "./open_secrets.ts";
@@ -29,7 +29,7 @@ export interface DistributorOptions extends AfterAttemptRules {
   readonly claim: string;
   /** Whether the process of that name is still there. */
   readonly isAlive: (claim: string) => boolean;
-  readonly send: SendCallback;
+  readonly sender: CallbackSender;
   readonly seal: Seal;
   readonly limits: LaneLimits;
   /** Of one attempt; a lease is longer. */
@@ -67,9 +67,8 @@ const LEASE_MARGIN_MS = 30_000;
 
 /** Makes a distributor; it does nothing before the first `wake`. */
 export function createDistributor(options: DistributorOptions): Distributor {
-  const { database, now, log, claim } = options;
+  const { database, sender, now, log, claim } = options;
   const lanes = createLanes<ClaimedDelivery>(options.limits);
-  const cutOff = new AbortController();
   const attempts = new Set<Promise<void>>();
   const recorder = createRecorder({ ...options, gather, isStopping: () => stopping });
   let round: Promise<void> | undefined;
@@ -77,6 +76,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   let isSending = false;
   let again = false;
   let stopping = false;
+  let isCutOff = false;
   let timer: NodeJS.Timeout | undefined;
   let lastRoundMs = now();
   let lastLeaseMs = 0;
@@ -235,14 +235,14 @@ export function createDistributor(options: DistributorOptions): Distributor {
     const attempt = delivery.attempt + 1;
     let result: CallbackResult;
     try {
-      result = await options.send({
+      result = await sender.send({
         deliveryId: delivery.id,
         event: delivery.event,
         json: delivery.json,
         endpoint: delivery.endpoint,
         attempt,
         secrets: openSecrets(delivery, options.seal, startedAtMs),
-      }, cutOff.signal);
+      });
     } catch (error) {
       log.error("a delivery cannot be sent", { delivery: delivery.id, error });
       result = { outcome: { kind: "error", error: "other" }, snippet: undefined };
@@ -251,7 +251,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
     const handedBack = lanes.finish(delivery.subscription, ok);
     sendAll();
     // What this process cut off itself is no failure of the subscriber's: its lease just ends.
-    if (cutOff.signal.aborted && !ok) return recorder.release([delivery]);
+    if (isCutOff && !ok) return recorder.release([delivery]);
     const durationMs = now() - startedAtMs;
     options.observe(ok, durationMs);
     const { id, subscription, endpoint } = delivery;
@@ -287,8 +287,10 @@ export function createDistributor(options: DistributorOptions): Distributor {
       clearTimeout(timer);
       await round;
       const unsent = lanes.drain();
-      const reason = new DOMException("Stopping", "AbortError");
-      const grace = setTimeout(() => cutOff.abort(reason), graceMs);
+      const grace = setTimeout(() => {
+        isCutOff = true;
+        sender.cutOff();
+      }, graceMs);
       if (unsent.length > 0) await recorder.release(unsent);
       await Promise.all(attempts);
       clearTimeout(grace);

@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { parseCidr } from "../../src/base/cidr.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
-import { type Callback, createCallbackSender } from "../../src/job/callback.ts";
+import { type Callback, type CallbackSender, createCallbackSender } from "../../src/job/callback.ts";
 import { createEgress, type Egress } from "../../src/job/egress.ts";
 import { NameLookupError } from "../../src/job/name_lookup.ts";
 import { createCertificate } from "../helpers/certificate.ts";
@@ -12,7 +12,6 @@ import { type Reaction, type Receiver, startReceiver } from "../helpers/receiver
 import { findSignatureFault } from "../helpers/standard_webhooks.ts";
 
 const SECRETS = [7, 9].map((byte) => formatSigningSecret(new Uint8Array(32).fill(byte)));
-const NEVER = new AbortController().signal;
 const NOW_MS = Date.UTC(2026, 10, 20, 12, 0, 0, 999);
 const TIMEOUT_MS = 400;
 
@@ -81,14 +80,17 @@ async function startEndless() {
   };
 }
 
-function send(change: Partial<Callback> = {}, signal = NEVER, timeoutMs = TIMEOUT_MS) {
-  const sender = createCallbackSender({
+function createSender(timeoutMs: number): CallbackSender {
+  return createCallbackSender({
     egress,
     timeoutMs,
     userAgent: "Gatepost/1.2.3@abcdef0",
     now: () => NOW_MS,
   });
-  return sender({
+}
+
+function send(change: Partial<Callback> = {}, sender = createSender(TIMEOUT_MS)) {
+  return sender.send({
     deliveryId: "d0abc00000001",
     event: "order.created",
     json: '{"order":1}',
@@ -96,7 +98,7 @@ function send(change: Partial<Callback> = {}, signal = NEVER, timeoutMs = TIMEOU
     attempt: 1,
     secrets: SECRETS.slice(0, 1),
     ...change,
-  }, signal);
+  });
 }
 
 async function received() {
@@ -279,10 +281,10 @@ describe("a failure", () => {
 
   test("by the service's own stop is told as aborted", async () => {
     receiver.react("/hook", { kind: "hang" });
-    const stop = new AbortController();
-    const sending = send({}, stop.signal, 10_000);
+    const sender = createSender(10_000);
+    const sending = send({}, sender);
     await received();
-    stop.abort(new DOMException("Stopping", "AbortError"));
+    sender.cutOff();
     assert.deepEqual((await sending).outcome, { kind: "error", error: "aborted" });
   });
 });

@@ -147,21 +147,23 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
     now: () => stage.nowMs,
     random: () => 0.5,
     observe() {},
-    send: (callback, signal) =>
-      new Promise((resolve) => {
-        begun.push(callback);
-        const end = (given: Answer) => {
-          const index = open.indexOf(attempt);
-          if (index < 0) return;
-          open.splice(index, 1);
-          resolve({ outcome: toOutcome(given), snippet: undefined });
-        };
-        const attempt = { callback, end };
-        open.push(attempt);
-        peak = Math.max(peak, open.length);
-        signal.addEventListener("abort", () => end("timeout"));
-        if (answer) setImmediate(() => end(answer(callback)));
-      }),
+    sender: {
+      send: (callback) =>
+        new Promise((resolve) => {
+          begun.push(callback);
+          const end = (given: Answer) => {
+            const index = open.indexOf(attempt);
+            if (index < 0) return;
+            open.splice(index, 1);
+            resolve({ outcome: toOutcome(given), snippet: undefined });
+          };
+          const attempt = { callback, end };
+          open.push(attempt);
+          peak = Math.max(peak, open.length);
+          if (answer) setImmediate(() => end(answer(callback)));
+        }),
+      cutOff: () => [...open].forEach(({ end }) => end("timeout")),
+    },
   });
   const stored = () => stage.database.write([]);
   return { distributor, open, begun, peak: () => peak, stored };
