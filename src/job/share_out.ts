@@ -5,12 +5,6 @@ import type { Lanes } from "./lanes.ts";
 export type LaneRequest = DueLane & ClaimRequest;
 
 /**
- * Rows of one subscription lie beside each other, and are read and written at little more than the
- * cost of one: so few lanes get so many each, rather than many lanes one.
- */
-const LEAST = 8;
-
-/**
  * Shares out what may be claimed now: no standing keeps another out, however much of it is due, and
  * no lane gets more than it has room for.
  *
@@ -23,7 +17,7 @@ export function shareOut(
   const due = inTurns(kinds);
   let left = lanes.roomFor("proven"); // of them there may be as many as of all together
   let unprovenLeft = lanes.roomFor("new");
-  const share = Math.max(LEAST, Math.floor(left / Math.max(1, due.length)));
+  const share = Math.max(1, Math.floor(left / Math.max(1, due.length)));
   return due.map(({ subscription, standing }) => {
     const isProven = standing === "proven";
     const allowed = isProven ? left : Math.min(left, unprovenLeft);

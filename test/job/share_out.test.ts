@@ -28,8 +28,8 @@ test("shareOut() gives several lanes the same", () => {
   assert.deepEqual(counts(lanesOf("proven", 16)), Array(16).fill(16));
 });
 
-test("shareOut() gives the first of very many lanes enough each, until no more may be held", () => {
-  assert.deepEqual(counts(lanesOf("proven", 500)), Array(32).fill(8));
+test("shareOut() gives the first of very many lanes one each, until no more may be held", () => {
+  assert.deepEqual(counts(lanesOf("proven", 500)), Array(256).fill(1));
 });
 
 test("shareOut() gives a lane that fails one", () => {
