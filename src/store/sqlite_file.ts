@@ -25,6 +25,9 @@ export function openSqlite(path: string, options: { readOnly: boolean }): Databa
   const cacheKiB = options.readOnly ? 2_000 : 8_000;
   connection.exec(`PRAGMA synchronous = FULL; PRAGMA cache_size = -${cacheKiB}`);
   connection.exec("PRAGMA secure_delete = ON"); // what is sealed or deleted stays readable nowhere
+  // What a statement may have to undo stays out of temporary files, which would be written beside
+  // the log as often as the log itself, and outside of the data folder.
+  connection.exec("PRAGMA temp_store = MEMORY");
   // Opening may meet another process that opens or closes the file; once open, and with
   // a write-ahead log, no reader ever waits for a writer.
   if (options.readOnly) connection.exec("PRAGMA busy_timeout = 0");
