@@ -9,6 +9,7 @@ import { itemRequest } from "./hosted.ts";
 import { percentile, requestBytes } from "./http_load.ts";
 import { runPaced } from "./paced_load.ts";
 import { startPostReceiver } from "./post_receiver.ts";
+import { medianOf } from "./post_rounds.ts";
 
 /** How long a protected request takes while the server has something heavier to do. */
 export const NEIGHBOUR_CASES: readonly BenchCase[] = [
@@ -108,22 +109,22 @@ async function besides(
     return latenciesMs;
   };
   await probeBeside(WARM_UP_MS);
-  const [idle, busy]: [number[], number[]] = [[], []];
+  const [idle, busy]: [Float64Array[], Float64Array[]] = [[], []];
   for (let round = 0; round < rounds; round++) {
-    await sleep(SETTLE_MS); // what was begun before comes to its end
-    idle.push(...await probe(turnMs));
-    busy.push(...await probeBeside(turnMs));
+    await sleep(SETTLE_MS); // what is begun before comes to its end
+    idle.push(await probe(turnMs));
+    busy.push(await probeBeside(turnMs));
   }
-  const [still, loaded] = [idle, busy].map((each) => Float64Array.from(each).sort());
-  const [idleP99, busyP99] = [percentile(still ?? new Float64Array(), 0.99),
-    percentile(loaded ?? new Float64Array(), 0.99)];
+  // Of each round, so that a moment in which the machine stood still spoils one of them alone.
+  const p99Of = (turns: readonly Float64Array[]) => medianOf(turns, (each) => percentile(each, 0.99));
+  const [idleP99, busyP99] = [p99Of(idle), p99Of(busy)];
   return {
     what: `protected GET ${what}, p99`,
     unit: "ms",
     gatepost: busyP99,
     reference: { name: "idle", value: idleP99 },
     ratio: busyP99 / idleP99,
-    latencyMs: { p50: percentile(loaded ?? new Float64Array(), 0.5), p99: busyP99 },
+    latencyMs: { p50: medianOf(busy, (each) => percentile(each, 0.5)), p99: busyP99 },
     target: TARGET,
   };
 }
