@@ -83,6 +83,8 @@ for (const readOnly of [false, true]) {
     const connection = openSqlite(newFile(t), { readOnly });
     t.after(() => connection.close());
     assert.equal(connection.prepare("PRAGMA synchronous").get()?.["synchronous"], 2);
+    // MEMORY: nothing of it lies in temporary files outside of the data folder.
+    assert.equal(connection.prepare("PRAGMA temp_store").get()?.["temp_store"], 2);
     assert.equal(connection.prepare("PRAGMA foreign_keys").get()?.["foreign_keys"], 1);
   });
 
