@@ -226,4 +226,15 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX audit_by_action ON audit (action, id);
   CREATE INDEX audit_by_target ON audit (target, id);
   `,
+  `
+  -- Subscriptions live by the grant that made them.
+
+  -- Grants and their tokens.
+
+  -- Logins and accounts.
+
+  -- The audit.
+
+  -- Deliveries and jobs.
+  `,
 ];
