@@ -88,6 +88,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       }),
     ]);
 
+    const stopping = new AbortController();
     let handle: (request: HttpRequest) => Promise<HttpAnswer> = () => Promise.reject();
     const server = createHttpServer({
       handle: (request) => handle(request),
@@ -98,6 +99,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       ),
       log,
       onRefusal: metrics.countRefusal,
+      stopping: stopping.signal,
     });
     const [, pageKey, revocations, keys] = await opening;
     const url = await listen(server, config.host, config.port);
@@ -190,6 +192,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       url,
       async stop() {
         const closed = closeServer(server, GRACE_MS);
+        stopping.abort();
         await jobs.stop(GRACE_MS);
         await closed;
         await failures.flush().catch((error: unknown) => log.warn("failures are lost", { error }));

@@ -48,27 +48,31 @@ export function createPipeline(
     try {
       answer = await answerRequest(request, progress, options);
     } catch (error) {
-      answer = errorAnswer(error, request, progress, log);
+      if (request.isGone) log.debug("failed without its client", { request_id: request.id, error });
+      answer = request.isGone ? GONE : errorAnswer(error, request, progress, log);
     }
+    const status = request.isGone ? GONE.status : answer.status;
     const { match, caller } = progress;
     const route = match?.sibling.path ?? "";
     const exactMs = now() - startedMs;
-    observe(route, request.method, answer.status, exactMs);
+    observe(route, request.method, status, exactMs);
     const ms = Math.round(exactMs * 100) / 100;
     const { method, id: request_id } = request;
-    const { status, body } = answer;
     const fields = { method, route, status, ms, request_id };
     log.info("request", caller ? { ...fields, sub: caller.sub } : fields);
     const headers = match?.sibling.cors && method !== "OPTIONS"
       ? await withCors(answer.headers, request, isOriginAllowed)
       : answer.headers;
     return {
-      status,
+      status: answer.status,
       headers: { ...headers, "X-Request-Id": request_id, "X-Content-Type-Options": "nosniff" },
-      body,
+      body: answer.body,
     };
   };
 }
+
+/** What the log and the metrics call a request whose client went away before its answer. */
+const GONE: HttpAnswer = { status: 499 };
 
 async function answerRequest(
   request: HttpRequest,

@@ -6,6 +6,7 @@ import type { Caller, Context, Logger } from "../../src/mod.ts";
 import type { DispatchedEvent } from "../../src/hosting/dispatch.ts";
 import { createHandler } from "../../src/hosting/handle.ts";
 import { parsePathPattern } from "../../src/hosting/path_pattern.ts";
+import { sampleRequest } from "../helpers/http_request.ts";
 
 type Handle = (context: Context<unknown>) => unknown;
 
@@ -18,6 +19,8 @@ interface Sent {
   readonly body?: string | Uint8Array;
   readonly chunked?: boolean;
   readonly signal?: AbortSignal;
+  readonly isGone?: boolean;
+  readonly abort?: () => void;
 }
 
 interface Setting {
@@ -53,13 +56,8 @@ async function call(handle: Handle, sent: Sent = {}, setting: Setting = {}): Pro
     : sent.body === undefined ? {} : { "content-length": String(body.length) };
   const type = sent.type === undefined ? {} : { "content-type": sent.type };
   const request: HttpRequest = {
-    id: "r1",
-    method: sent.method ?? "POST",
-    path: sent.path ?? "/orders/7",
-    query: sent.query ?? "",
+    ...sampleRequest({ path: "/orders/7", ...sent, method: sent.method ?? "POST" }),
     headers: { host: "api.example", ...length, ...type, ...sent.headers },
-    address: "192.0.2.1",
-    signal: sent.signal ?? new AbortController().signal,
     async readBody(maxBytes) {
       reads++;
       if (body.length > maxBytes) throw new Problem(413, "too_large", "Too large.");
@@ -327,14 +325,15 @@ test("events are stored for an answer below 500 and for no other", async () => {
 });
 
 test("a failed commit is a logged 503 with Retry-After, and ends the answer's stream", async () => {
-  let cancelled = 0;
+  const ends: string[] = [];
+  const abort = () => void ends.push("signal");
   const { problem, stored, lines } = await call(({ dispatch }) => {
     dispatch("a", 1);
-    return new Response(new ReadableStream({ cancel: () => void cancelled++ }));
-  }, {}, { commit: () => Promise.reject(new Error("disk full")) });
+    return new Response(new ReadableStream({ cancel: () => void ends.push("stream") }));
+  }, { abort }, { commit: () => Promise.reject(new Error("disk full")) });
   assert.deepEqual(
-    [problem?.status, problem?.code, problem?.headers["Retry-After"], stored.length, cancelled],
-    [503, "unavailable", "2", 0, 1],
+    [problem?.status, problem?.code, problem?.headers["Retry-After"], stored.length, ends],
+    [503, "unavailable", "2", 0, ["signal", "stream"]],
   );
   assert.ok(!problem?.message.includes("disk"));
   assert.deepEqual(lines.map(({ msg, fields }) => [msg, fields["request_id"]]), [
