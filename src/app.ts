@@ -13,7 +13,7 @@ import { ensureFirstUser } from "./app/first_user.ts";
 import { catalogue, eventScopes } from "./hosting/catalogue.ts";
 import { type DispatchedEvent } from "./hosting/dispatch.ts";
 import { loadEndpoints } from "./hosting/load.ts";
-import { bearerChallenge, createBearer } from "./http/bearer.ts";
+import { createBearer } from "./http/bearer.ts";
 import { createHttpServer } from "./http/node_http.ts";
 import { createPipeline } from "./http/pipeline.ts";
 import { createRouter } from "./http/router.ts";
@@ -174,7 +174,6 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           ...dispatching,
           maxBodyBytes: config.maxBodyBytes,
           baseUrl: issuer,
-          challenge: bearerChallenge(issuer),
         }),
       ],
       bearer,

@@ -149,7 +149,10 @@ describe("who may call", () => {
       assert.equal(answer.status, status, answer.text);
       const challenge = answer.headers.get("www-authenticate") ?? "";
       if (status === 403) assert.match(challenge, /error="insufficient_scope".*scope="echo audit"/);
-      if (status === 401) assert.match(challenge, /^Bearer /);
+      if (status === 401) {
+        assert.match(challenge, /^Bearer /);
+        assert.equal(challenge.includes('scope="echo audit"'), path === "/needs-two", challenge);
+      }
     });
   }
 
