@@ -6,7 +6,7 @@ import type { Caller } from "../oauth/principal.ts";
 import { UnavailableError } from "../store/database.ts";
 import type { Bearer } from "./bearer.ts";
 import { CheckedRequest } from "./checked_request.ts";
-import { type IsOriginAllowed, optionsAnswer, withCors } from "./cors.ts";
+import { type CorsPolicy, type IsOriginAllowed, optionsAnswer, withCors } from "./cors.ts";
 import { errorPage } from "./pages/error_page.ts";
 import { oauthErrorAnswer, problemAnswer } from "./respond.ts";
 import type { Route } from "./route.ts";
@@ -60,9 +60,8 @@ export function createPipeline(
     const { method, id: request_id } = request;
     const fields = { method, route, status, ms, request_id };
     log.info("request", caller ? { ...fields, sub: caller.sub } : fields);
-    const headers = match?.sibling.cors && method !== "OPTIONS"
-      ? await withCors(answer.headers, request, isOriginAllowed)
-      : answer.headers;
+    const policy = match && method !== "OPTIONS" ? corsPolicy(match, isOriginAllowed) : undefined;
+    const headers = policy ? await withCors(answer.headers, request, policy) : answer.headers;
     return {
       status: answer.status,
       headers: { ...headers, "X-Request-Id": request_id, "X-Content-Type-Options": "nosniff" },
@@ -83,9 +82,9 @@ async function answerRequest(
   const match = findRoute(options.routers, request.method, path);
   if (!match) throw new Problem(404, "not_found", "There is nothing at this path.");
   progress.match = match;
-  const { route, methods, sibling, params } = match;
+  const { route, methods, params } = match;
   if (request.method === "OPTIONS") {
-    return optionsAnswer(request, methods, sibling.cors ? options.isOriginAllowed : undefined);
+    return optionsAnswer(request, methods, corsPolicy(match, options.isOriginAllowed));
   }
   if (!route) {
     throw new Problem(405, "method_not_allowed", `This path takes ${methods.join(", ")}.`, {
@@ -93,6 +92,13 @@ async function answerRequest(
     });
   }
   return callRoute(route, request, params, progress, options.bearer);
+}
+
+function corsPolicy(
+  { sibling: { cors } }: RouteMatch,
+  isOriginAllowed: IsOriginAllowed,
+): CorsPolicy | undefined {
+  return cors === true ? isOriginAllowed : cors || undefined;
 }
 
 function findRoute(routers: readonly Router[], method: string, path: string) {

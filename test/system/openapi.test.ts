@@ -274,6 +274,7 @@ test("what the rest of the backend and the system answer is as declared", async 
   await ask("GET", "/backend/key");
   await ask("GET", "/.well-known/jwks.json", undefined, "");
   await ask("GET", "/.well-known/oauth-authorization-server", undefined, "");
+  await ask("GET", "/.well-known/openid-configuration", undefined, "");
   await ask("GET", "/.well-known/oauth-protected-resource", undefined, "");
   await ask("GET", "/system/health", undefined, "");
   await ask("GET", "/system/about", undefined, "");

@@ -50,7 +50,7 @@ export function openApiRoute(options: OpenApiOptions): PublicRoute {
     method: "GET",
     path: "/openapi.json",
     access: "public",
-    cors: false,
+    cors: "anyone",
     summary: "This document",
     handle() {
       body ??= Buffer.from(JSON.stringify(createOpenApi({

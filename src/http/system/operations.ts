@@ -139,6 +139,9 @@ export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operati
   "/.well-known/oauth-authorization-server": {
     GET: { id: "getServerMetadata", answers: { 200: "ServerMetadata" } },
   },
+  "/.well-known/openid-configuration": {
+    GET: { id: "getOpenIdConfiguration", answers: { 200: "ServerMetadata" } },
+  },
   "/.well-known/oauth-protected-resource": {
     GET: { id: "getResourceMetadata", answers: { 200: "ResourceMetadata" } },
   },
