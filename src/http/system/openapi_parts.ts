@@ -75,8 +75,12 @@ const CALLBACK_PARAMETERS: Schemas = {
   gatepostAttempt: header("gatepost-attempt", "1 to 4.", { type: "integer" }),
 };
 
-/** What operations refer to. */
-export function components(issuer: string, scopes: readonly string[]): Schema {
+/**
+ * What operations refer to.
+ *
+ * @param text the document without this part: answers that it does not refer to are left out
+ */
+export function components(issuer: string, scopes: readonly string[], text: string): Schema {
   return {
     schemas: {
       ...AUTHORIZATION_SCHEMAS,
@@ -97,7 +101,7 @@ export function components(issuer: string, scopes: readonly string[]): Schema {
           description: DESCRIPTIONS[name] ?? name,
           content: { "text/html": { schema: TEXT } },
         }],
-      ]),
+      ]).filter(([name]) => text.includes(`"#/components/responses/${String(name)}"`)),
     ),
     securitySchemes: securitySchemes(issuer, scopes),
   };
