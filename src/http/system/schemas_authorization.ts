@@ -1,9 +1,11 @@
 import { GRANT_TYPES } from "../../oauth/grant_type.ts";
+import { CODE_VERIFIER } from "../../oauth/pkce.ts";
 import {
   COUNT,
   described,
   FLAG,
   list,
+  matching,
   object,
   ref,
   type Schema,
@@ -43,7 +45,10 @@ export const AUTHORIZATION_SCHEMAS: Schemas = {
     grant_type: word(...GRANT_TYPES),
     "code?": described("authorization_code: as it came to the redirect URI."),
     "redirect_uri?": described("authorization_code: as the authorize request had it.", URI),
-    "code_verifier?": described("authorization_code: of PKCE (RFC 7636)."),
+    "code_verifier?": described(
+      "authorization_code: of PKCE (RFC 7636).",
+      matching(CODE_VERIFIER),
+    ),
     "refresh_token?": described("refresh_token: the newest one of its grant."),
     "username?": described("password: whose password it is."),
     "password?": described("password.", { ...TEXT, format: "password" }),
@@ -126,7 +131,6 @@ function introspection(): Schema {
     "username?": TEXT,
     "token_type?": { const: "bearer" },
     "exp?": described("Seconds since 1970.", COUNT),
-    "iat?": described("Seconds since 1970.", COUNT),
     "sub?": TEXT,
     "aud?": URI,
     "iss?": URI,
