@@ -78,6 +78,7 @@ describe("what a handler gets", () => {
     ["application/json", new Uint8Array([0x22, 0xff, 0x22]), 400],
     ["application/json", JSON.stringify("x".repeat(1024)), 413],
     ["text/plain", "x".repeat(1025), 413],
+    ["application/x-www-form-urlencoded", "a=%FF%zz", 400],
   ];
   for (const [type, body, status] of REFUSED) {
     test(`not ${type} ${JSON.stringify(String(body)).slice(0, 30)}: ${status}`, async () => {

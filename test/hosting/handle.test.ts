@@ -129,7 +129,8 @@ test("a body is parsed by its type, and left unread where the type is another", 
     [{ type: "multipart/form-data; boundary=x", body: "--x--" }, undefined, 0],
     [{ body: "no type" }, undefined, 0],
     [{ type: "text/json", body: "{}" }, undefined, 0],
-    [{ type: JSON_TYPE, body: "{}", headers: { "content-encoding": "identity" } }, {}, 1],
+    [{ type: "text/x+json", body: "{}" }, {}, 1],
+    [{ type: JSON_TYPE, body: "{}", headers: { "content-encoding": "Identity" } }, {}, 1],
   ];
   for (const [sent, expected, times] of cases) {
     let seen: unknown = "not called";
@@ -146,6 +147,10 @@ test("a body that cannot be taken is refused before the handler is called", asyn
     [{ type: JSON_TYPE, body: "{" }, {}, 400, "malformed"],
     [{ type: JSON_TYPE, body: Uint8Array.of(0x22, 0xff, 0x22) }, {}, 400, "malformed"],
     [{ type: JSON_TYPE, body: '{"__proto__":1}' }, {}, 400, "malformed"],
+    [{ type: FORM_TYPE, body: Uint8Array.of(0x61, 0x3d, 0xff) }, {}, 400, "malformed"],
+    ...["a=%FF", "a=%C3&b=%A9", "a=%zz", "a=%", "%FF=a"].map((body): typeof cases[number] =>
+      [{ type: FORM_TYPE, body }, {}, 400, "malformed"]
+    ),
     [{ type: JSON_TYPE, body: "[".repeat(65) + "]".repeat(65) }, {}, 400, "malformed"],
     [{ type: JSON_TYPE, body: "[1,2]" }, { maxBodyBytes: 4 }, 413, "too_large"],
     [{ type: JSON_TYPE, body: "[1,2]" }, { ownMaxBodyBytes: 4 }, 413, "too_large"],
