@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { hostedRouter } from "../../src/app/hosted_router.ts";
 import type { HttpAnswer } from "../../src/base/exchange.ts";
 import type { LoadedEndpoint } from "../../src/hosting/check.ts";
-import { parsePathPattern } from "../../src/hosting/path_pattern.ts";
+import { parsePathPattern } from "../../src/base/path_pattern.ts";
 import type { Router } from "../../src/http/router.ts";
 import type { Context } from "../../src/mod.ts";
 import type { Caller } from "../../src/oauth/principal.ts";
