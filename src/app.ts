@@ -13,7 +13,7 @@ import { ensureFirstUser } from "./app/first_user.ts";
 import { catalogue, eventScopes } from "./hosting/catalogue.ts";
 import { type DispatchedEvent } from "./hosting/dispatch.ts";
 import { loadEndpoints } from "./hosting/load.ts";
-import { bearerChallenge, createBearer } from "./http/bearer.ts";
+import { createBearer } from "./http/bearer.ts";
 import { createHttpServer } from "./http/node_http.ts";
 import { createPipeline } from "./http/pipeline.ts";
 import { createRouter } from "./http/router.ts";
@@ -88,6 +88,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       }),
     ]);
 
+    const stopping = new AbortController();
     let handle: (request: HttpRequest) => Promise<HttpAnswer> = () => Promise.reject();
     const server = createHttpServer({
       handle: (request) => handle(request),
@@ -98,6 +99,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       ),
       log,
       onRefusal: metrics.countRefusal,
+      stopping: stopping.signal,
     });
     const [, pageKey, revocations, keys] = await opening;
     const url = await listen(server, config.host, config.port);
@@ -172,7 +174,6 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           ...dispatching,
           maxBodyBytes: config.maxBodyBytes,
           baseUrl: issuer,
-          challenge: bearerChallenge(issuer),
         }),
       ],
       bearer,
@@ -190,6 +191,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       url,
       async stop() {
         const closed = closeServer(server, GRACE_MS);
+        stopping.abort();
         await jobs.stop(GRACE_MS);
         await closed;
         await failures.flush().catch((error: unknown) => log.warn("failures are lost", { error }));

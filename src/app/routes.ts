@@ -23,7 +23,7 @@ import { cronjobRoutes } from "../http/backend/cronjob.ts";
 import { createPasswordLogin } from "../http/password_login.ts";
 import type { Route } from "../http/route.ts";
 import { createInspectorCheck, metricsRoute } from "../http/system/metrics.ts";
-import { openApiRoute } from "../http/system/openapi.ts";
+import { openApiRoute } from "../http/system/openapi_route.ts";
 import { type Readiness, statusRoutes } from "../http/system/status.ts";
 import { checkReachable } from "../job/reachable.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
@@ -164,7 +164,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     metricsRoute(metrics.registry, inspectors),
   ];
   const { endpoints: hosted, events } = options;
-  return [...routes, openApiRoute({ version, issuer, routes, hosted, events, scopes })];
+  return [...routes, openApiRoute({ version, issuer, routes, hosted, events, scopes }, bearer)];
 }
 
 /** Why a callback never goes to this address: ours, or one that the guard would refuse anyway. */

@@ -146,6 +146,8 @@ function makeRequest(
     headers: body === undefined ? {} : { "content-type": "application/json" },
     address: "", // none: the audit entry says so
     signal,
+    isGone: false,
+    abort() {},
     readBody: (maxBytes) => {
       if (bytes.length <= maxBytes) return Promise.resolve(bytes);
       throw new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`);

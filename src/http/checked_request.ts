@@ -32,6 +32,14 @@ export class CheckedRequest implements HttpRequest {
     return this.#request.signal;
   }
 
+  get isGone(): boolean {
+    return this.#request.isGone;
+  }
+
+  abort(): void {
+    this.#request.abort();
+  }
+
   async readBody(maxBytes: number): Promise<Buffer> {
     const body = await this.#request.readBody(maxBytes);
     this.#check();

@@ -19,8 +19,8 @@ interface RouteBase {
   readonly method: (typeof METHODS)[number];
   /** A URLPattern pathname: "/consumer/subscription/:id". */
   readonly path: string;
-  /** Whether pages of other origins may call it. */
-  readonly cors: boolean;
+  /** Which pages of other origins may call it: those of registered apps, or any. */
+  readonly cors: boolean | "anyone";
   /** The shape of its errors: problem details (RFC 9457), RFC 6749 §5.2, or a page for people. */
   readonly errors?: "problem" | "oauth" | "page";
   /** What it does, in a few words; goes into the OpenAPI document. */

@@ -80,8 +80,13 @@ function checkResourceServer(fields: Fields, { type, resourceServer }: NewApp): 
   fields.fault("resource_server", "A public app cannot prove itself and so cannot introspect.");
 }
 
+/** What an app's name is, which has at most 100 characters besides. */
+export const APP_NAME =
+  /^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$/;
+export const MAX_APP_NAME_LENGTH = 100;
+
 const checkName: Check = (text) =>
-  text.trim() !== "" && text.length <= 100 && !/\p{Cc}/u.test(text)
+  [...text].length <= MAX_APP_NAME_LENGTH && APP_NAME.test(text)
     ? undefined
     : "Must be 1 to 100 characters, not only spaces, none of them a control character.";
 

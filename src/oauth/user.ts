@@ -28,14 +28,21 @@ export interface UserChange {
   readonly status?: "active" | "disabled" | undefined;
 }
 
+/** What a user name is. */
+export const USERNAME = /^[A-Za-z0-9._@+-]{1,64}$/;
+
+/** Bytes of a password as UTF-8. */
+export const PASSWORD_BYTES = { min: 8, max: 1024 } as const;
+
 /** Says what is wrong with a user name: 1 to 64 of `A-Za-z0-9._@+-`. */
 export const checkUsername: Check = (text) =>
-  /^[A-Za-z0-9._@+-]{1,64}$/.test(text) ? undefined : "Must be 1 to 64 of A-Z a-z 0-9 . _ @ + -.";
+  USERNAME.test(text) ? undefined : "Must be 1 to 64 of A-Z a-z 0-9 . _ @ + -.";
 
 /** Says what is wrong with a password: 8 to 1,024 bytes of UTF-8. */
 export const checkPassword: Check = (text) => {
   const bytes = Buffer.byteLength(text);
-  return bytes >= 8 && bytes <= 1024 ? undefined : "Must be 8 to 1024 bytes long.";
+  const { min, max } = PASSWORD_BYTES;
+  return bytes >= min && bytes <= max ? undefined : `Must be ${min} to ${max} bytes long.`;
 };
 
 /** Says what is wrong with a scope name (RFC 6749 §3.3, without the comma). */

@@ -125,6 +125,14 @@ test("without a token: 401 with a challenge that names no error (RFC 6750 §3.1)
   }
 });
 
+test("without a token the challenge names the scopes that are needed (RFC 6750 §3)", async (t) => {
+  const { bearer } = await open(t);
+  assert.equal(
+    refusal(bearer, undefined, ["orders", "read"]).headers["WWW-Authenticate"],
+    `Bearer realm="gatepost", scope="orders read", resource_metadata="${METADATA}"`,
+  );
+});
+
 test("with a bad token: 401 invalid_token, and nothing of the token in the answer", async (t) => {
   const { bearer } = await open(t);
   const problem = refusal(bearer, "Bearer hunter2.hunter2.hunter2", []);
@@ -133,6 +141,8 @@ test("with a bad token: 401 invalid_token, and nothing of the token in the answe
     problem.headers["WWW-Authenticate"],
     `Bearer realm="gatepost", error="invalid_token", resource_metadata="${METADATA}"`,
   );
+  const { headers } = refusal(bearer, "Bearer hunter2", ["orders"]);
+  assert.match(headers["WWW-Authenticate"] ?? "", /error="invalid_token", scope="orders", /);
   assert.doesNotMatch(JSON.stringify([problem.message, problem.headers]), /hunter2/);
 });
 
