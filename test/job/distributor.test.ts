@@ -20,6 +20,7 @@ import {
   deleteSubscription,
   disableSubscription,
 } from "../../src/store/subscription_end.ts";
+import { addUser } from "../helpers/database.ts";
 
 const START_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
 const DELAYS_MS = [10_000, 300_000, 3_600_000];
@@ -99,7 +100,7 @@ async function openStage(t: TestContext): Promise<Stage> {
           `INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
            VALUES (?1, ?2, 'login', 'e', ?3, 'active', ?4, ?5)`,
           id,
-          newId("u", stage.nowMs),
+          await addUser(database, { createdAtMs: stage.nowMs }),
           endpoint,
           SEAL.close(SECRET, id),
           stage.nowMs,
@@ -113,7 +114,6 @@ async function openStage(t: TestContext): Promise<Stage> {
         name: "e",
         json: String(index),
         subject: undefined,
-        scopes: [],
         createdAtMs: stage.nowMs,
       }));
       await database.write(events.map(insertEvent));
@@ -430,7 +430,7 @@ describe("what has waited in its lane", () => {
     await stage.database.write(deleteSubscription(id, stage.nowMs));
     await letOthersGo(process);
     assert.equal(process.begun.length, 8);
-    await clearEndedSubscriptions(stage.database, stage.nowMs, new AbortController().signal);
+    await clearEndedSubscriptions(stage.database, () => stage.nowMs, new AbortController().signal);
     assert.deepEqual(await stage.counts(), { cancelled: 8, delivered: 8 });
   });
 
@@ -505,7 +505,7 @@ describe("what is in flight when its subscription changes", () => {
       await stage.database.write(endIt(id, stage.nowMs));
       await end(500);
       const { signal } = new AbortController();
-      await clearEndedSubscriptions(stage.database, stage.nowMs, signal);
+      await clearEndedSubscriptions(stage.database, () => stage.nowMs, signal);
       assert.deepEqual(await stage.counts(), { cancelled: 1 });
       assert.equal((await stage.database.query("SELECT 1 FROM attempts")).length, 1);
       stage.nowMs += 10_000;
