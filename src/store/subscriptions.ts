@@ -159,7 +159,8 @@ function grantStands(id: string, madeAtMs: string): string {
 
 /**
  * Changes endpoint, status or both; activating and a new endpoint forget that it failed. With the
- * grant of its owner's token, what becomes active, or is disabled no more, lives by that from now on.
+ * grant of its owner's token, what becomes active, or is disabled no more, lives by that from now on;
+ * without one, what a user made by own login has what its user has.
  * A disabled one stays as it is, and 0 rows change, while something of it is still to be cancelled,
  * and where it may receive nothing; nor does any change by a token whose grant has ended.
  */
@@ -168,7 +169,8 @@ export function updateSubscription(
   { endpoint, status }: SubscriptionChange,
   grant?: SubscriptionGrant,
 ): Statement {
-  const isGranted = "?4 IS NOT NULL AND (?3 = 'active' OR (?3 = 'paused' AND status = 'disabled'))";
+  const isGranted = `(?4 IS NOT NULL OR app = '${LOGIN_APP}')
+    AND (?3 = 'active' OR (?3 = 'paused' AND status = 'disabled'))`;
   return sql(
     `UPDATE subscriptions SET endpoint = ifnull(?2, endpoint), status = ifnull(?3, status),
        grant_id = s.grant_id, granted = s.granted, granted_after = s.granted_after,
@@ -177,7 +179,7 @@ export function updateSubscription(
          OR (?3 = 'active' AND status <> 'active') THEN NULL ELSE failing_since END,
        standing = CASE WHEN ifnull(?2, endpoint) <> endpoint
          OR (?3 = 'active' AND status <> 'active') THEN 'new' ELSE standing END
-     FROM (SELECT seq, principal, app, iif(${isGranted}, ?4, grant_id) AS grant_id,
+     FROM (SELECT seq, principal, app, iif(${isGranted}, ifnull(?4, grant_id), grant_id) AS grant_id,
          iif(${isGranted}, ?6, granted) AS granted,
          iif(${isGranted}, ${LAST_ENDING}, granted_after) AS granted_after
        FROM subscriptions WHERE id = ?1) s
