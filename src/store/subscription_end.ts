@@ -84,6 +84,7 @@ export function endSubscriptions(ending: Ending, reason: string, nowMs: number):
   const { sparesOwn = false, scopes, deletes = false } = ending;
   if (scopes?.length === 0) return [];
   const owner = "user" in ending ? ending.user : ending.app;
+  const left = deletes ? 0 : BATCH; // of those that are there still, when the first have been ended
   const first = {
     where: `s.seq IN (SELECT seq FROM subscriptions WHERE ${ownedBy(owner)} LIMIT ${BATCH})
       AND ${underEnding(LAST_ENDING)}`,
@@ -101,7 +102,7 @@ export function endSubscriptions(ending: Ending, reason: string, nowMs: number):
     ),
     sql(
       `DELETE FROM subscription_endings WHERE seq = ${LAST_ENDING} AND NOT EXISTS
-         (SELECT 1 FROM subscriptions WHERE ${ownedBy(owner)} LIMIT 1 OFFSET ${BATCH})`,
+         (SELECT 1 FROM subscriptions WHERE ${ownedBy(owner)} LIMIT 1 OFFSET ${left})`,
       owner,
     ),
   ].toSpliced(1, 0, ...end(first, deletes, reason, nowMs));
