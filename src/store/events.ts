@@ -40,14 +40,23 @@ export interface PendingEvent {
 const IS_HEARD = `EXISTS (SELECT 1 FROM subscriptions s
   WHERE s.event = e.name AND s.seq > e.fanned_out AND s.seq <= e.upto AND s.${IS_OPEN})`;
 
+const PENDING_IDS = "SELECT id FROM events WHERE status = 'pending' ORDER BY id";
 const LIST_PENDING_EVENTS =
-  `SELECT id, name, subject, ${NEEDED_BY_EVENT} AS needed, upto, fanned_out AS fannedOut, ${IS_HEARD} AS isHeard
-   FROM events e WHERE status = 'pending' ORDER BY id ${limitTo("?1")}`;
+  `SELECT id, name, subject, ${NEEDED_BY_EVENT} AS needed, upto, fanned_out AS fannedOut,
+     ${IS_HEARD} AS isHeard
+   FROM events e WHERE status = 'pending' AND id IN (SELECT * FROM (${PENDING_IDS} ${limitTo("?1")})
+     UNION SELECT * FROM (${PENDING_IDS} DESC ${limitTo("?2")})) ORDER BY id`;
 
-/** The oldest events that have not been fanned out yet. */
-export async function listPendingEvents(database: Database, limit: number): Promise<PendingEvent[]> {
+/**
+ * Events that have not been fanned out yet, in the order of their ids: so many of the oldest, and of
+ * the newest, which therefore need not wait behind a great many others.
+ */
+export async function listPendingEvents(
+  database: Database,
+  { oldest, newest }: { readonly oldest: number; readonly newest: number },
+): Promise<PendingEvent[]> {
   type Row = Omit<PendingEvent, "isHeard"> & { isHeard: number };
-  const rows = await database.query<Row>(LIST_PENDING_EVENTS, [limit]);
+  const rows = await database.query<Row>(LIST_PENDING_EVENTS, [oldest, newest]);
   return rows.map(({ isHeard, ...rest }) => ({ ...rest, isHeard: isHeard === 1 }));
 }
 

@@ -232,6 +232,31 @@ describe("distribution", () => {
     });
   });
 
+  test("sends a small event while forty large ones are being fanned out", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe("http://small.example/");
+    await stage.database.write([
+      sql("UPDATE subscriptions SET event = 'small'"),
+      sql(
+        `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+         INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
+         SELECT id || i, principal, app, 'e', endpoint || i, 'paused', secret, created_at
+         FROM subscriptions, n`,
+      ),
+    ]);
+    await stage.dispatch(40);
+    const process = stage.startProcess({ answer: () => 204 });
+    process.distributor.wake();
+    await until(async () => Number((await stage.counts())["pending"]) > 0);
+    const small = { id: newId("e", stage.nowMs), name: "small", json: "1", subject: undefined };
+    await stage.database.write([insertEvent({ ...small, createdAtMs: stage.nowMs })]);
+    const known = Number((await stage.counts())["pending"]);
+    process.distributor.wake();
+    await until(() => process.begun.length === 1);
+    const more = Number((await stage.counts())["pending"]) - known;
+    assert.ok(more < 20_000, `after ${more} deliveries of others`);
+  });
+
   test("reaches more subscriptions than one batch takes", async (t) => {
     const stage = await openStage(t);
     for (let part = 0; part < 12; part++) {
@@ -621,7 +646,7 @@ describe("several processes", () => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
-    for (const event of await listPendingEvents(stage.database, 1)) {
+    for (const event of await listPendingEvents(stage.database, { oldest: 1, newest: 0 })) {
       await fanOut(stage.database, event, 1, stage.nowMs);
     }
     let isFirst = true;

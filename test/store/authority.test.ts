@@ -95,7 +95,7 @@ async function openStage(t: TestContext) {
     await database.write([
       insertEvent({ id, name: "a", json: "1", subject: undefined, createdAtMs: NOW_MS }),
     ]);
-    const events = await listPendingEvents(database, 9999);
+    const events = await listPendingEvents(database, { oldest: 9999, newest: 0 });
     const event = events.find((each) => each.id === id);
     assert.ok(event);
     await fanOut(database, event, 9999, NOW_MS);
