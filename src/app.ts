@@ -10,7 +10,7 @@ import { createSeal } from "./base/seal.ts";
 import type { Config } from "./config.ts";
 import { isPrincipalId } from "./event/event.ts";
 import { ensureFirstUser } from "./app/first_user.ts";
-import { catalogue, eventScopes } from "./hosting/catalogue.ts";
+import { catalogue } from "./hosting/catalogue.ts";
 import { type DispatchedEvent } from "./hosting/dispatch.ts";
 import { loadEndpoints } from "./hosting/load.ts";
 import { createBearer } from "./http/bearer.ts";
@@ -23,6 +23,7 @@ import { addReadings, createServiceMetrics } from "./app/metrics.ts";
 import { createBacklogReader, createReadiness } from "./app/readiness.ts";
 import { builtInRoutes } from "./app/routes.ts";
 import { hasAppOrigin } from "./store/apps.ts";
+import { declareEvents } from "./store/authority.ts";
 import { insertEvent } from "./store/events.ts";
 import { createFailureAudit } from "./store/failure_audit.ts";
 import { openKeyRing } from "./store/key_ring.ts";
@@ -71,6 +72,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     await checkSeal(database, seal);
     const accounts = createAccounts(database);
     const hasher = createPasswordHasher(hashLimit(host.cores, host.poolThreads));
+    const events = catalogue(hosted.endpoints);
     // On an empty database these write, and share a commit: the first password is hashed meanwhile.
     const opening = Promise.all([
       ensureFirstUser(database, hasher, config.adminPassword, now()).then((password) => {
@@ -86,6 +88,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
         accessTokenTtlMs: config.accessTokenTtlMs,
         now,
       }),
+      database.write(events.length > 0 ? [declareEvents(events)] : []),
     ]);
 
     const stopping = new AbortController();
@@ -107,7 +110,6 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const issuer = config.baseUrl ?? url;
     const basePath = pathOf(issuer);
 
-    const events = catalogue(hosted.endpoints);
     const bearer = createBearer({ issuer, keys, revocations, now });
     const failures = createFailureAudit({ database, now });
     const jobs = started = startJobs({
@@ -133,7 +135,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const commit = async (dispatched: readonly DispatchedEvent[]) => {
       const createdAtMs = now();
       await database.write(dispatched.map(({ id, name, json, subject }) =>
-        insertEvent({ id, name, json, subject, scopes: eventScopes(events, name), createdAtMs })
+        insertEvent({ id, name, json, subject, createdAtMs })
       ));
       metrics.countEvents(dispatched.length);
       jobs.wake();

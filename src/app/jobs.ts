@@ -9,6 +9,7 @@ import type { FailureAudit } from "../store/failure_audit.ts";
 import type { KeyRing } from "../store/key_ring.ts";
 import { purge, type PurgeProgress } from "../store/purge.ts";
 import type { Revocations } from "../store/revocations.ts";
+import { clearEndedSubscriptions } from "../store/subscription_end.ts";
 import { type Post, startPost } from "./post.ts";
 
 /** What the jobs work with. */
@@ -49,6 +50,7 @@ const PURGE_INTERVAL_MS = 60_000;
 // A revocation or a withdrawn key bites in every process within a second (two looks and a commit).
 const WATCH_INTERVAL_MS = 400;
 const AUDIT_INTERVAL_MS = 1000;
+const CLEAR_INTERVAL_MS = 1000;
 const STUCK_AFTER_MS = 30_000;
 
 /** Starts the jobs: the watch over what other processes revoke always, the others with cron on. */
@@ -69,6 +71,11 @@ export function startJobs(options: JobsOptions): Jobs {
   cron.start({ name: "gatepost.keys", everyMs: WATCH_INTERVAL_MS, run: options.keys.refresh });
   cron.start({ name: "gatepost.audit", everyMs: AUDIT_INTERVAL_MS, run: options.failures.flush });
   if (config.cron) {
+    cron.start({
+      name: "gatepost.clear",
+      everyMs: CLEAR_INTERVAL_MS,
+      run: (signal) => clearEndedSubscriptions(database, now, signal),
+    });
     const progress: PurgeProgress = new Map();
     cron.start({
       name: "gatepost.purge",

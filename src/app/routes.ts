@@ -2,7 +2,7 @@ import type { Cidr } from "../base/cidr.ts";
 import type { PasswordHasher } from "../base/password.ts";
 import type { Seal } from "../base/seal.ts";
 import type { Config } from "../config.ts";
-import { type CatalogueEntry, eventScopes } from "../hosting/catalogue.ts";
+import type { CatalogueEntry } from "../hosting/catalogue.ts";
 import type { LoadedEndpoint } from "../hosting/check.ts";
 import { authorizeRoutes } from "../http/authorization/authorize.ts";
 import { createBrowserSessions } from "../http/authorization/browser_session.ts";
@@ -86,7 +86,6 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
   });
   const ownOrigins = [new URL(issuer).origin, new URL(options.listeningUrl).origin];
   const refuse = (url: URL) => refuseEndpoint(url, ownOrigins, config.callbackAllow);
-  const scopesOfEvent = (name: string) => eventScopes(options.events, name);
   const hostedScopes = options.endpoints.flatMap(({ scopes }) => scopes ?? []);
   const scopes = [...new Set([CONSUMER_SCOPE, BACKEND_SCOPE, ...hostedScopes])];
 
@@ -99,7 +98,6 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     hasher: options.hasher,
     keys,
     maxPayloadBytes: config.maxPayloadBytes,
-    eventScopes: scopesOfEvent,
     refuseEndpoint: refuse,
     wake: jobs.wake,
     observeDispatch: metrics.countEvents,
@@ -146,7 +144,6 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
       basePath,
       maxBodyBytes,
       refuseEndpoint: refuse,
-      eventScopes: scopesOfEvent,
       wake: jobs.wake,
       now,
     }),

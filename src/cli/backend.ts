@@ -8,8 +8,6 @@ import { createPasswordHasher } from "../base/password.ts";
 import { Problem } from "../base/problem.ts";
 import { createSeal } from "../base/seal.ts";
 import type { Config } from "../config.ts";
-import { catalogue, eventScopes } from "../hosting/catalogue.ts";
-import { loadEndpoints } from "../hosting/load.ts";
 import { createRouter } from "../http/router.ts";
 import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
 import type { Database } from "../store/database.ts";
@@ -89,7 +87,6 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
       basePath: pathOf(config.baseUrl ?? "http://localhost"),
       hasher: createPasswordHasher(1),
       keys: await openKeyRing({ database, seal, alg, accessTokenTtlMs, now }),
-      eventScopes: (name) => findEventScopes(config.endpointsFolder, name),
       refuseEndpoint: () => "Is not changed from the command line.",
       wake: () => {}, // a running server looks for work by itself
       now,
@@ -118,16 +115,6 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
     await database.close();
     throw error;
   }
-}
-
-/** Only the endpoint modules know them, so those are loaded when it comes to a dispatch. */
-async function findEventScopes(
-  folder: string | undefined,
-  name: string,
-): Promise<readonly string[]> {
-  if (folder === undefined) return [];
-  const { endpoints } = await loadEndpoints(folder);
-  return eventScopes(catalogue(endpoints), name);
 }
 
 function makeRequest(

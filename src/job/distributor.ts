@@ -16,6 +16,7 @@ import {
 } from "../store/deliveries.ts";
 import { fanOut, listPendingEvents, settleUnheard } from "../store/events.ts";
 import type { CallbackResult, CallbackSender } from "./callback.ts";
+import { chooseFanOuts } from "./choose_fan_outs.ts";
 import type { AfterAttemptRules } from "./finish_attempt.ts";
 import { createLanes, type LaneLimits } from "./lanes.ts";
 import { openSecrets } from "./open_secrets.ts";
@@ -53,9 +54,7 @@ export interface Distributor {
   inFlight(): number;
 }
 
-const EVENTS_AT_ONCE = 256;
-const FANNED_OUT_AT_ONCE = 32;
-const DELIVERIES_AT_ONCE = 500;
+const EVENTS_AT_ONCE = { oldest: 224, newest: 32 };
 const SENT_AT_ONCE = 8;
 const GATHER_MS = 8;
 /** Between two rounds where the first left nothing over. */
@@ -108,17 +107,14 @@ export function createDistributor(options: DistributorOptions): Distributor {
     }
   }
 
-  /**
-   * Fans pending events out, part by part, so that a large one does not hold up the small ones.
-   * Whether there were any: then there may be more.
-   */
+  /** Fans pending events out, part by part. Whether there were any: then there may be more. */
   async function distribute(): Promise<boolean> {
     const events = await listPendingEvents(database, EVENTS_AT_ONCE);
     if (events.length === 0) return false;
-    const heard = events.filter(({ isHeard }) => isHeard).slice(0, FANNED_OUT_AT_ONCE);
+    const { chosen, limit } = chooseFanOuts(events.filter(({ isHeard }) => isHeard));
     await Promise.all([
       settleUnheard(database, events.filter(({ isHeard }) => !isHeard)),
-      ...heard.map((event) => fanOut(database, event, DELIVERIES_AT_ONCE, now())),
+      ...chosen.map((event) => fanOut(database, event, limit, now())),
     ]);
     return true;
   }

@@ -2,7 +2,8 @@ import type { App } from "../oauth/app.ts";
 import { parseGrantType } from "../oauth/grant_type.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type Database, type Page, pageOf, type PageRequest, sql, type Statement } from "./database.ts";
-import { cutGrants } from "./grant_end.ts";
+import { cutGrants, REVOKED } from "./grant_end.ts";
+import { endSubscriptions, type SubscriptionsEnd } from "./subscription_end.ts";
 
 /** An app with the SHA-256 of its secrets, which go no further than client authentication. */
 export interface AppWithSecrets extends App {
@@ -122,11 +123,17 @@ export function replaceAppSecret(id: string, secret: Uint8Array, oldUntilMs: num
   );
 }
 
-/** Ends every grant that an app was given until now. */
-export function cutApp(id: string, nowMs: number, accessTtlMs: number): Statement[] {
+/** Ends every grant that an app was given until now, and the subscriptions that were made through it. */
+export function cutApp(
+  id: string,
+  nowMs: number,
+  accessTtlMs: number,
+  { reason, ...ending }: SubscriptionsEnd = { reason: REVOKED },
+): Statement[] {
   return [
     sql("UPDATE apps SET cut_at = max(cut_at, ?2) WHERE id = ?1", id, nowMs),
     ...cutGrants({ app: id }, nowMs, accessTtlMs),
+    ...endSubscriptions({ app: id, ...ending }, reason, nowMs),
   ];
 }
 

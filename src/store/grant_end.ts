@@ -1,22 +1,31 @@
 import { idBound } from "../base/id.ts";
 import { sql, type SqlValue, type Statement } from "./database.ts";
 import { revocation } from "./revocations.ts";
+import { endSubscriptions } from "./subscription_end.ts";
 
-/** Ends a grant and every token of it, at once and in every process. */
+/** Why subscriptions end together with the grant that they live by. */
+export const REVOKED = "grant revoked";
+
+/** Ends a grant with every token and subscription of it, at once and in every process. */
 export function revokeGrant(id: string, nowMs: number): Statement[] {
-  return revokeWhere("id = ?2", nowMs, id);
+  return [...revokeWhere("id = ?2", nowMs, id), ...endSubscriptions({ grant: id }, REVOKED, nowMs)];
 }
 
-/** Ends every standing grant of an app, or of a user through it, and the codes that wait. */
+/**
+ * Ends every standing grant of an app, or of a user through it, the codes that wait, and the
+ * subscriptions that were made so.
+ */
 export function revokeGrantsOf(
   { user, app }: { readonly user?: string | undefined; readonly app: string },
   nowMs: number,
+  reason = REVOKED,
 ): Statement[] {
   const where = user === undefined ? "app = ?2" : "app = ?2 AND user = ?3";
   const params = user === undefined ? [app] : [app, user];
   return [
     ...revokeWhere(where, nowMs, ...params),
     sql(`DELETE FROM codes WHERE ${where}`, nowMs, ...params),
+    ...endSubscriptions(user === undefined ? { app } : { user, app }, reason, nowMs),
   ];
 }
 
@@ -25,7 +34,10 @@ export function revokeAccessToken(jti: string, expiresAtMs: number): Statement {
   return revocation(jti, expiresAtMs, expiresAtMs);
 }
 
-/** Ends every standing grant of a user or an app that carries any of the scopes, and such codes. */
+/**
+ * Ends every standing grant of a user or an app that carries any of the scopes, and such codes and
+ * subscriptions.
+ */
 export function revokeGrantsWithScopes(
   of: { readonly user: string } | { readonly app: string },
   scopes: readonly string[],
@@ -39,6 +51,7 @@ export function revokeGrantsWithScopes(
   return [
     ...revokeWhere(carries, nowMs, ...params),
     sql(`DELETE FROM codes WHERE ${carries}`, nowMs, ...params),
+    ...endSubscriptions({ ...of, scopes }, "scope removed", nowMs),
   ];
 }
 

@@ -1,6 +1,5 @@
 import { idBound } from "../base/id.ts";
 import { type Database, sql, type Statement } from "./database.ts";
-import { clearEndedSubscriptions } from "./subscription_end.ts";
 
 /** How much one batch of a purge removes at most, so that no other write waits for long. */
 const BATCH = 500;
@@ -25,7 +24,6 @@ export async function purge(
   signal: AbortSignal,
   progress: PurgeProgress = new Map(),
 ): Promise<void> {
-  await clearEndedSubscriptions(database, nowMs, signal);
   const ended: Statement[] = [
     endedBatch("grants", "id", "until", nowMs),
     endedBatch("codes", "id", "until", nowMs),

@@ -2,6 +2,7 @@ import type { User } from "../oauth/user.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type Database, type Page, pageOf, type PageRequest, sql, type Statement } from "./database.ts";
 import { cutGrants } from "./grant_end.ts";
+import { endSubscriptions, type SubscriptionsEnd } from "./subscription_end.ts";
 
 /** A user with the PHC string of the password, which goes no further than the login. */
 export interface UserWithPassword extends User {
@@ -107,11 +108,22 @@ export function updateUser(id: string, { phc, scopes, status }: StoredUserChange
   );
 }
 
-/** Ends every grant, login token and browser session of a user that was made until now. */
-export function cutUser(id: string, nowMs: number, accessTtlMs: number): Statement[] {
+/**
+ * Ends every grant, login token and browser session of a user that was made until now, and the
+ * subscriptions with them. Told no reason, those that the user made by own login stay: then it is a
+ * new password that ends the rest.
+ */
+export function cutUser(
+  id: string,
+  nowMs: number,
+  accessTtlMs: number,
+  end?: SubscriptionsEnd,
+): Statement[] {
+  const { reason, ...ending } = end ?? { reason: "password changed", sparesOwn: true };
   return [
     sql("UPDATE users SET cut_at = max(cut_at, ?2) WHERE id = ?1", id, nowMs),
     ...cutGrants({ user: id }, nowMs, accessTtlMs),
+    ...endSubscriptions({ user: id, ...ending }, reason, nowMs),
     sql("DELETE FROM sessions WHERE user = ?1", id),
   ];
 }

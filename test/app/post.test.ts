@@ -12,7 +12,7 @@ import { type Config, parseConfig } from "../../src/config.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
 import { type Database, sql } from "../../src/store/database.ts";
 import { insertEvent } from "../../src/store/events.ts";
-import { makeFolder, openDatabase } from "../helpers/database.ts";
+import { addUser, makeFolder, openDatabase } from "../helpers/database.ts";
 import { startReceiver } from "../helpers/receiver.ts";
 
 interface Stage {
@@ -52,7 +52,7 @@ async function subscribe({ database, config }: Stage, endpoint: string): Promise
     `INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
      VALUES (?1, ?2, 'login', 'e', ?3, 'active', ?4, ?5)`,
     id,
-    newId("u", Date.now()),
+    await addUser(database),
     endpoint,
     createSeal(config.secretKey).close(secret, id),
     Date.now(),
@@ -67,7 +67,6 @@ async function dispatch({ database, post }: Stage, count: number): Promise<void>
       name: "e",
       json: String(index),
       subject: undefined,
-      scopes: [],
       createdAtMs,
     })
   ));

@@ -20,6 +20,7 @@ import {
   deleteSubscription,
   disableSubscription,
 } from "../../src/store/subscription_end.ts";
+import { addUser } from "../helpers/database.ts";
 
 const START_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
 const DELAYS_MS = [10_000, 300_000, 3_600_000];
@@ -99,7 +100,7 @@ async function openStage(t: TestContext): Promise<Stage> {
           `INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
            VALUES (?1, ?2, 'login', 'e', ?3, 'active', ?4, ?5)`,
           id,
-          newId("u", stage.nowMs),
+          await addUser(database, { createdAtMs: stage.nowMs }),
           endpoint,
           SEAL.close(SECRET, id),
           stage.nowMs,
@@ -113,7 +114,6 @@ async function openStage(t: TestContext): Promise<Stage> {
         name: "e",
         json: String(index),
         subject: undefined,
-        scopes: [],
         createdAtMs: stage.nowMs,
       }));
       await database.write(events.map(insertEvent));
@@ -230,6 +230,31 @@ describe("distribution", () => {
       );
       return rows[0]?.status === "distributed";
     });
+  });
+
+  test("sends a small event while forty large ones are being fanned out", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe("http://small.example/");
+    await stage.database.write([
+      sql("UPDATE subscriptions SET event = 'small'"),
+      sql(
+        `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+         INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
+         SELECT id || i, principal, app, 'e', endpoint || i, 'paused', secret, created_at
+         FROM subscriptions, n`,
+      ),
+    ]);
+    await stage.dispatch(40);
+    const process = stage.startProcess({ answer: () => 204 });
+    process.distributor.wake();
+    await until(async () => Number((await stage.counts())["pending"]) > 0);
+    const small = { id: newId("e", stage.nowMs), name: "small", json: "1", subject: undefined };
+    await stage.database.write([insertEvent({ ...small, createdAtMs: stage.nowMs })]);
+    const known = Number((await stage.counts())["pending"]);
+    process.distributor.wake();
+    await until(() => process.begun.length === 1);
+    const more = Number((await stage.counts())["pending"]) - known;
+    assert.ok(more < 20_000, `after ${more} deliveries of others`);
   });
 
   test("reaches more subscriptions than one batch takes", async (t) => {
@@ -430,7 +455,7 @@ describe("what has waited in its lane", () => {
     await stage.database.write(deleteSubscription(id, stage.nowMs));
     await letOthersGo(process);
     assert.equal(process.begun.length, 8);
-    await clearEndedSubscriptions(stage.database, stage.nowMs, new AbortController().signal);
+    await clearEndedSubscriptions(stage.database, () => stage.nowMs, new AbortController().signal);
     assert.deepEqual(await stage.counts(), { cancelled: 8, delivered: 8 });
   });
 
@@ -505,7 +530,7 @@ describe("what is in flight when its subscription changes", () => {
       await stage.database.write(endIt(id, stage.nowMs));
       await end(500);
       const { signal } = new AbortController();
-      await clearEndedSubscriptions(stage.database, stage.nowMs, signal);
+      await clearEndedSubscriptions(stage.database, () => stage.nowMs, signal);
       assert.deepEqual(await stage.counts(), { cancelled: 1 });
       assert.equal((await stage.database.query("SELECT 1 FROM attempts")).length, 1);
       stage.nowMs += 10_000;
@@ -621,7 +646,7 @@ describe("several processes", () => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
-    for (const event of await listPendingEvents(stage.database, 1)) {
+    for (const event of await listPendingEvents(stage.database, { oldest: 1, newest: 0 })) {
       await fanOut(stage.database, event, 1, stage.nowMs);
     }
     let isFirst = true;

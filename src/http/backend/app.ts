@@ -15,7 +15,6 @@ import {
 import { deleteCodesOf } from "../../store/codes.ts";
 import { deleteConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
-import { deleteSubscriptionsOf, disableSubscriptionsOf } from "../../store/subscription_end.ts";
 import { bringsBody, readJson } from "../body.ts";
 import { listAnswer, readPage } from "../page_request.ts";
 import { emptyAnswer, jsonAnswer, NO_STORE } from "../respond.ts";
@@ -81,12 +80,12 @@ export function appRoutes(options: BackendOptions): ProtectedRoute[] {
         const changed = parseAppChange(await readJson(context.request, maxBodyBytes), app);
         const lost = app.scopes.filter((scope) => !changed.scopes.includes(scope));
         const isDisabled = changed.status === "disabled";
+        const end = { reason: "app disabled" };
         // Whoever is there now is another than the one whom the users allowed it.
         const isMoved = new URL(changed.url).origin !== new URL(app.url).origin;
         await storeAudited(context, [
           updateApp(app, changed),
-          ...isDisabled ? cutApp(app.id, now(), options.accessTokenTtlMs) : [],
-          ...isDisabled ? disableSubscriptionsOf({ app: app.id }, "app disabled", now()) : [],
+          ...isDisabled ? cutApp(app.id, now(), options.accessTokenTtlMs, end) : [],
           ...revokeGrantsWithScopes({ app: app.id }, lost, now()),
           ...isMoved ? [deleteConsentsOf({ app: app.id }), deleteCodesOf(app.id)] : [],
         ], { action: "app.change", target: app.id }, options);
@@ -99,9 +98,9 @@ export function appRoutes(options: BackendOptions): ProtectedRoute[] {
       summary: "Remove an app",
       async handle(context) {
         const app = await find(context.params);
+        const end = { reason: "app deleted", deletes: true };
         const changes = await storeAudited(context, [
-          ...cutApp(app.id, now(), options.accessTokenTtlMs),
-          ...deleteSubscriptionsOf({ app: app.id }, "app deleted", now()),
+          ...cutApp(app.id, now(), options.accessTokenTtlMs, end),
           deleteApp(app.id),
         ], { action: "app.delete", target: app.id }, options);
         checkChanged(changes, "app");

@@ -4,7 +4,7 @@ import { LOGIN_APP } from "../../oauth/principal.ts";
 import { cutApp, findApp } from "../../store/apps.ts";
 import { deleteConsent, deleteConsentsOf } from "../../store/consents.ts";
 import type { Statement } from "../../store/database.ts";
-import { revokeGrant, revokeGrantsOf } from "../../store/grant_end.ts";
+import { REVOKED, revokeGrant, revokeGrantsOf } from "../../store/grant_end.ts";
 import { findGrant, type ListedGrant, listGrants } from "../../store/grants.ts";
 import { cutUser, findUser } from "../../store/users.ts";
 import { readJson } from "../body.ts";
@@ -85,9 +85,9 @@ function revokeAll(
   { now, accessTokenTtlMs }: BackendOptions,
 ): Statement[] {
   if (app === undefined) {
-    return user === undefined
-      ? []
-      : [...cutUser(user, now(), accessTokenTtlMs), deleteConsentsOf({ user })];
+    if (user === undefined) return [];
+    const cut = cutUser(user, now(), accessTokenTtlMs, { reason: REVOKED });
+    return [...cut, deleteConsentsOf({ user })];
   }
   if (user !== undefined) {
     return [...revokeGrantsOf({ user, app }, now()), deleteConsent(user, app)];

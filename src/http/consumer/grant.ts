@@ -5,7 +5,6 @@ import { type ActingApp, deleteConsent, listActingApps } from "../../store/conse
 import type { Database } from "../../store/database.ts";
 import { revokeGrantsOf } from "../../store/grant_end.ts";
 import type { Revocations } from "../../store/revocations.ts";
-import { disableSubscriptionsOf } from "../../store/subscription_end.ts";
 import { listAnswer, readPage } from "../page_request.ts";
 import { emptyAnswer } from "../respond.ts";
 import type { ProtectedRoute } from "../route.ts";
@@ -54,8 +53,7 @@ export function consumerGrantRoutes(options: ConsumerGrantOptions): ProtectedRou
         const entry = { actor: user, action: "grant.withdraw", target: app, address };
         await database.write([
           deleteConsent(user, app),
-          ...revokeGrantsOf({ user, app }, now()),
-          ...disableSubscriptionsOf({ principal: user, app }, "grant withdrawn", now()),
+          ...revokeGrantsOf({ user, app }, now(), "grant withdrawn"),
           insertAudit(entry, now()),
         ]);
         await revocations.refresh();
