@@ -230,6 +230,7 @@ export const MIGRATIONS: readonly string[] = [
   -- Subscriptions live by the grant that made them.
 
   -- Grants and their tokens.
+  CREATE INDEX revocations_by_target ON revocations (target);
 
   -- Logins and accounts.
 

@@ -55,7 +55,7 @@ async function findAsker(
   { bearer, clients }: IntrospectOptions,
 ): Promise<(app: string) => boolean> {
   if (bearerToken(request) !== undefined) {
-    bearer.authenticate(request, [BACKEND_SCOPE]);
+    await bearer.authenticate(request, [BACKEND_SCOPE]);
     return () => true;
   }
   const asker = await clients.authenticate(request, form);

@@ -22,6 +22,6 @@ export async function findPresentedToken(
     const refresh = await findRefreshToken(database, handle.grantId, handle.hash);
     return refresh ? { kind: "refresh", app: refresh.grant.app, refresh } : { kind: "none" };
   }
-  const caller = bearer.verify(token);
+  const caller = await bearer.verify(token);
   return caller ? { kind: "access", app: caller.clientId, caller } : { kind: "none" };
 }
