@@ -109,6 +109,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
   const routes: Route[] = [
     loginRoute({
       database,
+      revocations,
       passwordLogin,
       tokens,
       issuer,
@@ -152,7 +153,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     }),
     ...deliveryRoutes({ database, basePath, wake: jobs.wake, now }),
     eventCatalogueRoute(options.events),
-    ...consumerGrantRoutes({ database, revocations, wake: jobs.wake, now }),
+    ...consumerGrantRoutes(backend),
     ...backendRoutes(backend),
     ...cronjobRoutes({ database, jobs, now }),
     ...statusRoutes({

@@ -2,6 +2,8 @@ import { idTimeMs } from "../base/id.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
 import { type Database, type Page, pageOf, type PageRequest, sql } from "./database.ts";
+import { endExcessGrants } from "./grant_limit.ts";
+import type { Revocations } from "./revocations.ts";
 
 /** One authorization: what its tokens may do, for whom, and how long. */
 export interface Grant {
@@ -52,11 +54,14 @@ function toGrant(row: GrantRow): Grant {
 
 /**
  * Holds at commit: the user and the app of a grant still exist, are active, and have not been cut
- * off since the grant's time. `login` is no app of the table, and an app for itself has no user.
+ * off, each alone or one from the other, since the grant's time. `login` is no app of the table, and
+ * an app for itself has no user.
  */
 export function partiesStand(user: string, app: string, grantTime: string): string {
   return `(${user} IS NULL OR EXISTS (SELECT 1 FROM users u
-      WHERE u.id = ${user} AND u.status = 'active' AND u.cut_at < ${grantTime}))
+      WHERE u.id = ${user} AND u.status = 'active' AND u.cut_at < ${grantTime}
+        AND NOT EXISTS (SELECT 1 FROM consents c
+          WHERE c.user = u.id AND c.app = ${app} AND c.cut_at >= ${grantTime})))
     AND (${app} = 'login' OR EXISTS (SELECT 1 FROM apps a
       WHERE a.id = ${app} AND a.status = 'active' AND a.cut_at < ${grantTime}))`;
 }
@@ -78,16 +83,18 @@ const INSERT_GRANT =
    WHERE ${partiesStand("?3", "?2", "?9")} AND ${scopesStand("?3", "?2", "?10")}`;
 
 /**
- * Stores a grant, with an entry of the audit beside it; false, and nothing is stored, when its user
- * or app has been disabled or cut off or has lost a scope meanwhile.
+ * Stores a grant, with an entry of the audit beside it, and ends those of its user that are too many
+ * with it; false, and it is not stored, when its user or app has been disabled or cut off or has
+ * lost a scope meanwhile. The revocations take in what has ended.
  */
 export async function insertGrant(
   database: Database,
   grant: NewGrant,
   audited?: AuditRecord,
+  revocations?: Revocations,
 ): Promise<boolean> {
   const madeAtMs = idTimeMs(grant.id);
-  const [inserted] = await database.write([
+  const [inserted, ...changes] = await database.write([
     sql(
       INSERT_GRANT,
       grant.id,
@@ -102,7 +109,9 @@ export async function insertGrant(
       JSON.stringify(grant.scopes),
     ),
     ...audited ? [insertAuditOfGrant(grant.id, audited, madeAtMs)] : [],
+    ...grant.user === null ? [] : [endExcessGrants(grant.id, madeAtMs)],
   ]);
+  if (grant.user !== null && changes.at(-1) !== 0) await revocations?.refresh();
   return inserted === 1;
 }
 
@@ -209,7 +218,8 @@ export async function listGrants(
   const rows = await database.query<GrantRow & { cutAtMs: number | null }>(
     `SELECT ${COLUMNS}, max(
        CASE WHEN user IS NULL THEN 0 ELSE (SELECT cut_at FROM users WHERE id = grants.user) END,
-       CASE app WHEN 'login' THEN 0 ELSE (SELECT cut_at FROM apps WHERE id = grants.app) END
+       CASE app WHEN 'login' THEN 0 ELSE (SELECT cut_at FROM apps WHERE id = grants.app) END,
+       ifnull((SELECT cut_at FROM consents c WHERE c.user = grants.user AND c.app = grants.app), 0)
      ) AS cutAtMs FROM grants
      WHERE id < ?1 ${user === undefined ? "" : "AND user = ?3"}
        ${app === undefined ? "" : "AND app = ?4"}

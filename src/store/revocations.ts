@@ -3,8 +3,8 @@ import type { Caller } from "../oauth/principal.ts";
 import { type Database, limitTo, sql, type Statement } from "./database.ts";
 
 /**
- * Ends the token or grant of this id; or of a user or an app, the tokens whose grant was made by then.
- * It is kept for as long as one could be alive.
+ * Ends the token or grant of this id; or of a user, an app, or a user through an app (both ids), the
+ * tokens whose grant was made by then. It is kept for as long as one could be alive.
  */
 export function revocation(target: string, cutAtMs: number, untilMs: number): Statement {
   return sql(
@@ -21,7 +21,8 @@ type Revocable = Pick<Caller, "jti" | "grantId" | "sub" | "clientId">;
 /** What has been revoked, in memory: asking it costs no database read while all of it fits. */
 export interface Revocations {
   /**
-   * Whether the token of this caller has been revoked, by itself or with its grant, user or app. A
+   * Whether the token of this caller has been revoked, by itself or with its grant, user, app or
+   * both. A
    * promise where the database must be asked, because more is in force than memory may hold.
    */
   has(caller: Revocable): boolean | Promise<boolean>;
@@ -43,14 +44,15 @@ const READ_LIMIT = 2_000;
 
 const COLUMNS = "seq, target, cut_at AS cutAtMs, until AS untilMs";
 
-const NEWER_THAN = `SELECT ${COLUMNS} FROM revocations WHERE seq > ?1 ORDER BY seq ${limitTo("?2")}`;
+const NEWER = `SELECT ${COLUMNS} FROM revocations WHERE seq > ?1 ORDER BY seq ${limitTo("?2")}`;
 
 /** What is in force, those first that stay so for longest, from the last row read on. */
 const IN_FORCE = `SELECT ${COLUMNS} FROM revocations
   WHERE until > ?1 AND (until, seq) < (?2, ?3) ORDER BY until DESC, seq DESC ${limitTo("?4")}`;
 
 const IS_REVOKED = `SELECT 1 FROM revocations WHERE target IN (?1, ?2) AND until > ?6
-  UNION ALL SELECT 1 FROM revocations WHERE target IN (?3, ?4) AND until > ?6 AND cut_at >= ?5
+  UNION ALL SELECT 1 FROM revocations
+    WHERE target IN (?3, ?4, ?3 || ' ' || ?4) AND until > ?6 AND cut_at >= ?5
   LIMIT 1`;
 
 /**
@@ -69,7 +71,7 @@ export async function openRevocations(
 
   async function refresh(): Promise<void> {
     for (let full = true; full;) {
-      const rows = await database.query<RevocationRow>(NEWER_THAN, [lastSeq, READ_LIMIT]);
+      const rows = await database.query<RevocationRow>(NEWER, [lastSeq, READ_LIMIT]);
       rows.forEach(take);
       lastSeq = Math.max(lastSeq, rows.at(-1)?.seq ?? 0);
       full = rows.length === READ_LIMIT;
@@ -123,7 +125,7 @@ export async function openRevocations(
       const { jti, grantId, sub, clientId } = caller;
       if (held.size === 0 && allHeldFromMs === 0) return false;
       if (held.has(jti) || held.has(grantId)) return true;
-      const isCut = [sub, clientId].some((target) => {
+      const isCut = [sub, clientId, `${sub} ${clientId}`].some((target) => {
         const cut = held.get(target);
         return cut !== undefined && idTimeMs(grantId) <= cut.cutAtMs;
       });

@@ -13,7 +13,7 @@ import {
   updateApp,
 } from "../../store/apps.ts";
 import { deleteCodesOf } from "../../store/codes.ts";
-import { deleteConsentsOf } from "../../store/consents.ts";
+import { forgetConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
 import { deleteSubscriptionsOf, disableSubscriptionsOf } from "../../store/subscription_end.ts";
 import { bringsBody, readJson } from "../body.ts";
@@ -88,7 +88,7 @@ export function appRoutes(options: BackendOptions): ProtectedRoute[] {
           ...isDisabled ? cutApp(app.id, now(), options.accessTokenTtlMs) : [],
           ...isDisabled ? disableSubscriptionsOf({ app: app.id }, "app disabled", now()) : [],
           ...revokeGrantsWithScopes({ app: app.id }, lost, now()),
-          ...isMoved ? [deleteConsentsOf({ app: app.id }), deleteCodesOf(app.id)] : [],
+          ...isMoved ? [forgetConsentsOf({ app: app.id }), deleteCodesOf(app.id)] : [],
         ], { action: "app.change", target: app.id }, options);
         return jsonAnswer(200, toRecord(await find(context.params)), NO_STORE);
       },
