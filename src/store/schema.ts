@@ -245,6 +245,11 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX grants_of_user ON grants (user, id, app)
     WHERE revoked_at IS NULL AND user IS NOT NULL;
 
+  -- Of the refresh token before the one that is good now: what its exchange answered may have been
+  -- lost. used_refresh_tokens has those that older versions issued; later ones carry a proof.
+  ALTER TABLE grants ADD COLUMN previous BLOB;      -- SHA-256; none where that has been made good
+  ALTER TABLE grants ADD COLUMN rotated_at INTEGER;
+
   -- Ends every grant of the user through the app that was made at that time or before.
   ALTER TABLE consents ADD COLUMN cut_at INTEGER NOT NULL DEFAULT 0;
 

@@ -87,8 +87,8 @@ test("withdrawConsent() ends the pair's grants and codes made until then, and no
     const { id, user: sub, app: clientId } = grants[name];
     const caller = { jti: `${id}0`, grantId: id, sub: sub ?? clientId, clientId };
     const rotated = await rotateRefreshToken(database, {
-      grantId: id,
-      oldHash: sha256("first"),
+      old: { grantId: id, hash: sha256("first"), isGenuine: true },
+      state: "current",
       newHash: sha256("second"),
       scopes: ["consumer"],
       refreshUntilMs: withdrawnMs + 20 * HOUR_MS,

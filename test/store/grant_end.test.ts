@@ -68,8 +68,8 @@ test("revokeAccessToken() ends one token and nothing else of its grant", async (
   assert.equal(revocations.has(one), true);
   assert.equal(revocations.has({ ...one, jti: `${grant.id}another` }), false);
   const rotation = {
-    grantId: grant.id,
-    oldHash: sha256("first"),
+    old: { grantId: grant.id, hash: sha256("first"), isGenuine: true },
+    state: "current" as const,
     newHash: sha256("second"),
     scopes: ["consumer"],
     refreshUntilMs: NOW_MS + 30 * HOUR_MS,
