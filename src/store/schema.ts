@@ -244,6 +244,8 @@ export const MIGRATIONS: readonly string[] = [
   -- A user's grants that have not been ended, of which there are some hundred at most.
   CREATE INDEX grants_of_user ON grants (user, id, app)
     WHERE revoked_at IS NULL AND user IS NOT NULL;
+  -- Refresh tokens of apps that act for themselves.
+  CREATE INDEX grants_of_apps ON grants (app, id) WHERE user IS NULL AND refresh IS NOT NULL;
 
   -- Of the refresh token before the one that is good now: what its exchange answered may have been
   -- lost. used_refresh_tokens has those that older versions issued; later ones carry a proof.

@@ -4,7 +4,8 @@ import { newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
 import { insertCode, redeemCode } from "../../src/store/codes.ts";
 import { type Database, sql } from "../../src/store/database.ts";
-import { insertGrant } from "../../src/store/grants.ts";
+import { insertGrant, type NewGrant } from "../../src/store/grants.ts";
+import { purge } from "../../src/store/purge.ts";
 import { openRevocations } from "../../src/store/revocations.ts";
 import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
 
@@ -102,8 +103,48 @@ test("of very many from before there was a limit 500 end at once, the newest of 
   assert.equal(ended.at(-1), ids[2_000 - 100]);
 });
 
-async function addGrant(database: Database, app: string, user: string | null): Promise<string> {
-  const grant = sampleGrant(app, user);
+test("of an app for itself 500 refresh tokens outlast their access tokens", async (t) => {
+  const database = openDatabase(t);
+  const [user, app, other] = [await addUser(database), await addApp(database), await addApp(database)];
+  const untilMs = { refreshUntilMs: NOW_MS + 50 * HOUR_MS, accessUntilMs: NOW_MS + HOUR_MS };
+  const longer = { ...untilMs, accessUntilMs: NOW_MS + 3 * HOUR_MS };
+  const alive = await addGrant(database, app, null, longer);
+  const old: string[] = [];
+  for (let count = 0; count < 1_100; count++) {
+    old.push(sampleGrant(app, null, untilMs).id);
+  }
+  await database.write(old.map((id) =>
+    sql(
+      `INSERT INTO grants (id, app, user, type, scope, refresh, refresh_until, access_until)
+       VALUES (?1, ?2, NULL, 'client_credentials', 'consumer', x'00', ?3, ?4)`,
+      id,
+      app,
+      untilMs.refreshUntilMs,
+      untilMs.accessUntilMs,
+    )
+  ));
+  const kept = [
+    alive,
+    await addGrant(database, app, user, untilMs),
+    await addGrant(database, other, null, untilMs),
+  ];
+  const run = (nowMs: number) =>
+    purge(database, { eventsMs: 1, auditMs: 1 }, nowMs, new AbortController().signal);
+  await run(NOW_MS + HOUR_MS - 1); // while the access tokens live
+  assert.equal((await listAll(database)).length, 1_103);
+  await run(NOW_MS + HOUR_MS);
+  const left = new Set(await listAll(database));
+  assert.equal(left.size, 503);
+  assert.equal([...kept, ...old.slice(-500)].every((id) => left.has(id)), true);
+});
+
+async function addGrant(
+  database: Database,
+  app: string,
+  user: string | null,
+  more: Partial<NewGrant> = {},
+): Promise<string> {
+  const grant = sampleGrant(app, user, more);
   assert.equal(await insertGrant(database, grant), true);
   return grant.id;
 }
@@ -132,4 +173,9 @@ async function addMany(
 async function listEnded(database: Database): Promise<string[]> {
   const query = "SELECT id FROM grants WHERE revoked_at IS NOT NULL ORDER BY id";
   return (await database.query<{ id: string }>(query)).map(({ id }) => id);
+}
+
+async function listAll(database: Database): Promise<string[]> {
+  return (await database.query<{ id: string }>("SELECT id FROM grants ORDER BY id"))
+    .map(({ id }) => id);
 }
