@@ -31,6 +31,7 @@ const KEYWORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   maximum: isNumber,
   minLength: isCount,
   maxLength: isCount,
+  minItems: isCount,
   minProperties: isCount,
   maxProperties: isCount,
   default: () => true,
@@ -108,6 +109,7 @@ function findOwnFaults(
     if (value < numberOf(schema["minimum"], -Infinity)) fault("minimum");
     if (value > numberOf(schema["maximum"], Infinity)) fault("maximum");
   }
+  if (Array.isArray(value) && value.length < numberOf(schema["minItems"], 0)) fault("minItems");
   if (Array.isArray(value) && schema["items"] !== undefined) {
     value.forEach((each, index) => faults.push(...inner(schema["items"], each, `${at}/${index}`)));
   }

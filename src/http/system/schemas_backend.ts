@@ -24,6 +24,10 @@ const APP_NAME = { type: "string", minLength: 1, maxLength: 100 };
 const USERNAME = { type: "string", pattern: "^[A-Za-z0-9._@+-]{1,64}$" };
 const PASSWORD = described("8 to 1,024 bytes.", { type: "string", format: "password" });
 const STATUS = word("active", "disabled");
+const REDIRECT_URIS = described(
+  "One of these exactly; null: any at or below the url.",
+  nullable({ ...list(URI), minItems: 1 }),
+);
 const APP_SECRET = described("Shown here only.", TEXT);
 
 /** What administration and the system's own endpoints take and answer. */
@@ -34,7 +38,7 @@ export const BACKEND_SCHEMAS: Schemas = {
     "type?": word("confidential", "public"),
     "scopes?": SCOPES,
     "grants?": GRANTS,
-    "redirect_uris?": described("Where any are listed: one of these exactly.", list(URI)),
+    "redirect_uris?": REDIRECT_URIS,
     "trusted?": described("Needs no consent of the user.", FLAG),
     "resource_server?": described("May introspect every token.", FLAG),
   }),
@@ -43,7 +47,7 @@ export const BACKEND_SCHEMAS: Schemas = {
     "url?": URI,
     "scopes?": SCOPES,
     "grants?": GRANTS,
-    "redirect_uris?": list(URI),
+    "redirect_uris?": REDIRECT_URIS,
     "trusted?": FLAG,
     "resource_server?": FLAG,
     "status?": STATUS,
@@ -56,6 +60,10 @@ export const BACKEND_SCHEMAS: Schemas = {
     scopes: SCOPES,
     grants: GRANTS,
     redirect_uris: list(URI),
+    redirect_rule: described(
+      "A redirect URI is listed, or lies at or below the url.",
+      word("listed", "prefix"),
+    ),
     trusted: FLAG,
     resource_server: FLAG,
     status: STATUS,
