@@ -83,6 +83,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     keys,
     accessTtlMs: config.accessTokenTtlMs,
     refreshTtlMs: config.refreshTokenTtlMs,
+    pageKey: options.pageKey,
   });
   const ownOrigins = [new URL(issuer).origin, new URL(options.listeningUrl).origin];
   const refuse = (url: URL) => refuseEndpoint(url, ownOrigins, config.callbackAllow);
@@ -107,6 +108,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
   const routes: Route[] = [
     loginRoute({
       database,
+      revocations,
       passwordLogin,
       tokens,
       issuer,
@@ -134,8 +136,8 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
       now,
       observe: metrics.countToken,
     }),
-    revokeRoute({ database, clients, bearer, revocations, now }),
-    introspectRoute({ database, clients, bearer, issuer, now }),
+    revokeRoute({ database, clients, bearer, tokens, keys, revocations, now }),
+    introspectRoute({ database, clients, bearer, tokens, keys, issuer, now }),
     whoamiRoute(database),
     ...metadataRoutes({ issuer, keys, scopes }),
     ...subscriptionRoutes({
@@ -149,7 +151,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     }),
     ...deliveryRoutes({ database, basePath, wake: jobs.wake, now }),
     eventCatalogueRoute(options.events),
-    ...consumerGrantRoutes({ database, revocations, wake: jobs.wake, now }),
+    ...consumerGrantRoutes(backend),
     ...backendRoutes(backend),
     ...cronjobRoutes({ database, jobs, now }),
     ...statusRoutes({

@@ -109,7 +109,7 @@ function findRoute(routers: readonly Router[], method: string, path: string) {
   return undefined;
 }
 
-function callRoute(
+async function callRoute(
   route: Route,
   request: HttpRequest,
   params: RouteMatch["params"],
@@ -117,9 +117,9 @@ function callRoute(
   bearer: Bearer,
 ): Promise<HttpAnswer> {
   if (route.access === "public") return route.handle({ request, params });
-  const caller = bearer.authenticate(request, route.access);
+  const caller = await bearer.authenticate(request, route.access);
   progress.caller = caller;
-  const check = () => void bearer.authenticate(request, route.access);
+  const check = () => bearer.authenticate(request, route.access);
   const checked = hasBody(request) ? new CheckedRequest(request, check) : request;
   return route.handle({ request: checked, params, caller });
 }

@@ -109,7 +109,13 @@ function isGrantFor(type: App["type"], grant: GrantType): boolean {
   return type === "confidential" || grant !== "client_credentials";
 }
 
+/** None listed lets the weaker prefix rule hold, so that is not said by the way. */
 function readRedirectUris(fields: Fields, url: string): string[] | undefined {
+  const given = fields.value("redirect_uris");
+  if (given === null) return [];
+  if (Array.isArray(given) && given.length === 0) {
+    fields.fault("redirect_uris", "Must not be empty; null lets any at or below the url pass.");
+  }
   return fields.list(
     "redirect_uris",
     (text) => isListable(text, url) ? undefined : "Must lie at or below the app's url.",

@@ -1,7 +1,15 @@
 import type { App } from "../oauth/app.ts";
 import { parseGrantType } from "../oauth/grant_type.ts";
 import { parseScope } from "../oauth/scope.ts";
-import { type Database, type Page, pageOf, type PageRequest, sql, type Statement } from "./database.ts";
+import {
+  type Database,
+  type Page,
+  pageOf,
+  type PageRequest,
+  sql,
+  type Statement,
+  valueIf,
+} from "./database.ts";
 import { cutGrants, REVOKED } from "./grant_end.ts";
 import { endSubscriptions, type SubscriptionsEnd } from "./subscription_end.ts";
 
@@ -82,18 +90,21 @@ export function insertApp(app: App, secret: Uint8Array | undefined): Statement {
   );
 }
 
-/** Replaces what differs between an app as it was read and as it shall be, and nothing else. */
+/**
+ * Stores an app as it shall be; ConflictError, for the whole batch, where it is not any more as it
+ * was read.
+ */
 export function updateApp(before: App, after: App): Statement {
-  const stored = appParams(before);
   const [id, ...values] = appParams(after);
   return sql(
-    `UPDATE apps SET name = ifnull(?2, name), url = ifnull(?3, url), origin = ifnull(?4, origin),
-       type = ifnull(?5, type), scope = ifnull(?6, scope), grants = ifnull(?7, grants),
-       redirect_uris = ifnull(?8, redirect_uris), trusted = ifnull(?9, trusted),
-       resource_server = ifnull(?10, resource_server), status = ifnull(?11, status)
+    `UPDATE apps SET url = ?3, origin = ?4, type = ?5, scope = ?6, grants = ?7, redirect_uris = ?8,
+       trusted = ?9, resource_server = ?10, status = ?11,
+       name = ${valueIf(`(name, url, origin, type, scope, grants, redirect_uris, trusted,
+         resource_server, status) = (?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)`, "?2")}
      WHERE id = ?1`,
     id,
-    ...values.map((value, index) => value === stored[index + 1] ? null : value),
+    ...values,
+    ...appParams(before).slice(1),
   );
 }
 

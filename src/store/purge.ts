@@ -1,5 +1,6 @@
 import { idBound } from "../base/id.ts";
 import { type Database, sql, type Statement } from "./database.ts";
+import { dropExcessRefreshTokens } from "./grant_limit.ts";
 
 /** How much one batch of a purge removes at most, so that no other write waits for long. */
 const BATCH = 500;
@@ -24,6 +25,7 @@ export async function purge(
   signal: AbortSignal,
   progress: PurgeProgress = new Map(),
 ): Promise<void> {
+  await dropExcessRefreshTokens(database, nowMs, signal);
   const ended: Statement[] = [
     endedBatch("grants", "id", "until", nowMs),
     endedBatch("codes", "id", "until", nowMs),

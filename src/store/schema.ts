@@ -278,6 +278,30 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
 
   -- Grants and their tokens.
+  CREATE INDEX revocations_by_target ON revocations (target);
+
+  -- Ends the access tokens of a grant that ends. Without a time, unlike a user's or an app's end: a
+  -- grant that has ended makes no more tokens.
+  CREATE TRIGGER grant_ended AFTER UPDATE OF revoked_at ON grants
+    WHEN OLD.revoked_at IS NULL AND NEW.access_until > NEW.revoked_at
+  BEGIN
+    INSERT INTO revocations (target, cut_at, until)
+      VALUES (NEW.id, NEW.access_until, NEW.access_until);
+  END;
+
+  -- A user's grants that have not been ended, of which there are some hundred at most.
+  CREATE INDEX grants_of_user ON grants (user, id, app)
+    WHERE revoked_at IS NULL AND user IS NOT NULL;
+  -- Refresh tokens of apps that act for themselves.
+  CREATE INDEX grants_of_apps ON grants (app, id) WHERE user IS NULL AND refresh IS NOT NULL;
+
+  -- Of the refresh token before the one that is good now: what its exchange answered may have been
+  -- lost. used_refresh_tokens has those that older versions issued; later ones carry a proof.
+  ALTER TABLE grants ADD COLUMN previous BLOB;      -- SHA-256; none where that has been made good
+  ALTER TABLE grants ADD COLUMN rotated_at INTEGER;
+
+  -- Ends every grant of the user through the app that was made at that time or before.
+  ALTER TABLE consents ADD COLUMN cut_at INTEGER NOT NULL DEFAULT 0;
 
   -- Logins and accounts.
 

@@ -1,6 +1,14 @@
 import type { User } from "../oauth/user.ts";
 import { parseScope } from "../oauth/scope.ts";
-import { type Database, type Page, pageOf, type PageRequest, sql, type Statement } from "./database.ts";
+import {
+  type Database,
+  type Page,
+  pageOf,
+  type PageRequest,
+  sql,
+  type Statement,
+  valueIf,
+} from "./database.ts";
 import { cutGrants } from "./grant_end.ts";
 import { endSubscriptions, type SubscriptionsEnd } from "./subscription_end.ts";
 
@@ -96,15 +104,23 @@ export interface StoredUserChange {
   readonly status: User["status"] | undefined;
 }
 
-/** Replaces what of a user changes. */
-export function updateUser(id: string, { phc, scopes, status }: StoredUserChange): Statement {
+/**
+ * Replaces what of a user changes; ConflictError, for the whole batch, where the scopes that are
+ * replaced are not any more as they were read.
+ */
+export function updateUser(
+  id: string,
+  { phc, scopes, status }: StoredUserChange,
+  scopesBefore?: readonly string[],
+): Statement {
   return sql(
-    `UPDATE users SET password = ifnull(?2, password), scope = ifnull(?3, scope),
-       status = ifnull(?4, status) WHERE id = ?1`,
+    `UPDATE users SET password = ifnull(?2, password), status = ifnull(?4, status),
+       scope = ${valueIf("?5 IS NULL OR scope = ?5", "ifnull(?3, scope)")} WHERE id = ?1`,
     id,
     phc ?? null,
     scopes?.join(" ") ?? null,
     status ?? null,
+    (scopes && scopesBefore?.join(" ")) ?? null,
   );
 }
 

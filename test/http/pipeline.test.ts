@@ -20,8 +20,8 @@ interface Stage {
 }
 
 const bearer: Bearer = {
-  verify: () => undefined,
-  authenticate() {
+  verify: () => Promise.resolve(undefined),
+  async authenticate() {
     throw new Problem(401, "unauthorized", "No.", { headers: { "WWW-Authenticate": "Bearer" } });
   },
 };

@@ -30,6 +30,7 @@ import {
 import { insertGrant } from "../../src/store/grants.ts";
 import { announceFailedDelivery } from "../../src/store/own_events.ts";
 import { purge } from "../../src/store/purge.ts";
+import { openRevocations, revocation } from "../../src/store/revocations.ts";
 import { findFailed, insertTestDelivery, resendDeliveries } from "../../src/store/resends.ts";
 import { openSqliteDatabase } from "../../src/store/sqlite.ts";
 import {
@@ -344,6 +345,15 @@ const CASES: readonly Case[] = [
       },
     }))
   ),
+  {
+    name: "asking for revocations past those that are held",
+    async run(database) {
+      await database.write([revocation("u1", NOW_MS, NOW_MS + 1), revocation("u2", 1, NOW_MS + 1)]);
+      const revocations = await openRevocations(database, () => NOW_MS, 1);
+      await revocations.has({ jti: "j", grantId: GRANT, sub: "u3", clientId: "a1" });
+      await revocations.refresh();
+    },
+  },
   writing("disabling one", () => disableSubscription(SUBSCRIPTION.id, "x", NOW_MS)),
   {
     name: "cancelling what is left of one",

@@ -30,8 +30,11 @@ const GRANTS = givenList(word(...GRANT_TYPES));
 const NAME = { ...matching(APP_NAME), maxLength: MAX_APP_NAME_LENGTH };
 const APP_URL = { ...URI, pattern: "^https?://[^?#]+$", maxLength: MAX_LENGTH };
 const REDIRECT_URIS = described(
-  "At or below the app's url; where any are listed, one of these exactly is taken.",
-  givenList({ ...URI, pattern: "^https?://[^#]+$", maxLength: MAX_LENGTH }),
+  "One of these exactly, each at or below the url; null: any at or below it.",
+  nullable({
+    ...givenList({ ...URI, pattern: "^https?://[^#]+$", maxLength: MAX_LENGTH }),
+    minItems: 1,
+  }),
 );
 const PASSWORD = described("Its length is that of its bytes as UTF-8.", {
   type: "string",
@@ -76,6 +79,10 @@ export const BACKEND_SCHEMAS: Schemas = {
     scopes: SCOPES,
     grants: GRANTS,
     redirect_uris: list(URI),
+    redirect_rule: described(
+      "A redirect URI is listed, or lies at or below the url.",
+      word("listed", "prefix"),
+    ),
     trusted: FLAG,
     resource_server: FLAG,
     status: STATUS,
