@@ -1,4 +1,5 @@
 import { type Check, openFields } from "../base/fields.ts";
+import { MAX_PASSWORD_BYTES } from "../base/password.ts";
 import { CONSUMER_SCOPE } from "./principal.ts";
 import { isScopeName } from "./scope.ts";
 
@@ -35,7 +36,9 @@ export const checkUsername: Check = (text) =>
 /** Says what is wrong with a password: 8 to 1,024 bytes of UTF-8. */
 export const checkPassword: Check = (text) => {
   const bytes = Buffer.byteLength(text);
-  return bytes >= 8 && bytes <= 1024 ? undefined : "Must be 8 to 1024 bytes long.";
+  return bytes >= 8 && bytes <= MAX_PASSWORD_BYTES
+    ? undefined
+    : `Must be 8 to ${MAX_PASSWORD_BYTES} bytes long.`;
 };
 
 /** Says what is wrong with a scope name (RFC 6749 §3.3, without the comma). */
