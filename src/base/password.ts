@@ -29,7 +29,7 @@ export interface PasswordHasher {
 
 /** Decides on each check when its turn has come. */
 export interface Turn {
-  admit(): boolean;
+  admit(): Promise<boolean> | boolean;
   report(isRight: boolean): void;
 }
 
@@ -85,7 +85,7 @@ export function createPasswordHasher(limit: number, queueLimit = 64): PasswordHa
       }),
     verify: (password, phc, turn) =>
       inTurn(async () => {
-        if (turn && !turn.admit()) return undefined;
+        if (turn && !await turn.admit()) return undefined;
         const { salt, tag } = parsePhc(phc ?? dummy);
         // Normalization takes time by the square of the length (CWE-407).
         const isPossible = Buffer.byteLength(password) <= MAX_PASSWORD_BYTES;

@@ -232,6 +232,15 @@ export const MIGRATIONS: readonly string[] = [
   -- Grants and their tokens.
 
   -- Logins and accounts.
+  -- Tries of a password, for as long as they count as failed: each is one until it is known to be none.
+  CREATE TABLE login_failures (
+    account BLOB NOT NULL,               -- SHA-256 of what was sent as a name
+    place TEXT NOT NULL,                 -- the network, app or device that it came from
+    until INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX login_failures_by_account ON login_failures (account, place, until);
+  CREATE INDEX login_failures_by_place ON login_failures (place, until);
+  CREATE INDEX login_failures_by_end ON login_failures (until);
 
   -- The audit.
 
