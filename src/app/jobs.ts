@@ -1,3 +1,4 @@
+import { newId } from "../base/id.ts";
 import type { Logger } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import type { LoadedCronjob } from "../hosting/check.ts";
@@ -55,7 +56,8 @@ const STUCK_AFTER_MS = 30_000;
 export function startJobs(options: JobsOptions): Jobs {
   const { config, database, log, now } = options;
   const cron = createCron({ log, now, elapsedMs: () => performance.now() });
-  const sharedCron = createSharedCron({ database, cron, log, now });
+  const name = newId("c", now()); // of this process, for the others on the database
+  const sharedCron = createSharedCron({ database, cron, claim: name, log, now });
   let post: Post | undefined;
   let isDelivering = false;
   let isStopped = false;
@@ -87,7 +89,14 @@ export function startJobs(options: JobsOptions): Jobs {
   async function deliver(): Promise<void> {
     if (isStopped) return;
     const { observeAttempt } = options;
-    const { started, look } = post = startPost({ config, database, log, now, observeAttempt });
+    const { started, look } = post = startPost({
+      name,
+      config,
+      database,
+      log,
+      now,
+      observeAttempt,
+    });
     const test = await started;
     if (!test.ok) {
       log.error("callbacks are not sent: the address guard failed its test", { reason: test.reason });

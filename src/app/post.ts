@@ -7,6 +7,8 @@ import type { FromPost, PostReport, PostSettings, ToPost } from "./post_messages
 
 /** What the post is started with. */
 export interface PostOptions {
+  /** Of this process, which its claims carry. */
+  readonly name: string;
   readonly config: PostSettings;
   /** Takes the thread's writes. */
   readonly database: Database;
@@ -40,13 +42,13 @@ const STOP_MARGIN_MS = 5_000;
  * process, as one here does.
  */
 export function startPost(options: PostOptions): Post {
-  const { config, database, log, now, observeAttempt } = options;
+  const { name, config, database, log, now, observeAttempt } = options;
   const { port1: toDatabase, port2: port } = new MessageChannel();
   serveWrites(database, port);
   // The same module runs as source (.ts) and as built (.js).
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
   const worker = new Worker(new URL(`./post_thread${extension}`, import.meta.url), {
-    workerData: { role: "gatepost-post", settings: settingsOf(config), toDatabase },
+    workerData: { role: "gatepost-post", name, settings: settingsOf(config), toDatabase },
     transferList: [toDatabase],
   });
   const started = Promise.withResolvers<SelfTest>();

@@ -1,5 +1,4 @@
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
-import { newId } from "../base/id.ts";
 import { describeFields, type Log, type LogLevel } from "../base/log.ts";
 import { createSeal } from "../base/seal.ts";
 import { createCallbackSender } from "../job/callback.ts";
@@ -14,13 +13,17 @@ import type { FromPost, PostReport, PostSettings, ToPost } from "./post_messages
 const REPORT_INTERVAL_MS = 250;
 
 /** The post, in a thread of its own: post.ts starts it and tells why. */
-async function runPost(port: MessagePort, settings: PostSettings, toDatabase: MessagePort) {
+async function runPost(
+  port: MessagePort,
+  name: string,
+  settings: PostSettings,
+  toDatabase: MessagePort,
+) {
   const say = (message: FromPost) => port.postMessage(message);
   const log = createForwardedLog(say);
   process.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
   const now = Date.now;
   const { callbackTimeoutMs } = settings;
-  const name = newId("c", now());
   const database = openSharedDatabase(settings.databasePath, toDatabase);
   const presence = openPresence(settings.databasePath, name);
   const egress = createEgress({
@@ -35,7 +38,6 @@ async function runPost(port: MessagePort, settings: PostSettings, toDatabase: Me
   const distributor = createDistributor({
     database,
     claim: name,
-    isAlive: presence.isAlive,
     sender: createCallbackSender({
       egress,
       timeoutMs: callbackTimeoutMs,
@@ -74,7 +76,7 @@ async function runPost(port: MessagePort, settings: PostSettings, toDatabase: Me
   };
 
   let isDelivering = false;
-  const look = () => distributor.takeOver().finally(distributor.wake);
+  const look = () => presence.forEnded(distributor.takeOver).finally(distributor.wake);
 
   port.on("message", (message: ToPost) => {
     switch (message.kind) {
@@ -107,5 +109,6 @@ function createForwardedLog(say: (message: FromPost) => void): Log {
 }
 
 if (parentPort && workerData?.role === "gatepost-post") {
-  await runPost(parentPort, workerData.settings, workerData.toDatabase);
+  const { name, settings, toDatabase } = workerData;
+  await runPost(parentPort, name, settings, toDatabase);
 }

@@ -1,13 +1,13 @@
 import type { Log } from "../base/log.ts";
 import type { Seal } from "../base/seal.ts";
 import { isSuccess } from "../event/delivery.ts";
+import { releaseCronjobs } from "../store/cronjobs.ts";
 import type { Database } from "../store/database.ts";
 import {
   claimDeliveries,
   type ClaimedDelivery,
   findNextDue,
   listClaimed,
-  listClaims,
   listDueLanes,
   listSendable,
   releaseDeliveries,
@@ -27,8 +27,6 @@ export interface DistributorOptions extends AfterAttemptRules {
   readonly database: Database;
   /** The name of this process, which its claims carry. */
   readonly claim: string;
-  /** Whether the process of that name is still there. */
-  readonly isAlive: (claim: string) => boolean;
   readonly sender: CallbackSender;
   readonly seal: Seal;
   readonly limits: LaneLimits;
@@ -44,8 +42,8 @@ export interface DistributorOptions extends AfterAttemptRules {
 export interface Distributor {
   /** Does all that is due; called by the interval, and at once after a dispatch. Never throws. */
   wake(): void;
-  /** Gives back what processes that have ended had claimed, without waiting for their leases. */
-  takeOver(): Promise<void>;
+  /** Gives back what a process that has ended had claimed, without waiting for its lease. */
+  takeOver(claim: string): Promise<void>;
   /** Awaits attempts in flight for at most `graceMs`, cuts off the rest, gives unsent work back. */
   stop(graceMs: number): Promise<void>;
   /** When it last looked for work without an error, in milliseconds since 1970. */
@@ -269,12 +267,11 @@ export function createDistributor(options: DistributorOptions): Distributor {
     ]);
   }
 
-  async function takeOver(): Promise<void> {
-    for (const gone of (await listClaims(database)).filter((name) => !options.isAlive(name))) {
-      const left = await listClaimed(database, gone);
-      await database.write(releaseDeliveries(left, gone, now()));
-      log.info("deliveries of a process that has ended are taken over", { count: left.length });
-    }
+  async function takeOver(gone: string): Promise<void> {
+    const left = await listClaimed(database, gone);
+    await database.write([...releaseDeliveries(left, gone, now()), releaseCronjobs(gone)]);
+    if (left.length === 0) return;
+    log.info("deliveries of a process that has ended are taken over", { count: left.length });
   }
 
   return {

@@ -241,6 +241,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX login_failures_by_account ON login_failures (account, place, until);
   CREATE INDEX login_failures_by_place ON login_failures (place, until);
   CREATE INDEX login_failures_by_end ON login_failures (until);
+  ALTER TABLE cronjobs ADD COLUMN claim TEXT; -- whose lease that is: the name of a process
 
   -- The audit.
 

@@ -40,7 +40,14 @@ function open(t: TestContext, more: Record<string, string> = {}): Stage {
   const at = (level: string): Log["info"] => (...line) => void logged.push([level, ...line]);
   const log = { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
   const observeAttempt = (isSuccess: boolean, ms: number) => void attempts.push([isSuccess, ms]);
-  const post = startPost({ config, database, log, now: Date.now, observeAttempt });
+  const post = startPost({
+    name: "c1",
+    config,
+    database,
+    log,
+    now: Date.now,
+    observeAttempt,
+  });
   t.after(() => post.stop(0));
   return { post, config, database, logged, attempts };
 }
@@ -165,7 +172,7 @@ test("an error that nobody catches there ends the process, as one here does", ()
     import { startPost } from ${JSON.stringify(new URL("../../src/app/post.ts", import.meta.url))};
     const log = { debug() {}, info() {}, warn() {}, error() {} };
     const config = { databasePath: "/no/such/folder/gatepost.db", callbackAllow: [] };
-    startPost({ config, database: {}, log, now: Date.now, observeAttempt() {} });
+    startPost({ name: "c1", config, database: {}, log, now: Date.now, observeAttempt() {} });
     setInterval(() => {}, 1000);
   `;
   const child = spawnSync(process.execPath, ["--input-type=module", "-e", script], {

@@ -53,8 +53,6 @@ interface Stage {
   readonly database: Database;
   /** The processes' common clock, which stands still unless a test moves it. */
   nowMs: number;
-  /** Who is dead, for the others. */
-  readonly dead: Set<string>;
   startProcess(options?: ProcessOptions): Process;
   /** Makes a subscription to event "e" and returns its id. */
   subscribe(endpoint?: string): Promise<string>;
@@ -86,7 +84,6 @@ async function openStage(t: TestContext): Promise<Stage> {
   const stage: Stage = {
     database,
     nowMs: START_MS,
-    dead: new Set(),
     startProcess(options = {}) {
       const process = createProcess(stage, options);
       processes.push(process);
@@ -137,7 +134,6 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
   const distributor = createDistributor({
     database: options.database ?? stage.database,
     claim: options.name ?? newId("c", stage.nowMs),
-    isAlive: (name) => !stage.dead.has(name),
     seal: SEAL,
     limits: { total, perSubscription },
     policy: { delaysMs: DELAYS_MS },
@@ -549,7 +545,6 @@ describe("several processes", () => {
       await stage.dispatch(10);
       for (const { distributor } of processes) {
         distributor.wake();
-        await distributor.takeOver();
       }
     }
     await until(async () => {
@@ -569,7 +564,6 @@ describe("several processes", () => {
     holder.distributor.wake();
     await settle(holder);
     const other = stage.startProcess({ name: "c2", answer: () => 204 });
-    await other.distributor.takeOver();
     stage.nowMs += 2 * TIMEOUT_MS; // longer than any attempt takes
     other.distributor.wake();
     await settle(other);
@@ -586,9 +580,8 @@ describe("several processes", () => {
     const dead = stage.startProcess({ name: "c1" });
     dead.distributor.wake();
     await settle(dead);
-    stage.dead.add("c1");
     const other = stage.startProcess({ name: "c2", answer: () => 204 });
-    await other.distributor.takeOver();
+    await other.distributor.takeOver("c1");
     other.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 16);
     assert.deepEqual(
