@@ -94,7 +94,6 @@ export function startJobs(options: JobsOptions): Jobs {
       config,
       database,
       log,
-      now,
       observeAttempt,
     });
     const test = await started;
@@ -125,7 +124,7 @@ export function startJobs(options: JobsOptions): Jobs {
     distributorState() {
       if (!config.cron) return "off";
       if (post === undefined || !isDelivering) return "stuck";
-      const quietMs = now() - post.report().lastRoundMs;
+      const { quietMs } = post.report();
       return quietMs > config.distributeIntervalMs + STUCK_AFTER_MS ? "stuck" : "on";
     },
     inFlight: () => post?.report().inFlight ?? 0,

@@ -2,9 +2,12 @@ import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { describeFields, type Log, type LogLevel } from "../base/log.ts";
 import { createSeal } from "../base/seal.ts";
 import { createCallbackSender } from "../job/callback.ts";
+import { createClockWatch } from "../job/clock_watch.ts";
 import { createDistributor } from "../job/distributor.ts";
 import { createEgress } from "../job/egress.ts";
 import { createNameLookup } from "../job/name_lookup.ts";
+import { createSteadyClock } from "../job/steady_clock.ts";
+import { takeOver } from "../job/take_over.ts";
 import { openPresence } from "../store/presence.ts";
 import { openSharedDatabase } from "../store/shared_database.ts";
 import { revision, version } from "../version.ts";
@@ -22,7 +25,8 @@ async function runPost(
   const say = (message: FromPost) => port.postMessage(message);
   const log = createForwardedLog(say);
   process.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
-  const now = Date.now;
+  const clock = createSteadyClock(Date.now, () => performance.now());
+  const { now } = clock;
   const { callbackTimeoutMs } = settings;
   const database = openSharedDatabase(settings.databasePath, toDatabase);
   const presence = openPresence(settings.databasePath, name);
@@ -54,13 +58,14 @@ async function runPost(
     disableAfterMs: settings.disableAfterMs,
     log,
     now,
+    isClockSet: () => clock.stepMs() !== 0,
     random: Math.random,
     observe: (isSuccess, ms) => void attempts.push({ isSuccess, ms }),
   });
 
   const report = () => {
-    const { lastRoundMs, inFlight } = distributor;
-    say({ kind: "report", lastRoundMs: lastRoundMs(), inFlight: inFlight(), attempts });
+    const quietMs = now() - distributor.lastRoundMs();
+    say({ kind: "report", quietMs, inFlight: distributor.inFlight(), attempts });
     attempts = [];
   };
   const reporting = setInterval(report, REPORT_INTERVAL_MS);
@@ -76,7 +81,11 @@ async function runPost(
   };
 
   let isDelivering = false;
-  const look = () => presence.forEnded(distributor.takeOver).finally(distributor.wake);
+  const followClock = createClockWatch({ database, clock, distributor, log });
+  const look = () =>
+    followClock()
+      .then(() => presence.forEnded((gone) => takeOver({ database, log, now }, gone)))
+      .finally(distributor.wake);
 
   port.on("message", (message: ToPost) => {
     switch (message.kind) {

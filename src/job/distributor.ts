@@ -1,16 +1,13 @@
 import type { Log } from "../base/log.ts";
 import type { Seal } from "../base/seal.ts";
 import { isSuccess } from "../event/delivery.ts";
-import { releaseCronjobs } from "../store/cronjobs.ts";
 import type { Database } from "../store/database.ts";
 import {
   claimDeliveries,
   type ClaimedDelivery,
   findNextDue,
-  listClaimed,
   listDueLanes,
   listSendable,
-  releaseDeliveries,
   type SendableDelivery,
   STANDINGS,
 } from "../store/deliveries.ts";
@@ -33,7 +30,10 @@ export interface DistributorOptions extends AfterAttemptRules {
   /** Of one attempt; a lease is longer. */
   readonly timeoutMs: number;
   readonly log: Log;
+  /** Goes on evenly although the clock is set, until `followClock` has shifted what is stored. */
   readonly now: () => number;
+  /** Whether that is to come: until then nothing is claimed or sent. */
+  readonly isClockSet: () => boolean;
   /** Told of every attempt, for the metrics. */
   readonly observe: (isSuccess: boolean, ms: number) => void;
 }
@@ -42,8 +42,8 @@ export interface DistributorOptions extends AfterAttemptRules {
 export interface Distributor {
   /** Does all that is due; called by the interval, and at once after a dispatch. Never throws. */
   wake(): void;
-  /** Gives back what a process that has ended had claimed, without waiting for its lease. */
-  takeOver(claim: string): Promise<void>;
+  /** Has `shift` move all stored times by so many milliseconds, as `now` is to be moved after it. */
+  followClock(stepMs: number, shift: () => Promise<void>): Promise<void>;
   /** Awaits attempts in flight for at most `graceMs`, cuts off the rest, gives unsent work back. */
   stop(graceMs: number): Promise<void>;
   /** When it last looked for work without an error, in milliseconds since 1970. */
@@ -88,7 +88,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   }
 
   async function runRounds(): Promise<void> {
-    while (again && !stopping) {
+    while (again && !stopping && !options.isClockSet()) {
       again = false;
       let isMore = false;
       try {
@@ -176,7 +176,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   function takeTurn(): ClaimedDelivery[] {
     const turn: ClaimedDelivery[] = [];
     while (turn.length < SENT_AT_ONCE) {
-      const next = stopping ? undefined : lanes.take();
+      const next = stopping || options.isClockSet() ? undefined : lanes.take();
       if (next === undefined) break;
       turn.push(next.item);
     }
@@ -267,16 +267,14 @@ export function createDistributor(options: DistributorOptions): Distributor {
     ]);
   }
 
-  async function takeOver(gone: string): Promise<void> {
-    const left = await listClaimed(database, gone);
-    await database.write([...releaseDeliveries(left, gone, now()), releaseCronjobs(gone)]);
-    if (left.length === 0) return;
-    log.info("deliveries of a process that has ended are taken over", { count: left.length });
-  }
-
   return {
     wake,
-    takeOver,
+    async followClock(stepMs, shift) {
+      await round;
+      await shift();
+      lastLeaseMs += stepMs;
+      lastRoundMs += stepMs;
+    },
     lastRoundMs: () => lastRoundMs,
     inFlight: lanes.inFlight,
     async stop(graceMs) {

@@ -241,6 +241,9 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX login_failures_by_account ON login_failures (account, place, until);
   CREATE INDEX login_failures_by_place ON login_failures (place, until);
   CREATE INDEX login_failures_by_end ON login_failures (until);
+  -- Counts how often the clock has been set, so that one process shifts what waits, and no other.
+  CREATE TABLE clock_steps (count INTEGER NOT NULL) STRICT;
+  INSERT INTO clock_steps (count) VALUES (0);
   ALTER TABLE cronjobs ADD COLUMN claim TEXT; -- whose lease that is: the name of a process
 
   -- The audit.
