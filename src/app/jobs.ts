@@ -1,3 +1,4 @@
+import { newId } from "../base/id.ts";
 import type { Logger } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import type { LoadedCronjob } from "../hosting/check.ts";
@@ -57,7 +58,8 @@ const STUCK_AFTER_MS = 30_000;
 export function startJobs(options: JobsOptions): Jobs {
   const { config, database, log, now } = options;
   const cron = createCron({ log, now, elapsedMs: () => performance.now() });
-  const sharedCron = createSharedCron({ database, cron, log, now });
+  const name = newId("c", now()); // of this process, for the others on the database
+  const sharedCron = createSharedCron({ database, cron, claim: name, log, now });
   let post: Post | undefined;
   let isDelivering = false;
   let isStopped = false;
@@ -94,7 +96,13 @@ export function startJobs(options: JobsOptions): Jobs {
   async function deliver(): Promise<void> {
     if (isStopped) return;
     const { observeAttempt } = options;
-    const { started, look } = post = startPost({ config, database, log, now, observeAttempt });
+    const { started, look } = post = startPost({
+      name,
+      config,
+      database,
+      log,
+      observeAttempt,
+    });
     const test = await started;
     if (!test.ok) {
       log.error("callbacks are not sent: the address guard failed its test", { reason: test.reason });
@@ -123,7 +131,7 @@ export function startJobs(options: JobsOptions): Jobs {
     distributorState() {
       if (!config.cron) return "off";
       if (post === undefined || !isDelivering) return "stuck";
-      const quietMs = now() - post.report().lastRoundMs;
+      const { quietMs } = post.report();
       return quietMs > config.distributeIntervalMs + STUCK_AFTER_MS ? "stuck" : "on";
     },
     inFlight: () => post?.report().inFlight ?? 0,

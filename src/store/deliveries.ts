@@ -156,14 +156,6 @@ export function listSendable(
   );
 }
 
-/** The names of the processes that hold claims. */
-export async function listClaims(database: Database): Promise<string[]> {
-  const rows = await database.query<{ claim: string }>(
-    "SELECT DISTINCT claim FROM deliveries WHERE claim IS NOT NULL",
-  );
-  return rows.map(({ claim }) => claim);
-}
-
 /** All that one process has claimed. */
 export function listClaimed(database: Database, claim: string): Promise<ClaimedDelivery[]> {
   return database.query<ClaimedDelivery>(

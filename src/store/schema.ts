@@ -304,6 +304,19 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE consents ADD COLUMN cut_at INTEGER NOT NULL DEFAULT 0;
 
   -- Logins and accounts.
+  -- Tries of a password, for as long as they count as failed: each is one until it is known to be none.
+  CREATE TABLE login_failures (
+    account BLOB NOT NULL,               -- SHA-256 of what was sent as a name
+    place TEXT NOT NULL,                 -- the network, app or device that it came from
+    until INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX login_failures_by_account ON login_failures (account, place, until);
+  CREATE INDEX login_failures_by_place ON login_failures (place, until);
+  CREATE INDEX login_failures_by_end ON login_failures (until);
+  -- Counts how often the clock has been set, so that one process shifts what waits, and no other.
+  CREATE TABLE clock_steps (count INTEGER NOT NULL) STRICT;
+  INSERT INTO clock_steps (count) VALUES (0);
+  ALTER TABLE cronjobs ADD COLUMN claim TEXT; -- whose lease that is: the name of a process
 
   -- The audit.
 

@@ -10,8 +10,10 @@ import type { AttemptOutcome } from "../../src/event/delivery.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
 import type { Callback } from "../../src/job/callback.ts";
 import { createDistributor, type Distributor } from "../../src/job/distributor.ts";
+import { takeOver } from "../../src/job/take_over.ts";
 import { type Database, sql, UnavailableError } from "../../src/store/database.ts";
 import { claimDeliveries } from "../../src/store/deliveries.ts";
+import { shiftTimes } from "../../src/store/clock_shift.ts";
 import { fanOut, insertEvent, listPendingEvents } from "../../src/store/events.ts";
 import { openSqliteDatabase } from "../../src/store/sqlite.ts";
 import { updateSubscription } from "../../src/store/subscriptions.ts";
@@ -54,8 +56,7 @@ interface Stage {
   readonly database: Database;
   /** The processes' common clock, which stands still unless a test moves it. */
   nowMs: number;
-  /** Who is dead, for the others. */
-  readonly dead: Set<string>;
+  isClockSet: boolean;
   startProcess(options?: ProcessOptions): Process;
   /** Makes a subscription to event "e" and returns its id. */
   subscribe(endpoint?: string): Promise<string>;
@@ -87,7 +88,7 @@ async function openStage(t: TestContext): Promise<Stage> {
   const stage: Stage = {
     database,
     nowMs: START_MS,
-    dead: new Set(),
+    isClockSet: false,
     startProcess(options = {}) {
       const process = createProcess(stage, options);
       processes.push(process);
@@ -137,7 +138,6 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
   const distributor = createDistributor({
     database: options.database ?? stage.database,
     claim: options.name ?? newId("c", stage.nowMs),
-    isAlive: (name) => !stage.dead.has(name),
     seal: SEAL,
     limits: { total, perSubscription },
     policy: { delaysMs: DELAYS_MS },
@@ -145,6 +145,7 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
     disableAfterMs: 0,
     log: SILENT,
     now: () => stage.nowMs,
+    isClockSet: () => stage.isClockSet,
     random: () => 0.5,
     observe() {},
     sender: {
@@ -574,7 +575,6 @@ describe("several processes", () => {
       await stage.dispatch(10);
       for (const { distributor } of processes) {
         distributor.wake();
-        await distributor.takeOver();
       }
     }
     await until(async () => {
@@ -594,7 +594,6 @@ describe("several processes", () => {
     holder.distributor.wake();
     await settle(holder);
     const other = stage.startProcess({ name: "c2", answer: () => 204 });
-    await other.distributor.takeOver();
     stage.nowMs += 2 * TIMEOUT_MS; // longer than any attempt takes
     other.distributor.wake();
     await settle(other);
@@ -611,9 +610,8 @@ describe("several processes", () => {
     const dead = stage.startProcess({ name: "c1" });
     dead.distributor.wake();
     await settle(dead);
-    stage.dead.add("c1");
     const other = stage.startProcess({ name: "c2", answer: () => 204 });
-    await other.distributor.takeOver();
+    await takeOver({ database: stage.database, log: SILENT, now: () => stage.nowMs }, "c1");
     other.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 16);
     assert.deepEqual(
@@ -725,6 +723,36 @@ describe("when storage is in trouble", () => {
     assert.equal(process.distributor.lastRoundMs(), START_MS);
     await until(async () => (await stage.counts())["delivered"] === 1);
     assert.equal(process.distributor.lastRoundMs(), START_MS + 60_000);
+  });
+});
+
+describe("while the clock has been set and what is stored is to be shifted", () => {
+  test("nothing is claimed and nothing sent, and all of it afterwards", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch(12);
+    const process = stage.startProcess({ perSubscription: 4 });
+    process.distributor.wake();
+    await settle(process);
+    stage.isClockSet = true;
+    for (const attempt of [...process.open]) attempt.end(204);
+    await settle(process);
+    process.distributor.wake();
+    await settle(process);
+    assert.equal(process.begun.length, 4);
+    await process.distributor.followClock(-3_600_000, async () => {
+      await shiftTimes(stage.database, stage.nowMs, -3_600_000);
+      stage.nowMs -= 3_600_000;
+      stage.isClockSet = false;
+    });
+    assert.equal(process.distributor.lastRoundMs(), stage.nowMs);
+    for (let sent = 4; sent < 12; sent += 4) {
+      process.distributor.wake();
+      await until(() => Promise.resolve(process.begun.length === sent + 4));
+      for (const attempt of [...process.open]) attempt.end(204);
+      await settle(process);
+    }
+    await until(async () => (await stage.counts())["delivered"] === 12);
   });
 });
 

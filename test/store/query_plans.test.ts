@@ -12,7 +12,6 @@ import {
   claimDeliveries,
   findNextDue,
   listClaimed,
-  listClaims,
   listDueLanes,
   listSendable,
   releaseDeliveries,
@@ -229,7 +228,6 @@ const CASES: readonly Case[] = [
     run: (database) =>
       listSendable(database, [DELIVERY], CLAIM, { enoughMs: 10, nowMs: NOW_MS }),
   },
-  { name: "listing claims", run: listClaims },
   { name: "listing what is claimed", run: (database) => listClaimed(database, CLAIM) },
   writing("giving deliveries back", () =>
     releaseDeliveries([{ id: "d0", subscription: 1 }], CLAIM, NOW_MS)),

@@ -3,7 +3,8 @@ import { GRANT_TYPES } from "../../oauth/grant_type.ts";
 import { LOGIN_APP } from "../../oauth/principal.ts";
 import { MAX_LENGTH } from "../../oauth/redirect_uri.ts";
 import { SCOPE_NAME } from "../../oauth/scope.ts";
-import { PASSWORD_BYTES, USERNAME } from "../../oauth/user.ts";
+import { PASSWORD_BYTES } from "../../base/password.ts";
+import { USERNAME } from "../../oauth/user.ts";
 import {
   COUNT,
   described,
