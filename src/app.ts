@@ -30,6 +30,7 @@ import { createAccounts } from "./store/accounts.ts";
 import { openRevocations } from "./store/revocations.ts";
 import { checkSeal, openPageKey } from "./store/settings.ts";
 import { openSqliteDatabase } from "./store/sqlite.ts";
+import { hasUsers } from "./store/users.ts";
 
 /** What the process gives to the app. */
 export interface AppHost {
@@ -165,7 +166,14 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           endpoints: hosted.endpoints,
           events,
           metrics,
-          readiness: createReadiness({ database, distributorState, backlog, now }),
+          readiness: createReadiness({
+            parts: {
+              database: () => hasUsers(database).then(() => "ok", () => "unavailable"),
+              distributor: distributorState,
+            },
+            backlog,
+            now,
+          }),
           now,
         })),
         hostedRouter(hosted.endpoints, {
