@@ -35,6 +35,8 @@ import { hasUsers } from "./store/users.ts";
 /** What the process gives to the app. */
 export interface AppHost {
   readonly log: Logger;
+  /** How many lines of the log have been dropped because nobody took them. */
+  readonly droppedLogLines: () => number;
   readonly now: () => number;
   readonly cores: number;
   /** Threads of libuv's pool. */
@@ -127,6 +129,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       distributorState,
       backlog,
       signsSinceMs: () => keys.signing().signsFromMs,
+      droppedLogLines: host.droppedLogLines,
       now,
     });
     const commit = async (dispatched: readonly DispatchedEvent[]) => {

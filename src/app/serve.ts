@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { type App, startApp } from "../app.ts";
+import { createLineSink } from "../base/line_sink.ts";
 import { createLogger, type Logger } from "../base/log.ts";
 import { poolSize } from "../base/password.ts";
 import { parseConfig } from "../config.ts";
@@ -38,9 +39,11 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
   const { config } = result;
   // libuv reads this when the pool gets its first task, which comes later.
   host.env["UV_THREADPOOL_SIZE"] ??= String(poolSize(cores));
+  const sink = createLineSink(host.stdout);
+  host.stderr.on("error", () => {}); // what it does not take is lost; nothing is told there twice
   const log = createLogger({
     level: config.logLevel,
-    write: (lines) => void host.stdout.write(lines),
+    write: sink.write,
     now: Date.now,
     pretty: host.stdout.isTTY,
   });
@@ -55,6 +58,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
   try {
     app = await startApp(config, {
       log,
+      droppedLogLines: sink.dropped,
       now: Date.now,
       cores,
       poolThreads: Number(host.env["UV_THREADPOOL_SIZE"]),
