@@ -31,6 +31,7 @@ import { openRevocations } from "./store/revocations.ts";
 import { checkSeal, openPageKey } from "./store/settings.ts";
 import { openSqliteDatabase } from "./store/sqlite.ts";
 import { hasUsers } from "./store/users.ts";
+import { createWriteWatch } from "./store/write_watch.ts";
 
 /** What the process gives to the app. */
 export interface AppHost {
@@ -66,7 +67,11 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     ? { endpoints: [], cronjobs: [] }
     : await loadEndpoints(config.endpointsFolder);
   const metrics = createServiceMetrics();
-  const database = openSqliteDatabase(config.databasePath, metrics.observeCommit);
+  const writes = createWriteWatch(log, () => performance.now());
+  const database = openSqliteDatabase(config.databasePath, ({ batches, ms, refusal }) => {
+    metrics.observeCommit(batches, ms);
+    writes.observe(refusal);
+  });
   let listening: Server | undefined;
   let started: Jobs | undefined;
   try {
@@ -114,6 +119,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const jobs = started = startJobs({
       config,
       database,
+      writes,
       keys,
       revocations,
       failures,
@@ -171,7 +177,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           metrics,
           readiness: createReadiness({
             parts: {
-              database: () => hasUsers(database).then(() => "ok", () => "unavailable"),
+              database: () => hasUsers(database).then(writes.state, () => "unavailable"),
               distributor: distributorState,
             },
             backlog,

@@ -9,7 +9,7 @@ import { classifySqliteError } from "./sqlite_error.ts";
  * How long a connection waits for a lock that another process holds: a write is refused with the one
  * that waits before it, and gets its answer within two seconds.
  */
-const LOCK_TIMEOUT_MS = 800;
+export const LOCK_TIMEOUT_MS = 800;
 
 /**
  * Opens a connection with what every connection needs: a lock timeout, foreign keys, full
@@ -35,6 +35,19 @@ export function openSqlite(path: string, options: { readOnly: boolean }): Databa
     action === constants.SQLITE_ATTACH ? constants.SQLITE_DENY : constants.SQLITE_OK
   );
   return connection;
+}
+
+/**
+ * Empties the log beside the file into it, so that what has been overwritten can be read in neither.
+ * False where somebody else was reading the log for too long.
+ */
+export function emptyLog(path: string): boolean {
+  const connection = openSqlite(path, { readOnly: false });
+  try {
+    return connection.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.["busy"] === 0;
+  } finally {
+    connection.close();
+  }
 }
 
 /**

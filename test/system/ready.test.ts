@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import {
@@ -107,4 +110,45 @@ test("deliveries that wait are backlog; those of a paused subscription have no a
   assert.equal(active["backlog"], 1);
   // Its first attempt may have failed meanwhile: then it waits for the resend, and nothing is late.
   assert.ok(Number(active["oldest_pending_age_seconds"]) >= 0);
+});
+
+/** Waits until readiness is answered with this status, for longer than nobody's writing goes unseen. */
+async function waitFor(gatepost: Gatepost, status: number): Promise<void> {
+  for (let waitedMs = 0; (await gatepost.api.get("/system/ready")).status !== status; waitedMs += 50) {
+    assert.ok(waitedMs < 20_000, "it took too long");
+    await delay(50);
+  }
+}
+
+function dispatch(gatepost: Gatepost) {
+  const event = { name: newName("event"), data: 1 };
+  return gatepost.api.postJson("/backend/event", event, bearer(gatepost.adminToken));
+}
+
+test("writes that are refused, though nobody writes: not ready, until they are taken", async (t) => {
+  const gatepost = await start(t);
+  await waitReady(gatepost);
+  const locker = new DatabaseSync(join(gatepost.server.folder, "gatepost.db"));
+  t.after(() => locker.isOpen && locker.close());
+  locker.exec("BEGIN IMMEDIATE");
+  await waitFor(gatepost, 503);
+  assert.equal((await readParts(gatepost))["database"], "locked");
+  locker.exec("ROLLBACK");
+  await waitFor(gatepost, 200);
+  assert.equal((await readParts(gatepost))["database"], "ok");
+  assert.equal((await dispatch(gatepost)).status, 202);
+  const told = gatepost.server.lines.filter((line) => line.includes("writes are"));
+  assert.equal(told.length, 2, told.join("\n"));
+});
+
+test("a database file that is removed: what would be lost is refused, and it is not ready", async (t) => {
+  const gatepost = await start(t);
+  await waitReady(gatepost);
+  rmSync(join(gatepost.server.folder, "gatepost.db"));
+  const answer = await dispatch(gatepost);
+  assert.equal(answer.status, 503);
+  assert.ok(Number(answer.headers.get("retry-after")) > 0);
+  assert.equal((await gatepost.api.get("/system/ready")).status, 503);
+  assert.equal((await readParts(gatepost))["database"], "replaced");
+  assert.equal((await gatepost.api.get("/consumer/grant", bearer(gatepost.adminToken))).status, 200);
 });
