@@ -30,6 +30,7 @@ import { createAccounts } from "./store/accounts.ts";
 import { openRevocations } from "./store/revocations.ts";
 import { checkSeal, openPageKey } from "./store/settings.ts";
 import { openSqliteDatabase } from "./store/sqlite.ts";
+import { emptyLog } from "./store/sqlite_file.ts";
 import { hasUsers } from "./store/users.ts";
 import { createWriteWatch } from "./store/write_watch.ts";
 
@@ -76,7 +77,9 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   let started: Jobs | undefined;
   try {
     const seal = createSeal(config.secretKey);
-    await checkSeal(database, seal);
+    if (await checkSeal(database, seal) && !emptyLog(config.databasePath)) {
+      log.warn("the log of the database still holds what has been sealed: others are reading it");
+    }
     const accounts = createAccounts(database);
     const hasher = createPasswordHasher(hashLimit(host.cores, host.poolThreads));
     // On an empty database these write, and share a commit: the first password is hashed meanwhile.
