@@ -25,6 +25,7 @@ import { builtInRoutes } from "./app/routes.ts";
 import { hasAppOrigin } from "./store/apps.ts";
 import { insertEvent } from "./store/events.ts";
 import { createFailureAudit } from "./store/failure_audit.ts";
+import { judgeDatabase, refuseUnusable } from "./store/judge.ts";
 import { openKeyRing } from "./store/key_ring.ts";
 import { createAccounts } from "./store/accounts.ts";
 import { openRevocations } from "./store/revocations.ts";
@@ -67,6 +68,8 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   const hosted = config.endpointsFolder === undefined
     ? { endpoints: [], cronjobs: [] }
     : await loadEndpoints(config.endpointsFolder);
+  const seal = createSeal(config.secretKey);
+  refuseUnusable(config.databasePath, judgeDatabase(config.databasePath, seal));
   const metrics = createServiceMetrics();
   const writes = createWriteWatch(log, () => performance.now());
   const database = openSqliteDatabase(config.databasePath, ({ batches, ms, refusal }) => {
@@ -76,7 +79,6 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   let listening: Server | undefined;
   let started: Jobs | undefined;
   try {
-    const seal = createSeal(config.secretKey);
     if (await checkSeal(database, seal) && !emptyLog(config.databasePath)) {
       log.warn("the log of the database still holds what has been sealed: others are reading it");
     }

@@ -1,4 +1,3 @@
-import { resolve } from "node:path";
 import { type App, startApp } from "../app.ts";
 import { createLineSink } from "../base/line_sink.ts";
 import { createLogger, type Logger } from "../base/log.ts";
@@ -66,7 +65,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     });
   } catch (error) {
     log.flush();
-    host.stderr.write(startFault(error, resolve(config.databasePath)));
+    host.stderr.write(startFault(error));
     host.exit(EXIT_FAILED);
   }
   stopOnSignal(host, app, log);
@@ -91,11 +90,8 @@ function stopOnSignal(host: NodeJS.Process, app: App, log: Logger): void {
 }
 
 /** Why the start failed: one line for what an operator can mend, the stack for what is our mistake. */
-function startFault(error: unknown, databasePath: string): string {
-  if (error instanceof UnusableDatabaseError) {
-    return `${error.message.replace(/\.$/, "")} (${databasePath})\n`;
-  }
-  if (error instanceof LoadError) return `${error.message}\n`;
+function startFault(error: unknown): string {
+  if (error instanceof UnusableDatabaseError || error instanceof LoadError) return `${error.message}\n`;
   const isSystemError = error instanceof Error && "syscall" in error;
   if (isSystemError) return `Gatepost cannot start: ${error.message}\n`;
   return `Gatepost cannot start: ${error instanceof Error ? error.stack : String(error)}\n`;

@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { type Database, type Refusal, type Statement, UnavailableError } from "./database.ts";
+import { prepareSqliteFile } from "./migrate.ts";
 import { identify } from "./own_files.ts";
-import { prepareSqliteFile } from "./sqlite_file.ts";
 import { openSqliteReader } from "./sqlite_reader.ts";
 import { errorOf, type WriteResult } from "./write_result.ts";
 

@@ -19,6 +19,11 @@ export function classifySqliteError(error: unknown): "conflict" | "unavailable" 
   return PASSING_CODES.has(code) ? "unavailable" : "fault";
 }
 
+/** Whether an error says that the file is damaged, or is no database (11, 26). */
+export function isDamage(error: unknown): boolean {
+  return [11, 26].includes(codeOf(error));
+}
+
 /** Why a write was refused with an error that is "unavailable". */
 export function refusalOf(error: unknown): Refusal {
   return REFUSALS[codeOf(error)] ?? "failing";

@@ -15,9 +15,10 @@ import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import type { Worker } from "node:worker_threads";
 import { type Database, type Refusal, sql, UnavailableError } from "../../src/store/database.ts";
+import { prepareSqliteFile } from "../../src/store/migrate.ts";
 import { openSqliteDatabase } from "../../src/store/sqlite.ts";
 import { createGroupWriter } from "../../src/store/sqlite_writer.ts";
-import { openSqlite, prepareSqliteFile } from "../../src/store/sqlite_file.ts";
+import { openSqlite } from "../../src/store/sqlite_file.ts";
 import { makeFolder, openDatabase } from "../helpers/database.ts";
 import { testDatabaseContract } from "./database_contract.ts";
 
