@@ -26,15 +26,21 @@ import { hasAppOrigin } from "./store/apps.ts";
 import { declareEvents } from "./store/authority.ts";
 import { insertEvent } from "./store/events.ts";
 import { createFailureAudit } from "./store/failure_audit.ts";
+import { judgeDatabase, refuseUnusable } from "./store/judge.ts";
 import { openKeyRing } from "./store/key_ring.ts";
 import { createAccounts } from "./store/accounts.ts";
 import { openRevocations } from "./store/revocations.ts";
 import { checkSeal, openPageKey } from "./store/settings.ts";
 import { openSqliteDatabase } from "./store/sqlite.ts";
+import { emptyLog } from "./store/sqlite_file.ts";
+import { hasUsers } from "./store/users.ts";
+import { createWriteWatch } from "./store/write_watch.ts";
 
 /** What the process gives to the app. */
 export interface AppHost {
   readonly log: Logger;
+  /** How many lines of the log have been dropped because nobody took them. */
+  readonly droppedLogLines: () => number;
   readonly now: () => number;
   readonly cores: number;
   /** Threads of libuv's pool. */
@@ -63,13 +69,20 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   const hosted = config.endpointsFolder === undefined
     ? { endpoints: [], cronjobs: [] }
     : await loadEndpoints(config.endpointsFolder);
+  const seal = createSeal(config.secretKey);
+  refuseUnusable(config.databasePath, judgeDatabase(config.databasePath, seal));
   const metrics = createServiceMetrics();
-  const database = openSqliteDatabase(config.databasePath, metrics.observeCommit);
+  const writes = createWriteWatch(log, () => performance.now());
+  const database = openSqliteDatabase(config.databasePath, ({ batches, ms, refusal }) => {
+    metrics.observeCommit(batches, ms);
+    writes.observe(refusal);
+  });
   let listening: Server | undefined;
   let started: Jobs | undefined;
   try {
-    const seal = createSeal(config.secretKey);
-    await checkSeal(database, seal);
+    if (await checkSeal(database, seal) && !emptyLog(config.databasePath)) {
+      log.warn("the log of the database still holds what has been sealed: others are reading it");
+    }
     const accounts = createAccounts(database);
     const hasher = createPasswordHasher(hashLimit(host.cores, host.poolThreads));
     const events = catalogue(hosted.endpoints);
@@ -115,6 +128,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const jobs = started = startJobs({
       config,
       database,
+      writes,
       keys,
       revocations,
       failures,
@@ -130,6 +144,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       distributorState,
       backlog,
       signsSinceMs: () => keys.signing().signsFromMs,
+      droppedLogLines: host.droppedLogLines,
       now,
     });
     const commit = async (dispatched: readonly DispatchedEvent[]) => {
@@ -169,7 +184,14 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           endpoints: hosted.endpoints,
           events,
           metrics,
-          readiness: createReadiness({ database, distributorState, backlog, now }),
+          readiness: createReadiness({
+            parts: {
+              database: () => hasUsers(database).then(writes.state, () => "unavailable"),
+              distributor: distributorState,
+            },
+            backlog,
+            now,
+          }),
           now,
         })),
         hostedRouter(hosted.endpoints, {

@@ -11,12 +11,14 @@ import type { KeyRing } from "../store/key_ring.ts";
 import { purge, type PurgeProgress } from "../store/purge.ts";
 import type { Revocations } from "../store/revocations.ts";
 import { clearEndedSubscriptions } from "../store/subscription_end.ts";
+import type { WriteWatch } from "../store/write_watch.ts";
 import { type Post, startPost } from "./post.ts";
 
 /** What the jobs work with. */
 export interface JobsOptions {
   readonly config: Config;
   readonly database: Database;
+  readonly writes: WriteWatch;
   readonly keys: KeyRing;
   readonly revocations: Revocations;
   readonly failures: FailureAudit;
@@ -52,6 +54,7 @@ const PURGE_INTERVAL_MS = 60_000;
 const WATCH_INTERVAL_MS = 400;
 const AUDIT_INTERVAL_MS = 1000;
 const CLEAR_INTERVAL_MS = 1000;
+const STORAGE_INTERVAL_MS = 1000;
 const STUCK_AFTER_MS = 30_000;
 
 /** Starts the jobs: the watch over what other processes revoke always, the others with cron on. */
@@ -72,6 +75,11 @@ export function startJobs(options: JobsOptions): Jobs {
   // By itself, since it may write, and revocations wait for nothing.
   cron.start({ name: "gatepost.keys", everyMs: WATCH_INTERVAL_MS, run: options.keys.refresh });
   cron.start({ name: "gatepost.audit", everyMs: AUDIT_INTERVAL_MS, run: options.failures.flush });
+  cron.start({
+    name: "gatepost.storage",
+    everyMs: STORAGE_INTERVAL_MS,
+    run: () => options.writes.look(database),
+  });
   if (config.cron) {
     cron.start({
       name: "gatepost.clear",

@@ -1,5 +1,5 @@
-import { resolve } from "node:path";
 import { type App, startApp } from "../app.ts";
+import { createLineSink } from "../base/line_sink.ts";
 import { createLogger, type Logger } from "../base/log.ts";
 import { poolSize } from "../base/password.ts";
 import { parseConfig } from "../config.ts";
@@ -39,9 +39,11 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
   const { config } = result;
   // libuv reads this when the pool gets its first task, which comes later.
   host.env["UV_THREADPOOL_SIZE"] ??= String(poolSize(cores));
+  const sink = createLineSink(host.stdout);
+  host.stderr.on("error", () => {}); // what it does not take is lost; nothing is told there twice
   const log = createLogger({
     level: config.logLevel,
-    write: (lines) => void host.stdout.write(lines),
+    write: sink.write,
     now: Date.now,
     pretty: host.stdout.isTTY,
   });
@@ -60,6 +62,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
   try {
     app = await startApp(config, {
       log,
+      droppedLogLines: sink.dropped,
       now: Date.now,
       cores,
       poolThreads: Number(host.env["UV_THREADPOOL_SIZE"]),
@@ -67,7 +70,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     });
   } catch (error) {
     log.flush();
-    host.stderr.write(startFault(error, resolve(config.databasePath)));
+    host.stderr.write(startFault(error));
     host.exit(EXIT_FAILED);
   }
   stopOnSignal(host, app, log);
@@ -92,11 +95,8 @@ function stopOnSignal(host: NodeJS.Process, app: App, log: Logger): void {
 }
 
 /** Why the start failed: one line for what an operator can mend, the stack for what is our mistake. */
-function startFault(error: unknown, databasePath: string): string {
-  if (error instanceof UnusableDatabaseError) {
-    return `${error.message.replace(/\.$/, "")} (${databasePath})\n`;
-  }
-  if (error instanceof LoadError) return `${error.message}\n`;
+function startFault(error: unknown): string {
+  if (error instanceof UnusableDatabaseError || error instanceof LoadError) return `${error.message}\n`;
   const isSystemError = error instanceof Error && "syscall" in error;
   if (isSystemError) return `Gatepost cannot start: ${error.message}\n`;
   return `Gatepost cannot start: ${error instanceof Error ? error.stack : String(error)}\n`;

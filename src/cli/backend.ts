@@ -15,6 +15,7 @@ import { openKeyRing } from "../store/key_ring.ts";
 import { openRevocations } from "../store/revocations.ts";
 import { checkSeal } from "../store/settings.ts";
 import { openSqliteDatabase } from "../store/sqlite.ts";
+import { emptyLog } from "../store/sqlite_file.ts";
 import { Failure } from "./failure.ts";
 
 /** What a call of the backend answered; every answer of it is JSON, or empty. */
@@ -76,7 +77,7 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
   try {
     if (isNew) options.onCreate?.(path);
     const seal = createSeal(config.secretKey);
-    await checkSeal(database, seal);
+    if (await checkSeal(database, seal)) emptyLog(path);
     const { signingAlg: alg, accessTokenTtlMs } = config;
     const find = createRouter(backendRoutes({
       database,

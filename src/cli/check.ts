@@ -4,7 +4,8 @@ import { createSeal } from "../base/seal.ts";
 import { type Config, describeConfig } from "../config.ts";
 import type { LoadedCronjob, LoadedEndpoint } from "../hosting/check.ts";
 import { type Hosted, loadEndpoints, LoadError } from "../hosting/load.ts";
-import { type DatabaseState, readDatabaseState } from "../store/state.ts";
+import { type DatabaseState, judgeDatabase } from "../store/judge.ts";
+import { countRecords, type DatabaseCounts } from "../store/state.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { type Column, formatPairs, formatTable, type Members } from "./table.ts";
@@ -27,7 +28,9 @@ export const CHECK_COMMAND: Command = {
   ],
   examples: ["gatepost check", "GATEPOST_ENDPOINTS=./endpoints gatepost check"],
   async run({ config, terminal, isJson }) {
-    const state = readDatabaseState(config.databasePath, createSeal(config.secretKey));
+    const state = judgeDatabase(config.databasePath, createSeal(config.secretKey));
+    const isCurrent = state.kind === "usable" && state.schemaVersion === state.knownVersion;
+    const counts = isCurrent ? countRecords(config.databasePath) : undefined;
     const { hosted, faults: loadFaults } = await load(config.endpointsFolder);
     const path = resolve(config.databasePath);
     const faults = [
@@ -40,13 +43,13 @@ export const CHECK_COMMAND: Command = {
         configuration: Object.fromEntries(
           describeConfig(config).map(({ name, value }) => [name, value]),
         ),
-        database: databaseRecord(config, state),
+        database: databaseRecord(config, state, counts),
         endpoints: hosted.endpoints.map(endpointRecord),
         cronjobs: hosted.cronjobs.map(cronjobRecord),
         faults,
       }));
     } else {
-      terminal.print(formatReport(config, state, hosted, terminal));
+      terminal.print(formatReport(config, databasePairs(config, state, counts), hosted, terminal));
     }
     if (faults.length > 0) {
       const lines = faults.map((fault) => `  ${fault}`);
@@ -70,7 +73,7 @@ async function load(
 
 function formatReport(
   config: Config,
-  state: DatabaseState,
+  database: readonly [string, unknown][],
   { endpoints, cronjobs }: Hosted,
   terminal: Terminal,
 ): string {
@@ -86,7 +89,7 @@ function formatReport(
     formatPairs(describeConfig(config).map(({ name, value }) => [name, value])),
     "",
     terminal.bold("Database"),
-    formatPairs(databasePairs(config, state)),
+    formatPairs(database),
     "",
     terminal.bold("Endpoints"),
     folder === undefined
@@ -112,7 +115,11 @@ function formatReport(
   ].join("\n");
 }
 
-function databasePairs(config: Config, state: DatabaseState): [string, unknown][] {
+function databasePairs(
+  config: Config,
+  state: DatabaseState,
+  counts: DatabaseCounts | undefined,
+): [string, unknown][] {
   const path: [string, unknown] = ["path", resolve(config.databasePath)];
   switch (state.kind) {
     case "missing":
@@ -120,7 +127,7 @@ function databasePairs(config: Config, state: DatabaseState): [string, unknown][
     case "unusable":
       return [path, ["state", state.reason]];
     case "usable": {
-      const { schemaVersion, knownVersion, counts } = state;
+      const { schemaVersion, knownVersion } = state;
       const schema = schemaVersion === knownVersion
         ? String(schemaVersion)
         : `${schemaVersion}; the server's next start brings it to ${knownVersion}`;
@@ -144,11 +151,14 @@ function databasePairs(config: Config, state: DatabaseState): [string, unknown][
   }
 }
 
-function databaseRecord(config: Config, state: DatabaseState): Members {
+function databaseRecord(
+  config: Config,
+  state: DatabaseState,
+  counts: DatabaseCounts | undefined,
+): Members {
   const base = { path: resolve(config.databasePath), state: state.kind };
   if (state.kind === "missing") return base;
   if (state.kind === "unusable") return { ...base, reason: state.reason };
-  const { counts } = state;
   return {
     ...base,
     bytes: state.bytes,

@@ -31,8 +31,10 @@ export const SEAL_CHECK = "seal_check";
 /**
  * Makes sure that the seal opens what this database holds: a database that was sealed once needs
  * the same key for ever. Throws UnusableDatabaseError, and changes nothing, when it does not.
+ *
+ * @returns whether it has been sealed just now: its log still holds what was readable
  */
-export async function checkSeal(database: Database, seal: Seal): Promise<void> {
+export async function checkSeal(database: Database, seal: Seal): Promise<boolean> {
   const stored = await findSetting(database, SEAL_CHECK);
   if (stored === undefined) {
     try {
@@ -44,6 +46,7 @@ export async function checkSeal(database: Database, seal: Seal): Promise<void> {
   }
   const fault = findSealFault(seal, stored);
   if (fault !== undefined) throw new UnusableDatabaseError(fault);
+  return false;
 }
 
 /** Why the seal does not open a database with this stored check, in one line; undefined if it does. */
@@ -59,9 +62,9 @@ export function findSealFault(seal: Seal, stored: string): string | undefined {
   }
 }
 
-/** Seals, in one batch, what was stored readable before there was a key. */
-async function sealDatabase(database: Database, seal: Seal): Promise<void> {
-  if (!seal.active) return;
+/** Seals, in one batch, what was stored readable before there was a key; false without one. */
+async function sealDatabase(database: Database, seal: Seal): Promise<boolean> {
+  if (!seal.active) return false;
   const keys = await database.query<{ kid: string; private: string }>(
     "SELECT kid, private FROM keys",
   );
@@ -89,6 +92,7 @@ async function sealDatabase(database: Database, seal: Seal): Promise<void> {
       )
     ),
   ]);
+  return true;
 }
 
 /** The key that the pages' form tokens are made with, the same for every process and start. */

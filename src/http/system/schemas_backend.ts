@@ -157,7 +157,7 @@ export const BACKEND_SCHEMAS: Schemas = {
     "parts?": described(
       "For the metrics token or scope backend alone.",
       object({
-        database: word("ok", "unavailable"),
+        database: word("ok", "locked", "read_only", "full", "replaced", "failing", "unavailable"),
         distributor: word("on", "off", "stuck"),
         backlog: nullable(COUNT),
         oldest_pending_age_seconds: nullable({ type: "number", minimum: 0 }),
