@@ -100,7 +100,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       onRefusal: metrics.countRefusal,
     });
     const [, pageKey, revocations, keys] = await opening;
-    const url = await listen(server, config.host, config.port);
+    const url = await listen(server, config);
     listening = server;
     const issuer = config.baseUrl ?? url;
     const basePath = pathOf(issuer);
@@ -206,8 +206,8 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   }
 }
 
-async function listen(server: Server, host: string, port: number): Promise<string> {
-  server.listen(port, host);
+async function listen(server: Server, { host, port, sharePort }: Config): Promise<string> {
+  server.listen({ host, port, reusePort: sharePort });
   await once(server, "listening");
   const address = server.address();
   if (typeof address !== "object" || address === null) throw new Error("No address to listen on");

@@ -16,6 +16,8 @@ export interface Config {
   readonly host: string;
   /** 0 takes a free port. */
   readonly port: number;
+  /** Whether other processes of this machine may listen on it too. */
+  readonly sharePort: boolean;
   /** Without trailing slash; undefined = made from the address that is listened on. */
   readonly baseUrl: string | undefined;
   readonly databasePath: string;
@@ -97,6 +99,8 @@ const cidr: Kind<Cidr> = {
 const TABLE: { readonly [K in keyof Config]: Variable<Config[K]> } = {
   host: variable("GATEPOST_HOST", host, "127.0.0.1", "address to listen on"),
   port: variable("GATEPOST_PORT", wholeNumber(0, 65_535), 8_080, "port; 0 takes a free one"),
+  sharePort: variable("GATEPOST_SHARE_PORT", onOff, false,
+    "on or off; on: several processes of this machine listen on the port, for rolling restarts"),
   baseUrl: optional("GATEPOST_BASE_URL", baseUrl, "http://HOST:PORT as listened on",
     "public address, which is the issuer of tokens; a path prefixes every route; required when " +
     "GATEPOST_HOST is a wildcard address"),
@@ -167,6 +171,7 @@ export function parseConfig(env: Environment): ConfigResult {
   const config: Config = {
     host: read("host"),
     port: read("port"),
+    sharePort: read("sharePort"),
     baseUrl: read("baseUrl"),
     databasePath: read("databasePath"),
     endpointsFolder: read("endpointsFolder"),

@@ -33,6 +33,7 @@ test("parseConfig() gives the contract's defaults for an empty environment", () 
   assert.deepEqual(configOf({}), {
     host: "127.0.0.1",
     port: 8080,
+    sharePort: false,
     baseUrl: undefined,
     databasePath: "./data/gatepost.db",
     endpointsFolder: undefined,
@@ -69,6 +70,7 @@ test("parseConfig() reads every variable of the contract", () => {
   const config = configOf({
     GATEPOST_HOST: "::1",
     GATEPOST_PORT: "0",
+    GATEPOST_SHARE_PORT: "on",
     GATEPOST_BASE_URL: "https://api.example.com/gate",
     GATEPOST_DATABASE: "/var/lib/gatepost/db.sqlite",
     GATEPOST_ENDPOINTS: "./endpoints",
@@ -101,6 +103,7 @@ test("parseConfig() reads every variable of the contract", () => {
   assert.deepEqual(rest, {
     host: "::1",
     port: 0,
+    sharePort: true,
     baseUrl: "https://api.example.com/gate",
     databasePath: "/var/lib/gatepost/db.sqlite",
     endpointsFolder: "./endpoints",
@@ -378,6 +381,7 @@ test("describeConfig() shows the defaults that VARIABLES tells of", () => {
     {
       HOST: "127.0.0.1",
       PORT: "8080",
+      SHARE_PORT: "off",
       BASE_URL: "http://HOST:PORT as listened on",
       DATABASE: "./data/gatepost.db",
       ENDPOINTS: "none",

@@ -82,8 +82,7 @@ function stopOnSignal(host: NodeJS.Process, app: App, log: Logger): void {
     log.flush();
     host.exit(0);
   };
-  host.on("SIGTERM", stop);
-  host.on("SIGINT", stop);
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) host.on(signal, stop);
 }
 
 /** Why the start failed: one line for what an operator can mend, the stack for what is our mistake. */
@@ -92,7 +91,9 @@ function startFault(error: unknown, databasePath: string): string {
     return `${error.message.replace(/\.$/, "")} (${databasePath})\n`;
   }
   if (error instanceof LoadError) return `${error.message}\n`;
-  const isSystemError = error instanceof Error && "syscall" in error;
-  if (isSystemError) return `Gatepost cannot start: ${error.message}\n`;
+  if (error instanceof Error && "syscall" in error) {
+    const where = error.syscall === "listen" ? "GATEPOST_PORT: " : "";
+    return `Gatepost cannot start: ${where}${error.message}\n`;
+  }
   return `Gatepost cannot start: ${error instanceof Error ? error.stack : String(error)}\n`;
 }

@@ -39,6 +39,8 @@ export interface Values {
 export interface CommandContext {
   readonly config: Config;
   readonly values: Values;
+  /** The process that the command runs in. */
+  readonly host: Pick<NodeJS.Process, "env" | "execArgv" | "execPath" | "execve">;
   readonly terminal: Terminal;
   /** Whether the answer is printed as JSON. */
   readonly isJson: boolean;
@@ -66,5 +68,5 @@ export interface Command {
   /** Whole command lines. */
   readonly examples: readonly string[];
   /** Throws UsageError, Failure or Problem. */
-  run(context: CommandContext): Promise<void>;
+  run(context: CommandContext): Promise<void> | void;
 }

@@ -7,11 +7,13 @@ import { DELIVERY_COMMANDS } from "./delivery.ts";
 import { EVENT_COMMANDS } from "./event.ts";
 import { GRANT_COMMANDS } from "./grant.ts";
 import { KEY_COMMANDS } from "./key.ts";
+import { SERVE_COMMAND } from "./serve.ts";
 import { SUBSCRIPTION_COMMANDS } from "./subscription.ts";
 import { USER_COMMANDS } from "./user.ts";
 
 /** Every command, in the order of the help. */
 export const COMMANDS: readonly Command[] = [
+  SERVE_COMMAND,
   ...USER_COMMANDS,
   ...APP_COMMANDS,
   ...GRANT_COMMANDS,

@@ -66,6 +66,7 @@ async function runCommand(
   const context: CommandContext = {
     config,
     values,
+    host,
     terminal,
     isJson,
     async openBackend(options = {}) {

@@ -12,6 +12,7 @@ import { fileURLToPath } from "node:url";
 import { createClient } from "../helpers/http_client.ts";
 import { PASSWORD, readObject, SOURCE_ENTRY } from "../helpers/gatepost.ts";
 import {
+  CLI_ENTRY,
   createDataFolder,
   type RunningServer,
   type RunResult,
@@ -22,7 +23,6 @@ import {
 import { exchangeRaw, openRaw } from "../helpers/raw_http.ts";
 import { startReceiver } from "../helpers/receiver.ts";
 
-const LOCKED_ENTRY = fileURLToPath(new URL("../../scripts/start_locked.ts", import.meta.url));
 const KEY = Buffer.alloc(32, 7).toString("base64");
 
 async function createFolder(t: TestContext): Promise<string> {
@@ -100,9 +100,20 @@ test("a port that is taken: one line, exit 1, and the next start works", async (
   const address = taken.address();
   const port = String(typeof address === "object" ? address?.port : 0);
   const env = { GATEPOST_PORT: port, GATEPOST_ADMIN_PASSWORD: PASSWORD };
-  assertRefused(await tryStart(folder, env), new RegExp(`EADDRINUSE.*${port}`));
+  assertRefused(await tryStart(folder, env), new RegExp(`GATEPOST_PORT: .*EADDRINUSE.*:${port}$`, "m"));
   const server = await start(t, { folder });
   assert.ok(await canLogIn(server.url, PASSWORD));
+});
+
+test("GATEPOST_SHARE_PORT lets several processes listen on one port", async (t) => {
+  const folder = await createFolder(t);
+  const env = { GATEPOST_SHARE_PORT: "on", GATEPOST_ADMIN_PASSWORD: PASSWORD };
+  const first = await start(t, { folder, env });
+  const { port } = new URL(first.url);
+  const second = await start(t, { folder, env: { ...env, GATEPOST_PORT: port } });
+  assert.equal(await first.stop(), 0);
+  assert.equal(second.url, first.url);
+  assert.ok(await canLogIn(second.url, PASSWORD));
 });
 
 test("a folder that cannot be made: one line, exit 1", async (t) => {
@@ -283,7 +294,7 @@ test("an older Node says in one line what is needed and how to get it, exit 1", 
   assert.match(result.stderr, /\b26\b/);
 });
 
-for (const signal of ["SIGTERM", "SIGINT"] as const) {
+for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
   test(`${signal} ends it with 0, at once where nothing is under way`, async (t) => {
     const server = await start(t, {});
     const idle = await openRaw(Number(new URL(server.url).port));
@@ -396,7 +407,8 @@ test("a locked server does its work and reaches nothing outside", async (t) => {
   t.after(() => receiver.close());
   const server = await start(t, {
     folder,
-    entry: LOCKED_ENTRY,
+    entry: CLI_ENTRY,
+    args: ["serve", "--locked"],
     env: {
       GATEPOST_ADMIN_PASSWORD: PASSWORD,
       GATEPOST_DATABASE: join(folder, "data/gatepost.db"),
