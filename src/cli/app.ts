@@ -60,7 +60,7 @@ export const APP_COMMANDS: readonly Command[] = [
     ],
     async run(context) {
       const { values } = context;
-      const backend = await context.openBackend({ create: true });
+      const backend = await context.openBackend();
       const body = {
         name: values.argument("NAME"),
         url: values.text("url"),
@@ -172,15 +172,11 @@ export const APP_COMMANDS: readonly Command[] = [
 
 async function setApp(context: CommandContext): Promise<void> {
   const { values } = context;
-  const status = values.text("status");
-  if (status !== undefined && status !== "active" && status !== "disabled") {
-    throw new UsageError("--status is active or disabled");
-  }
   const change = {
     ...readChange(context),
     name: values.text("name"),
     url: values.text("url"),
-    status,
+    status: values.text("status"),
   };
   if (Object.values(change).every((value) => value === undefined)) {
     throw new UsageError("app set needs something to change, such as --scope or --status");

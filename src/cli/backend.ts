@@ -70,7 +70,7 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
   if (isNew && !options.create) {
     throw new Failure(
       `There is no database at ${path} (GATEPOST_DATABASE); ` +
-        "the server's first start makes it, and so does user add.",
+        "the server's first start makes it, and so does setup.",
     );
   }
   const now = Date.now;

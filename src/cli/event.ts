@@ -71,7 +71,7 @@ async function dispatch(context: CommandContext): Promise<void> {
   const json = given === "-" ? await terminal.readStdin() : given;
   checkJson(json);
   const who = values.text("subject");
-  const backend = await context.openBackend({ create: true });
+  const backend = await context.openBackend();
   const isUserName = who !== undefined && !isId("u", who) && !isId("a", who);
   const subject = isUserName ? await findUserId(backend, who) : who;
   // The text itself: to parse and write it again would make null of a number past a double's range.

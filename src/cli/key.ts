@@ -37,7 +37,7 @@ export const KEY_COMMANDS: readonly Command[] = [
     examples: ["gatepost key rotate"],
     async run(context) {
       const isAtOnce = context.values.flag("at-once") ?? false;
-      const backend = await context.openBackend({ create: true });
+      const backend = await context.openBackend();
       const body = JSON.stringify(isAtOnce ? { at_once: true } : {});
       const answer = await backend.call("POST", RESOURCE, body);
       context.print(answer, (key) =>

@@ -102,7 +102,8 @@ function report(error: unknown, { words }: Command, { isJson, terminal }: Comman
   } else {
     terminal.note(`gatepost: ${explain(error)}`);
   }
-  return EXIT_FAILED;
+  const isWrongValue = problem?.status === 400 || problem?.status === 413;
+  return isWrongValue ? EXIT_USAGE : EXIT_FAILED;
 }
 
 async function runInterruptible<Result>(

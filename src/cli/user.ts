@@ -32,8 +32,6 @@ export const USER_COMMANDS: readonly Command[] = [
     details: [
       "Without --password-stdin the password is asked for, hidden and twice. Where standard " +
         "input is no terminal one is generated and shown once, with --json on standard error.",
-      "Where there is no database yet it is made, as the server would. A server that starts on " +
-        "it later finds a user there and makes no user admin: add one with --admin.",
     ],
     examples: [
       "gatepost user add alice",
@@ -133,7 +131,7 @@ async function addUser(context: CommandContext): Promise<void> {
   const { values, terminal } = context;
   const username = values.argument("NAME");
   const scopes = readScopes(values.list("scope"), values.flag("admin") ?? false);
-  const backend = await context.openBackend({ create: true });
+  const backend = await context.openBackend();
   if (terminal.canAsk) await checkName(backend, username);
   const fromStdin = values.flag("password-stdin") ?? false;
   const given = await obtainPassword(terminal, fromStdin, username);
@@ -163,9 +161,6 @@ async function setUser(context: CommandContext): Promise<void> {
   const isPassword = fromStdin || values.flag("password") === true;
   if (!isPassword && scopes === undefined && status === undefined) {
     throw new UsageError("user set needs --password, --password-stdin, --scope or --status");
-  }
-  if (status !== undefined && status !== "active" && status !== "disabled") {
-    throw new UsageError("--status is active or disabled");
   }
   const given = isPassword ? await obtainPassword(terminal, fromStdin, nameOrId) : undefined;
   await changeUser(context, {

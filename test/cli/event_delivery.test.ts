@@ -83,16 +83,16 @@ test("event dispatch stores nothing where the endpoint modules do not load", asy
   assert.deepEqual(readEvents(cli.databasePath), []);
 });
 
-/** Data, and the exit code: 2 for what is no JSON, 1 for what the backend refuses. */
+/** Data, and the exit code: 2 for a wrong value, 1 for what is not there. */
 const REFUSED: readonly (readonly [args: readonly string[], code: number])[] = [
   [["x", "{"], 2],
   [["x", ""], 2],
   [["x", "{} {}"], 2],
   [["x", '1, "subject": "u1"'], 2],
   [["x", '{"__proto__": 1}'], 2],
-  [["x", "1e999"], 1],
-  [["a b", "1"], 1],
-  [["gatepost.x", "1"], 1],
+  [["x", "1e999"], 2],
+  [["a b", "1"], 2],
+  [["gatepost.x", "1"], 2],
   [["x", "1", "--subject", "nobody"], 1],
 ];
 
@@ -119,7 +119,7 @@ test("event list filters by name and status", async (t) => {
   assert.deepEqual(named.map(({ name }) => name), ["a"]);
   assert.match(pending.stdout, /^ID +NAME +STATUS +SUBJECT +CREATED\ne\w+ +b +pending +- /);
   assert.deepEqual([none.code, none.stdout, none.stderr], [0, "", "There are none.\n"]);
-  assert.deepEqual([wrong.code, wrong.stdout], [1, ""]);
+  assert.deepEqual([wrong.code, wrong.stdout], [2, ""]);
 });
 
 test("delivery resend sends one failed delivery again, and no other", async (t) => {

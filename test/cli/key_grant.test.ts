@@ -48,6 +48,6 @@ test("grant revoke needs a user or an app that exists", async (t) => {
   const malformed = await cli.run("grant", "revoke", "--app", "shop");
   const known = await cli.run("grant", "revoke", "--user", "alice");
 
-  assert.deepEqual([missing.code, unknown.code, malformed.code, known.code], [2, 1, 1, 0]);
+  assert.deepEqual([missing.code, unknown.code, malformed.code, known.code], [2, 1, 2, 0]);
   assert.match(malformed.stderr, /^ {2}app: /m);
 });
