@@ -37,7 +37,7 @@ const TYPES_ONLY = ["mod"];
 const MAY_TOUCH: Record<string, string[]> = {
   version: ["fs"],
   mod: [],
-  config: ["net", "path"],
+  config: ["fs", "net", "path"], // fs: secrets that are given as files
   app: ["crypto", "dns", "events", "fs", "http", "path", "perf_hooks", "url", "util"],
   "app/post": ["worker_threads"],
   server: ["fs", "os", "path", "process", "url", "util"],

@@ -67,7 +67,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   let listening: Server | undefined;
   let started: Jobs | undefined;
   try {
-    const seal = createSeal(config.secretKey);
+    const seal = createSeal(...config.secretKeys ?? []);
     await checkSeal(database, seal);
     const accounts = createAccounts(database);
     const hasher = createPasswordHasher(hashLimit(host.cores, host.poolThreads));

@@ -42,7 +42,7 @@ async function runPost(port: MessagePort, settings: PostSettings, toDatabase: Me
       userAgent: `Gatepost/${version}@${revision}`,
       now,
     }),
-    seal: createSeal(settings.secretKey),
+    seal: createSeal(...settings.secretKeys ?? []),
     limits: {
       total: settings.callbackConcurrency,
       perSubscription: settings.callbackConcurrencyPerSubscription,

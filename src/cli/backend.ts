@@ -12,12 +12,14 @@ import { catalogue, eventScopes } from "../hosting/catalogue.ts";
 import { loadEndpoints } from "../hosting/load.ts";
 import { createRouter } from "../http/router.ts";
 import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
-import type { Database } from "../store/database.ts";
+import { insertAudit } from "../store/audit.ts";
+import type { Database, Statement } from "../store/database.ts";
 import { openKeyRing } from "../store/key_ring.ts";
 import { openRevocations } from "../store/revocations.ts";
 import { checkSeal } from "../store/settings.ts";
 import { openSqliteDatabase } from "../store/sqlite.ts";
 import { Failure } from "./failure.ts";
+import type { Members } from "./table.ts";
 
 /** What a call of the backend answered; every answer of it is JSON, or empty. */
 export interface Answer {
@@ -50,10 +52,13 @@ export interface OpenOptions {
 
 const NEVER = new AbortController().signal;
 
+/** Who the audit says that did it. */
+export const CLI_ACTOR = "cli";
+
 const CALLER: Caller = {
-  sub: "cli",
+  sub: CLI_ACTOR,
   kind: "user",
-  clientId: "cli",
+  clientId: CLI_ACTOR,
   scopes: [BACKEND_SCOPE],
   grantId: "",
   jti: "",
@@ -77,7 +82,7 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
   const database = openSqliteDatabase(config.databasePath);
   try {
     if (isNew) options.onCreate?.(path);
-    const seal = createSeal(config.secretKey);
+    const seal = createSeal(...config.secretKeys ?? []);
     await checkSeal(database, seal);
     const { signingAlg: alg, accessTokenTtlMs } = config;
     const find = createRouter(backendRoutes({
@@ -118,6 +123,16 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
     await database.close();
     throw error;
   }
+}
+
+/** The answer of what no route of the backend does. */
+export function ownAnswer(record: Members): Answer {
+  return { status: 200, text: JSON.stringify(record), json: record };
+}
+
+/** Records what no route of the backend does; goes into the batch of what is done. */
+export function auditOwn(action: string, target: string, nowMs: number): Statement {
+  return insertAudit({ actor: CLI_ACTOR, action, target, address: null }, nowMs);
 }
 
 /** Only the endpoint modules know them, so those are loaded when it comes to a dispatch. */

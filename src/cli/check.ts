@@ -27,7 +27,7 @@ export const CHECK_COMMAND: Command = {
   ],
   examples: ["gatepost check", "GATEPOST_ENDPOINTS=./endpoints gatepost check"],
   async run({ config, terminal, isJson }) {
-    const state = readDatabaseState(config.databasePath, createSeal(config.secretKey));
+    const state = readDatabaseState(config.databasePath, createSeal(...config.secretKeys ?? []));
     const { hosted, faults: loadFaults } = await load(config.endpointsFolder);
     const path = resolve(config.databasePath);
     const faults = [

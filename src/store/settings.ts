@@ -28,6 +28,9 @@ async function ensureSetting(
 /** The setting that only the key opens with which the database was sealed. */
 export const SEAL_CHECK = "seal_check";
 
+/** The setting that holds the key of the pages' form tokens. */
+export const PAGE_KEY = "page_key";
+
 /**
  * Makes sure that the seal opens what this database holds: a database that was sealed once needs
  * the same key for ever. Throws UnusableDatabaseError, and changes nothing, when it does not.
@@ -93,7 +96,6 @@ async function sealDatabase(database: Database, seal: Seal): Promise<void> {
 
 /** The key that the pages' form tokens are made with, the same for every process and start. */
 export async function openPageKey(database: Database, seal: Seal): Promise<Uint8Array> {
-  const name = "page_key";
-  const stored = await ensureSetting(database, name, () => seal.close(newSecret(), name));
-  return Buffer.from(seal.open(stored, name), "base64url");
+  const stored = await ensureSetting(database, PAGE_KEY, () => seal.close(newSecret(), PAGE_KEY));
+  return Buffer.from(seal.open(stored, PAGE_KEY), "base64url");
 }

@@ -54,7 +54,7 @@ async function subscribe({ database, config }: Stage, endpoint: string): Promise
     id,
     newId("u", Date.now()),
     endpoint,
-    createSeal(config.secretKey).close(secret, id),
+    createSeal(...config.secretKeys ?? []).close(secret, id),
     Date.now(),
   )]);
 }
