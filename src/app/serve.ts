@@ -6,6 +6,7 @@ import { parseConfig } from "../config.ts";
 import { LoadError } from "../hosting/load.ts";
 import { UnusableDatabaseError } from "../store/database.ts";
 import { revision, version } from "../version.ts";
+import { findRisks } from "./risks.ts";
 
 const EXIT_FAILED = 1;
 const EXIT_MISCONFIGURED = 2;
@@ -51,6 +52,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     host.exit(EXIT_FAILED); // what is stored is safe, what is in memory may not be
   });
 
+  const risks = findRisks(config); // of the file as it was found
   let app: App;
   try {
     app = await startApp(config, {
@@ -65,6 +67,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     host.stderr.write(startFault(error, resolve(config.databasePath)));
     host.exit(EXIT_FAILED);
   }
+  for (const risk of risks) log.warn(risk);
   stopOnSignal(host, app, log);
 }
 

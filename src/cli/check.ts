@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { findRisks } from "../app/risks.ts";
 import { formatDuration } from "../base/duration.ts";
 import { createSeal } from "../base/seal.ts";
 import { type Config, describeConfig } from "../config.ts";
@@ -21,7 +22,7 @@ export const CHECK_COMMAND: Command = {
     "Shows every setting, what the database holds and each module's routes, and says what is " +
       "wrong. It changes nothing: the database is neither made nor migrated. Endpoint modules " +
       "are loaded as the server would, so their top-level code runs. Of a secret it shows only " +
-      "whether it is set.",
+      "whether it is set. What is allowed and risky is a line of warning each.",
     "Exit code 1 where the server would not start: a database that it cannot use, a module that " +
       "it cannot load; 2 for a bad configuration. Each fault is listed.",
   ],
@@ -30,6 +31,7 @@ export const CHECK_COMMAND: Command = {
     const state = readDatabaseState(config.databasePath, createSeal(...config.secretKeys ?? []));
     const { hosted, faults: loadFaults } = await load(config.endpointsFolder);
     const path = resolve(config.databasePath);
+    const warnings = findRisks(config);
     const faults = [
       ...state.kind === "unusable" ? [`Database ${path}: ${state.reason}`] : [],
       ...loadFaults,
@@ -43,10 +45,12 @@ export const CHECK_COMMAND: Command = {
         database: databaseRecord(config, state),
         endpoints: hosted.endpoints.map(endpointRecord),
         cronjobs: hosted.cronjobs.map(cronjobRecord),
+        warnings,
         faults,
       }));
     } else {
       terminal.print(formatReport(config, state, hosted, terminal));
+      for (const warning of warnings) terminal.note(`warning: ${warning}`);
     }
     if (faults.length > 0) {
       const lines = faults.map((fault) => `  ${fault}`);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { cp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -114,6 +114,27 @@ test("GATEPOST_SHARE_PORT lets several processes listen on one port", async (t) 
   assert.equal(await first.stop(), 0);
   assert.equal(second.url, first.url);
   assert.ok(await canLogIn(second.url, PASSWORD));
+});
+
+test("what is risky is a warning in the log of the start, the limit of open files too", async (t) => {
+  const folder = await makeDatabase(t);
+  chmodSync(join(folder, "gatepost.db"), 0o644);
+  const shell = `ulimit -n 1000; exec "$0" "$@"`;
+  const child = spawn("sh", ["-c", shell, process.execPath, SOURCE_ENTRY], {
+    env: { PATH: process.env["PATH"], GATEPOST_PORT: "0", GATEPOST_DATABASE: join(folder, "gatepost.db") },
+  });
+  t.after(() => child.kill("SIGKILL"));
+  let lines = "";
+  for await (const part of child.stdout) {
+    lines += String(part);
+    if (lines.includes("ulimit")) break;
+  }
+  const warnings = lines.split("\n").filter((line) => line.includes('"level":"warn"'));
+  const [key = "", mode = "", limit = "", ...more] = warnings.map((line) => JSON.parse(line).msg);
+  assert.match(key, /^GATEPOST_SECRET_KEY: /);
+  assert.match(mode, /gatepost\.db \(mode 644\)/);
+  assert.match(limit, /^ulimit -n: 1000 open files/);
+  assert.deepEqual(more, []);
 });
 
 test("a folder that cannot be made: one line, exit 1", async (t) => {
@@ -403,6 +424,7 @@ test("a locked server does its work and reaches nothing outside", async (t) => {
   mkdirSync(endpoints);
   writeFileSync(join(endpoints, "probe.js"), PROBE);
   writeFileSync(join(folder, "outside.txt"), "outside");
+  writeFileSync(join(folder, "key"), `${KEY}\n`);
   const receiver = await startReceiver();
   t.after(() => receiver.close());
   const server = await start(t, {
@@ -414,6 +436,7 @@ test("a locked server does its work and reaches nothing outside", async (t) => {
       GATEPOST_DATABASE: join(folder, "data/gatepost.db"),
       GATEPOST_ENDPOINTS: endpoints,
       GATEPOST_CALLBACK_ALLOW: "127.0.0.1",
+      GATEPOST_SECRET_KEY_FILE: join(folder, "key"),
       NODE_V8_COVERAGE: undefined, // which it may not write
     },
   });
