@@ -82,6 +82,10 @@ async function runCommand(
     interruptible: (work) => runInterruptible(host, work),
   };
   try {
+    const question = values.flag("yes") ? undefined : command.confirm?.(values);
+    if (question !== undefined && terminal.canAsk && !await terminal.confirm(question)) {
+      throw new Failure("Nothing was changed.");
+    }
     await command.run(context);
     return EXIT_DONE;
   } catch (error) {

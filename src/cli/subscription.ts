@@ -59,6 +59,7 @@ export const SUBSCRIPTION_COMMANDS: readonly Command[] = [
     purpose: "Remove a subscription, and cancel what it waits for",
     arguments: [ID],
     options: {},
+    confirm: (values) => `Remove subscription ${values.argument("ID")} for good?`,
     details: [],
     examples: ["gatepost subscription delete s0mhc…"],
     async run(context) {
