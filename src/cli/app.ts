@@ -1,6 +1,6 @@
 import type { Argument, Command, CommandContext, Option } from "./command.ts";
 import { UsageError } from "./failure.ts";
-import { column, itemPath, LIST_OPTIONS, printList, splitNames } from "./listing.ts";
+import { column, itemPath, LIST_OPTIONS, printList, printOne, splitNames } from "./listing.ts";
 import { formatPairs, formatValue, type Members, visible } from "./table.ts";
 
 const RESOURCE = "/backend/app";
@@ -92,6 +92,15 @@ export const APP_COMMANDS: readonly Command[] = [
       ]),
   },
   {
+    words: ["app", "show"],
+    purpose: "Show an app",
+    arguments: [CLIENT_ID],
+    options: {},
+    details: ["Its secret cannot be shown: Gatepost keeps the SHA-256."],
+    examples: ["gatepost app show a0mhc…"],
+    run: (context) => printOne(context, itemPath(RESOURCE, context.values.argument("CLIENT_ID"))),
+  },
+  {
     words: ["app", "set"],
     purpose: "Change an app",
     arguments: [CLIENT_ID],
@@ -159,6 +168,7 @@ export const APP_COMMANDS: readonly Command[] = [
     purpose: "Remove an app for good",
     arguments: [CLIENT_ID],
     options: {},
+    confirm: (values) => `Remove app ${values.argument("CLIENT_ID")} for good?`,
     details: ["`app disable` shuts an app out as well, and can be undone."],
     examples: ["gatepost app delete a0mhc…"],
     async run(context) {

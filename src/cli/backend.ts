@@ -10,15 +10,17 @@ import { createSeal } from "../base/seal.ts";
 import type { Config } from "../config.ts";
 import { catalogue, eventScopes } from "../hosting/catalogue.ts";
 import { loadEndpoints } from "../hosting/load.ts";
+import { cronjobRoutes } from "../http/backend/cronjob.ts";
 import { createRouter } from "../http/router.ts";
 import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
 import { insertAudit } from "../store/audit.ts";
 import type { Database, Statement } from "../store/database.ts";
-import { openKeyRing } from "../store/key_ring.ts";
+import { type KeyRing, openKeyRing } from "../store/key_ring.ts";
 import { openRevocations } from "../store/revocations.ts";
 import { checkSeal } from "../store/settings.ts";
 import { openSqliteDatabase } from "../store/sqlite.ts";
 import { Failure } from "./failure.ts";
+import { storedJobs } from "./stored_jobs.ts";
 import type { Members } from "./table.ts";
 
 /** What a call of the backend answered; every answer of it is JSON, or empty. */
@@ -33,6 +35,8 @@ export interface Answer {
 /** The backend's routes in this process, without a socket. */
 export interface Backend {
   readonly database: Database;
+  /** The keys that the servers sign with. */
+  readonly keys: KeyRing;
   /**
    * Calls one route as the command line's own caller: validation, audit and records are those of
    * HTTP. `body` is JSON text; long work ends between two steps when `signal` aborts. Throws
@@ -85,7 +89,8 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
     const seal = createSeal(...config.secretKeys ?? []);
     await checkSeal(database, seal);
     const { signingAlg: alg, accessTokenTtlMs } = config;
-    const find = createRouter(backendRoutes({
+    const keys = await openKeyRing({ database, seal, alg, accessTokenTtlMs, now });
+    const administration = backendRoutes({
       database,
       revocations: await openRevocations(database, now),
       maxBodyBytes: config.maxBodyBytes,
@@ -93,14 +98,17 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
       accessTokenTtlMs,
       basePath: pathOf(config.baseUrl ?? "http://localhost"),
       hasher: createPasswordHasher(1),
-      keys: await openKeyRing({ database, seal, alg, accessTokenTtlMs, now }),
+      keys,
       eventScopes: (name) => findEventScopes(config.endpointsFolder, name),
       refuseEndpoint: () => "Is not changed from the command line.",
       wake: () => {}, // a running server looks for work by itself
       now,
-    }));
+    });
+    const jobs = storedJobs(database, now);
+    const find = createRouter([...administration, ...cronjobRoutes({ database, jobs, now })]);
     return {
       database,
+      keys,
       close: () => database.close(),
       async call(method, target, body, signal = NEVER) {
         const [pathname = "", query = ""] = target.split("?");

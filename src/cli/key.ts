@@ -63,6 +63,7 @@ export const KEY_COMMANDS: readonly Command[] = [
         "second; who holds a refresh token gets a new one without logging in. Where it is the " +
         "key that signs, a new one takes its place at once.",
     ],
+    confirm: (values) => `End every token that key ${values.argument("KID")} signed?`,
     examples: ["gatepost key withdraw k0mhc…"],
     async run(context) {
       const kid = context.values.argument("KID");
@@ -75,7 +76,7 @@ export const KEY_COMMANDS: readonly Command[] = [
   },
   {
     words: ["key", "reseal"],
-    purpose: "Seal what is stored with the first key of GATEPOST_SECRET_KEY",
+    purpose: "Seal all with the first of several secret keys",
     arguments: [],
     options: {},
     details: [

@@ -6,7 +6,7 @@ import { findUserByName } from "../store/users.ts";
 import type { Backend } from "./backend.ts";
 import type { Argument, Command, CommandContext } from "./command.ts";
 import { UsageError } from "./failure.ts";
-import { column, itemPath, LIST_OPTIONS, printList, splitNames } from "./listing.ts";
+import { column, itemPath, LIST_OPTIONS, printList, printOne, splitNames } from "./listing.ts";
 import { type GivenPassword, obtainPassword, PASSWORD_OPTION, tellBeside } from "./password.ts";
 import { formatPairs, formatValue, type Members, visible } from "./table.ts";
 
@@ -57,6 +57,18 @@ export const USER_COMMANDS: readonly Command[] = [
       ]),
   },
   {
+    words: ["user", "show"],
+    purpose: "Show a user",
+    arguments: [NAME],
+    options: {},
+    details: [],
+    examples: ["gatepost user show alice"],
+    async run(context) {
+      const id = await findUserId(await context.openBackend(), context.values.argument("NAME"));
+      await printOne(context, itemPath(RESOURCE, id));
+    },
+  },
+  {
     words: ["user", "set"],
     purpose: "Change a user's password, scopes or status",
     arguments: [NAME],
@@ -99,6 +111,7 @@ export const USER_COMMANDS: readonly Command[] = [
     purpose: "Remove a user for good",
     arguments: [NAME],
     options: {},
+    confirm: (values) => `Remove user ${values.argument("NAME")} for good?`,
     details: ["`user disable` shuts a user out as well, and can be undone."],
     examples: ["gatepost user delete alice"],
     async run(context) {

@@ -4,7 +4,7 @@ import type { User } from "../oauth/user.ts";
 import { ANONYMOUS, FAILED_LOGIN, UNKNOWN } from "../store/audit.ts";
 import type { Database } from "../store/database.ts";
 import type { FailureAudit } from "../store/failure_audit.ts";
-import { findUserByName } from "../store/users.ts";
+import { admitPassword, findUserByName } from "../store/users.ts";
 import { throttleAddress } from "./client_address.ts";
 import { createThrottle } from "./throttle.ts";
 
@@ -102,7 +102,8 @@ export function createPasswordLogin(options: PasswordLoginOptions): PasswordLogi
       if (!isRight) return wrong();
       // The turn may have been long in coming: a password that was replaced meanwhile opens nothing.
       const current = await findUserByName(database, username);
-      return current?.phc === user?.phc && current?.status === "active"
+      return current?.phc === user?.phc && current?.status === "active" &&
+          await admitPassword(database, current, now())
         ? { kind: "ok", user: current, sinceMs }
         : wrong();
     },

@@ -232,6 +232,8 @@ export const MIGRATIONS: readonly string[] = [
   -- Grants and their tokens.
 
   -- Logins and accounts.
+  -- A one-time password is good until then, and 0 once it was used; none for a lasting one.
+  ALTER TABLE users ADD COLUMN password_until INTEGER;
 
   -- The audit.
 
