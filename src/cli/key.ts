@@ -1,5 +1,5 @@
 import { createSeal } from "../base/seal.ts";
-import { resealDatabase } from "../store/reseal.ts";
+import { resealDatabase } from "../store/settings.ts";
 import { auditOwn, ownAnswer } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
@@ -94,7 +94,7 @@ export const KEY_COMMANDS: readonly Command[] = [
         resealDatabase(database, createSeal(...secretKeys), audit, signal)
       );
       context.print(ownAnswer({ resealed }), () =>
-        `All is sealed with the first key; that had to be done for ${resealed} rows.`
+        `All is sealed with the first key; ${resealed} secrets had to be.`
       );
     },
   },

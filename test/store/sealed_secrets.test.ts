@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createSeal, type Seal, SealError } from "../../src/base/seal.ts";
-import { type Database, sql } from "../../src/store/database.ts";
-import { resealDatabase } from "../../src/store/reseal.ts";
-import { checkSeal, openPageKey } from "../../src/store/settings.ts";
+import { type Database, sql, type Statement } from "../../src/store/database.ts";
+import { insertAudit } from "../../src/store/audit.ts";
+import { checkSeal, openPageKey, resealDatabase } from "../../src/store/settings.ts";
 import { openDatabase } from "../helpers/database.ts";
 
 const [OLD, NEW] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
@@ -11,9 +11,8 @@ const old = createSeal(OLD);
 const both = createSeal(NEW, OLD);
 const fresh = createSeal(NEW);
 
-const AUDIT = sql(
-  "INSERT INTO audit (id, actor, action, target) VALUES ('t1', 'cli', 'key.reseal', 'database')",
-);
+const audit = (): Statement =>
+  insertAudit({ actor: "cli", action: "key.reseal", target: "database", address: null }, 1);
 const NEVER = new AbortController().signal;
 
 async function addSubscription(database: Database, id: string, seal: Seal): Promise<void> {
@@ -48,9 +47,9 @@ test("after a reseal the first key opens everything and the old one nothing", as
   const database = openDatabase(t);
   const pageKey = await sealedDatabase(database, 1_203);
 
-  const count = await resealDatabase(database, both, AUDIT, NEVER);
+  const count = await resealDatabase(database, both, audit(), NEVER);
 
-  assert.equal(count, 1_206);
+  assert.equal(count, 2 * 1_203 + 2);
   await checkSeal(database, fresh);
   await assert.rejects(checkSeal(database, old), /not the key/);
   assert.deepEqual(await openPageKey(database, fresh), pageKey);
@@ -71,19 +70,19 @@ test("a reseal that was interrupted leaves every key needed, and goes on later",
   const database = openDatabase(t);
   await sealedDatabase(database, 3);
 
-  const interrupted = resealDatabase(database, both, AUDIT, AbortSignal.abort(new Error("enough")));
+  const interrupted = resealDatabase(database, both, audit(), AbortSignal.abort(new Error("enough")));
   await assert.rejects(interrupted, /enough/);
 
   await assert.rejects(checkSeal(database, fresh), /not the key/);
   await checkSeal(database, both);
-  await resealDatabase(database, both, AUDIT, NEVER);
+  await resealDatabase(database, both, audit(), NEVER);
   await checkSeal(database, fresh);
 });
 
 test("a second reseal has nothing to do", async (t) => {
   const database = openDatabase(t);
   await sealedDatabase(database, 3);
-  await resealDatabase(database, both, AUDIT, NEVER);
+  await resealDatabase(database, both, audit(), NEVER);
 
-  assert.equal(await resealDatabase(database, both, AUDIT, NEVER), 0);
+  assert.equal(await resealDatabase(database, both, audit(), NEVER), 0);
 });
