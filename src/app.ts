@@ -69,7 +69,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   const hosted = config.endpointsFolder === undefined
     ? { endpoints: [], cronjobs: [] }
     : await loadEndpoints(config.endpointsFolder);
-  const seal = createSeal(config.secretKey);
+  const seal = createSeal(...config.secretKeys ?? []);
   refuseUnusable(config.databasePath, judgeDatabase(config.databasePath, seal));
   const metrics = createServiceMetrics();
   const writes = createWriteWatch(log, () => performance.now());
@@ -118,7 +118,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       stopping: stopping.signal,
     });
     const [, pageKey, revocations, keys] = await opening;
-    const url = await listen(server, config.host, config.port);
+    const url = await listen(server, config);
     listening = server;
     const issuer = config.baseUrl ?? url;
     const basePath = pathOf(issuer);
@@ -232,8 +232,8 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   }
 }
 
-async function listen(server: Server, host: string, port: number): Promise<string> {
-  server.listen(port, host);
+async function listen(server: Server, { host, port, sharePort }: Config): Promise<string> {
+  server.listen({ host, port, reusePort: sharePort });
   await once(server, "listening");
   const address = server.address();
   if (typeof address !== "object" || address === null) throw new Error("No address to listen on");

@@ -115,11 +115,11 @@ export function startPost(options: PostOptions): Post {
 
 /** What the thread needs and no more: passwords are none of its business. */
 function settingsOf(config: PostSettings): PostSettings {
-  const { databasePath, secretKey, callbackAllow, callbackTimeoutMs, callbackConcurrency } = config;
+  const { databasePath, secretKeys, callbackAllow, callbackTimeoutMs, callbackConcurrency } = config;
   const { callbackConcurrencyPerSubscription, resendDelaysMs, disableAfterMs } = config;
   return {
     databasePath,
-    secretKey,
+    secretKeys,
     callbackAllow,
     callbackTimeoutMs,
     callbackConcurrency,

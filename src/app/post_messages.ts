@@ -6,7 +6,7 @@ import type { SelfTest } from "../job/egress.ts";
 export type PostSettings = Pick<
   Config,
   | "databasePath"
-  | "secretKey"
+  | "secretKeys"
   | "callbackAllow"
   | "callbackTimeoutMs"
   | "callbackConcurrency"

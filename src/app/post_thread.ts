@@ -48,7 +48,7 @@ async function runPost(
       userAgent: `Gatepost/${version}@${revision}`,
       now,
     }),
-    seal: createSeal(settings.secretKey),
+    seal: createSeal(...settings.secretKeys ?? []),
     limits: {
       total: settings.callbackConcurrency,
       perSubscription: settings.callbackConcurrencyPerSubscription,

@@ -7,6 +7,7 @@ import { LoadError } from "../hosting/load.ts";
 import { createLateChunkCheck } from "./late_chunk.ts";
 import { UnusableDatabaseError } from "../store/database.ts";
 import { revision, version } from "../version.ts";
+import { findRisks } from "./risks.ts";
 
 const EXIT_FAILED = 1;
 const EXIT_MISCONFIGURED = 2;
@@ -58,6 +59,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     host.exit(EXIT_FAILED); // what is stored is safe, what is in memory may not be
   });
 
+  const risks = findRisks(config); // of the file as it was found
   let app: App;
   try {
     app = await startApp(config, {
@@ -73,6 +75,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     host.stderr.write(startFault(error));
     host.exit(EXIT_FAILED);
   }
+  for (const risk of risks) log.warn(risk);
   stopOnSignal(host, app, log);
 }
 
@@ -90,14 +93,15 @@ function stopOnSignal(host: NodeJS.Process, app: App, log: Logger): void {
     log.flush();
     host.exit(0);
   };
-  host.on("SIGTERM", stop);
-  host.on("SIGINT", stop);
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) host.on(signal, stop);
 }
 
 /** Why the start failed: one line for what an operator can mend, the stack for what is our mistake. */
 function startFault(error: unknown): string {
   if (error instanceof UnusableDatabaseError || error instanceof LoadError) return `${error.message}\n`;
-  const isSystemError = error instanceof Error && "syscall" in error;
-  if (isSystemError) return `Gatepost cannot start: ${error.message}\n`;
+  if (error instanceof Error && "syscall" in error) {
+    const where = error.syscall === "listen" ? "GATEPOST_PORT: " : "";
+    return `Gatepost cannot start: ${where}${error.message}\n`;
+  }
   return `Gatepost cannot start: ${error instanceof Error ? error.stack : String(error)}\n`;
 }

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { findRisks } from "../app/risks.ts";
 import { formatDuration } from "../base/duration.ts";
 import { createSeal } from "../base/seal.ts";
 import { type Config, describeConfig } from "../config.ts";
@@ -22,17 +23,18 @@ export const CHECK_COMMAND: Command = {
     "Shows every setting, what the database holds and each module's routes, and says what is " +
       "wrong. It changes nothing: the database is neither made nor migrated. Endpoint modules " +
       "are loaded as the server would, so their top-level code runs. Of a secret it shows only " +
-      "whether it is set.",
+      "whether it is set. What is allowed and risky is a line of warning each.",
     "Exit code 1 where the server would not start: a database that it cannot use, a module that " +
       "it cannot load; 2 for a bad configuration. Each fault is listed.",
   ],
   examples: ["gatepost check", "GATEPOST_ENDPOINTS=./endpoints gatepost check"],
   async run({ config, terminal, isJson }) {
-    const state = judgeDatabase(config.databasePath, createSeal(config.secretKey));
+    const state = judgeDatabase(config.databasePath, createSeal(...config.secretKeys ?? []));
     const isCurrent = state.kind === "usable" && state.schemaVersion === state.knownVersion;
     const counts = isCurrent ? countRecords(config.databasePath) : undefined;
     const { hosted, faults: loadFaults } = await load(config.endpointsFolder);
     const path = resolve(config.databasePath);
+    const warnings = findRisks(config);
     const faults = [
       ...state.kind === "unusable" ? [`Database ${path}: ${state.reason}`] : [],
       ...loadFaults,
@@ -46,10 +48,12 @@ export const CHECK_COMMAND: Command = {
         database: databaseRecord(config, state, counts),
         endpoints: hosted.endpoints.map(endpointRecord),
         cronjobs: hosted.cronjobs.map(cronjobRecord),
+        warnings,
         faults,
       }));
     } else {
       terminal.print(formatReport(config, databasePairs(config, state, counts), hosted, terminal));
+      for (const warning of warnings) terminal.note(`warning: ${warning}`);
     }
     if (faults.length > 0) {
       const lines = faults.map((fault) => `  ${fault}`);

@@ -72,6 +72,7 @@ async function runCommand(
   const context: CommandContext = {
     config,
     values,
+    host,
     terminal,
     isJson,
     async openBackend(options = {}) {
@@ -87,6 +88,10 @@ async function runCommand(
     interruptible: (work) => runInterruptible(host, work),
   };
   try {
+    const question = values.flag("yes") ? undefined : command.confirm?.(values);
+    if (question !== undefined && terminal.canAsk && !await terminal.confirm(question)) {
+      throw new Failure("Nothing was changed.");
+    }
     await command.run(context);
     return EXIT_DONE;
   } catch (error) {
@@ -107,7 +112,8 @@ function report(error: unknown, { words }: Command, { isJson, terminal }: Comman
   } else {
     terminal.note(`gatepost: ${explain(error)}`);
   }
-  return EXIT_FAILED;
+  const isWrongValue = problem?.status === 400 || problem?.status === 413;
+  return isWrongValue ? EXIT_USAGE : EXIT_FAILED;
 }
 
 async function runInterruptible<Result>(

@@ -2,11 +2,11 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { findScopeConflicts } from "./catalogue.ts";
 import {
   checkExport,
-  isPlainObject,
   type LoadedCronjob,
   type LoadedEndpoint,
   type Origin,
 } from "./check.ts";
+import { loadAsEsModules } from "./es_modules.ts";
 import { findModules } from "./find_modules.ts";
 
 /** Why one file or export cannot be served; `exportName` is undefined for the whole file. */
@@ -103,12 +103,11 @@ async function importExports(
     timer = setTimeout(() => resolve(undefined), timeoutMs);
   });
   try {
+    loadAsEsModules(file);
     const loading: Promise<Members> = import(pathToFileURL(file).href);
     const loaded = await Promise.race([loading, late]);
     if (loaded === undefined) return fail(`did not finish loading within ${timeoutMs} ms`);
-    // A CommonJS module's exports object; its names are not always found by static analysis.
-    const commonJs = loaded["module.exports"];
-    return Object.entries(isPlainObject(commonJs) ? commonJs : loaded);
+    return Object.entries(loaded);
   } catch (error) {
     return fail(describe(error));
   } finally {

@@ -10,7 +10,7 @@ import {
   deleteLoginFailures,
   insertLoginFailure,
 } from "../store/login_failures.ts";
-import { findUserByName } from "../store/users.ts";
+import { admitPassword, findUserByName } from "../store/users.ts";
 import { throttleAddress, throttleNetworks } from "./client_address.ts";
 
 /** What became of a user name and a password. */
@@ -101,7 +101,8 @@ export function createPasswordLogin(options: PasswordLoginOptions): PasswordLogi
       if (!isRight) return wrong();
       // The turn may have been long in coming: a password that was replaced meanwhile opens nothing.
       const current = await findUserByName(database, username);
-      return current?.phc === user?.phc && current?.status === "active"
+      return current?.phc === user?.phc && current?.status === "active" &&
+          await admitPassword(database, current, now())
         ? { kind: "ok", user: current, sinceMs }
         : wrong();
     },

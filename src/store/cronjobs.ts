@@ -16,12 +16,28 @@ export async function findCronjob(
   database: Database,
   name: string,
 ): Promise<StoredCronjob | undefined> {
-  const rows = await database.query<StoredCronjob>(
-    `SELECT name, next_at AS nextAtMs, lease_until AS leaseUntilMs, last_at AS lastAtMs,
-       last_ms AS lastDurationMs, last_error AS lastError FROM cronjobs WHERE name = ?1`,
-    [name],
-  );
+  const rows = await database.query<StoredCronjob>(`${SELECT} WHERE name = ?1`, [name]);
   return rows[0];
+}
+
+const SELECT = `SELECT name, next_at AS nextAtMs, lease_until AS leaseUntilMs, last_at AS lastAtMs,
+  last_ms AS lastDurationMs, last_error AS lastError FROM cronjobs`;
+
+/** Every job that a process has ever registered. */
+export function listStoredCronjobs(database: Database): Promise<StoredCronjob[]> {
+  return database.query<StoredCronjob>(`${SELECT} ORDER BY name`);
+}
+
+/** Makes a job due now, for a process that knows it to run; false where there is none of the name. */
+export async function hastenCronjob(
+  database: Database,
+  name: string,
+  nowMs: number,
+): Promise<boolean> {
+  const [changed] = await database.write([
+    sql("UPDATE cronjobs SET next_at = min(next_at, ?2) WHERE name = ?1", name, nowMs),
+  ]);
+  return changed === 1;
 }
 
 /** Registers a job that is due at `nextAtMs`; one that is known is due then at the latest. */

@@ -317,6 +317,8 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE clock_steps (count INTEGER NOT NULL) STRICT;
   INSERT INTO clock_steps (count) VALUES (0);
   ALTER TABLE cronjobs ADD COLUMN claim TEXT; -- whose lease that is: the name of a process
+  -- A one-time password is good until then, and 0 once it was used; none for a lasting one.
+  ALTER TABLE users ADD COLUMN password_until INTEGER;
 
   -- The audit.
 

@@ -15,6 +15,8 @@ import { endSubscriptions, type SubscriptionsEnd } from "./subscription_end.ts";
 /** A user with the PHC string of the password, which goes no further than the login. */
 export interface UserWithPassword extends User {
   readonly phc: string;
+  /** Until when a one-time password is good, 0 once it was used; null for a lasting one. */
+  readonly passwordUntilMs: number | null;
 }
 
 interface UserRow {
@@ -45,8 +47,9 @@ export async function findUserByName(
   database: Database,
   username: string,
 ): Promise<UserWithPassword | undefined> {
-  const rows = await database.query<UserRow & { phc: string }>(
-    `SELECT ${COLUMNS}, password AS phc FROM users WHERE username = ?1`,
+  const rows = await database.query<UserRow & Pick<UserWithPassword, "phc" | "passwordUntilMs">>(
+    `SELECT ${COLUMNS}, password AS phc, password_until AS passwordUntilMs
+     FROM users WHERE username = ?1`,
     [username],
   );
   return rows.map(toUser)[0];
@@ -114,7 +117,9 @@ export function updateUser(
   scopesBefore?: readonly string[],
 ): Statement {
   return sql(
-    `UPDATE users SET password = ifnull(?2, password), status = ifnull(?4, status),
+    `UPDATE users SET password = ifnull(?2, password),
+       password_until = CASE WHEN ?2 IS NULL THEN password_until END,
+       status = ifnull(?4, status),
        scope = ${valueIf("?5 IS NULL OR scope = ?5", "ifnull(?3, scope)")} WHERE id = ?1`,
     id,
     phc ?? null,
@@ -122,6 +127,29 @@ export function updateUser(
     status ?? null,
     (scopes && scopesBefore?.join(" ")) ?? null,
   );
+}
+
+/** Lets the password that a user has just been given open one login, until then. */
+export function makePasswordOneTime(id: string, untilMs: number): Statement {
+  return sql("UPDATE users SET password_until = ?2 WHERE id = ?1", id, untilMs);
+}
+
+/** Whether a user's password, found right, opens a login now: a one-time password opens one alone. */
+export async function admitPassword(
+  database: Database,
+  { id, phc, passwordUntilMs }: UserWithPassword,
+  nowMs: number,
+): Promise<boolean> {
+  if (passwordUntilMs === null) return true;
+  const [used] = await database.write([
+    sql(
+      "UPDATE users SET password_until = 0 WHERE id = ?1 AND password = ?2 AND password_until > ?3",
+      id,
+      phc,
+      nowMs,
+    ),
+  ]);
+  return used === 1;
 }
 
 /**

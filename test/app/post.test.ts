@@ -60,7 +60,7 @@ async function subscribe({ database, config }: Stage, endpoint: string): Promise
     id,
     await addUser(database),
     endpoint,
-    createSeal(config.secretKey).close(secret, id),
+    createSeal(...config.secretKeys ?? []).close(secret, id),
     Date.now(),
   )]);
 }

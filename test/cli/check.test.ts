@@ -203,3 +203,15 @@ test("check ends by itself when a module has left a timer running", async (t) =>
 
   assert.equal(checked.code, 0);
 });
+
+test("check warns of what the start would warn of", async (t) => {
+  const cli = await openCommandLine(t);
+  const env = { GATEPOST_BASE_URL: "http://api.example.com", GATEPOST_SECRET_KEY: "" };
+
+  const people = await cli.runWith({ env }, "check");
+  const json = readJson(await cli.runWith({ env }, "check", "--json"));
+
+  assert.equal(people.code, 0);
+  assert.match(people.stderr, /^warning: GATEPOST_BASE_URL: .*\nwarning: GATEPOST_SECRET_KEY: .*$/m);
+  assert.equal(Array.isArray(json["warnings"]) && json["warnings"].length, 2);
+});

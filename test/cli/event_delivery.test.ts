@@ -73,16 +73,16 @@ test("event dispatch keeps the scopes that a server declares, without its module
   assert.deepEqual(readEvents(cli.databasePath).map(({ scope }) => scope), ["orders audit"]);
 });
 
-/** Data, and the exit code: 2 for what is no JSON, 1 for what the backend refuses. */
+/** Data, and the exit code: 2 for a wrong value, 1 for what is not there. */
 const REFUSED: readonly (readonly [args: readonly string[], code: number])[] = [
   [["x", "{"], 2],
   [["x", ""], 2],
   [["x", "{} {}"], 2],
   [["x", '1, "subject": "u1"'], 2],
   [["x", '{"__proto__": 1}'], 2],
-  [["x", "1e999"], 1],
-  [["a b", "1"], 1],
-  [["gatepost.x", "1"], 1],
+  [["x", "1e999"], 2],
+  [["a b", "1"], 2],
+  [["gatepost.x", "1"], 2],
   [["x", "1", "--subject", "nobody"], 1],
 ];
 
@@ -109,7 +109,7 @@ test("event list filters by name and status", async (t) => {
   assert.deepEqual(named.map(({ name }) => name), ["a"]);
   assert.match(pending.stdout, /^ID +NAME +STATUS +SUBJECT +CREATED\ne\w+ +b +pending +- /);
   assert.deepEqual([none.code, none.stdout, none.stderr], [0, "", "There are none.\n"]);
-  assert.deepEqual([wrong.code, wrong.stdout], [1, ""]);
+  assert.deepEqual([wrong.code, wrong.stdout], [2, ""]);
 });
 
 test("delivery resend sends one failed delivery again, and no other", async (t) => {

@@ -91,29 +91,45 @@ test("a handler and a run are called as methods of their objects", async (t) => 
   assert.deepEqual(y && Reflect.apply(y.run, undefined, [2]), ["y", 2]);
 });
 
-test("modules load without a package.json above them and without a word on stderr", async (t) => {
-  const at = (path: string): string =>
-    `export const x = { method: "GET", path: "${path}", public: true, handle() {} };`;
-  const folder = await folderOf(t, {
-    "a.ts": at("/a"),
-    "b.mts": at("/b"),
-    "c.js": at("/c"),
-    "d.mjs": at("/d"),
-    "sub/deep/e.js": at("/e"),
-    "f.js": "module.exports = { f: { method: 'GET', path: '/f', public: true, handle() {} } };",
-    "g.ts": "import type { Endpoint } from 'gatepost'; export const g: Endpoint = " +
-      "{ method: 'GET', path: '/g', public: true, handle() {} };",
+const MANIFESTS = [
+  ["no package.json", {}],
+  ["one without a type", { "package.json": "{}" }],
+  ["one of CommonJS", { "package.json": '{ "type": "commonjs" }' }],
+] as const;
+
+for (const [what, above] of MANIFESTS) {
+  test(`modules load as ES modules below ${what}, without a word on stderr`, async (t) => {
+    const at = (path: string): string =>
+      `export const x = { method: "GET", path: "${path}", public: true, handle() {} };`;
+    const folder = await folderOf(t, {
+      ...above,
+      "a.ts": at("/a"),
+      "b.mts": at("/b"),
+      "c.js": at("/c"),
+      "d.mjs": at("/d"),
+      "sub/deep/e.js": at("/e"),
+      "f.ts": `import type { Endpoint } from "gatepost";
+        import { path } from "./.part.js";
+        import { kind } from "classic";
+        const x: Endpoint = { method: "GET", path: path + kind, public: true, handle() {} };
+        export { x };`,
+      ".part.js": 'export const path = "/f-";',
+      "node_modules/classic/index.js": "exports.kind = typeof require;",
+      "node_modules/classic/package.json": '{ "main": "index.js" }',
+    });
+    const script = `const { loadEndpoints } = await import("${pathToFileURL(LOAD).href}");
+      const { endpoints } = await loadEndpoints(${JSON.stringify(folder)});
+      console.log(endpoints.map(({ pattern }) => pattern.text).join());`;
+    const child = spawn(process.execPath, ["--input-type=module", "--eval", script], {
+      cwd: folder,
+      env: {},
+    });
+    const closed = once(child, "close");
+    const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    await closed;
+    assert.deepEqual([out.trim(), err], ["/a,/b,/c,/d,/f-function,/e", ""]);
   });
-  const script = `const { loadEndpoints } = await import("${pathToFileURL(LOAD).href}");
-    const { endpoints } = await loadEndpoints(${JSON.stringify(folder)});
-    console.log(endpoints.map(({ pattern }) => pattern.text).join());`;
-  const args = ["--input-type=module", "--eval", script];
-  const child = spawn(process.execPath, args, { cwd: folder, env: {} });
-  const closed = once(child, "close");
-  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  await closed;
-  assert.deepEqual([out.trim(), err], ["/a,/b,/c,/d,/f,/g,/e", ""]);
-});
+}
 
 test("declarations, tests, hidden files, node_modules and others are left alone", async (t) => {
   const folder = await folderOf(t, {
@@ -178,6 +194,7 @@ test("a module that does not load is a fault with its file, message and place", 
     ["a.ts", "enum A {}", /^a\.ts -: SyntaxError: .*enum.* \(a\.ts:1\)$/],
     ["a.js", "\n\nthrow new Error('boom');export {}", /^a\.js -: Error: boom \(a\.js:3\)$/],
     ["a.js", "throw 'text';export {}", /^a\.js -: threw text while loading$/],
+    ["a.js", "module.exports = {};", /^a\.js -: ReferenceError: module is not defined.* \(a\.js:1\)$/s],
     ["a.mjs", "import './nowhere.mjs';", /^a\.mjs -: Error: Cannot find module .*nowhere/],
     ["a.ts", "import { x } from './a.ts';", /^a\.ts -: SyntaxError: .*'x'/],
     ["a.ts", "import { Endpoint } from 'gatepost'; export { Endpoint };", /write "import type"/],
