@@ -16,9 +16,10 @@ import { errorPage } from "../pages/error_page.ts";
 import { loginPage, type LoginPageInput } from "../pages/login_page.ts";
 import type { PasswordLogin } from "../password_login.ts";
 import type { PublicContext, PublicRoute } from "../route.ts";
+import { emptyAnswer, NO_STORE } from "../respond.ts";
 import { errorRedirect, type RedirectOptions, seeOther, sendCode } from "./authorize_redirect.ts";
 import { type AuthorizeRequest, readAuthorizeRequest } from "./authorize_request.ts";
-import type { BrowserSession, BrowserSessions } from "./browser_session.ts";
+import { type BrowserSession, type BrowserSessions, isNavigation } from "./browser_session.ts";
 
 /** What the authorize page works with. */
 export interface AuthorizeOptions extends RedirectOptions {
@@ -54,6 +55,10 @@ export function authorizeRoutes(options: AuthorizeOptions): PublicRoute[] {
     { request }: PublicContext,
     answer: (visit: Visit) => Promise<HttpAnswer>,
   ): Promise<HttpAnswer> {
+    // No page of our own origin, hosted ones among them, is to read a form or to send one.
+    if (!isNavigation(request)) {
+      throw new Problem(403, "foreign_request", "The request was not made by opening a page.");
+    }
     const outcome = await readAuthorizeRequest(request.query, (id) => findApp(database, id), issuer);
     switch (outcome.kind) {
       case "page":
@@ -85,7 +90,11 @@ export function authorizeRoutes(options: AuthorizeOptions): PublicRoute[] {
       ...base,
       method: "GET",
       summary: "Log in and consent, in a browser",
-      handle: (context) => withVisit(context, (visit) => showNext(visit, options)),
+      handle: (context) =>
+        withVisit(context, async (visit) =>
+          // HEAD is what scanners of links send; it makes no code and no session.
+          context.request.method === "HEAD" ? emptyAnswer(200, NO_STORE) : showNext(visit, options)
+        ),
     },
     {
       ...base,
