@@ -13,8 +13,10 @@ import { ensureFirstUser } from "./app/first_user.ts";
 import { catalogue, eventScopes } from "./hosting/catalogue.ts";
 import { type DispatchedEvent } from "./hosting/dispatch.ts";
 import { loadEndpoints } from "./hosting/load.ts";
+import { createBrowserSessions } from "./http/authorization/browser_session.ts";
 import { bearerChallenge, createBearer } from "./http/bearer.ts";
 import { createHttpServer } from "./http/node_http.ts";
+import { frontDoorRoutes } from "./http/pages/front_door.ts";
 import { createPipeline } from "./http/pipeline.ts";
 import { createRouter } from "./http/router.ts";
 import { hostedRouter } from "./app/hosted_router.ts";
@@ -30,6 +32,7 @@ import { createAccounts } from "./store/accounts.ts";
 import { openRevocations } from "./store/revocations.ts";
 import { checkSeal, openPageKey } from "./store/settings.ts";
 import { openSqliteDatabase } from "./store/sqlite.ts";
+import { findUser } from "./store/users.ts";
 
 /** What the process gives to the app. */
 export interface AppHost {
@@ -104,6 +107,9 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     listening = server;
     const issuer = config.baseUrl ?? url;
     const basePath = pathOf(issuer);
+    const { host: publicHost } = new URL(issuer);
+    const site = { name: config.name ?? publicHost, host: publicHost, basePath };
+    const sessions = createBrowserSessions({ database, issuer, pageKey, now });
 
     const events = catalogue(hosted.endpoints);
     const bearer = createBearer({ issuer, keys, revocations, now });
@@ -158,7 +164,8 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           bearer,
           failures,
           jobs,
-          pageKey,
+          sessions,
+          site,
           issuer,
           basePath,
           listeningUrl: url,
@@ -174,11 +181,20 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           baseUrl: issuer,
           challenge: bearerChallenge(issuer),
         }),
+        // Last, since a module may have a front door of its own.
+        createRouter(frontDoorRoutes({
+          site,
+          issuer,
+          async findUsername(request) {
+            const { userId } = await sessions.open(request);
+            return userId && (await findUser(database, userId))?.username;
+          },
+        })),
       ],
       bearer,
       isOriginAllowed: async (origin) =>
         config.corsOrigins.includes(origin) || await hasAppOrigin(database, origin),
-      basePath,
+      site,
       log,
       now: () => performance.now(),
       observe: metrics.observeRequest,

@@ -35,6 +35,7 @@ test("parseConfig() gives the contract's defaults for an empty environment", () 
     port: 8080,
     baseUrl: undefined,
     databasePath: "./data/gatepost.db",
+    name: undefined,
     endpointsFolder: undefined,
     cron: true,
     distributeIntervalMs: 1_000,
@@ -71,6 +72,7 @@ test("parseConfig() reads every variable of the contract", () => {
     GATEPOST_PORT: "0",
     GATEPOST_BASE_URL: "https://api.example.com/gate",
     GATEPOST_DATABASE: "/var/lib/gatepost/db.sqlite",
+    GATEPOST_NAME: "Größe & Söhne 📦",
     GATEPOST_ENDPOINTS: "./endpoints",
     GATEPOST_CRON: "off",
     GATEPOST_DISTRIBUTE_INTERVAL: "500ms",
@@ -103,6 +105,7 @@ test("parseConfig() reads every variable of the contract", () => {
     port: 0,
     baseUrl: "https://api.example.com/gate",
     databasePath: "/var/lib/gatepost/db.sqlite",
+    name: "Größe & Söhne 📦",
     endpointsFolder: "./endpoints",
     cron: false,
     distributeIntervalMs: 500,
@@ -130,6 +133,7 @@ test("parseConfig() refuses bad values of each variable and says what would be r
     ["HOST", ["[::1]", "http://x", "a b", "a..b", "999.1.1.1", "h:80", "-x", "fe80::1%lo"], /::1/],
     ["PORT", ["80a", "-1", "65536", "8080.0", "+80", " 80", "080", "1e3", "0x50"], /0 to 65535/],
     ["DATABASE", [":memory:", "file:x.db?mode=memory", "data/"], /path of a file/],
+    ["NAME", [" x", "x ", "a\nb", "a\u202eb", "x".repeat(65)], /1 to 64 characters/],
     ["CRON", ["yes", "true", "ON", "0", "off "], /on, off/],
     ["DISTRIBUTE_INTERVAL", ["0", "1", "9ms", "61m", "1 s", "-1s"], /10ms to 1h/],
     ["RESEND_DELAYS", ["1s,2s,3s,4s", "1s,,2s", "1s,", "10", "31d", "none,1s"], /10s|3 at most/],
@@ -380,6 +384,7 @@ test("describeConfig() shows the defaults that VARIABLES tells of", () => {
       PORT: "8080",
       BASE_URL: "http://HOST:PORT as listened on",
       DATABASE: "./data/gatepost.db",
+      NAME: "host of GATEPOST_BASE_URL",
       ENDPOINTS: "none",
       CRON: "on",
       DISTRIBUTE_INTERVAL: "1s",
@@ -415,8 +420,8 @@ test("describeConfig() writes values that parseConfig() reads back alike", () =>
     GATEPOST_CORS_ORIGINS: "https://a.example,http://[::1]:3000",
     GATEPOST_BASE_URL: "https://api.example.com/gate",
   });
-  const absent = ["GATEPOST_ENDPOINTS", "GATEPOST_SECRET_KEY", "GATEPOST_METRICS_TOKEN",
-    "GATEPOST_ADMIN_PASSWORD"];
+  const absent = ["GATEPOST_NAME", "GATEPOST_ENDPOINTS", "GATEPOST_SECRET_KEY",
+    "GATEPOST_METRICS_TOKEN", "GATEPOST_ADMIN_PASSWORD"];
   const listed = describeConfig(first).filter(({ name }) => !absent.includes(name));
   const second = configOf(Object.fromEntries(listed.map(({ name, value }) => [name, value])));
   assert.deepEqual(second, first);

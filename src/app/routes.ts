@@ -5,7 +5,7 @@ import type { Config } from "../config.ts";
 import { type CatalogueEntry, eventScopes } from "../hosting/catalogue.ts";
 import type { LoadedEndpoint } from "../hosting/check.ts";
 import { authorizeRoutes } from "../http/authorization/authorize.ts";
-import { createBrowserSessions } from "../http/authorization/browser_session.ts";
+import type { BrowserSessions } from "../http/authorization/browser_session.ts";
 import { createClientAuthenticator } from "../http/authorization/client.ts";
 import { introspectRoute } from "../http/authorization/introspect.ts";
 import { metadataRoutes } from "../http/authorization/metadata.ts";
@@ -20,6 +20,7 @@ import { consumerGrantRoutes } from "../http/consumer/grant.ts";
 import { loginRoute } from "../http/consumer/login.ts";
 import { subscriptionRoutes } from "../http/consumer/subscription.ts";
 import { cronjobRoutes } from "../http/backend/cronjob.ts";
+import type { Site } from "../http/pages/page_layout.ts";
 import { createPasswordLogin } from "../http/password_login.ts";
 import type { Route } from "../http/route.ts";
 import { createInspectorCheck, metricsRoute } from "../http/system/metrics.ts";
@@ -49,7 +50,8 @@ export interface RoutesOptions {
   readonly bearer: Bearer;
   readonly failures: FailureAudit;
   readonly jobs: Jobs;
-  readonly pageKey: Uint8Array;
+  readonly sessions: BrowserSessions;
+  readonly site: Site;
   readonly issuer: string;
   readonly basePath: string;
   readonly listeningUrl: string;
@@ -118,10 +120,10 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     }),
     ...authorizeRoutes({
       database,
-      sessions: createBrowserSessions({ database, issuer, pageKey: options.pageKey, now }),
+      sessions: options.sessions,
       passwordLogin,
       issuer,
-      basePath,
+      site: options.site,
       codeTtlMs: config.codeTtlMs,
       now,
     }),

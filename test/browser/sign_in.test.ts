@@ -74,7 +74,7 @@ async function redeem(app: StageApp, code: string | null): Promise<unknown> {
 
 test("after a wrong password a user logs in, allows the app, and it gets a good code", async () => {
   await visit(desk, { state: "a b&c=é", scope: "orders" });
-  assert.equal(await browser.title(), "Sign in · Gatepost");
+  assert.equal(await browser.title(), `Sign in · ${new URL(stage.server.url).host}`);
   await browser.type("#username", "marta");
   await browser.type("#password", "not this one");
   await browser.click("form [type=submit]");
@@ -172,7 +172,7 @@ test("a user signs out and another signs in, and the first one's session is over
   assert.match(await browser.text("main"), /Signed in as marta/);
   const [former] = await browser.cookies();
   await browser.click("button[value=switch]");
-  assert.equal(await browser.text("[role=status]"), "You are signed out.");
+  assert.equal(await browser.text("[role=status]"), "You are signed out here. Apps that you have allowed keep their access.");
   await logIn("nils");
   await browser.find("button[value=allow]");
   assert.match(await browser.text("main"), /Signed in as nils/);

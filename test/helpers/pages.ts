@@ -2,9 +2,15 @@ import assert from "node:assert/strict";
 
 import type { HttpAnswer } from "../../src/base/exchange.ts";
 import { type ConsentPageInput, consentPage } from "../../src/http/pages/consent_page.ts";
+import { type ErrorPageInput, errorPage } from "../../src/http/pages/error_page.ts";
 import { type LoginPageInput, loginPage } from "../../src/http/pages/login_page.ts";
+import type { Site } from "../../src/http/pages/page_layout.ts";
+
+/** Whose pages these are. */
+export const site: Site = { name: "Northwind", host: "api.northwind.example", basePath: "" };
 
 const form = {
+  site,
   action: "/authorization/authorize?client_id=a1&state=x",
   csrf: "csrf-token",
   app: { name: "Harbour Orders", origin: "https://orders.example" },
@@ -19,6 +25,18 @@ export function sampleLogin(more: Partial<LoginPageInput> = {}): HttpAnswer {
 /** A consent page on which marta is asked for `consumer` by Harbour Orders, changed as told. */
 export function sampleConsent(more: Partial<ConsentPageInput> = {}): HttpAnswer {
   return consentPage({ ...form, username: "marta", scopes: ["consumer"], ...more });
+}
+
+/** An error page for a link that does not work, changed as told. */
+export function sampleError(more: Partial<ErrorPageInput> = {}): HttpAnswer {
+  return errorPage({
+    site,
+    status: 400,
+    title: "This link does not work",
+    detail: "redirect_uri is missing.",
+    requestId: "r1",
+    ...more,
+  });
 }
 
 /** The document as text. */

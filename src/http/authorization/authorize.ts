@@ -13,6 +13,7 @@ import { findUser } from "../../store/users.ts";
 import { readForm } from "../body.ts";
 import { consentPage, type ConsentPageInput } from "../pages/consent_page.ts";
 import { errorPage } from "../pages/error_page.ts";
+import type { Site } from "../pages/page_layout.ts";
 import { loginPage, type LoginPageInput } from "../pages/login_page.ts";
 import type { PasswordLogin } from "../password_login.ts";
 import type { PublicContext, PublicRoute } from "../route.ts";
@@ -25,8 +26,7 @@ import { type BrowserSession, type BrowserSessions, isNavigation } from "./brows
 export interface AuthorizeOptions extends RedirectOptions {
   readonly sessions: BrowserSessions;
   readonly passwordLogin: PasswordLogin;
-  /** The path of the base URL, "" where it has none. */
-  readonly basePath: string;
+  readonly site: Site;
 }
 
 /** One visit to the page: a valid request, and the browser that makes it. */
@@ -43,7 +43,7 @@ interface Visit {
  * is bound to the browser's session and to that query, so neither can be exchanged for another.
  */
 export function authorizeRoutes(options: AuthorizeOptions): PublicRoute[] {
-  const { database, sessions, issuer } = options;
+  const { database, sessions, issuer, site } = options;
   const base = {
     path: "/authorization/authorize",
     access: "public",
@@ -63,6 +63,7 @@ export function authorizeRoutes(options: AuthorizeOptions): PublicRoute[] {
     switch (outcome.kind) {
       case "page":
         return errorPage({
+          site,
           status: 400,
           title: "This sign-in link does not work",
           detail: outcome.detail,
@@ -232,12 +233,13 @@ function showConsent(
   });
 }
 
-function pageAddress(query: string, { basePath }: AuthorizeOptions): string {
-  return `${basePath}/authorization/authorize?${query}`;
+function pageAddress(query: string, { site }: AuthorizeOptions): string {
+  return `${site.basePath}/authorization/authorize?${query}`;
 }
 
 function pageFrame({ request: { app, redirectUri }, query }: Visit, options: AuthorizeOptions) {
   return {
+    site: options.site,
     action: pageAddress(query, options),
     app: { name: app.name, origin: new URL(app.url).origin },
     formActionOrigin: new URL(redirectUri).origin,

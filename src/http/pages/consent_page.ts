@@ -9,11 +9,13 @@ import {
   errorMessage,
   type PageApp,
   pageLayout,
+  type Site,
   tickIcon,
   warningIcon,
 } from "./page_layout.ts";
 
 export interface ConsentPageInput {
+  readonly site: Site;
   /** Where the form is sent, query included. */
   readonly action: string;
   readonly csrf: string;
@@ -32,6 +34,7 @@ export interface ConsentPageInput {
  * key pressed too early allows nothing.
  */
 export function consentPage(input: ConsentPageInput): HttpAnswer {
+  const { site } = input;
   const expired = input.error === "expired";
   // What deserves a second look comes first, wherever the app put it.
   const scopes = input.scopes.toSorted((a, b) => Number(isGrave(b)) - Number(isGrave(a)));
@@ -58,14 +61,14 @@ ${isLoopbackHost(new URL(input.app.origin).hostname) && loopbackNote}
 <button type="submit" name="decision" value="deny">Deny</button>
 </div>
 </form>
-<p class="note">The app sees your username, never your password. You can withdraw this permission
-later.</p>
+<p class="note">The app sees your username, never your password. To withdraw this permission later,
+ask the people who run ${site.name}.</p>
 <p class="note">Either way you go back to <span class="wrap">${input.formActionOrigin}</span>.</p>`;
   const title = "Allow access?";
   return {
     status: expired ? 400 : 200,
     headers: pageHeaders({ formActionOrigin: input.formActionOrigin }),
-    body: pageLayout(expired ? `This page was open for too long – ${title}` : title, main),
+    body: pageLayout(expired ? `This page was open for too long – ${title}` : title, main, site),
   };
 }
 

@@ -8,12 +8,14 @@ import {
   noticeMessage,
   type PageApp,
   pageLayout,
+  type Site,
 } from "./page_layout.ts";
 
 /** Why a login page is shown again. */
 export type LoginError = "wrong" | "throttled" | "busy" | "expired";
 
 export interface LoginPageInput {
+  readonly site: Site;
   /** Where the form is sent, query included. */
   readonly action: string;
   readonly csrf: string;
@@ -49,7 +51,7 @@ export function loginPage(input: LoginPageInput): HttpAnswer {
   const main = html`<h1>Sign in</h1>
 <p class="lead">to continue to this app</p>
 ${appPanel(input.app)}
-${input.signedOut === true && !refusal && noticeMessage("You are signed out.")}
+${input.signedOut === true && !refusal && noticeMessage(SIGNED_OUT)}
 ${refusal && errorMessage(refusal.text)}
 <form method="post" action="${input.action}">
 ${csrfField(input.csrf)}
@@ -66,7 +68,7 @@ ${csrfField(input.csrf)}
 </div>
 <div class="actions"><button class="primary" type="submit">Sign in</button></div>
 </form>
-<p class="note">Your password stays with this service. The app never sees it.</p>`;
+<p class="note">Your password stays with ${input.site.name}. The app never sees it.</p>`;
   return {
     status: refusal?.status ?? 200,
     headers: pageHeaders({
@@ -75,9 +77,11 @@ ${csrfField(input.csrf)}
         retryAfterSeconds: refusal.retryAfterSeconds,
       }),
     }),
-    body: pageLayout(refusal ? `${refusal.title} – Sign in` : "Sign in", main),
+    body: pageLayout(refusal ? `${refusal.title} – Sign in` : "Sign in", main, input.site),
   };
 }
+
+const SIGNED_OUT = "You are signed out here. Apps that you have allowed keep their access.";
 
 function refusalOf(error: LoginError, retryAfterSeconds: number | undefined): Refusal {
   switch (error) {

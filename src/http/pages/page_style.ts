@@ -19,6 +19,10 @@ header, main { width: 100%; max-width: 27rem; }
 header { display: flex; align-items: center; gap: .625rem; margin-bottom: 1.25rem; }
 header { font-size: 1.0625rem; font-weight: 600; letter-spacing: -.01em; }
 header svg { color: var(--accent); }
+header p { min-width: 0; line-height: 1.3; overflow-wrap: anywhere; }
+header span { display: block; color: var(--muted); font-size: .875rem; font-weight: 400; }
+a { color: var(--accent); text-underline-offset: .2em; }
+a:hover { color: var(--accent-hover); }
 main {
   padding: 2rem; background: var(--surface);
   border: 1px solid var(--line); border-radius: .875rem;
@@ -55,6 +59,14 @@ code, .id, .name, .origin, .user, .wrap, dd, h1 { overflow-wrap: anywhere; }
 .error { color: var(--error); background: var(--error-panel); }
 .warning { color: var(--warning); background: var(--warning-panel); }
 .notice { color: var(--notice); background: var(--notice-panel); }
+
+.doors { margin: 1.25rem 0 0; padding: 0; list-style: none; }
+.doors a {
+  display: block; padding: .875rem 1rem; border: 1px solid var(--edge); border-radius: .625rem;
+  color: var(--text); font-weight: 600; text-decoration: none;
+}
+.doors a:hover { border-color: var(--text); }
+.doors span { display: block; color: var(--muted); font-size: .875rem; font-weight: 400; }
 
 .field { margin-top: 1.25rem; }
 label { display: block; margin-bottom: .375rem; font-weight: 600; font-size: .9375rem; }
