@@ -10,7 +10,7 @@ import { createSeal } from "./base/seal.ts";
 import type { Config } from "./config.ts";
 import { isPrincipalId } from "./event/event.ts";
 import { ensureFirstUser } from "./app/first_user.ts";
-import { catalogue, eventScopes } from "./hosting/catalogue.ts";
+import { catalogue, eventScopes, scopeWords } from "./hosting/catalogue.ts";
 import { type DispatchedEvent } from "./hosting/dispatch.ts";
 import { loadEndpoints } from "./hosting/load.ts";
 import { createBrowserSessions } from "./http/authorization/browser_session.ts";
@@ -63,7 +63,7 @@ const GRACE_MS = 10_000;
 export async function startApp(config: Config, host: AppHost): Promise<App> {
   const { log, now } = host;
   const hosted = config.endpointsFolder === undefined
-    ? { endpoints: [], cronjobs: [] }
+    ? { endpoints: [], cronjobs: [], scopes: [] }
     : await loadEndpoints(config.endpointsFolder);
   const metrics = createServiceMetrics();
   const database = openSqliteDatabase(config.databasePath, metrics.observeCommit);
@@ -170,6 +170,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           basePath,
           listeningUrl: url,
           endpoints: hosted.endpoints,
+          scopeWords: scopeWords(hosted.scopes),
           events,
           metrics,
           readiness: createReadiness({ database, distributorState, backlog, now }),

@@ -117,6 +117,25 @@ export interface EventDeclaration {
 }
 
 /**
+ * What a module may export as `scopes`: scopes in words, for the page on which a user allows an app
+ * to have them. Two modules that name one scope must say the same of it.
+ *
+ * @example
+ * ```ts
+ * export const scopes: Scopes = { "orders:write": "Place and change orders" };
+ * ```
+ */
+export type Scopes = Readonly<Record<string, string | ScopeDeclaration>>;
+
+/** A scope in words. */
+export interface ScopeDeclaration {
+  /** What an app that has it can do: "Place and change orders". */
+  readonly description: string;
+  /** Whether it deserves a second look: the page warns of it. */
+  readonly grave?: boolean;
+}
+
+/**
  * What a handler gets. Take what you need by name: `request`, `query`, `signal` and `log` are made
  * only when they are read, so a spread of the whole does not copy them.
  */

@@ -28,6 +28,7 @@ import { openApiRoute } from "../http/system/openapi.ts";
 import { type Readiness, statusRoutes } from "../http/system/status.ts";
 import { checkReachable } from "../job/reachable.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
+import type { ScopeWords } from "../oauth/scope.ts";
 import type { Accounts } from "../store/accounts.ts";
 import type { Database } from "../store/database.ts";
 import type { FailureAudit } from "../store/failure_audit.ts";
@@ -56,6 +57,7 @@ export interface RoutesOptions {
   readonly basePath: string;
   readonly listeningUrl: string;
   readonly endpoints: readonly LoadedEndpoint[];
+  readonly scopeWords: ReadonlyMap<string, ScopeWords>;
   readonly events: readonly CatalogueEntry[];
   readonly metrics: ServiceMetrics;
   readonly readiness: (withParts: boolean) => Promise<Readiness>;
@@ -121,6 +123,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     ...authorizeRoutes({
       database,
       sessions: options.sessions,
+      scopeWords: options.scopeWords,
       passwordLogin,
       issuer,
       site: options.site,
@@ -165,8 +168,9 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     }),
     metricsRoute(metrics.registry, inspectors),
   ];
-  const { endpoints: hosted, events } = options;
-  return [...routes, openApiRoute({ version, issuer, routes, hosted, events, scopes })];
+  const { endpoints: hosted, events, scopeWords } = options;
+  const document = { version, issuer, routes, hosted, events, scopes, scopeWords };
+  return [...routes, openApiRoute(document)];
 }
 
 /** Why a callback never goes to this address: ours, or one that the guard would refuse anyway. */

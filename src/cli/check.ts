@@ -3,6 +3,7 @@ import { formatDuration } from "../base/duration.ts";
 import { createSeal } from "../base/seal.ts";
 import { type Config, describeConfig } from "../config.ts";
 import type { LoadedCronjob, LoadedEndpoint } from "../hosting/check.ts";
+import { scopeWords } from "../hosting/catalogue.ts";
 import { type Hosted, loadEndpoints, LoadError } from "../hosting/load.ts";
 import { type DatabaseState, readDatabaseState } from "../store/state.ts";
 import type { Command } from "./command.ts";
@@ -21,7 +22,7 @@ export const CHECK_COMMAND: Command = {
     "Shows every setting, what the database holds and each module's routes, and says what is " +
       "wrong. It changes nothing: the database is neither made nor migrated. Endpoint modules " +
       "are loaded as the server would, so their top-level code runs. Of a secret it shows only " +
-      "whether it is set.",
+      "whether it is set. It warns of scopes without words for the consent page.",
     "Exit code 1 where the server would not start: a database that it cannot use, a module that " +
       "it cannot load; 2 for a bad configuration. Each fault is listed.",
   ],
@@ -43,6 +44,7 @@ export const CHECK_COMMAND: Command = {
         database: databaseRecord(config, state),
         endpoints: hosted.endpoints.map(endpointRecord),
         cronjobs: hosted.cronjobs.map(cronjobRecord),
+        warnings: warningsOf(hosted),
         faults,
       }));
     } else {
@@ -58,7 +60,7 @@ export const CHECK_COMMAND: Command = {
 async function load(
   folder: string | undefined,
 ): Promise<{ hosted: Hosted; faults: readonly string[] }> {
-  const none = { endpoints: [], cronjobs: [] };
+  const none = { endpoints: [], cronjobs: [], scopes: [] };
   if (folder === undefined) return { hosted: none, faults: [] };
   try {
     return { hosted: await loadEndpoints(folder), faults: [] };
@@ -71,9 +73,11 @@ async function load(
 function formatReport(
   config: Config,
   state: DatabaseState,
-  { endpoints, cronjobs }: Hosted,
+  hosted: Hosted,
   terminal: Terminal,
 ): string {
+  const { endpoints, cronjobs } = hosted;
+  const warnings = warningsOf(hosted);
   const table = (items: readonly Members[], columns: readonly Column[]) =>
     formatTable(items, columns, {
       columns: terminal.columns,
@@ -109,7 +113,18 @@ function formatReport(
         column("FILE", "file", true),
       ]),
     ],
+    ...warnings.length === 0 ? [] : ["", terminal.bold("Warnings"), ...warnings.map((w) => `  ${w}`)],
   ].join("\n");
+}
+
+/** What the server would start with and users would stumble over. */
+function warningsOf({ endpoints, scopes }: Hosted): string[] {
+  const words = scopeWords(scopes);
+  const names = new Set(endpoints.flatMap((endpoint) => endpoint.scopes ?? []));
+  return [...names].filter((name) => !words.has(name)).sort().map((name) =>
+    `Scope ${name} has no words for those who are asked to allow it; ` +
+    `export const scopes = { ${JSON.stringify(name)}: "…" }`
+  );
 }
 
 function databasePairs(config: Config, state: DatabaseState): [string, unknown][] {

@@ -6,6 +6,7 @@ import type { HttpAnswer } from "../../src/base/exchange.ts";
 import { frontDoorRoutes } from "../../src/http/pages/front_door.ts";
 import type { PublicRoute } from "../../src/http/route.ts";
 import {
+  asked,
   bodyOf,
   count,
   sampleConsent,
@@ -44,9 +45,12 @@ const pages: Readonly<Record<string, HttpAnswer>> = {
   expired: sampleLogin({ error: "expired" }),
   signedOut: sampleLogin({ signedOut: true }),
   consent: sampleConsent(),
-  consentBackend: sampleConsent({ scopes: ["x", "backend"] }),
+  consentBackend: sampleConsent({ scopes: asked("x", "backend") }),
   consentExpired: sampleConsent({ error: "expired" }),
   consentLoopback: sampleConsent({ app: { name: "Dev", origin: "http://127.0.0.1:5173" } }),
+  consentPosable: sampleConsent({ isPosable: true }),
+  consentMany: sampleConsent({ scopes: asked(..."abcdefghi") }),
+  consentMore: sampleConsent({ scopes: [...asked("x"), { name: "y", words: undefined, isNew: false }] }),
   error: sampleError(),
   error403: sampleError({ status: 403 }),
   error404: sampleError({ status: 404 }),

@@ -1,9 +1,9 @@
 import type { HttpAnswer, HttpRequest } from "../../base/exchange.ts";
 import type { Form } from "../../base/form.ts";
 import { Problem } from "../../base/problem.ts";
+import { isPosable } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
-import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import { grantScope } from "../../oauth/scope.ts";
 import type { User } from "../../oauth/user.ts";
 import { findApp } from "../../store/apps.ts";
@@ -11,30 +11,26 @@ import { findConsentedScopes } from "../../store/consents.ts";
 import type { Database } from "../../store/database.ts";
 import { findUser } from "../../store/users.ts";
 import { readForm } from "../body.ts";
-import { consentPage, type ConsentPageInput } from "../pages/consent_page.ts";
 import { errorPage } from "../pages/error_page.ts";
-import type { Site } from "../pages/page_layout.ts";
-import { loginPage, type LoginPageInput } from "../pages/login_page.ts";
 import type { PasswordLogin } from "../password_login.ts";
 import type { PublicContext, PublicRoute } from "../route.ts";
 import { emptyAnswer, NO_STORE } from "../respond.ts";
+import {
+  consentStep,
+  loginStep,
+  pageAddress,
+  type PageOptions,
+  showConsent,
+  showLogin,
+  type Visit,
+} from "./authorize_pages.ts";
 import { errorRedirect, type RedirectOptions, seeOther, sendCode } from "./authorize_redirect.ts";
 import { type AuthorizeRequest, readAuthorizeRequest } from "./authorize_request.ts";
 import { type BrowserSession, type BrowserSessions, isNavigation } from "./browser_session.ts";
 
 /** What the authorize page works with. */
-export interface AuthorizeOptions extends RedirectOptions {
-  readonly sessions: BrowserSessions;
+export interface AuthorizeOptions extends RedirectOptions, PageOptions {
   readonly passwordLogin: PasswordLogin;
-  readonly site: Site;
-}
-
-/** One visit to the page: a valid request, and the browser that makes it. */
-interface Visit {
-  readonly request: AuthorizeRequest;
-  readonly session: BrowserSession;
-  /** The query as it was sent: it comes back with each form and is checked anew, so nothing is stored. */
-  readonly query: string;
 }
 
 /**
@@ -67,6 +63,7 @@ export function authorizeRoutes(options: AuthorizeOptions): PublicRoute[] {
           status: 400,
           title: "This sign-in link does not work",
           detail: outcome.detail,
+          facts: outcome.facts ?? [],
           requestId: request.id,
         });
       case "redirect":
@@ -164,7 +161,7 @@ async function takeForm(
       throw new OAuthError("access_denied", "The user did not allow it.");
     case "switch": {
       const anonymous = await sessions.logOut(session);
-      return showLogin({ ...visit, session: anonymous }, { signedOut: true }, options);
+      return showLogin({ ...visit, session: anonymous }, { signedOut: true, username: "" }, options);
     }
     default:
       throw new Problem(400, "malformed", "The decision is not known.");
@@ -203,54 +200,6 @@ async function logIn(
   }
 }
 
-function showLogin(
-  visit: Visit,
-  state: Pick<LoginPageInput, "error" | "username" | "retryAfterSeconds" | "signedOut">,
-  options: AuthorizeOptions,
-): HttpAnswer {
-  const { sessions } = options;
-  const page = loginPage({
-    ...pageFrame(visit, options),
-    ...state,
-    csrf: sessions.formToken(visit.session, loginStep(visit.query)),
-  });
-  return visit.session.isNew ? withCookie(page, sessions.cookie(visit.session)) : page;
-}
-
-function showConsent(
-  visit: Visit,
-  user: User,
-  scopes: readonly string[],
-  state: Pick<ConsentPageInput, "error">,
-  options: AuthorizeOptions,
-): HttpAnswer {
-  return consentPage({
-    ...pageFrame(visit, options),
-    ...state,
-    csrf: options.sessions.formToken(visit.session, consentStep(visit.query, scopes)),
-    username: user.username,
-    scopes,
-  });
-}
-
-function pageAddress(query: string, { site }: AuthorizeOptions): string {
-  return `${site.basePath}/authorization/authorize?${query}`;
-}
-
-function pageFrame({ request: { app, redirectUri }, query }: Visit, options: AuthorizeOptions) {
-  return {
-    site: options.site,
-    action: pageAddress(query, options),
-    app: { name: app.name, origin: new URL(app.url).origin },
-    formActionOrigin: new URL(redirectUri).origin,
-  };
-}
-
-const loginStep = (query: string) => `login ${query}`;
-// What the user reads is what the user allows: other scopes make another form.
-const consentStep = (query: string, scopes: readonly string[]) =>
-  `consent ${scopes.join(" ")} ${query}`;
-
 async function findLoggedIn(
   { userId }: BrowserSession,
   database: Database,
@@ -265,8 +214,8 @@ function findScopes({ app, requestedScopes }: AuthorizeRequest, user: User): str
 }
 
 /**
- * A trusted app needs no consent, and one given before is remembered; but anybody can pose as a public
- * app on a loopback URL (RFC 8252 §8.6), and scope `backend` is too much to pass unseen.
+ * A trusted app needs no consent, and one given before is remembered; but not where anybody can pose
+ * as the app, and scope `backend` is too much to pass unseen.
  */
 async function isConsentSpared(
   { app }: AuthorizeRequest,
@@ -274,13 +223,8 @@ async function isConsentSpared(
   scopes: readonly string[],
   database: Database,
 ): Promise<boolean> {
-  const isLoopback = isLoopbackHost(new URL(app.url).hostname);
-  if ((app.type === "public" && isLoopback) || scopes.includes(BACKEND_SCOPE)) return false;
+  if (isPosable(app) || scopes.includes(BACKEND_SCOPE)) return false;
   if (app.trusted) return true;
   const consented = await findConsentedScopes(database, user.id, app.id);
   return scopes.every((name) => consented.includes(name));
-}
-
-function withCookie(answer: HttpAnswer, cookie: string): HttpAnswer {
-  return { ...answer, headers: { ...answer.headers, "Set-Cookie": cookie } };
 }

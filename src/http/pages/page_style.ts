@@ -104,6 +104,10 @@ input:focus-visible { outline-offset: 1px; }
 .scopes .message { margin-top: 0; }
 .scopes .message > svg { color: inherit; }
 .scopes strong { display: block; }
+.scopes .aside { color: var(--muted); font-size: .8125rem; }
+details { margin-top: .75rem; }
+summary { padding: .25rem 0; color: var(--accent); cursor: pointer; }
+details[open] summary { margin-bottom: .5rem; }
 
 .facts { margin: 0; padding: 1rem; background: var(--panel); border-radius: .625rem; }
 .facts { border: 1px solid var(--line); font-size: .875rem; }
@@ -115,6 +119,12 @@ input:focus-visible { outline-offset: 1px; }
   body { padding: 1.25rem .75rem; }
   header { padding: 0 .25rem; margin-bottom: 1rem; }
   main { padding: 1.5rem 1.25rem; }
+  .decide {
+    position: sticky; bottom: 0; margin: 1.25rem -1.25rem 0; padding: .75rem 1.25rem;
+    background: var(--surface); border-top: 1px solid var(--line);
+  }
+  .actions.decide button { flex-basis: 7rem; }
+  html { scroll-padding-bottom: 6rem; }
 }
 @media (min-width: 30.01em) and (min-height: 45em) { body { padding-top: 10vh; } }
 @media (prefers-reduced-motion: no-preference) {

@@ -26,6 +26,8 @@ export interface OpenApiOptions {
   readonly events: readonly { readonly name: string; readonly description: string }[];
   /** Every scope that means something here. */
   readonly scopes: readonly string[];
+  /** What those allow that have words. */
+  readonly scopeWords: ReadonlyMap<string, { readonly description: string }>;
 }
 
 type Paths = Record<string, Record<string, Schema>>;
@@ -108,7 +110,7 @@ export function createOpenApi(options: OpenApiOptions): Schema {
         { post: callback(event.description, event.schema) },
       ]),
     ),
-    components: components(issuer, scopes),
+    components: components(issuer, scopes, options.scopeWords),
   };
 }
 

@@ -52,6 +52,7 @@ const QUERY_PARAMETERS: Schemas = {
   code_challenge: query("code_challenge", "PKCE; required for public apps."),
   code_challenge_method: query("code_challenge_method", "With a challenge.", word("S256")),
   resource: query("resource", "This service alone (RFC 8707)."),
+  login_hint: query("login_hint", "The user name to begin with."),
   user: query("user", "A user's id."),
   app: query("app", "A client_id, or login."),
   name: query("name", "The event's name."),
@@ -75,8 +76,10 @@ const CALLBACK_PARAMETERS: Schemas = {
   gatepostAttempt: header("gatepost-attempt", "1 to 4.", { type: "integer" }),
 };
 
-/** What operations refer to. */
-export function components(issuer: string, scopes: readonly string[]): Schema {
+type Words = ReadonlyMap<string, { readonly description: string }>;
+
+/** What operations refer to; `words` says what a scope allows. */
+export function components(issuer: string, scopes: readonly string[], words: Words): Schema {
   return {
     schemas: {
       ...AUTHORIZATION_SCHEMAS,
@@ -99,7 +102,7 @@ export function components(issuer: string, scopes: readonly string[]): Schema {
         }],
       ]),
     ),
-    securitySchemes: securitySchemes(issuer, scopes),
+    securitySchemes: securitySchemes(issuer, scopes, words),
   };
 }
 
@@ -115,9 +118,9 @@ function refusal(status: string, name: string, type: string, schema: string): Sc
   };
 }
 
-function securitySchemes(issuer: string, scopes: readonly string[]): Schemas {
+function securitySchemes(issuer: string, scopes: readonly string[], words: Words): Schemas {
   const tokenUrl = `${issuer}/authorization/token`;
-  const names = Object.fromEntries(scopes.map((name) => [name, SCOPE_TEXTS[name] ?? ""]));
+  const names = Object.fromEntries(scopes.map((name) => [name, words.get(name)?.description ?? ""]));
   const flow = { tokenUrl, refreshUrl: tokenUrl, scopes: names };
   return {
     token: {
@@ -138,11 +141,6 @@ function securitySchemes(issuer: string, scopes: readonly string[]): Schemas {
     metrics: { type: "http", scheme: "bearer", description: "The metrics token." },
   };
 }
-
-const SCOPE_TEXTS: Readonly<Record<string, string>> = {
-  consumer: "Subscriptions and what belongs to them.",
-  backend: "Administration; granted only when asked for by name.",
-};
 
 /** The headers of a callback, as an operation declares them. */
 export function callbackParameters(): Schema[] {
