@@ -32,7 +32,6 @@ import { createAccounts } from "./store/accounts.ts";
 import { openRevocations } from "./store/revocations.ts";
 import { checkSeal, openPageKey } from "./store/settings.ts";
 import { openSqliteDatabase } from "./store/sqlite.ts";
-import { findUser } from "./store/users.ts";
 
 /** What the process gives to the app. */
 export interface AppHost {
@@ -183,14 +182,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           challenge: bearerChallenge(issuer),
         }),
         // Last, since a module may have a front door of its own.
-        createRouter(frontDoorRoutes({
-          site,
-          issuer,
-          async findUsername(request) {
-            const { userId } = await sessions.open(request);
-            return userId && (await findUser(database, userId))?.username;
-          },
-        })),
+        createRouter(frontDoorRoutes({ site, issuer, sessions, database })),
       ],
       bearer,
       isOriginAllowed: async (origin) =>

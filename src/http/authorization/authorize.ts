@@ -9,7 +9,6 @@ import type { User } from "../../oauth/user.ts";
 import { findApp } from "../../store/apps.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
 import type { Database } from "../../store/database.ts";
-import { findUser } from "../../store/users.ts";
 import { readForm } from "../body.ts";
 import { errorPage } from "../pages/error_page.ts";
 import type { PasswordLogin } from "../password_login.ts";
@@ -17,6 +16,7 @@ import type { PublicContext, PublicRoute } from "../route.ts";
 import { emptyAnswer, NO_STORE } from "../respond.ts";
 import {
   consentStep,
+  findLoggedIn,
   loginStep,
   pageAddress,
   type PageOptions,
@@ -26,7 +26,7 @@ import {
 } from "./authorize_pages.ts";
 import { errorRedirect, type RedirectOptions, seeOther, sendCode } from "./authorize_redirect.ts";
 import { type AuthorizeRequest, readAuthorizeRequest } from "./authorize_request.ts";
-import { type BrowserSession, type BrowserSessions, isNavigation } from "./browser_session.ts";
+import { type BrowserSessions, isNavigation } from "./browser_session.ts";
 
 /** What the authorize page works with. */
 export interface AuthorizeOptions extends RedirectOptions, PageOptions {
@@ -198,13 +198,6 @@ async function logIn(
     if (!(error instanceof Problem) || error.code !== "busy") throw error;
     return showLogin(visit, { error: "busy", username }, options);
   }
-}
-
-async function findLoggedIn(
-  { userId }: BrowserSession,
-  database: Database,
-): Promise<User | undefined> {
-  return userId === undefined ? undefined : await findUser(database, userId);
 }
 
 function findScopes({ app, requestedScopes }: AuthorizeRequest, user: User): string[] {

@@ -4,6 +4,7 @@ import type { ScopeWords } from "../../oauth/scope.ts";
 import type { User } from "../../oauth/user.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
 import type { Database } from "../../store/database.ts";
+import { findUser } from "../../store/users.ts";
 import { consentPage, type ConsentPageInput } from "../pages/consent_page.ts";
 import { loginPage, type LoginPageInput } from "../pages/login_page.ts";
 import type { Site } from "../pages/page_layout.ts";
@@ -25,6 +26,14 @@ export interface Visit {
   readonly session: BrowserSession;
   /** The query as it was sent: it comes back with each form and is checked anew, so nothing is stored. */
   readonly query: string;
+}
+
+/** The user whom a browser is logged in as. */
+export async function findLoggedIn(
+  { userId }: BrowserSession,
+  database: Database,
+): Promise<User | undefined> {
+  return userId === undefined ? undefined : await findUser(database, userId);
 }
 
 /** The login page; without what was typed, the name is what the app takes the user for. */

@@ -4,16 +4,8 @@ import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import type { ScopeWords } from "../../oauth/scope.ts";
 import { displayText } from "./display_text.ts";
 import { pageHeaders } from "./page_headers.ts";
-import {
-  appPanel,
-  csrfField,
-  errorMessage,
-  type PageApp,
-  pageLayout,
-  type Site,
-  tickIcon,
-  warningIcon,
-} from "./page_layout.ts";
+import { appPanel, csrfField, errorMessage, type FormPageInput } from "./page_layout.ts";
+import { pageLayout, tickIcon, warningIcon } from "./page_layout.ts";
 
 /** How many scopes are shown at once; more are folded away, the grave ones never. */
 const SHOWN = 6;
@@ -27,14 +19,7 @@ export interface ConsentScope {
   readonly isNew: boolean;
 }
 
-export interface ConsentPageInput {
-  readonly site: Site;
-  /** Where the form is sent, query included. */
-  readonly action: string;
-  readonly csrf: string;
-  readonly app: PageApp;
-  /** Origin of the redirect URI; it may have a port that the app's URL leaves open. */
-  readonly formActionOrigin: string;
+export interface ConsentPageInput extends FormPageInput {
   /** Who is logged in. */
   readonly username: string;
   readonly scopes: readonly ConsentScope[];

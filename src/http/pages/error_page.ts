@@ -44,7 +44,7 @@ interface Words {
 }
 
 function wordsFor(status: number, name: string): Words {
-  switch (status < 500 ? status : 500) {
+  switch (Math.min(status, 500)) {
     case 403:
       return {
         title: "This page was sent from somewhere else",
@@ -57,17 +57,15 @@ function wordsFor(status: number, name: string): Words {
         words: ["The address may be mistyped, or what was here is gone."],
         people: name,
       };
-    case 429:
-      return {
-        words: [`${name} got too many requests from you.`, "Wait a few minutes, then try again."],
-        people: name,
-      };
-    case 500:
-      return {
-        words: ["Something failed on our side. You did nothing wrong.",
-          "Try again in a moment. If it keeps happening, pass on the details below."],
-        people: name,
-      };
+    case 429: {
+      const words = [`${name} got too many requests from you.`, "Wait a few minutes, then try again."];
+      return { words, people: name };
+    }
+    case 500: {
+      const words = ["Something failed on our side. You did nothing wrong.",
+        "Try again in a moment. If it keeps happening, pass on the details below."];
+      return { words, people: name };
+    }
     default:
       return {
         words: [`The app that sent you here asked for something that ${name} cannot accept. ` +

@@ -1,26 +1,19 @@
 import { html } from "../../base/html.ts";
-import type { HttpRequest } from "../../base/exchange.ts";
 import { prefersHtml } from "../accept.ts";
+import { findLoggedIn, type PageOptions } from "../authorization/authorize_pages.ts";
 import { jsonAnswer } from "../respond.ts";
 import type { PublicRoute } from "../route.ts";
 import { displayText } from "./display_text.ts";
 import { pageHeaders } from "./page_headers.ts";
 import { markImage, pageLayout, type Site } from "./page_layout.ts";
 
-/** What the front door speaks of. */
-export interface FrontDoorOptions {
-  readonly site: Site;
-  readonly issuer: string;
-  /** The name of the user whom the browser is signed in as. */
-  findUsername(request: HttpRequest): Promise<string | undefined>;
-}
-
 /**
  * GET /: what this is and where its documents are, as a page for browsers and in JSON for programs;
  * and the mark, also where browsers look for it by themselves.
  */
-export function frontDoorRoutes(options: FrontDoorOptions): PublicRoute[] {
-  const { site, issuer } = options;
+export function frontDoorRoutes(
+  { site, issuer, sessions, database }: Omit<PageOptions, "scopeWords"> & { issuer: string },
+): PublicRoute[] {
   const base = { method: "GET", access: "public", cors: false } as const;
   const links = {
     openapi: `${issuer}/openapi.json`,
@@ -38,8 +31,8 @@ export function frontDoorRoutes(options: FrontDoorOptions): PublicRoute[] {
         if (!prefersHtml(request.headers.accept)) {
           return jsonAnswer(200, { name: site.name, issuer, links }, vary);
         }
-        const username = await options.findUsername(request);
-        const body = frontDoor(site, issuer, username);
+        const user = await findLoggedIn(await sessions.open(request), database);
+        const body = frontDoor(site, issuer, user?.username);
         return { status: 200, headers: { ...pageHeaders(), ...vary }, body };
       },
     },
@@ -58,7 +51,8 @@ const MARK_HEADERS = {
   "Cache-Control": "public, max-age=86400",
 };
 
-function frontDoor(site: Site, issuer: string, username: string | undefined): string {
+/** Returns the front door's document; `username` is who is signed in in this browser. */
+export function frontDoor(site: Site, issuer: string, username: string | undefined): string {
   const at = (path: string) => `${site.basePath}${path}`;
   const main = html`<h1>Access tokens and events</h1>
 <p class="lead">This is the API at <code>${issuer}</code>, served by Gatepost.</p>

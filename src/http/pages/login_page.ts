@@ -1,27 +1,13 @@
 import type { HttpAnswer } from "../../base/exchange.ts";
 import { attributes, html } from "../../base/html.ts";
 import { pageHeaders } from "./page_headers.ts";
-import {
-  appPanel,
-  csrfField,
-  errorMessage,
-  noticeMessage,
-  type PageApp,
-  pageLayout,
-  type Site,
-} from "./page_layout.ts";
+import { appPanel, csrfField, errorMessage, type FormPageInput } from "./page_layout.ts";
+import { noticeMessage, pageLayout } from "./page_layout.ts";
 
 /** Why a login page is shown again. */
 export type LoginError = "wrong" | "throttled" | "busy" | "expired";
 
-export interface LoginPageInput {
-  readonly site: Site;
-  /** Where the form is sent, query included. */
-  readonly action: string;
-  readonly csrf: string;
-  readonly app: PageApp;
-  /** Origin of the redirect URI; it may have a port that the app's URL leaves open. */
-  readonly formActionOrigin: string;
+export interface LoginPageInput extends FormPageInput {
   /** What was typed before; a password is never given back. */
   readonly username?: string;
   readonly error?: LoginError;

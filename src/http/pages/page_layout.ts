@@ -20,6 +20,17 @@ export interface PageApp {
   readonly origin: string;
 }
 
+/** What every page with a form is made of. */
+export interface FormPageInput {
+  readonly site: Site;
+  /** Where the form is sent, query included. */
+  readonly action: string;
+  readonly csrf: string;
+  readonly app: PageApp;
+  /** Origin of the redirect URI; it may have a port that the app's URL leaves open. */
+  readonly formActionOrigin: string;
+}
+
 /**
  * Returns a whole document as text. `title` goes first in the window's title, `main` is what the
  * page says; neither page frame nor style depend on the request.
