@@ -113,7 +113,8 @@ function formatReport(
         column("FILE", "file", true),
       ]),
     ],
-    ...warnings.length === 0 ? [] : ["", terminal.bold("Warnings"), ...warnings.map((w) => `  ${w}`)],
+    ...warnings.length === 0 ? [] : ["", terminal.bold("Warnings")],
+    ...warnings.map((warning) => `  ${warning}`),
   ].join("\n");
 }
 

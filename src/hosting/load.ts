@@ -133,17 +133,14 @@ function findConflicts({ endpoints, cronjobs, scopes }: Hosted): LoadFault[] {
   return [
     ...faults,
     ...findDuplicates(cronjobs, ({ name }) => name, ({ name }) => `name "${name}" is what`),
+    // Those that say the same count as one.
     ...findDuplicates(
-      // Those that say the same count as one.
-      [...new Map(scopes.map((scope) => [wordsOf(scope), scope])).values()],
+      [...new Map(scopes.map((item) => [`${item.grave} ${item.name} ${item.description}`, item]))
+        .values()],
       ({ name }) => name,
       ({ name }) => `scopes["${name}"] differs from what`,
     ),
   ];
-}
-
-function wordsOf({ name, description, grave }: LoadedScope): string {
-  return JSON.stringify([name, description, grave]);
 }
 
 function findDuplicates<Item extends Origin>(

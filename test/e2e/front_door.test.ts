@@ -20,7 +20,7 @@ for (const base of ["", "/gate/v1"]) {
     });
     after(() => gatepost.stop());
 
-    test("is a page for browsers that says whose it is and leads to the API's document", async () => {
+    test("is a page for browsers that says whose it is and leads to the document", async () => {
       const page = await gatepost.api.get("/", BROWSER);
       assert.equal(page.status, 200);
       assert.match(page.headers.get("content-type") ?? "", /^text\/html/);

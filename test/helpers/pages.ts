@@ -38,6 +38,11 @@ export function asked(...names: readonly string[]): ConsentScope[] {
   return names.map((name) => ({ name, words: OWN_SCOPES.get(name), isNew: true }));
 }
 
+/** Scopes that were allowed before. */
+export function allowed(...names: readonly string[]): ConsentScope[] {
+  return asked(...names).map((scope) => ({ ...scope, isNew: false }));
+}
+
 /** A scope with these words, asked for the first time. */
 export function askedAs(name: string, description: string, more: Partial<ScopeWords> = {}) {
   return { name, words: { description, grave: false, ...more }, isNew: true };

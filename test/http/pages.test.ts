@@ -6,6 +6,7 @@ import type { HttpAnswer } from "../../src/base/exchange.ts";
 import { frontDoor } from "../../src/http/pages/front_door.ts";
 import { pageHeaders } from "../../src/http/pages/page_headers.ts";
 import {
+  allowed,
   asked,
   bodyOf,
   count,
@@ -34,7 +35,7 @@ const pages: Readonly<Record<string, HttpAnswer>> = {
   consentLoopback: sampleConsent({ app: { name: "Dev", origin: "http://127.0.0.1:5173" } }),
   consentPosable: sampleConsent({ isPosable: true }),
   consentMany: sampleConsent({ scopes: asked(..."abcdefghi") }),
-  consentMore: sampleConsent({ scopes: [...asked("x"), { name: "y", words: undefined, isNew: false }] }),
+  consentMore: sampleConsent({ scopes: [...asked("x"), ...allowed("y")] }),
   error: sampleError(),
   error403: sampleError({ status: 403 }),
   error404: sampleError({ status: 404 }),
@@ -86,7 +87,8 @@ test("pages say whose service it is, and its host where that is another", () => 
   }
   const plain = { ...site, name: site.host };
   assert.match(bodyOf(sampleLogin({ site: plain })), /<p>api\.northwind\.example<\/p><\/header>/);
-  assert.match(bodyOf(sampleLogin({ site: { ...site, name: "A & <b>" } })), /<p>A &amp; &lt;b&gt;</);
+  const marked = { ...site, name: "A & <b>" };
+  assert.match(bodyOf(sampleLogin({ site: marked })), /<p>A &amp; &lt;b&gt;</);
 });
 
 test("the icon is found below a base path", () => {

@@ -161,12 +161,15 @@ async function takeForm(
       throw new OAuthError("access_denied", "The user did not allow it.");
     case "switch": {
       const anonymous = await sessions.logOut(session);
-      return showLogin({ ...visit, session: anonymous }, { signedOut: true, username: "" }, options);
+      return showLogin({ ...visit, session: anonymous }, SIGNED_OUT, options);
     }
     default:
       throw new Problem(400, "malformed", "The decision is not known.");
   }
 }
+
+// Whoever signs out may be about to use another account than the app has hinted at.
+const SIGNED_OUT = { signedOut: true, username: "" };
 
 async function logIn(
   http: HttpRequest,
@@ -207,8 +210,8 @@ function findScopes({ app, requestedScopes }: AuthorizeRequest, user: User): str
 }
 
 /**
- * A trusted app needs no consent, and one given before is remembered; but not where anybody can pose
- * as the app, and scope `backend` is too much to pass unseen.
+ * A trusted app needs no consent, and one given before is remembered; but not where another program
+ * can pose as the app, and scope `backend` is too much to pass unseen.
  */
 async function isConsentSpared(
   { app }: AuthorizeRequest,

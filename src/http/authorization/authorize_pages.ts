@@ -24,7 +24,7 @@ export interface PageOptions {
 export interface Visit {
   readonly request: AuthorizeRequest;
   readonly session: BrowserSession;
-  /** The query as it was sent: it comes back with each form and is checked anew, so nothing is stored. */
+  /** As it was sent: it comes back with each form and is checked anew, so nothing is stored. */
   readonly query: string;
 }
 

@@ -50,14 +50,11 @@ ${csrfField(input.csrf)}
 <button class="plain" type="submit" name="decision" value="switch">
 Sign out or use another account</button>
 </div>
-${
-    isMixed
-      ? [
-        scopeList("new", "New: if you allow it, this app can also:", scopes.filter((s) => s.isNew)),
-        scopeList("before", "You allowed before that it can:", before),
-      ]
-      : scopeList("scopes", "If you allow it, this app can:", scopes)
-  }
+${!isMixed && scopeList("scopes", "If you allow it, this app can:", scopes)}
+${isMixed && [
+    scopeList("new", "New: if you allow it, this app can also:", scopes.filter((s) => s.isNew)),
+    scopeList("before", "You allowed before that it can:", before),
+  ]}
 ${isPosable && posableWarning}
 <div class="actions decide">
 <button type="submit" name="decision" value="allow"
@@ -65,10 +62,7 @@ ${isPosable && posableWarning}
 <button type="submit" name="decision" value="deny">Deny</button>
 </div>
 </form>
-${
-    !isPosable && isLoopbackHost(new URL(app.origin).hostname) &&
-    html`<p class="note">Development address: this app runs on your own device.</p>`
-  }
+${!isPosable && isLoopbackHost(new URL(app.origin).hostname) && developmentNote}
 <p class="note">The app sees your username, never your password. To withdraw this permission later,
 ask the people who run ${site.name}.</p>
 <p class="note">Either way you go back to <span class="wrap">${input.formActionOrigin}</span>.</p>`;
@@ -100,11 +94,16 @@ ${list(folded)}</details>`}`;
 function scopeItem({ name, words }: ConsentScope): Html {
   if (!words) return html`<li>${tickIcon}<span><code>${name}</code></span></li>`;
   const { description, grave } = words;
-  if (!grave) return html`<li>${tickIcon}<span>${description} <code class="aside">${name}</code></span></li>`;
+  if (!grave) {
+    return html`<li>${tickIcon}<span>${description} <code class="aside">${name}</code></span></li>`;
+  }
   return html`<li class="message warning">${warningIcon}<span>
 <strong>Warning: ${description}</strong> <code>${name}</code>
 Allow this only to an app that you trust as much as yourself.</span></li>`;
 }
+
+const developmentNote = html`<p class="note">Development address: this app runs on your own
+device.</p>`;
 
 const posableWarning = html`<div class="message warning">${warningIcon}<p>This app runs on your own
 device, where any program could pose as it. Allow it only if you have just started it

@@ -58,7 +58,8 @@ function wordsFor(status: number, name: string): Words {
         people: name,
       };
     case 429: {
-      const words = [`${name} got too many requests from you.`, "Wait a few minutes, then try again."];
+      const words = [`${name} got too many requests from you.`,
+        "Wait a few minutes, then try again."];
       return { words, people: name };
     }
     case 500: {

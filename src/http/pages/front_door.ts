@@ -59,7 +59,7 @@ export function frontDoor(site: Site, issuer: string, username: string | undefin
 ${username !== undefined && html`<p class="words">In this browser you are signed in as
 <bdi class="user">${displayText(username, "?")}</bdi>.</p>`}
 <ul class="doors" role="list">
-<li><a href="${at("/openapi.json")}">API reference<span>Every call, as an OpenAPI document</span></a>
+<li><a href="${at("/openapi.json")}">API reference<span>Every call, as an OpenAPI file</span></a>
 </li>
 </ul>
 <p class="note">For programs:

@@ -85,7 +85,7 @@ export function csrfField(csrf: string): Html {
 }
 
 const mark = html`<path fill="currentColor" d="M2 7 5 3l3 4v18H2zM20 7l3-4 3 4v18h-6z"/>
-<path fill="none" stroke="currentColor" stroke-width="2.5" d="M8 11.5h12M8 20.5h12M8 20.5 20 11.5"/>`;
+<path fill="none" stroke="currentColor" stroke-width="2.5" d="M8 11.5h12m0 9H8l12-9"/>`;
 
 /** The mark as an image of its own: on a tile, since a browser's tabs may be light or dark. */
 export const markImage = renderHtml(html`<svg xmlns="http://www.w3.org/2000/svg"

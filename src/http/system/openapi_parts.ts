@@ -120,7 +120,8 @@ function refusal(status: string, name: string, type: string, schema: string): Sc
 
 function securitySchemes(issuer: string, scopes: readonly string[], words: Words): Schemas {
   const tokenUrl = `${issuer}/authorization/token`;
-  const names = Object.fromEntries(scopes.map((name) => [name, words.get(name)?.description ?? ""]));
+  const textOf = (name: string) => words.get(name)?.description ?? "";
+  const names = Object.fromEntries(scopes.map((name) => [name, textOf(name)]));
   const flow = { tokenUrl, refreshUrl: tokenUrl, scopes: names };
   return {
     token: {

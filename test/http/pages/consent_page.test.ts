@@ -60,8 +60,8 @@ test("consentPage() tells new scopes from those that were allowed before", () =>
   const before = { ...askedAs("orders", "Read orders"), isNew: false };
   const fresh = askedAs("invoices", "Send invoices");
   const mixed = textOf(sampleConsent({ scopes: [before, fresh] }));
-  assert.match(mixed, /New: if you allow it, this app can also: Send invoices invoices You allowed/);
-  assert.match(mixed, /You allowed before that it can: Read orders orders /);
+  assert.match(mixed, /New: if you allow it, this app can also: Send invoices invoices You/);
+  assert.match(mixed, / You allowed before that it can: Read orders orders /);
   for (const scopes of [[before], [fresh]]) {
     const text = textOf(sampleConsent({ scopes }));
     assert.match(text, /If you allow it, this app can: (?:Read|Send)/);
