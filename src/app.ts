@@ -10,11 +10,13 @@ import { createSeal } from "./base/seal.ts";
 import type { Config } from "./config.ts";
 import { isPrincipalId } from "./event/event.ts";
 import { ensureFirstUser } from "./app/first_user.ts";
-import { catalogue } from "./hosting/catalogue.ts";
+import { catalogue, scopeWords } from "./hosting/catalogue.ts";
 import { type DispatchedEvent } from "./hosting/dispatch.ts";
 import { loadEndpoints } from "./hosting/load.ts";
+import { createBrowserSessions } from "./http/authorization/browser_session.ts";
 import { createBearer } from "./http/bearer.ts";
 import { createHttpServer } from "./http/node_http.ts";
+import { frontDoorRoutes } from "./http/pages/front_door.ts";
 import { createPipeline } from "./http/pipeline.ts";
 import { createRouter } from "./http/router.ts";
 import { hostedRouter } from "./app/hosted_router.ts";
@@ -67,7 +69,7 @@ const GRACE_MS = 10_000;
 export async function startApp(config: Config, host: AppHost): Promise<App> {
   const { log, now } = host;
   const hosted = config.endpointsFolder === undefined
-    ? { endpoints: [], cronjobs: [] }
+    ? { endpoints: [], cronjobs: [], scopes: [] }
     : await loadEndpoints(config.endpointsFolder);
   const seal = createSeal(...config.secretKeys ?? []);
   refuseUnusable(config.databasePath, judgeDatabase(config.databasePath, seal));
@@ -122,6 +124,9 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     listening = server;
     const issuer = config.baseUrl ?? url;
     const basePath = pathOf(issuer);
+    const { host: publicHost } = new URL(issuer);
+    const site = { name: config.name ?? publicHost, host: publicHost, basePath };
+    const sessions = createBrowserSessions({ database, issuer, pageKey, now });
 
     const bearer = createBearer({ issuer, keys, revocations, now });
     const failures = createFailureAudit({ database, now });
@@ -178,10 +183,13 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           failures,
           jobs,
           pageKey,
+          sessions,
+          site,
           issuer,
           basePath,
           listeningUrl: url,
           endpoints: hosted.endpoints,
+          scopeWords: scopeWords(hosted.scopes),
           events,
           metrics,
           readiness: createReadiness({
@@ -199,11 +207,13 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           maxBodyBytes: config.maxBodyBytes,
           baseUrl: issuer,
         }),
+        // Last, since a module may have a front door of its own.
+        createRouter(frontDoorRoutes({ site, issuer, sessions, database })),
       ],
       bearer,
       isOriginAllowed: async (origin) =>
         config.corsOrigins.includes(origin) || await hasAppOrigin(database, origin),
-      basePath,
+      site,
       log,
       now: () => performance.now(),
       observe: metrics.observeRequest,

@@ -5,7 +5,7 @@ import type { Config } from "../config.ts";
 import type { CatalogueEntry } from "../hosting/catalogue.ts";
 import type { LoadedEndpoint } from "../hosting/check.ts";
 import { authorizeRoutes } from "../http/authorization/authorize.ts";
-import { createBrowserSessions } from "../http/authorization/browser_session.ts";
+import type { BrowserSessions } from "../http/authorization/browser_session.ts";
 import { createClientAuthenticator } from "../http/authorization/client.ts";
 import { introspectRoute } from "../http/authorization/introspect.ts";
 import { metadataRoutes } from "../http/authorization/metadata.ts";
@@ -20,6 +20,7 @@ import { consumerGrantRoutes } from "../http/consumer/grant.ts";
 import { loginRoute } from "../http/consumer/login.ts";
 import { subscriptionRoutes } from "../http/consumer/subscription.ts";
 import { cronjobRoutes } from "../http/backend/cronjob.ts";
+import type { Site } from "../http/pages/page_layout.ts";
 import { createPasswordLogin } from "../http/password_login.ts";
 import type { Route } from "../http/route.ts";
 import { createInspectorCheck, metricsRoute } from "../http/system/metrics.ts";
@@ -27,6 +28,7 @@ import { openApiRoute } from "../http/system/openapi_route.ts";
 import { type Readiness, statusRoutes } from "../http/system/status.ts";
 import { checkReachable } from "../job/reachable.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
+import type { ScopeWords } from "../oauth/scope.ts";
 import type { Accounts } from "../store/accounts.ts";
 import type { Database } from "../store/database.ts";
 import type { FailureAudit } from "../store/failure_audit.ts";
@@ -50,10 +52,13 @@ export interface RoutesOptions {
   readonly failures: FailureAudit;
   readonly jobs: Jobs;
   readonly pageKey: Uint8Array;
+  readonly sessions: BrowserSessions;
+  readonly site: Site;
   readonly issuer: string;
   readonly basePath: string;
   readonly listeningUrl: string;
   readonly endpoints: readonly LoadedEndpoint[];
+  readonly scopeWords: ReadonlyMap<string, ScopeWords>;
   readonly events: readonly CatalogueEntry[];
   readonly metrics: ServiceMetrics;
   readonly readiness: (withParts: boolean) => Promise<Readiness>;
@@ -118,10 +123,11 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     }),
     ...authorizeRoutes({
       database,
-      sessions: createBrowserSessions({ database, issuer, pageKey: options.pageKey, now }),
+      sessions: options.sessions,
+      scopeWords: options.scopeWords,
       passwordLogin,
       issuer,
-      basePath,
+      site: options.site,
       codeTtlMs: config.codeTtlMs,
       now,
     }),
@@ -162,8 +168,9 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     }),
     metricsRoute(metrics.registry, inspectors),
   ];
-  const { endpoints: hosted, events } = options;
-  return [...routes, openApiRoute({ version, issuer, routes, hosted, events, scopes }, bearer)];
+  const { endpoints: hosted, events, scopeWords } = options;
+  const document = { version, issuer, routes, hosted, events, scopes, scopeWords };
+  return [...routes, openApiRoute(document, bearer)];
 }
 
 /** Why a callback never goes to this address: ours, or one that the guard would refuse anyway. */

@@ -4,6 +4,7 @@ import { formatDuration } from "../base/duration.ts";
 import { createSeal } from "../base/seal.ts";
 import { type Config, describeConfig } from "../config.ts";
 import type { LoadedCronjob, LoadedEndpoint } from "../hosting/check.ts";
+import { scopeWords } from "../hosting/catalogue.ts";
 import { type Hosted, loadEndpoints, LoadError } from "../hosting/load.ts";
 import { type DatabaseState, judgeDatabase } from "../store/judge.ts";
 import { countRecords, type DatabaseCounts } from "../store/state.ts";
@@ -23,7 +24,8 @@ export const CHECK_COMMAND: Command = {
     "Shows every setting, what the database holds and each module's routes, and says what is " +
       "wrong. It changes nothing: the database is neither made nor migrated. Endpoint modules " +
       "are loaded as the server would, so their top-level code runs. Of a secret it shows only " +
-      "whether it is set. What is allowed and risky is a line of warning each.",
+        "whether it is set. What is allowed and risky, and a scope without words for the consent " +
+        "page, is a line of warning each.",
     "Exit code 1 where the server would not start: a database that it cannot use, a module that " +
       "it cannot load; 2 for a bad configuration. Each fault is listed.",
   ],
@@ -34,7 +36,7 @@ export const CHECK_COMMAND: Command = {
     const counts = isCurrent ? countRecords(config.databasePath) : undefined;
     const { hosted, faults: loadFaults } = await load(config.endpointsFolder);
     const path = resolve(config.databasePath);
-    const warnings = findRisks(config);
+    const warnings = [...findRisks(config), ...wordlessScopes(hosted)];
     const faults = [
       ...state.kind === "unusable" ? [`Database ${path}: ${state.reason}`] : [],
       ...loadFaults,
@@ -52,8 +54,8 @@ export const CHECK_COMMAND: Command = {
         faults,
       }));
     } else {
-      terminal.print(formatReport(config, databasePairs(config, state, counts), hosted, terminal));
-      for (const warning of warnings) terminal.note(`warning: ${warning}`);
+      const database = databasePairs(config, state, counts);
+      terminal.print(formatReport(config, database, hosted, warnings, terminal));
     }
     if (faults.length > 0) {
       const lines = faults.map((fault) => `  ${fault}`);
@@ -65,7 +67,7 @@ export const CHECK_COMMAND: Command = {
 async function load(
   folder: string | undefined,
 ): Promise<{ hosted: Hosted; faults: readonly string[] }> {
-  const none = { endpoints: [], cronjobs: [] };
+  const none = { endpoints: [], cronjobs: [], scopes: [] };
   if (folder === undefined) return { hosted: none, faults: [] };
   try {
     return { hosted: await loadEndpoints(folder), faults: [] };
@@ -78,9 +80,11 @@ async function load(
 function formatReport(
   config: Config,
   database: readonly [string, unknown][],
-  { endpoints, cronjobs }: Hosted,
+  hosted: Hosted,
+  warnings: readonly string[],
   terminal: Terminal,
 ): string {
+  const { endpoints, cronjobs } = hosted;
   const table = (items: readonly Members[], columns: readonly Column[]) =>
     formatTable(items, columns, {
       columns: terminal.columns,
@@ -116,7 +120,19 @@ function formatReport(
         column("FILE", "file", true),
       ]),
     ],
+    ...warnings.length === 0 ? [] : ["", terminal.bold("Warnings")],
+    ...warnings.map((warning) => `  ${warning}`),
   ].join("\n");
+}
+
+/** Scopes that people would be asked to allow by their names alone. */
+function wordlessScopes({ endpoints, scopes }: Hosted): string[] {
+  const words = scopeWords(scopes);
+  const names = new Set(endpoints.flatMap((endpoint) => endpoint.scopes ?? []));
+  return [...names].filter((name) => !words.has(name)).sort().map((name) =>
+    `Scope ${name} has no words for those who are asked to allow it; ` +
+    `export const scopes = { ${JSON.stringify(name)}: "…" }`
+  );
 }
 
 function databasePairs(

@@ -1,4 +1,5 @@
-import type { DeclaredEvent, LoadedEndpoint } from "./check.ts";
+import { OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";
+import type { DeclaredEvent, LoadedEndpoint, LoadedScope } from "./check.ts";
 
 /** One event that consumers may look up and subscribe to. */
 export interface CatalogueEntry {
@@ -20,6 +21,11 @@ export function catalogue(
     if (!entries.has(name)) entries.set(name, { name, description, scope: scopes });
   }
   return [...entries.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Returns what is known of scopes in words, the service's own included. */
+export function scopeWords(scopes: readonly LoadedScope[]): ReadonlyMap<string, ScopeWords> {
+  return new Map([...OWN_SCOPES, ...scopes.map((scope) => [scope.name, scope] as const)]);
 }
 
 /**

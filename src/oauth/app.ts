@@ -1,7 +1,7 @@
 import { type Check, type Fields, openFields } from "../base/fields.ts";
 import { type GrantType, GRANT_TYPES } from "./grant_type.ts";
 import { CONSUMER_SCOPE } from "./principal.ts";
-import { checkRedirectUri, parseAppUrl } from "./redirect_uri.ts";
+import { checkRedirectUri, isLoopbackHost, parseAppUrl } from "./redirect_uri.ts";
 import { checkScopeName } from "./user.ts";
 
 /** An OAuth client (RFC 6749 §2); its secret's hash stays in the store. */
@@ -23,6 +23,11 @@ export interface App {
   readonly createdAtMs: number;
   /** Grants made then or before have ended. */
   readonly cutAtMs: number;
+}
+
+/** Tells whether any program on the user's device can pose as an app (RFC 8252 §8.6). */
+export function isPosable({ type, url }: Pick<App, "type" | "url">): boolean {
+  return type === "public" && isLoopbackHost(new URL(url).hostname);
 }
 
 /** What makes an app. */

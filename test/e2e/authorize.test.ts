@@ -56,6 +56,18 @@ describe("the login page", () => {
     assertLoginPage(await gatepost.authorize(gatepost.openBrowser(), app));
   });
 
+  test("has the name that the app hints at, until another is typed", async () => {
+    const browser = gatepost.openBrowser();
+    const hint = { login_hint: `"${user.username}` };
+    const page = await gatepost.authorize(browser, app, hint);
+    assert.equal(page.forms()[0]?.fields["username"], hint.login_hint);
+    const again = await browser.submit(page, { username: "somebody", password: "x" });
+    assert.equal(again.forms()[0]?.fields["username"], "somebody");
+    const consent = await passLogin(browser, page, user);
+    const switched = await browser.submit(consent, {}, "switch");
+    assert.equal(switched.forms()[0]?.fields["username"], "");
+  });
+
   test("comes again after a wrong password, with the name and without the password", async () => {
     const browser = gatepost.openBrowser();
     const page = await gatepost.authorize(browser, app);
@@ -162,6 +174,14 @@ describe("the consent page", () => {
       assert.ok(page.text.includes(word), word);
     }
     assert.ok(!page.text.includes("stock"), "the user has no scope stock");
+  });
+
+  test("tells apart what was allowed before and what is new", async () => {
+    const someone = await gatepost.createUser({ scopes: ["consumer", "orders"] });
+    const browser = gatepost.openBrowser();
+    await gatepost.allow(browser, app, someone, { scope: "consumer" });
+    const page = await gatepost.authorize(browser, app, { scope: "consumer orders" });
+    assert.match(page.text, /id="new"[^]*>orders<[^]*id="before"[^]*>consumer</);
   });
 
   test("grants what it showed", async () => {
