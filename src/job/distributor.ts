@@ -3,24 +3,22 @@ import type { Seal } from "../base/seal.ts";
 import { isSuccess } from "../event/delivery.ts";
 import type { Database } from "../store/database.ts";
 import {
-  claimDeliveries,
   type ClaimedDelivery,
   findNextDue,
   listClaimed,
   listClaims,
-  listDueLanes,
   listSendable,
   releaseDeliveries,
   type SendableDelivery,
-  STANDINGS,
 } from "../store/deliveries.ts";
 import { fanOut, listPendingEvents, settleUnheard } from "../store/events.ts";
 import type { CallbackResult, CallbackSender } from "./callback.ts";
+import type { LaneLimits } from "./capacity.ts";
+import { createClaimer } from "./claimer.ts";
 import type { AfterAttemptRules } from "./finish_attempt.ts";
-import { createLanes, type LaneLimits } from "./lanes.ts";
+import { createLanes } from "./lanes.ts";
 import { openSecrets } from "./open_secrets.ts";
 import { createRecorder } from "./recorder.ts";
-import { shareOut } from "./share_out.ts";
 
 /** What the distributor works with. */
 export interface DistributorOptions extends AfterAttemptRules {
@@ -62,13 +60,12 @@ const GATHER_MS = 8;
 const PAUSE_MS = 4;
 /** After an error of the database. */
 const RETRY_MS = 1000;
-// Beyond an attempt's own time: for the turn in the lane before it, and for recording it after.
-const LEASE_MARGIN_MS = 30_000;
 
 /** Makes a distributor; it does nothing before the first `wake`. */
 export function createDistributor(options: DistributorOptions): Distributor {
   const { database, sender, now, log, claim } = options;
   const lanes = createLanes<ClaimedDelivery>(options.limits);
+  const claimDue = createClaimer({ ...options, lanes });
   const attempts = new Set<Promise<void>>();
   const recorder = createRecorder({ ...options, gather, isStopping: () => stopping });
   let round: Promise<void> | undefined;
@@ -79,7 +76,6 @@ export function createDistributor(options: DistributorOptions): Distributor {
   let isCutOff = false;
   let timer: NodeJS.Timeout | undefined;
   let lastRoundMs = now();
-  let lastLeaseMs = 0;
 
   function wake(): void {
     if (stopping) return;
@@ -123,28 +119,12 @@ export function createDistributor(options: DistributorOptions): Distributor {
     return true;
   }
 
-  /** Claims due deliveries for the lanes that have room. */
   async function fill(): Promise<void> {
     const nowMs = now();
-    const limit = lanes.roomFor("proven");
-    if (limit <= 0) return;
-    const query = { except: lanes.full(), nowMs };
-    const kinds = await Promise.all(STANDINGS.map((standing) =>
-      listDueLanes(database, { ...query, standing, limit: Math.min(limit, lanes.roomFor(standing)) })
-    ));
-    const requests = shareOut(kinds, lanes);
-    if (requests.length === 0) return planNext(nowMs);
-    for (const { subscription, standing } of requests) lanes.open(subscription, standing);
-    try {
-      // Later than every one before: claims are told apart by it.
-      lastLeaseMs = Math.max(lastLeaseMs + 1, nowMs + 2 * options.timeoutMs + LEASE_MARGIN_MS);
-      const claimed = await claimDeliveries(database, requests, claim, lastLeaseMs, nowMs);
-      for (const delivery of claimed) lanes.add(delivery.subscription, [delivery]);
-      if (claimed.length > 0) void gather();
-      else await planNext(nowMs); // others were faster
-    } finally {
-      for (const { subscription } of requests) lanes.settle(subscription);
-    }
+    const claimed = await claimDue(nowMs);
+    if (claimed === undefined) return;
+    if (claimed > 0) void gather();
+    else await planNext(nowMs);
   }
 
   /** Nothing is due: wakes up when the next resend is, where that is before the next interval. */
@@ -248,11 +228,12 @@ export function createDistributor(options: DistributorOptions): Distributor {
       result = { outcome: { kind: "error", error: "other" }, snippet: undefined };
     }
     const ok = isSuccess(result.outcome);
-    const handedBack = lanes.finish(delivery.subscription, ok);
+    const durationMs = now() - startedAtMs;
+    const fared = { isSuccess: ok, durationMs };
+    const { handedBack, meanMs } = lanes.finish(delivery.subscription, fared);
     sendAll();
     // What this process cut off itself is no failure of the subscriber's: its lease just ends.
     if (isCutOff && !ok) return recorder.release([delivery]);
-    const durationMs = now() - startedAtMs;
     options.observe(ok, durationMs);
     const { id, subscription, endpoint } = delivery;
     await Promise.all([
@@ -263,6 +244,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
         attempt,
         startedAtMs,
         durationMs,
+        meanMs,
         ...result,
       }),
       ...handedBack.length > 0 ? [gather().then(() => recorder.release(handedBack))] : [],

@@ -236,5 +236,12 @@ export const MIGRATIONS: readonly string[] = [
   -- The audit.
 
   -- Deliveries and jobs.
+  -- The moving mean of its attempts' durations; 0 for any that is short.
+  ALTER TABLE subscriptions ADD COLUMN mean_ms INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE subscriptions ADD COLUMN health TEXT
+    AS (CASE WHEN standing = 'proven' AND mean_ms > 1000 THEN 'slow' ELSE standing END) VIRTUAL;
+  DROP INDEX subscriptions_due;
+  CREATE INDEX subscriptions_due ON subscriptions (health, due_at)
+    WHERE status = 'active' AND due_at IS NOT NULL;
   `,
 ];

@@ -153,7 +153,9 @@ export function updateSubscription(
        failing_since = CASE WHEN ifnull(?2, endpoint) <> endpoint
          OR (?3 = 'active' AND status <> 'active') THEN NULL ELSE failing_since END,
        standing = CASE WHEN ifnull(?2, endpoint) <> endpoint
-         OR (?3 = 'active' AND status <> 'active') THEN 'new' ELSE standing END
+         OR (?3 = 'active' AND status <> 'active') THEN 'new' ELSE standing END,
+       mean_ms = CASE WHEN ifnull(?2, endpoint) <> endpoint
+         OR (?3 = 'active' AND status <> 'active') THEN 0 ELSE mean_ms END
      WHERE id = ?1 AND status <> 'deleted'
        AND (ifnull(?3, 'disabled') = 'disabled' OR status <> 'disabled'
          OR (due_at IS NULL AND ${OWNER_STANDS}))
