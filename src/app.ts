@@ -119,7 +119,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       observeAttempt: metrics.observeAttempt,
     });
     const backlog = createBacklogReader(database, now);
-    const { distributorState, inFlight } = jobs;
+    const { distributorState, inFlight, want } = jobs;
     addReadings(metrics, {
       connections: promisify(server.getConnections.bind(server)),
       inFlight,
@@ -165,7 +165,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           endpoints: hosted.endpoints,
           events,
           metrics,
-          readiness: createReadiness({ database, distributorState, backlog, now }),
+          readiness: createReadiness({ database, distributorState, want, backlog, now }),
           now,
         })),
         hostedRouter(hosted.endpoints, {

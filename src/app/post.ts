@@ -52,7 +52,11 @@ export function startPost(options: PostOptions): Post {
   const started = Promise.withResolvers<SelfTest>();
   const ended = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
   let looking: PromiseWithResolvers<void> | undefined;
-  let lastReport: Omit<PostReport, "attempts"> = { lastRoundMs: now(), inFlight: 0 };
+  let lastReport: Omit<PostReport, "attempts"> = {
+    lastRoundMs: now(),
+    inFlight: 0,
+    want: undefined,
+  };
   let isWoken = false;
   const say = (message: ToPost) => worker.postMessage(message);
 

@@ -57,8 +57,13 @@ async function runPost(port: MessagePort, settings: PostSettings, toDatabase: Me
   });
 
   const report = () => {
-    const { lastRoundMs, inFlight } = distributor;
-    say({ kind: "report", lastRoundMs: lastRoundMs(), inFlight: inFlight(), attempts });
+    say({
+      kind: "report",
+      lastRoundMs: distributor.lastRoundMs(),
+      inFlight: distributor.inFlight(),
+      want: distributor.want(),
+      attempts,
+    });
     attempts = [];
   };
   const reporting = setInterval(report, REPORT_INTERVAL_MS);

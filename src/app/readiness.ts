@@ -7,6 +7,8 @@ import { hasUsers } from "../store/users.ts";
 export interface ReadinessOptions {
   readonly database: Database;
   readonly distributorState: () => "on" | "off" | "stuck";
+  /** The code of what this process lacks to send callbacks, such as EMFILE. */
+  readonly want: () => string | undefined;
   readonly backlog: () => Promise<Backlog>;
   readonly now: () => number;
 }
@@ -51,7 +53,7 @@ function pause(): Promise<void> {
 
 /** Makes the judgement of GET /system/ready; the backlog is looked at where the parts are shown. */
 export function createReadiness(
-  { database, distributorState, backlog, now }: ReadinessOptions,
+  { database, distributorState, want, backlog, now }: ReadinessOptions,
 ): (withParts: boolean) => Promise<Readiness> {
   return async (withParts) => {
     const distributor = distributorState();
@@ -65,6 +67,7 @@ export function createReadiness(
       parts: {
         database: isReadable ? "ok" : "unavailable",
         distributor,
+        ...(want() !== undefined && { lacks: want() }),
         backlog: waiting ? waiting.events + waiting.deliveries : null,
         oldest_pending_age_seconds: waiting ? ageMs / 1000 : null,
       },

@@ -3,6 +3,7 @@ import { parseRetryAfter } from "../event/delivery.ts";
 import { signMessage } from "../event/signature.ts";
 import type { Egress } from "./egress.ts";
 import { classifyFailure } from "./failure.ts";
+import { findWant } from "./want.ts";
 
 /** One POST to a subscriber. */
 export interface Callback {
@@ -24,10 +25,15 @@ export interface CallbackResult {
   readonly snippet: string | undefined;
 }
 
+/** It was not sent, since the service itself lacks something: the code says what. */
+export interface Unsent {
+  readonly want: string;
+}
+
 /** Sends callbacks. */
 export interface CallbackSender {
   /** Sends one; failures are results, it never throws. */
-  send(callback: Callback): Promise<CallbackResult>;
+  send(callback: Callback): Promise<CallbackResult | Unsent>;
   /** Ends what is under way, as failures. */
   cutOff(): void;
 }
@@ -50,7 +56,7 @@ export function createCallbackSender(options: CallbackOptions): CallbackSender {
   // Listeners on one signal for all would each keep alive those that came after it.
   const underWay = new Set<AbortController>();
 
-  async function send(callback: Callback): Promise<CallbackResult> {
+  async function send(callback: Callback): Promise<CallbackResult | Unsent> {
     const { deliveryId, json, event, attempt, secrets } = callback;
     const timestampSeconds = Math.floor(now() / 1000);
     const message = { id: deliveryId, timestampSeconds, body: json };
@@ -82,6 +88,8 @@ export function createCallbackSender(options: CallbackOptions): CallbackSender {
       const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"), now());
       return { outcome: { kind: "answer", status: response.status, retryAfterMs }, snippet };
     } catch (error) {
+      const want = findWant(error);
+      if (want !== undefined) return { want };
       return { outcome: { kind: "error", error: classifyFailure(error) }, snippet: undefined };
     } finally {
       clearTimeout(timer);

@@ -12,13 +12,14 @@ import {
   type SendableDelivery,
 } from "../store/deliveries.ts";
 import { fanOut, listPendingEvents, settleUnheard } from "../store/events.ts";
-import type { CallbackResult, CallbackSender } from "./callback.ts";
+import type { CallbackResult, CallbackSender, Unsent } from "./callback.ts";
 import type { LaneLimits } from "./capacity.ts";
 import { createClaimer } from "./claimer.ts";
 import type { AfterAttemptRules } from "./finish_attempt.ts";
 import { createLanes } from "./lanes.ts";
 import { openSecrets } from "./open_secrets.ts";
 import { createRecorder } from "./recorder.ts";
+import { createWantWatch } from "./want.ts";
 
 /** What the distributor works with. */
 export interface DistributorOptions extends AfterAttemptRules {
@@ -49,6 +50,8 @@ export interface Distributor {
   /** When it last looked for work without an error, in milliseconds since 1970. */
   lastRoundMs(): number;
   inFlight(): number;
+  /** The code of what the service itself has lacked to send, within the last seconds. */
+  want(): string | undefined;
 }
 
 const EVENTS_AT_ONCE = 256;
@@ -66,6 +69,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   const { database, sender, now, log, claim } = options;
   const lanes = createLanes<ClaimedDelivery>(options.limits);
   const claimDue = createClaimer({ ...options, lanes });
+  const wants = createWantWatch({ log, now });
   const attempts = new Set<Promise<void>>();
   const recorder = createRecorder({ ...options, gather, isStopping: () => stopping });
   let round: Promise<void> | undefined;
@@ -121,6 +125,8 @@ export function createDistributor(options: DistributorOptions): Distributor {
 
   async function fill(): Promise<void> {
     const nowMs = now();
+    const pauseMs = wants.pauseMs();
+    if (pauseMs > 0) return wakeIn(pauseMs);
     const claimed = await claimDue(nowMs);
     if (claimed === undefined) return;
     if (claimed > 0) void gather();
@@ -158,7 +164,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   function takeTurn(): ClaimedDelivery[] {
     const turn: ClaimedDelivery[] = [];
     while (turn.length < SENT_AT_ONCE) {
-      const next = stopping ? undefined : lanes.take();
+      const next = stopping || wants.pauseMs() > 0 ? undefined : lanes.take();
       if (next === undefined) break;
       turn.push(next.item);
     }
@@ -213,7 +219,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   async function sendDelivery(delivery: SendableDelivery): Promise<void> {
     const startedAtMs = now();
     const attempt = delivery.attempt + 1;
-    let result: CallbackResult;
+    let result: CallbackResult | Unsent;
     try {
       result = await sender.send({
         deliveryId: delivery.id,
@@ -227,6 +233,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
       log.error("a delivery cannot be sent", { delivery: delivery.id, error });
       result = { outcome: { kind: "error", error: "other" }, snippet: undefined };
     }
+    if ("want" in result) return putOff(delivery, result);
     const ok = isSuccess(result.outcome);
     const durationMs = now() - startedAtMs;
     const fared = { isSuccess: ok, durationMs };
@@ -251,6 +258,13 @@ export function createDistributor(options: DistributorOptions): Distributor {
     ]);
   }
 
+  /** What was not sent for want of something of the service's own is no attempt. */
+  function putOff(delivery: ClaimedDelivery, { want }: Unsent): Promise<void> {
+    wants.note(want);
+    lanes.finish(delivery.subscription, undefined);
+    return recorder.release([delivery], wants.pauseMs());
+  }
+
   async function takeOver(): Promise<void> {
     for (const gone of (await listClaims(database)).filter((name) => !options.isAlive(name))) {
       const left = await listClaimed(database, gone);
@@ -264,6 +278,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
     takeOver,
     lastRoundMs: () => lastRoundMs,
     inFlight: lanes.inFlight,
+    want: wants.current,
     async stop(graceMs) {
       stopping = true;
       clearTimeout(timer);

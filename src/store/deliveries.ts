@@ -188,11 +188,12 @@ export function listClaimed(database: Database, claim: string): Promise<ClaimedD
   );
 }
 
-/** Gives claimed deliveries back unsent: they are due at once again, for anybody. */
+/** Gives claimed deliveries back unsent: they are due again, at once or then, for anybody. */
 export function releaseDeliveries(
   deliveries: readonly ClaimedDelivery[],
   claim: string,
   nowMs: number,
+  dueAtMs = nowMs,
 ): Statement[] {
   return [
     sql(
@@ -200,7 +201,7 @@ export function releaseDeliveries(
        WHERE id IN (SELECT value FROM json_each(?1)) AND claim = ?2 AND status = 'pending'`,
       JSON.stringify(deliveries.map(({ id }) => id)),
       claim,
-      nowMs,
+      dueAtMs,
     ),
     moveTurns(deliveries.map(({ subscription }) => subscription), EARLIER_TURN, nowMs),
   ];

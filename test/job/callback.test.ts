@@ -90,7 +90,7 @@ function createSender(timeoutMs: number): CallbackSender {
   });
 }
 
-function send(change: Partial<Callback> = {}, sender = createSender(TIMEOUT_MS)) {
+function sendAny(change: Partial<Callback>, sender: CallbackSender) {
   return sender.send({
     deliveryId: "d0abc00000001",
     event: "order.created",
@@ -100,6 +100,13 @@ function send(change: Partial<Callback> = {}, sender = createSender(TIMEOUT_MS))
     secrets: SECRETS.slice(0, 1),
     ...change,
   });
+}
+
+/** Makes an attempt. */
+async function send(change: Partial<Callback> = {}, sender = createSender(TIMEOUT_MS)) {
+  const result = await sendAny(change, sender);
+  assert.ok("outcome" in result, "it was sent");
+  return result;
 }
 
 async function received() {
@@ -288,6 +295,15 @@ describe("a failure", () => {
     sender.cutOff();
     assert.deepEqual((await sending).outcome, { kind: "error", error: "aborted" });
   });
+});
+
+test("what the service itself lacks is no attempt", async (t) => {
+  const lookup = () => Promise.reject(Object.assign(new Error("open"), { code: "EMFILE" }));
+  const own = createEgress({ allow: [], request: fetch, lookup });
+  t.after(() => own.close());
+  const options = { egress: own, timeoutMs: TIMEOUT_MS, userAgent: "Gatepost/1", now: () => NOW_MS };
+  const endpoint = "http://name.example/";
+  assert.deepEqual(await sendAny({ endpoint }, createCallbackSender(options)), { want: "EMFILE" });
 });
 
 describe("a connection that was kept alive", () => {
