@@ -11,8 +11,8 @@ export interface ExchangeHandler {
 /**
  * The handler of an exchange that is made once more where its connection had been kept alive and
  * breaks before the first byte of an answer: the other side was closing it when the request was on
- * its way. That a request has not been served is not known then, so it must be one that may come
- * twice (RFC 9110 §9.2.2), as a callback with its `webhook-id` may.
+ * its way, or about to be. Whether it has been served is not known then, so it must be one that
+ * may come twice (RFC 9110 §9.2.2), as a callback with its `webhook-id` may.
  *
  * @param isNew whether the connection of the exchange that starts now has just been made
  * @param again makes the exchange on a new connection; false where that cannot be
@@ -22,7 +22,7 @@ export function trySecond(
   isNew: () => boolean,
   again: () => boolean,
 ): ExchangeHandler {
-  let mayTry = false;
+  let mayTry = true; // it has not been sent
   const watched: ExchangeHandler = Object.create(handler);
   watched.onRequestStart = (controller, context) => {
     mayTry = !isNew();
