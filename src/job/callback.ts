@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { AttemptOutcome } from "../event/delivery.ts";
 import { parseRetryAfter } from "../event/delivery.ts";
 import { signMessage } from "../event/signature.ts";
@@ -49,6 +50,11 @@ export interface CallbackOptions {
 }
 
 const SNIPPET_BYTES = 4096;
+/**
+ * An attempt that reached nobody takes whole seconds: to the millisecond its duration would tell a
+ * name that leads to a private address from one that leads nowhere.
+ */
+const STEP_MS = 1000;
 
 /** Makes the one caller of `fetch`: POST, the data's JSON, and nothing else of the service. */
 export function createCallbackSender(options: CallbackOptions): CallbackSender {
@@ -58,6 +64,7 @@ export function createCallbackSender(options: CallbackOptions): CallbackSender {
 
   async function send(callback: Callback): Promise<CallbackResult | Unsent> {
     const { deliveryId, json, event, attempt, secrets } = callback;
+    const startedMs = performance.now();
     const timestampSeconds = Math.floor(now() / 1000);
     const message = { id: deliveryId, timestampSeconds, body: json };
     const controller = new AbortController();
@@ -90,7 +97,9 @@ export function createCallbackSender(options: CallbackOptions): CallbackSender {
     } catch (error) {
       const want = findWant(error);
       if (want !== undefined) return { want };
-      return { outcome: { kind: "error", error: classifyFailure(error) }, snippet: undefined };
+      const kind = classifyFailure(error);
+      if (kind === "unreachable") await sleep(STEP_MS - (performance.now() - startedMs) % STEP_MS);
+      return { outcome: { kind: "error", error: kind }, snippet: undefined };
     } finally {
       clearTimeout(timer);
       underWay.delete(controller);
