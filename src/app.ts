@@ -23,6 +23,7 @@ import { addReadings, createServiceMetrics } from "./app/metrics.ts";
 import { createBacklogReader, createReadiness } from "./app/readiness.ts";
 import { builtInRoutes } from "./app/routes.ts";
 import { hasAppOrigin } from "./store/apps.ts";
+import { hasDelivery } from "./store/deliveries.ts";
 import { insertEvent } from "./store/events.ts";
 import { createFailureAudit } from "./store/failure_audit.ts";
 import { openKeyRing } from "./store/key_ring.ts";
@@ -173,6 +174,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           maxBodyBytes: config.maxBodyBytes,
           baseUrl: issuer,
           challenge: bearerChallenge(issuer),
+          isOwnDelivery: (id) => hasDelivery(database, id),
         }),
       ],
       bearer,

@@ -1,13 +1,20 @@
 import type { LoadedEndpoint } from "../hosting/check.ts";
 import { createHandler, type HandlerOptions } from "../hosting/handle.ts";
 import { createMatcher } from "../hosting/match.ts";
+import { refuseOwnCallbacks } from "../hosting/own_callback.ts";
 import type { Route } from "../http/route.ts";
 import type { Router } from "../http/router.ts";
+
+/** What the endpoints of modules are answered with. */
+export interface HostedRouterOptions extends Omit<HandlerOptions, "endpoint"> {
+  /** Whether this service has a delivery of that id. */
+  readonly isOwnDelivery: (id: string) => Promise<boolean>;
+}
 
 /** Makes the endpoints of modules into routes as the pipeline knows them. */
 export function hostedRouter(
   endpoints: readonly LoadedEndpoint[],
-  options: Omit<HandlerOptions, "endpoint">,
+  options: HostedRouterOptions,
 ): Router {
   const match = createMatcher(endpoints.map((endpoint) => ({
     method: endpoint.method,
@@ -36,8 +43,8 @@ export function hostedRouter(
   };
 }
 
-function toRoute(endpoint: LoadedEndpoint, options: Omit<HandlerOptions, "endpoint">): Route {
-  const handle = createHandler({ ...options, endpoint });
+function toRoute(endpoint: LoadedEndpoint, options: HostedRouterOptions): Route {
+  const handle = refuseOwnCallbacks(createHandler({ ...options, endpoint }), options.isOwnDelivery);
   const base = {
     method: endpoint.method,
     path: endpoint.pattern.text,

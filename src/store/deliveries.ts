@@ -172,6 +172,12 @@ export function listSendable(
   );
 }
 
+/** Whether there is a delivery of that id, whatever has become of it. */
+export async function hasDelivery(database: Database, id: string): Promise<boolean> {
+  const rows = await database.query("SELECT 1 FROM deliveries WHERE id = ?1", [id]);
+  return rows.length > 0;
+}
+
 /** The names of the processes that hold claims. */
 export async function listClaims(database: Database): Promise<string[]> {
   const rows = await database.query<{ claim: string }>(

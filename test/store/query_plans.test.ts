@@ -11,6 +11,7 @@ import type { Database, Statement } from "../../src/store/database.ts";
 import {
   claimDeliveries,
   findNextDue,
+  hasDelivery,
   listClaimed,
   listClaims,
   listDueLanes,
@@ -228,6 +229,7 @@ const CASES: readonly Case[] = [
     run: (database) =>
       listSendable(database, [DELIVERY], CLAIM, { enoughMs: 10, nowMs: NOW_MS }),
   },
+  { name: "finding a delivery", run: (database) => hasDelivery(database, DELIVERY) },
   { name: "listing claims", run: listClaims },
   { name: "listing what is claimed", run: (database) => listClaimed(database, CLAIM) },
   writing("giving deliveries back", () =>
