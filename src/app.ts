@@ -26,6 +26,7 @@ import { createBacklogReader, createReadiness } from "./app/readiness.ts";
 import { builtInRoutes } from "./app/routes.ts";
 import { hasAppOrigin } from "./store/apps.ts";
 import { declareEvents } from "./store/authority.ts";
+import { hasDelivery } from "./store/deliveries.ts";
 import { insertEvent } from "./store/events.ts";
 import { createFailureAudit } from "./store/failure_audit.ts";
 import { judgeDatabase, refuseUnusable } from "./store/judge.ts";
@@ -142,7 +143,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       observeAttempt: metrics.observeAttempt,
     });
     const backlog = createBacklogReader(database, now);
-    const { distributorState, inFlight } = jobs;
+    const { distributorState, inFlight, want } = jobs;
     addReadings(metrics, {
       connections: promisify(server.getConnections.bind(server)),
       inFlight,
@@ -196,6 +197,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
             parts: {
               database: () => hasUsers(database).then(writes.state, () => "unavailable"),
               distributor: distributorState,
+              callbacks: () => want() ?? "ok",
             },
             backlog,
             now,
@@ -206,6 +208,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           ...dispatching,
           maxBodyBytes: config.maxBodyBytes,
           baseUrl: issuer,
+          isOwnDelivery: (id) => hasDelivery(database, id),
         }),
         // Last, since a module may have a front door of its own.
         createRouter(frontDoorRoutes({ site, issuer, sessions, database })),

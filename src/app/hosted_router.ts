@@ -1,23 +1,30 @@
 import type { LoadedEndpoint } from "../hosting/check.ts";
 import { createHandler, type HandlerOptions } from "../hosting/handle.ts";
+import { refuseOwnCallbacks } from "../hosting/own_callback.ts";
 import { bearerChallenge } from "../http/bearer.ts";
 import type { Route } from "../http/route.ts";
 import { createRouter, type Router } from "../http/router.ts";
 
-/** What the endpoints of all modules have in common. */
-type HostedOptions = Omit<HandlerOptions, "endpoint" | "challenge">;
+/** What the endpoints of modules are answered with. */
+export interface HostedRouterOptions extends Omit<HandlerOptions, "endpoint" | "challenge"> {
+  /** Whether this service has a delivery of that id. */
+  readonly isOwnDelivery: (id: string) => Promise<boolean>;
+}
 
 /** Makes the endpoints of modules into routes as the pipeline knows them. */
 export function hostedRouter(
   endpoints: readonly LoadedEndpoint[],
-  options: HostedOptions,
+  options: HostedRouterOptions,
 ): Router {
   return createRouter(endpoints.map((endpoint) => toRoute(endpoint, options)));
 }
 
-function toRoute(endpoint: LoadedEndpoint, options: HostedOptions): Route {
+function toRoute(endpoint: LoadedEndpoint, options: HostedRouterOptions): Route {
   const challenge = bearerChallenge(options.baseUrl, endpoint.scopes);
-  const handle = createHandler({ ...options, endpoint, challenge });
+  const handle = refuseOwnCallbacks(
+    createHandler({ ...options, endpoint, challenge }),
+    options.isOwnDelivery,
+  );
   const base = {
     method: endpoint.method,
     path: endpoint.pattern.text,

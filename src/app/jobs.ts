@@ -38,10 +38,12 @@ export interface Jobs {
   ): void;
   /** Starts delivery, once the process listens: its thread takes a while to load. */
   startDistributor(): void;
-  /** How the distributor does: off by configuration, or stuck when it has not looked for work. */
+  /** How the distributor does: off by configuration, or stuck when it cannot do its work. */
   distributorState(): "on" | "off" | "stuck";
   /** Callbacks under way. */
   inFlight(): number;
+  /** The code of what the service itself has lacked to send callbacks, within the last seconds. */
+  want(): string | undefined;
   /** The service's own jobs in this process, and those of endpoint modules in whichever they run. */
   listCronjobs(): Promise<JobState[]>;
   runCronjob(name: string): Promise<RunOutcome>;
@@ -143,6 +145,7 @@ export function startJobs(options: JobsOptions): Jobs {
       return quietMs > config.distributeIntervalMs + STUCK_AFTER_MS ? "stuck" : "on";
     },
     inFlight: () => post?.report().inFlight ?? 0,
+    want: () => post?.report().want,
     async listCronjobs() {
       const shared = await sharedCron.list();
       const own = cron.list().filter(({ name }) => !shared.some((job) => job.name === name));

@@ -53,7 +53,7 @@ export function startPost(options: PostOptions): Post {
   const started = Promise.withResolvers<SelfTest>();
   const ended = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
   let looking: PromiseWithResolvers<void> | undefined;
-  let lastReport: Omit<PostReport, "attempts"> = { quietMs: 0, inFlight: 0 };
+  let lastReport: Omit<PostReport, "attempts"> = { quietMs: 0, inFlight: 0, want: undefined };
   let reportedMs = performance.now(); // by this clock, since the one on the wall may be set
   let isWoken = false;
   const say = (message: ToPost) => worker.postMessage(message);
@@ -101,7 +101,7 @@ export function startPost(options: PostOptions): Post {
       return looking.promise;
     },
     report: () => ({
-      inFlight: lastReport.inFlight,
+      ...lastReport,
       quietMs: lastReport.quietMs + performance.now() - reportedMs,
     }),
     async stop(graceMs) {

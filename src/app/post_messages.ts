@@ -43,6 +43,8 @@ export interface PostReport {
   readonly quietMs: number;
   /** Callbacks under way. */
   readonly inFlight: number;
+  /** The code of what the service itself has lacked to send callbacks, within the last seconds. */
+  readonly want: string | undefined;
   /** The attempts since the report before. */
   readonly attempts: readonly { readonly isSuccess: boolean; readonly ms: number }[];
 }

@@ -64,8 +64,13 @@ async function runPost(
   });
 
   const report = () => {
-    const quietMs = now() - distributor.lastRoundMs();
-    say({ kind: "report", quietMs, inFlight: distributor.inFlight(), attempts });
+    say({
+      kind: "report",
+      quietMs: now() - distributor.lastRoundMs(),
+      inFlight: distributor.inFlight(),
+      want: distributor.want(),
+      attempts,
+    });
     attempts = [];
   };
   const reporting = setInterval(report, REPORT_INTERVAL_MS);

@@ -3,22 +3,21 @@ import type { Seal } from "../base/seal.ts";
 import { isSuccess } from "../event/delivery.ts";
 import type { Database } from "../store/database.ts";
 import {
-  claimDeliveries,
   type ClaimedDelivery,
   findNextDue,
-  listDueLanes,
   listSendable,
   type SendableDelivery,
-  STANDINGS,
 } from "../store/deliveries.ts";
 import { fanOut, listPendingEvents, settleUnheard } from "../store/events.ts";
-import type { CallbackResult, CallbackSender } from "./callback.ts";
 import { chooseFanOuts } from "./choose_fan_outs.ts";
+import type { CallbackResult, CallbackSender, Unsent } from "./callback.ts";
+import type { LaneLimits } from "./capacity.ts";
+import { createClaimer } from "./claimer.ts";
 import type { AfterAttemptRules } from "./finish_attempt.ts";
-import { createLanes, type LaneLimits } from "./lanes.ts";
+import { createLanes } from "./lanes.ts";
 import { openSecrets } from "./open_secrets.ts";
 import { createRecorder } from "./recorder.ts";
-import { shareOut } from "./share_out.ts";
+import { createWantWatch } from "./want.ts";
 
 /** What the distributor works with. */
 export interface DistributorOptions extends AfterAttemptRules {
@@ -50,6 +49,8 @@ export interface Distributor {
   /** When it last looked for work without an error, in milliseconds since 1970. */
   lastRoundMs(): number;
   inFlight(): number;
+  /** The code of what the service itself has lacked to send, within the last seconds. */
+  want(): string | undefined;
 }
 
 const EVENTS_AT_ONCE = { oldest: 224, newest: 32 };
@@ -59,13 +60,13 @@ const GATHER_MS = 8;
 const PAUSE_MS = 4;
 /** After an error of the database. */
 const RETRY_MS = 1000;
-// Beyond an attempt's own time: for the turn in the lane before it, and for recording it after.
-const LEASE_MARGIN_MS = 30_000;
 
 /** Makes a distributor; it does nothing before the first `wake`. */
 export function createDistributor(options: DistributorOptions): Distributor {
   const { database, sender, now, log, claim } = options;
   const lanes = createLanes<ClaimedDelivery>(options.limits);
+  const claimer = createClaimer({ ...options, lanes });
+  const wants = createWantWatch({ log, now });
   const attempts = new Set<Promise<void>>();
   const recorder = createRecorder({ ...options, gather, isStopping: () => stopping });
   let round: Promise<void> | undefined;
@@ -76,7 +77,6 @@ export function createDistributor(options: DistributorOptions): Distributor {
   let isCutOff = false;
   let timer: NodeJS.Timeout | undefined;
   let lastRoundMs = now();
-  let lastLeaseMs = 0;
 
   function wake(): void {
     if (stopping) return;
@@ -117,28 +117,14 @@ export function createDistributor(options: DistributorOptions): Distributor {
     return true;
   }
 
-  /** Claims due deliveries for the lanes that have room. */
   async function fill(): Promise<void> {
     const nowMs = now();
-    const limit = lanes.roomFor("proven");
-    if (limit <= 0) return;
-    const query = { except: lanes.full(), nowMs };
-    const kinds = await Promise.all(STANDINGS.map((standing) =>
-      listDueLanes(database, { ...query, standing, limit: Math.min(limit, lanes.roomFor(standing)) })
-    ));
-    const requests = shareOut(kinds, lanes);
-    if (requests.length === 0) return planNext(nowMs);
-    for (const { subscription, standing } of requests) lanes.open(subscription, standing);
-    try {
-      // Later than every one before: claims are told apart by it.
-      lastLeaseMs = Math.max(lastLeaseMs + 1, nowMs + 2 * options.timeoutMs + LEASE_MARGIN_MS);
-      const claimed = await claimDeliveries(database, requests, claim, lastLeaseMs, nowMs);
-      for (const delivery of claimed) lanes.add(delivery.subscription, [delivery]);
-      if (claimed.length > 0) void gather();
-      else await planNext(nowMs); // others were faster
-    } finally {
-      for (const { subscription } of requests) lanes.settle(subscription);
-    }
+    const pauseMs = wants.pauseMs();
+    if (pauseMs > 0) return wakeIn(pauseMs);
+    const claimed = await claimer.claim(nowMs);
+    if (claimed === undefined) return;
+    if (claimed > 0) void gather();
+    else await planNext(nowMs);
   }
 
   /** Nothing is due: wakes up when the next resend is, where that is before the next interval. */
@@ -172,7 +158,8 @@ export function createDistributor(options: DistributorOptions): Distributor {
   function takeTurn(): ClaimedDelivery[] {
     const turn: ClaimedDelivery[] = [];
     while (turn.length < SENT_AT_ONCE) {
-      const next = stopping || options.isClockSet() ? undefined : lanes.take();
+      const mayTake = !stopping && !options.isClockSet() && wants.pauseMs() === 0;
+      const next = mayTake ? lanes.take() : undefined;
       if (next === undefined) break;
       turn.push(next.item);
     }
@@ -227,7 +214,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   async function sendDelivery(delivery: SendableDelivery): Promise<void> {
     const startedAtMs = now();
     const attempt = delivery.attempt + 1;
-    let result: CallbackResult;
+    let result: CallbackResult | Unsent;
     try {
       result = await sender.send({
         deliveryId: delivery.id,
@@ -241,12 +228,14 @@ export function createDistributor(options: DistributorOptions): Distributor {
       log.error("a delivery cannot be sent", { delivery: delivery.id, error });
       result = { outcome: { kind: "error", error: "other" }, snippet: undefined };
     }
+    if ("want" in result) return putOff(delivery, result);
     const ok = isSuccess(result.outcome);
-    const handedBack = lanes.finish(delivery.subscription, ok);
+    const durationMs = now() - startedAtMs;
+    const fared = { isSuccess: ok, durationMs };
+    const { handedBack, meanMs } = lanes.finish(delivery.subscription, fared);
     sendAll();
     // What this process cut off itself is no failure of the subscriber's: its lease just ends.
     if (isCutOff && !ok) return recorder.release([delivery]);
-    const durationMs = now() - startedAtMs;
     options.observe(ok, durationMs);
     const { id, subscription, endpoint } = delivery;
     await Promise.all([
@@ -257,10 +246,18 @@ export function createDistributor(options: DistributorOptions): Distributor {
         attempt,
         startedAtMs,
         durationMs,
+        meanMs,
         ...result,
       }),
       ...handedBack.length > 0 ? [gather().then(() => recorder.release(handedBack))] : [],
     ]);
+  }
+
+  /** What was not sent for want of something of the service's own is no attempt. */
+  function putOff(delivery: ClaimedDelivery, { want }: Unsent): Promise<void> {
+    wants.note(want);
+    lanes.finish(delivery.subscription, undefined);
+    return recorder.release([delivery], wants.pauseMs());
   }
 
   return {
@@ -268,11 +265,12 @@ export function createDistributor(options: DistributorOptions): Distributor {
     async followClock(stepMs, shift) {
       await round;
       await shift();
-      lastLeaseMs += stepMs;
+      claimer.followClock(stepMs);
       lastRoundMs += stepMs;
     },
     lastRoundMs: () => lastRoundMs,
     inFlight: lanes.inFlight,
+    want: wants.current,
     async stop(graceMs) {
       stopping = true;
       clearTimeout(timer);

@@ -2,38 +2,55 @@ import { type Database, limitTo, sql, type Statement } from "./database.ts";
 import { mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
 import { EARLIER_TURN } from "./subscriptions.ts";
 
-/** What is known of a subscriber: its last attempt succeeded, failed, or there has been none yet. */
-export type Standing = "new" | "proven" | "failing";
+/**
+ * What is known of a subscriber: its last attempt succeeded, and attempts take a second at most or
+ * are slow, or it failed, or there has been none yet.
+ */
+export type Standing = "new" | "proven" | "slow" | "failing";
 
 /** Every standing. */
-export const STANDINGS: readonly Standing[] = ["new", "proven", "failing"];
+export const STANDINGS: readonly Standing[] = ["new", "proven", "slow", "failing"];
 
 /** A subscription with work that is due: its lane in the distributor. */
 export interface DueLane {
   readonly subscription: number;
   readonly standing: Standing;
+  readonly principal: string;
+  /** The moving mean of its attempts' durations, in milliseconds. */
+  readonly meanMs: number;
 }
 
 /**
  * Subscriptions of one standing with due work, the one that has waited longest first. Those that
- * cannot take more now are left out by their numbers.
+ * cannot take more now, and those of principals that cannot, are left out.
  */
 export function listDueLanes(
   database: Database,
   options: {
     readonly standing: Standing;
-    readonly except: readonly number[];
+    readonly except: {
+      readonly subscriptions: readonly number[];
+      readonly principals: readonly string[];
+    };
     readonly limit: number;
     readonly nowMs: number;
   },
 ): Promise<DueLane[]> {
   const { standing, except, limit, nowMs } = options;
   return database.query<DueLane>(
-    `SELECT seq AS subscription, standing FROM subscriptions
-     WHERE status = 'active' AND due_at IS NOT NULL AND due_at <= ?1 AND standing = ?4
+    `SELECT seq AS subscription, health AS standing, principal, mean_ms AS meanMs
+     FROM subscriptions
+     WHERE status = 'active' AND due_at IS NOT NULL AND due_at <= ?1 AND health = ?5
        AND seq NOT IN (SELECT value FROM json_each(?2))
-     ORDER BY due_at ${limitTo("?3")}`,
-    [nowMs, JSON.stringify(except), limit, standing],
+       AND principal NOT IN (SELECT value FROM json_each(?3))
+     ORDER BY due_at ${limitTo("?4")}`,
+    [
+      nowMs,
+      JSON.stringify(except.subscriptions),
+      JSON.stringify(except.principals),
+      limit,
+      standing,
+    ],
   );
 }
 
@@ -42,7 +59,7 @@ export async function findNextDue(database: Database, nowMs: number): Promise<nu
   const rows = await database.query<{ dueAtMs: number }>(
     STANDINGS.map((standing) =>
       `SELECT * FROM (SELECT due_at AS dueAtMs FROM subscriptions
-         WHERE status = 'active' AND due_at IS NOT NULL AND due_at > ?1 AND standing = '${standing}'
+         WHERE status = 'active' AND due_at IS NOT NULL AND due_at > ?1 AND health = '${standing}'
          ORDER BY due_at LIMIT 1)`
     ).join(" UNION ALL ") + " ORDER BY 1 LIMIT 1",
     [nowMs],
@@ -156,6 +173,12 @@ export function listSendable(
   );
 }
 
+/** Whether there is a delivery of that id, whatever has become of it. */
+export async function hasDelivery(database: Database, id: string): Promise<boolean> {
+  const rows = await database.query("SELECT 1 FROM deliveries WHERE id = ?1", [id]);
+  return rows.length > 0;
+}
+
 /** All that one process has claimed. */
 export function listClaimed(database: Database, claim: string): Promise<ClaimedDelivery[]> {
   return database.query<ClaimedDelivery>(
@@ -165,13 +188,14 @@ export function listClaimed(database: Database, claim: string): Promise<ClaimedD
 }
 
 /**
- * Gives claimed deliveries back unsent: they are due at once again, for anybody; those are cancelled
- * that their subscriptions may not receive any more.
+ * Gives claimed deliveries back unsent: they are due again, at once or then, for anybody; those are
+ * cancelled that their subscriptions may not receive any more.
  */
 export function releaseDeliveries(
   deliveries: readonly ClaimedDelivery[],
   claim: string,
   nowMs: number,
+  dueAtMs = nowMs,
 ): Statement[] {
   const chosen = JSON.stringify(deliveries.map(({ id }) => id));
   return [
@@ -189,7 +213,7 @@ export function releaseDeliveries(
        WHERE id IN (SELECT value FROM json_each(?1)) AND claim = ?2 AND status = 'pending'`,
       chosen,
       claim,
-      nowMs,
+      dueAtMs,
     ),
     moveTurns(deliveries.map(({ subscription }) => subscription), EARLIER_TURN, nowMs),
   ];

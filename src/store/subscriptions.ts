@@ -178,7 +178,9 @@ export function updateSubscription(
        failing_since = CASE WHEN ifnull(?2, endpoint) <> endpoint
          OR (?3 = 'active' AND status <> 'active') THEN NULL ELSE failing_since END,
        standing = CASE WHEN ifnull(?2, endpoint) <> endpoint
-         OR (?3 = 'active' AND status <> 'active') THEN 'new' ELSE standing END
+         OR (?3 = 'active' AND status <> 'active') THEN 'new' ELSE standing END,
+       mean_ms = CASE WHEN ifnull(?2, endpoint) <> endpoint
+         OR (?3 = 'active' AND status <> 'active') THEN 0 ELSE mean_ms END
      FROM (SELECT seq, principal, app, iif(${isGranted}, ifnull(?4, grant_id), grant_id) AS grant_id,
          iif(${isGranted}, ?6, granted) AS granted,
          iif(${isGranted}, ${LAST_ENDING}, granted_after) AS granted_after

@@ -132,6 +132,7 @@ function routerOf(...endpoints: LoadedEndpoint[]): Router {
     newEventId: () => "e1",
     isPrincipal: () => true,
     commit: () => Promise.resolve(),
+    isOwnDelivery: () => Promise.resolve(false),
     log: { debug: ignore, info: ignore, warn: ignore, error: ignore },
   });
 }

@@ -31,7 +31,7 @@ const SEAL = createSeal(undefined);
 const SECRET = formatSigningSecret(new Uint8Array(32).fill(7));
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
-type Answer = number | "timeout";
+type Answer = number | "timeout" | "want";
 
 /** An attempt that waits for the test to say how it ends. */
 interface Attempt {
@@ -156,7 +156,11 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
             const index = open.indexOf(attempt);
             if (index < 0) return;
             open.splice(index, 1);
-            resolve({ outcome: toOutcome(given), snippet: undefined });
+            resolve(
+              given === "want"
+                ? { want: "EMFILE" }
+                : { outcome: toOutcome(given), snippet: undefined },
+            );
           };
           const attempt = { callback, end };
           open.push(attempt);
@@ -170,7 +174,7 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
   return { distributor, open, begun, peak: () => peak, stored };
 }
 
-function toOutcome(answer: Answer): AttemptOutcome {
+function toOutcome(answer: Exclude<Answer, "want">): AttemptOutcome {
   return answer === "timeout"
     ? { kind: "error", error: "timeout" }
     : { kind: "answer", status: answer };
@@ -417,6 +421,108 @@ describe("the caps", () => {
     process.distributor.wake();
     await until(() => process.begun.some(({ attempt }) => attempt === 2));
     assert.ok(process.begun.length < 100, `its turn came after ${process.begun.length} others`);
+  });
+});
+
+describe("what is not sent for want of something of the service's own", () => {
+  test("is no attempt: it goes out as the first one once that is there", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch(20);
+    let isLacking = true;
+    const process = stage.startProcess({ answer: () => isLacking ? "want" : 204 });
+    process.distributor.wake();
+    await settle(process);
+    assert.ok(process.begun.length <= 8, "nothing more is sent for a moment");
+    assert.equal(process.distributor.want(), "EMFILE");
+    stage.nowMs += 999;
+    process.distributor.wake();
+    await settle(process);
+    assert.ok(process.begun.length <= 8);
+    isLacking = false;
+    stage.nowMs += 1;
+    process.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 20);
+    assert.deepEqual(new Set(process.begun.map(({ attempt }) => attempt)), new Set([1]));
+    const rows = await stage.database.query<{ standing: string; attempts: number }>(
+      "SELECT standing, (SELECT count(*) FROM attempts) AS attempts FROM subscriptions",
+    );
+    assert.deepEqual(rows.map((row) => ({ ...row })), [{ standing: "proven", attempts: 20 }]);
+    stage.nowMs += 5_000;
+    assert.equal(process.distributor.want(), undefined);
+  });
+
+  test("says nothing of a subscriber that has failed before, nor of one that has not", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const answers: Answer[] = [500, "want", "want", 500];
+    const process = stage.startProcess({ answer: () => answers.shift() ?? 204 });
+    for (const waitMs of [0, DELAYS_MS[0] ?? 0, 1_000, 1_000, DELAYS_MS[1] ?? 0]) {
+      stage.nowMs += waitMs;
+      process.distributor.wake();
+      await settle(process);
+    }
+    assert.deepEqual(process.begun.map(({ attempt }) => attempt), [1, 2, 2, 2, 3]);
+    assert.deepEqual(await stage.counts(), { delivered: 1 });
+  });
+});
+
+describe("slow subscribers", () => {
+  test("are remembered by the next process, though they do answer", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe("http://slow.example/");
+    await stage.dispatch(1);
+    const first = stage.startProcess();
+    first.distributor.wake();
+    await settle(first);
+    stage.nowMs += 9_000;
+    first.open[0]?.end(200);
+    await until(async () => (await stage.counts())["delivered"] === 1);
+    await first.distributor.stop(0);
+    for (let index = 0; index < 7; index++) await stage.subscribe(`http://${index}.slow.example/`);
+    await stage.database.write([
+      sql(
+        `UPDATE subscriptions SET principal = 'u_1', standing = 'proven',
+           mean_ms = (SELECT max(mean_ms) FROM subscriptions)`,
+      ),
+    ]);
+    await stage.subscribe("http://healthy.example/");
+    await stage.dispatch(40);
+    const second = stage.startProcess();
+    second.distributor.wake();
+    await settle(second);
+    const slow = second.open.filter(({ callback }) => callback.endpoint.includes("slow"));
+    assert.equal(slow.length, 16, "a quarter is their principal's");
+    assert.equal(second.open.length - slow.length, 8);
+  });
+
+  test("of many leave the others half of the slots", async (t) => {
+    const stage = await openStage(t);
+    for (let index = 0; index < 20; index++) await stage.subscribe(`http://${index}.slow.example/`);
+    await stage.database.write([
+      sql("UPDATE subscriptions SET mean_ms = 1001, standing = 'proven'"),
+    ]);
+    await stage.subscribe("http://healthy.example/");
+    await stage.database.write([
+      sql("UPDATE subscriptions SET mean_ms = 1000, standing = 'proven' WHERE mean_ms = 0"),
+    ]);
+    await stage.dispatch(40);
+    const process = stage.startProcess();
+    process.distributor.wake();
+    await settle(process);
+    assert.equal(process.open.length, 40);
+  });
+
+  test("are forgiven with a new endpoint", async (t) => {
+    const stage = await openStage(t);
+    const id = await stage.subscribe();
+    await stage.database.write([
+      sql("UPDATE subscriptions SET mean_ms = 9000, standing = 'proven'"),
+      updateSubscription(id, { endpoint: "http://new.example/", status: undefined }),
+    ]);
+    const rows = await stage.database.query("SELECT health, mean_ms FROM subscriptions");
+    assert.deepEqual(rows.map((row) => ({ ...row as object })), [{ health: "new", mean_ms: 0 }]);
   });
 });
 

@@ -11,6 +11,7 @@ import type { Database, Statement } from "../../src/store/database.ts";
 import {
   claimDeliveries,
   findNextDue,
+  hasDelivery,
   listClaimed,
   listDueLanes,
   listSendable,
@@ -161,6 +162,7 @@ const ATTEMPT = {
   attempt: 1,
   startedAtMs: NOW_MS,
   durationMs: 1,
+  meanMs: 1,
   outcome: { kind: "answer", status: 500 },
   snippet: undefined,
   next: { status: "failed", gone: false },
@@ -209,12 +211,14 @@ const CASES: readonly Case[] = [
   },
   ...STANDINGS.map((standing): Case => ({
     name: `finding lanes that are due: ${standing}`,
-    run: (database) =>
-      listDueLanes(database, { standing, except: [7], limit: 10, nowMs: NOW_MS }),
+    run: (database) => {
+      const except = { subscriptions: [7], principals: [OWNER] };
+      return listDueLanes(database, { standing, except, limit: 10, nowMs: NOW_MS });
+    },
   })),
   {
     name: "finding what is due next",
-    sorts: true, // three at most
+    sorts: true, // one of each standing at most
     run: (database) => findNextDue(database, NOW_MS),
   },
   {
@@ -228,6 +232,7 @@ const CASES: readonly Case[] = [
     run: (database) =>
       listSendable(database, [DELIVERY], CLAIM, { enoughMs: 10, nowMs: NOW_MS }),
   },
+  { name: "finding a delivery", run: (database) => hasDelivery(database, DELIVERY) },
   { name: "listing what is claimed", run: (database) => listClaimed(database, CLAIM) },
   writing("giving deliveries back", () =>
     releaseDeliveries([{ id: "d0", subscription: 1 }], CLAIM, NOW_MS)),
