@@ -9,8 +9,6 @@ export interface Event {
   readonly json: string;
   /** Where given, only this principal's subscriptions get it. */
   readonly subject: string | undefined;
-  /** What a subscriber must be allowed; none for an event that no module protects. */
-  readonly scopes: readonly string[];
   readonly createdAtMs: number;
 }
 

@@ -11,10 +11,10 @@ export class CheckedRequest implements HttpRequest {
   readonly query: string;
   readonly headers: HttpRequest["headers"];
   readonly #request: HttpRequest;
-  readonly #check: () => void;
+  readonly #check: () => Promise<unknown>;
 
-  /** @param check throws where the request is not to be answered any more */
-  constructor(request: HttpRequest, check: () => void) {
+  /** @param check rejects where the request is not to be answered any more */
+  constructor(request: HttpRequest, check: () => Promise<unknown>) {
     this.id = request.id;
     this.method = request.method;
     this.path = request.path;
@@ -42,7 +42,7 @@ export class CheckedRequest implements HttpRequest {
 
   async readBody(maxBytes: number): Promise<Buffer> {
     const body = await this.#request.readBody(maxBytes);
-    this.#check();
+    await this.#check();
     return body;
   }
 }

@@ -57,8 +57,11 @@ export interface HttpLimits {
   readonly stallTimeoutMs: number;
 }
 
-// Generous for people on slow lines, short enough that idle or dripping clients hold little.
-const DEFAULT_LIMITS: HttpLimits = {
+/**
+ * What holds unless `limits` says otherwise: generous for people on slow lines, and so short that idle
+ * or dripping clients hold little.
+ */
+export const DEFAULT_LIMITS: HttpLimits = {
   maxConnections: 5_000,
   maxConnectionsPerAddress: 2_500,
   maxPipelined: 16,

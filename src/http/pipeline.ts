@@ -6,8 +6,10 @@ import type { Caller } from "../oauth/principal.ts";
 import { UnavailableError } from "../store/database.ts";
 import type { Bearer } from "./bearer.ts";
 import { CheckedRequest } from "./checked_request.ts";
+import { prefersHtml } from "./accept.ts";
 import { type CorsPolicy, type IsOriginAllowed, optionsAnswer, withCors } from "./cors.ts";
 import { errorPage } from "./pages/error_page.ts";
+import type { Site } from "./pages/page_layout.ts";
 import { oauthErrorAnswer, problemAnswer } from "./respond.ts";
 import type { Route } from "./route.ts";
 import { checkPath, type Router, type RouteMatch } from "./router.ts";
@@ -18,8 +20,7 @@ export interface PipelineOptions {
   readonly routers: readonly Router[];
   readonly bearer: Bearer;
   readonly isOriginAllowed: IsOriginAllowed;
-  /** The path of the base URL, "" where it has none. */
-  readonly basePath: string;
+  readonly site: Site;
   readonly log: Log;
   readonly now: () => number;
   /** Told of every answer, for the metrics. */
@@ -49,7 +50,7 @@ export function createPipeline(
       answer = await answerRequest(request, progress, options);
     } catch (error) {
       if (request.isGone) log.debug("failed without its client", { request_id: request.id, error });
-      answer = request.isGone ? GONE : errorAnswer(error, request, progress, log);
+      answer = request.isGone ? GONE : errorAnswer(error, request, progress, options);
     }
     const status = request.isGone ? GONE.status : answer.status;
     const { match, caller } = progress;
@@ -78,7 +79,7 @@ async function answerRequest(
   progress: Progress,
   options: PipelineOptions,
 ): Promise<HttpAnswer> {
-  const path = localPath(request.path, options.basePath);
+  const path = localPath(request.path, options.site.basePath);
   const match = findRoute(options.routers, request.method, path);
   if (!match) throw new Problem(404, "not_found", "There is nothing at this path.");
   progress.match = match;
@@ -109,7 +110,7 @@ function findRoute(routers: readonly Router[], method: string, path: string) {
   return undefined;
 }
 
-function callRoute(
+async function callRoute(
   route: Route,
   request: HttpRequest,
   params: RouteMatch["params"],
@@ -117,9 +118,9 @@ function callRoute(
   bearer: Bearer,
 ): Promise<HttpAnswer> {
   if (route.access === "public") return route.handle({ request, params });
-  const caller = bearer.authenticate(request, route.access);
+  const caller = await bearer.authenticate(request, route.access);
   progress.caller = caller;
-  const check = () => void bearer.authenticate(request, route.access);
+  const check = () => bearer.authenticate(request, route.access);
   const checked = hasBody(request) ? new CheckedRequest(request, check) : request;
   return route.handle({ request: checked, params, caller });
 }
@@ -131,6 +132,7 @@ function callRoute(
 function localPath(path: string, basePath: string): string {
   checkPath(path);
   if (basePath === "") return path;
+  if (path === basePath) return "/";
   if (path.startsWith(`${basePath}/`)) return path.slice(basePath.length);
   if (path.startsWith("/.well-known/") && path.endsWith(basePath)) {
     return path.slice(0, -basePath.length);
@@ -142,21 +144,27 @@ function errorAnswer(
   error: unknown,
   request: HttpRequest,
   { match }: Progress,
-  log: Log,
+  { site, log }: PipelineOptions,
 ): HttpAnswer {
   if (error instanceof OAuthError) return oauthErrorAnswer(error);
   const problem = toProblem(error, request, log);
-  switch (match?.sibling.errors) {
+  switch (match ? match.sibling.errors : errorsOfNoRoute(problem, request)) {
     case "oauth":
       return oauthErrorAnswer(toOAuthError(problem));
     case "page": {
       const { status, title, message: detail } = problem;
-      const page = errorPage({ status, title, detail, requestId: request.id });
+      const page = errorPage({ site, status, title, detail, requestId: request.id });
       return { ...page, headers: { ...page.headers, ...problem.headers } };
     }
     default:
       return problemAnswer(problem, request.id);
   }
+}
+
+/** A person who has lost the way gets a page; a program gets what it always gets. */
+function errorsOfNoRoute({ status }: Problem, { method, headers }: HttpRequest): Route["errors"] {
+  const isLook = method === "GET" || method === "HEAD";
+  return status === 404 && isLook && prefersHtml(headers.accept) ? "page" : "problem";
 }
 
 function toProblem(error: unknown, request: HttpRequest, log: Log): Problem {

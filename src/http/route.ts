@@ -1,4 +1,4 @@
-import type { HttpAnswer, HttpRequest } from "../base/exchange.ts";
+import type { HttpAnswer, HttpRequest, METHODS } from "../base/exchange.ts";
 import type { Caller } from "../oauth/principal.ts";
 
 /** Percent-decoded path parameters by name. */
@@ -16,8 +16,8 @@ export interface ProtectedContext extends PublicContext {
 }
 
 interface RouteBase {
-  readonly method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
-  /** Literal segments and `:name` parameters: "/consumer/subscription/:id". */
+  readonly method: (typeof METHODS)[number];
+  /** A URLPattern pathname: "/consumer/subscription/:id". */
   readonly path: string;
   /** Which pages of other origins may call it: those of registered apps, or any. */
   readonly cors: boolean | "anyone";

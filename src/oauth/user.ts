@@ -1,4 +1,5 @@
 import { type Check, openFields } from "../base/fields.ts";
+import { PASSWORD_BYTES } from "../base/password.ts";
 import { CONSUMER_SCOPE } from "./principal.ts";
 import { isScopeName } from "./scope.ts";
 
@@ -30,9 +31,6 @@ export interface UserChange {
 
 /** What a user name is. */
 export const USERNAME = /^[A-Za-z0-9._@+-]{1,64}$/;
-
-/** Bytes of a password as UTF-8. */
-export const PASSWORD_BYTES = { min: 8, max: 1024 } as const;
 
 /** Says what is wrong with a user name: 1 to 64 of `A-Za-z0-9._@+-`. */
 export const checkUsername: Check = (text) =>

@@ -4,7 +4,7 @@ import { hostedRouter } from "../../src/app/hosted_router.ts";
 import type { HttpAnswer } from "../../src/base/exchange.ts";
 import { Problem } from "../../src/base/problem.ts";
 import type { LoadedEndpoint } from "../../src/hosting/check.ts";
-import { parsePathPattern } from "../../src/hosting/path_pattern.ts";
+import { parsePathPattern } from "../../src/base/path_pattern.ts";
 import type { Router } from "../../src/http/router.ts";
 import type { Context } from "../../src/mod.ts";
 import type { Caller } from "../../src/oauth/principal.ts";
@@ -132,6 +132,7 @@ function routerOf(...endpoints: LoadedEndpoint[]): Router {
     newEventId: () => "e1",
     isPrincipal: () => true,
     commit: () => Promise.resolve(),
+    isOwnDelivery: () => Promise.resolve(false),
     log: { debug: ignore, info: ignore, warn: ignore, error: ignore },
   });
 }

@@ -41,7 +41,7 @@ describe("a base URL with a path prefixes", () => {
 
   test("nothing beside it", async () => {
     const { origin } = new URL(gatepost.url);
-    for (const path of ["/", "/gate", "/gate/v1", "/gate/v12/system/health", "/gate/system/health",
+    for (const path of ["/", "/gate", "/gate/v12/system/health", "/gate/system/health",
       "/GATE/v1/system/health", "/gate/v1/gate/v1/system/health", "/gate//v1/system/health"]) {
       assert.equal((await root().get(origin + path)).status, 404, path);
     }

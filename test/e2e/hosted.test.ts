@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { assertConsentPage, passLogin } from "../helpers/authorize_pages.ts";
 import {
   assertProblem,
   type EventStage,
@@ -34,6 +35,16 @@ function send(
 function echo(type: string, body: string | Uint8Array): Promise<Answer> {
   return send("POST", "/echo/1/2", { ...bearer(token), "content-type": type }, body);
 }
+
+test("a module's words for its scope are what the user is asked", async () => {
+  const { gatepost } = stage;
+  const user = await gatepost.createUser({ scopes: ["echo"] });
+  const app = await gatepost.createApp({ scopes: ["echo"] });
+  const browser = gatepost.openBrowser();
+  const page = await passLogin(browser, await gatepost.authorize(browser, app), user);
+  assertConsentPage(page);
+  assert.match(page.text, /Warning: Hear what you have said/);
+});
 
 describe("what a handler gets", () => {
   test("parameters percent-decoded, the query, the caller and a web Request", async () => {

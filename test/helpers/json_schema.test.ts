@@ -30,6 +30,7 @@ const CASES: readonly [schema: Record<string, unknown>, good: unknown, bad: unkn
   [{ maxItems: 1 }, [1], [1, 2]],
   [{ maxLength: 1 }, "\u{1f600}", "ab"],
   [{ minimum: 1, maximum: 2 }, 2, 3],
+  [{ minItems: 1 }, [1], []],
   [{ minProperties: 1 }, { a: 1 }, {}],
   [{ maxProperties: 0 }, {}, { a: 1 }],
   [{ format: "date-time" }, "2030-01-31T12:00:00.000Z", "2030-01-31"],

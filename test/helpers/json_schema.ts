@@ -33,6 +33,7 @@ const KEYWORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   maxItems: isCount,
   minLength: isCount,
   maxLength: isCount,
+  minItems: isCount,
   minProperties: isCount,
   maxProperties: isCount,
   default: () => true,
@@ -115,6 +116,7 @@ function findOwnFaults(
   if (Array.isArray(value) && value.length > numberOf(schema["maxItems"], Infinity)) {
     fault("maxItems");
   }
+  if (Array.isArray(value) && value.length < numberOf(schema["minItems"], 0)) fault("minItems");
   if (Array.isArray(value) && schema["items"] !== undefined) {
     value.forEach((each, index) => faults.push(...inner(schema["items"], each, `${at}/${index}`)));
   }

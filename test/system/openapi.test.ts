@@ -235,10 +235,11 @@ test("the address of the service is the only server", () => {
   assert.deepEqual(document["servers"], [{ url: gatepost.issuer }]);
 });
 
-test("the scopes of endpoint modules are known to the OAuth flows", () => {
+test("the scopes of endpoint modules are known to the OAuth flows, in words", () => {
   const flows = lookUp(document, "#/components/securitySchemes/oauth2/flows/clientCredentials/scopes");
   const names = Object.keys(asFields(flows));
   for (const name of ["consumer", "backend", "orders"]) assert.ok(names.includes(name), name);
+  assert.equal(asFields(flows)["orders"], "Place orders");
 });
 
 test("what users and apps are answered is as declared", async () => {

@@ -26,6 +26,8 @@ export interface OpenApiOptions {
   readonly events: readonly DeclaredEvent[];
   /** Every scope that means something here. */
   readonly scopes: readonly string[];
+  /** What those allow that have words. */
+  readonly scopeWords: ReadonlyMap<string, { readonly description: string }>;
 }
 
 type Paths = Record<string, Record<string, Schema>>;
@@ -52,7 +54,7 @@ export function createOpenApi(
   options: OpenApiOptions,
   isKnown: (scopes: readonly string[]) => boolean,
 ): Schema {
-  const { version, issuer, routes, hosted, scopes } = options;
+  const { version, issuer, routes, hosted } = options;
   const events = options.events.filter(({ scope }) => scope.length === 0 || isKnown(scope));
   const eventNames = new Set(events.map(({ name }) => name));
   const paths: Paths = {};
@@ -103,7 +105,7 @@ export function createOpenApi(
       ]),
     ),
   };
-  return { ...document, components: components(issuer, scopes, JSON.stringify(document)) };
+  return { ...document, components: components(options, JSON.stringify(document)) };
 }
 
 const TAG_TEXTS: Readonly<Record<string, string>> = {

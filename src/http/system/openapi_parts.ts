@@ -65,6 +65,7 @@ const QUERY_PARAMETERS: Schemas = {
   code_challenge: query("code_challenge", "PKCE; required for public apps.", matching(CODE_CHALLENGE)),
   code_challenge_method: query("code_challenge_method", "With a challenge.", word("S256")),
   resource: query("resource", "This service alone (RFC 8707)."),
+  login_hint: query("login_hint", "The user name to begin with."),
   user: query("user", "A user's id.", id("u")),
   app: query("app", "", APP_OR_LOGIN),
   name: query("name", "The event's name.", matching(EVENT_NAME)),
@@ -88,12 +89,19 @@ const CALLBACK_PARAMETERS: Schemas = {
   gatepostAttempt: header("gatepost-attempt", "1 to 4.", { type: "integer" }),
 };
 
+/** Whose document it is, and every scope, with what those allow that have words. */
+interface Service {
+  readonly issuer: string;
+  readonly scopes: readonly string[];
+  readonly scopeWords: ReadonlyMap<string, { readonly description: string }>;
+}
+
 /**
  * What operations refer to.
  *
  * @param text the document without this part: answers that it does not refer to are left out
  */
-export function components(issuer: string, scopes: readonly string[], text: string): Schema {
+export function components(service: Service, text: string): Schema {
   return {
     schemas: {
       ...AUTHORIZATION_SCHEMAS,
@@ -116,7 +124,7 @@ export function components(issuer: string, scopes: readonly string[], text: stri
         }],
       ]).filter(([name]) => text.includes(`"#/components/responses/${String(name)}"`)),
     ),
-    securitySchemes: securitySchemes(issuer, scopes),
+    securitySchemes: securitySchemes(service),
   };
 }
 
@@ -132,9 +140,10 @@ function refusal(status: string, name: string, type: string, schema: string): Sc
   };
 }
 
-function securitySchemes(issuer: string, scopes: readonly string[]): Schemas {
+function securitySchemes({ issuer, scopes, scopeWords }: Service): Schemas {
   const tokenUrl = `${issuer}/authorization/token`;
-  const names = Object.fromEntries(scopes.map((name) => [name, SCOPE_TEXTS[name] ?? ""]));
+  const textOf = (name: string) => scopeWords.get(name)?.description ?? "";
+  const names = Object.fromEntries(scopes.map((name) => [name, textOf(name)]));
   const flow = { tokenUrl, refreshUrl: tokenUrl, scopes: names };
   return {
     token: {
@@ -155,11 +164,6 @@ function securitySchemes(issuer: string, scopes: readonly string[]): Schemas {
     metrics: { type: "http", scheme: "bearer", description: "The metrics token." },
   };
 }
-
-const SCOPE_TEXTS: Readonly<Record<string, string>> = {
-  consumer: "Subscriptions and what belongs to them.",
-  backend: "Administration; granted only when asked for by name.",
-};
 
 /** The headers of a callback, as an operation declares them. */
 export function callbackParameters(): Schema[] {

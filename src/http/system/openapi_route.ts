@@ -19,10 +19,10 @@ export function openApiRoute(options: OpenApiOptions, bearer: Bearer): PublicRou
     access: "public",
     cors: "anyone",
     summary: "This document",
-    handle({ request }) {
+    async handle({ request }) {
       const caller = bearerToken(request) === undefined
         ? undefined
-        : bearer.authenticate(request, []);
+        : await bearer.authenticate(request, []);
       const held = options.scopes.filter((scope) => caller?.scopes.includes(scope));
       const key = caller ? `with ${held.join(" ")}` : "";
       let body = documents.get(key);
@@ -39,7 +39,7 @@ export function openApiRoute(options: OpenApiOptions, bearer: Bearer): PublicRou
         "Cache-Control": caller ? "private, no-cache" : "no-cache",
         Vary: "Authorization",
       };
-      return Promise.resolve({ status: 200, headers, body });
+      return { status: 200, headers, body };
     },
   };
   return route;

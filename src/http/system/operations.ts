@@ -28,6 +28,7 @@ const AUTHORIZE = [
   "code_challenge",
   "code_challenge_method",
   "resource",
+  "login_hint",
 ];
 
 /** What is documented of each built-in route, by path and method. */

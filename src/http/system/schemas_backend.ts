@@ -3,7 +3,8 @@ import { GRANT_TYPES } from "../../oauth/grant_type.ts";
 import { LOGIN_APP } from "../../oauth/principal.ts";
 import { MAX_LENGTH } from "../../oauth/redirect_uri.ts";
 import { SCOPE_NAME } from "../../oauth/scope.ts";
-import { PASSWORD_BYTES, USERNAME } from "../../oauth/user.ts";
+import { PASSWORD_BYTES } from "../../base/password.ts";
+import { USERNAME } from "../../oauth/user.ts";
 import {
   COUNT,
   described,
@@ -30,8 +31,11 @@ const GRANTS = givenList(word(...GRANT_TYPES));
 const NAME = { ...matching(APP_NAME), maxLength: MAX_APP_NAME_LENGTH };
 const APP_URL = { ...URI, pattern: "^https?://[^?#]+$", maxLength: MAX_LENGTH };
 const REDIRECT_URIS = described(
-  "At or below the app's url; where any are listed, one of these exactly is taken.",
-  givenList({ ...URI, pattern: "^https?://[^#]+$", maxLength: MAX_LENGTH }),
+  "One of these exactly, each at or below the url; null: any at or below it.",
+  nullable({
+    ...givenList({ ...URI, pattern: "^https?://[^#]+$", maxLength: MAX_LENGTH }),
+    minItems: 1,
+  }),
 );
 const PASSWORD = described("Its length is that of its bytes as UTF-8.", {
   type: "string",
@@ -76,6 +80,10 @@ export const BACKEND_SCHEMAS: Schemas = {
     scopes: SCOPES,
     grants: GRANTS,
     redirect_uris: list(URI),
+    redirect_rule: described(
+      "A redirect URI is listed, or lies at or below the url.",
+      word("listed", "prefix"),
+    ),
     trusted: FLAG,
     resource_server: FLAG,
     status: STATUS,
@@ -149,7 +157,7 @@ export const BACKEND_SCHEMAS: Schemas = {
     "parts?": described(
       "For the metrics token or scope backend alone.",
       object({
-        database: word("ok", "unavailable"),
+        database: word("ok", "locked", "read_only", "full", "replaced", "failing", "unavailable"),
         distributor: word("on", "off", "stuck"),
         backlog: nullable(COUNT),
         oldest_pending_age_seconds: nullable({ type: "number", minimum: 0 }),

@@ -22,6 +22,7 @@ function documentOf(...endpoints: HostedOperation[]): Readonly<Record<string, un
     hosted: endpoints,
     events: [],
     scopes: ["consumer", "backend", "orders"],
+    scopeWords: new Map([["orders", { description: "Place orders" }]]),
   }, () => true);
 }
 
