@@ -49,7 +49,8 @@ const MAY_TOUCH: Record<string, string[]> = {
   "http/": ["crypto", "net", "url", "util"],
   "http/node_": ["crypto", "http", "net", "stream", "url", "util"],
   "hosting/": ["crypto", "fs", "module", "path", "url", "util"],
-  "job/": "crypto dns events fs http https net stream timers tls url util".split(" "),
+  // os: whether this machine has a network
+  "job/": "crypto dns events fs http https net os stream timers tls url util".split(" "),
 };
 
 const ENVIRONMENT_IN = ["server.ts", "cli.ts"];

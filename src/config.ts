@@ -28,6 +28,8 @@ export interface Config {
   /** Without trailing slash; undefined = made from the address that is listened on. */
   readonly baseUrl: string | undefined;
   readonly databasePath: string;
+  /** What the pages call the service; undefined = the host of the base URL. */
+  readonly name: string | undefined;
   readonly endpointsFolder: string | undefined;
   readonly cron: boolean;
   readonly distributeIntervalMs: number;
@@ -89,6 +91,13 @@ const host = textKind((text) => {
 
 const baseUrl = textKind(parseBaseUrl);
 
+// No controls and no marks that turn or hide text: it stands in headers and titles.
+const displayName = textKind((text) =>
+  /^[^\p{C}\p{Zl}\p{Zp}]{1,64}$/u.test(text) && text.trim() === text
+    ? { value: text }
+    : { wrong: "is not a name of 1 to 64 characters, without controls and spaces around it" },
+);
+
 const folderPath = textKind((text) => ({ value: text }));
 
 // SQLite takes ":memory:" and "file:…" for something else than a file of that name.
@@ -125,6 +134,8 @@ const TABLE: { readonly [K in keyof Config]: Variable<Config[K]> } = {
     "GATEPOST_HOST is a wildcard address"),
   databasePath: variable("GATEPOST_DATABASE", filePath, "./data/gatepost.db",
     "SQLite file, created with its folder"),
+  name: optional("GATEPOST_NAME", displayName, "host of GATEPOST_BASE_URL",
+    "whose service it is, as its pages and their titles say"),
   endpointsFolder: optional("GATEPOST_ENDPOINTS", folderPath, "none", "folder of endpoint modules"),
   cron: variable("GATEPOST_CRON", onOff, true,
     "on or off; off: no background job runs and dispatched events stay pending"),
@@ -201,6 +212,7 @@ export function parseConfig(
     sharePort: read("sharePort"),
     baseUrl: read("baseUrl"),
     databasePath: read("databasePath"),
+    name: read("name"),
     endpointsFolder: read("endpointsFolder"),
     cron: read("cron"),
     distributeIntervalMs: read("distributeIntervalMs"),

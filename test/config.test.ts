@@ -36,6 +36,7 @@ test("parseConfig() gives the contract's defaults for an empty environment", () 
     sharePort: false,
     baseUrl: undefined,
     databasePath: "./data/gatepost.db",
+    name: undefined,
     endpointsFolder: undefined,
     cron: true,
     distributeIntervalMs: 1_000,
@@ -73,6 +74,7 @@ test("parseConfig() reads every variable of the contract", () => {
     GATEPOST_SHARE_PORT: "on",
     GATEPOST_BASE_URL: "https://api.example.com/gate",
     GATEPOST_DATABASE: "/var/lib/gatepost/db.sqlite",
+    GATEPOST_NAME: "Größe & Söhne 📦",
     GATEPOST_ENDPOINTS: "./endpoints",
     GATEPOST_CRON: "off",
     GATEPOST_DISTRIBUTE_INTERVAL: "500ms",
@@ -106,6 +108,7 @@ test("parseConfig() reads every variable of the contract", () => {
     sharePort: true,
     baseUrl: "https://api.example.com/gate",
     databasePath: "/var/lib/gatepost/db.sqlite",
+    name: "Größe & Söhne 📦",
     endpointsFolder: "./endpoints",
     cron: false,
     distributeIntervalMs: 500,
@@ -133,6 +136,7 @@ test("parseConfig() refuses bad values of each variable and says what would be r
     ["HOST", ["[::1]", "http://x", "a b", "a..b", "999.1.1.1", "h:80", "-x", "fe80::1%lo"], /::1/],
     ["PORT", ["80a", "-1", "65536", "8080.0", "+80", " 80", "080", "1e3", "0x50"], /0 to 65535/],
     ["DATABASE", [":memory:", "file:x.db?mode=memory", "data/"], /path of a file/],
+    ["NAME", [" x", "x ", "a\nb", "a\u202eb", "x".repeat(65)], /1 to 64 characters/],
     ["CRON", ["yes", "true", "ON", "0", "off "], /on, off/],
     ["DISTRIBUTE_INTERVAL", ["0", "1", "9ms", "61m", "1 s", "-1s"], /10ms to 1h/],
     ["RESEND_DELAYS", ["1s,2s,3s,4s", "1s,,2s", "1s,", "10", "31d", "none,1s"], /10s|3 at most/],
@@ -382,6 +386,7 @@ test("describeConfig() shows the defaults that VARIABLES tells of", () => {
       SHARE_PORT: "off",
       BASE_URL: "http://HOST:PORT as listened on",
       DATABASE: "./data/gatepost.db",
+      NAME: "host of GATEPOST_BASE_URL",
       ENDPOINTS: "none",
       CRON: "on",
       DISTRIBUTE_INTERVAL: "1s",
@@ -417,8 +422,8 @@ test("describeConfig() writes values that parseConfig() reads back alike", () =>
     GATEPOST_CORS_ORIGINS: "https://a.example,http://[::1]:3000",
     GATEPOST_BASE_URL: "https://api.example.com/gate",
   });
-  const absent = ["GATEPOST_ENDPOINTS", "GATEPOST_SECRET_KEY", "GATEPOST_METRICS_TOKEN",
-    "GATEPOST_ADMIN_PASSWORD"];
+  const absent = ["GATEPOST_NAME", "GATEPOST_ENDPOINTS", "GATEPOST_SECRET_KEY",
+    "GATEPOST_METRICS_TOKEN", "GATEPOST_ADMIN_PASSWORD"];
   const listed = describeConfig(first).filter(({ name }) => !absent.includes(name));
   const second = configOf(Object.fromEntries(listed.map(({ name, value }) => [name, value])));
   assert.deepEqual(second, first);

@@ -32,6 +32,7 @@ async function readMetrics(): Promise<readonly (readonly [string, string, string
     distributorState: () => "on",
     backlog: () =>
       Promise.resolve({ events: 0, deliveries: 0, oldestMs: undefined, overdueSinceMs: undefined }),
+    droppedLogLines: () => 0,
     signsSinceMs: () => 0,
     now: () => 0,
   });

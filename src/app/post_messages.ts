@@ -39,10 +39,12 @@ export type FromPost =
 
 /** How the post does, a few times a second. */
 export interface PostReport {
-  /** When it last looked for work without an error, in milliseconds since 1970. */
-  readonly lastRoundMs: number;
+  /** How long ago it last looked for work without an error, in milliseconds. */
+  readonly quietMs: number;
   /** Callbacks under way. */
   readonly inFlight: number;
+  /** The code of what the service itself has lacked to send callbacks, within the last seconds. */
+  readonly want: string | undefined;
   /** The attempts since the report before. */
   readonly attempts: readonly { readonly isSuccess: boolean; readonly ms: number }[];
 }

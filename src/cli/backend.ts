@@ -8,8 +8,6 @@ import { createPasswordHasher } from "../base/password.ts";
 import { Problem } from "../base/problem.ts";
 import { createSeal } from "../base/seal.ts";
 import type { Config } from "../config.ts";
-import { catalogue, eventScopes } from "../hosting/catalogue.ts";
-import { loadEndpoints } from "../hosting/load.ts";
 import { cronjobRoutes } from "../http/backend/cronjob.ts";
 import { createRouter } from "../http/router.ts";
 import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
@@ -19,6 +17,7 @@ import { type KeyRing, openKeyRing } from "../store/key_ring.ts";
 import { openRevocations } from "../store/revocations.ts";
 import { checkSeal } from "../store/settings.ts";
 import { openSqliteDatabase } from "../store/sqlite.ts";
+import { emptyLog } from "../store/sqlite_file.ts";
 import { Failure } from "./failure.ts";
 import { storedJobs } from "./stored_jobs.ts";
 import type { Members } from "./table.ts";
@@ -87,7 +86,7 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
   try {
     if (isNew) options.onCreate?.(path);
     const seal = createSeal(...config.secretKeys ?? []);
-    await checkSeal(database, seal);
+    if (await checkSeal(database, seal)) emptyLog(path);
     const { signingAlg: alg, accessTokenTtlMs } = config;
     const keys = await openKeyRing({ database, seal, alg, accessTokenTtlMs, now });
     const administration = backendRoutes({
@@ -99,7 +98,6 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
       basePath: pathOf(config.baseUrl ?? "http://localhost"),
       hasher: createPasswordHasher(1),
       keys,
-      eventScopes: (name) => findEventScopes(config.endpointsFolder, name),
       refuseEndpoint: () => "Is not changed from the command line.",
       wake: () => {}, // a running server looks for work by itself
       now,
@@ -143,16 +141,6 @@ export function auditOwn(action: string, target: string, nowMs: number): Stateme
   return insertAudit({ actor: CLI_ACTOR, action, target, address: null }, nowMs);
 }
 
-/** Only the endpoint modules know them, so those are loaded when it comes to a dispatch. */
-async function findEventScopes(
-  folder: string | undefined,
-  name: string,
-): Promise<readonly string[]> {
-  if (folder === undefined) return [];
-  const { endpoints } = await loadEndpoints(folder);
-  return eventScopes(catalogue(endpoints), name);
-}
-
 function makeRequest(
   method: string,
   path: string,
@@ -169,6 +157,8 @@ function makeRequest(
     headers: body === undefined ? {} : { "content-type": "application/json" },
     address: "", // none: the audit entry says so
     signal,
+    isGone: false,
+    abort() {},
     readBody: (maxBytes) => {
       if (bytes.length <= maxBytes) return Promise.resolve(bytes);
       throw new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`);

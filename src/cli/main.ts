@@ -20,11 +20,17 @@ const EXIT_USAGE = 2;
  */
 export async function main(host: NodeJS.Process): Promise<void> {
   // Whoever reads a pipe may have seen enough: `gatepost user list | head -1`.
-  host.stdout.on("error", () => host.stdout.destroy());
+  let lost: string | undefined;
+  host.stdout.on("error", ({ code, message }: NodeJS.ErrnoException) => {
+    if (code !== "EPIPE") lost = message;
+    host.stdout.destroy();
+  });
   host.stderr.on("error", () => host.stderr.destroy());
   const code = await runCommandLine(host, openTerminal(host));
   await new Promise<void>((resolve) => host.stdout.write("", () => resolve()));
-  host.exit(code); // an endpoint module may have left a timer or a socket open
+  if (lost !== undefined) host.stderr.write(`gatepost: the output could not be written: ${lost}\n`);
+  // An endpoint module may have left a timer or a socket open.
+  host.exit(lost === undefined ? code : EXIT_FAILED);
 }
 
 async function runCommandLine(host: NodeJS.Process, terminal: Terminal): Promise<number> {

@@ -1,8 +1,9 @@
 import { ADMIN } from "../app/first_user.ts";
 import { listeningUrl } from "../base/base_url.ts";
 import { newId } from "../base/id.ts";
+import { createJwtSigner } from "../base/jwt.ts";
 import type { Config } from "../config.ts";
-import { createTokenIssuer } from "../http/authorization/token_issuer.ts";
+import { ACCESS_TOKEN_TYPE, accessTokenClaims } from "../oauth/claims.ts";
 import { BACKEND_SCOPE, LOGIN_APP } from "../oauth/principal.ts";
 import { insertGrant } from "../store/grants.ts";
 import { CLI_ACTOR, ownAnswer } from "./backend.ts";
@@ -44,13 +45,14 @@ export const TOKEN_COMMAND: Command = {
     const nowMs = Date.now();
     const grantId = newId("g", nowMs);
     const accessTtlMs = Math.min(TTL_MS, config.accessTokenTtlMs);
-    const tokens = createTokenIssuer({ issuer, keys, accessTtlMs, refreshTtlMs: 0 });
-    const issued = tokens.accessToken({
+    const { claims, expiresAtMs } = accessTokenClaims({
+      issuer,
       sub: user,
       clientId: LOGIN_APP,
       grantId,
       scopes,
       issuedAtMs: nowMs,
+      ttlMs: accessTtlMs,
     });
     const isStored = await insertGrant(database, {
       id: grantId,
@@ -60,16 +62,14 @@ export const TOKEN_COMMAND: Command = {
       scopes,
       refresh: undefined,
       refreshUntilMs: 0,
-      accessUntilMs: issued.expiresAtMs,
+      accessUntilMs: expiresAtMs,
     }, { actor: CLI_ACTOR, action: "user.token", target: user, address: null });
     if (!isStored) {
       throw new Failure(`The user is disabled, or may not do all of: ${scopes.join(" ")}`);
     }
-    const expiresAt = new Date(issued.expiresAtMs).toISOString();
-    context.print(
-      ownAnswer({ token: issued.token, scopes, expires_at: expiresAt }),
-      () => issued.token,
-    );
+    const token = createJwtSigner(ACCESS_TOKEN_TYPE, keys.signing())(claims);
+    const expires_at = new Date(expiresAtMs).toISOString();
+    context.print(ownAnswer({ token, scopes, expires_at }), () => token);
   },
 };
 

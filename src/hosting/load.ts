@@ -4,6 +4,7 @@ import {
   checkExport,
   type LoadedCronjob,
   type LoadedEndpoint,
+  type LoadedScope,
   type Origin,
 } from "./check.ts";
 import { loadAsEsModules } from "./es_modules.ts";
@@ -34,6 +35,7 @@ export class LoadError extends Error {
 export interface Hosted {
   readonly endpoints: LoadedEndpoint[];
   readonly cronjobs: LoadedCronjob[];
+  readonly scopes: LoadedScope[];
 }
 
 export interface LoadOptions {
@@ -52,7 +54,7 @@ type Members = Readonly<Record<string, unknown>>;
 export async function loadEndpoints(folder: string, options: LoadOptions = {}): Promise<Hosted> {
   const { timeoutMs = 10_000 } = options;
   const faults: LoadFault[] = [];
-  const hosted: Hosted = { endpoints: [], cronjobs: [] };
+  const hosted: Hosted = { endpoints: [], cronjobs: [], scopes: [] };
   const seen = new Set<unknown>();
   const files = await findModules(folder, (file, reason) => {
     faults.push({ file, exportName: undefined, reason });
@@ -78,6 +80,9 @@ function take(value: unknown, origin: Origin, hosted: Hosted, faults: LoadFault[
       break;
     case "cronjob":
       hosted.cronjobs.push(checked.value);
+      break;
+    case "scopes":
+      hosted.scopes.push(...checked.value);
       break;
     case "faulty":
       faults.push(...checked.reasons.map((reason) => ({ ...origin, reason })));
@@ -115,7 +120,7 @@ async function importExports(
   }
 }
 
-function findConflicts({ endpoints, cronjobs }: Hosted): LoadFault[] {
+function findConflicts({ endpoints, cronjobs, scopes }: Hosted): LoadFault[] {
   const faults: LoadFault[] = findDuplicates(
     endpoints,
     ({ method, pattern }) => `${method} ${pattern.shape}`,
@@ -127,6 +132,13 @@ function findConflicts({ endpoints, cronjobs }: Hosted): LoadFault[] {
   return [
     ...faults,
     ...findDuplicates(cronjobs, ({ name }) => name, ({ name }) => `name "${name}" is what`),
+    // Those that say the same count as one.
+    ...findDuplicates(
+      [...new Map(scopes.map((item) => [`${item.grave} ${item.name} ${item.description}`, item]))
+        .values()],
+      ({ name }) => name,
+      ({ name }) => `scopes["${name}"] differs from what`,
+    ),
   ];
 }
 

@@ -1,8 +1,10 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { AttemptOutcome } from "../event/delivery.ts";
 import { parseRetryAfter } from "../event/delivery.ts";
 import { signMessage } from "../event/signature.ts";
 import type { Egress } from "./egress.ts";
 import { classifyFailure } from "./failure.ts";
+import { findWant } from "./want.ts";
 
 /** One POST to a subscriber. */
 export interface Callback {
@@ -24,10 +26,15 @@ export interface CallbackResult {
   readonly snippet: string | undefined;
 }
 
+/** It was not sent, since the service itself lacks something: the code says what. */
+export interface Unsent {
+  readonly want: string;
+}
+
 /** Sends callbacks. */
 export interface CallbackSender {
   /** Sends one; failures are results, it never throws. */
-  send(callback: Callback): Promise<CallbackResult>;
+  send(callback: Callback): Promise<CallbackResult | Unsent>;
   /** Ends what is under way, as failures. */
   cutOff(): void;
 }
@@ -43,6 +50,11 @@ export interface CallbackOptions {
 }
 
 const SNIPPET_BYTES = 4096;
+/**
+ * An attempt that reached nobody takes whole seconds: to the millisecond its duration would tell a
+ * name that leads to a private address from one that leads nowhere.
+ */
+const STEP_MS = 1000;
 
 /** Makes the one caller of `fetch`: POST, the data's JSON, and nothing else of the service. */
 export function createCallbackSender(options: CallbackOptions): CallbackSender {
@@ -50,8 +62,9 @@ export function createCallbackSender(options: CallbackOptions): CallbackSender {
   // Listeners on one signal for all would each keep alive those that came after it.
   const underWay = new Set<AbortController>();
 
-  async function send(callback: Callback): Promise<CallbackResult> {
+  async function send(callback: Callback): Promise<CallbackResult | Unsent> {
     const { deliveryId, json, event, attempt, secrets } = callback;
+    const startedMs = performance.now();
     const timestampSeconds = Math.floor(now() / 1000);
     const message = { id: deliveryId, timestampSeconds, body: json };
     const controller = new AbortController();
@@ -82,7 +95,11 @@ export function createCallbackSender(options: CallbackOptions): CallbackSender {
       const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"), now());
       return { outcome: { kind: "answer", status: response.status, retryAfterMs }, snippet };
     } catch (error) {
-      return { outcome: { kind: "error", error: classifyFailure(error) }, snippet: undefined };
+      const want = findWant(error);
+      if (want !== undefined) return { want };
+      const kind = classifyFailure(error);
+      if (kind === "unreachable") await sleep(STEP_MS - (performance.now() - startedMs) % STEP_MS);
+      return { outcome: { kind: "error", error: kind }, snippet: undefined };
     } finally {
       clearTimeout(timer);
       underWay.delete(controller);

@@ -3,39 +3,37 @@ import type { Seal } from "../base/seal.ts";
 import { isSuccess } from "../event/delivery.ts";
 import type { Database } from "../store/database.ts";
 import {
-  claimDeliveries,
   type ClaimedDelivery,
   findNextDue,
-  listClaimed,
-  listClaims,
-  listDueLanes,
   listSendable,
-  releaseDeliveries,
   type SendableDelivery,
-  STANDINGS,
 } from "../store/deliveries.ts";
 import { fanOut, listPendingEvents, settleUnheard } from "../store/events.ts";
-import type { CallbackResult, CallbackSender } from "./callback.ts";
+import { chooseFanOuts } from "./choose_fan_outs.ts";
+import type { CallbackResult, CallbackSender, Unsent } from "./callback.ts";
+import type { LaneLimits } from "./capacity.ts";
+import { createClaimer } from "./claimer.ts";
 import type { AfterAttemptRules } from "./finish_attempt.ts";
-import { createLanes, type LaneLimits } from "./lanes.ts";
+import { createLanes } from "./lanes.ts";
 import { openSecrets } from "./open_secrets.ts";
 import { createRecorder } from "./recorder.ts";
-import { shareOut } from "./share_out.ts";
+import { createWantWatch } from "./want.ts";
 
 /** What the distributor works with. */
 export interface DistributorOptions extends AfterAttemptRules {
   readonly database: Database;
   /** The name of this process, which its claims carry. */
   readonly claim: string;
-  /** Whether the process of that name is still there. */
-  readonly isAlive: (claim: string) => boolean;
   readonly sender: CallbackSender;
   readonly seal: Seal;
   readonly limits: LaneLimits;
   /** Of one attempt; a lease is longer. */
   readonly timeoutMs: number;
   readonly log: Log;
+  /** Goes on evenly although the clock is set, until `followClock` has shifted what is stored. */
   readonly now: () => number;
+  /** Whether that is to come: until then nothing is claimed or sent. */
+  readonly isClockSet: () => boolean;
   /** Told of every attempt, for the metrics. */
   readonly observe: (isSuccess: boolean, ms: number) => void;
 }
@@ -44,31 +42,31 @@ export interface DistributorOptions extends AfterAttemptRules {
 export interface Distributor {
   /** Does all that is due; called by the interval, and at once after a dispatch. Never throws. */
   wake(): void;
-  /** Gives back what processes that have ended had claimed, without waiting for their leases. */
-  takeOver(): Promise<void>;
+  /** Has `shift` move all stored times by so many milliseconds, as `now` is to be moved after it. */
+  followClock(stepMs: number, shift: () => Promise<void>): Promise<void>;
   /** Awaits attempts in flight for at most `graceMs`, cuts off the rest, gives unsent work back. */
   stop(graceMs: number): Promise<void>;
   /** When it last looked for work without an error, in milliseconds since 1970. */
   lastRoundMs(): number;
   inFlight(): number;
+  /** The code of what the service itself has lacked to send, within the last seconds. */
+  want(): string | undefined;
 }
 
-const EVENTS_AT_ONCE = 256;
-const FANNED_OUT_AT_ONCE = 32;
-const DELIVERIES_AT_ONCE = 500;
+const EVENTS_AT_ONCE = { oldest: 224, newest: 32 };
 const SENT_AT_ONCE = 8;
 const GATHER_MS = 8;
 /** Between two rounds where the first left nothing over. */
 const PAUSE_MS = 4;
 /** After an error of the database. */
 const RETRY_MS = 1000;
-// Beyond an attempt's own time: for the turn in the lane before it, and for recording it after.
-const LEASE_MARGIN_MS = 30_000;
 
 /** Makes a distributor; it does nothing before the first `wake`. */
 export function createDistributor(options: DistributorOptions): Distributor {
   const { database, sender, now, log, claim } = options;
   const lanes = createLanes<ClaimedDelivery>(options.limits);
+  const claimer = createClaimer({ ...options, lanes });
+  const wants = createWantWatch({ log, now });
   const attempts = new Set<Promise<void>>();
   const recorder = createRecorder({ ...options, gather, isStopping: () => stopping });
   let round: Promise<void> | undefined;
@@ -79,7 +77,6 @@ export function createDistributor(options: DistributorOptions): Distributor {
   let isCutOff = false;
   let timer: NodeJS.Timeout | undefined;
   let lastRoundMs = now();
-  let lastLeaseMs = 0;
 
   function wake(): void {
     if (stopping) return;
@@ -90,7 +87,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   }
 
   async function runRounds(): Promise<void> {
-    while (again && !stopping) {
+    while (again && !stopping && !options.isClockSet()) {
       again = false;
       let isMore = false;
       try {
@@ -108,43 +105,26 @@ export function createDistributor(options: DistributorOptions): Distributor {
     }
   }
 
-  /**
-   * Fans pending events out, part by part, so that a large one does not hold up the small ones.
-   * Whether there were any: then there may be more.
-   */
+  /** Fans pending events out, part by part. Whether there were any: then there may be more. */
   async function distribute(): Promise<boolean> {
     const events = await listPendingEvents(database, EVENTS_AT_ONCE);
     if (events.length === 0) return false;
-    const heard = events.filter(({ isHeard }) => isHeard).slice(0, FANNED_OUT_AT_ONCE);
+    const { chosen, limit } = chooseFanOuts(events.filter(({ isHeard }) => isHeard));
     await Promise.all([
       settleUnheard(database, events.filter(({ isHeard }) => !isHeard)),
-      ...heard.map((event) => fanOut(database, event, DELIVERIES_AT_ONCE, now())),
+      ...chosen.map((event) => fanOut(database, event, limit, now())),
     ]);
     return true;
   }
 
-  /** Claims due deliveries for the lanes that have room. */
   async function fill(): Promise<void> {
     const nowMs = now();
-    const limit = lanes.roomFor("proven");
-    if (limit <= 0) return;
-    const query = { except: lanes.full(), nowMs };
-    const kinds = await Promise.all(STANDINGS.map((standing) =>
-      listDueLanes(database, { ...query, standing, limit: Math.min(limit, lanes.roomFor(standing)) })
-    ));
-    const requests = shareOut(kinds, lanes);
-    if (requests.length === 0) return planNext(nowMs);
-    for (const { subscription, standing } of requests) lanes.open(subscription, standing);
-    try {
-      // Later than every one before: claims are told apart by it.
-      lastLeaseMs = Math.max(lastLeaseMs + 1, nowMs + 2 * options.timeoutMs + LEASE_MARGIN_MS);
-      const claimed = await claimDeliveries(database, requests, claim, lastLeaseMs, nowMs);
-      for (const delivery of claimed) lanes.add(delivery.subscription, [delivery]);
-      if (claimed.length > 0) void gather();
-      else await planNext(nowMs); // others were faster
-    } finally {
-      for (const { subscription } of requests) lanes.settle(subscription);
-    }
+    const pauseMs = wants.pauseMs();
+    if (pauseMs > 0) return wakeIn(pauseMs);
+    const claimed = await claimer.claim(nowMs);
+    if (claimed === undefined) return;
+    if (claimed > 0) void gather();
+    else await planNext(nowMs);
   }
 
   /** Nothing is due: wakes up when the next resend is, where that is before the next interval. */
@@ -178,7 +158,8 @@ export function createDistributor(options: DistributorOptions): Distributor {
   function takeTurn(): ClaimedDelivery[] {
     const turn: ClaimedDelivery[] = [];
     while (turn.length < SENT_AT_ONCE) {
-      const next = stopping ? undefined : lanes.take();
+      const mayTake = !stopping && !options.isClockSet() && wants.pauseMs() === 0;
+      const next = mayTake ? lanes.take() : undefined;
       if (next === undefined) break;
       turn.push(next.item);
     }
@@ -233,7 +214,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   async function sendDelivery(delivery: SendableDelivery): Promise<void> {
     const startedAtMs = now();
     const attempt = delivery.attempt + 1;
-    let result: CallbackResult;
+    let result: CallbackResult | Unsent;
     try {
       result = await sender.send({
         deliveryId: delivery.id,
@@ -247,12 +228,14 @@ export function createDistributor(options: DistributorOptions): Distributor {
       log.error("a delivery cannot be sent", { delivery: delivery.id, error });
       result = { outcome: { kind: "error", error: "other" }, snippet: undefined };
     }
+    if ("want" in result) return putOff(delivery, result);
     const ok = isSuccess(result.outcome);
-    const handedBack = lanes.finish(delivery.subscription, ok);
+    const durationMs = now() - startedAtMs;
+    const fared = { isSuccess: ok, durationMs };
+    const { handedBack, meanMs } = lanes.finish(delivery.subscription, fared);
     sendAll();
     // What this process cut off itself is no failure of the subscriber's: its lease just ends.
     if (isCutOff && !ok) return recorder.release([delivery]);
-    const durationMs = now() - startedAtMs;
     options.observe(ok, durationMs);
     const { id, subscription, endpoint } = delivery;
     await Promise.all([
@@ -263,25 +246,31 @@ export function createDistributor(options: DistributorOptions): Distributor {
         attempt,
         startedAtMs,
         durationMs,
+        meanMs,
         ...result,
       }),
       ...handedBack.length > 0 ? [gather().then(() => recorder.release(handedBack))] : [],
     ]);
   }
 
-  async function takeOver(): Promise<void> {
-    for (const gone of (await listClaims(database)).filter((name) => !options.isAlive(name))) {
-      const left = await listClaimed(database, gone);
-      await database.write(releaseDeliveries(left, gone, now()));
-      log.info("deliveries of a process that has ended are taken over", { count: left.length });
-    }
+  /** What was not sent for want of something of the service's own is no attempt. */
+  function putOff(delivery: ClaimedDelivery, { want }: Unsent): Promise<void> {
+    wants.note(want);
+    lanes.finish(delivery.subscription, undefined);
+    return recorder.release([delivery], wants.pauseMs());
   }
 
   return {
     wake,
-    takeOver,
+    async followClock(stepMs, shift) {
+      await round;
+      await shift();
+      claimer.followClock(stepMs);
+      lastRoundMs += stepMs;
+    },
     lastRoundMs: () => lastRoundMs,
     inFlight: lanes.inFlight,
+    want: wants.current,
     async stop(graceMs) {
       stopping = true;
       clearTimeout(timer);

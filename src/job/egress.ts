@@ -5,6 +5,7 @@ import type { Cidr } from "../base/cidr.ts";
 import { findCode } from "./failure.ts";
 import { createNameLookup, type NameLookup } from "./name_lookup.ts";
 import { checkReachable, EgressError, isReachable, refusal } from "./reachable.ts";
+import { type ExchangeHandler, trySecond } from "./second_try.ts";
 
 /** Options of createEgress(). */
 export interface EgressOptions {
@@ -47,8 +48,10 @@ export interface Egress {
 interface Dispatcher {
   dispatch(
     options: { readonly origin: string | URL; readonly body: unknown },
-    handler: unknown,
+    handler: ExchangeHandler,
   ): boolean;
+  /** A connection has been made; what waited for it starts in the same turn. */
+  on(event: "connect", listener: () => void): unknown;
   /** Awaits what is in flight, then ends all connections. */
   close(): Promise<void>;
   destroy(): Promise<void>;
@@ -97,10 +100,11 @@ function openGuard(
 ): Guard {
   const { allow } = options;
   const nowMs = options.nowMs ?? (() => performance.now());
-  const openAgent = (AgentClass: AgentClass) => new AgentClass({
+  /** One with `pipelining` 0 uses no connection twice. */
+  const openAgent = (AgentClass: AgentClass, pipelining: 0 | 1) => new AgentClass({
     allowH2: false,
     connections: options.connectionsPerOrigin ?? 64,
-    pipelining: 1,
+    pipelining,
     headersTimeout: options.silenceTimeoutMs ?? 10_000,
     bodyTimeout: options.silenceTimeoutMs ?? 10_000,
     connect: {
@@ -112,12 +116,19 @@ function openGuard(
   });
   let agent: Dispatcher | undefined;
   let openedAtMs = 0;
+  let isNewConnection = false;
   let isClosed = false;
   const retired = new Set<Dispatcher>();
   const retire = (old: Dispatcher) => {
     retired.add(old);
     // What a connection says at its end has been said to the exchanges that it carried.
     old.close().catch(() => {}).finally(() => retired.delete(old));
+  };
+  const noteConnection = () => {
+    isNewConnection = true;
+    queueMicrotask(() => {
+      isNewConnection = false;
+    });
   };
   const vetted = new Set<string>();
   const checkOrigin = (origin: string) => {
@@ -130,14 +141,21 @@ function openGuard(
   const dispatch: Dispatcher["dispatch"] = (request, handler) => {
     checkOrigin(String(request.origin));
     if (isClosed) throw closed();
+    const AgentClass = agentClass();
+    if (AgentClass === undefined) throw unsupported();
     if (agent === undefined || nowMs() - openedAtMs > AGENT_LIFE_MS) {
-      const AgentClass = agentClass();
-      if (AgentClass === undefined) throw unsupported();
       if (agent) retire(agent);
-      agent = openAgent(AgentClass);
+      agent = openAgent(AgentClass, 1);
+      agent.on("connect", noteConnection);
       openedAtMs = nowMs();
     }
-    return agent.dispatch(request, handler);
+    return agent.dispatch(request, trySecond(handler, () => isNewConnection, () => {
+      if (isClosed) return false;
+      const once = openAgent(AgentClass, 0);
+      once.dispatch(request, handler);
+      retire(once);
+      return true;
+    }));
   };
 
   return {

@@ -16,7 +16,7 @@ export type FailureKind =
 const KINDS: readonly (readonly [FailureKind, readonly string[]])[] = [
   ["unreachable", [
     "EGRESS_*", "NAME_LOOKUP_*", "ENOTFOUND", "EAI_*", "EHOSTUNREACH", "ENETUNREACH", "EHOSTDOWN",
-    "ENETDOWN", "EADDRNOTAVAIL", "EAFNOSUPPORT", "EINVAL", "EACCES", "EPERM",
+    "EADDRNOTAVAIL", "EAFNOSUPPORT", "EINVAL", "EACCES", "EPERM",
   ]],
   ["timeout", [
     "TimeoutError", "ETIMEDOUT", "UND_ERR_CONNECT_TIMEOUT", "UND_ERR_HEADERS_TIMEOUT",
@@ -54,14 +54,26 @@ export function classifyFailure(error: unknown): FailureKind {
  * its errors that has one; for an abort, a timeout signal and undici's parser the name. Undefined
  * if there is none.
  */
-export function findCode(error: unknown, depth = 0): string | undefined {
+export function findCode(error: unknown): string | undefined {
+  return findIn(error, (each) => {
+    if ("code" in each && typeof each.code === "string") return each.code;
+    return NAMED.includes(each.name) ? each.name : undefined;
+  });
+}
+
+/** What `pick` finds first in an error, its cause, and the errors that it is made of. */
+export function findIn<Found>(
+  error: unknown,
+  pick: (error: Error) => Found | undefined,
+  depth = 0,
+): Found | undefined {
   if (!(error instanceof Error) || depth > MAX_DEPTH) return undefined;
-  if ("code" in error && typeof error.code === "string") return error.code;
-  if (NAMED.includes(error.name)) return error.name;
+  const own = pick(error);
+  if (own !== undefined) return own;
   const inner = error instanceof AggregateError ? [error.cause, ...error.errors] : [error.cause];
   for (const each of inner) {
-    const code = findCode(each, depth + 1);
-    if (code !== undefined) return code;
+    const found = findIn(each, pick, depth + 1);
+    if (found !== undefined) return found;
   }
   return undefined;
 }

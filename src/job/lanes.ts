@@ -1,166 +1,193 @@
-import type { Standing } from "../store/deliveries.ts";
-
-/** What may be in flight at once. */
-export interface LaneLimits {
-  /** In all. */
-  readonly total: number;
-  /** Of one subscription. */
-  readonly perSubscription: number;
-}
+import type { DueLane, Standing } from "../store/deliveries.ts";
+import { createCapacity, type Group, type LaneLimits, roomIn } from "./capacity.ts";
+import { meanToStore, moveMean, standingAfter } from "./standing.ts";
 
 interface Lane<Item> {
+  readonly subscription: number;
+  readonly principal: string;
   readonly waiting: Item[];
   inFlight: number;
-  /** Opened or taken, and not settled yet. */
+  /** How many are about to be claimed. */
+  reserved: number;
+  /** Claims and items taken that are not settled yet. */
   unsettled: number;
   standing: Standing;
+  meanMs: number;
+  /** Those that it counts in. */
+  groups: readonly Group[];
 }
 
-/**
- * The work of one process, a lane a subscription: decides what may be sent now. Its
- * limits are exact for this process, and others have their own: a subscription whose last attempt failed has one slot until a success, and all such together have
- * at most half of the slots. With those of which nothing is known yet they leave one subscription's
- * slots (somewhat less than half, where they are more) to those whose last attempt succeeded, so the dead
- * never crowd out the living, however many there are.
- */
+/** What an attempt tells of its subscription. */
+export interface Fared {
+  readonly isSuccess: boolean;
+  readonly durationMs: number;
+}
+
+/** What follows for a lane. */
+export interface Finished<Item> {
+  /** What waits in the lane and would not have its turn for long. */
+  readonly handedBack: readonly Item[];
+  /** The mean duration of its attempts in milliseconds, where it is no longer what is stored. */
+  readonly meanMs: number | undefined;
+}
+
+/** The work of one process, a lane a subscription: decides what may be claimed and sent now. */
 export interface Lanes<Item> {
-  /** Opens a subscription's lane, or keeps it open: until settled it remembers how it fares. */
-  open(subscription: number, standing: Standing): void;
-  /** Puts work into an open lane. */
-  add(subscription: number, items: readonly Item[]): void;
-  /** The next item that may be sent, lane after lane in turn; it is in flight from then on. */
-  take(): { readonly subscription: number; readonly item: Item } | undefined;
   /**
-   * An item is no longer in flight; `ok` is undefined where it was not sent after all. After a
-   * failure what waits in its lane is handed back, since it will not have its turn for long.
+   * Opens a subscription's lane, or keeps it open, for a claim of up to `wanted` items, and tells
+   * how many it has room for; with 0 it is left as it was. Until settled a lane remembers how it
+   * fares.
    */
-  finish(subscription: number, ok: boolean | undefined): readonly Item[];
-  /** Ends one `open`, or one `take` once what came of it is stored. */
+  reserve(lane: DueLane, wanted: number): number;
+  /** Ends a `reserve` of so many, with what has been claimed. */
+  add(subscription: number, reserved: number, items: readonly Item[]): void;
+  /**
+   * The next item that may be sent, from the lane with the fewest in flight, and of several from
+   * the one whose turn is longest ago; it is in flight from then on.
+   */
+  take(): { readonly subscription: number; readonly item: Item } | undefined;
+  /** An item is no longer in flight; without `fared` it was not sent after all. */
+  finish(subscription: number, fared: Fared | undefined): Finished<Item>;
+  /** Ends one `take`, once what came of it is stored. */
   settle(subscription: number): void;
-  /** How many more items a subscription's lane should hold, so that it never runs dry. */
-  room(subscription: number, standing: Standing): number;
-  /** How many more items of lanes of a standing should be held: others need room to wait in too. */
+  /** How many more items of lanes of a standing may be held: others need room to wait in too. */
   roomFor(standing: Standing): number;
-  /** The subscriptions that need nothing more now. */
-  full(): number[];
+  /** What needs nothing more now: subscriptions, and all of a standing that these principals have. */
+  full(standing: Standing): { readonly subscriptions: number[]; readonly principals: string[] };
   /** Takes back all that waits. */
   drain(): readonly Item[];
   inFlight(): number;
   waiting(): number;
 }
 
-/**
- * How many turns are held, the one in flight included, so that one claim serves for several. More
- * of those that are well, since of what turns out to hang a turn takes as long as an attempt may:
- * the leases of what waits must not end before.
- */
-const TURNS = { failing: 1, new: 2, proven: 4 };
-
-function openGroup(limit: number, turns: number) {
-  return { limit, held: turns * limit, inFlight: 0, waiting: 0 };
-}
-
 /** Makes the lanes of one distributor. */
-export function createLanes<Item>({ total, perSubscription }: LaneLimits): Lanes<Item> {
+export function createLanes<Item>(limits: LaneLimits): Lanes<Item> {
   const lanes = new Map<number, Lane<Item>>(); // in the order of their turns
-  const failing = openGroup(Math.max(1, Math.floor(total / 2)), TURNS.new);
-  // Those that fail and those that are new. One more than those that fail may have at least, or
-  // they would keep the new ones out.
-  const unproven = openGroup(
-    Math.min(total, Math.max(failing.limit + 1, total - perSubscription)),
-    TURNS.new,
-  );
-  const all = openGroup(total, TURNS.proven);
-  const groups = { failing: [failing, unproven, all], new: [unproven, all], proven: [all] };
+  const capacity = createCapacity(limits);
+  const { all, capOf, heldOf } = capacity;
 
-  const capOf = (standing: Standing) => standing === "failing" ? 1 : Math.min(perSubscription, total);
+  function open({ subscription, standing, principal, meanMs }: DueLane): Lane<Item> {
+    capacity.join(principal);
+    const groups = capacity.groupsOf(standing, principal);
+    const counts = { waiting: [], inFlight: 0, reserved: 0, unsettled: 0 };
+    const lane = { subscription, principal, standing, meanMs, groups, ...counts };
+    lanes.set(subscription, lane);
+    return lane;
+  }
 
-  function count(standing: Standing, inFlight: number, waiting: number): void {
-    for (const group of groups[standing]) {
-      group.inFlight += inFlight;
-      group.waiting += waiting;
-    }
+  function closeIfDone(lane: Lane<Item>): void {
+    if (lane.unsettled > 0 || lane.waiting.length > 0) return;
+    lanes.delete(lane.subscription);
+    capacity.leave(lane.principal);
   }
 
   function setStanding(lane: Lane<Item>, standing: Standing): void {
     if (lane.standing === standing) return;
-    count(lane.standing, -lane.inFlight, -lane.waiting.length);
+    const waiting = lane.waiting.length + lane.reserved;
+    count(lane, -lane.inFlight, -waiting);
     lane.standing = standing;
-    count(standing, lane.inFlight, lane.waiting.length);
+    lane.groups = capacity.groupsOf(standing, lane.principal);
+    count(lane, lane.inFlight, waiting);
   }
 
-  function maySend({ waiting, inFlight, standing }: Lane<Item>): boolean {
+  function maySend({ waiting, inFlight, standing, groups }: Lane<Item>): boolean {
     return waiting.length > 0 && inFlight < capOf(standing) &&
-      groups[standing].every((group) => group.inFlight < group.limit);
+      groups.every((group) => group.inFlight < group.limit);
   }
 
-  function room(subscription: number, claimed: Standing): number {
-    const lane = lanes.get(subscription);
-    const held = lane ? lane.inFlight + lane.waiting.length : 0;
-    const standing = lane?.standing ?? claimed;
-    return Math.max(0, TURNS[standing] * capOf(standing) - held);
+  function roomOf({ standing, inFlight, waiting, reserved }: Lane<Item>): number {
+    return heldOf(standing) - inFlight - waiting.length - reserved;
+  }
+
+  function findNext(): Lane<Item> | undefined {
+    if (all.inFlight >= all.limit) return undefined;
+    let next: Lane<Item> | undefined;
+    for (const lane of lanes.values()) {
+      if (next && lane.inFlight >= next.inFlight || !maySend(lane)) continue;
+      next = lane;
+      if (lane.inFlight === 0) break;
+    }
+    return next;
+  }
+
+  function takeBack(lane: Lane<Item>): readonly Item[] {
+    const items = lane.waiting.splice(0);
+    count(lane, 0, -items.length);
+    return items;
   }
 
   return {
-    room,
-    open(subscription, standing) {
-      const lane = lanes.get(subscription);
-      if (lane) lane.unsettled++;
-      else lanes.set(subscription, { waiting: [], inFlight: 0, unsettled: 1, standing });
+    reserve(due, wanted) {
+      const lane = lanes.get(due.subscription) ?? open(due);
+      const reserved = Math.max(0, Math.min(wanted, roomOf(lane), roomIn(lane.groups)));
+      if (reserved > 0) {
+        lane.unsettled++;
+        lane.reserved += reserved;
+        count(lane, 0, reserved);
+      } else closeIfDone(lane);
+      return reserved;
     },
-    add(subscription, items) {
+    add(subscription, reserved, items) {
       const lane = lanes.get(subscription);
       if (!lane) throw new Error("Work is put into a lane that is not open");
       lane.waiting.push(...items);
-      count(lane.standing, 0, items.length);
+      lane.reserved -= reserved;
+      lane.unsettled--;
+      count(lane, 0, items.length - reserved);
+      closeIfDone(lane);
     },
     take() {
-      if (all.inFlight >= total) return undefined;
-      for (const [subscription, lane] of lanes) {
-        if (!maySend(lane)) continue;
-        const item = lane.waiting.shift();
-        if (item === undefined) continue;
-        lanes.delete(subscription); // to the end of the turns
-        lanes.set(subscription, lane);
-        lane.unsettled++;
-        lane.inFlight++;
-        count(lane.standing, 1, -1);
-        return { subscription, item };
-      }
-      return undefined;
+      const lane = findNext();
+      const item = lane?.waiting.shift();
+      if (!lane || item === undefined) return undefined;
+      const { subscription } = lane;
+      lanes.delete(subscription); // to the end of the turns
+      lanes.set(subscription, lane);
+      lane.unsettled++;
+      lane.inFlight++;
+      count(lane, 1, -1);
+      return { subscription, item };
     },
-    finish(subscription, ok) {
+    finish(subscription, fared) {
       const lane = lanes.get(subscription);
-      if (!lane) return [];
+      if (!lane) return { handedBack: [], meanMs: undefined };
       lane.inFlight--;
-      count(lane.standing, -1, 0);
-      if (ok === undefined) return [];
-      setStanding(lane, ok ? "proven" : "failing");
-      if (ok) return [];
-      const handedBack = lane.waiting.splice(0);
-      count(lane.standing, 0, -handedBack.length);
-      return handedBack;
+      count(lane, -1, 0);
+      if (fared === undefined) return { handedBack: [], meanMs: undefined };
+      const { isSuccess, durationMs } = fared;
+      const before = { standing: lane.standing, meanMs: meanToStore(lane.meanMs) };
+      lane.meanMs = moveMean(lane.meanMs, durationMs);
+      setStanding(lane, standingAfter(isSuccess, lane.meanMs));
+      const isHeldUp = !isSuccess || (lane.standing === "slow" && before.standing !== "slow");
+      const meanMs = meanToStore(lane.meanMs);
+      return {
+        handedBack: isHeldUp ? takeBack(lane) : [],
+        meanMs: meanMs === before.meanMs ? undefined : meanMs,
+      };
     },
     settle(subscription) {
       const lane = lanes.get(subscription);
       if (!lane) return;
       lane.unsettled--;
-      if (lane.unsettled === 0 && lane.waiting.length === 0) lanes.delete(subscription);
+      closeIfDone(lane);
     },
-    roomFor: (standing) =>
-      Math.max(0, Math.min(...groups[standing].map(({ held, inFlight, waiting }) =>
-        held - inFlight - waiting
-      ))),
-    full: () =>
-      lanes.entries().filter(([subscription, lane]) =>
-        room(subscription, lane.standing) < capOf(lane.standing)
-      ).map(([subscription]) => subscription).toArray(),
-    drain() {
-      const items = lanes.values().flatMap((lane) => lane.waiting.splice(0)).toArray();
-      for (const group of groups.failing) group.waiting = 0;
-      return items;
-    },
+    roomFor: capacity.roomFor,
+    full: (standing) => ({
+      principals: capacity.fullPrincipals(standing),
+      subscriptions: lanes.values()
+        .filter((lane) => roomOf(lane) < capOf(lane.standing))
+        .map(({ subscription }) => subscription).toArray(),
+    }),
+    drain: () => lanes.values().flatMap(takeBack).toArray(),
     inFlight: () => all.inFlight,
     waiting: () => all.waiting,
   };
+}
+
+/** Counts in all groups of a lane what has been added to it or taken from it. */
+function count({ groups }: Lane<unknown>, inFlight: number, waiting: number): void {
+  for (const group of groups) {
+    group.inFlight += inFlight;
+    group.waiting += waiting;
+  }
 }

@@ -3,8 +3,13 @@ import { readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseAddress } from "../base/address.ts";
 import type { Address } from "../base/address.ts";
+import { findCode } from "./failure.ts";
+import { isWant } from "./want.ts";
 
-/** The addresses of a host name, IPv4 first, at least one. Rejects with NameLookupError. */
+/**
+ * The addresses of a host name, IPv4 first, at least one. Rejects with NameLookupError, or with the
+ * system's error where this process lacks what looking up needs (want.ts).
+ */
 export type NameLookup = (name: string) => Promise<readonly Address[]>;
 
 /** A name that led to no address: it does not exist, or nobody answered in time. */
@@ -80,9 +85,7 @@ async function findAddresses(
   host: string,
   readHosts: () => Promise<string>,
 ): Promise<readonly Address[]> {
-  // The hosts file may be absent, or closed to this process by Node's permission model.
-  const hosts = await readHosts().catch(() => "");
-  const local = findInHosts(hosts, host);
+  const local = findInHosts(await readHostsIfAny(readHosts), host);
   if (local.length > 0) return local;
 
   const found: { v4: string[]; v6: string[] } = { v4: [], v6: [] };
@@ -95,11 +98,21 @@ async function findAddresses(
   try {
     await Promise.race([both, waited]);
   } catch (cause) {
+    // The resolver does not say that it has got no socket; the file does.
+    await readHostsIfAny(readHosts);
     throw new NameLookupError("NAME_LOOKUP_FAILED", host, { cause });
   }
   const addresses = parseAll([...found.v4, ...found.v6]);
   if (addresses.length === 0) throw new NameLookupError("NAME_LOOKUP_FAILED", host);
   return addresses;
+}
+
+/** The hosts file may be absent, or closed to this process by Node's permission model: then "". */
+function readHostsIfAny(readHosts: () => Promise<string>): Promise<string> {
+  return readHosts().catch((error: unknown) => {
+    if (isWant(findCode(error))) throw error;
+    return "";
+  });
 }
 
 /** Those of the texts that are addresses; a zone (`fe80::1%eth0`) makes a text none. */

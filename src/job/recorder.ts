@@ -22,8 +22,8 @@ export interface RecorderOptions extends AfterAttemptRules {
 export interface Recorder {
   /** Records an attempt, together with those that end at about the same time. */
   record(attempt: AttemptRecord): Promise<void>;
-  /** Gives deliveries back unsent. */
-  release(deliveries: readonly ClaimedDelivery[]): Promise<void>;
+  /** Gives deliveries back unsent; they are due again after so long. */
+  release(deliveries: readonly ClaimedDelivery[], delayMs?: number): Promise<void>;
 }
 
 /** Makes the recorder of one distributor. */
@@ -74,6 +74,9 @@ export function createRecorder(options: RecorderOptions): Recorder {
       ended.push(attempt);
       return recording ??= recordEnded();
     },
-    release: (deliveries) => store(releaseDeliveries(deliveries, claim, now())),
+    release(deliveries, delayMs = 0) {
+      const nowMs = now();
+      return store(releaseDeliveries(deliveries, claim, nowMs, nowMs + delayMs));
+    },
   };
 }

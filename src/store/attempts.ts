@@ -13,6 +13,8 @@ export interface AttemptRecord {
   readonly attempt: number;
   readonly startedAtMs: number;
   readonly durationMs: number;
+  /** The mean duration of its subscription's attempts, where that is worth keeping. */
+  readonly meanMs: number | undefined;
   readonly outcome: AttemptOutcome;
   readonly snippet: string | undefined;
 }
@@ -61,6 +63,7 @@ export function recordFailure(
       next.status === "pending" ? null : nowMs,
     ),
     moveTurns([subscription], EARLIER_TURN, nowMs),
+    ...keepMeans([record]),
   ];
 }
 
@@ -100,7 +103,20 @@ export function recordDelivered(
       nowMs,
     ),
     moveTurns(records.map(({ subscription }) => subscription), EARLIER_TURN, nowMs),
+    ...keepMeans(records),
   ];
+}
+
+/** Those of subscriptions that answer at once are not worth it: most often there are none. */
+function keepMeans(records: readonly AttemptRecord[]): Statement[] {
+  return records.flatMap(({ subscription, endpoint, meanMs }) =>
+    meanMs === undefined ? [] : sql(
+      "UPDATE subscriptions SET mean_ms = ?3 WHERE seq = ?1 AND endpoint = ?2",
+      subscription,
+      endpoint,
+      meanMs,
+    )
+  );
 }
 
 /** The rows of `?1` whose deliveries the process `?2` still holds. */

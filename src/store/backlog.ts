@@ -55,7 +55,7 @@ export async function measureBacklog(
 
 function turnsOf(standing: Standing): string {
   return `SELECT * FROM (SELECT seq FROM subscriptions
-    WHERE status = 'active' AND due_at IS NOT NULL AND standing = '${standing}'
+    WHERE status = 'active' AND due_at IS NOT NULL AND health = '${standing}'
     ORDER BY due_at LIMIT ?2)`;
 }
 

@@ -11,8 +11,7 @@ import {
 import { dirname, resolve } from "node:path";
 import { backup } from "node:sqlite";
 import { UnusableDatabaseError } from "./database.ts";
-import { openSqlite } from "./sqlite_file.ts";
-import { openAtRest } from "./state.ts";
+import { openAtRest, openSqlite } from "./sqlite_file.ts";
 
 /** How a backup goes on. */
 export interface BackupOptions {

@@ -1,38 +1,56 @@
 import { type Database, limitTo, sql, type Statement } from "./database.ts";
+import { mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
 import { EARLIER_TURN } from "./subscriptions.ts";
 
-/** What is known of a subscriber: its last attempt succeeded, failed, or there has been none yet. */
-export type Standing = "new" | "proven" | "failing";
+/**
+ * What is known of a subscriber: its last attempt succeeded, and attempts take a second at most or
+ * are slow, or it failed, or there has been none yet.
+ */
+export type Standing = "new" | "proven" | "slow" | "failing";
 
 /** Every standing. */
-export const STANDINGS: readonly Standing[] = ["new", "proven", "failing"];
+export const STANDINGS: readonly Standing[] = ["new", "proven", "slow", "failing"];
 
 /** A subscription with work that is due: its lane in the distributor. */
 export interface DueLane {
   readonly subscription: number;
   readonly standing: Standing;
+  readonly principal: string;
+  /** The moving mean of its attempts' durations, in milliseconds. */
+  readonly meanMs: number;
 }
 
 /**
  * Subscriptions of one standing with due work, the one that has waited longest first. Those that
- * cannot take more now are left out by their numbers.
+ * cannot take more now, and those of principals that cannot, are left out.
  */
 export function listDueLanes(
   database: Database,
   options: {
     readonly standing: Standing;
-    readonly except: readonly number[];
+    readonly except: {
+      readonly subscriptions: readonly number[];
+      readonly principals: readonly string[];
+    };
     readonly limit: number;
     readonly nowMs: number;
   },
 ): Promise<DueLane[]> {
   const { standing, except, limit, nowMs } = options;
   return database.query<DueLane>(
-    `SELECT seq AS subscription, standing FROM subscriptions
-     WHERE status = 'active' AND due_at IS NOT NULL AND due_at <= ?1 AND standing = ?4
+    `SELECT seq AS subscription, health AS standing, principal, mean_ms AS meanMs
+     FROM subscriptions
+     WHERE status = 'active' AND due_at IS NOT NULL AND due_at <= ?1 AND health = ?5
        AND seq NOT IN (SELECT value FROM json_each(?2))
-     ORDER BY due_at ${limitTo("?3")}`,
-    [nowMs, JSON.stringify(except), limit, standing],
+       AND principal NOT IN (SELECT value FROM json_each(?3))
+     ORDER BY due_at ${limitTo("?4")}`,
+    [
+      nowMs,
+      JSON.stringify(except.subscriptions),
+      JSON.stringify(except.principals),
+      limit,
+      standing,
+    ],
   );
 }
 
@@ -41,7 +59,7 @@ export async function findNextDue(database: Database, nowMs: number): Promise<nu
   const rows = await database.query<{ dueAtMs: number }>(
     STANDINGS.map((standing) =>
       `SELECT * FROM (SELECT due_at AS dueAtMs FROM subscriptions
-         WHERE status = 'active' AND due_at IS NOT NULL AND due_at > ?1 AND standing = '${standing}'
+         WHERE status = 'active' AND due_at IS NOT NULL AND due_at > ?1 AND health = '${standing}'
          ORDER BY due_at LIMIT 1)`
     ).join(" UNION ALL ") + " ORDER BY 1 LIMIT 1",
     [nowMs],
@@ -135,8 +153,8 @@ export async function claimDeliveries(
 
 /**
  * Claimed deliveries as they are now, at the last moment before they are sent; without those that
- * may not be any more: the subscription has been paused or has ended since, or less than `enoughMs`
- * of the lease is left.
+ * may not be any more: the subscription has been paused or has ended since, or what the event needs is
+ * granted to it no more, or less than `enoughMs` of the lease is left.
  */
 export function listSendable(
   database: Database,
@@ -150,17 +168,15 @@ export function listSendable(
        s.id AS subscriptionId
      FROM json_each(?1) claimed CROSS JOIN deliveries d ON d.id = claimed.value
        JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
-     WHERE d.claim = ?2 AND d.due_at >= ?3 AND s.status = 'active'`,
+     WHERE d.claim = ?2 AND d.due_at >= ?3 AND s.status = 'active' AND ${mayReceive(NEEDED_BY_EVENT)}`,
     [JSON.stringify(ids), claim, options.nowMs + options.enoughMs],
   );
 }
 
-/** The names of the processes that hold claims. */
-export async function listClaims(database: Database): Promise<string[]> {
-  const rows = await database.query<{ claim: string }>(
-    "SELECT DISTINCT claim FROM deliveries WHERE claim IS NOT NULL",
-  );
-  return rows.map(({ claim }) => claim);
+/** Whether there is a delivery of that id, whatever has become of it. */
+export async function hasDelivery(database: Database, id: string): Promise<boolean> {
+  const rows = await database.query("SELECT 1 FROM deliveries WHERE id = ?1", [id]);
+  return rows.length > 0;
 }
 
 /** All that one process has claimed. */
@@ -171,19 +187,33 @@ export function listClaimed(database: Database, claim: string): Promise<ClaimedD
   );
 }
 
-/** Gives claimed deliveries back unsent: they are due at once again, for anybody. */
+/**
+ * Gives claimed deliveries back unsent: they are due again, at once or then, for anybody; those are
+ * cancelled that their subscriptions may not receive any more.
+ */
 export function releaseDeliveries(
   deliveries: readonly ClaimedDelivery[],
   claim: string,
   nowMs: number,
+  dueAtMs = nowMs,
 ): Statement[] {
+  const chosen = JSON.stringify(deliveries.map(({ id }) => id));
   return [
+    sql(
+      `UPDATE deliveries AS d SET claim = NULL, status = 'cancelled', due_at = ?3, finished_at = ?3
+       WHERE id IN (SELECT value FROM json_each(?1)) AND claim = ?2 AND status = 'pending'
+         AND NOT EXISTS (SELECT 1 FROM events e JOIN subscriptions s ON s.seq = d.subscription
+           WHERE e.id = d.event AND ${mayReceive(NEEDED_BY_EVENT)})`,
+      chosen,
+      claim,
+      nowMs,
+    ),
     sql(
       `UPDATE deliveries SET claim = NULL, due_at = ?3
        WHERE id IN (SELECT value FROM json_each(?1)) AND claim = ?2 AND status = 'pending'`,
-      JSON.stringify(deliveries.map(({ id }) => id)),
+      chosen,
       claim,
-      nowMs,
+      dueAtMs,
     ),
     moveTurns(deliveries.map(({ subscription }) => subscription), EARLIER_TURN, nowMs),
   ];

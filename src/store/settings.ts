@@ -38,8 +38,10 @@ export const SEAL_CHECK = "seal_check";
 /**
  * Makes sure that the seal opens what this database holds: a database that was sealed once needs
  * the same key for ever. Throws UnusableDatabaseError, and changes nothing, when it does not.
+ *
+ * @returns whether it has been sealed just now: its log still holds what was readable
  */
-export async function checkSeal(database: Database, seal: Seal): Promise<void> {
+export async function checkSeal(database: Database, seal: Seal): Promise<boolean> {
   const stored = await findSetting(database, SEAL_CHECK);
   if (stored === undefined) {
     try {
@@ -51,6 +53,7 @@ export async function checkSeal(database: Database, seal: Seal): Promise<void> {
   }
   const fault = findSealFault(seal, stored);
   if (fault !== undefined) throw new UnusableDatabaseError(fault);
+  return false;
 }
 
 /** Why the seal does not open a database with this stored check, in one line; undefined if it does. */
@@ -66,14 +69,15 @@ export function findSealFault(seal: Seal, stored: string): string | undefined {
   }
 }
 
-/** Seals, in one batch, what was stored readable before there was a key. */
-async function sealDatabase(database: Database, seal: Seal): Promise<void> {
-  if (!seal.active) return;
+/** Seals, in one batch, what was stored readable before there was a key; false without one. */
+async function sealDatabase(database: Database, seal: Seal): Promise<boolean> {
+  if (!seal.active) return false;
   const renewals = (await Array.fromAsync(renewSecrets(database, seal))).flat();
   await database.write([
     sql("INSERT INTO settings (name, value) VALUES (?1, ?2)", SEAL_CHECK, seal.close("", SEAL_CHECK)),
     ...renewals,
   ]);
+  return true;
 }
 
 /**

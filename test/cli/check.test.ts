@@ -160,6 +160,29 @@ test("check lists the routes and cronjobs of endpoint modules", async (t) => {
   assert.match(checked.stdout, /^ {2}tick +5m +\S+tick\.mjs$/m);
 });
 
+test("check warns of scopes without words for the consent page", async (t) => {
+  const cli = await openCommandLine(t);
+  const folder = join(cli.folder, "endpoints");
+  mkdirSync(folder);
+  const at = (path: string, scope: string) =>
+    `{ method: "GET", path: "${path}", scope: ${scope}, handle() {} }`;
+  writeFileSync(
+    join(folder, "orders.mjs"),
+    `export const one = ${at("/1", '["orders", "consumer"]')}, two = ${at("/2", '"refunds"')};
+     export const scopes = { orders: "Place orders" };`,
+  );
+
+  const people = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check");
+  const json = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check", "--json");
+
+  assert.equal(people.code, 0, people.stderr);
+  const [, warnings = ""] = people.stdout.split("\nWarnings\n");
+  assert.match(warnings, /^ {2}Scope refunds has no words .*scopes = \{ "refunds": "…" \}\n$/);
+  const { ok, warnings: listed } = readJson(json);
+  assert.equal(ok, true);
+  assert.deepEqual(listed, [warnings.trim()]);
+});
+
 test("check lists every load error of every module, and exits 1", async (t) => {
   const cli = await openCommandLine(t);
   const folder = join(cli.folder, "endpoints");

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { closeSync, openSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { revision, version } from "../../src/version.ts";
-import { openCommandLine, readJson } from "../helpers/command_line.ts";
+import { CLI_SOURCE, openCommandLine, readJson } from "../helpers/command_line.ts";
 
 test("help goes to standard output where it was asked for, with exit code 0", async (t) => {
   const cli = await openCommandLine(t);
@@ -112,4 +113,15 @@ test("a database that cannot be written is one line, exit 1, and nothing is stor
   assert.equal(problem["type"], "urn:gatepost:problem:unavailable");
   const { items } = readJson(await cli.run("user", "list", "--json"));
   assert.ok(Array.isArray(items) && items.length === 1);
+});
+
+test("an output that its disk does not take is a failure, in one line", () => {
+  const full = openSync("/dev/full", "w");
+  const { status, stderr } = spawnSync(process.execPath, [CLI_SOURCE, "--help"], {
+    stdio: ["ignore", full, "pipe"],
+    encoding: "utf8",
+  });
+  closeSync(full);
+  assert.equal(status, 1);
+  assert.match(stderr, /^gatepost: the output could not be written: ENOSPC.*\n$/);
 });

@@ -231,7 +231,9 @@ describe("a failure", () => {
       assert.equal(status, "failed");
       const seen = attempts.map((attempt) => attempt["status"] ?? attempt["error"]);
       assert.deepEqual(seen, [told, told]);
-      assert.equal(stage.receiver.count(path), 2);
+      // On a connection that was kept alive, an attempt may come twice where it is reset.
+      const came = stage.receiver.requests(path).map(({ headers }) => headers["gatepost-attempt"]);
+      assert.deepEqual(told === "reset" ? [...new Set(came)] : came, ["1", "2"]);
       assert.equal(stage.receiver.count("/elsewhere"), 0);
     });
   }

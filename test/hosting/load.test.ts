@@ -146,7 +146,7 @@ test("declarations, tests, hidden files, node_modules and others are left alone"
     "README.md": "#",
     "k.tsx": "throw 1;",
   });
-  assert.deepEqual(await loadEndpoints(folder), { endpoints: [], cronjobs: [] });
+  assert.deepEqual(await loadEndpoints(folder), { endpoints: [], cronjobs: [], scopes: [] });
 });
 
 test("links are followed, in circles once, and a module behind two is taken once", async (t) => {
@@ -182,9 +182,11 @@ test("exports that are not meant to be endpoints or cronjobs are left alone", as
       export const named = { name: "x" };
       export const runner = { run() {} };
       export const map = new Map([["method", "GET"]]);
+      export const words = { a: "not called scopes" };
       export default { routes: { method: "GET", path: "/" } };`,
+    "b.mjs": 'export const scopes = ["a", "b"];',
   });
-  assert.deepEqual(await loadEndpoints(folder), { endpoints: [], cronjobs: [] });
+  assert.deepEqual(await loadEndpoints(folder), { endpoints: [], cronjobs: [], scopes: [] });
 });
 
 test("a module that does not load is a fault with its file, message and place", async (t) => {
@@ -378,6 +380,60 @@ test("two endpoints on one method and path shape are a fault, over all files", a
 test("two cronjobs of one name are a fault", async (t) => {
   const folder = await folderOf(t, { "a.mjs": cronjob(""), "b.mjs": cronjob('every: "1h"') });
   assert.deepEqual(await faultsOf(folder), ['b.mjs x: name "x" is what x of a.mjs has already']);
+});
+
+test("loadEndpoints() reads scopes in words", async (t) => {
+  const folder = await folderOf(t, {
+    "a.mjs": 'export const scopes = { "a:b": "Do a", c: { description: "Do c", grave: true } };',
+    "b.js": 'module.exports = { scopes: { c: { description: "Do c", grave: true } } };',
+    "c.mjs": 'export * from "./a.mjs";',
+  });
+  const { scopes } = await loadEndpoints(folder);
+  assert.deepEqual(
+    scopes.map(({ file, name, description, grave }) =>
+      [relative(folder, file), name, description, grave]),
+    [
+      ["a.mjs", "a:b", "Do a", false],
+      ["a.mjs", "c", "Do c", true],
+      ["b.js", "c", "Do c", true],
+    ],
+  );
+});
+
+test("scopes whose words are not in order are a fault", async (t) => {
+  const shape = "must be a description or { description, grave? }";
+  const cases: [scopes: string, reasons: string[]][] = [
+    ["{ a: 1 }", [`scopes["a"] ${shape}`]],
+    ["{ a: {} }", [`scopes["a"] ${shape}`]],
+    ["{ a: { description: 'x', grav: true } }", ['"grav" is no field of scopes["a"]']],
+    ["{ a: { description: 'x', grave: 1 } }", ['scopes["a"].grave must be true or false']],
+    ["{ 'a b': 'x' }", ['scopes["a b"] is not a scope\'s name']],
+    ["{ backend: 'harmless', consumer: 'x' }", [
+      'scopes["backend"] is the service\'s own',
+      'scopes["consumer"] is the service\'s own',
+    ]],
+  ];
+  for (const [scopes, reasons] of cases) {
+    const folder = await folderOf(t, { "a.mjs": `export const scopes = ${scopes};` });
+    const expected = reasons.map((reason) => `a.mjs scopes: ${reason}`);
+    assert.deepEqual(await faultsOf(folder), expected);
+  }
+});
+
+test("two modules that say different things of one scope are a fault", async (t) => {
+  const say = (words: string) => `export const scopes = { a: ${words}, b: "Do b" };`;
+  for (const [first, second, isFault] of [
+    ['"Do a"', '"Do a"', false],
+    ['"Do a"', '{ description: "Do a", grave: false }', false],
+    ['"Do a"', '"Do it"', true],
+    ['"Do a"', '{ description: "Do a", grave: true }', true],
+  ] as const) {
+    const folder = await folderOf(t, { "a.mjs": say(first), "b.mjs": say(second) });
+    assert.deepEqual(
+      await faultsOf(folder),
+      isFault ? ['b.mjs scopes: scopes["a"] differs from what scopes of a.mjs has already'] : [],
+    );
+  }
 });
 
 test("an event declared with two different scopes is a fault", async (t) => {

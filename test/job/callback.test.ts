@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
-import { after, before, beforeEach, describe, test } from "node:test";
+import { after, before, beforeEach, describe, type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { parseCidr } from "../../src/base/cidr.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
 import { type Callback, type CallbackSender, createCallbackSender } from "../../src/job/callback.ts";
@@ -89,7 +90,7 @@ function createSender(timeoutMs: number): CallbackSender {
   });
 }
 
-function send(change: Partial<Callback> = {}, sender = createSender(TIMEOUT_MS)) {
+function sendAny(change: Partial<Callback>, sender: CallbackSender) {
   return sender.send({
     deliveryId: "d0abc00000001",
     event: "order.created",
@@ -99,6 +100,13 @@ function send(change: Partial<Callback> = {}, sender = createSender(TIMEOUT_MS))
     secrets: SECRETS.slice(0, 1),
     ...change,
   });
+}
+
+/** Makes an attempt. */
+async function send(change: Partial<Callback> = {}, sender = createSender(TIMEOUT_MS)) {
+  const result = await sendAny(change, sender);
+  assert.ok("outcome" in result, "it was sent");
+  return result;
 }
 
 async function received() {
@@ -272,12 +280,16 @@ describe("a failure", () => {
   const UNREACHABLE = [
     "http://127.0.0.2/", "http://10.0.0.1/", "http://[::1]/", "http://no.example/",
   ];
-  for (const endpoint of UNREACHABLE) {
-    test(`by ${endpoint} is told as unreachable, for whichever reason`, async () => {
+  test("by an address that is not to be reached is told as unreachable, whyever", async () => {
+    // All at once: each takes a second, so that its duration says no more than its kind.
+    await Promise.all(UNREACHABLE.map(async (endpoint) => {
+      const startedMs = performance.now();
       const { outcome } = await send({ endpoint });
-      assert.deepEqual(outcome, { kind: "error", error: "unreachable" });
-    });
-  }
+      assert.deepEqual(outcome, { kind: "error", error: "unreachable" }, endpoint);
+      const seconds = (performance.now() - startedMs) / 1000;
+      assert.ok(seconds >= 0.999 && seconds < 1.5, `${endpoint} took ${seconds} s`);
+    }));
+  });
 
   test("by the service's own stop is told as aborted", async () => {
     receiver.react("/hook", { kind: "hang" });
@@ -287,6 +299,88 @@ describe("a failure", () => {
     sender.cutOff();
     assert.deepEqual((await sending).outcome, { kind: "error", error: "aborted" });
   });
+});
+
+test("what the service itself lacks is no attempt", async (t) => {
+  const lookup = () => Promise.reject(Object.assign(new Error("open"), { code: "EMFILE" }));
+  const own = createEgress({ allow: [], request: fetch, lookup });
+  t.after(() => own.close());
+  const options = { egress: own, timeoutMs: TIMEOUT_MS, userAgent: "Gatepost/1", now: () => NOW_MS };
+  const endpoint = "http://name.example/";
+  assert.deepEqual(await sendAny({ endpoint }, createCallbackSender(options)), { want: "EMFILE" });
+});
+
+describe("a connection that was kept alive", () => {
+  /** A server whose connections each answer once and then do this with the next request's bytes. */
+  async function startOnce(t: TestContext, then: (socket: Socket) => void) {
+    let requests = 0;
+    let connections = 0;
+    const server = createServer((socket) => {
+      let isFirst = true;
+      connections++;
+      socket.on("error", () => socket.destroy());
+      socket.on("data", (chunk) => {
+        if (!chunk.toString().endsWith("}")) return; // the head, by itself
+        requests++;
+        if (isFirst) socket.write("HTTP/1.1 204 No Content\r\n\r\n");
+        else then(socket);
+        isFirst = false;
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    t.after(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    const endpoint = `http://127.0.0.1:${port}/`;
+    assert.equal((await send({ endpoint })).outcome.kind, "answer");
+    await sleep(20); // until undici has it down as idle
+    return { endpoint, counts: () => ({ requests, connections }) };
+  }
+
+  const BREAKS: readonly (readonly [string, (socket: Socket) => void])[] = [
+    ["is reset", (socket) => socket.resetAndDestroy()],
+    ["is closed", (socket) => socket.end()],
+  ];
+  for (const [what, then] of BREAKS) {
+    test(`and ${what} before an answer: it is tried once more, on a new one`, async (t) => {
+      const { endpoint, counts } = await startOnce(t, then);
+      const { outcome } = await send({ endpoint });
+      assert.deepEqual(outcome, { kind: "answer", status: 204, retryAfterMs: undefined });
+      assert.deepEqual(counts(), { requests: 3, connections: 2 });
+    });
+  }
+
+  test("and breaks within an answer is told as reset, and not tried again", async (t) => {
+    const { endpoint, counts } = await startOnce(t, (socket) => {
+      socket.write("HTTP/1.1 2", () => socket.destroy());
+    });
+    const { outcome } = await send({ endpoint });
+    assert.deepEqual(outcome, { kind: "error", error: "reset" });
+    assert.deepEqual(counts(), { requests: 2, connections: 1 });
+  });
+
+  test("and hangs is no reason to try again", async (t) => {
+    const { endpoint, counts } = await startOnce(t, () => {});
+    assert.deepEqual((await send({ endpoint })).outcome, { kind: "error", error: "timeout" });
+    assert.equal(counts().requests, 2);
+  });
+
+  test("is tried once and no more: a new one that breaks too is a failure", async () => {
+    receiver.react("/hook", { kind: "answer" }, { kind: "reset" });
+    await send();
+    await sleep(20);
+    const before = receiver.count();
+    assert.deepEqual((await send()).outcome, { kind: "error", error: "reset" });
+    assert.equal(receiver.count() - before, 2);
+  });
+});
+
+test("a new connection that breaks without an answer is not tried again", async () => {
+  const broken = await startReceiver();
+  broken.react("/", { kind: "reset" });
+  const { outcome } = await send({ endpoint: `${broken.url}/` });
+  assert.deepEqual(outcome, { kind: "error", error: "reset" });
+  assert.equal(broken.count(), 1);
+  await broken.close();
 });
 
 test("a connection that an aborted exchange leaves behind is closed after a while", async () => {

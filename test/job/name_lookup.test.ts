@@ -88,6 +88,18 @@ test("createNameLookup() goes on without a hosts file that it cannot read", asyn
   assert.deepEqual(await lookUp("four.example", { readHosts }), ["192.0.2.4"]);
 });
 
+test("createNameLookup() tells what this process lacks from a name that has no address", async () => {
+  const lacking = Object.assign(new Error("open"), { code: "EMFILE" });
+  const always = () => Promise.reject(lacking);
+  await assert.rejects(lookUp("four.example", { readHosts: always }), lacking);
+  let reads = 0;
+  const fromNowOn = async () => {
+    if (reads++ > 0) throw lacking; // the resolver has met with it, but does not say so
+    return "";
+  };
+  await assert.rejects(lookUp("missing.example", { readHosts: fromNowOn }), lacking);
+});
+
 test("createNameLookup() ends at its own timeout when nobody answers", async () => {
   const begun = performance.now();
   const lookingUp = lookUp("hang.example", { timeoutMs: 200 });

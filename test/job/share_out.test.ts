@@ -8,7 +8,10 @@ const LIMITS = { total: 64, perSubscription: 8 };
 
 /** So many lanes of a standing, numbered from `first` on. */
 function lanesOf(standing: Standing, count: number, first = 1): DueLane[] {
-  return Array.from({ length: count }, (_, index) => ({ subscription: first + index, standing }));
+  return Array.from({ length: count }, (_, index) => {
+    const subscription = first + index;
+    return { subscription, standing, principal: `u_${subscription}`, meanMs: 0 };
+  });
 }
 
 /** What is asked for lanes of these standings, of which none is open. */

@@ -1,0 +1,40 @@
+import { classifyFailure } from "./failure.ts";
+
+/** What undici's dispatchers tell of one exchange, as far as it matters here. */
+export interface ExchangeHandler {
+  onRequestStart(controller: unknown, context: unknown): void;
+  /** The first byte of an answer is there. */
+  onResponseStarted?(): void;
+  onResponseError(controller: unknown, error: Error): void;
+}
+
+/**
+ * The handler of an exchange that is made once more where its connection had been kept alive and
+ * breaks before the first byte of an answer: the other side was closing it when the request was on
+ * its way, or about to be. Whether it has been served is not known then, so it must be one that
+ * may come twice (RFC 9110 §9.2.2), as a callback with its `webhook-id` may.
+ *
+ * @param isNew whether the connection of the exchange that starts now has just been made
+ * @param again makes the exchange on a new connection; false where that cannot be
+ */
+export function trySecond(
+  handler: ExchangeHandler,
+  isNew: () => boolean,
+  again: () => boolean,
+): ExchangeHandler {
+  let mayTry = true; // it has not been sent
+  const watched: ExchangeHandler = Object.create(handler);
+  watched.onRequestStart = (controller, context) => {
+    mayTry = !isNew();
+    handler.onRequestStart(controller, context);
+  };
+  watched.onResponseStarted = () => {
+    mayTry = false;
+    handler.onResponseStarted?.();
+  };
+  watched.onResponseError = (controller, error) => {
+    const isReset = mayTry && classifyFailure(error) === "reset";
+    if (!isReset || !again()) handler.onResponseError(controller, error);
+  };
+  return watched;
+}
