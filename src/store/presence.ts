@@ -53,7 +53,7 @@ function takeOwn(path: string): DatabaseSync {
 }
 
 /** Removes the file of a process that has ended; true if there is none any more. */
-function removeIfFree(path: string): boolean {
+export function removeIfFree(path: string): boolean {
   if (!existsSync(path)) return true;
   const lock = tryLock(path, 0);
   if (!lock) return false;
