@@ -10,10 +10,10 @@ import { createSeal } from "./base/seal.ts";
 import type { Config } from "./config.ts";
 import { isPrincipalId } from "./event/event.ts";
 import { ensureFirstUser } from "./app/first_user.ts";
-import { catalogue, eventScopes } from "./hosting/catalogue.ts";
+import { catalogue } from "./hosting/catalogue.ts";
 import { type DispatchedEvent } from "./hosting/dispatch.ts";
 import { loadEndpoints } from "./hosting/load.ts";
-import { bearerChallenge, createBearer } from "./http/bearer.ts";
+import { createBearer } from "./http/bearer.ts";
 import { createHttpServer } from "./http/node_http.ts";
 import { createPipeline } from "./http/pipeline.ts";
 import { createRouter } from "./http/router.ts";
@@ -23,6 +23,7 @@ import { addReadings, createServiceMetrics } from "./app/metrics.ts";
 import { createBacklogReader, createReadiness } from "./app/readiness.ts";
 import { builtInRoutes } from "./app/routes.ts";
 import { hasAppOrigin } from "./store/apps.ts";
+import { declareEvents } from "./store/authority.ts";
 import { insertEvent } from "./store/events.ts";
 import { createFailureAudit } from "./store/failure_audit.ts";
 import { judgeDatabase, refuseUnusable } from "./store/judge.ts";
@@ -84,6 +85,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     }
     const accounts = createAccounts(database);
     const hasher = createPasswordHasher(hashLimit(host.cores, host.poolThreads));
+    const events = catalogue(hosted.endpoints);
     // On an empty database these write, and share a commit: the first password is hashed meanwhile.
     const opening = Promise.all([
       ensureFirstUser(database, hasher, config.adminPassword, now()).then((password) => {
@@ -99,8 +101,10 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
         accessTokenTtlMs: config.accessTokenTtlMs,
         now,
       }),
+      database.write(events.length > 0 ? [declareEvents(events)] : []),
     ]);
 
+    const stopping = new AbortController();
     let handle: (request: HttpRequest) => Promise<HttpAnswer> = () => Promise.reject();
     const server = createHttpServer({
       handle: (request) => handle(request),
@@ -111,6 +115,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       ),
       log,
       onRefusal: metrics.countRefusal,
+      stopping: stopping.signal,
     });
     const [, pageKey, revocations, keys] = await opening;
     const url = await listen(server, config.host, config.port);
@@ -118,7 +123,6 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const issuer = config.baseUrl ?? url;
     const basePath = pathOf(issuer);
 
-    const events = catalogue(hosted.endpoints);
     const bearer = createBearer({ issuer, keys, revocations, now });
     const failures = createFailureAudit({ database, now });
     const jobs = started = startJobs({
@@ -146,7 +150,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const commit = async (dispatched: readonly DispatchedEvent[]) => {
       const createdAtMs = now();
       await database.write(dispatched.map(({ id, name, json, subject }) =>
-        insertEvent({ id, name, json, subject, scopes: eventScopes(events, name), createdAtMs })
+        insertEvent({ id, name, json, subject, createdAtMs })
       ));
       metrics.countEvents(dispatched.length);
       jobs.wake();
@@ -194,7 +198,6 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           ...dispatching,
           maxBodyBytes: config.maxBodyBytes,
           baseUrl: issuer,
-          challenge: bearerChallenge(issuer),
         }),
       ],
       bearer,
@@ -212,6 +215,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       url,
       async stop() {
         const closed = closeServer(server, GRACE_MS);
+        stopping.abort();
         await jobs.stop(GRACE_MS);
         await closed;
         await failures.flush().catch((error: unknown) => log.warn("failures are lost", { error }));

@@ -173,7 +173,8 @@ export interface JsonMembers {
  * @param name 1 to 128 of `A-Za-z0-9._:-`; it need not be declared in `emits`. TypeError for any
  * other, and for names that start with `gatepost.`
  * @param data what subscribers get, as JSON. It is encoded at once: what you change later is not
- * sent. TypeError for what JSON cannot hold, RangeError past GATEPOST_MAX_PAYLOAD
+ * sent. TypeError for what JSON cannot hold, RangeError past GATEPOST_MAX_PAYLOAD, and past 10,000
+ * events of one request or run
  * @param options `{ subject }` delivers to that user's or app's subscriptions alone. A `subject`
  * that is there but no id, even undefined, is a TypeError: it never becomes a broadcast
  * @throws Error when the handler has already settled

@@ -1,43 +1,23 @@
 import type { LoadedEndpoint } from "../hosting/check.ts";
 import { createHandler, type HandlerOptions } from "../hosting/handle.ts";
-import { createMatcher } from "../hosting/match.ts";
+import { bearerChallenge } from "../http/bearer.ts";
 import type { Route } from "../http/route.ts";
-import type { Router } from "../http/router.ts";
+import { createRouter, type Router } from "../http/router.ts";
+
+/** What the endpoints of all modules have in common. */
+type HostedOptions = Omit<HandlerOptions, "endpoint" | "challenge">;
 
 /** Makes the endpoints of modules into routes as the pipeline knows them. */
 export function hostedRouter(
   endpoints: readonly LoadedEndpoint[],
-  options: Omit<HandlerOptions, "endpoint">,
+  options: HostedOptions,
 ): Router {
-  const match = createMatcher(endpoints.map((endpoint) => ({
-    method: endpoint.method,
-    pattern: endpoint.pattern,
-    route: toRoute(endpoint, options),
-  })));
-  return (method, path) => {
-    const found = match(method, path);
-    switch (found.kind) {
-      case "found": {
-        const { route } = found.endpoint;
-        return { route, params: found.params, methods: [], sibling: route };
-      }
-      case "other_methods":
-        return {
-          route: undefined,
-          params: {},
-          methods: found.allowed,
-          sibling: found.sibling.route,
-        };
-      case "none":
-        return undefined;
-      default:
-        return found satisfies never;
-    }
-  };
+  return createRouter(endpoints.map((endpoint) => toRoute(endpoint, options)));
 }
 
-function toRoute(endpoint: LoadedEndpoint, options: Omit<HandlerOptions, "endpoint">): Route {
-  const handle = createHandler({ ...options, endpoint });
+function toRoute(endpoint: LoadedEndpoint, options: HostedOptions): Route {
+  const challenge = bearerChallenge(options.baseUrl, endpoint.scopes);
+  const handle = createHandler({ ...options, endpoint, challenge });
   const base = {
     method: endpoint.method,
     path: endpoint.pattern.text,

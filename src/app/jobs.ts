@@ -1,3 +1,4 @@
+import { newId } from "../base/id.ts";
 import type { Logger } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import type { LoadedCronjob } from "../hosting/check.ts";
@@ -9,6 +10,7 @@ import type { FailureAudit } from "../store/failure_audit.ts";
 import type { KeyRing } from "../store/key_ring.ts";
 import { purge, type PurgeProgress } from "../store/purge.ts";
 import type { Revocations } from "../store/revocations.ts";
+import { clearEndedSubscriptions } from "../store/subscription_end.ts";
 import type { WriteWatch } from "../store/write_watch.ts";
 import { type Post, startPost } from "./post.ts";
 
@@ -51,6 +53,7 @@ const PURGE_INTERVAL_MS = 60_000;
 // A revocation or a withdrawn key bites in every process within a second (two looks and a commit).
 const WATCH_INTERVAL_MS = 400;
 const AUDIT_INTERVAL_MS = 1000;
+const CLEAR_INTERVAL_MS = 1000;
 const STORAGE_INTERVAL_MS = 1000;
 const STUCK_AFTER_MS = 30_000;
 
@@ -58,7 +61,8 @@ const STUCK_AFTER_MS = 30_000;
 export function startJobs(options: JobsOptions): Jobs {
   const { config, database, log, now } = options;
   const cron = createCron({ log, now, elapsedMs: () => performance.now() });
-  const sharedCron = createSharedCron({ database, cron, log, now });
+  const name = newId("c", now()); // of this process, for the others on the database
+  const sharedCron = createSharedCron({ database, cron, claim: name, log, now });
   let post: Post | undefined;
   let isDelivering = false;
   let isStopped = false;
@@ -77,6 +81,11 @@ export function startJobs(options: JobsOptions): Jobs {
     run: () => options.writes.look(database),
   });
   if (config.cron) {
+    cron.start({
+      name: "gatepost.clear",
+      everyMs: CLEAR_INTERVAL_MS,
+      run: (signal) => clearEndedSubscriptions(database, now, signal),
+    });
     const progress: PurgeProgress = new Map();
     cron.start({
       name: "gatepost.purge",
@@ -95,7 +104,13 @@ export function startJobs(options: JobsOptions): Jobs {
   async function deliver(): Promise<void> {
     if (isStopped) return;
     const { observeAttempt } = options;
-    const { started, look } = post = startPost({ config, database, log, now, observeAttempt });
+    const { started, look } = post = startPost({
+      name,
+      config,
+      database,
+      log,
+      observeAttempt,
+    });
     const test = await started;
     if (!test.ok) {
       log.error("callbacks are not sent: the address guard failed its test", { reason: test.reason });
@@ -124,7 +139,7 @@ export function startJobs(options: JobsOptions): Jobs {
     distributorState() {
       if (!config.cron) return "off";
       if (post === undefined || !isDelivering) return "stuck";
-      const quietMs = now() - post.report().lastRoundMs;
+      const { quietMs } = post.report();
       return quietMs > config.distributeIntervalMs + STUCK_AFTER_MS ? "stuck" : "on";
     },
     inFlight: () => post?.report().inFlight ?? 0,

@@ -7,11 +7,12 @@ import type { FromPost, PostReport, PostSettings, ToPost } from "./post_messages
 
 /** What the post is started with. */
 export interface PostOptions {
+  /** Of this process, which its claims carry. */
+  readonly name: string;
   readonly config: PostSettings;
   /** Takes the thread's writes. */
   readonly database: Database;
   readonly log: Log;
-  readonly now: () => number;
   /** Told of every attempt, for the metrics. */
   readonly observeAttempt: (isSuccess: boolean, ms: number) => void;
 }
@@ -24,7 +25,7 @@ export interface Post {
   wake(): void;
   /** Has it take over what processes that have ended had claimed, and look for work. */
   look(): Promise<void>;
-  /** How it did within the last half second. */
+  /** How it does. */
   report(): Omit<PostReport, "attempts">;
   /** Awaits attempts in flight for at most `graceMs`, cuts off the rest, gives unsent work back. */
   stop(graceMs: number): Promise<void>;
@@ -40,19 +41,20 @@ const STOP_MARGIN_MS = 5_000;
  * process, as one here does.
  */
 export function startPost(options: PostOptions): Post {
-  const { config, database, log, now, observeAttempt } = options;
+  const { name, config, database, log, observeAttempt } = options;
   const { port1: toDatabase, port2: port } = new MessageChannel();
   serveWrites(database, port);
   // The same module runs as source (.ts) and as built (.js).
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
   const worker = new Worker(new URL(`./post_thread${extension}`, import.meta.url), {
-    workerData: { role: "gatepost-post", settings: settingsOf(config), toDatabase },
+    workerData: { role: "gatepost-post", name, settings: settingsOf(config), toDatabase },
     transferList: [toDatabase],
   });
   const started = Promise.withResolvers<SelfTest>();
   const ended = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
   let looking: PromiseWithResolvers<void> | undefined;
-  let lastReport: Omit<PostReport, "attempts"> = { lastRoundMs: now(), inFlight: 0 };
+  let lastReport: Omit<PostReport, "attempts"> = { quietMs: 0, inFlight: 0 };
+  let reportedMs = performance.now(); // by this clock, since the one on the wall may be set
   let isWoken = false;
   const say = (message: ToPost) => worker.postMessage(message);
 
@@ -67,6 +69,7 @@ export function startPost(options: PostOptions): Post {
       case "report":
         for (const { isSuccess, ms } of message.attempts) observeAttempt(isSuccess, ms);
         lastReport = message;
+        reportedMs = performance.now();
         return;
       case "log":
         return log[message.level](message.msg, message.fields);
@@ -97,7 +100,10 @@ export function startPost(options: PostOptions): Post {
       say({ kind: "look" });
       return looking.promise;
     },
-    report: () => lastReport,
+    report: () => ({
+      inFlight: lastReport.inFlight,
+      quietMs: lastReport.quietMs + performance.now() - reportedMs,
+    }),
     async stop(graceMs) {
       say({ kind: "stop", graceMs });
       const margin = setTimeout(() => void worker.terminate(), graceMs + STOP_MARGIN_MS);

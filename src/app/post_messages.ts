@@ -39,8 +39,8 @@ export type FromPost =
 
 /** How the post does, a few times a second. */
 export interface PostReport {
-  /** When it last looked for work without an error, in milliseconds since 1970. */
-  readonly lastRoundMs: number;
+  /** How long ago it last looked for work without an error, in milliseconds. */
+  readonly quietMs: number;
   /** Callbacks under way. */
   readonly inFlight: number;
   /** The attempts since the report before. */

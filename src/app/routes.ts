@@ -2,7 +2,7 @@ import type { Cidr } from "../base/cidr.ts";
 import type { PasswordHasher } from "../base/password.ts";
 import type { Seal } from "../base/seal.ts";
 import type { Config } from "../config.ts";
-import { type CatalogueEntry, eventScopes } from "../hosting/catalogue.ts";
+import type { CatalogueEntry } from "../hosting/catalogue.ts";
 import type { LoadedEndpoint } from "../hosting/check.ts";
 import { authorizeRoutes } from "../http/authorization/authorize.ts";
 import { createBrowserSessions } from "../http/authorization/browser_session.ts";
@@ -23,7 +23,7 @@ import { cronjobRoutes } from "../http/backend/cronjob.ts";
 import { createPasswordLogin } from "../http/password_login.ts";
 import type { Route } from "../http/route.ts";
 import { createInspectorCheck, metricsRoute } from "../http/system/metrics.ts";
-import { openApiRoute } from "../http/system/openapi.ts";
+import { openApiRoute } from "../http/system/openapi_route.ts";
 import { type Readiness, statusRoutes } from "../http/system/status.ts";
 import { checkReachable } from "../job/reachable.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
@@ -83,10 +83,10 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     keys,
     accessTtlMs: config.accessTokenTtlMs,
     refreshTtlMs: config.refreshTokenTtlMs,
+    pageKey: options.pageKey,
   });
   const ownOrigins = [new URL(issuer).origin, new URL(options.listeningUrl).origin];
   const refuse = (url: URL) => refuseEndpoint(url, ownOrigins, config.callbackAllow);
-  const scopesOfEvent = (name: string) => eventScopes(options.events, name);
   const hostedScopes = options.endpoints.flatMap(({ scopes }) => scopes ?? []);
   const scopes = [...new Set([CONSUMER_SCOPE, BACKEND_SCOPE, ...hostedScopes])];
 
@@ -99,7 +99,6 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     hasher: options.hasher,
     keys,
     maxPayloadBytes: config.maxPayloadBytes,
-    eventScopes: scopesOfEvent,
     refuseEndpoint: refuse,
     wake: jobs.wake,
     observeDispatch: metrics.countEvents,
@@ -109,6 +108,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
   const routes: Route[] = [
     loginRoute({
       database,
+      revocations,
       passwordLogin,
       tokens,
       issuer,
@@ -136,8 +136,8 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
       now,
       observe: metrics.countToken,
     }),
-    revokeRoute({ database, clients, bearer, revocations, now }),
-    introspectRoute({ database, clients, bearer, issuer, now }),
+    revokeRoute({ database, clients, bearer, tokens, keys, revocations, now }),
+    introspectRoute({ database, clients, bearer, tokens, keys, issuer, now }),
     whoamiRoute(database),
     ...metadataRoutes({ issuer, keys, scopes }),
     ...subscriptionRoutes({
@@ -146,13 +146,12 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
       basePath,
       maxBodyBytes,
       refuseEndpoint: refuse,
-      eventScopes: scopesOfEvent,
       wake: jobs.wake,
       now,
     }),
     ...deliveryRoutes({ database, basePath, wake: jobs.wake, now }),
     eventCatalogueRoute(options.events),
-    ...consumerGrantRoutes({ database, revocations, wake: jobs.wake, now }),
+    ...consumerGrantRoutes(backend),
     ...backendRoutes(backend),
     ...cronjobRoutes({ database, jobs, now }),
     ...statusRoutes({
@@ -164,7 +163,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     metricsRoute(metrics.registry, inspectors),
   ];
   const { endpoints: hosted, events } = options;
-  return [...routes, openApiRoute({ version, issuer, routes, hosted, events, scopes })];
+  return [...routes, openApiRoute({ version, issuer, routes, hosted, events, scopes }, bearer)];
 }
 
 /** Why a callback never goes to this address: ours, or one that the guard would refuse anyway. */

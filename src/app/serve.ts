@@ -4,6 +4,7 @@ import { createLogger, type Logger } from "../base/log.ts";
 import { poolSize } from "../base/password.ts";
 import { parseConfig } from "../config.ts";
 import { LoadError } from "../hosting/load.ts";
+import { createLateChunkCheck } from "./late_chunk.ts";
 import { UnusableDatabaseError } from "../store/database.ts";
 import { revision, version } from "../version.ts";
 
@@ -46,8 +47,12 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     now: Date.now,
     pretty: host.stdout.isTTY,
   });
-  host.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
+  const isLateChunk = createLateChunkCheck(log);
+  host.on("unhandledRejection", (error) => {
+    if (!isLateChunk(error)) log.error("unhandled rejection", { error });
+  });
   host.on("uncaughtException", (error) => {
+    if (isLateChunk(error)) return;
     log.error("uncaught exception", { error });
     log.flush();
     host.exit(EXIT_FAILED); // what is stored is safe, what is in memory may not be

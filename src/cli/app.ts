@@ -197,10 +197,11 @@ async function changeApp(context: CommandContext, change: Members, done: string)
 
 /** The members that are given; undefined ones do not go out. */
 function readChange({ values }: CommandContext): Members {
+  const uris = values.list("redirect-uri");
   return {
     scopes: splitNames(values.list("scope")),
     grants: splitNames(values.list("grant")),
-    redirect_uris: values.list("redirect-uri")?.filter((uri) => uri !== ""),
+    redirect_uris: uris?.every((uri) => uri === "") ? null : uris,
     trusted: values.flag("trusted"),
     resource_server: values.flag("resource-server"),
   };
@@ -220,6 +221,7 @@ function showApp(app: Members): string {
     ["scopes", app["scopes"]],
     ["grants", app["grants"]],
     ["redirect_uris", app["redirect_uris"]],
+    ["redirect_rule", app["redirect_rule"]],
     ["trusted", app["trusted"]],
     ["resource_server", app["resource_server"]],
     ["status", app["status"]],

@@ -8,8 +8,6 @@ import { createPasswordHasher } from "../base/password.ts";
 import { Problem } from "../base/problem.ts";
 import { createSeal } from "../base/seal.ts";
 import type { Config } from "../config.ts";
-import { catalogue, eventScopes } from "../hosting/catalogue.ts";
-import { loadEndpoints } from "../hosting/load.ts";
 import { createRouter } from "../http/router.ts";
 import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
 import type { Database } from "../store/database.ts";
@@ -90,7 +88,6 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
       basePath: pathOf(config.baseUrl ?? "http://localhost"),
       hasher: createPasswordHasher(1),
       keys: await openKeyRing({ database, seal, alg, accessTokenTtlMs, now }),
-      eventScopes: (name) => findEventScopes(config.endpointsFolder, name),
       refuseEndpoint: () => "Is not changed from the command line.",
       wake: () => {}, // a running server looks for work by itself
       now,
@@ -121,16 +118,6 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
   }
 }
 
-/** Only the endpoint modules know them, so those are loaded when it comes to a dispatch. */
-async function findEventScopes(
-  folder: string | undefined,
-  name: string,
-): Promise<readonly string[]> {
-  if (folder === undefined) return [];
-  const { endpoints } = await loadEndpoints(folder);
-  return eventScopes(catalogue(endpoints), name);
-}
-
 function makeRequest(
   method: string,
   path: string,
@@ -147,6 +134,8 @@ function makeRequest(
     headers: body === undefined ? {} : { "content-type": "application/json" },
     address: "", // none: the audit entry says so
     signal,
+    isGone: false,
+    abort() {},
     readBody: (maxBytes) => {
       if (bytes.length <= maxBytes) return Promise.resolve(bytes);
       throw new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`);

@@ -25,8 +25,7 @@ export const EVENT_COMMANDS: readonly Command[] = [
       },
     },
     details: [
-      "The event is stored, and a running server delivers it; without one it waits. Endpoint " +
-        "modules are loaded, for they say which events need a scope to be subscribed to.",
+      "The event is stored, and a running server delivers it; without one it waits.",
     ],
     examples: [
       "gatepost event dispatch order.created '{\"id\": 7}'",

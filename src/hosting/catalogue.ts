@@ -22,11 +22,6 @@ export function catalogue(
   return [...entries.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Returns what a subscriber to an event must be allowed; nothing where it is not declared. */
-export function eventScopes(events: readonly CatalogueEntry[], name: string): readonly string[] {
-  return events.find((event) => event.name === name)?.scope ?? [];
-}
-
 /**
  * Finds events that an endpoint declares with other scopes than an earlier one: which of them
  * would count is then up to the order of files. Returns each such endpoint with the reason.

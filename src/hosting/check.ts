@@ -1,9 +1,9 @@
 import { parseDuration, parseSize } from "../base/duration.ts";
+import { METHODS } from "../base/exchange.ts";
+import { parsePathPattern, type PathPattern } from "../base/path_pattern.ts";
 import { checkDispatchableName, OWN_PREFIX } from "../event/event.ts";
 import { isScopeName } from "../oauth/scope.ts";
 import type { Caller, Context, CronjobContext, Method } from "../mod.ts";
-import { METHODS } from "./match.ts";
-import { parsePathPattern, type PathPattern } from "./path_pattern.ts";
 
 /** An event that an endpoint says it dispatches. */
 export interface DeclaredEvent {
@@ -12,6 +12,17 @@ export interface DeclaredEvent {
   /** All that are needed to subscribe to it; none for anyone. */
   readonly scopes: readonly string[];
 }
+
+/** First segments that are the service's own. */
+const RESERVED_SEGMENTS: readonly string[] = [
+  "authorization",
+  "consumer",
+  "backend",
+  "system",
+  "console",
+  ".well-known",
+  "openapi.json",
+];
 
 /** Where in the folder something was exported. */
 export interface Origin {
@@ -100,9 +111,17 @@ function checkCronjob(value: Members, origin: Origin): Checked {
 }
 
 function checkPath(path: unknown, reasons: string[]): PathPattern | undefined {
-  if (typeof path === "string") return parsePathPattern(path, reasons);
-  reasons.push('path must be a string, such as "/orders/:id"');
-  return undefined;
+  if (typeof path !== "string") {
+    reasons.push('path must be a string, such as "/orders/:id"');
+    return undefined;
+  }
+  const pattern = parsePathPattern(path, reasons);
+  const first = pattern?.segments[0];
+  if (first?.rank === 0 && RESERVED_SEGMENTS.includes(first.literal)) {
+    reasons.push(`path "${path}" is the service's own: "/${first.literal}" is reserved`);
+    return undefined;
+  }
+  return pattern;
 }
 
 /** The scopes a token needs; undefined when it needs no token, or after a fault. */

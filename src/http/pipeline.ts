@@ -6,7 +6,7 @@ import type { Caller } from "../oauth/principal.ts";
 import { UnavailableError } from "../store/database.ts";
 import type { Bearer } from "./bearer.ts";
 import { CheckedRequest } from "./checked_request.ts";
-import { type IsOriginAllowed, optionsAnswer, withCors } from "./cors.ts";
+import { type CorsPolicy, type IsOriginAllowed, optionsAnswer, withCors } from "./cors.ts";
 import { errorPage } from "./pages/error_page.ts";
 import { oauthErrorAnswer, problemAnswer } from "./respond.ts";
 import type { Route } from "./route.ts";
@@ -48,27 +48,30 @@ export function createPipeline(
     try {
       answer = await answerRequest(request, progress, options);
     } catch (error) {
-      answer = errorAnswer(error, request, progress, log);
+      if (request.isGone) log.debug("failed without its client", { request_id: request.id, error });
+      answer = request.isGone ? GONE : errorAnswer(error, request, progress, log);
     }
+    const status = request.isGone ? GONE.status : answer.status;
     const { match, caller } = progress;
     const route = match?.sibling.path ?? "";
     const exactMs = now() - startedMs;
-    observe(route, request.method, answer.status, exactMs);
+    observe(route, request.method, status, exactMs);
     const ms = Math.round(exactMs * 100) / 100;
     const { method, id: request_id } = request;
-    const { status, body } = answer;
     const fields = { method, route, status, ms, request_id };
     log.info("request", caller ? { ...fields, sub: caller.sub } : fields);
-    const headers = match?.sibling.cors && method !== "OPTIONS"
-      ? await withCors(answer.headers, request, isOriginAllowed)
-      : answer.headers;
+    const policy = match && method !== "OPTIONS" ? corsPolicy(match, isOriginAllowed) : undefined;
+    const headers = policy ? await withCors(answer.headers, request, policy) : answer.headers;
     return {
-      status,
+      status: answer.status,
       headers: { ...headers, "X-Request-Id": request_id, "X-Content-Type-Options": "nosniff" },
-      body,
+      body: answer.body,
     };
   };
 }
+
+/** What the log and the metrics call a request whose client went away before its answer. */
+const GONE: HttpAnswer = { status: 499 };
 
 async function answerRequest(
   request: HttpRequest,
@@ -79,9 +82,9 @@ async function answerRequest(
   const match = findRoute(options.routers, request.method, path);
   if (!match) throw new Problem(404, "not_found", "There is nothing at this path.");
   progress.match = match;
-  const { route, methods, sibling, params } = match;
+  const { route, methods, params } = match;
   if (request.method === "OPTIONS") {
-    return optionsAnswer(request, methods, sibling.cors ? options.isOriginAllowed : undefined);
+    return optionsAnswer(request, methods, corsPolicy(match, options.isOriginAllowed));
   }
   if (!route) {
     throw new Problem(405, "method_not_allowed", `This path takes ${methods.join(", ")}.`, {
@@ -89,6 +92,13 @@ async function answerRequest(
     });
   }
   return callRoute(route, request, params, progress, options.bearer);
+}
+
+function corsPolicy(
+  { sibling: { cors } }: RouteMatch,
+  isOriginAllowed: IsOriginAllowed,
+): CorsPolicy | undefined {
+  return cors === true ? isOriginAllowed : cors || undefined;
 }
 
 function findRoute(routers: readonly Router[], method: string, path: string) {
@@ -99,7 +109,7 @@ function findRoute(routers: readonly Router[], method: string, path: string) {
   return undefined;
 }
 
-function callRoute(
+async function callRoute(
   route: Route,
   request: HttpRequest,
   params: RouteMatch["params"],
@@ -107,9 +117,9 @@ function callRoute(
   bearer: Bearer,
 ): Promise<HttpAnswer> {
   if (route.access === "public") return route.handle({ request, params });
-  const caller = bearer.authenticate(request, route.access);
+  const caller = await bearer.authenticate(request, route.access);
   progress.caller = caller;
-  const check = () => void bearer.authenticate(request, route.access);
+  const check = () => bearer.authenticate(request, route.access);
   const checked = hasBody(request) ? new CheckedRequest(request, check) : request;
   return route.handle({ request: checked, params, caller });
 }

@@ -6,16 +6,14 @@ import {
   claimDeliveries,
   type ClaimedDelivery,
   findNextDue,
-  listClaimed,
-  listClaims,
   listDueLanes,
   listSendable,
-  releaseDeliveries,
   type SendableDelivery,
   STANDINGS,
 } from "../store/deliveries.ts";
 import { fanOut, listPendingEvents, settleUnheard } from "../store/events.ts";
 import type { CallbackResult, CallbackSender } from "./callback.ts";
+import { chooseFanOuts } from "./choose_fan_outs.ts";
 import type { AfterAttemptRules } from "./finish_attempt.ts";
 import { createLanes, type LaneLimits } from "./lanes.ts";
 import { openSecrets } from "./open_secrets.ts";
@@ -27,15 +25,16 @@ export interface DistributorOptions extends AfterAttemptRules {
   readonly database: Database;
   /** The name of this process, which its claims carry. */
   readonly claim: string;
-  /** Whether the process of that name is still there. */
-  readonly isAlive: (claim: string) => boolean;
   readonly sender: CallbackSender;
   readonly seal: Seal;
   readonly limits: LaneLimits;
   /** Of one attempt; a lease is longer. */
   readonly timeoutMs: number;
   readonly log: Log;
+  /** Goes on evenly although the clock is set, until `followClock` has shifted what is stored. */
   readonly now: () => number;
+  /** Whether that is to come: until then nothing is claimed or sent. */
+  readonly isClockSet: () => boolean;
   /** Told of every attempt, for the metrics. */
   readonly observe: (isSuccess: boolean, ms: number) => void;
 }
@@ -44,8 +43,8 @@ export interface DistributorOptions extends AfterAttemptRules {
 export interface Distributor {
   /** Does all that is due; called by the interval, and at once after a dispatch. Never throws. */
   wake(): void;
-  /** Gives back what processes that have ended had claimed, without waiting for their leases. */
-  takeOver(): Promise<void>;
+  /** Has `shift` move all stored times by so many milliseconds, as `now` is to be moved after it. */
+  followClock(stepMs: number, shift: () => Promise<void>): Promise<void>;
   /** Awaits attempts in flight for at most `graceMs`, cuts off the rest, gives unsent work back. */
   stop(graceMs: number): Promise<void>;
   /** When it last looked for work without an error, in milliseconds since 1970. */
@@ -53,9 +52,7 @@ export interface Distributor {
   inFlight(): number;
 }
 
-const EVENTS_AT_ONCE = 256;
-const FANNED_OUT_AT_ONCE = 32;
-const DELIVERIES_AT_ONCE = 500;
+const EVENTS_AT_ONCE = { oldest: 224, newest: 32 };
 const SENT_AT_ONCE = 8;
 const GATHER_MS = 8;
 /** Between two rounds where the first left nothing over. */
@@ -90,7 +87,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   }
 
   async function runRounds(): Promise<void> {
-    while (again && !stopping) {
+    while (again && !stopping && !options.isClockSet()) {
       again = false;
       let isMore = false;
       try {
@@ -108,17 +105,14 @@ export function createDistributor(options: DistributorOptions): Distributor {
     }
   }
 
-  /**
-   * Fans pending events out, part by part, so that a large one does not hold up the small ones.
-   * Whether there were any: then there may be more.
-   */
+  /** Fans pending events out, part by part. Whether there were any: then there may be more. */
   async function distribute(): Promise<boolean> {
     const events = await listPendingEvents(database, EVENTS_AT_ONCE);
     if (events.length === 0) return false;
-    const heard = events.filter(({ isHeard }) => isHeard).slice(0, FANNED_OUT_AT_ONCE);
+    const { chosen, limit } = chooseFanOuts(events.filter(({ isHeard }) => isHeard));
     await Promise.all([
       settleUnheard(database, events.filter(({ isHeard }) => !isHeard)),
-      ...heard.map((event) => fanOut(database, event, DELIVERIES_AT_ONCE, now())),
+      ...chosen.map((event) => fanOut(database, event, limit, now())),
     ]);
     return true;
   }
@@ -178,7 +172,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   function takeTurn(): ClaimedDelivery[] {
     const turn: ClaimedDelivery[] = [];
     while (turn.length < SENT_AT_ONCE) {
-      const next = stopping ? undefined : lanes.take();
+      const next = stopping || options.isClockSet() ? undefined : lanes.take();
       if (next === undefined) break;
       turn.push(next.item);
     }
@@ -269,17 +263,14 @@ export function createDistributor(options: DistributorOptions): Distributor {
     ]);
   }
 
-  async function takeOver(): Promise<void> {
-    for (const gone of (await listClaims(database)).filter((name) => !options.isAlive(name))) {
-      const left = await listClaimed(database, gone);
-      await database.write(releaseDeliveries(left, gone, now()));
-      log.info("deliveries of a process that has ended are taken over", { count: left.length });
-    }
-  }
-
   return {
     wake,
-    takeOver,
+    async followClock(stepMs, shift) {
+      await round;
+      await shift();
+      lastLeaseMs += stepMs;
+      lastRoundMs += stepMs;
+    },
     lastRoundMs: () => lastRoundMs,
     inFlight: lanes.inFlight,
     async stop(graceMs) {

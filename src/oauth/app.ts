@@ -80,8 +80,13 @@ function checkResourceServer(fields: Fields, { type, resourceServer }: NewApp): 
   fields.fault("resource_server", "A public app cannot prove itself and so cannot introspect.");
 }
 
+/** What an app's name is, which has at most 100 characters besides. */
+export const APP_NAME =
+  /^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$/;
+export const MAX_APP_NAME_LENGTH = 100;
+
 const checkName: Check = (text) =>
-  text.trim() !== "" && text.length <= 100 && !/\p{Cc}/u.test(text)
+  [...text].length <= MAX_APP_NAME_LENGTH && APP_NAME.test(text)
     ? undefined
     : "Must be 1 to 100 characters, not only spaces, none of them a control character.";
 
@@ -104,7 +109,13 @@ function isGrantFor(type: App["type"], grant: GrantType): boolean {
   return type === "confidential" || grant !== "client_credentials";
 }
 
+/** None listed lets the weaker prefix rule hold, so that is not said by the way. */
 function readRedirectUris(fields: Fields, url: string): string[] | undefined {
+  const given = fields.value("redirect_uris");
+  if (given === null) return [];
+  if (Array.isArray(given) && given.length === 0) {
+    fields.fault("redirect_uris", "Must not be empty; null lets any at or below the url pass.");
+  }
   return fields.list(
     "redirect_uris",
     (text) => isListable(text, url) ? undefined : "Must lie at or below the app's url.",

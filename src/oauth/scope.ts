@@ -1,7 +1,7 @@
 import { BACKEND_SCOPE } from "./principal.ts";
 
 /** A scope-token of RFC 6749 §3.3 without the comma, which separates names here as a space does. */
-const SCOPE_NAME = /^[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]{1,64}$/;
+export const SCOPE_NAME = /^[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]{1,64}$/;
 
 /** Who takes part in one decision about scopes. */
 export interface ScopeRequest {

@@ -1,4 +1,4 @@
-import { type Database, sql } from "./database.ts";
+import { type Database, sql, type Statement } from "./database.ts";
 
 /** A job that runs once per due time and database, as it is stored. */
 export interface StoredCronjob {
@@ -43,6 +43,8 @@ export async function registerCronjob(
 /** One run of a job that a process wants to take on. */
 export interface CronjobClaim {
   readonly name: string;
+  /** The name of the process. */
+  readonly claim: string;
   readonly everyMs: number;
   readonly leaseUntilMs: number;
   /** Whether it runs although it is not due. */
@@ -61,7 +63,7 @@ export async function claimCronjob(
   const [changed] = await database.write([
     sql(
       // Numbers are bound as REAL, which do not divide to whole periods by themselves.
-      `UPDATE cronjobs SET lease_until = ?4, last_at = ?2, next_at = CASE WHEN next_at <= ?2
+      `UPDATE cronjobs SET claim = ?6, lease_until = ?4, last_at = ?2, next_at = CASE WHEN next_at <= ?2
          THEN next_at + (CAST((?2 - next_at) / ?3 AS INTEGER) + 1) * ?3 ELSE next_at END
        WHERE name = ?1 AND lease_until <= ?2 AND (next_at <= ?2 OR ?5 = 1)`,
       claim.name,
@@ -69,6 +71,7 @@ export async function claimCronjob(
       claim.everyMs,
       claim.leaseUntilMs,
       claim.isForced ? 1 : 0,
+      claim.claim,
     ),
   ]);
   return changed === 1;
@@ -105,7 +108,7 @@ export async function finishCronjob(
 ): Promise<void> {
   await database.write([
     sql(
-      `UPDATE cronjobs SET lease_until = 0, last_ms = ?3, last_error = ?4
+      `UPDATE cronjobs SET claim = NULL, lease_until = 0, last_ms = ?3, last_error = ?4
        WHERE name = ?1 AND last_at = ?2`,
       name,
       claimedAtMs,
@@ -113,4 +116,9 @@ export async function finishCronjob(
       error ?? null,
     ),
   ]);
+}
+
+/** Ends the leases of a process that has ended; the runs that it began are lost. */
+export function releaseCronjobs(claim: string): Statement {
+  return sql("UPDATE cronjobs SET claim = NULL, lease_until = 0 WHERE claim = ?1", claim);
 }

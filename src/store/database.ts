@@ -60,6 +60,14 @@ export function limitTo(parameter: string): string {
   return `LIMIT ${parameter} + 0`;
 }
 
+/**
+ * The value for a column that may not be NULL, where a condition holds at commit: where it does not,
+ * the constraint breaks, and so the whole batch with ConflictError.
+ */
+export function valueIf(condition: string, value: string): string {
+  return `CASE WHEN ${condition} THEN ${value} END`;
+}
+
 /** Which part of a list is wanted: items older than the one whose id is `before`. */
 export interface PageRequest {
   readonly limit: number;

@@ -1,11 +1,11 @@
-import { existsSync, linkSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { existsSync, linkSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Seal } from "../base/seal.ts";
 import { type BackupOptions, copySqlite, syncToDisk } from "./backup.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import { judgeDatabase, refuseUnusable } from "./judge.ts";
-import { removeIfFree } from "./presence.ts";
+import { isAnybodyPresent } from "./presence.ts";
 import { isDamage, refusalOf } from "./sqlite_error.ts";
 import { openAtRest } from "./sqlite_file.ts";
 
@@ -76,14 +76,10 @@ function checkSource(source: string, path: string): void {
 
 /** Locks out everybody else; undefined where SQLite cannot, because it is damaged or not there. */
 function lockWhole(path: string): DatabaseSync | undefined {
-  const prefix = `${basename(path)}-process-`;
-  const folder = dirname(path);
-  const names = existsSync(folder) ? readdirSync(folder) : [];
-  const atWork = names.some((name) => name.startsWith(prefix) && !removeIfFree(join(folder, name)));
   const refusal = new UnusableDatabaseError(
     `A process works on ${path}: stop every server and command first.`,
   );
-  if (atWork) throw refusal;
+  if (isAnybodyPresent(path)) throw refusal;
   if (!existsSync(path)) return undefined;
   const connection = new DatabaseSync(path);
   try {

@@ -38,6 +38,7 @@ test("app add hands every option to the backend", async (t) => {
     scopes: ["a", "b"],
     grants: ["refresh_token", "password"],
     redirect_uris: ["https://shop.example/1", "https://shop.example/2?a=b,c"],
+    redirect_rule: "listed",
     trusted: true,
     resource_server: true,
     status: "active",

@@ -20,7 +20,7 @@ import {
   type TestApp,
   type TestUser,
 } from "../helpers/gatepost.ts";
-import type { Client } from "../helpers/http_client.ts";
+import type { Answer, Client } from "../helpers/http_client.ts";
 
 type Fields = Readonly<Record<string, string>>;
 
@@ -44,6 +44,11 @@ async function openLoggedIn(as: TestUser = user): Promise<Client> {
   const browser = gatepost.openBrowser();
   await gatepost.allow(browser, trustedApp, as);
   return browser;
+}
+
+/** Signs the browser's user out; the login page comes again. */
+async function signOut(browser: Client): Promise<Answer> {
+  return browser.submit(await gatepost.authorize(browser, app), {}, "switch");
 }
 
 describe("the login page", () => {
@@ -99,6 +104,45 @@ describe("the login page", () => {
     assertLoginPage(refused, 429);
     assert.ok(Number(refused.headers.get("retry-after")) > 0);
     assertConsentPage(await passLogin(browser, refused, victim));
+  });
+
+  test("spares a browser that the user has signed in with the limit of its address", async () => {
+    const [one, other] = [await gatepost.createUser(), await gatepost.createUser()];
+    const browser = await openLoggedIn(one);
+    await passLogin(browser, await signOut(browser), other);
+    let page = await signOut(browser);
+    const from = { "x-forwarded-for": newAddress(), "sec-fetch-site": "same-origin" };
+    for (let count = 0; count < 50; count++) {
+      const nobody = { username: `nobody-${count}`, password: PASSWORD };
+      await gatepost.api.postJson("/consumer/login", nobody, from);
+    }
+    const submit = ({ username, password }: TestUser, at: Client) => {
+      const fields = { ...page.forms()[0]?.fields, username, password };
+      return at.postForm(page.url, fields, from);
+    };
+    const stranger = gatepost.openBrowser();
+    assertLoginPage(await submit(await gatepost.createUser(), browser), 429);
+    for (const known of [one, other]) {
+      const wrong = { ...known, password: "not the password" };
+      assertLoginPage(await submit(wrong, browser), 403);
+      const cookie = browser.cookies().map(({ name, value }) => `${name}=${value}`).join("; ");
+      const altered = cookie.replaceAll(/\.(.)/g, (_, first) => first === "A" ? ".B" : ".A");
+      const fields = { ...page.forms()[0]?.fields, username: known.username, password: PASSWORD };
+      assertLoginPage(await stranger.postForm(page.url, fields, { ...from, cookie: altered }), 429);
+      assert.equal((await submit(known, browser)).status, 303);
+      page = await signOut(browser);
+    }
+  });
+
+  test("remembers the device in a cookie that says no name, for this host and no script", async () => {
+    const browser = gatepost.openBrowser();
+    const page = await gatepost.authorize(browser, app);
+    const { username, password } = user;
+    const answer = await browser.submit(page, { username, password });
+    const [, device = "", ...more] = answer.headers.getSetCookie();
+    assert.equal(more.length, 0);
+    assert.match(device, /^gatepost-device=[\w.-]+; Max-Age=15552000; Path=\/; HttpOnly; SameSite=Lax$/);
+    assert.ok(!device.includes(username) && !device.includes(user.id));
   });
 
   test("takes the user name in any case", async () => {

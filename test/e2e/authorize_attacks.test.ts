@@ -308,7 +308,7 @@ describe("the session cookie", () => {
       });
       assert.equal(loggedIn.status, 303);
       for (const line of [anonymous, ...loggedIn.headers.getSetCookie()]) {
-        assert.match(line, /^__Host-[\w-]+=[\w-]{20,}; /);
+        assert.match(line, /^__Host-[\w-]+=[\w.-]{20,}; /);
         for (const attribute of ["Secure", "HttpOnly", "SameSite=Lax", "Path=/"]) {
           assert.ok(line.split("; ").includes(attribute), line);
         }

@@ -78,6 +78,7 @@ describe("what a handler gets", () => {
     ["application/json", new Uint8Array([0x22, 0xff, 0x22]), 400],
     ["application/json", JSON.stringify("x".repeat(1024)), 413],
     ["text/plain", "x".repeat(1025), 413],
+    ["application/x-www-form-urlencoded", "a=%FF%zz", 400],
   ];
   for (const [type, body, status] of REFUSED) {
     test(`not ${type} ${JSON.stringify(String(body)).slice(0, 30)}: ${status}`, async () => {
@@ -149,7 +150,10 @@ describe("who may call", () => {
       assert.equal(answer.status, status, answer.text);
       const challenge = answer.headers.get("www-authenticate") ?? "";
       if (status === 403) assert.match(challenge, /error="insufficient_scope".*scope="echo audit"/);
-      if (status === 401) assert.match(challenge, /^Bearer /);
+      if (status === 401) {
+        assert.match(challenge, /^Bearer /);
+        assert.equal(challenge.includes('scope="echo audit"'), path === "/needs-two", challenge);
+      }
     });
   }
 

@@ -9,6 +9,7 @@ import type { PublicRoute } from "../../src/http/route.ts";
 import { createRouter } from "../../src/http/router.ts";
 import { OAuthError } from "../../src/oauth/errors.ts";
 import { UnavailableError } from "../../src/store/database.ts";
+import { sampleRequest } from "../helpers/http_request.ts";
 
 const ORIGIN = "https://spa.example";
 
@@ -19,8 +20,8 @@ interface Stage {
 }
 
 const bearer: Bearer = {
-  verify: () => undefined,
-  authenticate() {
+  verify: () => Promise.resolve(undefined),
+  async authenticate() {
     throw new Problem(401, "unauthorized", "No.", { headers: { "WWW-Authenticate": "Bearer" } });
   },
 };
@@ -54,17 +55,7 @@ function openStage(handle: () => HttpAnswer, more: Partial<PublicRoute> = {}, ba
     observed,
     logged,
     ask: (request = {}) =>
-      pipeline({
-        id: "r1",
-        method: "GET",
-        path: "/x",
-        query: "",
-        headers: {},
-        address: "192.0.2.1",
-        signal: new AbortController().signal,
-        readBody: async () => Buffer.alloc(0),
-        ...request,
-      }),
+      pipeline(sampleRequest({ path: "/x", ...request })),
   };
 }
 

@@ -170,7 +170,8 @@ async function logIn(
 ): Promise<HttpAnswer> {
   try {
     const { address } = http;
-    const outcome = await options.passwordLogin.check({ username, password, address });
+    const findDevice = (user: string) => options.sessions.findDevice(visit.session, user);
+    const outcome = await options.passwordLogin.check({ username, password, address, findDevice });
     switch (outcome.kind) {
       case "wrong":
         return showLogin(visit, { error: "wrong", username }, options);
@@ -181,8 +182,8 @@ async function logIn(
       case "ok": {
         const { user, sinceMs } = outcome;
         const login = { userId: user.id, sinceMs, address };
-        const cookie = await options.sessions.logIn(visit.session, login);
-        return seeOther(pageAddress(visit.query, options), { "Set-Cookie": cookie });
+        const cookies = await options.sessions.logIn(visit.session, login);
+        return seeOther(pageAddress(visit.query, options), { "Set-Cookie": cookies });
       }
       default:
         return outcome satisfies never;
