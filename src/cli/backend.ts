@@ -18,6 +18,7 @@ import { openRevocations } from "../store/revocations.ts";
 import { checkSeal } from "../store/settings.ts";
 import { openSqliteDatabase } from "../store/sqlite.ts";
 import { Failure } from "./failure.ts";
+import { paceWrites } from "./pace_writes.ts";
 
 /** What a call of the backend answered; every answer of it is JSON, or empty. */
 export interface Answer {
@@ -74,7 +75,10 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
     );
   }
   const now = Date.now;
-  const database = openSqliteDatabase(config.databasePath);
+  const database = paceWrites(openSqliteDatabase(config.databasePath), {
+    elapsedMs: () => performance.now(),
+    sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+  });
   try {
     if (isNew) options.onCreate?.(path);
     const seal = createSeal(config.secretKey);
