@@ -2,6 +2,7 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import { promisify } from "node:util";
 import { listeningUrl, pathOf } from "./base/base_url.ts";
+import { createCautiousClock } from "./base/cautious_clock.ts";
 import type { HttpAnswer, HttpRequest } from "./base/exchange.ts";
 import { newId } from "./base/id.ts";
 import type { Logger } from "./base/log.ts";
@@ -62,6 +63,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   const hosted = config.endpointsFolder === undefined
     ? { endpoints: [], cronjobs: [] }
     : await loadEndpoints(config.endpointsFolder);
+  const cautiousNow = createCautiousClock(now, () => performance.now());
   const metrics = createServiceMetrics();
   const database = openSqliteDatabase(config.databasePath, metrics.observeCommit);
   let listening: Server | undefined;
@@ -78,7 +80,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
         if (password !== undefined) host.tell(`User admin has been made, with password ${password}`);
       }),
       openPageKey(database, seal),
-      openRevocations(database, now),
+      openRevocations(database, cautiousNow),
       openKeyRing({
         database,
         seal,
@@ -116,6 +118,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       failures,
       log,
       now,
+      cautiousNow,
       observeAttempt: metrics.observeAttempt,
     });
     const backlog = createBacklogReader(database, now);

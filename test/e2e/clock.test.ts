@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type EventStage, PATIENCE_MS, startEventStage } from "../helpers/event_stage.ts";
-import { newName } from "../helpers/gatepost.ts";
+import { bearer, newName } from "../helpers/gatepost.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
 const HOUR_MS = 3_600_000;
@@ -90,5 +90,19 @@ describe("when the clock on the wall is set", () => {
     await sleep(400);
     await setClock(0);
     await stage.receiver.waitFor(2, 12_000, path);
+  });
+
+  test("forward past a token's life and back, a token that was revoked stays so", async () => {
+    await setClock(0);
+    await sleep(NOTICED_MS);
+    const revoked = await stage.newConsumer();
+    await stage.gatepost.api.send("POST", "/authorization/revoke", { headers: bearer(revoked) });
+    assert.equal(await stage.gatepost.isAlive(revoked), false);
+    await setClock(31 * 24 * HOUR_MS);
+    await sleep(1_000); // two looks at what has been revoked
+    await setClock(0);
+    await sleep(100);
+    assert.equal(await stage.gatepost.isAlive(revoked), false);
+    assert.equal(await stage.gatepost.isAlive(await stage.newConsumer()), true);
   });
 });
