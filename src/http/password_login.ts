@@ -124,11 +124,8 @@ function countedLogin(
     return { account, place: own, limits: [limit] };
   }
   const networks = throttleNetworks(address);
-  const limits = networks.map(({ first, last, share }) => ({
-    first,
-    last,
-    ofAccount: share * ACCOUNT_LIMIT,
-    ofAll: share * ADDRESS_LIMIT,
-  }));
+  const limits = networks.map(({ share, ...network }) =>
+    ({ ...network, ofAccount: share * ACCOUNT_LIMIT, ofAll: share * ADDRESS_LIMIT })
+  );
   return { account, place: networks[0].first, limits };
 }
