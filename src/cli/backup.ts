@@ -61,7 +61,7 @@ export const RESTORE_COMMAND: Command = {
   async run({ config, values, terminal, isJson, interruptible }) {
     const path = resolve(config.databasePath);
     const file = resolve(values.argument("FILE"));
-    const seal = createSeal(config.secretKey);
+    const seal = createSeal(...config.secretKeys ?? []);
     const { bytes, keptAs } = await interruptible((signal) =>
       restoreSqlite(file, path, seal, Date.now(), { signal, onProgress: showProgress(terminal) })
     ).finally(() => terminal.progress(undefined));

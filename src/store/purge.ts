@@ -1,7 +1,6 @@
 import { idBound } from "../base/id.ts";
 import { type Database, sql, type Statement } from "./database.ts";
 import { dropExcessRefreshTokens } from "./grant_limit.ts";
-import { purgeLoginFailures } from "./login_failures.ts";
 
 /** How much one batch of a purge removes at most, so that no other write waits for long. */
 const BATCH = 500;
@@ -32,7 +31,7 @@ export async function purge(
     endedBatch("codes", "id", "until", nowMs),
     endedBatch("sessions", "hash", "until", nowMs),
     endedBatch("revocations", "seq", "until", nowMs),
-    purgeLoginFailures(nowMs, BATCH),
+    endedBatch("login_failures", "rowid", "until", nowMs),
     sql(
       `DELETE FROM audit WHERE id IN
          (SELECT id FROM audit WHERE id < ?1 ORDER BY id LIMIT ${BATCH})`,
