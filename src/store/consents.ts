@@ -1,6 +1,7 @@
 import { idTimeMs } from "../base/id.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type Database, sql, type Statement } from "./database.ts";
+import { IS_OPEN } from "./subscriptions.ts";
 
 /** The scopes that a user has allowed an app before. */
 export async function findConsentedScopes(
@@ -38,7 +39,10 @@ export function deleteConsentsOf(of: { readonly user: string } | { readonly app:
   return sql(`DELETE FROM consents WHERE ${column} = ?1`, id);
 }
 
-/** An app that may act for a user: by a remembered consent, or by a grant that stands. */
+/**
+ * An app that may act for a user: by a remembered consent, by a grant that stands, or by a
+ * subscription, which may outlive both.
+ */
 export interface ActingApp {
   /** Its `client_id`. */
   readonly id: string;
@@ -75,6 +79,9 @@ export async function listActingApps(
        UNION ALL
        SELECT app, scope, max(id) FROM grants
        WHERE user = ?1 AND revoked_at IS NULL AND until > ?2 GROUP BY app, scope
+       UNION ALL
+       SELECT app, ifnull(granted, ''), NULL FROM subscriptions
+       WHERE principal = ?1 AND ${IS_OPEN}
      ) allowed JOIN apps a ON a.id = allowed.app JOIN users u ON u.id = ?1
      WHERE a.status = 'active' ORDER BY a.id DESC`,
     [user, nowMs],

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
+import { createSeal } from "../../src/base/seal.ts";
 import { sha256 } from "../../src/base/secret.ts";
 import { insertCode } from "../../src/store/codes.ts";
 import {
@@ -13,6 +14,8 @@ import {
 import { type Database, sql } from "../../src/store/database.ts";
 import { revokeGrant } from "../../src/store/grant_end.ts";
 import { insertGrant } from "../../src/store/grants.ts";
+import { endSubscriptions } from "../../src/store/subscription_end.ts";
+import { insertSubscription } from "../../src/store/subscriptions.ts";
 import { cutUser, updateUser } from "../../src/store/users.ts";
 import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
 
@@ -96,6 +99,11 @@ describe("listActingApps() lists", () => {
     }, undefined],
     ["no app whose grant has expired", (database, user, app) =>
       give(database, app, user, { refreshUntilMs: 0, accessUntilMs: NOW_MS + 1 }), undefined],
+    ["an app whose subscription has outlived its grant", subscribe, ["consumer"]],
+    ["no app whose subscription has ended", async (database, user, app) => {
+      await subscribe(database, user, app);
+      await database.write(endSubscriptions({ user, app }, "why", NOW_MS));
+    }, undefined],
     ["no app whose grant was made before its user was cut off", async (database, user, app) => {
       await give(database, app, user);
       await database.write(cutUser(user, NOW_MS + HOUR_MS, HOUR_MS));
@@ -124,6 +132,25 @@ describe("listActingApps() lists", () => {
     });
   }
 });
+
+/** Stores a subscription that the user's grant to the app has made, and lets the grant expire. */
+async function subscribe(database: Database, user: string, app: string): Promise<void> {
+  const grant = sampleGrant(app, user);
+  await insertGrant(database, grant);
+  await database.write([
+    insertSubscription({
+      id: newId("s", NOW_MS),
+      principal: user,
+      app,
+      event: "a",
+      endpoint: "https://a.example/",
+      secret: "whsec_",
+      createdAtMs: NOW_MS,
+      grant,
+    }, createSeal(undefined)),
+    sql("DELETE FROM grants"),
+  ]);
+}
 
 /** Stores a consent as the consent page does: with a code, in one batch. */
 async function consent(
