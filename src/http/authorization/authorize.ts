@@ -248,9 +248,7 @@ async function findLoggedIn(
 }
 
 function findScopes({ app, requestedScopes }: AuthorizeRequest, user: User): string[] {
-  const scopes = grantScope({ requested: requestedScopes, app: app.scopes, user: user.scopes });
-  if (!scopes) throw new OAuthError("invalid_scope", "The user has none of these scopes.");
-  return scopes;
+  return grantScope({ requested: requestedScopes, app: app.scopes, user: user.scopes });
 }
 
 /**
