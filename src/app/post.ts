@@ -30,37 +30,39 @@ export interface Post {
   stop(graceMs: number): Promise<void>;
 }
 
+/** One thread at work. */
+interface Thread {
+  say(message: ToPost): void;
+  /** When it has ended: why, where it was an error. */
+  readonly ended: Promise<Error | undefined>;
+  terminate(): void;
+}
+
 // Beyond the grace: for recording what came of the attempts. What is not, is taken over.
 const STOP_MARGIN_MS = 5_000;
+/** Before a thread that has died is started again; twice as long each time, up to a minute. */
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 60_000;
+const NO_REPORT = { lastRoundMs: 0, inFlight: 0, want: undefined };
 
 /**
  * Starts the thread that distributes events and sends callbacks. It is apart from the one that
  * answers requests, because `fetch` keeps a thread busy, by its work and by what it leaves to be
- * collected, and requests shall not wait for it. An error that nobody has caught there ends the
- * process, as one here does.
+ * collected, and requests shall not wait for it. Should it die (an error that nobody has caught
+ * there), another takes its place and its claims.
  */
 export function startPost(options: PostOptions): Post {
   const { config, database, log, now, observeAttempt } = options;
-  const { port1: toDatabase, port2: port } = new MessageChannel();
-  serveWrites(database, port);
-  // The same module runs as source (.ts) and as built (.js).
-  const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
-  const worker = new Worker(new URL(`./post_thread${extension}`, import.meta.url), {
-    workerData: { role: "gatepost-post", settings: settingsOf(config), toDatabase },
-    transferList: [toDatabase],
-  });
   const started = Promise.withResolvers<SelfTest>();
-  const ended = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
   let looking: PromiseWithResolvers<void> | undefined;
-  let lastReport: Omit<PostReport, "attempts"> = {
-    lastRoundMs: now(),
-    inFlight: 0,
-    want: undefined,
-  };
+  let lastReport: Omit<PostReport, "attempts"> = { ...NO_REPORT, lastRoundMs: now() };
   let isWoken = false;
-  const say = (message: ToPost) => worker.postMessage(message);
+  let isStopping = false;
+  let pauseMs = FIRST_PAUSE_MS;
+  let restart: NodeJS.Timeout | undefined;
+  let thread = run();
 
-  worker.on("message", (message: FromPost) => {
+  function listen(message: FromPost): void {
     switch (message.kind) {
       case "started":
         return started.resolve(message.test);
@@ -77,14 +79,24 @@ export function startPost(options: PostOptions): Post {
       default:
         message satisfies never;
     }
-  });
-  worker.on("error", (error) => {
-    throw error;
-  });
-  void ended.then(() => {
-    looking?.resolve();
-    port.close();
-  });
+  }
+
+  function run(): Thread {
+    const startedAtMs = now();
+    const running = openThread(config, database, listen);
+    void running.ended.then((error) => {
+      looking?.resolve();
+      if (isStopping) return;
+      lastReport = NO_REPORT;
+      if (now() - startedAtMs > LONGEST_PAUSE_MS) pauseMs = FIRST_PAUSE_MS;
+      log.error("delivery has died and is started again", { error, pause_ms: pauseMs });
+      restart = setTimeout(() => {
+        thread = run();
+      }, pauseMs);
+      pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+    });
+    return running;
+  }
 
   return {
     started: started.promise,
@@ -94,20 +106,53 @@ export function startPost(options: PostOptions): Post {
       setImmediate(() => {
         isWoken = false;
       });
-      say({ kind: "wake" });
+      thread.say({ kind: "wake" });
     },
     look() {
       looking = Promise.withResolvers();
-      say({ kind: "look" });
-      return looking.promise;
+      thread.say({ kind: "look" });
+      return Promise.race([looking.promise, thread.ended.then(() => {})]);
     },
     report: () => lastReport,
     async stop(graceMs) {
-      say({ kind: "stop", graceMs });
-      const margin = setTimeout(() => void worker.terminate(), graceMs + STOP_MARGIN_MS);
-      await ended;
+      isStopping = true;
+      clearTimeout(restart);
+      thread.say({ kind: "stop", graceMs });
+      const margin = setTimeout(thread.terminate, graceMs + STOP_MARGIN_MS);
+      await thread.ended;
       clearTimeout(margin);
     },
+  };
+}
+
+function openThread(
+  config: PostSettings,
+  database: Database,
+  listen: (message: FromPost) => void,
+): Thread {
+  const { port1: toDatabase, port2: port } = new MessageChannel();
+  serveWrites(database, port);
+  // The same module runs as source (.ts) and as built (.js).
+  const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
+  const worker = new Worker(new URL(`./post_thread${extension}`, import.meta.url), {
+    workerData: { role: "gatepost-post", settings: settingsOf(config), toDatabase },
+    transferList: [toDatabase],
+  });
+  let fault: Error | undefined;
+  worker.on("message", listen);
+  worker.on("error", (error: Error) => {
+    fault = error;
+  });
+  const ended = new Promise<Error | undefined>((resolve) => {
+    worker.once("exit", () => {
+      port.close();
+      resolve(fault);
+    });
+  });
+  return {
+    say: (message) => worker.postMessage(message),
+    ended,
+    terminate: () => void worker.terminate(),
   };
 }
 
