@@ -31,34 +31,40 @@ export interface Post {
   stop(graceMs: number): Promise<void>;
 }
 
+/** One thread at work. */
+interface Thread {
+  say(message: ToPost): void;
+  /** When it has ended: why, where it was an error. */
+  readonly ended: Promise<Error | undefined>;
+  terminate(): void;
+}
+
 // Beyond the grace: for recording what came of the attempts. What is not, is taken over.
 const STOP_MARGIN_MS = 5_000;
+/** Before a thread that has died is started again; twice as long each time, up to a minute. */
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 60_000;
+const NO_REPORT = { quietMs: Infinity, inFlight: 0, want: undefined };
 
 /**
  * Starts the thread that distributes events and sends callbacks. It is apart from the one that
  * answers requests, because `fetch` keeps a thread busy, by its work and by what it leaves to be
- * collected, and requests shall not wait for it. An error that nobody has caught there ends the
- * process, as one here does.
+ * collected, and requests shall not wait for it. Should it die (an error that nobody has caught
+ * there), another takes its place and its claims.
  */
 export function startPost(options: PostOptions): Post {
-  const { name, config, database, log, observeAttempt } = options;
-  const { port1: toDatabase, port2: port } = new MessageChannel();
-  serveWrites(database, port);
-  // The same module runs as source (.ts) and as built (.js).
-  const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
-  const worker = new Worker(new URL(`./post_thread${extension}`, import.meta.url), {
-    workerData: { role: "gatepost-post", name, settings: settingsOf(config), toDatabase },
-    transferList: [toDatabase],
-  });
+  const { log, observeAttempt } = options;
   const started = Promise.withResolvers<SelfTest>();
-  const ended = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
   let looking: PromiseWithResolvers<void> | undefined;
-  let lastReport: Omit<PostReport, "attempts"> = { quietMs: 0, inFlight: 0, want: undefined };
+  let lastReport: Omit<PostReport, "attempts"> = { ...NO_REPORT, quietMs: 0 };
   let reportedMs = performance.now(); // by this clock, since the one on the wall may be set
   let isWoken = false;
-  const say = (message: ToPost) => worker.postMessage(message);
+  let isStopping = false;
+  let pauseMs = FIRST_PAUSE_MS;
+  let restart: NodeJS.Timeout | undefined;
+  let thread = run();
 
-  worker.on("message", (message: FromPost) => {
+  function listen(message: FromPost): void {
     switch (message.kind) {
       case "started":
         return started.resolve(message.test);
@@ -76,14 +82,24 @@ export function startPost(options: PostOptions): Post {
       default:
         message satisfies never;
     }
-  });
-  worker.on("error", (error) => {
-    throw error;
-  });
-  void ended.then(() => {
-    looking?.resolve();
-    port.close();
-  });
+  }
+
+  function run(): Thread {
+    const startedMs = performance.now();
+    const running = openThread(options, listen);
+    void running.ended.then((error) => {
+      looking?.resolve();
+      if (isStopping) return;
+      lastReport = NO_REPORT;
+      if (performance.now() - startedMs > LONGEST_PAUSE_MS) pauseMs = FIRST_PAUSE_MS;
+      log.error("delivery has died and is started again", { error, pause_ms: pauseMs });
+      restart = setTimeout(() => {
+        thread = run();
+      }, pauseMs);
+      pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+    });
+    return running;
+  }
 
   return {
     started: started.promise,
@@ -93,23 +109,55 @@ export function startPost(options: PostOptions): Post {
       setImmediate(() => {
         isWoken = false;
       });
-      say({ kind: "wake" });
+      thread.say({ kind: "wake" });
     },
     look() {
       looking = Promise.withResolvers();
-      say({ kind: "look" });
-      return looking.promise;
+      thread.say({ kind: "look" });
+      return Promise.race([looking.promise, thread.ended.then(() => {})]);
     },
     report: () => ({
       ...lastReport,
       quietMs: lastReport.quietMs + performance.now() - reportedMs,
     }),
     async stop(graceMs) {
-      say({ kind: "stop", graceMs });
-      const margin = setTimeout(() => void worker.terminate(), graceMs + STOP_MARGIN_MS);
-      await ended;
+      isStopping = true;
+      clearTimeout(restart);
+      thread.say({ kind: "stop", graceMs });
+      const margin = setTimeout(thread.terminate, graceMs + STOP_MARGIN_MS);
+      await thread.ended;
       clearTimeout(margin);
     },
+  };
+}
+
+function openThread(
+  { name, config, database }: PostOptions,
+  listen: (message: FromPost) => void,
+): Thread {
+  const { port1: toDatabase, port2: port } = new MessageChannel();
+  serveWrites(database, port);
+  // The same module runs as source (.ts) and as built (.js).
+  const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
+  const worker = new Worker(new URL(`./post_thread${extension}`, import.meta.url), {
+    workerData: { role: "gatepost-post", name, settings: settingsOf(config), toDatabase },
+    transferList: [toDatabase],
+  });
+  let fault: Error | undefined;
+  worker.on("message", listen);
+  worker.on("error", (error: Error) => {
+    fault = error;
+  });
+  const ended = new Promise<Error | undefined>((resolve) => {
+    worker.once("exit", () => {
+      port.close();
+      resolve(fault);
+    });
+  });
+  return {
+    say: (message) => worker.postMessage(message),
+    ended,
+    terminate: () => void worker.terminate(),
   };
 }
 

@@ -7,7 +7,7 @@ import { createClockWatch } from "../job/clock_watch.ts";
 import { createDistributor } from "../job/distributor.ts";
 import { createEgress } from "../job/egress.ts";
 import { createNameLookup } from "../job/name_lookup.ts";
-import { takeOver } from "../job/take_over.ts";
+import { takeOver, takeOverDeliveries } from "../job/take_over.ts";
 import { openPresence } from "../store/presence.ts";
 import { openSharedDatabase } from "../store/shared_database.ts";
 import { revision, version } from "../version.ts";
@@ -92,6 +92,9 @@ async function runPost(
       .then(() => presence.forEnded((gone) => takeOver({ database, log, now }, gone)))
       .finally(distributor.wake);
 
+  // What the thread before this one had claimed, should it have died; before this one claims.
+  await takeOverDeliveries({ database, log, now }, name)
+    .catch((error: unknown) => log.warn("own claims cannot be taken over", { error }));
   port.on("message", (message: ToPost) => {
     switch (message.kind) {
       case "wake":

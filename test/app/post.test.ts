@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
+import type { Worker } from "node:worker_threads";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Post, startPost } from "../../src/app/post.ts";
 import { newId } from "../../src/base/id.ts";
@@ -164,18 +164,38 @@ test("what is logged there is written by the given log, errors with their causes
   assert.match(JSON.stringify(fields), /"error":\{"name":"\w*Error","message":".*events/);
 });
 
-test("an error that nobody catches there ends the process, as one here does", () => {
-  const script = `
-    import { startPost } from ${JSON.stringify(new URL("../../src/app/post.ts", import.meta.url))};
-    const log = { debug() {}, info() {}, warn() {}, error() {} };
-    const config = { databasePath: "/no/such/folder/gatepost.db", callbackAllow: [] };
-    startPost({ name: "c1", config, database: {}, log, observeAttempt() {} });
-    setInterval(() => {}, 1000);
-  `;
-  const child = spawnSync(process.execPath, ["--input-type=module", "-e", script], {
-    encoding: "utf8",
-    timeout: 20_000,
-  });
-  assert.equal(child.status, 1, child.stderr);
-  assert.match(child.stderr, /Error/);
+test("should its thread die, another goes on and takes up what it had claimed", async (t) => {
+  const receiver = await startReceiver();
+  t.after(() => receiver.close());
+  receiver.react("/a", { kind: "hang" }, { kind: "answer" });
+  const threads: Worker[] = [];
+  const note = (worker: Worker) => void threads.push(worker);
+  process.on("worker", note);
+  t.after(() => process.off("worker", note));
+  const stage = open(t);
+  await subscribe(stage, `${receiver.url}/a`);
+  await stage.post.started;
+  await dispatch(stage, 1);
+  await receiver.waitFor(1, 10_000, "/a");
+  await threads.at(-1)?.terminate(); // the one before is the database's
+  await until(() => stage.post.report().quietMs === Infinity);
+  const diedAtMs = Date.now();
+  await stage.post.look(); // does not wait for the dead
+  await until(async () => await countDelivered(stage.database) === 1);
+  assert.ok(Date.now() - diedAtMs < 8_000, "long before its lease ends");
+  await until(() => stage.post.report().quietMs < Infinity);
+  assert.deepEqual(stage.logged.filter(([level]) => level === "error").length, 1);
+});
+
+test("a thread that dies at each start is started ever more rarely, and can be stopped", async (t) => {
+  const stage = open(t, { GATEPOST_DATABASE: join(makeFolder(t), "gone", "gatepost.db") });
+  const died = () => stage.logged.filter(([level]) => level === "error");
+  await until(() => died().length === 2);
+  const fields = died().map(([, , more]) => Object(more));
+  assert.deepEqual(fields.map(({ pause_ms }) => pause_ms), [1_000, 2_000]);
+  assert.ok(fields[0].error instanceof Error);
+  assert.equal(stage.post.report().quietMs, Infinity);
+  await stage.post.stop(1_000);
+  await sleep(2_200);
+  assert.equal(died().length, 2);
 });
