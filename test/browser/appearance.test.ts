@@ -116,7 +116,7 @@ test("the consent page says its buttons and its list of scopes to a screen reade
   assert.equal(await browser.count("main"), 1);
 });
 
-test("a phone shows the buttons however many scopes there are, and the rest on demand", async () => {
+test("a phone shows the buttons however many scopes there are, the rest on demand", async () => {
   await signOut();
   await emulate(360, "light");
   await visit({}, greedyApp);
