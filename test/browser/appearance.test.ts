@@ -15,11 +15,15 @@ let stage: Stage;
 let browser: Browser;
 let password: string;
 let app: StageApp;
+/** Asks for many scopes. */
+let greedyApp: StageApp;
 
 before(async () => {
   stage = await openStage();
   browser = await openBrowser({ width: 1280, height: 800 });
-  password = await stage.addUser(LONG_USER, ["consumer", "orders", "backend"]);
+  const many = Array.from({ length: 14 }, (_, index) => `many${index}`);
+  password = await stage.addUser(LONG_USER, ["consumer", "orders", "backend", ...many]);
+  greedyApp = await stage.addApp("greedy", { scopes: many });
   app = await stage.addApp("wide", {
     name: "Donaudampfschifffahrtsgesellschaftskapitänsverwaltung",
     scopes: ["consumer", "orders", "backend", `x${"-very-long-scope".repeat(3)}`],
@@ -30,8 +34,8 @@ after(async () => {
   await stage?.close();
 });
 
-const visit = (more?: Readonly<Record<string, string>>) =>
-  browser.goto(authorizeAddress(stage.server.url, app, more));
+const visit = (more?: Readonly<Record<string, string>>, to = app) =>
+  browser.goto(authorizeAddress(stage.server.url, to, more));
 
 async function sendPassword(text: string): Promise<void> {
   await browser.type("#username", LONG_USER);
@@ -51,6 +55,9 @@ const states: Readonly<Record<string, () => Promise<unknown>>> = {
     return browser.find("button[value=allow]");
   },
   "consent page for scope backend": () => visit({ scope: "consumer backend" }),
+  "consent page for many scopes": () => visit({}, greedyApp),
+  "front door": () => browser.goto(`${stage.server.url}/`),
+  "page of a mistyped address": () => browser.goto(`${stage.server.url}/consloe`),
   "error page": () => browser.goto(`${stage.server.url}/authorization/authorize?client_id=nobody`),
 };
 
@@ -107,6 +114,22 @@ test("the consent page says its buttons and its list of scopes to a screen reade
   assert.equal(await browser.count("ul > li"), 2);
   assert.equal(await browser.count("h1"), 1);
   assert.equal(await browser.count("main"), 1);
+});
+
+test("a phone shows the buttons however many scopes there are, the rest on demand", async () => {
+  await signOut();
+  await emulate(360, "light");
+  await visit({}, greedyApp);
+  await sendPassword(password);
+  await browser.find("button[value=allow]");
+  const bottom = await browser.execute(
+    "return document.querySelector('button[value=deny]').getBoundingClientRect().bottom",
+  );
+  assert.ok(Number(bottom) <= 740, String(bottom));
+  assert.equal(await browser.text("summary"), "and 8 more");
+  assert.doesNotMatch(await browser.text("main"), /many13/);
+  await browser.click("summary");
+  assert.match(await browser.text("main"), /many13/);
 });
 
 test("text at twice its size still fits a phone", async () => {

@@ -98,7 +98,7 @@ function scopeItem({ name, words }: ConsentScope): Html {
     return html`<li>${tickIcon}<span>${description} <code class="aside">${name}</code></span></li>`;
   }
   return html`<li class="message warning">${warningIcon}<span>
-<strong>Warning: ${description}</strong> <code>${name}</code>
+<strong>Warning: ${description} <code>${name}</code></strong>
 Allow this only to an app that you trust as much as yourself.</span></li>`;
 }
 
