@@ -47,7 +47,7 @@ function hasPinnedNode() {
 
 /** Runs `npm ci`, which shows its progress on a terminal, and its errors. */
 function install() {
-  console.error("Installing the development tools and the pinned Node.js, once: 20 seconds or so ...");
+  console.error("Installing the development tools and the pinned Node.js (once, about 20 s) ...");
   const args = ["ci", "--include=dev", "--include=optional", "--no-ignore-scripts", "--no-dry-run"];
   args.push("--loglevel=error", "--no-audit", "--no-fund");
   const npm = process.env["npm_execpath"];

@@ -12,8 +12,8 @@ const SIGNING_ALGS = ["ES256", "RS256", "EdDSA"] as const;
 const MAX_LIST = 1_000;
 
 /**
- * What the build reads, and what Docker and Kubernetes put into every container beside a service that
- * is named gatepost.
+ * What the build reads, and what Docker and Kubernetes put into every container beside a service
+ * that is named gatepost.
  */
 const NOT_OURS = /^GATEPOST_(REVISION|SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)$/;
 

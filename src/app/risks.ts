@@ -8,8 +8,8 @@ import { isLoopbackHost } from "../oauth/redirect_uri.ts";
 const OTHER_FILES = 100;
 
 /**
- * What in the set-up is allowed and risky, a line each: logged as warnings at the start, and shown by
- * `gatepost check`.
+ * What in the set-up is allowed and risky, a line each: logged as warnings at the start, and shown
+ * by `gatepost check`.
  *
  * @param openFiles how many descriptors this process may have
  */
@@ -22,8 +22,8 @@ export function findRisks(config: Config, openFiles = readOpenFilesLimit()): str
     protocol === "http:" && !isLoopbackHost(hostname) &&
     `GATEPOST_BASE_URL: ${baseUrl} is http: passwords and tokens pass the network readable`,
     protocol === "https:" && config.trustedProxies.length === 0 &&
-    "GATEPOST_TRUSTED_PROXIES: none, though GATEPOST_BASE_URL is https: all clients behind a proxy " +
-    "count as one address, and one of them can use up the throttles of all",
+    "GATEPOST_TRUSTED_PROXIES: none, though GATEPOST_BASE_URL is https: all clients behind a " +
+    "proxy count as one address, and one of them can use up the throttles of all",
     config.secretKeys === undefined &&
     "GATEPOST_SECRET_KEY: not set, or empty: private keys and signing secrets are stored readable",
     (mode & 0o044) !== 0 &&

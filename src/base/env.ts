@@ -90,9 +90,9 @@ function readValue<T>(
 }
 
 /**
- * Returns the environment with what the files hold that NAME_FILE names, for each of `names`; one line
- * break at a file's end is no part of it. Adds a line to `faults` for each that cannot be read, or that
- * NAME is given beside.
+ * Returns the environment with what the files hold that NAME_FILE names, for each of `names`; one
+ * line break at a file's end is no part of it. Adds a line to `faults` for each that cannot be read,
+ * or that NAME is given beside.
  */
 export function readSecretFiles(
   env: Environment,

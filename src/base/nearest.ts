@@ -1,7 +1,7 @@
 /**
  * Returns the word that was most likely meant, or undefined when none is near: a beginning of it, or
- * more than it, was typed, or at most a third of its letters are wrong, missing, too many or swapped. Case does
- * not count.
+ * more than it, was typed, or at most a third of its letters are wrong, missing, too many or
+ * swapped. Case does not count.
  */
 export function nearest(typed: string, words: readonly string[]): string | undefined {
   const given = typed.slice(0, 80).toLowerCase();

@@ -26,8 +26,8 @@ const PLAIN_PREFIX = "plain:";
 const TAG_LENGTH = { authTagLength: 16 };
 
 /**
- * A seal with AES-256-GCM under a key of 32 bytes, or one that leaves secrets readable without a key.
- * What `older` keys closed opens as well.
+ * A seal with AES-256-GCM under a key of 32 bytes, or one that leaves secrets readable without a
+ * key. What `older` keys closed opens as well.
  */
 export function createSeal(key?: Uint8Array, ...older: readonly Uint8Array[]): Seal {
   function close(secret: string, context: string): string {

@@ -65,7 +65,7 @@ export interface Command {
   readonly options: Readonly<Record<string, Option>>;
   /** Paragraphs of what is good to know. */
   readonly details: readonly string[];
-  /** What somebody at a terminal is asked first, unless with --yes; undefined where there is no need. */
+  /** What somebody at a terminal is asked first, unless with --yes; undefined where nothing is. */
   readonly confirm?: (values: Values) => string | undefined;
   /** Whole command lines. */
   readonly examples: readonly string[];

@@ -32,8 +32,8 @@ export const CRONJOB_COMMANDS: readonly Command[] = [
     arguments: [{ name: "NAME", meaning: "the job, as cronjob list shows it" }],
     options: {},
     details: [
-      "A server that has the job's module runs it within a second; without one it waits. Its later " +
-        "runs are counted from this one.",
+      "A server that has the job's module runs it within a second; without one it waits. Its " +
+        "later runs are counted from this one.",
     ],
     examples: ["gatepost cronjob run cleanup"],
     async run(context) {

@@ -81,8 +81,8 @@ export const KEY_COMMANDS: readonly Command[] = [
     options: {},
     details: [
       "To replace the key that seals: put the new one before the old one in GATEPOST_SECRET_KEY, " +
-        "separated by a comma, restart every server with it, run this with it, too, and then drop " +
-        "the old one. It works beside a running server, and goes on where it was interrupted.",
+        "separated by a comma, restart every server with it, run this with it, too, and then " +
+        "drop the old one. It works beside a running server, and goes on where it was interrupted.",
     ],
     examples: ['GATEPOST_SECRET_KEY="$NEW,$OLD" gatepost key reseal'],
     async run(context) {

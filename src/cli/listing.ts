@@ -31,7 +31,7 @@ export async function printList(
   if (next !== null && !context.isJson) terminal.note(`There are more: --cursor ${next}`);
 }
 
-/** Calls what shows one thing, and prints its members by name, under `tables` those that are lists. */
+/** Calls what shows one thing, and prints its members; those that `tables` names are lists. */
 export async function printOne(
   context: CommandContext,
   path: string,

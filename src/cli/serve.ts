@@ -17,8 +17,8 @@ export const MEMORY_FLAGS = [
 ] as const;
 
 /**
- * The environment beside them. glibc would keep the 19 MiB of a password's hash for the next one, in
- * each thread that has made one; the blocks that are larger than this go back to the system.
+ * The environment beside them. glibc would keep the 19 MiB of a password's hash for the next one,
+ * in each thread that has made one; the blocks that are larger than this go back to the system.
  */
 export const MEMORY_ENV = { GLIBC_TUNABLES: "glibc.malloc.mmap_threshold=4194304" } as const;
 
@@ -58,11 +58,13 @@ function permissionFlags(
   const data = dirname(resolve(config.databasePath));
   const endpoints = config.endpointsFolder === undefined ? [] : [resolve(config.endpointsFolder)];
   for (const folder of endpoints) {
-    if (!existsSync(folder)) throw new UsageError(`GATEPOST_ENDPOINTS: there is no folder ${folder}`);
+    if (existsSync(folder)) continue;
+    throw new UsageError(`GATEPOST_ENDPOINTS: there is no folder ${folder}`);
   }
   mkdirSync(data, { recursive: true, mode: 0o700 }); // a grant needs a folder that exists
+  const readOnly = withTargets([code, ...endpoints]);
   for (const folder of withTargets([data])) {
-    if (withTargets([code, ...endpoints]).some((path) => !relative(folder, path).startsWith(".."))) {
+    if (readOnly.some((path) => !relative(folder, path).startsWith(".."))) {
       throw new UsageError(
         `GATEPOST_DATABASE: ${folder} holds code too; put the database into its own folder`,
       );

@@ -3,7 +3,13 @@ import { newId } from "../base/id.ts";
 import { createPasswordHasher } from "../base/password.ts";
 import { randomBytes } from "../base/secret.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
-import { cutUser, findUserByName, insertUser, makePasswordOneTime, updateUser } from "../store/users.ts";
+import {
+  cutUser,
+  findUserByName,
+  insertUser,
+  makePasswordOneTime,
+  updateUser,
+} from "../store/users.ts";
 import { auditOwn, ownAnswer } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
@@ -18,9 +24,9 @@ export const SETUP_COMMAND: Command = {
   arguments: [],
   options: {},
   details: [
-    `The password is shown once. It opens one login, within 24 hours; who has logged in with it sets a lasting one, ` +
-      `and so does \`user set ${ADMIN} --password\`. What the old password opened ends: sessions, ` +
-      "login tokens and grants.",
+    "The password is shown once. It opens one login, within 24 hours; who has logged in with it " +
+      `sets a lasting one, and so does \`user set ${ADMIN} --password\`. What the old password ` +
+      "opened ends: sessions, login tokens and grants.",
     `Where there is no database, or no user ${ADMIN} in it, either is made.`,
   ],
   examples: ["gatepost setup"],

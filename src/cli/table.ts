@@ -57,7 +57,7 @@ export function formatTable(
   return [options.emphasize(head), ...rows.map(line)].join("\n");
 }
 
-/** Takes from the widest column that may shrink, cell by cell, until all have room or none is left. */
+/** Takes from the widest column that may shrink, cell by cell, until all fit or none may. */
 function fit(widths: readonly number[], columns: readonly Column[], room: number): number[] {
   const fitted = [...widths];
   const shrinkable = widths.flatMap((_, index) => columns[index]?.mayShrink ? [index] : []);

@@ -7,8 +7,8 @@ import { pathToFileURL } from "node:url";
 const folders = new Set<string>();
 
 /**
- * Makes ES modules of all `.ts`, `.mts`, `.js` and `.mjs` in a file's folder and below it, whatever a
- * package.json above says: it is another program's, or there is none to read. Packages in
+ * Makes ES modules of all `.ts`, `.mts`, `.js` and `.mjs` in a file's folder and below it, whatever
+ * a package.json above says: it is another program's, or there is none to read. Packages in
  * node_modules say themselves what they are.
  *
  * @param file a path that exists; where it is a link, the folder is that of the link's target

@@ -28,7 +28,7 @@ export function listStoredCronjobs(database: Database): Promise<StoredCronjob[]>
   return database.query<StoredCronjob>(`${SELECT} ORDER BY name`);
 }
 
-/** Makes a job due now, for a process that knows it to run; false where there is none of the name. */
+/** Makes a job due now, for a process that knows it; false where there is none of the name. */
 export async function hastenCronjob(
   database: Database,
   name: string,

@@ -15,7 +15,8 @@ const BATCH = 500;
 
 /**
  * Gives, in bounded batches, what closes every stored secret anew that the seal's first key did not
- * close. One that is replaced meanwhile is left alone: whoever did that closed it with the first key.
+ * close. One that is replaced meanwhile is left alone: whoever did that closed it with the first
+ * key.
  */
 export async function* renewSecrets(database: Database, seal: Seal): AsyncGenerator<Statement[]> {
   for (const { table, id, column, only } of PLACES) {

@@ -81,8 +81,8 @@ async function sealDatabase(database: Database, seal: Seal): Promise<boolean> {
 }
 
 /**
- * Closes with the seal's first key what an older one closed, in batches between which others write as
- * long as a batch took. What says which key the database needs comes last, with `beside`: wherever
+ * Closes with the seal's first key what an older one closed, in batches between which others write
+ * as long as a batch took. What says which key the database needs comes last, with `beside`: wherever
  * this ends early every key is still needed, and it goes on the next time. Returns the number of
  * secrets; throws the reason of `signal`.
  */

@@ -134,7 +134,7 @@ export function makePasswordOneTime(id: string, untilMs: number): Statement {
   return sql("UPDATE users SET password_until = ?2 WHERE id = ?1", id, untilMs);
 }
 
-/** Whether a user's password, found right, opens a login now: a one-time password opens one alone. */
+/** Whether a password that was found right opens a login now: a one-time password opens one. */
 export async function admitPassword(
   database: Database,
   { id, phc, passwordUntilMs }: UserWithPassword,

@@ -73,7 +73,7 @@ test("a database file that others can read is warned of", (t) => {
   }
 });
 
-test("too few open files for the connections and callbacks that are configured are warned of", () => {
+test("too few open files for connections and callbacks are warned of", () => {
   const env = { GATEPOST_CALLBACK_CONCURRENCY: "1000" };
   assert.deepEqual(warned(env, 7_099), ["ulimit -n"]);
   assert.deepEqual(warned(env, 7_100), []);

@@ -18,7 +18,8 @@ test("cronjob run makes a job due, and a running server runs it once", async (t)
   const gatepost = await startGatepost({ env: { GATEPOST_ENDPOINTS: endpoints } });
   t.after(() => gatepost.stop());
   const cli = await openCommandLine(t, { folder: gatepost.server.folder });
-  const events = async () => readItems(await cli.run("event", "list", "--name", "tidied", "--json"));
+  const events = async () =>
+    readItems(await cli.run("event", "list", "--name", "tidied", "--json"));
 
   const ran = await cli.run("cronjob", "run", "tidy");
   for (let tries = 0; tries < 50 && (await events()).length === 0; tries++) await sleep(100);

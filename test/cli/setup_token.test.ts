@@ -44,7 +44,7 @@ test("token is good for 10 minutes, may be of any user and scope, and can be rev
   while (await gatepost.isAlive(String(token))) assert.ok(performance.now() < endMs);
 });
 
-test("token gives no scope that the user has not, and no issuer that it would have to guess", async () => {
+test("token gives no scope that the user has not, and guesses no issuer", async () => {
   const user = await gatepost.createUser();
 
   const refused = await cli.run("token", "--user", user.username);
@@ -57,7 +57,7 @@ test("token gives no scope that the user has not, and no issuer that it would ha
   assert.match(unnamed.stderr, /GATEPOST_BASE_URL/);
 });
 
-test("setup gives admin a password for one login, audited; a lasting one takes its place", async () => {
+test("setup gives admin a password for one login, until a lasting one is set", async () => {
   const printed = await cli.run("setup");
   const [, password = ""] = /^ {2}password +(\S+)$/m.exec(printed.stdout) ?? [];
 
@@ -85,7 +85,7 @@ test("the one-time password is good for 24 hours", async () => {
   const { password, expires_at: expiresAt } = readJson(await cli.run("setup", "--json"));
   assert.ok(Math.abs(Date.parse(String(expiresAt)) - Date.now() - 86_400_000) < 60_000);
   const database = new DatabaseSync(cli.databasePath);
-  database.exec("UPDATE users SET password_until = password_until - 86400000 WHERE username = 'admin'");
+  database.exec("UPDATE users SET password_until = password_until - 86400000");
   database.close();
 
   assert.equal(await logIn(String(password)), 401);
@@ -102,7 +102,7 @@ test("setup makes a database and its admin where there is none, and says so", as
   assert.deepEqual([admin?.["username"], admin?.["scopes"]], ["admin", ["backend", "consumer"]]);
 });
 
-test("setup leaves an admin alone who has been disabled, and says how to change that", async (t) => {
+test("setup leaves a disabled admin alone, and says how to change that", async (t) => {
   const alone = await openCommandLine(t);
   await alone.run("setup");
   await alone.run("user", "disable", "admin");

@@ -196,7 +196,7 @@ test("a module that does not load is a fault with its file, message and place", 
     ["a.ts", "enum A {}", /^a\.ts -: SyntaxError: .*enum.* \(a\.ts:1\)$/],
     ["a.js", "\n\nthrow new Error('boom');export {}", /^a\.js -: Error: boom \(a\.js:3\)$/],
     ["a.js", "throw 'text';export {}", /^a\.js -: threw text while loading$/],
-    ["a.js", "module.exports = {};", /^a\.js -: ReferenceError: module is not defined.* \(a\.js:1\)$/s],
+    ["a.js", "module.exports = {};", /^a\.js -: .*module is not defined.* \(a\.js:1\)$/s],
     ["a.mjs", "import './nowhere.mjs';", /^a\.mjs -: Error: Cannot find module .*nowhere/],
     ["a.ts", "import { x } from './a.ts';", /^a\.ts -: SyntaxError: .*'x'/],
     ["a.ts", "import { Endpoint } from 'gatepost'; export { Endpoint };", /write "import type"/],
@@ -385,7 +385,7 @@ test("two cronjobs of one name are a fault", async (t) => {
 test("loadEndpoints() reads scopes in words", async (t) => {
   const folder = await folderOf(t, {
     "a.mjs": 'export const scopes = { "a:b": "Do a", c: { description: "Do c", grave: true } };',
-    "b.js": 'module.exports = { scopes: { c: { description: "Do c", grave: true } } };',
+    "b.js": 'export const scopes = { c: { description: "Do c", grave: true } };',
     "c.mjs": 'export * from "./a.mjs";',
   });
   const { scopes } = await loadEndpoints(folder);

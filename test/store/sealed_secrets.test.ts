@@ -16,7 +16,8 @@ const audit = (): Statement =>
 const NEVER = new AbortController().signal;
 
 async function addSubscription(database: Database, id: string, seal: Seal): Promise<void> {
-  const [secret, oldSecret] = [`whsec_${id}`, `whsec_old-${id}`].map((each) => seal.close(each, id));
+  const [secret, oldSecret] = [`whsec_${id}`, `whsec_old-${id}`]
+    .map((each) => seal.close(each, id));
   await database.write([
     sql(
       `INSERT INTO subscriptions
@@ -70,7 +71,8 @@ test("a reseal that was interrupted leaves every key needed, and goes on later",
   const database = openDatabase(t);
   await sealedDatabase(database, 3);
 
-  const interrupted = resealDatabase(database, both, audit(), AbortSignal.abort(new Error("enough")));
+  const aborted = AbortSignal.abort(new Error("enough"));
+  const interrupted = resealDatabase(database, both, audit(), aborted);
   await assert.rejects(interrupted, /enough/);
 
   await assert.rejects(checkSeal(database, fresh), /not the key/);
