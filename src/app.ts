@@ -7,6 +7,7 @@ import { newId } from "./base/id.ts";
 import type { Logger } from "./base/log.ts";
 import { createPasswordHasher, hashLimit } from "./base/password.ts";
 import { createSeal } from "./base/seal.ts";
+import { createCautiousClock } from "./base/steady_clock.ts";
 import type { Config } from "./config.ts";
 import { isPrincipalId } from "./event/event.ts";
 import { ensureFirstUser } from "./app/first_user.ts";
@@ -74,6 +75,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     : await loadEndpoints(config.endpointsFolder);
   const seal = createSeal(...config.secretKeys ?? []);
   refuseUnusable(config.databasePath, judgeDatabase(config.databasePath, seal));
+  const cautiousNow = createCautiousClock(now, () => performance.now());
   const metrics = createServiceMetrics();
   const writes = createWriteWatch(log, () => performance.now());
   const database = openSqliteDatabase(config.databasePath, ({ batches, ms, refusal }) => {
@@ -96,7 +98,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
         if (password !== undefined) host.tell(`User admin has been made, with password ${password}`);
       }),
       openPageKey(database, seal),
-      openRevocations(database, now),
+      openRevocations(database, cautiousNow),
       openKeyRing({
         database,
         seal,
@@ -140,6 +142,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       failures,
       log,
       now,
+      cautiousNow,
       observeAttempt: metrics.observeAttempt,
     });
     const backlog = createBacklogReader(database, now);

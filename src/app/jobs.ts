@@ -24,6 +24,8 @@ export interface JobsOptions {
   readonly failures: FailureAudit;
   readonly log: Logger;
   readonly now: () => number;
+  /** What is removed is removed by this clock. */
+  readonly cautiousNow: () => number;
   /** Told of every attempt, for the metrics. */
   readonly observeAttempt: (isSuccess: boolean, ms: number) => void;
 }
@@ -96,7 +98,7 @@ export function startJobs(options: JobsOptions): Jobs {
         purge(
           database,
           { eventsMs: config.retentionMs, auditMs: AUDIT_RETENTION_MS },
-          now(),
+          options.cautiousNow(),
           signal,
           progress,
         ),

@@ -1,12 +1,12 @@
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { describeFields, type Log, type LogLevel } from "../base/log.ts";
 import { createSeal } from "../base/seal.ts";
+import { createSteadyClock } from "../base/steady_clock.ts";
 import { createCallbackSender } from "../job/callback.ts";
 import { createClockWatch } from "../job/clock_watch.ts";
 import { createDistributor } from "../job/distributor.ts";
 import { createEgress } from "../job/egress.ts";
 import { createNameLookup } from "../job/name_lookup.ts";
-import { createSteadyClock } from "../job/steady_clock.ts";
 import { takeOver } from "../job/take_over.ts";
 import { openPresence } from "../store/presence.ts";
 import { openSharedDatabase } from "../store/shared_database.ts";

@@ -79,7 +79,8 @@ export function createJwtSigner(
   };
 }
 
-const MAX_LENGTH = 8192;
+/** No longer JWT is taken, in characters. */
+export const MAX_JWT_LENGTH = 8192;
 const COMPACT = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
 
 /**
@@ -93,7 +94,7 @@ export function verifyJwt(
   typ: string,
   findKey: (kid: string) => VerificationKey | undefined,
 ): Record<string, unknown> | undefined {
-  if (token.length > MAX_LENGTH) return undefined;
+  if (token.length > MAX_JWT_LENGTH) return undefined;
   const [, headerPart, claimsPart, signaturePart] = COMPACT.exec(token) ?? [];
   if (!headerPart || !claimsPart || !signaturePart) return undefined;
   const header = decode(headerPart);

@@ -45,6 +45,7 @@ export const AUDIT_COMMANDS: readonly Command[] = [
       await printList(context, "/backend/audit", filters, [
         column("TIME", "time"),
         column("ACTOR", "actor"),
+        column("APP", "app"),
         column("ACTION", "action"),
         column("TARGET", "target"),
         column("ADDRESS", "address"),

@@ -19,6 +19,7 @@ import { checkSeal } from "../store/settings.ts";
 import { openSqliteDatabase } from "../store/sqlite.ts";
 import { emptyLog } from "../store/sqlite_file.ts";
 import { Failure } from "./failure.ts";
+import { paceWrites } from "./pace_writes.ts";
 import { storedJobs } from "./stored_jobs.ts";
 import type { Members } from "./table.ts";
 
@@ -82,7 +83,10 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
     );
   }
   const now = Date.now;
-  const database = openSqliteDatabase(config.databasePath);
+  const database = paceWrites(openSqliteDatabase(config.databasePath), {
+    elapsedMs: () => performance.now(),
+    sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+  });
   try {
     if (isNew) options.onCreate?.(path);
     const seal = createSeal(...config.secretKeys ?? []);

@@ -1,6 +1,6 @@
 import { APP_COMMANDS } from "./app.ts";
 import { AUDIT_COMMANDS } from "./audit.ts";
-import { BACKUP_COMMAND } from "./backup.ts";
+import { BACKUP_COMMAND, RESTORE_COMMAND } from "./backup.ts";
 import { CHECK_COMMAND } from "./check.ts";
 import type { Command } from "./command.ts";
 import { CRONJOB_COMMANDS } from "./cronjob.ts";
@@ -29,5 +29,6 @@ export const COMMANDS: readonly Command[] = [
   ...KEY_COMMANDS,
   ...AUDIT_COMMANDS,
   BACKUP_COMMAND,
+  RESTORE_COMMAND,
   CHECK_COMMAND,
 ];

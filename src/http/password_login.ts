@@ -5,10 +5,10 @@ import { ANONYMOUS, FAILED_LOGIN, UNKNOWN } from "../store/audit.ts";
 import type { Database } from "../store/database.ts";
 import type { FailureAudit } from "../store/failure_audit.ts";
 import {
+  admitLogin,
   type CountedLogin,
   countLoginFailures,
   deleteLoginFailures,
-  insertLoginFailure,
 } from "../store/login_failures.ts";
 import { admitPassword, findUserByName } from "../store/users.ts";
 import { throttleAddress, throttleNetworks } from "./client_address.ts";
@@ -79,11 +79,9 @@ export function createPasswordLogin(options: PasswordLoginOptions): PasswordLogi
       const slowMs = (ofAccount - SLOW_AFTER) * SLOW_STEP_MS;
       if (slowMs > 0) await sleep(slowMs);
       const isRight = await hasher.verify(password, user?.phc, {
-        async admit() {
-          if ((await count()).untilMs !== null) return false; // without a write
-          const [counted] = await database.write([insertLoginFailure(login, now())]);
-          return counted === 1;
-        },
+        // Looked at anew before it is written: what is refused writes nothing.
+        admit: async () =>
+          (await count()).untilMs === null && await admitLogin(database, login, now()),
         report(right) {
           if (!right || user?.status !== "active") return;
           // It shares the commit of what the login stores next. Should it fail, so does that, and
@@ -127,11 +125,8 @@ function countedLogin(
     return { account, place: own, limits: [limit] };
   }
   const networks = throttleNetworks(address);
-  const limits = networks.map(({ first, last, share }) => ({
-    first,
-    last,
-    ofAccount: share * ACCOUNT_LIMIT,
-    ofAll: share * ADDRESS_LIMIT,
-  }));
+  const limits = networks.map(({ share, ...network }) =>
+    ({ ...network, ofAccount: share * ACCOUNT_LIMIT, ofAll: share * ADDRESS_LIMIT })
+  );
   return { account, place: networks[0].first, limits };
 }

@@ -146,9 +146,10 @@ function errorAnswer(
   { match }: Progress,
   { site, log }: PipelineOptions,
 ): HttpAnswer {
-  if (error instanceof OAuthError) return oauthErrorAnswer(error);
+  const errors = match?.sibling.errors;
+  if (error instanceof OAuthError && errors === "oauth") return oauthErrorAnswer(error);
   const problem = toProblem(error, request, log);
-  switch (match ? match.sibling.errors : errorsOfNoRoute(problem, request)) {
+  switch (match ? errors : errorsOfNoRoute(problem, request)) {
     case "oauth":
       return oauthErrorAnswer(toOAuthError(problem));
     case "page": {
@@ -169,6 +170,10 @@ function errorsOfNoRoute({ status }: Problem, { method, headers }: HttpRequest):
 
 function toProblem(error: unknown, request: HttpRequest, log: Log): Problem {
   if (error instanceof Problem) return error;
+  if (error instanceof OAuthError) {
+    const { status, error: code, description, headers } = error;
+    return new Problem(status, code, description, { headers });
+  }
   if (error instanceof UnavailableError) {
     log.warn("storage unavailable", { request_id: request.id, error });
     return new Problem(503, "unavailable", "Storage is unavailable; nothing was stored.", {

@@ -1,8 +1,8 @@
 import type { Log } from "../base/log.ts";
+import type { SteadyClock } from "../base/steady_clock.ts";
 import { countClockSteps, shiftTimes, takeClockStep } from "../store/clock_shift.ts";
 import type { Database } from "../store/database.ts";
 import type { Distributor } from "./distributor.ts";
-import type { SteadyClock } from "./steady_clock.ts";
 
 /** What the watch works with. */
 export interface ClockWatchOptions {

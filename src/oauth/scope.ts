@@ -1,3 +1,4 @@
+import { OAuthError } from "./errors.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "./principal.ts";
 
 /** A scope-token of RFC 6749 §3.3 without the comma, which separates names here as a space does. */
@@ -52,36 +53,52 @@ export function formatScope(names: readonly string[]): string {
 }
 
 /**
- * Returns the scopes that a new grant gets, or undefined for `invalid_scope` (RFC 6749 §3.3): every
- * one requested must be allowed to the app, and what the user has not is left out. With none
- * requested these are all of the app's that the user has, except `backend`. An empty list is never
- * granted.
+ * Returns the scopes that a new grant gets (RFC 6749 §3.3): every one requested must be allowed to
+ * the app, and what the user has not is left out. With none requested these are all of the app's
+ * that the user has, except `backend`. Throws OAuthError `invalid_scope` rather than grant none.
  */
-export function grantScope({ requested, app, user }: ScopeRequest): string[] | undefined {
-  const named = requested !== undefined && requested.length > 0;
-  if (named && !isSubset(requested, app)) return undefined;
-  const wanted = named ? requested : app.filter((name) => name !== BACKEND_SCOPE);
+export function grantScope({ requested = [], app, user }: ScopeRequest): string[] {
+  checkAppScopes(requested, app);
+  const isNamed = requested.length > 0;
+  const wanted = isNamed ? requested : app.filter((name) => name !== BACKEND_SCOPE);
   const owned = new Set(user ?? app);
-  return unlessEmpty([...new Set(wanted)].filter((name) => owned.has(name)));
+  const granted = [...new Set(wanted)].filter((name) => owned.has(name));
+  if (granted.length > 0) return granted;
+  throw isNamed
+    ? refuseScopes("The user does not have", wanted, addTo("user"))
+    : new OAuthError("invalid_scope", "There is no scope that need not be asked for by name.");
+}
+
+/** Throws OAuthError `invalid_scope` where the app may not ask for all of the scopes. */
+export function checkAppScopes(requested: readonly string[], app: readonly string[]): void {
+  const missing = without(requested, app);
+  if (missing.length > 0) throw refuseScopes("The app may not have", missing, addTo("app"));
 }
 
 /**
- * Returns the scopes of the access token that a refresh asks for, or undefined for `invalid_scope`.
- * RFC 6749 §6: only scopes that were granted at first may be named; none named = all of them.
+ * Returns the scopes of the access token that a refresh asks for. RFC 6749 §6: only scopes that were
+ * granted at first may be named, else OAuthError `invalid_scope`; none named = all of them.
  */
 export function narrowScope(
   requested: readonly string[] | undefined,
   chain: readonly string[],
-): string[] | undefined {
-  if (requested === undefined || requested.length === 0) return unlessEmpty([...chain]);
-  return isSubset(requested, chain) ? [...new Set(requested)] : undefined;
+): string[] {
+  const missing = without(requested ?? [], chain);
+  if (missing.length > 0) {
+    throw refuseScopes("The grant does not carry", missing, "Authorize anew with it.");
+  }
+  return [...new Set(requested === undefined || requested.length === 0 ? chain : requested)];
 }
 
-function isSubset(names: readonly string[], of: readonly string[]): boolean {
-  const all = new Set(of);
-  return names.every((name) => all.has(name));
+function without(names: readonly string[], others: readonly string[]): string[] {
+  const all = new Set(others);
+  return names.filter((name) => !all.has(name));
 }
 
-function unlessEmpty(names: string[]): string[] | undefined {
-  return names.length > 0 ? names : undefined;
+const addTo = (party: "app" | "user") =>
+  `An administrator can allow it: add it to the scopes of the ${party}.`;
+
+/** Names the first of the scopes, which are well-formed: nothing else of the request is repeated. */
+function refuseScopes(fault: string, names: readonly string[], remedy: string): OAuthError {
+  return new OAuthError("invalid_scope", `${fault} scope ${names[0]}. ${remedy}`);
 }

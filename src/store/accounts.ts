@@ -32,18 +32,20 @@ export function createAccounts(database: Database): Accounts {
   return {
     async findApp(id) {
       await forgetIfChanged();
-      const known = apps.get(id);
+      const cache = apps; // what is read now is not kept past a change that another look-up notices
+      const known = cache.get(id);
       if (known) return known;
       const app = await findApp(database, id);
-      if (app) apps.set(id, app);
+      if (app) cache.set(id, app);
       return app;
     },
     async findUser(id) {
       await forgetIfChanged();
-      const known = users.get(id);
+      const cache = users;
+      const known = cache.get(id);
       if (known) return known;
       const user = await findUser(database, id);
-      if (user) users.set(id, user);
+      if (user) cache.set(id, user);
       return user;
     },
   };

@@ -1,4 +1,6 @@
+import type { HttpRequest } from "../base/exchange.ts";
 import { idBound, newId } from "../base/id.ts";
+import { type Caller, LOGIN_APP } from "../oauth/principal.ts";
 import {
   type Database,
   type Page,
@@ -19,10 +21,21 @@ export interface AuditEntry {
   readonly target: string;
   /** The client's address, where there is one. */
   readonly address: string | null;
+  /** The `client_id` of the app that acted for the actor, where one did. */
+  readonly app: string | null;
 }
 
 /** An entry as it is first stored. */
-export type AuditRecord = Omit<AuditEntry, "id">;
+export type AuditRecord = Omit<AuditEntry, "id" | "app"> & Partial<Pick<AuditEntry, "app">>;
+
+/** Who acts by a token, through which app, and from where. */
+export function actorOf(
+  { sub, clientId }: Pick<Caller, "sub" | "clientId">,
+  { address }: Pick<HttpRequest, "address">,
+): Pick<AuditEntry, "actor" | "app" | "address"> {
+  const isOwn = clientId === LOGIN_APP || clientId === sub;
+  return { actor: sub, app: isOwn ? null : clientId, address: address || null };
+}
 
 /** The actor of what nobody has proven to have done. */
 export const ANONYMOUS = "anonymous";
@@ -34,21 +47,20 @@ export const UNKNOWN = "unknown";
 export const FAILED_LOGIN = "user.login_failed";
 export const FAILED_AUTHENTICATION = "app.authenticate_failed";
 
+/** What a user let an app have: anyone who is logged in can cause many, so the oldest go first. */
+export const GRANT_ALLOWED = "grant.allow";
+
+const INSERT = "INSERT INTO audit (id, actor, action, target, address, app)";
+const VALUES = "?1, ?2, ?3, ?4, ?5, ?6";
+
 /** Records an action; goes into the batch of what it records: neither is without the other. */
 export function insertAudit(entry: AuditRecord, nowMs: number): Statement {
-  return sql(
-    "INSERT INTO audit (id, actor, action, target, address) VALUES (?1, ?2, ?3, ?4, ?5)",
-    ...auditParams(entry, nowMs),
-  );
+  return sql(`${INSERT} VALUES (${VALUES})`, ...auditParams(entry, nowMs));
 }
 
 /** Records an action where the statement right before it in the batch changed something. */
 export function insertAuditOfChange(entry: AuditRecord, nowMs: number): Statement {
-  return sql(
-    `INSERT INTO audit (id, actor, action, target, address) SELECT ?1, ?2, ?3, ?4, ?5
-     WHERE changes() > 0`,
-    ...auditParams(entry, nowMs),
-  );
+  return sql(`${INSERT} SELECT ${VALUES} WHERE changes() > 0`, ...auditParams(entry, nowMs));
 }
 
 /**
@@ -57,15 +69,15 @@ export function insertAuditOfChange(entry: AuditRecord, nowMs: number): Statemen
  */
 export function insertAuditOfGrant(grantId: string, entry: AuditRecord, nowMs: number): Statement {
   return sql(
-    `INSERT INTO audit (id, actor, action, target, address) SELECT ?1, ?2, ?3, ?4, ?5
-     WHERE EXISTS (SELECT 1 FROM grants WHERE id = ?6 AND revoked_at IS NULL)`,
+    `${INSERT} SELECT ${VALUES}
+     WHERE EXISTS (SELECT 1 FROM grants WHERE id = ?7 AND revoked_at IS NULL)`,
     ...auditParams(entry, nowMs),
     grantId,
   );
 }
 
-function auditParams({ actor, action, target, address }: AuditRecord, nowMs: number) {
-  return [newId("t", nowMs), actor, action, target, address] as const;
+function auditParams({ actor, action, target, address, app }: AuditRecord, nowMs: number) {
+  return [newId("t", nowMs), actor, action, target, address, app ?? null] as const;
 }
 
 /** Which entries are wanted; a member that is undefined does not narrow. */
@@ -95,7 +107,8 @@ export async function listAudit(
   // One bound alone: of two SQLite searches by one, and reads all that the other leaves out.
   const until = untilMs === undefined ? page.before : idBound("t", untilMs);
   const rows = await database.query<AuditEntry>(
-    `SELECT id, actor, action, target, address FROM audit WHERE ${where} ORDER BY id DESC LIMIT ?6`,
+    `SELECT id, actor, action, target, address, app FROM audit WHERE ${where}
+     ORDER BY id DESC LIMIT ?6`,
     [
       until < page.before ? until : page.before,
       sinceMs === undefined ? "" : idBound("t", sinceMs),

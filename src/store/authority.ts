@@ -25,14 +25,18 @@ export const ENDS = `x.owner IN (s.principal, s.app) AND x.seq > s.granted_after
  */
 export function mayReceive(needed: string): string {
   const words = `json_each('["' || replace(${needed}, ' ', '","') || '"]')`;
-  const covers = (scopes: string) => `${has(scopes, `'${CONSUMER_SCOPE}'`)} AND (${needed} = ''
-    OR NOT EXISTS (SELECT 1 FROM ${words} n WHERE NOT ${has(scopes, "n.value")}))`;
-  return `(s.granted IS NULL OR (${covers("s.granted")}))
+  return `${holds(`'${CONSUMER_SCOPE}'`)}
+    AND NOT EXISTS (SELECT 1 FROM subscription_endings x WHERE ${ENDS})
+    AND (${needed} = ''
+      OR NOT EXISTS (SELECT 1 FROM ${words} word WHERE NOT (${holds("word.value")})))`;
+}
+
+function holds(scope: string): string {
+  return `(s.granted IS NULL OR ${has("s.granted", scope)})
     AND (s.principal = s.app OR EXISTS (SELECT 1 FROM users u
-      WHERE u.id = s.principal AND u.status = 'active' AND ${covers("u.scope")}))
+      WHERE u.id = s.principal AND u.status = 'active' AND ${has("u.scope", scope)}))
     AND (s.app = '${LOGIN_APP}' OR EXISTS (SELECT 1 FROM apps a
-      WHERE a.id = s.app AND a.status = 'active' AND ${covers("a.scope")}))
-    AND NOT EXISTS (SELECT 1 FROM subscription_endings x WHERE ${ENDS})`;
+      WHERE a.id = s.app AND a.status = 'active' AND ${has("a.scope", scope)}))`;
 }
 
 /** The scopes, separated by spaces, that the serving processes declare for an event's name. */

@@ -28,8 +28,8 @@ interface Walk {
 }
 
 /**
- * Moves by `stepMs` what is due later, as the clock that reads `nowMs` has been set from now on, in
- * bounded batches: resends and leases, cronjobs and theirs, and how long subscriptions have failed.
+ * Moves by `stepMs` all that waits, since the clock that read `nowMs` has been set by so much: resends
+ * and leases, cronjobs and theirs, and since when subscriptions have failed. In bounded batches.
  */
 export async function shiftTimes(
   database: Database,
@@ -54,7 +54,8 @@ export async function shiftTimes(
     },
     {
       select: `SELECT seq AS key FROM subscriptions
-        WHERE seq > ?1 AND status IN ('active', 'paused') ORDER BY seq LIMIT ${BATCH}`,
+        WHERE seq > ?1 AND status IN ('active', 'paused')
+          AND (due_at IS NOT NULL OR failing_since IS NOT NULL) ORDER BY seq LIMIT ${BATCH}`,
       first: 0,
       shift: (keys) => [
         moveTurns(JSON.parse(keys), EARLIER_TURN, nowMs + stepMs),
@@ -66,18 +67,15 @@ export async function shiftTimes(
         ),
       ],
     },
-    {
-      select: `SELECT name AS key FROM cronjobs WHERE name > ?1 ORDER BY name LIMIT ${BATCH}`,
-      first: "",
-      shift: (keys) => [sql(
-        `UPDATE cronjobs SET next_at = next_at + ?2, lease_until = lease_until + ?2
-         WHERE name IN (SELECT value FROM json_each(?1)) AND max(next_at, lease_until) > ?3`,
-        keys,
-        stepMs,
-        dueMs,
-      )],
-    },
   ];
+  await database.write([
+    sql(
+      `UPDATE cronjobs SET next_at = next_at + ?1, lease_until = lease_until + ?1
+       WHERE max(next_at, lease_until) > ?2`,
+      stepMs,
+      dueMs,
+    ),
+  ]);
   for (const { select, first, shift } of walks) {
     for (let after = first;;) {
       const rows = await database.query<{ key: string | number }>(select, [after]);

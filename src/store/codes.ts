@@ -81,6 +81,8 @@ export async function findRedeemedCode(
 export interface CodeRedemption {
   readonly id: string;
   readonly hash: Uint8Array;
+  readonly user: string;
+  readonly app: string;
   readonly scopes: readonly string[];
   /** Of the first access token: without those that have been lost since the code was made. */
   readonly accessScopes: readonly string[];
@@ -123,7 +125,7 @@ export async function redeemCode(
       JSON.stringify(redemption.accessScopes),
     ),
     sql("DELETE FROM codes WHERE id = ?1 AND EXISTS (SELECT 1 FROM grants WHERE id = ?1)", id),
-    endExcessGrants(id, nowMs),
+    ...endExcessGrants(redemption.user, redemption.app, nowMs),
   ]);
   if (ended !== 0) await revocations?.refresh();
   return inserted === 1;

@@ -3,6 +3,7 @@ import { parseScope } from "../oauth/scope.ts";
 import { type Database, sql, type Statement } from "./database.ts";
 import { cutGrants } from "./grant_end.ts";
 import { endSubscriptions } from "./subscription_end.ts";
+import { IS_OPEN } from "./subscriptions.ts";
 
 /** The scopes that a user has allowed an app before. */
 export async function findConsentedScopes(
@@ -60,7 +61,10 @@ export function forgetConsentsOf(of: { readonly user: string } | { readonly app:
   return sql(`UPDATE consents SET scope = '' WHERE ${column} = ?1 AND scope <> ''`, id);
 }
 
-/** An app that may act for a user: by a remembered consent, or by a grant that stands. */
+/**
+ * An app that may act for a user: by a remembered consent, by a grant that stands, or by a
+ * subscription, which may outlive both.
+ */
 export interface ActingApp {
   /** Its `client_id`. */
   readonly id: string;
@@ -104,6 +108,9 @@ export async function listActingApps(
        SELECT app, scope, max(id) FROM (SELECT id, app, scope FROM grants
          WHERE user = ?1 AND revoked_at IS NULL AND until > ?2 ${only}
          ORDER BY id DESC LIMIT ${LISTED_GRANTS}) GROUP BY app, scope
+       UNION ALL
+       SELECT app, ifnull(granted, ''), NULL FROM subscriptions
+       WHERE principal = ?1 AND ${IS_OPEN} ${only.replace("app", "+app")}
      ) allowed JOIN apps a ON a.id = allowed.app JOIN users u ON u.id = ?1
      WHERE a.status = 'active' ORDER BY a.id DESC`,
     app === undefined ? [user, nowMs] : [user, nowMs, app],

@@ -1,3 +1,4 @@
+import { insertAuditOfChange } from "./audit.ts";
 import { type Database, sql, type Statement } from "./database.ts";
 
 /** How many grants of a user stand at once: through one app, and in all. */
@@ -9,21 +10,24 @@ const TOKENS_OF_APP = 500;
 const BATCH = 500;
 
 /**
- * Ends the oldest grants of a user that are too many with this new one, through its app or in all.
- * One that has expired, or ended with its app, counts until it is purged: no row is read to count.
+ * Ends the oldest grants of a user that are too many with a new one, through its app or in all, and
+ * records that. One that has expired, or ended with its app, counts until it is purged: no row is
+ * read to count.
  */
-export function endExcessGrants(grantId: string, nowMs: number): Statement {
-  const same = (column: string) => `${column} = (SELECT ${column} FROM grants WHERE id = ?2)`;
-  const past = (limit: number, where: string) =>
-    `SELECT * FROM (SELECT id FROM grants WHERE ${where} AND revoked_at IS NULL
+export function endExcessGrants(user: string, app: string, nowMs: number): Statement[] {
+  const past = (limit: number, where = "") =>
+    `SELECT * FROM (SELECT id FROM grants WHERE user = ?2 ${where} AND revoked_at IS NULL
        ORDER BY id DESC LIMIT ${BATCH} OFFSET ${limit})`;
-  return sql(
-    `UPDATE grants SET revoked_at = ?1 WHERE id IN (
-       ${past(GRANTS_OF_APP, `${same("user")} AND ${same("app")}`)}
-       UNION ALL ${past(GRANTS_OF_USER, same("user"))})`,
-    nowMs,
-    grantId,
-  );
+  return [
+    sql(
+      `UPDATE grants SET revoked_at = ?1 WHERE id IN (${past(GRANTS_OF_APP, "AND app = ?3")}
+         UNION ALL ${past(GRANTS_OF_USER)})`,
+      nowMs,
+      user,
+      app,
+    ),
+    insertAuditOfChange({ actor: app, action: "grant.limit", target: user, address: null }, nowMs),
+  ];
 }
 
 const IS_OWN = "user IS NULL AND refresh IS NOT NULL"; // as the index says

@@ -109,7 +109,7 @@ export async function insertGrant(
       JSON.stringify(grant.scopes),
     ),
     ...audited ? [insertAuditOfGrant(grant.id, audited, madeAtMs)] : [],
-    ...grant.user === null ? [] : [endExcessGrants(grant.id, madeAtMs)],
+    ...grant.user === null ? [] : endExcessGrants(grant.user, grant.app, madeAtMs),
   ]);
   if (grant.user !== null && changes.at(-1) !== 0) await revocations?.refresh();
   return inserted === 1;

@@ -22,8 +22,10 @@ export interface CountedLogin {
   readonly limits: readonly PlaceLimit[];
 }
 
-// Failures of a time that is far ahead were counted before the clock was set back.
-const COUNTS = `until > ?2 AND until <= ?2 + ${2 * WINDOW_MS}`;
+/** What would count for longer than this was counted before the clock was set back. */
+const AHEAD_MS = 2 * WINDOW_MS;
+
+const COUNTS = `until > ?2 AND until <= ?2 + ${AHEAD_MS}`;
 
 const WITHIN = `place BETWEEN l.value ->> 'first' AND l.value ->> 'last' AND ${COUNTS}`;
 
@@ -61,34 +63,29 @@ export async function countLoginFailures(
 }
 
 /**
- * Counts a login as failed before it is tried; changes no row where a limit is reached. So a limit
- * holds for tries that are made all at once, in however many processes.
+ * Counts a login as failed before it is tried; false where a limit is reached. So a limit holds for
+ * tries that are made all at once, in however many processes.
  */
-export function insertLoginFailure(
+export async function admitLogin(
+  database: Database,
   { account, place, limits }: CountedLogin,
   nowMs: number,
-): Statement {
-  return sql(
-    `INSERT INTO login_failures (account, place, until)
-     SELECT ?1, ?4, ?2 + ${WINDOW_MS} WHERE (${REACHED}) IS NULL`,
-    account,
-    nowMs,
-    JSON.stringify(limits),
-    place,
-  );
+): Promise<boolean> {
+  const [inserted] = await database.write([
+    sql(
+      `INSERT INTO login_failures (account, place, until)
+       SELECT ?1, ?4, ?2 + ${WINDOW_MS} WHERE (${REACHED}) IS NULL`,
+      account,
+      nowMs,
+      JSON.stringify(limits),
+      place,
+    ),
+    sql("DELETE FROM login_failures WHERE until > ?1", nowMs + AHEAD_MS),
+  ]);
+  return inserted === 1;
 }
 
 /** Forgets what one account has failed in one place. */
 export function deleteLoginFailures({ account, place }: CountedLogin): Statement {
   return sql("DELETE FROM login_failures WHERE account = ?1 AND place = ?2", account, place);
-}
-
-/** Removes a bounded number of those that count no more. */
-export function purgeLoginFailures(nowMs: number, limit: number): Statement {
-  return sql(
-    `DELETE FROM login_failures WHERE rowid IN
-       (SELECT rowid FROM login_failures WHERE until <= ?1 OR until > ?1 + ${2 * WINDOW_MS} LIMIT ?2)`,
-    nowMs,
-    limit,
-  );
 }

@@ -94,6 +94,7 @@ export const MIGRATION_2 = `
   ALTER TABLE users ADD COLUMN password_until INTEGER;
 
   -- The audit.
+  ALTER TABLE audit ADD COLUMN app TEXT; -- client_id of the app that acted for the actor, if one did
 
   -- Deliveries and jobs.
   -- The moving mean of its attempts' durations; 0 for any that is short.

@@ -59,6 +59,17 @@ export function openPresence(databasePath: string, name: string): Presence {
   };
 }
 
+/** Whether a process shows by a file of its own that it works on this database. */
+export function isAnybodyPresent(databasePath: string): boolean {
+  const folder = dirname(databasePath);
+  const prefix = `${basename(databasePath)}-process-`;
+  return readdirSync(folder).filter((file) => file.startsWith(prefix)).some((file) => {
+    const free = tryLock(join(folder, file), 0);
+    free?.close();
+    return free === undefined;
+  });
+}
+
 /**
  * Locks this process's file. Another that is tidying up may come between making and locking it, so
  * the lock counts only if the file is still there.

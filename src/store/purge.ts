@@ -1,10 +1,13 @@
 import { idBound } from "../base/id.ts";
+import { GRANT_ALLOWED, trimAudit } from "./audit.ts";
 import { type Database, sql, type Statement } from "./database.ts";
 import { dropExcessRefreshTokens } from "./grant_limit.ts";
-import { purgeLoginFailures } from "./login_failures.ts";
 
 /** How much one batch of a purge removes at most, so that no other write waits for long. */
 const BATCH = 500;
+
+/** How many entries of the audit tell of grants that were allowed. */
+const KEPT_GRANTS = 100_000;
 
 /** What is kept for how long, in milliseconds. */
 export interface Retention {
@@ -32,12 +35,13 @@ export async function purge(
     endedBatch("codes", "id", "until", nowMs),
     endedBatch("sessions", "hash", "until", nowMs),
     endedBatch("revocations", "seq", "until", nowMs),
-    purgeLoginFailures(nowMs, BATCH),
+    endedBatch("login_failures", "rowid", "until", nowMs),
     sql(
       `DELETE FROM audit WHERE id IN
          (SELECT id FROM audit WHERE id < ?1 ORDER BY id LIMIT ${BATCH})`,
       idBound("t", nowMs - retention.auditMs),
     ),
+    trimAudit(GRANT_ALLOWED, KEPT_GRANTS, BATCH),
   ];
   for (const batch of ended) {
     for (let changed = BATCH; changed === BATCH && !signal.aborted;) {

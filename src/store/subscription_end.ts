@@ -1,4 +1,4 @@
-import { isId } from "../base/id.ts";
+import { LOGIN_APP } from "../oauth/principal.ts";
 import { ENDS, LAST_ENDING } from "./authority.ts";
 import { type Database, sql, type Statement } from "./database.ts";
 import {
@@ -84,7 +84,6 @@ export function endSubscriptions(ending: Ending, reason: string, nowMs: number):
   const { sparesOwn = false, scopes, deletes = false } = ending;
   if (scopes?.length === 0) return [];
   const owner = "user" in ending ? ending.user : ending.app;
-  const left = deletes ? 0 : BATCH; // of those that are there still, when the first have been ended
   const first = {
     where: `s.seq IN (SELECT seq FROM subscriptions WHERE ${ownedBy(owner)} LIMIT ${BATCH})
       AND ${underEnding(LAST_ENDING)}`,
@@ -100,16 +99,13 @@ export function endSubscriptions(ending: Ending, reason: string, nowMs: number):
       deletes ? 1 : 0,
       reason,
     ),
-    sql(
-      `DELETE FROM subscription_endings WHERE seq = ${LAST_ENDING} AND NOT EXISTS
-         (SELECT 1 FROM subscriptions WHERE ${ownedBy(owner)} LIMIT 1 OFFSET ${left})`,
-      owner,
-    ),
-  ].toSpliced(1, 0, ...end(first, deletes, reason, nowMs));
+    ...end(first, deletes, reason, nowMs),
+  ];
 }
 
 function ownedBy(owner: string): string {
-  return `${isId("u", owner) ? "principal" : "app"} = ?1 AND status <> 'deleted'`;
+  const isApp = owner === LOGIN_APP || owner.startsWith("a");
+  return `${isApp ? "app" : "principal"} = ?1 AND status <> 'deleted'`;
 }
 
 function underEnding(seq: string): string {
@@ -191,10 +187,9 @@ export async function clearEndedSubscriptions(
 ): Promise<void> {
   const step = async (statements: readonly Statement[]) => {
     const startedMs = performance.now();
-    const changes = await database.write(statements);
+    await database.write(statements);
     const tookMs = performance.now() - startedMs;
     await new Promise((resolve) => setTimeout(resolve, tookMs));
-    return Math.max(...changes);
   };
   const endings = await database.query<{
     seq: number;

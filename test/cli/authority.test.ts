@@ -82,8 +82,8 @@ test("audit list prints what HTTP answers, narrowed by actor, action, target and
     assert.ok(readItems(printed).length > 0, args.join(" "));
   }
   const table = await cli.run("audit", "list", "--target", user.id);
-  assert.match(table.stdout, /^TIME +ACTOR +ACTION +TARGET +ADDRESS$/m);
-  assert.match(table.stdout, new RegExp(`^\\S+ \\S+Z +cli +user.change +${user.id} +-$`, "m"));
+  assert.match(table.stdout, /^TIME +ACTOR +APP +ACTION +TARGET +ADDRESS$/m);
+  assert.match(table.stdout, new RegExp(`^\\S+ \\S+Z +cli +- +user.change +${user.id} +-$`, "m"));
 });
 
 test("audit list says what it cannot look for", async () => {

@@ -353,8 +353,9 @@ test("changes are audited with who made them, and from where", async () => {
   assert.deepEqual(actions, ["user.delete", "user.change", "user.create"]);
   const admin = String(decodeJwt(gatepost.adminToken).claims["sub"]);
   for (const entry of entries) {
-    assert.deepEqual(Object.keys(entry), ["id", "time", "actor", "action", "target", "address"]);
-    assert.equal(entry["actor"], admin);
+    const members = ["id", "time", "actor", "action", "target", "address", "app"];
+    assert.deepEqual(Object.keys(entry), members);
+    assert.deepEqual([entry["actor"], entry["app"]], [admin, null]);
     assert.match(String(entry["address"]), /^10\./);
     assert.ok(Math.abs(Date.now() - Date.parse(String(entry["time"]))) < 60_000);
   }
@@ -464,10 +465,14 @@ test("a reused refresh token and a replayed code are audited once", async () => 
   const user = await gatepost.createUser();
   const app = await gatepost.createApp();
   const tokens = await gatepost.codeTokens(app, user);
-  readTokens(await refresh(app, tokens.refresh_token));
+  const second = readTokens(await refresh(app, tokens.refresh_token));
+  readTokens(await refresh(app, second.refresh_token));
   for (let i = 0; i < 3; i++) await expectStatus(400, refresh(app, tokens.refresh_token));
   const reused = await list(`/backend/audit?target=${(await grantOf(user, app.id))["id"]}`);
-  assert.deepEqual(reused.map(({ actor, action }) => [actor, action]), [[app.id, "grant.reuse"]]);
+  assert.deepEqual(reused.map(({ actor, action }) => [actor, action]), [
+    [app.id, "grant.reuse"],
+    [user.id, "grant.allow"],
+  ]);
   const code = await gatepost.code(app, user);
   const exchange = () => gatepost.token(app, { grant_type: "authorization_code", code });
   readTokens(await exchange());
@@ -475,6 +480,7 @@ test("a reused refresh token and a replayed code are audited once", async () => 
   const { id } = await grantOf(user, app.id);
   assert.deepEqual((await list(`/backend/audit?target=${id}`)).map(({ action }) => action), [
     "grant.replay",
+    "grant.allow",
   ]);
 });
 
@@ -487,6 +493,74 @@ test("revocations are audited", async () => {
   for (const target of [String(id), user.id]) {
     assert.equal(await isAudited(target, "grant.revoke"), true);
   }
+});
+
+test("a consent, the grant that comes of it and its end are audited, with the app", async () => {
+  const user = await gatepost.createUser();
+  const app = await gatepost.createApp();
+  const browser = gatepost.openBrowser();
+  await gatepost.allow(browser, app, user);
+  const code = (await gatepost.allow(browser, app, user)).searchParams.get("code") ?? "";
+  const tokens = readTokens(await gatepost.token(app, { grant_type: "authorization_code", code }));
+  const { id } = await grantOf(user, app.id);
+  const [consent, ...moreConsents] = await list(`/backend/audit?actor=${user.id}&action=consent.allow`);
+  assert.deepEqual([consent?.["target"], consent?.["app"], moreConsents], [app.id, app.id, []]);
+  assert.match(String(consent?.["address"]), /^10\./);
+  const allowed = await list(`/backend/audit?actor=${user.id}&action=grant.allow`);
+  assert.deepEqual(allowed.map((entry) => entry["app"]), [app.id, app.id]);
+  assert.equal(allowed[0]?.["target"], id);
+  await gatepost.api.postForm("/authorization/revoke", {
+    token: tokens.refresh_token,
+    client_id: app.id,
+    client_secret: app.secret,
+  });
+  const [end] = await list(`/backend/audit?target=${id}&action=grant.revoke`);
+  assert.equal(end?.["actor"], app.id);
+});
+
+test("a refresh and an app's tokens for itself leave no entry", async () => {
+  const app = await gatepost.createApp();
+  const own = readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
+  readTokens(await refresh(app, own.refresh_token));
+  await gatepost.api.postForm("/authorization/revoke", {
+    token: own.refresh_token,
+    client_id: app.id,
+    client_secret: app.secret,
+  });
+  assert.deepEqual(await list(`/backend/audit?actor=${app.id}`), []);
+});
+
+test("what an app does with a user's token is entered with the app", async () => {
+  const scopes = ["consumer", "backend"];
+  const user = await gatepost.createUser({ scopes });
+  const app = await gatepost.createApp({ scopes, grants: ["password", "client_credentials"] });
+  const { username, password } = user;
+  const fields = { scope: "backend consumer" };
+  const login = { ...fields, grant_type: "password", username, password };
+  const ofUser = readTokens(await gatepost.token(app, login)).access_token;
+  const own = { ...fields, grant_type: "client_credentials" };
+  const ofApp = readTokens(await gatepost.token(app, own)).access_token;
+  const change = { name: "Changed" };
+  const appOf = async (token: string) => {
+    const target = await gatepost.createApp();
+    await expectStatus(200, send("PATCH", `/backend/app/${target.id}`, change, token));
+    const [entry] = await list(`/backend/audit?target=${target.id}&action=app.change`);
+    return [entry?.["actor"], entry?.["app"]];
+  };
+  assert.deepEqual(await appOf(ofUser), [user.id, app.id]);
+  assert.deepEqual(await appOf(ofApp), [app.id, null]);
+  assert.deepEqual(await appOf(await gatepost.login(user)), [user.id, null]);
+
+  const body = { event: "order.created", endpoint: "https://hooks.example/in" };
+  const made = await expectStatus(201, send("POST", "/consumer/subscription", body, ofUser));
+  const id = String(readObject(made)["id"]);
+  await expectStatus(200, send("POST", `/consumer/subscription/${id}/secret`, undefined, ofUser));
+  await expectStatus(409, send("POST", `/consumer/subscription/${id}/secret`, undefined, ofUser));
+  const entries = await list(`/backend/audit?target=${id}`);
+  assert.deepEqual(entries.map((entry) => [entry["actor"], entry["app"], entry["action"]]), [
+    [user.id, app.id, "subscription.rotate_secret"],
+    [user.id, app.id, "subscription.create"],
+  ]);
 });
 
 test("the audit holds no secret of what happened here", async () => {

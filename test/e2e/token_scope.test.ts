@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import {
   assertOAuthError,
+  bearer,
   type Gatepost,
   PASSWORD,
+  readObject,
   readTokens,
   startGatepost,
   type TestApp,
@@ -113,5 +115,46 @@ describe("scopes of a user's grant are the app's that the user has (RFC 6749 §3
     assert.equal(readTokens(await gatepost.token(app, fields)).scope, "consumer");
     const named = await gatepost.token(app, { ...fields, scope: "backend" });
     assert.equal(readTokens(named).scope, "backend");
+  });
+});
+
+describe("more scopes than fit into a token that is taken (8,192 characters)", () => {
+  const scopes = Array.from({ length: 100 }, (_, at) => `scope-${at}-`.padEnd(64, "x"));
+  const some = scopes.slice(0, 50).join(" ");
+
+  test("are invalid_scope at each grant, and fewer by name are granted", async () => {
+    const app = await gatepost.createApp({
+      scopes,
+      trusted: true,
+      grants: ["authorization_code", "refresh_token", "client_credentials", "password"],
+    });
+    const user = await gatepost.createUser({ scopes });
+    const { username, password } = user;
+    const all: [string, Record<string, string>][] = [
+      ["client_credentials", {}],
+      ["password", { username, password }],
+    ];
+    for (const [grant_type, fields] of all) {
+      const answer = await gatepost.token(app, { grant_type, ...fields });
+      assertOAuthError(answer, 400, "invalid_scope");
+      const fewer = readTokens(await gatepost.token(app, { grant_type, ...fields, scope: some }));
+      assert.equal(await gatepost.isAlive(fewer.access_token), true);
+    }
+    const code = await gatepost.code(app, user);
+    const exchange = { grant_type: "authorization_code", code };
+    assertOAuthError(await gatepost.token(app, exchange), 400, "invalid_scope");
+  });
+
+  test("are a problem at the login, and nothing is stored", async () => {
+    const user = await gatepost.createUser({ scopes });
+    const { username, password } = user;
+    const answer = await gatepost.api.postJson("/consumer/login", { username, password });
+    assert.equal(answer.status, 400, answer.text);
+    assert.match(answer.headers.get("content-type") ?? "", /^application\/problem\+json/);
+    assert.equal(readObject(answer)["type"], "urn:gatepost:problem:invalid_scope");
+    const grants = await gatepost.api.get(`/backend/grant?user=${user.id}`, bearer(gatepost.adminToken));
+    assert.deepEqual(readObject(grants)["items"], []);
+    await gatepost.change(user, { scopes: scopes.slice(0, 50) });
+    assert.equal(await gatepost.isAlive(await gatepost.login(user)), true);
   });
 });

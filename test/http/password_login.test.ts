@@ -293,8 +293,8 @@ test("a clock that is set back by an hour locks nobody", async (t) => {
   assert.equal((await login("marta", RIGHT)).kind, "ok");
 });
 
-test("what counts no more is purged, also after the clock has been set back", async (t) => {
-  const { database, fail, clock } = await openLogin(t);
+test("what counts no more is purged, and never counts again once the clock was set back", async (t) => {
+  const { database, login, fail, clock } = await openLogin(t);
   const rows = async () =>
     (await database.query("SELECT 1 FROM login_failures")).length;
   const { signal } = new AbortController();
@@ -308,7 +308,7 @@ test("what counts no more is purged, also after the clock has been set back", as
   await purgeNow();
   assert.equal(await rows(), 3);
   clock.nowMs -= 60 * MINUTE_MS;
-  await purgeNow();
+  assert.equal((await login("marta", RIGHT)).kind, "ok");
   assert.equal(await rows(), 0);
 });
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { createSteadyClock } from "../../src/base/steady_clock.ts";
 import { createClockWatch } from "../../src/job/clock_watch.ts";
-import { createSteadyClock } from "../../src/job/steady_clock.ts";
 import { type Database, sql } from "../../src/store/database.ts";
 import { openDatabase } from "../helpers/database.ts";
 

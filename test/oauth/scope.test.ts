@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { OAuthError } from "../../src/oauth/errors.ts";
 import {
+  checkAppScopes,
   formatScope,
   grantScope,
   isScopeName,
@@ -84,9 +86,38 @@ describe("grantScope() decides (RFC 6749 §3.3, contract 5)", () => {
     ["an inherited name as no scope", ["constructor"], ["a"], ["a"], undefined],
   ];
   for (const [what, requested, app, user, granted] of table) {
-    test(what, () => assert.deepEqual(grantScope({ requested, app, user }), granted));
+    test(what, () => assert.deepEqual(unlessInvalid(() => grantScope({ requested, app, user })), granted));
   }
 });
+
+describe("invalid_scope says which scope, and how it is allowed:", () => {
+  const table: [what: string, decide: () => unknown, names: RegExp][] = [
+    ["one that the app may not have",
+      () => grantScope({ requested: ["a", "b"], app: ["a"], user: ["b"] }),
+      /app may not have scope b\. .*add it to the scopes of the app/],
+    ["one that the user has not", () => grantScope({ requested: ["a"], app: ["a"], user: [] }),
+      /user does not have scope a\. .*add it to the scopes of the user/],
+    ["none by name where nothing is shared",
+      () => grantScope({ requested: undefined, app: ["backend"], user: ["backend"] }),
+      /asked for by name/],
+    ["one that was not granted", () => narrowScope(["a", "c"], ["a"]),
+      /does not carry scope c\. Authorize anew/],
+    ["one that an app may not ask for", () => checkAppScopes(["a", "b"], ["b"]),
+      /app may not have scope a\./],
+  ];
+  for (const [what, decide, names] of table) {
+    test(what, () => assert.throws(decide, { error: "invalid_scope", description: names }));
+  }
+});
+
+function unlessInvalid<Result>(decide: () => Result): Result | undefined {
+  try {
+    return decide();
+  } catch (error) {
+    assert.ok(error instanceof OAuthError && error.error === "invalid_scope");
+    return undefined;
+  }
+}
 
 describe("narrowScope() decides (RFC 6749 §6)", () => {
   type Names = string[] | undefined;
@@ -100,9 +131,9 @@ describe("narrowScope() decides (RFC 6749 §6)", () => {
     ["a name asked twice once", ["a", "a"], ["a"], ["a"]],
     ["invalid where one was never granted", ["a", "c"], ["a", "b"], undefined],
     ["invalid where none was granted", ["c"], ["a"], undefined],
-    ["invalid where the chain is empty", undefined, [], undefined],
+    ["nothing where the chain is empty", undefined, [], []],
   ];
   for (const [what, requested, chain, granted] of table) {
-    test(what, () => assert.deepEqual(narrowScope(requested, chain), granted));
+    test(what, () => assert.deepEqual(unlessInvalid(() => narrowScope(requested, chain)), granted));
   }
 });

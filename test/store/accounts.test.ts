@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createAccounts } from "../../src/store/accounts.ts";
 import { deleteApp, replaceAppSecret, updateApp } from "../../src/store/apps.ts";
+import { sql } from "../../src/store/database.ts";
 import { updateUser } from "../../src/store/users.ts";
 import { addApp, addUser, openDatabase } from "../helpers/database.ts";
 
@@ -55,4 +56,37 @@ test("an account that is not there is looked for each time", async (t) => {
   assert.equal(await accounts.findUser("u0mkf3q1c000aaaaaaaaaaaa"), undefined);
   const user = await addUser(database);
   assert.equal((await accounts.findUser(user))?.id, user);
+});
+
+test("a row that was read before a change is not kept after it", async (t) => {
+  const database = openDatabase(t);
+  const [app, user] = [await addApp(database), await addUser(database)];
+  let change: (() => Promise<unknown>) | undefined;
+  const slow: typeof database = {
+    ...database,
+    async query<Row>(...asked: Parameters<typeof database.query>) {
+      const rows = await database.query<Row>(...asked);
+      if (!/FROM (apps|users) WHERE/.test(asked[0])) return rows;
+      const before = change;
+      change = undefined;
+      await before?.(); // and another look-up notices it, while this one's row is on its way
+      return rows;
+    },
+  };
+  const accounts = createAccounts(slow);
+  change = async () => {
+    await database.write([
+      sql("UPDATE apps SET status = 'disabled'"),
+      sql("UPDATE users SET status = 'disabled'"),
+    ]);
+    await accounts.findApp("a1");
+  };
+  await accounts.findApp(app);
+  assert.equal((await accounts.findApp(app))?.status, "disabled");
+  change = async () => {
+    await database.write([sql("UPDATE users SET status = 'active'")]);
+    await accounts.findApp("a1");
+  };
+  await accounts.findUser(user);
+  assert.equal((await accounts.findUser(user))?.status, "active");
 });

@@ -231,6 +231,8 @@ function sampleRedemption(code: Code): CodeRedemption {
   return {
     id: code.id,
     hash: HASH,
+    user: code.user,
+    app: code.app,
     scopes: code.scopes,
     accessScopes: code.scopes,
     refresh: REFRESH,

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { idBound, newId } from "../../src/base/id.ts";
+import { createSeal } from "../../src/base/seal.ts";
 import { sha256 } from "../../src/base/secret.ts";
 import { insertCode, redeemCode } from "../../src/store/codes.ts";
 import {
@@ -15,6 +16,8 @@ import { revokeGrant } from "../../src/store/grant_end.ts";
 import { insertGrant, listGrants, rotateRefreshToken } from "../../src/store/grants.ts";
 import { insertKey } from "../../src/store/keys.ts";
 import { openRevocations } from "../../src/store/revocations.ts";
+import { endSubscriptions } from "../../src/store/subscription_end.ts";
+import { insertSubscription } from "../../src/store/subscriptions.ts";
 import { cutUser, updateUser } from "../../src/store/users.ts";
 import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
 
@@ -175,6 +178,11 @@ describe("listActingApps() lists", () => {
     }, undefined],
     ["no app whose grant has expired", (database, user, app) =>
       give(database, app, user, { refreshUntilMs: 0, accessUntilMs: NOW_MS + 1 }), undefined],
+    ["an app whose subscription has outlived its grant", subscribe, ["consumer"]],
+    ["no app whose subscription has ended", async (database, user, app) => {
+      await subscribe(database, user, app);
+      await database.write(endSubscriptions({ user, app }, "why", NOW_MS));
+    }, undefined],
     ["no app whose grant was made before its user was cut off", async (database, user, app) => {
       await give(database, app, user);
       await database.write(cutUser(user, NOW_MS + HOUR_MS, HOUR_MS));
@@ -238,6 +246,25 @@ test("listActingApps() reads a bounded number of grants", async (t) => {
 /** An id of a grant that was made then, whatever was made before. */
 function idAt(timeMs: number): string {
   return idBound("g", timeMs) + newId("g", 0).slice(10);
+}
+
+/** Stores a subscription that the user's grant to the app has made, and lets the grant expire. */
+async function subscribe(database: Database, user: string, app: string): Promise<void> {
+  const grant = sampleGrant(app, user);
+  await insertGrant(database, grant);
+  await database.write([
+    insertSubscription({
+      id: newId("s", NOW_MS),
+      principal: user,
+      app,
+      event: "a",
+      endpoint: "https://a.example/",
+      secret: "whsec_",
+      createdAtMs: NOW_MS,
+      grant,
+    }, createSeal()),
+    sql("DELETE FROM grants"),
+  ]);
 }
 
 function sampleCode(user: string, app: string, scopes: readonly string[]) {

@@ -25,6 +25,10 @@ test("a user has 100 grants through an app: each one more ends the oldest", asyn
   ids.push(await addGrant(database, app, user));
   ids.push(await addGrant(database, app, user));
   assert.deepEqual(await listEnded(database), ids.slice(0, 2));
+  const audited = await database.query<{ target: string }>(
+    "SELECT target FROM audit WHERE action = 'grant.limit'",
+  );
+  assert.deepEqual(audited.map(({ target }) => target), [user, user]);
   assert.equal((await listEnded(database)).some((id) => neighbours.includes(id)), false);
 });
 
@@ -61,6 +65,8 @@ test("a redeemed code counts, and what ends is refused at once", async (t) => {
     await redeemCode(database, {
       id: code.id,
       hash,
+      user,
+      app,
       scopes: code.scopes,
       accessScopes: code.scopes,
       refresh: undefined,

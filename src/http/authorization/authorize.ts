@@ -115,7 +115,7 @@ async function showNext(visit: Visit, options: AuthorizeOptions): Promise<HttpAn
   const scopes = findScopes(request, user);
   const spared = await isConsentSpared(request, user, scopes, options.database);
   if (!spared) return showConsent(visit, user, scopes, {}, options);
-  return await sendCode(request, session, user, scopes, false, options) ??
+  return await sendCode(request, session, user, scopes, undefined, options) ??
     showLogin(visit, { error: "expired" }, options);
 }
 
@@ -155,7 +155,7 @@ async function takeForm(
   }
   switch (decision) {
     case "allow":
-      return await sendCode(request, session, user, scopes, true, options) ??
+      return await sendCode(request, session, user, scopes, http.address, options) ??
         showLogin(visit, { error: "expired" }, options);
     case "deny":
       throw new OAuthError("access_denied", "The user did not allow it.");
@@ -205,9 +205,7 @@ async function logIn(
 }
 
 function findScopes({ app, requestedScopes }: AuthorizeRequest, user: User): string[] {
-  const scopes = grantScope({ requested: requestedScopes, app: app.scopes, user: user.scopes });
-  if (!scopes) throw new OAuthError("invalid_scope", "The user has none of these scopes.");
-  return scopes;
+  return grantScope({ requested: requestedScopes, app: app.scopes, user: user.scopes });
 }
 
 /**

@@ -4,6 +4,7 @@ import { sha256 } from "../../base/secret.ts";
 import type { OAuthError } from "../../oauth/errors.ts";
 import { redirectWith } from "../../oauth/redirect_uri.ts";
 import type { User } from "../../oauth/user.ts";
+import { GRANT_ALLOWED, insertAuditOfChange } from "../../store/audit.ts";
 import { insertCode } from "../../store/codes.ts";
 import { putConsentOfCode } from "../../store/consents.ts";
 import type { Database } from "../../store/database.ts";
@@ -21,20 +22,21 @@ export interface RedirectOptions {
 }
 
 /**
- * Stores a code, and the consent where it was given just now, and sends the code to the app.
- * Undefined, and nothing is stored, when the session has ended meanwhile.
+ * Stores a code, and the consent where it was given just now (from an address), and sends the code to
+ * the app. Undefined, and nothing is stored, when the session has ended meanwhile.
  */
 export async function sendCode(
   { app, redirectUri, challenge, state }: AuthorizeRequest,
   session: BrowserSession,
   user: User,
   scopes: readonly string[],
-  isConsentNew: boolean,
+  consentFrom: string | undefined,
   { database, issuer, codeTtlMs, now }: RedirectOptions,
 ): Promise<HttpAnswer | undefined> {
   const nowMs = now();
   const id = newId("g", nowMs);
   const { token: code, hash } = newHandle(id);
+  const audited = { actor: user.id, app: app.id, address: consentFrom || null };
   const [inserted] = await database.write([
     insertCode({
       id,
@@ -45,7 +47,11 @@ export async function sendCode(
       challenge: challenge ?? null,
       untilMs: nowMs + codeTtlMs,
     }, hash, sha256(session.id)),
-    ...isConsentNew ? [putConsentOfCode(id)] : [],
+    insertAuditOfChange({ ...audited, action: GRANT_ALLOWED, target: id }, nowMs),
+    ...consentFrom === undefined ? [] : [
+      putConsentOfCode(id),
+      insertAuditOfChange({ ...audited, action: "consent.allow", target: app.id }, nowMs),
+    ],
   ]);
   if (inserted !== 1) return undefined;
   return seeOther(redirectWith(redirectUri, { code, state, iss: issuer }));

@@ -3,6 +3,7 @@ import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { isCodeChallenge } from "../../oauth/pkce.ts";
 import { checkRedirectUri } from "../../oauth/redirect_uri.ts";
+import { checkAppScopes } from "../../oauth/scope.ts";
 import { checkResource, readScope } from "./oauth_form.ts";
 
 /** A valid authorization request (RFC 6749 §4.1.1, RFC 7636 §4.3). */
@@ -90,9 +91,7 @@ function readRest(
   checkResource(form, issuer);
   const challenge = readChallenge(form, app);
   const requestedScopes = readScope(form);
-  if (requestedScopes?.some((name) => !app.scopes.includes(name))) {
-    throw new OAuthError("invalid_scope", "The app may not have this scope.");
-  }
+  checkAppScopes(requestedScopes ?? [], app.scopes);
   return { requestedScopes, challenge };
 }
 

@@ -41,6 +41,8 @@ export async function exchangeCode(
   const redeemed = await redeemCode(database, {
     id: code.id,
     hash: handle.hash,
+    user: code.user,
+    app: code.app,
     scopes: code.scopes,
     accessScopes: scopes,
     refresh: refresh?.hash,

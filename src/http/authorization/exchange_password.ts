@@ -29,7 +29,6 @@ export async function exchangePassword(
     case "ok": {
       const { user, sinceMs } = outcome;
       const scopes = grantScope({ requested, app: app.scopes, user: user.scopes });
-      if (!scopes) throw new OAuthError("invalid_scope", "App and user do not share this scope.");
       const audited = { actor: app.id, action: "user.login", target: user.id, address };
       return issueGrant(
         { app, user: user.id, type: "password", scopes, decidedAtMs: sinceMs, audited },

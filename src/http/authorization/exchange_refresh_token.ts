@@ -30,7 +30,6 @@ export async function exchangeRefreshToken(
 
   if (grant.revokedAtMs !== null || grant.refreshUntilMs <= now()) throw badRefreshToken();
   const narrowed = narrowScope(readScope(form), grant.scopes);
-  if (!narrowed) throw new OAuthError("invalid_scope", "The scope goes beyond what was granted.");
   const scopes = await currentScopes(narrowed, grant.user, app, services.accounts);
 
   const nowMs = now();

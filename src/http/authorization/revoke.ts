@@ -1,6 +1,7 @@
 import type { HttpRequest } from "../../base/exchange.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { Caller } from "../../oauth/principal.ts";
+import { type AuditRecord, insertAuditOfGrant } from "../../store/audit.ts";
 import type { Statement } from "../../store/database.ts";
 import { revokeAccessToken, revokeGrant } from "../../store/grant_end.ts";
 import type { Revocations } from "../../store/revocations.ts";
@@ -54,19 +55,32 @@ export function revokeRoute(options: RevokeOptions): PublicRoute {
       if (presented.kind !== "none" && presented.app !== app.id) {
         throw new OAuthError("unauthorized_client", "The token was issued to another app.");
       }
-      await revoke(endToken(presented, now()));
+      await revoke(endToken(presented, { actor: app.id, address: request.address }, now()));
       return jsonAnswer(200, {}, NO_STORE);
     },
   };
 }
 
-/** An access token ends alone, a refresh token with its grant (RFC 7009 §2.1). */
-function endToken(presented: PresentedToken, nowMs: number): Statement[] {
+/**
+ * An access token ends alone, a refresh token with its grant (RFC 7009 §2.1), which is recorded where
+ * a user had given it.
+ */
+function endToken(
+  presented: PresentedToken,
+  by: Pick<AuditRecord, "actor" | "address">,
+  nowMs: number,
+): Statement[] {
   switch (presented.kind) {
     case "access":
       return [revokeAccessToken(presented.caller.jti, presented.caller.expiresAtMs)];
-    case "refresh":
-      return revokeGrant(presented.refresh.grant.id, nowMs);
+    case "refresh": {
+      const { id, user } = presented.refresh.grant;
+      const audited = { ...by, action: "grant.revoke", target: id };
+      return [
+        ...user === null ? [] : [insertAuditOfGrant(id, audited, nowMs)],
+        ...revokeGrant(id, nowMs),
+      ];
+    }
     case "none":
       return [];
     default:

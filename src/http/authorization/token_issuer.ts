@@ -1,7 +1,8 @@
 import { ID_LENGTH, idTimeMs, isId } from "../../base/id.ts";
-import { createJwtSigner, type SigningKey } from "../../base/jwt.ts";
+import { createJwtSigner, MAX_JWT_LENGTH, type SigningKey } from "../../base/jwt.ts";
 import { equalText, hmac, newSecret, sha256 } from "../../base/secret.ts";
 import { accessTokenClaims, type AccessTokenInput, ACCESS_TOKEN_TYPE } from "../../oauth/claims.ts";
+import { OAuthError } from "../../oauth/errors.ts";
 import type { RefreshHandle } from "../../store/grants.ts";
 import type { KeyRing } from "../../store/key_ring.ts";
 
@@ -21,6 +22,7 @@ export interface IssuedRefreshToken {
 /** Makes tokens; storing what must be stored is the caller's part, before anything is answered. */
 export interface TokenIssuer {
   readonly accessTtlMs: number;
+  /** Throws OAuthError `invalid_scope` where the scopes make a token that would not be taken. */
   accessToken(input: Omit<AccessTokenInput, "issuer" | "ttlMs">): IssuedAccessToken;
   refreshToken(grantId: string, nowMs: number): IssuedRefreshToken;
   /** Takes a presented refresh token apart; undefined when it cannot have been issued here. */
@@ -58,7 +60,9 @@ export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
     accessTtlMs,
     accessToken(input) {
       const { claims, expiresAtMs } = accessTokenClaims({ ...input, issuer, ttlMs: accessTtlMs });
-      return { token: signerOf(keys.signing()).sign(claims), expiresAtMs };
+      const token = signerOf(keys.signing()).sign(claims);
+      if (token.length <= MAX_JWT_LENGTH) return { token, expiresAtMs };
+      throw new OAuthError("invalid_scope", "The scopes do not fit into one token: too many.");
     },
     refreshToken(grantId, nowMs) {
       const unproven = newHandle(grantId).token;

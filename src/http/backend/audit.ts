@@ -41,6 +41,6 @@ function toMs(time: string | undefined): number | undefined {
   return time === undefined ? undefined : Date.parse(time);
 }
 
-function toRecord({ id, actor, action, target, address }: AuditEntry): Record<string, unknown> {
-  return { id, time: new Date(idTimeMs(id)).toISOString(), actor, action, target, address };
+function toRecord({ id, ...entry }: AuditEntry): Record<string, unknown> {
+  return { id, time: new Date(idTimeMs(id)).toISOString(), ...entry };
 }

@@ -1,6 +1,6 @@
 import { Problem } from "../../base/problem.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
-import { insertAudit, insertAuditOfChange } from "../../store/audit.ts";
+import { actorOf, insertAudit, insertAuditOfChange } from "../../store/audit.ts";
 import { ConflictError, type Database, type Statement } from "../../store/database.ts";
 import type { Revocations } from "../../store/revocations.ts";
 import type { ProtectedContext } from "../route.ts";
@@ -43,7 +43,7 @@ export async function storeAudited(
   conflict = "It conflicts with what is there.",
 ): Promise<number[]> {
   const { database, revocations, wake, now } = options;
-  const entry = { actor: caller.sub, ...action, address: request.address || null };
+  const entry = { ...actorOf(caller, request), ...action };
   const audit = always ? insertAudit(entry, now()) : insertAuditOfChange(entry, now());
   try {
     const changes = await database.write(statements.toSpliced(1, 0, audit));

@@ -1,6 +1,6 @@
 import { formatDuration } from "../../base/duration.ts";
 import { Problem } from "../../base/problem.ts";
-import { insertAudit } from "../../store/audit.ts";
+import { actorOf, insertAudit } from "../../store/audit.ts";
 import { type Database, FIRST_PAGE } from "../../store/database.ts";
 import { listAnswer, readPage } from "../page_request.ts";
 import { jsonAnswer, NO_STORE } from "../respond.ts";
@@ -60,8 +60,7 @@ export function cronjobRoutes(options: CronjobAdministrationOptions): ProtectedR
         const running = new Problem(409, "conflict", "It runs already.");
         if (job.isRunning) throw running;
         // Before it runs, so that nothing is done without an entry.
-        const address = request.address || null;
-        const entry = { actor: caller.sub, action: "cronjob.run", target: name, address };
+        const entry = { ...actorOf(caller, request), action: "cronjob.run", target: name };
         await database.write([insertAudit(entry, now())]);
         if (await jobs.runCronjob(name) !== "started") throw running;
         return jsonAnswer(202, { name }, NO_STORE);

@@ -1,6 +1,6 @@
 import { openFields } from "../../base/fields.ts";
 import { Problem } from "../../base/problem.ts";
-import { insertAudit } from "../../store/audit.ts";
+import { actorOf, insertAudit } from "../../store/audit.ts";
 import { type KeyRing, type RingKey, ROTATION_LEAD_MS } from "../../store/key_ring.ts";
 import { bringsBody, readJson } from "../body.ts";
 import { listAnswer, readPage } from "../page_request.ts";
@@ -18,7 +18,7 @@ export function keyRoutes(options: KeyAdministrationOptions): ProtectedRoute[] {
   const { keys, now } = options;
   const collection = { ...BACKEND_ROUTE, path: "/backend/key" };
   const audit = ({ caller, request }: ProtectedContext, action: string, target: string) =>
-    insertAudit({ actor: caller.sub, action, target, address: request.address || null }, now());
+    insertAudit({ ...actorOf(caller, request), action, target }, now());
   const toRecord = (key: RingKey) => describeKey(key, keys.signing().kid, now());
 
   return [

@@ -1,6 +1,6 @@
 import { Problem } from "../../base/problem.ts";
 import { type Caller, CONSUMER_SCOPE, LOGIN_APP } from "../../oauth/principal.ts";
-import { insertAudit } from "../../store/audit.ts";
+import { actorOf, insertAudit } from "../../store/audit.ts";
 import { type ActingApp, listActingApps, withdrawConsent } from "../../store/consents.ts";
 import type { Database } from "../../store/database.ts";
 import type { Revocations } from "../../store/revocations.ts";
@@ -49,8 +49,7 @@ export function consumerGrantRoutes(options: ConsumerGrantOptions): ProtectedRou
         const [acting] = await listActingApps(database, user, now(), params["id"] ?? "");
         const app = acting?.id;
         if (app === undefined) throw new Problem(404, "not_found", "There is no such grant.");
-        const address = request.address || null;
-        const entry = { actor: user, action: "grant.withdraw", target: app, address };
+        const entry = { ...actorOf(caller, request), action: "grant.withdraw", target: app };
         await database.write([
           ...withdrawConsent(user, app, "grant withdrawn", now(), options.accessTokenTtlMs),
           insertAudit(entry, now()),

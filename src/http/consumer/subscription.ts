@@ -11,6 +11,7 @@ import {
   SUBSCRIPTION_LIMIT,
 } from "../../event/subscription.ts";
 import { type Caller, CONSUMER_SCOPE, LOGIN_APP } from "../../oauth/principal.ts";
+import { actorOf, insertAuditOfChange } from "../../store/audit.ts";
 import { findEventScopes } from "../../store/authority.ts";
 import { ConflictError, type Database } from "../../store/database.ts";
 import { OWN_EVENT_SCOPE } from "../../store/own_events.ts";
@@ -72,7 +73,11 @@ export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute
         };
         const secret = formatSigningSecret(randomBytes(32));
         const insert = insertSubscription({ ...record, secret, grant: grantOf(caller) }, seal);
-        const [inserted] = await database.write([insert]).catch(refuseConflict);
+        const audited = { ...actorOf(caller, request), action: "subscription.create" };
+        const [inserted] = await database.write([
+          insert,
+          insertAuditOfChange({ ...audited, target: record.id }, createdAtMs), // its secret is shown
+        ]).catch(refuseConflict);
         if (inserted !== 1) {
           await checkEventAllowed(database, event, caller);
           if (!await hasStandingGrant(database, caller.grantId)) {
@@ -136,13 +141,17 @@ export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute
       path: `${item.path}/secret`,
       method: "POST",
       summary: "Replace the signing secret; the old one signs beside it for a day",
-      async handle({ params, caller }) {
+      async handle({ request, params, caller }) {
         const found = await getSubscription(database, caller, params["id"]);
         const secret = formatSigningSecret(randomBytes(32));
         const nowMs = now();
         const times = { nowMs, oldUntilMs: nowMs + OLD_SECRET_MS };
         const replace = replaceSubscriptionSecret(found.id, secret, { ...times, seal });
-        const [replaced] = await database.write([replace]);
+        const audited = { ...actorOf(caller, request), action: "subscription.rotate_secret" };
+        const [replaced] = await database.write([
+          replace,
+          insertAuditOfChange({ ...audited, target: found.id }, nowMs),
+        ]);
         if (replaced !== 1) {
           await getSubscription(database, caller, found.id); // 404 where it has just been deleted
           throw new Problem(409, "conflict", "The secret before this one still signs.");

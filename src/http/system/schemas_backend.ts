@@ -149,6 +149,7 @@ export const BACKEND_SCHEMAS: Schemas = {
     action: TEXT,
     target: TEXT,
     address: nullable(TEXT),
+    app: described("The app that acted for the actor, where one did.", nullable(id("a"))),
   }),
   AuditPage: pageOf("AuditEntry"),
   Health: object({ status: { const: "ok" } }),

@@ -22,3 +22,22 @@ export function createSteadyClock(wallMs: () => number, elapsedMs: () => number)
     },
   };
 }
+
+/** How long a clock that was set forward must stay so until it is believed. */
+const BELIEVED_AFTER_MS = 86_400_000;
+
+/**
+ * Makes a clock to remove things by: it follows the one on the wall backward at once, and forward only
+ * after a day. So what a clock that was wrong for a while showed as expired is still there when it is
+ * set right: above all what was revoked.
+ */
+export function createCautiousClock(wallMs: () => number, elapsedMs: () => number): () => number {
+  const clock = createSteadyClock(wallMs, elapsedMs);
+  let aheadSinceMs: number | undefined;
+  return () => {
+    if (clock.stepMs() <= 0) aheadSinceMs = undefined;
+    else aheadSinceMs ??= elapsedMs();
+    if (elapsedMs() - (aheadSinceMs ?? -Infinity) >= BELIEVED_AFTER_MS) clock.follow();
+    return clock.now();
+  };
+}
