@@ -60,7 +60,7 @@ export function createHandler(options: HandlerOptions): Handler {
       answer = toAnswer(result);
     } catch (error) {
       collector.close();
-      if (request.isGone) throw error; // nobody is there to be answered, nor is it the service's fault
+      if (request.isGone) throw error; // nobody is there to be answered, and nothing has failed
       throw toProblem(error, options.challenge, () => logFailure(options, request, error));
     }
     const events = collector.close();

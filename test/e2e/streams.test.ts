@@ -11,7 +11,11 @@ const ENDPOINTS = fileURLToPath(new URL("../fixtures/streaming", import.meta.url
 const METRICS_TOKEN = "a-long-metrics-token";
 
 async function start(t: TestContext): Promise<RunningServer> {
-  const env = { GATEPOST_ENDPOINTS: ENDPOINTS, GATEPOST_METRICS_TOKEN: METRICS_TOKEN };
+  const env = {
+    GATEPOST_ENDPOINTS: ENDPOINTS,
+    GATEPOST_METRICS_TOKEN: METRICS_TOKEN,
+    GATEPOST_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"), // without it the start warns
+  };
   const server = await startServer({ entry: SOURCE_ENTRY, env });
   t.after(() => server.kill());
   return server;

@@ -198,12 +198,7 @@ export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operati
       query: [...PAGE, "name", "event_status"],
       answers: { 200: "EventPage" },
     },
-    POST: {
-      id: "dispatchEvent",
-      json: "NewEvent",
-      answers: { 202: "EventId" },
-      isLocated: true,
-    },
+    POST: { id: "dispatchEvent", json: "NewEvent", answers: { 202: "EventId" }, isLocated: true },
   },
   "/backend/event/:id": {
     GET: { id: "getEvent", query: PAGE, answers: { 200: "EventWithDeliveries" } },
