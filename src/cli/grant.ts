@@ -49,8 +49,8 @@ export const GRANT_COMMANDS: readonly Command[] = [
     ],
     options: { user: USER, app: APP },
     details: [
-      "Every token that came from them ends too. With --user and --app, the grants that this " +
-        "user gave to this app. A running server refuses the tokens within a second. Who they " +
+      "Every token and subscription that came from them ends too. With --user and --app, the " +
+        "grants that this user gave to this app. A running server refuses the tokens within a second. Who they " +
         "belonged to may log in again: see user disable, app disable.",
     ],
     confirm(values) {
