@@ -105,7 +105,7 @@ export async function listActingApps(
      FROM (
        SELECT app, scope, NULL AS grantId FROM consents WHERE user = ?1 AND scope <> '' ${only}
        UNION ALL
-       SELECT app, scope, max(id) FROM (SELECT id, app, scope FROM grants
+       SELECT app, scope, max(id) FROM (SELECT id, app, scope FROM grants INDEXED BY grants_of_user
          WHERE user = ?1 AND revoked_at IS NULL AND until > ?2 ${only}
          ORDER BY id DESC LIMIT ${LISTED_GRANTS}) GROUP BY app, scope
        UNION ALL

@@ -16,7 +16,8 @@ const BATCH = 500;
  */
 export function endExcessGrants(user: string, app: string, nowMs: number): Statement[] {
   const past = (limit: number, where = "") =>
-    `SELECT * FROM (SELECT id FROM grants WHERE user = ?2 ${where} AND revoked_at IS NULL
+    `SELECT * FROM (SELECT id FROM grants INDEXED BY grants_of_user
+       WHERE user = ?2 ${where} AND revoked_at IS NULL
        ORDER BY id DESC LIMIT ${BATCH} OFFSET ${limit})`;
   return [
     sql(

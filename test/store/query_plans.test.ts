@@ -6,6 +6,7 @@ import { after, before, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
 import { listAudit } from "../../src/store/audit.ts";
+import { listActingApps, withdrawConsent } from "../../src/store/consents.ts";
 import { recordDelivered, recordFailure } from "../../src/store/attempts.ts";
 import type { Database, Statement } from "../../src/store/database.ts";
 import {
@@ -27,6 +28,7 @@ import {
   listPendingEvents,
   settleUnheard,
 } from "../../src/store/events.ts";
+import { endExcessGrants } from "../../src/store/grant_limit.ts";
 import { insertGrant } from "../../src/store/grants.ts";
 import { announceFailedDelivery } from "../../src/store/own_events.ts";
 import { purge } from "../../src/store/purge.ts";
@@ -357,6 +359,16 @@ const CASES: readonly Case[] = [
       await revocations.refresh();
     },
   },
+  {
+    name: "listing the apps that act for a user, and withdrawing it",
+    sorts: true, // some hundred at most
+    async run(database) {
+      await listActingApps(database, OWNER, NOW_MS);
+      await listActingApps(database, OWNER, NOW_MS, "a1");
+      await database.write(withdrawConsent(OWNER, "a1", NOW_MS, 1));
+    },
+  },
+  writing("ending grants that are too many", () => endExcessGrants(OWNER, "a1", NOW_MS)),
   writing("disabling one", () => disableSubscription(SUBSCRIPTION.id, "x", NOW_MS)),
   {
     name: "cancelling what is left of one",
