@@ -27,6 +27,11 @@ import {
   settleUnheard,
 } from "../../src/store/events.ts";
 import { insertGrant } from "../../src/store/grants.ts";
+import {
+  admitLogin,
+  countLoginFailures,
+  deleteLoginFailures,
+} from "../../src/store/login_failures.ts";
 import { announceFailedDelivery } from "../../src/store/own_events.ts";
 import { purge } from "../../src/store/purge.ts";
 import { findFailed, insertTestDelivery, resendDeliveries } from "../../src/store/resends.ts";
@@ -120,6 +125,12 @@ function findScans(sql: string): string[] {
 function findSorts(sql: string): string[] {
   return readPlan(sql).filter((step) => step.includes("TEMP B-TREE"));
 }
+
+const LOGIN = {
+  account: new Uint8Array(32),
+  place: "192.0.2.1",
+  limits: [{ first: "192.0.2.1", last: "192.0.2.1", ofAccount: 10, ofAll: 50 }],
+};
 
 interface Case {
   readonly name: string;
@@ -225,6 +236,9 @@ const CASES: readonly Case[] = [
       listSendable(database, [DELIVERY], CLAIM, { enoughMs: 10, nowMs: NOW_MS }),
   },
   { name: "listing what is claimed", run: (database) => listClaimed(database, CLAIM) },
+  { name: "counting failed logins", run: (database) => countLoginFailures(database, LOGIN, NOW_MS, 40) },
+  { name: "admitting a login", run: (database) => admitLogin(database, LOGIN, NOW_MS) },
+  writing("forgetting failed logins", () => [deleteLoginFailures(LOGIN)]),
   writing("giving deliveries back", () =>
     releaseDeliveries([{ id: "d0", subscription: 1 }], CLAIM, NOW_MS)),
   writing("telling of a failed delivery", () => [announceFailedDelivery(FAILURE, NOW_MS)]),
