@@ -4,7 +4,8 @@ export interface SteadyClock {
   now(): number;
   /** By how much the wall's clock has been set since, in milliseconds; 0 below a second. */
   stepMs(): number;
-  follow(): void;
+  /** Follows it, or by so many milliseconds alone. */
+  follow(byMs?: number): void;
 }
 
 /** Makes one of the clock on the wall and one that is never set, both in milliseconds. */
@@ -17,8 +18,8 @@ export function createSteadyClock(wallMs: () => number, elapsedMs: () => number)
       const stepMs = Math.round(offset() - followed);
       return Math.abs(stepMs) < 1000 ? 0 : stepMs;
     },
-    follow() {
-      followed = offset();
+    follow(byMs = offset() - followed) {
+      followed += byMs;
     },
   };
 }

@@ -26,14 +26,15 @@ export function createClockWatch(options: ClockWatchOptions): () => Promise<void
     const stepMs = clock.stepMs();
     // Who counted it since the last look, when it was still to come, shifts for all.
     const isNew = stepMs !== 0 && count === (lastCount ?? count);
-    if (stepMs !== 0) {
+    if (stepMs === 0) clock.follow();
+    else {
       log.warn("the clock has been set; what waits is shifted", { ms: stepMs });
       const isMine = isNew && await takeClockStep(database, count);
       const nowMs = clock.now();
       const shift = () => isMine ? shiftTimes(database, nowMs, stepMs) : Promise.resolve();
       await distributor.followClock(stepMs, shift);
+      clock.follow(stepMs); // and no further: it may have been set again meanwhile
     }
-    clock.follow();
     lastCount = isNew ? count + 1 : count;
   };
 }

@@ -27,6 +27,16 @@ test("it follows when it is told to", () => {
   assert.equal(clock.stepMs(), 0);
 });
 
+test("told by how much, it does not follow what has been set since", () => {
+  const { time, clock } = open();
+  time.wallMs += 7_200_000;
+  const stepMs = clock.stepMs();
+  time.wallMs -= 5_000;
+  clock.follow(stepMs);
+  assert.equal(clock.now(), START_MS + 7_200_000);
+  assert.equal(clock.stepMs(), -5_000);
+});
+
 test("what a time service corrects bit by bit is no step", () => {
   const { time, clock } = open();
   time.wallMs += 999;

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, describe, test } from "node:test";
 import {
+  assertOAuthError,
+  basicAuth,
   type Gatepost,
   newAddress,
   newName,
@@ -133,6 +135,29 @@ describe("POST /consumer/login throttles", () => {
     assert.deepEqual([...new Set(refused.map(({ status }) => status))], [503]);
     assert.ok(refused.every(({ headers }) => Number(headers.get("retry-after")) > 0));
     assert.equal((await logIn(user)).status, 200);
+  });
+});
+
+describe("the password grant of a confidential app", () => {
+  test("is throttled by account alone: made-up names lock no other user of its form out", async () => {
+    const app = await gatepost.createApp({ grants: ["password"] });
+    const [user, address] = [await gatepost.createUser(), newAddress()];
+    const grant = ({ username, password }: Credentials) => {
+      const fields = { grant_type: "password", username, password };
+      const headers = { ...basicAuth(app), "x-forwarded-for": address };
+      return gatepost.api.postForm("/authorization/token", fields, headers);
+    };
+    for (let count = 0; count < 51; count++) {
+      const nobody = { username: newName("nobody"), password: PASSWORD };
+      assertOAuthError(await grant(nobody), 400, "invalid_grant");
+    }
+    assert.equal((await grant(user)).status, 200);
+    assert.equal((await logIn(user, address)).status, 200);
+    for (let count = 0; count < 10; count++) {
+      assertOAuthError(await grant(wrong(user)), 400, "invalid_grant");
+    }
+    assertOAuthError(await grant(user), 429, "temporarily_unavailable");
+    assert.equal((await logIn(user, address)).status, 200);
   });
 });
 

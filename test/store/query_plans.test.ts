@@ -30,6 +30,11 @@ import {
 } from "../../src/store/events.ts";
 import { endExcessGrants } from "../../src/store/grant_limit.ts";
 import { insertGrant } from "../../src/store/grants.ts";
+import {
+  admitLogin,
+  countLoginFailures,
+  deleteLoginFailures,
+} from "../../src/store/login_failures.ts";
 import { announceFailedDelivery } from "../../src/store/own_events.ts";
 import { purge } from "../../src/store/purge.ts";
 import { openRevocations, revocation } from "../../src/store/revocations.ts";
@@ -127,6 +132,12 @@ function findScans(sql: string): string[] {
 function findSorts(sql: string): string[] {
   return readPlan(sql).filter((step) => step.includes("TEMP B-TREE"));
 }
+
+const LOGIN = {
+  account: new Uint8Array(32),
+  place: "192.0.2.1",
+  limits: [{ first: "192.0.2.1", last: "192.0.2.1", ofAccount: 10, ofAll: 50 }],
+};
 
 interface Case {
   readonly name: string;
@@ -236,6 +247,9 @@ const CASES: readonly Case[] = [
   },
   { name: "finding a delivery", run: (database) => hasDelivery(database, DELIVERY) },
   { name: "listing what is claimed", run: (database) => listClaimed(database, CLAIM) },
+  { name: "counting failed logins", run: (database) => countLoginFailures(database, LOGIN, NOW_MS, 40) },
+  { name: "admitting a login", run: (database) => admitLogin(database, LOGIN, NOW_MS) },
+  writing("forgetting failed logins", () => [deleteLoginFailures(LOGIN)]),
   writing("giving deliveries back", () =>
     releaseDeliveries([{ id: "d0", subscription: 1 }], CLAIM, NOW_MS)),
   writing("telling of a failed delivery", () => [announceFailedDelivery(FAILURE, NOW_MS)]),
