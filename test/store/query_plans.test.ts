@@ -379,7 +379,7 @@ const CASES: readonly Case[] = [
     async run(database) {
       await listActingApps(database, OWNER, NOW_MS);
       await listActingApps(database, OWNER, NOW_MS, "a1");
-      await database.write(withdrawConsent(OWNER, "a1", NOW_MS, 1));
+      await database.write(withdrawConsent(OWNER, "a1", "withdrawn", NOW_MS, 1));
     },
   },
   writing("ending grants that are too many", () => endExcessGrants(OWNER, "a1", NOW_MS)),
