@@ -385,7 +385,7 @@ test("two cronjobs of one name are a fault", async (t) => {
 test("loadEndpoints() reads scopes in words", async (t) => {
   const folder = await folderOf(t, {
     "a.mjs": 'export const scopes = { "a:b": "Do a", c: { description: "Do c", grave: true } };',
-    "b.js": 'module.exports = { scopes: { c: { description: "Do c", grave: true } } };',
+    "b.js": 'export const scopes = { c: { description: "Do c", grave: true } };',
     "c.mjs": 'export * from "./a.mjs";',
   });
   const { scopes } = await loadEndpoints(folder);
