@@ -3,7 +3,7 @@ import type { HttpAnswer, HttpRequest } from "../base/exchange.ts";
 /** Whether pages of this origin may call the service. */
 export type IsOriginAllowed = (origin: string) => Promise<boolean>;
 
-/** Whose pages may read an answer: those of allowed origins, or of any, where it is public anyway. */
+/** Whose pages may read an answer: those of allowed origins, or of any where it is public. */
 export type CorsPolicy = IsOriginAllowed | "anyone";
 
 const VARY = "Origin";

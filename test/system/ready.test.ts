@@ -60,7 +60,13 @@ test("the parts of readiness are shown to the metrics token and scope backend al
     const answer = await gatepost.api.get("/system/ready", bearer(token));
     assert.deepEqual(readObject(answer), {
       status: "ready",
-      parts: { database: "ok", distributor: "on", backlog: 0, oldest_pending_age_seconds: 0 },
+      parts: {
+        database: "ok",
+        distributor: "on",
+        callbacks: "ok",
+        backlog: 0,
+        oldest_pending_age_seconds: 0,
+      },
     });
     assert.equal(answer.headers.get("cache-control"), "no-store");
   }
@@ -72,6 +78,7 @@ test("with cron off the distributor is off, and what is dispatched is the backlo
   assert.deepEqual(await readParts(gatepost), {
     database: "ok",
     distributor: "off",
+    callbacks: "ok",
     backlog: 0,
     oldest_pending_age_seconds: 0,
   });

@@ -12,7 +12,8 @@ const DOCUMENT_LIMIT = 16;
  * and no event that needs one; with a token also what its scopes open, and all with `backend`.
  */
 export function openApiRoute(options: OpenApiOptions, bearer: Bearer): PublicRoute {
-  const documents = createCache<Buffer>(DOCUMENT_LIMIT); // clients that do not take it hold no copies
+  // Clients that do not take an answer hold no copies of their own.
+  const documents = createCache<Buffer>(DOCUMENT_LIMIT);
   const route: PublicRoute = {
     method: "GET",
     path: "/openapi.json",

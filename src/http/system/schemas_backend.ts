@@ -160,6 +160,7 @@ export const BACKEND_SCHEMAS: Schemas = {
       object({
         database: word("ok", "locked", "read_only", "full", "replaced", "failing", "unavailable"),
         distributor: word("on", "off", "stuck"),
+        callbacks: described("ok, or the code of what the process lacks to send them."),
         backlog: nullable(COUNT),
         oldest_pending_age_seconds: nullable({ type: "number", minimum: 0 }),
       }),
