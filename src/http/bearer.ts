@@ -67,16 +67,18 @@ export function createBearer({ issuer, keys, revocations, now }: BearerOptions):
     return found;
   }
 
-  async function verify(token: string): Promise<Caller | undefined> {
+  /** A promise only where it must be: this stands on the way of every request. */
+  function check(token: string): Caller | undefined | Promise<Caller | undefined> {
     const found = verifySignature(token);
     if (!found || found.caller.expiresAtMs <= now() || !keys.find(found.kid)) return undefined;
-    const isRevoked = revocations.has(found.caller);
-    // Awaited only where it is a promise: this stands on the way of every request.
-    return (isRevoked === false || !await isRevoked) ? found.caller : undefined;
+    const { caller } = found;
+    const isRevoked = revocations.has(caller);
+    if (typeof isRevoked === "boolean") return isRevoked ? undefined : caller;
+    return isRevoked.then((revoked) => revoked ? undefined : caller);
   }
 
   return {
-    verify,
+    verify: async (token) => check(token),
     async authenticate(request, scopes) {
       const token = bearerToken(request);
       if (token === undefined) {
@@ -84,7 +86,8 @@ export function createBearer({ issuer, keys, revocations, now }: BearerOptions):
           headers: bearerChallenge(issuer, scopes),
         });
       }
-      const caller = await verify(token);
+      const checked = check(token);
+      const caller = checked instanceof Promise ? await checked : checked;
       if (caller === undefined) {
         throw new Problem(401, "invalid_token", "The access token is not valid (any more).", {
           headers: bearerChallenge(issuer, scopes, "invalid_token"),
