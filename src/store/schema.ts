@@ -258,7 +258,7 @@ export const MIGRATIONS: readonly string[] = [
   -- Logins and accounts.
 
   -- The audit.
-  ALTER TABLE audit ADD COLUMN app TEXT; -- client_id of the app that acted for the actor, if one did
+  ALTER TABLE audit ADD COLUMN app TEXT; -- client_id of the app that acted for the actor, if any
 
   -- Deliveries and jobs.
   `,
