@@ -119,8 +119,8 @@ function withoutPort(raw: string, url: URL): string {
 
 function speaksForServer(pair: string, params: Readonly<Record<string, unknown>>): boolean {
   const equals = pair.indexOf("=");
-  // Decoded as the app will: a name that hides behind `%63ode` is still `code`; and to the parsers of
-  // PHP, Rails and qs ` code`, `code[]` and `[code]` are.
+  // Decoded as the app will: a name that hides behind `%63ode` is still `code`; and to the parsers
+  // of PHP, Rails and qs ` code`, `code[]` and `[code]` are.
   const decoded = decodeFormText(equals < 0 ? pair : pair.slice(0, equals)) ?? "";
   const name = /[^\s\0[\]]+/.exec(decoded)?.[0] ?? "";
   if (name === "code" || name === "state" || name === "iss") return true;

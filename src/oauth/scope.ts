@@ -76,8 +76,8 @@ export function checkAppScopes(requested: readonly string[], app: readonly strin
 }
 
 /**
- * Returns the scopes of the access token that a refresh asks for. RFC 6749 §6: only scopes that were
- * granted at first may be named, else OAuthError `invalid_scope`; none named = all of them.
+ * Returns the scopes of the access token that a refresh asks for. RFC 6749 §6: only scopes that
+ * were granted at first may be named, else OAuthError `invalid_scope`; none named = all of them.
  */
 export function narrowScope(
   requested: readonly string[] | undefined,
@@ -98,7 +98,7 @@ function without(names: readonly string[], others: readonly string[]): string[] 
 const addTo = (party: "app" | "user") =>
   `An administrator can allow it: add it to the scopes of the ${party}.`;
 
-/** Names the first of the scopes, which are well-formed: nothing else of the request is repeated. */
+/** Names the first of the scopes, which is well-formed: nothing else of the request is repeated. */
 function refuseScopes(fault: string, names: readonly string[], remedy: string): OAuthError {
   return new OAuthError("invalid_scope", `${fault} scope ${names[0]}. ${remedy}`);
 }

@@ -56,7 +56,9 @@ export function withdrawConsent(
 }
 
 /** Forgets all that a user allowed, or that an app was allowed; what was cut off stays so. */
-export function forgetConsentsOf(of: { readonly user: string } | { readonly app: string }): Statement {
+export function forgetConsentsOf(
+  of: { readonly user: string } | { readonly app: string },
+): Statement {
   const [column, id] = "user" in of ? ["user", of.user] : ["app", of.app];
   return sql(`UPDATE consents SET scope = '' WHERE ${column} = ?1 AND scope <> ''`, id);
 }
@@ -90,7 +92,7 @@ interface ActingRow {
 /** Of a user's grants so many are looked at, the newest: more do not stand for long. */
 const LISTED_GRANTS = 500;
 
-/** The active apps that may act for a user, those first that were registered last; or one of them. */
+/** The active apps that may act for a user, or that one: those first that were registered last. */
 export async function listActingApps(
   database: Database,
   user: string,

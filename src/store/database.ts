@@ -61,8 +61,8 @@ export function limitTo(parameter: string): string {
 }
 
 /**
- * The value for a column that may not be NULL, where a condition holds at commit: where it does not,
- * the constraint breaks, and so the whole batch with ConflictError.
+ * The value for a column that may not be NULL, where a condition holds at commit: where it does
+ * not, the constraint breaks, and so the whole batch with ConflictError.
  */
 export function valueIf(condition: string, value: string): string {
   return `CASE WHEN ${condition} THEN ${value} END`;

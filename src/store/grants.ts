@@ -54,8 +54,8 @@ function toGrant(row: GrantRow): Grant {
 
 /**
  * Holds at commit: the user and the app of a grant still exist, are active, and have not been cut
- * off, each alone or one from the other, since the grant's time. `login` is no app of the table, and
- * an app for itself has no user.
+ * off, each alone or one from the other, since the grant's time. `login` is no app of the table,
+ * and an app for itself has no user.
  */
 export function partiesStand(user: string, app: string, grantTime: string): string {
   return `(${user} IS NULL OR EXISTS (SELECT 1 FROM users u
@@ -83,8 +83,8 @@ const INSERT_GRANT =
    WHERE ${partiesStand("?3", "?2", "?9")} AND ${scopesStand("?3", "?2", "?10")}`;
 
 /**
- * Stores a grant, with an entry of the audit beside it, and ends those of its user that are too many
- * with it; false, and it is not stored, when its user or app has been disabled or cut off or has
+ * Stores a grant, with an entry of the audit beside it, and ends those of its user that are too
+ * many with it; false, and it is not stored, when its user or app has been disabled or cut off or has
  * lost a scope meanwhile. The revocations take in what has ended.
  */
 export async function insertGrant(
@@ -192,8 +192,8 @@ const ROTATIONS = {
 };
 
 /**
- * Puts the new refresh token in the place of the current one (RFC 6749 §6, RFC 9700 §4.14.2). Of any
- * number that were looked up in one state exactly one succeeds; false when the old one is not in
+ * Puts the new refresh token in the place of the current one (RFC 6749 §6, RFC 9700 §4.14.2). Of
+ * any number that were looked up in one state exactly one succeeds; false when the old one is not in
  * that state any more, or the grant, its user or its app has ended meanwhile.
  */
 export async function rotateRefreshToken(

@@ -3,8 +3,8 @@ import type { Caller } from "../oauth/principal.ts";
 import { type Database, limitTo, sql, type Statement } from "./database.ts";
 
 /**
- * Ends the token or grant of this id; or of a user, an app, or a user through an app (both ids), the
- * tokens whose grant was made by then. It is kept for as long as one could be alive.
+ * Ends the token or grant of this id; or of a user, an app, or a user through an app (both ids),
+ * the tokens whose grant was made by then. It is kept for as long as one could be alive.
  */
 export function revocation(target: string, cutAtMs: number, untilMs: number): Statement {
   return sql(

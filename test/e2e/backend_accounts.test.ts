@@ -711,7 +711,8 @@ test("redirect URIs are taken away by null alone, and the answer says what holds
   const taken = await expectStatus(200, send("PATCH", path, { redirect_uris: null }));
   assert.deepEqual([taken["redirect_uris"], taken["redirect_rule"]], [[], "prefix"]);
   const none = newApp({ redirect_uris: null });
-  assert.equal((await expectStatus(201, send("POST", "/backend/app", none)))["redirect_rule"], "prefix");
+  const made = await expectStatus(201, send("POST", "/backend/app", none));
+  assert.equal(made["redirect_rule"], "prefix");
   await expectFaults(send("POST", "/backend/app", newApp({ redirect_uris: [] })));
 });
 

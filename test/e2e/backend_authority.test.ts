@@ -503,7 +503,8 @@ test("a consent, the grant that comes of it and its end are audited, with the ap
   const code = (await gatepost.allow(browser, app, user)).searchParams.get("code") ?? "";
   const tokens = readTokens(await gatepost.token(app, { grant_type: "authorization_code", code }));
   const { id } = await grantOf(user, app.id);
-  const [consent, ...moreConsents] = await list(`/backend/audit?actor=${user.id}&action=consent.allow`);
+  const consents = await list(`/backend/audit?actor=${user.id}&action=consent.allow`);
+  const [consent, ...moreConsents] = consents;
   assert.deepEqual([consent?.["target"], consent?.["app"], moreConsents], [app.id, app.id, []]);
   assert.match(String(consent?.["address"]), /^10\./);
   const allowed = await list(`/backend/audit?actor=${user.id}&action=grant.allow`);

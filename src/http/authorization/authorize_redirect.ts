@@ -22,8 +22,8 @@ export interface RedirectOptions {
 }
 
 /**
- * Stores a code, and the consent where it was given just now (from an address), and sends the code to
- * the app. Undefined, and nothing is stored, when the session has ended meanwhile.
+ * Stores a code, and the consent where it was given just now (from an address), and sends the code
+ * to the app. Undefined, and nothing is stored, when the session has ended meanwhile.
  */
 export async function sendCode(
   { app, redirectUri, challenge, state }: AuthorizeRequest,

@@ -62,8 +62,8 @@ export function revokeRoute(options: RevokeOptions): PublicRoute {
 }
 
 /**
- * An access token ends alone, a refresh token with its grant (RFC 7009 §2.1), which is recorded where
- * a user had given it.
+ * An access token ends alone, a refresh token with its grant (RFC 7009 §2.1), which is recorded
+ * where a user had given it.
  */
 function endToken(
   presented: PresentedToken,

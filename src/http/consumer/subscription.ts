@@ -76,7 +76,8 @@ export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute
         const audited = { ...actorOf(caller, request), action: "subscription.create" };
         const [inserted] = await database.write([
           insert,
-          insertAuditOfChange({ ...audited, target: record.id }, createdAtMs), // its secret is shown
+          // For its secret, which is shown here.
+          insertAuditOfChange({ ...audited, target: record.id }, createdAtMs),
         ]).catch(refuseConflict);
         if (inserted !== 1) {
           await checkEventAllowed(database, event, caller);
