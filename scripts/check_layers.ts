@@ -37,7 +37,7 @@ const TYPES_ONLY = ["mod"];
 const MAY_TOUCH: Record<string, string[]> = {
   version: ["fs"],
   mod: [],
-  config: ["net", "path"],
+  config: ["fs", "net", "path"], // fs: secrets that are given as files
   app: ["crypto", "dns", "events", "fs", "http", "path", "perf_hooks", "url", "util"],
   "app/post": ["worker_threads"],
   server: ["fs", "os", "path", "process", "url", "util"],
@@ -48,7 +48,7 @@ const MAY_TOUCH: Record<string, string[]> = {
   "store/": ["crypto", "fs", "path", "sqlite", "url", "worker_threads"],
   "http/": ["crypto", "net", "url", "util"],
   "http/node_": ["crypto", "http", "net", "stream", "url", "util"],
-  "hosting/": ["crypto", "fs", "path", "url", "util"],
+  "hosting/": ["crypto", "fs", "module", "path", "url", "util"],
   // os: whether this machine has a network
   "job/": "crypto dns events fs http https net os stream timers tls url util".split(" "),
 };

@@ -15,6 +15,7 @@ import { ARCTIC } from "./interop/clients/arctic.ts";
 import { BADGATEWAY } from "./interop/clients/badgateway.ts";
 import { EXPRESS_JWT_BEARER } from "./interop/clients/express_jwt_bearer.ts";
 import { JOSE } from "./interop/clients/jose.ts";
+import { MCP_SDK } from "./interop/clients/mcp_sdk.ts";
 import { OAUTH4WEBAPI } from "./interop/clients/oauth4webapi.ts";
 import { OPENID_CLIENT } from "./interop/clients/openid_client.ts";
 import { PASSPORT_OAUTH2 } from "./interop/clients/passport_oauth2.ts";
@@ -31,6 +32,7 @@ const CLIENTS: readonly ClientPackage[] = [
   BADGATEWAY,
   ARCTIC,
   PASSPORT_OAUTH2,
+  MCP_SDK,
   JOSE,
   EXPRESS_JWT_BEARER,
   STANDARDWEBHOOKS,

@@ -45,24 +45,28 @@ function hasPinnedNode() {
   return existsSync(join(root, "node_modules/node/bin/node"));
 }
 
-/** Runs `npm ci`; what it prints is shown if it fails. */
+/** Runs `npm ci`, which shows its progress on a terminal, and its errors. */
 function install() {
-  console.error("Installing the development tools and the pinned Node.js (once) ...");
+  console.error("Installing the development tools and the pinned Node.js, once: 20 seconds or so ...");
   const args = ["ci", "--include=dev", "--include=optional", "--no-ignore-scripts", "--no-dry-run"];
   args.push("--loglevel=error", "--no-audit", "--no-fund");
   const npm = process.env["npm_execpath"];
   // The Node that npm itself runs on, for `npm ci` removes the one in node_modules.
   const node = process.env["npm_node_execpath"] ?? process.execPath;
   const [program, programArgs] = npm ? [node, [npm, ...args]] : ["npm", args];
-  const run = spawnSync(program, programArgs, { cwd: root, encoding: "utf8" });
+  const run = spawnSync(program, programArgs, { cwd: root, stdio: ["ignore", 2, 2] });
   if (run.status === 0 && hasPinnedNode()) return true;
-  console.error(`${run.stdout ?? ""}${run.stderr ?? ""}`.trim());
   if (run.error) console.error(run.error.message);
   console.error("The installation failed: `npm ci` did not put everything in place (see above).");
   return false;
 }
 
-const ready =
-  (isInstalled() || install()) &&
-  (!process.argv.includes("--build") || !isStale(root) || build(root));
+/** Makes `dist` where it is older than `src`. */
+function buildIfStale() {
+  if (!isStale(root)) return true;
+  console.error("Building dist from src ...");
+  return build(root);
+}
+
+const ready = (isInstalled() || install()) && (!process.argv.includes("--build") || buildIfStale());
 process.exitCode = ready ? 0 : 1;

@@ -7,14 +7,17 @@ import { newId } from "./base/id.ts";
 import type { Logger } from "./base/log.ts";
 import { createPasswordHasher, hashLimit } from "./base/password.ts";
 import { createSeal } from "./base/seal.ts";
+import { createCautiousClock } from "./base/steady_clock.ts";
 import type { Config } from "./config.ts";
 import { isPrincipalId } from "./event/event.ts";
 import { ensureFirstUser } from "./app/first_user.ts";
-import { catalogue, eventScopes } from "./hosting/catalogue.ts";
+import { catalogue, scopeWords } from "./hosting/catalogue.ts";
 import { type DispatchedEvent } from "./hosting/dispatch.ts";
 import { loadEndpoints } from "./hosting/load.ts";
-import { bearerChallenge, createBearer } from "./http/bearer.ts";
+import { createBrowserSessions } from "./http/authorization/browser_session.ts";
+import { createBearer } from "./http/bearer.ts";
 import { createHttpServer } from "./http/node_http.ts";
+import { frontDoorRoutes } from "./http/pages/front_door.ts";
 import { createPipeline } from "./http/pipeline.ts";
 import { createRouter } from "./http/router.ts";
 import { hostedRouter } from "./app/hosted_router.ts";
@@ -23,18 +26,25 @@ import { addReadings, createServiceMetrics } from "./app/metrics.ts";
 import { createBacklogReader, createReadiness } from "./app/readiness.ts";
 import { builtInRoutes } from "./app/routes.ts";
 import { hasAppOrigin } from "./store/apps.ts";
+import { declareEvents } from "./store/authority.ts";
 import { hasDelivery } from "./store/deliveries.ts";
 import { insertEvent } from "./store/events.ts";
 import { createFailureAudit } from "./store/failure_audit.ts";
+import { judgeDatabase, refuseUnusable } from "./store/judge.ts";
 import { openKeyRing } from "./store/key_ring.ts";
 import { createAccounts } from "./store/accounts.ts";
 import { openRevocations } from "./store/revocations.ts";
 import { checkSeal, openPageKey } from "./store/settings.ts";
 import { openSqliteDatabase } from "./store/sqlite.ts";
+import { emptyLog } from "./store/sqlite_file.ts";
+import { hasUsers } from "./store/users.ts";
+import { createWriteWatch } from "./store/write_watch.ts";
 
 /** What the process gives to the app. */
 export interface AppHost {
   readonly log: Logger;
+  /** How many lines of the log have been dropped because nobody took them. */
+  readonly droppedLogLines: () => number;
   readonly now: () => number;
   readonly cores: number;
   /** Threads of libuv's pool. */
@@ -61,17 +71,26 @@ const GRACE_MS = 10_000;
 export async function startApp(config: Config, host: AppHost): Promise<App> {
   const { log, now } = host;
   const hosted = config.endpointsFolder === undefined
-    ? { endpoints: [], cronjobs: [] }
+    ? { endpoints: [], cronjobs: [], scopes: [] }
     : await loadEndpoints(config.endpointsFolder);
+  const seal = createSeal(...config.secretKeys ?? []);
+  refuseUnusable(config.databasePath, judgeDatabase(config.databasePath, seal));
+  const cautiousNow = createCautiousClock(now, () => performance.now());
   const metrics = createServiceMetrics();
-  const database = openSqliteDatabase(config.databasePath, metrics.observeCommit);
+  const writes = createWriteWatch(log, () => performance.now());
+  const database = openSqliteDatabase(config.databasePath, ({ batches, ms, refusal }) => {
+    metrics.observeCommit(batches, ms);
+    writes.observe(refusal);
+  });
   let listening: Server | undefined;
   let started: Jobs | undefined;
   try {
-    const seal = createSeal(config.secretKey);
-    await checkSeal(database, seal);
+    if (await checkSeal(database, seal) && !emptyLog(config.databasePath)) {
+      log.warn("the log of the database still holds what has been sealed: others are reading it");
+    }
     const accounts = createAccounts(database);
     const hasher = createPasswordHasher(hashLimit(host.cores, host.poolThreads));
+    const events = catalogue(hosted.endpoints);
     // On an empty database these write, and share a commit: the first password is hashed meanwhile.
     const opening = Promise.all([
       ensureFirstUser(database, hasher, config.adminPassword, now()).then((password) => {
@@ -79,7 +98,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
         if (password !== undefined) host.tell(`User admin has been made, with password ${password}`);
       }),
       openPageKey(database, seal),
-      openRevocations(database, now),
+      openRevocations(database, cautiousNow),
       openKeyRing({
         database,
         seal,
@@ -87,8 +106,10 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
         accessTokenTtlMs: config.accessTokenTtlMs,
         now,
       }),
+      database.write(events.length > 0 ? [declareEvents(events)] : []),
     ]);
 
+    const stopping = new AbortController();
     let handle: (request: HttpRequest) => Promise<HttpAnswer> = () => Promise.reject();
     const server = createHttpServer({
       handle: (request) => handle(request),
@@ -99,24 +120,29 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       ),
       log,
       onRefusal: metrics.countRefusal,
+      stopping: stopping.signal,
     });
     const [, pageKey, revocations, keys] = await opening;
-    const url = await listen(server, config.host, config.port);
+    const url = await listen(server, config);
     listening = server;
     const issuer = config.baseUrl ?? url;
     const basePath = pathOf(issuer);
+    const { host: publicHost } = new URL(issuer);
+    const site = { name: config.name ?? publicHost, host: publicHost, basePath };
+    const sessions = createBrowserSessions({ database, issuer, pageKey, now });
 
-    const events = catalogue(hosted.endpoints);
     const bearer = createBearer({ issuer, keys, revocations, now });
     const failures = createFailureAudit({ database, now });
     const jobs = started = startJobs({
       config,
       database,
+      writes,
       keys,
       revocations,
       failures,
       log,
       now,
+      cautiousNow,
       observeAttempt: metrics.observeAttempt,
     });
     const backlog = createBacklogReader(database, now);
@@ -127,12 +153,13 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       distributorState,
       backlog,
       signsSinceMs: () => keys.signing().signsFromMs,
+      droppedLogLines: host.droppedLogLines,
       now,
     });
     const commit = async (dispatched: readonly DispatchedEvent[]) => {
       const createdAtMs = now();
       await database.write(dispatched.map(({ id, name, json, subject }) =>
-        insertEvent({ id, name, json, subject, scopes: eventScopes(events, name), createdAtMs })
+        insertEvent({ id, name, json, subject, createdAtMs })
       ));
       metrics.countEvents(dispatched.length);
       jobs.wake();
@@ -160,27 +187,39 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           failures,
           jobs,
           pageKey,
+          sessions,
+          site,
           issuer,
           basePath,
           listeningUrl: url,
           endpoints: hosted.endpoints,
+          scopeWords: scopeWords(hosted.scopes),
           events,
           metrics,
-          readiness: createReadiness({ database, distributorState, want, backlog, now }),
+          readiness: createReadiness({
+            parts: {
+              database: () => hasUsers(database).then(writes.state, () => "unavailable"),
+              distributor: distributorState,
+              callbacks: () => want() ?? "ok",
+            },
+            backlog,
+            now,
+          }),
           now,
         })),
         hostedRouter(hosted.endpoints, {
           ...dispatching,
           maxBodyBytes: config.maxBodyBytes,
           baseUrl: issuer,
-          challenge: bearerChallenge(issuer),
           isOwnDelivery: (id) => hasDelivery(database, id),
         }),
+        // Last, since a module may have a front door of its own.
+        createRouter(frontDoorRoutes({ site, issuer, sessions, database })),
       ],
       bearer,
       isOriginAllowed: async (origin) =>
         config.corsOrigins.includes(origin) || await hasAppOrigin(database, origin),
-      basePath,
+      site,
       log,
       now: () => performance.now(),
       observe: metrics.observeRequest,
@@ -192,6 +231,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       url,
       async stop() {
         const closed = closeServer(server, GRACE_MS);
+        stopping.abort();
         await jobs.stop(GRACE_MS);
         await closed;
         await failures.flush().catch((error: unknown) => log.warn("failures are lost", { error }));
@@ -208,8 +248,8 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   }
 }
 
-async function listen(server: Server, host: string, port: number): Promise<string> {
-  server.listen(port, host);
+async function listen(server: Server, { host, port, sharePort }: Config): Promise<string> {
+  server.listen({ host, port, reusePort: sharePort });
   await once(server, "listening");
   const address = server.address();
   if (typeof address !== "object" || address === null) throw new Error("No address to listen on");

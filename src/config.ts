@@ -1,14 +1,21 @@
+import { readFileSync } from "node:fs";
 import { formatAddress } from "./base/address.ts";
 import { canonicalHost, isWildcardHost, parseBaseUrl } from "./base/base_url.ts";
 import { type Cidr, parseCidr } from "./base/cidr.ts";
 import { choice, duration, findUnknown, list, size, wholeNumber } from "./base/env.ts";
 import { type Environment, type Kind, type Variable } from "./base/env.ts";
-import { optional, type Parsed, secret, variable } from "./base/env.ts";
+import { optional, type Parsed, readSecretFiles, secret, variable } from "./base/env.ts";
 import { LOG_LEVELS, type LogLevel } from "./base/log.ts";
 
 const PREFIX = "GATEPOST_";
 const SIGNING_ALGS = ["ES256", "RS256", "EdDSA"] as const;
 const MAX_LIST = 1_000;
+
+/**
+ * What the build reads, and what Docker and Kubernetes put into every container beside a service that
+ * is named gatepost.
+ */
+const NOT_OURS = /^GATEPOST_(REVISION|SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)$/;
 
 /** Everything an operator may decide. Times are in milliseconds, sizes in bytes. */
 export interface Config {
@@ -16,9 +23,13 @@ export interface Config {
   readonly host: string;
   /** 0 takes a free port. */
   readonly port: number;
+  /** Whether other processes of this machine may listen on it too. */
+  readonly sharePort: boolean;
   /** Without trailing slash; undefined = made from the address that is listened on. */
   readonly baseUrl: string | undefined;
   readonly databasePath: string;
+  /** What the pages call the service; undefined = the host of the base URL. */
+  readonly name: string | undefined;
   readonly endpointsFolder: string | undefined;
   readonly cron: boolean;
   readonly distributeIntervalMs: number;
@@ -32,8 +43,8 @@ export interface Config {
   readonly refreshTokenTtlMs: number;
   readonly codeTtlMs: number;
   readonly signingAlg: (typeof SIGNING_ALGS)[number];
-  /** 32 bytes. */
-  readonly secretKey: Uint8Array | undefined;
+  /** 32 bytes each: the first seals, all open. */
+  readonly secretKeys: readonly Uint8Array[] | undefined;
   readonly trustedProxies: readonly Cidr[];
   readonly corsOrigins: readonly string[];
   readonly maxBodyBytes: number;
@@ -59,6 +70,18 @@ const onOff: Kind<boolean> = {
   format: (value) => (value ? "on" : "off"),
 };
 
+const portNumber = wholeNumber(0, 65_535);
+
+const port: Kind<number> = {
+  ...portNumber,
+  parse(text) {
+    const parsed = portNumber.parse(text);
+    if (!("wrong" in parsed) || !/^(tcp|udp|sctp):/.test(text)) return parsed;
+    const source = "Kubernetes sets it for a service that is named gatepost";
+    return { wrong: `${parsed.wrong}; ${source}: set it yourself, or enableServiceLinks: false` };
+  },
+};
+
 const host = textKind((text) => {
   const value = canonicalHost(text);
   return value === undefined
@@ -67,6 +90,13 @@ const host = textKind((text) => {
 });
 
 const baseUrl = textKind(parseBaseUrl);
+
+// No controls and no marks that turn or hide text: it stands in headers and titles.
+const displayName = textKind((text) =>
+  /^[^\p{C}\p{Zl}\p{Zp}]{1,64}$/u.test(text) && text.trim() === text
+    ? { value: text }
+    : { wrong: "is not a name of 1 to 64 characters, without controls and spaces around it" },
+);
 
 const folderPath = textKind((text) => ({ value: text }));
 
@@ -96,12 +126,16 @@ const cidr: Kind<Cidr> = {
 /** One entry for each variable, in the order in which the README tells of them. */
 const TABLE: { readonly [K in keyof Config]: Variable<Config[K]> } = {
   host: variable("GATEPOST_HOST", host, "127.0.0.1", "address to listen on"),
-  port: variable("GATEPOST_PORT", wholeNumber(0, 65_535), 8_080, "port; 0 takes a free one"),
+  port: variable("GATEPOST_PORT", port, 8_080, "port; 0 takes a free one"),
+  sharePort: variable("GATEPOST_SHARE_PORT", onOff, false,
+    "on or off; on: several processes of this machine listen on the port, for rolling restarts"),
   baseUrl: optional("GATEPOST_BASE_URL", baseUrl, "http://HOST:PORT as listened on",
     "public address, which is the issuer of tokens; a path prefixes every route; required when " +
     "GATEPOST_HOST is a wildcard address"),
   databasePath: variable("GATEPOST_DATABASE", filePath, "./data/gatepost.db",
     "SQLite file, created with its folder"),
+  name: optional("GATEPOST_NAME", displayName, "host of GATEPOST_BASE_URL",
+    "whose service it is, as its pages and their titles say"),
   endpointsFolder: optional("GATEPOST_ENDPOINTS", folderPath, "none", "folder of endpoint modules"),
   cron: variable("GATEPOST_CRON", onOff, true,
     "on or off; off: no background job runs and dispatched events stay pending"),
@@ -127,8 +161,9 @@ const TABLE: { readonly [K in keyof Config]: Variable<Config[K]> } = {
     "lifetime of an authorization code"),
   signingAlg: variable("GATEPOST_SIGNING_ALG", choice(SIGNING_ALGS), "ES256",
     "algorithm of new keys: ES256, RS256 or EdDSA"),
-  secretKey: secret("GATEPOST_SECRET_KEY", parseSecretKey,
-    "32 bytes in base64 that seal private keys and subscription secrets at rest"),
+  secretKeys: secret("GATEPOST_SECRET_KEY", parseSecretKeys,
+    "32 bytes in base64 that seal private keys and subscription secrets at rest; of several, " +
+    "separated by commas, the first seals and all open"),
   trustedProxies: variable("GATEPOST_TRUSTED_PROXIES", list(cidr, MAX_LIST), [],
     "CIDRs whose X-Forwarded-For is believed"),
   corsOrigins: variable("GATEPOST_CORS_ORIGINS", list(origin, MAX_LIST), [],
@@ -157,18 +192,27 @@ export const VARIABLES: readonly Pick<Variable<unknown>, "name" | "default" | "m
     meaning: each.meaning,
   }));
 
+const SECRETS = Object.values(TABLE).filter((each) => each.isSecret).map(({ name }) => name);
+
 /**
  * Turns the environment into a configuration, or into every fault at once: a line each that names
- * the variable, says what is wrong and what would be right, and holds no secret.
+ * the variable, says what is wrong and what would be right, and holds no secret. A secret NAME may
+ * be given as NAME_FILE, the path of a file that holds it.
  */
-export function parseConfig(env: Environment): ConfigResult {
+export function parseConfig(
+  given: Environment,
+  readText = (path: string) => readFileSync(path, "utf8"),
+): ConfigResult {
   const faults: string[] = [];
+  const env = readSecretFiles(given, SECRETS, readText, faults);
   const read = <K extends keyof Config>(key: K): Config[K] => TABLE[key].read(env, faults);
   const config: Config = {
     host: read("host"),
     port: read("port"),
+    sharePort: read("sharePort"),
     baseUrl: read("baseUrl"),
     databasePath: read("databasePath"),
+    name: read("name"),
     endpointsFolder: read("endpointsFolder"),
     cron: read("cron"),
     distributeIntervalMs: read("distributeIntervalMs"),
@@ -181,7 +225,7 @@ export function parseConfig(env: Environment): ConfigResult {
     refreshTokenTtlMs: read("refreshTokenTtlMs"),
     codeTtlMs: read("codeTtlMs"),
     signingAlg: read("signingAlg"),
-    secretKey: read("secretKey"),
+    secretKeys: read("secretKeys"),
     trustedProxies: read("trustedProxies"),
     corsOrigins: read("corsOrigins"),
     maxBodyBytes: read("maxBodyBytes"),
@@ -198,9 +242,8 @@ export function parseConfig(env: Environment): ConfigResult {
         "every address; set it to the public one, such as https://api.example.com",
     );
   }
-  // The build reads the revision; a server started by the same shell may still see it.
-  const known = VARIABLES.map((each) => each.name);
-  faults.push(...findUnknown(env, PREFIX, known, [`${PREFIX}REVISION`]));
+  const known = [...VARIABLES.map(({ name }) => name), ...SECRETS.map((name) => `${name}_FILE`)];
+  faults.push(...findUnknown(env, PREFIX, known, NOT_OURS));
   return faults.length === 0 ? { ok: true, config } : { ok: false, faults };
 }
 
@@ -221,12 +264,13 @@ function textKind(parse: Kind<string>["parse"]): Kind<string> {
   return { parse, format: (value) => value };
 }
 
-function parseSecretKey(text: string): Parsed<Uint8Array> {
-  const key = Buffer.from(text, "base64");
+function parseSecretKeys(text: string): Parsed<readonly Uint8Array[]> {
+  const keys = text.split(",").map((part) => part.trim())
+    .map((part) => ({ part, bytes: Buffer.from(part, "base64") }));
   // Node's decoder skips what it does not know; only what encodes back to the same is base64.
-  return key.length === 32 && key.toString("base64") === text
-    ? { value: new Uint8Array(key) }
-    : { wrong: "is not 32 bytes in base64, such as `openssl rand -base64 32` prints" };
+  return keys.every(({ part, bytes }) => bytes.length === 32 && bytes.toString("base64") === part)
+    ? { value: keys.map(({ bytes }) => new Uint8Array(bytes)) }
+    : { wrong: "is not 32 bytes in base64, such as `openssl rand -base64 32` prints, or several" };
 }
 
 function parseMetricsToken(text: string): Parsed<string> {

@@ -73,6 +73,10 @@ export interface PublicEndpoint<Body = JsonMembers | null | undefined> extends E
  *   has decoded it already;
  * - anything else: 200 with that value as JSON. `{ status: "active" }` is such a value.
  *
+ * An answer of HTML, SVG or other XML goes out with `Content-Security-Policy: sandbox allow-scripts
+ * allow-forms allow-popups`, unless it has a policy of its own: hosted pages share an origin with
+ * the sign-in pages, and their scripts must not act there. A policy of your own takes that over.
+ *
  * `handle` throws, or rejects with:
  * - a plain object (not an Error) {@link Refusal}: that 4xx, as problem details;
  * - anything else, any Error whatever its `status`: 500. It is logged with the request's id and
@@ -110,6 +114,25 @@ export interface EventDeclaration {
   readonly description: string;
   /** One scope, or several of which all are needed. */
   readonly scope?: string | readonly string[];
+}
+
+/**
+ * What a module may export as `scopes`: scopes in words, for the page on which a user allows an app
+ * to have them. Two modules that name one scope must say the same of it.
+ *
+ * @example
+ * ```ts
+ * export const scopes: Scopes = { "orders:write": "Place and change orders" };
+ * ```
+ */
+export type Scopes = Readonly<Record<string, string | ScopeDeclaration>>;
+
+/** A scope in words. */
+export interface ScopeDeclaration {
+  /** What an app that has it can do: "Place and change orders". */
+  readonly description: string;
+  /** Whether it deserves a second look: the page warns of it. */
+  readonly grave?: boolean;
 }
 
 /**
@@ -173,7 +196,8 @@ export interface JsonMembers {
  * @param name 1 to 128 of `A-Za-z0-9._:-`; it need not be declared in `emits`. TypeError for any
  * other, and for names that start with `gatepost.`
  * @param data what subscribers get, as JSON. It is encoded at once: what you change later is not
- * sent. TypeError for what JSON cannot hold, RangeError past GATEPOST_MAX_PAYLOAD
+ * sent. TypeError for what JSON cannot hold, RangeError past GATEPOST_MAX_PAYLOAD, and past 10,000
+ * events of one request or run
  * @param options `{ subject }` delivers to that user's or app's subscriptions alone. A `subject`
  * that is there but no id, even undefined, is a TypeError: it never becomes a broadcast
  * @throws Error when the handler has already settled

@@ -33,8 +33,10 @@ test("parseConfig() gives the contract's defaults for an empty environment", () 
   assert.deepEqual(configOf({}), {
     host: "127.0.0.1",
     port: 8080,
+    sharePort: false,
     baseUrl: undefined,
     databasePath: "./data/gatepost.db",
+    name: undefined,
     endpointsFolder: undefined,
     cron: true,
     distributeIntervalMs: 1_000,
@@ -47,7 +49,7 @@ test("parseConfig() gives the contract's defaults for an empty environment", () 
     refreshTokenTtlMs: 30 * 86_400_000,
     codeTtlMs: 60_000,
     signingAlg: "ES256",
-    secretKey: undefined,
+    secretKeys: undefined,
     trustedProxies: [],
     corsOrigins: [],
     maxBodyBytes: 1_048_576,
@@ -69,8 +71,10 @@ test("parseConfig() reads every variable of the contract", () => {
   const config = configOf({
     GATEPOST_HOST: "::1",
     GATEPOST_PORT: "0",
+    GATEPOST_SHARE_PORT: "on",
     GATEPOST_BASE_URL: "https://api.example.com/gate",
     GATEPOST_DATABASE: "/var/lib/gatepost/db.sqlite",
+    GATEPOST_NAME: "Größe & Söhne 📦",
     GATEPOST_ENDPOINTS: "./endpoints",
     GATEPOST_CRON: "off",
     GATEPOST_DISTRIBUTE_INTERVAL: "500ms",
@@ -94,15 +98,17 @@ test("parseConfig() reads every variable of the contract", () => {
     GATEPOST_LOG_LEVEL: "debug",
     GATEPOST_ADMIN_PASSWORD: ADMIN_PASSWORD,
   });
-  const { callbackAllow, trustedProxies, secretKey, ...rest } = config;
+  const { callbackAllow, trustedProxies, secretKeys, ...rest } = config;
   assert.equal(callbackAllow.length, 2);
   assert.equal(trustedProxies.length, 1);
-  assert.equal(Buffer.from(secretKey ?? []).toString(), "0123456789abcdef0123456789ABCDEF");
+  assert.equal(Buffer.from(secretKeys?.[0] ?? []).toString(), "0123456789abcdef0123456789ABCDEF");
   assert.deepEqual(rest, {
     host: "::1",
     port: 0,
+    sharePort: true,
     baseUrl: "https://api.example.com/gate",
     databasePath: "/var/lib/gatepost/db.sqlite",
+    name: "Größe & Söhne 📦",
     endpointsFolder: "./endpoints",
     cron: false,
     distributeIntervalMs: 500,
@@ -130,6 +136,7 @@ test("parseConfig() refuses bad values of each variable and says what would be r
     ["HOST", ["[::1]", "http://x", "a b", "a..b", "999.1.1.1", "h:80", "-x", "fe80::1%lo"], /::1/],
     ["PORT", ["80a", "-1", "65536", "8080.0", "+80", " 80", "080", "1e3", "0x50"], /0 to 65535/],
     ["DATABASE", [":memory:", "file:x.db?mode=memory", "data/"], /path of a file/],
+    ["NAME", [" x", "x ", "a\nb", "a\u202eb", "x".repeat(65)], /1 to 64 characters/],
     ["CRON", ["yes", "true", "ON", "0", "off "], /on, off/],
     ["DISTRIBUTE_INTERVAL", ["0", "1", "9ms", "61m", "1 s", "-1s"], /10ms to 1h/],
     ["RESEND_DELAYS", ["1s,2s,3s,4s", "1s,,2s", "1s,", "10", "31d", "none,1s"], /10s|3 at most/],
@@ -201,8 +208,6 @@ test("parseConfig() takes a GATEPOST_SECRET_KEY of 32 bytes in base64 alone", ()
     Buffer.alloc(33, 7).toString("base64"),
     Buffer.alloc(32, 7).toString("hex"),
     Buffer.alloc(32, 0xff).toString("base64url"),
-    `${SECRET_KEY} `,
-    `${SECRET_KEY}\n`,
     SECRET_KEY.slice(0, -1),
     `${SECRET_KEY.slice(0, -2)}d=`,
     `!${SECRET_KEY}`,
@@ -378,8 +383,10 @@ test("describeConfig() shows the defaults that VARIABLES tells of", () => {
     {
       HOST: "127.0.0.1",
       PORT: "8080",
+      SHARE_PORT: "off",
       BASE_URL: "http://HOST:PORT as listened on",
       DATABASE: "./data/gatepost.db",
+      NAME: "host of GATEPOST_BASE_URL",
       ENDPOINTS: "none",
       CRON: "on",
       DISTRIBUTE_INTERVAL: "1s",
@@ -415,9 +422,84 @@ test("describeConfig() writes values that parseConfig() reads back alike", () =>
     GATEPOST_CORS_ORIGINS: "https://a.example,http://[::1]:3000",
     GATEPOST_BASE_URL: "https://api.example.com/gate",
   });
-  const absent = ["GATEPOST_ENDPOINTS", "GATEPOST_SECRET_KEY", "GATEPOST_METRICS_TOKEN",
-    "GATEPOST_ADMIN_PASSWORD"];
+  const absent = ["GATEPOST_NAME", "GATEPOST_ENDPOINTS", "GATEPOST_SECRET_KEY",
+    "GATEPOST_METRICS_TOKEN", "GATEPOST_ADMIN_PASSWORD"];
   const listed = describeConfig(first).filter(({ name }) => !absent.includes(name));
   const second = configOf(Object.fromEntries(listed.map(({ name, value }) => [name, value])));
   assert.deepEqual(second, first);
+});
+
+const OTHER_KEY = Buffer.alloc(32, 7).toString("base64");
+
+test("GATEPOST_SECRET_KEY may be several, the first of which seals", () => {
+  const { secretKeys } = configOf({ GATEPOST_SECRET_KEY: `${SECRET_KEY}, ${OTHER_KEY}` });
+  assert.deepEqual(secretKeys?.map((key) => Buffer.from(key).toString("base64")), [
+    SECRET_KEY,
+    OTHER_KEY,
+  ]);
+  for (const value of [`${SECRET_KEY},`, `${SECRET_KEY},hunter2`]) {
+    assert.doesNotMatch(faultOf("SECRET_KEY", value), /hunter2/);
+  }
+});
+
+test("each secret may be given as a file, with a line break at its end", () => {
+  const files: Record<string, string> = {
+    "/run/key": `${SECRET_KEY}\n`,
+    "/run/token": `${METRICS_TOKEN}\r\n`,
+    "/run/password": ADMIN_PASSWORD,
+  };
+  const result = parseConfig({
+    GATEPOST_SECRET_KEY_FILE: "/run/key",
+    GATEPOST_METRICS_TOKEN_FILE: "/run/token",
+    GATEPOST_ADMIN_PASSWORD_FILE: "/run/password",
+  }, (path) => files[path] ?? "");
+  assert.ok(result.ok);
+  const { secretKeys, metricsToken, adminPassword } = result.config;
+  assert.equal(Buffer.from(secretKeys?.[0] ?? []).toString("base64"), SECRET_KEY);
+  assert.deepEqual([metricsToken, adminPassword], [METRICS_TOKEN, ADMIN_PASSWORD]);
+});
+
+test("a secret's file that cannot be read is a fault, and so are both forms at once", () => {
+  const [missing = "", ...more] = faultsOf({ GATEPOST_METRICS_TOKEN_FILE: "/none/here" });
+  assert.match(missing, /^GATEPOST_METRICS_TOKEN_FILE: cannot be read: ENOENT.*\/none\/here/);
+  assert.deepEqual(more, []);
+  const result = parseConfig(
+    { GATEPOST_METRICS_TOKEN: METRICS_TOKEN, GATEPOST_METRICS_TOKEN_FILE: "/run/token" },
+    () => METRICS_TOKEN,
+  );
+  assert.ok(!result.ok);
+  assert.match(result.faults.join("\n"), /^GATEPOST_METRICS_TOKEN: GATEPOST_METRICS_TOKEN_FILE is/);
+});
+
+test("what is in a secret's file is not repeated in a fault", () => {
+  const result = parseConfig({ GATEPOST_SECRET_KEY_FILE: "/run/key" }, () => "hunter2");
+  assert.ok(!result.ok);
+  assert.match(result.faults.join("\n"), /^GATEPOST_SECRET_KEY: its value is not 32 bytes/);
+});
+
+test("only secrets are read from files", () => {
+  assert.deepEqual(faultsOf({ GATEPOST_PORT_FILE: "/run/port" }).map((line) => line.slice(0, 35)), [
+    "GATEPOST_PORT_FILE: no such variable".slice(0, 35),
+  ]);
+});
+
+test("what Kubernetes and Docker set for a service named gatepost is passed over", () => {
+  const config = configOf({
+    GATEPOST_SERVICE_HOST: "10.0.0.7",
+    GATEPOST_SERVICE_PORT: "8080",
+    GATEPOST_SERVICE_PORT_HTTP: "8080",
+    GATEPOST_PORT_8080_TCP: "tcp://10.0.0.7:8080",
+    GATEPOST_PORT_8080_TCP_PROTO: "tcp",
+    GATEPOST_PORT_8080_TCP_PORT: "8080",
+    GATEPOST_PORT_8080_TCP_ADDR: "10.0.0.7",
+  });
+  assert.deepEqual(config, configOf({}));
+  const fault = faultOf("PORT", "tcp://10.0.0.7:8080");
+  assert.match(fault, /0 to 65535; Kubernetes .* service .* named gatepost.*enableServiceLinks/);
+  assert.match(faultOf("SERVICE_HOSTS", "x"), /no such variable/);
+});
+
+test("a name that is like no variable is given no suggestion", () => {
+  assert.equal(faultOf("FOO", "x"), "GATEPOST_FOO: no such variable");
+  assert.match(faultOf("LOG_LEVLE", "x"), /did you mean GATEPOST_LOG_LEVEL\?$/);
 });

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { MEMORY_ENV, MEMORY_FLAGS } from "../memory_settings.ts";
+import { MEMORY_ENV, MEMORY_FLAGS } from "../../src/cli/serve.ts";
 import { type ServerProcess, startProcess } from "./processes.ts";
 
 /** The built server with an app and its administrator, as an operator would set it up. */

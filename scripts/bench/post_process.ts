@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { MEMORY_ENV, MEMORY_FLAGS } from "../memory_settings.ts";
+import { MEMORY_ENV, MEMORY_FLAGS } from "../../src/cli/serve.ts";
 
 /** `dist/server.js` as an operator runs it, measured from outside. */
 export interface PostServer {

@@ -8,6 +8,7 @@ import { formatSigningSecret } from "../../src/event/signature.ts";
 import { sql, type Statement } from "../../src/store/database.ts";
 import { deliveryId, insertEvent } from "../../src/store/events.ts";
 import { insertSubscription } from "../../src/store/subscriptions.ts";
+import { insertUser } from "../../src/store/users.ts";
 import { startPostServer } from "./post_process.ts";
 
 /** Subscriptions that are to be in a database, and what each of them has. */
@@ -91,20 +92,22 @@ function seedGroup(group: SeedGroup, run: Run): number[] {
   const { endpoints, event, deliveries, status = "pending" } = group;
   const createdAtMs = Date.now();
   const seal = createSeal(undefined);
-  const grantId = newId("g", createdAtMs);
-  run(sql(INSERT_GRANT, grantId));
-  const subscriptions = endpoints.map((endpoint) =>
-    run(insertSubscription({
+  const grant = { id: newId("g", createdAtMs), scopes: undefined };
+  run(sql(INSERT_GRANT, grant.id));
+  const subscriptions = endpoints.map((endpoint) => {
+    const principal = newId("u", createdAtMs);
+    run(insertUser({ id: principal, username: principal, phc: "", scopes: ["consumer"], createdAtMs }));
+    return run(insertSubscription({
       id: newId("s", createdAtMs),
-      principal: newId("u", createdAtMs),
+      principal,
       app: "login",
       event,
       endpoint,
       secret: formatSigningSecret(randomBytes(32)),
       createdAtMs,
-      grantId,
-    }, seal))
-  );
+      grant,
+    }, seal));
+  });
   addDeliveries({ event, deliveries, status }, subscriptions, run);
   if (group.paused) run(sql(PAUSE, event));
   return subscriptions;
@@ -118,7 +121,7 @@ function addDeliveries(
   const createdAtMs = Date.now();
   for (let index = 0; index < deliveries; index++) {
     const id = newId("e", createdAtMs);
-    run(insertEvent({ id, name: event, json: PAYLOAD, subject: undefined, scopes: [], createdAtMs }));
+    run(insertEvent({ id, name: event, json: PAYLOAD, subject: undefined, createdAtMs }));
     for (const number of subscriptions) {
       run(sql(INSERT_DELIVERY, deliveryId(id, number), id, number, status, createdAtMs));
     }

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdir } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { createBrowser, type Visitor } from "./browser.ts";
@@ -22,6 +22,8 @@ export interface Stage extends StageSetup {
   readonly issuer: string;
   /** A protected address that tells whom the token speaks for. */
   readonly whoami: string;
+  /** A hosted endpoint that needs every scope of the user. */
+  readonly mcp: string;
   /** The address of an endpoint of the server. */
   endpoint(name: "authorize" | "token" | "revoke" | "introspect"): string;
   readonly user: Visitor & { readonly id: string };
@@ -41,11 +43,20 @@ export interface Stage extends StageSetup {
 const SCOPES = ["consumer", "orders"];
 const APP_URL = "https://app.example/";
 const TIMEOUT_MS = 10_000;
+const MODULE = `export const mcp = {
+  method: "POST",
+  path: "/mcp",
+  scope: ${JSON.stringify(SCOPES)},
+  handle: ({ body }) => ({ jsonrpc: "2.0", id: body.id, result: {} }),
+};
+`;
 
 /** Starts a server with its data in `folder`, and puts everything in place. */
 export async function openStage(setup: StageSetup, folder: string): Promise<Stage> {
   const data = join(folder, setup.name);
-  await mkdir(data);
+  const endpoints = join(data, "endpoints");
+  await mkdir(endpoints, { recursive: true });
+  await writeFile(join(endpoints, "mcp.mjs"), MODULE);
   const port = setup.path === "" ? 0 : await findFreePort();
   const adminPassword = randomBytes(16).toString("hex");
   const server = await startServer({
@@ -53,6 +64,7 @@ export async function openStage(setup: StageSetup, folder: string): Promise<Stag
     GATEPOST_DATABASE: join(data, "gatepost.db"),
     GATEPOST_ADMIN_PASSWORD: adminPassword,
     GATEPOST_SIGNING_ALG: setup.signingAlg,
+    GATEPOST_ENDPOINTS: endpoints,
     GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
     ...(port !== 0 && { GATEPOST_BASE_URL: `http://127.0.0.1:${port}${setup.path}` }),
   });
@@ -111,6 +123,7 @@ async function furnish(issuer: string, adminPassword: string) {
   return {
     user: { ...user, id: String(id) },
     whoami: `${issuer}/authorization/whoami`,
+    mcp: `${issuer}/mcp`,
     endpoint: (name: string) => `${issuer}/authorization/${name}`,
     redirectUri: `${APP_URL}callback`,
     visit: createBrowser(user),

@@ -5,6 +5,9 @@ import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import type { Database } from "../store/database.ts";
 import { hasUsers, insertFirstUser } from "../store/users.ts";
 
+/** The name of the user that the first start makes. */
+export const ADMIN = "admin";
+
 /**
  * Makes user `admin` on a database without any user. Answers with the password if one had to be
  * generated, for the operator to be told once; undefined otherwise, also when another process was
@@ -21,7 +24,7 @@ export async function ensureFirstUser(
   const [inserted] = await database.write([
     insertFirstUser({
       id: newId("u", nowMs),
-      username: "admin",
+      username: ADMIN,
       phc: await hasher.hash(password),
       scopes: [BACKEND_SCOPE, CONSUMER_SCOPE],
       createdAtMs: nowMs,

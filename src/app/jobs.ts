@@ -1,3 +1,4 @@
+import { newId } from "../base/id.ts";
 import type { Logger } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import type { LoadedCronjob } from "../hosting/check.ts";
@@ -9,17 +10,22 @@ import type { FailureAudit } from "../store/failure_audit.ts";
 import type { KeyRing } from "../store/key_ring.ts";
 import { purge, type PurgeProgress } from "../store/purge.ts";
 import type { Revocations } from "../store/revocations.ts";
+import { clearEndedSubscriptions } from "../store/subscription_end.ts";
+import type { WriteWatch } from "../store/write_watch.ts";
 import { type Post, startPost } from "./post.ts";
 
 /** What the jobs work with. */
 export interface JobsOptions {
   readonly config: Config;
   readonly database: Database;
+  readonly writes: WriteWatch;
   readonly keys: KeyRing;
   readonly revocations: Revocations;
   readonly failures: FailureAudit;
   readonly log: Logger;
   readonly now: () => number;
+  /** What is removed is removed by this clock. */
+  readonly cautiousNow: () => number;
   /** Told of every attempt, for the metrics. */
   readonly observeAttempt: (isSuccess: boolean, ms: number) => void;
 }
@@ -51,13 +57,16 @@ const PURGE_INTERVAL_MS = 60_000;
 // A revocation or a withdrawn key bites in every process within a second (two looks and a commit).
 const WATCH_INTERVAL_MS = 400;
 const AUDIT_INTERVAL_MS = 1000;
+const CLEAR_INTERVAL_MS = 1000;
+const STORAGE_INTERVAL_MS = 1000;
 const STUCK_AFTER_MS = 30_000;
 
 /** Starts the jobs: the watch over what other processes revoke always, the others with cron on. */
 export function startJobs(options: JobsOptions): Jobs {
   const { config, database, log, now } = options;
   const cron = createCron({ log, now, elapsedMs: () => performance.now() });
-  const sharedCron = createSharedCron({ database, cron, log, now });
+  const name = newId("c", now()); // of this process, for the others on the database
+  const sharedCron = createSharedCron({ database, cron, claim: name, log, now });
   let post: Post | undefined;
   let isDelivering = false;
   let isStopped = false;
@@ -70,7 +79,17 @@ export function startJobs(options: JobsOptions): Jobs {
   // By itself, since it may write, and revocations wait for nothing.
   cron.start({ name: "gatepost.keys", everyMs: WATCH_INTERVAL_MS, run: options.keys.refresh });
   cron.start({ name: "gatepost.audit", everyMs: AUDIT_INTERVAL_MS, run: options.failures.flush });
+  cron.start({
+    name: "gatepost.storage",
+    everyMs: STORAGE_INTERVAL_MS,
+    run: () => options.writes.look(database),
+  });
   if (config.cron) {
+    cron.start({
+      name: "gatepost.clear",
+      everyMs: CLEAR_INTERVAL_MS,
+      run: (signal) => clearEndedSubscriptions(database, now, signal),
+    });
     const progress: PurgeProgress = new Map();
     cron.start({
       name: "gatepost.purge",
@@ -79,7 +98,7 @@ export function startJobs(options: JobsOptions): Jobs {
         purge(
           database,
           { eventsMs: config.retentionMs, auditMs: AUDIT_RETENTION_MS },
-          now(),
+          options.cautiousNow(),
           signal,
           progress,
         ),
@@ -89,7 +108,13 @@ export function startJobs(options: JobsOptions): Jobs {
   async function deliver(): Promise<void> {
     if (isStopped) return;
     const { observeAttempt } = options;
-    const { started, look } = post = startPost({ config, database, log, now, observeAttempt });
+    const { started, look } = post = startPost({
+      name,
+      config,
+      database,
+      log,
+      observeAttempt,
+    });
     const test = await started;
     if (!test.ok) {
       log.error("callbacks are not sent: the address guard failed its test", { reason: test.reason });
@@ -118,8 +143,7 @@ export function startJobs(options: JobsOptions): Jobs {
     distributorState() {
       if (!config.cron) return "off";
       if (post === undefined || !isDelivering) return "stuck";
-      if (post.report().want !== undefined) return "stuck";
-      const quietMs = now() - post.report().lastRoundMs;
+      const { quietMs } = post.report();
       return quietMs > config.distributeIntervalMs + STUCK_AFTER_MS ? "stuck" : "on";
     },
     inFlight: () => post?.report().inFlight ?? 0,

@@ -29,6 +29,7 @@ export interface ServiceReadings {
   readonly backlog: () => Promise<Backlog>;
   /** When the key that signs access tokens began to, in milliseconds since 1970. */
   readonly signsSinceMs: () => number | undefined;
+  readonly droppedLogLines: () => number;
   readonly now: () => number;
 }
 
@@ -163,6 +164,14 @@ export function addReadings({ registry }: ServiceMetrics, readings: ServiceReadi
     "signing_key_age_seconds",
     "How long the key that signs access tokens has done so.",
     () => ageSeconds(readings.signsSinceMs()),
+  );
+  registry.reading(
+    {
+      type: "counter",
+      name: "gatepost_log_lines_dropped_total",
+      help: "Lines of the log that stdout did not take: its disk is full, its reader gone or slow.",
+    },
+    readings.droppedLogLines,
   );
   registry.reading(
     {

@@ -1,4 +1,5 @@
 import { MessageChannel, Worker } from "node:worker_threads";
+import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { SelfTest } from "../job/egress.ts";
 import type { Database } from "../store/database.ts";
@@ -7,11 +8,12 @@ import type { FromPost, PostReport, PostSettings, ToPost } from "./post_messages
 
 /** What the post is started with. */
 export interface PostOptions {
+  /** Of this process, which the claims of its first thread carry. */
+  readonly name: string;
   readonly config: PostSettings;
   /** Takes the thread's writes. */
   readonly database: Database;
   readonly log: Log;
-  readonly now: () => number;
   /** Told of every attempt, for the metrics. */
   readonly observeAttempt: (isSuccess: boolean, ms: number) => void;
 }
@@ -24,7 +26,7 @@ export interface Post {
   wake(): void;
   /** Has it take over what processes that have ended had claimed, and look for work. */
   look(): Promise<void>;
-  /** How it did within the last half second. */
+  /** How it does. */
   report(): Omit<PostReport, "attempts">;
   /** Awaits attempts in flight for at most `graceMs`, cuts off the rest, gives unsent work back. */
   stop(graceMs: number): Promise<void>;
@@ -43,7 +45,7 @@ const STOP_MARGIN_MS = 5_000;
 /** Before a thread that has died is started again; twice as long each time, up to a minute. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
-const NO_REPORT = { lastRoundMs: 0, inFlight: 0, want: undefined };
+const NO_REPORT = { quietMs: Infinity, inFlight: 0, want: undefined };
 
 /**
  * Starts the thread that distributes events and sends callbacks. It is apart from the one that
@@ -52,15 +54,16 @@ const NO_REPORT = { lastRoundMs: 0, inFlight: 0, want: undefined };
  * there), another takes its place and its claims.
  */
 export function startPost(options: PostOptions): Post {
-  const { config, database, log, now, observeAttempt } = options;
+  const { log, observeAttempt } = options;
   const started = Promise.withResolvers<SelfTest>();
   let looking: PromiseWithResolvers<void> | undefined;
-  let lastReport: Omit<PostReport, "attempts"> = { ...NO_REPORT, lastRoundMs: now() };
+  let lastReport: Omit<PostReport, "attempts"> = { ...NO_REPORT, quietMs: 0 };
+  let reportedMs = performance.now(); // by this clock, since the one on the wall may be set
   let isWoken = false;
   let isStopping = false;
   let pauseMs = FIRST_PAUSE_MS;
   let restart: NodeJS.Timeout | undefined;
-  let thread = run();
+  let thread = run(options.name);
 
   function listen(message: FromPost): void {
     switch (message.kind) {
@@ -73,6 +76,7 @@ export function startPost(options: PostOptions): Post {
       case "report":
         for (const { isSuccess, ms } of message.attempts) observeAttempt(isSuccess, ms);
         lastReport = message;
+        reportedMs = performance.now();
         return;
       case "log":
         return log[message.level](message.msg, message.fields);
@@ -81,17 +85,17 @@ export function startPost(options: PostOptions): Post {
     }
   }
 
-  function run(): Thread {
-    const startedAtMs = now();
-    const running = openThread(config, database, listen);
+  function run(name: string): Thread {
+    const startedMs = performance.now();
+    const running = openThread({ ...options, name }, listen);
     void running.ended.then((error) => {
       looking?.resolve();
       if (isStopping) return;
       lastReport = NO_REPORT;
-      if (now() - startedAtMs > LONGEST_PAUSE_MS) pauseMs = FIRST_PAUSE_MS;
+      if (performance.now() - startedMs > LONGEST_PAUSE_MS) pauseMs = FIRST_PAUSE_MS;
       log.error("delivery has died and is started again", { error, pause_ms: pauseMs });
       restart = setTimeout(() => {
-        thread = run();
+        thread = run(newId("c", Date.now())); // the old name is that of a dead one now
       }, pauseMs);
       pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
     });
@@ -113,7 +117,10 @@ export function startPost(options: PostOptions): Post {
       thread.say({ kind: "look" });
       return Promise.race([looking.promise, thread.ended.then(() => {})]);
     },
-    report: () => lastReport,
+    report: () => ({
+      ...lastReport,
+      quietMs: lastReport.quietMs + performance.now() - reportedMs,
+    }),
     async stop(graceMs) {
       isStopping = true;
       clearTimeout(restart);
@@ -126,8 +133,7 @@ export function startPost(options: PostOptions): Post {
 }
 
 function openThread(
-  config: PostSettings,
-  database: Database,
+  { name, config, database }: PostOptions,
   listen: (message: FromPost) => void,
 ): Thread {
   const { port1: toDatabase, port2: port } = new MessageChannel();
@@ -135,7 +141,7 @@ function openThread(
   // The same module runs as source (.ts) and as built (.js).
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
   const worker = new Worker(new URL(`./post_thread${extension}`, import.meta.url), {
-    workerData: { role: "gatepost-post", settings: settingsOf(config), toDatabase },
+    workerData: { role: "gatepost-post", name, settings: settingsOf(config), toDatabase },
     transferList: [toDatabase],
   });
   let fault: Error | undefined;
@@ -158,11 +164,11 @@ function openThread(
 
 /** What the thread needs and no more: passwords are none of its business. */
 function settingsOf(config: PostSettings): PostSettings {
-  const { databasePath, secretKey, callbackAllow, callbackTimeoutMs, callbackConcurrency } = config;
+  const { databasePath, secretKeys, callbackAllow, callbackTimeoutMs, callbackConcurrency } = config;
   const { callbackConcurrencyPerSubscription, resendDelaysMs, disableAfterMs } = config;
   return {
     databasePath,
-    secretKey,
+    secretKeys,
     callbackAllow,
     callbackTimeoutMs,
     callbackConcurrency,

@@ -6,7 +6,7 @@ import type { SelfTest } from "../job/egress.ts";
 export type PostSettings = Pick<
   Config,
   | "databasePath"
-  | "secretKey"
+  | "secretKeys"
   | "callbackAllow"
   | "callbackTimeoutMs"
   | "callbackConcurrency"
@@ -39,8 +39,8 @@ export type FromPost =
 
 /** How the post does, a few times a second. */
 export interface PostReport {
-  /** When it last looked for work without an error, in milliseconds since 1970. */
-  readonly lastRoundMs: number;
+  /** How long ago it last looked for work without an error, in milliseconds. */
+  readonly quietMs: number;
   /** Callbacks under way. */
   readonly inFlight: number;
   /** The code of what the service itself has lacked to send callbacks, within the last seconds. */

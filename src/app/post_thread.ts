@@ -1,11 +1,13 @@
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
-import { newId } from "../base/id.ts";
 import { describeFields, type Log, type LogLevel } from "../base/log.ts";
 import { createSeal } from "../base/seal.ts";
+import { createSteadyClock } from "../base/steady_clock.ts";
 import { createCallbackSender } from "../job/callback.ts";
+import { createClockWatch } from "../job/clock_watch.ts";
 import { createDistributor } from "../job/distributor.ts";
 import { createEgress } from "../job/egress.ts";
 import { createNameLookup } from "../job/name_lookup.ts";
+import { takeOver } from "../job/take_over.ts";
 import { openPresence } from "../store/presence.ts";
 import { openSharedDatabase } from "../store/shared_database.ts";
 import { revision, version } from "../version.ts";
@@ -14,13 +16,18 @@ import type { FromPost, PostReport, PostSettings, ToPost } from "./post_messages
 const REPORT_INTERVAL_MS = 250;
 
 /** The post, in a thread of its own: post.ts starts it and tells why. */
-async function runPost(port: MessagePort, settings: PostSettings, toDatabase: MessagePort) {
+async function runPost(
+  port: MessagePort,
+  name: string,
+  settings: PostSettings,
+  toDatabase: MessagePort,
+) {
   const say = (message: FromPost) => port.postMessage(message);
   const log = createForwardedLog(say);
   process.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
-  const now = Date.now;
+  const clock = createSteadyClock(Date.now, () => performance.now());
+  const { now } = clock;
   const { callbackTimeoutMs } = settings;
-  const name = newId("c", now());
   const database = openSharedDatabase(settings.databasePath, toDatabase);
   const presence = openPresence(settings.databasePath, name);
   const egress = createEgress({
@@ -35,14 +42,13 @@ async function runPost(port: MessagePort, settings: PostSettings, toDatabase: Me
   const distributor = createDistributor({
     database,
     claim: name,
-    isAlive: presence.isAlive,
     sender: createCallbackSender({
       egress,
       timeoutMs: callbackTimeoutMs,
       userAgent: `Gatepost/${version}@${revision}`,
       now,
     }),
-    seal: createSeal(settings.secretKey),
+    seal: createSeal(...settings.secretKeys ?? []),
     limits: {
       total: settings.callbackConcurrency,
       perSubscription: settings.callbackConcurrencyPerSubscription,
@@ -52,6 +58,7 @@ async function runPost(port: MessagePort, settings: PostSettings, toDatabase: Me
     disableAfterMs: settings.disableAfterMs,
     log,
     now,
+    isClockSet: () => clock.stepMs() !== 0,
     random: Math.random,
     observe: (isSuccess, ms) => void attempts.push({ isSuccess, ms }),
   });
@@ -59,7 +66,7 @@ async function runPost(port: MessagePort, settings: PostSettings, toDatabase: Me
   const report = () => {
     say({
       kind: "report",
-      lastRoundMs: distributor.lastRoundMs(),
+      quietMs: now() - distributor.lastRoundMs(),
       inFlight: distributor.inFlight(),
       want: distributor.want(),
       attempts,
@@ -79,7 +86,11 @@ async function runPost(port: MessagePort, settings: PostSettings, toDatabase: Me
   };
 
   let isDelivering = false;
-  const look = () => distributor.takeOver().finally(distributor.wake);
+  const followClock = createClockWatch({ database, clock, distributor, log });
+  const look = () =>
+    followClock()
+      .then(() => presence.forEnded((gone) => takeOver({ database, log, now }, gone)))
+      .finally(distributor.wake);
 
   port.on("message", (message: ToPost) => {
     switch (message.kind) {
@@ -112,5 +123,6 @@ function createForwardedLog(say: (message: FromPost) => void): Log {
 }
 
 if (parentPort && workerData?.role === "gatepost-post") {
-  await runPost(parentPort, workerData.settings, workerData.toDatabase);
+  const { name, settings, toDatabase } = workerData;
+  await runPost(parentPort, name, settings, toDatabase);
 }

@@ -1,18 +1,16 @@
 import type { Readiness } from "../http/system/status.ts";
 import { type Backlog, measureBacklog } from "../store/backlog.ts";
 import type { Database } from "../store/database.ts";
-import { hasUsers } from "../store/users.ts";
 
 /** What readiness is judged by. */
 export interface ReadinessOptions {
-  readonly database: Database;
-  readonly distributorState: () => "on" | "off" | "stuck";
-  /** The code of what this process lacks to send callbacks, such as EMFILE. */
-  readonly want: () => string | undefined;
+  /** The state of each part in one word: `ok`, `on` and `off` are ready, every other is not. */
+  readonly parts: Readonly<Record<string, () => string | Promise<string>>>;
   readonly backlog: () => Promise<Backlog>;
   readonly now: () => number;
 }
 
+const READY: ReadonlySet<string> = new Set(["ok", "on", "off"]);
 // A measurement is used again for so many times as long as it took: it never takes more of the
 // process than a twentieth, and is fresh where it costs nothing.
 const REUSED_TIMES = 20;
@@ -53,21 +51,20 @@ function pause(): Promise<void> {
 
 /** Makes the judgement of GET /system/ready; the backlog is looked at where the parts are shown. */
 export function createReadiness(
-  { database, distributorState, want, backlog, now }: ReadinessOptions,
+  { parts, backlog, now }: ReadinessOptions,
 ): (withParts: boolean) => Promise<Readiness> {
   return async (withParts) => {
-    const distributor = distributorState();
-    const isReadable = await hasUsers(database).then(() => true, () => false);
-    const isReady = isReadable && distributor !== "stuck";
+    const states = await Promise.all(
+      Object.entries(parts).map(async ([name, state]) => [name, await state()] as const),
+    );
+    const isReady = states.every(([, state]) => READY.has(state));
     if (!withParts) return { isReady, parts: {} };
     const waiting = await backlog().catch(() => undefined);
     const ageMs = waiting?.oldestMs === undefined ? 0 : Math.max(0, now() - waiting.oldestMs);
     return {
       isReady,
       parts: {
-        database: isReadable ? "ok" : "unavailable",
-        distributor,
-        ...(want() !== undefined && { lacks: want() }),
+        ...Object.fromEntries(states),
         backlog: waiting ? waiting.events + waiting.deliveries : null,
         oldest_pending_age_seconds: waiting ? ageMs / 1000 : null,
       },

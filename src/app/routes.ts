@@ -2,10 +2,10 @@ import type { Cidr } from "../base/cidr.ts";
 import type { PasswordHasher } from "../base/password.ts";
 import type { Seal } from "../base/seal.ts";
 import type { Config } from "../config.ts";
-import { type CatalogueEntry, eventScopes } from "../hosting/catalogue.ts";
+import type { CatalogueEntry } from "../hosting/catalogue.ts";
 import type { LoadedEndpoint } from "../hosting/check.ts";
 import { authorizeRoutes } from "../http/authorization/authorize.ts";
-import { createBrowserSessions } from "../http/authorization/browser_session.ts";
+import type { BrowserSessions } from "../http/authorization/browser_session.ts";
 import { createClientAuthenticator } from "../http/authorization/client.ts";
 import { introspectRoute } from "../http/authorization/introspect.ts";
 import { metadataRoutes } from "../http/authorization/metadata.ts";
@@ -20,13 +20,15 @@ import { consumerGrantRoutes } from "../http/consumer/grant.ts";
 import { loginRoute } from "../http/consumer/login.ts";
 import { subscriptionRoutes } from "../http/consumer/subscription.ts";
 import { cronjobRoutes } from "../http/backend/cronjob.ts";
+import type { Site } from "../http/pages/page_layout.ts";
 import { createPasswordLogin } from "../http/password_login.ts";
 import type { Route } from "../http/route.ts";
 import { createInspectorCheck, metricsRoute } from "../http/system/metrics.ts";
-import { openApiRoute } from "../http/system/openapi.ts";
+import { openApiRoute } from "../http/system/openapi_route.ts";
 import { type Readiness, statusRoutes } from "../http/system/status.ts";
 import { checkReachable } from "../job/reachable.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
+import type { ScopeWords } from "../oauth/scope.ts";
 import type { Accounts } from "../store/accounts.ts";
 import type { Database } from "../store/database.ts";
 import type { FailureAudit } from "../store/failure_audit.ts";
@@ -50,10 +52,13 @@ export interface RoutesOptions {
   readonly failures: FailureAudit;
   readonly jobs: Jobs;
   readonly pageKey: Uint8Array;
+  readonly sessions: BrowserSessions;
+  readonly site: Site;
   readonly issuer: string;
   readonly basePath: string;
   readonly listeningUrl: string;
   readonly endpoints: readonly LoadedEndpoint[];
+  readonly scopeWords: ReadonlyMap<string, ScopeWords>;
   readonly events: readonly CatalogueEntry[];
   readonly metrics: ServiceMetrics;
   readonly readiness: (withParts: boolean) => Promise<Readiness>;
@@ -83,10 +88,10 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     keys,
     accessTtlMs: config.accessTokenTtlMs,
     refreshTtlMs: config.refreshTokenTtlMs,
+    pageKey: options.pageKey,
   });
   const ownOrigins = [new URL(issuer).origin, new URL(options.listeningUrl).origin];
   const refuse = (url: URL) => refuseEndpoint(url, ownOrigins, config.callbackAllow);
-  const scopesOfEvent = (name: string) => eventScopes(options.events, name);
   const hostedScopes = options.endpoints.flatMap(({ scopes }) => scopes ?? []);
   const scopes = [...new Set([CONSUMER_SCOPE, BACKEND_SCOPE, ...hostedScopes])];
 
@@ -99,7 +104,6 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     hasher: options.hasher,
     keys,
     maxPayloadBytes: config.maxPayloadBytes,
-    eventScopes: scopesOfEvent,
     refuseEndpoint: refuse,
     wake: jobs.wake,
     observeDispatch: metrics.countEvents,
@@ -109,6 +113,7 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
   const routes: Route[] = [
     loginRoute({
       database,
+      revocations,
       passwordLogin,
       tokens,
       issuer,
@@ -118,10 +123,11 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     }),
     ...authorizeRoutes({
       database,
-      sessions: createBrowserSessions({ database, issuer, pageKey: options.pageKey, now }),
+      sessions: options.sessions,
+      scopeWords: options.scopeWords,
       passwordLogin,
       issuer,
-      basePath,
+      site: options.site,
       codeTtlMs: config.codeTtlMs,
       now,
     }),
@@ -136,8 +142,8 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
       now,
       observe: metrics.countToken,
     }),
-    revokeRoute({ database, clients, bearer, revocations, now }),
-    introspectRoute({ database, clients, bearer, issuer, now }),
+    revokeRoute({ database, clients, bearer, tokens, keys, revocations, now }),
+    introspectRoute({ database, clients, bearer, tokens, keys, issuer, now }),
     whoamiRoute(database),
     ...metadataRoutes({ issuer, keys, scopes }),
     ...subscriptionRoutes({
@@ -146,13 +152,12 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
       basePath,
       maxBodyBytes,
       refuseEndpoint: refuse,
-      eventScopes: scopesOfEvent,
       wake: jobs.wake,
       now,
     }),
     ...deliveryRoutes({ database, basePath, wake: jobs.wake, now }),
     eventCatalogueRoute(options.events),
-    ...consumerGrantRoutes({ database, revocations, wake: jobs.wake, now }),
+    ...consumerGrantRoutes(backend),
     ...backendRoutes(backend),
     ...cronjobRoutes({ database, jobs, now }),
     ...statusRoutes({
@@ -163,8 +168,9 @@ export function builtInRoutes(options: RoutesOptions): Route[] {
     }),
     metricsRoute(metrics.registry, inspectors),
   ];
-  const { endpoints: hosted, events } = options;
-  return [...routes, openApiRoute({ version, issuer, routes, hosted, events, scopes })];
+  const { endpoints: hosted, events, scopeWords } = options;
+  const document = { version, issuer, routes, hosted, events, scopes, scopeWords };
+  return [...routes, openApiRoute(document, bearer)];
 }
 
 /** Why a callback never goes to this address: ours, or one that the guard would refuse anyway. */

@@ -1,11 +1,13 @@
-import { resolve } from "node:path";
 import { type App, startApp } from "../app.ts";
+import { createLineSink } from "../base/line_sink.ts";
 import { createLogger, type Logger } from "../base/log.ts";
 import { poolSize } from "../base/password.ts";
 import { parseConfig } from "../config.ts";
 import { LoadError } from "../hosting/load.ts";
+import { createLateChunkCheck } from "./late_chunk.ts";
 import { UnusableDatabaseError } from "../store/database.ts";
 import { revision, version } from "../version.ts";
+import { findRisks } from "./risks.ts";
 
 const EXIT_FAILED = 1;
 const EXIT_MISCONFIGURED = 2;
@@ -38,23 +40,31 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
   const { config } = result;
   // libuv reads this when the pool gets its first task, which comes later.
   host.env["UV_THREADPOOL_SIZE"] ??= String(poolSize(cores));
+  const sink = createLineSink(host.stdout);
+  host.stderr.on("error", () => {}); // what it does not take is lost; nothing is told there twice
   const log = createLogger({
     level: config.logLevel,
-    write: (lines) => void host.stdout.write(lines),
+    write: sink.write,
     now: Date.now,
     pretty: host.stdout.isTTY,
   });
-  host.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
+  const isLateChunk = createLateChunkCheck(log);
+  host.on("unhandledRejection", (error) => {
+    if (!isLateChunk(error)) log.error("unhandled rejection", { error });
+  });
   host.on("uncaughtException", (error) => {
+    if (isLateChunk(error)) return;
     log.error("uncaught exception", { error });
     log.flush();
     host.exit(EXIT_FAILED); // what is stored is safe, what is in memory may not be
   });
 
+  const risks = findRisks(config); // of the file as it was found
   let app: App;
   try {
     app = await startApp(config, {
       log,
+      droppedLogLines: sink.dropped,
       now: Date.now,
       cores,
       poolThreads: Number(host.env["UV_THREADPOOL_SIZE"]),
@@ -62,9 +72,10 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     });
   } catch (error) {
     log.flush();
-    host.stderr.write(startFault(error, resolve(config.databasePath)));
+    host.stderr.write(startFault(error));
     host.exit(EXIT_FAILED);
   }
+  for (const risk of risks) log.warn(risk);
   stopOnSignal(host, app, log);
 }
 
@@ -82,17 +93,15 @@ function stopOnSignal(host: NodeJS.Process, app: App, log: Logger): void {
     log.flush();
     host.exit(0);
   };
-  host.on("SIGTERM", stop);
-  host.on("SIGINT", stop);
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) host.on(signal, stop);
 }
 
 /** Why the start failed: one line for what an operator can mend, the stack for what is our mistake. */
-function startFault(error: unknown, databasePath: string): string {
-  if (error instanceof UnusableDatabaseError) {
-    return `${error.message.replace(/\.$/, "")} (${databasePath})\n`;
+function startFault(error: unknown): string {
+  if (error instanceof UnusableDatabaseError || error instanceof LoadError) return `${error.message}\n`;
+  if (error instanceof Error && "syscall" in error) {
+    const where = error.syscall === "listen" ? "GATEPOST_PORT: " : "";
+    return `Gatepost cannot start: ${where}${error.message}\n`;
   }
-  if (error instanceof LoadError) return `${error.message}\n`;
-  const isSystemError = error instanceof Error && "syscall" in error;
-  if (isSystemError) return `Gatepost cannot start: ${error.message}\n`;
   return `Gatepost cannot start: ${error instanceof Error ? error.stack : String(error)}\n`;
 }

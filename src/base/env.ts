@@ -20,6 +20,8 @@ export interface Variable<T> {
   readonly default: string;
   /** One sentence for a table. */
   readonly meaning: string;
+  /** Whether it may be given as a file, too: see `readSecretFiles`. */
+  readonly isSecret?: boolean;
   /** Returns the value, or else the default after one line was added to `faults`. */
   read(env: Environment, faults: string[]): T;
   /** Returns the value as a reader may see it. */
@@ -67,6 +69,7 @@ export function secret<T>(
   const kind: Kind<T> = { parse, format: () => "set" };
   return {
     ...optional(name, kind, "none", meaning),
+    isSecret: true,
     read: (env, faults) => readValue(name, kind, env, faults, () => "its value"),
   };
 }
@@ -84,6 +87,32 @@ function readValue<T>(
   if ("value" in parsed) return parsed.value;
   faults.push(`${name}: ${show(text)} ${parsed.wrong}`);
   return undefined;
+}
+
+/**
+ * Returns the environment with what the files hold that NAME_FILE names, for each of `names`; one line
+ * break at a file's end is no part of it. Adds a line to `faults` for each that cannot be read, or that
+ * NAME is given beside.
+ */
+export function readSecretFiles(
+  env: Environment,
+  names: readonly string[],
+  readText: (path: string) => string,
+  faults: string[],
+): Environment {
+  const read = { ...env };
+  for (const name of names) {
+    const path = env[`${name}_FILE`] ?? "";
+    if (path === "") continue;
+    if ((env[name] ?? "") !== "") faults.push(`${name}: ${name}_FILE is given too; leave one out`);
+    try {
+      read[name] = readText(path).replace(/\r?\n$/, "");
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      faults.push(`${name}_FILE: cannot be read: ${reason}`);
+    }
+  }
+  return read;
 }
 
 /** Returns a whole number's kind, bounds included. */
@@ -169,21 +198,23 @@ export function list<T>(entry: Kind<T>, maxEntries: number, nothing = "none"): K
 
 /**
  * Returns one line for each variable with this prefix that nobody reads, most likely a misspelling.
- * Its value is left out: it may be a secret. `ignored` are read elsewhere, and no suggestion.
+ * Its value is left out: it may be a secret. What matches `ignored` is read elsewhere.
  */
 export function findUnknown(
   env: Environment,
   prefix: string,
   known: readonly string[],
-  ignored: readonly string[],
+  ignored: RegExp,
 ): readonly string[] {
+  const ends = known.map((name) => name.slice(prefix.length));
   return Object.keys(env)
     .filter((name) => name.startsWith(prefix) && env[name] !== "" && env[name] !== undefined)
-    .filter((name) => !known.includes(name) && !ignored.includes(name))
+    .filter((name) => !known.includes(name) && !ignored.test(name))
     .map((name) => {
       const shown = /^\w{1,80}$/.test(name) ? name : quote(name);
-      const meant = nearest(name, known);
-      return `${shown}: no such variable${meant === undefined ? "" : `; did you mean ${meant}?`}`;
+      const meant = nearest(name.slice(prefix.length), ends);
+      const hint = meant === undefined ? "" : `; did you mean ${prefix}${meant}?`;
+      return `${shown}: no such variable${hint}`;
     });
 }
 

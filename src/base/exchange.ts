@@ -1,5 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 
+/** Methods that a route may have; HEAD and OPTIONS are made of them. */
+export const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
+
 /** One HTTP request as a plain record: sockets stay in http/node_http.ts, so handlers can be tried without one. */
 export interface HttpRequest {
   /** Goes out as X-Request-Id and into every log line about this request. */
@@ -12,8 +15,12 @@ export interface HttpRequest {
   readonly headers: IncomingHttpHeaders;
   /** The client's IP address, trusted proxies peeled off. */
   readonly address: string;
-  /** Aborts when the client goes away before its answer. */
+  /** Aborts when what is made for the request is not wanted any more. */
   readonly signal: AbortSignal;
+  /** Whether the client went away before its answer. */
+  readonly isGone: boolean;
+  /** Aborts `signal`. */
+  abort(): void;
   /** The whole body, read at most once; throws Problem 413 past `maxBytes`. */
   readBody(maxBytes: number): Promise<Buffer>;
 }
@@ -28,4 +35,13 @@ export interface HttpAnswer {
 /** Tells whether a body comes with the request (RFC 9112 §6.3). */
 export function hasBody({ headers }: Pick<HttpRequest, "headers">): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}
+
+/**
+ * Lets go of a stream that is not sent. `signal` aborts first, so that whoever feeds the stream can
+ * stop before it is closed; how the cancelling ends changes nothing for the client.
+ */
+export function discardStream(request: Pick<HttpRequest, "abort">, body: ReadableStream): void {
+  request.abort();
+  body.cancel().catch(() => {});
 }

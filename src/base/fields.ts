@@ -3,6 +3,9 @@ import { checkFaults, type Fault, Problem } from "./problem.ts";
 /** More faults of one body than these are not told: nobody reads them. */
 const MAX_FAULTS = 100;
 
+/** No list of strings from outside is longer. */
+export const LIST_LIMIT = 100;
+
 /** Says what is wrong with a value, or undefined when it is good. */
 export type Check = (text: string) => string | undefined;
 
@@ -79,7 +82,7 @@ export function openFields(value: unknown): Fields {
       fault(name, "Must be true or false.");
       return undefined;
     },
-    list(name, check, limit = 100) {
+    list(name, check, limit = LIST_LIMIT) {
       const given = take(name);
       if (given === undefined) return undefined;
       if (!Array.isArray(given) || given.length > limit) {

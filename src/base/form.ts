@@ -1,3 +1,5 @@
+import { decodeUtf8 } from "./utf8.ts";
+
 /** A parsed form or query string: names and values, decoded. */
 export interface Form {
   /**
@@ -24,6 +26,7 @@ const MAX_PAIRS = 256;
  * 3986 §2 keeps to ASCII) has other characters, or beyond 256 pairs.
  */
 export function parseForm(input: Uint8Array | string): Form | undefined {
+  // A byte order mark is no part of the format: kept, it only makes the first name unknown.
   const text = typeof input === "string" ? asciiOnly(input) : decodeUtf8(input);
   if (text === undefined) return undefined;
   const values = new Map<string, string[]>();
@@ -71,13 +74,4 @@ function toForm(values: ReadonlyMap<string, readonly string[]>): Form {
 
 function asciiOnly(text: string): string | undefined {
   return /^[\x00-\x7f]*$/.test(text) ? text : undefined;
-}
-
-function decodeUtf8(bytes: Uint8Array): string | undefined {
-  try {
-    // A byte order mark is no part of the format: kept, it only makes the first name unknown.
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,4 +1,5 @@
 import { Problem } from "./problem.ts";
+import { decodeUtf8 } from "./utf8.ts";
 
 /** What JSON text can say (RFC 8259). */
 export type JsonValue =
@@ -48,7 +49,8 @@ export function parseJson(
   if (nestsTooDeep(bytes)) {
     throw malformed(`The body nests deeper than ${MAX_DEPTH} arrays and objects.`);
   }
-  const text = decodeUtf8(bytes);
+  const text = decodeUtf8(bytes); // a byte order mark is for JSON.parse() to refuse
+  if (text === undefined) throw malformed("The body is not UTF-8.");
   const value = parseText(text, exactIntegers ? refuseInexact : undefined);
   if (PROTO_MEMBER.test(text)) throw malformed("The body has a member named __proto__.");
   return value;
@@ -108,15 +110,6 @@ function nestsTooDeep(bytes: Uint8Array): boolean {
     } else if (byte === ARRAY_END || byte === OBJECT_END) depth--;
   }
   return false;
-}
-
-function decodeUtf8(bytes: Uint8Array): string {
-  try {
-    // "ignoreBOM" keeps the mark in the text, where JSON.parse() then refuses it.
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    throw malformed("The body is not UTF-8.");
-  }
 }
 
 type Reviver = (name: string, value: unknown, context: { readonly source?: string }) => unknown;

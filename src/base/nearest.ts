@@ -1,6 +1,6 @@
 /**
- * Returns the word that was most likely meant, or undefined when none is near: a beginning of it
- * was typed, or at most a third of its letters are wrong, missing, too many or swapped. Case does
+ * Returns the word that was most likely meant, or undefined when none is near: a beginning of it, or
+ * more than it, was typed, or at most a third of its letters are wrong, missing, too many or swapped. Case does
  * not count.
  */
 export function nearest(typed: string, words: readonly string[]): string | undefined {
@@ -9,11 +9,17 @@ export function nearest(typed: string, words: readonly string[]): string | undef
     .map((word) => ({ word, lower: word.toLowerCase() }))
     .map(({ word, lower }) => ({
       word,
-      distance: given.length > 1 && lower.startsWith(given) ? 0 : editDistance(given, lower),
+      distance: isBeginning(given, lower) || isBeginning(lower, given)
+        ? 0
+        : editDistance(given, lower),
     }))
     .filter(({ word, distance }) => distance <= Math.max(1, Math.ceil(word.length / 3)))
     .sort((a, b) => a.distance - b.distance);
   return near[0]?.word;
+}
+
+function isBeginning(part: string, whole: string): boolean {
+  return part.length > 1 && whole.startsWith(part);
 }
 
 /** How many letters to insert, remove, replace or swap with their neighbour. */

@@ -7,13 +7,17 @@ const MEMORY_KIB = 19_456;
 const PASSES = 2;
 const TAG_LENGTH = 32;
 
+/** How long a password that is set may be, in bytes of UTF-8; a longer one is always wrong. */
+export const PASSWORD_BYTES = { min: 8, max: 1024 } as const;
+
 /** Hashes and checks passwords; every call may throw Problem 503 when too many wait already. */
 export interface PasswordHasher {
   /** The PHC string of a new hash. */
   hash(password: string): Promise<string>;
   /**
    * Whether the password belongs to the PHC string. Without one (an unknown user) a dummy hash is
-   * computed and the answer is false, so that both cases take the same time. `turn` is asked when the
+   * computed and the answer is false, so that both cases take the same time; likewise for a password
+   * that is too long, whose length must buy no work. `turn` is asked when the
    * turn has come and told the result; up to the hasher's limit of others are checked in between, so
    * to admit is to count. Then a limit on failures holds for guesses sent all at once, too. Undefined
    * when it did not admit this one.
@@ -25,7 +29,7 @@ export interface PasswordHasher {
 
 /** Decides on each check when its turn has come. */
 export interface Turn {
-  admit(): boolean;
+  admit(): Promise<boolean> | boolean;
   report(isRight: boolean): void;
 }
 
@@ -81,9 +85,12 @@ export function createPasswordHasher(limit: number, queueLimit = 64): PasswordHa
       }),
     verify: (password, phc, turn) =>
       inTurn(async () => {
-        if (turn && !turn.admit()) return undefined;
+        if (turn && !await turn.admit()) return undefined;
         const { salt, tag } = parsePhc(phc ?? dummy);
-        const isRight = timingSafeEqual(await derive(password, salt), tag) && phc !== undefined;
+        // Normalization takes time by the square of the length (CWE-407).
+        const isPossible = Buffer.byteLength(password) <= PASSWORD_BYTES.max;
+        const given = await derive(isPossible ? password : "", salt);
+        const isRight = timingSafeEqual(given, tag) && isPossible && phc !== undefined;
         turn?.report(isRight);
         return isRight;
       }),

@@ -5,9 +5,12 @@ const NEEDED_MAJOR = 26;
  * What is wrong with the running Node.js, in one line, or undefined when it is new enough.
  *
  * @param version as in `process.versions.node`
+ * @param codeUrl where this program lies: a package that is installed has no `npm start`
  */
-export function runtimeFault(version: string): string | undefined {
+export function runtimeFault(version: string, codeUrl = import.meta.url): string | undefined {
   if (Number.parseInt(version, 10) >= NEEDED_MAJOR) return undefined;
-  return `Gatepost needs Node.js ${NEEDED_MAJOR} or newer and this is ${version}: ` +
-    "`npm start` installs and uses the right one.";
+  const remedy = codeUrl.includes("/node_modules/")
+    ? `install that, or \`npm install node@${NEEDED_MAJOR}\` beside gatepost and call it by npx.`
+    : "`npm start` installs and uses the right one.";
+  return `Gatepost needs Node.js ${NEEDED_MAJOR} or newer and this is ${version}: ${remedy}`;
 }

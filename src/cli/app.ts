@@ -1,6 +1,6 @@
 import type { Argument, Command, CommandContext, Option } from "./command.ts";
 import { UsageError } from "./failure.ts";
-import { column, itemPath, LIST_OPTIONS, printList, splitNames } from "./listing.ts";
+import { column, itemPath, LIST_OPTIONS, printList, printOne, splitNames } from "./listing.ts";
 import { formatPairs, formatValue, type Members, visible } from "./table.ts";
 
 const RESOURCE = "/backend/app";
@@ -60,7 +60,7 @@ export const APP_COMMANDS: readonly Command[] = [
     ],
     async run(context) {
       const { values } = context;
-      const backend = await context.openBackend({ create: true });
+      const backend = await context.openBackend();
       const body = {
         name: values.argument("NAME"),
         url: values.text("url"),
@@ -90,6 +90,15 @@ export const APP_COMMANDS: readonly Command[] = [
         column("SCOPES", "scopes", true),
         column("URL", "url", true),
       ]),
+  },
+  {
+    words: ["app", "show"],
+    purpose: "Show an app",
+    arguments: [CLIENT_ID],
+    options: {},
+    details: ["Its secret cannot be shown: Gatepost keeps the SHA-256."],
+    examples: ["gatepost app show a0mhc…"],
+    run: (context) => printOne(context, itemPath(RESOURCE, context.values.argument("CLIENT_ID"))),
   },
   {
     words: ["app", "set"],
@@ -159,6 +168,7 @@ export const APP_COMMANDS: readonly Command[] = [
     purpose: "Remove an app for good",
     arguments: [CLIENT_ID],
     options: {},
+    confirm: (values) => `Remove app ${values.argument("CLIENT_ID")} for good?`,
     details: ["`app disable` shuts an app out as well, and can be undone."],
     examples: ["gatepost app delete a0mhc…"],
     async run(context) {
@@ -172,15 +182,11 @@ export const APP_COMMANDS: readonly Command[] = [
 
 async function setApp(context: CommandContext): Promise<void> {
   const { values } = context;
-  const status = values.text("status");
-  if (status !== undefined && status !== "active" && status !== "disabled") {
-    throw new UsageError("--status is active or disabled");
-  }
   const change = {
     ...readChange(context),
     name: values.text("name"),
     url: values.text("url"),
-    status,
+    status: values.text("status"),
   };
   if (Object.values(change).every((value) => value === undefined)) {
     throw new UsageError("app set needs something to change, such as --scope or --status");
@@ -197,10 +203,11 @@ async function changeApp(context: CommandContext, change: Members, done: string)
 
 /** The members that are given; undefined ones do not go out. */
 function readChange({ values }: CommandContext): Members {
+  const uris = values.list("redirect-uri");
   return {
     scopes: splitNames(values.list("scope")),
     grants: splitNames(values.list("grant")),
-    redirect_uris: values.list("redirect-uri")?.filter((uri) => uri !== ""),
+    redirect_uris: uris?.every((uri) => uri === "") ? null : uris,
     trusted: values.flag("trusted"),
     resource_server: values.flag("resource-server"),
   };
@@ -220,6 +227,7 @@ function showApp(app: Members): string {
     ["scopes", app["scopes"]],
     ["grants", app["grants"]],
     ["redirect_uris", app["redirect_uris"]],
+    ["redirect_rule", app["redirect_rule"]],
     ["trusted", app["trusted"]],
     ["resource_server", app["resource_server"]],
     ["status", app["status"]],

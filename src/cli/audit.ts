@@ -1,11 +1,9 @@
 import { isId } from "../base/id.ts";
 import { ANONYMOUS } from "../store/audit.ts";
-import type { Backend } from "./backend.ts";
+import { type Backend, CLI_ACTOR } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { column, LIST_OPTIONS, printList } from "./listing.ts";
 import { findUserId } from "./user.ts";
-
-const CLI_ACTOR = "cli";
 
 /** The commands of `gatepost audit`. */
 export const AUDIT_COMMANDS: readonly Command[] = [

@@ -8,16 +8,20 @@ import { createPasswordHasher } from "../base/password.ts";
 import { Problem } from "../base/problem.ts";
 import { createSeal } from "../base/seal.ts";
 import type { Config } from "../config.ts";
-import { catalogue, eventScopes } from "../hosting/catalogue.ts";
-import { loadEndpoints } from "../hosting/load.ts";
+import { cronjobRoutes } from "../http/backend/cronjob.ts";
 import { createRouter } from "../http/router.ts";
 import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
-import type { Database } from "../store/database.ts";
-import { openKeyRing } from "../store/key_ring.ts";
+import { insertAudit } from "../store/audit.ts";
+import type { Database, Statement } from "../store/database.ts";
+import { type KeyRing, openKeyRing } from "../store/key_ring.ts";
 import { openRevocations } from "../store/revocations.ts";
 import { checkSeal } from "../store/settings.ts";
 import { openSqliteDatabase } from "../store/sqlite.ts";
+import { emptyLog } from "../store/sqlite_file.ts";
 import { Failure } from "./failure.ts";
+import { paceWrites } from "./pace_writes.ts";
+import { storedJobs } from "./stored_jobs.ts";
+import type { Members } from "./table.ts";
 
 /** What a call of the backend answered; every answer of it is JSON, or empty. */
 export interface Answer {
@@ -31,6 +35,8 @@ export interface Answer {
 /** The backend's routes in this process, without a socket. */
 export interface Backend {
   readonly database: Database;
+  /** The keys that the servers sign with. */
+  readonly keys: KeyRing;
   /**
    * Calls one route as the command line's own caller: validation, audit and records are those of
    * HTTP. `body` is JSON text; long work ends between two steps when `signal` aborts. Throws
@@ -50,10 +56,13 @@ export interface OpenOptions {
 
 const NEVER = new AbortController().signal;
 
+/** Who the audit says that did it. */
+export const CLI_ACTOR = "cli";
+
 const CALLER: Caller = {
-  sub: "cli",
+  sub: CLI_ACTOR,
   kind: "user",
-  clientId: "cli",
+  clientId: CLI_ACTOR,
   scopes: [BACKEND_SCOPE],
   grantId: "",
   jti: "",
@@ -70,17 +79,21 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
   if (isNew && !options.create) {
     throw new Failure(
       `There is no database at ${path} (GATEPOST_DATABASE); ` +
-        "the server's first start makes it, and so does user add.",
+        "the server's first start makes it, and so does setup.",
     );
   }
   const now = Date.now;
-  const database = openSqliteDatabase(config.databasePath);
+  const database = paceWrites(openSqliteDatabase(config.databasePath), {
+    elapsedMs: () => performance.now(),
+    sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+  });
   try {
     if (isNew) options.onCreate?.(path);
-    const seal = createSeal(config.secretKey);
-    await checkSeal(database, seal);
+    const seal = createSeal(...config.secretKeys ?? []);
+    if (await checkSeal(database, seal)) emptyLog(path);
     const { signingAlg: alg, accessTokenTtlMs } = config;
-    const find = createRouter(backendRoutes({
+    const keys = await openKeyRing({ database, seal, alg, accessTokenTtlMs, now });
+    const administration = backendRoutes({
       database,
       revocations: await openRevocations(database, now),
       maxBodyBytes: config.maxBodyBytes,
@@ -88,14 +101,16 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
       accessTokenTtlMs,
       basePath: pathOf(config.baseUrl ?? "http://localhost"),
       hasher: createPasswordHasher(1),
-      keys: await openKeyRing({ database, seal, alg, accessTokenTtlMs, now }),
-      eventScopes: (name) => findEventScopes(config.endpointsFolder, name),
+      keys,
       refuseEndpoint: () => "Is not changed from the command line.",
       wake: () => {}, // a running server looks for work by itself
       now,
-    }));
+    });
+    const jobs = storedJobs(database, now);
+    const find = createRouter([...administration, ...cronjobRoutes({ database, jobs, now })]);
     return {
       database,
+      keys,
       close: () => database.close(),
       async call(method, target, body, signal = NEVER) {
         const [pathname = "", query = ""] = target.split("?");
@@ -120,14 +135,14 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
   }
 }
 
-/** Only the endpoint modules know them, so those are loaded when it comes to a dispatch. */
-async function findEventScopes(
-  folder: string | undefined,
-  name: string,
-): Promise<readonly string[]> {
-  if (folder === undefined) return [];
-  const { endpoints } = await loadEndpoints(folder);
-  return eventScopes(catalogue(endpoints), name);
+/** The answer of what no route of the backend does. */
+export function ownAnswer(record: Members): Answer {
+  return { status: 200, text: JSON.stringify(record), json: record };
+}
+
+/** Records what no route of the backend does; goes into the batch of what is done. */
+export function auditOwn(action: string, target: string, nowMs: number): Statement {
+  return insertAudit({ actor: CLI_ACTOR, action, target, address: null }, nowMs);
 }
 
 function makeRequest(
@@ -146,6 +161,8 @@ function makeRequest(
     headers: body === undefined ? {} : { "content-type": "application/json" },
     address: "", // none: the audit entry says so
     signal,
+    isGone: false,
+    abort() {},
     readBody: (maxBytes) => {
       if (bytes.length <= maxBytes) return Promise.resolve(bytes);
       throw new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`);

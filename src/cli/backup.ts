@@ -1,8 +1,11 @@
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
+import { createSeal } from "../base/seal.ts";
 import { backUpSqlite } from "../store/backup.ts";
+import { restoreSqlite } from "../store/restore.ts";
 import type { Command } from "./command.ts";
-import { Failure } from "./failure.ts";
+import { Failure, UsageError } from "./failure.ts";
+import type { Terminal } from "./terminal.ts";
 
 /** `gatepost backup`. */
 export const BACKUP_COMMAND: Command = {
@@ -15,8 +18,7 @@ export const BACKUP_COMMAND: Command = {
   details: [
     "The copy holds what was stored when the command began, and is checked before it gets its " +
       "name; until then it grows as FILE.partial. Ctrl+C removes it.",
-    "To restore, stop the server and put the copy where GATEPOST_DATABASE points, without a " +
-      "-wal or -shm file beside it. What is sealed stays sealed: keep GATEPOST_SECRET_KEY too, " +
+    "gatepost restore brings it back. What is sealed stays sealed: keep GATEPOST_SECRET_KEY too, " +
       "and elsewhere.",
   ],
   examples: ['gatepost backup "/var/backups/gatepost-$(date +%F).db"'],
@@ -25,13 +27,15 @@ export const BACKUP_COMMAND: Command = {
     if (!existsSync(path)) {
       throw new Failure(`There is no database at ${path} (GATEPOST_DATABASE).`);
     }
+    if (values.argument("FILE") === "-") {
+      throw new UsageError("A backup goes to a new file, never to standard output.");
+    }
     const file = resolve(values.argument("FILE"));
+    if (existsSync(file) && !statSync(file).isFile()) {
+      throw new Failure(`${file} is no regular file; a backup makes a new one.`);
+    }
     const bytes = await interruptible((signal) =>
-      backUpSqlite(path, file, {
-        signal,
-        onProgress: (done, total) =>
-          terminal.progress(`${Math.floor(100 * done / Math.max(total, 1))} % of ${total} pages`),
-      })
+      backUpSqlite(path, file, { signal, onProgress: showProgress(terminal) })
     ).finally(() => terminal.progress(undefined));
     terminal.print(
       isJson
@@ -40,3 +44,37 @@ export const BACKUP_COMMAND: Command = {
     );
   },
 };
+
+/** `gatepost restore`. */
+export const RESTORE_COMMAND: Command = {
+  words: ["restore"],
+  purpose: "Put a backup in the database's place",
+  arguments: [{ name: "FILE", meaning: "what gatepost backup has made; it stays as it is" }],
+  options: {},
+  details: [
+    "Stop every server first: it refuses while a process has the database open. FILE must be a " +
+      "sound database of Gatepost, not newer than this program, that GATEPOST_SECRET_KEY opens. " +
+      "The database that is there is moved aside, with its log, under a name that is printed.",
+    "What was revoked since the backup is good again: revoke it once more.",
+  ],
+  examples: ["gatepost restore /var/backups/gatepost-2026-11-20.db"],
+  async run({ config, values, terminal, isJson, interruptible }) {
+    const path = resolve(config.databasePath);
+    const file = resolve(values.argument("FILE"));
+    const seal = createSeal(...config.secretKeys ?? []);
+    const { bytes, keptAs } = await interruptible((signal) =>
+      restoreSqlite(file, path, seal, Date.now(), { signal, onProgress: showProgress(terminal) })
+    ).finally(() => terminal.progress(undefined));
+    const kept = keptAs === undefined ? "" : `\nThe one that was there is now ${keptAs}.`;
+    terminal.print(
+      isJson
+        ? JSON.stringify({ file: path, bytes, kept_as: keptAs ?? null })
+        : `${path} is now a copy of ${file} (${bytes} bytes).${kept}`,
+    );
+  },
+};
+
+function showProgress(terminal: Terminal): (done: number, total: number) => void {
+  return (done, total) =>
+    terminal.progress(`${Math.floor(100 * done / Math.max(total, 1))} % of ${total} pages`);
+}

@@ -1,10 +1,13 @@
 import { resolve } from "node:path";
+import { findRisks } from "../app/risks.ts";
 import { formatDuration } from "../base/duration.ts";
 import { createSeal } from "../base/seal.ts";
 import { type Config, describeConfig } from "../config.ts";
 import type { LoadedCronjob, LoadedEndpoint } from "../hosting/check.ts";
+import { scopeWords } from "../hosting/catalogue.ts";
 import { type Hosted, loadEndpoints, LoadError } from "../hosting/load.ts";
-import { type DatabaseState, readDatabaseState } from "../store/state.ts";
+import { type DatabaseState, judgeDatabase } from "../store/judge.ts";
+import { countRecords, type DatabaseCounts } from "../store/state.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { type Column, formatPairs, formatTable, type Members } from "./table.ts";
@@ -21,15 +24,19 @@ export const CHECK_COMMAND: Command = {
     "Shows every setting, what the database holds and each module's routes, and says what is " +
       "wrong. It changes nothing: the database is neither made nor migrated. Endpoint modules " +
       "are loaded as the server would, so their top-level code runs. Of a secret it shows only " +
-      "whether it is set.",
+        "whether it is set. What is allowed and risky, and a scope without words for the consent " +
+        "page, is a line of warning each.",
     "Exit code 1 where the server would not start: a database that it cannot use, a module that " +
       "it cannot load; 2 for a bad configuration. Each fault is listed.",
   ],
   examples: ["gatepost check", "GATEPOST_ENDPOINTS=./endpoints gatepost check"],
   async run({ config, terminal, isJson }) {
-    const state = readDatabaseState(config.databasePath, createSeal(config.secretKey));
+    const state = judgeDatabase(config.databasePath, createSeal(...config.secretKeys ?? []));
+    const isCurrent = state.kind === "usable" && state.schemaVersion === state.knownVersion;
+    const counts = isCurrent ? countRecords(config.databasePath) : undefined;
     const { hosted, faults: loadFaults } = await load(config.endpointsFolder);
     const path = resolve(config.databasePath);
+    const warnings = [...findRisks(config), ...wordlessScopes(hosted)];
     const faults = [
       ...state.kind === "unusable" ? [`Database ${path}: ${state.reason}`] : [],
       ...loadFaults,
@@ -40,13 +47,15 @@ export const CHECK_COMMAND: Command = {
         configuration: Object.fromEntries(
           describeConfig(config).map(({ name, value }) => [name, value]),
         ),
-        database: databaseRecord(config, state),
+        database: databaseRecord(config, state, counts),
         endpoints: hosted.endpoints.map(endpointRecord),
         cronjobs: hosted.cronjobs.map(cronjobRecord),
+        warnings,
         faults,
       }));
     } else {
-      terminal.print(formatReport(config, state, hosted, terminal));
+      const database = databasePairs(config, state, counts);
+      terminal.print(formatReport(config, database, hosted, warnings, terminal));
     }
     if (faults.length > 0) {
       const lines = faults.map((fault) => `  ${fault}`);
@@ -58,7 +67,7 @@ export const CHECK_COMMAND: Command = {
 async function load(
   folder: string | undefined,
 ): Promise<{ hosted: Hosted; faults: readonly string[] }> {
-  const none = { endpoints: [], cronjobs: [] };
+  const none = { endpoints: [], cronjobs: [], scopes: [] };
   if (folder === undefined) return { hosted: none, faults: [] };
   try {
     return { hosted: await loadEndpoints(folder), faults: [] };
@@ -70,10 +79,12 @@ async function load(
 
 function formatReport(
   config: Config,
-  state: DatabaseState,
-  { endpoints, cronjobs }: Hosted,
+  database: readonly [string, unknown][],
+  hosted: Hosted,
+  warnings: readonly string[],
   terminal: Terminal,
 ): string {
+  const { endpoints, cronjobs } = hosted;
   const table = (items: readonly Members[], columns: readonly Column[]) =>
     formatTable(items, columns, {
       columns: terminal.columns,
@@ -86,7 +97,7 @@ function formatReport(
     formatPairs(describeConfig(config).map(({ name, value }) => [name, value])),
     "",
     terminal.bold("Database"),
-    formatPairs(databasePairs(config, state)),
+    formatPairs(database),
     "",
     terminal.bold("Endpoints"),
     folder === undefined
@@ -109,10 +120,26 @@ function formatReport(
         column("FILE", "file", true),
       ]),
     ],
+    ...warnings.length === 0 ? [] : ["", terminal.bold("Warnings")],
+    ...warnings.map((warning) => `  ${warning}`),
   ].join("\n");
 }
 
-function databasePairs(config: Config, state: DatabaseState): [string, unknown][] {
+/** Scopes that people would be asked to allow by their names alone. */
+function wordlessScopes({ endpoints, scopes }: Hosted): string[] {
+  const words = scopeWords(scopes);
+  const names = new Set(endpoints.flatMap((endpoint) => endpoint.scopes ?? []));
+  return [...names].filter((name) => !words.has(name)).sort().map((name) =>
+    `Scope ${name} has no words for those who are asked to allow it; ` +
+    `export const scopes = { ${JSON.stringify(name)}: "…" }`
+  );
+}
+
+function databasePairs(
+  config: Config,
+  state: DatabaseState,
+  counts: DatabaseCounts | undefined,
+): [string, unknown][] {
   const path: [string, unknown] = ["path", resolve(config.databasePath)];
   switch (state.kind) {
     case "missing":
@@ -120,7 +147,7 @@ function databasePairs(config: Config, state: DatabaseState): [string, unknown][
     case "unusable":
       return [path, ["state", state.reason]];
     case "usable": {
-      const { schemaVersion, knownVersion, counts } = state;
+      const { schemaVersion, knownVersion } = state;
       const schema = schemaVersion === knownVersion
         ? String(schemaVersion)
         : `${schemaVersion}; the server's next start brings it to ${knownVersion}`;
@@ -144,11 +171,14 @@ function databasePairs(config: Config, state: DatabaseState): [string, unknown][
   }
 }
 
-function databaseRecord(config: Config, state: DatabaseState): Members {
+function databaseRecord(
+  config: Config,
+  state: DatabaseState,
+  counts: DatabaseCounts | undefined,
+): Members {
   const base = { path: resolve(config.databasePath), state: state.kind };
   if (state.kind === "missing") return base;
   if (state.kind === "unusable") return { ...base, reason: state.reason };
-  const { counts } = state;
   return {
     ...base,
     bytes: state.bytes,

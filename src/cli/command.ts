@@ -39,6 +39,8 @@ export interface Values {
 export interface CommandContext {
   readonly config: Config;
   readonly values: Values;
+  /** The process that the command runs in. */
+  readonly host: Pick<NodeJS.Process, "env" | "execArgv" | "execPath" | "execve">;
   readonly terminal: Terminal;
   /** Whether the answer is printed as JSON. */
   readonly isJson: boolean;
@@ -63,8 +65,10 @@ export interface Command {
   readonly options: Readonly<Record<string, Option>>;
   /** Paragraphs of what is good to know. */
   readonly details: readonly string[];
+  /** What somebody at a terminal is asked first, unless with --yes; undefined where there is no need. */
+  readonly confirm?: (values: Values) => string | undefined;
   /** Whole command lines. */
   readonly examples: readonly string[];
   /** Throws UsageError, Failure or Problem. */
-  run(context: CommandContext): Promise<void>;
+  run(context: CommandContext): Promise<void> | void;
 }

@@ -19,6 +19,12 @@ export const COMMON_OPTIONS: Readonly<Record<string, Option>> = {
   help: { meaning: "print this" },
 };
 
+/** What a command takes, in the order of its help. */
+export function optionsOf({ options, confirm }: Command): Readonly<Record<string, Option>> {
+  const yes = { yes: { meaning: "do not ask whether it is meant" } };
+  return { ...options, ...confirm && yes, ...COMMON_OPTIONS };
+}
+
 /** Reads the arguments of the process against the commands that there are. */
 export function parseCommandLine(
   args: readonly string[],
@@ -76,7 +82,7 @@ function unknownWord(
 }
 
 function parseRest(command: Command, args: readonly string[]): CommandLine {
-  const options = { ...COMMON_OPTIONS, ...command.options };
+  const options = optionsOf(command);
   const config = {
     args: [...args],
     options: toParseOptions(options),

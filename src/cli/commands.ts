@@ -1,25 +1,34 @@
 import { APP_COMMANDS } from "./app.ts";
 import { AUDIT_COMMANDS } from "./audit.ts";
-import { BACKUP_COMMAND } from "./backup.ts";
+import { BACKUP_COMMAND, RESTORE_COMMAND } from "./backup.ts";
 import { CHECK_COMMAND } from "./check.ts";
 import type { Command } from "./command.ts";
+import { CRONJOB_COMMANDS } from "./cronjob.ts";
 import { DELIVERY_COMMANDS } from "./delivery.ts";
 import { EVENT_COMMANDS } from "./event.ts";
 import { GRANT_COMMANDS } from "./grant.ts";
 import { KEY_COMMANDS } from "./key.ts";
+import { SERVE_COMMAND } from "./serve.ts";
+import { SETUP_COMMAND } from "./setup.ts";
 import { SUBSCRIPTION_COMMANDS } from "./subscription.ts";
+import { TOKEN_COMMAND } from "./token.ts";
 import { USER_COMMANDS } from "./user.ts";
 
 /** Every command, in the order of the help. */
 export const COMMANDS: readonly Command[] = [
+  SERVE_COMMAND,
+  SETUP_COMMAND,
+  TOKEN_COMMAND,
   ...USER_COMMANDS,
   ...APP_COMMANDS,
   ...GRANT_COMMANDS,
   ...EVENT_COMMANDS,
   ...SUBSCRIPTION_COMMANDS,
   ...DELIVERY_COMMANDS,
+  ...CRONJOB_COMMANDS,
   ...KEY_COMMANDS,
   ...AUDIT_COMMANDS,
   BACKUP_COMMAND,
+  RESTORE_COMMAND,
   CHECK_COMMAND,
 ];

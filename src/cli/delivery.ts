@@ -2,12 +2,21 @@ import { countFailedDeliveries } from "../store/state.ts";
 import type { Backend } from "./backend.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { Failure, UsageError } from "./failure.ts";
-import { column, itemPath, LIST_OPTIONS, printList } from "./listing.ts";
-import { formatValue } from "./table.ts";
+import { column, itemPath, LIST_OPTIONS, printList, printOne } from "./listing.ts";
+import { type Column, formatValue } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 
 const RESOURCE = "/backend/delivery";
 const PROGRESS_MS = 300;
+
+/** How deliveries are listed. */
+export const DELIVERY_COLUMNS: readonly Column[] = [
+  column("ID", "id"),
+  column("EVENT", "name", true),
+  column("STATUS", "status"),
+  column("SUBSCRIPTION", "subscription"),
+  column("CREATED", "created_at"),
+];
 
 /** The commands of `gatepost delivery`. */
 export const DELIVERY_COMMANDS: readonly Command[] = [
@@ -30,14 +39,27 @@ export const DELIVERY_COMMANDS: readonly Command[] = [
         event: values.text("event"),
         subscription: values.text("subscription"),
       };
-      return printList(context, RESOURCE, filters, [
-        column("ID", "id"),
-        column("EVENT", "name", true),
-        column("STATUS", "status"),
-        column("SUBSCRIPTION", "subscription"),
-        column("CREATED", "created_at"),
-      ]);
+      return printList(context, RESOURCE, filters, DELIVERY_COLUMNS);
     },
+  },
+  {
+    words: ["delivery", "show"],
+    purpose: "Show a delivery with its attempts",
+    arguments: [{ name: "ID", meaning: "the delivery, as delivery list shows it" }],
+    options: {},
+    details: ["ANSWER is how the answer of an attempt began."],
+    examples: ["gatepost delivery show d0mhc…"],
+    run: (context) =>
+      printOne(context, itemPath(RESOURCE, context.values.argument("ID")), {
+        attempts: [
+          column("TIME", "time"),
+          column("ATTEMPT", "attempt"),
+          column("STATUS", "status"),
+          column("ERROR", "error"),
+          column("MS", "duration_ms"),
+          column("ANSWER", "snippet", true),
+        ],
+      }),
   },
   {
     words: ["delivery", "resend"],

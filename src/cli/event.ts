@@ -2,8 +2,9 @@ import { isId } from "../base/id.ts";
 import { parseJson } from "../base/json.ts";
 import { Problem } from "../base/problem.ts";
 import type { Command, CommandContext } from "./command.ts";
+import { DELIVERY_COLUMNS } from "./delivery.ts";
 import { UsageError } from "./failure.ts";
-import { column, LIST_OPTIONS, printList } from "./listing.ts";
+import { column, itemPath, LIST_OPTIONS, printList, printOne, withPage } from "./listing.ts";
 import { formatPairs } from "./table.ts";
 import { findUserId } from "./user.ts";
 
@@ -25,8 +26,7 @@ export const EVENT_COMMANDS: readonly Command[] = [
       },
     },
     details: [
-      "The event is stored, and a running server delivers it; without one it waits. Endpoint " +
-        "modules are loaded, for they say which events need a scope to be subscribed to.",
+      "The event is stored, and a running server delivers it; without one it waits.",
     ],
     examples: [
       "gatepost event dispatch order.created '{\"id\": 7}'",
@@ -34,6 +34,18 @@ export const EVENT_COMMANDS: readonly Command[] = [
       "jq -c . order.json | gatepost event dispatch order.created -",
     ],
     run: dispatch,
+  },
+  {
+    words: ["event", "show"],
+    purpose: "Show an event with its data and its deliveries",
+    arguments: [{ name: "ID", meaning: "the event, as event list shows it" }],
+    options: LIST_OPTIONS,
+    details: ["--limit and --cursor are for its deliveries."],
+    examples: ["gatepost event show e0mhc…"],
+    run: (context) =>
+      printOne(context, withPage(itemPath(RESOURCE, context.values.argument("ID")), context), {
+        deliveries: DELIVERY_COLUMNS.filter(({ title }) => title !== "EVENT"),
+      }),
   },
   {
     words: ["event", "list"],
@@ -71,7 +83,7 @@ async function dispatch(context: CommandContext): Promise<void> {
   const json = given === "-" ? await terminal.readStdin() : given;
   checkJson(json);
   const who = values.text("subject");
-  const backend = await context.openBackend({ create: true });
+  const backend = await context.openBackend();
   const isUserName = who !== undefined && !isId("u", who) && !isId("a", who);
   const subject = isUserName ? await findUserId(backend, who) : who;
   // The text itself: to parse and write it again would make null of a number past a double's range.

@@ -53,6 +53,10 @@ export const GRANT_COMMANDS: readonly Command[] = [
         "user gave to this app. A running server refuses the tokens within a second. Who they " +
         "belonged to may log in again: see user disable, app disable.",
     ],
+    confirm(values) {
+      const who = [values.text("user"), values.text("app")].filter((each) => each !== undefined);
+      return who.length > 0 ? `End every grant of ${who.join(" and ")}?` : undefined;
+    },
     examples: [
       "gatepost grant revoke --user alice",
       "gatepost grant revoke --app a0mhc…",

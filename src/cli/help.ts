@@ -1,5 +1,5 @@
 import type { Command, Option } from "./command.ts";
-import { COMMON_OPTIONS } from "./command_line.ts";
+import { COMMON_OPTIONS, optionsOf } from "./command_line.ts";
 
 /** How the help is laid out. */
 export interface HelpLayout {
@@ -86,7 +86,7 @@ function commandHelp(command: Command, layout: HelpLayout): string {
     ...args.length === 0 ? [] : ["", layout.bold("Arguments"), ...pairs(args, layout)],
     "",
     layout.bold("Options"),
-    ...optionPairs({ ...command.options, ...COMMON_OPTIONS }, layout),
+    ...optionPairs(optionsOf(command), layout),
     ...details.flatMap((detail) => ["", ...paragraph(detail, layout)]),
     "",
     layout.bold(examples.length > 1 ? "Examples" : "Example"),

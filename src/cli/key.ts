@@ -1,4 +1,8 @@
+import { createSeal } from "../base/seal.ts";
+import { resealDatabase } from "../store/settings.ts";
+import { auditOwn, ownAnswer } from "./backend.ts";
 import type { Command } from "./command.ts";
+import { Failure } from "./failure.ts";
 import { column, itemPath, printList } from "./listing.ts";
 import { formatPairs } from "./table.ts";
 
@@ -37,7 +41,7 @@ export const KEY_COMMANDS: readonly Command[] = [
     examples: ["gatepost key rotate"],
     async run(context) {
       const isAtOnce = context.values.flag("at-once") ?? false;
-      const backend = await context.openBackend({ create: true });
+      const backend = await context.openBackend();
       const body = JSON.stringify(isAtOnce ? { at_once: true } : {});
       const answer = await backend.call("POST", RESOURCE, body);
       context.print(answer, (key) =>
@@ -59,6 +63,7 @@ export const KEY_COMMANDS: readonly Command[] = [
         "second; who holds a refresh token gets a new one without logging in. Where it is the " +
         "key that signs, a new one takes its place at once.",
     ],
+    confirm: (values) => `End every token that key ${values.argument("KID")} signed?`,
     examples: ["gatepost key withdraw k0mhc…"],
     async run(context) {
       const kid = context.values.argument("KID");
@@ -66,6 +71,30 @@ export const KEY_COMMANDS: readonly Command[] = [
       const answer = await backend.call("DELETE", itemPath(RESOURCE, kid));
       context.print(answer, () =>
         `Key ${kid} has been withdrawn; the tokens that it signed are refused.`
+      );
+    },
+  },
+  {
+    words: ["key", "reseal"],
+    purpose: "Seal all with the first of several secret keys",
+    arguments: [],
+    options: {},
+    details: [
+      "To replace the key that seals: put the new one before the old one in GATEPOST_SECRET_KEY, " +
+        "separated by a comma, restart every server with it, run this with it, too, and then drop " +
+        "the old one. It works beside a running server, and goes on where it was interrupted.",
+    ],
+    examples: ['GATEPOST_SECRET_KEY="$NEW,$OLD" gatepost key reseal'],
+    async run(context) {
+      const { config: { secretKeys = [] }, interruptible } = context;
+      if (secretKeys.length === 0) throw new Failure("GATEPOST_SECRET_KEY is not set.");
+      const { database } = await context.openBackend();
+      const audit = auditOwn("key.reseal", "database", Date.now());
+      const resealed = await interruptible((signal) =>
+        resealDatabase(database, createSeal(...secretKeys), audit, signal)
+      );
+      context.print(ownAnswer({ resealed }), () =>
+        `All is sealed with the first key; ${resealed} secrets had to be.`
       );
     },
   },

@@ -1,5 +1,5 @@
 import type { CommandContext, Option } from "./command.ts";
-import { type Column, formatTable, type Members } from "./table.ts";
+import { type Column, formatPairs, formatTable, type Members } from "./table.ts";
 
 /** Which part of a list is shown. */
 export const LIST_OPTIONS: Readonly<Record<string, Option>> = {
@@ -14,14 +14,9 @@ export async function printList(
   filters: Readonly<Record<string, string | undefined>>,
   columns: readonly Column[],
 ): Promise<void> {
-  const { values, terminal } = context;
-  const given = { ...filters, limit: values.text("limit"), cursor: values.text("cursor") };
-  const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(given)) {
-    if (value !== undefined) query.set(name, value);
-  }
+  const { terminal } = context;
   const backend = await context.openBackend();
-  const answer = await backend.call("GET", query.size === 0 ? path : `${path}?${query}`);
+  const answer = await backend.call("GET", withPage(path, context, filters));
   const { items, next_cursor: next } = answer.json as {
     readonly items: readonly Members[];
     readonly next_cursor: string | null;
@@ -36,9 +31,45 @@ export async function printList(
   if (next !== null && !context.isJson) terminal.note(`There are more: --cursor ${next}`);
 }
 
+/** Calls what shows one thing, and prints its members by name, under `tables` those that are lists. */
+export async function printOne(
+  context: CommandContext,
+  path: string,
+  tables: Readonly<Record<string, readonly Column[]>> = {},
+): Promise<void> {
+  const { terminal } = context;
+  const answer = await (await context.openBackend()).call("GET", path);
+  context.print(answer, (record) => {
+    const pairs = Object.entries(record)
+      .filter(([name]) => tables[name] === undefined && name !== "next_cursor");
+    const lists = Object.entries(tables).flatMap(([name, columns]) => {
+      const items = record[name] as readonly Members[];
+      const options = { columns: terminal.columns, emphasize: terminal.bold, indent: "  " };
+      return items.length === 0 ? [] : ["", formatTable(items, columns, options)];
+    });
+    return [formatPairs(pairs), ...lists].join("\n");
+  });
+  const { next_cursor: next } = answer.json as { readonly next_cursor?: string | null };
+  if (next && !context.isJson) terminal.note(`There are more: --cursor ${next}`);
+}
+
 /** A column that shows a member as it is. */
 export function column(title: string, member: string, mayShrink = false): Column {
   return { title, show: (item) => item[member], mayShrink };
+}
+
+/** The path with what of `filters` and of the list's own options is given as its query. */
+export function withPage(
+  path: string,
+  { values }: CommandContext,
+  filters: Readonly<Record<string, string | undefined>> = {},
+): string {
+  const given = { ...filters, limit: values.text("limit"), cursor: values.text("cursor") };
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(given)) {
+    if (value !== undefined) query.set(name, value);
+  }
+  return query.size === 0 ? path : `${path}?${query}`;
 }
 
 /** The path of one thing below a resource. */

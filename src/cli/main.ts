@@ -20,11 +20,17 @@ const EXIT_USAGE = 2;
  */
 export async function main(host: NodeJS.Process): Promise<void> {
   // Whoever reads a pipe may have seen enough: `gatepost user list | head -1`.
-  host.stdout.on("error", () => host.stdout.destroy());
+  let lost: string | undefined;
+  host.stdout.on("error", ({ code, message }: NodeJS.ErrnoException) => {
+    if (code !== "EPIPE") lost = message;
+    host.stdout.destroy();
+  });
   host.stderr.on("error", () => host.stderr.destroy());
   const code = await runCommandLine(host, openTerminal(host));
   await new Promise<void>((resolve) => host.stdout.write("", () => resolve()));
-  host.exit(code); // an endpoint module may have left a timer or a socket open
+  if (lost !== undefined) host.stderr.write(`gatepost: the output could not be written: ${lost}\n`);
+  // An endpoint module may have left a timer or a socket open.
+  host.exit(lost === undefined ? code : EXIT_FAILED);
 }
 
 async function runCommandLine(host: NodeJS.Process, terminal: Terminal): Promise<number> {
@@ -66,6 +72,7 @@ async function runCommand(
   const context: CommandContext = {
     config,
     values,
+    host,
     terminal,
     isJson,
     async openBackend(options = {}) {
@@ -81,6 +88,10 @@ async function runCommand(
     interruptible: (work) => runInterruptible(host, work),
   };
   try {
+    const question = values.flag("yes") ? undefined : command.confirm?.(values);
+    if (question !== undefined && terminal.canAsk && !await terminal.confirm(question)) {
+      throw new Failure("Nothing was changed.");
+    }
     await command.run(context);
     return EXIT_DONE;
   } catch (error) {
@@ -101,7 +112,8 @@ function report(error: unknown, { words }: Command, { isJson, terminal }: Comman
   } else {
     terminal.note(`gatepost: ${explain(error)}`);
   }
-  return EXIT_FAILED;
+  const isWrongValue = problem?.status === 400 || problem?.status === 413;
+  return isWrongValue ? EXIT_USAGE : EXIT_FAILED;
 }
 
 async function runInterruptible<Result>(

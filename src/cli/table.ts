@@ -43,14 +43,9 @@ export function formatTable(
   );
   const { indent = "" } = options;
   const available = options.columns ?? Infinity;
-  let excess = indent.length + sum(widths) + GAP.length * (columns.length - 1) - available;
-  const fitted = widths.map((width, index) => {
-    if (!columns[index]?.mayShrink || excess <= 0) return width;
-    const cut = Math.min(excess, Math.max(0, width - MIN_SHRUNK));
-    excess -= cut;
-    return width - cut;
-  });
-  if (excess > 0) {
+  const room = available - indent.length - GAP.length * (columns.length - 1);
+  const fitted = fit(widths, columns, room);
+  if (sum(fitted) > room) {
     const titles = columns.map(({ title }) => title);
     return rows.map((row) => formatPairs(row.map((cell, index) => [titles[index] ?? "", cell])))
       .join("\n\n");
@@ -60,6 +55,19 @@ export function formatTable(
       .join(GAP).trimEnd();
   const head = line(columns.map(({ title }) => title));
   return [options.emphasize(head), ...rows.map(line)].join("\n");
+}
+
+/** Takes from the widest column that may shrink, cell by cell, until all have room or none is left. */
+function fit(widths: readonly number[], columns: readonly Column[], room: number): number[] {
+  const fitted = [...widths];
+  const shrinkable = widths.flatMap((_, index) => columns[index]?.mayShrink ? [index] : []);
+  const widthAt = (index: number) => fitted[index] ?? 0;
+  while (sum(fitted) > room) {
+    const [widest = -1] = shrinkable.toSorted((a, b) => widthAt(b) - widthAt(a));
+    if (widthAt(widest) <= MIN_SHRUNK) break;
+    fitted[widest] = widthAt(widest) - 1;
+  }
+  return fitted;
 }
 
 /** Names and values, one pair a line, the values aligned. */

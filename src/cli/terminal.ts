@@ -1,6 +1,7 @@
 import { createInterface } from "node:readline";
 import { styleText } from "node:util";
 import { Failure } from "./failure.ts";
+import { visible } from "./table.ts";
 
 /** Where a person, or a script in their place, is spoken with. */
 export interface Terminal {
@@ -20,6 +21,8 @@ export interface Terminal {
   progress(text: string | undefined): void;
   /** All of stdin as UTF-8; throws Failure where it is none, or longer than a mebibyte. */
   readStdin(): Promise<string>;
+  /** Asks whether something is to be done: only y and yes are a yes. Throws Failure on Ctrl+C. */
+  confirm(question: string): Promise<boolean>;
   /** Asks questions one after the other without showing the answers; throws Failure on Ctrl+C. */
   askHidden<Result>(dialogue: (ask: Ask) => Promise<Result>): Promise<Result>;
 }
@@ -70,36 +73,55 @@ export function openTerminal(host: NodeJS.Process): Terminal {
         throw new Failure("Standard input is not UTF-8.", { cause });
       }
     },
-    async askHidden(dialogue) {
-      // Without an output nothing that is typed is shown, and Ctrl+C becomes an event.
-      const lines = createInterface({ input: stdin, terminal: true, historySize: 0 });
-      const waiting: ((line: string) => void)[] = [];
-      const typed: string[] = []; // a paste may hold several lines
-      lines.on("line", (line) => {
-        const answer = waiting.shift();
-        if (answer) answer(line);
-        else typed.push(line);
-      });
-      const ended = new Promise<never>((_, reject) => {
-        const end = () => reject(new Failure("Interrupted; nothing was changed."));
-        lines.once("SIGINT", end).once("close", end);
-      });
-      const ask: Ask = async (question) => {
-        stderr.write(question);
-        try {
-          return typed.shift() ?? await Promise.race([
-            ended,
-            new Promise<string>((resolve) => waiting.push(resolve)),
-          ]);
-        } finally {
-          stderr.write("\n"); // the one that was typed is not shown either
-        }
-      };
-      try {
-        return await Promise.race([ended, dialogue(ask)]);
-      } finally {
-        lines.close();
-      }
+    async confirm(question) {
+      const text = `${visible(question)} [y/N] `;
+      const answer = await converse((ask) => ask(text), { output: stderr });
+      return /^y(es)?$/i.test(answer.trim());
     },
+    askHidden: (dialogue) => converse(dialogue, {}),
   };
+
+  /** Without an output nothing that is typed is shown. */
+  async function converse<Result>(
+    dialogue: (ask: Ask) => Promise<Result>,
+    { output }: { readonly output?: NodeJS.WritableStream },
+  ): Promise<Result> {
+    // As a terminal Ctrl+C becomes an event.
+    const options = { input: stdin, terminal: true, historySize: 0 };
+    const lines = createInterface(output ? { ...options, output } : options);
+    const waiting: ((line: string) => void)[] = [];
+    const typed: string[] = []; // a paste may hold several lines
+    lines.on("line", (line) => {
+      const answer = waiting.shift();
+      if (answer) answer(line);
+      else typed.push(line);
+    });
+    const { promise: ended, reject } = Promise.withResolvers<never>();
+    const end = () => reject(new Failure("Interrupted; nothing was changed."));
+    // By itself readline takes Ctrl+D for a key like any other where something has been typed.
+    const onKey = (_: unknown, key?: { ctrl?: boolean; name?: string }) => {
+      if (key?.ctrl && key.name === "d") end();
+    };
+    stdin.on("keypress", onKey);
+    lines.once("SIGINT", end).once("close", end);
+    const ask: Ask = async (question) => {
+      lines.setPrompt(question); // shown again where the line is edited
+      if (output) lines.prompt();
+      else stderr.write(question);
+      try {
+        return typed.shift() ?? await Promise.race([
+          ended,
+          new Promise<string>((resolve) => waiting.push(resolve)),
+        ]);
+      } finally {
+        if (!output) stderr.write("\n"); // the one that was typed is not shown either
+      }
+    };
+    try {
+      return await Promise.race([ended, dialogue(ask)]);
+    } finally {
+      stdin.off("keypress", onKey);
+      lines.close();
+    }
+  }
 }

@@ -6,7 +6,7 @@ import { findUserByName } from "../store/users.ts";
 import type { Backend } from "./backend.ts";
 import type { Argument, Command, CommandContext } from "./command.ts";
 import { UsageError } from "./failure.ts";
-import { column, itemPath, LIST_OPTIONS, printList, splitNames } from "./listing.ts";
+import { column, itemPath, LIST_OPTIONS, printList, printOne, splitNames } from "./listing.ts";
 import { type GivenPassword, obtainPassword, PASSWORD_OPTION, tellBeside } from "./password.ts";
 import { formatPairs, formatValue, type Members, visible } from "./table.ts";
 
@@ -32,8 +32,6 @@ export const USER_COMMANDS: readonly Command[] = [
     details: [
       "Without --password-stdin the password is asked for, hidden and twice. Where standard " +
         "input is no terminal one is generated and shown once, with --json on standard error.",
-      "Where there is no database yet it is made, as the server would. A server that starts on " +
-        "it later finds a user there and makes no user admin: add one with --admin.",
     ],
     examples: [
       "gatepost user add alice",
@@ -57,6 +55,18 @@ export const USER_COMMANDS: readonly Command[] = [
         column("SCOPES", "scopes", true),
         column("CREATED", "created_at"),
       ]),
+  },
+  {
+    words: ["user", "show"],
+    purpose: "Show a user",
+    arguments: [NAME],
+    options: {},
+    details: [],
+    examples: ["gatepost user show alice"],
+    async run(context) {
+      const id = await findUserId(await context.openBackend(), context.values.argument("NAME"));
+      await printOne(context, itemPath(RESOURCE, id));
+    },
   },
   {
     words: ["user", "set"],
@@ -101,6 +111,7 @@ export const USER_COMMANDS: readonly Command[] = [
     purpose: "Remove a user for good",
     arguments: [NAME],
     options: {},
+    confirm: (values) => `Remove user ${values.argument("NAME")} for good?`,
     details: ["`user disable` shuts a user out as well, and can be undone."],
     examples: ["gatepost user delete alice"],
     async run(context) {
@@ -133,7 +144,7 @@ async function addUser(context: CommandContext): Promise<void> {
   const { values, terminal } = context;
   const username = values.argument("NAME");
   const scopes = readScopes(values.list("scope"), values.flag("admin") ?? false);
-  const backend = await context.openBackend({ create: true });
+  const backend = await context.openBackend();
   if (terminal.canAsk) await checkName(backend, username);
   const fromStdin = values.flag("password-stdin") ?? false;
   const given = await obtainPassword(terminal, fromStdin, username);
@@ -163,9 +174,6 @@ async function setUser(context: CommandContext): Promise<void> {
   const isPassword = fromStdin || values.flag("password") === true;
   if (!isPassword && scopes === undefined && status === undefined) {
     throw new UsageError("user set needs --password, --password-stdin, --scope or --status");
-  }
-  if (status !== undefined && status !== "active" && status !== "disabled") {
-    throw new UsageError("--status is active or disabled");
   }
   const given = isPassword ? await obtainPassword(terminal, fromStdin, nameOrId) : undefined;
   await changeUser(context, {

@@ -9,17 +9,21 @@ export interface Event {
   readonly json: string;
   /** Where given, only this principal's subscriptions get it. */
   readonly subject: string | undefined;
-  /** What a subscriber must be allowed; none for an event that no module protects. */
-  readonly scopes: readonly string[];
   readonly createdAtMs: number;
 }
 
 /** Events of the service itself; nobody else dispatches them, and only scope `backend` gets them. */
 export const OWN_PREFIX = "gatepost.";
 
+/** What an event's name is. */
+export const EVENT_NAME = /^[A-Za-z0-9._:-]{1,128}$/;
+
+/** What a principal's id is. */
+export const PRINCIPAL_ID = /^[ua][0-9a-z]{8,63}$/;
+
 /** Says what is wrong with an event's name. */
 export const checkEventName: Check = (text) =>
-  /^[A-Za-z0-9._:-]{1,128}$/.test(text) ? undefined : "Must be 1 to 128 of A-Z a-z 0-9 . _ : -.";
+  EVENT_NAME.test(text) ? undefined : "Must be 1 to 128 of A-Z a-z 0-9 . _ : -.";
 
 /** Says why neither code nor people may dispatch an event of this name. */
 export const checkDispatchableName: Check = (name) =>
@@ -32,5 +36,5 @@ export function isDispatchableName(name: string): boolean {
 
 /** Whether the text has the form of a principal's id, so that it can be an event's subject. */
 export function isPrincipalId(text: unknown): text is string {
-  return typeof text === "string" && /^[ua][0-9a-z]{8,63}$/.test(text);
+  return typeof text === "string" && PRINCIPAL_ID.test(text);
 }

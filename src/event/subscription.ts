@@ -32,7 +32,8 @@ export interface SubscriptionChange {
 /** How many subscriptions one principal may have. */
 export const SUBSCRIPTION_LIMIT = 100;
 
-const MAX_ENDPOINT_LENGTH = 2048;
+/** Characters of a subscription's endpoint. */
+export const MAX_ENDPOINT_LENGTH = 2048;
 
 /** Reads the JSON that subscribes; `refuse` says why a well-formed endpoint is not called. */
 export function parseNewSubscription(

@@ -1,4 +1,5 @@
-import type { DeclaredEvent, LoadedEndpoint } from "./check.ts";
+import { OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";
+import type { DeclaredEvent, LoadedEndpoint, LoadedScope } from "./check.ts";
 
 /** One event that consumers may look up and subscribe to. */
 export interface CatalogueEntry {
@@ -22,9 +23,9 @@ export function catalogue(
   return [...entries.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Returns what a subscriber to an event must be allowed; nothing where it is not declared. */
-export function eventScopes(events: readonly CatalogueEntry[], name: string): readonly string[] {
-  return events.find((event) => event.name === name)?.scope ?? [];
+/** Returns what is known of scopes in words, the service's own included. */
+export function scopeWords(scopes: readonly LoadedScope[]): ReadonlyMap<string, ScopeWords> {
+  return new Map([...OWN_SCOPES, ...scopes.map((scope) => [scope.name, scope] as const)]);
 }
 
 /**

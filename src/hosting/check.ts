@@ -1,9 +1,9 @@
 import { parseDuration, parseSize } from "../base/duration.ts";
+import { METHODS } from "../base/exchange.ts";
+import { parsePathPattern, type PathPattern } from "../base/path_pattern.ts";
 import { checkDispatchableName, OWN_PREFIX } from "../event/event.ts";
-import { isScopeName } from "../oauth/scope.ts";
+import { isScopeName, OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";
 import type { Caller, Context, CronjobContext, Method } from "../mod.ts";
-import { METHODS } from "./match.ts";
-import { parsePathPattern, type PathPattern } from "./path_pattern.ts";
 
 /** An event that an endpoint says it dispatches. */
 export interface DeclaredEvent {
@@ -12,6 +12,17 @@ export interface DeclaredEvent {
   /** All that are needed to subscribe to it; none for anyone. */
   readonly scopes: readonly string[];
 }
+
+/** First segments that are the service's own. */
+const RESERVED_SEGMENTS: readonly string[] = [
+  "authorization",
+  "consumer",
+  "backend",
+  "system",
+  "console",
+  ".well-known",
+  "openapi.json",
+];
 
 /** Where in the folder something was exported. */
 export interface Origin {
@@ -37,10 +48,16 @@ export interface LoadedCronjob extends Origin {
   run(context: CronjobContext): unknown;
 }
 
+/** One scope of a module's `scopes`, checked. */
+export interface LoadedScope extends Origin, ScopeWords {
+  readonly name: string;
+}
+
 /** What an export turned out to be; undefined: nothing of ours. */
 export type Checked =
   | { readonly kind: "endpoint"; readonly value: LoadedEndpoint }
   | { readonly kind: "cronjob"; readonly value: LoadedCronjob }
+  | { readonly kind: "scopes"; readonly value: readonly LoadedScope[] }
   | { readonly kind: "faulty"; readonly reasons: readonly string[] }
   | undefined;
 
@@ -49,21 +66,23 @@ type Members = Readonly<Record<string, unknown>>;
 const ENDPOINT_FIELDS = ["method", "path", "scope", "public", "emits", "maxBody", "handle"];
 const CRONJOB_FIELDS = ["name", "every", "run"];
 const EVENT_FIELDS = ["description", "scope"];
+const SCOPE_FIELDS = ["description", "grave"];
 const MIN_EVERY_MS = 1_000;
 const MAX_EVERY_MS = 366 * 86_400_000;
 
 /**
  * Reads one export. A plain object is meant to be an endpoint when it has `handle`, or any two of
  * an endpoint's other fields, and a cronjob when it has any two of a cronjob's; so one with
- * a misspelt or missing field is a fault and not silently left out. Everything else is the
- * module's own.
+ * a misspelt or missing field is a fault and not silently left out. One that is called `scopes` has
+ * scopes in words. Everything else is the module's own.
  */
 export function checkExport(value: unknown, origin: Origin): Checked {
   if (!isPlainObject(value)) return undefined;
   const isEndpoint = value["handle"] !== undefined || countOf(value, ENDPOINT_FIELDS) > 1;
   const isCronjob = countOf(value, CRONJOB_FIELDS) > 1;
   if (isEndpoint) return checkEndpoint(value, origin);
-  return isCronjob ? checkCronjob(value, origin) : undefined;
+  if (isCronjob) return checkCronjob(value, origin);
+  return origin.exportName === "scopes" ? checkScopeWords(value, origin) : undefined;
 }
 
 function checkEndpoint(value: Members, origin: Origin): Checked {
@@ -100,9 +119,17 @@ function checkCronjob(value: Members, origin: Origin): Checked {
 }
 
 function checkPath(path: unknown, reasons: string[]): PathPattern | undefined {
-  if (typeof path === "string") return parsePathPattern(path, reasons);
-  reasons.push('path must be a string, such as "/orders/:id"');
-  return undefined;
+  if (typeof path !== "string") {
+    reasons.push('path must be a string, such as "/orders/:id"');
+    return undefined;
+  }
+  const pattern = parsePathPattern(path, reasons);
+  const first = pattern?.segments[0];
+  if (first?.rank === 0 && RESERVED_SEGMENTS.includes(first.literal)) {
+    reasons.push(`path "${path}" is the service's own: "/${first.literal}" is reserved`);
+    return undefined;
+  }
+  return pattern;
 }
 
 /** The scopes a token needs; undefined when it needs no token, or after a fault. */
@@ -145,14 +172,37 @@ function checkEvent(name: string, declared: unknown, reasons: string[]): Declare
   const where = `emits["${name}"]`;
   const wrong = checkDispatchableName(name);
   if (wrong !== undefined) reasons.push(`${where}: ${wrong}`);
-  const members = isPlainObject(declared) ? declared : { description: declared };
-  const { description, scope } = members;
-  if (typeof description !== "string") {
-    reasons.push(`${where} must be a description or { description, scope? }`);
-  }
-  reasons.push(...unknownFields(members, EVENT_FIELDS, where));
+  const { description, scope } = checkDeclaration(declared, where, EVENT_FIELDS, reasons);
   const scopes = scope === undefined ? [] : checkScopes(scope, `${where}.scope`, reasons);
   return { name, description: String(description), scopes };
+}
+
+function checkScopeWords(value: Members, origin: Origin): Checked {
+  const reasons: string[] = [];
+  const scopes = Object.entries(value).map(([name, declared]) => {
+    const where = `scopes["${name}"]`;
+    if (!isScopeName(name)) reasons.push(`${where} is not a scope's name`);
+    if (OWN_SCOPES.has(name)) reasons.push(`${where} is the service's own`);
+    const { description, grave = false } = checkDeclaration(declared, where, SCOPE_FIELDS, reasons);
+    if (typeof grave !== "boolean") reasons.push(`${where}.grave must be true or false`);
+    return { ...origin, name, description: String(description), grave: grave === true };
+  });
+  return reasons.length > 0 ? { kind: "faulty", reasons } : { kind: "scopes", value: scopes };
+}
+
+/** The members of what may be a description alone, or one in an object with more. */
+function checkDeclaration(
+  declared: unknown,
+  where: string,
+  fields: readonly string[],
+  reasons: string[],
+): Members {
+  const members = isPlainObject(declared) ? declared : { description: declared };
+  if (typeof members["description"] !== "string") {
+    reasons.push(`${where} must be a description or { ${fields.join(", ")}? }`);
+  }
+  reasons.push(...unknownFields(members, fields, where));
+  return members;
 }
 
 function checkMaxBody(value: unknown, reasons: string[]): number | undefined {

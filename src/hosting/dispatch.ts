@@ -29,6 +29,9 @@ export interface Collector {
   close(): readonly DispatchedEvent[];
 }
 
+/** How many events one request or run may dispatch: they are stored in one commit. */
+export const EVENT_LIMIT = 10_000;
+
 /** Returns a collector for the events of one request or run; {@link Dispatch} tells its errors. */
 export function collectEvents(rules: DispatchRules): Collector {
   let events: DispatchedEvent[] = [];
@@ -36,6 +39,9 @@ export function collectEvents(rules: DispatchRules): Collector {
   return {
     dispatch(name, data, options) {
       if (!isOpen) throw new Error("dispatch() was called after the handler had settled.");
+      if (events.length === EVENT_LIMIT) {
+        throw new RangeError(`At most ${EVENT_LIMIT} events are dispatched by one request or run.`);
+      }
       const event = createEvent(rules, name, data, options);
       events.push(event);
       return event.id;

@@ -1,4 +1,4 @@
-import type { HttpAnswer, HttpRequest } from "../base/exchange.ts";
+import { discardStream, type HttpAnswer, type HttpRequest } from "../base/exchange.ts";
 import { MAX_FORM_BYTES } from "../base/form.ts";
 import { Problem } from "../base/problem.ts";
 import type { Caller, Logger } from "../mod.ts";
@@ -60,6 +60,7 @@ export function createHandler(options: HandlerOptions): Handler {
       answer = toAnswer(result);
     } catch (error) {
       collector.close();
+      if (request.isGone) throw error; // nobody is there to be answered, nor is it the service's fault
       throw toProblem(error, options.challenge, () => logFailure(options, request, error));
     }
     const events = collector.close();
@@ -82,7 +83,7 @@ async function commitAll(
   try {
     await commit(events);
   } catch (cause) {
-    if (answer.body instanceof ReadableStream) discard(answer.body);
+    if (answer.body instanceof ReadableStream) discardStream(request, answer.body);
     const route = routeOf(endpoint);
     log.error("events not stored", { request_id: request.id, route, error: cause });
     throw new Problem(503, "unavailable", "Its events could not be stored; none was.", {
@@ -90,11 +91,6 @@ async function commitAll(
       cause,
     });
   }
-}
-
-/** Lets go of what an unsent stream holds; how that ends changes nothing for the caller. */
-function discard(body: ReadableStream): void {
-  body.cancel().catch(() => {});
 }
 
 /** Only a refusal that the author wrote, or one of the service's own, tells the caller anything. */

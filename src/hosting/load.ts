@@ -2,11 +2,12 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { findScopeConflicts } from "./catalogue.ts";
 import {
   checkExport,
-  isPlainObject,
   type LoadedCronjob,
   type LoadedEndpoint,
+  type LoadedScope,
   type Origin,
 } from "./check.ts";
+import { loadAsEsModules } from "./es_modules.ts";
 import { findModules } from "./find_modules.ts";
 
 /** Why one file or export cannot be served; `exportName` is undefined for the whole file. */
@@ -34,6 +35,7 @@ export class LoadError extends Error {
 export interface Hosted {
   readonly endpoints: LoadedEndpoint[];
   readonly cronjobs: LoadedCronjob[];
+  readonly scopes: LoadedScope[];
 }
 
 export interface LoadOptions {
@@ -52,7 +54,7 @@ type Members = Readonly<Record<string, unknown>>;
 export async function loadEndpoints(folder: string, options: LoadOptions = {}): Promise<Hosted> {
   const { timeoutMs = 10_000 } = options;
   const faults: LoadFault[] = [];
-  const hosted: Hosted = { endpoints: [], cronjobs: [] };
+  const hosted: Hosted = { endpoints: [], cronjobs: [], scopes: [] };
   const seen = new Set<unknown>();
   const files = await findModules(folder, (file, reason) => {
     faults.push({ file, exportName: undefined, reason });
@@ -79,6 +81,9 @@ function take(value: unknown, origin: Origin, hosted: Hosted, faults: LoadFault[
     case "cronjob":
       hosted.cronjobs.push(checked.value);
       break;
+    case "scopes":
+      hosted.scopes.push(...checked.value);
+      break;
     case "faulty":
       faults.push(...checked.reasons.map((reason) => ({ ...origin, reason })));
       break;
@@ -103,12 +108,11 @@ async function importExports(
     timer = setTimeout(() => resolve(undefined), timeoutMs);
   });
   try {
+    loadAsEsModules(file);
     const loading: Promise<Members> = import(pathToFileURL(file).href);
     const loaded = await Promise.race([loading, late]);
     if (loaded === undefined) return fail(`did not finish loading within ${timeoutMs} ms`);
-    // A CommonJS module's exports object; its names are not always found by static analysis.
-    const commonJs = loaded["module.exports"];
-    return Object.entries(isPlainObject(commonJs) ? commonJs : loaded);
+    return Object.entries(loaded);
   } catch (error) {
     return fail(describe(error));
   } finally {
@@ -116,7 +120,7 @@ async function importExports(
   }
 }
 
-function findConflicts({ endpoints, cronjobs }: Hosted): LoadFault[] {
+function findConflicts({ endpoints, cronjobs, scopes }: Hosted): LoadFault[] {
   const faults: LoadFault[] = findDuplicates(
     endpoints,
     ({ method, pattern }) => `${method} ${pattern.shape}`,
@@ -128,6 +132,13 @@ function findConflicts({ endpoints, cronjobs }: Hosted): LoadFault[] {
   return [
     ...faults,
     ...findDuplicates(cronjobs, ({ name }) => name, ({ name }) => `name "${name}" is what`),
+    // Those that say the same count as one.
+    ...findDuplicates(
+      [...new Map(scopes.map((item) => [`${item.grave} ${item.name} ${item.description}`, item]))
+        .values()],
+      ({ name }) => name,
+      ({ name }) => `scopes["${name}"] differs from what`,
+    ),
   ];
 }
 

@@ -1,6 +1,9 @@
+import { bodyTypeOf } from "../base/body_type.ts";
 import { hasBody, type HttpRequest } from "../base/exchange.ts";
+import { decodeFormText } from "../base/form.ts";
 import { parseJson } from "../base/json.ts";
 import { Problem } from "../base/problem.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
 
 /** What came with a request, as far as it was read before the handler. */
 export interface RequestBody {
@@ -16,23 +19,33 @@ const NO_BODY: RequestBody = { value: undefined, bytes: undefined };
  * Reads and parses a JSON or form body; bodies of other types are left unread.
  *
  * @throws {Problem} 400 `malformed`, 413 `too_large`, 415 `unsupported_media_type` for one
- * that is compressed or not UTF-8
+ * that says that it is compressed or not UTF-8
  */
 export async function readEndpointBody(
   request: HttpRequest,
   limits: { readonly maxBytes: number; readonly maxFormBytes: number },
 ): Promise<RequestBody> {
   if (!hasBody(request)) return NO_BODY;
-  const type = mediaType(request);
-  const isForm = type === "application/x-www-form-urlencoded";
-  const maxBytes = isForm ? limits.maxFormBytes : limits.maxBytes;
+  const { kind, isPlain } = bodyTypeOf(request);
+  const maxBytes = kind === "form" ? limits.maxFormBytes : limits.maxBytes;
   // Also where it is left unread: the handler might answer without looking at it.
   if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
-  if (!isForm && type !== "application/json" && !type.endsWith("+json")) return NO_BODY;
-  checkPlain(request);
+  if (kind === "other") return NO_BODY;
+  if (!isPlain) {
+    throw new Problem(415, "unsupported_media_type", "The body must be UTF-8, not compressed.");
+  }
   const bytes = await request.readBody(maxBytes);
   if (bytes.length === 0) return NO_BODY;
-  return { bytes, value: isForm ? new URLSearchParams(bytes.toString()) : parseJson(bytes) };
+  return { bytes, value: kind === "form" ? parseFields(bytes) : parseJson(bytes) };
+}
+
+/** Unlike URLSearchParams itself takes no bad escape, and nothing that is not UTF-8. */
+function parseFields(bytes: Buffer): URLSearchParams {
+  const text = decodeUtf8(bytes);
+  if (text === undefined || decodeFormText(text) === undefined) {
+    throw new Problem(400, "malformed", "The body is not a well-formed form in UTF-8.");
+  }
+  return new URLSearchParams(text);
 }
 
 /**
@@ -66,20 +79,6 @@ function lazyStream(read: () => Promise<Buffer>): ReadableStream<Uint8Array> {
       controller.close();
     },
   }, { highWaterMark: 0 });
-}
-
-function mediaType({ headers }: HttpRequest): string {
-  const [type = ""] = (headers["content-type"] ?? "").split(";");
-  return type.trim().toLowerCase();
-}
-
-/** Throws 415 for what would have to be decoded first (RFC 9110 §8.3.2, §8.4). */
-function checkPlain({ headers }: HttpRequest): void {
-  const coding = headers["content-encoding"] ?? "identity";
-  const charset = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(headers["content-type"] ?? "")?.[1];
-  if (coding.toLowerCase() !== "identity" || (charset ?? "utf-8").toLowerCase() !== "utf-8") {
-    throw new Problem(415, "unsupported_media_type", "The body must be UTF-8, not compressed.");
-  }
 }
 
 function tooLarge(maxBytes: number): Problem {

@@ -3,6 +3,7 @@ import { encodeJson } from "../base/json.ts";
 import { isPlainObject } from "./check.ts";
 
 type AnswerHeaders = Record<string, string | string[]>;
+type HostedAnswer = HttpAnswer & { readonly headers: AnswerHeaders };
 
 const ANSWER_KEYS = ["status", "headers", "body"];
 const BODILESS = [204, 205, 304];
@@ -36,10 +37,26 @@ const SPELLINGS: ReadonlyMap<string, string> = new Map([
  */
 export function toAnswer(result: unknown): HttpAnswer {
   if (result === undefined) return { status: 204 };
-  if (result instanceof Response) return fromResponse(result);
-  if (isPlainObject(result) && isAnswer(result)) return fromAnswer(result);
+  if (result instanceof Response) return inSandbox(fromResponse(result));
+  if (isPlainObject(result) && isAnswer(result)) return inSandbox(fromAnswer(result));
   return { status: 200, headers: JSON_TYPE, body: encodeJson(result) };
 }
+
+/** The types that browsers show as a page whose scripts run: HTML, XML of every kind, and parts. */
+const PAGE_TYPE = /html|[/+]x(?:ml|sl)|x-mixed-replace/i;
+
+/**
+ * Takes from a hosted page the origin that it shares with the sign-in pages (CSP3 §6.2.2), unless
+ * its author has given it a policy.
+ */
+function inSandbox(answer: HostedAnswer): HostedAnswer {
+  const { headers } = answer;
+  const isPage = PAGE_TYPE.test(String(headers["content-type"]));
+  if (!isPage || headers["content-security-policy"] !== undefined) return answer;
+  return { ...answer, headers: { ...headers, "content-security-policy": SANDBOX } };
+}
+
+const SANDBOX = "sandbox allow-scripts allow-forms allow-popups";
 
 const JSON_TYPE = { "content-type": "application/json" };
 
@@ -56,7 +73,7 @@ function isAnswer(result: object): result is AnswerLike {
     Object.keys(result).every((key) => ANSWER_KEYS.includes(key));
 }
 
-function fromAnswer({ status, headers: given, body }: AnswerLike): HttpAnswer {
+function fromAnswer({ status, headers: given, body }: AnswerLike): HostedAnswer {
   const headers = readHeaders(given);
   if (body === undefined || BODILESS.includes(status)) return { status, headers };
   if (body instanceof ReadableStream || body instanceof Response || body instanceof Blob) {
@@ -103,7 +120,7 @@ function checkHeader(name: string, value: unknown): void {
   }
 }
 
-function fromResponse(response: Response): HttpAnswer {
+function fromResponse(response: Response): HostedAnswer {
   const { status, body, bodyUsed, headers } = response;
   if (status < 200) throw new TypeError("A Response of an error cannot be answered.");
   if (bodyUsed || body?.locked === true) throw new TypeError("The Response's body is used up.");

@@ -11,12 +11,12 @@ import type { Revocations } from "../store/revocations.ts";
 /** Tells who calls. */
 export interface Bearer {
   /** The caller that an access token stands for, or undefined when it is not good (any more). */
-  verify(token: string): Caller | undefined;
+  verify(token: string): Promise<Caller | undefined>;
   /**
    * The caller of a request that must carry all of `scopes`; throws Problem 401 or 403 with the
    * challenge of RFC 6750 §3. Only the Authorization header is looked at (RFC 9700 §4.3.2).
    */
-  authenticate(request: HttpRequest, scopes: readonly string[]): Caller;
+  authenticate(request: HttpRequest, scopes: readonly string[]): Promise<Caller>;
 }
 
 /** What access tokens are checked against. */
@@ -29,18 +29,29 @@ export interface BearerOptions {
 
 const CACHE_LIMIT = 10_000;
 
-/** The header of every 401 and 403 about access tokens (RFC 6750 §3, RFC 9728 §5.1). */
-export function bearerChallenge(issuer: string, parameters = ""): Record<string, string> {
+/**
+ * The header of every 401 and 403 about access tokens (RFC 6750 §3, RFC 9728 §5.1).
+ *
+ * @param scopes what the token must carry: a client that knows no better asks for these
+ */
+export function bearerChallenge(
+  issuer: string,
+  scopes: readonly string[] = [],
+  error?: "invalid_token" | "insufficient_scope",
+): Record<string, string> {
   const { origin } = new URL(issuer);
   const metadata = `${origin}/.well-known/oauth-protected-resource${pathOf(issuer)}`; // RFC 9728 §3.1
-  const value = `Bearer realm="gatepost"${parameters}, resource_metadata="${metadata}"`;
-  return { "WWW-Authenticate": value };
+  const parameters = [
+    'Bearer realm="gatepost"',
+    ...(error === undefined ? [] : [`error="${error}"`]),
+    ...(scopes.length === 0 ? [] : [`scope="${scopes.join(" ")}"`]),
+    `resource_metadata="${metadata}"`,
+  ];
+  return { "WWW-Authenticate": parameters.join(", ") };
 }
 
-/** Makes the check of access tokens; it reads no database. */
+/** Makes the check of access tokens; it reads no database, unless very many have been revoked. */
 export function createBearer({ issuer, keys, revocations, now }: BearerOptions): Bearer {
-  const challenge = (parameters: string) => bearerChallenge(issuer, parameters);
-
   // A signature, once verified, stays so: what may change is asked on every use.
   const verified = createCache<{ readonly caller: Caller; readonly kid: string }>(CACHE_LIMIT);
 
@@ -56,31 +67,33 @@ export function createBearer({ issuer, keys, revocations, now }: BearerOptions):
     return found;
   }
 
-  function verify(token: string): Caller | undefined {
+  async function verify(token: string): Promise<Caller | undefined> {
     const found = verifySignature(token);
     if (!found || found.caller.expiresAtMs <= now() || !keys.find(found.kid)) return undefined;
-    return revocations.has(found.caller) ? undefined : found.caller;
+    const isRevoked = revocations.has(found.caller);
+    // Awaited only where it is a promise: this stands on the way of every request.
+    return (isRevoked === false || !await isRevoked) ? found.caller : undefined;
   }
 
   return {
     verify,
-    authenticate(request, scopes) {
+    async authenticate(request, scopes) {
       const token = bearerToken(request);
       if (token === undefined) {
         throw new Problem(401, "unauthorized", "An access token is needed.", {
-          headers: challenge(""),
+          headers: bearerChallenge(issuer, scopes),
         });
       }
-      const caller = verify(token);
+      const caller = await verify(token);
       if (caller === undefined) {
         throw new Problem(401, "invalid_token", "The access token is not valid (any more).", {
-          headers: challenge(', error="invalid_token"'),
+          headers: bearerChallenge(issuer, scopes, "invalid_token"),
         });
       }
       if (!scopes.every((scope) => caller.scopes.includes(scope))) {
         const needed = scopes.join(" ");
         throw new Problem(403, "insufficient_scope", `The access token needs scope ${needed}.`, {
-          headers: challenge(`, error="insufficient_scope", scope="${needed}"`),
+          headers: bearerChallenge(issuer, scopes, "insufficient_scope"),
         });
       }
       return caller;

@@ -1,3 +1,4 @@
+import { bodyTypeOf } from "../base/body_type.ts";
 import { hasBody, type HttpRequest } from "../base/exchange.ts";
 import { type Form, MAX_FORM_BYTES, parseForm } from "../base/form.ts";
 import { type JsonOptions, type JsonValue, parseJson } from "../base/json.ts";
@@ -14,8 +15,8 @@ export async function readJson(
   maxBytes: number,
   options: JsonOptions = {},
 ): Promise<JsonValue> {
-  const type = mediaType(request);
-  if (type !== "application/json" && !/^application\/[\w.-]+\+json$/.test(type ?? "")) {
+  const { kind, isPlain } = bodyTypeOf(request);
+  if (kind !== "json" || !isPlain) {
     throw new Problem(415, "unsupported_media_type", "Send the body as application/json.", {
       headers: { Accept: "application/json" },
     });
@@ -25,7 +26,8 @@ export async function readJson(
 
 /** The form of a body, or undefined when it is not well-formed; throws Problem 413 or 415. */
 export async function readForm(request: HttpRequest): Promise<Form | undefined> {
-  if (mediaType(request) !== "application/x-www-form-urlencoded") {
+  const { kind, isPlain } = bodyTypeOf(request);
+  if (kind !== "form" || !isPlain) {
     throw new Problem(
       415,
       "unsupported_media_type",
@@ -33,17 +35,4 @@ export async function readForm(request: HttpRequest): Promise<Form | undefined> 
     );
   }
   return parseForm(await request.readBody(MAX_FORM_BYTES));
-}
-
-/**
- * The media type of a body in lower case, or undefined when it is missing, has a charset that is
- * not UTF-8, or is encoded (RFC 9110 §8.3, §8.4).
- */
-function mediaType({ headers }: HttpRequest): string | undefined {
-  const [type = "", ...parameters] = (headers["content-type"] ?? "").split(";");
-  const charset = parameters.map((text) => /^\s*charset\s*=\s*"?([^"\s]*)"?\s*$/i.exec(text)?.[1])
-    .find((name) => name !== undefined);
-  const encoding = headers["content-encoding"] ?? "identity";
-  const plain = (charset ?? "utf-8").toLowerCase() === "utf-8" && encoding === "identity";
-  return plain ? type.trim().toLowerCase() : undefined;
 }

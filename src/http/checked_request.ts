@@ -11,10 +11,10 @@ export class CheckedRequest implements HttpRequest {
   readonly query: string;
   readonly headers: HttpRequest["headers"];
   readonly #request: HttpRequest;
-  readonly #check: () => void;
+  readonly #check: () => Promise<unknown>;
 
-  /** @param check throws where the request is not to be answered any more */
-  constructor(request: HttpRequest, check: () => void) {
+  /** @param check rejects where the request is not to be answered any more */
+  constructor(request: HttpRequest, check: () => Promise<unknown>) {
     this.id = request.id;
     this.method = request.method;
     this.path = request.path;
@@ -32,9 +32,17 @@ export class CheckedRequest implements HttpRequest {
     return this.#request.signal;
   }
 
+  get isGone(): boolean {
+    return this.#request.isGone;
+  }
+
+  abort(): void {
+    this.#request.abort();
+  }
+
   async readBody(maxBytes: number): Promise<Buffer> {
     const body = await this.#request.readBody(maxBytes);
-    this.#check();
+    await this.#check();
     return body;
   }
 }

@@ -48,3 +48,23 @@ export function throttleAddress(text: string): string {
   if (address?.family !== 6) return text;
   return formatAddress({ family: 6, value: (address.value >> 64n) << 64n });
 }
+
+/** The networks of an address in which failures are counted, the narrowest first. */
+export function throttleNetworks(text: string): [Network, ...Network[]] {
+  const address = parseAddress(text);
+  if (address?.family !== 6) return [{ first: text, last: text, share: 1 }];
+  const digits = address.value.toString(16).padStart(32, "0");
+  const network = (length: number, share: number): Network => {
+    const prefix = digits.slice(0, length);
+    return { first: prefix.padEnd(16, "0"), last: prefix.padEnd(16, "f"), share };
+  };
+  // A /64, as one subscriber has at least; a /56 and a /48, as one may have, too.
+  return [network(16, 1), network(14, 4), network(12, 16)];
+}
+
+/** Texts from `first` to `last`, and how many times the failures of one address it is allowed. */
+export interface Network {
+  readonly first: string;
+  readonly last: string;
+  readonly share: number;
+}

@@ -3,7 +3,14 @@ import type { HttpAnswer, HttpRequest } from "../base/exchange.ts";
 /** Whether pages of this origin may call the service. */
 export type IsOriginAllowed = (origin: string) => Promise<boolean>;
 
+/** Whose pages may read an answer: those of allowed origins, or of any, where it is public anyway. */
+export type CorsPolicy = IsOriginAllowed | "anyone";
+
 const VARY = "Origin";
+const EXPOSED = {
+  "Access-Control-Expose-Headers": "Location, Retry-After, WWW-Authenticate, X-Request-Id",
+};
+const TO_ANYONE = { "Access-Control-Allow-Origin": "*", ...EXPOSED };
 
 /**
  * An answer's headers, with those that let a page of an allowed origin read it (Fetch standard, CORS
@@ -13,25 +20,23 @@ const VARY = "Origin";
 export async function withCors(
   headers: HttpAnswer["headers"],
   request: HttpRequest,
-  isAllowed: IsOriginAllowed,
+  policy: CorsPolicy,
 ): Promise<NonNullable<HttpAnswer["headers"]>> {
+  if (policy === "anyone") return { ...TO_ANYONE, ...headers };
   const Vary = headers?.["Vary"] === undefined ? VARY : mergeVary(VARY, headers["Vary"]);
   if (request.headers.origin === undefined) return { ...headers, Vary };
-  return { ...await corsHeaders(request, isAllowed), ...headers, Vary };
+  return { ...await corsHeaders(request, policy), ...headers, Vary };
 }
 
 async function corsHeaders(
   { headers: { origin } }: HttpRequest,
-  isAllowed: IsOriginAllowed,
+  policy: CorsPolicy,
 ): Promise<Record<string, string>> {
+  if (policy === "anyone") return TO_ANYONE;
   // Where it cannot be found out, the answer is as good for everyone else.
-  const isKnown = origin !== undefined && await isAllowed(origin).catch(() => false);
+  const isKnown = origin !== undefined && await policy(origin).catch(() => false);
   if (!isKnown) return { Vary: VARY };
-  return {
-    Vary: VARY,
-    "Access-Control-Allow-Origin": origin,
-    "Access-Control-Expose-Headers": "Location, Retry-After, WWW-Authenticate, X-Request-Id",
-  };
+  return { Vary: VARY, "Access-Control-Allow-Origin": origin, ...EXPOSED };
 }
 
 function mergeVary(...values: readonly (string | string[])[]): string {
@@ -43,14 +48,18 @@ function mergeVary(...values: readonly (string | string[])[]): string {
 export async function optionsAnswer(
   request: HttpRequest,
   methods: readonly string[],
-  isAllowed: IsOriginAllowed | undefined,
+  policy: CorsPolicy | undefined,
 ): Promise<HttpAnswer> {
   const allow = methods.join(", ");
-  const cors = isAllowed ? await corsHeaders(request, isAllowed) : {};
+  const cors = policy ? await corsHeaders(request, policy) : {};
+  // The wildcard stands for every name but one (Fetch standard, CORS-preflight fetch).
+  const names = policy === "anyone"
+    ? "*, Authorization"
+    : "Authorization, Content-Type, X-Request-Id";
   const preflight = "Access-Control-Allow-Origin" in cors
     ? {
       "Access-Control-Allow-Methods": allow,
-      "Access-Control-Allow-Headers": "Authorization, Content-Type, X-Request-Id",
+      "Access-Control-Allow-Headers": names,
       "Access-Control-Max-Age": "600",
     }
     : {};

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { pipeline } from "node:stream/promises";
-import type { HttpAnswer } from "../base/exchange.ts";
+import { discardStream, type HttpAnswer, type HttpRequest } from "../base/exchange.ts";
 import { statusText } from "../base/status_text.ts";
+import type { AnswerStreams } from "./node_stream.ts";
 
 /** What else counts when an answer is sent. */
 export interface SendOptions {
@@ -10,6 +10,8 @@ export interface SendOptions {
   readonly isLast: () => boolean;
   /** Counts the bytes that the client does not take at once, until it has. */
   readonly hold: (bytes: number) => void;
+  readonly request: HttpRequest;
+  readonly streams: AnswerStreams;
 }
 
 const LINGER_MS = 2000;
@@ -19,7 +21,7 @@ export async function sendAnswer(
   { status, headers: given, body }: HttpAnswer,
   incoming: IncomingMessage,
   response: ServerResponse,
-  { isLast, hold }: SendOptions,
+  { isLast, hold, request, streams }: SendOptions,
 ): Promise<void> {
   await endOfTurn();
   // What came together with the head is parsed by now; the rest of a body is not worth reading.
@@ -29,10 +31,10 @@ export async function sendAnswer(
   if (body instanceof ReadableStream) {
     response.writeHead(status, headers);
     if (incoming.method === "HEAD") {
-      await body.cancel();
+      discardStream(request, body);
       response.end();
     } else {
-      await pipeline(body.values(), response);
+      await streams.send(body, headers["content-type"], request, response);
     }
     return;
   }

@@ -9,6 +9,7 @@ import { createMemoryBudget, type Holding } from "./memory_budget.ts";
 import { createIncomingBody } from "./node_body.ts";
 import { refuseSocket, sendAnswer } from "./node_answer.ts";
 import { NodeRequest } from "./node_request.ts";
+import { createAnswerStreams } from "./node_stream.ts";
 import { findHeadFault } from "./request_head.ts";
 import { newRequestId } from "./request_id.ts";
 import { problemAnswer } from "./respond.ts";
@@ -26,6 +27,8 @@ export interface NodeHttpOptions {
   readonly log: Log;
   /** Told of every refusal of what never became a request, for the metrics. */
   readonly onRefusal: (status: number) => void;
+  /** Aborts when the server stops. */
+  readonly stopping?: AbortSignal;
   readonly limits?: Partial<HttpLimits>;
 }
 
@@ -54,8 +57,11 @@ export interface HttpLimits {
   readonly stallTimeoutMs: number;
 }
 
-// Generous for people on slow lines, short enough that idle or dripping clients hold little.
-const DEFAULT_LIMITS: HttpLimits = {
+/**
+ * What holds unless `limits` says otherwise: generous for people on slow lines, and so short that idle
+ * or dripping clients hold little.
+ */
+export const DEFAULT_LIMITS: HttpLimits = {
   maxConnections: 5_000,
   maxConnectionsPerAddress: 2_500,
   maxPipelined: 16,
@@ -78,6 +84,7 @@ export function createHttpServer(options: NodeHttpOptions): Server {
   const bodies = createMemoryBudget(limits.maxHeldBodyBytes);
   const answers = createMemoryBudget(limits.maxHeldAnswerBytes);
   const connections = createConnections(limits, trustedProxies);
+  const streams = createAnswerStreams(options.stopping ?? new AbortController().signal);
 
   const server = createServer({
     headersTimeout: limits.headersTimeoutMs,
@@ -101,11 +108,13 @@ export function createHttpServer(options: NodeHttpOptions): Server {
     const body = createIncomingBody(incoming, bodies, () => {
       if (expectation === "continue") response.writeContinue();
     });
+    const request = new NodeRequest(incoming, body, trustedProxies);
     let untaken: Holding | undefined;
     const letGo = (): void => {
       connection.unanswered.delete(letGo);
       body.release();
       untaken?.release();
+      if (!response.writableFinished) request.abort();
     };
     connection.unanswered.add(letGo);
     connection.receiving = { incoming, fail: body.fail };
@@ -115,7 +124,6 @@ export function createHttpServer(options: NodeHttpOptions): Server {
       const isOver = connection.isClosing || !server.listening;
       if (isOver && connection.unanswered.size === 0) endConnection(connection);
     });
-    const request = new NodeRequest(incoming, response, body, trustedProxies);
     const fault = findHeadFault(incoming) ?? (expectation === "unknown" ? expected() : undefined);
     if (fault) connection.isClosing = true;
     const answered = fault ? Promise.resolve(refusal(fault, request.id)) : handle(request);
@@ -129,6 +137,8 @@ export function createHttpServer(options: NodeHttpOptions): Server {
             untaken = answers.hold(() => incoming.socket.destroy());
             untaken.add(bytes);
           },
+          request,
+          streams,
         })
       )
       .catch((error: unknown) => {

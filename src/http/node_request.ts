@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Cidr } from "../base/cidr.ts";
 import type { HttpRequest } from "../base/exchange.ts";
 import { clientAddress } from "./client_address.ts";
@@ -17,14 +17,13 @@ export class NodeRequest implements HttpRequest {
   readonly query: string;
   readonly headers: IncomingHttpHeaders;
   readonly #incoming: IncomingMessage;
-  readonly #response: ServerResponse;
   readonly #body: IncomingBody;
   readonly #trustedProxies: readonly Cidr[];
-  #abort: AbortController | undefined;
+  #controller: AbortController | undefined;
+  #isAborted = false;
 
   constructor(
     incoming: IncomingMessage,
-    response: ServerResponse,
     body: IncomingBody,
     trustedProxies: readonly Cidr[],
   ) {
@@ -34,7 +33,6 @@ export class NodeRequest implements HttpRequest {
     [this.path, this.query] = splitTarget(url);
     this.headers = headers;
     this.#incoming = incoming;
-    this.#response = response;
     this.#body = body;
     this.#trustedProxies = trustedProxies;
   }
@@ -46,12 +44,20 @@ export class NodeRequest implements HttpRequest {
   }
 
   get signal(): AbortSignal {
-    if (!this.#abort) {
-      const response = this.#response;
-      const controller = this.#abort = new AbortController();
-      response.once("close", () => response.writableFinished || controller.abort());
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#isAborted) this.#controller.abort();
     }
-    return this.#abort.signal;
+    return this.#controller.signal;
+  }
+
+  get isGone(): boolean {
+    return this.#incoming.socket.destroyed;
+  }
+
+  abort(): void {
+    this.#isAborted = true;
+    this.#controller?.abort();
   }
 
   readBody(maxBytes: number): Promise<Buffer> {

@@ -6,8 +6,12 @@ import { checkFaults, type Fault, Problem } from "../base/problem.ts";
 import { FIRST_PAGE, type Page, type PageRequest } from "../store/database.ts";
 import { jsonAnswer, NO_STORE } from "./respond.ts";
 
-const MAX_LIMIT = 200;
-const DEFAULT_LIMIT = 50;
+/** How many items a list answers at most, and where nothing is said. */
+export const MAX_LIMIT = 200;
+export const DEFAULT_LIMIT = 50;
+
+/** What every next_cursor is. */
+export const CURSOR = /^[0-9a-z]{1,64}$/;
 
 /** The parameters of a query; throws Problem 400 when it is not well-formed. */
 export function readQuery(request: HttpRequest): Form {
@@ -56,7 +60,7 @@ const checkLimit: Check = (text) =>
     : `Must be 1 to ${MAX_LIMIT}.`;
 
 const checkCursor: Check = (text) =>
-  /^[0-9a-z]{1,64}$/.test(text) ? undefined : "Must be a next_cursor of this list.";
+  CURSOR.test(text) ? undefined : "Must be a next_cursor of this list.";
 
 /** A check that the value is one of the words. */
 export function checkWord(words: readonly string[]): Check {

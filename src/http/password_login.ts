@@ -4,9 +4,14 @@ import type { User } from "../oauth/user.ts";
 import { ANONYMOUS, FAILED_LOGIN, UNKNOWN } from "../store/audit.ts";
 import type { Database } from "../store/database.ts";
 import type { FailureAudit } from "../store/failure_audit.ts";
-import { findUserByName } from "../store/users.ts";
-import { throttleAddress } from "./client_address.ts";
-import { createThrottle } from "./throttle.ts";
+import {
+  admitLogin,
+  type CountedLogin,
+  countLoginFailures,
+  deleteLoginFailures,
+} from "../store/login_failures.ts";
+import { admitPassword, findUserByName } from "../store/users.ts";
+import { throttleAddress, throttleNetworks } from "./client_address.ts";
 
 /** What became of a user name and a password. */
 export type LoginOutcome =
@@ -25,8 +30,10 @@ export interface LoginAttempt {
   readonly username: string;
   readonly password: string;
   readonly address: string;
-  /** The app that sends them, proven; none where the user does. */
-  readonly app?: string;
+  /** The app that sends them, and whether that is proven; none where the user does. */
+  readonly app?: { readonly id: string; readonly isProven: boolean };
+  /** The browser's device, if the user of that id has logged in with it before. */
+  readonly findDevice?: (user: string) => string | undefined;
 }
 
 /** Checks a user's password, wherever it comes in. */
@@ -44,67 +51,82 @@ export interface PasswordLoginOptions {
   readonly sleep: (ms: number) => Promise<void>;
 }
 
-const WINDOW_MS = 15 * 60_000;
-const ACCOUNT_LIMIT = 10; // of one account from one address
+const ACCOUNT_LIMIT = 10; // of one account from one place
 const ADDRESS_LIMIT = 50; // of one address whatever the accounts
-// Failures of one account from many addresses: nobody can lock another out, only slow them down.
+// Failures of one account from many places: nobody can lock another out, only slow them down.
 const SLOW_AFTER = 20;
 const SLOW_STEP_MS = 100;
-const SLOW_MAX_MS = 2000;
+const SLOW_STEPS = 20;
 
 /** Makes the check, with its throttles (RFC 6749 §4.3.2, RFC 9700 §4.14). */
 export function createPasswordLogin(options: PasswordLoginOptions): PasswordLogin {
   const { database, hasher, failures, now, sleep } = options;
-  const byBoth = createThrottle({ limit: ACCOUNT_LIMIT, windowMs: WINDOW_MS, now });
-  const byAddress = createThrottle({ limit: ADDRESS_LIMIT, windowMs: WINDOW_MS, now });
-  const slowLimit = SLOW_AFTER + SLOW_MAX_MS / SLOW_STEP_MS;
-  const byAccount = createThrottle({ limit: slowLimit, windowMs: WINDOW_MS, now });
 
   return {
-    async check({ username, password, address, app = ANONYMOUS }) {
+    async check(attempt) {
+      const { username, password, address } = attempt;
       const sinceMs = now();
-      const from = throttleAddress(address);
-      // A hash, because what is sent as a name may be as long as a body and is remembered.
-      const account = sha256(username.toLowerCase()).toString("base64url");
-      const both = `${from} ${account}`;
-      const waitMs = () => Math.max(byBoth.waitMs(both), byAddress.waitMs(from));
-      const throttled = (): LoginOutcome => ({
+      const user = await findUserByName(database, username);
+      const login = countedLogin(attempt, user);
+      const count = () => countLoginFailures(database, login, now(), SLOW_AFTER + SLOW_STEPS);
+      const throttled = (untilMs: number | null): LoginOutcome => ({
         kind: "throttled",
-        retryAfterSeconds: Math.max(1, Math.ceil(waitMs() / 1000)),
+        retryAfterSeconds: Math.max(1, Math.ceil(((untilMs ?? 0) - now()) / 1000)),
       });
 
-      if (waitMs() > 0) return throttled();
-      const slowMs = (byAccount.count(account) - SLOW_AFTER) * SLOW_STEP_MS;
+      const { untilMs, ofAccount } = await count();
+      if (untilMs !== null) return throttled(untilMs);
+      const slowMs = (ofAccount - SLOW_AFTER) * SLOW_STEP_MS;
       if (slowMs > 0) await sleep(slowMs);
-      const user = await findUserByName(database, username);
       const isRight = await hasher.verify(password, user?.phc, {
-        // Each try counts as a failure until it is known to be none: several are checked at once.
-        admit() {
-          if (waitMs() > 0) return false;
-          byBoth.fail(both);
-          byAddress.fail(from);
-          byAccount.fail(account);
-          return true;
-        },
+        // Looked at anew before it is written: what is refused writes nothing.
+        admit: async () =>
+          (await count()).untilMs === null && await admitLogin(database, login, now()),
         report(right) {
           if (!right || user?.status !== "active") return;
-          byBoth.clear(both);
-          byAddress.forgive(from);
-          byAccount.forgive(account);
+          // It shares the commit of what the login stores next. Should it fail, so does that, and
+          // the failures age out.
+          database.write([deleteLoginFailures(login)]).catch(() => {});
         },
       });
-      if (isRight === undefined) return throttled();
+      if (isRight === undefined) return throttled((await count()).untilMs);
       const wrong = (): LoginOutcome => {
         const target = user?.id ?? UNKNOWN;
-        failures.record(from, { actor: app, action: FAILED_LOGIN, target, address });
+        const actor = attempt.app?.id ?? ANONYMOUS;
+        failures.record(throttleAddress(address), { actor, action: FAILED_LOGIN, target, address });
         return { kind: "wrong" };
       };
       if (!isRight) return wrong();
       // The turn may have been long in coming: a password that was replaced meanwhile opens nothing.
       const current = await findUserByName(database, username);
-      return current?.phc === user?.phc && current?.status === "active"
+      return current?.phc === user?.phc && current?.status === "active" &&
+          await admitPassword(database, current, now())
         ? { kind: "ok", user: current, sinceMs }
         : wrong();
     },
   };
+}
+
+/**
+ * Where the failures of a login are counted. All users of a proven app share its address, and those
+ * of an office theirs: so a proven app, and a device that the user has logged in with before, are
+ * places of their own, in which nobody's failures count but the account's.
+ */
+function countedLogin(
+  { username, address, app, findDevice }: LoginAttempt,
+  user: User | undefined,
+): CountedLogin {
+  // A hash, because what is sent as a name may be as long as a body, or a password by mistake.
+  const account = sha256(username.toLowerCase());
+  const device = user && findDevice?.(user.id);
+  const own = app?.isProven ? `app ${app.id}` : device && `device ${device}`;
+  if (own !== undefined) {
+    const limit = { first: own, last: own, ofAccount: ACCOUNT_LIMIT, ofAll: null };
+    return { account, place: own, limits: [limit] };
+  }
+  const networks = throttleNetworks(address);
+  const limits = networks.map(({ share, ...network }) =>
+    ({ ...network, ofAccount: share * ACCOUNT_LIMIT, ofAll: share * ADDRESS_LIMIT })
+  );
+  return { account, place: networks[0].first, limits };
 }

@@ -6,8 +6,10 @@ import type { Caller } from "../oauth/principal.ts";
 import { UnavailableError } from "../store/database.ts";
 import type { Bearer } from "./bearer.ts";
 import { CheckedRequest } from "./checked_request.ts";
-import { type IsOriginAllowed, optionsAnswer, withCors } from "./cors.ts";
+import { prefersHtml } from "./accept.ts";
+import { type CorsPolicy, type IsOriginAllowed, optionsAnswer, withCors } from "./cors.ts";
 import { errorPage } from "./pages/error_page.ts";
+import type { Site } from "./pages/page_layout.ts";
 import { oauthErrorAnswer, problemAnswer } from "./respond.ts";
 import type { Route } from "./route.ts";
 import { checkPath, type Router, type RouteMatch } from "./router.ts";
@@ -18,8 +20,7 @@ export interface PipelineOptions {
   readonly routers: readonly Router[];
   readonly bearer: Bearer;
   readonly isOriginAllowed: IsOriginAllowed;
-  /** The path of the base URL, "" where it has none. */
-  readonly basePath: string;
+  readonly site: Site;
   readonly log: Log;
   readonly now: () => number;
   /** Told of every answer, for the metrics. */
@@ -48,40 +49,43 @@ export function createPipeline(
     try {
       answer = await answerRequest(request, progress, options);
     } catch (error) {
-      answer = errorAnswer(error, request, progress, log);
+      if (request.isGone) log.debug("failed without its client", { request_id: request.id, error });
+      answer = request.isGone ? GONE : errorAnswer(error, request, progress, options);
     }
+    const status = request.isGone ? GONE.status : answer.status;
     const { match, caller } = progress;
     const route = match?.sibling.path ?? "";
     const exactMs = now() - startedMs;
-    observe(route, request.method, answer.status, exactMs);
+    observe(route, request.method, status, exactMs);
     const ms = Math.round(exactMs * 100) / 100;
     const { method, id: request_id } = request;
-    const { status, body } = answer;
     const fields = { method, route, status, ms, request_id };
     log.info("request", caller ? { ...fields, sub: caller.sub } : fields);
-    const headers = match?.sibling.cors && method !== "OPTIONS"
-      ? await withCors(answer.headers, request, isOriginAllowed)
-      : answer.headers;
+    const policy = match && method !== "OPTIONS" ? corsPolicy(match, isOriginAllowed) : undefined;
+    const headers = policy ? await withCors(answer.headers, request, policy) : answer.headers;
     return {
-      status,
+      status: answer.status,
       headers: { ...headers, "X-Request-Id": request_id, "X-Content-Type-Options": "nosniff" },
-      body,
+      body: answer.body,
     };
   };
 }
+
+/** What the log and the metrics call a request whose client went away before its answer. */
+const GONE: HttpAnswer = { status: 499 };
 
 async function answerRequest(
   request: HttpRequest,
   progress: Progress,
   options: PipelineOptions,
 ): Promise<HttpAnswer> {
-  const path = localPath(request.path, options.basePath);
+  const path = localPath(request.path, options.site.basePath);
   const match = findRoute(options.routers, request.method, path);
   if (!match) throw new Problem(404, "not_found", "There is nothing at this path.");
   progress.match = match;
-  const { route, methods, sibling, params } = match;
+  const { route, methods, params } = match;
   if (request.method === "OPTIONS") {
-    return optionsAnswer(request, methods, sibling.cors ? options.isOriginAllowed : undefined);
+    return optionsAnswer(request, methods, corsPolicy(match, options.isOriginAllowed));
   }
   if (!route) {
     throw new Problem(405, "method_not_allowed", `This path takes ${methods.join(", ")}.`, {
@@ -89,6 +93,13 @@ async function answerRequest(
     });
   }
   return callRoute(route, request, params, progress, options.bearer);
+}
+
+function corsPolicy(
+  { sibling: { cors } }: RouteMatch,
+  isOriginAllowed: IsOriginAllowed,
+): CorsPolicy | undefined {
+  return cors === true ? isOriginAllowed : cors || undefined;
 }
 
 function findRoute(routers: readonly Router[], method: string, path: string) {
@@ -99,7 +110,7 @@ function findRoute(routers: readonly Router[], method: string, path: string) {
   return undefined;
 }
 
-function callRoute(
+async function callRoute(
   route: Route,
   request: HttpRequest,
   params: RouteMatch["params"],
@@ -107,9 +118,9 @@ function callRoute(
   bearer: Bearer,
 ): Promise<HttpAnswer> {
   if (route.access === "public") return route.handle({ request, params });
-  const caller = bearer.authenticate(request, route.access);
+  const caller = await bearer.authenticate(request, route.access);
   progress.caller = caller;
-  const check = () => void bearer.authenticate(request, route.access);
+  const check = () => bearer.authenticate(request, route.access);
   const checked = hasBody(request) ? new CheckedRequest(request, check) : request;
   return route.handle({ request: checked, params, caller });
 }
@@ -121,6 +132,7 @@ function callRoute(
 function localPath(path: string, basePath: string): string {
   checkPath(path);
   if (basePath === "") return path;
+  if (path === basePath) return "/";
   if (path.startsWith(`${basePath}/`)) return path.slice(basePath.length);
   if (path.startsWith("/.well-known/") && path.endsWith(basePath)) {
     return path.slice(0, -basePath.length);
@@ -132,21 +144,27 @@ function errorAnswer(
   error: unknown,
   request: HttpRequest,
   { match }: Progress,
-  log: Log,
+  { site, log }: PipelineOptions,
 ): HttpAnswer {
   if (error instanceof OAuthError) return oauthErrorAnswer(error);
   const problem = toProblem(error, request, log);
-  switch (match?.sibling.errors) {
+  switch (match ? match.sibling.errors : errorsOfNoRoute(problem, request)) {
     case "oauth":
       return oauthErrorAnswer(toOAuthError(problem));
     case "page": {
       const { status, title, message: detail } = problem;
-      const page = errorPage({ status, title, detail, requestId: request.id });
+      const page = errorPage({ site, status, title, detail, requestId: request.id });
       return { ...page, headers: { ...page.headers, ...problem.headers } };
     }
     default:
       return problemAnswer(problem, request.id);
   }
+}
+
+/** A person who has lost the way gets a page; a program gets what it always gets. */
+function errorsOfNoRoute({ status }: Problem, { method, headers }: HttpRequest): Route["errors"] {
+  const isLook = method === "GET" || method === "HEAD";
+  return status === 404 && isLook && prefersHtml(headers.accept) ? "page" : "problem";
 }
 
 function toProblem(error: unknown, request: HttpRequest, log: Log): Problem {

@@ -1,4 +1,4 @@
-import type { HttpAnswer, HttpRequest } from "../base/exchange.ts";
+import type { HttpAnswer, HttpRequest, METHODS } from "../base/exchange.ts";
 import type { Caller } from "../oauth/principal.ts";
 
 /** Percent-decoded path parameters by name. */
@@ -16,11 +16,11 @@ export interface ProtectedContext extends PublicContext {
 }
 
 interface RouteBase {
-  readonly method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
-  /** Literal segments and `:name` parameters: "/consumer/subscription/:id". */
+  readonly method: (typeof METHODS)[number];
+  /** A URLPattern pathname: "/consumer/subscription/:id". */
   readonly path: string;
-  /** Whether pages of other origins may call it. */
-  readonly cors: boolean;
+  /** Which pages of other origins may call it: those of registered apps, or any. */
+  readonly cors: boolean | "anyone";
   /** The shape of its errors: problem details (RFC 9457), RFC 6749 §5.2, or a page for people. */
   readonly errors?: "problem" | "oauth" | "page";
   /** What it does, in a few words; goes into the OpenAPI document. */

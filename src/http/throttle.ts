@@ -2,12 +2,7 @@
 export interface Throttle {
   /** Milliseconds until the next try is allowed: 0 while fewer than the limit are remembered. */
   waitMs(key: string): number;
-  /** How many failures are remembered. */
-  count(key: string): number;
   fail(key: string): void;
-  /** Takes the last failure back: the try was counted before its outcome was known, and went well. */
-  forgive(key: string): void;
-  clear(key: string): void;
 }
 
 /** How much is forgiven, and for how long failures are remembered. */
@@ -24,12 +19,12 @@ export function createThrottle({ limit, windowMs, now, maxKeys = 50_000 }: Throt
   const failures = new Map<string, number[]>(); // in the order of the last failure
 
   function recent(key: string): number[] {
-    const since = now() - windowMs;
-    return (failures.get(key) ?? []).filter((atMs) => atMs > since);
+    const nowMs = now();
+    // One of a later time was remembered before the clock was set back.
+    return (failures.get(key) ?? []).filter((atMs) => atMs > nowMs - windowMs && atMs <= nowMs);
   }
 
   return {
-    count: (key) => recent(key).length,
     waitMs(key) {
       const times = recent(key);
       const [oldest] = times;
@@ -44,7 +39,5 @@ export function createThrottle({ limit, windowMs, now, maxKeys = 50_000 }: Throt
         if (first !== undefined) failures.delete(first);
       }
     },
-    forgive: (key) => void failures.get(key)?.pop(),
-    clear: (key) => void failures.delete(key),
   };
 }

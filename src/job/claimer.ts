@@ -21,16 +21,24 @@ export interface ClaimerOptions {
 // Beyond an attempt's own time: for the turn in the lane before it, and for recording it after.
 const LEASE_MARGIN_MS = 30_000;
 
-/**
- * Makes the function that claims due deliveries for the lanes that have room, and puts them there.
- * It answers how many there were; undefined where there is no room for any.
- */
+/** Claims due deliveries. */
+export interface Claimer {
+  /**
+   * Claims for the lanes that have room, and puts the deliveries there. Answers how many there were;
+   * undefined where there is no room for any.
+   */
+  claim(nowMs: number): Promise<number | undefined>;
+  /** Moves the leases to come by so many milliseconds, as the stored ones have been. */
+  followClock(stepMs: number): void;
+}
+
+/** Makes the claimer of one distributor. */
 export function createClaimer(
-  { database, lanes, claim, timeoutMs }: ClaimerOptions,
-): (nowMs: number) => Promise<number | undefined> {
+  { database, lanes, claim: name, timeoutMs }: ClaimerOptions,
+): Claimer {
   let lastLeaseMs = 0;
 
-  return async (nowMs) => {
+  async function claim(nowMs: number): Promise<number | undefined> {
     if (lanes.roomFor("proven") === 0) return undefined;
     const kinds = await Promise.all(STANDINGS.map((standing) => {
       const limit = lanes.roomFor(standing);
@@ -43,7 +51,7 @@ export function createClaimer(
     try {
       // Later than every one before: claims are told apart by it.
       lastLeaseMs = Math.max(lastLeaseMs + 1, nowMs + 2 * timeoutMs + LEASE_MARGIN_MS);
-      claimed = await claimDeliveries(database, requests, claim, lastLeaseMs, nowMs);
+      claimed = await claimDeliveries(database, requests, name, lastLeaseMs, nowMs);
       return claimed.length; // 0 where others were faster
     } finally {
       const found = Map.groupBy(claimed, ({ subscription }) => subscription);
@@ -51,5 +59,12 @@ export function createClaimer(
         lanes.add(subscription, count, found.get(subscription) ?? []);
       }
     }
+  }
+
+  return {
+    claim,
+    followClock(stepMs) {
+      lastLeaseMs += stepMs;
+    },
   };
 }

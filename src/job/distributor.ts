@@ -5,13 +5,11 @@ import type { Database } from "../store/database.ts";
 import {
   type ClaimedDelivery,
   findNextDue,
-  listClaimed,
-  listClaims,
   listSendable,
-  releaseDeliveries,
   type SendableDelivery,
 } from "../store/deliveries.ts";
 import { fanOut, listPendingEvents, settleUnheard } from "../store/events.ts";
+import { chooseFanOuts } from "./choose_fan_outs.ts";
 import type { CallbackResult, CallbackSender, Unsent } from "./callback.ts";
 import type { LaneLimits } from "./capacity.ts";
 import { createClaimer } from "./claimer.ts";
@@ -26,15 +24,16 @@ export interface DistributorOptions extends AfterAttemptRules {
   readonly database: Database;
   /** The name of this process, which its claims carry. */
   readonly claim: string;
-  /** Whether the process of that name is still there. */
-  readonly isAlive: (claim: string) => boolean;
   readonly sender: CallbackSender;
   readonly seal: Seal;
   readonly limits: LaneLimits;
   /** Of one attempt; a lease is longer. */
   readonly timeoutMs: number;
   readonly log: Log;
+  /** Goes on evenly although the clock is set, until `followClock` has shifted what is stored. */
   readonly now: () => number;
+  /** Whether that is to come: until then nothing is claimed or sent. */
+  readonly isClockSet: () => boolean;
   /** Told of every attempt, for the metrics. */
   readonly observe: (isSuccess: boolean, ms: number) => void;
 }
@@ -43,8 +42,8 @@ export interface DistributorOptions extends AfterAttemptRules {
 export interface Distributor {
   /** Does all that is due; called by the interval, and at once after a dispatch. Never throws. */
   wake(): void;
-  /** Gives back what processes that have ended had claimed, without waiting for their leases. */
-  takeOver(): Promise<void>;
+  /** Has `shift` move all stored times by so many milliseconds, as `now` is to be moved after it. */
+  followClock(stepMs: number, shift: () => Promise<void>): Promise<void>;
   /** Awaits attempts in flight for at most `graceMs`, cuts off the rest, gives unsent work back. */
   stop(graceMs: number): Promise<void>;
   /** When it last looked for work without an error, in milliseconds since 1970. */
@@ -54,9 +53,7 @@ export interface Distributor {
   want(): string | undefined;
 }
 
-const EVENTS_AT_ONCE = 256;
-const FANNED_OUT_AT_ONCE = 32;
-const DELIVERIES_AT_ONCE = 500;
+const EVENTS_AT_ONCE = { oldest: 224, newest: 32 };
 const SENT_AT_ONCE = 8;
 const GATHER_MS = 8;
 /** Between two rounds where the first left nothing over. */
@@ -68,7 +65,7 @@ const RETRY_MS = 1000;
 export function createDistributor(options: DistributorOptions): Distributor {
   const { database, sender, now, log, claim } = options;
   const lanes = createLanes<ClaimedDelivery>(options.limits);
-  const claimDue = createClaimer({ ...options, lanes });
+  const claimer = createClaimer({ ...options, lanes });
   const wants = createWantWatch({ log, now });
   const attempts = new Set<Promise<void>>();
   const recorder = createRecorder({ ...options, gather, isStopping: () => stopping });
@@ -90,7 +87,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   }
 
   async function runRounds(): Promise<void> {
-    while (again && !stopping) {
+    while (again && !stopping && !options.isClockSet()) {
       again = false;
       let isMore = false;
       try {
@@ -108,17 +105,14 @@ export function createDistributor(options: DistributorOptions): Distributor {
     }
   }
 
-  /**
-   * Fans pending events out, part by part, so that a large one does not hold up the small ones.
-   * Whether there were any: then there may be more.
-   */
+  /** Fans pending events out, part by part. Whether there were any: then there may be more. */
   async function distribute(): Promise<boolean> {
     const events = await listPendingEvents(database, EVENTS_AT_ONCE);
     if (events.length === 0) return false;
-    const heard = events.filter(({ isHeard }) => isHeard).slice(0, FANNED_OUT_AT_ONCE);
+    const { chosen, limit } = chooseFanOuts(events.filter(({ isHeard }) => isHeard));
     await Promise.all([
       settleUnheard(database, events.filter(({ isHeard }) => !isHeard)),
-      ...heard.map((event) => fanOut(database, event, DELIVERIES_AT_ONCE, now())),
+      ...chosen.map((event) => fanOut(database, event, limit, now())),
     ]);
     return true;
   }
@@ -127,7 +121,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
     const nowMs = now();
     const pauseMs = wants.pauseMs();
     if (pauseMs > 0) return wakeIn(pauseMs);
-    const claimed = await claimDue(nowMs);
+    const claimed = await claimer.claim(nowMs);
     if (claimed === undefined) return;
     if (claimed > 0) void gather();
     else await planNext(nowMs);
@@ -164,7 +158,8 @@ export function createDistributor(options: DistributorOptions): Distributor {
   function takeTurn(): ClaimedDelivery[] {
     const turn: ClaimedDelivery[] = [];
     while (turn.length < SENT_AT_ONCE) {
-      const next = stopping || wants.pauseMs() > 0 ? undefined : lanes.take();
+      const mayTake = !stopping && !options.isClockSet() && wants.pauseMs() === 0;
+      const next = mayTake ? lanes.take() : undefined;
       if (next === undefined) break;
       turn.push(next.item);
     }
@@ -265,17 +260,14 @@ export function createDistributor(options: DistributorOptions): Distributor {
     return recorder.release([delivery], wants.pauseMs());
   }
 
-  async function takeOver(): Promise<void> {
-    for (const gone of (await listClaims(database)).filter((name) => !options.isAlive(name))) {
-      const left = await listClaimed(database, gone);
-      await database.write(releaseDeliveries(left, gone, now()));
-      log.info("deliveries of a process that has ended are taken over", { count: left.length });
-    }
-  }
-
   return {
     wake,
-    takeOver,
+    async followClock(stepMs, shift) {
+      await round;
+      await shift();
+      claimer.followClock(stepMs);
+      lastRoundMs += stepMs;
+    },
     lastRoundMs: () => lastRoundMs,
     inFlight: lanes.inFlight,
     want: wants.current,

@@ -23,19 +23,22 @@ export interface SharedCron {
 export interface SharedCronOptions {
   readonly database: Database;
   readonly cron: Cron;
+  /** The name of this process, which its leases carry. */
+  readonly claim: string;
   readonly log: Log;
   readonly now: () => number;
 }
 
 /** How often it is looked whether a job is due: a read of one row. */
 const LOOK_MS = 1000;
-/** A process that died keeps its job for so long; one that lives renews it in good time. */
+/** A process that died keeps its job for so long at most; one that lives renews it in good time. */
 const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
 const MAX_ERROR_LENGTH = 500;
 
 /** Makes a registry of shared jobs in that of the process. */
-export function createSharedCron({ database, cron, log, now }: SharedCronOptions): SharedCron {
+export function createSharedCron(options: SharedCronOptions): SharedCron {
+  const { database, cron, log, now } = options;
   const jobs = new Map<string, IntervalJob>();
 
   async function runIfDue(job: IntervalJob, signal: AbortSignal): Promise<void> {
@@ -56,7 +59,8 @@ export function createSharedCron({ database, cron, log, now }: SharedCronOptions
     isForced: boolean,
   ): Promise<CronjobRun | undefined> {
     const nowMs = now();
-    const wanted = { name, everyMs, leaseUntilMs: nowMs + LEASE_MS, isForced };
+    const leaseUntilMs = nowMs + LEASE_MS;
+    const wanted = { name, claim: options.claim, everyMs, leaseUntilMs, isForced };
     const isClaimed = await claimCronjob(database, wanted, nowMs);
     return isClaimed ? { name, claimedAtMs: nowMs } : undefined;
   }

@@ -1,7 +1,7 @@
 import { type Check, type Fields, openFields } from "../base/fields.ts";
 import { type GrantType, GRANT_TYPES } from "./grant_type.ts";
 import { CONSUMER_SCOPE } from "./principal.ts";
-import { checkRedirectUri, parseAppUrl } from "./redirect_uri.ts";
+import { checkRedirectUri, isLoopbackHost, parseAppUrl } from "./redirect_uri.ts";
 import { checkScopeName } from "./user.ts";
 
 /** An OAuth client (RFC 6749 §2); its secret's hash stays in the store. */
@@ -23,6 +23,11 @@ export interface App {
   readonly createdAtMs: number;
   /** Grants made then or before have ended. */
   readonly cutAtMs: number;
+}
+
+/** Tells whether any program on the user's device can pose as an app (RFC 8252 §8.6). */
+export function isPosable({ type, url }: Pick<App, "type" | "url">): boolean {
+  return type === "public" && isLoopbackHost(new URL(url).hostname);
 }
 
 /** What makes an app. */
@@ -80,8 +85,13 @@ function checkResourceServer(fields: Fields, { type, resourceServer }: NewApp): 
   fields.fault("resource_server", "A public app cannot prove itself and so cannot introspect.");
 }
 
+/** What an app's name is, which has at most 100 characters besides. */
+export const APP_NAME =
+  /^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$/;
+export const MAX_APP_NAME_LENGTH = 100;
+
 const checkName: Check = (text) =>
-  text.trim() !== "" && text.length <= 100 && !/\p{Cc}/u.test(text)
+  [...text].length <= MAX_APP_NAME_LENGTH && APP_NAME.test(text)
     ? undefined
     : "Must be 1 to 100 characters, not only spaces, none of them a control character.";
 
@@ -104,7 +114,13 @@ function isGrantFor(type: App["type"], grant: GrantType): boolean {
   return type === "confidential" || grant !== "client_credentials";
 }
 
+/** None listed lets the weaker prefix rule hold, so that is not said by the way. */
 function readRedirectUris(fields: Fields, url: string): string[] | undefined {
+  const given = fields.value("redirect_uris");
+  if (given === null) return [];
+  if (Array.isArray(given) && given.length === 0) {
+    fields.fault("redirect_uris", "Must not be empty; null lets any at or below the url pass.");
+  }
   return fields.list(
     "redirect_uris",
     (text) => isListable(text, url) ? undefined : "Must lie at or below the app's url.",

@@ -1,4 +1,5 @@
 import { decodeFormText, type Form } from "../base/form.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
 import { OAuthError } from "./errors.ts";
 
 /** What a request claims about the app that sends it; nothing of it is proven yet. */
@@ -80,12 +81,8 @@ function decodeBasic(authorization: string): string | undefined {
   const bytes = Buffer.from(encoded, "base64");
   // Bits that the padding leaves over must be zero: one pair has one spelling (RFC 4648 §3.5).
   if (bytes.toString("base64") !== encoded) return undefined;
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-    return /[\x00-\x1f\x7f]/.test(text) ? undefined : text;
-  } catch {
-    return undefined;
-  }
+  const text = decodeUtf8(bytes);
+  return text === undefined || /[\x00-\x1f\x7f]/.test(text) ? undefined : text;
 }
 
 /**

@@ -1,10 +1,10 @@
 import { hash, timingSafeEqual } from "node:crypto";
 
 /** RFC 7636 §4.2: BASE64URL(SHA256(verifier)) is 43 characters, never more; `plain` is not done. */
-const CODE_CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
+export const CODE_CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
 
 /** RFC 7636 §4.1: code-verifier = 43*128unreserved. */
-const CODE_VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
+export const CODE_VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
 
 /** Tells whether `text` has the shape of an S256 `code_challenge` (RFC 7636 §4.2). */
 export function isCodeChallenge(text: string): boolean {

@@ -8,7 +8,8 @@ export interface RedirectRule {
   readonly redirectUris: readonly string[];
 }
 
-const MAX_LENGTH = 2048;
+/** Characters of an app URL or a redirect URI. */
+export const MAX_LENGTH = 2048;
 
 /** Visible ASCII without `\` and `#`: RFC 3986 §2 knows no others, and no fragment belongs here. */
 const PLAIN_TEXT = /^[\x21\x22\x24-\x5b\x5d-\x7e]+$/;

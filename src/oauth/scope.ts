@@ -1,7 +1,7 @@
-import { BACKEND_SCOPE } from "./principal.ts";
+import { BACKEND_SCOPE, CONSUMER_SCOPE } from "./principal.ts";
 
 /** A scope-token of RFC 6749 §3.3 without the comma, which separates names here as a space does. */
-const SCOPE_NAME = /^[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]{1,64}$/;
+export const SCOPE_NAME = /^[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]{1,64}$/;
 
 /** Who takes part in one decision about scopes. */
 export interface ScopeRequest {
@@ -12,6 +12,25 @@ export interface ScopeRequest {
   /** What the user has; undefined where the app acts for itself (client_credentials). */
   readonly user: readonly string[] | undefined;
 }
+
+/** What a scope lets an app do, for who is asked to allow it. */
+export interface ScopeWords {
+  readonly description: string;
+  /** Whether it deserves a warning. */
+  readonly grave: boolean;
+}
+
+/** The service's own scopes in words. */
+export const OWN_SCOPES: ReadonlyMap<string, ScopeWords> = new Map([
+  [CONSUMER_SCOPE, {
+    description: "Subscribe to events and manage your subscriptions on your behalf",
+    grave: false,
+  }],
+  [BACKEND_SCOPE, {
+    description: "Administer this whole service: every app, user, key and event, not only yours",
+    grave: true,
+  }],
+]);
 
 /** Tells whether `text` can be a scope's name: 1 to 64 characters of RFC 6749 §3.3, no comma. */
 export function isScopeName(text: string): boolean {

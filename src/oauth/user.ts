@@ -1,4 +1,5 @@
 import { type Check, openFields } from "../base/fields.ts";
+import { PASSWORD_BYTES } from "../base/password.ts";
 import { CONSUMER_SCOPE } from "./principal.ts";
 import { isScopeName } from "./scope.ts";
 
@@ -28,14 +29,18 @@ export interface UserChange {
   readonly status?: "active" | "disabled" | undefined;
 }
 
+/** What a user name is. */
+export const USERNAME = /^[A-Za-z0-9._@+-]{1,64}$/;
+
 /** Says what is wrong with a user name: 1 to 64 of `A-Za-z0-9._@+-`. */
 export const checkUsername: Check = (text) =>
-  /^[A-Za-z0-9._@+-]{1,64}$/.test(text) ? undefined : "Must be 1 to 64 of A-Z a-z 0-9 . _ @ + -.";
+  USERNAME.test(text) ? undefined : "Must be 1 to 64 of A-Z a-z 0-9 . _ @ + -.";
 
 /** Says what is wrong with a password: 8 to 1,024 bytes of UTF-8. */
 export const checkPassword: Check = (text) => {
   const bytes = Buffer.byteLength(text);
-  return bytes >= 8 && bytes <= 1024 ? undefined : "Must be 8 to 1024 bytes long.";
+  const { min, max } = PASSWORD_BYTES;
+  return bytes >= min && bytes <= max ? undefined : `Must be ${min} to ${max} bytes long.`;
 };
 
 /** Says what is wrong with a scope name (RFC 6749 §3.3, without the comma). */

@@ -1,8 +1,17 @@
 import type { App } from "../oauth/app.ts";
 import { parseGrantType } from "../oauth/grant_type.ts";
 import { parseScope } from "../oauth/scope.ts";
-import { type Database, type Page, pageOf, type PageRequest, sql, type Statement } from "./database.ts";
-import { cutGrants } from "./grant_end.ts";
+import {
+  type Database,
+  type Page,
+  pageOf,
+  type PageRequest,
+  sql,
+  type Statement,
+  valueIf,
+} from "./database.ts";
+import { cutGrants, REVOKED } from "./grant_end.ts";
+import { endSubscriptions, type SubscriptionsEnd } from "./subscription_end.ts";
 
 /** An app with the SHA-256 of its secrets, which go no further than client authentication. */
 export interface AppWithSecrets extends App {
@@ -81,18 +90,21 @@ export function insertApp(app: App, secret: Uint8Array | undefined): Statement {
   );
 }
 
-/** Replaces what differs between an app as it was read and as it shall be, and nothing else. */
+/**
+ * Stores an app as it shall be; ConflictError, for the whole batch, where it is not any more as it
+ * was read.
+ */
 export function updateApp(before: App, after: App): Statement {
-  const stored = appParams(before);
   const [id, ...values] = appParams(after);
   return sql(
-    `UPDATE apps SET name = ifnull(?2, name), url = ifnull(?3, url), origin = ifnull(?4, origin),
-       type = ifnull(?5, type), scope = ifnull(?6, scope), grants = ifnull(?7, grants),
-       redirect_uris = ifnull(?8, redirect_uris), trusted = ifnull(?9, trusted),
-       resource_server = ifnull(?10, resource_server), status = ifnull(?11, status)
+    `UPDATE apps SET url = ?3, origin = ?4, type = ?5, scope = ?6, grants = ?7, redirect_uris = ?8,
+       trusted = ?9, resource_server = ?10, status = ?11,
+       name = ${valueIf(`(name, url, origin, type, scope, grants, redirect_uris, trusted,
+         resource_server, status) = (?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)`, "?2")}
      WHERE id = ?1`,
     id,
-    ...values.map((value, index) => value === stored[index + 1] ? null : value),
+    ...values,
+    ...appParams(before).slice(1),
   );
 }
 
@@ -122,11 +134,17 @@ export function replaceAppSecret(id: string, secret: Uint8Array, oldUntilMs: num
   );
 }
 
-/** Ends every grant that an app was given until now. */
-export function cutApp(id: string, nowMs: number, accessTtlMs: number): Statement[] {
+/** Ends every grant that an app was given until now, and the subscriptions that were made through it. */
+export function cutApp(
+  id: string,
+  nowMs: number,
+  accessTtlMs: number,
+  { reason, ...ending }: SubscriptionsEnd = { reason: REVOKED },
+): Statement[] {
   return [
     sql("UPDATE apps SET cut_at = max(cut_at, ?2) WHERE id = ?1", id, nowMs),
     ...cutGrants({ app: id }, nowMs, accessTtlMs),
+    ...endSubscriptions({ app: id, ...ending }, reason, nowMs),
   ];
 }
 

@@ -9,10 +9,9 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { backup } from "node:sqlite";
+import { backup, type DatabaseSync } from "node:sqlite";
 import { UnusableDatabaseError } from "./database.ts";
-import { openSqlite } from "./sqlite_file.ts";
-import { openAtRest } from "./state.ts";
+import { openAtRest, openSqlite } from "./sqlite_file.ts";
 
 /** How a backup goes on. */
 export interface BackupOptions {
@@ -34,36 +33,67 @@ const PAGES_PER_STEP = 1024;
 export async function backUpSqlite(
   path: string,
   target: string,
-  { signal, onProgress }: BackupOptions,
+  options: BackupOptions,
 ): Promise<number> {
   if (existsSync(target)) throw targetExists(target);
+  const partial = `${target}.partial`;
   // Not read-only: such a connection would leave its write-ahead log behind if it is the last one.
   const source = openSqlite(path, { readOnly: false });
   try {
-    // A transaction that stays open keeps one state for all steps; without it each write of
-    // another connection would make the copy begin again.
-    source.exec("BEGIN");
-    source.prepare("SELECT count(*) FROM sqlite_schema").get();
-    const partial = `${target}.partial`;
-    closeSync(openSync(partial, "wx", 0o600));
-    try {
-      await backup(source, partial, {
-        rate: PAGES_PER_STEP,
-        progress({ totalPages, remainingPages }) {
-          signal.throwIfAborted();
-          onProgress?.(totalPages - remainingPages, totalPages);
-        },
-      });
-      signal.throwIfAborted();
-      checkCopy(partial);
-      keepAs(target, partial);
-    } finally {
-      for (const file of [partial, `${partial}-journal`]) rmSync(file, { force: true });
-    }
+    await copySqlite(source, partial, options);
   } finally {
     source.close();
   }
+  try {
+    keepAs(target, partial);
+  } finally {
+    rmSync(partial, { force: true });
+  }
   return statSync(target).size;
+}
+
+/**
+ * Copies a database, as it is when that begins, to a new file, mode 0600, that is checked and on
+ * disk when it is done. Throws as `backUpSqlite`; then there is no copy.
+ */
+export async function copySqlite(
+  source: DatabaseSync,
+  target: string,
+  { signal, onProgress }: BackupOptions,
+): Promise<void> {
+  // A transaction that stays open keeps one state for all steps; without it each write of
+  // another connection would make the copy begin again.
+  source.exec("BEGIN");
+  source.prepare("SELECT count(*) FROM sqlite_schema").get();
+  makePrivate(target);
+  try {
+    await backup(source, target, {
+      rate: PAGES_PER_STEP,
+      progress({ totalPages, remainingPages }) {
+        signal.throwIfAborted();
+        onProgress?.(totalPages - remainingPages, totalPages);
+      },
+    });
+    signal.throwIfAborted();
+    checkCopy(target);
+    syncToDisk(target);
+  } catch (error) {
+    for (const file of [target, `${target}-journal`]) rmSync(file, { force: true });
+    throw error;
+  }
+}
+
+function makePrivate(file: string): void {
+  try {
+    closeSync(openSync(file, "wx", 0o600));
+  } catch (cause) {
+    if (!existsSync(file)) throw cause;
+    throw new UnusableDatabaseError(
+      `${file} is there already: another command is making a copy, or was killed while it did. ` +
+        "If none runs, remove it.",
+      { cause },
+    );
+  }
 }
 
 function checkCopy(file: string): void {
@@ -79,17 +109,17 @@ function checkCopy(file: string): void {
 
 /** Gives the copy its name, and never takes that of another file. */
 function keepAs(target: string, partial: string): void {
-  sync(partial);
   try {
     linkSync(partial, target);
   } catch (cause) {
     if (existsSync(target)) throw targetExists(target, cause);
     renameSync(partial, target); // a file system without links
   }
-  sync(dirname(resolve(target)));
+  syncToDisk(dirname(resolve(target)));
 }
 
-function sync(path: string): void {
+/** Awaits that the content of a file, or the names in a folder, are on disk. */
+export function syncToDisk(path: string): void {
   const file = openSync(path, "r");
   try {
     fsyncSync(file);

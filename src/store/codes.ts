@@ -1,7 +1,9 @@
 import { idTimeMs } from "../base/id.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type Database, sql, type Statement } from "./database.ts";
+import { endExcessGrants } from "./grant_limit.ts";
 import { partiesStand, scopesStand } from "./grants.ts";
+import type { Revocations } from "./revocations.ts";
 import { liveSession } from "./sessions.ts";
 
 /** An authorization code that waits for its exchange; its id becomes the grant's. */
@@ -97,15 +99,17 @@ const REDEEM_CODE =
 /**
  * Turns a code into its grant (RFC 6749 §4.1.3). The row moves from one table to the other, so of
  * any number at once exactly one succeeds; false when the code is gone or has expired, or its user
- * or app has been disabled or cut off since it was made.
+ * or app has been disabled or cut off since it was made. Grants of the user that are too many with
+ * it end, and the revocations take that in.
  */
 export async function redeemCode(
   database: Database,
   redemption: CodeRedemption,
   nowMs: number,
+  revocations?: Revocations,
 ): Promise<boolean> {
   const { id, hash } = redemption;
-  const [inserted] = await database.write([
+  const [inserted, , ended] = await database.write([
     sql(
       REDEEM_CODE,
       id,
@@ -119,6 +123,8 @@ export async function redeemCode(
       JSON.stringify(redemption.accessScopes),
     ),
     sql("DELETE FROM codes WHERE id = ?1 AND EXISTS (SELECT 1 FROM grants WHERE id = ?1)", id),
+    endExcessGrants(id, nowMs),
   ]);
+  if (ended !== 0) await revocations?.refresh();
   return inserted === 1;
 }

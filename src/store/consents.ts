@@ -1,6 +1,9 @@
 import { idTimeMs } from "../base/id.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type Database, sql, type Statement } from "./database.ts";
+import { cutGrants } from "./grant_end.ts";
+import { endSubscriptions } from "./subscription_end.ts";
+import { IS_OPEN } from "./subscriptions.ts";
 
 /** The scopes that a user has allowed an app before. */
 export async function findConsentedScopes(
@@ -27,18 +30,41 @@ export function putConsentOfCode(code: string): Statement {
   );
 }
 
-/** Forgets what a user allowed an app. */
-export function deleteConsent(user: string, app: string): Statement {
-  return sql("DELETE FROM consents WHERE user = ?1 AND app = ?2", user, app);
+/**
+ * Forgets what a user allowed an app, and ends every grant of it that was made until now, however
+ * many they are, with the subscriptions that the app made. These are told the reason.
+ */
+export function withdrawConsent(
+  user: string,
+  app: string,
+  reason: string,
+  nowMs: number,
+  accessTtlMs: number,
+): Statement[] {
+  return [
+    sql(
+      `INSERT INTO consents (user, app, scope, cut_at)
+       SELECT u.id, a.id, '', ?3 FROM users u, apps a WHERE u.id = ?1 AND a.id = ?2
+       ON CONFLICT (user, app) DO UPDATE SET scope = '', cut_at = max(cut_at, excluded.cut_at)`,
+      user,
+      app,
+      nowMs,
+    ),
+    ...cutGrants({ user, app }, nowMs, accessTtlMs),
+    ...endSubscriptions({ user, app }, reason, nowMs),
+  ];
 }
 
-/** Forgets all that a user allowed, or that an app was allowed. */
-export function deleteConsentsOf(of: { readonly user: string } | { readonly app: string }): Statement {
+/** Forgets all that a user allowed, or that an app was allowed; what was cut off stays so. */
+export function forgetConsentsOf(of: { readonly user: string } | { readonly app: string }): Statement {
   const [column, id] = "user" in of ? ["user", of.user] : ["app", of.app];
-  return sql(`DELETE FROM consents WHERE ${column} = ?1`, id);
+  return sql(`UPDATE consents SET scope = '' WHERE ${column} = ?1 AND scope <> ''`, id);
 }
 
-/** An app that may act for a user: by a remembered consent, or by a grant that stands. */
+/**
+ * An app that may act for a user: by a remembered consent, by a grant that stands, or by a
+ * subscription, which may outlive both.
+ */
 export interface ActingApp {
   /** Its `client_id`. */
   readonly id: string;
@@ -61,23 +87,33 @@ interface ActingRow {
   cutAtMs: number;
 }
 
-/** The active apps that may act for a user, those first that were registered last. */
+/** Of a user's grants so many are looked at, the newest: more do not stand for long. */
+const LISTED_GRANTS = 500;
+
+/** The active apps that may act for a user, those first that were registered last; or one of them. */
 export async function listActingApps(
   database: Database,
   user: string,
   nowMs: number,
+  app?: string,
 ): Promise<ActingApp[]> {
+  const only = app === undefined ? "" : "AND app = ?3";
   const rows = await database.query<ActingRow>(
     `SELECT a.id, a.name, a.url, allowed.scope, u.scope AS userScope, a.scope AS appScope,
-       allowed.grantId, max(u.cut_at, a.cut_at) AS cutAtMs
+       allowed.grantId, max(u.cut_at, a.cut_at, ifnull(
+         (SELECT cut_at FROM consents c WHERE c.user = ?1 AND c.app = a.id), 0)) AS cutAtMs
      FROM (
-       SELECT app, scope, NULL AS grantId FROM consents WHERE user = ?1
+       SELECT app, scope, NULL AS grantId FROM consents WHERE user = ?1 AND scope <> '' ${only}
        UNION ALL
-       SELECT app, scope, max(id) FROM grants
-       WHERE user = ?1 AND revoked_at IS NULL AND until > ?2 GROUP BY app, scope
+       SELECT app, scope, max(id) FROM (SELECT id, app, scope FROM grants
+         WHERE user = ?1 AND revoked_at IS NULL AND until > ?2 ${only}
+         ORDER BY id DESC LIMIT ${LISTED_GRANTS}) GROUP BY app, scope
+       UNION ALL
+       SELECT app, ifnull(granted, ''), NULL FROM subscriptions
+       WHERE principal = ?1 AND ${IS_OPEN} ${only.replace("app", "+app")}
      ) allowed JOIN apps a ON a.id = allowed.app JOIN users u ON u.id = ?1
      WHERE a.status = 'active' ORDER BY a.id DESC`,
-    [user, nowMs],
+    app === undefined ? [user, nowMs] : [user, nowMs, app],
   );
   const apps = new Map<string, ActingApp>();
   for (const { id, name, url, grantId, cutAtMs, ...row } of rows) {

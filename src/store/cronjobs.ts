@@ -1,4 +1,4 @@
-import { type Database, sql } from "./database.ts";
+import { type Database, sql, type Statement } from "./database.ts";
 
 /** A job that runs once per due time and database, as it is stored. */
 export interface StoredCronjob {
@@ -16,12 +16,28 @@ export async function findCronjob(
   database: Database,
   name: string,
 ): Promise<StoredCronjob | undefined> {
-  const rows = await database.query<StoredCronjob>(
-    `SELECT name, next_at AS nextAtMs, lease_until AS leaseUntilMs, last_at AS lastAtMs,
-       last_ms AS lastDurationMs, last_error AS lastError FROM cronjobs WHERE name = ?1`,
-    [name],
-  );
+  const rows = await database.query<StoredCronjob>(`${SELECT} WHERE name = ?1`, [name]);
   return rows[0];
+}
+
+const SELECT = `SELECT name, next_at AS nextAtMs, lease_until AS leaseUntilMs, last_at AS lastAtMs,
+  last_ms AS lastDurationMs, last_error AS lastError FROM cronjobs`;
+
+/** Every job that a process has ever registered. */
+export function listStoredCronjobs(database: Database): Promise<StoredCronjob[]> {
+  return database.query<StoredCronjob>(`${SELECT} ORDER BY name`);
+}
+
+/** Makes a job due now, for a process that knows it to run; false where there is none of the name. */
+export async function hastenCronjob(
+  database: Database,
+  name: string,
+  nowMs: number,
+): Promise<boolean> {
+  const [changed] = await database.write([
+    sql("UPDATE cronjobs SET next_at = min(next_at, ?2) WHERE name = ?1", name, nowMs),
+  ]);
+  return changed === 1;
 }
 
 /** Registers a job that is due at `nextAtMs`; one that is known is due then at the latest. */
@@ -43,6 +59,8 @@ export async function registerCronjob(
 /** One run of a job that a process wants to take on. */
 export interface CronjobClaim {
   readonly name: string;
+  /** The name of the process. */
+  readonly claim: string;
   readonly everyMs: number;
   readonly leaseUntilMs: number;
   /** Whether it runs although it is not due. */
@@ -61,7 +79,7 @@ export async function claimCronjob(
   const [changed] = await database.write([
     sql(
       // Numbers are bound as REAL, which do not divide to whole periods by themselves.
-      `UPDATE cronjobs SET lease_until = ?4, last_at = ?2, next_at = CASE WHEN next_at <= ?2
+      `UPDATE cronjobs SET claim = ?6, lease_until = ?4, last_at = ?2, next_at = CASE WHEN next_at <= ?2
          THEN next_at + (CAST((?2 - next_at) / ?3 AS INTEGER) + 1) * ?3 ELSE next_at END
        WHERE name = ?1 AND lease_until <= ?2 AND (next_at <= ?2 OR ?5 = 1)`,
       claim.name,
@@ -69,6 +87,7 @@ export async function claimCronjob(
       claim.everyMs,
       claim.leaseUntilMs,
       claim.isForced ? 1 : 0,
+      claim.claim,
     ),
   ]);
   return changed === 1;
@@ -105,7 +124,7 @@ export async function finishCronjob(
 ): Promise<void> {
   await database.write([
     sql(
-      `UPDATE cronjobs SET lease_until = 0, last_ms = ?3, last_error = ?4
+      `UPDATE cronjobs SET claim = NULL, lease_until = 0, last_ms = ?3, last_error = ?4
        WHERE name = ?1 AND last_at = ?2`,
       name,
       claimedAtMs,
@@ -113,4 +132,9 @@ export async function finishCronjob(
       error ?? null,
     ),
   ]);
+}
+
+/** Ends the leases of a process that has ended; the runs that it began are lost. */
+export function releaseCronjobs(claim: string): Statement {
+  return sql("UPDATE cronjobs SET claim = NULL, lease_until = 0 WHERE claim = ?1", claim);
 }

@@ -34,6 +34,9 @@ export class ConflictError extends Error {
   override readonly name = "ConflictError";
 }
 
+/** Why writes are refused: what `/system/ready` says of the database. */
+export type Refusal = "locked" | "read_only" | "full" | "replaced" | "failing";
+
 /** The engine cannot read or write just now (locked, full, gone); nothing of the batch is stored. */
 export class UnavailableError extends Error {
   override readonly name = "UnavailableError";
@@ -55,6 +58,14 @@ export function sql(text: string, ...params: readonly SqlValue[]): Statement {
  */
 export function limitTo(parameter: string): string {
   return `LIMIT ${parameter} + 0`;
+}
+
+/**
+ * The value for a column that may not be NULL, where a condition holds at commit: where it does not,
+ * the constraint breaks, and so the whole batch with ConflictError.
+ */
+export function valueIf(condition: string, value: string): string {
+  return `CASE WHEN ${condition} THEN ${value} END`;
 }
 
 /** Which part of a list is wanted: items older than the one whose id is `before`. */

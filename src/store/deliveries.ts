@@ -1,4 +1,5 @@
 import { type Database, limitTo, sql, type Statement } from "./database.ts";
+import { mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
 import { EARLIER_TURN } from "./subscriptions.ts";
 
 /**
@@ -152,8 +153,8 @@ export async function claimDeliveries(
 
 /**
  * Claimed deliveries as they are now, at the last moment before they are sent; without those that
- * may not be any more: the subscription has been paused or has ended since, or less than `enoughMs`
- * of the lease is left.
+ * may not be any more: the subscription has been paused or has ended since, or what the event needs is
+ * granted to it no more, or less than `enoughMs` of the lease is left.
  */
 export function listSendable(
   database: Database,
@@ -167,7 +168,7 @@ export function listSendable(
        s.id AS subscriptionId
      FROM json_each(?1) claimed CROSS JOIN deliveries d ON d.id = claimed.value
        JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
-     WHERE d.claim = ?2 AND d.due_at >= ?3 AND s.status = 'active'`,
+     WHERE d.claim = ?2 AND d.due_at >= ?3 AND s.status = 'active' AND ${mayReceive(NEEDED_BY_EVENT)}`,
     [JSON.stringify(ids), claim, options.nowMs + options.enoughMs],
   );
 }
@@ -178,14 +179,6 @@ export async function hasDelivery(database: Database, id: string): Promise<boole
   return rows.length > 0;
 }
 
-/** The names of the processes that hold claims. */
-export async function listClaims(database: Database): Promise<string[]> {
-  const rows = await database.query<{ claim: string }>(
-    "SELECT DISTINCT claim FROM deliveries WHERE claim IS NOT NULL",
-  );
-  return rows.map(({ claim }) => claim);
-}
-
 /** All that one process has claimed. */
 export function listClaimed(database: Database, claim: string): Promise<ClaimedDelivery[]> {
   return database.query<ClaimedDelivery>(
@@ -194,18 +187,31 @@ export function listClaimed(database: Database, claim: string): Promise<ClaimedD
   );
 }
 
-/** Gives claimed deliveries back unsent: they are due again, at once or then, for anybody. */
+/**
+ * Gives claimed deliveries back unsent: they are due again, at once or then, for anybody; those are
+ * cancelled that their subscriptions may not receive any more.
+ */
 export function releaseDeliveries(
   deliveries: readonly ClaimedDelivery[],
   claim: string,
   nowMs: number,
   dueAtMs = nowMs,
 ): Statement[] {
+  const chosen = JSON.stringify(deliveries.map(({ id }) => id));
   return [
+    sql(
+      `UPDATE deliveries AS d SET claim = NULL, status = 'cancelled', due_at = ?3, finished_at = ?3
+       WHERE id IN (SELECT value FROM json_each(?1)) AND claim = ?2 AND status = 'pending'
+         AND NOT EXISTS (SELECT 1 FROM events e JOIN subscriptions s ON s.seq = d.subscription
+           WHERE e.id = d.event AND ${mayReceive(NEEDED_BY_EVENT)})`,
+      chosen,
+      claim,
+      nowMs,
+    ),
     sql(
       `UPDATE deliveries SET claim = NULL, due_at = ?3
        WHERE id IN (SELECT value FROM json_each(?1)) AND claim = ?2 AND status = 'pending'`,
-      JSON.stringify(deliveries.map(({ id }) => id)),
+      chosen,
       claim,
       dueAtMs,
     ),

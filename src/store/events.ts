@@ -1,13 +1,16 @@
 import type { Event } from "../event/event.ts";
-import { parseScope } from "../oauth/scope.ts";
+import { declaredScope, mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
 import { type Database, limitTo, sql, type Statement } from "./database.ts";
 import { IS_OPEN, LAST_SUBSCRIPTION } from "./subscriptions.ts";
 
 const INSERT_EVENT =
   `INSERT INTO events (id, name, data, subject, scope, status, upto, created_at)
-   SELECT ?1, ?2, ?3, ?4, ?5, 'pending', ${LAST_SUBSCRIPTION}, ?6`;
+   SELECT ?1, ?2, ?3, ?4, ${declaredScope("?2")}, 'pending', ${LAST_SUBSCRIPTION}, ?5`;
 
-/** Stores a dispatched event; it is meant for the subscriptions that exist at this commit. */
+/**
+ * Stores a dispatched event; it is meant for the subscriptions that exist at this commit, and needs
+ * what is declared of it then.
+ */
 export function insertEvent(event: Event): Statement {
   return sql(
     INSERT_EVENT,
@@ -15,7 +18,6 @@ export function insertEvent(event: Event): Statement {
     event.name,
     event.json,
     event.subject ?? null,
-    event.scopes.join(" "),
     event.createdAtMs,
   );
 }
@@ -25,7 +27,8 @@ export interface PendingEvent {
   readonly id: string;
   readonly name: string;
   readonly subject: string | null;
-  readonly scopes: readonly string[];
+  /** What a subscriber must be allowed, separated by spaces. */
+  readonly needed: string;
   /** The last subscription that it is meant for, and the last that has its delivery. */
   readonly upto: number;
   readonly fannedOut: number;
@@ -37,19 +40,24 @@ export interface PendingEvent {
 const IS_HEARD = `EXISTS (SELECT 1 FROM subscriptions s
   WHERE s.event = e.name AND s.seq > e.fanned_out AND s.seq <= e.upto AND s.${IS_OPEN})`;
 
+const PENDING_IDS = "SELECT id FROM events WHERE status = 'pending' ORDER BY id";
 const LIST_PENDING_EVENTS =
-  `SELECT id, name, subject, scope, upto, fanned_out AS fannedOut, ${IS_HEARD} AS isHeard
-   FROM events e WHERE status = 'pending' ORDER BY id ${limitTo("?1")}`;
+  `SELECT id, name, subject, ${NEEDED_BY_EVENT} AS needed, upto, fanned_out AS fannedOut,
+     ${IS_HEARD} AS isHeard
+   FROM events e WHERE status = 'pending' AND id IN (SELECT * FROM (${PENDING_IDS} ${limitTo("?1")})
+     UNION SELECT * FROM (${PENDING_IDS} DESC ${limitTo("?2")})) ORDER BY id`;
 
-/** The oldest events that have not been fanned out yet. */
-export async function listPendingEvents(database: Database, limit: number): Promise<PendingEvent[]> {
-  type Row = Omit<PendingEvent, "scopes" | "isHeard"> & { scope: string; isHeard: number };
-  const rows = await database.query<Row>(LIST_PENDING_EVENTS, [limit]);
-  return rows.map(({ scope, isHeard, ...rest }) => ({
-    ...rest,
-    scopes: parseScope(scope) ?? [],
-    isHeard: isHeard === 1,
-  }));
+/**
+ * Events that have not been fanned out yet, in the order of their ids: so many of the oldest, and of
+ * the newest, which therefore need not wait behind a great many others.
+ */
+export async function listPendingEvents(
+  database: Database,
+  { oldest, newest }: { readonly oldest: number; readonly newest: number },
+): Promise<PendingEvent[]> {
+  type Row = Omit<PendingEvent, "isHeard"> & { isHeard: number };
+  const rows = await database.query<Row>(LIST_PENDING_EVENTS, [oldest, newest]);
+  return rows.map(({ isHeard, ...rest }) => ({ ...rest, isHeard: isHeard === 1 }));
 }
 
 /** Ends the distribution of events that nobody is left for, all at once: most have no subscriber. */
@@ -86,16 +94,15 @@ export async function fanOut(
   // Exactly as many values as the statements have parameters.
   const params = [event.id, event.name, event.fannedOut, end, nowMs,
     ...event.subject === null ? [] : [event.subject]];
-  const scopes = event.scopes.length === 0 ? undefined : JSON.stringify(event.scopes);
   await database.write([
     sql(
       `INSERT INTO deliveries (id, event, subscription, status, due_at)
        SELECT ${DELIVERY_ID}, ?1, s.seq, 'pending', ?5 FROM subscriptions s
-       WHERE ${part} ${scopes === undefined ? "" : `AND ${HAS_SCOPES(params.length + 1)}`}
+       WHERE ${part} AND ${mayReceive(`?${params.length + 1}`)}
          AND EXISTS (SELECT 1 FROM events
            WHERE id = ?1 AND status = 'pending' AND fanned_out = ?3)`,
       ...params,
-      ...scopes === undefined ? [] : [scopes],
+      event.needed,
     ),
     sql(
       `UPDATE subscriptions AS s SET due_at = ?5
@@ -121,14 +128,6 @@ export function deliveryId(event: string, subscription: number): string {
 
 /** The same in SQL, of event `?1` and subscription `s`. */
 const DELIVERY_ID = "'d' || substr(?1, 2) || printf('%08x', s.seq)";
-
-/** Whether a subscription's principal, and the app it was made through, may have every scope. */
-const HAS_SCOPES = (parameter: number) => `NOT EXISTS (SELECT 1 FROM json_each(?${parameter}) needed
-  WHERE NOT EXISTS (SELECT 1 FROM
-      (SELECT id, scope FROM users UNION ALL SELECT id, scope FROM apps) p
-      WHERE p.id = s.principal AND instr(' ' || p.scope || ' ', ' ' || needed.value || ' ') > 0)
-    OR (s.app <> 'login' AND NOT EXISTS (SELECT 1 FROM apps a
-      WHERE a.id = s.app AND instr(' ' || a.scope || ' ', ' ' || needed.value || ' ') > 0)))`;
 
 async function findPartEnd(
   database: Database,

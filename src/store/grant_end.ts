@@ -1,23 +1,40 @@
 import { idBound } from "../base/id.ts";
-import { sql, type SqlValue, type Statement } from "./database.ts";
+import { type Database, sql, type SqlValue, type Statement } from "./database.ts";
+import { LOGIN_APP } from "../oauth/principal.ts";
 import { revocation } from "./revocations.ts";
+import { endSubscriptions } from "./subscription_end.ts";
 
-/** Ends a grant and every token of it, at once and in every process. */
+/** Why subscriptions end together with the grant that they live by. */
+export const REVOKED = "grant revoked";
+
+/** How many grants end in one write, where there may be very many. */
+const BATCH = 500;
+
+/** Ends a grant with every token and subscription of it, at once and in every process. */
 export function revokeGrant(id: string, nowMs: number): Statement[] {
-  return revokeWhere("id = ?2", nowMs, id);
+  return [...revokeWhere("id = ?2", nowMs, id), ...endSubscriptions({ grant: id }, REVOKED, nowMs)];
 }
 
-/** Ends every standing grant of an app, or of a user through it, and the codes that wait. */
-export function revokeGrantsOf(
-  { user, app }: { readonly user?: string | undefined; readonly app: string },
-  nowMs: number,
-): Statement[] {
-  const where = user === undefined ? "app = ?2" : "app = ?2 AND user = ?3";
-  const params = user === undefined ? [app] : [app, user];
+/** Ends every standing grant of a user that came from the login endpoint, and what lives by them. */
+export function revokeLoginsOf(user: string, nowMs: number): Statement[] {
   return [
-    ...revokeWhere(where, nowMs, ...params),
-    sql(`DELETE FROM codes WHERE ${where}`, nowMs, ...params),
+    ...revokeWhere("user = ?2 AND app = 'login'", nowMs, user),
+    ...endSubscriptions({ user, app: LOGIN_APP }, REVOKED, nowMs),
   ];
+}
+
+/** Ends every standing grant of the login endpoint, in steps that no other write waits long for. */
+export async function revokeAllLogins(database: Database, nowMs: number): Promise<void> {
+  for (let last = ""; ;) {
+    const rows = await database.query<{ id: string }>(
+      `SELECT id FROM grants WHERE app = 'login' AND id > ?1 ORDER BY id LIMIT ${BATCH}`,
+      [last],
+    );
+    if (rows.length === 0) return;
+    const ids = JSON.stringify(rows.map(({ id }) => id));
+    await database.write(revokeWhere("id IN (SELECT value FROM json_each(?2))", nowMs, ids));
+    last = rows.at(-1)?.id ?? last;
+  }
 }
 
 /** Ends one access token and nothing else of its grant. */
@@ -25,7 +42,10 @@ export function revokeAccessToken(jti: string, expiresAtMs: number): Statement {
   return revocation(jti, expiresAtMs, expiresAtMs);
 }
 
-/** Ends every standing grant of a user or an app that carries any of the scopes, and such codes. */
+/**
+ * Ends every standing grant of a user or an app that carries any of the scopes, and such codes and
+ * subscriptions.
+ */
 export function revokeGrantsWithScopes(
   of: { readonly user: string } | { readonly app: string },
   scopes: readonly string[],
@@ -39,45 +59,61 @@ export function revokeGrantsWithScopes(
   return [
     ...revokeWhere(carries, nowMs, ...params),
     sql(`DELETE FROM codes WHERE ${carries}`, nowMs, ...params),
+    ...endSubscriptions({ ...of, scopes }, "scope removed", nowMs),
   ];
 }
 
+/** A user, an app, or a user through an app. */
+export type GrantParties =
+  | { readonly user: string; readonly app?: string }
+  | { readonly user?: never; readonly app: string };
+
+// A token's `exp` is in whole seconds, at least one.
+const TOKEN_SLACK_MS = 1000;
+
 /**
- * Ends every token of a user or an app that comes from a grant made until now, for as long as the
- * longest-lived of them could be alive. Ids lie ahead of the clock after it has stepped back; such
- * grants and codes are ended one by one.
+ * Ends every token of a user, an app, or a user through an app that comes from a grant made until
+ * now, for as long as the longest-lived of them could be alive: that costs the same however many
+ * they are. Ids lie ahead of the clock after it has stepped back; such grants and codes are ended
+ * one by one.
  */
 export function cutGrants(
-  of: { readonly user: string } | { readonly app: string },
+  { user, app }: GrantParties,
   nowMs: number,
   accessTtlMs: number,
 ): Statement[] {
-  const [column, id] = "user" in of ? ["user", of.user] : ["app", of.app];
-  const ahead = idBound("g", nowMs + 1);
+  const ids = [user, app].filter((id) => id !== undefined);
+  const where = [
+    ...user === undefined ? [] : ["user = ?2"],
+    ...app === undefined ? [] : [`app = ?${ids.length + 1}`],
+    `id >= ?${ids.length + 2}`,
+  ].join(" AND ");
+  const params = [...ids, idBound("g", nowMs + 1)];
   return [
-    sql(
-      `INSERT INTO revocations (target, cut_at, until)
-       SELECT ?1, ?2, max(?3, ifnull(max(access_until), 0)) FROM grants WHERE ${column} = ?1`,
-      id,
-      nowMs,
-      nowMs + accessTtlMs,
-    ),
-    ...revokeWhere(`${column} = ?2 AND id >= ?3`, nowMs, id, ahead),
-    sql(`DELETE FROM codes WHERE ${column} = ?1 AND id >= ?2`, id, ahead),
+    cutTokens(ids.join(" "), nowMs, accessTtlMs),
+    ...revokeWhere(where, nowMs, ...params),
+    sql(`DELETE FROM codes WHERE ${where}`, nowMs, ...params),
   ];
+}
+
+/** Ends the access tokens of a user, an app (or `login`) or both whose grant was made until now. */
+export function cutTokens(target: string, nowMs: number, accessTtlMs: number): Statement {
+  return sql(
+    `INSERT INTO revocations (target, cut_at, until)
+     SELECT ?1, ?2, ?2 + max(?3, ifnull(max(token_ttl), 0)) FROM keys`,
+    target,
+    nowMs,
+    accessTtlMs + TOKEN_SLACK_MS,
+  );
 }
 
 /** Ends the standing grants that `where` picks, with parameters from `?2` on. */
 function revokeWhere(where: string, nowMs: number, ...params: readonly SqlValue[]): Statement[] {
-  const stands = `revoked_at IS NULL AND until > ?1 AND ${where}`;
   return [
-    // Without a time, unlike a user's or an app's: a grant that has ended makes no more tokens.
     sql(
-      `INSERT INTO revocations (target, cut_at, until)
-       SELECT id, access_until, access_until FROM grants WHERE ${stands} AND access_until > ?1`,
+      `UPDATE grants SET revoked_at = ?1 WHERE revoked_at IS NULL AND until > ?1 AND ${where}`,
       nowMs,
       ...params,
     ),
-    sql(`UPDATE grants SET revoked_at = ?1 WHERE ${stands}`, nowMs, ...params),
   ];
 }

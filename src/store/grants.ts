@@ -2,6 +2,8 @@ import { idTimeMs } from "../base/id.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
 import { type Database, type Page, pageOf, type PageRequest, sql } from "./database.ts";
+import { endExcessGrants } from "./grant_limit.ts";
+import type { Revocations } from "./revocations.ts";
 
 /** One authorization: what its tokens may do, for whom, and how long. */
 export interface Grant {
@@ -52,11 +54,14 @@ function toGrant(row: GrantRow): Grant {
 
 /**
  * Holds at commit: the user and the app of a grant still exist, are active, and have not been cut
- * off since the grant's time. `login` is no app of the table, and an app for itself has no user.
+ * off, each alone or one from the other, since the grant's time. `login` is no app of the table, and
+ * an app for itself has no user.
  */
 export function partiesStand(user: string, app: string, grantTime: string): string {
   return `(${user} IS NULL OR EXISTS (SELECT 1 FROM users u
-      WHERE u.id = ${user} AND u.status = 'active' AND u.cut_at < ${grantTime}))
+      WHERE u.id = ${user} AND u.status = 'active' AND u.cut_at < ${grantTime}
+        AND NOT EXISTS (SELECT 1 FROM consents c
+          WHERE c.user = u.id AND c.app = ${app} AND c.cut_at >= ${grantTime})))
     AND (${app} = 'login' OR EXISTS (SELECT 1 FROM apps a
       WHERE a.id = ${app} AND a.status = 'active' AND a.cut_at < ${grantTime}))`;
 }
@@ -78,16 +83,18 @@ const INSERT_GRANT =
    WHERE ${partiesStand("?3", "?2", "?9")} AND ${scopesStand("?3", "?2", "?10")}`;
 
 /**
- * Stores a grant, with an entry of the audit beside it; false, and nothing is stored, when its user
- * or app has been disabled or cut off or has lost a scope meanwhile.
+ * Stores a grant, with an entry of the audit beside it, and ends those of its user that are too many
+ * with it; false, and it is not stored, when its user or app has been disabled or cut off or has
+ * lost a scope meanwhile. The revocations take in what has ended.
  */
 export async function insertGrant(
   database: Database,
   grant: NewGrant,
   audited?: AuditRecord,
+  revocations?: Revocations,
 ): Promise<boolean> {
   const madeAtMs = idTimeMs(grant.id);
-  const [inserted] = await database.write([
+  const [inserted, ...changes] = await database.write([
     sql(
       INSERT_GRANT,
       grant.id,
@@ -102,7 +109,9 @@ export async function insertGrant(
       JSON.stringify(grant.scopes),
     ),
     ...audited ? [insertAuditOfGrant(grant.id, audited, madeAtMs)] : [],
+    ...grant.user === null ? [] : [endExcessGrants(grant.id, madeAtMs)],
   ]);
+  if (grant.user !== null && changes.at(-1) !== 0) await revocations?.refresh();
   return inserted === 1;
 }
 
@@ -114,37 +123,55 @@ export async function findGrant(database: Database, id: string): Promise<Grant |
   return rows.map(toGrant)[0];
 }
 
-/** What a presented refresh token is: good now, exchanged before, or never issued. */
-export interface PresentedRefreshToken {
-  readonly grant: Grant;
-  readonly state: "current" | "used";
+/** A refresh token as it was presented. */
+export interface RefreshHandle {
+  readonly grantId: string;
+  /** SHA-256 of its text. */
+  readonly hash: Uint8Array;
+  /** Whether it proves by itself that it was issued; those of 0.1.0 do not. */
+  readonly isGenuine: boolean;
 }
 
+/**
+ * What a presented refresh token is: good now; the one before, exchanged a moment ago; or exchanged
+ * before.
+ */
+export interface PresentedRefreshToken {
+  readonly grant: Grant;
+  readonly state: "current" | "previous" | "used";
+}
+
+/** How long the answer to an exchange may be asked for again. */
+const RETRY_MS = 30_000;
+
 const FIND_REFRESH_TOKEN =
-  `SELECT ${COLUMNS}, refresh IS ?2 AS current, EXISTS (SELECT 1 FROM used_refresh_tokens
-     WHERE grant_id = id AND hash = ?2) AS used
+  `SELECT ${COLUMNS}, CASE WHEN refresh = ?2 THEN 'current'
+     WHEN previous = ?2 AND rotated_at > ?3 THEN 'previous'
+     WHEN ?4 OR EXISTS (SELECT 1 FROM used_refresh_tokens WHERE grant_id = id AND hash = ?2)
+       THEN 'used' END AS state
    FROM grants WHERE id = ?1`;
 
-/** Finds the grant of a refresh token by the grant's id and the token's hash. */
+/** Finds the grant of a refresh token; undefined when the token was never issued. */
 export async function findRefreshToken(
   database: Database,
-  grantId: string,
-  hash: Uint8Array,
+  { grantId, hash, isGenuine }: RefreshHandle,
+  nowMs: number,
 ): Promise<PresentedRefreshToken | undefined> {
-  const rows = await database.query<GrantRow & { current: number; used: number }>(
+  const rows = await database.query<GrantRow & { state: PresentedRefreshToken["state"] | null }>(
     FIND_REFRESH_TOKEN,
-    [grantId, hash],
+    [grantId, hash, nowMs - RETRY_MS, isGenuine ? 1 : 0],
   );
-  const row = rows[0];
-  if (!row || (!row.current && !row.used)) return undefined;
-  const { current, used: _, ...grant } = row;
-  return { grant: toGrant(grant), state: current ? "current" : "used" };
+  const [row] = rows;
+  if (!row || row.state === null) return undefined;
+  const { state, ...grant } = row;
+  return { grant: toGrant(grant), state };
 }
 
 /** One exchange of a refresh token for the next. */
 export interface RefreshRotation {
-  readonly grantId: string;
-  readonly oldHash: Uint8Array;
+  readonly old: RefreshHandle;
+  /** What it was when it was looked up. */
+  readonly state: "current" | "previous";
   readonly newHash: Uint8Array;
   /** Of the access token that comes with it. */
   readonly scopes: readonly string[];
@@ -152,28 +179,34 @@ export interface RefreshRotation {
   readonly accessUntilMs: number;
 }
 
-const ROTATE_REFRESH_TOKEN =
-  `UPDATE grants SET refresh = ?3, refresh_until = ?4, access_until = max(access_until, ?5)
-   WHERE id = ?1 AND refresh = ?2 AND revoked_at IS NULL AND refresh_until > ?6
+const rotation = (presented: "refresh" | "previous", previous: string) =>
+  `UPDATE grants SET refresh = ?3, previous = ${previous}, rotated_at = ?6, refresh_until = ?4,
+     access_until = max(access_until, ?5)
+   WHERE id = ?1 AND ${presented} = ?2 AND revoked_at IS NULL AND refresh_until > ?6
      AND ${partiesStand("grants.user", "grants.app", "?7")}
      AND ${scopesStand("grants.user", "grants.app", "?8")}`;
 
+const ROTATIONS = {
+  current: rotation("refresh", "refresh"),
+  previous: rotation("previous", "NULL"), // once more, and not again
+};
+
 /**
- * Puts the new refresh token in the place of the old one and remembers the old one (RFC 6749 §6,
- * RFC 9700 §4.14.2). Of any number at once exactly one succeeds; false when the old one is not good
- * any more, or the grant, its user or its app has ended meanwhile.
+ * Puts the new refresh token in the place of the current one (RFC 6749 §6, RFC 9700 §4.14.2). Of any
+ * number that were looked up in one state exactly one succeeds; false when the old one is not in
+ * that state any more, or the grant, its user or its app has ended meanwhile.
  */
 export async function rotateRefreshToken(
   database: Database,
-  rotation: RefreshRotation,
+  { old, state, newHash, ...rotation }: RefreshRotation,
   nowMs: number,
 ): Promise<boolean> {
-  const { grantId, oldHash, newHash } = rotation;
+  const { grantId, hash, isGenuine } = old;
   const [rotated] = await database.write([
     sql(
-      ROTATE_REFRESH_TOKEN,
+      ROTATIONS[state],
       grantId,
-      oldHash,
+      hash,
       newHash,
       rotation.refreshUntilMs,
       rotation.accessUntilMs,
@@ -181,13 +214,13 @@ export async function rotateRefreshToken(
       idTimeMs(grantId),
       JSON.stringify(rotation.scopes),
     ),
-    sql(
+    ...isGenuine ? [] : [sql(
       `INSERT INTO used_refresh_tokens (grant_id, hash)
-       SELECT id, ?2 FROM grants WHERE id = ?1 AND refresh = ?3`,
+       SELECT id, ?2 FROM grants WHERE id = ?1 AND refresh = ?3 ON CONFLICT DO NOTHING`,
       grantId,
-      oldHash,
+      hash,
       newHash,
-    ),
+    )],
   ]);
   return rotated === 1;
 }
@@ -209,7 +242,8 @@ export async function listGrants(
   const rows = await database.query<GrantRow & { cutAtMs: number | null }>(
     `SELECT ${COLUMNS}, max(
        CASE WHEN user IS NULL THEN 0 ELSE (SELECT cut_at FROM users WHERE id = grants.user) END,
-       CASE app WHEN 'login' THEN 0 ELSE (SELECT cut_at FROM apps WHERE id = grants.app) END
+       CASE app WHEN 'login' THEN 0 ELSE (SELECT cut_at FROM apps WHERE id = grants.app) END,
+       ifnull((SELECT cut_at FROM consents c WHERE c.user = grants.user AND c.app = grants.app), 0)
      ) AS cutAtMs FROM grants
      WHERE id < ?1 ${user === undefined ? "" : "AND user = ?3"}
        ${app === undefined ? "" : "AND app = ?4"}

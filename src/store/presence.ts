@@ -1,13 +1,19 @@
 import { closeSync, existsSync, openSync, readdirSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { pathToFileURL } from "node:url";
 import { UnavailableError } from "./database.ts";
 import { classifySqliteError } from "./sqlite_error.ts";
 
 /** Which of the processes on one database file are there. */
 export interface Presence {
-  /** False only for a process that has ended, however it did, or that there never was. */
-  isAlive(name: string): boolean;
+  /**
+   * Has `release` give back what each process that has ended, however it did, had claimed: once, in
+   * one process; should that throw, anew at the next call. Of a process without a file nothing is
+   * known: it may live, and what it claimed is its own until its lease is over. This process's own
+   * file, if somebody has removed it, is made anew.
+   */
+  forEnded(release: (name: string) => Promise<void>): Promise<void>;
   /** Tells the others that this process has let go of everything. */
   close(): void;
 }
@@ -22,20 +28,46 @@ const ATTEMPTS = 5;
  * database, because Node has no other; it holds wherever the database's own locks do.
  */
 export function openPresence(databasePath: string, name: string): Presence {
-  const prefix = `${databasePath}-process-`;
-  for (const file of readdirSync(dirname(databasePath))) {
-    const path = join(dirname(databasePath), file);
-    if (file.startsWith(basename(prefix))) removeIfFree(path);
-  }
-  const own = prefix + name;
-  const lock = takeOwn(own);
+  const folder = dirname(databasePath);
+  const prefix = `${basename(databasePath)}-process-`;
+  const own = join(folder, prefix + name);
+  let lock = takeOwn(own);
   return {
-    isAlive: (other) => other === name || !removeIfFree(prefix + other),
+    async forEnded(release) {
+      if (!existsSync(own)) {
+        lock.close();
+        lock = takeOwn(own);
+      }
+      for (const file of readdirSync(folder)) {
+        const path = join(folder, file);
+        if (!file.startsWith(prefix) || path === own) continue;
+        const free = tryLock(path, 0);
+        if (!free) continue;
+        try {
+          if (!existsSync(path)) continue; // it has closed meanwhile, or another was faster
+          await release(file.slice(prefix.length));
+          rmSync(path, { force: true }); // while it is locked, so that it is never a living one's
+        } finally {
+          free.close();
+        }
+      }
+    },
     close() {
       rmSync(own, { force: true });
       lock.close();
     },
   };
+}
+
+/** Whether a process shows by a file of its own that it works on this database. */
+export function isAnybodyPresent(databasePath: string): boolean {
+  const folder = dirname(databasePath);
+  const prefix = `${basename(databasePath)}-process-`;
+  return readdirSync(folder).filter((file) => file.startsWith(prefix)).some((file) => {
+    const free = tryLock(join(folder, file), 0);
+    free?.close();
+    return free === undefined;
+  });
 }
 
 /**
@@ -52,24 +84,18 @@ function takeOwn(path: string): DatabaseSync {
   throw new UnavailableError(`${path} cannot be locked`);
 }
 
-/** Removes the file of a process that has ended; true if there is none any more. */
-function removeIfFree(path: string): boolean {
-  if (!existsSync(path)) return true;
-  const lock = tryLock(path, 0);
-  if (!lock) return false;
-  rmSync(path, { force: true }); // while it is locked, so that it is never a living one's
-  lock.close();
-  return true;
-}
-
+/** Undefined where another process holds it, and where there is no such file: none is made. */
 function tryLock(path: string, timeoutMs: number): DatabaseSync | undefined {
-  const connection = new DatabaseSync(path, { timeout: timeoutMs });
+  const url = pathToFileURL(path);
+  url.search = "mode=rw";
+  let connection: DatabaseSync | undefined;
   try {
+    connection = new DatabaseSync(url, { timeout: timeoutMs });
     // In memory, so that no journal lies beside the file and is taken for a process's too.
     connection.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
     return connection;
   } catch (error) {
-    connection.close();
+    connection?.close();
     if (classifySqliteError(error) === "unavailable") return undefined;
     throw error;
   }

@@ -1,6 +1,6 @@
 import { idBound } from "../base/id.ts";
 import { type Database, sql, type Statement } from "./database.ts";
-import { clearEndedSubscriptions } from "./subscription_end.ts";
+import { dropExcessRefreshTokens } from "./grant_limit.ts";
 
 /** How much one batch of a purge removes at most, so that no other write waits for long. */
 const BATCH = 500;
@@ -25,12 +25,13 @@ export async function purge(
   signal: AbortSignal,
   progress: PurgeProgress = new Map(),
 ): Promise<void> {
-  await clearEndedSubscriptions(database, nowMs, signal);
+  await dropExcessRefreshTokens(database, nowMs, signal);
   const ended: Statement[] = [
     endedBatch("grants", "id", "until", nowMs),
     endedBatch("codes", "id", "until", nowMs),
     endedBatch("sessions", "hash", "until", nowMs),
     endedBatch("revocations", "seq", "until", nowMs),
+    endedBatch("login_failures", "rowid", "until", nowMs),
     sql(
       `DELETE FROM audit WHERE id IN
          (SELECT id FROM audit WHERE id < ?1 ORDER BY id LIMIT ${BATCH})`,

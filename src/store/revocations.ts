@@ -1,10 +1,10 @@
 import { idTimeMs } from "../base/id.ts";
 import type { Caller } from "../oauth/principal.ts";
-import { type Database, sql, type Statement } from "./database.ts";
+import { type Database, limitTo, sql, type Statement } from "./database.ts";
 
 /**
- * Ends the token or grant of this id; or of a user or an app, the tokens whose grant was made by then.
- * It is kept for as long as one could be alive.
+ * Ends the token or grant of this id; or of a user, an app, or a user through an app (both ids), the
+ * tokens whose grant was made by then. It is kept for as long as one could be alive.
  */
 export function revocation(target: string, cutAtMs: number, untilMs: number): Statement {
   return sql(
@@ -15,10 +15,17 @@ export function revocation(target: string, cutAtMs: number, untilMs: number): St
   );
 }
 
-/** What has been revoked, in memory: asking it costs no database read. */
+/** What of a caller can have been revoked. */
+type Revocable = Pick<Caller, "jti" | "grantId" | "sub" | "clientId">;
+
+/** What has been revoked, in memory: asking it costs no database read while all of it fits. */
 export interface Revocations {
-  /** Whether the token of this caller has been revoked, by itself or with its grant, user or app. */
-  has(caller: Pick<Caller, "jti" | "grantId" | "sub" | "clientId">): boolean;
+  /**
+   * Whether the token of this caller has been revoked, by itself or with its grant, user, app or
+   * both. A
+   * promise where the database must be asked, because more is in force than memory may hold.
+   */
+  has(caller: Revocable): boolean | Promise<boolean>;
   /** Takes in what any process has stored since the last call; call it after each own revocation. */
   refresh(): Promise<void>;
 }
@@ -30,51 +37,99 @@ interface RevocationRow {
   untilMs: number;
 }
 
-const SELECT = `SELECT seq, target, cut_at AS cutAtMs, until AS untilMs FROM revocations WHERE`;
+/** How many are held in memory: about 20 MiB. */
+const HELD_LIMIT = 100_000;
+/** How many are read at once, so that other work has its turn between. */
+const READ_LIMIT = 2_000;
 
-/** Opens the list with all that is in force; what has expired is not read, were it never purged. */
-export async function openRevocations(database: Database, now: () => number): Promise<Revocations> {
-  const cuts = new Map<string, { cutAtMs: number; untilMs: number }>();
+const COLUMNS = "seq, target, cut_at AS cutAtMs, until AS untilMs";
+
+const NEWER = `SELECT ${COLUMNS} FROM revocations WHERE seq > ?1 ORDER BY seq ${limitTo("?2")}`;
+
+/** What is in force, those first that stay so for longest, from the last row read on. */
+const IN_FORCE = `SELECT ${COLUMNS} FROM revocations
+  WHERE until > ?1 AND (until, seq) < (?2, ?3) ORDER BY until DESC, seq DESC ${limitTo("?4")}`;
+
+const IS_REVOKED = `SELECT 1 FROM revocations WHERE target IN (?1, ?2) AND until > ?6
+  UNION ALL SELECT 1 FROM revocations
+    WHERE target IN (?3, ?4, ?3 || ' ' || ?4) AND until > ?6 AND cut_at >= ?5
+  LIMIT 1`;
+
+/**
+ * Opens the list with what is in force; what has expired is not read, were it never purged. Past
+ * `limit` those are held that stay in force for longest, and the others are asked for.
+ */
+export async function openRevocations(
+  database: Database,
+  now: () => number,
+  limit = HELD_LIMIT,
+): Promise<Revocations> {
+  const held = new Map<string, { cutAtMs: number; untilMs: number }>();
+  let allHeldFromMs = 0; // until then some are in force that found no room
   let lastSeq = 0;
   let nextSweepMs = 0;
 
   async function refresh(): Promise<void> {
-    take(await database.query<RevocationRow>(`${SELECT} seq > ?1 ORDER BY seq`, [lastSeq]));
+    for (let full = true; full;) {
+      const rows = await database.query<RevocationRow>(NEWER, [lastSeq, READ_LIMIT]);
+      rows.forEach(take);
+      lastSeq = Math.max(lastSeq, rows.at(-1)?.seq ?? 0);
+      full = rows.length === READ_LIMIT;
+      if (full) await new Promise((resolve) => setImmediate(resolve));
+    }
     sweep();
   }
 
-  function take(rows: readonly RevocationRow[]): void {
-    for (const { seq, target, cutAtMs, untilMs } of rows) {
-      const known = cuts.get(target);
-      cuts.set(target, {
-        cutAtMs: Math.max(cutAtMs, known?.cutAtMs ?? 0),
-        untilMs: Math.max(untilMs, known?.untilMs ?? 0),
-      });
-      lastSeq = Math.max(lastSeq, seq);
+  function take({ target, cutAtMs, untilMs }: RevocationRow): void {
+    const known = held.get(target);
+    if (!known && held.size >= limit) {
+      allHeldFromMs = Math.max(allHeldFromMs, untilMs);
+      return;
     }
+    held.set(target, {
+      cutAtMs: Math.max(cutAtMs, known?.cutAtMs ?? 0),
+      untilMs: Math.max(untilMs, known?.untilMs ?? 0),
+    });
   }
 
   function sweep(): void {
     const nowMs = now();
     if (nowMs < nextSweepMs) return;
     nextSweepMs = nowMs + 60_000;
-    for (const [target, cut] of cuts) if (cut.untilMs <= nowMs) cuts.delete(target);
+    for (const [target, { untilMs }] of held) if (untilMs <= nowMs) held.delete(target);
+  }
+
+  async function readInForce(): Promise<void> {
+    let [untilMs, seq] = [Number.MAX_SAFE_INTEGER, 0];
+    for (let full = true; full && allHeldFromMs === 0;) {
+      const rows = await database.query<RevocationRow>(IN_FORCE, [now(), untilMs, seq, READ_LIMIT]);
+      rows.forEach(take);
+      ({ untilMs, seq } = rows.at(-1) ?? { untilMs, seq });
+      full = rows.length === READ_LIMIT;
+    }
+  }
+
+  async function isStored({ jti, grantId, sub, clientId }: Revocable): Promise<boolean> {
+    const params = [jti, grantId, sub, clientId, idTimeMs(grantId), now()];
+    return (await database.query(IS_REVOKED, params)).length > 0;
   }
 
   const newest = await database.query<{ seq: number | null }>(
     "SELECT max(seq) AS seq FROM revocations",
   );
-  take(await database.query<RevocationRow>(`${SELECT} until > ?1`, [now()]));
+  await readInForce();
   lastSeq = Math.max(lastSeq, newest[0]?.seq ?? 0);
   return {
     refresh,
-    has({ jti, grantId, sub, clientId }) {
-      if (cuts.size === 0) return false;
-      if (cuts.has(jti) || cuts.has(grantId)) return true;
-      return [sub, clientId].some((target) => {
-        const cut = cuts.get(target);
+    has(caller) {
+      const { jti, grantId, sub, clientId } = caller;
+      if (held.size === 0 && allHeldFromMs === 0) return false;
+      if (held.has(jti) || held.has(grantId)) return true;
+      const isCut = [sub, clientId, `${sub} ${clientId}`].some((target) => {
+        const cut = held.get(target);
         return cut !== undefined && idTimeMs(grantId) <= cut.cutAtMs;
       });
+      return isCut || (allHeldFromMs > now() && isStored(caller));
     },
   };
 }

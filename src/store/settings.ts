@@ -1,6 +1,13 @@
 import { newSecret } from "../base/secret.ts";
 import { type Seal, SealError } from "../base/seal.ts";
-import { ConflictError, type Database, sql, UnusableDatabaseError } from "./database.ts";
+import {
+  ConflictError,
+  type Database,
+  sql,
+  type Statement,
+  UnusableDatabaseError,
+} from "./database.ts";
+import { PAGE_KEY, renewSecrets } from "./sealed_secrets.ts";
 
 interface Setting {
   value: string;
@@ -31,8 +38,10 @@ export const SEAL_CHECK = "seal_check";
 /**
  * Makes sure that the seal opens what this database holds: a database that was sealed once needs
  * the same key for ever. Throws UnusableDatabaseError, and changes nothing, when it does not.
+ *
+ * @returns whether it has been sealed just now: its log still holds what was readable
  */
-export async function checkSeal(database: Database, seal: Seal): Promise<void> {
+export async function checkSeal(database: Database, seal: Seal): Promise<boolean> {
   const stored = await findSetting(database, SEAL_CHECK);
   if (stored === undefined) {
     try {
@@ -44,6 +53,7 @@ export async function checkSeal(database: Database, seal: Seal): Promise<void> {
   }
   const fault = findSealFault(seal, stored);
   if (fault !== undefined) throw new UnusableDatabaseError(fault);
+  return false;
 }
 
 /** Why the seal does not open a database with this stored check, in one line; undefined if it does. */
@@ -59,41 +69,48 @@ export function findSealFault(seal: Seal, stored: string): string | undefined {
   }
 }
 
-/** Seals, in one batch, what was stored readable before there was a key. */
-async function sealDatabase(database: Database, seal: Seal): Promise<void> {
-  if (!seal.active) return;
-  const keys = await database.query<{ kid: string; private: string }>(
-    "SELECT kid, private FROM keys",
-  );
-  const subscriptions = await database.query<{
-    id: string;
-    secret: string;
-    oldSecret: string | null;
-  }>("SELECT id, secret, old_secret AS oldSecret FROM subscriptions");
-  const pageKey = await findSetting(database, "page_key");
-  const reseal = (stored: string, context: string) => seal.close(seal.open(stored, context), context);
+/** Seals, in one batch, what was stored readable before there was a key; false without one. */
+async function sealDatabase(database: Database, seal: Seal): Promise<boolean> {
+  if (!seal.active) return false;
+  const renewals = (await Array.fromAsync(renewSecrets(database, seal))).flat();
   await database.write([
     sql("INSERT INTO settings (name, value) VALUES (?1, ?2)", SEAL_CHECK, seal.close("", SEAL_CHECK)),
-    ...(pageKey === undefined ? [] : [
-      sql("UPDATE settings SET value = ?1 WHERE name = 'page_key'", reseal(pageKey, "page_key")),
-    ]),
-    ...keys.map((key) =>
-      sql("UPDATE keys SET private = ?2 WHERE kid = ?1", key.kid, reseal(key.private, key.kid))
-    ),
-    ...subscriptions.map(({ id, secret, oldSecret }) =>
-      sql(
-        "UPDATE subscriptions SET secret = ?2, old_secret = ?3 WHERE id = ?1",
-        id,
-        reseal(secret, id),
-        oldSecret === null ? null : reseal(oldSecret, id),
-      )
-    ),
+    ...renewals,
   ]);
+  return true;
+}
+
+/**
+ * Closes with the seal's first key what an older one closed, in batches between which others write as
+ * long as a batch took. What says which key the database needs comes last, with `beside`: wherever
+ * this ends early every key is still needed, and it goes on the next time. Returns the number of
+ * secrets; throws the reason of `signal`.
+ */
+export async function resealDatabase(
+  database: Database,
+  seal: Seal,
+  beside: Statement,
+  signal: AbortSignal,
+): Promise<number> {
+  let count = 0;
+  for await (const batch of renewSecrets(database, seal)) {
+    signal.throwIfAborted();
+    if (batch.length === 0) continue;
+    const beganMs = performance.now();
+    count += (await database.write(batch)).reduce((sum, changes) => sum + changes, 0);
+    const tookMs = performance.now() - beganMs;
+    await new Promise((resolve) => setTimeout(resolve, tookMs));
+  }
+  const check = seal.close("", SEAL_CHECK);
+  await database.write([
+    sql("UPDATE settings SET value = ?2 WHERE name = ?1", SEAL_CHECK, check),
+    beside,
+  ]);
+  return count;
 }
 
 /** The key that the pages' form tokens are made with, the same for every process and start. */
 export async function openPageKey(database: Database, seal: Seal): Promise<Uint8Array> {
-  const name = "page_key";
-  const stored = await ensureSetting(database, name, () => seal.close(newSecret(), name));
-  return Buffer.from(seal.open(stored, name), "base64url");
+  const stored = await ensureSetting(database, PAGE_KEY, () => seal.close(newSecret(), PAGE_KEY));
+  return Buffer.from(seal.open(stored, PAGE_KEY), "base64url");
 }

@@ -1,8 +1,17 @@
 import { Worker } from "node:worker_threads";
-import { type Database, type Statement, UnavailableError } from "./database.ts";
-import { prepareSqliteFile } from "./sqlite_file.ts";
+import { type Database, type Refusal, type Statement, UnavailableError } from "./database.ts";
+import { prepareSqliteFile } from "./migrate.ts";
+import { identify } from "./own_files.ts";
 import { openSqliteReader } from "./sqlite_reader.ts";
 import { errorOf, type WriteResult } from "./write_result.ts";
+
+/** How one commit went. */
+export interface CommitReport {
+  readonly batches: number;
+  readonly ms: number;
+  /** Why nothing of it is stored. */
+  readonly refusal: Refusal | undefined;
+}
 
 interface Waiting {
   readonly batch: readonly Statement[];
@@ -20,11 +29,12 @@ const GROUP_LIMIT = 512;
  */
 export function openSqliteDatabase(
   path: string,
-  observeCommit: (batches: number, ms: number) => void = () => {},
+  observe: (commit: CommitReport) => void = () => {},
 ): Database {
   prepareSqliteFile(path);
+  const identity = identify(path);
   const reader = openSqliteReader(path);
-  let writer: Worker | undefined = watch(startWriter(path));
+  let writer: Worker | undefined = watch(startWriter(path, identity));
   let gathering: Waiting[] = [];
   let committing: Waiting[] = [];
   let committingSinceMs = 0;
@@ -37,19 +47,24 @@ export function openSqliteDatabase(
     if (committing.length > 0 || gathering.length === 0) return;
     committing = gathering.splice(0, GROUP_LIMIT);
     committingSinceMs = performance.now();
-    writer ??= watch(startWriter(path)); // the one before has died
+    writer ??= watch(startWriter(path, identity)); // the one before has died
     writer.postMessage(committing.map(({ batch }) => batch));
+  }
+
+  function report(batches: number, refusal: Refusal | undefined): void {
+    observe({ batches, ms: performance.now() - committingSinceMs, refusal });
   }
 
   function watch(worker: Worker): Worker {
     let cause: unknown;
     worker.on("message", (results: WriteResult[]) => {
+      if (!Array.isArray(results)) return; // Node's own, under --watch
       const done = committing;
       committing = [];
-      observeCommit(done.length, performance.now() - committingSinceMs);
+      const refusal = refusalOf(results);
+      report(done.length, refusal);
       // A locked file: what gathered meanwhile has waited too, and would wait as long again.
-      const isLocked = results.every(({ kind }) => kind === "unavailable");
-      const refused = isLocked ? gathering.splice(0) : [];
+      const refused = refusal === undefined ? [] : gathering.splice(0);
       flush(); // the next group commits while this one's answers go out
       done.forEach((waiting, index) => settle(waiting, results[index]));
       for (const waiting of refused) settle(waiting, results[0]);
@@ -60,6 +75,7 @@ export function openSqliteDatabase(
     });
     worker.on("exit", () => {
       writer = undefined;
+      if (committing.length > 0) report(committing.length, "failing");
       const error = new UnavailableError("The database writer has ended", { cause });
       for (const { reject } of [...committing, ...gathering]) reject(error);
       committing = [];
@@ -97,11 +113,18 @@ export function openSqliteDatabase(
   };
 }
 
-function startWriter(path: string): Worker {
+/** Why a whole group was refused; a batch that broke a constraint was refused alone. */
+function refusalOf(results: readonly WriteResult[]): Refusal | undefined {
+  const [first] = results;
+  if (!results.every(({ kind }) => kind === "unavailable")) return undefined;
+  return first?.kind === "unavailable" ? first.refusal ?? "failing" : undefined;
+}
+
+function startWriter(path: string, identity: string): Worker {
   // The same module runs as source (.ts) and as built (.js).
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
   const url = new URL(`./sqlite_writer${extension}`, import.meta.url);
-  return new Worker(url, { workerData: { role: "gatepost-sqlite-writer", path } });
+  return new Worker(url, { workerData: { role: "gatepost-sqlite-writer", path, identity } });
 }
 
 function settle({ resolve, reject }: Waiting, result: WriteResult | undefined): void {

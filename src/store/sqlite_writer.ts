@@ -1,17 +1,23 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
-import type { Statement } from "./database.ts";
-import { classifySqliteError } from "./sqlite_error.ts";
-import { openSqlite } from "./sqlite_file.ts";
+import { type Statement, UnavailableError } from "./database.ts";
+import { type OwnFiles, watchOwnFiles } from "./own_files.ts";
+import { classifySqliteError, refusalOf } from "./sqlite_error.ts";
+import { LOCK_TIMEOUT_MS, openSqlite } from "./sqlite_file.ts";
 import type { WriteResult } from "./write_result.ts";
+
+const LONG_LOG_BYTES = 16 * 1024 * 1024;
+const TRIM_PAUSE_MS = 1_000;
 
 /**
  * Runs batches in one transaction, each in a savepoint of its own: a batch that breaks a constraint
- * is undone alone, and all others become durable with a single flush to disk.
+ * is undone alone, and all others become durable with a single flush to disk. Nothing is committed
+ * to a file that the path leads to no more.
  */
-export function createGroupWriter(connection: DatabaseSync): (
-  batches: readonly (readonly Statement[])[],
-) => WriteResult[] {
+export function createGroupWriter(
+  connection: DatabaseSync,
+  files: Pick<OwnFiles, "areInPlace">,
+): (batches: readonly (readonly Statement[])[]) => WriteResult[] {
   const prepared = new Map<string, StatementSync>();
   const prepare = (sql: string): StatementSync => {
     let statement = prepared.get(sql);
@@ -37,6 +43,7 @@ export function createGroupWriter(connection: DatabaseSync): (
     try {
       prepare("BEGIN IMMEDIATE").run();
       const results = batches.map(runBatch);
+      if (!files.areInPlace()) throw new UnavailableError("The database's files were replaced");
       prepare("COMMIT").run();
       return results;
     } catch (error) {
@@ -48,17 +55,42 @@ export function createGroupWriter(connection: DatabaseSync): (
 
 function failure(error: unknown): WriteResult {
   const message = error instanceof Error ? error.message : String(error);
-  return { kind: classifySqliteError(error), message };
+  if (error instanceof UnavailableError) return { kind: "unavailable", message, refusal: "replaced" };
+  const kind = classifySqliteError(error);
+  return kind === "unavailable" ? { kind, message, refusal: refusalOf(error) } : { kind, message };
+}
+
+/**
+ * Makes what keeps the log short. SQLite begins it anew only where a writer finds all of it copied
+ * into the file and nobody reading, which several that write one after the other hardly leave.
+ */
+function createLogTrimmer(connection: DatabaseSync, files: OwnFiles): () => void {
+  let nextMs = 0;
+  return () => {
+    if (files.logBytes() <= LONG_LOG_BYTES || performance.now() < nextMs) return;
+    nextMs = performance.now() + TRIM_PAUSE_MS; // a backup may be reading it for a while
+    try {
+      connection.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)");
+    } catch {
+      // A full disk, say: whoever writes next is told of it.
+    } finally {
+      connection.exec(`PRAGMA busy_timeout = ${LOCK_TIMEOUT_MS}`);
+    }
+  };
 }
 
 // As a worker: answers each group of batches with its results; "close" ends it.
 if (parentPort && workerData?.role === "gatepost-sqlite-writer") {
   const port = parentPort;
-  const connection = openSqlite(String(workerData.path), { readOnly: false });
-  const writeGroup = createGroupWriter(connection);
+  const path = String(workerData.path);
+  const connection = openSqlite(path, { readOnly: false });
+  const files = watchOwnFiles(path, String(workerData.identity));
+  const writeGroup = createGroupWriter(connection, files);
+  const trimLog = createLogTrimmer(connection, files);
   port.on("message", (message: "close" | readonly (readonly Statement[])[]) => {
     if (message !== "close") {
       port.postMessage(writeGroup(message));
+      trimLog();
       return;
     }
     connection.close();

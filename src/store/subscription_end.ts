@@ -1,3 +1,5 @@
+import { LOGIN_APP } from "../oauth/principal.ts";
+import { ENDS, LAST_ENDING } from "./authority.ts";
 import { type Database, sql, type Statement } from "./database.ts";
 import {
   announceDisabled,
@@ -18,7 +20,12 @@ const TO_CLEAR = "s.status IN ('disabled', 'deleted') AND s.due_at IS NOT NULL";
 const HAS_PENDING = `EXISTS (SELECT 1 FROM deliveries d
   WHERE d.subscription = s.seq AND d.status = 'pending' AND d.claim IS NULL)`;
 
-const EVERY: SubscriptionSelection = { where: "TRUE", params: [] };
+/** The first of all that are to be cleared; none comes up again, so that there is no end to look for. */
+const NEXT_TO_CLEAR: SubscriptionSelection = {
+  where: `s.seq IN (SELECT s.seq FROM subscriptions s WHERE ${TO_CLEAR}
+    ORDER BY s.seq LIMIT ${BATCH})`,
+  params: [],
+};
 
 function only(id: string): SubscriptionSelection {
   return { where: "s.id = ?1", params: [id] };
@@ -37,45 +44,88 @@ export function disableSubscription(id: string, reason: string, nowMs: number): 
   return [...disable(only(id), reason, nowMs), ...cancelPending(only(id), nowMs)];
 }
 
-/** Whose subscriptions are meant: a user's or app's, those made through an app, or both. */
-export type Subscriber =
-  | { readonly principal: string; readonly app?: string }
-  | { readonly principal?: never; readonly app: string };
+/**
+ * Which subscriptions end: those that live by a grant, those that an app made for a user, or all of
+ * a user or an app (`login`: all that users made by own login).
+ */
+export type Ending =
+  | { readonly grant: string }
+  | { readonly user: string; readonly app: string }
+  | (({ readonly user: string } | { readonly app: string }) & {
+    /** Leaves alone what a user made by own login. */
+    readonly sparesOwn?: boolean;
+    /** Ends those alone that were granted any of these. */
+    readonly scopes?: readonly string[];
+    /** Nobody is left who could make them active again. */
+    readonly deletes?: boolean;
+  });
 
-/** Disables every subscription of a user or app, or of a user through one app, likewise. */
-export function disableSubscriptionsOf(
-  who: Subscriber,
-  reason: string,
-  nowMs: number,
-): Statement[] {
-  const selection = selectionOf(who);
-  return [...disable(selection, reason, nowMs), ...cancelPending(selection, nowMs)];
+/** How all subscriptions of a user or an app end. */
+export interface SubscriptionsEnd {
+  readonly reason: string;
+  readonly deletes?: boolean;
 }
 
-/** The same for a user or app that is deleted: nobody could make them active again. */
-export function deleteSubscriptionsOf(
-  who: Subscriber,
-  reason: string,
-  nowMs: number,
-): Statement[] {
-  const { where, params } = selectionOf(who);
-  return [
-    ...disableSubscriptionsOf(who, reason, nowMs),
-    sql(`UPDATE subscriptions AS s SET status = 'deleted' WHERE ${where}`, ...params),
-  ];
-}
-
-function selectionOf({ principal, app }: Subscriber): SubscriptionSelection {
-  const conditions = [
-    ...principal === undefined ? [] : [{ column: "s.principal", id: principal }],
-    // A principal has few: the plus keeps SQLite from going through all of the app's instead.
-    ...app === undefined ? [] : [{ column: principal === undefined ? "s.app" : "+s.app", id: app }],
-  ];
-  return {
-    where: conditions.map(({ column }, index) => `${column} = ?${index + 1}`).join(" AND ") +
-      " AND s.status <> 'deleted'", // as the index of principals says
-    params: conditions.map(({ id }) => id),
+/**
+ * Ends subscriptions together with what made them: they are disabled, and dispatch the event of it,
+ * what they have not been sent is cancelled, and only a new grant makes them active again. However
+ * many they are, that holds from the commit on; the rows of all but the first few hundred follow
+ * later (`clearEndedSubscriptions`). The reason is in plain words, for their owners.
+ */
+export function endSubscriptions(ending: Ending, reason: string, nowMs: number): Statement[] {
+  if ("grant" in ending) {
+    return end({ where: "s.grant_id = ?1", params: [ending.grant] }, false, reason, nowMs);
+  }
+  if ("user" in ending && "app" in ending) {
+    // The plus: a principal has few, while the app may have very many.
+    const selection = { where: "s.principal = ?1 AND +s.app = ?2 AND s.status <> 'deleted'" };
+    return end({ ...selection, params: [ending.user, ending.app] }, false, reason, nowMs);
+  }
+  const { sparesOwn = false, scopes, deletes = false } = ending;
+  if (scopes?.length === 0) return [];
+  const owner = "user" in ending ? ending.user : ending.app;
+  const first = {
+    where: `s.seq IN (SELECT seq FROM subscriptions WHERE ${ownedBy(owner)} LIMIT ${BATCH})
+      AND ${underEnding(LAST_ENDING)}`,
+    params: [owner],
   };
+  return [
+    sql(
+      `INSERT INTO subscription_endings (owner, own, scopes, deletes, reason)
+       VALUES (?1, ?2, ?3, ?4, ?5)`,
+      owner,
+      sparesOwn ? 0 : 1,
+      scopes === undefined ? null : JSON.stringify(scopes),
+      deletes ? 1 : 0,
+      reason,
+    ),
+    ...end(first, deletes, reason, nowMs),
+  ];
+}
+
+function ownedBy(owner: string): string {
+  const isApp = owner === LOGIN_APP || owner.startsWith("a");
+  return `${isApp ? "app" : "principal"} = ?1 AND status <> 'deleted'`;
+}
+
+function underEnding(seq: string): string {
+  return `EXISTS (SELECT 1 FROM subscription_endings x WHERE x.seq = ${seq} AND ${ENDS})`;
+}
+
+function end(
+  selection: SubscriptionSelection,
+  deletes: boolean,
+  reason: string,
+  nowMs: number,
+): Statement[] {
+  const { where, params } = selection;
+  const set = (what: string) => sql(`UPDATE subscriptions AS s SET ${what} WHERE ${where}`, ...params);
+  return [
+    ...disable(selection, reason, nowMs),
+    set("granted = ''"),
+    ...cancelPending(selection, nowMs),
+    ...deletes ? [set("status = 'deleted'")] : [],
+  ];
 }
 
 /** Why a subscription may have to be disabled after a delivery has failed for good. */
@@ -126,15 +176,51 @@ export async function clearSubscription(
   return false;
 }
 
-/** Cancels, batch after batch, all that is left of subscriptions that have ended. */
+/**
+ * Disables what has ended and cancels what is left of it, step after step, the way it began. After
+ * each step the writer is left to others for as long as the step took.
+ */
 export async function clearEndedSubscriptions(
   database: Database,
-  nowMs: number,
+  now: () => number,
   signal: AbortSignal,
 ): Promise<void> {
-  for (let changed = BATCH; changed >= BATCH && !signal.aborted;) {
-    changed = Math.max(...await database.write(cancelPending(EVERY, nowMs)));
+  const step = async (statements: readonly Statement[]) => {
+    const startedMs = performance.now();
+    await database.write(statements);
+    const tookMs = performance.now() - startedMs;
+    await new Promise((resolve) => setTimeout(resolve, tookMs));
+  };
+  const endings = await database.query<{
+    seq: number;
+    owner: string;
+    deletes: number;
+    reason: string;
+  }>(`SELECT seq, owner, deletes, reason FROM subscription_endings ORDER BY seq LIMIT ${BATCH}`);
+  for (const { seq, owner, deletes, reason } of endings) {
+    for (let after: number | undefined = 0; after !== undefined && !signal.aborted;) {
+      const rows: { seq: number }[] = await database.query(
+        `SELECT seq FROM subscriptions WHERE ${ownedBy(owner)} AND seq > ?2
+         ORDER BY seq LIMIT ${BATCH}`,
+        [owner, after],
+      );
+      const part = {
+        where: `s.seq IN (SELECT value FROM json_each(?1)) AND ${underEnding("?2")}`,
+        params: [JSON.stringify(rows.map((row) => row.seq)), seq],
+      };
+      after = rows.at(-1)?.seq;
+      await step(after === undefined
+        ? [sql("DELETE FROM subscription_endings WHERE seq = ?1", seq)]
+        : end(part, deletes === 1, reason, now()));
+    }
   }
+  while (!signal.aborted && await isLeftToClear(database)) {
+    await step(cancelPending(NEXT_TO_CLEAR, now()));
+  }
+}
+
+async function isLeftToClear(database: Database): Promise<boolean> {
+  return (await database.query(`SELECT 1 FROM subscriptions s WHERE ${TO_CLEAR} LIMIT 1`)).length > 0;
 }
 
 function disable(selection: SubscriptionSelection, reason: string, nowMs: number): Statement[] {

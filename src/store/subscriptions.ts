@@ -1,5 +1,7 @@
 import { idTimeMs } from "../base/id.ts";
 import type { Seal } from "../base/seal.ts";
+import { type Caller, LOGIN_APP } from "../oauth/principal.ts";
+import { declaredScope, LAST_ENDING, mayReceive } from "./authority.ts";
 import {
   SUBSCRIPTION_LIMIT,
   type Subscription,
@@ -90,25 +92,39 @@ export async function listAllSubscriptions(
   return pageOf(rows, page);
 }
 
+/** What a subscription lives by: the grant of a token, and the scopes of that token. */
+export interface SubscriptionGrant {
+  readonly id: string;
+  /** Undefined for a token of the login endpoint: what its user has counts as granted. */
+  readonly scopes: readonly string[] | undefined;
+}
+
+/** What a subscription lives by that the caller makes or sets active. */
+export function grantOf({ grantId, clientId, scopes }: Caller): SubscriptionGrant {
+  return { id: grantId, scopes: clientId === LOGIN_APP ? undefined : scopes };
+}
+
 /** A subscription as it is first stored. */
 export type SubscriptionRecord = Omit<Subscription, "seq" | "status" | "disabledReason"> & {
   readonly secret: string;
-  /** The grant of the token that makes it. */
-  readonly grantId: string;
+  readonly grant: SubscriptionGrant;
 };
 
 /**
- * Stores a subscription unless its principal has as many as one may have, or the grant that it is
- * made by has ended: then 0 rows change. ConflictError when the principal has the same event and
- * endpoint already.
+ * Stores a subscription unless its principal has as many as one may have, the grant that it is made
+ * by has ended, or it may not receive what is declared of its event: then 0 rows change.
+ * ConflictError when the principal has the same event and endpoint already.
  */
 export function insertSubscription(subscription: SubscriptionRecord, seal: Seal): Statement {
-  const { id, principal, app, event, endpoint, createdAtMs, grantId } = subscription;
+  const { id, principal, app, event, endpoint, createdAtMs, grant } = subscription;
   return sql(
-    `INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
-     SELECT ?1, ?2, ?3, ?4, ?5, 'active', ?6, ?7
+    `INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at,
+       grant_id, granted, granted_after)
+     SELECT ?1, s.principal, s.app, ?4, ?5, 'active', ?6, ?7, s.grant_id, s.granted, s.granted_after
+     FROM (SELECT ?2 AS principal, ?3 AS app, ?9 AS grant_id, ?11 AS granted,
+       ${LAST_ENDING} AS granted_after) s
      WHERE (SELECT count(*) FROM subscriptions WHERE principal = ?2 AND status <> 'deleted') < ?8
-       AND ${grantStands("?9", "?10")}`,
+       AND ${grantStands("?9", "?10")} AND ${mayReceive(declaredScope("?4"))}`,
     id,
     principal,
     app,
@@ -117,9 +133,13 @@ export function insertSubscription(subscription: SubscriptionRecord, seal: Seal)
     seal.close(subscription.secret, id),
     createdAtMs,
     SUBSCRIPTION_LIMIT,
-    grantId,
-    idTimeMs(grantId),
+    ...grantParams(grant),
   );
+}
+
+/** A grant's id, its time, and its scopes. */
+function grantParams({ id, scopes }: SubscriptionGrant) {
+  return [id, idTimeMs(id), scopes?.join(" ") ?? null] as const;
 }
 
 /** Whether a grant, its user and its app still stand. */
@@ -138,17 +158,22 @@ function grantStands(id: string, madeAtMs: string): string {
 }
 
 /**
- * Changes endpoint, status or both; activating and a new endpoint forget that it failed. A disabled
- * one stays as it is, and 0 rows change, while something of it is still to be cancelled, and when
- * its user or app has ended; nor does any change by a token whose grant has ended.
+ * Changes endpoint, status or both; activating and a new endpoint forget that it failed. With the
+ * grant of its owner's token, what becomes active, or is disabled no more, lives by that from now on;
+ * without one, what a user made by own login has what its user has.
+ * A disabled one stays as it is, and 0 rows change, while something of it is still to be cancelled,
+ * and where it may receive nothing; nor does any change by a token whose grant has ended.
  */
 export function updateSubscription(
   id: string,
   { endpoint, status }: SubscriptionChange,
-  grantId?: string,
+  grant?: SubscriptionGrant,
 ): Statement {
+  const isGranted = `(?4 IS NOT NULL OR app = '${LOGIN_APP}')
+    AND (?3 = 'active' OR (?3 = 'paused' AND status = 'disabled'))`;
   return sql(
     `UPDATE subscriptions SET endpoint = ifnull(?2, endpoint), status = ifnull(?3, status),
+       grant_id = s.grant_id, granted = s.granted, granted_after = s.granted_after,
        disabled_reason = CASE ifnull(?3, status) WHEN 'disabled' THEN disabled_reason END,
        failing_since = CASE WHEN ifnull(?2, endpoint) <> endpoint
          OR (?3 = 'active' AND status <> 'active') THEN NULL ELSE failing_since END,
@@ -156,30 +181,20 @@ export function updateSubscription(
          OR (?3 = 'active' AND status <> 'active') THEN 'new' ELSE standing END,
        mean_ms = CASE WHEN ifnull(?2, endpoint) <> endpoint
          OR (?3 = 'active' AND status <> 'active') THEN 0 ELSE mean_ms END
-     WHERE id = ?1 AND status <> 'deleted'
+     FROM (SELECT seq, principal, app, iif(${isGranted}, ifnull(?4, grant_id), grant_id) AS grant_id,
+         iif(${isGranted}, ?6, granted) AS granted,
+         iif(${isGranted}, ${LAST_ENDING}, granted_after) AS granted_after
+       FROM subscriptions WHERE id = ?1) s
+     WHERE subscriptions.seq = s.seq AND status <> 'deleted'
        AND (ifnull(?3, 'disabled') = 'disabled' OR status <> 'disabled'
-         OR (due_at IS NULL AND ${OWNER_STANDS}))
+         OR (due_at IS NULL AND ${mayReceive("''")}))
        AND (?4 IS NULL OR ${grantStands("?4", "?5")})`,
     id,
     endpoint ?? null,
     status ?? null,
-    grantId ?? null,
-    grantId === undefined ? null : idTimeMs(grantId),
+    ...grant === undefined ? [null, null, null] : grantParams(grant),
   );
 }
-
-/** Whether the user or app of a subscription, and the app it was made through, are active. */
-export async function hasStandingOwner(database: Database, id: string): Promise<boolean> {
-  const rows = await database.query(
-    `SELECT 1 FROM subscriptions WHERE id = ?1 AND ${OWNER_STANDS}`,
-    [id],
-  );
-  return rows.length > 0;
-}
-
-const OWNER_STANDS = `(EXISTS (SELECT 1 FROM users u WHERE u.id = principal AND u.status = 'active')
-    OR EXISTS (SELECT 1 FROM apps a WHERE a.id = principal AND a.status = 'active'))
-  AND (app = 'login' OR EXISTS (SELECT 1 FROM apps a WHERE a.id = app AND a.status = 'active'))`;
 
 /**
  * Gives a subscription a new secret; the old one signs beside it until `oldUntilMs`. 0 rows change

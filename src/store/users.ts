@@ -1,11 +1,22 @@
 import type { User } from "../oauth/user.ts";
 import { parseScope } from "../oauth/scope.ts";
-import { type Database, type Page, pageOf, type PageRequest, sql, type Statement } from "./database.ts";
+import {
+  type Database,
+  type Page,
+  pageOf,
+  type PageRequest,
+  sql,
+  type Statement,
+  valueIf,
+} from "./database.ts";
 import { cutGrants } from "./grant_end.ts";
+import { endSubscriptions, type SubscriptionsEnd } from "./subscription_end.ts";
 
 /** A user with the PHC string of the password, which goes no further than the login. */
 export interface UserWithPassword extends User {
   readonly phc: string;
+  /** Until when a one-time password is good, 0 once it was used; null for a lasting one. */
+  readonly passwordUntilMs: number | null;
 }
 
 interface UserRow {
@@ -36,8 +47,9 @@ export async function findUserByName(
   database: Database,
   username: string,
 ): Promise<UserWithPassword | undefined> {
-  const rows = await database.query<UserRow & { phc: string }>(
-    `SELECT ${COLUMNS}, password AS phc FROM users WHERE username = ?1`,
+  const rows = await database.query<UserRow & Pick<UserWithPassword, "phc" | "passwordUntilMs">>(
+    `SELECT ${COLUMNS}, password AS phc, password_until AS passwordUntilMs
+     FROM users WHERE username = ?1`,
     [username],
   );
   return rows.map(toUser)[0];
@@ -95,23 +107,67 @@ export interface StoredUserChange {
   readonly status: User["status"] | undefined;
 }
 
-/** Replaces what of a user changes. */
-export function updateUser(id: string, { phc, scopes, status }: StoredUserChange): Statement {
+/**
+ * Replaces what of a user changes; ConflictError, for the whole batch, where the scopes that are
+ * replaced are not any more as they were read.
+ */
+export function updateUser(
+  id: string,
+  { phc, scopes, status }: StoredUserChange,
+  scopesBefore?: readonly string[],
+): Statement {
   return sql(
-    `UPDATE users SET password = ifnull(?2, password), scope = ifnull(?3, scope),
-       status = ifnull(?4, status) WHERE id = ?1`,
+    `UPDATE users SET password = ifnull(?2, password),
+       password_until = CASE WHEN ?2 IS NULL THEN password_until END,
+       status = ifnull(?4, status),
+       scope = ${valueIf("?5 IS NULL OR scope = ?5", "ifnull(?3, scope)")} WHERE id = ?1`,
     id,
     phc ?? null,
     scopes?.join(" ") ?? null,
     status ?? null,
+    (scopes && scopesBefore?.join(" ")) ?? null,
   );
 }
 
-/** Ends every grant, login token and browser session of a user that was made until now. */
-export function cutUser(id: string, nowMs: number, accessTtlMs: number): Statement[] {
+/** Lets the password that a user has just been given open one login, until then. */
+export function makePasswordOneTime(id: string, untilMs: number): Statement {
+  return sql("UPDATE users SET password_until = ?2 WHERE id = ?1", id, untilMs);
+}
+
+/** Whether a user's password, found right, opens a login now: a one-time password opens one alone. */
+export async function admitPassword(
+  database: Database,
+  { id, phc, passwordUntilMs }: UserWithPassword,
+  nowMs: number,
+): Promise<boolean> {
+  if (passwordUntilMs === null) return true;
+  const [used] = await database.write([
+    sql(
+      "UPDATE users SET password_until = 0 WHERE id = ?1 AND password = ?2 AND password_until > ?3",
+      id,
+      phc,
+      nowMs,
+    ),
+  ]);
+  return used === 1;
+}
+
+/**
+ * Ends every grant, login token and browser session of a user that was made until now, and the
+ * subscriptions with them. Told no reason, those that the user made by own login stay: then it is a
+ * new password that ends the rest.
+ */
+export function cutUser(
+  id: string,
+  nowMs: number,
+  accessTtlMs: number,
+  end?: SubscriptionsEnd,
+): Statement[] {
+  const { reason, ...ending } = end ?? { reason: "password changed", sparesOwn: true };
   return [
     sql("UPDATE users SET cut_at = max(cut_at, ?2) WHERE id = ?1", id, nowMs),
     ...cutGrants({ user: id }, nowMs, accessTtlMs),
+    ...endSubscriptions({ user: id, ...ending }, reason, nowMs),
     sql("DELETE FROM sessions WHERE user = ?1", id),
   ];
 }

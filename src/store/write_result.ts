@@ -1,4 +1,4 @@
-import { ConflictError, UnavailableError } from "./database.ts";
+import { ConflictError, type Refusal, UnavailableError } from "./database.ts";
 
 /**
  * What became of one batch, in the form in which it goes from thread to thread: rows changed per
@@ -6,7 +6,8 @@ import { ConflictError, UnavailableError } from "./database.ts";
  */
 export type WriteResult =
   | { readonly kind: "stored"; readonly changes: number[] }
-  | { readonly kind: "conflict" | "unavailable" | "fault"; readonly message: string };
+  | { readonly kind: "conflict" | "fault"; readonly message: string }
+  | { readonly kind: "unavailable"; readonly message: string; readonly refusal?: Refusal };
 
 /** The error that stands for a batch which was not stored; without a result for none that came. */
 export function errorOf(result: Exclude<WriteResult, { kind: "stored" }> | undefined): Error {

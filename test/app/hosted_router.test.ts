@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hostedRouter } from "../../src/app/hosted_router.ts";
 import type { HttpAnswer } from "../../src/base/exchange.ts";
+import { Problem } from "../../src/base/problem.ts";
 import type { LoadedEndpoint } from "../../src/hosting/check.ts";
-import { parsePathPattern } from "../../src/hosting/path_pattern.ts";
+import { parsePathPattern } from "../../src/base/path_pattern.ts";
 import type { Router } from "../../src/http/router.ts";
 import type { Context } from "../../src/mod.ts";
 import type { Caller } from "../../src/oauth/principal.ts";
@@ -44,6 +45,16 @@ test("every hosted route takes CORS and has problem details for errors", () => {
   const route = find("GET", "/orders")?.route;
   assert.equal(route?.cors, true);
   assert.ok(route.errors === undefined || route.errors === "problem");
+});
+
+test("a 401 that a handler throws names the scopes of its endpoint (RFC 6750 §3)", async () => {
+  const refuse = () => Promise.reject({ status: 401 });
+  const find = routerOf(endpoint("GET", "/orders", ["orders", "read"], refuse));
+  await assert.rejects(call(find, "GET", "/orders", CALLER), (problem) => {
+    assert.ok(problem instanceof Problem);
+    assert.match(problem.headers["WWW-Authenticate"] ?? "", /^Bearer .*scope="orders read"/);
+    return true;
+  });
 });
 
 test("parameters come decoded, and HEAD finds GET", () => {
@@ -118,7 +129,6 @@ function routerOf(...endpoints: LoadedEndpoint[]): Router {
     maxBodyBytes: 1_000,
     maxPayloadBytes: 1_000,
     baseUrl: "https://api.example",
-    challenge: {},
     newEventId: () => "e1",
     isPrincipal: () => true,
     commit: () => Promise.resolve(),

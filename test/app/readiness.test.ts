@@ -1,22 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createReadiness } from "../../src/app/readiness.ts";
-import { addUser, openDatabase } from "../helpers/database.ts";
 
-test("readiness says what is lacking for callbacks, while they are stuck for want of it", async (t) => {
-  const database = openDatabase(t);
-  await addUser(database);
-  const judge = (state: "on" | "stuck", want: string | undefined) =>
-    createReadiness({
-      database,
-      distributorState: () => state,
-      want: () => want,
-      backlog: () =>
-        Promise.resolve({ events: 0, deliveries: 0, oldestMs: undefined, overdueSinceMs: undefined }),
-      now: () => 1_000,
-    })(true);
-  const stuck = await judge("stuck", "EMFILE");
-  assert.deepEqual([stuck.isReady, stuck.parts["lacks"]], [false, "EMFILE"]);
-  const on = await judge("on", undefined);
-  assert.deepEqual([on.isReady, "lacks" in on.parts], [true, false]);
+const BACKLOG = { events: 0, deliveries: 0, oldestMs: undefined, overdueSinceMs: undefined };
+
+test("the service is ready while every part is, and each part says how it does", async () => {
+  let callbacks = "ok";
+  const judge = createReadiness({
+    parts: { database: () => Promise.resolve("ok"), distributor: () => "off", callbacks: () => callbacks },
+    backlog: () => Promise.resolve(BACKLOG),
+    now: () => 1_000,
+  });
+  assert.equal((await judge(false)).isReady, true);
+  callbacks = "EMFILE";
+  const { isReady, parts } = await judge(true);
+  assert.equal(isReady, false);
+  assert.equal(parts["callbacks"], "EMFILE");
+  assert.deepEqual(await judge(false), { isReady: false, parts: {} });
 });

@@ -7,6 +7,7 @@ const WORDS = ["add", "list", "set", "disable", "delete", "rotate-secret"];
 const CASES: readonly (readonly [typed: string, meant: string | undefined])[] = [
   ["ad", "add"],
   ["addd", "add"],
+  ["list-all", "list"],
   ["dad", "add"],
   ["lsit", "list"],
   ["LIST", "list"],

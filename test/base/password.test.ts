@@ -118,21 +118,33 @@ test("verify() without a hash, as for an unknown user, is false for any password
   }
 });
 
-test("verify() works as long for an unknown user as for a known one", async () => {
+test("verify() works as long for an unknown user as for a known one, however long a guess is", async () => {
   const alone = createPasswordHasher(1);
   const phc = await alone.hash(PASSWORD);
-  const timeOf = async (stored: string | undefined) => {
+  const timeOf = async (given: string, stored: string | undefined) => {
     const times: number[] = [];
     for (let round = 0; round < 9; round++) {
       // The work that was done, not the time it took: others may be using the machine.
       const before = process.cpuUsage();
-      await alone.verify("a wrong password", stored);
+      await alone.verify(given, stored);
       times.push(process.cpuUsage(before).user / 1000);
     }
     return Math.min(...times);
   };
-  const [known, unknown] = [await timeOf(phc), await timeOf(undefined)];
-  assert.ok(unknown > known / 2 && unknown < known * 2, `${known} ms, ${unknown} ms`);
+  const known = await timeOf("a wrong password", phc);
+  // Marks that normalization puts in another order, which takes it time by the square of their number.
+  const long = "\u0344".repeat(16_300) + "\u0316".repeat(16_300);
+  for (const [given, stored] of [["a wrong password", undefined], [long, phc], [long, undefined]]) {
+    const other = await timeOf(given ?? "", stored);
+    assert.ok(other > known / 2 && other < known * 2, `${known} ms, ${other} ms`);
+  }
+});
+
+test("verify() takes 1,024 bytes, and takes nothing that is longer for right", async () => {
+  const [longest, tooLong] = ["\u00e4".repeat(512), "x".repeat(1025)];
+  assert.equal(await hasher.verify(longest, await hasher.hash(longest)), true);
+  assert.equal(await hasher.verify(tooLong, await hasher.hash(tooLong)), false);
+  assert.equal(await hasher.verify(tooLong, await hasher.hash("")), false);
 });
 
 test("at most `limit` hashes run at once, and the others wait in the order they came", async () => {

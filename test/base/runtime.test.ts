@@ -17,3 +17,10 @@ describe("runtimeFault() names both versions and the remedy in one line for", ()
     });
   }
 });
+
+test("runtimeFault() advises an installed package in one line, without npm start", () => {
+  const url = "file:///srv/app/node_modules/gatepost/dist/base/runtime.js";
+  const fault = runtimeFault("20.19.0", url) ?? "";
+  assert.match(fault, /26 or newer and this is 20\.19\.0: .*npm install node@26[^\n]*$/);
+  assert.doesNotMatch(fault, /npm start/);
+});

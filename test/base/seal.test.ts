@@ -108,3 +108,21 @@ describe("a seal without a key", () => {
     assert.equal(createSeal(KEY).open(seal.close(SECRET, "k1"), "k1"), SECRET);
   });
 });
+
+test("what an older key closed opens beside the first one, and is renewed by it", () => {
+  const older = Buffer.alloc(32, 9);
+  const both = createSeal(KEY, older);
+  const stored = createSeal(older).close(SECRET, "k1");
+  assert.equal(both.open(stored, "k1"), SECRET);
+  const renewed = both.renew(stored, "k1");
+  assert.equal(createSeal(KEY).open(renewed, "k1"), SECRET);
+  assert.equal(both.renew(renewed, "k1"), renewed);
+  assert.throws(() => createSeal(older).open(renewed, "k1"), SealError);
+});
+
+test("what was stored readable is sealed when it is renewed, and stays so without a key", () => {
+  const plain = createSeal().close(SECRET, "k1");
+  assert.equal(createSeal(KEY).open(createSeal(KEY).renew(plain, "k1"), "k1"), SECRET);
+  assert.notEqual(createSeal(KEY).renew(plain, "k1"), plain);
+  assert.equal(createSeal().renew(plain, "k1"), plain);
+});

@@ -38,6 +38,7 @@ test("app add hands every option to the backend", async (t) => {
     scopes: ["a", "b"],
     grants: ["refresh_token", "password"],
     redirect_uris: ["https://shop.example/1", "https://shop.example/2?a=b,c"],
+    redirect_rule: "listed",
     trusted: true,
     resource_server: true,
     status: "active",
@@ -63,7 +64,7 @@ test("app add refuses with every fault at once, and adds nothing", async (t) => 
     ...["app", "add", "Shop", "--url", "http://shop.example/", "--grant", "implicit"],
   );
 
-  assert.equal(refused.code, 1);
+  assert.equal(refused.code, 2);
   assert.match(refused.stderr, /^ {2}url: Must be /m);
   assert.match(refused.stderr, /^ {2}grants 1: Must be one of/m);
   assert.deepEqual(readItems(await cli.run("app", "list", "--json")), []);

@@ -69,7 +69,7 @@ test("backup leaves another backup's partial file alone", async (t) => {
   const refused = await cli.run("backup", copy);
 
   assert.equal(refused.code, 1);
-  assert.match(refused.stderr, /copy\.db\.partial/);
+  assert.match(refused.stderr, /copy\.db\.partial is there already.*If none runs, remove it\.\n$/);
   assert.equal(readFileSync(`${copy}.partial`, "utf8"), "another's");
   assert.ok(!existsSync(copy));
 });
@@ -160,4 +160,15 @@ test("backup of a sealed database needs no key and stays sealed", async (t) => {
   assert.match(unopened.stderr, /sealed.*GATEPOST_SECRET_KEY is missing/);
   const opened = await cli.runWith({ env: { ...env, GATEPOST_DATABASE: copy } }, "user", "list");
   assert.equal(opened.code, 0);
+});
+
+test("backup to standard output or to what is no file is refused in one line", async (t) => {
+  const cli = await openCommandLine(t);
+  await cli.run("user", "add", "alice");
+  const dash = await cli.run("backup", "-");
+  const device = await cli.run("backup", "/dev/null");
+  assert.deepEqual([dash.code, device.code], [2, 1]);
+  assert.match(dash.stderr, /never to standard output/);
+  assert.match(device.stderr, /^gatepost: \/dev\/null is no regular file.*\n$/);
+  assert.deepEqual(readdirSync(cli.folder), ["gatepost.db"]);
 });

@@ -119,11 +119,14 @@ test("grants that the command line revokes end within a second, the user stays",
 });
 
 test("what HTTP answers an administrator is what the command line prints", async () => {
+  const [user, app] = [await gatepost.createUser(), await gatepost.createApp()];
   for (const [path, ...args] of [
     ["/backend/user", "user", "list"],
     ["/backend/app", "app", "list"],
     ["/backend/key", "key", "list"],
     ["/backend/event?limit=3", "event", "list", "--limit", "3"],
+    [`/backend/user/${user.id}`, "user", "show", user.username],
+    [`/backend/app/${app.id}`, "app", "show", app.id],
   ] as const) {
     const answer = await gatepost.api.get(path, bearer(gatepost.adminToken));
     const printed = await cli.run(...args, "--json");
@@ -155,7 +158,20 @@ test("an event that the command line dispatches is delivered, and resent", async
 
   assert.equal(resent["count"], 1);
   assert.deepEqual(requests.map(({ body }) => body.toString()), ['{"id":7}', '{"id":7}']);
-  assert.equal(requests[1]?.headers["webhook-id"], first?.headers["webhook-id"]);
+  const delivery = String(first?.headers["webhook-id"]);
+  assert.equal(requests[1]?.headers["webhook-id"], delivery);
+
+  for (const status of ["500", "204"]) {
+    let shown = "";
+    for (let tries = 0; tries < 10 && !shown.includes(status); tries++) {
+      shown = (await cli.run("delivery", "show", delivery)).stdout;
+    }
+    assert.match(shown, new RegExp(`^ {2}\\d{4}-\\S+ \\S+Z +1 +${status} `, "m"), shown);
+  }
+  const { event } = readJson(await cli.run("delivery", "show", delivery, "--json"));
+  const shown = (await cli.run("event", "show", String(event))).stdout;
+  assert.match(shown, /^ {2}data +\{"id":7\}$/m);
+  assert.match(shown, new RegExp(`^ {2}${delivery} +delivered `, "m"));
 });
 
 test("a server that first starts on a database with a user makes no admin", async (t) => {

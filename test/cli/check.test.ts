@@ -160,6 +160,29 @@ test("check lists the routes and cronjobs of endpoint modules", async (t) => {
   assert.match(checked.stdout, /^ {2}tick +5m +\S+tick\.mjs$/m);
 });
 
+test("check warns of scopes without words for the consent page", async (t) => {
+  const cli = await openCommandLine(t);
+  const folder = join(cli.folder, "endpoints");
+  mkdirSync(folder);
+  const at = (path: string, scope: string) =>
+    `{ method: "GET", path: "${path}", scope: ${scope}, handle() {} }`;
+  writeFileSync(
+    join(folder, "orders.mjs"),
+    `export const one = ${at("/1", '["orders", "consumer"]')}, two = ${at("/2", '"refunds"')};
+     export const scopes = { orders: "Place orders" };`,
+  );
+
+  const people = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check");
+  const json = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check", "--json");
+
+  assert.equal(people.code, 0, people.stderr);
+  const [, warnings = ""] = people.stdout.split("\nWarnings\n");
+  assert.match(warnings, /^ {2}Scope refunds has no words .*scopes = \{ "refunds": "…" \}\n$/);
+  const { ok, warnings: listed } = readJson(json);
+  assert.equal(ok, true);
+  assert.deepEqual(listed, [warnings.trim()]);
+});
+
 test("check lists every load error of every module, and exits 1", async (t) => {
   const cli = await openCommandLine(t);
   const folder = join(cli.folder, "endpoints");
@@ -202,4 +225,16 @@ test("check ends by itself when a module has left a timer running", async (t) =>
   const checked = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check");
 
   assert.equal(checked.code, 0);
+});
+
+test("check warns of what the start would warn of", async (t) => {
+  const cli = await openCommandLine(t);
+  const env = { GATEPOST_BASE_URL: "http://api.example.com", GATEPOST_SECRET_KEY: "" };
+
+  const people = await cli.runWith({ env }, "check");
+  const json = readJson(await cli.runWith({ env }, "check", "--json"));
+
+  assert.equal(people.code, 0);
+  assert.match(people.stderr, /^warning: GATEPOST_BASE_URL: .*\nwarning: GATEPOST_SECRET_KEY: .*$/m);
+  assert.equal(Array.isArray(json["warnings"]) && json["warnings"].length, 2);
 });

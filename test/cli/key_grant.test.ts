@@ -48,6 +48,27 @@ test("grant revoke needs a user or an app that exists", async (t) => {
   const malformed = await cli.run("grant", "revoke", "--app", "shop");
   const known = await cli.run("grant", "revoke", "--user", "alice");
 
-  assert.deepEqual([missing.code, unknown.code, malformed.code, known.code], [2, 1, 1, 0]);
+  assert.deepEqual([missing.code, unknown.code, malformed.code, known.code], [2, 1, 2, 0]);
   assert.match(malformed.stderr, /^ {2}app: /m);
+});
+
+test("key reseal lets an old secret key be dropped", async (t) => {
+  const cli = await openCommandLine(t);
+  const [first, second] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString("base64"));
+  const list = async (key: string | undefined) =>
+    (await cli.runWith({ env: { GATEPOST_SECRET_KEY: key } }, "key", "list")).code;
+  assert.equal(await list(first), 0);
+
+  const env = { GATEPOST_SECRET_KEY: `${second},${first}` };
+  const resealed = await cli.runWith({ env }, "key", "reseal", "--json");
+  const without = await cli.run("key", "reseal");
+
+  assert.deepEqual(readJson(resealed), { resealed: 1 });
+  assert.deepEqual([await list(second), await list(first), await list(env.GATEPOST_SECRET_KEY)], [
+    0,
+    1,
+    0,
+  ]);
+  assert.equal(without.code, 1);
+  assert.match(without.stderr, /GATEPOST_SECRET_KEY/);
 });

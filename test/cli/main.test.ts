@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { closeSync, openSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { revision, version } from "../../src/version.ts";
-import { openCommandLine, readJson } from "../helpers/command_line.ts";
+import { CLI_SOURCE, openCommandLine, readJson } from "../helpers/command_line.ts";
 
 test("help goes to standard output where it was asked for, with exit code 0", async (t) => {
   const cli = await openCommandLine(t);
@@ -41,7 +42,7 @@ test("--version prints name, version and revision", async (t) => {
 });
 
 test("wrong usage is one line with the nearest command, exit 2, and nothing is done", async (t) => {
-  const cli = await openCommandLine(t);
+  const cli = await openCommandLine(t, { isNew: true });
   for (const args of ["usr add alice", "user ad alice", "user add alice --admn", "user add"]) {
     const { code, stdout, stderr } = await cli.run(...args.split(" "));
 
@@ -49,6 +50,27 @@ test("wrong usage is one line with the nearest command, exit 2, and nothing is d
     assert.match(stderr, /^gatepost: .*\n$/);
   }
   assert.match((await cli.run("check")).stdout, /there is none yet/);
+});
+
+test("a wrong value is exit 2, whatever the command, and says what would be right", async (t) => {
+  const cli = await openCommandLine(t);
+  const lines = [
+    "user list --limit 0",
+    "app add Shop --url https://shop.example/ --grant foo",
+    "event list --status gone",
+    "audit list --since yesterday",
+    "delivery list --status gone",
+    "delivery resend --failed --until soon",
+    "event dispatch gatepost.x 1",
+  ];
+  for (const line of lines) {
+    const { code, stdout, stderr } = await cli.run(...line.split(" "));
+    const json = await cli.run(...line.split(" "), "--json");
+
+    assert.deepEqual([code, stdout], [2, ""], line);
+    assert.match(stderr, /must|is one of|RFC 3339|reserved|start with/i, line);
+    assert.deepEqual([json.code, readJson(json)["status"]], [2, 400], line);
+  }
 });
 
 test("a reader that has seen enough ends the output without a complaint", async (t) => {
@@ -91,4 +113,15 @@ test("a database that cannot be written is one line, exit 1, and nothing is stor
   assert.equal(problem["type"], "urn:gatepost:problem:unavailable");
   const { items } = readJson(await cli.run("user", "list", "--json"));
   assert.ok(Array.isArray(items) && items.length === 1);
+});
+
+test("an output that its disk does not take is a failure, in one line", () => {
+  const full = openSync("/dev/full", "w");
+  const { status, stderr } = spawnSync(process.execPath, [CLI_SOURCE, "--help"], {
+    stdio: ["ignore", full, "pipe"],
+    encoding: "utf8",
+  });
+  closeSync(full);
+  assert.equal(status, 1);
+  assert.match(stderr, /^gatepost: the output could not be written: ENOSPC.*\n$/);
 });

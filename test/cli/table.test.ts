@@ -26,6 +26,22 @@ test("formatTable() cuts what may shrink so that no line of a terminal wraps", (
   assert.match(text, /x…  u{25}$/);
 });
 
+test("formatTable() cuts the widest column first, whichever it is", () => {
+  const columns = ["name", "id", "url"].map((name) => ({
+    title: name.toUpperCase(),
+    show: (item: Readonly<Record<string, unknown>>) => item[name],
+    mayShrink: name !== "id",
+  }));
+  const item = { name: "n".repeat(20), id: "u".repeat(25), url: "x".repeat(60) };
+  const layout = (width: number) => ({ columns: width, emphasize: (text: string) => text });
+
+  const wide = formatTable([item], columns, layout(80));
+  const narrow = formatTable([item], columns, layout(60));
+
+  assert.match(wide, /^n{20}  u{25}  x{30}…$/m);
+  assert.match(narrow, /^n{14}…  u{25}  x{15}…$/m);
+});
+
 test("formatTable() cuts nothing where the output is no terminal", () => {
   assert.match(format([{ name: "x".repeat(300), id: "u1" }]), /^x{300}  u1$/m);
 });

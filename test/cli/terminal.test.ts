@@ -73,7 +73,13 @@ test("three bad tries end the command", async () => {
   await typing;
 });
 
-for (const [name, key] of [["Ctrl+C", "\u0003"], ["Ctrl+D", "\u0004"]] as const) {
+const ENDS = [
+  ["Ctrl+C", "\u0003"],
+  ["Ctrl+D", "\u0004"],
+  ["Ctrl+D after letters", "passw\u0004"],
+] as const;
+
+for (const [name, key] of ENDS) {
   test(`${name} at a question ends the command and gives the terminal back`, async () => {
     const { terminal, type, stdin } = openFakeTerminal();
 
@@ -106,3 +112,17 @@ test("progress replaces its own line on a terminal and is silent elsewhere", () 
   assert.equal(on.text(), "\r\u001b[K1 %\r\u001b[K2 %\r\u001b[Kdone\n");
   assert.equal(off.text(), "done\n");
 });
+
+for (const [typed, expected] of [["y\r", true], ["Yes\r", true], ["n\r", false], ["\r", false]] as const) {
+  test(`a question that is answered by ${JSON.stringify(typed)} is ${expected}`, async () => {
+    const { terminal, type, text, stdin } = openFakeTerminal();
+
+    const typing = type(typed);
+    const isMeant = await terminal.confirm("Sure: remove\u001b[2J it?");
+    await typing;
+
+    assert.equal(isMeant, expected);
+    assert.match(text(), /Sure: remove\ufffd\[2J it\? \[y\/N\] /);
+    assert.equal(stdin.isRaw, false);
+  });
+}

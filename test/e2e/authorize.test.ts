@@ -20,7 +20,7 @@ import {
   type TestApp,
   type TestUser,
 } from "../helpers/gatepost.ts";
-import type { Client } from "../helpers/http_client.ts";
+import type { Answer, Client } from "../helpers/http_client.ts";
 
 type Fields = Readonly<Record<string, string>>;
 
@@ -46,9 +46,26 @@ async function openLoggedIn(as: TestUser = user): Promise<Client> {
   return browser;
 }
 
+/** Signs the browser's user out; the login page comes again. */
+async function signOut(browser: Client): Promise<Answer> {
+  return browser.submit(await gatepost.authorize(browser, app), {}, "switch");
+}
+
 describe("the login page", () => {
   test("is what an anonymous browser gets", async () => {
     assertLoginPage(await gatepost.authorize(gatepost.openBrowser(), app));
+  });
+
+  test("has the name that the app hints at, until another is typed", async () => {
+    const browser = gatepost.openBrowser();
+    const hint = { login_hint: `"${user.username}` };
+    const page = await gatepost.authorize(browser, app, hint);
+    assert.equal(page.forms()[0]?.fields["username"], hint.login_hint);
+    const again = await browser.submit(page, { username: "somebody", password: "x" });
+    assert.equal(again.forms()[0]?.fields["username"], "somebody");
+    const consent = await passLogin(browser, page, user);
+    const switched = await browser.submit(consent, {}, "switch");
+    assert.equal(switched.forms()[0]?.fields["username"], "");
   });
 
   test("comes again after a wrong password, with the name and without the password", async () => {
@@ -101,6 +118,45 @@ describe("the login page", () => {
     assertConsentPage(await passLogin(browser, refused, victim));
   });
 
+  test("spares a browser that the user has signed in with the limit of its address", async () => {
+    const [one, other] = [await gatepost.createUser(), await gatepost.createUser()];
+    const browser = await openLoggedIn(one);
+    await passLogin(browser, await signOut(browser), other);
+    let page = await signOut(browser);
+    const from = { "x-forwarded-for": newAddress(), "sec-fetch-site": "same-origin" };
+    for (let count = 0; count < 50; count++) {
+      const nobody = { username: `nobody-${count}`, password: PASSWORD };
+      await gatepost.api.postJson("/consumer/login", nobody, from);
+    }
+    const submit = ({ username, password }: TestUser, at: Client) => {
+      const fields = { ...page.forms()[0]?.fields, username, password };
+      return at.postForm(page.url, fields, from);
+    };
+    const stranger = gatepost.openBrowser();
+    assertLoginPage(await submit(await gatepost.createUser(), browser), 429);
+    for (const known of [one, other]) {
+      const wrong = { ...known, password: "not the password" };
+      assertLoginPage(await submit(wrong, browser), 403);
+      const cookie = browser.cookies().map(({ name, value }) => `${name}=${value}`).join("; ");
+      const altered = cookie.replaceAll(/\.(.)/g, (_, first) => first === "A" ? ".B" : ".A");
+      const fields = { ...page.forms()[0]?.fields, username: known.username, password: PASSWORD };
+      assertLoginPage(await stranger.postForm(page.url, fields, { ...from, cookie: altered }), 429);
+      assert.equal((await submit(known, browser)).status, 303);
+      page = await signOut(browser);
+    }
+  });
+
+  test("remembers the device in a cookie that says no name, for this host and no script", async () => {
+    const browser = gatepost.openBrowser();
+    const page = await gatepost.authorize(browser, app);
+    const { username, password } = user;
+    const answer = await browser.submit(page, { username, password });
+    const [, device = "", ...more] = answer.headers.getSetCookie();
+    assert.equal(more.length, 0);
+    assert.match(device, /^gatepost-device=[\w.-]+; Max-Age=15552000; Path=\/; HttpOnly; SameSite=Lax$/);
+    assert.ok(!device.includes(username) && !device.includes(user.id));
+  });
+
   test("takes the user name in any case", async () => {
     const browser = gatepost.openBrowser();
     const page = await gatepost.authorize(browser, app);
@@ -118,6 +174,14 @@ describe("the consent page", () => {
       assert.ok(page.text.includes(word), word);
     }
     assert.ok(!page.text.includes("stock"), "the user has no scope stock");
+  });
+
+  test("tells apart what was allowed before and what is new", async () => {
+    const someone = await gatepost.createUser({ scopes: ["consumer", "orders"] });
+    const browser = gatepost.openBrowser();
+    await gatepost.allow(browser, app, someone, { scope: "consumer" });
+    const page = await gatepost.authorize(browser, app, { scope: "consumer orders" });
+    assert.match(page.text, /id="new"[^]*>orders<[^]*id="before"[^]*>consumer</);
   });
 
   test("grants what it showed", async () => {

@@ -271,6 +271,62 @@ describe("a form that another site sends is refused in spite of its token (RFC 9
   }
 });
 
+describe("what the browser says is no window that goes to the page (Fetch Metadata)", () => {
+  const others: Fields[] = [
+    { "sec-fetch-dest": "empty" },
+    { "sec-fetch-dest": "iframe" },
+    { "sec-fetch-dest": "empty", "sec-fetch-mode": "cors", "sec-fetch-site": "same-origin" },
+  ];
+  for (const sent of others) {
+    test(`is shown no form: ${JSON.stringify(sent)}`, async () => {
+      const browser = await openLoggedIn();
+      const page = await browser.get(authorizePath(otherApp), sent);
+      assert.equal(page.status, 403);
+      assert.deepEqual(page.forms(), []);
+      assertNoCode(await browser.get(authorizePath(trustedApp), sent));
+    });
+    test(`is not taken as a form: ${JSON.stringify(sent)}`, async () => {
+      const browser = await openLoggedIn();
+      const page = await gatepost.authorize(browser, otherApp);
+      const fields = { ...fieldsOf(page), decision: "allow" };
+      assertNoCode(await browser.postForm(page.url, fields, { ...OWN_PAGE, ...sent }));
+    });
+  }
+
+  test("but a window is", async () => {
+    const browser = await openLoggedIn();
+    const sent = { "sec-fetch-dest": "document" };
+    const page = await browser.get(authorizePath(await gatepost.createApp()), sent);
+    const fields = { ...fieldsOf(page), decision: "allow" };
+    const answer = await browser.postForm(page.url, fields, { ...OWN_PAGE, ...sent });
+    assert.equal(answer.status, 303);
+  });
+});
+
+test("HEAD of the page makes no code, stores nothing and opens no session", async () => {
+  const browser = await openLoggedIn();
+  const file = join(gatepost.server.folder, "gatepost.db");
+  const database = new DatabaseSync(file, { readOnly: true });
+  try {
+    const count = () =>
+      ["codes", "grants", "consents", "sessions", "audit"].map((table) =>
+        database.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.["n"]
+      );
+    const before = count();
+    const answer = await browser.send("HEAD", authorizePath(trustedApp));
+    assert.equal(answer.status, 200);
+    assert.equal(answer.location, undefined);
+    assert.deepEqual(count(), before);
+    const anonymous = await gatepost.openBrowser().send("HEAD", authorizePath(app));
+    assert.equal(anonymous.status, 200);
+    assert.equal(anonymous.headers.get("set-cookie"), null);
+    const refused = await browser.send("HEAD", "/authorization/authorize?client_id=nobody");
+    assert.equal(refused.status, 400);
+  } finally {
+    database.close();
+  }
+});
+
 describe("the session cookie", () => {
   const readSetCookie = (answer: Answer): string[] => answer.headers.getSetCookie();
 
@@ -308,7 +364,7 @@ describe("the session cookie", () => {
       });
       assert.equal(loggedIn.status, 303);
       for (const line of [anonymous, ...loggedIn.headers.getSetCookie()]) {
-        assert.match(line, /^__Host-[\w-]+=[\w-]{20,}; /);
+        assert.match(line, /^__Host-[\w-]+=[\w.-]{20,}; /);
         for (const attribute of ["Secure", "HttpOnly", "SameSite=Lax", "Path=/"]) {
           assert.ok(line.split("; ").includes(attribute), line);
         }

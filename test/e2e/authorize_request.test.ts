@@ -87,6 +87,24 @@ describe("an authorization request whose redirect URI cannot be trusted is an er
     assertErrorPage(await gatepost.authorize(gatepost.openBrowser(), disabled));
   });
 
+  test("which names the app and the value, and says which rule it broke", async () => {
+    const name = "Harbour & Orders";
+    const listed = await gatepost.createApp({ name, redirect_uris: ["https://app.example/cb"] });
+    const open = await gatepost.createApp({ name, url: "https://app.example/shop" });
+    for (const [at, sent, rule] of [
+      [listed, "https://app.example/other", "is not one of the app&#39;s redirect_uris."],
+      [open, "https://app.example/other", "is not at or below https://app.example/shop, in"],
+      [open, "https://app.example/<b>", "is not at or below"],
+    ] as const) {
+      const answer = await gatepost.authorize(gatepost.api, at, { redirect_uri: sent });
+      assertErrorPage(answer);
+      assert.ok(answer.text.includes(`redirect_uri ${rule}`), answer.text);
+      assert.ok(answer.text.includes("Harbour &amp; Orders"));
+      assert.ok(answer.text.includes(sent.replace("<b>", "&lt;b&gt;")));
+      assert.ok(!answer.text.includes(`"${sent}`), "as text, not as a link");
+    }
+  });
+
   for (const { app: rule, cases: uris } of redirectAttacks) {
     test(`every bad redirect URI of an app at "${rule.url}"`, async () => {
       const fields = { name: "x", url: rule.url, redirect_uris: rule.redirectUris };

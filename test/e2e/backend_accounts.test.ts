@@ -8,6 +8,7 @@ import {
   PASSWORD,
   readObject,
   readTokens,
+  sendSlowly,
   startGatepost,
   type TestApp,
   type TestUser,
@@ -643,6 +644,7 @@ test("a new app has what the contract gives by default, and its secret is shown 
     scopes: ["consumer"],
     grants: ["authorization_code", "refresh_token", "client_credentials"],
     redirect_uris: [],
+    redirect_rule: "prefix",
     trusted: false,
     resource_server: false,
     status: "active",
@@ -676,8 +678,8 @@ test("every member of an app can be changed, and stays so", async () => {
   const changed = await expectStatus(200, send("PATCH", `/backend/app/${app.id}`, change));
   const stored = await expectStatus(200, send("GET", `/backend/app/${app.id}`));
   assert.deepEqual(changed, stored);
-  const { client_id: _, created_at: __, type, ...members } = stored;
-  assert.deepEqual([members, type], [change, "confidential"]);
+  const { client_id: _, created_at: __, type, redirect_rule: rule, ...members } = stored;
+  assert.deepEqual([members, type, rule], [change, "confidential", "listed"]);
 });
 
 test("what users allowed an app at one origin is asked anew at another", async () => {
@@ -696,6 +698,43 @@ test("what users allowed an app at one origin is asked anew at another", async (
   const exchange = { grant_type: "authorization_code", code };
   assertOAuthError(await gatepost.token(app, exchange), 400, "invalid_grant");
 });
+
+test("redirect URIs are taken away by null alone, and the answer says what holds then", async () => {
+  const uri = "https://app.example/cb";
+  const app = await gatepost.createApp({ redirect_uris: [uri] });
+  const path = `/backend/app/${app.id}`;
+  assert.deepEqual(await expectFaults(send("PATCH", path, { redirect_uris: [] })), [
+    "/redirect_uris",
+  ]);
+  const kept = await expectStatus(200, send("GET", path));
+  assert.deepEqual([kept["redirect_uris"], kept["redirect_rule"]], [[uri], "listed"]);
+  const taken = await expectStatus(200, send("PATCH", path, { redirect_uris: null }));
+  assert.deepEqual([taken["redirect_uris"], taken["redirect_rule"]], [[], "prefix"]);
+  const none = newApp({ redirect_uris: null });
+  assert.equal((await expectStatus(201, send("POST", "/backend/app", none)))["redirect_rule"], "prefix");
+  await expectFaults(send("POST", "/backend/app", newApp({ redirect_uris: [] })));
+});
+
+for (const kind of ["app", "user"] as const) {
+  test(`what a slow change of a ${kind} says holds afterwards, whatever came meanwhile`, async () => {
+    const party = kind === "app" ? await gatepost.createApp() : await gatepost.createUser();
+    const path = `/backend/${kind}/${party.id}`;
+    const flag = kind === "app" ? { trusted: false } : {};
+    const finish = await sendSlowly(gatepost.url, "PATCH", path, {
+      head: {
+        Authorization: bearer(gatepost.adminToken).authorization,
+        "Content-Type": "application/json",
+      },
+      body: JSON.stringify({ scopes: ["consumer"], ...flag }),
+    });
+    const meanwhile = kind === "app" ? { trusted: true } : {};
+    await gatepost.change(party, { scopes: ["consumer", "orders"], ...meanwhile });
+    assert.equal((await finish()).status, 200);
+    const stored = await expectStatus(200, send("GET", path));
+    assert.deepEqual(stored["scopes"], ["consumer"]);
+    if (kind === "app") assert.equal(stored["trusted"], false);
+  });
+}
 
 test("an app's URL cannot leave the listed redirect URIs behind", async () => {
   const app = await gatepost.createApp({ redirect_uris: ["https://app.example/cb"] });

@@ -295,6 +295,31 @@ describe("POST /consumer/subscription/{id}/test", () => {
     assert.equal((await sendTest(await stage.subscribe(consumer, newName("e")))).status, 202);
   });
 
+  test("gives no more to one that is deleted and made anew", async () => {
+    const [token, event] = [await stage.newConsumer(), newName("e")];
+    const subscription = await stage.subscribe(token, event);
+    for (let tests = 0; tests < 6; tests++) {
+      assert.equal((await sendTest(subscription)).status, 202);
+    }
+    await stage.call("DELETE", `/consumer/subscription/${subscription.id}`, token);
+    const body = { event, endpoint: stage.receiver.url + subscription.path };
+    const answer = await stage.call("POST", "/consumer/subscription", token, body);
+    const anew = { ...subscription, id: String(readObject(answer)["id"]) };
+    assertProblem(await sendTest(anew), 429);
+  });
+
+  test("counts all of a principal: thirty a minute, and no other's", async () => {
+    const token = await stage.newConsumer();
+    const statuses: number[] = [];
+    for (let subscriptions = 0; subscriptions < 6; subscriptions++) {
+      const subscription = await stage.subscribe(token, newName("e"));
+      for (let tests = 0; tests < 6; tests++) statuses.push((await sendTest(subscription)).status);
+    }
+    assert.deepEqual(statuses, [...Array(30).fill(202), ...Array(6).fill(429)]);
+    const other = await stage.subscribe(await stage.newConsumer(), newName("e"));
+    assert.equal((await sendTest(other)).status, 202);
+  });
+
   test("counts together with resends", async () => {
     const { subscription, delivery } = await fail();
     for (let tests = 0; tests < 6; tests++) {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { rm } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import {
   bearer,
@@ -10,6 +11,7 @@ import {
   type TestUser,
 } from "../helpers/gatepost.ts";
 import type { Answer } from "../helpers/http_client.ts";
+import { createDataFolder } from "../helpers/process.ts";
 
 let gatepost: Gatepost;
 
@@ -214,4 +216,52 @@ test("a withdrawal is audited", async () => {
   const answer = await gatepost.api.get(path, bearer(gatepost.adminToken));
   const entries = readObject(answer)["items"] as Item[];
   assert.deepEqual(entries.map(({ actor }) => actor), [user.id]);
+});
+
+test("past 100 grants of an app the user's oldest ends, on the next request", async () => {
+  const user = await gatepost.createUser();
+  const app = await gatepost.createApp({ trusted: true });
+  const browser = gatepost.openBrowser();
+  await gatepost.allow(browser, app, user);
+  const authorize = async () => {
+    const { location = "" } = await gatepost.authorize(browser, app);
+    const code = new URL(location).searchParams.get("code") ?? "";
+    return readTokens(await gatepost.token(app, { grant_type: "authorization_code", code }));
+  };
+  const first = await authorize();
+  const second = await authorize();
+  for (let count = 2; count < 100; count++) await authorize();
+  assert.equal(await gatepost.isAlive(first.access_token), true);
+  await authorize();
+  assert.equal(await gatepost.isAlive(first.access_token), false);
+  assert.equal(await gatepost.isAlive(second.access_token), true);
+  const refresh = { grant_type: "refresh_token", refresh_token: first.refresh_token };
+  assert.equal(readObject(await gatepost.token(app, refresh))["error"], "invalid_grant");
+});
+
+test("a withdrawal holds after a restart, and for what was refreshed", async () => {
+  const folder = await createDataFolder();
+  const stages: Gatepost[] = [];
+  try {
+    const early = await startGatepost({ folder });
+    stages.push(early);
+    const user = await early.createUser();
+    const app = await early.createApp();
+    const tokens = await early.codeTokens(app, user);
+    const refresh = { grant_type: "refresh_token", refresh_token: tokens.refresh_token };
+    const renewed = readTokens(await early.token(app, refresh));
+    const headers = bearer(await early.login(user));
+    await early.api.send("DELETE", `/consumer/grant/${app.id}`, { headers });
+    assert.equal(await early.isAlive(renewed.access_token), false);
+    await early.stop();
+    stages.pop();
+    const late = await startGatepost({ folder, env: { GATEPOST_BASE_URL: early.issuer } });
+    stages.push(late);
+    assert.equal(await late.isAlive(renewed.access_token), false);
+    const again = { ...refresh, refresh_token: renewed.refresh_token };
+    assert.equal(readObject(await late.token(app, again))["error"], "invalid_grant");
+  } finally {
+    for (const stage of stages) await stage.stop();
+    await rm(folder, { recursive: true });
+  }
 });

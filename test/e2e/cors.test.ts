@@ -32,9 +32,6 @@ const open: [method: string, path: string][] = [
   ["POST", "/authorization/token"],
   ["POST", "/authorization/revoke"],
   ["GET", "/authorization/whoami"],
-  ["GET", "/.well-known/oauth-authorization-server"],
-  ["GET", "/.well-known/oauth-protected-resource"],
-  ["GET", "/.well-known/jwks.json"],
   ["POST", "/consumer/login"],
   ["POST", "/consumer/subscription"],
   ["GET", "/consumer/subscription"],
@@ -42,6 +39,14 @@ const open: [method: string, path: string][] = [
   ["GET", "/orders"],
   ["POST", "/orders/1"],
   ["GET", "/ping"],
+];
+
+const PUBLIC = [
+  "/.well-known/oauth-authorization-server",
+  "/.well-known/openid-configuration",
+  "/.well-known/oauth-protected-resource",
+  "/.well-known/jwks.json",
+  "/openapi.json",
 ];
 
 const closed: [method: string, path: string][] = [
@@ -86,6 +91,23 @@ describe("CORS is open to a registered app's origin (Fetch standard §3.2)", () 
   });
 });
 
+describe("CORS is open to every origin for", () => {
+  for (const path of PUBLIC) {
+    test(`${path}, whatever headers a page sends along`, async () => {
+      for (const origin of [APP_ORIGIN, "https://stranger.example", "null"]) {
+        const answer = await gatepost.api.get(path, { origin });
+        assert.equal(allowed(answer), "*");
+        assert.doesNotMatch(answer.headers.get("vary") ?? "", /\borigin\b/i); // one for all caches
+        const asked = await preflight(path, origin, "GET");
+        assert.deepEqual([asked.status, allowed(asked)], [204, "*"]);
+        // "*" stands for every name but Authorization (Fetch standard §3.2.3).
+        assert.equal(asked.headers.get("access-control-allow-headers"), "*, Authorization");
+        assert.match(asked.headers.get("access-control-allow-methods") ?? "", /\bGET\b/);
+      }
+    });
+  }
+});
+
 describe("CORS is never open", () => {
   for (const [method, path] of closed) {
     test(`for ${method} ${path}, by preflight or answer`, async () => {
@@ -125,7 +147,8 @@ describe("CORS is never open", () => {
   }
 
   test("with cookies: no Access-Control-Allow-Credentials anywhere", async () => {
-    for (const [method, path] of [...open, ...closed]) {
+    const all = [...open, ...closed, ...PUBLIC.map((path): [string, string] => ["GET", path])];
+    for (const [method, path] of all) {
       const headers = { origin: APP_ORIGIN };
       for (const answer of [
         await preflight(path, APP_ORIGIN, method),

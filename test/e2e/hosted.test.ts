@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { assertConsentPage, passLogin } from "../helpers/authorize_pages.ts";
 import {
   assertProblem,
   type EventStage,
@@ -34,6 +35,16 @@ function send(
 function echo(type: string, body: string | Uint8Array): Promise<Answer> {
   return send("POST", "/echo/1/2", { ...bearer(token), "content-type": type }, body);
 }
+
+test("a module's words for its scope are what the user is asked", async () => {
+  const { gatepost } = stage;
+  const user = await gatepost.createUser({ scopes: ["echo"] });
+  const app = await gatepost.createApp({ scopes: ["echo"] });
+  const browser = gatepost.openBrowser();
+  const page = await passLogin(browser, await gatepost.authorize(browser, app), user);
+  assertConsentPage(page);
+  assert.match(page.text, /Warning: Hear what you have said/);
+});
 
 describe("what a handler gets", () => {
   test("parameters percent-decoded, the query, the caller and a web Request", async () => {
@@ -78,6 +89,7 @@ describe("what a handler gets", () => {
     ["application/json", new Uint8Array([0x22, 0xff, 0x22]), 400],
     ["application/json", JSON.stringify("x".repeat(1024)), 413],
     ["text/plain", "x".repeat(1025), 413],
+    ["application/x-www-form-urlencoded", "a=%FF%zz", 400],
   ];
   for (const [type, body, status] of REFUSED) {
     test(`not ${type} ${JSON.stringify(String(body)).slice(0, 30)}: ${status}`, async () => {
@@ -149,7 +161,10 @@ describe("who may call", () => {
       assert.equal(answer.status, status, answer.text);
       const challenge = answer.headers.get("www-authenticate") ?? "";
       if (status === 403) assert.match(challenge, /error="insufficient_scope".*scope="echo audit"/);
-      if (status === 401) assert.match(challenge, /^Bearer /);
+      if (status === 401) {
+        assert.match(challenge, /^Bearer /);
+        assert.equal(challenge.includes('scope="echo audit"'), path === "/needs-two", challenge);
+      }
     });
   }
 

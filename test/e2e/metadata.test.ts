@@ -5,6 +5,7 @@ import { decodeJwt, type Gatepost, readObject, startGatepost } from "../helpers/
 import type { Answer } from "../helpers/http_client.ts";
 
 const SERVER = "/.well-known/oauth-authorization-server";
+const OPENID = "/.well-known/openid-configuration";
 const RESOURCE = "/.well-known/oauth-protected-resource";
 const JWKS = "/.well-known/jwks.json";
 
@@ -51,6 +52,7 @@ describe("server metadata (RFC 8414 §2, §3.2)", () => {
     ["token_endpoint", "/authorization/token"],
     ["revocation_endpoint", "/authorization/revoke"],
     ["introspection_endpoint", "/authorization/introspect"],
+    ["userinfo_endpoint", "/authorization/whoami"],
     ["jwks_uri", JWKS],
   ];
   for (const [name, path] of endpoints) {
@@ -84,6 +86,11 @@ describe("server metadata (RFC 8414 §2, §3.2)", () => {
     assert.ok(Array.isArray(given) && given.includes("consumer") && given.includes("backend"));
   });
 
+  test("is found where OpenID clients look, too (RFC 8414 §5)", async () => {
+    const found = await gatepost.api.get(OPENID);
+    assert.deepEqual([found.status, found.text], [200, answer.text]);
+  });
+
   test("says that iss comes back with each authorization answer (RFC 9207 §3)", () => {
     assert.equal(metadata["authorization_response_iss_parameter_supported"], true);
   });
@@ -97,6 +104,8 @@ describe("resource metadata (RFC 9728 §2)", () => {
     assert.equal(metadata["resource"], gatepost.issuer);
     assert.deepEqual(metadata["authorization_servers"], [gatepost.issuer]);
     assert.deepEqual(metadata["bearer_methods_supported"], ["header"]);
+    // What a client asks for that knows no better; backend is asked for by name alone.
+    assert.deepEqual(metadata["scopes_supported"], ["consumer"]);
   });
 
   test("is what a challenge points to (RFC 9728 §5.1)", async () => {
@@ -150,7 +159,7 @@ describe("jwks.json (RFC 7517 §5)", () => {
 });
 
 describe("each of the metadata", () => {
-  for (const path of [SERVER, RESOURCE, JWKS]) {
+  for (const path of [SERVER, OPENID, RESOURCE, JWKS]) {
     test(`${path} may be cached, and no longer than a new key waits before it signs`, async () => {
       const answer = await gatepost.api.get(path);
       const control = answer.headers.get("cache-control") ?? "";

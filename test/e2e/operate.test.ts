@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { cp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -12,6 +12,7 @@ import { fileURLToPath } from "node:url";
 import { createClient } from "../helpers/http_client.ts";
 import { PASSWORD, readObject, SOURCE_ENTRY } from "../helpers/gatepost.ts";
 import {
+  CLI_ENTRY,
   createDataFolder,
   type RunningServer,
   type RunResult,
@@ -22,7 +23,6 @@ import {
 import { exchangeRaw, openRaw } from "../helpers/raw_http.ts";
 import { startReceiver } from "../helpers/receiver.ts";
 
-const LOCKED_ENTRY = fileURLToPath(new URL("../../scripts/start_locked.ts", import.meta.url));
 const KEY = Buffer.alloc(32, 7).toString("base64");
 
 async function createFolder(t: TestContext): Promise<string> {
@@ -100,9 +100,41 @@ test("a port that is taken: one line, exit 1, and the next start works", async (
   const address = taken.address();
   const port = String(typeof address === "object" ? address?.port : 0);
   const env = { GATEPOST_PORT: port, GATEPOST_ADMIN_PASSWORD: PASSWORD };
-  assertRefused(await tryStart(folder, env), new RegExp(`EADDRINUSE.*${port}`));
+  assertRefused(await tryStart(folder, env), new RegExp(`GATEPOST_PORT: .*EADDRINUSE.*:${port}$`, "m"));
   const server = await start(t, { folder });
   assert.ok(await canLogIn(server.url, PASSWORD));
+});
+
+test("GATEPOST_SHARE_PORT lets several processes listen on one port", async (t) => {
+  const folder = await createFolder(t);
+  const env = { GATEPOST_SHARE_PORT: "on", GATEPOST_ADMIN_PASSWORD: PASSWORD };
+  const first = await start(t, { folder, env });
+  const { port } = new URL(first.url);
+  const second = await start(t, { folder, env: { ...env, GATEPOST_PORT: port } });
+  assert.equal(await first.stop(), 0);
+  assert.equal(second.url, first.url);
+  assert.ok(await canLogIn(second.url, PASSWORD));
+});
+
+test("what is risky is a warning in the log of the start, the limit of open files too", async (t) => {
+  const folder = await makeDatabase(t);
+  chmodSync(join(folder, "gatepost.db"), 0o644);
+  const shell = `ulimit -n 1000; exec "$0" "$@"`;
+  const child = spawn("sh", ["-c", shell, process.execPath, SOURCE_ENTRY], {
+    env: { PATH: process.env["PATH"], GATEPOST_PORT: "0", GATEPOST_DATABASE: join(folder, "gatepost.db") },
+  });
+  t.after(() => child.kill("SIGKILL"));
+  let lines = "";
+  for await (const part of child.stdout) {
+    lines += String(part);
+    if (lines.includes("ulimit")) break;
+  }
+  const warnings = lines.split("\n").filter((line) => line.includes('"level":"warn"'));
+  const [key = "", mode = "", limit = "", ...more] = warnings.map((line) => JSON.parse(line).msg);
+  assert.match(key, /^GATEPOST_SECRET_KEY: /);
+  assert.match(mode, /gatepost\.db \(mode 644\)/);
+  assert.match(limit, /^ulimit -n: 1000 open files/);
+  assert.deepEqual(more, []);
 });
 
 test("a folder that cannot be made: one line, exit 1", async (t) => {
@@ -110,14 +142,14 @@ test("a folder that cannot be made: one line, exit 1", async (t) => {
   const file = join(folder, "file");
   writeFileSync(file, "here");
   const env = { GATEPOST_DATABASE: join(file, "data/gatepost.db") };
-  assertRefused(await tryStart(folder, env), /^The database cannot be opened: ENOTDIR/);
+  assertRefused(await tryStart(folder, env), /file is no folder/);
   assert.deepEqual(readFolder(folder), { file: Buffer.from("here").toString("base64") });
 });
 
 test("a database that is a folder: one line, exit 1", async (t) => {
   const folder = await createFolder(t);
   mkdirSync(join(folder, "gatepost.db"));
-  assertRefused(await tryStart(folder), /^The database cannot be opened: /);
+  assertRefused(await tryStart(folder), /is not an SQLite database/);
 });
 
 test("a database of a newer version: one line, exit 1, every byte as it was", async (t) => {
@@ -126,7 +158,7 @@ test("a database of a newer version: one line, exit 1, every byte as it was", as
   connection.exec("PRAGMA user_version = 9999");
   connection.close();
   const before = readFolder(folder);
-  assertRefused(await tryStart(folder), /schema version 9999/);
+  assertRefused(await tryStart(folder), /schema version is 9999/);
   assert.deepEqual(readFolder(folder), before);
 });
 
@@ -151,7 +183,7 @@ for (const state of ["at work on", "that has crashed on"]) {
     }
     const { "gatepost.db": file, "gatepost.db-wal": log } = readFolder(folder);
     assert.ok(String(log).length > 1000);
-    assertRefused(await tryStart(folder), /schema version 9999/);
+    assertRefused(await tryStart(folder), /schema version is 9999/);
     const found = readFolder(folder);
     assert.ok(found["gatepost.db"] === file && found["gatepost.db-wal"] === log);
   });
@@ -162,21 +194,21 @@ const SPOILED: readonly [what: string, spoil: (file: string) => void, says: RegE
   ["a text", (file) => writeFileSync(file, "Dear diary"), /not an SQLite database/],
   ["noise behind SQLite's mark", (file) => {
     writeFileSync(file, Buffer.concat([Buffer.from("SQLite format 3\0"), Buffer.alloc(9000, 0xa5)]));
-  }, /^The database cannot be opened: /],
+  }, /is damaged/],
   ["a database whose first page is noise", (file) => {
     const bytes = readFileSync(file);
     bytes.fill(0xa5, 100, 4096);
     writeFileSync(file, bytes);
-  }, /^The database cannot be (opened|read)|malformed/],
+  }, /is damaged/],
   ["a database that lost its second half", (file) => {
     const bytes = readFileSync(file);
     writeFileSync(file, bytes.subarray(0, Math.floor(bytes.length / 2)));
-  }, /^The database/],
+  }, /is damaged/],
   ["a database whose pages but the first are noise", (file) => {
     const bytes = readFileSync(file);
     bytes.fill(0xa5, 4096);
     writeFileSync(file, bytes);
-  }, /^The database/],
+  }, /is damaged/],
 ];
 
 for (const [what, spoil, says] of SPOILED) {
@@ -283,7 +315,7 @@ test("an older Node says in one line what is needed and how to get it, exit 1", 
   assert.match(result.stderr, /\b26\b/);
 });
 
-for (const signal of ["SIGTERM", "SIGINT"] as const) {
+for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
   test(`${signal} ends it with 0, at once where nothing is under way`, async (t) => {
     const server = await start(t, {});
     const idle = await openRaw(Number(new URL(server.url).port));
@@ -392,16 +424,19 @@ test("a locked server does its work and reaches nothing outside", async (t) => {
   mkdirSync(endpoints);
   writeFileSync(join(endpoints, "probe.js"), PROBE);
   writeFileSync(join(folder, "outside.txt"), "outside");
+  writeFileSync(join(folder, "key"), `${KEY}\n`);
   const receiver = await startReceiver();
   t.after(() => receiver.close());
   const server = await start(t, {
     folder,
-    entry: LOCKED_ENTRY,
+    entry: CLI_ENTRY,
+    args: ["serve", "--locked"],
     env: {
       GATEPOST_ADMIN_PASSWORD: PASSWORD,
       GATEPOST_DATABASE: join(folder, "data/gatepost.db"),
       GATEPOST_ENDPOINTS: endpoints,
       GATEPOST_CALLBACK_ALLOW: "127.0.0.1",
+      GATEPOST_SECRET_KEY_FILE: join(folder, "key"),
       NODE_V8_COVERAGE: undefined, // which it may not write
     },
   });

@@ -247,4 +247,33 @@ describe("a second process on the same database", () => {
       }
     });
   }
+
+  test("revokes what the first has just signed with a key of its own", async () => {
+    const env = { GATEPOST_BASE_URL: "http://gatepost.test" };
+    const first = await startGatepost({ env });
+    try {
+      const second = await startGatepost({ env, folder: first.server.folder });
+      try {
+        const app = await first.createApp();
+        for (let round = 0; round < 3; round++) {
+          const headers = bearer(first.adminToken);
+          await first.api.postJson("/backend/key", { at_once: true }, headers);
+          const fields = { grant_type: "client_credentials" };
+          const { access_token: token } = readTokens(await first.token(app, fields));
+          const { id: client_id, secret: client_secret } = app;
+          const answer = await second.api.postForm("/authorization/revoke", {
+            token,
+            client_id,
+            client_secret,
+          });
+          assert.equal(answer.status, 200);
+          await waitUntilDead(first, token);
+        }
+      } finally {
+        await second.stop();
+      }
+    } finally {
+      await first.stop();
+    }
+  });
 });

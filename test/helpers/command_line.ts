@@ -1,13 +1,21 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { openSqliteDatabase } from "../../src/store/sqlite.ts";
 import { createDataFolder, runCli, type RunResult } from "./process.ts";
 
 /** The command line's source: what it runs is counted in the coverage. */
 export const CLI_SOURCE = fileURLToPath(new URL("../../src/cli.ts", import.meta.url));
 
 type Env = Readonly<Record<string, string | undefined>>;
+
+export interface CommandLineOptions {
+  readonly folder?: string;
+  readonly isNew?: boolean;
+  readonly env?: Env;
+}
 
 /** The command line on a data folder of its own. */
 export interface CommandLine {
@@ -24,20 +32,26 @@ export interface CommandLine {
   start(...args: readonly string[]): ChildProcess;
 }
 
-/** Makes a data folder, which goes with the test, or uses that of a server. */
+/**
+ * Makes a data folder, which goes with the test, or uses that of a server. Unless it `isNew`, the
+ * first command that needs a database finds an empty one.
+ */
 export async function openCommandLine(
   test: { after(release: () => Promise<void>): void },
-  { folder: given, env = {} }: { readonly folder?: string; readonly env?: Env } = {},
+  { folder: given, isNew = false, env = {} }: CommandLineOptions = {},
 ): Promise<CommandLine> {
   const folder = given ?? await createDataFolder();
   if (given === undefined) test.after(() => rm(folder, { recursive: true, force: true }));
   const databasePath = join(folder, "gatepost.db");
-  const runWith: CommandLine["runWith"] = (options, ...args) =>
-    runCli(args, {
+  const runWith: CommandLine["runWith"] = async (options, ...args) => {
+    const needsDatabase = !isNew && !["check", "backup", "restore"].includes(args[0] ?? "");
+    if (needsDatabase && !existsSync(databasePath)) await openSqliteDatabase(databasePath).close();
+    return runCli(args, {
       entry: CLI_SOURCE,
       stdin: options.stdin ?? "",
       env: { GATEPOST_DATABASE: databasePath, ...env, ...options.env },
     });
+  };
   return {
     folder,
     databasePath,

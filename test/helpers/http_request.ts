@@ -15,6 +15,8 @@ export function sampleRequest(
     headers: {},
     address: "192.0.2.1",
     signal: new AbortController().signal,
+    isGone: false,
+    abort() {},
     readBody(maxBytes) {
       return bytes.length > maxBytes
         ? Promise.reject(new Problem(413, "too_large", "The body is too large."))

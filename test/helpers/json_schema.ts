@@ -29,8 +29,11 @@ const KEYWORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   format: (value) => ["date-time", "uri", "password"].includes(String(value)),
   minimum: isNumber,
   maximum: isNumber,
+  not: isRecord,
+  maxItems: isCount,
   minLength: isCount,
   maxLength: isCount,
+  minItems: isCount,
   minProperties: isCount,
   maxProperties: isCount,
   default: () => true,
@@ -98,16 +101,22 @@ function findOwnFaults(
   if (types.length > 0 && !types.some((type) => hasType(value, String(type)))) fault("type");
   if (schema["enum"] !== undefined && !listOf(schema["enum"]).includes(value)) fault("enum");
   if (Object.hasOwn(schema, "const") && schema["const"] !== value) fault("const");
+  if (isRecord(schema["not"]) && inner(schema["not"], value, at).length === 0) fault("not");
   if (typeof value === "string") {
     if (isText(schema["pattern"]) && !new RegExp(schema["pattern"], "u").test(value)) fault("pattern");
-    if (value.length < numberOf(schema["minLength"], 0)) fault("minLength");
-    if (value.length > numberOf(schema["maxLength"], Infinity)) fault("maxLength");
+    const { length } = [...value]; // JSON Schema counts characters, not code units
+    if (length < numberOf(schema["minLength"], 0)) fault("minLength");
+    if (length > numberOf(schema["maxLength"], Infinity)) fault("maxLength");
     if (!hasFormat(value, schema["format"])) fault("format");
   }
   if (typeof value === "number") {
     if (value < numberOf(schema["minimum"], -Infinity)) fault("minimum");
     if (value > numberOf(schema["maximum"], Infinity)) fault("maximum");
   }
+  if (Array.isArray(value) && value.length > numberOf(schema["maxItems"], Infinity)) {
+    fault("maxItems");
+  }
+  if (Array.isArray(value) && value.length < numberOf(schema["minItems"], 0)) fault("minItems");
   if (Array.isArray(value) && schema["items"] !== undefined) {
     value.forEach((each, index) => faults.push(...inner(schema["items"], each, `${at}/${index}`)));
   }

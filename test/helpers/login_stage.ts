@@ -1,8 +1,13 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import type { PasswordHasher } from "../../src/base/password.ts";
-import { createPasswordLogin, type LoginOutcome } from "../../src/http/password_login.ts";
-import type { AuditRecord } from "../../src/store/audit.ts";
+import {
+  createPasswordLogin,
+  type LoginAttempt,
+  type LoginOutcome,
+} from "../../src/http/password_login.ts";
+import { type AuditRecord, insertAudit } from "../../src/store/audit.ts";
+import type { Database } from "../../src/store/database.ts";
 import { updateUser } from "../../src/store/users.ts";
 import { addUser, openDatabase } from "./database.ts";
 
@@ -27,7 +32,7 @@ export function createInstantHasher(limit: number): PasswordHasher {
       if (running >= limit) await new Promise<void>((resolve) => waiting.push(resolve));
       else running++;
       try {
-        if (turn && !turn.admit()) return undefined;
+        if (turn && !await turn.admit()) return undefined;
         await new Promise((resolve) => setImmediate(resolve));
         const isRight = phc === `$${password}`;
         turn?.report(isRight);
@@ -42,9 +47,23 @@ export function createInstantHasher(limit: number): PasswordHasher {
   };
 }
 
-/** Opens a login with user `marta`, a clock that the test turns, and all that it does recorded. */
+/** How the users of an app that has proven itself, or of a known device, log in. */
+export type LoginVia = Pick<LoginAttempt, "app" | "findDevice">;
+
+/**
+ * Opens a login with user `marta`, a clock that the test turns, and all that it does recorded.
+ * `openOther` opens another process's on the same database.
+ */
 export async function openLogin(t: TestContext, hasher: PasswordHasher = createInstantHasher(1)) {
-  const database = openDatabase(t);
+  const stored = openDatabase(t);
+  const writes = { count: 0 };
+  const database: Database = {
+    ...stored,
+    write(statements) {
+      writes.count++;
+      return stored.write(statements);
+    },
+  };
   const clock = { nowMs: Date.UTC(2026, 0, 1) };
   const sleeps: number[] = [];
   const recorded: AuditRecord[] = [];
@@ -57,7 +76,7 @@ export async function openLogin(t: TestContext, hasher: PasswordHasher = createI
       return result;
     },
   };
-  const { check } = createPasswordLogin({
+  const open = () => createPasswordLogin({
     database,
     hasher: counted,
     failures: {
@@ -70,21 +89,28 @@ export async function openLogin(t: TestContext, hasher: PasswordHasher = createI
       return Promise.resolve();
     },
   });
-  const login = (username: string, password: string, address = HERE): Promise<LoginOutcome> =>
-    check({ username, password, address });
+  const loginAt = ({ check }: ReturnType<typeof open>) =>
+    async (username: string, password: string, address = HERE, via: LoginVia = {}) => {
+      const outcome: LoginOutcome = await check({ username, password, address, ...via });
+      if (outcome.kind === "ok") await storeLogin(database, clock.nowMs);
+      return outcome;
+    };
+  const login = loginAt(open());
   const phc = await hasher.hash(RIGHT);
   const user = await addUser(database, { username: "marta", phc });
   return {
     database,
     login,
+    openOther: () => loginAt(open()),
     user,
     clock,
+    writes,
     sleeps,
     recorded,
     checks,
-    async fail(count: number, username: string, address = HERE) {
+    async fail(count: number, username: string, address = HERE, via: LoginVia = {}) {
       for (let at = 0; at < count; at++) {
-        assert.equal((await login(username, WRONG, address)).kind, "wrong");
+        assert.equal((await login(username, WRONG, address, via)).kind, "wrong");
       }
     },
     async addDisabled(username: string) {
@@ -93,6 +119,12 @@ export async function openLogin(t: TestContext, hasher: PasswordHasher = createI
       await database.write([updateUser(id, change)]);
     },
   };
+}
+
+/** Stores something after a login, as each that is answered does. */
+async function storeLogin(database: Database, nowMs: number): Promise<void> {
+  const audit = { actor: "u1", action: "user.login", target: "u1", address: HERE };
+  await database.write([insertAudit(audit, nowMs)]);
 }
 
 /** A login whose hash is computed only once the gate opens. */

@@ -1,10 +1,21 @@
 import assert from "node:assert/strict";
 
 import type { HttpAnswer } from "../../src/base/exchange.ts";
-import { type ConsentPageInput, consentPage } from "../../src/http/pages/consent_page.ts";
+import {
+  type ConsentPageInput,
+  type ConsentScope,
+  consentPage,
+} from "../../src/http/pages/consent_page.ts";
+import { type ErrorPageInput, errorPage } from "../../src/http/pages/error_page.ts";
 import { type LoginPageInput, loginPage } from "../../src/http/pages/login_page.ts";
+import type { Site } from "../../src/http/pages/page_layout.ts";
+import { OWN_SCOPES, type ScopeWords } from "../../src/oauth/scope.ts";
+
+/** Whose pages these are. */
+export const site: Site = { name: "Northwind", host: "api.northwind.example", basePath: "" };
 
 const form = {
+  site,
   action: "/authorization/authorize?client_id=a1&state=x",
   csrf: "csrf-token",
   app: { name: "Harbour Orders", origin: "https://orders.example" },
@@ -18,7 +29,35 @@ export function sampleLogin(more: Partial<LoginPageInput> = {}): HttpAnswer {
 
 /** A consent page on which marta is asked for `consumer` by Harbour Orders, changed as told. */
 export function sampleConsent(more: Partial<ConsentPageInput> = {}): HttpAnswer {
-  return consentPage({ ...form, username: "marta", scopes: ["consumer"], ...more });
+  const scopes = asked("consumer");
+  return consentPage({ ...form, username: "marta", scopes, isPosable: false, ...more });
+}
+
+/** Scopes as they are asked for the first time; the service's own have words. */
+export function asked(...names: readonly string[]): ConsentScope[] {
+  return names.map((name) => ({ name, words: OWN_SCOPES.get(name), isNew: true }));
+}
+
+/** Scopes that were allowed before. */
+export function allowed(...names: readonly string[]): ConsentScope[] {
+  return asked(...names).map((scope) => ({ ...scope, isNew: false }));
+}
+
+/** A scope with these words, asked for the first time. */
+export function askedAs(name: string, description: string, more: Partial<ScopeWords> = {}) {
+  return { name, words: { description, grave: false, ...more }, isNew: true };
+}
+
+/** An error page for a link that does not work, changed as told. */
+export function sampleError(more: Partial<ErrorPageInput> = {}): HttpAnswer {
+  return errorPage({
+    site,
+    status: 400,
+    title: "This link does not work",
+    detail: "redirect_uri is missing.",
+    requestId: "r1",
+    ...more,
+  });
 }
 
 /** The document as text. */

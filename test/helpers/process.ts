@@ -29,6 +29,8 @@ export interface ServerOptions {
   readonly folder?: string;
   /** Another program than dist/server.js. */
   readonly entry?: string;
+  /** Arguments after the entry. */
+  readonly args?: readonly string[];
   /** Flags of Node, before the entry. */
   readonly nodeFlags?: readonly string[];
 }
@@ -62,9 +64,9 @@ export function createDataFolder(): Promise<string> {
 
 /** Starts a server and waits until it listens; throws with its output unless it does in 20 s. */
 export async function startServer(options: ServerOptions = {}): Promise<RunningServer> {
-  const { env = {}, entry = SERVER_ENTRY, nodeFlags = [] } = options;
+  const { env = {}, entry = SERVER_ENTRY, args = [], nodeFlags = [] } = options;
   const folder = options.folder ?? await createDataFolder();
-  const child = spawnNode([...nodeFlags, entry], {
+  const child = spawnNode([...nodeFlags, entry, ...args], {
     GATEPOST_PORT: "0",
     GATEPOST_DATABASE: join(folder, "gatepost.db"),
     ...env,

@@ -21,6 +21,13 @@ test("dispatch() encodes at once: what is changed later is not sent", () => {
   ]);
 });
 
+test("dispatch() takes 10,000 events of one request, and throws a RangeError past that", () => {
+  const { dispatch, close } = collector();
+  for (let index = 0; index < 10_000; index++) dispatch("a", index);
+  assert.throws(() => dispatch("a", 1), RangeError);
+  assert.equal(close().length, 10_000);
+});
+
 test("dispatch() takes names of 1 to 128 of A-Za-z0-9._:- and refuses every other", () => {
   const { dispatch, close } = collector();
   const good = ["a", "A-Za-z0-9._:-", "x".repeat(128), "gatepost", "gatepostal.x", "Gatepost.x"];

@@ -5,7 +5,8 @@ import { Problem } from "../../src/base/problem.ts";
 import type { Caller, Context, Logger } from "../../src/mod.ts";
 import type { DispatchedEvent } from "../../src/hosting/dispatch.ts";
 import { createHandler } from "../../src/hosting/handle.ts";
-import { parsePathPattern } from "../../src/hosting/path_pattern.ts";
+import { parsePathPattern } from "../../src/base/path_pattern.ts";
+import { sampleRequest } from "../helpers/http_request.ts";
 
 type Handle = (context: Context<unknown>) => unknown;
 
@@ -18,6 +19,8 @@ interface Sent {
   readonly body?: string | Uint8Array;
   readonly chunked?: boolean;
   readonly signal?: AbortSignal;
+  readonly isGone?: boolean;
+  readonly abort?: () => void;
 }
 
 interface Setting {
@@ -53,13 +56,8 @@ async function call(handle: Handle, sent: Sent = {}, setting: Setting = {}): Pro
     : sent.body === undefined ? {} : { "content-length": String(body.length) };
   const type = sent.type === undefined ? {} : { "content-type": sent.type };
   const request: HttpRequest = {
-    id: "r1",
-    method: sent.method ?? "POST",
-    path: sent.path ?? "/orders/7",
-    query: sent.query ?? "",
+    ...sampleRequest({ path: "/orders/7", ...sent, method: sent.method ?? "POST" }),
     headers: { host: "api.example", ...length, ...type, ...sent.headers },
-    address: "192.0.2.1",
-    signal: sent.signal ?? new AbortController().signal,
     async readBody(maxBytes) {
       reads++;
       if (body.length > maxBytes) throw new Problem(413, "too_large", "Too large.");
@@ -131,7 +129,8 @@ test("a body is parsed by its type, and left unread where the type is another", 
     [{ type: "multipart/form-data; boundary=x", body: "--x--" }, undefined, 0],
     [{ body: "no type" }, undefined, 0],
     [{ type: "text/json", body: "{}" }, undefined, 0],
-    [{ type: JSON_TYPE, body: "{}", headers: { "content-encoding": "identity" } }, {}, 1],
+    [{ type: "text/x+json", body: "{}" }, {}, 1],
+    [{ type: JSON_TYPE, body: "{}", headers: { "content-encoding": "Identity" } }, {}, 1],
   ];
   for (const [sent, expected, times] of cases) {
     let seen: unknown = "not called";
@@ -148,6 +147,10 @@ test("a body that cannot be taken is refused before the handler is called", asyn
     [{ type: JSON_TYPE, body: "{" }, {}, 400, "malformed"],
     [{ type: JSON_TYPE, body: Uint8Array.of(0x22, 0xff, 0x22) }, {}, 400, "malformed"],
     [{ type: JSON_TYPE, body: '{"__proto__":1}' }, {}, 400, "malformed"],
+    [{ type: FORM_TYPE, body: Uint8Array.of(0x61, 0x3d, 0xff) }, {}, 400, "malformed"],
+    ...["a=%FF", "a=%C3&b=%A9", "a=%zz", "a=%", "%FF=a"].map((body): typeof cases[number] =>
+      [{ type: FORM_TYPE, body }, {}, 400, "malformed"]
+    ),
     [{ type: JSON_TYPE, body: "[".repeat(65) + "]".repeat(65) }, {}, 400, "malformed"],
     [{ type: JSON_TYPE, body: "[1,2]" }, { maxBodyBytes: 4 }, 413, "too_large"],
     [{ type: JSON_TYPE, body: "[1,2]" }, { ownMaxBodyBytes: 4 }, 413, "too_large"],
@@ -327,14 +330,15 @@ test("events are stored for an answer below 500 and for no other", async () => {
 });
 
 test("a failed commit is a logged 503 with Retry-After, and ends the answer's stream", async () => {
-  let cancelled = 0;
+  const ends: string[] = [];
+  const abort = () => void ends.push("signal");
   const { problem, stored, lines } = await call(({ dispatch }) => {
     dispatch("a", 1);
-    return new Response(new ReadableStream({ cancel: () => void cancelled++ }));
-  }, {}, { commit: () => Promise.reject(new Error("disk full")) });
+    return new Response(new ReadableStream({ cancel: () => void ends.push("stream") }));
+  }, { abort }, { commit: () => Promise.reject(new Error("disk full")) });
   assert.deepEqual(
-    [problem?.status, problem?.code, problem?.headers["Retry-After"], stored.length, cancelled],
-    [503, "unavailable", "2", 0, 1],
+    [problem?.status, problem?.code, problem?.headers["Retry-After"], stored.length, ends],
+    [503, "unavailable", "2", 0, ["signal", "stream"]],
   );
   assert.ok(!problem?.message.includes("disk"));
   assert.deepEqual(lines.map(({ msg, fields }) => [msg, fields["request_id"]]), [

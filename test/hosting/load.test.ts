@@ -91,29 +91,45 @@ test("a handler and a run are called as methods of their objects", async (t) => 
   assert.deepEqual(y && Reflect.apply(y.run, undefined, [2]), ["y", 2]);
 });
 
-test("modules load without a package.json above them and without a word on stderr", async (t) => {
-  const at = (path: string): string =>
-    `export const x = { method: "GET", path: "${path}", public: true, handle() {} };`;
-  const folder = await folderOf(t, {
-    "a.ts": at("/a"),
-    "b.mts": at("/b"),
-    "c.js": at("/c"),
-    "d.mjs": at("/d"),
-    "sub/deep/e.js": at("/e"),
-    "f.js": "module.exports = { f: { method: 'GET', path: '/f', public: true, handle() {} } };",
-    "g.ts": "import type { Endpoint } from 'gatepost'; export const g: Endpoint = " +
-      "{ method: 'GET', path: '/g', public: true, handle() {} };",
+const MANIFESTS = [
+  ["no package.json", {}],
+  ["one without a type", { "package.json": "{}" }],
+  ["one of CommonJS", { "package.json": '{ "type": "commonjs" }' }],
+] as const;
+
+for (const [what, above] of MANIFESTS) {
+  test(`modules load as ES modules below ${what}, without a word on stderr`, async (t) => {
+    const at = (path: string): string =>
+      `export const x = { method: "GET", path: "${path}", public: true, handle() {} };`;
+    const folder = await folderOf(t, {
+      ...above,
+      "a.ts": at("/a"),
+      "b.mts": at("/b"),
+      "c.js": at("/c"),
+      "d.mjs": at("/d"),
+      "sub/deep/e.js": at("/e"),
+      "f.ts": `import type { Endpoint } from "gatepost";
+        import { path } from "./.part.js";
+        import { kind } from "classic";
+        const x: Endpoint = { method: "GET", path: path + kind, public: true, handle() {} };
+        export { x };`,
+      ".part.js": 'export const path = "/f-";',
+      "node_modules/classic/index.js": "exports.kind = typeof require;",
+      "node_modules/classic/package.json": '{ "main": "index.js" }',
+    });
+    const script = `const { loadEndpoints } = await import("${pathToFileURL(LOAD).href}");
+      const { endpoints } = await loadEndpoints(${JSON.stringify(folder)});
+      console.log(endpoints.map(({ pattern }) => pattern.text).join());`;
+    const child = spawn(process.execPath, ["--input-type=module", "--eval", script], {
+      cwd: folder,
+      env: {},
+    });
+    const closed = once(child, "close");
+    const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    await closed;
+    assert.deepEqual([out.trim(), err], ["/a,/b,/c,/d,/f-function,/e", ""]);
   });
-  const script = `const { loadEndpoints } = await import("${pathToFileURL(LOAD).href}");
-    const { endpoints } = await loadEndpoints(${JSON.stringify(folder)});
-    console.log(endpoints.map(({ pattern }) => pattern.text).join());`;
-  const args = ["--input-type=module", "--eval", script];
-  const child = spawn(process.execPath, args, { cwd: folder, env: {} });
-  const closed = once(child, "close");
-  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  await closed;
-  assert.deepEqual([out.trim(), err], ["/a,/b,/c,/d,/f,/g,/e", ""]);
-});
+}
 
 test("declarations, tests, hidden files, node_modules and others are left alone", async (t) => {
   const folder = await folderOf(t, {
@@ -130,7 +146,7 @@ test("declarations, tests, hidden files, node_modules and others are left alone"
     "README.md": "#",
     "k.tsx": "throw 1;",
   });
-  assert.deepEqual(await loadEndpoints(folder), { endpoints: [], cronjobs: [] });
+  assert.deepEqual(await loadEndpoints(folder), { endpoints: [], cronjobs: [], scopes: [] });
 });
 
 test("links are followed, in circles once, and a module behind two is taken once", async (t) => {
@@ -166,9 +182,11 @@ test("exports that are not meant to be endpoints or cronjobs are left alone", as
       export const named = { name: "x" };
       export const runner = { run() {} };
       export const map = new Map([["method", "GET"]]);
+      export const words = { a: "not called scopes" };
       export default { routes: { method: "GET", path: "/" } };`,
+    "b.mjs": 'export const scopes = ["a", "b"];',
   });
-  assert.deepEqual(await loadEndpoints(folder), { endpoints: [], cronjobs: [] });
+  assert.deepEqual(await loadEndpoints(folder), { endpoints: [], cronjobs: [], scopes: [] });
 });
 
 test("a module that does not load is a fault with its file, message and place", async (t) => {
@@ -178,6 +196,7 @@ test("a module that does not load is a fault with its file, message and place", 
     ["a.ts", "enum A {}", /^a\.ts -: SyntaxError: .*enum.* \(a\.ts:1\)$/],
     ["a.js", "\n\nthrow new Error('boom');export {}", /^a\.js -: Error: boom \(a\.js:3\)$/],
     ["a.js", "throw 'text';export {}", /^a\.js -: threw text while loading$/],
+    ["a.js", "module.exports = {};", /^a\.js -: ReferenceError: module is not defined.* \(a\.js:1\)$/s],
     ["a.mjs", "import './nowhere.mjs';", /^a\.mjs -: Error: Cannot find module .*nowhere/],
     ["a.ts", "import { x } from './a.ts';", /^a\.ts -: SyntaxError: .*'x'/],
     ["a.ts", "import { Endpoint } from 'gatepost'; export { Endpoint };", /write "import type"/],
@@ -361,6 +380,60 @@ test("two endpoints on one method and path shape are a fault, over all files", a
 test("two cronjobs of one name are a fault", async (t) => {
   const folder = await folderOf(t, { "a.mjs": cronjob(""), "b.mjs": cronjob('every: "1h"') });
   assert.deepEqual(await faultsOf(folder), ['b.mjs x: name "x" is what x of a.mjs has already']);
+});
+
+test("loadEndpoints() reads scopes in words", async (t) => {
+  const folder = await folderOf(t, {
+    "a.mjs": 'export const scopes = { "a:b": "Do a", c: { description: "Do c", grave: true } };',
+    "b.js": 'module.exports = { scopes: { c: { description: "Do c", grave: true } } };',
+    "c.mjs": 'export * from "./a.mjs";',
+  });
+  const { scopes } = await loadEndpoints(folder);
+  assert.deepEqual(
+    scopes.map(({ file, name, description, grave }) =>
+      [relative(folder, file), name, description, grave]),
+    [
+      ["a.mjs", "a:b", "Do a", false],
+      ["a.mjs", "c", "Do c", true],
+      ["b.js", "c", "Do c", true],
+    ],
+  );
+});
+
+test("scopes whose words are not in order are a fault", async (t) => {
+  const shape = "must be a description or { description, grave? }";
+  const cases: [scopes: string, reasons: string[]][] = [
+    ["{ a: 1 }", [`scopes["a"] ${shape}`]],
+    ["{ a: {} }", [`scopes["a"] ${shape}`]],
+    ["{ a: { description: 'x', grav: true } }", ['"grav" is no field of scopes["a"]']],
+    ["{ a: { description: 'x', grave: 1 } }", ['scopes["a"].grave must be true or false']],
+    ["{ 'a b': 'x' }", ['scopes["a b"] is not a scope\'s name']],
+    ["{ backend: 'harmless', consumer: 'x' }", [
+      'scopes["backend"] is the service\'s own',
+      'scopes["consumer"] is the service\'s own',
+    ]],
+  ];
+  for (const [scopes, reasons] of cases) {
+    const folder = await folderOf(t, { "a.mjs": `export const scopes = ${scopes};` });
+    const expected = reasons.map((reason) => `a.mjs scopes: ${reason}`);
+    assert.deepEqual(await faultsOf(folder), expected);
+  }
+});
+
+test("two modules that say different things of one scope are a fault", async (t) => {
+  const say = (words: string) => `export const scopes = { a: ${words}, b: "Do b" };`;
+  for (const [first, second, isFault] of [
+    ['"Do a"', '"Do a"', false],
+    ['"Do a"', '{ description: "Do a", grave: false }', false],
+    ['"Do a"', '"Do it"', true],
+    ['"Do a"', '{ description: "Do a", grave: true }', true],
+  ] as const) {
+    const folder = await folderOf(t, { "a.mjs": say(first), "b.mjs": say(second) });
+    assert.deepEqual(
+      await faultsOf(folder),
+      isFault ? ['b.mjs scopes: scopes["a"] differs from what scopes of a.mjs has already'] : [],
+    );
+  }
 });
 
 test("an event declared with two different scopes is a fault", async (t) => {

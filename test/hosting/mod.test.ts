@@ -28,7 +28,9 @@ export const createOrder: Endpoint = {
 `;
 
 const GOOD = `
-import type { Answer, Caller, Cronjob, Endpoint, Refusal } from "gatepost";
+import type { Answer, Caller, Cronjob, Endpoint, Refusal, Scopes } from "gatepost";
+
+export const scopes: Scopes = { a: "Do a", b: { description: "Do b", grave: true } };
 
 const answer: Answer = { status: 200, headers: { "retry-after": 5, "set-cookie": ["a=1", "b=2"] } };
 
@@ -80,7 +82,7 @@ export const job: Cronjob = {
 
 /** Each line is a mistake of its own that the compiler must find. */
 const MISTAKES = `
-import type { Endpoint, Cronjob } from "gatepost";
+import type { Endpoint, Cronjob, Scopes } from "gatepost";
 const at = { method: "GET", path: "/" } as const;
 const base = { ...at, handle() {} } as const;
 const every = { name: "j", every: "1s" } as const;
@@ -93,6 +95,7 @@ export const nobody: Endpoint = { ...at, public: true, handle: (c) => c.caller.s
 export const body: Endpoint = { ...at, scope: "a", handle: (c) => c.body.a };
 export const member: Endpoint = { ...at, scope: "a", handle: (c) => c.body?.a.b };
 export const subject: Cronjob = { ...every, run: (c) => c.dispatch("a", 1, { subject: undefined }) };
+export const heavy: Scopes = { a: { description: "Do a", heavy: true } };
 export const third: Cronjob = { ...every, run: (c) => c.dispatch("a", 1, { subjct: "u1" }) };
 `;
 

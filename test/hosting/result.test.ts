@@ -65,7 +65,7 @@ test("everything else is 200 with its JSON", () => {
 test("strings and bytes with a content type of their own are sent as they are", () => {
   const bytes = Uint8Array.of(1, 2);
   const cases: [headers: Record<string, string>, body: unknown, type: string, sent: unknown][] = [
-    [{ "content-type": "text/html" }, "<p>", "text/html", "<p>"],
+    [{ "content-type": "text/css" }, "p {}", "text/css", "p {}"],
     [{ "Content-Type": "text/csv" }, "a,b", "text/csv", "a,b"],
     [{ "content-type": "application/json" }, "[1]", "application/json", "[1]"],
     [{ "content-type": "image/png" }, bytes, "image/png", bytes],
@@ -189,6 +189,48 @@ test("headers of one hop and those that Connection names are left out of a Respo
     "x-kept": "1",
   };
   assert.deepEqual(toAnswer(new Response(null, { headers })).headers, { "x-kept": "1" });
+});
+
+test("what a browser shows as a page with scripts goes out in a sandbox", () => {
+  const pages = [
+    "text/html",
+    "Text/HTML; Charset=UTF-8",
+    "application/xhtml+xml",
+    "image/svg+xml",
+    "text/xml",
+    "application/xml;charset=utf-8",
+    "application/atom+xml",
+    "text/xsl",
+    "multipart/x-mixed-replace; boundary=x",
+    "text/plain, text/html",
+  ];
+  const others = [
+    "application/json",
+    "text/plain",
+    "image/png",
+    "application/pdf",
+    "text/css",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+  ];
+  const sandbox = "sandbox allow-scripts allow-forms allow-popups";
+  for (const type of [...pages, ...others]) {
+    const expected = pages.includes(type) ? sandbox : undefined;
+    for (const result of [
+      { status: 200, headers: { "Content-TYPE": type }, body: "x" },
+      { status: 404, headers: new Headers({ "content-type": type }), body: Buffer.from("x") },
+      new Response("x", { headers: { "content-type": type } }),
+      new Response(new Blob(["x"], { type })),
+    ]) {
+      assert.equal(toAnswer(result).headers?.["content-security-policy"], expected, type);
+    }
+  }
+});
+
+test("a policy of the module's own stays alone", () => {
+  const headers = { "content-type": "text/html", "Content-Security-Policy": "default-src 'self'" };
+  for (const result of [{ status: 200, headers, body: "x" }, new Response("x", { headers })]) {
+    assert.equal(toAnswer(result).headers?.["content-security-policy"], "default-src 'self'");
+  }
 });
 
 test("a Response that is used up, or is an error's, is an error", async () => {

@@ -21,7 +21,7 @@ const METADATA = "https://as.example/.well-known/oauth-protected-resource/base";
 test("verify() tells the caller of a good token", async (t) => {
   const { bearer, issue } = await open(t);
   const { token, grantId } = issue();
-  const caller = bearer.verify(token);
+  const caller = await bearer.verify(token);
   assert.equal(caller?.sub, "u1");
   assert.equal(caller.kind, "user");
   assert.equal(caller.clientId, "a1");
@@ -32,29 +32,29 @@ test("verify() tells the caller of a good token", async (t) => {
 test("a token is good until it expires, though it was good before", async (t) => {
   const { bearer, issue, clock } = await open(t);
   const { token, expiresAtMs } = issue();
-  assert.ok(bearer.verify(token));
+  assert.ok(await bearer.verify(token));
   clock.nowMs = expiresAtMs - 1;
-  assert.ok(bearer.verify(token));
+  assert.ok(await bearer.verify(token));
   clock.nowMs = expiresAtMs;
-  assert.equal(bearer.verify(token), undefined);
+  assert.equal(await bearer.verify(token), undefined);
 });
 
 test("a token is good until its key is withdrawn, though it was good before", async (t) => {
   const { bearer, issue, kids } = await open(t);
   const { token } = issue();
-  assert.ok(bearer.verify(token));
+  assert.ok(await bearer.verify(token));
   kids.delete("k1");
-  assert.equal(bearer.verify(token), undefined);
+  assert.equal(await bearer.verify(token), undefined);
 });
 
 for (const target of ["jti", "grantId", "sub", "clientId"] as const) {
   test(`a token is good until its ${target} is revoked, though it was good before`, async (t) => {
     const { bearer, issue, revoke } = await open(t);
     const { token } = issue();
-    const caller = bearer.verify(token);
+    const caller = await bearer.verify(token);
     assert.ok(caller);
     await revoke(caller[target]);
-    assert.equal(bearer.verify(token), undefined);
+    assert.equal(await bearer.verify(token), undefined);
   });
 }
 
@@ -62,9 +62,9 @@ test("one token revoked is not another of the same grant", async (t) => {
   const { bearer, issue, revoke } = await open(t);
   const { token, grantId } = issue();
   const second = issue({ grantId }).token;
-  await revoke(bearer.verify(token)?.jti ?? "");
-  assert.equal(bearer.verify(token), undefined);
-  assert.ok(bearer.verify(second));
+  await revoke((await bearer.verify(token))?.jti ?? "");
+  assert.equal(await bearer.verify(token), undefined);
+  assert.ok(await bearer.verify(second));
 });
 
 describe("verify() refuses", () => {
@@ -81,7 +81,7 @@ describe("verify() refuses", () => {
   for (const [what, make] of table) {
     test(what, async (t) => {
       const { bearer, issue } = await open(t);
-      assert.equal(bearer.verify(make(issue)), undefined);
+      assert.equal(await bearer.verify(make(issue)), undefined);
     });
   }
 
@@ -89,34 +89,34 @@ describe("verify() refuses", () => {
     const { bearer } = await open(t);
     const other = openKey("k1", "ES256", await generatePrivateKey("ES256"));
     const token = signJwt("at+jwt", accessTokenClaims(input()).claims, other);
-    assert.equal(bearer.verify(token), undefined);
+    assert.equal(await bearer.verify(token), undefined);
     const unknown = signJwt("at+jwt", accessTokenClaims(input()).claims, { ...other, kid: "k2" });
-    assert.equal(bearer.verify(unknown), undefined);
+    assert.equal(await bearer.verify(unknown), undefined);
   });
 });
 
 test("a token altered after it was verified once is refused", async (t) => {
   const { bearer, issue } = await open(t);
   const { token } = issue();
-  assert.ok(bearer.verify(token));
+  assert.ok(await bearer.verify(token));
   const [header, , signature] = token.split(".");
   const claims = { ...accessTokenClaims(input()).claims, scope: "backend" };
   const forged = Buffer.from(JSON.stringify(claims)).toString("base64url");
-  assert.equal(bearer.verify(`${header}.${forged}.${signature}`), undefined);
+  assert.equal(await bearer.verify(`${header}.${forged}.${signature}`), undefined);
 });
 
 test("authenticate() gives the caller of a request with all the scopes", async (t) => {
   const { bearer, issue } = await open(t);
   const { token } = issue();
   for (const scopes of [[], ["consumer"], ["orders", "consumer"]]) {
-    assert.equal(bearer.authenticate(ask(`Bearer ${token}`), scopes).sub, "u1");
+    assert.equal((await bearer.authenticate(ask(`Bearer ${token}`), scopes)).sub, "u1");
   }
 });
 
 test("without a token: 401 with a challenge that names no error (RFC 6750 §3.1)", async (t) => {
   const { bearer } = await open(t);
   for (const authorization of [undefined, "", "Basic YTpi", "Bearer", "Token x", "xBearer y"]) {
-    const problem = refusal(bearer, authorization, []);
+    const problem = await refusal(bearer, authorization, []);
     assert.equal(problem.status, 401);
     assert.equal(
       problem.headers["WWW-Authenticate"],
@@ -125,20 +125,30 @@ test("without a token: 401 with a challenge that names no error (RFC 6750 §3.1)
   }
 });
 
+test("without a token the challenge names the scopes that are needed (RFC 6750 §3)", async (t) => {
+  const { bearer } = await open(t);
+  assert.equal(
+    (await refusal(bearer, undefined, ["orders", "read"])).headers["WWW-Authenticate"],
+    `Bearer realm="gatepost", scope="orders read", resource_metadata="${METADATA}"`,
+  );
+});
+
 test("with a bad token: 401 invalid_token, and nothing of the token in the answer", async (t) => {
   const { bearer } = await open(t);
-  const problem = refusal(bearer, "Bearer hunter2.hunter2.hunter2", []);
+  const problem = await refusal(bearer, "Bearer hunter2.hunter2.hunter2", []);
   assert.equal(problem.status, 401);
   assert.equal(
     problem.headers["WWW-Authenticate"],
     `Bearer realm="gatepost", error="invalid_token", resource_metadata="${METADATA}"`,
   );
-  assert.doesNotMatch(JSON.stringify([problem.message, problem.headers]), /hunter2/);
+  const { headers } = await refusal(bearer, "Bearer hunter2", ["orders"]);
+  assert.match(headers["WWW-Authenticate"] ?? "", /error="invalid_token", scope="orders", /);
+  assert.doesNotMatch(JSON.stringify([problem.message, problem.headers, headers]), /hunter2/);
 });
 
 test("without a scope: 403 insufficient_scope that names all that are needed", async (t) => {
   const { bearer, issue } = await open(t);
-  const problem = refusal(bearer, `Bearer ${issue().token}`, ["consumer", "backend"]);
+  const problem = await refusal(bearer, `Bearer ${issue().token}`, ["consumer", "backend"]);
   assert.equal(problem.status, 403);
   assert.equal(
     problem.headers["WWW-Authenticate"],
@@ -151,13 +161,13 @@ test("a scope is held by its whole name", async (t) => {
   const { bearer, issue } = await open(t);
   const { token } = issue({ scopes: ["consumers", "back"] });
   for (const scope of ["consumer", "backend", "back end", "BACK"]) {
-    assert.equal(refusal(bearer, `Bearer ${token}`, [scope]).status, 403, scope);
+    assert.equal((await refusal(bearer, `Bearer ${token}`, [scope])).status, 403, scope);
   }
 });
 
 test("the challenge of an issuer without a path names the metadata at the root", async (t) => {
   const { createFor } = await open(t);
-  const problem = refusal(createFor("https://as.example"), undefined, []);
+  const problem = await refusal(createFor("https://as.example"), undefined, []);
   assert.match(
     problem.headers["WWW-Authenticate"] ?? "",
     /resource_metadata="https:\/\/as\.example\/\.well-known\/oauth-protected-resource"$/,
@@ -188,7 +198,7 @@ test("a token in the query or the body is not looked at (RFC 9700 §4.3.2)", asy
   const { bearer, issue } = await open(t);
   const { token } = issue();
   const request = sampleRequest({ query: `access_token=${token}`, body: `access_token=${token}` });
-  assert.throws(() => bearer.authenticate(request, []), { status: 401 });
+  await assert.rejects(bearer.authenticate(request, []), { status: 401 });
 });
 
 async function open(t: TestContext) {
@@ -241,9 +251,13 @@ function ask(authorization: string | undefined) {
   return sampleRequest({ headers: authorization === undefined ? {} : { authorization } });
 }
 
-function refusal(bearer: Bearer, authorization: string | undefined, scopes: string[]): Problem {
+async function refusal(
+  bearer: Bearer,
+  authorization: string | undefined,
+  scopes: string[],
+): Promise<Problem> {
   try {
-    bearer.authenticate(ask(authorization), scopes);
+    await bearer.authenticate(ask(authorization), scopes);
   } catch (error) {
     assert.ok(error instanceof Problem);
     return error;

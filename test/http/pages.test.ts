@@ -3,15 +3,24 @@ import { createHash } from "node:crypto";
 import { test } from "node:test";
 
 import type { HttpAnswer } from "../../src/base/exchange.ts";
-import { errorPage } from "../../src/http/pages/error_page.ts";
-import { bodyOf, count, sampleConsent, sampleLogin, titleOf } from "../helpers/pages.ts";
+import { frontDoor } from "../../src/http/pages/front_door.ts";
+import { pageHeaders } from "../../src/http/pages/page_headers.ts";
+import {
+  allowed,
+  asked,
+  bodyOf,
+  count,
+  sampleConsent,
+  sampleError,
+  sampleLogin,
+  site,
+  titleOf,
+} from "../helpers/pages.ts";
 
-const failure = {
-  status: 400,
-  title: "This link does not work",
-  detail: "redirect_uri is missing.",
-  requestId: "r1",
-};
+function openFrontDoor(username?: string): HttpAnswer {
+  const body = frontDoor(site, "https://api.northwind.example", username);
+  return { status: 200, headers: pageHeaders(), body };
+}
 
 const pages: Readonly<Record<string, HttpAnswer>> = {
   login: sampleLogin(),
@@ -21,16 +30,24 @@ const pages: Readonly<Record<string, HttpAnswer>> = {
   expired: sampleLogin({ error: "expired" }),
   signedOut: sampleLogin({ signedOut: true }),
   consent: sampleConsent(),
-  consentBackend: sampleConsent({ scopes: ["x", "backend"] }),
+  consentBackend: sampleConsent({ scopes: asked("x", "backend") }),
   consentExpired: sampleConsent({ error: "expired" }),
   consentLoopback: sampleConsent({ app: { name: "Dev", origin: "http://127.0.0.1:5173" } }),
-  error: errorPage(failure),
-  error500: errorPage({ ...failure, status: 500 }),
+  consentPosable: sampleConsent({ isPosable: true }),
+  consentMany: sampleConsent({ scopes: asked(..."abcdefghi") }),
+  consentMore: sampleConsent({ scopes: [...asked("x"), ...allowed("y")] }),
+  error: sampleError(),
+  error403: sampleError({ status: 403 }),
+  error404: sampleError({ status: 404 }),
+  error500: sampleError({ status: 500 }),
+  frontDoor: openFrontDoor(),
+  frontDoorSignedIn: openFrontDoor("marta"),
 };
 
 for (const [name, answer] of Object.entries(pages)) {
   test(`the ${name} page holds no script, no outside resource and no style attribute`, () => {
-    const body = bodyOf(answer);
+    const icon = '<link rel="icon" type="image/svg+xml" href="/favicon.ico">';
+    const body = bodyOf(answer).replace(icon, "").replaceAll(/<a href="\/[a-z./-]*">/g, "<a>");
     assert.doesNotMatch(body, /<script|<iframe|<img|<link|<object|<embed|javascript:/i);
     assert.doesNotMatch(body, /\s(?:src|href|style|on[a-z]+)\s*=/i);
     assert.doesNotMatch(body, /url\(|@import/i);
@@ -39,7 +56,7 @@ for (const [name, answer] of Object.entries(pages)) {
   test(`the ${name} page has language, title, heading, landmarks and a viewport that zooms`, () => {
     const body = bodyOf(answer);
     assert.match(body, /^<!doctype html>\n<html lang="en" dir="ltr">/);
-    assert.match(titleOf(answer), / · Gatepost$/);
+    assert.match(titleOf(answer), / · Northwind$/);
     for (const pattern of [/<h1>/g, /<main>/g, /<header>/g]) assert.equal(count(body, pattern), 1);
     assert.match(body, /<meta name="viewport" content="width=device-width, initial-scale=1">/);
     assert.ok(body.indexOf("<meta charset") < 100);
@@ -63,6 +80,21 @@ for (const [name, answer] of Object.entries(pages)) {
     assert.ok(policy.includes(`; style-src 'sha256-${hash}'; `));
   });
 }
+
+test("pages say whose service it is, and its host where that is another", () => {
+  for (const page of Object.values(pages)) {
+    assert.match(bodyOf(page), /<p>Northwind<span>api\.northwind\.example<\/span><\/p><\/header>/);
+  }
+  const plain = { ...site, name: site.host };
+  assert.match(bodyOf(sampleLogin({ site: plain })), /<p>api\.northwind\.example<\/p><\/header>/);
+  const marked = { ...site, name: "A & <b>" };
+  assert.match(bodyOf(sampleLogin({ site: marked })), /<p>A &amp; &lt;b&gt;</);
+});
+
+test("the icon is found below a base path", () => {
+  const below = { ...site, basePath: "/gate" };
+  assert.ok(bodyOf(sampleLogin({ site: below })).includes('href="/gate/favicon.ico"'));
+});
 
 const hostileNames: Readonly<Record<string, string>> = {
   markup: "</bdi></p><script>alert(1)</script>",

@@ -4,6 +4,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { createPasswordHasher } from "../../src/base/password.ts";
 import { Problem } from "../../src/base/problem.ts";
+import { purge } from "../../src/store/purge.ts";
 import { updateUser } from "../../src/store/users.ts";
 import {
   createInstantHasher,
@@ -225,6 +226,144 @@ test("a user who is disabled while the check waits is not let in", async (t) => 
   await database.write([updateUser(user, change)]);
   gate.open();
   assert.deepEqual(await outcome, { kind: "wrong" });
+});
+
+const IPV6 = (subnet: number, site = "2001:db8:1") => `${site}:${subnet.toString(16)}::1`;
+
+test("one account has 40 failures in an IPv6 /56, and 160 in a /48", async (t) => {
+  const { login, fail } = await openLogin(t);
+  for (let subnet = 0; subnet < 40; subnet++) await fail(1, "marta", IPV6(subnet));
+  assert.equal((await login("marta", RIGHT, IPV6(0xff))).kind, "throttled");
+  assert.equal((await login("other", WRONG, IPV6(0xff))).kind, "wrong");
+  for (let subnet = 0x100; subnet < 0x400; subnet += 0x100) {
+    for (let at = 0; at < 40; at++) await fail(1, "marta", IPV6(subnet + at));
+  }
+  assert.equal((await login("marta", RIGHT, IPV6(0xffff))).kind, "throttled");
+  assert.equal((await login("marta", RIGHT, IPV6(0, "2001:db8:2"))).kind, "ok");
+});
+
+test("all accounts together have 200 failures in an IPv6 /56, and 800 in a /48", async (t) => {
+  const { login, fail } = await openLogin(t);
+  for (let subnet = 0; subnet < 0x400; subnet += 0x100) {
+    for (let at = 0; at < 200; at++) await fail(1, `name${subnet + at}`, IPV6(subnet + at));
+    assert.equal((await login("marta", RIGHT, IPV6(subnet + 0xff))).kind, "throttled");
+  }
+  assert.equal((await login("marta", RIGHT, IPV6(0xffff))).kind, "throttled");
+  assert.equal((await login("marta", RIGHT, IPV6(0, "2001:db8:2"))).kind, "ok");
+});
+
+test("the limits hold for all processes on a database together, and after a restart", async (t) => {
+  const { login, openOther } = await openLogin(t);
+  const processes = [login, openOther(), openOther()];
+  const outcomes = await Promise.all(
+    Array.from({ length: 60 }, (_, at) => processes[at % 3]?.("marta", `guess number ${at}`)),
+  );
+  assert.equal(outcomes.filter((outcome) => outcome?.kind === "wrong").length, 10);
+  assert.equal((await openOther()("marta", RIGHT)).kind, "throttled");
+});
+
+test("a success in one process clears what has failed in another", async (t) => {
+  const { fail, openOther } = await openLogin(t);
+  await fail(9, "marta");
+  assert.equal((await openOther()("marta", RIGHT)).kind, "ok");
+  await fail(9, "marta");
+});
+
+test("a try that waits writes nothing", async (t) => {
+  const { login, fail, writes } = await openLogin(t);
+  await fail(10, "marta");
+  const before = writes.count;
+  await Promise.all(Array.from({ length: 20 }, () => login("marta", RIGHT)));
+  assert.equal(writes.count, before);
+});
+
+test("a login costs one write before its check, and one beside what it stores itself", async (t) => {
+  const { login, writes } = await openLogin(t);
+  const before = writes.count;
+  await login("marta", WRONG);
+  assert.equal(writes.count, before + 1);
+  await login("marta", RIGHT);
+  assert.equal(writes.count, before + 1 + 3);
+});
+
+test("a clock that is set back by an hour locks nobody", async (t) => {
+  const { login, fail, clock } = await openLogin(t);
+  await fail(10, "marta");
+  clock.nowMs -= 60 * MINUTE_MS;
+  assert.equal((await login("marta", RIGHT)).kind, "ok");
+});
+
+test("what counts no more is purged, and never counts again once the clock was set back", async (t) => {
+  const { database, login, fail, clock } = await openLogin(t);
+  const rows = async () =>
+    (await database.query("SELECT 1 FROM login_failures")).length;
+  const { signal } = new AbortController();
+  const purgeNow = () => purge(database, { eventsMs: 0, auditMs: 0 }, clock.nowMs, signal);
+  await fail(2, "marta");
+  clock.nowMs += 10 * MINUTE_MS;
+  await fail(3, "marta");
+  await purgeNow();
+  assert.equal(await rows(), 5);
+  clock.nowMs += 5 * MINUTE_MS;
+  await purgeNow();
+  assert.equal(await rows(), 3);
+  clock.nowMs -= 60 * MINUTE_MS;
+  assert.equal((await login("marta", RIGHT)).kind, "ok");
+  assert.equal(await rows(), 0);
+});
+
+test("what is stored of a failure does not hold what was sent as a name", async (t) => {
+  const { database, fail } = await openLogin(t);
+  await fail(1, "my-password-in-the-wrong-field");
+  const rows = await database.query("SELECT * FROM login_failures");
+  assert.equal(rows.length, 1);
+  assert.doesNotMatch(JSON.stringify(rows), /my-password/);
+});
+
+const APP = { app: { id: "a1", isProven: true } };
+
+test("an app that has proven itself has no limit of its address, whoever fails there", async (t) => {
+  const { login, fail } = await openLogin(t);
+  for (let at = 0; at < 60; at++) await fail(1, `name${at}`, HERE, APP);
+  assert.equal((await login("marta", RIGHT, HERE, APP)).kind, "ok");
+  assert.equal((await login("marta", RIGHT)).kind, "ok", "nor does it use up that of others");
+  for (let at = 0; at < 50; at++) await fail(1, `name${at}`);
+  assert.equal((await login("marta", RIGHT)).kind, "throttled");
+  assert.equal((await login("marta", RIGHT, HERE, APP)).kind, "ok", "nor do others use up its");
+});
+
+test("through it an account waits after 10 failures, from whatever address, and not elsewhere", async (t) => {
+  const { login, fail } = await openLogin(t);
+  for (let at = 0; at < 10; at++) await fail(1, "marta", `192.0.2.${at + 1}`, APP);
+  assert.equal((await login("marta", RIGHT, HERE, APP)).kind, "throttled");
+  assert.equal((await login("marta", RIGHT)).kind, "ok");
+  const other = { app: { id: "a2", isProven: true } };
+  assert.equal((await login("marta", RIGHT, HERE, other)).kind, "ok");
+});
+
+test("an app that has proven nothing is limited by its address", async (t) => {
+  const { login, fail } = await openLogin(t);
+  const unproven = { app: { id: "a1", isProven: false } };
+  for (let at = 0; at < 50; at++) await fail(1, `name${at}`, HERE, unproven);
+  assert.equal((await login("marta", RIGHT, HERE, unproven)).kind, "throttled");
+});
+
+test("a device that the user has logged in with is spared the limit of its address", async (t) => {
+  const { login, fail, user } = await openLogin(t);
+  const known = { findDevice: (id: string) => id === user ? "d1" : undefined };
+  for (let at = 0; at < 50; at++) await fail(1, `name${at}`);
+  assert.equal((await login("marta", RIGHT)).kind, "throttled");
+  assert.equal((await login("nobody", WRONG, HERE, known)).kind, "throttled");
+  assert.equal((await login("marta", RIGHT, HERE, known)).kind, "ok");
+});
+
+test("a device has 10 failures of its own, wherever it is: stolen, it is no free pass", async (t) => {
+  const { login, fail } = await openLogin(t);
+  const known = { findDevice: () => "d1" };
+  for (let at = 0; at < 10; at++) await fail(1, "marta", `192.0.2.${at + 1}`, known);
+  assert.equal((await login("marta", RIGHT, "198.51.100.1", known)).kind, "throttled");
+  assert.equal((await login("marta", RIGHT)).kind, "ok");
+  assert.equal((await login("marta", RIGHT, HERE, { findDevice: () => "d2" })).kind, "ok");
 });
 
 test("names as long as a body are remembered by a few bytes", async (t) => {

@@ -9,6 +9,7 @@ import type { PublicRoute } from "../../src/http/route.ts";
 import { createRouter } from "../../src/http/router.ts";
 import { OAuthError } from "../../src/oauth/errors.ts";
 import { UnavailableError } from "../../src/store/database.ts";
+import { sampleRequest } from "../helpers/http_request.ts";
 
 const ORIGIN = "https://spa.example";
 
@@ -19,8 +20,8 @@ interface Stage {
 }
 
 const bearer: Bearer = {
-  verify: () => undefined,
-  authenticate() {
+  verify: () => Promise.resolve(undefined),
+  async authenticate() {
     throw new Problem(401, "unauthorized", "No.", { headers: { "WWW-Authenticate": "Bearer" } });
   },
 };
@@ -45,7 +46,7 @@ function openStage(handle: () => HttpAnswer, more: Partial<PublicRoute> = {}, ba
     routers: [createRouter([route])],
     bearer,
     isOriginAllowed: async (origin) => origin === ORIGIN,
-    basePath,
+    site: { name: "Northwind", host: "api.northwind.example", basePath },
     log,
     now: () => nowMs += 1.23456,
     observe: (...seen) => void observed.push(seen),
@@ -54,17 +55,7 @@ function openStage(handle: () => HttpAnswer, more: Partial<PublicRoute> = {}, ba
     observed,
     logged,
     ask: (request = {}) =>
-      pipeline({
-        id: "r1",
-        method: "GET",
-        path: "/x",
-        query: "",
-        headers: {},
-        address: "192.0.2.1",
-        signal: new AbortController().signal,
-        readBody: async () => Buffer.alloc(0),
-        ...request,
-      }),
+      pipeline(sampleRequest({ path: "/x", ...request })),
   };
 }
 
@@ -169,6 +160,27 @@ for (const [thrown, errors, status, says] of THROWN) {
     if (status === 503) assert.deepEqual(valuesOf(answer, "retry-after"), ["2"]);
   });
 }
+
+test("a browser that has lost its way gets a page, a program the problem document", async () => {
+  const { ask } = openStage(() => ({ status: 200 }));
+  const chromium = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+  const page = "text/html; charset=utf-8";
+  const problem = "application/problem+json";
+  for (const [method, accept, type] of [
+    ["GET", chromium, page],
+    ["HEAD", chromium, page],
+    ["POST", chromium, problem],
+    ["GET", "*/*", problem],
+    ["GET", "application/json, text/html", problem],
+    ["GET", undefined, problem],
+  ] as const) {
+    const answer = await ask({ method, path: "/nowhere", headers: { accept } });
+    assert.equal(answer.status, 404);
+    assert.deepEqual(valuesOf(answer, "content-type"), [type], `${method} ${accept}`);
+  }
+  const found = await ask({ method: "DELETE", headers: { accept: chromium } });
+  assert.deepEqual(valuesOf(found, "content-type"), [problem]);
+});
 
 test("below a base path nothing outside of it is found but metadata", async () => {
   const stage = openStage(() => ({ status: 200 }), { path: "/.well-known/x" }, "/base");

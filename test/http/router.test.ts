@@ -55,7 +55,7 @@ test("createRouter() finds nothing for another number of segments or an empty on
 
 test("createRouter() decodes parameters", () => {
   const find = createRouter([route("GET", "/a/:id")]);
-  assert.deepEqual(find("GET", "/a/b%20c%C3%A4")?.params, { id: "b cä" });
+  assert.deepEqual({ ...find("GET", "/a/b%20c%C3%A4")?.params }, { id: "b cä" });
 });
 
 test("createRouter() tells the methods of a path whose method is another", () => {

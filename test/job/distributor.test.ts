@@ -10,8 +10,10 @@ import type { AttemptOutcome } from "../../src/event/delivery.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
 import type { Callback } from "../../src/job/callback.ts";
 import { createDistributor, type Distributor } from "../../src/job/distributor.ts";
+import { takeOver } from "../../src/job/take_over.ts";
 import { type Database, sql, UnavailableError } from "../../src/store/database.ts";
 import { claimDeliveries } from "../../src/store/deliveries.ts";
+import { shiftTimes } from "../../src/store/clock_shift.ts";
 import { fanOut, insertEvent, listPendingEvents } from "../../src/store/events.ts";
 import { openSqliteDatabase } from "../../src/store/sqlite.ts";
 import { updateSubscription } from "../../src/store/subscriptions.ts";
@@ -20,6 +22,7 @@ import {
   deleteSubscription,
   disableSubscription,
 } from "../../src/store/subscription_end.ts";
+import { addUser } from "../helpers/database.ts";
 
 const START_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
 const DELAYS_MS = [10_000, 300_000, 3_600_000];
@@ -53,8 +56,7 @@ interface Stage {
   readonly database: Database;
   /** The processes' common clock, which stands still unless a test moves it. */
   nowMs: number;
-  /** Who is dead, for the others. */
-  readonly dead: Set<string>;
+  isClockSet: boolean;
   startProcess(options?: ProcessOptions): Process;
   /** Makes a subscription to event "e" and returns its id. */
   subscribe(endpoint?: string): Promise<string>;
@@ -86,7 +88,7 @@ async function openStage(t: TestContext): Promise<Stage> {
   const stage: Stage = {
     database,
     nowMs: START_MS,
-    dead: new Set(),
+    isClockSet: false,
     startProcess(options = {}) {
       const process = createProcess(stage, options);
       processes.push(process);
@@ -99,7 +101,7 @@ async function openStage(t: TestContext): Promise<Stage> {
           `INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
            VALUES (?1, ?2, 'login', 'e', ?3, 'active', ?4, ?5)`,
           id,
-          newId("u", stage.nowMs),
+          await addUser(database, { createdAtMs: stage.nowMs }),
           endpoint,
           SEAL.close(SECRET, id),
           stage.nowMs,
@@ -113,7 +115,6 @@ async function openStage(t: TestContext): Promise<Stage> {
         name: "e",
         json: String(index),
         subject: undefined,
-        scopes: [],
         createdAtMs: stage.nowMs,
       }));
       await database.write(events.map(insertEvent));
@@ -137,7 +138,6 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
   const distributor = createDistributor({
     database: options.database ?? stage.database,
     claim: options.name ?? newId("c", stage.nowMs),
-    isAlive: (name) => !stage.dead.has(name),
     seal: SEAL,
     limits: { total, perSubscription },
     policy: { delaysMs: DELAYS_MS },
@@ -145,6 +145,7 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
     disableAfterMs: 0,
     log: SILENT,
     now: () => stage.nowMs,
+    isClockSet: () => stage.isClockSet,
     random: () => 0.5,
     observe() {},
     sender: {
@@ -234,6 +235,31 @@ describe("distribution", () => {
       );
       return rows[0]?.status === "distributed";
     });
+  });
+
+  test("sends a small event while forty large ones are being fanned out", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe("http://small.example/");
+    await stage.database.write([
+      sql("UPDATE subscriptions SET event = 'small'"),
+      sql(
+        `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+         INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
+         SELECT id || i, principal, app, 'e', endpoint || i, 'paused', secret, created_at
+         FROM subscriptions, n`,
+      ),
+    ]);
+    await stage.dispatch(40);
+    const process = stage.startProcess({ answer: () => 204 });
+    process.distributor.wake();
+    await until(async () => Number((await stage.counts())["pending"]) > 0);
+    const small = { id: newId("e", stage.nowMs), name: "small", json: "1", subject: undefined };
+    await stage.database.write([insertEvent({ ...small, createdAtMs: stage.nowMs })]);
+    const known = Number((await stage.counts())["pending"]);
+    process.distributor.wake();
+    await until(() => process.begun.length === 1);
+    const more = Number((await stage.counts())["pending"]) - known;
+    assert.ok(more < 20_000, `after ${more} deliveries of others`);
   });
 
   test("reaches more subscriptions than one batch takes", async (t) => {
@@ -457,8 +483,9 @@ describe("slow subscribers", () => {
     for (let index = 0; index < 7; index++) await stage.subscribe(`http://${index}.slow.example/`);
     await stage.database.write([
       sql(
-        `UPDATE subscriptions SET principal = 'u_1', standing = 'proven',
-           mean_ms = (SELECT max(mean_ms) FROM subscriptions)`,
+        `UPDATE subscriptions SET standing = 'proven',
+           mean_ms = (SELECT max(mean_ms) FROM subscriptions),
+           principal = (SELECT principal FROM subscriptions ORDER BY seq LIMIT 1)`,
       ),
     ]);
     await stage.subscribe("http://healthy.example/");
@@ -536,7 +563,7 @@ describe("what has waited in its lane", () => {
     await stage.database.write(deleteSubscription(id, stage.nowMs));
     await letOthersGo(process);
     assert.equal(process.begun.length, 8);
-    await clearEndedSubscriptions(stage.database, stage.nowMs, new AbortController().signal);
+    await clearEndedSubscriptions(stage.database, () => stage.nowMs, new AbortController().signal);
     assert.deepEqual(await stage.counts(), { cancelled: 8, delivered: 8 });
   });
 
@@ -611,7 +638,7 @@ describe("what is in flight when its subscription changes", () => {
       await stage.database.write(endIt(id, stage.nowMs));
       await end(500);
       const { signal } = new AbortController();
-      await clearEndedSubscriptions(stage.database, stage.nowMs, signal);
+      await clearEndedSubscriptions(stage.database, () => stage.nowMs, signal);
       assert.deepEqual(await stage.counts(), { cancelled: 1 });
       assert.equal((await stage.database.query("SELECT 1 FROM attempts")).length, 1);
       stage.nowMs += 10_000;
@@ -655,7 +682,6 @@ describe("several processes", () => {
       await stage.dispatch(10);
       for (const { distributor } of processes) {
         distributor.wake();
-        await distributor.takeOver();
       }
     }
     await until(async () => {
@@ -675,7 +701,6 @@ describe("several processes", () => {
     holder.distributor.wake();
     await settle(holder);
     const other = stage.startProcess({ name: "c2", answer: () => 204 });
-    await other.distributor.takeOver();
     stage.nowMs += 2 * TIMEOUT_MS; // longer than any attempt takes
     other.distributor.wake();
     await settle(other);
@@ -692,9 +717,8 @@ describe("several processes", () => {
     const dead = stage.startProcess({ name: "c1" });
     dead.distributor.wake();
     await settle(dead);
-    stage.dead.add("c1");
     const other = stage.startProcess({ name: "c2", answer: () => 204 });
-    await other.distributor.takeOver();
+    await takeOver({ database: stage.database, log: SILENT, now: () => stage.nowMs }, "c1");
     other.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 16);
     assert.deepEqual(
@@ -727,7 +751,7 @@ describe("several processes", () => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
-    for (const event of await listPendingEvents(stage.database, 1)) {
+    for (const event of await listPendingEvents(stage.database, { oldest: 1, newest: 0 })) {
       await fanOut(stage.database, event, 1, stage.nowMs);
     }
     let isFirst = true;
@@ -806,6 +830,36 @@ describe("when storage is in trouble", () => {
     assert.equal(process.distributor.lastRoundMs(), START_MS);
     await until(async () => (await stage.counts())["delivered"] === 1);
     assert.equal(process.distributor.lastRoundMs(), START_MS + 60_000);
+  });
+});
+
+describe("while the clock has been set and what is stored is to be shifted", () => {
+  test("nothing is claimed and nothing sent, and all of it afterwards", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch(12);
+    const process = stage.startProcess({ perSubscription: 4 });
+    process.distributor.wake();
+    await settle(process);
+    stage.isClockSet = true;
+    for (const attempt of [...process.open]) attempt.end(204);
+    await settle(process);
+    process.distributor.wake();
+    await settle(process);
+    assert.equal(process.begun.length, 4);
+    await process.distributor.followClock(-3_600_000, async () => {
+      await shiftTimes(stage.database, stage.nowMs, -3_600_000);
+      stage.nowMs -= 3_600_000;
+      stage.isClockSet = false;
+    });
+    assert.equal(process.distributor.lastRoundMs(), stage.nowMs);
+    for (let sent = 4; sent < 12; sent += 4) {
+      process.distributor.wake();
+      await until(() => Promise.resolve(process.begun.length === sent + 4));
+      for (const attempt of [...process.open]) attempt.end(204);
+      await settle(process);
+    }
+    await until(async () => (await stage.counts())["delivered"] === 12);
   });
 });
 

@@ -5,6 +5,8 @@ import { test, type TestContext } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { createCron, type IntervalJob } from "../../src/job/cron.ts";
 import { createSharedCron, type SharedCron } from "../../src/job/shared_cron.ts";
+import { releaseCronjobs } from "../../src/store/cronjobs.ts";
+import type { Database } from "../../src/store/database.ts";
 import { openSqliteDatabase } from "../../src/store/sqlite.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
@@ -20,6 +22,7 @@ interface Worker {
 }
 
 interface Office {
+  readonly database: Database;
   nowMs: number;
   /** Begins a process; its first look is done. */
   open(run: IntervalJob["run"], everyMs?: number): Promise<Worker>;
@@ -32,7 +35,9 @@ async function setUp(t: TestContext): Promise<Office> {
     await database.close();
     await rm(folder, { recursive: true });
   });
+  let processes = 0;
   const office: Office = {
+    database,
     nowMs: START_MS,
     async open(run, everyMs = HOUR_MS) {
       const now = () => office.nowMs;
@@ -59,6 +64,7 @@ async function setUp(t: TestContext): Promise<Office> {
       };
       const shared = createSharedCron({
         database,
+        claim: `c${++processes}`,
         log,
         now,
         cron: {
@@ -197,6 +203,25 @@ test("a job of a process that died is taken over when its lease has ended", asyn
   office.nowMs = START_MS + 2 * HOUR_MS;
   await second.look();
   assert.equal(counter.runs, 1);
+  dead.end();
+});
+
+test("a job of a process that is known to have ended waits for no lease, others' do", async (t) => {
+  const office = await setUp(t);
+  const dead = createLongRun();
+  const counter = createCounter();
+  const first = await office.open(dead.run);
+  const second = await office.open(counter.run);
+  office.nowMs = START_MS + HOUR_MS;
+  void first.look();
+  while (dead.runs === 0) await nextTurn();
+  office.nowMs += 1000;
+  await office.database.write([releaseCronjobs("c2")]);
+  assert.equal(await second.shared.run("report"), "running");
+  await office.database.write([releaseCronjobs("c1")]);
+  await second.look();
+  assert.equal(counter.runs, 0, "the run that was lost is not made up for");
+  assert.equal(await second.shared.run("report"), "started");
   dead.end();
 });
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import {
   accessSync,
   constants,
@@ -13,6 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { startServer } from "../helpers/process.ts";
 
 const checkout = join(import.meta.dirname, "../..");
 const scratch = mkdtempSync(join(tmpdir(), "gatepost-package-"));
@@ -52,6 +53,34 @@ test("the package's program is executable and tells its version", () => {
   accessSync(program, constants.X_OK);
   const printed = execFileSync(process.execPath, [program, "--version"], { encoding: "utf8" });
   assert.ok(printed.includes(manifest.version), printed);
+});
+
+for (const args of [["serve"], ["serve", "--locked"]]) {
+  test(`the package serves with nothing else installed: gatepost ${args.join(" ")}`, async (t) => {
+    const folder = mkdtempSync(join(scratch, "data-"));
+    const endpoints = join(consumer, "endpoints");
+    mkdirSync(endpoints, { recursive: true });
+    const source = `import type { Endpoint } from "gatepost";
+      export const ping: Endpoint = { method: "GET", path: "/ping", public: true, handle: () => 1 };`;
+    writeFileSync(join(endpoints, "ping.ts"), source);
+    const env = { GATEPOST_ENDPOINTS: endpoints, NODE_V8_COVERAGE: undefined };
+    const server = await startServer({ entry: join(installed, "dist/cli.js"), args, folder, env });
+    t.after(() => server.kill());
+    assert.equal((await fetch(`${server.url}/ping`)).status, 200);
+    assert.equal(await server.stop(), 0);
+  });
+}
+
+test("an older Node is told by an installed package what helps there, in one line", (t) => {
+  const { status, stderr } = spawnSync("/usr/bin/node", [join(installed, "dist/cli.js")], {
+    encoding: "utf8",
+  });
+  if (status !== 1) return t.diagnostic("there is no older Node here");
+  assert.match(stderr, /^Gatepost needs Node\.js 26 [^\n]*npm install node@26[^\n]*\n$/);
+});
+
+test("the package names the Node that it needs", () => {
+  assert.deepEqual(manifest.engines, { node: ">=26" });
 });
 
 test("`import type { Endpoint } from \"gatepost\"` is checked by the compiler", () => {

@@ -74,12 +74,12 @@ function makeProject(): Project {
   };
 }
 
-test("setup installs on a fresh clone and prints one line", () => {
+test("setup installs on a fresh clone, says so first, and shows what npm says", () => {
   const project = makeProject();
   const { status, stdout, stderr } = project.run();
   assert.equal(status, 0);
   assert.equal(stdout, "");
-  assert.match(stderr, /^Installing [^\n]+\n$/);
+  assert.match(stderr, /^Installing [^\n]+\nnoise of npm\n$/);
   assert.equal(project.calls().length, 1);
 });
 

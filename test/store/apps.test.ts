@@ -113,14 +113,19 @@ test("updateApp() stores what differs, the origin with the URL", async (t) => {
   assert.equal(await hasAppOrigin(database, "https://orders.example"), false);
 });
 
-test("updateApp() leaves what another change did to the rest meanwhile", async (t) => {
+test("updateApp() of an app that is not any more as it was read stores nothing of its batch", async (t) => {
   const database = openDatabase(t);
   const read = sampleApp();
   await database.write([insertApp(read, SECRET)]);
   await database.write([updateApp(read, { ...read, status: "disabled" })]);
-  await database.write([updateApp(read, { ...read, name: "Renamed" })]);
+  const stale = updateApp(read, { ...read, name: "Renamed" });
+  await assert.rejects(
+    database.write([replaceAppSecret(read.id, NEXT, 0), stale]),
+    { name: "ConflictError" },
+  );
   const found = await findApp(database, read.id);
-  assert.deepEqual([found?.status, found?.name], ["disabled", "Renamed"]);
+  assert.deepEqual([found?.status, found?.name], ["disabled", read.name]);
+  assert.deepEqual(Buffer.from(found?.secret ?? []), SECRET);
 });
 
 test("replaceAppSecret() keeps the one before until its time, and no older one", async (t) => {

@@ -57,7 +57,7 @@ test("redeemCode() turns a code into the grant of that id", async (t) => {
     accessUntilMs: redemption.accessUntilMs,
     revokedAtMs: null,
   });
-  assert.equal((await findRefreshToken(database, code.id, REFRESH))?.state, "current");
+  assert.equal((await findRefreshToken(database, { grantId: code.id, hash: REFRESH, isGenuine: false }, NOW_MS))?.state, "current");
   assert.equal(await findCode(database, code.id, HASH), undefined);
   assert.equal((await findRedeemedCode(database, code.id, HASH))?.app, code.app);
 });
@@ -66,7 +66,7 @@ test("a grant without a refresh token has none", async (t) => {
   const { database, code, redemption } = await openWithCode(t);
   const without = { ...redemption, refresh: undefined, refreshUntilMs: 0 };
   assert.equal(await redeemCode(database, without, NOW_MS), true);
-  assert.equal(await findRefreshToken(database, code.id, REFRESH), undefined);
+  assert.equal(await findRefreshToken(database, { grantId: code.id, hash: REFRESH, isGenuine: false }, NOW_MS), undefined);
 });
 
 test("a code is redeemed once", async (t) => {
@@ -74,7 +74,7 @@ test("a code is redeemed once", async (t) => {
   assert.equal(await redeemCode(database, redemption, NOW_MS), true);
   const again = { ...redemption, refresh: sha256("another") };
   assert.equal(await redeemCode(database, again, NOW_MS), false);
-  assert.equal((await findRefreshToken(database, redemption.id, REFRESH))?.state, "current");
+  assert.equal((await findRefreshToken(database, { grantId: redemption.id, hash: REFRESH, isGenuine: false }, NOW_MS))?.state, "current");
 });
 
 test("of many redemptions at once in two processes exactly one succeeds", async (t) => {
@@ -96,7 +96,7 @@ test("of many redemptions at once in two processes exactly one succeeds", async 
     ));
     assert.equal(results.filter((isWinner) => isWinner).length, 1);
     const winner = sha256(`refresh ${results.indexOf(true)}`);
-    assert.equal((await findRefreshToken(one, code.id, winner))?.state, "current");
+    assert.equal((await findRefreshToken(one, { grantId: code.id, hash: winner, isGenuine: false }, NOW_MS))?.state, "current");
   }
 });
 

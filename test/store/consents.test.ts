@@ -1,18 +1,23 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { newId } from "../../src/base/id.ts";
+import { idBound, newId } from "../../src/base/id.ts";
+import { createSeal } from "../../src/base/seal.ts";
 import { sha256 } from "../../src/base/secret.ts";
-import { insertCode } from "../../src/store/codes.ts";
+import { insertCode, redeemCode } from "../../src/store/codes.ts";
 import {
-  deleteConsent,
-  deleteConsentsOf,
   findConsentedScopes,
+  forgetConsentsOf,
   listActingApps,
   putConsentOfCode,
+  withdrawConsent,
 } from "../../src/store/consents.ts";
-import { type Database, sql } from "../../src/store/database.ts";
+import { type Database, FIRST_PAGE, sql } from "../../src/store/database.ts";
 import { revokeGrant } from "../../src/store/grant_end.ts";
-import { insertGrant } from "../../src/store/grants.ts";
+import { insertGrant, listGrants, rotateRefreshToken } from "../../src/store/grants.ts";
+import { insertKey } from "../../src/store/keys.ts";
+import { openRevocations } from "../../src/store/revocations.ts";
+import { endSubscriptions } from "../../src/store/subscription_end.ts";
+import { insertSubscription } from "../../src/store/subscriptions.ts";
 import { cutUser, updateUser } from "../../src/store/users.ts";
 import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
 
@@ -47,19 +52,96 @@ test("no consent is remembered where its code was not stored", async (t) => {
   assert.deepEqual(await findConsentedScopes(database, user, app), []);
 });
 
-test("deleteConsent() forgets one consent alone", async (t) => {
+test("withdrawConsent() forgets one consent alone", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const [app, other] = [await addApp(database), await addApp(database)];
   await consent(database, user, app, ["consumer"]);
   await consent(database, user, other, ["orders"]);
-  assert.deepEqual(await database.write([deleteConsent(user, app)]), [1]);
+  await database.write(withdrawConsent(user, app, "grant withdrawn", NOW_MS + HOUR_MS, HOUR_MS));
   assert.deepEqual(await findConsentedScopes(database, user, app), []);
   assert.deepEqual(await findConsentedScopes(database, user, other), ["orders"]);
-  assert.deepEqual(await database.write([deleteConsent(user, app)]), [0]);
+  await consent(database, user, app, ["orders"]);
+  assert.deepEqual(await findConsentedScopes(database, user, app), ["orders"]);
 });
 
-test("deleteConsentsOf() forgets all of a user, or all of an app", async (t) => {
+test("withdrawConsent() ends the pair's grants and codes made until then, and no other", async (t) => {
+  const database = openDatabase(t);
+  const [user, otherUser] = [await addUser(database), await addUser(database)];
+  const [app, otherApp] = [await addApp(database), await addApp(database)];
+  const withdrawnMs = NOW_MS + HOUR_MS;
+  const grants = {
+    pair: sampleGrant(app, user),
+    theirs: sampleGrant(app, otherUser),
+    elsewhere: sampleGrant(otherApp, user),
+    own: sampleGrant(app, null),
+    ahead: sampleGrant(app, user, { // of a clock that has stepped back
+      id: idAt(withdrawnMs + 50),
+      accessUntilMs: withdrawnMs + HOUR_MS,
+    }),
+  };
+  for (const grant of Object.values(grants)) assert.ok(await insertGrant(database, grant));
+  const code = await addCode(database, user, app);
+  const revocations = await openRevocations(database, () => withdrawnMs);
+  await database.write(withdrawConsent(user, app, "grant withdrawn", withdrawnMs, HOUR_MS));
+  await revocations.refresh();
+
+  const ended = async (name: keyof typeof grants) => {
+    const { id, user: sub, app: clientId } = grants[name];
+    const caller = { jti: `${id}0`, grantId: id, sub: sub ?? clientId, clientId };
+    const rotated = await rotateRefreshToken(database, {
+      old: { grantId: id, hash: sha256("first"), isGenuine: true },
+      state: "current",
+      newHash: sha256("second"),
+      scopes: ["consumer"],
+      refreshUntilMs: withdrawnMs + 20 * HOUR_MS,
+      accessUntilMs: withdrawnMs + HOUR_MS,
+    }, withdrawnMs);
+    return [revocations.has(caller), !rotated];
+  };
+  assert.deepEqual(await ended("pair"), [true, true]);
+  assert.deepEqual(await ended("ahead"), [true, true]);
+  assert.deepEqual(await ended("theirs"), [false, false]);
+  assert.deepEqual(await ended("elsewhere"), [false, false]);
+  assert.deepEqual(await ended("own"), [false, false]);
+  const redemption = {
+    ...code,
+    accessScopes: code.scopes,
+    refresh: undefined,
+    refreshUntilMs: 0,
+    accessUntilMs: withdrawnMs,
+  };
+  assert.equal(await redeemCode(database, redemption, NOW_MS + 1), false);
+  const page = { limit: 9, before: FIRST_PAGE };
+  const { items } = await listGrants(database, { user, app }, page, withdrawnMs);
+  assert.deepEqual(items.map(({ status }) => status), ["revoked", "revoked"]);
+  assert.ok(await insertGrant(database, sampleGrant(app, user, { id: idAt(withdrawnMs + 1) })));
+});
+
+test("a withdrawal lasts as long as the longest-lived token of any key", async (t) => {
+  const database = openDatabase(t);
+  const [user, app] = [await addUser(database), await addApp(database)];
+  await database.write([insertKey({
+    kid: "k1",
+    alg: "ES256",
+    private: "",
+    createdAtMs: 1,
+    signsFromMs: 1,
+    tokenTtlMs: 5 * HOUR_MS,
+  })]);
+  await database.write(withdrawConsent(user, app, "grant withdrawn", NOW_MS, HOUR_MS));
+  const [row] = await database.query<{ until: number }>("SELECT until FROM revocations");
+  assert.ok(row && row.until >= NOW_MS + 5 * HOUR_MS, String(row?.until));
+});
+
+test("withdrawConsent() by a user or of an app that has just gone stores no consent", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  await database.write(withdrawConsent(user, "a1", "grant withdrawn", NOW_MS, HOUR_MS));
+  assert.deepEqual(await database.query("SELECT 1 FROM consents"), []);
+});
+
+test("forgetConsentsOf() forgets all of a user, or all of an app", async (t) => {
   const database = openDatabase(t);
   const [user, other] = [await addUser(database), await addUser(database)];
   const [app, otherApp] = [await addApp(database), await addApp(database)];
@@ -69,9 +151,9 @@ test("deleteConsentsOf() forgets all of a user, or all of an app", async (t) => 
     const found = pairs.map(([by, to]) => findConsentedScopes(database, by, to));
     return (await Promise.all(found)).map((scopes) => scopes.length);
   };
-  assert.deepEqual(await database.write([deleteConsentsOf({ user })]), [2]);
+  assert.deepEqual(await database.write([forgetConsentsOf({ user })]), [2]);
   assert.deepEqual(await left(), [0, 0, 1, 1]);
-  assert.deepEqual(await database.write([deleteConsentsOf({ app })]), [1]);
+  assert.deepEqual(await database.write([forgetConsentsOf({ app })]), [1]);
   assert.deepEqual(await left(), [0, 0, 0, 1]);
 });
 
@@ -96,9 +178,19 @@ describe("listActingApps() lists", () => {
     }, undefined],
     ["no app whose grant has expired", (database, user, app) =>
       give(database, app, user, { refreshUntilMs: 0, accessUntilMs: NOW_MS + 1 }), undefined],
+    ["an app whose subscription has outlived its grant", subscribe, ["consumer"]],
+    ["no app whose subscription has ended", async (database, user, app) => {
+      await subscribe(database, user, app);
+      await database.write(endSubscriptions({ user, app }, "why", NOW_MS));
+    }, undefined],
     ["no app whose grant was made before its user was cut off", async (database, user, app) => {
       await give(database, app, user);
       await database.write(cutUser(user, NOW_MS + HOUR_MS, HOUR_MS));
+    }, undefined],
+    ["no app from which the user has withdrawn it", async (database, user, app) => {
+      await consent(database, user, app, ["orders"]);
+      await give(database, app, user);
+      await database.write(withdrawConsent(user, app, "grant withdrawn", NOW_MS + HOUR_MS, HOUR_MS));
     }, undefined],
     ["no app of another user", async (database, _, app) =>
       give(database, app, await addUser(database)), undefined],
@@ -121,18 +213,62 @@ describe("listActingApps() lists", () => {
       const listed = await listActingApps(database, user, NOW_MS + 2);
       assert.deepEqual(listed.map(({ id }) => id), scopes === undefined ? [] : [app]);
       assert.deepEqual([...listed[0]?.scopes ?? []].sort(), [...scopes ?? []].sort());
+      assert.deepEqual(await listActingApps(database, user, NOW_MS + 2, app), listed);
+      assert.deepEqual(await listActingApps(database, user, NOW_MS + 2, "a1"), []);
     });
   }
 });
 
-/** Stores a consent as the consent page does: with a code, in one batch. */
-async function consent(
-  database: Database,
-  user: string,
-  app: string,
-  scopes: readonly string[],
-): Promise<number[]> {
-  const code = {
+test("listActingApps() reads a bounded number of grants", async (t) => {
+  const database = openDatabase(t);
+  const [user, app] = [await addUser(database), await addApp(database)];
+  await database.write([sql(
+    `INSERT INTO grants (id, app, user, type, scope, refresh_until, access_until)
+     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)
+     SELECT 'g' || printf('%06d', i), ?1, ?2, 'password', 'scope' || i, ?3, 0 FROM n`,
+    app,
+    user,
+    NOW_MS + HOUR_MS,
+  )]);
+  let rows = 0;
+  const counted: Database = {
+    ...database,
+    async query<Row>(...asked: Parameters<Database["query"]>) {
+      const found = await database.query<Row>(...asked);
+      rows += found.length;
+      return found;
+    },
+  };
+  await listActingApps(counted, user, NOW_MS);
+  assert.equal(rows, 500);
+});
+
+/** An id of a grant that was made then, whatever was made before. */
+function idAt(timeMs: number): string {
+  return idBound("g", timeMs) + newId("g", 0).slice(10);
+}
+
+/** Stores a subscription that the user's grant to the app has made, and lets the grant expire. */
+async function subscribe(database: Database, user: string, app: string): Promise<void> {
+  const grant = sampleGrant(app, user);
+  await insertGrant(database, grant);
+  await database.write([
+    insertSubscription({
+      id: newId("s", NOW_MS),
+      principal: user,
+      app,
+      event: "a",
+      endpoint: "https://a.example/",
+      secret: "whsec_",
+      createdAtMs: NOW_MS,
+      grant,
+    }, createSeal()),
+    sql("DELETE FROM grants"),
+  ]);
+}
+
+function sampleCode(user: string, app: string, scopes: readonly string[]) {
+  return {
     id: newId("g", NOW_MS),
     app,
     user,
@@ -141,6 +277,23 @@ async function consent(
     challenge: null,
     untilMs: NOW_MS + 60_000,
   };
+}
+
+async function addCode(database: Database, user: string, app: string) {
+  const code = sampleCode(user, app, ["orders"]);
+  const hash = sha256(code.id);
+  await database.write([insertCode(code, hash, await addSession(database, user))]);
+  return { ...code, hash };
+}
+
+/** Stores a consent as the consent page does: with a code, in one batch. */
+async function consent(
+  database: Database,
+  user: string,
+  app: string,
+  scopes: readonly string[],
+): Promise<number[]> {
+  const code = sampleCode(user, app, scopes);
   const session = await addSession(database, user);
   return database.write([insertCode(code, sha256(code.id), session), putConsentOfCode(code.id)]);
 }

@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { idTimeMs, newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
 import { type Database, sql } from "../../src/store/database.ts";
 import {
+  cutTokens,
   revokeAccessToken,
+  revokeAllLogins,
   revokeGrant,
-  revokeGrantsOf,
   revokeGrantsWithScopes,
+  revokeLoginsOf,
 } from "../../src/store/grant_end.ts";
 import {
   findGrant,
@@ -65,8 +68,8 @@ test("revokeAccessToken() ends one token and nothing else of its grant", async (
   assert.equal(revocations.has(one), true);
   assert.equal(revocations.has({ ...one, jti: `${grant.id}another` }), false);
   const rotation = {
-    grantId: grant.id,
-    oldHash: sha256("first"),
+    old: { grantId: grant.id, hash: sha256("first"), isGenuine: true },
+    state: "current" as const,
     newHash: sha256("second"),
     scopes: ["consumer"],
     refreshUntilMs: NOW_MS + 30 * HOUR_MS,
@@ -75,35 +78,55 @@ test("revokeAccessToken() ends one token and nothing else of its grant", async (
   assert.equal(await rotateRefreshToken(database, rotation, NOW_MS + 5), true);
 });
 
-test("revokeGrantsOf() ends an app's grants, or those of one user through it", async (t) => {
+test("revokeLoginsOf() ends a user's logins, and revokeAllLogins() those of all", async (t) => {
   const database = openDatabase(t);
-  const [app, otherApp] = [await addApp(database), await addApp(database)];
+  const app = await addApp(database);
   const [user, otherUser] = [await addUser(database), await addUser(database)];
+  const login = { type: "login", refresh: undefined, refreshUntilMs: 0 };
   const grants = {
-    own: sampleGrant(app, null),
-    mine: sampleGrant(app, user),
-    theirs: sampleGrant(app, otherUser),
-    elsewhere: sampleGrant(otherApp, user),
+    mine: sampleGrant("login", user, login),
+    theirs: sampleGrant("login", otherUser, login),
+    throughApp: sampleGrant(app, user),
   };
   for (const grant of Object.values(grants)) assert.ok(await insertGrant(database, grant));
-  const insertCode = (id: string, of: string, by: string) =>
-    sql(
-      `INSERT INTO codes (id, hash, app, user, scope, redirect_uri, until)
-       VALUES (?1, x'00', ?2, ?3, '', '', 1)`,
-      id,
-      of,
-      by,
-    );
-  await database.write([insertCode("g1", app, user), insertCode("g2", app, otherUser)]);
-  const codes = async () =>
-    (await database.query<{ id: string }>("SELECT id FROM codes")).map(({ id }) => id);
-
-  await database.write(revokeGrantsOf({ user, app }, NOW_MS + 1));
+  await database.write(revokeLoginsOf(user, NOW_MS + 1));
   assert.deepEqual(await revoked(database, grants), ["mine"]);
-  assert.deepEqual(await codes(), ["g2"]);
-  await database.write(revokeGrantsOf({ app }, NOW_MS + 2));
-  assert.deepEqual(await revoked(database, grants), ["own", "mine", "theirs"]);
-  assert.deepEqual(await codes(), []);
+  await revokeAllLogins(database, NOW_MS + 2);
+  assert.deepEqual(await revoked(database, grants), ["mine", "theirs"]);
+});
+
+test("revokeAllLogins() ends very many in writes that are bounded", async (t) => {
+  const database = openDatabase(t);
+  await database.write([sql(
+    `INSERT INTO grants (id, app, user, type, scope, refresh_until, access_until)
+     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1201)
+     SELECT 'g' || printf('%06d', i), 'login', 'u' || i, 'login', 'consumer', 0, ?1 FROM n`,
+    NOW_MS + HOUR_MS,
+  )]);
+  const changes: number[] = [];
+  const counted: Database = {
+    ...database,
+    async write(statements) {
+      const changed = await database.write(statements);
+      changes.push(...changed);
+      return changed;
+    },
+  };
+  await revokeAllLogins(counted, NOW_MS + 1);
+  assert.deepEqual(changes, [500, 500, 201]);
+  const left = await database.query("SELECT 1 FROM grants WHERE revoked_at IS NULL");
+  assert.equal(left.length, 0);
+});
+
+test("cutTokens() of logins ends those made by then, and no app's", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  const login = sampleGrant("login", grant.user, { type: "login" });
+  const revocations = await openRevocations(database, () => NOW_MS);
+  await database.write([cutTokens("login", idTimeMs(login.id), HOUR_MS)]);
+  await revocations.refresh();
+  assert.equal(revocations.has(callerOf(login)), true);
+  assert.equal(revocations.has(callerOf({ ...login, id: newId("g", NOW_MS + HOUR_MS) })), false);
+  assert.equal(revocations.has(callerOf(grant)), false);
 });
 
 test("revokeGrantsWithScopes() ends the grants that carry any, by whole names", async (t) => {

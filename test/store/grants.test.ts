@@ -66,8 +66,8 @@ describe("at its commit a grant is refused, and a refresh token not rotated, whe
       const { database, grant } = await openWithGrant(t);
       await change(database, grant);
       assert.equal(await rotate(database, grant.id, FIRST, SECOND), false);
-      assert.equal((await findRefreshToken(database, grant.id, FIRST))?.state, "current");
-      assert.equal(await findRefreshToken(database, grant.id, SECOND), undefined);
+      assert.equal((await find(database, grant.id, FIRST))?.state, "current");
+      assert.equal(await find(database, grant.id, SECOND), undefined);
       const late = { ...grant, id: grant.id.slice(0, -1) + (grant.id.endsWith("0") ? "1" : "0") };
       assert.equal(await insertGrant(database, late), false);
       assert.equal(await findGrant(database, late.id), undefined);
@@ -100,12 +100,12 @@ test("an audit entry is stored with its grant, and not without", async (t) => {
 
 test("a refresh token is found by its grant's id and its hash, and by nothing else", async (t) => {
   const { database, grant } = await openWithGrant(t);
-  const found = await findRefreshToken(database, grant.id, FIRST);
+  const found = await find(database, grant.id, FIRST);
   assert.equal(found?.state, "current");
   assert.equal(found.grant.id, grant.id);
   assert.deepEqual(found.grant.scopes, grant.scopes);
-  assert.equal(await findRefreshToken(database, grant.id, SECOND), undefined);
-  assert.equal(await findRefreshToken(database, newId("g", NOW_MS), FIRST), undefined);
+  assert.equal(await find(database, grant.id, SECOND), undefined);
+  assert.equal(await find(database, newId("g", NOW_MS), FIRST), undefined);
 });
 
 test("a grant without a refresh token has none, an empty hash neither", async (t) => {
@@ -113,32 +113,83 @@ test("a grant without a refresh token has none, an empty hash neither", async (t
   const [app, user] = [await addApp(database), await addUser(database)];
   const grant = sampleGrant(app, user, { refresh: undefined });
   await insertGrant(database, grant);
-  assert.equal(await findRefreshToken(database, grant.id, FIRST), undefined);
-  assert.equal(await findRefreshToken(database, grant.id, new Uint8Array()), undefined);
+  assert.equal(await find(database, grant.id, FIRST), undefined);
+  assert.equal(await find(database, grant.id, new Uint8Array()), undefined);
   assert.equal(await rotate(database, grant.id, new Uint8Array(), SECOND), false);
 });
 
 test("a rotation puts the new token in the place of the old, which is remembered", async (t) => {
   const { database, grant } = await openWithGrant(t);
   assert.equal(await rotate(database, grant.id, FIRST, SECOND), true);
-  assert.equal((await findRefreshToken(database, grant.id, FIRST))?.state, "used");
-  assert.equal((await findRefreshToken(database, grant.id, SECOND))?.state, "current");
+  assert.equal((await find(database, grant.id, FIRST))?.state, "previous");
+  assert.equal((await find(database, grant.id, SECOND))?.state, "current");
   assert.equal(await rotate(database, grant.id, FIRST, sha256("third")), false);
-  assert.equal((await findRefreshToken(database, grant.id, SECOND))?.state, "current");
+  assert.equal((await find(database, grant.id, SECOND))?.state, "current");
 });
 
-test("every token of a long chain is remembered as used", async (t) => {
-  const { database, grant } = await openWithGrant(t);
-  for (let at = 0; at < 20; at++) {
-    const oldHash = at === 0 ? FIRST : sha256(`token ${at}`);
-    assert.equal(await rotate(database, grant.id, oldHash, sha256(`token ${at + 1}`)), true);
-  }
-  assert.equal((await findRefreshToken(database, grant.id, FIRST))?.state, "used");
-  for (let at = 1; at < 20; at++) {
-    const found = await findRefreshToken(database, grant.id, sha256(`token ${at}`));
+describe("what a lost answer held is replaced:", () => {
+  const THIRD = sha256("third");
+
+  test("the token before is good once more, and what it was exchanged for no more", async (t) => {
+    const { database, grant } = await openWithGrant(t);
+    await rotate(database, grant.id, FIRST, SECOND);
+    assert.equal(await rotate(database, grant.id, FIRST, THIRD, { state: "previous" }), true);
+    const states = [FIRST, SECOND, THIRD].map((hash) =>
+      find(database, grant.id, hash, { isGenuine: true })
+    );
+    assert.deepEqual(
+      (await Promise.all(states)).map((found) => found?.state),
+      ["used", "used", "current"],
+    );
+    assert.equal(await rotate(database, grant.id, FIRST, SECOND, { state: "previous" }), false);
+  });
+
+  test("within 30 seconds of its exchange", async (t) => {
+    const { database, grant } = await openWithGrant(t);
+    await rotate(database, grant.id, FIRST, SECOND, { nowMs: NOW_MS });
+    const stateAt = async (nowMs: number) =>
+      (await find(database, grant.id, FIRST, { nowMs, isGenuine: true }))?.state;
+    assert.equal(await stateAt(NOW_MS + 29_999), "previous");
+    assert.equal(await stateAt(NOW_MS + 30_000), "used");
+  });
+
+  test("but not once its successor has been exchanged", async (t) => {
+    const { database, grant } = await openWithGrant(t);
+    await rotate(database, grant.id, FIRST, SECOND);
+    await rotate(database, grant.id, SECOND, THIRD);
+    const found = await find(database, grant.id, FIRST, { isGenuine: true });
     assert.equal(found?.state, "used");
+    assert.equal(await rotate(database, grant.id, FIRST, sha256("x"), { state: "previous" }), false);
+  });
+
+  test("of many that ask for it at once exactly one gets it", async (t) => {
+    const { database, grant } = await openWithGrant(t);
+    await rotate(database, grant.id, FIRST, SECOND);
+    const results = await Promise.all(Array.from({ length: 8 }, (_, at) =>
+      rotate(database, grant.id, FIRST, sha256(`next ${at}`), { state: "previous" })
+    ));
+    assert.equal(results.filter((isWinner) => isWinner).length, 1);
+  });
+});
+
+test("a token that proves its issue needs no row to be known as used", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  for (let at = 0; at < 5; at++) {
+    const oldHash = at === 0 ? FIRST : sha256(`token ${at}`);
+    const more = { isGenuine: true };
+    assert.equal(await rotate(database, grant.id, oldHash, sha256(`token ${at + 1}`), more), true);
   }
-  assert.equal((await findRefreshToken(database, grant.id, sha256("token 20")))?.state, "current");
+  assert.equal(await countUsed(database, grant.id), 0);
+  assert.equal((await find(database, grant.id, FIRST, { isGenuine: true }))?.state, "used");
+  assert.equal(await find(database, grant.id, FIRST), undefined);
+});
+
+test("a token of an older version is remembered as used when it is exchanged", async (t) => {
+  const { database, grant } = await openWithGrant(t);
+  await rotate(database, grant.id, FIRST, SECOND);
+  await rotate(database, grant.id, SECOND, sha256("third"), { isGenuine: true });
+  assert.equal((await find(database, grant.id, FIRST))?.state, "used");
+  assert.equal(await countUsed(database, grant.id), 1);
 });
 
 test("a rotation moves the end of the refresh token, and no other end back", async (t) => {
@@ -151,8 +202,8 @@ test("a rotation moves the end of the refresh token, and no other end back", asy
 
 test("a refresh token that has expired is not rotated", async (t) => {
   const { database, grant } = await openWithGrant(t);
-  assert.equal(await rotate(database, grant.id, FIRST, SECOND, grant.refreshUntilMs), false);
-  assert.equal(await rotate(database, grant.id, FIRST, SECOND, grant.refreshUntilMs - 1), true);
+  assert.equal(await rotate(database, grant.id, FIRST, SECOND, { nowMs: grant.refreshUntilMs }), false);
+  assert.equal(await rotate(database, grant.id, FIRST, SECOND, { nowMs: grant.refreshUntilMs - 1 }), true);
 });
 
 test("a refresh token of a revoked grant is not rotated", async (t) => {
@@ -176,7 +227,7 @@ test("of many rotations at once in two processes exactly one succeeds", async (t
     ));
     assert.equal(results.filter((isWinner) => isWinner).length, 1);
     const winner = sha256(`next ${results.indexOf(true)}`);
-    assert.equal((await findRefreshToken(one, grant.id, winner))?.state, "current");
+    assert.equal((await find(one, grant.id, winner))?.state, "current");
     assert.equal(await countUsed(one, grant.id), 1);
   }
 });
@@ -242,16 +293,31 @@ async function openWithGrant(t: TestContext, more: Partial<NewGrant> = {}) {
   return { database, grant };
 }
 
+interface Presenting {
+  readonly state?: "current" | "previous";
+  readonly isGenuine?: boolean;
+  readonly nowMs?: number;
+}
+
+function find(
+  database: Database,
+  grantId: string,
+  hash: Uint8Array,
+  { isGenuine = false, nowMs = NOW_MS + 5 }: Presenting = {},
+) {
+  return findRefreshToken(database, { grantId, hash, isGenuine }, nowMs);
+}
+
 function rotate(
   database: Database,
   grantId: string,
   oldHash: Uint8Array,
   newHash: Uint8Array,
-  nowMs = NOW_MS + 5,
+  { state = "current", isGenuine = false, nowMs = NOW_MS + 5 }: Presenting = {},
 ): Promise<boolean> {
   return rotateRefreshToken(database, {
-    grantId,
-    oldHash,
+    old: { grantId, hash: oldHash, isGenuine },
+    state,
     newHash,
     scopes: ["consumer"],
     refreshUntilMs: NOW_MS + 30 * HOUR_MS,

@@ -44,43 +44,75 @@ function files(path: string): string[] {
   return readdirSync(join(path, ".."));
 }
 
-describe("isAlive()", () => {
-  test("is true of the process itself", (t) => {
-    assert.equal(open(t, newDatabasePath(t), "c1").isAlive("c1"), true);
-  });
+/** The names for whose claims it sees to. */
+async function ended(presence: Presence): Promise<string[]> {
+  const names: string[] = [];
+  await presence.forEnded(async (name) => void names.push(name));
+  return names.sort();
+}
 
-  test("is false of a process that there never was, and makes none", (t) => {
+describe("forEnded()", () => {
+  test("passes over the process itself, and those that there never were", async (t) => {
     const path = newDatabasePath(t);
-    const before = open(t, path, "c1");
-    assert.equal(before.isAlive("c2"), false);
+    assert.deepEqual(await ended(open(t, path, "c1")), []);
     assert.deepEqual(files(path), ["gatepost.db-process-c1"]);
   });
 
-  test("is true of another process while it lives, false once it is killed", async (t) => {
+  test("passes over another process while it lives, and finds it once it is killed", async (t) => {
     const path = newDatabasePath(t);
     const own = open(t, path, "c1");
     const other = await startOther(t, path, "c2");
-    for (let look = 0; look < 3; look++) assert.equal(own.isAlive("c2"), true);
+    for (let look = 0; look < 3; look++) assert.deepEqual(await ended(own), []);
     await other.kill();
-    assert.equal(own.isAlive("c2"), false);
-    assert.equal(own.isAlive("c2"), false);
+    assert.deepEqual(await ended(own), ["c2"]);
+    assert.deepEqual(await ended(own), []);
     assert.deepEqual(files(path), ["gatepost.db-process-c1"]);
   });
 
-  test("is false of one that has closed", (t) => {
+  test("passes over one that lives without its file, which makes itself another", async (t) => {
     const path = newDatabasePath(t);
-    const own = open(t, path, "c1");
-    const other = openPresence(path, "c2");
-    assert.equal(own.isAlive("c2"), true);
-    other.close();
-    assert.equal(own.isAlive("c2"), false);
+    const [own, other] = [open(t, path, "c1"), open(t, path, "c2")];
+    for (const file of files(path)) rmSync(join(path, "..", file));
+    assert.deepEqual(await ended(own), []);
+    assert.deepEqual(files(path), ["gatepost.db-process-c1"]);
+    assert.deepEqual(await ended(other), []);
+    assert.deepEqual(files(path), ["gatepost.db-process-c1", "gatepost.db-process-c2"]);
+    assert.deepEqual(await ended(own), []);
+    assert.deepEqual(await ended(other), []);
   });
 
-  test("of one database says nothing of another beside it", (t) => {
+  test("finds one that has ended again while what it left cannot be given back", async (t) => {
     const path = newDatabasePath(t);
     const own = open(t, path, "c1");
-    open(t, `${path}2`, "c2");
-    assert.equal(own.isAlive("c2"), false);
+    writeFileSync(`${path}-process-c2`, "");
+    await assert.rejects(own.forEnded(() => Promise.reject(new Error("locked"))), /locked/);
+    assert.deepEqual(await ended(own), ["c2"]);
+  });
+
+  test("finds one that has ended in one process alone", async (t) => {
+    const path = newDatabasePath(t);
+    const [one, other] = [open(t, path, "c1"), open(t, path, "c2")];
+    writeFileSync(`${path}-process-c3`, "");
+    const releasing = Promise.withResolvers<void>();
+    const giving = one.forEnded(() => releasing.promise);
+    assert.deepEqual(await ended(other), []);
+    releasing.resolve();
+    await giving;
+    assert.deepEqual(await ended(other), []);
+  });
+
+  test("passes over one that has closed", async (t) => {
+    const path = newDatabasePath(t);
+    const own = open(t, path, "c1");
+    openPresence(path, "c2").close();
+    assert.deepEqual(await ended(own), []);
+  });
+
+  test("of one database finds nobody of another beside it", async (t) => {
+    const path = newDatabasePath(t);
+    const own = open(t, path, "c1");
+    writeFileSync(`${path}2-process-c2`, "");
+    assert.deepEqual(await ended(own), []);
   });
 });
 
@@ -92,12 +124,13 @@ describe("openPresence()", () => {
     assert.deepEqual([mode & 0o777, size], [0o600, 0]);
   });
 
-  test("removes the files of the dead, and no others", async (t) => {
+  test("leaves the files of the dead until what they held has been given back", async (t) => {
     const path = newDatabasePath(t);
     writeFileSync(path, "");
     writeFileSync(`${path}-process-c1`, "");
     await startOther(t, path, "c2");
-    open(t, path, "c3");
+    const own = open(t, path, "c3");
+    assert.deepEqual(await ended(own), ["c1"]);
     assert.deepEqual(files(path).sort(), [
       "gatepost.db", "gatepost.db-process-c2", "gatepost.db-process-c3",
     ]);
@@ -109,11 +142,12 @@ describe("openPresence()", () => {
     assert.equal(existsSync(`${path}-process-c1`), false);
   });
 
-  test("of many processes at once shows each to each", async (t) => {
+  test("of many processes at once hides none from the others", async (t) => {
     const path = newDatabasePath(t);
     const names = ["c1", "c2", "c3", "c4"];
     await Promise.all(names.map((name) => startOther(t, path, name)));
     const own = open(t, path, "c5");
-    assert.deepEqual(names.map((name) => own.isAlive(name)), [true, true, true, true]);
+    assert.deepEqual(await ended(own), []);
+    assert.equal(files(path).length, 5);
   });
 });

@@ -91,7 +91,7 @@ test("refresh() misses none of those that two processes store at once", async (t
   });
   await Promise.all(writing);
   await revocations.refresh();
-  assert.deepEqual(jtis.filter((jti) => !revocations.has({ ...caller, jti })), []);
+  assert.deepEqual(jtis.filter((jti) => revocations.has({ ...caller, jti }) !== true), []);
 });
 
 test("refresh() reads what is new, and not the whole list again", async (t) => {
@@ -192,4 +192,106 @@ test("what has expired is not even read at the opening, nor later", async (t) =>
   await database.write([revocation("u2", madeAtMs, NOW_MS + 1)]);
   await revocations.refresh();
   assert.equal(revocations.has({ ...caller, sub: "u2" }), true);
+});
+
+describe("past the limit of what is held in memory", () => {
+  const LIMIT = 3;
+  const NEVER_HELD = "revoked shortly";
+  /** More than are held, which stay in force for longer than the one. */
+  const fill = (first: number) =>
+    Array.from({ length: LIMIT }, (_, at) => revocation(`j${first + at}`, 1, NOW_MS + 2 * HOUR_MS));
+  const shortly = (target: string, cutAtMs: number) =>
+    revocation(target, cutAtMs, NOW_MS + HOUR_MS);
+
+  const table: [what: string, target: string, cutAtMs: number, isRevoked: boolean][] = [
+    ["a token that was revoked itself", caller.jti, 1, true],
+    ["one whose grant was revoked", grantId, 1, true],
+    ["one whose user was cut off after its grant", "u1", madeAtMs, true],
+    ["one whose app was cut off after its grant", "a1", madeAtMs, true],
+    ["one whose user was cut off before its grant", "u1", madeAtMs - 1, false],
+    ["one whose app was cut off before its grant", "a1", madeAtMs - 1, false],
+    ["one that has nothing to do with any", NEVER_HELD, madeAtMs, false],
+  ];
+  for (const [what, target, cutAtMs, isRevoked] of table) {
+    test(`the database is asked for ${what}, at the opening and later`, async (t) => {
+      const database = openDatabase(t);
+      const early = await openRevocations(database, () => NOW_MS, LIMIT);
+      await database.write([...fill(0), shortly(target, cutAtMs)]);
+      await early.refresh();
+      const late = await openRevocations(database, () => NOW_MS, LIMIT);
+      for (const revocations of [early, late]) {
+        assert.ok(revocations.has(caller) instanceof Promise);
+        assert.equal(await revocations.has(caller), isRevoked);
+      }
+    });
+  }
+
+  test("what is held is known without a read", async (t) => {
+    const database = openDatabase(t);
+    await database.write([...fill(0), shortly(NEVER_HELD, 1)]);
+    const revocations = await openRevocations(database, () => NOW_MS, LIMIT);
+    assert.equal(revocations.has({ ...caller, jti: "j0" }), true);
+  });
+
+  test("a target that is held already takes no more room", async (t) => {
+    const database = openDatabase(t);
+    await database.write([...fill(0), ...fill(0)]);
+    const revocations = await openRevocations(database, () => NOW_MS, LIMIT);
+    assert.equal(revocations.has(caller), false);
+  });
+
+  test("the database is asked no more once what was not held has expired", async (t) => {
+    const database = openDatabase(t);
+    let nowMs = NOW_MS;
+    await database.write([...fill(0), shortly(caller.jti, 1)]);
+    const revocations = await openRevocations(database, () => nowMs, LIMIT);
+    nowMs = NOW_MS + HOUR_MS;
+    assert.equal(revocations.has(caller), false);
+    assert.equal(revocations.has({ ...caller, jti: "j1" }), true);
+  });
+
+  test("the database is asked though all that was held has expired", async (t) => {
+    const database = openDatabase(t);
+    let nowMs = NOW_MS;
+    const revocations = await openRevocations(database, () => nowMs, LIMIT);
+    await database.write(fill(0));
+    await database.write([revocation(caller.jti, 1, NOW_MS + 9 * HOUR_MS)]);
+    await revocations.refresh();
+    nowMs = NOW_MS + 3 * HOUR_MS;
+    await revocations.refresh();
+    assert.equal(await revocations.has(caller), true);
+  });
+
+  test("the opening reads no more than fit", async (t) => {
+    const database = openDatabase(t);
+    const many = Array.from({ length: 9_000 }, (_, at) => revocation(`m${at}`, 1, NOW_MS + at + 1));
+    await database.write(many);
+    let rows = 0;
+    let most = 0;
+    const counted: Database = {
+      ...database,
+      async query<Row>(...asked: Parameters<Database["query"]>) {
+        const found = await database.query<Row>(...asked);
+        rows += found.length;
+        most = Math.max(most, found.length);
+        return found;
+      },
+    };
+    await openRevocations(counted, () => NOW_MS, 3_000);
+    assert.ok(rows <= 5_001, `${rows} rows`);
+    assert.ok(most <= 2_000, `${most} rows at once`);
+  });
+});
+
+test("more than are read at once are all taken in, at the opening and later", async (t) => {
+  const database = openDatabase(t);
+  const early = await openRevocations(database, () => NOW_MS);
+  const targets = Array.from({ length: 4_500 }, (_, at) => `j${at}`);
+  // Many of the same end: the reading goes on within them.
+  await database.write(targets.map((target) => revocation(target, 1, NOW_MS + HOUR_MS)));
+  await early.refresh();
+  const late = await openRevocations(database, () => NOW_MS);
+  for (const revocations of [early, late]) {
+    assert.deepEqual(targets.filter((jti) => revocations.has({ ...caller, jti }) !== true), []);
+  }
 });

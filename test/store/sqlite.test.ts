@@ -1,14 +1,24 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import type { Worker } from "node:worker_threads";
-import { type Database, sql, UnavailableError } from "../../src/store/database.ts";
+import { type Database, type Refusal, sql, UnavailableError } from "../../src/store/database.ts";
+import { prepareSqliteFile } from "../../src/store/migrate.ts";
 import { openSqliteDatabase } from "../../src/store/sqlite.ts";
 import { createGroupWriter } from "../../src/store/sqlite_writer.ts";
-import { openSqlite, prepareSqliteFile } from "../../src/store/sqlite_file.ts";
+import { openSqlite } from "../../src/store/sqlite_file.ts";
 import { makeFolder, openDatabase } from "../helpers/database.ts";
 import { testDatabaseContract } from "./database_contract.ts";
 
@@ -131,7 +141,7 @@ test("a database that may grow no more: nothing of the batch is stored, and it r
   prepareSqliteFile(path);
   const connection = openSqlite(path, { readOnly: false });
   t.after(() => connection.close());
-  const write = createGroupWriter(connection);
+  const write = createGroupWriter(connection, { areInPlace: () => true });
   const pages = Number(connection.prepare("PRAGMA page_count").get()?.["page_count"]);
   connection.exec(`PRAGMA max_page_count = ${pages + 20}`);
 
@@ -144,6 +154,93 @@ test("a database that may grow no more: nothing of the batch is stored, and it r
 
   connection.exec("PRAGMA max_page_count = 100000");
   assert.deepEqual(write([[put("large", large)]]), [{ kind: "stored", changes: [1] }]);
+});
+
+/** Ways in which a file that is open goes, and how it comes back; none where it cannot. */
+const LOSSES: readonly (readonly [
+  what: string,
+  lose: (path: string) => void,
+  restore: ((path: string) => void) | undefined,
+])[] = [
+  ["removed", (path) => rmSync(path), undefined],
+  ["moved away", (path) => renameSync(path, `${path}.away`), (path) =>
+    renameSync(`${path}.away`, path)],
+  ["replaced by a copy", (path) => {
+    copyFileSync(path, `${path}.copy`);
+    renameSync(path, `${path}.away`);
+    renameSync(`${path}.copy`, path);
+  }, (path) => renameSync(`${path}.away`, path)],
+  ["left without its log", (path) => rmSync(`${path}-wal`), undefined],
+];
+
+for (const [what, lose, restore] of LOSSES) {
+  test(`a file that is ${what}: writes are refused, and queries go on`, async (t) => {
+    const path = join(makeFolder(t), "gatepost.db");
+    const refusals: (Refusal | undefined)[] = [];
+    const database = openSqliteDatabase(path, ({ refusal }) => void refusals.push(refusal));
+    t.after(() => database.close());
+    await database.write([put("before")]);
+    lose(path);
+    for (const name of ["a", "b"]) {
+      await assert.rejects(database.write([put(name)]), UnavailableError);
+    }
+    assert.deepEqual(refusals, [undefined, "replaced", "replaced"]);
+    assert.equal((await database.query("SELECT 1 FROM settings")).length, 1);
+
+    if (restore === undefined) return;
+    restore(path);
+    assert.deepEqual(await database.write([put("after")]), [1]);
+    assert.equal((await database.query("SELECT 1 FROM settings")).length, 2);
+  });
+}
+
+test("closing a database whose file was replaced leaves the new file's log alone", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const old = openSqliteDatabase(path);
+  await old.write([put("old")]);
+  for (const suffix of ["", "-wal", "-shm"]) renameSync(path + suffix, `${path}.away${suffix}`);
+  const database = openDatabase(t, path);
+  await database.write([put("new")]);
+  await old.close();
+  assert.ok(existsSync(`${path}-wal`));
+  await database.write([put("newer")]);
+  const names = await database.query("SELECT name FROM settings ORDER BY name");
+  assert.deepEqual(names.map((row) => Object(row).name), ["new", "newer"]);
+});
+
+test("a log that grew while somebody read is short again once the reader has gone", async (t) => {
+  const { database, path } = await openFile(t);
+  const reader = new DatabaseSync(path, { readOnly: true });
+  t.after(() => reader.close());
+  reader.exec("BEGIN");
+  reader.prepare("SELECT count(*) FROM settings").get();
+  const large = "x".repeat(1_000_000);
+  for (let turn = 0; turn < 7; turn++) {
+    const names = Array.from({ length: 10 }, (_, at) => `${turn} ${at}`);
+    await database.write(names.map((name) => put(name, large)));
+  }
+  assert.ok(statSync(`${path}-wal`).size > 64 * 2 ** 20);
+  reader.exec("COMMIT");
+  const logBytes = async () => {
+    await database.write([sql("UPDATE settings SET value = value || 'x' WHERE name = '0 0'")]);
+    return statSync(`${path}-wal`).size;
+  };
+  for (let waitedMs = 0; await logBytes() > 64 * 2 ** 20; waitedMs += 100) {
+    assert.ok(waitedMs < 5_000, "it is as long as before");
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+});
+
+test("a message of Node's own, as its watch mode sends them, disturbs nothing", async (t) => {
+  const workers: Worker[] = [];
+  const onWorker = (worker: Worker) => void workers.push(worker);
+  process.on("worker", onWorker);
+  t.after(() => process.off("worker", onWorker));
+  const { database } = await openFile(t);
+  const write = database.write([put("a")]);
+  await new Promise((resolve) => setImmediate(resolve));
+  workers[0]?.emit("message", { "watch:import": ["file:///sqlite_writer.js"] });
+  assert.deepEqual(await write, [1]);
 });
 
 test("a writer that dies: what waits is refused, and the next one works", async (t) => {

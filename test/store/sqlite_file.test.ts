@@ -5,8 +5,9 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { UnusableDatabaseError } from "../../src/store/database.ts";
+import { prepareSqliteFile } from "../../src/store/migrate.ts";
 import { APPLICATION_ID, MIGRATIONS } from "../../src/store/schema.ts";
-import { openSqlite, prepareSqliteFile } from "../../src/store/sqlite_file.ts";
+import { openSqlite } from "../../src/store/sqlite_file.ts";
 import { makeFolder } from "../helpers/database.ts";
 import { runNode } from "../helpers/process.ts";
 
@@ -231,10 +232,12 @@ test("prepareSqliteFile() has a reason where the path cannot be a file", (t) => 
 
 test("several processes may make a database at once", async (t) => {
   const path = join(makeFolder(t), "data", "gatepost.db");
-  const module = fileURLToPath(new URL("../../src/store/sqlite_file.ts", import.meta.url));
+  const module = fileURLToPath(new URL("../../src/store/migrate.ts", import.meta.url));
+  const file = fileURLToPath(new URL("../../src/store/sqlite_file.ts", import.meta.url));
   const startMs = Date.now() + 1_000;
   const program = `
-    const { prepareSqliteFile, openSqlite } = await import(${JSON.stringify(module)});
+    const { prepareSqliteFile } = await import(${JSON.stringify(module)});
+    const { openSqlite } = await import(${JSON.stringify(file)});
     while (Date.now() < ${startMs});
     prepareSqliteFile(${JSON.stringify(path)});
     const connection = openSqlite(${JSON.stringify(path)}, { readOnly: false });

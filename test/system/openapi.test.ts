@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { setTimeout as delay } from "node:timers/promises";
 import { toTemplate } from "../../src/http/system/openapi_path.ts";
@@ -36,12 +36,14 @@ before(async () => {
       GATEPOST_RESEND_DELAYS: "none",
     },
   });
-  document = readObject(await gatepost.api.get("/openapi.json"));
+  document = readObject(await gatepost.api.get("/openapi.json", bearer(gatepost.adminToken)));
 });
 after(async () => {
   await gatepost.stop();
   await receiver.close();
 });
+
+type Fields = Readonly<Record<string, unknown>>;
 
 const METHODS = ["get", "post", "put", "patch", "delete"];
 
@@ -90,6 +92,8 @@ function checkAnswer(method: string, path: string, answer: Answer): Answer {
       assert.deepEqual(faults, [], note);
     }
   }
+  const location = asFields(response["headers"])["Location"] !== undefined;
+  assert.equal(answer.headers.has("location"), answer.status < 400 && location, note);
   if (answer.status < 400) answered.add(String(operation["operationId"]));
   return answer;
 }
@@ -143,7 +147,7 @@ test("a hosted endpoint is there with its scope, its parameters, its limit and i
   const [, , listing] = findOperation("GET", "/orders") ?? [];
   assert.deepEqual(listing?.["security"], [{ token: [] }, { oauth2: [] }]);
   const [, , ping] = findOperation("GET", "/ping") ?? [];
-  assert.equal(ping?.["security"], undefined);
+  assert.deepEqual(ping?.["security"], []);
 });
 
 test("declared events, and those of the service, are webhooks with their headers", () => {
@@ -157,14 +161,85 @@ test("declared events, and those of the service, are webhooks with their headers
   assert.match(JSON.stringify(post), /webhookSignature/);
 });
 
+test("every operation says what opens it, also where that is nothing", () => {
+  const callbacks = [
+    ...Object.values(asFields(document["webhooks"])),
+    ...operations().flatMap(([, , { callbacks: each }]) => Object.values(asFields(each)))
+      .flatMap((each) => Object.values(asFields(each))),
+  ].map((item) => asFields(asFields(item)["post"]));
+  assert.ok(callbacks.length > 3);
+  for (const { security } of callbacks) assert.deepEqual(security, []);
+  for (const [path, method, { security }] of operations()) {
+    assert.ok(Array.isArray(security), `${method} ${path}`);
+  }
+  const open = operations().filter(([, , { security }]) => String(security) === "")
+    .map(([path]) => path);
+  for (const path of ["/consumer/login", "/system/health", "/.well-known/jwks.json", "/ping"]) {
+    assert.ok(open.includes(path), path);
+  }
+});
+
+describe("what only callers with a scope may know", () => {
+  const read = async (token?: string) => {
+    const answer = await gatepost.api.get("/openapi.json", token === undefined ? {} : bearer(token));
+    assert.equal(answer.status, 200);
+    assert.equal(answer.headers.get("vary"), "Authorization");
+    const control = token === undefined ? "no-cache" : "private, no-cache";
+    assert.equal(answer.headers.get("cache-control"), control);
+    const own = readObject(answer);
+    assert.deepEqual(findOpenApiFaults(own), []);
+    return own;
+  };
+  const reads = async (scopes: readonly string[]) =>
+    read(await gatepost.login(await gatepost.createUser({ scopes })));
+  const paths = (own: Fields) => Object.keys(asFields(own["paths"]));
+  const events = (own: Fields) => Object.keys(asFields(own["webhooks"]));
+
+  test("is not in the anonymous document", async () => {
+    const own = await read();
+    assert.ok(paths(own).includes("/ping") && paths(own).includes("/backend/user"));
+    assert.deepEqual(paths(own).filter((path) => path.startsWith("/orders")), []);
+    assert.ok(events(own).includes("order.created"));
+    assert.ok(!JSON.stringify(own).includes("order.audited"));
+  });
+
+  test("is there with a token that has the scope, and with no other", async () => {
+    const poor = await reads(["consumer"]);
+    assert.ok(paths(poor).includes("/orders"), "it takes any token");
+    assert.ok(!paths(poor).some((path) => path.startsWith("/orders/")));
+    const rich = await reads(["consumer", "orders"]);
+    assert.ok(paths(rich).some((path) => path.startsWith("/orders/")));
+    assert.ok(!JSON.stringify(rich).includes("order.audited"));
+    assert.ok(events(await reads(["consumer", "backend"])).includes("order.audited"));
+  });
+
+  test("is not told for a token that is no good", async () => {
+    const answer = await gatepost.api.get("/openapi.json", bearer("nonsense"));
+    assert.equal(answer.status, 401);
+    checkAnswer("GET", "/openapi.json", answer);
+  });
+
+  test("has the same operation id in every document that has it", async () => {
+    const ids = (own: Fields) =>
+      new Map(Object.entries(asFields(own["paths"])).flatMap(([path, item]) =>
+        Object.entries(asFields(item)).map(([method, operation]) =>
+          [`${method} ${path}`, asFields(operation)["operationId"]] as const
+        )
+      ));
+    const all = ids(document);
+    for (const [where, id] of ids(await read())) assert.equal(all.get(where), id, where);
+  });
+});
+
 test("the address of the service is the only server", () => {
   assert.deepEqual(document["servers"], [{ url: gatepost.issuer }]);
 });
 
-test("the scopes of endpoint modules are known to the OAuth flows", () => {
+test("the scopes of endpoint modules are known to the OAuth flows, in words", () => {
   const flows = lookUp(document, "#/components/securitySchemes/oauth2/flows/clientCredentials/scopes");
   const names = Object.keys(asFields(flows));
   for (const name of ["consumer", "backend", "orders"]) assert.ok(names.includes(name), name);
+  assert.equal(asFields(flows)["orders"], "Place orders");
 });
 
 test("what users and apps are answered is as declared", async () => {
@@ -274,6 +349,7 @@ test("what the rest of the backend and the system answer is as declared", async 
   await ask("GET", "/backend/key");
   await ask("GET", "/.well-known/jwks.json", undefined, "");
   await ask("GET", "/.well-known/oauth-authorization-server", undefined, "");
+  await ask("GET", "/.well-known/openid-configuration", undefined, "");
   await ask("GET", "/.well-known/oauth-protected-resource", undefined, "");
   await ask("GET", "/system/health", undefined, "");
   await ask("GET", "/system/about", undefined, "");

@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import {
@@ -24,9 +27,13 @@ async function readParts(gatepost: Gatepost): Promise<Readonly<Record<string, un
   return asFields(readObject(answer)["parts"]);
 }
 
-async function waitReady(gatepost: Gatepost): Promise<void> {
-  for (let waitedMs = 0; (await gatepost.api.get("/system/ready")).status !== 200; waitedMs += 20) {
-    assert.ok(waitedMs < 5000, "it took too long");
+async function waitReady(gatepost: Gatepost, status = 200): Promise<void> {
+  await until(async () => (await gatepost.api.get("/system/ready")).status === status);
+}
+
+async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  for (let waitedMs = 0; !await isSo(); waitedMs += 20) {
+    assert.ok(waitedMs < 10_000, "it took too long");
     await delay(20);
   }
 }
@@ -107,4 +114,42 @@ test("deliveries that wait are backlog; those of a paused subscription have no a
   assert.equal(active["backlog"], 1);
   // Its first attempt may have failed meanwhile: then it waits for the resend, and nothing is late.
   assert.ok(Number(active["oldest_pending_age_seconds"]) >= 0);
+});
+
+function dispatch(gatepost: Gatepost) {
+  const event = { name: newName("event"), data: 1 };
+  return gatepost.api.postJson("/backend/event", event, bearer(gatepost.adminToken));
+}
+
+test("writes that are refused for two seconds: not ready, until they are taken again", async (t) => {
+  const gatepost = await start(t);
+  await waitReady(gatepost);
+  const locker = new DatabaseSync(join(gatepost.server.folder, "gatepost.db"));
+  t.after(() => locker.isOpen && locker.close());
+  locker.exec("BEGIN IMMEDIATE");
+  const startedMs = performance.now();
+  assert.equal((await dispatch(gatepost)).status, 503);
+  assert.equal((await gatepost.api.get("/system/ready")).status, 200);
+  await waitReady(gatepost, 503);
+  assert.ok(performance.now() - startedMs > 2_000);
+  assert.equal((await readParts(gatepost))["database"], "locked");
+  const told = () => gatepost.server.lines.filter((line) => line.includes("writes are"));
+  await until(() => told().length === 1);
+  locker.exec("ROLLBACK");
+  await waitReady(gatepost);
+  assert.equal((await readParts(gatepost))["database"], "ok");
+  assert.equal((await dispatch(gatepost)).status, 202);
+  await until(() => told().length === 2);
+});
+
+test("a database file that is removed: what would be lost is refused, and it is not ready", async (t) => {
+  const gatepost = await start(t);
+  await waitReady(gatepost);
+  rmSync(join(gatepost.server.folder, "gatepost.db"));
+  const answer = await dispatch(gatepost);
+  assert.equal(answer.status, 503);
+  assert.ok(Number(answer.headers.get("retry-after")) > 0);
+  assert.equal((await gatepost.api.get("/system/ready")).status, 503);
+  assert.equal((await readParts(gatepost))["database"], "replaced");
+  assert.equal((await gatepost.api.get("/consumer/grant", bearer(gatepost.adminToken))).status, 200);
 });

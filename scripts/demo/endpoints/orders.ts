@@ -1,4 +1,7 @@
-import type { Endpoint } from "gatepost";
+import type { Endpoint, Scopes } from "gatepost";
+
+/** For those who are asked whether an app may do it for them. */
+export const scopes: Scopes = { orders: "Place orders in your name" };
 
 /** Places an order in the caller's name, and tells everybody who subscribed to such news. */
 export const placeOrder: Endpoint = {

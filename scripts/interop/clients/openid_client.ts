@@ -14,7 +14,8 @@ interface OpenidClient {
     metadata: undefined,
     auth: ClientAuthentication,
     options: {
-      readonly algorithm: "oauth2";
+      /** Where it looks: "oidc", its own choice, is openid-configuration. */
+      readonly algorithm: "oauth2" | "oidc";
       readonly execute: readonly ((config: Configuration) => void)[];
     },
   ): Promise<Configuration>;
@@ -67,8 +68,11 @@ function open(load: PackageLoader, stage: Stage): Client {
         return auth satisfies never;
     }
   }
-  function configure(app: AppLogin): Promise<Configuration> {
-    const options = { algorithm: "oauth2", execute: [openid.allowInsecureRequests] } as const;
+  function configure(
+    app: AppLogin,
+    algorithm: "oauth2" | "oidc" = "oauth2",
+  ): Promise<Configuration> {
+    const options = { algorithm, execute: [openid.allowInsecureRequests] };
     return openid.discovery(new URL(issuer), app.id, undefined, prove(app), options);
   }
 
@@ -76,7 +80,13 @@ function open(load: PackageLoader, stage: Stage): Client {
     auth: ["basic", "body", "none"],
     checksIss: true,
     async discover() {
-      return (await configure(stage.app("basic"))).serverMetadata().issuer;
+      const found = await Promise.all([
+        configure(stage.app("basic"), "oauth2"),
+        configure(stage.app("basic"), "oidc"),
+      ]);
+      const [one, other] = found.map((config) => config.serverMetadata().issuer);
+      if (one === undefined || one !== other) throw new Error("the two ways find different servers");
+      return one;
     },
     async credentials(app, scope) {
       return tokens(await openid.clientCredentialsGrant(await configure(app), { scope }));

@@ -1,39 +1,36 @@
 import type { HttpAnswer, HttpRequest } from "../../base/exchange.ts";
 import type { Form } from "../../base/form.ts";
 import { Problem } from "../../base/problem.ts";
+import { isPosable } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
-import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import { grantScope } from "../../oauth/scope.ts";
 import type { User } from "../../oauth/user.ts";
 import { findApp } from "../../store/apps.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
 import type { Database } from "../../store/database.ts";
-import { findUser } from "../../store/users.ts";
 import { readForm } from "../body.ts";
-import { consentPage, type ConsentPageInput } from "../pages/consent_page.ts";
 import { errorPage } from "../pages/error_page.ts";
-import { loginPage, type LoginPageInput } from "../pages/login_page.ts";
 import type { PasswordLogin } from "../password_login.ts";
 import type { PublicContext, PublicRoute } from "../route.ts";
+import { emptyAnswer, NO_STORE } from "../respond.ts";
+import {
+  consentStep,
+  findLoggedIn,
+  loginStep,
+  pageAddress,
+  type PageOptions,
+  showConsent,
+  showLogin,
+  type Visit,
+} from "./authorize_pages.ts";
 import { errorRedirect, type RedirectOptions, seeOther, sendCode } from "./authorize_redirect.ts";
 import { type AuthorizeRequest, readAuthorizeRequest } from "./authorize_request.ts";
-import type { BrowserSession, BrowserSessions } from "./browser_session.ts";
+import { type BrowserSessions, isNavigation } from "./browser_session.ts";
 
 /** What the authorize page works with. */
-export interface AuthorizeOptions extends RedirectOptions {
-  readonly sessions: BrowserSessions;
+export interface AuthorizeOptions extends RedirectOptions, PageOptions {
   readonly passwordLogin: PasswordLogin;
-  /** The path of the base URL, "" where it has none. */
-  readonly basePath: string;
-}
-
-/** One visit to the page: a valid request, and the browser that makes it. */
-interface Visit {
-  readonly request: AuthorizeRequest;
-  readonly session: BrowserSession;
-  /** The query as it was sent: it comes back with each form and is checked anew, so nothing is stored. */
-  readonly query: string;
 }
 
 /**
@@ -42,7 +39,7 @@ interface Visit {
  * is bound to the browser's session and to that query, so neither can be exchanged for another.
  */
 export function authorizeRoutes(options: AuthorizeOptions): PublicRoute[] {
-  const { database, sessions, issuer } = options;
+  const { database, sessions, issuer, site } = options;
   const base = {
     path: "/authorization/authorize",
     access: "public",
@@ -54,13 +51,19 @@ export function authorizeRoutes(options: AuthorizeOptions): PublicRoute[] {
     { request }: PublicContext,
     answer: (visit: Visit) => Promise<HttpAnswer>,
   ): Promise<HttpAnswer> {
+    // No page of our own origin, hosted ones among them, is to read a form or to send one.
+    if (!isNavigation(request)) {
+      throw new Problem(403, "foreign_request", "The request was not made by opening a page.");
+    }
     const outcome = await readAuthorizeRequest(request.query, (id) => findApp(database, id), issuer);
     switch (outcome.kind) {
       case "page":
         return errorPage({
+          site,
           status: 400,
           title: "This sign-in link does not work",
           detail: outcome.detail,
+          facts: outcome.facts ?? [],
           requestId: request.id,
         });
       case "redirect":
@@ -85,7 +88,11 @@ export function authorizeRoutes(options: AuthorizeOptions): PublicRoute[] {
       ...base,
       method: "GET",
       summary: "Log in and consent, in a browser",
-      handle: (context) => withVisit(context, (visit) => showNext(visit, options)),
+      handle: (context) =>
+        withVisit(context, async (visit) =>
+          // HEAD is what scanners of links send; it makes no code and no session.
+          context.request.method === "HEAD" ? emptyAnswer(200, NO_STORE) : showNext(visit, options)
+        ),
     },
     {
       ...base,
@@ -154,12 +161,15 @@ async function takeForm(
       throw new OAuthError("access_denied", "The user did not allow it.");
     case "switch": {
       const anonymous = await sessions.logOut(session);
-      return showLogin({ ...visit, session: anonymous }, { signedOut: true }, options);
+      return showLogin({ ...visit, session: anonymous }, SIGNED_OUT, options);
     }
     default:
       throw new Problem(400, "malformed", "The decision is not known.");
   }
 }
+
+// Whoever signs out may be about to use another account than the app has hinted at.
+const SIGNED_OUT = { signedOut: true, username: "" };
 
 async function logIn(
   http: HttpRequest,
@@ -170,7 +180,8 @@ async function logIn(
 ): Promise<HttpAnswer> {
   try {
     const { address } = http;
-    const outcome = await options.passwordLogin.check({ username, password, address });
+    const findDevice = (user: string) => options.sessions.findDevice(visit.session, user);
+    const outcome = await options.passwordLogin.check({ username, password, address, findDevice });
     switch (outcome.kind) {
       case "wrong":
         return showLogin(visit, { error: "wrong", username }, options);
@@ -181,8 +192,8 @@ async function logIn(
       case "ok": {
         const { user, sinceMs } = outcome;
         const login = { userId: user.id, sinceMs, address };
-        const cookie = await options.sessions.logIn(visit.session, login);
-        return seeOther(pageAddress(visit.query, options), { "Set-Cookie": cookie });
+        const cookies = await options.sessions.logIn(visit.session, login);
+        return seeOther(pageAddress(visit.query, options), { "Set-Cookie": cookies });
       }
       default:
         return outcome satisfies never;
@@ -193,60 +204,6 @@ async function logIn(
   }
 }
 
-function showLogin(
-  visit: Visit,
-  state: Pick<LoginPageInput, "error" | "username" | "retryAfterSeconds" | "signedOut">,
-  options: AuthorizeOptions,
-): HttpAnswer {
-  const { sessions } = options;
-  const page = loginPage({
-    ...pageFrame(visit, options),
-    ...state,
-    csrf: sessions.formToken(visit.session, loginStep(visit.query)),
-  });
-  return visit.session.isNew ? withCookie(page, sessions.cookie(visit.session)) : page;
-}
-
-function showConsent(
-  visit: Visit,
-  user: User,
-  scopes: readonly string[],
-  state: Pick<ConsentPageInput, "error">,
-  options: AuthorizeOptions,
-): HttpAnswer {
-  return consentPage({
-    ...pageFrame(visit, options),
-    ...state,
-    csrf: options.sessions.formToken(visit.session, consentStep(visit.query, scopes)),
-    username: user.username,
-    scopes,
-  });
-}
-
-function pageAddress(query: string, { basePath }: AuthorizeOptions): string {
-  return `${basePath}/authorization/authorize?${query}`;
-}
-
-function pageFrame({ request: { app, redirectUri }, query }: Visit, options: AuthorizeOptions) {
-  return {
-    action: pageAddress(query, options),
-    app: { name: app.name, origin: new URL(app.url).origin },
-    formActionOrigin: new URL(redirectUri).origin,
-  };
-}
-
-const loginStep = (query: string) => `login ${query}`;
-// What the user reads is what the user allows: other scopes make another form.
-const consentStep = (query: string, scopes: readonly string[]) =>
-  `consent ${scopes.join(" ")} ${query}`;
-
-async function findLoggedIn(
-  { userId }: BrowserSession,
-  database: Database,
-): Promise<User | undefined> {
-  return userId === undefined ? undefined : await findUser(database, userId);
-}
-
 function findScopes({ app, requestedScopes }: AuthorizeRequest, user: User): string[] {
   const scopes = grantScope({ requested: requestedScopes, app: app.scopes, user: user.scopes });
   if (!scopes) throw new OAuthError("invalid_scope", "The user has none of these scopes.");
@@ -254,8 +211,8 @@ function findScopes({ app, requestedScopes }: AuthorizeRequest, user: User): str
 }
 
 /**
- * A trusted app needs no consent, and one given before is remembered; but anybody can pose as a public
- * app on a loopback URL (RFC 8252 §8.6), and scope `backend` is too much to pass unseen.
+ * A trusted app needs no consent, and one given before is remembered; but not where another program
+ * can pose as the app, and scope `backend` is too much to pass unseen.
  */
 async function isConsentSpared(
   { app }: AuthorizeRequest,
@@ -263,13 +220,8 @@ async function isConsentSpared(
   scopes: readonly string[],
   database: Database,
 ): Promise<boolean> {
-  const isLoopback = isLoopbackHost(new URL(app.url).hostname);
-  if ((app.type === "public" && isLoopback) || scopes.includes(BACKEND_SCOPE)) return false;
+  if (isPosable(app) || scopes.includes(BACKEND_SCOPE)) return false;
   if (app.trusted) return true;
   const consented = await findConsentedScopes(database, user.id, app.id);
   return scopes.every((name) => consented.includes(name));
-}
-
-function withCookie(answer: HttpAnswer, cookie: string): HttpAnswer {
-  return { ...answer, headers: { ...answer.headers, "Set-Cookie": cookie } };
 }

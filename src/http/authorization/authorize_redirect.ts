@@ -62,7 +62,7 @@ export function errorRedirect(
 }
 
 /** RFC 9700 §4.12: 303, so that no browser sends the form on. */
-export function seeOther(location: string, headers: Readonly<Record<string, string>> = {}): HttpAnswer {
+export function seeOther(location: string, headers: HttpAnswer["headers"] = {}): HttpAnswer {
   return emptyAnswer(303, {
     Location: location,
     "Referrer-Policy": "no-referrer",

@@ -13,6 +13,8 @@ export interface AuthorizeRequest {
   /** The scopes asked for by name; each is allowed to the app. */
   readonly requestedScopes: readonly string[] | undefined;
   readonly challenge: string | undefined;
+  /** Whom the app takes the user for, "" where it does not say. */
+  readonly loginHint: string;
 }
 
 /** What a query to the authorize page turned out to be (RFC 6749 §4.1.2.1). */
@@ -26,7 +28,11 @@ export type AuthorizeOutcome =
     readonly error: OAuthError;
   }
   /** The redirect URI cannot be trusted, so that only the user can be told. */
-  | { readonly kind: "page"; readonly detail: string };
+  | {
+    readonly kind: "page";
+    readonly detail: string;
+    readonly facts?: readonly (readonly [name: string, text: string])[];
+  };
 
 /** Reads an authorization request; `findApp` finds active apps and others alike. */
 export async function readAuthorizeRequest(
@@ -45,11 +51,19 @@ export async function readAuthorizeRequest(
     return { kind: "page", detail: "redirect_uri is missing or repeated." };
   }
   if (!checkRedirectUri(redirectUri, app)) {
-    return { kind: "page", detail: "redirect_uri does not lie at or below the app's URL." };
+    return {
+      kind: "page",
+      detail: app.redirectUris.length > 0 && !app.redirectUris.includes(redirectUri)
+        ? "redirect_uri is not one of the app's redirect_uris."
+        : `redirect_uri is not at or below ${app.url}, in canonical form.`,
+      facts: [["App", app.name], ["redirect_uri", redirectUri]],
+    };
   }
   const state = form.get("state");
+  const loginHint = form.get("login_hint") ?? "";
   try {
-    return { kind: "request", request: { ...readRest(form, app, issuer), app, redirectUri, state } };
+    const rest = readRest(form, app, issuer);
+    return { kind: "request", request: { ...rest, app, redirectUri, state, loginHint } };
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error;
     return { kind: "redirect", redirectUri, state, error };

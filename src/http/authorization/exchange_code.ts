@@ -46,7 +46,7 @@ export async function exchangeCode(
     refresh: refresh?.hash,
     refreshUntilMs: refresh?.untilMs ?? 0,
     accessUntilMs: access.expiresAtMs,
-  }, nowMs);
+  }, nowMs, services.revocations);
   if (!redeemed) throw await refuseReplay(handle, app, request, services);
   return toIssuedTokens(access, refresh?.token, scopes, tokens);
 }

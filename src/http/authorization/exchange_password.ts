@@ -12,7 +12,12 @@ export async function exchangePassword(
   const username = requireParameter(form, "username");
   const password = requireParameter(form, "password");
   const requested = readScope(form);
-  const outcome = await services.passwordLogin.check({ username, password, address, app: app.id });
+  const outcome = await services.passwordLogin.check({
+    username,
+    password,
+    address,
+    app: { id: app.id, isProven: app.type === "confidential" },
+  });
   switch (outcome.kind) {
     case "wrong":
       throw new OAuthError("invalid_grant", "The user name or the password is wrong.");

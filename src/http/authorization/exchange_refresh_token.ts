@@ -7,11 +7,12 @@ import { currentScopes } from "./current_scopes.ts";
 import { toIssuedTokens } from "./issue_grant.ts";
 import { readScope, requireParameter } from "./oauth_form.ts";
 import type { ExchangeRequest, ExchangeServices, IssuedTokens } from "./exchange.ts";
-import { type Handle, parseHandle } from "./token_issuer.ts";
 
 /**
  * refresh_token (RFC 6749 §6): the presented token is exchanged for the next one. One that was
- * exchanged before has been stolen from somebody, so it ends the whole grant (RFC 9700 §4.14.2).
+ * exchanged before has been stolen from somebody, so it ends the whole grant (RFC 9700 §4.14.2);
+ * unless the one for which it was exchanged was never seen again: then the answer may have been
+ * lost, and a request that comes after that exchange may have another instead, once.
  */
 export async function exchangeRefreshToken(
   request: ExchangeRequest,
@@ -19,14 +20,14 @@ export async function exchangeRefreshToken(
 ): Promise<IssuedTokens> {
   const { app, form } = request;
   const { database, tokens, now } = services;
-  const handle = parseHandle(requireParameter(form, "refresh_token"));
+  const handle = tokens.parseRefreshToken(requireParameter(form, "refresh_token"));
   if (!handle) throw badRefreshToken();
-  const { grantId, hash } = handle;
-  const presented = await findRefreshToken(database, grantId, hash);
+  const { grantId } = handle;
+  const presented = await findRefreshToken(database, handle, now());
   if (!presented || presented.grant.app !== app.id) throw badRefreshToken();
-  if (presented.state === "used") throw await refuseReuse(handle, request, services);
+  const { grant, state } = presented;
+  if (state === "used") throw await refuseReuse(grantId, request, services);
 
-  const { grant } = presented;
   if (grant.revokedAtMs !== null || grant.refreshUntilMs <= now()) throw badRefreshToken();
   const narrowed = narrowScope(readScope(form), grant.scopes);
   if (!narrowed) throw new OAuthError("invalid_scope", "The scope goes beyond what was granted.");
@@ -42,8 +43,8 @@ export async function exchangeRefreshToken(
   });
   const next = tokens.refreshToken(grantId, nowMs);
   const rotated = await rotateRefreshToken(database, {
-    grantId,
-    oldHash: hash,
+    old: handle,
+    state,
     newHash: next.hash,
     scopes,
     refreshUntilMs: next.untilMs,
@@ -51,14 +52,15 @@ export async function exchangeRefreshToken(
   }, nowMs);
   if (!rotated) {
     // Either the grant has ended meanwhile, or another request was faster with the same token.
-    const again = await findRefreshToken(database, grantId, hash);
-    throw again?.state === "used" ? await refuseReuse(handle, request, services) : badRefreshToken();
+    const again = await findRefreshToken(database, handle, now());
+    const isSame = again?.state === state;
+    throw isSame ? badRefreshToken() : await refuseReuse(grantId, request, services);
   }
   return toIssuedTokens(access, next.token, scopes, tokens);
 }
 
 async function refuseReuse(
-  { grantId }: Handle,
+  grantId: string,
   { app, request: { address } }: ExchangeRequest,
   { database, revocations, now }: ExchangeServices,
 ): Promise<OAuthError> {

@@ -1,26 +1,26 @@
 import type { HttpRequest } from "../../base/exchange.ts";
 import type { Form } from "../../base/form.ts";
-import { idTimeMs } from "../../base/id.ts";
 import { clientAuthFailed } from "../../oauth/client_auth.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import { formatScope } from "../../oauth/scope.ts";
 import { findApp } from "../../store/apps.ts";
-import type { Database } from "../../store/database.ts";
+import { hasStandingGrant } from "../../store/subscriptions.ts";
 import { findUser } from "../../store/users.ts";
-import { type Bearer, bearerToken } from "../bearer.ts";
+import { bearerToken } from "../bearer.ts";
 import { jsonAnswer, NO_STORE } from "../respond.ts";
 import type { PublicRoute } from "../route.ts";
 import type { ClientAuthenticator } from "./client.ts";
 import { readOAuthForm, requireParameter } from "./oauth_form.ts";
-import { findPresentedToken, type PresentedToken } from "./presented_token.ts";
+import {
+  findPresentedToken,
+  type PresentedToken,
+  type PresentedTokenOptions,
+} from "./presented_token.ts";
 
 /** What introspection works with. */
-export interface IntrospectOptions {
-  readonly database: Database;
+export interface IntrospectOptions extends PresentedTokenOptions {
   readonly clients: ClientAuthenticator;
-  readonly bearer: Bearer;
   readonly issuer: string;
-  readonly now: () => number;
 }
 
 /**
@@ -28,7 +28,6 @@ export interface IntrospectOptions {
  * `backend` see all; of any other token nothing is told but that it is not active for the asker.
  */
 export function introspectRoute(options: IntrospectOptions): PublicRoute {
-  const { database, bearer } = options;
   return {
     method: "POST",
     path: "/authorization/introspect",
@@ -40,7 +39,7 @@ export function introspectRoute(options: IntrospectOptions): PublicRoute {
       const form = await readOAuthForm(request);
       const token = requireParameter(form, "token");
       const maySee = await findAsker(request, form, options);
-      const presented = await findPresentedToken(token, bearer, database);
+      const presented = await findPresentedToken(token, options);
       const isVisible = presented.kind !== "none" && maySee(presented.app);
       const description = isVisible ? await describe(presented, options) : undefined;
       return jsonAnswer(200, description ?? { active: false }, NO_STORE);
@@ -55,7 +54,7 @@ async function findAsker(
   { bearer, clients }: IntrospectOptions,
 ): Promise<(app: string) => boolean> {
   if (bearerToken(request) !== undefined) {
-    bearer.authenticate(request, [BACKEND_SCOPE]);
+    await bearer.authenticate(request, [BACKEND_SCOPE]);
     return () => true;
   }
   const asker = await clients.authenticate(request, form);
@@ -88,15 +87,11 @@ async function describe(
     }
     case "refresh": {
       const { grant, state } = presented.refresh;
-      const stands = state === "current" && grant.revokedAtMs === null &&
-        grant.refreshUntilMs > now();
+      const isGood = state === "current" && grant.refreshUntilMs > now() &&
+        await hasStandingGrant(database, grant.id);
       const app = await findApp(database, grant.app);
+      if (!isGood || !app?.grants.includes("refresh_token")) return undefined;
       const user = grant.user === null ? undefined : await findUser(database, grant.user);
-      const madeAtMs = idTimeMs(grant.id);
-      const isCut = [app, ...(grant.user === null ? [] : [user])].some((party) =>
-        party?.status !== "active" || party.cutAtMs >= madeAtMs
-      );
-      if (!stands || isCut || !app?.grants.includes("refresh_token")) return undefined;
       return {
         active: true,
         scope: formatScope(grant.scopes),

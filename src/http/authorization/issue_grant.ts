@@ -22,7 +22,7 @@ export interface NewAuthorization {
 /** Stores a new grant and answers with its first tokens; a refresh token where the app may use it. */
 export async function issueGrant(
   { app, user, type, scopes, decidedAtMs, audited }: NewAuthorization,
-  { database, tokens, now }: ExchangeServices,
+  { database, tokens, revocations, now }: ExchangeServices,
 ): Promise<IssuedTokens> {
   const nowMs = now();
   const id = newId("g", nowMs);
@@ -44,7 +44,7 @@ export async function issueGrant(
     refreshUntilMs: refresh?.untilMs ?? 0,
     accessUntilMs: access.expiresAtMs,
     decidedAtMs: decidedAtMs ?? nowMs,
-  }, audited);
+  }, audited, revocations);
   if (!stored) throw new OAuthError("invalid_grant", "The user or the app has been disabled.");
   return toIssuedTokens(access, refresh?.token, scopes, tokens);
 }

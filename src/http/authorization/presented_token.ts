@@ -1,8 +1,9 @@
 import type { Caller } from "../../oauth/principal.ts";
 import type { Database } from "../../store/database.ts";
 import { findRefreshToken, type PresentedRefreshToken } from "../../store/grants.ts";
+import type { KeyRing } from "../../store/key_ring.ts";
 import type { Bearer } from "../bearer.ts";
-import { parseHandle } from "./token_issuer.ts";
+import type { TokenIssuer } from "./token_issuer.ts";
 
 /** What the `token` parameter of revocation and introspection turned out to be. */
 export type PresentedToken =
@@ -11,17 +12,29 @@ export type PresentedToken =
   /** Never issued, expired or revoked. */
   | { readonly kind: "none" };
 
+/** What a presented token is looked up with. */
+export interface PresentedTokenOptions {
+  readonly database: Database;
+  readonly bearer: Bearer;
+  readonly tokens: TokenIssuer;
+  readonly keys: KeyRing;
+  readonly now: () => number;
+}
+
 /** Finds out by its form what a token is; a hint is not needed (RFC 7009 §2.1). */
 export async function findPresentedToken(
   token: string,
-  bearer: Bearer,
-  database: Database,
+  { database, bearer, tokens, keys, now }: PresentedTokenOptions,
 ): Promise<PresentedToken> {
-  const handle = parseHandle(token);
+  const handle = tokens.parseRefreshToken(token);
   if (handle) {
-    const refresh = await findRefreshToken(database, handle.grantId, handle.hash);
+    const refresh = await findRefreshToken(database, handle, now());
     return refresh ? { kind: "refresh", app: refresh.grant.app, refresh } : { kind: "none" };
   }
-  const caller = bearer.verify(token);
+  let caller = await bearer.verify(token);
+  if (!caller && token.includes(".")) {
+    await keys.refresh(); // another process may have signed it with a key of its own just now
+    caller = await bearer.verify(token);
+  }
   return caller ? { kind: "access", app: caller.clientId, caller } : { kind: "none" };
 }

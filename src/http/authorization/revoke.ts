@@ -1,7 +1,7 @@
 import type { HttpRequest } from "../../base/exchange.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { Caller } from "../../oauth/principal.ts";
-import type { Database, Statement } from "../../store/database.ts";
+import type { Statement } from "../../store/database.ts";
 import { revokeAccessToken, revokeGrant } from "../../store/grant_end.ts";
 import type { Revocations } from "../../store/revocations.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
@@ -10,15 +10,16 @@ import { jsonAnswer, NO_STORE } from "../respond.ts";
 import type { PublicRoute } from "../route.ts";
 import type { ClientAuthenticator } from "./client.ts";
 import { readOAuthForm, requireParameter } from "./oauth_form.ts";
-import { findPresentedToken, type PresentedToken } from "./presented_token.ts";
+import {
+  findPresentedToken,
+  type PresentedToken,
+  type PresentedTokenOptions,
+} from "./presented_token.ts";
 
 /** What revocation works with. */
-export interface RevokeOptions {
-  readonly database: Database;
+export interface RevokeOptions extends PresentedTokenOptions {
   readonly clients: ClientAuthenticator;
-  readonly bearer: Bearer;
   readonly revocations: Revocations;
-  readonly now: () => number;
 }
 
 /**
@@ -49,7 +50,7 @@ export function revokeRoute(options: RevokeOptions): PublicRoute {
       const form = await readOAuthForm(request);
       const token = requireParameter(form, "token");
       const app = await clients.authenticate(request, form);
-      const presented = await findPresentedToken(token, bearer, database);
+      const presented = await findPresentedToken(token, options);
       if (presented.kind !== "none" && presented.app !== app.id) {
         throw new OAuthError("unauthorized_client", "The token was issued to another app.");
       }

@@ -1,7 +1,8 @@
-import { ID_LENGTH, isId } from "../../base/id.ts";
+import { ID_LENGTH, idTimeMs, isId } from "../../base/id.ts";
 import { createJwtSigner, type SigningKey } from "../../base/jwt.ts";
-import { newSecret, sha256 } from "../../base/secret.ts";
+import { equalText, hmac, newSecret, sha256 } from "../../base/secret.ts";
 import { accessTokenClaims, type AccessTokenInput, ACCESS_TOKEN_TYPE } from "../../oauth/claims.ts";
+import type { RefreshHandle } from "../../store/grants.ts";
 import type { KeyRing } from "../../store/key_ring.ts";
 
 /** An access token, and when it expires. */
@@ -22,6 +23,8 @@ export interface TokenIssuer {
   readonly accessTtlMs: number;
   accessToken(input: Omit<AccessTokenInput, "issuer" | "ttlMs">): IssuedAccessToken;
   refreshToken(grantId: string, nowMs: number): IssuedRefreshToken;
+  /** Takes a presented refresh token apart; undefined when it cannot have been issued here. */
+  parseRefreshToken(token: string): RefreshHandle | undefined;
 }
 
 /** What tokens are made with. */
@@ -30,11 +33,18 @@ export interface TokenIssuerOptions {
   readonly keys: KeyRing;
   readonly accessTtlMs: number;
   readonly refreshTtlMs: number;
+  /** What refresh tokens prove their issue with. */
+  readonly pageKey: Uint8Array;
 }
+
+/** A chain of refresh tokens ends after so many of their lifetimes. */
+const CHAIN_LIFETIMES = 12;
+/** Base64url digits, 132 bits. */
+const PROOF_LENGTH = 22;
 
 /** Makes an issuer of access and refresh tokens. */
 export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
-  const { issuer, keys, accessTtlMs, refreshTtlMs } = options;
+  const { issuer, keys, accessTtlMs, refreshTtlMs, pageKey } = options;
   let signer: { readonly key: SigningKey; readonly sign: ReturnType<typeof createJwtSigner> };
 
   function signerOf(key: SigningKey) {
@@ -42,17 +52,32 @@ export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
     return signer;
   }
 
+  const proofOf = (token: string) => hmac(pageKey, `refresh ${token}`).slice(0, PROOF_LENGTH);
+
   return {
     accessTtlMs,
     accessToken(input) {
       const { claims, expiresAtMs } = accessTokenClaims({ ...input, issuer, ttlMs: accessTtlMs });
       return { token: signerOf(keys.signing()).sign(claims), expiresAtMs };
     },
-    refreshToken: (grantId, nowMs) => ({ ...newHandle(grantId), untilMs: nowMs + refreshTtlMs }),
+    refreshToken(grantId, nowMs) {
+      const unproven = newHandle(grantId).token;
+      const token = unproven + proofOf(unproven);
+      const chainEndMs = idTimeMs(grantId) + CHAIN_LIFETIMES * refreshTtlMs;
+      return { token, hash: sha256(token), untilMs: Math.min(nowMs + refreshTtlMs, chainEndMs) };
+    },
+    parseRefreshToken(token) {
+      const old = parseHandle(token); // as 0.1.0 issued them
+      if (old) return { ...old, isGenuine: false };
+      const unproven = token.slice(0, -PROOF_LENGTH);
+      const handle = parseHandle(unproven);
+      if (!handle || !equalText(token.slice(-PROOF_LENGTH), proofOf(unproven))) return undefined;
+      return { grantId: handle.grantId, hash: sha256(token), isGenuine: true };
+    },
   };
 }
 
-/** A code or refresh token as it was presented: the grant that it names, and its hash. */
+/** A code as it was presented: the grant that it names, and its hash. */
 export interface Handle {
   readonly grantId: string;
   readonly hash: Uint8Array;
@@ -61,15 +86,15 @@ export interface Handle {
 const SECRET_LENGTH = 43;
 
 /**
- * A new code or refresh token: the grant's id, so that its row is found without a search, and 256
- * random bits, of which only the SHA-256 is kept.
+ * A new code, or the beginning of a refresh token: the grant's id, so that its row is found without
+ * a search, and 256 random bits, of which only the SHA-256 is kept.
  */
 export function newHandle(grantId: string): { readonly token: string; readonly hash: Uint8Array } {
   const token = grantId + newSecret();
   return { token, hash: sha256(token) };
 }
 
-/** Takes a presented code or refresh token apart; undefined when it has not the form of one. */
+/** Takes a presented code apart; undefined when it has not the form of one. */
 export function parseHandle(token: string): Handle | undefined {
   const grantId = token.slice(0, ID_LENGTH);
   const isHandle = isId("g", grantId) && token.length === ID_LENGTH + SECRET_LENGTH &&

@@ -18,7 +18,8 @@ export function whoamiRoute(database: Database): ProtectedRoute {
       return jsonAnswer(200, {
         sub,
         kind,
-        ...(user && { username: user.username }),
+        // The second name is OpenID Connect's (Core §5.1), which client libraries look for.
+        ...(user && { username: user.username, preferred_username: user.username }),
         client_id: clientId,
         scope: formatScope(scopes),
         expires_at: new Date(expiresAtMs).toISOString(),

@@ -13,9 +13,8 @@ import {
   updateApp,
 } from "../../store/apps.ts";
 import { deleteCodesOf } from "../../store/codes.ts";
-import { deleteConsentsOf } from "../../store/consents.ts";
+import { forgetConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
-import { deleteSubscriptionsOf, disableSubscriptionsOf } from "../../store/subscription_end.ts";
 import { bringsBody, readJson } from "../body.ts";
 import { listAnswer, readPage } from "../page_request.ts";
 import { emptyAnswer, jsonAnswer, NO_STORE } from "../respond.ts";
@@ -23,6 +22,7 @@ import type { ProtectedRoute } from "../route.ts";
 import {
   BACKEND_ROUTE,
   type BackendOptions,
+  changeFresh,
   checkChanged,
   found,
   storeAudited,
@@ -77,19 +77,22 @@ export function appRoutes(options: BackendOptions): ProtectedRoute[] {
       method: "PATCH",
       summary: "Change an app, or disable it",
       async handle(context) {
-        const app = await find(context.params);
-        const changed = parseAppChange(await readJson(context.request, maxBodyBytes), app);
-        const lost = app.scopes.filter((scope) => !changed.scopes.includes(scope));
-        const isDisabled = changed.status === "disabled";
-        // Whoever is there now is another than the one whom the users allowed it.
-        const isMoved = new URL(changed.url).origin !== new URL(app.url).origin;
-        await storeAudited(context, [
-          updateApp(app, changed),
-          ...isDisabled ? cutApp(app.id, now(), options.accessTokenTtlMs) : [],
-          ...isDisabled ? disableSubscriptionsOf({ app: app.id }, "app disabled", now()) : [],
-          ...revokeGrantsWithScopes({ app: app.id }, lost, now()),
-          ...isMoved ? [deleteConsentsOf({ app: app.id }), deleteCodesOf(app.id)] : [],
-        ], { action: "app.change", target: app.id }, options);
+        const body = await readJson(context.request, maxBodyBytes); // first: it may come slowly
+        await changeFresh(async () => {
+          const app = await find(context.params);
+          const changed = parseAppChange(body, app);
+          const lost = app.scopes.filter((scope) => !changed.scopes.includes(scope));
+          const isDisabled = changed.status === "disabled";
+          const end = { reason: "app disabled" };
+          // Whoever is there now is another than the one whom the users allowed it.
+          const isMoved = new URL(changed.url).origin !== new URL(app.url).origin;
+          await storeAudited(context, [
+            updateApp(app, changed),
+            ...isDisabled ? cutApp(app.id, now(), options.accessTokenTtlMs, end) : [],
+            ...revokeGrantsWithScopes({ app: app.id }, lost, now()),
+            ...isMoved ? [forgetConsentsOf({ app: app.id }), deleteCodesOf(app.id)] : [],
+          ], { action: "app.change", target: app.id }, options);
+        });
         return jsonAnswer(200, toRecord(await find(context.params)), NO_STORE);
       },
     },
@@ -99,9 +102,9 @@ export function appRoutes(options: BackendOptions): ProtectedRoute[] {
       summary: "Remove an app",
       async handle(context) {
         const app = await find(context.params);
+        const end = { reason: "app deleted", deletes: true };
         const changes = await storeAudited(context, [
-          ...cutApp(app.id, now(), options.accessTokenTtlMs),
-          ...deleteSubscriptionsOf({ app: app.id }, "app deleted", now()),
+          ...cutApp(app.id, now(), options.accessTokenTtlMs, end),
           deleteApp(app.id),
         ], { action: "app.delete", target: app.id }, options);
         checkChanged(changes, "app");
@@ -153,6 +156,7 @@ export function toRecord(app: App): Record<string, unknown> {
     scopes: app.scopes,
     grants: app.grants,
     redirect_uris: app.redirectUris,
+    redirect_rule: app.redirectUris.length > 0 ? "listed" : "prefix",
     trusted: app.trusted,
     resource_server: app.resourceServer,
     status: app.status,

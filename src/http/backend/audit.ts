@@ -6,8 +6,13 @@ import { checkTime, listAnswer, readFilteredPage } from "../page_request.ts";
 import type { ProtectedRoute } from "../route.ts";
 import { BACKEND_ROUTE } from "./backend_route.ts";
 
+/** Characters of what entries are looked for by. */
+export const MAX_FILTER_LENGTH = 200;
+
 const checkText: Check = (text) =>
-  text.length <= 200 ? undefined : "Must be at most 200 characters.";
+  text.length <= MAX_FILTER_LENGTH
+    ? undefined
+    : `Must be at most ${MAX_FILTER_LENGTH} characters.`;
 
 /** GET /backend/audit: who did what to whom. */
 export function auditRoute({ database }: { readonly database: Database }): ProtectedRoute {

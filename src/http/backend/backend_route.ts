@@ -56,6 +56,23 @@ export async function storeAudited(
   }
 }
 
+const CHANGE_TRIES = 5;
+
+/**
+ * Reads a record, and stores what becomes of it, anew where it has been changed between the two;
+ * throws Problem 409 where it goes on being changed.
+ */
+export async function changeFresh<Result>(change: () => Promise<Result>): Promise<Result> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await change();
+    } catch (error) {
+      const isStale = error instanceof Problem && error.code === "conflict";
+      if (!isStale || tries === CHANGE_TRIES) throw error;
+    }
+  }
+}
+
 /** What a look-up found; throws Problem 404 where it found nothing. */
 export function found<Item>(item: Item | undefined, what: string): Item {
   if (item === undefined) throw notFound(what);

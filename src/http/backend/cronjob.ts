@@ -10,7 +10,8 @@ import { BACKEND_ROUTE } from "./backend_route.ts";
 /** A job as it stands; times in milliseconds since 1970. */
 export interface CronjobState {
   readonly name: string;
-  readonly everyMs: number;
+  /** Undefined where only its modules know it: on the command line. */
+  readonly everyMs: number | undefined;
   readonly isRunning: boolean;
   readonly lastAtMs: number | undefined;
   readonly lastDurationMs: number | undefined;
@@ -73,7 +74,7 @@ function toRecord(job: CronjobState): Record<string, unknown> {
   const { lastAtMs } = job;
   return {
     name: job.name,
-    every: formatDuration(job.everyMs),
+    every: job.everyMs === undefined ? null : formatDuration(job.everyMs),
     status: job.isRunning ? "running" : "waiting",
     last_run: lastAtMs === undefined ? null : new Date(lastAtMs).toISOString(),
     duration_ms: job.lastDurationMs ?? null,

@@ -22,8 +22,6 @@ import { toRecord as toDeliveryRecord } from "./delivery.ts";
 /** What the backend's events work with. */
 export interface EventAdministrationOptions extends BackendOptions {
   readonly maxPayloadBytes: number;
-  /** What a subscriber to a declared event must be allowed; none for any other. */
-  readonly eventScopes: (name: string) => readonly string[] | Promise<readonly string[]>;
   /** Told how many events have been stored, for the metrics. */
   readonly observeDispatch?: (events: number) => void;
 }
@@ -45,8 +43,7 @@ export function eventRoutes(options: EventAdministrationOptions): ProtectedRoute
         checkPayload(json, options.maxPayloadBytes);
         const createdAtMs = now();
         const id = newId("e", createdAtMs);
-        const scopes = await options.eventScopes(name);
-        const insert = insertEvent({ id, name, json, subject, scopes, createdAtMs });
+        const insert = insertEvent({ id, name, json, subject, createdAtMs });
         await storeAudited(context, [insert], { action: "event.dispatch", target: id }, options);
         options.observeDispatch?.(1);
         const location = `${options.basePath}${collection.path}/${id}`;

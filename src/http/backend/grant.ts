@@ -2,9 +2,16 @@ import { type Check, openFields } from "../../base/fields.ts";
 import { idTimeMs, isId } from "../../base/id.ts";
 import { LOGIN_APP } from "../../oauth/principal.ts";
 import { cutApp, findApp } from "../../store/apps.ts";
-import { deleteConsent, deleteConsentsOf } from "../../store/consents.ts";
+import { forgetConsentsOf, withdrawConsent } from "../../store/consents.ts";
 import type { Statement } from "../../store/database.ts";
-import { revokeGrant, revokeGrantsOf } from "../../store/grant_end.ts";
+import {
+  cutTokens,
+  REVOKED,
+  revokeAllLogins,
+  revokeGrant,
+  revokeLoginsOf,
+} from "../../store/grant_end.ts";
+import { endSubscriptions } from "../../store/subscription_end.ts";
 import { findGrant, type ListedGrant, listGrants } from "../../store/grants.ts";
 import { cutUser, findUser } from "../../store/users.ts";
 import { readJson } from "../body.ts";
@@ -57,6 +64,7 @@ export function grantRoutes(options: BackendOptions): ProtectedRoute[] {
         const target = [user, app].filter(Boolean).join(" ");
         const audited = { action: "grant.revoke", target, always: true };
         await storeAudited(context, revokeAll(user, app, options), audited, options);
+        if (user === undefined && app === LOGIN_APP) await revokeAllLogins(database, now());
         return emptyAnswer(204);
       },
     },
@@ -76,8 +84,8 @@ function parseRevocation(value: unknown) {
 }
 
 /**
- * A user or an app as a whole is cut off, which costs the same however many grants there are. What
- * was allowed before is asked anew.
+ * Parties are cut off, which costs the same however many grants there are. What was allowed before
+ * is asked anew.
  */
 function revokeAll(
   user: string | undefined,
@@ -85,16 +93,21 @@ function revokeAll(
   { now, accessTokenTtlMs }: BackendOptions,
 ): Statement[] {
   if (app === undefined) {
+    if (user === undefined) return [];
+    const cut = cutUser(user, now(), accessTokenTtlMs, { reason: REVOKED });
+    return [...cut, forgetConsentsOf({ user })];
+  }
+  if (app === LOGIN_APP) {
     return user === undefined
-      ? []
-      : [...cutUser(user, now(), accessTokenTtlMs), deleteConsentsOf({ user })];
+      ? [
+        cutTokens(LOGIN_APP, now(), accessTokenTtlMs),
+        ...endSubscriptions({ app: LOGIN_APP }, REVOKED, now()),
+      ]
+      : revokeLoginsOf(user, now());
   }
-  if (user !== undefined) {
-    return [...revokeGrantsOf({ user, app }, now()), deleteConsent(user, app)];
-  }
-  return app === LOGIN_APP
-    ? revokeGrantsOf({ app }, now())
-    : [...cutApp(app, now(), accessTokenTtlMs), deleteConsentsOf({ app })];
+  return user === undefined
+    ? [...cutApp(app, now(), accessTokenTtlMs), forgetConsentsOf({ app })]
+    : withdrawConsent(user, app, REVOKED, now(), accessTokenTtlMs);
 }
 
 function toRecord(grant: ListedGrant): Record<string, unknown> {

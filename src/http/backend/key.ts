@@ -44,7 +44,8 @@ export function keyRoutes(options: KeyAdministrationOptions): ProtectedRoute[] {
       async handle(context) {
         const leadMs = await readsAtOnce(context, options.maxBodyBytes) ? 0 : ROTATION_LEAD_MS;
         const key = await keys.rotate(leadMs, (kid) => [audit(context, "key.rotate", kid)]);
-        return jsonAnswer(201, toRecord(key), NO_STORE);
+        const location = `${options.basePath}${collection.path}/${key.kid}`;
+        return jsonAnswer(201, toRecord(key), { Location: location, ...NO_STORE });
       },
     },
     {

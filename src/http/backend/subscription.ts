@@ -55,11 +55,11 @@ export function managedSubscriptionRoutes(
       method: "PATCH",
       summary: "Change a subscription's endpoint, pause, activate or disable it",
       async handle(context) {
-        const subscription = await find(context.params);
         const { endpoint, status } = parseManagedSubscriptionChange(
-          await readJson(context.request, options.maxBodyBytes),
+          await readJson(context.request, options.maxBodyBytes), // first: it may come slowly
           options.refuseEndpoint,
         );
+        const subscription = await find(context.params);
         const audited = { action: "subscription.change", target: subscription.id };
         const taken = "Its owner has a subscription of this event and endpoint already.";
         if (status === "disabled") {

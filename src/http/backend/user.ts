@@ -2,7 +2,6 @@ import { newId } from "../../base/id.ts";
 import type { PasswordHasher } from "../../base/password.ts";
 import { parseNewUser, parseUserChange, type User } from "../../oauth/user.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
-import { deleteSubscriptionsOf, disableSubscriptionsOf } from "../../store/subscription_end.ts";
 import {
   cutUser,
   deleteUser,
@@ -18,6 +17,7 @@ import type { ProtectedRoute } from "../route.ts";
 import {
   BACKEND_ROUTE,
   type BackendOptions,
+  changeFresh,
   checkChanged,
   found,
   storeAudited,
@@ -71,21 +71,21 @@ export function userRoutes(options: BackendOptions & { hasher: PasswordHasher })
       summary: "Change a user's password, scopes or status",
       async handle(context) {
         const id = context.params["id"] ?? "";
-        found(await findUser(database, id), "user");
+        found(await findUser(database, id), "user"); // before a hash is made
         const body = await readJson(context.request, options.maxBodyBytes);
         const { password, scopes, status } = parseUserChange(body);
         const phc = password === undefined ? undefined : await hasher.hash(password);
-        const user = found(await findUser(database, id), "user");
-        const lost = user.scopes.filter((scope) => scopes?.includes(scope) === false);
         const isDisabled = status === "disabled";
-        await storeAudited(context, [
-          updateUser(id, { phc, scopes, status }),
-          ...isDisabled || phc ? cutUser(user.id, now(), options.accessTokenTtlMs) : [],
-          ...isDisabled
-            ? disableSubscriptionsOf({ principal: user.id }, "user disabled", now())
-            : [],
-          ...revokeGrantsWithScopes({ user: user.id }, lost, now()),
-        ], { action: "user.change", target: user.id }, options);
+        await changeFresh(async () => {
+          const user = found(await findUser(database, id), "user");
+          const lost = user.scopes.filter((scope) => scopes?.includes(scope) === false);
+          const end = isDisabled ? { reason: "user disabled" } : undefined;
+          await storeAudited(context, [
+            updateUser(id, { phc, scopes, status }, user.scopes),
+            ...isDisabled || phc ? cutUser(id, now(), options.accessTokenTtlMs, end) : [],
+            ...revokeGrantsWithScopes({ user: id }, lost, now()),
+          ], { action: "user.change", target: id }, options);
+        });
         return jsonAnswer(200, toRecord(found(await findUser(database, id), "user")), NO_STORE);
       },
     },
@@ -95,9 +95,9 @@ export function userRoutes(options: BackendOptions & { hasher: PasswordHasher })
       summary: "Remove a user",
       async handle(context) {
         const user = found(await findUser(database, context.params["id"] ?? ""), "user");
+        const end = { reason: "user deleted", deletes: true };
         const changes = await storeAudited(context, [
-          ...cutUser(user.id, now(), options.accessTokenTtlMs),
-          ...deleteSubscriptionsOf({ principal: user.id }, "user deleted", now()),
+          ...cutUser(user.id, now(), options.accessTokenTtlMs, end),
           deleteUser(user.id),
         ], { action: "user.delete", target: user.id }, options);
         checkChanged(changes, "user");

@@ -28,9 +28,10 @@ export interface DeliveryOptions {
   readonly now: () => number;
 }
 
-/** Tests and resends together, for each subscription. */
+/** Tests and resends together: for each subscription, and for all of a principal. */
 const LIMIT = 6;
-const LIMIT_WINDOW_MS = 60_000;
+const PRINCIPAL_LIMIT = 30;
+const WINDOW_MS = 60_000;
 const TEST_JSON = JSON.stringify({ test: true });
 
 /** Deliveries of the caller's subscriptions, and sending one again or as a test. */
@@ -38,17 +39,25 @@ export function deliveryRoutes(options: DeliveryOptions): ProtectedRoute[] {
   const { database, now } = options;
   const base = { access: [CONSUMER_SCOPE], cors: true } as const;
   const collection = "/consumer/subscription";
-  const throttle = createThrottle({ limit: LIMIT, windowMs: LIMIT_WINDOW_MS, now });
+  const bySubscription = createThrottle({ limit: LIMIT, windowMs: WINDOW_MS, now });
+  const byPrincipal = createThrottle({ limit: PRINCIPAL_LIMIT, windowMs: WINDOW_MS, now });
 
-  /** Counts before anything is awaited, so that many at once do not get past the limit. */
-  function checkThrottle(subscription: string): void {
-    const waitMs = throttle.waitMs(subscription);
+  /**
+   * Counts before anything is awaited, so that many at once do not get past the limits. Whoever
+   * deletes a subscription and makes it anew has no more of them.
+   */
+  function checkThrottle({ id, principal, event, endpoint }: Subscription): void {
+    const names = [id, `${principal} ${event} ${endpoint}`];
+    const waitMs = Math.max(...names.map(bySubscription.waitMs), byPrincipal.waitMs(principal));
     if (waitMs > 0) {
-      throw new Problem(429, "throttled", `Tests and resends: at most ${LIMIT} a minute.`, {
+      const detail = `Tests and resends: at most ${LIMIT} a minute of one subscription, and ` +
+        `${PRINCIPAL_LIMIT} of all.`;
+      throw new Problem(429, "throttled", detail, {
         headers: { "Retry-After": String(Math.ceil(waitMs / 1000)) },
       });
     }
-    throttle.fail(subscription);
+    names.forEach(bySubscription.fail);
+    byPrincipal.fail(principal);
   }
 
   // A delivery is found by its own id; the subscription's may stand before it.
@@ -76,7 +85,7 @@ export function deliveryRoutes(options: DeliveryOptions): ProtectedRoute[] {
         async handle({ params, caller }) {
           const { delivery, subscription } = await getDelivery(database, caller, params);
           refuseResend(delivery, subscription);
-          checkThrottle(subscription.id);
+          checkThrottle(subscription);
           const [resent] = await database.write(resendDeliveries([delivery.id], now()));
           if (resent !== 1) throw new Problem(409, "conflict", "The delivery has just changed.");
           options.wake();
@@ -107,7 +116,7 @@ export function deliveryRoutes(options: DeliveryOptions): ProtectedRoute[] {
       async handle({ params, caller }) {
         const subscription = await getSubscription(database, caller, params["id"]);
         refuseDisabled(subscription);
-        checkThrottle(subscription.id);
+        checkThrottle(subscription);
         const nowMs = now();
         const event = newId("e", nowMs);
         const delivery = deliveryId(event, subscription.seq);

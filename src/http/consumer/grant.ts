@@ -1,11 +1,9 @@
 import { Problem } from "../../base/problem.ts";
 import { type Caller, CONSUMER_SCOPE, LOGIN_APP } from "../../oauth/principal.ts";
 import { insertAudit } from "../../store/audit.ts";
-import { type ActingApp, deleteConsent, listActingApps } from "../../store/consents.ts";
+import { type ActingApp, listActingApps, withdrawConsent } from "../../store/consents.ts";
 import type { Database } from "../../store/database.ts";
-import { revokeGrantsOf } from "../../store/grant_end.ts";
 import type { Revocations } from "../../store/revocations.ts";
-import { disableSubscriptionsOf } from "../../store/subscription_end.ts";
 import { listAnswer, readPage } from "../page_request.ts";
 import { emptyAnswer } from "../respond.ts";
 import type { ProtectedRoute } from "../route.ts";
@@ -14,6 +12,7 @@ import type { ProtectedRoute } from "../route.ts";
 export interface ConsumerGrantOptions {
   readonly database: Database;
   readonly revocations: Revocations;
+  readonly accessTokenTtlMs: number;
   /** Tells the distributor that there may be work. */
   readonly wake: () => void;
   readonly now: () => number;
@@ -47,15 +46,13 @@ export function consumerGrantRoutes(options: ConsumerGrantOptions): ProtectedRou
       async handle({ params, request, caller }) {
         checkLoggedIn(caller);
         const user = caller.sub;
-        const apps = await listActingApps(database, user, now());
-        const app = apps.find(({ id }) => id === params["id"])?.id;
+        const [acting] = await listActingApps(database, user, now(), params["id"] ?? "");
+        const app = acting?.id;
         if (app === undefined) throw new Problem(404, "not_found", "There is no such grant.");
         const address = request.address || null;
         const entry = { actor: user, action: "grant.withdraw", target: app, address };
         await database.write([
-          deleteConsent(user, app),
-          ...revokeGrantsOf({ user, app }, now()),
-          ...disableSubscriptionsOf({ principal: user, app }, "grant withdrawn", now()),
+          ...withdrawConsent(user, app, "grant withdrawn", now(), options.accessTokenTtlMs),
           insertAudit(entry, now()),
         ]);
         await revocations.refresh();

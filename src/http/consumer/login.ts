@@ -5,6 +5,7 @@ import { Problem } from "../../base/problem.ts";
 import { LOGIN_APP } from "../../oauth/principal.ts";
 import type { Database } from "../../store/database.ts";
 import { insertGrant } from "../../store/grants.ts";
+import type { Revocations } from "../../store/revocations.ts";
 import type { TokenIssuer } from "../authorization/token_issuer.ts";
 import { bearerChallenge } from "../bearer.ts";
 import { readJson } from "../body.ts";
@@ -15,6 +16,7 @@ import type { PublicRoute } from "../route.ts";
 /** What the login endpoint works with. */
 export interface LoginOptions {
   readonly database: Database;
+  readonly revocations: Revocations;
   readonly passwordLogin: PasswordLogin;
   readonly tokens: TokenIssuer;
   readonly issuer: string;
@@ -58,6 +60,8 @@ export function loginRoute(options: LoginOptions): PublicRoute {
         scopes: user.scopes,
         issuedAtMs: nowMs,
       });
+      const { address } = request;
+      const audited = { actor: user.id, action: "user.login", target: user.id, address };
       const stored = await insertGrant(database, {
         id,
         app: LOGIN_APP,
@@ -68,7 +72,7 @@ export function loginRoute(options: LoginOptions): PublicRoute {
         refreshUntilMs: 0,
         accessUntilMs: expiresAtMs,
         decidedAtMs: sinceMs,
-      }, { actor: user.id, action: "user.login", target: user.id, address: request.address });
+      }, audited, options.revocations);
       if (!stored) throw wrongCredentials(options.issuer);
       options.observe?.("login");
       return jsonAnswer(200, { token }, NO_STORE);

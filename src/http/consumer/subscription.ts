@@ -11,11 +11,13 @@ import {
   SUBSCRIPTION_LIMIT,
 } from "../../event/subscription.ts";
 import { type Caller, CONSUMER_SCOPE, LOGIN_APP } from "../../oauth/principal.ts";
+import { findEventScopes } from "../../store/authority.ts";
 import { ConflictError, type Database } from "../../store/database.ts";
 import { OWN_EVENT_SCOPE } from "../../store/own_events.ts";
 import { deleteSubscription } from "../../store/subscription_end.ts";
 import {
   findSubscription,
+  grantOf,
   hasStandingGrant,
   insertSubscription,
   listSubscriptions,
@@ -36,8 +38,6 @@ export interface SubscriptionOptions {
   readonly maxBodyBytes: number;
   /** Why a well-formed endpoint is never called, or undefined. */
   readonly refuseEndpoint: (url: URL) => string | undefined;
-  /** What a subscriber to a declared event must be allowed; none for any other. */
-  readonly eventScopes: (event: string) => readonly string[];
   /** Tells the distributor that there may be work. */
   readonly wake: () => void;
   readonly now: () => number;
@@ -60,7 +60,7 @@ export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute
       async handle({ request, caller }) {
         const body = await readJson(request, options.maxBodyBytes);
         const { event, endpoint } = parseNewSubscription(body, options.refuseEndpoint);
-        checkEventAllowed(event, caller, options.eventScopes(event));
+        await checkEventAllowed(database, event, caller);
         const createdAtMs = now();
         const record = {
           id: newId("s", createdAtMs),
@@ -71,11 +71,11 @@ export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute
           createdAtMs,
         };
         const secret = formatSigningSecret(randomBytes(32));
-        const { grantId } = caller;
-        const insert = insertSubscription({ ...record, secret, grantId }, seal);
+        const insert = insertSubscription({ ...record, secret, grant: grantOf(caller) }, seal);
         const [inserted] = await database.write([insert]).catch(refuseConflict);
         if (inserted !== 1) {
-          if (!await hasStandingGrant(database, grantId)) {
+          await checkEventAllowed(database, event, caller);
+          if (!await hasStandingGrant(database, caller.grantId)) {
             throw new Problem(409, "conflict", "What the token came from has just ended.");
           }
           throw new Problem(409, "limit", `There are ${SUBSCRIPTION_LIMIT} subscriptions already.`);
@@ -110,12 +110,13 @@ export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute
         const found = await getSubscription(database, caller, params["id"]);
         const body = await readJson(request, options.maxBodyBytes);
         const change = parseSubscriptionChange(body, options.refuseEndpoint);
+        if (change.status === "active") await checkEventAllowed(database, found.event, caller);
         await changeSubscription(found, change, {
           database,
           store: async (statements) => (await database.write(statements).catch(refuseConflict))[0],
           wake: options.wake,
           nowMs: now(),
-          grantId: caller.grantId,
+          grant: grantOf(caller),
         });
         return jsonAnswer(200, toRecord(await getSubscription(database, caller, found.id)));
       },
@@ -181,8 +182,11 @@ export async function getSubscription(
   return found;
 }
 
-function checkEventAllowed(event: string, caller: Caller, scopes: readonly string[]): void {
-  const needed = event.startsWith(OWN_PREFIX) ? [OWN_EVENT_SCOPE] : scopes;
+/** Throws Problem 403 where the caller's token may not be told of an event. */
+async function checkEventAllowed(database: Database, event: string, caller: Caller): Promise<void> {
+  const needed = event.startsWith(OWN_PREFIX)
+    ? [OWN_EVENT_SCOPE]
+    : await findEventScopes(database, event);
   if (needed.every((scope) => caller.scopes.includes(scope))) return;
   throw new Problem(403, "forbidden_event", `The event needs scope ${needed.join(" ")}.`);
 }

@@ -1,44 +1,47 @@
 import type { HttpAnswer } from "../../base/exchange.ts";
 import { attributes, type Html, html } from "../../base/html.ts";
 import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
+import type { ScopeWords } from "../../oauth/scope.ts";
 import { displayText } from "./display_text.ts";
 import { pageHeaders } from "./page_headers.ts";
-import {
-  appPanel,
-  csrfField,
-  errorMessage,
-  type PageApp,
-  pageLayout,
-  tickIcon,
-  warningIcon,
-} from "./page_layout.ts";
+import { appPanel, csrfField, errorMessage, type FormPageInput } from "./page_layout.ts";
+import { pageLayout, tickIcon, warningIcon } from "./page_layout.ts";
 
-export interface ConsentPageInput {
-  /** Where the form is sent, query included. */
-  readonly action: string;
-  readonly csrf: string;
-  readonly app: PageApp;
-  /** Origin of the redirect URI; it may have a port that the app's URL leaves open. */
-  readonly formActionOrigin: string;
+/** How many scopes are shown at once; more are folded away, the grave ones never. */
+const SHOWN = 6;
+
+/** A scope that is asked for. */
+export interface ConsentScope {
+  readonly name: string;
+  /** What it lets the app do, where that is known. */
+  readonly words: ScopeWords | undefined;
+  /** Whether the user has not allowed it to this app before. */
+  readonly isNew: boolean;
+}
+
+export interface ConsentPageInput extends FormPageInput {
   /** Who is logged in. */
   readonly username: string;
-  readonly scopes: readonly string[];
+  readonly scopes: readonly ConsentScope[];
+  /** Whether any program on the user's device can pose as the app (RFC 8252 §8.6). */
+  readonly isPosable: boolean;
   readonly error?: "expired";
 }
 
 /**
- * Returns the consent page: who is logged in, which app asks, and each scope in words. Its form
- * sends `decision` = `allow`, `deny` or `switch` (sign out). Nothing has the focus, so that a
- * key pressed too early allows nothing.
+ * Returns the consent page: who is logged in, which app asks, and each scope in words, those apart
+ * that were allowed before. Its form sends `decision` = `allow`, `deny` or `switch` (sign out).
+ * Nothing has the focus, so that a key pressed too early allows nothing.
  */
 export function consentPage(input: ConsentPageInput): HttpAnswer {
+  const { site, app, scopes, isPosable } = input;
   const expired = input.error === "expired";
-  // What deserves a second look comes first, wherever the app put it.
-  const scopes = input.scopes.toSorted((a, b) => Number(isGrave(b)) - Number(isGrave(a)));
   // Then neither answer is the louder one.
-  const grave = scopes.some(isGrave);
+  const warned = isPosable || scopes.some(isGrave);
+  const before = scopes.filter(({ isNew }) => !isNew);
+  const isMixed = before.length > 0 && before.length < scopes.length;
   const main = html`<h1>Allow this app to act for you?</h1>
-${appPanel(input.app)}
+${appPanel(app)}
 ${expired && errorMessage("This page was open for too long. Please decide once more.")}
 <form method="post" action="${input.action}">
 ${csrfField(input.csrf)}
@@ -47,46 +50,61 @@ ${csrfField(input.csrf)}
 <button class="plain" type="submit" name="decision" value="switch">
 Sign out or use another account</button>
 </div>
-<h2 id="scopes">If you allow it, this app can:</h2>
-<ul class="scopes" role="list" aria-labelledby="scopes">
-${scopes.map((scope) => scopeItem(scope))}
-</ul>
-${isLoopbackHost(new URL(input.app.origin).hostname) && loopbackNote}
-<div class="actions">
+${!isMixed && scopeList("scopes", "If you allow it, this app can:", scopes)}
+${isMixed && [
+    scopeList("new", "New: if you allow it, this app can also:", scopes.filter((s) => s.isNew)),
+    scopeList("before", "You allowed before that it can:", before),
+  ]}
+${isPosable && posableWarning}
+<div class="actions decide">
 <button type="submit" name="decision" value="allow"
- ${attributes({ class: grave ? undefined : "primary" })}>Allow</button>
+ ${attributes({ class: warned ? undefined : "primary" })}>Allow</button>
 <button type="submit" name="decision" value="deny">Deny</button>
 </div>
 </form>
-<p class="note">The app sees your username, never your password. You can withdraw this permission
-later.</p>
+${!isPosable && isLoopbackHost(new URL(app.origin).hostname) && developmentNote}
+<p class="note">The app sees your username, never your password. To withdraw this permission later,
+ask the people who run ${site.name}.</p>
 <p class="note">Either way you go back to <span class="wrap">${input.formActionOrigin}</span>.</p>`;
   const title = "Allow access?";
   return {
     status: expired ? 400 : 200,
     headers: pageHeaders({ formActionOrigin: input.formActionOrigin }),
-    body: pageLayout(expired ? `This page was open for too long – ${title}` : title, main),
+    body: pageLayout(expired ? `This page was open for too long – ${title}` : title, main, site),
   };
 }
 
-function isGrave(scope: string): boolean {
-  return scope === "backend";
+function isGrave({ words }: ConsentScope): boolean {
+  return words?.grave === true;
 }
 
-function scopeItem(scope: string): Html {
-  if (isGrave(scope)) {
-    return html`<li class="message warning">${warningIcon}<span>
-<strong>Warning: administer this whole service</strong>
-Every app, user, key and event, not only yours. Allow this only to an app that you trust as much
-as yourself.</span></li>`;
+function scopeList(id: string, heading: string, scopes: readonly ConsentScope[]): Html {
+  // What deserves a second look comes first, wherever the app put it.
+  const sorted = scopes.toSorted((a, b) => Number(isGrave(b)) - Number(isGrave(a)));
+  const shown = Math.max(SHOWN, scopes.filter(isGrave).length);
+  const folded = sorted.slice(shown);
+  const list = (items: readonly ConsentScope[]) =>
+    html`<ul class="scopes" role="list" aria-labelledby="${id}">${items.map(scopeItem)}</ul>`;
+  return html`<h2 id="${id}">${heading}</h2>
+${list(sorted.slice(0, shown))}
+${folded.length > 0 && html`<details><summary>and ${folded.length} more</summary>
+${list(folded)}</details>`}`;
+}
+
+function scopeItem({ name, words }: ConsentScope): Html {
+  if (!words) return html`<li>${tickIcon}<span><code>${name}</code></span></li>`;
+  const { description, grave } = words;
+  if (!grave) {
+    return html`<li>${tickIcon}<span>${description} <code class="aside">${name}</code></span></li>`;
   }
-  const words = scope === "consumer"
-    ? html`Subscribe to events and manage your subscriptions on your behalf`
-    : html`<code>${scope}</code>`;
-  return html`<li>${tickIcon}<span>${words}</span></li>`;
+  return html`<li class="message warning">${warningIcon}<span>
+<strong>Warning: ${description}</strong> <code>${name}</code>
+Allow this only to an app that you trust as much as yourself.</span></li>`;
 }
 
-// RFC 8252 §8.6: any program on the device can pose as such an app.
-const loopbackNote = html`<div class="message warning">${warningIcon}<p>This app runs on your own
+const developmentNote = html`<p class="note">Development address: this app runs on your own
+device.</p>`;
+
+const posableWarning = html`<div class="message warning">${warningIcon}<p>This app runs on your own
 device, where any program could pose as it. Allow it only if you have just started it
 yourself.</p></div>`;

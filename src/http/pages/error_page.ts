@@ -1,14 +1,18 @@
 import type { HttpAnswer } from "../../base/exchange.ts";
 import { html } from "../../base/html.ts";
+import { displayText } from "./display_text.ts";
 import { pageHeaders } from "./page_headers.ts";
-import { pageLayout } from "./page_layout.ts";
+import { pageLayout, type Site } from "./page_layout.ts";
 
 export interface ErrorPageInput {
+  readonly site: Site;
   readonly status: number;
-  /** The headline in plain words, e.g. "This sign-in link does not work". */
+  /** The headline where the status has none of its own, e.g. "This sign-in link does not work". */
   readonly title: string;
-  /** For the app's developer, e.g. "redirect_uri is not at or below the app's URL". */
+  /** For the app's developer, e.g. "redirect_uri is missing or repeated." */
   readonly detail: string;
+  /** What the detail speaks of: names, and untrusted text. */
+  readonly facts?: readonly (readonly [name: string, text: string])[];
   readonly requestId: string;
 }
 
@@ -17,39 +21,58 @@ export interface ErrorPageInput {
  * and what to do in plain words, and the details for whoever mends it.
  */
 export function errorPage(input: ErrorPageInput): HttpAnswer {
-  const main = html`<h1>${input.title}</h1>
-${wordsFor(input.status).map((words) => html`<p class="words">${words}</p>`)}
-<h2>Details for the people who run ${isOurs(input.status) ? "this service" : "the app"}</h2>
+  const { site, status, facts = [] } = input;
+  const { title = input.title, words, people = "the app" } = wordsFor(status, site.name);
+  const main = html`<h1>${title}</h1>
+${words.map((paragraph) => html`<p class="words">${paragraph}</p>`)}
+${status === 404 && html`<p class="words"><a href="${site.basePath}/">Go to the start page</a></p>`}
+<h2>Details for the people who run ${people}</h2>
 <dl class="facts">
 <dt>What was wrong</dt><dd>${input.detail}</dd>
-<dt>Status</dt><dd>${input.status}</dd>
+${facts.map(([name, text]) => html`<dt>${name}</dt><dd><bdi>${displayText(text, "?")}</bdi></dd>`)}
+<dt>Status</dt><dd>${status}</dd>
 <dt>Request</dt><dd class="id">${input.requestId}</dd>
 </dl>`;
-  return {
-    status: input.status,
-    headers: pageHeaders(),
-    body: pageLayout(input.title, main),
-  };
+  return { status, headers: pageHeaders(), body: pageLayout(title, main, site) };
 }
 
-function isOurs(status: number): boolean {
-  return status === 429 || status >= 500;
+interface Words {
+  readonly title?: string;
+  readonly words: readonly string[];
+  /** Who can mend it. */
+  readonly people?: string;
 }
 
-function wordsFor(status: number): readonly string[] {
-  if (status === 429) {
-    return ["This service got too many requests from you.", "Wait a few minutes, then try again."];
+function wordsFor(status: number, name: string): Words {
+  switch (Math.min(status, 500)) {
+    case 403:
+      return {
+        title: "This page was sent from somewhere else",
+        words: ["Nothing was signed in or allowed.", "Go back to the app and start again. If you " +
+          "have cookies switched off for this site, allow them."],
+      };
+    case 404:
+      return {
+        title: "There is nothing here",
+        words: ["The address may be mistyped, or what was here is gone."],
+        people: name,
+      };
+    case 429: {
+      const words = [`${name} got too many requests from you.`,
+        "Wait a few minutes, then try again."];
+      return { words, people: name };
+    }
+    case 500: {
+      const words = ["Something failed on our side. You did nothing wrong.",
+        "Try again in a moment. If it keeps happening, pass on the details below."];
+      return { words, people: name };
+    }
+    default:
+      return {
+        words: [`The app that sent you here asked for something that ${name} cannot accept. ` +
+          "You did nothing wrong, and nothing was shared with the app.",
+        "Go back to the app and start again. If it keeps happening, pass the details below on " +
+          "to the people who run the app."],
+      };
   }
-  if (status >= 500) {
-    return [
-      "Something failed on our side. You did nothing wrong.",
-      "Try again in a moment. If it keeps happening, pass on the details below.",
-    ];
-  }
-  return [
-    "The app that sent you here asked for something that this service cannot accept. " +
-      "You did nothing wrong, and nothing was shared with the app.",
-    "Go back to the app and start again. If it keeps happening, pass the details below on " +
-      "to the people who run the app.",
-  ];
 }

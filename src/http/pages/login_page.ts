@@ -1,25 +1,13 @@
 import type { HttpAnswer } from "../../base/exchange.ts";
 import { attributes, html } from "../../base/html.ts";
 import { pageHeaders } from "./page_headers.ts";
-import {
-  appPanel,
-  csrfField,
-  errorMessage,
-  noticeMessage,
-  type PageApp,
-  pageLayout,
-} from "./page_layout.ts";
+import { appPanel, csrfField, errorMessage, type FormPageInput } from "./page_layout.ts";
+import { noticeMessage, pageLayout } from "./page_layout.ts";
 
 /** Why a login page is shown again. */
 export type LoginError = "wrong" | "throttled" | "busy" | "expired";
 
-export interface LoginPageInput {
-  /** Where the form is sent, query included. */
-  readonly action: string;
-  readonly csrf: string;
-  readonly app: PageApp;
-  /** Origin of the redirect URI; it may have a port that the app's URL leaves open. */
-  readonly formActionOrigin: string;
+export interface LoginPageInput extends FormPageInput {
   /** What was typed before; a password is never given back. */
   readonly username?: string;
   readonly error?: LoginError;
@@ -49,7 +37,7 @@ export function loginPage(input: LoginPageInput): HttpAnswer {
   const main = html`<h1>Sign in</h1>
 <p class="lead">to continue to this app</p>
 ${appPanel(input.app)}
-${input.signedOut === true && !refusal && noticeMessage("You are signed out.")}
+${input.signedOut === true && !refusal && noticeMessage(SIGNED_OUT)}
 ${refusal && errorMessage(refusal.text)}
 <form method="post" action="${input.action}">
 ${csrfField(input.csrf)}
@@ -66,7 +54,7 @@ ${csrfField(input.csrf)}
 </div>
 <div class="actions"><button class="primary" type="submit">Sign in</button></div>
 </form>
-<p class="note">Your password stays with this service. The app never sees it.</p>`;
+<p class="note">Your password stays with ${input.site.name}. The app never sees it.</p>`;
   return {
     status: refusal?.status ?? 200,
     headers: pageHeaders({
@@ -75,9 +63,11 @@ ${csrfField(input.csrf)}
         retryAfterSeconds: refusal.retryAfterSeconds,
       }),
     }),
-    body: pageLayout(refusal ? `${refusal.title} – Sign in` : "Sign in", main),
+    body: pageLayout(refusal ? `${refusal.title} – Sign in` : "Sign in", main, input.site),
   };
 }
+
+const SIGNED_OUT = "You are signed out here. Apps that you have allowed keep their access.";
 
 function refusalOf(error: LoginError, retryAfterSeconds: number | undefined): Refusal {
   switch (error) {

@@ -37,6 +37,7 @@ export function pageHeaders(options: PageHeadersOptions = {}): Readonly<Record<s
     "Content-Security-Policy": [
       "default-src 'none'",
       `style-src ${pageStyleSource}`,
+      "img-src 'self'", // the icon
       `form-action ${formAction}`,
       "frame-ancestors 'none'",
       "base-uri 'none'",

@@ -3,6 +3,16 @@ import { displayText } from "./display_text.ts";
 import { darkPalette, lightPalette } from "./palette.ts";
 import { pageStyle } from "./page_style.ts";
 
+/** Whose service the pages speak for. */
+export interface Site {
+  /** What the operator calls it; the host where it has no other name. */
+  readonly name: string;
+  /** Host, and port where it is not the usual one, of the base URL. */
+  readonly host: string;
+  /** The path of the base URL, "" where it has none. */
+  readonly basePath: string;
+}
+
 /** The app that a page is about; its name is untrusted text. */
 export interface PageApp {
   readonly name: string;
@@ -10,25 +20,38 @@ export interface PageApp {
   readonly origin: string;
 }
 
+/** What every page with a form is made of. */
+export interface FormPageInput {
+  readonly site: Site;
+  /** Where the form is sent, query included. */
+  readonly action: string;
+  readonly csrf: string;
+  readonly app: PageApp;
+  /** Origin of the redirect URI; it may have a port that the app's URL leaves open. */
+  readonly formActionOrigin: string;
+}
+
 /**
  * Returns a whole document as text. `title` goes first in the window's title, `main` is what the
  * page says; neither page frame nor style depend on the request.
  */
-export function pageLayout(title: string, main: Html): string {
+export function pageLayout(title: string, main: Html, site: Site): string {
   return renderHtml(html`<!doctype html>
 <html lang="en" dir="ltr">
 <head>
 <meta charset="utf-8">
-<title>${title} · Gatepost</title>
+<title>${title} · ${site.name}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="theme-color" media="(prefers-color-scheme: light)" content="${lightPalette.page}">
 <meta name="theme-color" media="(prefers-color-scheme: dark)" content="${darkPalette.page}">
 <meta name="robots" content="noindex">
+<link rel="icon" type="image/svg+xml" href="${site.basePath}/favicon.ico">
 ${styleElement(pageStyle)}
 </head>
 <body>
-<header>${mark}<span>Gatepost</span></header>
+<header><svg width="28" height="28" viewBox="0 0 28 28" aria-hidden="true">${mark}</svg>
+<p>${site.name}${site.host !== site.name && html`<span>${site.host}</span>`}</p></header>
 <main>
 ${main}
 </main>
@@ -61,10 +84,13 @@ export function csrfField(csrf: string): Html {
   return html`<input type="hidden" name="csrf" value="${csrf}" autocomplete="off">`;
 }
 
-const mark = html`<svg width="28" height="28" viewBox="0 0 28 28" aria-hidden="true">
-<path fill="currentColor" d="M2 7 5 3l3 4v18H2zM20 7l3-4 3 4v18h-6z"/>
-<path fill="none" stroke="currentColor" stroke-width="2.5" d="M8 11.5h12M8 20.5h12M8 20.5 20 11.5"/>
-</svg>`;
+const mark = html`<path fill="currentColor" d="M2 7 5 3l3 4v18H2zM20 7l3-4 3 4v18h-6z"/>
+<path fill="none" stroke="currentColor" stroke-width="2.5" d="M8 11.5h12m0 9H8l12-9"/>`;
+
+/** The mark as an image of its own: on a tile, since a browser's tabs may be light or dark. */
+export const markImage = renderHtml(html`<svg xmlns="http://www.w3.org/2000/svg"
+ viewBox="-5 -5 38 38" color="${lightPalette.onAccent}">
+<rect x="-5" y="-5" width="38" height="38" rx="8" fill="${lightPalette.accent}"/>${mark}</svg>`);
 
 const appIcon = html`<svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true"
  fill="none" stroke="currentColor" stroke-width="1.5" stroke-linejoin="round">

@@ -19,6 +19,10 @@ header, main { width: 100%; max-width: 27rem; }
 header { display: flex; align-items: center; gap: .625rem; margin-bottom: 1.25rem; }
 header { font-size: 1.0625rem; font-weight: 600; letter-spacing: -.01em; }
 header svg { color: var(--accent); }
+header p { min-width: 0; line-height: 1.3; overflow-wrap: anywhere; }
+header span { display: block; color: var(--muted); font-size: .875rem; font-weight: 400; }
+a { color: var(--accent); text-underline-offset: .2em; }
+a:hover { color: var(--accent-hover); }
 main {
   padding: 2rem; background: var(--surface);
   border: 1px solid var(--line); border-radius: .875rem;
@@ -56,6 +60,14 @@ code, .id, .name, .origin, .user, .wrap, dd, h1 { overflow-wrap: anywhere; }
 .warning { color: var(--warning); background: var(--warning-panel); }
 .notice { color: var(--notice); background: var(--notice-panel); }
 
+.doors { margin: 1.25rem 0 0; padding: 0; list-style: none; }
+.doors a {
+  display: block; padding: .875rem 1rem; border: 1px solid var(--edge); border-radius: .625rem;
+  color: var(--text); font-weight: 600; text-decoration: none;
+}
+.doors a:hover { border-color: var(--text); }
+.doors span { display: block; color: var(--muted); font-size: .875rem; font-weight: 400; }
+
 .field { margin-top: 1.25rem; }
 label { display: block; margin-bottom: .375rem; font-weight: 600; font-size: .9375rem; }
 input, button { font: inherit; }
@@ -92,6 +104,10 @@ input:focus-visible { outline-offset: 1px; }
 .scopes .message { margin-top: 0; }
 .scopes .message > svg { color: inherit; }
 .scopes strong { display: block; }
+.scopes .aside { color: var(--muted); font-size: .8125rem; }
+details { margin-top: .75rem; }
+summary { padding: .25rem 0; color: var(--accent); cursor: pointer; }
+details[open] summary { margin-bottom: .5rem; }
 
 .facts { margin: 0; padding: 1rem; background: var(--panel); border-radius: .625rem; }
 .facts { border: 1px solid var(--line); font-size: .875rem; }
@@ -103,6 +119,12 @@ input:focus-visible { outline-offset: 1px; }
   body { padding: 1.25rem .75rem; }
   header { padding: 0 .25rem; margin-bottom: 1rem; }
   main { padding: 1.5rem 1.25rem; }
+  .decide {
+    position: sticky; bottom: 0; margin: 1.25rem -1.25rem 0; padding: .75rem 1.25rem;
+    background: var(--surface); border-top: 1px solid var(--line);
+  }
+  .actions.decide button { flex-basis: 7rem; }
+  html { scroll-padding-bottom: 6rem; }
 }
 @media (min-width: 30.01em) and (min-height: 45em) { body { padding-top: 10vh; } }
 @media (prefers-reduced-motion: no-preference) {

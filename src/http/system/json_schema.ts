@@ -1,3 +1,6 @@
+import { LIST_LIMIT } from "../../base/fields.ts";
+import { ID_LENGTH } from "../../base/id.ts";
+
 /** A schema of JSON Schema 2020-12, the dialect of OpenAPI 3.1. */
 export type Schema = Readonly<Record<string, unknown>>;
 
@@ -21,9 +24,14 @@ export function described(description: string, schema: Schema = TEXT): Schema {
   return { ...schema, description };
 }
 
-/** An id, by the letter that it starts with. */
+/** An id of base/id.ts, by the letter that it starts with. */
 export function id(letter: string): Schema {
-  return { type: "string", pattern: `^${letter}[0-9a-z]+$` };
+  return { type: "string", pattern: `^${letter}[0-9a-z]{${ID_LENGTH - 1}}$` };
+}
+
+/** A string of the form that the server itself looks for. */
+export function matching({ source }: RegExp): Schema {
+  return { type: "string", pattern: source };
 }
 
 export function word(...words: readonly string[]): Schema {
@@ -36,6 +44,11 @@ export function nullable(schema: Schema): Schema {
 
 export function list(items: Schema): Schema {
   return { type: "array", items };
+}
+
+/** A list of strings as a request may send it. */
+export function givenList(items: Schema): Schema {
+  return { type: "array", items, maxItems: LIST_LIMIT };
 }
 
 /** An object; a name that ends in `?` is a member that may be missing. */

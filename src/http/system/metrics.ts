@@ -9,9 +9,9 @@ import type { PublicRoute } from "../route.ts";
 /** Lets in those who watch over the service. */
 export interface InspectorCheck {
   /** Throws Problem 401 or 403 for anyone else. */
-  check(request: HttpRequest): void;
+  check(request: HttpRequest): Promise<void>;
   /** Whether it is one of them. */
-  allows(request: HttpRequest): boolean;
+  allows(request: HttpRequest): Promise<boolean>;
 }
 
 /** Makes the check: the metrics token, where there is one, or a token with scope `backend`. */
@@ -22,14 +22,15 @@ export function createInspectorCheck(
   const isMetricsToken = (token: string | undefined) =>
     token !== undefined && metricsToken !== undefined && equalText(token, metricsToken);
   return {
-    check(request) {
-      if (!isMetricsToken(bearerToken(request))) bearer.authenticate(request, [BACKEND_SCOPE]);
+    async check(request) {
+      if (isMetricsToken(bearerToken(request))) return;
+      await bearer.authenticate(request, [BACKEND_SCOPE]);
     },
-    allows(request) {
+    async allows(request) {
       const token = bearerToken(request);
       if (token === undefined) return false;
       if (isMetricsToken(token)) return true;
-      return bearer.verify(token)?.scopes.includes(BACKEND_SCOPE) ?? false;
+      return (await bearer.verify(token))?.scopes.includes(BACKEND_SCOPE) ?? false;
     },
   };
 }
@@ -43,7 +44,7 @@ export function metricsRoute(metrics: Metrics, inspectors: InspectorCheck): Publ
     cors: false,
     summary: "Metrics, for Prometheus",
     async handle({ request }) {
-      inspectors.check(request);
+      await inspectors.check(request);
       const headers = { "Content-Type": METRICS_TYPE, ...NO_STORE };
       return { status: 200, headers, body: await metrics.format() };
     },

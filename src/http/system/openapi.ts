@@ -1,5 +1,6 @@
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
-import type { PublicRoute, Route } from "../route.ts";
+import type { DeclaredEvent } from "../consumer/event.ts";
+import type { Route } from "../route.ts";
 import { ref, type Schema, TEXT } from "./json_schema.ts";
 import { callbackParameters, components, REFUSALS } from "./openapi_parts.ts";
 import { pathParameters, type PathTemplate, toTemplate } from "./openapi_path.ts";
@@ -22,10 +23,11 @@ export interface OpenApiOptions {
   readonly issuer: string;
   readonly routes: readonly Route[];
   readonly hosted: readonly HostedOperation[];
-  /** Declared events, and those of the service itself. */
-  readonly events: readonly { readonly name: string; readonly description: string }[];
+  readonly events: readonly DeclaredEvent[];
   /** Every scope that means something here. */
   readonly scopes: readonly string[];
+  /** What those allow that have words. */
+  readonly scopeWords: ReadonlyMap<string, { readonly description: string }>;
 }
 
 type Paths = Record<string, Record<string, Schema>>;
@@ -43,30 +45,18 @@ const OWN_EVENTS = [
   },
 ];
 
-/** GET /openapi.json: the document of these routes and of itself. */
-export function openApiRoute(options: OpenApiOptions): PublicRoute {
-  let body: Buffer | undefined; // one for all: a client that does not take it holds no copy
-  const route: PublicRoute = {
-    method: "GET",
-    path: "/openapi.json",
-    access: "public",
-    cors: false,
-    summary: "This document",
-    handle() {
-      body ??= Buffer.from(JSON.stringify(createOpenApi({
-        ...options,
-        routes: [...options.routes, route],
-      })));
-      const headers = { "Content-Type": "application/json", "Cache-Control": "no-cache" };
-      return Promise.resolve({ status: 200, headers, body });
-    },
-  };
-  return route;
-}
-
-/** The OpenAPI 3.1 document of the whole interface, hosted endpoints included. */
-export function createOpenApi(options: OpenApiOptions): Schema {
-  const { version, issuer, routes, hosted, events, scopes } = options;
+/**
+ * The OpenAPI 3.1 document of the whole interface, hosted endpoints included.
+ *
+ * @param isKnown whether the reader may know of what needs these scopes, of which there may be none
+ */
+export function createOpenApi(
+  options: OpenApiOptions,
+  isKnown: (scopes: readonly string[]) => boolean,
+): Schema {
+  const { version, issuer, routes, hosted } = options;
+  const events = options.events.filter(({ scope }) => scope.length === 0 || isKnown(scope));
+  const eventNames = new Set(events.map(({ name }) => name));
   const paths: Paths = {};
   const templates = new Map<string, PathTemplate>(); // by shape: to OpenAPI these are one path
   const ids = new Set<string>();
@@ -86,12 +76,13 @@ export function createOpenApi(options: OpenApiOptions): Schema {
     add(route.path, route.method, (template) => builtInOperation(route, docs, template));
   }
   for (const endpoint of hosted) {
-    add(endpoint.pattern.text, endpoint.method, (template) => {
-      const id = uniqueId(endpoint.exportName, ids);
-      return hostedOperation(endpoint, id, template);
-    });
+    const id = uniqueId(endpoint.exportName, ids); // also where it is not shown: ids do not shift
+    if (endpoint.scopes !== undefined && !isKnown(endpoint.scopes)) continue;
+    const emits = endpoint.emits.filter(({ name }) => eventNames.has(name));
+    const shown = { ...endpoint, emits };
+    add(endpoint.pattern.text, endpoint.method, (template) => hostedOperation(shown, id, template));
   }
-  return {
+  const document = {
     openapi: "3.1.1",
     info: {
       title: "Gatepost",
@@ -100,17 +91,30 @@ export function createOpenApi(options: OpenApiOptions): Schema {
     },
     servers: [{ url: issuer }],
     tags: [...new Set([...routes.map(({ path }) => tagOf(path)), ...hosted.map(() => "hosted")])]
-      .map((name) => ({ name })),
+      .map((name) => ({ name, description: TAG_TEXTS[name] ?? name })),
     paths,
     webhooks: Object.fromEntries(
       [...events.map((event) => ({ ...event, schema: {} })), ...OWN_EVENTS].map((event) => [
         event.name,
-        { post: callback(event.description, event.schema) },
+        {
+          post: {
+            operationId: uniqueId(`on_${event.name}`, ids),
+            ...callback(event.description, event.schema),
+          },
+        },
       ]),
     ),
-    components: components(issuer, scopes),
   };
+  return { ...document, components: components(options, JSON.stringify(document)) };
 }
+
+const TAG_TEXTS: Readonly<Record<string, string>> = {
+  consumer: "What consumers subscribe to, and what is sent to them.",
+  authorization: "Access tokens and who may have them (OAuth 2.0).",
+  backend: "Administration.",
+  system: "The service itself.",
+  hosted: "The endpoints that are hosted here.",
+};
 
 function builtInOperation(
   route: Route,
@@ -136,7 +140,7 @@ function builtInOperation(
     ...(parameters.length > 0 && { parameters }),
     ...(body && { requestBody: body }),
     responses: { ...goodAnswers(docs), ...refusals(statuses, route.errors) },
-    ...security(access, docs),
+    security: security(access, docs),
     ...(docs?.id === "subscribe" && {
       callbacks: {
         event: { "{$request.body#/endpoint}": { post: callback("What was subscribed to", {}) } },
@@ -151,7 +155,7 @@ function goodAnswers(docs: OperationDocs | undefined): Schema {
     description: ANSWER_TEXTS[status] ?? "Done.",
     headers: {
       "X-Request-Id": { $ref: "#/components/headers/RequestId" },
-      ...(["201", "303"].includes(status) && {
+      ...((["201", "303"].includes(status) || docs?.isLocated) && {
         Location: { $ref: "#/components/headers/Location" },
       }),
     },
@@ -190,18 +194,20 @@ function requestBody(docs: OperationDocs | undefined): Schema | undefined {
   };
 }
 
-function security(access: Route["access"], docs: OperationDocs | undefined): Schema {
-  if (access !== "public") return { security: tokenWith(access) };
+function security(access: Route["access"], docs: OperationDocs | undefined): Schema[] {
+  if (access !== "public") return tokenWith(access);
   const kind = docs?.security;
   switch (kind) {
     case undefined:
-      return {};
+      return [];
     case "client":
-      return { security: [{ client: [] }, {}] }; // or in the body, or a public app
+      return [{ client: [] }, {}]; // or in the body, or a public app
     case "client or token":
-      return { security: [{ client: [] }, { token: [] }, {}] };
+      return [{ client: [] }, { token: [] }, {}];
+    case "token or none":
+      return [...tokenWith([]), {}];
     case "inspector":
-      return { security: [{ metrics: [] }, ...tokenWith([BACKEND_SCOPE]), ...open(docs?.refuses)] };
+      return [{ metrics: [] }, ...tokenWith([BACKEND_SCOPE]), ...open(docs?.refuses)];
     default:
       return kind satisfies never;
   }
@@ -240,13 +246,14 @@ function hostedOperation(endpoint: HostedOperation, id: string, template: PathTe
       "2XX": { description: "What the endpoint answers.", content: { "application/json": {} } },
       ...refusals(statuses, "problem"),
     },
-    ...(scopes && { security: tokenWith(scopes) }),
+    security: scopes ? tokenWith(scopes) : [],
   };
 }
 
 function callback(summary: string, schema: Schema): Schema {
   return {
     summary,
+    security: [], // it is the signature that proves it
     parameters: callbackParameters(),
     requestBody: { required: true, content: { "application/json": { schema } } },
     responses: {

@@ -1,6 +1,12 @@
-import { ref, type Schema, type Schemas, TEXT, TIME, word } from "./json_schema.ts";
+import { EVENT_NAME } from "../../event/event.ts";
+import { CODE_CHALLENGE } from "../../oauth/pkce.ts";
+import { DELIVERY_STATUSES } from "../../store/delivery_lists.ts";
+import { EVENT_STATUSES } from "../../store/event_lists.ts";
+import { MAX_FILTER_LENGTH } from "../backend/audit.ts";
+import { CURSOR, DEFAULT_LIMIT, MAX_LIMIT } from "../page_request.ts";
+import { id, matching, ref, type Schema, type Schemas, TEXT, TIME, word } from "./json_schema.ts";
 import { AUTHORIZATION_SCHEMAS } from "./schemas_authorization.ts";
-import { BACKEND_SCHEMAS } from "./schemas_backend.ts";
+import { APP_OR_LOGIN, BACKEND_SCHEMAS } from "./schemas_backend.ts";
 import { EVENT_SCHEMAS } from "./schemas_events.ts";
 
 /** What a refusal is called in the document, by its status; `default` is any other. */
@@ -40,28 +46,36 @@ function header(name: string, description: string, schema: Schema = TEXT): Schem
   return { name, in: "header", required: true, description, schema };
 }
 
+const AUDITED = { type: "string", maxLength: MAX_FILTER_LENGTH };
+
 /** Every query parameter, by what `OPERATIONS` calls it. */
 const QUERY_PARAMETERS: Schemas = {
-  limit: query("limit", "How many.", { type: "integer", minimum: 1, maximum: 200, default: 50 }),
-  cursor: query("cursor", "The next_cursor of the part before."),
+  limit: query("limit", "How many.", {
+    type: "integer",
+    minimum: 1,
+    maximum: MAX_LIMIT,
+    default: DEFAULT_LIMIT,
+  }),
+  cursor: query("cursor", "The next_cursor of the part before.", matching(CURSOR)),
   client_id: query("client_id", "The app.", TEXT, { required: true }),
   redirect_uri: query("redirect_uri", "Where the code goes.", TEXT, { required: true }),
   response_type: query("response_type", "Absent: code.", word("code")),
   scope: query("scope", "Names separated by spaces or commas."),
   state: query("state", "Comes back as it is."),
-  code_challenge: query("code_challenge", "PKCE; required for public apps."),
+  code_challenge: query("code_challenge", "PKCE; required for public apps.", matching(CODE_CHALLENGE)),
   code_challenge_method: query("code_challenge_method", "With a challenge.", word("S256")),
   resource: query("resource", "This service alone (RFC 8707)."),
-  user: query("user", "A user's id."),
-  app: query("app", "A client_id, or login."),
-  name: query("name", "The event's name."),
-  event_status: query("status", "", word("pending", "distributed")),
-  delivery_status: query("status", "", word("pending", "delivered", "failed", "cancelled")),
-  subscription: query("subscription", "A subscription's id."),
-  event: query("event", "An event's id."),
-  actor: query("actor", "Who did it."),
-  action: query("action", "What was done."),
-  target: query("target", "To what."),
+  login_hint: query("login_hint", "The user name to begin with."),
+  user: query("user", "A user's id.", id("u")),
+  app: query("app", "", APP_OR_LOGIN),
+  name: query("name", "The event's name.", matching(EVENT_NAME)),
+  event_status: query("status", "", word(...EVENT_STATUSES)),
+  delivery_status: query("status", "", word(...DELIVERY_STATUSES)),
+  subscription: query("subscription", "A subscription's id.", id("s")),
+  event: query("event", "An event's id.", id("e")),
+  actor: query("actor", "Who did it.", AUDITED),
+  action: query("action", "What was done.", AUDITED),
+  target: query("target", "To what.", AUDITED),
   since: query("since", "At that time or later.", TIME),
   until: query("until", "Before that time.", TIME),
 };
@@ -75,8 +89,19 @@ const CALLBACK_PARAMETERS: Schemas = {
   gatepostAttempt: header("gatepost-attempt", "1 to 4.", { type: "integer" }),
 };
 
-/** What operations refer to. */
-export function components(issuer: string, scopes: readonly string[]): Schema {
+/** Whose document it is, and every scope, with what those allow that have words. */
+interface Service {
+  readonly issuer: string;
+  readonly scopes: readonly string[];
+  readonly scopeWords: ReadonlyMap<string, { readonly description: string }>;
+}
+
+/**
+ * What operations refer to.
+ *
+ * @param text the document without this part: answers that it does not refer to are left out
+ */
+export function components(service: Service, text: string): Schema {
   return {
     schemas: {
       ...AUTHORIZATION_SCHEMAS,
@@ -97,9 +122,9 @@ export function components(issuer: string, scopes: readonly string[]): Schema {
           description: DESCRIPTIONS[name] ?? name,
           content: { "text/html": { schema: TEXT } },
         }],
-      ]),
+      ]).filter(([name]) => text.includes(`"#/components/responses/${String(name)}"`)),
     ),
-    securitySchemes: securitySchemes(issuer, scopes),
+    securitySchemes: securitySchemes(service),
   };
 }
 
@@ -115,9 +140,10 @@ function refusal(status: string, name: string, type: string, schema: string): Sc
   };
 }
 
-function securitySchemes(issuer: string, scopes: readonly string[]): Schemas {
+function securitySchemes({ issuer, scopes, scopeWords }: Service): Schemas {
   const tokenUrl = `${issuer}/authorization/token`;
-  const names = Object.fromEntries(scopes.map((name) => [name, SCOPE_TEXTS[name] ?? ""]));
+  const textOf = (name: string) => scopeWords.get(name)?.description ?? "";
+  const names = Object.fromEntries(scopes.map((name) => [name, textOf(name)]));
   const flow = { tokenUrl, refreshUrl: tokenUrl, scopes: names };
   return {
     token: {
@@ -138,11 +164,6 @@ function securitySchemes(issuer: string, scopes: readonly string[]): Schemas {
     metrics: { type: "http", scheme: "bearer", description: "The metrics token." },
   };
 }
-
-const SCOPE_TEXTS: Readonly<Record<string, string>> = {
-  consumer: "Subscriptions and what belongs to them.",
-  backend: "Administration; granted only when asked for by name.",
-};
 
 /** The headers of a callback, as an operation declares them. */
 export function callbackParameters(): Schema[] {

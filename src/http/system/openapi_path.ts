@@ -1,3 +1,4 @@
+import { tokensOf } from "../../base/path_pattern.ts";
 import type { Schema } from "./json_schema.ts";
 
 /** A path as OpenAPI has it, and its parameters in order. */
@@ -9,17 +10,6 @@ export interface PathTemplate {
   readonly shape: string;
 }
 
-const TOKEN = new RegExp(
-  [
-    String.raw`\\(?<escaped>.)`,
-    String.raw`:(?<name>[\p{ID_Start}$_][\p{ID_Continue}$]*)`,
-    String.raw`(?<group>\()`,
-    String.raw`(?<mark>[*?+{}])`,
-    String.raw`(?<plain>.)`,
-  ].join("|"),
-  "gsu",
-);
-
 /**
  * The template of a route's path. A URLPattern says more than a template can: what a group matches
  * is left out, a wildcard becomes a parameter that is numbered as handlers have it ("0"), and an
@@ -28,36 +18,17 @@ const TOKEN = new RegExp(
 export function toTemplate(pattern: string): PathTemplate {
   const names: string[] = [];
   let text = "";
-  let shape = "";
   let unnamed = 0;
-  let depth = 0;
   let isNamed = false; // a group right behind a name belongs to it
-
-  const addParameter = (name: string): void => {
-    names.push(name);
-    text += `{${name}}`;
-    shape += "{}";
-  };
-  for (const { groups = {} } of pattern.matchAll(TOKEN)) {
-    const { name, group, mark, escaped, plain } = groups;
-    if (depth > 0) {
-      if (group !== undefined) depth++;
-      else if (plain === ")") depth--;
-      continue;
-    }
-    const wasNamed = isNamed;
+  for (const { escaped, name, regexp, mark, character } of tokensOf(pattern)) {
+    const isWildcard = mark === "*" && !text.endsWith("}");
+    const isGroup = !isNamed && (regexp !== undefined || isWildcard);
+    const parameter = name ?? (isGroup ? String(unnamed++) : undefined);
     isNamed = name !== undefined;
-    if (name !== undefined) addParameter(name);
-    else if (group !== undefined) {
-      depth = 1;
-      if (!wasNamed) addParameter(String(unnamed++));
-    } else if (mark === "*" && !wasNamed && !text.endsWith("}")) addParameter(String(unnamed++));
-    else if (mark === undefined) {
-      text += escaped ?? plain ?? "";
-      shape += escaped ?? plain ?? "";
-    }
+    if (parameter !== undefined) names.push(parameter);
+    text += parameter === undefined ? escaped ?? character ?? "" : `{${parameter}}`;
   }
-  return { text, names, shape };
+  return { text, names, shape: text.replace(/\{.*?\}/g, "{}") };
 }
 
 /** The parameters of a template, as an operation declares them. */

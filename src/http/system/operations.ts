@@ -13,7 +13,9 @@ export interface OperationDocs {
   /** Refusals of its own, beside those that follow from its access, its path and its body. */
   readonly refuses?: readonly number[];
   /** By what else than an access token it may be called. */
-  readonly security?: "client" | "client or token" | "inspector";
+  readonly security?: "client" | "client or token" | "token or none" | "inspector";
+  /** Whether a good answer has Location; one with 201 or 303 always has. */
+  readonly isLocated?: boolean;
 }
 
 const PAGE = ["limit", "cursor"];
@@ -26,6 +28,7 @@ const AUTHORIZE = [
   "code_challenge",
   "code_challenge_method",
   "resource",
+  "login_hint",
 ];
 
 /** What is documented of each built-in route, by path and method. */
@@ -65,7 +68,12 @@ export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operati
     },
   },
   "/consumer/subscription/:id/test": {
-    POST: { id: "testSubscription", answers: { 202: "DeliveryId" }, refuses: [409, 429] },
+    POST: {
+      id: "testSubscription",
+      answers: { 202: "DeliveryId" },
+      refuses: [409, 429],
+      isLocated: true,
+    },
   },
   "/consumer/subscription/:id/delivery": {
     GET: { id: "listDeliveries", query: PAGE, answers: { 200: "DeliveryPage" } },
@@ -139,6 +147,9 @@ export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operati
   "/.well-known/oauth-authorization-server": {
     GET: { id: "getServerMetadata", answers: { 200: "ServerMetadata" } },
   },
+  "/.well-known/openid-configuration": {
+    GET: { id: "getOpenIdConfiguration", answers: { 200: "ServerMetadata" } },
+  },
   "/.well-known/oauth-protected-resource": {
     GET: { id: "getResourceMetadata", answers: { 200: "ResourceMetadata" } },
   },
@@ -187,7 +198,12 @@ export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operati
       query: [...PAGE, "name", "event_status"],
       answers: { 200: "EventPage" },
     },
-    POST: { id: "dispatchEvent", json: "NewEvent", answers: { 202: "EventId" } },
+    POST: {
+      id: "dispatchEvent",
+      json: "NewEvent",
+      answers: { 202: "EventId" },
+      isLocated: true,
+    },
   },
   "/backend/event/:id": {
     GET: { id: "getEvent", query: PAGE, answers: { 200: "EventWithDeliveries" } },
@@ -265,6 +281,11 @@ export const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operati
   },
 
   "/openapi.json": {
-    GET: { id: "getOpenApi", answers: { 200: "OpenApi" } },
+    GET: {
+      id: "getOpenApi",
+      answers: { 200: "OpenApi" },
+      refuses: [401],
+      security: "token or none",
+    },
   },
 };

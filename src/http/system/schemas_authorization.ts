@@ -1,9 +1,11 @@
 import { GRANT_TYPES } from "../../oauth/grant_type.ts";
+import { CODE_VERIFIER } from "../../oauth/pkce.ts";
 import {
   COUNT,
   described,
   FLAG,
   list,
+  matching,
   object,
   ref,
   type Schema,
@@ -43,7 +45,10 @@ export const AUTHORIZATION_SCHEMAS: Schemas = {
     grant_type: word(...GRANT_TYPES),
     "code?": described("authorization_code: as it came to the redirect URI."),
     "redirect_uri?": described("authorization_code: as the authorize request had it.", URI),
-    "code_verifier?": described("authorization_code: of PKCE (RFC 7636)."),
+    "code_verifier?": described(
+      "authorization_code: of PKCE (RFC 7636).",
+      matching(CODE_VERIFIER),
+    ),
     "refresh_token?": described("refresh_token: the newest one of its grant."),
     "username?": described("password: whose password it is."),
     "password?": described("password.", { ...TEXT, format: "password" }),
@@ -69,6 +74,7 @@ export const AUTHORIZATION_SCHEMAS: Schemas = {
     sub: TEXT,
     kind: word("user", "app"),
     "username?": TEXT,
+    "preferred_username?": described("The same, by its name in OpenID Connect."),
     client_id: TEXT,
     scope: SCOPE,
     expires_at: TIME,
@@ -86,6 +92,7 @@ export const AUTHORIZATION_SCHEMAS: Schemas = {
     jwks_uri: URI,
     revocation_endpoint: URI,
     introspection_endpoint: URI,
+    userinfo_endpoint: URI,
     scopes_supported: list(TEXT),
     response_types_supported: list(TEXT),
     response_modes_supported: list(TEXT),
@@ -124,7 +131,6 @@ function introspection(): Schema {
     "username?": TEXT,
     "token_type?": { const: "bearer" },
     "exp?": described("Seconds since 1970.", COUNT),
-    "iat?": described("Seconds since 1970.", COUNT),
     "sub?": TEXT,
     "aud?": URI,
     "iss?": URI,

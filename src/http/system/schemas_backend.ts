@@ -1,10 +1,18 @@
+import { APP_NAME, MAX_APP_NAME_LENGTH } from "../../oauth/app.ts";
 import { GRANT_TYPES } from "../../oauth/grant_type.ts";
+import { LOGIN_APP } from "../../oauth/principal.ts";
+import { MAX_LENGTH } from "../../oauth/redirect_uri.ts";
+import { SCOPE_NAME } from "../../oauth/scope.ts";
+import { PASSWORD_BYTES } from "../../base/password.ts";
+import { USERNAME } from "../../oauth/user.ts";
 import {
   COUNT,
   described,
   FLAG,
+  givenList,
   id,
   list,
+  matching,
   nullable,
   object,
   pageOf,
@@ -18,44 +26,64 @@ import {
   word,
 } from "./json_schema.ts";
 
-const SCOPES = list({ type: "string", minLength: 1, maxLength: 64 });
-const GRANTS = list(word(...GRANT_TYPES));
-const APP_NAME = { type: "string", minLength: 1, maxLength: 100 };
-const USERNAME = { type: "string", pattern: "^[A-Za-z0-9._@+-]{1,64}$" };
-const PASSWORD = described("8 to 1,024 bytes.", { type: "string", format: "password" });
+const SCOPES = givenList(matching(SCOPE_NAME));
+const GRANTS = givenList(word(...GRANT_TYPES));
+const NAME = { ...matching(APP_NAME), maxLength: MAX_APP_NAME_LENGTH };
+const APP_URL = { ...URI, pattern: "^https?://[^?#]+$", maxLength: MAX_LENGTH };
+const REDIRECT_URIS = described(
+  "One of these exactly, each at or below the url; null: any at or below it.",
+  nullable({
+    ...givenList({ ...URI, pattern: "^https?://[^#]+$", maxLength: MAX_LENGTH }),
+    minItems: 1,
+  }),
+);
+const PASSWORD = described("Its length is that of its bytes as UTF-8.", {
+  type: "string",
+  format: "password",
+  minLength: PASSWORD_BYTES.min,
+  maxLength: PASSWORD_BYTES.max,
+});
+/** What names an app, the login endpoint among them. */
+export const APP_OR_LOGIN = described(`A client_id, or ${LOGIN_APP}.`, {
+  anyOf: [id("a"), { const: LOGIN_APP }],
+});
 const STATUS = word("active", "disabled");
 const APP_SECRET = described("Shown here only.", TEXT);
 
 /** What administration and the system's own endpoints take and answer. */
 export const BACKEND_SCHEMAS: Schemas = {
   NewApp: strictObject({
-    name: APP_NAME,
-    url: described("Every redirect URI is at or below it.", URI),
+    name: NAME,
+    url: described("Every redirect URI is at or below it.", APP_URL),
     "type?": word("confidential", "public"),
     "scopes?": SCOPES,
     "grants?": GRANTS,
-    "redirect_uris?": described("Where any are listed: one of these exactly.", list(URI)),
+    "redirect_uris?": REDIRECT_URIS,
     "trusted?": described("Needs no consent of the user.", FLAG),
     "resource_server?": described("May introspect every token.", FLAG),
   }),
   AppChange: strictObject({
-    "name?": APP_NAME,
-    "url?": URI,
+    "name?": NAME,
+    "url?": APP_URL,
     "scopes?": SCOPES,
     "grants?": GRANTS,
-    "redirect_uris?": list(URI),
+    "redirect_uris?": REDIRECT_URIS,
     "trusted?": FLAG,
     "resource_server?": FLAG,
     "status?": STATUS,
   }),
   App: object({
     client_id: id("a"),
-    name: APP_NAME,
+    name: NAME,
     url: URI,
     type: word("confidential", "public"),
     scopes: SCOPES,
     grants: GRANTS,
     redirect_uris: list(URI),
+    redirect_rule: described(
+      "A redirect URI is listed, or lies at or below the url.",
+      word("listed", "prefix"),
+    ),
     trusted: FLAG,
     resource_server: FLAG,
     status: STATUS,
@@ -67,11 +95,11 @@ export const BACKEND_SCHEMAS: Schemas = {
     "revoke?": described("The old secret is good no more, instead of for another day.", FLAG),
   }),
   AppSecret: object({ client_id: id("a"), client_secret: APP_SECRET }),
-  NewUser: strictObject({ username: USERNAME, password: PASSWORD, "scopes?": SCOPES }),
+  NewUser: strictObject({ username: matching(USERNAME), password: PASSWORD, "scopes?": SCOPES }),
   UserChange: strictObject({ "password?": PASSWORD, "scopes?": SCOPES, "status?": STATUS }),
   User: object({
     id: id("u"),
-    username: USERNAME,
+    username: matching(USERNAME),
     scopes: SCOPES,
     status: STATUS,
     created_at: TIME,
@@ -80,7 +108,7 @@ export const BACKEND_SCHEMAS: Schemas = {
   Grant: object({
     id: id("g"),
     user: nullable(id("u")),
-    app: described("A client_id, or login."),
+    app: APP_OR_LOGIN,
     type: word(...GRANT_TYPES, "login"),
     scopes: SCOPES,
     status: word("active", "expired", "revoked"),
@@ -89,7 +117,7 @@ export const BACKEND_SCHEMAS: Schemas = {
     "revoked_at?": TIME,
   }),
   GrantPage: pageOf("Grant"),
-  Revocation: strictObject({ "user?": id("u"), "app?": TEXT }, { minProperties: 1 }),
+  Revocation: strictObject({ "user?": id("u"), "app?": APP_OR_LOGIN }, { minProperties: 1 }),
   NewKey: strictObject({
     "at_once?": described("It signs at once, instead of in 10 minutes: for leaks.", FLAG),
   }),
@@ -129,7 +157,7 @@ export const BACKEND_SCHEMAS: Schemas = {
     "parts?": described(
       "For the metrics token or scope backend alone.",
       object({
-        database: word("ok", "unavailable"),
+        database: word("ok", "locked", "read_only", "full", "replaced", "failing", "unavailable"),
         distributor: word("on", "off", "stuck"),
         backlog: nullable(COUNT),
         oldest_pending_age_seconds: nullable({ type: "number", minimum: 0 }),

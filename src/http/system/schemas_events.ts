@@ -1,8 +1,13 @@
+import { EVENT_NAME, OWN_PREFIX, PRINCIPAL_ID } from "../../event/event.ts";
+import { MAX_ENDPOINT_LENGTH } from "../../event/subscription.ts";
+import { DELIVERY_STATUSES } from "../../store/delivery_lists.ts";
+import { EVENT_STATUSES } from "../../store/event_lists.ts";
 import {
   COUNT,
   described,
   id,
   list,
+  matching,
   object,
   pageOf,
   ref,
@@ -15,27 +20,30 @@ import {
   word,
 } from "./json_schema.ts";
 
-const EVENT_NAME = {
-  type: "string",
-  pattern: "^[A-Za-z0-9._:-]{1,128}$",
-};
-const ENDPOINT = described("Where callbacks are sent.", { ...URI, maxLength: 2048 });
+const NAME = matching(EVENT_NAME);
+const ENDPOINT = described("Where callbacks are sent.", {
+  ...URI,
+  pattern: "^https?://",
+  maxLength: MAX_ENDPOINT_LENGTH,
+});
+/** An event's, and which subscription's behind it. */
+const DELIVERY_ID = matching(/^d[0-9a-z]+$/);
 const SECRET = described("Signs callbacks (Standard Webhooks); shown here only.", {
   type: "string",
   pattern: "^whsec_",
 });
-const DELIVERY_STATUS = word("pending", "delivered", "failed", "cancelled");
+const STATUS = word(...DELIVERY_STATUSES);
 
 /** What the consumer's own resources take and answer: subscriptions, deliveries, events, grants. */
 export const EVENT_SCHEMAS: Schemas = {
-  NewSubscription: strictObject({ event: EVENT_NAME, endpoint: ENDPOINT }),
+  NewSubscription: strictObject({ event: NAME, endpoint: ENDPOINT }),
   SubscriptionChange: strictObject({
     "endpoint?": ENDPOINT,
     "status?": word("active", "paused"),
   }),
   Subscription: object({
     id: id("s"),
-    event: EVENT_NAME,
+    event: NAME,
     endpoint: ENDPOINT,
     status: word("active", "paused", "disabled"),
     created_at: TIME,
@@ -44,10 +52,10 @@ export const EVENT_SCHEMAS: Schemas = {
   SubscriptionWithSecret: withMembers("Subscription", { secret: SECRET }),
   SubscriptionPage: pageOf("Subscription"),
   Delivery: object({
-    id: described("The webhook-id of its callbacks.", id("d")),
+    id: described("The webhook-id of its callbacks.", DELIVERY_ID),
     subscription: id("s"),
-    event: described("The event's name.", EVENT_NAME),
-    status: DELIVERY_STATUS,
+    event: described("The event's name.", NAME),
+    status: STATUS,
     attempt: described("Attempts so far, since it was (re)sent by hand.", COUNT),
     created_at: TIME,
     "next_attempt_at?": TIME,
@@ -62,9 +70,9 @@ export const EVENT_SCHEMAS: Schemas = {
     duration_ms: COUNT,
   }),
   DeliveryWithAttempts: withMembers("Delivery", { attempts: list(ref("Attempt")) }),
-  DeliveryId: object({ id: id("d") }),
+  DeliveryId: object({ id: DELIVERY_ID }),
   DeclaredEvent: object({
-    name: EVENT_NAME,
+    name: NAME,
     description: TEXT,
     "scope?": described("What a subscriber needs: names separated by spaces."),
   }),
@@ -72,15 +80,21 @@ export const EVENT_SCHEMAS: Schemas = {
   ActingApp: object({ id: id("a"), name: TEXT, url: URI, scopes: list(TEXT) }),
   ActingAppPage: pageOf("ActingApp"),
   NewEvent: strictObject({
-    name: described("Not under gatepost.", EVENT_NAME),
+    name: described(`Not under ${OWN_PREFIX}`, {
+      ...NAME,
+      not: { pattern: `^${OWN_PREFIX.replace(".", "[.]")}` },
+    }),
     data: described("Any JSON: the body of every callback.", {}),
-    "subject?": described("A user's id or a client_id: its subscriptions alone are meant."),
+    "subject?": described(
+      "A user's id or a client_id: its subscriptions alone are meant.",
+      matching(PRINCIPAL_ID),
+    ),
   }),
   EventId: object({ id: id("e") }),
   Event: object({
     id: id("e"),
-    name: EVENT_NAME,
-    status: word("pending", "distributed"),
+    name: NAME,
+    status: word(...EVENT_STATUSES),
     "subject?": TEXT,
     "scope?": described("What a subscriber needs: names separated by spaces."),
     created_at: TIME,
@@ -94,11 +108,11 @@ export const EVENT_SCHEMAS: Schemas = {
     }),
   }),
   ManagedDelivery: object({
-    id: id("d"),
+    id: DELIVERY_ID,
     subscription: id("s"),
     event: described("The event's id.", id("e")),
-    name: described("The event's name.", EVENT_NAME),
-    status: DELIVERY_STATUS,
+    name: described("The event's name.", NAME),
+    status: STATUS,
     attempt: COUNT,
     created_at: TIME,
     "next_attempt_at?": TIME,
@@ -123,6 +137,6 @@ export const EVENT_SCHEMAS: Schemas = {
     "endpoint?": ENDPOINT,
     "status?": word("active", "paused", "disabled"),
   }),
-  DeliveryFailed: object({ delivery: id("d"), subscription: id("s"), event: EVENT_NAME }),
-  SubscriptionDisabled: object({ subscription: id("s"), event: EVENT_NAME, reason: TEXT }),
+  DeliveryFailed: object({ delivery: DELIVERY_ID, subscription: id("s"), event: NAME }),
+  SubscriptionDisabled: object({ subscription: id("s"), event: NAME, reason: TEXT }),
 };

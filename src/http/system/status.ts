@@ -33,7 +33,7 @@ export function statusRoutes(options: StatusOptions): PublicRoute[] {
       path: "/system/ready",
       summary: "Whether requests and deliveries are being done",
       async handle({ request }) {
-        const withParts = inspectors.allows(request);
+        const withParts = await inspectors.allows(request);
         const { isReady, parts } = await readiness(withParts);
         const body = {
           status: isReady ? "ready" : "unavailable",

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import type { ConsentScope } from "../../../src/http/pages/consent_page.ts";
 import {
+  asked,
+  askedAs,
   bodyOf,
   count,
   markupOf,
@@ -34,24 +37,72 @@ test("consentPage() says who is logged in, which app asks and where the user wil
   assert.match(text, /Either way you go back to https:\/\/orders\.example/);
 });
 
-test("consentPage() says its own scopes in words, and others by their names", () => {
-  const text = textOf(sampleConsent({ scopes: ["consumer", "invoices.read", "<b>&"] }));
-  assert.match(text, /Subscribe to events and manage your subscriptions on your behalf/);
-  assert.match(text, / invoices\.read &lt;b&gt;&amp; /);
+test("consentPage() says scopes in words with the name beside, and unknown ones by name", () => {
+  const scopes = [
+    ...asked("consumer", "invoices.read", "<b>&"),
+    askedAs("orders:write", "Place & change orders"),
+  ];
+  const text = textOf(sampleConsent({ scopes }));
+  assert.match(text, /Subscribe to events and manage your subscriptions on your behalf consumer /);
+  assert.match(text, / invoices\.read &lt;b&gt;&amp; Place &amp; change orders orders:write /);
+});
+
+test("consentPage() warns of a grave scope as of backend", () => {
+  const grave = askedAs("refunds", "Pay money back", { grave: true });
+  const page = sampleConsent({ scopes: [...asked("consumer"), grave] });
+  const text = textOf(page);
+  assert.match(text, /Warning: Pay money back refunds Allow this only to an app that you trust/);
+  assert.ok(text.indexOf("Warning") < text.indexOf("Subscribe"));
+  assert.equal(count(markupOf(page), /class="primary"/g), 0);
+});
+
+test("consentPage() tells new scopes from those that were allowed before", () => {
+  const before = { ...askedAs("orders", "Read orders"), isNew: false };
+  const fresh = askedAs("invoices", "Send invoices");
+  const mixed = textOf(sampleConsent({ scopes: [before, fresh] }));
+  assert.match(mixed, /New: if you allow it, this app can also: Send invoices invoices You/);
+  assert.match(mixed, / You allowed before that it can: Read orders orders /);
+  for (const scopes of [[before], [fresh]]) {
+    const text = textOf(sampleConsent({ scopes }));
+    assert.match(text, /If you allow it, this app can: (?:Read|Send)/);
+    assert.doesNotMatch(text, /New:|before/);
+  }
+});
+
+test("consentPage() folds away what is past six scopes, and never a grave one", () => {
+  const names = Array.from({ length: 14 }, (_, index) => `scope${index}`);
+  const folded = (scopes: readonly ConsentScope[]) =>
+    /<details>[^]*<\/details>/.exec(markupOf(sampleConsent({ scopes })))?.[0] ?? "";
+  assert.match(folded(asked(...names)), /<summary>and 8 more<\/summary>/);
+  for (const name of names) {
+    assert.ok(textOf(sampleConsent({ scopes: asked(...names) })).includes(`${name} `), name);
+  }
+  assert.equal(folded(asked(...names.slice(0, 6))), "");
+  const grave = names.map((name) => askedAs(name, name, { grave: true }));
+  assert.equal(folded(grave), "");
+  assert.doesNotMatch(folded([...asked(...names), ...asked("backend")]), /Administer/);
 });
 
 test("consentPage() warns of backend first, and makes neither answer the louder one", () => {
-  const page = sampleConsent({ scopes: ["consumer", "backend"] });
+  const page = sampleConsent({ scopes: asked("consumer", "backend") });
   const text = textOf(page);
-  assert.match(text, /Warning: administer this whole service/);
+  assert.match(text, /Warning: Administer this whole service/);
   assert.ok(text.indexOf("Warning") < text.indexOf("Subscribe"));
   assert.equal(count(markupOf(page), /class="primary"/g), 0);
   assert.equal(count(markupOf(sampleConsent()), /class="primary"/g), 1);
   assert.doesNotMatch(textOf(sampleConsent()), /Warning/);
 });
 
-test("consentPage() warns of an app on the user's own device (RFC 8252 §8.6)", () => {
-  for (const [origin, warned] of [
+test("consentPage() warns where any program can pose as the app (RFC 8252 §8.6)", () => {
+  const app = { name: "x", origin: "http://127.0.0.1" };
+  const page = sampleConsent({ app, isPosable: true });
+  assert.match(textOf(page), /where any program could pose as it/);
+  assert.equal(count(markupOf(page), /class="primary"/g), 0);
+  assert.doesNotMatch(textOf(page), /Development address/);
+});
+
+test("consentPage() only remarks on another app at a development address", () => {
+  for (const [origin, isRemarked] of [
     ["http://127.0.0.1", true],
     ["http://localhost:3000", true],
     ["http://[::1]:3000", true],
@@ -59,8 +110,15 @@ test("consentPage() warns of an app on the user's own device (RFC 8252 §8.6)", 
     ["https://orders.example", false],
   ] as const) {
     const page = sampleConsent({ app: { name: "x", origin }, formActionOrigin: origin });
-    assert.equal(textOf(page).includes("This app runs on your own device"), warned, origin);
+    assert.equal(textOf(page).includes("Development address"), isRemarked, origin);
+    assert.doesNotMatch(markupOf(page), /warning/);
+    assert.equal(count(markupOf(page), /class="primary"/g), 1);
   }
+});
+
+test("consentPage() promises no page that is not there", () => {
+  const text = textOf(sampleConsent());
+  assert.match(text, /To withdraw this permission later, ask the people who run Northwind\./);
 });
 
 test("consentPage() says in place and in the title that it had expired", () => {

@@ -1,18 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { errorPage } from "../../../src/http/pages/error_page.ts";
-import { bodyOf, count, textOf, titleOf } from "../../helpers/pages.ts";
-
-const failure = {
-  status: 400,
-  title: "This link does not work",
-  detail: "redirect_uri is missing.",
-  requestId: "r1",
-};
+import { bodyOf, count, sampleError, site, textOf, titleOf } from "../../helpers/pages.ts";
 
 test("errorPage() speaks to the user first and gives the developer detail and request id", () => {
-  const page = errorPage(failure);
+  const page = sampleError();
   assert.equal(page.status, 400);
   assert.match(titleOf(page), /^This link does not work · /);
   const text = textOf(page);
@@ -21,24 +13,40 @@ test("errorPage() speaks to the user first and gives the developer detail and re
   assert.match(text, /Status 400 Request r1$/);
 });
 
-test("errorPage() blames the app for 4xx alone", () => {
-  for (const [status, words] of [
-    [400, /nothing was shared with the app/],
-    [404, /nothing was shared with the app/],
-    [429, /too many requests from you/],
-    [500, /Something failed on our side/],
-    [503, /Something failed on our side/],
+test("errorPage() blames the app for a bad request alone", () => {
+  for (const [status, words, people] of [
+    [400, /nothing was shared with the app/, "the app"],
+    [403, /Nothing was signed in or allowed/, "the app"],
+    [404, /may be mistyped/, "Northwind"],
+    [405, /nothing was shared with the app/, "the app"],
+    [429, /too many requests from you/, "Northwind"],
+    [500, /Something failed on our side/, "Northwind"],
+    [503, /Something failed on our side/, "Northwind"],
   ] as const) {
-    const text = textOf(errorPage({ ...failure, status }));
+    const text = textOf(sampleError({ status }));
     assert.match(text, words);
-    const reader = status < 429 ? "the app" : "this service";
-    assert.ok(text.includes(`Details for the people who run ${reader}`), text);
+    assert.ok(text.includes(`Details for the people who run ${people} What was wrong`), text);
   }
+});
+
+test("errorPage() says in plain words that a form came from elsewhere, and blames no app", () => {
+  const page = sampleError({ status: 403, title: "Forbidden" });
+  assert.match(titleOf(page), /^This page was sent from somewhere else/);
+  assert.match(textOf(page), /cookies switched off for this site/);
+  assert.doesNotMatch(textOf(page), /Forbidden|sent you here/);
+});
+
+test("errorPage() of a mistyped address has a way to the front door, below a base path too", () => {
+  const page = sampleError({ status: 404, site: { ...site, basePath: "/gate" } });
+  assert.match(titleOf(page), /^There is nothing here/);
+  assert.ok(bodyOf(page).includes('<a href="/gate/">'));
+  assert.equal(count(bodyOf(sampleError()), /<a /g), 0);
 });
 
 test("errorPage() escapes all that it is given", () => {
   const evil = `<img src=x onerror="a('b')">`;
-  const body = bodyOf(errorPage({ status: 400, title: evil, detail: evil, requestId: evil }));
+  const page = sampleError({ title: evil, detail: evil, requestId: evil, facts: [[evil, evil]] });
+  const body = bodyOf(page);
   assert.doesNotMatch(body, /<img/);
-  assert.equal(count(body, /&lt;img src=x onerror=&quot;a\(&#39;b&#39;\)&quot;&gt;/g), 4);
+  assert.equal(count(body, /&lt;img src=x onerror=&quot;a\(&#39;b&#39;\)&quot;&gt;/g), 6);
 });

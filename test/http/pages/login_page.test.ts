@@ -98,7 +98,8 @@ test("loginPage() says how long to wait, and sends Retry-After with 429 and 503"
 });
 
 test("loginPage() confirms a sign-out, unless an error has more to say", () => {
-  assert.match(textOf(sampleLogin({ signedOut: true })), /You are signed out\./);
+  const text = textOf(sampleLogin({ signedOut: true }));
+  assert.match(text, /You are signed out here\. Apps that you have allowed keep their access/);
   assert.doesNotMatch(textOf(sampleLogin({ signedOut: true, error: "wrong" })), /signed out/);
   assert.doesNotMatch(textOf(sampleLogin()), /signed out/);
 });

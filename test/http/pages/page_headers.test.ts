@@ -8,8 +8,8 @@ test("pageHeaders() of a page with a form", () => {
   const { "Content-Security-Policy": policy, "Permissions-Policy": permissions, ...rest } = headers;
   assert.equal(
     policy?.replace(/'sha256-[A-Za-z0-9+/]{43}='/, "'sha256-…'"),
-    "default-src 'none'; style-src 'sha256-…'; form-action 'self' https://orders.example:8443; " +
-      "frame-ancestors 'none'; base-uri 'none'",
+    "default-src 'none'; style-src 'sha256-…'; img-src 'self'; " +
+      "form-action 'self' https://orders.example:8443; frame-ancestors 'none'; base-uri 'none'",
   );
   assert.match(permissions ?? "", /^(?:[a-z-]+=\(\)(?:, |$))+$/);
   // No COOP here: it would cut a popup login off from the app that opened it.

@@ -22,7 +22,8 @@ function documentOf(...endpoints: HostedOperation[]): Readonly<Record<string, un
     hosted: endpoints,
     events: [],
     scopes: ["consumer", "backend", "orders"],
-  });
+    scopeWords: new Map([["orders", { description: "Place orders" }]]),
+  }, () => true);
 }
 
 test("methods of one path shape are one path item, whatever their parameters are called", () => {

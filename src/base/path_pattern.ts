@@ -14,7 +14,7 @@ export interface Segment {
  */
 export type SegmentRank = 0 | 1 | 2 | 3;
 
-/** A URLPattern pathname that endpoints may have, taken apart. */
+/** A URLPattern pathname that routes may have, taken apart. */
 export interface PathPattern {
   readonly text: string;
   readonly segments: readonly Segment[];
@@ -23,33 +23,58 @@ export interface PathPattern {
   readonly urlPattern: URLPattern;
 }
 
-/** First segments that are the service's own. */
-export const RESERVED_SEGMENTS: readonly string[] = [
-  "authorization",
-  "consumer",
-  "backend",
-  "system",
-  "console",
-  ".well-known",
-  "openapi.json",
-];
+/** One part of a URLPattern pathname: exactly one member is there. */
+export interface PathToken {
+  /** A character behind a backslash. */
+  readonly escaped?: string;
+  /** Of a parameter, without its colon. */
+  readonly name?: string;
+  /** A group with its parentheses. */
+  readonly regexp?: string;
+  /** One of `* ? + { }`. */
+  readonly mark?: string;
+  readonly character?: string;
+}
 
-/**
- * Groups in groups in groups are read character by character; URLPattern has them start with "(?",
- * whose mark makes the segment one of rank 3.
- */
 const TOKEN = new RegExp(
   [
     String.raw`\\(?<escaped>.)`,
     String.raw`:(?<name>[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*)`,
-    String.raw`(?<regexp>\((?:\\.|[^\\()]|\((?:\\.|[^\\()])*\))*\))`,
-    String.raw`(?<open>[*?+{}])`,
+    String.raw`(?<mark>[*?+{}])`,
     String.raw`(?<character>.)`,
   ].join("|"),
-  "gsu",
+  "suy",
 );
 
-/** Returns the pattern of `path`, or adds to `reasons` why an endpoint cannot have it. */
+/** Takes a URLPattern pathname apart (URL Pattern Standard, 2.1.1 "Tokens"). */
+export function* tokensOf(pathname: string): Generator<PathToken, void, void> {
+  for (let index = 0; index < pathname.length;) {
+    if (pathname[index] === "(") {
+      const end = endOfGroup(pathname, index);
+      yield { regexp: pathname.slice(index, end) };
+      index = end;
+    } else {
+      TOKEN.lastIndex = index;
+      const { 0: text = " ", groups = {} } = TOKEN.exec(pathname) ?? {};
+      yield groups;
+      index += text.length;
+    }
+  }
+}
+
+/** Where the group that opens at `start` ends: groups in it are not capturing, and nest. */
+function endOfGroup(pathname: string, start: number): number {
+  let depth = 0;
+  for (let index = start; index < pathname.length; index++) {
+    const character = pathname[index];
+    if (character === "\\") index++;
+    else if (character === "(") depth++;
+    else if (character === ")" && --depth === 0) return index + 1;
+  }
+  return pathname.length;
+}
+
+/** Returns the pattern of `path`, or adds to `reasons` why a route cannot have it. */
 export function parsePathPattern(path: string, reasons: string[]): PathPattern | undefined {
   const found = reasons.length;
   if (!path.startsWith("/")) reasons.push(`path "${path}" must start with "/"`);
@@ -68,13 +93,7 @@ export function parsePathPattern(path: string, reasons: string[]): PathPattern |
     reasons.push(`path "${path}" is not a valid URLPattern pathname`);
     return undefined;
   }
-  const pattern = readSegments(path, urlPattern);
-  const [first] = pattern.segments;
-  if (first?.rank === 0 && RESERVED_SEGMENTS.includes(first.literal)) {
-    reasons.push(`path "${path}" is the service's own: "/${first.literal}" is reserved`);
-    return undefined;
-  }
-  return pattern;
+  return readSegments(path, urlPattern);
 }
 
 /**
@@ -115,8 +134,7 @@ function readSegments(text: string, urlPattern: URLPattern): PathPattern {
     [literal, names, groups, isOpen] = ["", [], 0, false];
   };
 
-  for (const { groups: token = {} } of urlPattern.pathname.slice(1).matchAll(TOKEN)) {
-    const { escaped, name, regexp, open, character } = token;
+  for (const { escaped, name, regexp, mark, character } of tokensOf(urlPattern.pathname.slice(1))) {
     if (name !== undefined) {
       names.push(name);
       shape += ":";
@@ -124,9 +142,9 @@ function readSegments(text: string, urlPattern: URLPattern): PathPattern {
       groups++;
       // A name before it does not matter: ":id(\\d+)" takes what "(\\d+)" takes.
       shape = (shape.endsWith(":") ? shape.slice(0, -1) : shape) + regexp;
-    } else if (open !== undefined) {
+    } else if (mark !== undefined) {
       isOpen = true;
-      shape += open;
+      shape += mark;
     } else if (character === "/") {
       endSegment();
       shape += "/";

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import type { AppLogin, Client, ClientPackage, Tokens } from "../client.ts";
+import type { PackageLoader } from "../packages.ts";
+import type { Stage } from "../stage.ts";
+
+/** What is used of @modelcontextprotocol/sdk 1, `client/auth.js` and `client/streamableHttp.js`. */
+interface McpAuth {
+  discoverOAuthProtectedResourceMetadata(
+    server: string,
+  ): Promise<{ readonly authorization_servers?: readonly string[] }>;
+}
+
+interface McpTransports {
+  readonly StreamableHTTPClientTransport: new (
+    server: URL,
+    options: { readonly authProvider: Provider },
+  ) => Transport;
+}
+
+interface Transport {
+  start(): Promise<void>;
+  send(message: object): Promise<void>;
+  finishAuth(code: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+type Answer = {
+  readonly access_token: string;
+  readonly refresh_token?: string;
+  readonly scope?: string;
+};
+
+/** An app that is known beforehand, as the SDK asks for it. */
+interface Provider {
+  readonly redirectUrl: string;
+  readonly clientMetadata: { readonly redirect_uris: readonly string[] };
+  clientInformation(): object;
+  tokens(): Answer | undefined;
+  saveTokens(tokens: Answer): void;
+  redirectToAuthorization(address: URL): void;
+  saveCodeVerifier(verifier: string): void;
+  codeVerifier(): string;
+}
+
+const PACKAGE = "@modelcontextprotocol/sdk";
+const METHODS = { basic: "client_secret_basic", body: "client_secret_post", none: "none" } as const;
+
+export const MCP_SDK: ClientPackage = { name: PACKAGE, major: 1, open };
+
+function open(load: PackageLoader, stage: Stage): Client {
+  const transports = load<McpTransports>(`${PACKAGE}/client/streamableHttp.js`);
+  const { discoverOAuthProtectedResourceMetadata } = load<McpAuth>(`${PACKAGE}/client/auth.js`);
+  const { redirectUri } = stage;
+
+  return {
+    auth: ["basic", "body", "none"],
+    async findServers() {
+      return (await discoverOAuthProtectedResourceMetadata(stage.issuer)).authorization_servers ?? [];
+    },
+    /** Nobody tells it what to ask for: it goes by the challenge of the endpoint, which has `scope`. */
+    async code(app, scope) {
+      let address: URL | undefined;
+      let answer: Answer | undefined;
+      let verifier = "";
+      const authProvider: Provider = {
+        redirectUrl: redirectUri,
+        clientMetadata: { redirect_uris: [redirectUri] },
+        clientInformation: () => information(app),
+        tokens: () => answer,
+        saveTokens: (tokens) => void (answer = tokens),
+        redirectToAuthorization: (to) => void (address = to),
+        saveCodeVerifier: (text) => void (verifier = text),
+        codeVerifier: () => verifier,
+      };
+      const transport = new transports.StreamableHTTPClientTransport(new URL(stage.mcp), {
+        authProvider,
+      });
+      await transport.start();
+      const call = { jsonrpc: "2.0", id: 1, method: "ping" };
+      await assert.rejects(transport.send(call), { name: "Error", message: "Unauthorized" });
+      assert.equal(address?.searchParams.get("scope"), scope);
+      const { searchParams } = await stage.visit(address.href);
+      await transport.finishAuth(searchParams.get("code") ?? "");
+      await transport.send(call);
+      await transport.close();
+      assert.ok(answer);
+      return tokens(answer);
+    },
+  };
+}
+
+function information({ id, secret, auth }: AppLogin): object {
+  return {
+    client_id: id,
+    token_endpoint_auth_method: METHODS[auth],
+    ...(auth !== "none" && { client_secret: secret }),
+  };
+}
+
+function tokens({ access_token, refresh_token, scope }: Answer): Tokens {
+  return { accessToken: access_token, refreshToken: refresh_token, scope };
+}

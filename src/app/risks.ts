@@ -1,0 +1,45 @@
+import { statSync } from "node:fs";
+import { listeningUrl } from "../base/base_url.ts";
+import type { Config } from "../config.ts";
+import { DEFAULT_LIMITS } from "../http/node_http.ts";
+import { isLoopbackHost } from "../oauth/redirect_uri.ts";
+
+/** Files, listeners and threads' own descriptors, beside connections and callbacks. */
+const OTHER_FILES = 100;
+
+/**
+ * What in the set-up is allowed and risky, a line each: logged as warnings at the start, and shown by
+ * `gatepost check`.
+ *
+ * @param openFiles how many descriptors this process may have
+ */
+export function findRisks(config: Config, openFiles = readOpenFilesLimit()): string[] {
+  const baseUrl = config.baseUrl ?? listeningUrl(config.host, config.port);
+  const { protocol, hostname } = new URL(baseUrl);
+  const mode = (statSync(config.databasePath, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;
+  const files = DEFAULT_LIMITS.maxConnections + 2 * config.callbackConcurrency + OTHER_FILES;
+  const risks = [
+    protocol === "http:" && !isLoopbackHost(hostname) &&
+    `GATEPOST_BASE_URL: ${baseUrl} is http: passwords and tokens pass the network readable`,
+    protocol === "https:" && config.trustedProxies.length === 0 &&
+    "GATEPOST_TRUSTED_PROXIES: none, though GATEPOST_BASE_URL is https: all clients behind a proxy " +
+    "count as one address, and one of them can use up the throttles of all",
+    config.secretKeys === undefined &&
+    "GATEPOST_SECRET_KEY: not set, or empty: private keys and signing secrets are stored readable",
+    (mode & 0o044) !== 0 &&
+    `GATEPOST_DATABASE: other users of this machine may read ${config.databasePath} ` +
+    `(mode ${mode.toString(8)}): chmod 600`,
+    openFiles < files &&
+    `ulimit -n: ${openFiles} open files are too few for ${DEFAULT_LIMITS.maxConnections} ` +
+    `connections and ${config.callbackConcurrency} callbacks; ${files} are enough`,
+  ];
+  return risks.filter((risk) => risk !== false);
+}
+
+/** Infinity where the system does not tell. Node's own report needs no right to read files. */
+function readOpenFilesLimit(): number {
+  const { userLimits }: { userLimits?: { open_files?: { soft?: unknown } } } =
+    process.report.getReport();
+  const soft = Number(userLimits?.open_files?.soft); // or "unlimited"
+  return Number.isNaN(soft) ? Infinity : soft;
+}

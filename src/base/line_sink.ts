@@ -1,0 +1,44 @@
+/** Where whole lines go: it never throws, never waits, and holds a bounded number of bytes. */
+export interface LineSink {
+  /** Takes whole lines, each with its line feed. */
+  write(lines: string): void;
+  /** How many lines have been dropped since the start. */
+  dropped(): number;
+}
+
+/** What a stream needs to have; `process.stdout` does. */
+interface LineStream {
+  readonly writableLength: number;
+  on(event: "error", listener: () => void): unknown;
+  write(text: string, done: (error?: Error | null) => void): unknown;
+}
+
+const MAX_HELD_BYTES = 4 * 1024 * 1024;
+
+/**
+ * A sink for stdout, which may fail at any time (full disk, reader gone) or stall: lines that it
+ * does not take, and those that would have to wait behind 4 MiB of others, are dropped and counted.
+ * Node's standard streams outlive their errors, so once the reason is gone lines are written again.
+ */
+export function createLineSink(stream: LineStream): LineSink {
+  let dropped = 0;
+  let isCut = false; // the last line may have been written in part
+  const drop = (lines: string) => {
+    dropped += lines.split("\n").length - 1;
+  };
+
+  stream.on("error", () => {}); // each write is told, too
+  return {
+    write(lines) {
+      if (stream.writableLength + Buffer.byteLength(lines) > MAX_HELD_BYTES) return drop(lines);
+      const text = isCut ? `\n${lines}` : lines;
+      isCut = false;
+      stream.write(text, (error) => {
+        if (!error) return;
+        drop(lines);
+        isCut = true;
+      });
+    },
+    dropped: () => dropped,
+  };
+}

@@ -1,0 +1,43 @@
+/** A clock that goes on evenly when the one on the wall is set, until it is told to follow. */
+export interface SteadyClock {
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** By how much the wall's clock has been set since, in milliseconds; 0 below a second. */
+  stepMs(): number;
+  follow(): void;
+}
+
+/** Makes one of the clock on the wall and one that is never set, both in milliseconds. */
+export function createSteadyClock(wallMs: () => number, elapsedMs: () => number): SteadyClock {
+  const offset = () => wallMs() - elapsedMs();
+  let followed = offset();
+  return {
+    now: () => Math.round(followed + elapsedMs()),
+    stepMs() {
+      const stepMs = Math.round(offset() - followed);
+      return Math.abs(stepMs) < 1000 ? 0 : stepMs;
+    },
+    follow() {
+      followed = offset();
+    },
+  };
+}
+
+/** How long a clock that was set forward must stay so until it is believed. */
+const BELIEVED_AFTER_MS = 86_400_000;
+
+/**
+ * Makes a clock to remove things by: it follows the one on the wall backward at once, and forward only
+ * after a day. So what a clock that was wrong for a while showed as expired is still there when it is
+ * set right: above all what was revoked.
+ */
+export function createCautiousClock(wallMs: () => number, elapsedMs: () => number): () => number {
+  const clock = createSteadyClock(wallMs, elapsedMs);
+  let aheadSinceMs: number | undefined;
+  return () => {
+    if (clock.stepMs() <= 0) aheadSinceMs = undefined;
+    else aheadSinceMs ??= elapsedMs();
+    if (elapsedMs() - (aheadSinceMs ?? -Infinity) >= BELIEVED_AFTER_MS) clock.follow();
+    return clock.now();
+  };
+}

@@ -1,0 +1,91 @@
+import { existsSync, mkdirSync, realpathSync } from "node:fs";
+import { dirname, extname, join, relative, resolve } from "node:path";
+import type { Config } from "../config.ts";
+import type { Command } from "./command.ts";
+import { UsageError } from "./failure.ts";
+
+/**
+ * What Node is started with. V8 would rather have memory than collect what callbacks leave behind,
+ * and the first two keep a full delivery below 200 MB. The third keeps it from taking what a busy
+ * moment leaves behind for long-lived ever after: an exchange would then be allocated among what is
+ * seldom collected, and cost a third more.
+ */
+export const MEMORY_FLAGS = [
+  "--max-old-space-size=1024",
+  "--max-semi-space-size=12",
+  "--no-allocation-site-pretenuring",
+] as const;
+
+/**
+ * The environment beside them. glibc would keep the 19 MiB of a password's hash for the next one, in
+ * each thread that has made one; the blocks that are larger than this go back to the system.
+ */
+export const MEMORY_ENV = { GLIBC_TUNABLES: "glibc.malloc.mmap_threshold=4194304" } as const;
+
+/** `gatepost serve`: what `npm start` runs, and the unit. */
+export const SERVE_COMMAND: Command = {
+  words: ["serve"],
+  purpose: "Serve, until a signal ends it",
+  arguments: [],
+  options: {
+    locked: {
+      meaning: "under Node's permission model: network, workers, reading code and endpoint " +
+        "modules, reading and writing the data folder, and nothing else",
+    },
+  },
+  details: [
+    "The server takes this process's place, with the settings of memory that suit it. Flags of " +
+      "Node that this process was started with come after those, and win.",
+  ],
+  examples: ["gatepost serve", "GATEPOST_ENDPOINTS=./endpoints gatepost serve --locked"],
+  run({ config, values, host }) {
+    const server = join(import.meta.dirname, `../server${extname(import.meta.filename)}`);
+    const isLocked = values.flag("locked") ?? false;
+    const flags = isLocked ? permissionFlags(config, dirname(server), host.env) : [];
+    const args = [host.execPath, ...MEMORY_FLAGS, ...host.execArgv, ...flags, server];
+    // Signals reach the server itself, and its exit code is this process's.
+    host.execve?.(host.execPath, args, { ...MEMORY_ENV, ...host.env });
+    throw new UsageError("this system cannot replace a process; start dist/server.js with Node");
+  },
+};
+
+/** Grants what the server needs. Throws UsageError where that would let it write code. */
+function permissionFlags(
+  config: Config,
+  code: string,
+  env: Readonly<Record<string, string | undefined>>,
+): string[] {
+  const data = dirname(resolve(config.databasePath));
+  const endpoints = config.endpointsFolder === undefined ? [] : [resolve(config.endpointsFolder)];
+  for (const folder of endpoints) {
+    if (!existsSync(folder)) throw new UsageError(`GATEPOST_ENDPOINTS: there is no folder ${folder}`);
+  }
+  mkdirSync(data, { recursive: true, mode: 0o700 }); // a grant needs a folder that exists
+  for (const folder of withTargets([data])) {
+    if (withTargets([code, ...endpoints]).some((path) => !relative(folder, path).startsWith(".."))) {
+      throw new UsageError(
+        `GATEPOST_DATABASE: ${folder} holds code too; put the database into its own folder`,
+      );
+    }
+  }
+  // The configuration was found good, so each of these is the path of a secret.
+  const secrets = Object.entries(env).flatMap(([name, path = ""]) =>
+    /^GATEPOST_\w+_FILE$/.test(name) && path !== "" ? [resolve(path)] : []
+  );
+  const readable = [code, join(code, "../package.json"), ...endpoints, ...secrets, data];
+  return [
+    "--permission",
+    "--allow-net",
+    "--allow-worker",
+    // Node warns of these two grants at every start and in every worker. They are meant: README.
+    "--disable-warning=PERM0006",
+    "--disable-warning=ExperimentalWarning",
+    ...withTargets(readable).map((path) => `--allow-fs-read=${path}`),
+    ...withTargets([data]).map((path) => `--allow-fs-write=${path}`),
+  ];
+}
+
+/** Each path, and what it leads to where it is a symbolic link: Node asks for either. */
+function withTargets(paths: readonly string[]): string[] {
+  return [...new Set(paths.flatMap((path) => [path, realpathSync(path)]))];
+}

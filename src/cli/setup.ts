@@ -1,0 +1,59 @@
+import { ADMIN } from "../app/first_user.ts";
+import { newId } from "../base/id.ts";
+import { createPasswordHasher } from "../base/password.ts";
+import { randomBytes } from "../base/secret.ts";
+import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
+import { cutUser, findUserByName, insertUser, makePasswordOneTime, updateUser } from "../store/users.ts";
+import { auditOwn, ownAnswer } from "./backend.ts";
+import type { Command } from "./command.ts";
+import { Failure } from "./failure.ts";
+import { formatPairs } from "./table.ts";
+
+const GOOD_FOR_MS = 86_400_000;
+
+/** `gatepost setup`. */
+export const SETUP_COMMAND: Command = {
+  words: ["setup"],
+  purpose: `Give user ${ADMIN} a new password for one login`,
+  arguments: [],
+  options: {},
+  details: [
+    `The password is shown once. It opens one login, within 24 hours; who has logged in with it sets a lasting one, ` +
+      `and so does \`user set ${ADMIN} --password\`. What the old password opened ends: sessions, ` +
+      "login tokens and grants.",
+    `Where there is no database, or no user ${ADMIN} in it, either is made.`,
+  ],
+  examples: ["gatepost setup"],
+  async run(context) {
+    const { database } = await context.openBackend({ create: true });
+    const known = await findUserByName(database, ADMIN);
+    if (known?.status === "disabled") {
+      throw new Failure(`User ${ADMIN} is disabled: gatepost user set ${ADMIN} --status active`);
+    }
+    const password = randomBytes(18).toString("base64url");
+    const phc = await createPasswordHasher(1).hash(password);
+    const nowMs = Date.now();
+    const untilMs = nowMs + GOOD_FOR_MS;
+    const id = known?.id ?? newId("u", nowMs);
+    const scopes = [BACKEND_SCOPE, CONSUMER_SCOPE];
+    const { accessTokenTtlMs } = context.config;
+    await database.write([
+      ...known
+        ? [
+          updateUser(id, { phc, scopes: undefined, status: undefined }),
+          ...cutUser(id, nowMs, accessTokenTtlMs),
+        ]
+        : [insertUser({ id, username: ADMIN, phc, scopes, createdAtMs: nowMs })],
+      makePasswordOneTime(id, untilMs),
+      auditOwn("user.setup", id, nowMs),
+    ]);
+    const expiresAt = new Date(untilMs).toISOString();
+    context.print(
+      ownAnswer({ username: ADMIN, password, expires_at: expiresAt }),
+      () =>
+        `The password is shown here only, and opens one login.\n\n${
+          formatPairs([["username", ADMIN], ["password", password], ["expires at", expiresAt]])
+        }`,
+    );
+  },
+};

@@ -1,0 +1,26 @@
+import type { CronjobAdministrationOptions } from "../http/backend/cronjob.ts";
+import { hastenCronjob, listStoredCronjobs } from "../store/cronjobs.ts";
+import type { Database } from "../store/database.ts";
+
+/** The jobs as the database knows them; to run one here is to make it due for a server. */
+export function storedJobs(
+  database: Database,
+  now: () => number,
+): CronjobAdministrationOptions["jobs"] {
+  return {
+    async listCronjobs() {
+      const stored = await listStoredCronjobs(database);
+      return stored.map(({ leaseUntilMs, lastAtMs, lastDurationMs, lastError, ...job }) => ({
+        ...job,
+        everyMs: undefined,
+        isRunning: leaseUntilMs > now(),
+        lastAtMs: lastAtMs ?? undefined,
+        lastDurationMs: lastDurationMs ?? undefined,
+        lastError: lastError ?? undefined,
+      }));
+    },
+    async runCronjob(name) {
+      return await hastenCronjob(database, name, now()) ? "started" : "unknown";
+    },
+  };
+}

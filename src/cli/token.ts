@@ -1,0 +1,81 @@
+import { ADMIN } from "../app/first_user.ts";
+import { listeningUrl } from "../base/base_url.ts";
+import { newId } from "../base/id.ts";
+import { createJwtSigner } from "../base/jwt.ts";
+import type { Config } from "../config.ts";
+import { ACCESS_TOKEN_TYPE, accessTokenClaims } from "../oauth/claims.ts";
+import { BACKEND_SCOPE, LOGIN_APP } from "../oauth/principal.ts";
+import { insertGrant } from "../store/grants.ts";
+import { CLI_ACTOR, ownAnswer } from "./backend.ts";
+import type { Command } from "./command.ts";
+import { Failure } from "./failure.ts";
+import { splitNames } from "./listing.ts";
+import { findUserId } from "./user.ts";
+
+const TTL_MS = 10 * 60_000;
+
+/** `gatepost token`. */
+export const TOKEN_COMMAND: Command = {
+  words: ["token"],
+  purpose: "Print an administrator's token for 10 minutes",
+  arguments: [],
+  options: {
+    scope: {
+      value: '"A B"',
+      meaning: "what it may do, of what the user may",
+      default: BACKEND_SCOPE,
+      isRepeatable: true,
+    },
+    user: { value: "NAME", meaning: "the name or id of whom it speaks for", default: ADMIN },
+  },
+  details: [
+    "It is signed with the database's own key, as by the server, for the issuer that " +
+      "GATEPOST_BASE_URL names, or GATEPOST_HOST and GATEPOST_PORT where that is not set: give " +
+      "the same as the server has. It is audited, and `grant revoke` ends it. For example: " +
+      'curl -H "Authorization: Bearer $(gatepost token)" …/backend/cronjob',
+  ],
+  examples: ["gatepost token", 'gatepost token --user ops --scope "backend consumer"'],
+  async run(context) {
+    const { config, values } = context;
+    const issuer = issuerOf(config);
+    const scopes = splitNames(values.list("scope")) ?? [BACKEND_SCOPE];
+    const backend = await context.openBackend();
+    const { database, keys } = backend;
+    const user = await findUserId(backend, values.text("user") ?? ADMIN);
+    const nowMs = Date.now();
+    const grantId = newId("g", nowMs);
+    const accessTtlMs = Math.min(TTL_MS, config.accessTokenTtlMs);
+    const { claims, expiresAtMs } = accessTokenClaims({
+      issuer,
+      sub: user,
+      clientId: LOGIN_APP,
+      grantId,
+      scopes,
+      issuedAtMs: nowMs,
+      ttlMs: accessTtlMs,
+    });
+    const isStored = await insertGrant(database, {
+      id: grantId,
+      app: LOGIN_APP,
+      user,
+      type: "login",
+      scopes,
+      refresh: undefined,
+      refreshUntilMs: 0,
+      accessUntilMs: expiresAtMs,
+    }, { actor: CLI_ACTOR, action: "user.token", target: user, address: null });
+    if (!isStored) {
+      throw new Failure(`The user is disabled, or may not do all of: ${scopes.join(" ")}`);
+    }
+    const token = createJwtSigner(ACCESS_TOKEN_TYPE, keys.signing())(claims);
+    const expires_at = new Date(expiresAtMs).toISOString();
+    context.print(ownAnswer({ token, scopes, expires_at }), () => token);
+  },
+};
+
+/** As the server names itself. Throws Failure where only the server knows. */
+function issuerOf({ baseUrl, host, port }: Config): string {
+  if (baseUrl !== undefined) return baseUrl;
+  if (port !== 0) return listeningUrl(host, port);
+  throw new Failure("With GATEPOST_PORT=0 a token needs GATEPOST_BASE_URL, which is its issuer.");
+}

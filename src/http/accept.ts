@@ -1,0 +1,15 @@
+/**
+ * Tells whether a client would rather have a page than JSON, as browsers say by naming `text/html`
+ * (RFC 9110 §12.5.1). Who takes anything, or both alike, gets JSON.
+ */
+export function prefersHtml(accept = ""): boolean {
+  const ranges = accept.toLowerCase().split(",");
+  const html = weightOf("text/html", ranges);
+  return html > weightOf("application/json", ranges) &&
+    html > weightOf("application/problem+json", ranges);
+}
+
+function weightOf(type: string, ranges: readonly string[]): number {
+  const range = ranges.find((each) => each.split(";")[0]?.trim() === type);
+  return range === undefined ? 0 : Number(/;\s*q=([\d.]+)/.exec(range)?.[1] ?? 1);
+}

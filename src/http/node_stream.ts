@@ -1,0 +1,58 @@
+import type { ServerResponse } from "node:http";
+import { pipeline } from "node:stream/promises";
+import type { HttpRequest } from "../base/exchange.ts";
+
+/** The streams that are being sent. */
+export interface AnswerStreams {
+  /** Sends all of a stream of this type; rejects when it breaks or the client goes away. */
+  send(
+    body: ReadableStream<Uint8Array>,
+    type: unknown,
+    request: HttpRequest,
+    response: ServerResponse,
+  ): Promise<void>;
+}
+
+/**
+ * Makes the sender of streams.
+ *
+ * @param stopping aborts when the server stops: so do the signals of requests whose streams are
+ * being sent, and `text/event-stream`, which has no end of its own, is ended; its clients come back
+ * by themselves (HTML standard §9.2.3). All others may go on to their ends
+ */
+export function createAnswerStreams(stopping: AbortSignal): AnswerStreams {
+  const requests = new Set<HttpRequest>();
+  stopping.addEventListener("abort", () => {
+    for (const request of requests) request.abort();
+  });
+
+  return {
+    async send(body, type, request, response) {
+      const reader = body.getReader();
+      const isEndless = /^text\/event-stream\b/i.test(String(type));
+      const onAbort = (): void => {
+        if (!isEndless && !request.isGone) return;
+        // Whoever feeds the stream has its turn before, to say a last word.
+        setImmediate(() => void reader.cancel().catch(() => {}));
+      };
+      requests.add(request);
+      request.signal.addEventListener("abort", onAbort);
+      if (stopping.aborted) request.abort();
+      if (request.signal.aborted) onAbort();
+      try {
+        await pipeline(readAll(reader), response);
+      } finally {
+        requests.delete(request);
+      }
+    },
+  };
+}
+
+/** Unlike the stream's own iterator this one ends at once when the reader is cancelled. */
+async function* readAll(reader: ReadableStreamDefaultReader<Uint8Array>) {
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    yield value;
+  }
+}

@@ -1,0 +1,88 @@
+import { type Database, sql, type Statement } from "./database.ts";
+import { moveTurns } from "./deliveries.ts";
+import { EARLIER_TURN } from "./subscriptions.ts";
+
+/** How many rows one batch shifts, so that no other write waits for long. */
+const BATCH = 500;
+
+/** How often processes on this database have found the clock set. */
+export async function countClockSteps(database: Database): Promise<number> {
+  const [row] = await database.query<{ count: number }>("SELECT count FROM clock_steps");
+  return row?.count ?? 0;
+}
+
+/** Counts one step more; false where another process was faster. */
+export async function takeClockStep(database: Database, count: number): Promise<boolean> {
+  const [changed] = await database.write([
+    sql("UPDATE clock_steps SET count = count + 1 WHERE count = ?1", count),
+  ]);
+  return changed === 1;
+}
+
+/** Rows to walk through by their keys, the next of which `select` finds after `?1`. */
+interface Walk {
+  readonly select: string;
+  readonly first: string | number;
+  /** Shifts the rows of the keys (JSON). */
+  readonly shift: (keys: string) => Statement[];
+}
+
+/**
+ * Moves by `stepMs` all that waits, since the clock that read `nowMs` has been set by so much: resends
+ * and leases, cronjobs and theirs, and since when subscriptions have failed. In bounded batches.
+ */
+export async function shiftTimes(
+  database: Database,
+  nowMs: number,
+  stepMs: number,
+): Promise<void> {
+  const dueMs = Math.min(nowMs, nowMs + stepMs); // what is due by both clocks stays so
+  const walks: Walk[] = [
+    {
+      select: `SELECT id AS key FROM deliveries
+        WHERE status = 'pending' AND id > ?1 ORDER BY id LIMIT ${BATCH}`,
+      first: "",
+      // What has just been made is due at once by the new clock already.
+      shift: (keys) => [sql(
+        `UPDATE deliveries SET due_at = due_at + ?2
+         WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'pending' AND due_at > ?3
+           AND (?2 < 0 OR attempt > 0 OR claim IS NOT NULL)`,
+        keys,
+        stepMs,
+        dueMs,
+      )],
+    },
+    {
+      select: `SELECT seq AS key FROM subscriptions
+        WHERE seq > ?1 AND status IN ('active', 'paused')
+          AND (due_at IS NOT NULL OR failing_since IS NOT NULL) ORDER BY seq LIMIT ${BATCH}`,
+      first: 0,
+      shift: (keys) => [
+        moveTurns(JSON.parse(keys), EARLIER_TURN, nowMs + stepMs),
+        sql(
+          `UPDATE subscriptions SET failing_since = failing_since + ?2
+           WHERE seq IN (SELECT value FROM json_each(?1)) AND failing_since IS NOT NULL`,
+          keys,
+          stepMs,
+        ),
+      ],
+    },
+  ];
+  await database.write([
+    sql(
+      `UPDATE cronjobs SET next_at = next_at + ?1, lease_until = lease_until + ?1
+       WHERE max(next_at, lease_until) > ?2`,
+      stepMs,
+      dueMs,
+    ),
+  ]);
+  for (const { select, first, shift } of walks) {
+    for (let after = first;;) {
+      const rows = await database.query<{ key: string | number }>(select, [after]);
+      const last = rows.at(-1);
+      if (!last) break;
+      after = last.key;
+      await database.write(shift(JSON.stringify(rows.map(({ key }) => key))));
+    }
+  }
+}

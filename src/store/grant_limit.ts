@@ -1,0 +1,60 @@
+import { type Database, sql, type Statement } from "./database.ts";
+
+/** How many grants of a user stand at once: through one app, and in all. */
+const GRANTS_OF_APP = 100;
+const GRANTS_OF_USER = 500;
+/** How many refresh tokens of an app that acts for itself outlast their access tokens. */
+const TOKENS_OF_APP = 500;
+/** How many rows one write changes. */
+const BATCH = 500;
+
+/**
+ * Ends the oldest grants of a user that are too many with this new one, through its app or in all.
+ * One that has expired, or ended with its app, counts until it is purged: no row is read to count.
+ */
+export function endExcessGrants(grantId: string, nowMs: number): Statement {
+  const same = (column: string) => `${column} = (SELECT ${column} FROM grants WHERE id = ?2)`;
+  const past = (limit: number, where: string) =>
+    `SELECT * FROM (SELECT id FROM grants WHERE ${where} AND revoked_at IS NULL
+       ORDER BY id DESC LIMIT ${BATCH} OFFSET ${limit})`;
+  return sql(
+    `UPDATE grants SET revoked_at = ?1 WHERE id IN (
+       ${past(GRANTS_OF_APP, `${same("user")} AND ${same("app")}`)}
+       UNION ALL ${past(GRANTS_OF_USER, same("user"))})`,
+    nowMs,
+    grantId,
+  );
+}
+
+const IS_OWN = "user IS NULL AND refresh IS NOT NULL"; // as the index says
+
+/** The next app that acts for itself, and the newest of its grants that are too many. */
+const NEXT_APP = `SELECT own.app, (SELECT id FROM grants WHERE app = own.app AND ${IS_OWN}
+    ORDER BY id DESC LIMIT 1 OFFSET ${TOKENS_OF_APP}) AS last
+  FROM (SELECT app FROM grants WHERE app > ?1 AND ${IS_OWN} ORDER BY app LIMIT 1) own`;
+
+const DROP_TOKENS = `UPDATE grants SET refresh = NULL, previous = NULL, refresh_until = 0
+  WHERE access_until <= ?3 AND id IN (SELECT id FROM grants
+    WHERE app = ?1 AND ${IS_OWN} AND id <= ?2 ORDER BY id LIMIT ${BATCH})`;
+
+/**
+ * Takes the oldest refresh tokens from apps that act for themselves and have too many, once their
+ * access tokens have expired: such an app gets others by its secret at any time (RFC 6749 §4.4.3).
+ * What has no token left is purged.
+ */
+export async function dropExcessRefreshTokens(
+  database: Database,
+  nowMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let app = ""; !signal.aborted;) {
+    const [next] = await database.query<{ app: string; last: string | null }>(NEXT_APP, [app]);
+    if (!next) return;
+    const { last } = next;
+    app = next.app;
+    for (let dropped = last === null ? 0 : BATCH; dropped > 0 && !signal.aborted;) {
+      [dropped = 0] = await database.write([sql(DROP_TOKENS, app, last, nowMs)]);
+    }
+    await new Promise((resolve) => setImmediate(resolve)); // other work has its turn
+  }
+}

@@ -1,0 +1,217 @@
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readSync,
+  statSync,
+} from "node:fs";
+import { dirname, resolve } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import type { Seal } from "../base/seal.ts";
+import { UnusableDatabaseError } from "./database.ts";
+import { APPLICATION_ID, MIGRATIONS } from "./schema.ts";
+import { findSealFault, SEAL_CHECK } from "./settings.ts";
+import { isDamage, refusalOf } from "./sqlite_error.ts";
+import { openForLook, openSqlite, readPragma } from "./sqlite_file.ts";
+
+/** What there is at a database's path, as a look without any change shows it. */
+export type DatabaseState =
+  | { readonly kind: "missing" }
+  /** No server would start on it; `reason` is one line. */
+  | { readonly kind: "unusable"; readonly reason: string }
+  | {
+    readonly kind: "usable";
+    /** With its write-ahead log. */
+    readonly bytes: number;
+    readonly schemaVersion: number;
+    /** The version that this program would bring it to. */
+    readonly knownVersion: number;
+    readonly isSealed: boolean;
+  };
+
+// What takes 1.5 ms a mebibyte is done to a whole file up to here.
+const WHOLE_LOOK_BYTES = 32 * 1024 * 1024;
+const ROWS_OF_LOOK = 20_000;
+const LONG_LOCK_MS = 5_000;
+
+/**
+ * Judges whether a server can work on the database at `path`, as the start and `gatepost check` both
+ * do: that it can be read and written, is Gatepost's, of a version that is known and with the tables
+ * of that version, opens with the seal, is not locked for five seconds, and is not damaged. All of a
+ * file up to 32 MiB is looked at for damage, of a larger one the first 20,000 rows of each table.
+ * Nothing is made or changed, and no file left beside it.
+ */
+export function judgeDatabase(path: string, seal: Seal): DatabaseState {
+  const state = judgeFile(path, (connection) =>
+    findSchemaFault(connection) ?? findDamage(connection, path) ?? findSealOf(connection, seal));
+  if (state.kind !== "usable") return state;
+  const reason = findLockFault(path);
+  return reason === undefined ? state : { kind: "unusable", reason };
+}
+
+/** The part of the judgement that costs next to nothing: whose file it is, and its version. */
+export function judgeFile(
+  path: string,
+  findMore: (connection: DatabaseSync) => string | undefined = () => undefined,
+): DatabaseState {
+  try {
+    checkAccess(path);
+    if (!existsSync(path)) return { kind: "missing" };
+    if (!isDatabase(path)) return { kind: "unusable", reason: "It is not an SQLite database." };
+    const connection = openForLook(path);
+    try {
+      const reason = findForeignness(connection) ?? findVersionFault(connection) ??
+        (isEmpty(connection) ? undefined : findMore(connection));
+      return reason === undefined
+        ? describe(connection, path)
+        : { kind: "unusable", reason };
+    } finally {
+      connection.close();
+    }
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    return { kind: "unusable", reason: isDamage(error) ? damaged(message, path) : `${message}.` };
+  }
+}
+
+/** Throws UnusableDatabaseError, with path and reason, for a state that is unusable. */
+export function refuseUnusable(path: string, state: DatabaseState): void {
+  if (state.kind !== "unusable") return;
+  throw new UnusableDatabaseError(`Database ${resolve(path)}: ${state.reason}`);
+}
+
+/** Throws where this process may not write the file or its folder, or may not make them. */
+function checkAccess(path: string): void {
+  const { R_OK, W_OK, X_OK } = constants;
+  if (existsSync(path)) accessSync(path, R_OK | W_OK);
+  let folder = dirname(path);
+  while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
+  if (!statSync(folder).isDirectory()) throw new Error(`${folder} is no folder`);
+  accessSync(folder, W_OK | X_OK); // the write-ahead log comes and goes beside the file
+}
+
+/** Whether a file is empty or begins as SQLite's do; SQLite takes any short one for empty. */
+function isDatabase(path: string): boolean {
+  if (!statSync(path).isFile()) return false;
+  const head = Buffer.alloc(16);
+  const file = openSync(path, "r");
+  try {
+    return readSync(file, head) === 0 || head.toString("latin1") === "SQLite format 3\0";
+  } finally {
+    closeSync(file);
+  }
+}
+
+function isEmpty(connection: DatabaseSync): boolean {
+  return connection.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined;
+}
+
+/** An empty database is nobody's, and may become Gatepost's. */
+function findForeignness(connection: DatabaseSync): string | undefined {
+  const isOwn = readPragma(connection, "application_id") === APPLICATION_ID;
+  return isOwn || isEmpty(connection) ? undefined : "The file belongs to another program.";
+}
+
+/** Why the database's version is none that this program can bring to its own. */
+export function findVersionFault(connection: DatabaseSync): string | undefined {
+  const version = versionOf(connection);
+  if (version <= MIGRATIONS.length) return undefined;
+  return `Its schema version is ${version}, this program knows up to ${MIGRATIONS.length}; ` +
+    "start a newer Gatepost on it.";
+}
+
+/** How many migrations a database has seen; an empty one none, whatever it says. */
+export function versionOf(connection: DatabaseSync): number {
+  return isEmpty(connection) ? 0 : readPragma(connection, "user_version");
+}
+
+/** Whether it has every part of its version, and none yet that a later one brings. */
+function findSchemaFault(connection: DatabaseSync): string | undefined {
+  const version = versionOf(connection);
+  const found = partsOf(connection);
+  const expected = partsAt(version);
+  const [missing] = expected.difference(found);
+  const [early] = partsAt(MIGRATIONS.length).difference(expected).intersection(found);
+  if (missing === undefined && early === undefined) return undefined;
+  const what = missing === undefined ? `${early} is there already` : `${missing} is missing`;
+  return `Its schema is not that of version ${version}, which it claims to have: ${what}.`;
+}
+
+function partsAt(version: number): Set<string> {
+  const memory = new DatabaseSync(":memory:");
+  for (const migration of MIGRATIONS.slice(0, version)) memory.exec(migration);
+  const parts = partsOf(memory);
+  memory.close();
+  return parts;
+}
+
+/** Tables, columns and indexes by name. */
+function partsOf(connection: DatabaseSync): Set<string> {
+  const rows = connection.prepare(
+    `SELECT s.name || coalesce('.' || c.name, '') AS part
+     FROM sqlite_schema s LEFT JOIN pragma_table_xinfo(s.name) c`,
+  ).all();
+  return new Set(rows.map((row) => String(row["part"])));
+}
+
+function findDamage(connection: DatabaseSync, path: string): string | undefined {
+  if (sizeOf(path) <= WHOLE_LOOK_BYTES) {
+    const [found] = Object.values(connection.prepare("PRAGMA quick_check(1)").get() ?? {});
+    return found === "ok" ? undefined : damaged(String(found), path);
+  }
+  const tables = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+  for (const { name } of tables) {
+    connection.prepare(`SELECT count(*) FROM (SELECT 1 FROM "${name}" LIMIT ${ROWS_OF_LOOK})`).get();
+  }
+  return undefined;
+}
+
+function damaged(found: string, path: string): string {
+  const log = existsSync(`${path}-wal`)
+    ? " If the file was replaced by hand, the log beside it (-wal) is not its own:" +
+      " bring in the copy again by that command."
+    : "";
+  return `It is damaged (${found.replace(/\s+/g, " ")}). Put a backup in its place with ` +
+    `gatepost restore FILE.${log}`;
+}
+
+function findSealOf(connection: DatabaseSync, seal: Seal): string | undefined {
+  const check = findSealCheck(connection);
+  return check === undefined ? undefined : findSealFault(seal, check);
+}
+
+function findSealCheck(connection: DatabaseSync): string | undefined {
+  if (isEmpty(connection)) return undefined;
+  const row = connection.prepare("SELECT value FROM settings WHERE name = ?1").get(SEAL_CHECK);
+  return row === undefined ? undefined : String(row["value"]);
+}
+
+/** Why no write would be taken: tries to begin one. */
+function findLockFault(path: string): string | undefined {
+  const connection = openSqlite(path, { readOnly: false });
+  try {
+    connection.exec(`PRAGMA busy_timeout = ${LONG_LOCK_MS}; BEGIN IMMEDIATE; ROLLBACK`);
+    return undefined;
+  } catch (error) {
+    if (refusalOf(error) === "locked") return "Another process has held its write lock for long.";
+    return `It cannot be written: ${error instanceof Error ? error.message : String(error)}.`;
+  } finally {
+    connection.close();
+  }
+}
+
+function describe(connection: DatabaseSync, path: string): DatabaseState {
+  return {
+    kind: "usable",
+    bytes: sizeOf(path) + sizeOf(`${path}-wal`),
+    schemaVersion: versionOf(connection),
+    knownVersion: MIGRATIONS.length,
+    isSealed: findSealCheck(connection) !== undefined,
+  };
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}

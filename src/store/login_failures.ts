@@ -1,0 +1,91 @@
+import { type Database, limitTo, sql, type Statement } from "./database.ts";
+
+/** How long a failed login counts, in milliseconds. */
+const WINDOW_MS = 15 * 60_000;
+
+/** Places whose failures are counted together: texts from `first` to `last`, in binary order. */
+export interface PlaceLimit {
+  readonly first: string;
+  readonly last: string;
+  /** How many failures of one account are allowed there. */
+  readonly ofAccount: number;
+  /** How many whatever the accounts; null where only those of the account count. */
+  readonly ofAll: number | null;
+}
+
+/** One try of a password, in the terms in which failures are counted. */
+export interface CountedLogin {
+  /** A hash of the name. */
+  readonly account: Uint8Array;
+  /** Where it comes from: within each of `limits`. */
+  readonly place: string;
+  readonly limits: readonly PlaceLimit[];
+}
+
+/** What would count for longer than this was counted before the clock was set back. */
+const AHEAD_MS = 2 * WINDOW_MS;
+
+const COUNTS = `until > ?2 AND until <= ?2 + ${AHEAD_MS}`;
+
+const WITHIN = `place BETWEEN l.value ->> 'first' AND l.value ->> 'last' AND ${COUNTS}`;
+
+/** Selects when the last of the limits (`?3`) that account `?1` has reached is none any more. */
+const REACHED = `SELECT max(until) FROM (
+  SELECT (SELECT min(until) FROM login_failures WHERE account = ?1 AND ${WITHIN}
+    HAVING count(*) >= l.value ->> 'ofAccount') AS until FROM json_each(?3) l
+  UNION ALL
+  SELECT (SELECT min(until) FROM login_failures WHERE ${WITHIN}
+    HAVING count(*) >= l.value ->> 'ofAll') FROM json_each(?3) l
+    WHERE l.value ->> 'ofAll' IS NOT NULL)`;
+
+/** How the failures stand that count against a login. */
+export interface FailureCount {
+  /** When it may be tried again, in milliseconds since 1970; null = now. */
+  readonly untilMs: number | null;
+  /** How many failures the account has, wherever they came from; counted up to `most`. */
+  readonly ofAccount: number;
+}
+
+/** Counts what has failed until now, the account's failures up to `most`. */
+export async function countLoginFailures(
+  database: Database,
+  { account, limits }: CountedLogin,
+  nowMs: number,
+  most: number,
+): Promise<FailureCount> {
+  const [row] = await database.query<FailureCount>(
+    `SELECT (${REACHED}) AS untilMs,
+       (SELECT count(*) FROM (SELECT 1 FROM login_failures
+          WHERE account = ?1 AND ${COUNTS} ${limitTo("?4")})) AS ofAccount`,
+    [account, nowMs, JSON.stringify(limits), most],
+  );
+  return row ?? { untilMs: null, ofAccount: 0 };
+}
+
+/**
+ * Counts a login as failed before it is tried; false where a limit is reached. So a limit holds for
+ * tries that are made all at once, in however many processes.
+ */
+export async function admitLogin(
+  database: Database,
+  { account, place, limits }: CountedLogin,
+  nowMs: number,
+): Promise<boolean> {
+  const [inserted] = await database.write([
+    sql(
+      `INSERT INTO login_failures (account, place, until)
+       SELECT ?1, ?4, ?2 + ${WINDOW_MS} WHERE (${REACHED}) IS NULL`,
+      account,
+      nowMs,
+      JSON.stringify(limits),
+      place,
+    ),
+    sql("DELETE FROM login_failures WHERE until > ?1", nowMs + AHEAD_MS),
+  ]);
+  return inserted === 1;
+}
+
+/** Forgets what one account has failed in one place. */
+export function deleteLoginFailures({ account, place }: CountedLogin): Statement {
+  return sql("DELETE FROM login_failures WHERE account = ?1 AND place = ?2", account, place);
+}

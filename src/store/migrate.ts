@@ -1,0 +1,72 @@
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
+import { dirname } from "node:path";
+import type { DatabaseSync } from "node:sqlite";
+import { UnusableDatabaseError } from "./database.ts";
+import { findVersionFault, judgeFile, refuseUnusable, versionOf } from "./judge.ts";
+import { APPLICATION_ID, MIGRATIONS } from "./schema.ts";
+import { classifySqliteError } from "./sqlite_error.ts";
+import { LOCK_TIMEOUT_MS, openSqlite, readPragma } from "./sqlite_file.ts";
+
+/**
+ * Makes the file ready: creates it with its folder (file 0600, folder 0700) or brings its schema up
+ * to date. Throws UnusableDatabaseError, and leaves the file as it is, when it is no database, is
+ * another program's, or is newer than this program.
+ */
+export function prepareSqliteFile(path: string): void {
+  // Without writing: whoever closes a database last merges the log of a crash into its file, which
+  // is not to be done to one that this program does not know.
+  refuseUnusable(path, judgeFile(path));
+  try {
+    createFile(path);
+    const connection = openSqlite(path, { readOnly: false });
+    try {
+      migrate(connection);
+      useWriteAheadLog(connection); // no part of the migration: whoever did that may have died
+    } finally {
+      connection.close();
+    }
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new UnusableDatabaseError(`The database cannot be opened: ${reason}`, { cause: error });
+  }
+}
+
+function createFile(path: string): void {
+  if (existsSync(path)) return;
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  closeSync(openSync(path, "a", 0o600));
+  chmodSync(path, 0o600); // whatever the umask says
+}
+
+function migrate(connection: DatabaseSync): void {
+  if (readPragma(connection, "application_id") === APPLICATION_ID &&
+    readPragma(connection, "user_version") === MIGRATIONS.length) return;
+  // Several processes may start at once: the first migrates, the others find it done.
+  connection.exec("BEGIN EXCLUSIVE");
+  try {
+    const fault = findVersionFault(connection);
+    if (fault !== undefined) throw new Error(fault);
+    for (const migration of MIGRATIONS.slice(versionOf(connection))) connection.exec(migration);
+    connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+    connection.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
+    connection.exec("COMMIT");
+  } catch (error) {
+    if (connection.isTransaction) connection.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+/** Readers and the writer go on beside each other with a write-ahead log alone. */
+function useWriteAheadLog(connection: DatabaseSync): void {
+  const untilMs = performance.now() + LOCK_TIMEOUT_MS;
+  while (true) {
+    try {
+      const mode = connection.prepare("PRAGMA journal_mode = WAL").get()?.["journal_mode"];
+      if (mode === "wal") return;
+      throw new UnusableDatabaseError("The database's file system cannot hold a write-ahead log");
+    } catch (error) {
+      // SQLite waits for every lock but this one, which several processes that start at once want.
+      if (classifySqliteError(error) !== "unavailable" || performance.now() > untilMs) throw error;
+    }
+  }
+}

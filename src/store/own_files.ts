@@ -1,0 +1,40 @@
+import { type BigIntStats, statSync } from "node:fs";
+
+/** The files of an open database, as the paths lead to them. */
+export interface OwnFiles {
+  /** Whether the paths still lead to the files that are open: what goes to others would be lost. */
+  areInPlace(): boolean;
+  /** How long the log was when it was last looked at. */
+  logBytes(): number;
+}
+
+/** What a path leads to: the same text as long as it is the same file, "" where there is none. */
+export function identify(path: string): string {
+  return identityOf(look(path));
+}
+
+/**
+ * Watches over the file at `path`, which was `identity` when it was opened, and over its log, which
+ * is there from the first transaction until the last connection closes.
+ */
+export function watchOwnFiles(path: string, identity: string): OwnFiles {
+  let log: string | undefined;
+  let logBytes = 0;
+  return {
+    areInPlace() {
+      const found = look(`${path}-wal`);
+      logBytes = Number(found?.size ?? 0);
+      log ??= identityOf(found);
+      return identityOf(found) === log && identify(path) === identity;
+    },
+    logBytes: () => logBytes,
+  };
+}
+
+function look(path: string): BigIntStats | undefined {
+  return statSync(path, { bigint: true, throwIfNoEntry: false });
+}
+
+function identityOf(found: BigIntStats | undefined): string {
+  return found ? `${found.dev}:${found.ino}` : "";
+}

@@ -1,0 +1,107 @@
+import { existsSync, linkSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import type { Seal } from "../base/seal.ts";
+import { type BackupOptions, copySqlite, syncToDisk } from "./backup.ts";
+import { UnusableDatabaseError } from "./database.ts";
+import { judgeDatabase, refuseUnusable } from "./judge.ts";
+import { isAnybodyPresent } from "./presence.ts";
+import { isDamage, refusalOf } from "./sqlite_error.ts";
+import { openAtRest } from "./sqlite_file.ts";
+
+/** What became of the files. */
+export interface Restored {
+  readonly bytes: number;
+  /** Where the database is that was there before; undefined where there was none. */
+  readonly keptAs: string | undefined;
+}
+
+/**
+ * Puts a copy of the database file `source` in the place of the one at `path`, mode 0600, and moves
+ * that one aside with its log. The copy is made beside it and judged first, by its content and with
+ * the seal. Throws UnusableDatabaseError, the signal's reason or the system's error, also while any
+ * process has the database open; then nothing has changed.
+ */
+export async function restoreSqlite(
+  source: string,
+  path: string,
+  seal: Seal,
+  nowMs: number,
+  options: BackupOptions,
+): Promise<Restored> {
+  checkSource(source, path);
+  const copy = `${path}.restoring`;
+  const connection = openAtRest(source);
+  try {
+    await copySqlite(connection, copy, options);
+  } catch (cause) {
+    if (!isDamage(cause)) throw cause;
+    throw new UnusableDatabaseError(`${source} is no database, or damaged.`, { cause });
+  } finally {
+    connection.close();
+  }
+  try {
+    const state = judgeDatabase(copy, seal);
+    refuseUnusable(source, state);
+    if (state.kind === "usable" && state.schemaVersion === 0) {
+      throw new UnusableDatabaseError(`${source} holds no database of Gatepost.`);
+    }
+    const lock = lockWhole(path);
+    try {
+      const keptAs = existsSync(path) ? moveAside(path, nowMs) : undefined;
+      renameSync(copy, path);
+      syncToDisk(dirname(resolve(path)));
+      return { bytes: statSync(path).size, keptAs };
+    } finally {
+      lock?.close(); // what it had open is no more at its path: SQLite leaves it as it is
+    }
+  } finally {
+    rmSync(copy, { force: true });
+  }
+}
+
+function checkSource(source: string, path: string): void {
+  const found = statSync(source);
+  const there = statSync(path, { throwIfNoEntry: false });
+  if (!found.isFile()) throw new UnusableDatabaseError(`${source} is no regular file.`);
+  if (there?.ino === found.ino && there.dev === found.dev) {
+    throw new UnusableDatabaseError(`${source} is the database itself.`);
+  }
+  if (!existsSync(`${source}-wal`)) return;
+  throw new UnusableDatabaseError(
+    `${source} has a log beside it (-wal), so it is no backup: set GATEPOST_DATABASE to it and ` +
+      "make one with gatepost backup.",
+  );
+}
+
+/** Locks out everybody else; undefined where SQLite cannot, because it is damaged or not there. */
+function lockWhole(path: string): DatabaseSync | undefined {
+  const refusal = new UnusableDatabaseError(
+    `A process works on ${path}: stop every server and command first.`,
+  );
+  if (isAnybodyPresent(path)) throw refusal;
+  if (!existsSync(path)) return undefined;
+  const connection = new DatabaseSync(path);
+  try {
+    // With this mode the lock on the log is one on the whole file, which every connection shares.
+    connection.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE");
+    return connection;
+  } catch (error) {
+    connection.close();
+    if (refusalOf(error) === "locked") throw refusal;
+    return undefined;
+  }
+}
+
+/** At every moment there is a whole database at the path. */
+function moveAside(path: string, nowMs: number): string {
+  const time = new Date(nowMs).toISOString().replace(/[-:]|\.\d+/g, "");
+  const aside = `${path}.before-${time}`;
+  linkSync(path, aside);
+  for (const suffix of ["-wal", "-shm"]) {
+    const log = statSync(path + suffix, { throwIfNoEntry: false });
+    if (log?.size === 0) rmSync(path + suffix);
+    else if (log) renameSync(path + suffix, aside + suffix);
+  }
+  return aside;
+}

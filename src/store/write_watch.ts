@@ -1,0 +1,61 @@
+import type { Log } from "../base/log.ts";
+import { type Database, type Refusal, sql, UnavailableError } from "./database.ts";
+
+/** Whether a database takes writes, also while nobody writes. */
+export interface WriteWatch {
+  /** Is told how each commit went: why it was refused, or undefined. */
+  observe(refusal: Refusal | undefined): void;
+  /** Writes a little where the last commit was refused, or where there was none for a while. */
+  look(database: Database): Promise<void>;
+  /** `ok`, or why writes are refused: a file that is another at once, all else after two seconds. */
+  state(): "ok" | Refusal;
+}
+
+const REFUSED_AFTER_MS = 2_000;
+const IDLE_MS = 10_000;
+
+/**
+ * Makes the watch. It tells the log once when writes are refused, and once when they are taken
+ * again.
+ *
+ * @param elapsedMs milliseconds by a clock that is never set
+ */
+export function createWriteWatch(log: Log, elapsedMs: () => number): WriteWatch {
+  let lastMs = elapsedMs();
+  let refused: { readonly why: Refusal; readonly sinceMs: number } | undefined;
+  let told: "ok" | Refusal = "ok";
+
+  function state(): "ok" | Refusal {
+    if (refused === undefined) return "ok";
+    const isSure = refused.why === "replaced" || elapsedMs() - refused.sinceMs > REFUSED_AFTER_MS;
+    return isSure ? refused.why : "ok";
+  }
+
+  return {
+    state,
+    observe(why) {
+      lastMs = elapsedMs();
+      refused = why && { why, sinceMs: refused?.sinceMs ?? lastMs };
+    },
+    async look(database) {
+      if (refused !== undefined || elapsedMs() - lastMs >= IDLE_MS) {
+        await database.write([probe(elapsedMs())]).catch((error: unknown) => {
+          if (!(error instanceof UnavailableError)) throw error; // that one has been observed
+        });
+      }
+      if (state() === told) return;
+      told = state();
+      if (told === "ok") log.info("writes are taken again");
+      else log.error("writes are refused", { reason: told });
+    },
+  };
+}
+
+/** A write that nothing depends on; with the same value SQLite would write nothing. */
+function probe(value: number) {
+  return sql(
+    `INSERT INTO settings (name, value) VALUES ('write_probe', ?1)
+     ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
+    String(value),
+  );
+}

@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { chmodSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { findRisks } from "../../src/app/risks.ts";
+import { type Config, parseConfig } from "../../src/config.ts";
+import { makeFolder } from "../helpers/database.ts";
+
+const SAFE = {
+  GATEPOST_BASE_URL: "https://api.example.com",
+  GATEPOST_TRUSTED_PROXIES: "127.0.0.1",
+  GATEPOST_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
+  GATEPOST_DATABASE: "/nowhere/gatepost.db",
+};
+
+function configOf(env: Record<string, string | undefined>): Config {
+  const result = parseConfig({ ...SAFE, ...env });
+  assert.ok(result.ok);
+  return result.config;
+}
+
+/** The variables that the warnings begin with. */
+function warned(env: Record<string, string | undefined>, openFiles?: number): string[] {
+  return findRisks(configOf(env), openFiles).map((risk) => {
+    assert.match(risk, /^[^\n]+$/);
+    return risk.split(":")[0] ?? "";
+  });
+}
+
+test("a set-up without a risk has no warning", () => {
+  assert.deepEqual(warned({}, Infinity), []);
+});
+
+const BASE_URLS = [
+  ["http://api.example.com", ["GATEPOST_BASE_URL"]],
+  ["http://10.0.0.7:8080/gate", ["GATEPOST_BASE_URL"]],
+  ["http://localhost:8080", []],
+  ["http://127.0.0.1:8080", []],
+  ["http://[::1]:8080", []],
+  ["https://api.example.com/gate", []],
+] as const;
+
+for (const [url, expected] of BASE_URLS) {
+  test(`${expected.length === 0 ? "no warning" : "a warning"} of ${url}`, () => {
+    assert.deepEqual(warned({ GATEPOST_BASE_URL: url }, Infinity), expected);
+  });
+}
+
+test("without a base URL the address that is listened on decides", () => {
+  const env = { GATEPOST_BASE_URL: undefined, GATEPOST_HOST: "10.0.0.7" };
+  assert.deepEqual(warned(env, Infinity), ["GATEPOST_BASE_URL"]);
+  assert.deepEqual(warned({ GATEPOST_BASE_URL: undefined, GATEPOST_PORT: "0" }, Infinity), []);
+});
+
+test("https without a trusted proxy is warned of, http on loopback without one is not", () => {
+  const env = { GATEPOST_TRUSTED_PROXIES: undefined };
+  assert.deepEqual(warned(env, Infinity), ["GATEPOST_TRUSTED_PROXIES"]);
+  assert.deepEqual(warned({ ...env, GATEPOST_BASE_URL: "http://localhost" }, Infinity), []);
+});
+
+test("a missing or empty secret key is warned of", () => {
+  for (const key of [undefined, ""]) {
+    assert.deepEqual(warned({ GATEPOST_SECRET_KEY: key }, Infinity), ["GATEPOST_SECRET_KEY"]);
+  }
+});
+
+test("a database file that others can read is warned of", (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  writeFileSync(path, "");
+  for (const [mode, expected] of [[0o644, 1], [0o640, 1], [0o600, 0]] as const) {
+    chmodSync(path, mode);
+    assert.equal(warned({ GATEPOST_DATABASE: path }, Infinity).length, expected, mode.toString(8));
+  }
+});
+
+test("too few open files for the connections and callbacks that are configured are warned of", () => {
+  const env = { GATEPOST_CALLBACK_CONCURRENCY: "1000" };
+  assert.deepEqual(warned(env, 7_099), ["ulimit -n"]);
+  assert.deepEqual(warned(env, 7_100), []);
+  assert.deepEqual(warned({}, 7_099), []);
+});

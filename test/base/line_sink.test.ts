@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { Writable } from "node:stream";
+import { test } from "node:test";
+import { createLineSink } from "../../src/base/line_sink.ts";
+
+/** A stream that, like Node's standard ones, outlives its errors; `fail` makes it refuse. */
+function openStream() {
+  const written: string[] = [];
+  const waiting: (() => void)[] = [];
+  const state = { fail: false, stall: false };
+  const stream = new Writable({
+    autoDestroy: false,
+    decodeStrings: true,
+    write(chunk, _, done) {
+      const finish = () => {
+        if (state.fail) return done(new Error("ENOSPC"));
+        written.push(String(chunk));
+        done();
+      };
+      if (state.stall) waiting.push(finish);
+      else finish();
+    },
+  });
+  return { stream, written, waiting, state };
+}
+
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+test("lines are written in their order, and none is dropped", async () => {
+  const { stream, written } = openStream();
+  const sink = createLineSink(stream);
+  sink.write("a\nb\n");
+  sink.write("c\n");
+  await settled();
+  assert.deepEqual([written.join(""), sink.dropped()], ["a\nb\nc\n", 0]);
+});
+
+test("a stalled reader: no more than 4 MiB are held, the rest is dropped and counted", async () => {
+  const { stream, written, waiting, state } = openStream();
+  const sink = createLineSink(stream);
+  state.stall = true;
+  const lines = `${"x".repeat(65_535)}\n`; // 64 of them are 4 MiB
+  for (let turn = 0; turn < 100; turn++) sink.write(lines);
+  assert.equal(stream.writableLength, 4 * 1024 * 1024);
+  assert.equal(sink.dropped(), 36);
+
+  state.stall = false;
+  waiting.forEach((finish) => finish());
+  await settled();
+  sink.write("after\n");
+  await settled();
+  assert.equal(written.length, 65);
+  assert.equal(written.at(-1), "after\n");
+  assert.equal(sink.dropped(), 36);
+});
+
+test("bytes are what counts, not characters", () => {
+  const { stream, state } = openStream();
+  const sink = createLineSink(stream);
+  state.stall = true;
+  for (let turn = 0; turn < 100; turn++) sink.write(`${"€".repeat(65_535)}\n`);
+  assert.ok(stream.writableLength <= 4 * 1024 * 1024, `${stream.writableLength}`);
+});

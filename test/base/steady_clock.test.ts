@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createCautiousClock, createSteadyClock } from "../../src/base/steady_clock.ts";
+
+const START_MS = Date.UTC(2026, 0, 1);
+const HOUR_MS = 3_600_000;
+
+function open() {
+  const time = { wallMs: START_MS, elapsedMs: 500 };
+  return { time, clock: createSteadyClock(() => time.wallMs, () => time.elapsedMs) };
+}
+
+test("a steady clock goes as time passes, and not as the clock on the wall is set", () => {
+  const { time, clock } = open();
+  time.elapsedMs += 250;
+  time.wallMs += 250 - 3_600_000;
+  assert.equal(clock.now(), START_MS + 250);
+  assert.equal(clock.stepMs(), -3_600_000);
+});
+
+test("it follows when it is told to", () => {
+  const { time, clock } = open();
+  time.wallMs += 7_200_000;
+  assert.equal(clock.stepMs(), 7_200_000);
+  clock.follow();
+  assert.equal(clock.now(), START_MS + 7_200_000);
+  assert.equal(clock.stepMs(), 0);
+});
+
+test("what a time service corrects bit by bit is no step", () => {
+  const { time, clock } = open();
+  time.wallMs += 999;
+  assert.equal(clock.stepMs(), 0);
+  time.wallMs += 1;
+  assert.equal(clock.stepMs(), 1000);
+});
+
+function openCautious() {
+  const time = { wallMs: START_MS, elapsedMs: 0 };
+  const now = createCautiousClock(() => time.wallMs, () => time.elapsedMs);
+  const pass = (ms: number) => {
+    time.wallMs += ms;
+    time.elapsedMs += ms;
+  };
+  return { time, now, pass };
+}
+
+test("a cautious clock goes with the clock on the wall, and with what a time service corrects", () => {
+  const { time, now, pass } = openCautious();
+  pass(HOUR_MS);
+  assert.equal(now(), START_MS + HOUR_MS);
+  time.wallMs += 999;
+  assert.equal(now(), START_MS + HOUR_MS + 999);
+});
+
+test("a cautious clock follows backward at once", () => {
+  const { time, now } = openCautious();
+  time.wallMs -= 2 * HOUR_MS;
+  assert.equal(now(), START_MS - 2 * HOUR_MS);
+});
+
+test("a cautious clock follows forward after a day, and until then goes on evenly", () => {
+  const { time, now, pass } = openCautious();
+  time.wallMs += 1000 * HOUR_MS;
+  assert.equal(now(), START_MS);
+  pass(24 * HOUR_MS - 1);
+  assert.equal(now(), START_MS + 24 * HOUR_MS - 1);
+  pass(1);
+  assert.equal(now(), START_MS + 1024 * HOUR_MS);
+});
+
+test("a cautious clock: a day that is interrupted begins anew", () => {
+  const { time, now, pass } = openCautious();
+  for (let times = 0; times < 3; times++) {
+    time.wallMs += 2 * HOUR_MS;
+    now();
+    pass(23 * HOUR_MS);
+    now();
+    time.wallMs -= 2 * HOUR_MS;
+    assert.equal(now(), time.wallMs);
+  }
+  time.wallMs += 2 * HOUR_MS;
+  assert.equal(now(), time.wallMs - 2 * HOUR_MS);
+});

@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { paceWrites } from "../../src/cli/pace_writes.ts";
+import { type Database, UnavailableError } from "../../src/store/database.ts";
+import { resendDeliveries } from "../../src/store/resends.ts";
+import { openDatabase } from "../helpers/database.ts";
+
+/** A database whose writes take as long as is told; what it waits between them. */
+function open(t: TestContext, writeMs: readonly number[], isLocked = false) {
+  const time = { nowMs: 1_000 };
+  const pauses: number[] = [];
+  const stored = openDatabase(t);
+  let writes = 0;
+  const slow: Database = {
+    ...stored,
+    write(statements) {
+      time.nowMs += writeMs[writes++] ?? 0;
+      return isLocked ? Promise.reject(new UnavailableError("locked")) : stored.write(statements);
+    },
+  };
+  const database = paceWrites(slow, {
+    elapsedMs: () => time.nowMs,
+    sleep(ms) {
+      pauses.push(ms);
+      time.nowMs += ms;
+      return Promise.resolve();
+    },
+  });
+  return { database, pauses, time };
+}
+
+const BATCH = resendDeliveries(["d1"], 1_000);
+
+test("a write waits for as long as the one before took, the first for nothing", async (t) => {
+  const { database, pauses } = open(t, [40, 7, 1]);
+  for (let writes = 0; writes < 3; writes++) await database.write(BATCH);
+  assert.deepEqual(pauses, [40, 7]);
+});
+
+test("what has passed since counts", async (t) => {
+  const { database, pauses, time } = open(t, [40, 40, 40]);
+  await database.write(BATCH);
+  time.nowMs += 15;
+  await database.write(BATCH);
+  time.nowMs += 40;
+  await database.write(BATCH);
+  assert.deepEqual(pauses, [25]);
+});
+
+test("one that failed has taken its time, too", async (t) => {
+  const { database, pauses } = open(t, [800, 800], true);
+  await assert.rejects(database.write(BATCH), UnavailableError);
+  await assert.rejects(database.write(BATCH), UnavailableError);
+  assert.deepEqual(pauses, [800]);
+});

@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { test, type TestContext } from "node:test";
+import { type CommandLine, openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
+import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
+import { startServer } from "../helpers/process.ts";
+
+/** A command line with a backup that knows alice alone, while the database knows bob too. */
+async function openWithBackup(t: TestContext, env: Record<string, string> = {}) {
+  const cli = await openCommandLine(t, { env });
+  await cli.run("user", "add", "alice");
+  const copy = join(cli.folder, "copy", "backup.db");
+  mkdirSync(join(cli.folder, "copy"));
+  assert.equal((await cli.run("backup", copy)).code, 0);
+  await cli.run("user", "add", "bob");
+  return { cli, copy };
+}
+
+async function userNames(cli: CommandLine): Promise<unknown[]> {
+  const list = await cli.run("user", "list", "--json");
+  assert.equal(list.code, 0, list.stderr);
+  return readItems(list).map((user) => user["username"]).sort();
+}
+
+async function assertRefused(cli: CommandLine, file: string, says: RegExp): Promise<void> {
+  // A server's files that show it is there come and go by themselves.
+  const list = () => readdirSync(cli.folder).filter((name) => !name.includes("-process-"));
+  const before = list();
+  const { code, stdout, stderr } = await cli.run("restore", file);
+  assert.deepEqual([code, stdout], [1, ""], stderr);
+  assert.match(stderr, says);
+  assert.match(stderr, /^gatepost: [^\n]+\n$/, "one line");
+  assert.deepEqual(list(), before);
+}
+
+test("restore brings a backup back, private, and keeps what was there", async (t) => {
+  const { cli, copy } = await openWithBackup(t);
+  const old = readFileSync(cli.databasePath);
+
+  const restored = await cli.run("restore", copy, "--json");
+
+  assert.equal(restored.code, 0, restored.stderr);
+  const { file, bytes, kept_as: keptAs } = readJson(restored);
+  assert.deepEqual([file, bytes], [cli.databasePath, statSync(copy).size]);
+  assert.match(String(keptAs), /gatepost\.db\.before-\d{8}T\d{6}Z$/);
+  assert.ok(readFileSync(String(keptAs)).equals(old));
+  assert.equal(statSync(cli.databasePath).mode & 0o777, 0o600);
+  assert.equal(readdirSync(cli.folder).length, 3, "the copy's folder, the database, the old one");
+  assert.deepEqual(await userNames(cli), ["alice"]);
+});
+
+test("restore makes the database where there is none", async (t) => {
+  const { cli, copy } = await openWithBackup(t);
+  const there = { GATEPOST_DATABASE: join(cli.folder, "other.db") };
+  assert.equal((await cli.runWith({ env: there }, "restore", copy)).code, 0);
+  const list = await cli.runWith({ env: there }, "user", "list", "--json");
+  assert.deepEqual(readItems(list).map((user) => user["username"]), ["alice"]);
+});
+
+test("restore over a crashed database moves its log aside with it", async (t) => {
+  const { cli, copy } = await openWithBackup(t);
+  const server = await startServer({ entry: SOURCE_ENTRY, folder: cli.folder });
+  await server.kill();
+  assert.ok(existsSync(`${cli.databasePath}-wal`));
+  const log = readFileSync(`${cli.databasePath}-wal`);
+
+  const { kept_as: keptAs } = readJson(await cli.run("restore", copy, "--json"));
+
+  assert.ok(readFileSync(`${String(keptAs)}-wal`).equals(log));
+  assert.ok(!existsSync(`${cli.databasePath}-wal`) && !existsSync(`${cli.databasePath}-shm`));
+  assert.deepEqual(await userNames(cli), ["alice"]);
+});
+
+test("restore takes the place of a database that nobody can open", async (t) => {
+  const { cli, copy } = await openWithBackup(t);
+  writeFileSync(cli.databasePath, "SQLite format 3\0".padEnd(9000, "x"));
+  assert.equal((await cli.run("restore", copy)).code, 0);
+  assert.deepEqual(await userNames(cli), ["alice"]);
+});
+
+for (const cron of ["on", "off"]) {
+  test(`restore refuses while a server runs with cron ${cron}`, async (t) => {
+    const { cli, copy } = await openWithBackup(t);
+    const server = await startServer({
+      entry: SOURCE_ENTRY,
+      folder: cli.folder,
+      env: { GATEPOST_CRON: cron },
+    });
+    await assertRefused(cli, copy, /A process works on/).finally(() => server.stop());
+    assert.deepEqual(await userNames(cli), ["alice", "bob"]);
+  });
+}
+
+test("restore refuses what is no sound backup, and changes nothing", async (t) => {
+  const { cli, copy } = await openWithBackup(t);
+  const make = (name: string, sql: string) => {
+    const path = join(cli.folder, "copy", name);
+    writeFileSync(path, readFileSync(copy));
+    const database = new DatabaseSync(path);
+    database.exec(sql);
+    database.close();
+    return path;
+  };
+  const text = join(cli.folder, "copy", "text");
+  writeFileSync(text, "x".repeat(9000));
+  const spoiled = join(cli.folder, "copy", "spoiled.db");
+  const bytes = readFileSync(copy);
+  bytes.fill(0x5a, 40_960, 81_920);
+  writeFileSync(spoiled, bytes);
+  const fifo = join(cli.folder, "copy", "fifo");
+  await once(spawn("mkfifo", [fifo]), "exit");
+  const logged = make("logged.db", "");
+  writeFileSync(`${logged}-wal`, "a log");
+
+  await assertRefused(cli, join(cli.folder, "nothing.db"), /ENOENT/);
+  await assertRefused(cli, text, /is no database, or damaged/);
+  await assertRefused(cli, spoiled, /damaged/);
+  await assertRefused(cli, fifo, /no regular file/);
+  await assertRefused(cli, logged, /has a log beside it/);
+  await assertRefused(cli, cli.databasePath, /is the database itself/);
+  await assertRefused(cli, make("newer.db", "PRAGMA user_version = 999"), /schema version is 999/);
+  await assertRefused(cli, make("other.db", "PRAGMA application_id = 7"), /another program/);
+  assert.deepEqual(await userNames(cli), ["alice", "bob"]);
+});
+
+test("restore refuses a sealed copy that the configured key does not open", async (t) => {
+  const env = { GATEPOST_SECRET_KEY: Buffer.alloc(32, 7).toString("base64") };
+  const { cli, copy } = await openWithBackup(t, env);
+  const wrong = { GATEPOST_SECRET_KEY: Buffer.alloc(32, 8).toString("base64") };
+  const refused = await cli.runWith({ env: wrong }, "restore", copy);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /GATEPOST_SECRET_KEY is not the key/);
+  assert.deepEqual(await userNames(cli), ["alice", "bob"]);
+});

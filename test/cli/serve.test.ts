@@ -1,0 +1,147 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { MEMORY_ENV, MEMORY_FLAGS } from "../../src/cli/serve.ts";
+
+const src = join(import.meta.dirname, "../../src");
+const scratch = realpathSync(mkdtempSync(join(tmpdir(), "gatepost-serve-")));
+after(() => rmSync(scratch, { recursive: true, force: true }));
+
+/** A stand-in for the server: tells what it may do, asked for as `scope` or `scope=path`. */
+const FAKE_SERVER = `
+const asked = process.env.ASKED.split(",").map((entry) => entry.split("="));
+const may = asked.map(([scope, path]) => process.permission.has(scope, path));
+console.log(JSON.stringify({ may }));
+`;
+
+function makeProject(): string {
+  const root = mkdtempSync(join(scratch, "project-"));
+  cpSync(src, join(root, "src"), { recursive: true });
+  mkdirSync(join(root, "endpoints"));
+  writeFileSync(join(root, "package.json"), `{ "type": "module", "version": "1.2.3" }`);
+  writeFileSync(join(root, "src/server.ts"), FAKE_SERVER);
+  return root;
+}
+
+type Env = Readonly<Record<string, string>>;
+
+function serve(root: string, env: Env, args = ["--locked"], nodeFlags: string[] = []) {
+  return spawnSync(process.execPath, [...nodeFlags, "src/cli.ts", "serve", ...args], {
+    cwd: root,
+    encoding: "utf8",
+    env: { PATH: process.env["PATH"], ...env },
+  });
+}
+
+/** Starts the stand-in in `root` and returns which of the asked rights it has. */
+function askRights(root: string, asked: string[], env: Env = {}): boolean[] {
+  const { stdout, stderr } = serve(root, { ASKED: asked.join(","), ...env });
+  assert.equal(stderr, "");
+  return JSON.parse(stdout).may;
+}
+
+test("serve starts the server in its own place, with the settings of memory", () => {
+  const root = makeProject();
+  const show = "console.log(JSON.stringify([process.pid, process.execArgv, process.env]))";
+  writeFileSync(join(root, "src/server.ts"), show);
+
+  const { pid, stdout } = serve(root, { UNTOUCHED: "1" }, [], ["--max-old-space-size=2048"]);
+
+  const [server, flags, env] = JSON.parse(stdout);
+  assert.equal(server, pid);
+  assert.deepEqual(flags, [...MEMORY_FLAGS, "--max-old-space-size=2048"]);
+  assert.deepEqual([env.GLIBC_TUNABLES, env.UNTOUCHED], [MEMORY_ENV.GLIBC_TUNABLES, "1"]);
+});
+
+test("serve refuses a bad configuration as the server does: a line each, exit 2", () => {
+  const env = { ASKED: "net", GATEPOST_PORT: "x", GATEPOST_CRON: "maybe" };
+
+  const { status, stdout, stderr } = serve(makeProject(), env, []);
+
+  assert.deepEqual([status, stdout], [2, ""]);
+  assert.match(stderr, /^GATEPOST_PORT: .*\nGATEPOST_CRON: .*\n$/);
+});
+
+test("serve --locked grants network, workers, code, endpoints and the data folder", () => {
+  const root = makeProject();
+  const asked = [
+    "net",
+    "worker",
+    `fs.read=${root}/src/server.ts`,
+    `fs.read=${root}/package.json`,
+    `fs.read=${root}/endpoints/a/b.ts`,
+    `fs.read=${root}/state/gatepost.db`,
+    `fs.write=${root}/state/gatepost.db`,
+  ];
+  const env = { GATEPOST_ENDPOINTS: "endpoints", GATEPOST_DATABASE: "./state/gatepost.db" };
+  assert.deepEqual(askRights(root, asked, env), asked.map(() => true));
+});
+
+test("serve --locked grants nothing else", () => {
+  const root = makeProject();
+  const asked = [
+    "child",
+    "addon",
+    "wasi",
+    "inspector",
+    "fs.read=/etc/passwd",
+    `fs.read=${root}`,
+    `fs.read=${root}/endpoints`,
+    `fs.read=${root}/endpoints/../other`,
+    `fs.write=${root}/src/server.ts`,
+    `fs.write=${root}/package.json`,
+    "fs.write=/tmp",
+  ];
+  assert.deepEqual(askRights(root, asked), asked.map(() => false));
+});
+
+test("serve --locked does not let the server write its endpoint modules", () => {
+  const root = makeProject();
+  const asked = [`fs.write=${root}/endpoints/a.ts`];
+  assert.deepEqual(askRights(root, asked, { GATEPOST_ENDPOINTS: "endpoints" }), [false]);
+});
+
+test("serve --locked creates the default data folder for its owner alone", () => {
+  const root = makeProject();
+  assert.deepEqual(askRights(root, [`fs.write=${root}/data/gatepost.db`]), [true]);
+  assert.equal(statSync(join(root, "data")).mode & 0o777, 0o700);
+});
+
+test("serve --locked grants what a symbolic link leads to", () => {
+  const root = makeProject();
+  symlinkSync(join(root, "endpoints"), join(root, "link"));
+  const asked = [`fs.read=${root}/link/a.ts`, `fs.read=${root}/endpoints/a.ts`];
+  assert.deepEqual(askRights(root, asked, { GATEPOST_ENDPOINTS: "link" }), [true, true]);
+});
+
+// what is wrong, settings, what is printed
+const REFUSED: [string, Record<string, string>, RegExp][] = [
+  ["a missing endpoint folder", { GATEPOST_ENDPOINTS: "none" }, /GATEPOST_ENDPOINTS: .*none \(.*\n$/],
+  ["a database beside the code", { GATEPOST_DATABASE: "my.db" }, /GATEPOST_DATABASE: .* own/],
+  [
+    "a database beside endpoint modules",
+    { GATEPOST_DATABASE: "endpoints/my.db", GATEPOST_ENDPOINTS: "endpoints" },
+    /GATEPOST_DATABASE: .* own folder \(/,
+  ],
+];
+
+for (const [what, settings, printed] of REFUSED) {
+  test(`serve --locked refuses ${what} and starts nothing`, () => {
+    const { status, stdout, stderr } = serve(makeProject(), { ASKED: "net", ...settings });
+    assert.equal(status, 2);
+    assert.equal(stdout, "");
+    assert.match(stderr, printed);
+  });
+}

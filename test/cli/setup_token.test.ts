@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
+import { after, before, test } from "node:test";
+import { type Gatepost, bearer, startGatepost } from "../helpers/gatepost.ts";
+import { type CommandLine, openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
+
+let gatepost: Gatepost;
+let cli: CommandLine;
+
+before(async () => {
+  gatepost = await startGatepost();
+  const env = { GATEPOST_BASE_URL: gatepost.issuer };
+  cli = await openCommandLine({ after }, { folder: gatepost.server.folder, env });
+});
+after(() => gatepost.stop());
+
+const logIn = async (password: string) =>
+  (await gatepost.api.postJson("/consumer/login", { username: "admin", password })).status;
+
+test("token prints one that the server takes, with that scope alone, and is audited", async () => {
+  const printed = await cli.run("token");
+  const token = printed.stdout.trim();
+
+  const listed = await gatepost.api.get("/backend/cronjob", bearer(token));
+  const refused = await gatepost.api.get("/consumer/subscription", bearer(token));
+  const audit = readItems(await cli.run("audit", "list", "--action", "user.token", "--json"));
+
+  assert.equal(printed.code, 0, printed.stderr);
+  assert.deepEqual([listed.status, refused.status], [200, 403]);
+  assert.deepEqual(audit.map(({ actor }) => actor), ["cli"]);
+  assert.ok(!JSON.stringify(audit).includes(token));
+});
+
+test("token is good for 10 minutes, may be of any user and scope, and can be revoked", async () => {
+  const user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
+  const args = ["token", "--user", user.username, "--scope", "consumer", "--json"];
+  const { token, scopes, expires_at: expiresAt } = readJson(await cli.run(...args));
+
+  assert.deepEqual(scopes, ["consumer"]);
+  assert.ok(Math.abs(Date.parse(String(expiresAt)) - Date.now() - 600_000) < 60_000);
+  assert.equal(await gatepost.isAlive(String(token)), true);
+  await cli.run("grant", "revoke", "--user", user.username);
+  const endMs = performance.now() + 2_000;
+  while (await gatepost.isAlive(String(token))) assert.ok(performance.now() < endMs);
+});
+
+test("token gives no scope that the user has not, and no issuer that it would have to guess", async () => {
+  const user = await gatepost.createUser();
+
+  const refused = await cli.run("token", "--user", user.username);
+  const env = { GATEPOST_BASE_URL: undefined, GATEPOST_PORT: "0" };
+  const unnamed = await cli.runWith({ env }, "token");
+
+  assert.deepEqual([refused.code, refused.stdout], [1, ""]);
+  assert.match(refused.stderr, /may not do all of: backend/);
+  assert.deepEqual([unnamed.code, unnamed.stdout], [1, ""]);
+  assert.match(unnamed.stderr, /GATEPOST_BASE_URL/);
+});
+
+test("setup gives admin a password for one login, audited; a lasting one takes its place", async () => {
+  const printed = await cli.run("setup");
+  const [, password = ""] = /^ {2}password +(\S+)$/m.exec(printed.stdout) ?? [];
+
+  const logins = [await logIn(password), await logIn(password)];
+  const lasting = "a lasting password";
+  await cli.runWith({ stdin: lasting }, "user", "set", "admin", "--password-stdin");
+  logins.push(await logIn(password), await logIn(lasting), await logIn(lasting));
+
+  assert.equal(printed.code, 0, printed.stderr);
+  assert.deepEqual(logins, [200, 401, 401, 200, 200]);
+  const audit = readItems(await cli.run("audit", "list", "--action", "user.setup", "--json"));
+  assert.deepEqual(audit.map(({ actor }) => actor), ["cli"]);
+  assert.ok(!JSON.stringify(audit).includes(password));
+});
+
+test("of many logins at once with the one-time password one is let in", async () => {
+  const { password } = readJson(await cli.run("setup", "--json"));
+
+  const statuses = await Promise.all([1, 2, 3, 4].map(() => logIn(String(password))));
+
+  assert.deepEqual(statuses.sort(), [200, 401, 401, 401]);
+});
+
+test("the one-time password is good for 24 hours", async () => {
+  const { password, expires_at: expiresAt } = readJson(await cli.run("setup", "--json"));
+  assert.ok(Math.abs(Date.parse(String(expiresAt)) - Date.now() - 86_400_000) < 60_000);
+  const database = new DatabaseSync(cli.databasePath);
+  database.exec("UPDATE users SET password_until = password_until - 86400000 WHERE username = 'admin'");
+  database.close();
+
+  assert.equal(await logIn(String(password)), 401);
+});
+
+test("setup makes a database and its admin where there is none, and says so", async (t) => {
+  const alone = await openCommandLine(t, { isNew: true });
+
+  const printed = await alone.run("setup");
+
+  assert.equal(printed.code, 0, printed.stderr);
+  assert.ok(printed.stderr.includes(alone.databasePath));
+  const [admin] = readItems(await alone.run("user", "list", "--json"));
+  assert.deepEqual([admin?.["username"], admin?.["scopes"]], ["admin", ["backend", "consumer"]]);
+});
+
+test("setup leaves an admin alone who has been disabled, and says how to change that", async (t) => {
+  const alone = await openCommandLine(t);
+  await alone.run("setup");
+  await alone.run("user", "disable", "admin");
+
+  const refused = await alone.run("setup");
+
+  assert.deepEqual([refused.code, refused.stdout], [1, ""]);
+  assert.match(refused.stderr, /user set admin --status active/);
+});

@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type EventStage, PATIENCE_MS, startEventStage } from "../helpers/event_stage.ts";
+import { bearer, newName } from "../helpers/gatepost.ts";
+import { createDataFolder } from "../helpers/process.ts";
+
+const HOUR_MS = 3_600_000;
+/** How long the clock stands wrong at least before the server must have noticed: two looks. */
+const NOTICED_MS = 2_500;
+
+let stage: EventStage;
+let token: string;
+let folder: string;
+before(async () => {
+  folder = await createDataFolder();
+  await setClock(0);
+  const preload = new URL("../helpers/set_clock.ts", import.meta.url);
+  stage = await startEventStage({
+    NODE_OPTIONS: `--import ${preload}`,
+    TEST_CLOCK: join(folder, "clock"),
+    GATEPOST_ACCESS_TOKEN_TTL: "30d",
+    GATEPOST_RESEND_DELAYS: "3s",
+    GATEPOST_DISTRIBUTE_INTERVAL: "1s",
+    GATEPOST_CALLBACK_CONCURRENCY_PER_SUBSCRIPTION: "4",
+  });
+  token = await stage.newConsumer();
+});
+after(async () => {
+  await stage.stop();
+  await rm(folder, { recursive: true });
+});
+
+/** Sets the server's clock so far ahead of the true one, or behind it. */
+function setClock(aheadMs: number): Promise<void> {
+  return writeFile(join(folder, "clock"), String(aheadMs));
+}
+
+async function isReady(): Promise<boolean> {
+  return (await stage.gatepost.api.get("/system/ready")).status === 200;
+}
+
+function warnings(): readonly string[] {
+  return stage.gatepost.server.lines.filter((line) => line.includes("the clock has been set"));
+}
+
+describe("when the clock on the wall is set", () => {
+  for (const [what, aheadMs] of [["back by an hour", -HOUR_MS], ["forward by two", 2 * HOUR_MS]] as const) {
+    test(`${what}, a resend comes at its true time, and what is dispatched goes out`, async () => {
+      const { event, path } = await stage.subscribe(token, newName("e"), 500, 204);
+      await stage.dispatch(event, { n: 1 });
+      await stage.receiver.waitFor(1, PATIENCE_MS, path);
+      await sleep(200); // it is recorded
+      const before = warnings().length;
+      await setClock(aheadMs);
+      const [first, second] = await stage.receiver.waitFor(2, 8_000, path);
+      const waitMs = (second?.atMs ?? 0) - (first?.atMs ?? 0);
+      assert.ok(waitMs >= 2_300, `after ${waitMs} ms`);
+      assert.equal(await isReady(), true);
+      assert.equal(warnings().length, before + 1);
+      await stage.dispatch(event, { n: 2 });
+      await stage.receiver.waitFor(3, PATIENCE_MS, path);
+    });
+  }
+
+  test("back by 30 s, a backlog goes on going out, each delivery once", async () => {
+    await setClock(0);
+    await sleep(NOTICED_MS);
+    const { event, path } = await stage.subscribe(token, newName("e"));
+    stage.receiver.react(path, { kind: "answer", delayMs: 200 });
+    for (let n = 0; n < 60; n++) await stage.dispatch(event, { n });
+    await stage.receiver.waitFor(4, PATIENCE_MS, path);
+    await setClock(-30_000);
+    const requests = await stage.receiver.waitFor(60, 15_000, path);
+    await sleep(500);
+    assert.equal(stage.receiver.count(path), 60);
+    assert.equal(new Set(requests.map(({ headers }) => headers["webhook-id"])).size, 60);
+    assert.equal(await isReady(), true);
+  });
+
+  test("forward by two hours for half a second, an attempt that fails then is sent again", async () => {
+    await setClock(0);
+    await sleep(NOTICED_MS);
+    const { event, path } = await stage.subscribe(token, newName("e"), 500, 204);
+    await setClock(2 * HOUR_MS);
+    await sleep(100);
+    await stage.dispatch(event, { n: 1 });
+    await sleep(400);
+    await setClock(0);
+    await stage.receiver.waitFor(2, 12_000, path);
+  });
+
+  test("forward past a token's life and back, a token that was revoked stays so", async () => {
+    await setClock(0);
+    await sleep(NOTICED_MS);
+    const revoked = await stage.newConsumer();
+    await stage.gatepost.api.send("POST", "/authorization/revoke", { headers: bearer(revoked) });
+    assert.equal(await stage.gatepost.isAlive(revoked), false);
+    await setClock(31 * 24 * HOUR_MS);
+    await sleep(1_000); // two looks at what has been revoked
+    await setClock(0);
+    await sleep(100);
+    assert.equal(await stage.gatepost.isAlive(revoked), false);
+    assert.equal(await stage.gatepost.isAlive(await stage.newConsumer()), true);
+  });
+});

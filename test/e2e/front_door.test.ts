@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
+import { createClient } from "../helpers/http_client.ts";
+
+const BROWSER = { accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
+
+for (const base of ["", "/gate/v1"]) {
+  describe(`the front door at "${base}/"`, () => {
+    let gatepost: Gatepost;
+    before(async () => {
+      const env = {
+        GATEPOST_NAME: "Northwind & Sons",
+        ...base !== "" && { GATEPOST_BASE_URL: `http://api.example${base}` },
+      };
+      gatepost = await startGatepost({ env });
+    });
+    after(() => gatepost.stop());
+
+    test("is a page for browsers that says whose it is and leads to the document", async () => {
+      const page = await gatepost.api.get("/", BROWSER);
+      assert.equal(page.status, 200);
+      assert.match(page.headers.get("content-type") ?? "", /^text\/html/);
+      assert.match(page.headers.get("vary") ?? "", /\baccept\b/i);
+      assert.match(page.text, /<title>[^<]* · Northwind &amp; Sons<\/title>/);
+      const links = [...page.text.matchAll(/<a href="([^"]*)"/g)].map(([, link = ""]) => link);
+      assert.ok(links.includes(`${base}/openapi.json`), links.join());
+      const root = createClient(gatepost.server.url);
+      for (const link of links) assert.equal((await root.get(link)).status, 200, link);
+    });
+
+    test("is the same as links in JSON for programs", async () => {
+      const answer = await gatepost.api.get("/");
+      assert.equal(answer.status, 200);
+      assert.match(answer.headers.get("content-type") ?? "", /^application\/json/);
+      assert.deepEqual(answer.json(), {
+        name: "Northwind & Sons",
+        issuer: gatepost.issuer,
+        links: {
+          openapi: `${gatepost.issuer}/openapi.json`,
+          authorization_server: `${gatepost.issuer}/.well-known/oauth-authorization-server`,
+          protected_resource: `${gatepost.issuer}/.well-known/oauth-protected-resource`,
+          health: `${gatepost.issuer}/system/health`,
+        },
+      });
+    });
+
+    test("is found from an address that is mistyped, by a person", async () => {
+      const page = await gatepost.api.get("/consloe", BROWSER);
+      assert.equal(page.status, 404);
+      assert.match(page.headers.get("content-type") ?? "", /^text\/html/);
+      assert.ok(page.text.includes(`<a href="${base}/">`));
+      const program = await gatepost.api.get("/consloe");
+      assert.equal(program.status, 404);
+      assert.equal(program.headers.get("content-type"), "application/problem+json");
+    });
+
+    for (const path of ["/favicon.ico", "/mark.svg"]) {
+      test(`${path} is the mark, and may be cached`, async () => {
+        const answer = await gatepost.api.get(path);
+        assert.equal(answer.status, 200);
+        assert.equal(answer.headers.get("content-type"), "image/svg+xml");
+        assert.match(answer.headers.get("cache-control") ?? "", /max-age=[1-9]/);
+        assert.match(answer.text, /^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
+      });
+    }
+
+    test("says who is signed in in this browser, and to no other", async () => {
+      const user = await gatepost.createUser();
+      const browser = gatepost.openBrowser();
+      await gatepost.allow(browser, await gatepost.createApp(), user);
+      const cookie = browser.cookies().map(({ name, value }) => `${name}=${value}`).join("; ");
+      const page = await browser.get("/", { ...BROWSER, cookie });
+      assert.ok(page.text.includes(user.username));
+      assert.ok(!(await gatepost.api.get("/", BROWSER)).text.includes(user.username));
+    });
+  });
+}
+
+test("the base URL itself, without a slash at its end, is the front door too", async () => {
+  const env = { GATEPOST_BASE_URL: "https://api.example/gate" };
+  const gatepost = await startGatepost({ env });
+  try {
+    const root = createClient(gatepost.server.url);
+    assert.equal((await root.get("/gate", BROWSER)).status, 200);
+    assert.equal((await root.get("/", BROWSER)).status, 404);
+  } finally {
+    await gatepost.stop();
+  }
+});
+
+test("a module may have a front door of its own", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "gatepost-front-door-"));
+  await writeFile(
+    join(folder, "home.mjs"),
+    'export const home = { method: "GET", path: "/", public: true, handle: () => "mine" };',
+  );
+  const gatepost = await startGatepost({ env: { GATEPOST_ENDPOINTS: folder } });
+  try {
+    assert.equal((await gatepost.api.get("/", BROWSER)).text, '"mine"');
+  } finally {
+    await gatepost.stop();
+    await rm(folder, { recursive: true });
+  }
+});

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { bearer, startGatepost } from "../helpers/gatepost.ts";
+import { createDataFolder } from "../helpers/process.ts";
+
+const README = new URL("../../README.md", import.meta.url);
+
+/** The README's modules, as a reader would copy them: the code blocks that have this path. */
+async function readModule(path: string): Promise<string> {
+  const text = await readFile(README, "utf8");
+  const blocks = [...text.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = ""]) => code);
+  const found = blocks.filter((code) => code.includes(`path: "${path}"`));
+  assert.equal(found.length, 1);
+  return found[0] ?? "";
+}
+
+test("the README's gate and stream work as they are written", async () => {
+  const folder = await createDataFolder();
+  const endpoints = join(folder, "endpoints");
+  await mkdir(endpoints);
+  await writeFile(join(endpoints, "gate.ts"), await readModule("/gate"));
+  await writeFile(join(endpoints, "ticks.ts"), await readModule("/ticks"));
+  const gatepost = await startGatepost({ env: { GATEPOST_ENDPOINTS: endpoints } });
+  try {
+    const user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
+    const open = await gatepost.api.get("/gate", bearer(await gatepost.login(user)));
+    assert.deepEqual(
+      [open.status, open.headers.get("x-auth-sub"), open.headers.get("x-auth-scope")],
+      [204, user.id, "consumer orders"],
+    );
+    const poor = await gatepost.login(await gatepost.createUser());
+    // A proxy lets nobody through on either of these two (ngx_http_auth_request_module).
+    assert.equal((await gatepost.api.get("/gate", bearer(poor))).status, 403);
+    const nobody = await gatepost.api.get("/gate");
+    assert.equal(nobody.status, 401);
+    assert.match(nobody.headers.get("www-authenticate") ?? "", /scope="orders"/);
+
+    const stream = await fetch(`${gatepost.url}/ticks`);
+    const reader = stream.body?.getReader();
+    const first = await reader?.read();
+    assert.equal(Buffer.from(first?.value ?? []).toString(), "data: tick\n\n");
+    await reader?.cancel();
+    assert.equal((await gatepost.api.get("/system/health")).status, 200);
+  } finally {
+    await gatepost.stop();
+    await rm(folder, { recursive: true });
+  }
+});

@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type TestContext, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
+import { type RunningServer, startServer } from "../helpers/process.ts";
+import { exchangeRaw, openRaw } from "../helpers/raw_http.ts";
+
+const ENDPOINTS = fileURLToPath(new URL("../fixtures/streaming", import.meta.url));
+const METRICS_TOKEN = "a-long-metrics-token";
+
+async function start(t: TestContext): Promise<RunningServer> {
+  const env = { GATEPOST_ENDPOINTS: ENDPOINTS, GATEPOST_METRICS_TOKEN: METRICS_TOKEN };
+  const server = await startServer({ entry: SOURCE_ENTRY, env });
+  t.after(() => server.kill());
+  return server;
+}
+
+const portOf = ({ url }: RunningServer): number => Number(new URL(url).port);
+
+function head(server: RunningServer, path: string): ReturnType<typeof exchangeRaw> {
+  const request = `HEAD ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`;
+  return exchangeRaw(portOf(server), request, { waitMs: 5000 });
+}
+
+/** Begins a request, waits for the first bytes of its answer, and leaves. */
+async function leave(server: RunningServer, path: string): Promise<void> {
+  const socket = await openRaw(portOf(server));
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
+  await once(socket, "data");
+  socket.destroy();
+}
+
+async function seen(server: RunningServer): Promise<readonly string[]> {
+  const answer = await fetch(`${server.url}/seen`);
+  const ends: string[] = JSON.parse(await answer.text());
+  return ends;
+}
+
+async function waitFor(condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (let waitedMs = 0; !await condition(); waitedMs += 20) {
+    assert.ok(waitedMs < 5000, "it took too long");
+    await delay(20);
+  }
+}
+
+interface Line {
+  readonly level: string;
+  readonly msg: string;
+  readonly route?: string;
+  readonly status?: number;
+}
+
+const linesOf = (server: RunningServer): Line[] => server.lines.map((line) => JSON.parse(line));
+
+for (const method of ["HEAD", "GET"]) {
+  test(`a stream fed for ever does not end the process after a ${method} that is over`, async (t) => {
+    const server = await start(t);
+    if (method === "GET") await leave(server, "/deaf");
+    else assert.equal((await head(server, "/deaf")).answers[0]?.status, 200);
+    await waitFor(() => linesOf(server).some(({ msg }) => msg.includes("stream that has ended")));
+    await delay(200); // the timer has fired some twenty times by now
+    assert.equal((await fetch(`${server.url}/system/health`)).status, 200);
+    const told = linesOf(server).filter(({ level }) => level === "warn" || level === "error");
+    assert.deepEqual(told.map(({ level, msg }) => [level, msg]), [
+      ["warn", "an endpoint feeds a stream that has ended; stop on signal or cancel"],
+    ]);
+  });
+
+  test(`signal aborts, and then the stream is cancelled, after such a ${method}`, async (t) => {
+    const server = await start(t);
+    await (method === "GET" ? leave(server, "/heeding") : head(server, "/heeding"));
+    await waitFor(async () => (await seen(server)).length === 2);
+    assert.deepEqual(await seen(server), ["signal", "cancel"]);
+    assert.deepEqual(linesOf(server).filter(({ level }) => level !== "info"), []);
+  });
+}
+
+test("a stream that is silent is cancelled as soon as its client has gone", async (t) => {
+  const server = await start(t);
+  await leave(server, "/silent");
+  await waitFor(async () => (await seen(server)).join() === "silent cancel");
+});
+
+for (const path of ["/waiting", "/failing"]) {
+  test(`a client that leaves ${path} is a 499 at level info, and no failure`, async (t) => {
+    const server = await start(t);
+    const socket = await openRaw(portOf(server));
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
+    await delay(200);
+    socket.destroy();
+    await waitFor(() => linesOf(server).some(({ route }) => route === path));
+    const line = linesOf(server).find(({ route }) => route === path);
+    assert.deepEqual([line?.level, line?.msg, line?.status], ["info", "request", 499]);
+    assert.deepEqual(linesOf(server).filter(({ level }) => level !== "info"), []);
+    const headers = { authorization: `Bearer ${METRICS_TOKEN}` };
+    const metrics = await (await fetch(`${server.url}/system/metrics`, { headers })).text();
+    assert.match(metrics, new RegExp(`_requests_total\\{[^}]*route="${path}"[^}]*status="499"\\} 1`));
+    assert.doesNotMatch(metrics, /status="500"/);
+  });
+}
+
+test("a stop ends event streams at once, and lets other streams come to their ends", async (t) => {
+  const server = await start(t);
+  for (const path of ["/heeding", "/silent"]) {
+    const socket = await openRaw(portOf(server));
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
+    await once(socket, "data");
+  }
+  const request = "GET /download HTTP/1.1\r\nHost: a\r\n\r\n";
+  const coming = exchangeRaw(portOf(server), request, { waitMs: 5000 });
+  await delay(300);
+  const startedMs = Date.now();
+  assert.equal(await server.stop(), 0);
+  assert.ok(Date.now() - startedMs < 3000, `${Date.now() - startedMs} ms`);
+  const { text } = await coming;
+  assert.equal(text.split("tick").length - 1, 10, text);
+});
+
+test("requests that are still being handled when the grace is over are 499 too", async (t) => {
+  const server = await start(t);
+  const request = "GET /waiting HTTP/1.1\r\nHost: a\r\n\r\n";
+  const waiting = exchangeRaw(portOf(server), request, { waitMs: 20_000 });
+  await delay(200);
+  const startedMs = Date.now();
+  assert.equal(await server.stop(), 0);
+  assert.ok(Date.now() - startedMs > 8000, "it had its time");
+  assert.equal((await waiting).text, "");
+  const line = linesOf(server).find(({ route }) => route === "/waiting");
+  assert.deepEqual([line?.level, line?.status], ["info", 499]);
+  assert.deepEqual(linesOf(server).filter(({ level }) => level === "error"), []);
+});

@@ -1,0 +1,320 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { openCommandLine } from "../helpers/command_line.ts";
+import {
+  assertProblem,
+  type EventStage,
+  readItems,
+  startEventStage,
+  type StagedSubscription,
+} from "../helpers/event_stage.ts";
+import {
+  bearer,
+  newName,
+  PASSWORD,
+  readObject,
+  readTokens,
+  startGatepost,
+  type TestApp,
+  type TestUser,
+  type TokenAnswer,
+} from "../helpers/gatepost.ts";
+
+const MODULE = `
+export const order = {
+  method: "POST",
+  path: "/order",
+  public: true,
+  emits: { "order.secret": { description: "With a card's number", scope: "orders" } },
+  handle: ({ dispatch }) => ({ id: dispatch("order.secret", { card: "4111" }) }),
+};
+`;
+const SCOPED = "order.secret";
+const ALL = ["consumer", "orders"];
+
+let stage: EventStage;
+
+before(async () => {
+  stage = await startEventStage({ GATEPOST_BASE_URL: "http://gatepost.test" }, { "order.mjs": MODULE });
+});
+after(() => stage.stop());
+
+/** A user's authorization of an app, and a subscription that was made by its token. */
+interface Authorized {
+  readonly user: TestUser;
+  readonly app: TestApp;
+  readonly tokens: TokenAnswer;
+  readonly code: string;
+  readonly subscription: StagedSubscription;
+}
+
+async function authorize(event = newName("e"), scopes: readonly string[] = ALL): Promise<Authorized> {
+  const user = await stage.gatepost.createUser({ scopes });
+  const app = await stage.gatepost.createApp({ scopes });
+  const code = await stage.gatepost.code(app, user);
+  const tokens = readTokens(await redeem(app, code));
+  const subscription = await stage.subscribe(tokens.access_token, event);
+  return { user, app, tokens, code, subscription };
+}
+
+const redeem = (app: TestApp, code: string) =>
+  stage.gatepost.token(app, { grant_type: "authorization_code", code });
+
+const refresh = (app: TestApp, token: string) =>
+  stage.gatepost.token(app, { grant_type: "refresh_token", refresh_token: token });
+
+const administer = async (method: string, path: string, body?: unknown) => {
+  const answer = await stage.call(method, path, stage.admin, body);
+  assert.ok(answer.status < 300, answer.text);
+};
+
+const patch = ({ id }: StagedSubscription, token: string, body: unknown) =>
+  stage.call("PATCH", `/consumer/subscription/${id}`, token, body);
+
+async function look({ id }: StagedSubscription) {
+  const { status, disabled_reason: reason } = readObject(
+    await stage.call("GET", `/backend/subscription/${id}`, stage.admin),
+  );
+  return { status, reason };
+}
+
+/** What all deliveries of a subscription have come to, as the backend lists them. */
+async function statusesOf({ id }: StagedSubscription): Promise<unknown[]> {
+  const path = `/backend/delivery?subscription=${id}`;
+  return readItems(await stage.call("GET", path, stage.admin)).map(({ status }) => status);
+}
+
+/** Dispatches to a witness too: once that has been called, everybody has who is to be. */
+async function dispatchTo(event: string, witnessToken: string): Promise<void> {
+  const witness = await stage.subscribe(witnessToken, event);
+  await stage.dispatch(event, "news");
+  await stage.receiver.waitFor(1, 5000, witness.path);
+}
+
+const grantIdOf = async ({ user, app }: Authorized) => {
+  const path = `/backend/grant?user=${user.id}&app=${app.id}`;
+  return readItems(await stage.call("GET", path, stage.admin))[0]?.["id"];
+};
+
+const REVOKED = "grant revoked";
+const ENDS: readonly (readonly [name: string, end: (of: Authorized) => Promise<unknown>, reason: string])[] =
+  [
+    ["its user withdraws it", async ({ user, app }) => {
+      const token = await stage.gatepost.login(user);
+      const answer = await stage.call("DELETE", `/consumer/grant/${app.id}`, token);
+      assert.equal(answer.status, 204);
+    }, "grant withdrawn"],
+    ["an administrator ends it", async (of) =>
+      administer("DELETE", `/backend/grant/${await grantIdOf(of)}`), REVOKED],
+    ["an administrator ends what the user allowed the app", ({ user, app }) =>
+      administer("POST", "/backend/grant/revoke", { user: user.id, app: app.id }), REVOKED],
+    ["an administrator ends all of the user", ({ user }) =>
+      administer("POST", "/backend/grant/revoke", { user: user.id }), REVOKED],
+    ["an administrator ends all of the app", ({ app }) =>
+      administer("POST", "/backend/grant/revoke", { app: app.id }), REVOKED],
+    ["its refresh token is revoked", ({ app, tokens }) =>
+      stage.gatepost.api.postForm("/authorization/revoke", {
+        token: tokens.refresh_token,
+        client_id: app.id,
+        client_secret: app.secret,
+      }), REVOKED],
+    ["its refresh token is used twice", async ({ app, tokens }) => {
+      const next = readTokens(await refresh(app, tokens.refresh_token));
+      readTokens(await refresh(app, next.refresh_token));
+      await refresh(app, tokens.refresh_token);
+    }, REVOKED],
+    ["its code is used twice", ({ app, code }) => redeem(app, code), REVOKED],
+    ["its user loses a scope", ({ user }) =>
+      stage.gatepost.change(user, { scopes: ["consumer"] }), "scope removed"],
+    ["its app loses a scope", ({ app }) =>
+      stage.gatepost.change(app, { scopes: ["consumer"] }), "scope removed"],
+    ["its user gets a new password", ({ user }) =>
+      stage.gatepost.change(user, { password: "another long password" }), "password changed"],
+    ["its user is disabled", ({ user }) =>
+      stage.gatepost.change(user, { status: "disabled" }), "user disabled"],
+    ["its app is disabled", ({ app }) =>
+      stage.gatepost.change(app, { status: "disabled" }), "app disabled"],
+  ];
+
+describe("a subscription ends with the grant that made it:", () => {
+  for (const [name, end, reason] of ENDS) {
+    test(name, async () => {
+      const of = await authorize();
+      const { subscription } = of;
+      await end(of);
+      assert.deepEqual(await look(subscription), { status: "disabled", reason });
+      await dispatchTo(subscription.event, await stage.newConsumer());
+      assert.equal(stage.receiver.count(subscription.path), 0);
+      const path = `/backend/subscription/${subscription.id}`;
+      assertProblem(await stage.call("PATCH", path, stage.admin, { status: "active" }), 409);
+    });
+  }
+
+  test("its owner's next token makes it active again", async () => {
+    const of = await authorize();
+    await administer("DELETE", `/backend/grant/${await grantIdOf(of)}`);
+    const { access_token: token } = await stage.gatepost.codeTokens(of.app, of.user);
+    assert.equal((await patch(of.subscription, token, { status: "active" })).status, 200);
+    await stage.dispatch(of.subscription.event, 1);
+    await stage.receiver.waitFor(1, 5000, of.subscription.path);
+    // And lives by that token's grant from now on.
+    await administer("DELETE", `/backend/grant/${await grantIdOf(of)}`);
+    assert.deepEqual(await look(of.subscription), { status: "disabled", reason: REVOKED });
+  });
+});
+
+describe("a subscription outlives", () => {
+  test("an access token that is revoked alone", async () => {
+    const { app, tokens, subscription } = await authorize();
+    await stage.gatepost.api.postForm("/authorization/revoke", {
+      token: tokens.access_token,
+      client_id: app.id,
+      client_secret: app.secret,
+    });
+    assert.equal((await look(subscription)).status, "active");
+    await stage.dispatch(subscription.event, 1);
+    await stage.receiver.waitFor(1, 5000, subscription.path);
+  });
+
+  test("another grant of the same user and app", async () => {
+    const of = await authorize();
+    const others = await stage.gatepost.codeTokens(of.app, of.user);
+    await refresh(of.app, others.refresh_token);
+    await refresh(of.app, others.refresh_token);
+    assert.equal((await look(of.subscription)).status, "active");
+  });
+
+  test("a new password, where its user made it by own login", async () => {
+    const user = await stage.gatepost.createUser();
+    const subscription = await stage.subscribe(await stage.gatepost.login(user), newName("e"));
+    await stage.gatepost.change(user, { password: "another long password" });
+    await stage.dispatch(subscription.event, 1);
+    await stage.receiver.waitFor(1, 5000, subscription.path);
+  });
+});
+
+test("what a thief made by a stolen login ends when all of the user is revoked", async () => {
+  const user = await stage.gatepost.createUser();
+  const subscription = await stage.subscribe(await stage.gatepost.login(user), newName("e"));
+  await stage.gatepost.change(user, { password: "another long password" });
+  await administer("POST", "/backend/grant/revoke", { user: user.id });
+  assert.deepEqual(await look(subscription), { status: "disabled", reason: REVOKED });
+  await dispatchTo(subscription.event, await stage.newConsumer());
+  assert.equal(stage.receiver.count(subscription.path), 0);
+  // It is the user's own to set it active again.
+  const token = await stage.gatepost.login({ ...user, password: "another long password" });
+  assert.equal((await patch(subscription, token, { status: "active" })).status, 200);
+});
+
+test("revoking all of login ends what anybody made by own login, and nothing of apps", async () => {
+  const shared = stage;
+  stage = await startEventStage(); // of its own, whose administrator it ends
+  try {
+    const { subscription: ofApp } = await authorize();
+    const own = await stage.subscribe(await stage.newConsumer(), newName("e"));
+    await administer("POST", "/backend/grant/revoke", { app: "login" });
+    const { login } = stage.gatepost;
+    stage = { ...stage, admin: await login({ id: "", username: "admin", password: PASSWORD }) };
+    assert.deepEqual(await look(own), { status: "disabled", reason: REVOKED });
+    assert.equal((await look(ofApp)).status, "active");
+  } finally {
+    await stage.stop();
+    stage = shared;
+  }
+});
+
+describe("scopes", () => {
+  test("a user without scope consumer is sent nothing, and is again once it is back", async () => {
+    const user = await stage.gatepost.createUser();
+    const subscription = await stage.subscribe(await stage.gatepost.login(user), newName("e"));
+    await stage.gatepost.change(user, { scopes: [] });
+    await dispatchTo(subscription.event, await stage.newConsumer());
+    assert.deepEqual(await statusesOf(subscription), []);
+    await stage.gatepost.change(user, { scopes: ["consumer"] });
+    await stage.dispatch(subscription.event, 2);
+    await stage.receiver.waitFor(1, 5000, subscription.path);
+  });
+
+  test("what a user did not grant to an app is not delivered to it, declared later or not", async () => {
+    const [user, app] = [
+      await stage.gatepost.createUser({ scopes: ALL }),
+      await stage.gatepost.createApp({ scopes: ALL }),
+    ];
+    const { access_token: token } = await stage.gatepost.codeTokens(app, user, { scope: "consumer" });
+    const event = newName("late");
+    const subscription = await stage.subscribe(token, event);
+    const source = MODULE.replace("order.secret", event);
+    const later = await startEventStage({
+      GATEPOST_BASE_URL: "http://gatepost.test",
+      GATEPOST_DATABASE: `${stage.gatepost.server.folder}/gatepost.db`,
+    }, { "late.mjs": source });
+    try {
+      await dispatchTo(event, await stage.newConsumer(ALL));
+      assert.equal(stage.receiver.count(subscription.path), 0);
+      const body = { event, endpoint: stage.receiver.url };
+      assertProblem(await stage.call("POST", "/consumer/subscription", token, body), 403);
+      assertProblem(await patch(subscription, token, { status: "active" }), 403);
+    } finally {
+      await later.stop();
+    }
+  });
+
+  test("what waits for a paused subscription is cancelled once its scope is lost", async () => {
+    const user = await stage.gatepost.createUser({ scopes: ALL });
+    const token = await stage.gatepost.login(user);
+    const subscription = await stage.subscribe(token, SCOPED);
+    await patch(subscription, token, { status: "paused" });
+    await stage.gatepost.api.postJson("/order", {});
+    await stage.deliveries(subscription, "pending");
+    await stage.gatepost.change(user, { scopes: ["consumer"] });
+    const poorer = await stage.gatepost.login(user);
+    assertProblem(await patch(subscription, poorer, { status: "active" }), 403);
+    // Not even where an administrator sets it active.
+    await administer("PATCH", `/backend/subscription/${subscription.id}`, { status: "active" });
+    await stage.deliveries({ ...subscription, token: poorer }, "cancelled");
+    assert.equal(stage.receiver.count(subscription.path), 0);
+  });
+
+  test("a failed delivery is not sent again once its scope is lost", async () => {
+    const user = await stage.gatepost.createUser({ scopes: ALL });
+    const token = await stage.gatepost.login(user);
+    const subscription = await stage.subscribe(token, SCOPED, 500, 500, 500, 500, 204);
+    await stage.gatepost.api.postJson("/order", {});
+    const [failed] = await stage.deliveries(subscription, "failed");
+    await stage.gatepost.change(user, { scopes: ["consumer"] });
+    const sent = stage.receiver.count(subscription.path);
+    await administer("POST", `/backend/delivery/${String(failed?.["id"])}/resend`);
+    await stage.deliveries({ ...subscription, token: await stage.gatepost.login(user) }, "cancelled");
+    assert.equal(stage.receiver.count(subscription.path), sent);
+  });
+
+  test("the command line and a process without modules know what the server declares", async (t) => {
+    const user = await stage.gatepost.createUser({ scopes: ALL });
+    const subscription = await stage.subscribe(await stage.gatepost.login(user), SCOPED);
+    await stage.gatepost.change(user, { scopes: ["consumer"] });
+    const { folder } = stage.gatepost.server;
+    const cli = await openCommandLine(t, { folder });
+    const other = await startGatepost({
+      folder,
+      env: { GATEPOST_BASE_URL: "http://gatepost.test", GATEPOST_CRON: "off" }, // it may call nobody
+    });
+    try {
+      const witness = await stage.subscribe(await stage.newConsumer(ALL), SCOPED);
+      assert.equal((await cli.run("event", "dispatch", SCOPED, '"cli"')).code, 0);
+      const event = { name: SCOPED, data: "other" };
+      const headers = bearer(other.adminToken);
+      assert.equal((await other.api.postJson("/backend/event", event, headers)).status, 202);
+      await stage.receiver.waitFor(2, 5000, witness.path);
+      assert.equal(stage.receiver.count(subscription.path), 0);
+      const body = { event: SCOPED, endpoint: "https://hooks.example/" };
+      const refused = await other.api.postJson(
+        "/consumer/subscription",
+        body,
+        bearer(await stage.gatepost.login(user)),
+      );
+      assertProblem(refused, 403);
+    } finally {
+      await other.stop();
+    }
+  });
+});

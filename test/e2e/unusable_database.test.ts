@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { hash } from "node:crypto";
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { after, before, test, type TestContext } from "node:test";
+import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { sql } from "../../src/store/database.ts";
+import { openCommandLine } from "../helpers/command_line.ts";
+import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
+import { runNode } from "../helpers/process.ts";
+
+let template = "";
+
+before(async () => {
+  template = mkdtempSync(join(tmpdir(), "gatepost-template-"));
+  await fill(join(template, "gatepost.db"), 100);
+});
+after(() => rmSync(template, { recursive: true }));
+
+/** A database as it lies after an orderly stop, with rows of ten kilobytes. */
+async function fill(path: string, rows: number): Promise<void> {
+  const database = openSqliteDatabase(path);
+  const audit = "INSERT INTO audit (id, actor, action, target) VALUES (?1, 'test', 'fill', ?2)";
+  for (let row = 0; row < rows; row += 50) {
+    const ids = Array.from({ length: 50 }, (_, at) => `t${String(row + at).padStart(6, "0")}`);
+    await database.write(ids.map((id) => sql(audit, id, "x".repeat(10_000))));
+  }
+  await database.close();
+}
+
+/** A folder's files and what they hold; of an index to a log, which readers may write, not. */
+function readFolder(folder: string): Record<string, string> {
+  const digest = (name: string) => hash("sha256", readFileSync(join(folder, name)));
+  const names = readdirSync(folder).sort();
+  return Object.fromEntries(
+    names.map((name) => [name, name.endsWith("-shm") ? "" : digest(name)]),
+  );
+}
+
+/** Start and check must say the same in one line, exit 1 and leave every file as it was. */
+async function assertUnusable(t: TestContext, folder: string, says: RegExp): Promise<void> {
+  const cli = await openCommandLine(t, { folder });
+  const found = readFolder(folder);
+  const env = { GATEPOST_PORT: "0", GATEPOST_DATABASE: cli.databasePath };
+  const start = await runNode([SOURCE_ENTRY], { env });
+  assert.deepEqual([start.code, start.stdout], [1, ""], start.stderr);
+  assert.match(start.stderr, /^Database \/[^\n]+\n$/, "one line");
+  assert.match(start.stderr, says);
+  const check = await cli.run("check");
+  assert.equal(check.code, 1);
+  assert.ok(check.stderr.includes(start.stderr), check.stderr);
+  assert.deepEqual(readFolder(folder), found);
+}
+
+function makeFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), "gatepost-unusable-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  copyFileSync(join(template, "gatepost.db"), join(folder, "gatepost.db"));
+  return folder;
+}
+
+function change(file: string, text: string): void {
+  const connection = new DatabaseSync(file);
+  connection.exec(text);
+  connection.close();
+}
+
+/** Overwrites each tenth page but the first. */
+function spoilPages(file: string): void {
+  const bytes = readFileSync(file);
+  for (let at = 10 * 4096; at < bytes.length; at += 10 * 4096) bytes.fill(0xa5, at, at + 4096);
+  writeFileSync(file, bytes);
+}
+
+const SPOILED: readonly (readonly [what: string, spoil: (file: string) => void, says: RegExp])[] = [
+  ["with one page overwritten", (file) => {
+    const bytes = readFileSync(file);
+    const at = bytes.indexOf("t000050");
+    bytes.fill(0xa5, at - at % 4096, at - at % 4096 + 4096);
+    writeFileSync(file, bytes);
+  }, /is damaged/],
+  ["with a tenth of its pages overwritten", spoilPages, /is damaged/],
+  ["that lost its end", (file) => {
+    writeFileSync(file, readFileSync(file).subarray(0, -8192));
+  }, /is damaged/],
+  ["that says it is empty and is not", (file) => change(file, "PRAGMA user_version = 0"),
+    /not that of version 0.*is there already/],
+  ["that has lost a table", (file) => change(file, "DROP TABLE audit"), /audit\S* is missing/],
+];
+
+for (const [what, spoil, says] of SPOILED) {
+  test(`a database ${what} is refused by start and check alike`, async (t) => {
+    const folder = makeFolder(t);
+    spoil(join(folder, "gatepost.db"));
+    await assertUnusable(t, folder, says);
+  });
+}
+
+test("a large database with a tenth of its pages overwritten is refused, too", async (t) => {
+  const folder = makeFolder(t);
+  const file = join(folder, "gatepost.db");
+  rmSync(file);
+  await fill(file, 3_500);
+  spoilPages(file);
+  await assertUnusable(t, folder, /is damaged/);
+});
+
+test("a copy beside the log of another database: the line says what to do", async (t) => {
+  const folder = makeFolder(t);
+  const file = join(folder, "gatepost.db");
+  const database = openSqliteDatabase(file);
+  await database.write([sql("DELETE FROM audit WHERE id BETWEEN 't000020' AND 't000060'")]);
+  // What a crash leaves: a log that the file needs. Then a copy is put in the file's place.
+  const logs = ["-wal", "-shm"].map((suffix) => [suffix, readFileSync(file + suffix)] as const);
+  await database.close();
+  const copy = openSqliteDatabase(join(folder, "copy.db"));
+  await copy.close();
+  copyFileSync(join(folder, "copy.db"), file);
+  rmSync(join(folder, "copy.db"));
+  for (const [suffix, bytes] of logs) writeFileSync(file + suffix, bytes);
+  await assertUnusable(t, folder, /is damaged.*log beside it.*not its own/);
+});
+
+test("a database that another process has locked for long is refused", async (t) => {
+  const folder = makeFolder(t);
+  // In a process of its own: this one reads the file, and so would give up the locks that it has.
+  const program = `const { DatabaseSync } = await import("node:sqlite");
+    const locker = new DatabaseSync(${JSON.stringify(join(folder, "gatepost.db"))});
+    locker.exec("BEGIN IMMEDIATE");
+    console.log("locked");
+    setTimeout(() => locker.close(), 60_000);`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", program], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  await once(child.stdout, "data");
+  await assertUnusable(t, folder, /write lock for long/).finally(() => child.kill("SIGKILL"));
+});
+
+test("a database on a file system that takes no writes is refused", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "gatepost-read-only-"));
+  t.after(() => {
+    spawnSync("umount", ["-l", folder]);
+    rmSync(folder, { recursive: true });
+  });
+  const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=8m", "none", folder]);
+  if (mounted.status !== 0) return t.diagnostic("not run: needs root, to mount");
+  copyFileSync(join(template, "gatepost.db"), join(folder, "gatepost.db"));
+  assert.equal(spawnSync("mount", ["-o", "remount,ro", folder]).status, 0);
+  await assertUnusable(t, folder, /EROFS/);
+});
+
+test("a database that is not this user's to write is refused", async (t) => {
+  if (process.getuid?.() !== 0) return t.diagnostic("not run: needs root, to be somebody else");
+  const folder = makeFolder(t);
+  const cli = await openCommandLine(t, { folder });
+  spawnSync("chmod", ["755", folder]);
+  const program = `process.setgid(65534); process.setuid(65534);
+    const { judgeDatabase } = await import(${JSON.stringify(import.meta.resolve("../../src/store/judge.ts"))});
+    const { createSeal } = await import(${JSON.stringify(import.meta.resolve("../../src/base/seal.ts"))});
+    console.log(judgeDatabase(${JSON.stringify(cli.databasePath)}, createSeal(undefined)).reason);`;
+  const { stdout, stderr } = await runNode(["--input-type=module", "-e", program]);
+  assert.match(stdout, /^EACCES: permission denied/, stderr);
+  assert.deepEqual(readdirSync(folder), ["gatepost.db"]);
+});

@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { prefersHtml } from "../../src/http/accept.ts";
+
+test("prefersHtml() tells browsers from programs (RFC 9110 §12.5.1)", () => {
+  const browsers = [
+    "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8",
+    "text/html",
+    "TEXT/HTML ; Q=0.5, */*;q=0.1",
+    "application/json;q=0.8, text/html;level=1;q=0.9",
+  ];
+  const programs = [
+    undefined,
+    "",
+    "*/*",
+    "text/*",
+    "application/json, text/plain, */*",
+    "application/json, text/html",
+    "application/problem+json, text/html;q=0.9",
+    "text/html;q=0",
+    "text/htmlx, ,;;=",
+  ];
+  for (const accept of browsers) assert.equal(prefersHtml(accept), true, accept);
+  for (const accept of programs) assert.equal(prefersHtml(accept), false, String(accept));
+});

@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { COMMANDS } from "../../src/cli/commands.ts";
+import { VARIABLES } from "../../src/config.ts";
+
+const root = join(import.meta.dirname, "../..");
+const folder = join(root, "scripts/deploy");
+const read = (file: string) => readFileSync(join(folder, file), "utf8");
+
+/** The names in README's table of metrics, which another test holds to the code. */
+function documentedMetrics(): string[] {
+  const readme = readFileSync(join(root, "README.md"), "utf8");
+  const [, table = ""] = /<!-- metrics:begin -->([^]*)<!-- metrics:end -->/.exec(readme) ?? [];
+  return [...table.matchAll(/^\| `(\w+)`/gm)].map(([, name = ""]) => name);
+}
+
+test("rules and dashboard name no metric that there is not", () => {
+  const known = documentedMetrics();
+  for (const file of ["alerts.yml", "alerts_test.yml", "dashboard.json"]) {
+    const names = [...read(file).matchAll(/\b(?:gatepost|process|nodejs)_[a-z0-9_]+/g)]
+      .map(([name]) => name.replace(/_bucket$/, ""));
+    assert.ok(names.length > 3, file);
+    for (const name of names) assert.ok(known.includes(name), `${file}: ${name}`);
+  }
+});
+
+test("every alert says what it means and what to do", () => {
+  const rules = read("alerts.yml").split("- alert: ").slice(1);
+  assert.ok(rules.length > 10);
+  for (const rule of rules) {
+    assert.match(rule, /\n {8}annotations:\n {10}summary: .*[^]*\n {10}action: ./, rule);
+  }
+});
+
+test("the dashboard is JSON, and each panel has a title and queries", () => {
+  const { panels } = JSON.parse(read("dashboard.json"));
+  assert.ok(panels.length > 10);
+  for (const { title, targets } of panels) {
+    assert.ok(title.length > 0);
+    assert.ok(targets.length > 0 && targets.every(({ expr }: { expr: string }) => expr.length > 0));
+  }
+});
+
+test("the service's variables are ones that there are", () => {
+  const known = VARIABLES.map(({ name }) => name);
+  const set = [...read("gatepost.env").matchAll(/^(GATEPOST_\w+)=/gm)].map(([, name = ""]) => name);
+  assert.ok(set.length > 4);
+  for (const name of [...set, ...read("Containerfile").match(/\bGATEPOST_\w+(?==)/g) ?? []]) {
+    const isKnown = known.includes(name.replace(/_FILE$/, "")) || name === "GATEPOST_REVISION";
+    assert.ok(isKnown, name);
+  }
+});
+
+test("unit and container start the server by a command that there is", () => {
+  const commands = COMMANDS.map(({ words }) => words.join(" "));
+  assert.ok(commands.includes("serve"));
+  assert.match(read("gatepost.service"), /^ExecStart=\S+node dist\/cli\.js serve --locked$/m);
+  assert.match(read("Containerfile"), /^ENTRYPOINT \["node", "dist\/cli\.js"\]\nCMD \["serve", "--locked"\]$/m);
+});
+
+test("its README names every file beside it", () => {
+  const readme = read("README.md");
+  for (const file of readdirSync(folder)) {
+    if (file !== "README.md") assert.ok(readme.includes(`\`${file}\``), file);
+  }
+});

@@ -1,0 +1,337 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { type TestContext, test } from "node:test";
+import { newId } from "../../src/base/id.ts";
+import { createSeal } from "../../src/base/seal.ts";
+import { declareEvents, findEventScopes } from "../../src/store/authority.ts";
+import { type Database, sql } from "../../src/store/database.ts";
+import { fanOut, insertEvent, listPendingEvents } from "../../src/store/events.ts";
+import { insertGrant } from "../../src/store/grants.ts";
+import { APPLICATION_ID, MIGRATIONS } from "../../src/store/schema.ts";
+import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import {
+  clearEndedSubscriptions,
+  type Ending,
+  endSubscriptions,
+} from "../../src/store/subscription_end.ts";
+import { insertSubscription, updateSubscription } from "../../src/store/subscriptions.ts";
+import {
+  addApp,
+  addUser,
+  makeFolder,
+  openDatabase,
+  sampleApp,
+  sampleGrant,
+} from "../helpers/database.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 1, 1);
+const SEAL = createSeal(undefined);
+const ACTIVE = { endpoint: undefined, status: "active" } as const;
+const NEVER = new AbortController().signal;
+/** How many rows one statement changes at most. */
+const AT_ONCE = 500;
+
+interface Row {
+  readonly id: string;
+  readonly status: string;
+  readonly reason: string | null;
+}
+
+/** An app that users have allowed something. */
+async function openStage(t: TestContext) {
+  const database = openDatabase(t);
+  const app = sampleApp();
+  await addApp(database, app);
+
+  /** A new user's grant of these scopes, and a subscription by a token of it. */
+  async function subscribe(scopes = ["consumer"], tokenScopes = scopes) {
+    const user = await addUser(database);
+    const grant = sampleGrant(app.id, user, { scopes });
+    assert.equal(await insertGrant(database, grant), true);
+    const record = { id: newId("s", NOW_MS), principal: user, app: app.id, event: "a" };
+    const [inserted] = await database.write([insertSubscription({
+      ...record,
+      endpoint: "https://a.example/",
+      secret: "whsec_",
+      createdAtMs: NOW_MS,
+      grant: { id: grant.id, scopes: tokenScopes },
+    }, SEAL)]);
+    assert.equal(inserted, 1);
+    return { ...record, grant: { id: grant.id, scopes: tokenScopes } };
+  }
+
+  /** Copies a subscription: so many of as many users, each with a delivery that waits. */
+  async function multiply(count: number): Promise<void> {
+    const { id } = await subscribe();
+    await database.write([
+      sql(
+        `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
+         INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, due_at,
+           created_at, grant_id, granted)
+         SELECT id || i, principal, app, event, endpoint || i, 'paused', secret, 1, created_at,
+           grant_id, granted FROM subscriptions, n WHERE id = ?1`,
+        id,
+        count - 1,
+      ),
+      sql("UPDATE subscriptions SET due_at = 1"),
+      insertEvent({ id: "e0", name: "a", json: "1", subject: undefined, createdAtMs: NOW_MS }),
+      sql("UPDATE events SET status = 'distributed' WHERE id = 'e0'"),
+      sql(
+        `INSERT INTO deliveries (id, event, subscription, status, due_at)
+         SELECT 'd' || seq, 'e0', seq, 'pending', 1 FROM subscriptions`,
+      ),
+    ]);
+  }
+
+  async function list(): Promise<Row[]> {
+    const text = "SELECT id, status, disabled_reason AS reason FROM subscriptions ORDER BY seq";
+    return (await database.query<Row>(text)).map((row) => ({ ...row }));
+  }
+
+  /** How many deliveries a new event of the name gets. */
+  async function dispatch(): Promise<number> {
+    const id = newId("e", NOW_MS);
+    await database.write([
+      insertEvent({ id, name: "a", json: "1", subject: undefined, createdAtMs: NOW_MS }),
+    ]);
+    const events = await listPendingEvents(database, { oldest: 9999, newest: 0 });
+    const event = events.find((each) => each.id === id);
+    assert.ok(event);
+    await fanOut(database, event, 9999, NOW_MS);
+    return (await database.query("SELECT 1 FROM deliveries WHERE event = ?1", [id])).length;
+  }
+
+  return {
+    database,
+    app: app.id,
+    subscribe,
+    multiply,
+    list,
+    dispatch,
+    end: (ending: Ending) => database.write(endSubscriptions(ending, "why", NOW_MS)),
+    clear: (signal = NEVER) => clearEndedSubscriptions(database, () => NOW_MS, signal),
+    count: async (rows: string) => (await database.query(`SELECT 1 FROM ${rows}`)).length,
+  };
+}
+
+test("many that end get nothing from the commit on, and are disabled step by step", async (t) => {
+  const stage = await openStage(t);
+  const all = 2 * AT_ONCE + 300;
+  await stage.multiply(all);
+  const changes = await stage.end({ app: stage.app });
+  assert.ok(Math.max(...changes) <= AT_ONCE, String(changes));
+  assert.equal(await stage.count("subscriptions WHERE status = 'disabled'"), AT_ONCE);
+  assert.equal(await stage.dispatch(), 0);
+
+  await stage.clear();
+  assert.ok((await stage.list()).every(({ status, reason }) => status + reason === "disabledwhy"));
+  assert.equal(await stage.count("deliveries WHERE status = 'cancelled'"), all);
+  assert.equal(await stage.count("subscriptions WHERE due_at IS NOT NULL"), 0);
+  assert.equal(await stage.count("events WHERE name = 'gatepost.subscription.disabled'"), all);
+  assert.equal(await stage.count("subscription_endings"), 0);
+});
+
+test("no step changes more than 500 rows, and others have the writer as long after it", async (t) => {
+  const stage = await openStage(t);
+  await stage.multiply(3 * AT_ONCE);
+  await stage.end({ app: stage.app });
+  let endedMs = -Infinity;
+  let steps = 0;
+  const slow: Database = {
+    ...stage.database,
+    async write(statements) {
+      const startedMs = performance.now();
+      assert.ok(startedMs - endedMs >= 19, `a step came ${startedMs - endedMs} ms after another`);
+      const changes = await stage.database.write(statements);
+      assert.ok(Math.max(...changes) <= AT_ONCE, String(changes));
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      endedMs = performance.now();
+      steps++;
+      return changes;
+    },
+  };
+  await clearEndedSubscriptions(slow, () => NOW_MS, NEVER);
+  assert.ok(steps >= 3, `${steps} steps`);
+});
+
+test("ending many goes on where a stop has left it", async (t) => {
+  const stage = await openStage(t);
+  await stage.multiply(3 * AT_ONCE);
+  await stage.end({ app: stage.app });
+  const stop = new AbortController();
+  const stopping: Database = {
+    ...stage.database,
+    write: (statements) => stage.database.write(statements).finally(() => stop.abort()),
+  };
+  await clearEndedSubscriptions(stopping, () => NOW_MS, stop.signal);
+  assert.equal(await stage.dispatch(), 0);
+  await stage.clear();
+  assert.equal(await stage.count("subscriptions WHERE status = 'disabled'"), 3 * AT_ONCE);
+});
+
+test("what is made or set active after an ending does not fall under it", async (t) => {
+  const stage = await openStage(t);
+  await stage.multiply(AT_ONCE + 1);
+  const early = await stage.subscribe();
+  await stage.end({ app: stage.app });
+  const late = await stage.subscribe();
+  await stage.database.write([updateSubscription(early.id, ACTIVE, early.grant)]);
+  assert.equal(await stage.dispatch(), 2);
+  await stage.clear();
+  assert.deepEqual((await stage.list()).slice(-2), [
+    { id: early.id, status: "active", reason: null },
+    { id: late.id, status: "active", reason: null },
+  ]);
+});
+
+test("those of a deleted app are deleted, also what was disabled before", async (t) => {
+  const stage = await openStage(t);
+  await stage.multiply(2 * AT_ONCE);
+  await stage.database.write([
+    sql("UPDATE subscriptions SET status = 'disabled' WHERE seq > ?1", 2 * AT_ONCE - 3),
+  ]);
+  await stage.end({ app: stage.app, deletes: true });
+  await stage.clear();
+  assert.equal(await stage.count("subscriptions WHERE status = 'deleted'"), 2 * AT_ONCE);
+  // What was disabled has been announced already.
+  const announced = "events WHERE name = 'gatepost.subscription.disabled'";
+  assert.equal(await stage.count(announced), 2 * AT_ONCE - 3);
+});
+
+test("a lost scope ends what was made by grants of it, by narrower tokens too", async (t) => {
+  const stage = await openStage(t);
+  const [both, narrowed, other] = [
+    await stage.subscribe(["consumer", "orders"]),
+    await stage.subscribe(["consumer", "orders"], ["consumer"]),
+    await stage.subscribe(["consumer"]),
+  ];
+  await stage.end({ app: stage.app, scopes: ["orders", "stock"] });
+  assert.deepEqual((await stage.list()).map(({ id, status }) => [id, status]), [
+    [both.id, "disabled"],
+    [narrowed.id, "disabled"],
+    [other.id, "active"],
+  ]);
+});
+
+test("ends what an app made for one user, what lives by one grant, or all of one user", async (t) => {
+  const stage = await openStage(t);
+  const [first, second, third, spared] = [
+    await stage.subscribe(),
+    await stage.subscribe(),
+    await stage.subscribe(),
+    await stage.subscribe(),
+  ];
+  await stage.end({ user: first.principal, app: stage.app });
+  await stage.end({ grant: second.grant.id });
+  await stage.end({ user: third.principal });
+  assert.deepEqual(
+    (await stage.list()).filter(({ status }) => status === "active").map(({ id }) => id),
+    [spared.id],
+  );
+});
+
+test("only a grant of its own makes an ended subscription active again", async (t) => {
+  const stage = await openStage(t);
+  const { id, grant } = await stage.subscribe();
+  await stage.end({ grant: grant.id });
+  assert.deepEqual(await stage.database.write([updateSubscription(id, ACTIVE)]), [0]);
+  assert.deepEqual(await stage.database.write([updateSubscription(id, ACTIVE, grant)]), [1]);
+  assert.equal(await stage.dispatch(), 1);
+});
+
+test("what is granted, the app's and the user's scopes must each hold what an event needs", async (t) => {
+  const stage = await openStage(t);
+  const { database } = stage;
+  await database.write([declareEvents([{ name: "a", scope: ["consumer"] }])]);
+  const granted = await stage.subscribe(["consumer", "orders"]);
+  await stage.subscribe(["consumer"]);
+  await database.write([declareEvents([{ name: "a", scope: ["orders"] }])]);
+  assert.equal(await stage.dispatch(), 1);
+  for (const [table, id] of [["apps", stage.app], ["users", granted.principal]] as const) {
+    await database.write([sql(`UPDATE ${table} SET scope = 'consumer' WHERE id = ?1`, id)]);
+    assert.equal(await stage.dispatch(), 0, table);
+    await database.write([sql(`UPDATE ${table} SET scope = 'consumer orders' WHERE id = ?1`, id)]);
+    assert.equal(await stage.dispatch(), 1, table);
+    await database.write([sql(`UPDATE ${table} SET scope = 'orders' WHERE id = ?1`, id)]);
+    assert.equal(await stage.dispatch(), 0, `${table} without scope consumer`);
+    await database.write([sql(`UPDATE ${table} SET scope = 'consumer orders' WHERE id = ?1`, id)]);
+  }
+});
+
+test("scopes are those declared last, and stay when the name is declared no more", async (t) => {
+  const database = openDatabase(t);
+  const declare = (name: string, scope: readonly string[]) =>
+    database.write([declareEvents([{ name, scope }])]);
+  assert.deepEqual(await findEventScopes(database, "a"), []);
+  await declare("a", ["orders", "audit"]);
+  await declare("b", []);
+  assert.deepEqual(await findEventScopes(database, "a"), ["orders", "audit"]);
+  await declare("a", []);
+  assert.deepEqual(await findEventScopes(database, "a"), []);
+});
+
+test("subscriptions of 0.1.0 live by the newest grant that has not been ended", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const old = new DatabaseSync(path);
+  old.exec(MIGRATIONS[0] ?? "");
+  old.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = 1`);
+  const at = (ms: number) => newId("g", NOW_MS + ms);
+  const grants = {
+    older: at(1),
+    newer: at(2),
+    revoked: at(3),
+    gone: at(4),
+    cut: at(5),
+    itself: at(6),
+  };
+  const insert = old.prepare(
+    `INSERT INTO grants (id, app, user, type, scope, refresh_until, access_until, revoked_at)
+     VALUES (?, 'a1', ?, 'authorization_code', ?, 0, 1, ?)`,
+  );
+  insert.run(grants.older, "u1", "consumer", null);
+  insert.run(grants.newer, "u1", "consumer orders", null);
+  insert.run(grants.revoked, "u1", "consumer orders", 7);
+  insert.run(grants.gone, "u2", "consumer", 7);
+  insert.run(grants.cut, "u3", "consumer", null);
+  insert.run(grants.itself, null, "consumer orders", null);
+  old.exec(`
+    INSERT INTO apps (id, name, url, origin, type, scope, grants, redirect_uris, trusted,
+        resource_server, status, created_at)
+      VALUES ('a1', 'A', 'https://a.example', '', 'confidential', 'consumer orders', '', '[]', 0, 0,
+        'active', 1);
+    INSERT INTO users (id, username, password, scope, status, created_at, cut_at)
+      SELECT value, value, '', 'consumer orders', 'active', 1,
+        CASE value WHEN 'u3' THEN ${NOW_MS + 5} WHEN 'u1' THEN ${NOW_MS + 1} ELSE 0 END
+      FROM json_each('["u1", "u2", "u3", "u4"]');
+    INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
+      SELECT 's' || key, value ->> 0, value ->> 1, 'e', 'https://a.example/' || key, value ->> 2, '', 1
+      FROM json_each('[["u1", "login", "active"], ["u1", "a1", "paused"], ["u2", "a1", "active"],
+        ["u3", "a1", "active"], ["u4", "a1", "active"], ["a1", "a1", "active"],
+        ["u2", "a1", "deleted"]]')`);
+  const before = old.prepare(
+    `SELECT seq, id, principal, app, event, endpoint, secret, created_at FROM subscriptions`,
+  );
+  const known = before.all();
+  old.close();
+
+  const database = openSqliteDatabase(path);
+  t.after(() => database.close());
+  assert.deepEqual(
+    await database.query(`SELECT seq, id, principal, app, event, endpoint, secret, created_at
+      FROM subscriptions`),
+    known,
+  );
+  const rows = await database.query<Record<string, unknown>>(
+    `SELECT id, status, disabled_reason, grant_id, granted FROM subscriptions ORDER BY seq`,
+  );
+  assert.deepEqual(rows.map((row) => Object.values(row)), [
+    ["s0", "active", null, null, null],
+    ["s1", "paused", null, grants.newer, "consumer orders"],
+    ["s2", "disabled", "grant revoked", null, ""],
+    ["s3", "disabled", "grant revoked", null, ""],
+    ["s4", "active", null, null, "consumer"],
+    ["s5", "active", null, grants.itself, "consumer orders"],
+    ["s6", "deleted", null, null, ""],
+  ]);
+});

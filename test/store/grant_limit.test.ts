@@ -1,0 +1,181 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newId } from "../../src/base/id.ts";
+import { sha256 } from "../../src/base/secret.ts";
+import { insertCode, redeemCode } from "../../src/store/codes.ts";
+import { type Database, sql } from "../../src/store/database.ts";
+import { insertGrant, type NewGrant } from "../../src/store/grants.ts";
+import { purge } from "../../src/store/purge.ts";
+import { openRevocations } from "../../src/store/revocations.ts";
+import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 1);
+const HOUR_MS = 3_600_000;
+
+test("a user has 100 grants through an app: each one more ends the oldest", async (t) => {
+  const database = openDatabase(t);
+  const [user, app] = [await addUser(database), await addApp(database)];
+  const neighbours = [
+    await addGrant(database, await addApp(database), user),
+    await addGrant(database, app, await addUser(database)),
+    await addGrant(database, app, null),
+  ];
+  const ids = await addMany(database, app, user, 100);
+  assert.deepEqual(await listEnded(database), []);
+  ids.push(await addGrant(database, app, user));
+  ids.push(await addGrant(database, app, user));
+  assert.deepEqual(await listEnded(database), ids.slice(0, 2));
+  assert.equal((await listEnded(database)).some((id) => neighbours.includes(id)), false);
+});
+
+test("a user has 500 grants in all", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  const ids: string[] = [];
+  for (let count = 0; count < 5; count++) {
+    ids.push(...await addMany(database, await addApp(database), user, 100));
+  }
+  assert.deepEqual(await listEnded(database), []);
+  await addGrant(database, "login", user);
+  await addGrant(database, "login", user);
+  assert.deepEqual(await listEnded(database), ids.slice(0, 2));
+});
+
+test("a redeemed code counts, and what ends is refused at once", async (t) => {
+  const database = openDatabase(t);
+  const [user, app] = [await addUser(database), await addApp(database)];
+  const [oldest = "", next = ""] = await addMany(database, app, user, 100);
+  const revocations = await openRevocations(database, () => NOW_MS);
+  const code = {
+    id: newId("g", NOW_MS),
+    app,
+    user,
+    scopes: ["consumer"],
+    redirectUri: "https://orders.example/cb",
+    challenge: null,
+    untilMs: NOW_MS + HOUR_MS,
+  };
+  const hash = sha256(code.id);
+  await database.write([insertCode(code, hash, await addSession(database, user))]);
+  assert.equal(
+    await redeemCode(database, {
+      id: code.id,
+      hash,
+      scopes: code.scopes,
+      accessScopes: code.scopes,
+      refresh: undefined,
+      refreshUntilMs: 0,
+      accessUntilMs: NOW_MS + HOUR_MS,
+    }, NOW_MS + 1, revocations),
+    true,
+  );
+  assert.deepEqual(await listEnded(database), [oldest]);
+  const tokenOf = (id: string) => ({ jti: `${id}0`, grantId: id, sub: user, clientId: app });
+  assert.equal(revocations.has(tokenOf(oldest)), true);
+  assert.equal(revocations.has(tokenOf(next)), false);
+});
+
+test("an app that acts for itself is not limited, nor does it count for any user", async (t) => {
+  const database = openDatabase(t);
+  const [user, app] = [await addUser(database), await addApp(database)];
+  await addMany(database, app, null, 600);
+  await addGrant(database, app, null);
+  await addGrant(database, app, user);
+  assert.deepEqual(await listEnded(database), []);
+});
+
+test("a grant that is refused ends no other", async (t) => {
+  const database = openDatabase(t);
+  const [user, app] = [await addUser(database), await addApp(database)];
+  await addMany(database, app, user, 100);
+  const refused = sampleGrant(app, user, { scopes: ["none"] });
+  assert.equal(await insertGrant(database, refused), false);
+  assert.deepEqual(await listEnded(database), []);
+});
+
+test("of very many from before there was a limit 500 end at once, the newest of them first", async (t) => {
+  const database = openDatabase(t);
+  const [user, app] = [await addUser(database), await addApp(database)];
+  const ids = await addMany(database, app, user, 2_000);
+  await addGrant(database, app, user);
+  const ended = await listEnded(database);
+  assert.ok(ended.length >= 500 && ended.length <= 1_000, String(ended.length));
+  assert.equal(ended.at(-1), ids[2_000 - 100]);
+});
+
+test("of an app for itself 500 refresh tokens outlast their access tokens", async (t) => {
+  const database = openDatabase(t);
+  const [user, app, other] = [await addUser(database), await addApp(database), await addApp(database)];
+  const untilMs = { refreshUntilMs: NOW_MS + 50 * HOUR_MS, accessUntilMs: NOW_MS + HOUR_MS };
+  const longer = { ...untilMs, accessUntilMs: NOW_MS + 3 * HOUR_MS };
+  const alive = await addGrant(database, app, null, longer);
+  const old: string[] = [];
+  for (let count = 0; count < 1_100; count++) {
+    old.push(sampleGrant(app, null, untilMs).id);
+  }
+  await database.write(old.map((id) =>
+    sql(
+      `INSERT INTO grants (id, app, user, type, scope, refresh, refresh_until, access_until)
+       VALUES (?1, ?2, NULL, 'client_credentials', 'consumer', x'00', ?3, ?4)`,
+      id,
+      app,
+      untilMs.refreshUntilMs,
+      untilMs.accessUntilMs,
+    )
+  ));
+  const kept = [
+    alive,
+    await addGrant(database, app, user, untilMs),
+    await addGrant(database, other, null, untilMs),
+  ];
+  const run = (nowMs: number) =>
+    purge(database, { eventsMs: 1, auditMs: 1 }, nowMs, new AbortController().signal);
+  await run(NOW_MS + HOUR_MS - 1); // while the access tokens live
+  assert.equal((await listAll(database)).length, 1_103);
+  await run(NOW_MS + HOUR_MS);
+  const left = new Set(await listAll(database));
+  assert.equal(left.size, 503);
+  assert.equal([...kept, ...old.slice(-500)].every((id) => left.has(id)), true);
+});
+
+async function addGrant(
+  database: Database,
+  app: string,
+  user: string | null,
+  more: Partial<NewGrant> = {},
+): Promise<string> {
+  const grant = sampleGrant(app, user, more);
+  assert.equal(await insertGrant(database, grant), true);
+  return grant.id;
+}
+
+/** Stores grants without looking at the limit, as an older version did. */
+async function addMany(
+  database: Database,
+  app: string,
+  user: string | null,
+  count: number,
+): Promise<string[]> {
+  const ids = Array.from({ length: count }, () => newId("g", NOW_MS));
+  await database.write(ids.map((id) =>
+    sql(
+      `INSERT INTO grants (id, app, user, type, scope, refresh_until, access_until)
+       VALUES (?1, ?2, ?3, 'password', 'consumer', ?4, ?4)`,
+      id,
+      app,
+      user,
+      NOW_MS + HOUR_MS,
+    )
+  ));
+  return ids;
+}
+
+async function listEnded(database: Database): Promise<string[]> {
+  const query = "SELECT id FROM grants WHERE revoked_at IS NOT NULL ORDER BY id";
+  return (await database.query<{ id: string }>(query)).map(({ id }) => id);
+}
+
+async function listAll(database: Database): Promise<string[]> {
+  return (await database.query<{ id: string }>("SELECT id FROM grants ORDER BY id"))
+    .map(({ id }) => id);
+}

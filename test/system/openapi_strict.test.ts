@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import {
+  bearer,
+  type Gatepost,
+  newName,
+  PASSWORD,
+  readObject,
+  startGatepost,
+} from "../helpers/gatepost.ts";
+import { findFaults } from "../helpers/json_schema.ts";
+import { asFields, lookUp } from "../helpers/openapi_rules.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+let gatepost: Gatepost;
+let document: Fields = {};
+before(async () => {
+  gatepost = await startGatepost();
+  document = readObject(await gatepost.api.get("/openapi.json"));
+});
+after(() => gatepost.stop());
+
+describe("the document allows what the server takes, and nothing that it refuses:", () => {
+  const LONG = "x".repeat(2000);
+  /** Values for one member of a request, beside members that are good. */
+  const BODIES: readonly [schema: string, path: string, good: Fields, values: Fields[]][] = [
+    ["NewUser", "/backend/user", { password: PASSWORD }, [
+      { username: "a-b@c.d_e+1" },
+      ...["", "a b", "ä", "x".repeat(65)].map((username) => ({ username })),
+    ]],
+    ["NewUser", "/backend/user", { username: "USERNAME" }, [
+      { password: "12345678" },
+      { password: "x".repeat(1024) },
+      { password: "1234567" },
+      { password: "x".repeat(1025) },
+      { password: PASSWORD, scopes: ["orders:read", "~!"] },
+      ...["", "a b", "a,b", 'a"b', "a\\b", "ä", "x".repeat(65)].map((scope) =>
+        ({ password: PASSWORD, scopes: [scope] })
+      ),
+      { password: PASSWORD, scopes: Array.from({ length: 101 }, (_, index) => `s${index}`) },
+      { password: PASSWORD, more: 1 },
+    ]],
+    ["NewApp", "/backend/app", { url: "https://app.example" }, [
+      ...[" a ", "\u{1f600}".repeat(100), "ä&<"].map((name) => ({ name })),
+      ...["", " ", "\u2003", "a\nb", "a\u0085b", "x".repeat(101)].map((name) => ({ name })),
+      { name: "a", grants: ["password"] },
+      { name: "a", grants: ["implicit"] },
+      { name: "a", redirect_uris: ["https://app.example/cb"] },
+      ...["ftp://app.example/", "https://app.example/#a", `https://app.example/${LONG}${LONG}`]
+        .map((uri) => ({ name: "a", redirect_uris: [uri] })),
+    ]],
+    ["NewApp", "/backend/app", { name: "a" }, [
+      ...["https://app.example", "http://127.0.0.1", "https://app.example/a/b"],
+      ...["ftp://app.example", "https://app.example/?a", "https://app.example/#", "app.example", ""],
+    ].map((url) => ({ url }))],
+    ["NewSubscription", "/consumer/subscription", { event: "EVENT" }, [
+      ...["https://a.example/b?c", "http://a.example"],
+      ...["ftp://a.example", "/b", "", `https://a.example/${LONG}${LONG}`],
+    ].map((endpoint) => ({ endpoint }))],
+    ["NewEvent", "/backend/event", { data: 1 }, [
+      ...["a.b:c-d_e", "gatepostal.x", "x".repeat(128)].map((name) => ({ name })),
+      ...["", "a b", "gatepost.x", "x".repeat(129)].map((name) => ({ name })),
+      { name: "a", subject: "u12345678" },
+      ...["", "u1", "x12345678", "U12345678"].map((subject) => ({ name: "a", subject })),
+    ]],
+    ["Revocation", "/backend/grant/revoke", {}, [
+      { app: `a${"0".repeat(24)}` },
+      ...["", "Login", "a1"].map((app) => ({ app })),
+      ...["", "u1", `a${"0".repeat(24)}`].map((user) => ({ user })),
+      {},
+    ]],
+  ];
+  const fresh = (fields: Fields) => ({
+    ...fields,
+    ...("username" in fields && fields["username"] === "USERNAME" && { username: newName("u") }),
+    ...("event" in fields && { event: newName("event") }),
+  });
+  for (const [name, path, good, values] of BODIES) {
+    for (const each of values) {
+      const member = JSON.stringify(each).slice(0, 60);
+      test(`${name} with ${member}`, async () => {
+        const body = fresh({ ...good, ...each });
+        const answer = await gatepost.api.postJson(path, body, bearer(gatepost.adminToken));
+        const schema = asFields(lookUp(document, `#/components/schemas/${name}`));
+        const faults = findFaults(schema, body, { resolve: (ref) => lookUp(document, ref) });
+        assert.notEqual(answer.status, 401);
+        assert.equal(faults.length > 0, answer.status === 400, `${answer.text} ${faults.join()}`);
+      });
+    }
+  }
+
+  const ID = "0".repeat(24);
+  const QUERIES: readonly [path: string, parameter: string, values: readonly string[]][] = [
+    ["/backend/user", "cursor", ["0az", "", "a b", "A", "x".repeat(65)]],
+    ["/backend/user", "limit", ["1", "200"]],
+    ["/backend/grant", "user", [`u${ID}`, "u1", `a${ID}`, `u${ID}0`]],
+    ["/backend/grant", "app", [`a${ID}`, "login", "a1", `u${ID}`]],
+    ["/backend/event", "name", ["a.b", "a b", "x".repeat(129)]],
+    ["/backend/event", "status", ["pending", "distributed", "failed"]],
+    ["/backend/delivery", "status", ["pending", "failed", "distributed"]],
+    ["/backend/delivery", "subscription", [`s${ID}`, "s1"]],
+    ["/backend/delivery", "event", [`e${ID}`, "e1"]],
+    ["/backend/audit", "actor", ["x".repeat(200), "x".repeat(201)]],
+    ["/backend/audit", "since", ["2030-01-31T12:00:00Z", "2030-01-31", "yesterday"]],
+  ];
+  for (const [path, parameter, values] of QUERIES) {
+    for (const value of values.filter((each) => each !== "")) {
+      test(`${path}?${parameter}=${value.slice(0, 30)}`, async () => {
+        const parameters = asFields(asFields(asFields(document["paths"])[path])["get"])["parameters"];
+        const declared = [parameters].flat()
+          .map((each) => asFields(lookUp(document, String(asFields(each)["$ref"]))))
+          .find((each) => each["name"] === parameter);
+        assert.ok(declared);
+        const given = parameter === "limit" ? Number(value) : value;
+        const options = { resolve: (ref: string) => lookUp(document, ref) };
+        const faults = findFaults(asFields(declared["schema"]), given, options);
+        const query = new URLSearchParams({ [parameter]: value });
+        const answer = await gatepost.api.get(`${path}?${query}`, bearer(gatepost.adminToken));
+        assert.notEqual(answer.status, 401);
+        assert.equal(faults.length > 0, answer.status === 400, `${answer.text} ${faults.join()}`);
+      });
+    }
+  }
+});
