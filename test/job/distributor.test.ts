@@ -483,8 +483,9 @@ describe("slow subscribers", () => {
     for (let index = 0; index < 7; index++) await stage.subscribe(`http://${index}.slow.example/`);
     await stage.database.write([
       sql(
-        `UPDATE subscriptions SET principal = 'u_1', standing = 'proven',
-           mean_ms = (SELECT max(mean_ms) FROM subscriptions)`,
+        `UPDATE subscriptions SET standing = 'proven',
+           mean_ms = (SELECT max(mean_ms) FROM subscriptions),
+           principal = (SELECT principal FROM subscriptions ORDER BY seq LIMIT 1)`,
       ),
     ]);
     await stage.subscribe("http://healthy.example/");
