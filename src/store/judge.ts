@@ -14,7 +14,7 @@ import { UnusableDatabaseError } from "./database.ts";
 import { APPLICATION_ID, MIGRATIONS } from "./schema.ts";
 import { findSealFault, SEAL_CHECK } from "./settings.ts";
 import { isDamage, refusalOf } from "./sqlite_error.ts";
-import { openForLook, openSqlite, readPragma } from "./sqlite_file.ts";
+import { LONG_LOCK_TIMEOUT_MS, openForLook, openSqlite, readPragma } from "./sqlite_file.ts";
 
 /** What there is at a database's path, as a look without any change shows it. */
 export type DatabaseState =
@@ -34,7 +34,6 @@ export type DatabaseState =
 // What takes 1.5 ms a mebibyte is done to a whole file up to here.
 const WHOLE_LOOK_BYTES = 32 * 1024 * 1024;
 const ROWS_OF_LOOK = 20_000;
-const LONG_LOCK_MS = 5_000;
 
 /**
  * Judges whether a server can work on the database at `path`, as the start and `gatepost check` both
@@ -190,9 +189,9 @@ function findSealCheck(connection: DatabaseSync): string | undefined {
 
 /** Why no write would be taken: tries to begin one. */
 function findLockFault(path: string): string | undefined {
-  const connection = openSqlite(path, { readOnly: false });
+  const connection = openSqlite(path, { readOnly: false, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
   try {
-    connection.exec(`PRAGMA busy_timeout = ${LONG_LOCK_MS}; BEGIN IMMEDIATE; ROLLBACK`);
+    connection.exec("BEGIN IMMEDIATE; ROLLBACK");
     return undefined;
   } catch (error) {
     if (refusalOf(error) === "locked") return "Another process has held its write lock for long.";

@@ -5,7 +5,7 @@ import { UnusableDatabaseError } from "./database.ts";
 import { findVersionFault, judgeFile, refuseUnusable, versionOf } from "./judge.ts";
 import { APPLICATION_ID, MIGRATIONS } from "./schema.ts";
 import { classifySqliteError } from "./sqlite_error.ts";
-import { LOCK_TIMEOUT_MS, openSqlite, readPragma } from "./sqlite_file.ts";
+import { LOCK_TIMEOUT_MS, LONG_LOCK_TIMEOUT_MS, openSqlite, readPragma } from "./sqlite_file.ts";
 
 /**
  * Makes the file ready: creates it with its folder (file 0600, folder 0700) or brings its schema up
@@ -18,7 +18,7 @@ export function prepareSqliteFile(path: string): void {
   refuseUnusable(path, judgeFile(path));
   try {
     createFile(path);
-    const connection = openSqlite(path, { readOnly: false });
+    const connection = openSqlite(path, { readOnly: false, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
     try {
       migrate(connection);
       useWriteAheadLog(connection); // no part of the migration: whoever did that may have died

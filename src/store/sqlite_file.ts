@@ -8,14 +8,20 @@ import { pathToFileURL } from "node:url";
  */
 export const LOCK_TIMEOUT_MS = 800;
 
+/** How long a start waits: for a process that is making the database, or brings it up to date. */
+export const LONG_LOCK_TIMEOUT_MS = 5_000;
+
 /**
  * Opens a connection with what every connection needs: a lock timeout, foreign keys, full
  * durability, and no ATTACH (Node's permission model does not confine SQLite, so this does).
  */
-export function openSqlite(path: string, options: { readOnly: boolean }): DatabaseSync {
+export function openSqlite(
+  path: string,
+  options: { readonly readOnly: boolean; readonly lockTimeoutMs?: number },
+): DatabaseSync {
   const connection = new DatabaseSync(path, {
     readOnly: options.readOnly,
-    timeout: LOCK_TIMEOUT_MS,
+    timeout: options.lockTimeoutMs ?? LOCK_TIMEOUT_MS,
     enableForeignKeyConstraints: true,
   });
   // A reader's cache is emptied by each commit, so it need not be large.
@@ -27,7 +33,9 @@ export function openSqlite(path: string, options: { readOnly: boolean }): Databa
   connection.exec("PRAGMA temp_store = MEMORY");
   // Opening may meet another process that opens or closes the file; once open, and with
   // a write-ahead log, no reader ever waits for a writer.
-  if (options.readOnly) connection.exec("PRAGMA busy_timeout = 0");
+  if (options.readOnly && options.lockTimeoutMs === undefined) {
+    connection.exec("PRAGMA busy_timeout = 0");
+  }
   connection.setAuthorizer((action) =>
     action === constants.SQLITE_ATTACH ? constants.SQLITE_DENY : constants.SQLITE_OK
   );
@@ -62,8 +70,8 @@ export function openAtRest(path: string): DatabaseSync {
  * died, its log is there. One that has never had a log is being made: its readers wait for locks.
  */
 export function openForLook(path: string): DatabaseSync {
-  if (existsSync(`${path}-wal`) || !usesLog(path)) return openSqlite(path, { readOnly: true });
-  return openAtRest(path);
+  if (!existsSync(`${path}-wal`) && usesLog(path)) return openAtRest(path);
+  return openSqlite(path, { readOnly: true, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
 }
 
 /** https://sqlite.org/fileformat2.html#file_format_version_numbers: 2 stands for a log. */

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -228,6 +230,24 @@ test("prepareSqliteFile() has a reason where the path cannot be a file", (t) => 
   for (const path of [folder, join(folder, "file", "gatepost.db")]) {
     assert.throws(() => prepareSqliteFile(path), UnusableDatabaseError);
   }
+});
+
+test("prepareSqliteFile() waits for a process that is making the database", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  writeFileSync(path, "");
+  const program = `const { DatabaseSync } = await import("node:sqlite");
+    const maker = new DatabaseSync(${JSON.stringify(path)});
+    maker.exec("BEGIN EXCLUSIVE; CREATE TABLE t (x)");
+    console.log("making");
+    setTimeout(() => maker.exec("ROLLBACK"), 1_500);`;
+  const maker = spawn(process.execPath, ["--input-type=module", "-e", program], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = once(maker, "exit");
+  await once(maker.stdout, "data");
+  prepareSqliteFile(path);
+  assert.equal(countSettings(path), 0);
+  await ended;
 });
 
 test("several processes may make a database at once", async (t) => {
