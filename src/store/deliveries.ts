@@ -136,8 +136,8 @@ export async function claimDeliveries(
 
 /**
  * Claimed deliveries as they are now, at the last moment before they are sent; without those that
- * may not be any more: the subscription has been paused or has ended since, or what the event needs is
- * granted to it no more, or less than `enoughMs` of the lease is left.
+ * may not be any more: the subscription has been paused or has ended since, or may not receive the
+ * event, or less than `enoughMs` of the lease is left.
  */
 export function listSendable(
   database: Database,
@@ -151,7 +151,8 @@ export function listSendable(
        s.id AS subscriptionId
      FROM json_each(?1) claimed CROSS JOIN deliveries d ON d.id = claimed.value
        JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
-     WHERE d.claim = ?2 AND d.due_at >= ?3 AND s.status = 'active' AND ${mayReceive(NEEDED_BY_EVENT)}`,
+     WHERE d.claim = ?2 AND d.due_at >= ?3 AND s.status = 'active'
+       AND ${mayReceive(NEEDED_BY_EVENT)}`,
     [JSON.stringify(ids), claim, options.nowMs + options.enoughMs],
   );
 }
@@ -173,8 +174,8 @@ export function listClaimed(database: Database, claim: string): Promise<ClaimedD
 }
 
 /**
- * Gives claimed deliveries back unsent: they are due at once again, for anybody; those are cancelled
- * that their subscriptions may not receive any more.
+ * Gives claimed deliveries back unsent: they are due at once again, for anybody. Those that their
+ * subscriptions may not receive any more are cancelled.
  */
 export function releaseDeliveries(
   deliveries: readonly ClaimedDelivery[],
