@@ -96,7 +96,8 @@ function seedGroup(group: SeedGroup, run: Run): number[] {
   run(sql(INSERT_GRANT, grant.id));
   const subscriptions = endpoints.map((endpoint) => {
     const principal = newId("u", createdAtMs);
-    run(insertUser({ id: principal, username: principal, phc: "", scopes: ["consumer"], createdAtMs }));
+    const user = { id: principal, username: principal, phc: "", scopes: ["consumer"] };
+    run(insertUser({ ...user, createdAtMs }));
     return run(insertSubscription({
       id: newId("s", createdAtMs),
       principal,

@@ -11,9 +11,9 @@ const PER_EVENT = 500;
 
 /**
  * Chooses which events, given in the order of their dispatch, make deliveries in one round, and how
- * many each makes at most. At least half of the turns are for events that have not begun, as long as
- * there are any, and of either kind the oldest and the newest share theirs: so small ones are held up
- * neither by large ones nor by very many.
+ * many each makes at most. At least half of the turns are for events that have not begun, as long
+ * as there are any, and of either kind the oldest and the newest share theirs: so small ones are
+ * held up neither by large ones nor by very many.
  */
 export function chooseFanOuts<Event extends FanOutCandidate>(
   events: readonly Event[],

@@ -134,7 +134,7 @@ export function replaceAppSecret(id: string, secret: Uint8Array, oldUntilMs: num
   );
 }
 
-/** Ends every grant that an app was given until now, and the subscriptions that were made through it. */
+/** Ends every grant that an app was given until now, and the subscriptions made through it. */
 export function cutApp(
   id: string,
   nowMs: number,

@@ -5,7 +5,8 @@ import { type Database, sql, type Statement } from "./database.ts";
 /** The number of the last end of many subscriptions; those made after it do not fall under it. */
 export const LAST_ENDING = "(SELECT ifnull(max(seq), 0) FROM subscription_endings)";
 
-const has = (scopes: string, scope: string) => `instr(' ' || ${scopes} || ' ', ' ' || ${scope} || ' ')`;
+const has = (scopes: string, scope: string) =>
+  `instr(' ' || ${scopes} || ' ', ' ' || ${scope} || ' ')`;
 
 /**
  * Holds where the ending `x` concerns the subscription `s`. A scope counts as granted that the
@@ -20,8 +21,8 @@ export const ENDS = `x.owner IN (s.principal, s.app) AND x.seq > s.granted_after
 
 /**
  * Holds where a subscription `s` may receive what needs the scopes `needed` (SQL of names separated
- * by spaces, '' for none): its user and app are active, nothing has ended it, and each of the scopes,
- * and `consumer`, is granted to it and is still its app's and its user's.
+ * by spaces, '' for none): its user and app are active, nothing has ended it, and each of the
+ * scopes, and `consumer`, is granted to it and is still its app's and its user's.
  */
 export function mayReceive(needed: string): string {
   const words = `json_each('["' || replace(${needed}, ' ', '","') || '"]')`;
@@ -43,7 +44,7 @@ function holds(scope: string): string {
 export const declaredScope = (name: string) =>
   `ifnull((SELECT scope FROM event_scopes WHERE name = ${name}), '')`;
 
-/** What a subscriber to the event `e` needs: as declared when it was dispatched, and as it is now. */
+/** What a subscriber to the event `e` needs: as declared at its dispatch, and as it is now. */
 export const NEEDED_BY_EVENT = `trim(e.scope || ' ' || ${declaredScope("e.name")})`;
 
 /**
@@ -62,7 +63,7 @@ export function declareEvents(
   );
 }
 
-/** What a subscriber to an event of this name must be allowed; none for one that is not declared. */
+/** What a subscriber to an event of this name must be allowed; none for an undeclared one. */
 export async function findEventScopes(
   database: Database,
   name: string,

@@ -112,7 +112,7 @@ export async function listActingApps(
          ORDER BY id DESC LIMIT ${LISTED_GRANTS}) GROUP BY app, scope
        UNION ALL
        SELECT app, ifnull(granted, ''), NULL FROM subscriptions
-       WHERE principal = ?1 AND ${IS_OPEN} ${only.replace("app", "+app")}
+       WHERE principal = ?1 AND status <> 'deleted' AND ${IS_OPEN} ${only.replace("app", "+app")}
      ) allowed JOIN apps a ON a.id = allowed.app JOIN users u ON u.id = ?1
      WHERE a.status = 'active' ORDER BY a.id DESC`,
     app === undefined ? [user, nowMs] : [user, nowMs, app],

@@ -153,8 +153,8 @@ export async function claimDeliveries(
 
 /**
  * Claimed deliveries as they are now, at the last moment before they are sent; without those that
- * may not be any more: the subscription has been paused or has ended since, or what the event needs is
- * granted to it no more, or less than `enoughMs` of the lease is left.
+ * may not be any more: the subscription has been paused or has ended since, or may not receive the
+ * event, or less than `enoughMs` of the lease is left.
  */
 export function listSendable(
   database: Database,
@@ -168,7 +168,8 @@ export function listSendable(
        s.id AS subscriptionId
      FROM json_each(?1) claimed CROSS JOIN deliveries d ON d.id = claimed.value
        JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
-     WHERE d.claim = ?2 AND d.due_at >= ?3 AND s.status = 'active' AND ${mayReceive(NEEDED_BY_EVENT)}`,
+     WHERE d.claim = ?2 AND d.due_at >= ?3 AND s.status = 'active'
+       AND ${mayReceive(NEEDED_BY_EVENT)}`,
     [JSON.stringify(ids), claim, options.nowMs + options.enoughMs],
   );
 }

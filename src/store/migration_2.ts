@@ -2,7 +2,7 @@
 export const MIGRATION_2 = `
   -- Subscriptions live by the grant that made them.
   ALTER TABLE subscriptions ADD COLUMN grant_id TEXT; -- of the token that made it or set it active
-  -- The scopes of that token; none: all that its user has, who has logged in here; '': it has ended.
+  -- The scopes of that token; none: by own login, all that its user has; '': what made it has ended.
   ALTER TABLE subscriptions ADD COLUMN granted TEXT;
   -- The last ending that there was then: those that come later may concern it.
   ALTER TABLE subscriptions ADD COLUMN granted_after INTEGER NOT NULL DEFAULT 0;

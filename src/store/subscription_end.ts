@@ -20,7 +20,7 @@ const TO_CLEAR = "s.status IN ('disabled', 'deleted') AND s.due_at IS NOT NULL";
 const HAS_PENDING = `EXISTS (SELECT 1 FROM deliveries d
   WHERE d.subscription = s.seq AND d.status = 'pending' AND d.claim IS NULL)`;
 
-/** The first of all that are to be cleared; none comes up again, so that there is no end to look for. */
+/** The first of all that are to be cleared; what has been cleared comes up no more. */
 const NEXT_TO_CLEAR: SubscriptionSelection = {
   where: `s.seq IN (SELECT s.seq FROM subscriptions s WHERE ${TO_CLEAR}
     ORDER BY s.seq LIMIT ${BATCH})`,
@@ -119,7 +119,8 @@ function end(
   nowMs: number,
 ): Statement[] {
   const { where, params } = selection;
-  const set = (what: string) => sql(`UPDATE subscriptions AS s SET ${what} WHERE ${where}`, ...params);
+  const set = (what: string) =>
+    sql(`UPDATE subscriptions AS s SET ${what} WHERE ${where}`, ...params);
   return [
     ...disable(selection, reason, nowMs),
     set("granted = ''"),
@@ -221,7 +222,8 @@ export async function clearEndedSubscriptions(
 }
 
 async function isLeftToClear(database: Database): Promise<boolean> {
-  return (await database.query(`SELECT 1 FROM subscriptions s WHERE ${TO_CLEAR} LIMIT 1`)).length > 0;
+  const text = `SELECT 1 FROM subscriptions s WHERE ${TO_CLEAR} LIMIT 1`;
+  return (await database.query(text)).length > 0;
 }
 
 function disable(selection: SubscriptionSelection, reason: string, nowMs: number): Statement[] {

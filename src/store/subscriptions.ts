@@ -159,8 +159,8 @@ function grantStands(id: string, madeAtMs: string): string {
 
 /**
  * Changes endpoint, status or both; activating and a new endpoint forget that it failed. With the
- * grant of its owner's token, what becomes active, or is disabled no more, lives by that from now on;
- * without one, what a user made by own login has what its user has.
+ * grant of its owner's token, what becomes active, or is disabled no more, lives by that from now
+ * on; without one, what a user made by own login has what its user has.
  * A disabled one stays as it is, and 0 rows change, while something of it is still to be cancelled,
  * and where it may receive nothing; nor does any change by a token whose grant has ended.
  */
@@ -181,7 +181,8 @@ export function updateSubscription(
          OR (?3 = 'active' AND status <> 'active') THEN 'new' ELSE standing END,
        mean_ms = CASE WHEN ifnull(?2, endpoint) <> endpoint
          OR (?3 = 'active' AND status <> 'active') THEN 0 ELSE mean_ms END
-     FROM (SELECT seq, principal, app, iif(${isGranted}, ifnull(?4, grant_id), grant_id) AS grant_id,
+     FROM (SELECT seq, principal, app,
+         iif(${isGranted}, ifnull(?4, grant_id), grant_id) AS grant_id,
          iif(${isGranted}, ?6, granted) AS granted,
          iif(${isGranted}, ${LAST_ENDING}, granted_after) AS granted_after
        FROM subscriptions WHERE id = ?1) s
