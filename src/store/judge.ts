@@ -36,11 +36,11 @@ const WHOLE_LOOK_BYTES = 32 * 1024 * 1024;
 const ROWS_OF_LOOK = 20_000;
 
 /**
- * Judges whether a server can work on the database at `path`, as the start and `gatepost check` both
- * do: that it can be read and written, is Gatepost's, of a version that is known and with the tables
- * of that version, opens with the seal, is not locked for five seconds, and is not damaged. All of a
- * file up to 32 MiB is looked at for damage, of a larger one the first 20,000 rows of each table.
- * Nothing is made or changed, and no file left beside it.
+ * Judges whether a server can work on the database at `path`, as the start and `gatepost check`
+ * both do: that it can be read and written, is Gatepost's, of a version that is known and with the
+ * tables of that version, opens with the seal, is not locked for five seconds, and is not damaged.
+ * All of a file up to 32 MiB is looked at for damage, of a larger one the first 20,000 rows of each
+ * table. Nothing is made or changed, and no file left beside it.
  */
 export function judgeDatabase(path: string, seal: Seal): DatabaseState {
   const state = judgeFile(path, (connection) =>
@@ -162,7 +162,8 @@ function findDamage(connection: DatabaseSync, path: string): string | undefined 
   }
   const tables = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
   for (const { name } of tables) {
-    connection.prepare(`SELECT count(*) FROM (SELECT 1 FROM "${name}" LIMIT ${ROWS_OF_LOOK})`).get();
+    const rows = `SELECT 1 FROM "${name}" LIMIT ${ROWS_OF_LOOK}`;
+    connection.prepare(`SELECT count(*) FROM (${rows})`).get();
   }
   return undefined;
 }

@@ -43,7 +43,7 @@ export function openSqlite(
 }
 
 /**
- * Empties the log beside the file into it, so that what has been overwritten can be read in neither.
+ * Empties the log beside the file into it: what has been overwritten can be read in neither.
  * False where somebody else was reading the log for too long.
  */
 export function emptyLog(path: string): boolean {

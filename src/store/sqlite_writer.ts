@@ -8,6 +8,8 @@ import type { WriteResult } from "./write_result.ts";
 
 const LONG_LOG_BYTES = 16 * 1024 * 1024;
 const TRIM_PAUSE_MS = 1_000;
+// For those who read the log now: when all of it is copied, readers that come do without it.
+const TRIM_TIMEOUT_MS = 50;
 
 /**
  * Runs batches in one transaction, each in a savepoint of its own: a batch that breaks a constraint
@@ -55,7 +57,9 @@ export function createGroupWriter(
 
 function failure(error: unknown): WriteResult {
   const message = error instanceof Error ? error.message : String(error);
-  if (error instanceof UnavailableError) return { kind: "unavailable", message, refusal: "replaced" };
+  if (error instanceof UnavailableError) {
+    return { kind: "unavailable", message, refusal: "replaced" };
+  }
   const kind = classifySqliteError(error);
   return kind === "unavailable" ? { kind, message, refusal: refusalOf(error) } : { kind, message };
 }
@@ -70,7 +74,7 @@ function createLogTrimmer(connection: DatabaseSync, files: OwnFiles): () => void
     if (files.logBytes() <= LONG_LOG_BYTES || performance.now() < nextMs) return;
     nextMs = performance.now() + TRIM_PAUSE_MS; // a backup may be reading it for a while
     try {
-      connection.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)");
+      connection.exec(`PRAGMA busy_timeout = ${TRIM_TIMEOUT_MS}; PRAGMA wal_checkpoint(TRUNCATE)`);
     } catch {
       // A full disk, say: whoever writes next is told of it.
     } finally {

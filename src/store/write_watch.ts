@@ -7,7 +7,7 @@ export interface WriteWatch {
   observe(refusal: Refusal | undefined): void;
   /** Writes a little where the last commit was refused, or where there was none for a while. */
   look(database: Database): Promise<void>;
-  /** `ok`, or why writes are refused: a file that is another at once, all else after two seconds. */
+  /** `ok`, or why writes are refused: a file that is another at once, else after two seconds. */
   state(): "ok" | Refusal;
 }
 
