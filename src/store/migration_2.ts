@@ -1,4 +1,4 @@
-/** What 0.2.0 adds to the schema. */
+/** What came after 0.1.0. */
 export const MIGRATION_2 = `
   -- Subscriptions live by the grant that made them.
   ALTER TABLE subscriptions ADD COLUMN grant_id TEXT; -- of the token that made it or set it active
