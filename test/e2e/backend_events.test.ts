@@ -329,7 +329,7 @@ describe("POST /backend/delivery/resend", () => {
     );
     assert.ok(again.every(({ headers }) => headers["gatepost-attempt"] === "1"));
     await stage.deliveries(other.subscription, "failed");
-    assert.deepEqual(audited(subscription.id), ["delivery.resend"]);
+    assert.deepEqual(audited(subscription.id), ["subscription.create", "delivery.resend"]);
     const none = await post("/backend/delivery/resend", body);
     assert.deepEqual(none.json(), { count: 0 });
   });
@@ -421,7 +421,10 @@ describe("/backend/subscription", () => {
     const active = await patch(path, { status: "active", endpoint: stage.receiver.url + hook });
     assert.equal(readObject(active)["endpoint"], stage.receiver.url + hook);
     await stage.receiver.waitFor(1, PATIENCE_MS, hook);
-    assert.deepEqual(audited(subscription.id), ["subscription.change", "subscription.change"]);
+    assert.deepEqual(
+      audited(subscription.id),
+      ["subscription.create", "subscription.change", "subscription.change"],
+    );
   });
 
   test("disables one with a reason, which its owner sees, and cancels what waits", async () => {
@@ -460,7 +463,7 @@ describe("/backend/subscription", () => {
     }
     const wrong = await patch(path, { status: "gone", event: "other" });
     assert.deepEqual(assertProblem(wrong, 400), ["/event", "/status"]);
-    assert.deepEqual(audited(subscription.id), []);
+    assert.deepEqual(audited(subscription.id), ["subscription.create"]);
   });
 
   test("of many who delete one at once one does, and that is recorded", async () => {
@@ -501,7 +504,7 @@ describe("/backend/subscription", () => {
     const own = `/consumer/subscription/${subscription.id}`;
     assertProblem(await stage.call("GET", own, consumer), 404);
     assertProblem(await stage.call("DELETE", path, stage.admin), 404);
-    assert.deepEqual(audited(subscription.id), ["subscription.delete"]);
+    assert.deepEqual(audited(subscription.id), ["subscription.create", "subscription.delete"]);
   });
 });
 

@@ -14,16 +14,20 @@ const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.m
 interface Post extends EventStage {
   /** Makes a receiver of its own, which is measured alone. */
   openReceiver(): Promise<Receiver>;
-  /** Makes a subscription with an event of its own; returns the event's name. */
-  subscribeAt(receiver: Receiver, reaction: Reaction): Promise<string>;
+  /**
+   * Makes a subscription with an event of its own, of four users by turns or of the one with this
+   * token; returns the event's name.
+   */
+  subscribeAt(receiver: Receiver, reaction: Reaction, token?: string): Promise<string>;
   /** Dispatches so many of the event in one request. */
   publish(event: string, count: number, through?: Gatepost): Promise<void>;
 }
 
 async function open(t: TestContext, env: Readonly<Record<string, string>> = {}): Promise<Post> {
   const stage = await startEventStage({ GATEPOST_ENDPOINTS: ENDPOINTS, ...env });
-  const token = await stage.newConsumer();
+  const tokens = await Promise.all(Array.from({ length: 4 }, () => stage.newConsumer()));
   const receivers: Receiver[] = [];
+  let made = 0;
   t.after(async () => {
     await Promise.all(receivers.map((receiver) => receiver.close()));
     await stage.stop();
@@ -35,7 +39,7 @@ async function open(t: TestContext, env: Readonly<Record<string, string>> = {}):
       receivers.push(receiver);
       return receiver;
     },
-    async subscribeAt(receiver, reaction) {
+    async subscribeAt(receiver, reaction, token = tokens[made++ % tokens.length] ?? "") {
       const [event, path] = [newName("e"), `/${newName("hook")}`];
       receiver.react(path, reaction);
       const body = { event, endpoint: receiver.url + path };
@@ -65,6 +69,22 @@ describe("the caps, as the receiver sees them", () => {
     await Promise.all(events.map((event) => post.publish(event, 16)));
     await all.waitFor(12 * 16, 10_000);
     assert.equal(all.peak(), 64);
+  });
+
+  test("one principal's subscriptions have three quarters of the slots", async (t) => {
+    const post = await open(t);
+    const token = await post.newConsumer();
+    const receiver = await post.openReceiver();
+    const slow: Reaction = { kind: "answer", delayMs: 400 };
+    const events: string[] = [];
+    for (let count = 0; count < 9; count++) {
+      events.push(await post.subscribeAt(receiver, slow, token));
+    }
+    await Promise.all(events.map((event) => post.publish(event, 1)));
+    await receiver.waitFor(9, 5_000); // a success each, so that they are known to be well
+    await Promise.all(events.map((event) => post.publish(event, 12)));
+    await receiver.waitFor(9 * 13, 10_000);
+    assert.equal(receiver.peak(), 48);
   });
 
   test("they are as configured", async (t) => {
