@@ -58,6 +58,7 @@ async function runPost(
     disableAfterMs: settings.disableAfterMs,
     log,
     now,
+    elapsedMs: () => performance.now(),
     isClockSet: () => clock.stepMs() !== 0,
     random: Math.random,
     observe: (isSuccess, ms) => void attempts.push({ isSuccess, ms }),

@@ -145,6 +145,7 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
     disableAfterMs: 0,
     log: SILENT,
     now: () => stage.nowMs,
+    elapsedMs: () => stage.nowMs,
     isClockSet: () => stage.isClockSet,
     random: () => 0.5,
     observe() {},
