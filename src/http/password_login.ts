@@ -6,6 +6,7 @@ import type { Database } from "../store/database.ts";
 import type { FailureAudit } from "../store/failure_audit.ts";
 import {
   admitLogin,
+  BY_APP,
   type CountedLogin,
   countLoginFailures,
   deleteLoginFailures,
@@ -108,9 +109,9 @@ export function createPasswordLogin(options: PasswordLoginOptions): PasswordLogi
 }
 
 /**
- * Where the failures of a login are counted. All users of a proven app share its address, and those
- * of an office theirs: so a proven app, and a device that the user has logged in with before, are
- * places of their own, in which nobody's failures count but the account's.
+ * Where the failures of a login are counted. All users of a proven app share its address, so only
+ * the account's count there; and those of an office share theirs, so a device that the user has
+ * logged in with before is a place of its own.
  */
 function countedLogin(
   { username, address, app, findDevice }: LoginAttempt,
@@ -119,14 +120,17 @@ function countedLogin(
   // A hash, because what is sent as a name may be as long as a body, or a password by mistake.
   const account = sha256(username.toLowerCase());
   const device = user && findDevice?.(user.id);
-  const own = app?.isProven ? `app ${app.id}` : device && `device ${device}`;
-  if (own !== undefined) {
-    const limit = { first: own, last: own, ofAccount: ACCOUNT_LIMIT, ofAll: null };
-    return { account, place: own, limits: [limit] };
+  if (device !== undefined) {
+    const place = `device ${device}`;
+    const limit = { first: place, last: place, ofAccount: ACCOUNT_LIMIT, ofAll: null };
+    return { account, place, limits: [limit] };
   }
   const networks = throttleNetworks(address);
-  const limits = networks.map(({ share, ...network }) =>
-    ({ ...network, ofAccount: share * ACCOUNT_LIMIT, ofAll: share * ADDRESS_LIMIT })
-  );
-  return { account, place: networks[0].first, limits };
+  const isProven = app?.isProven ?? false;
+  const limits = networks.map(({ share, ...network }) => ({
+    ...network,
+    ofAccount: share * ACCOUNT_LIMIT,
+    ofAll: isProven ? null : share * ADDRESS_LIMIT,
+  }));
+  return { account, place: networks[0].first + (isProven ? BY_APP : ""), limits };
 }

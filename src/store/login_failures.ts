@@ -27,14 +27,22 @@ const AHEAD_MS = 2 * WINDOW_MS;
 
 const COUNTS = `until > ?2 AND until <= ?2 + ${AHEAD_MS}`;
 
-const WITHIN = `place BETWEEN l.value ->> 'first' AND l.value ->> 'last' AND ${COUNTS}`;
+/**
+ * Ends a place where a proven app failed for its users: what it failed counts for the account there,
+ * and not for others. A space sorts before whatever else a place goes on with.
+ */
+export const BY_APP = " app";
+
+const FROM = "place BETWEEN l.value ->> 'first' AND l.value ->> 'last'";
+const OF_ACCOUNT = `account = ?1 AND ${FROM} || ' ~' AND ${COUNTS}`;
+const OF_ALL = `${FROM} AND place NOT LIKE '%${BY_APP}' AND ${COUNTS}`;
 
 /** Selects when the last of the limits (`?3`) that account `?1` has reached is none any more. */
 const REACHED = `SELECT max(until) FROM (
-  SELECT (SELECT min(until) FROM login_failures WHERE account = ?1 AND ${WITHIN}
+  SELECT (SELECT min(until) FROM login_failures WHERE ${OF_ACCOUNT}
     HAVING count(*) >= l.value ->> 'ofAccount') AS until FROM json_each(?3) l
   UNION ALL
-  SELECT (SELECT min(until) FROM login_failures WHERE ${WITHIN}
+  SELECT (SELECT min(until) FROM login_failures WHERE ${OF_ALL}
     HAVING count(*) >= l.value ->> 'ofAll') FROM json_each(?3) l
     WHERE l.value ->> 'ofAll' IS NOT NULL)`;
 

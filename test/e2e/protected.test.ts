@@ -43,23 +43,24 @@ function assertInvalidToken({ status, headers, text }: Answer, what = ""): void 
   assert.equal(headers.get("www-authenticate"), expected);
 }
 
-const paths: [method: string, path: string][] = [
+const paths: [method: string, path: string, scope?: string][] = [
   ["GET", "/authorization/whoami"],
-  ["GET", "/consumer/subscription"],
-  ["POST", "/consumer/subscription"],
-  ["GET", "/backend/user"],
-  ["POST", "/backend/app"],
+  ["GET", "/consumer/subscription", "consumer"],
+  ["POST", "/consumer/subscription", "consumer"],
+  ["GET", "/backend/user", "backend"],
+  ["POST", "/backend/app", "backend"],
   ["GET", "/orders"],
-  ["POST", "/orders/1"],
+  ["POST", "/orders/1", "orders"],
 ];
 
 describe("a protected request without a token (RFC 6750 §3, RFC 9728 §5.1)", () => {
-  for (const [method, path] of paths) {
+  for (const [method, path, scope] of paths) {
     test(`${method} ${path} answers 401 with a challenge that names no error`, async () => {
       const answer = await gatepost.api.send(method, path);
       assert.equal(answer.status, 401);
       const challenge = answer.headers.get("www-authenticate");
-      assert.equal(challenge, `Bearer realm="gatepost", ${metadata}`);
+      const needed = scope === undefined ? "" : `scope="${scope}", `;
+      assert.equal(challenge, `Bearer realm="gatepost", ${needed}${metadata}`);
       assert.match(answer.headers.get("content-type") ?? "", /^application\/problem\+json\b/);
     });
   }

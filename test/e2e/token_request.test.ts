@@ -178,11 +178,11 @@ describe("the token endpoint refuses", () => {
     readTokens(await post(`grant_type=client_credentials&resource=${own}&resource=${own}`));
   });
 
-  test("never with a word of the request in its description", async () => {
+  test("with no word of the request in its description but the name of a scope", async () => {
     const word = "zzyzx";
     const bodies = [
       `grant_type=${word}`,
-      `grant_type=client_credentials&scope=${word}`,
+      `grant_type=client_credentials&scope=%22${word}%22`,
       `grant_type=authorization_code&code=${word}`,
       `grant_type=refresh_token&refresh_token=${word}`,
       `grant_type=password&username=${word}&password=${word}`,

@@ -19,7 +19,7 @@ export function whoamiRoute(database: Database): ProtectedRoute {
         sub,
         kind,
         // The second name is OpenID Connect's (Core §5.1), which client libraries look for.
-        ...(user && { username: user.username, preferred_username: user.username }),
+        ...(user && { username: user.username }),
         client_id: clientId,
         scope: formatScope(scopes),
         expires_at: new Date(expiresAtMs).toISOString(),

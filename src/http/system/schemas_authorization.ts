@@ -74,7 +74,6 @@ export const AUTHORIZATION_SCHEMAS: Schemas = {
     sub: TEXT,
     kind: word("user", "app"),
     "username?": TEXT,
-    "preferred_username?": described("The same, by its name in OpenID Connect."),
     client_id: TEXT,
     scope: SCOPE,
     expires_at: TIME,
