@@ -87,11 +87,14 @@ async function runPost(
   };
 
   let isDelivering = false;
+  const wake = () => {
+    if (isDelivering) distributor.wake();
+  };
   const followClock = createClockWatch({ database, clock, distributor, log });
   const look = () =>
     followClock()
       .then(() => presence.forEnded((gone) => takeOver({ database, log, now }, gone)))
-      .finally(distributor.wake);
+      .finally(wake);
 
   // What the thread before this one had claimed, should it have died; before this one claims.
   await takeOverDeliveries({ database, log, now }, name)
@@ -99,7 +102,7 @@ async function runPost(
   port.on("message", (message: ToPost) => {
     switch (message.kind) {
       case "wake":
-        return isDelivering && distributor.wake();
+        return wake();
       case "look":
         return void look().then(
           () => say({ kind: "looked" }),

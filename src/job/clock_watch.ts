@@ -1,6 +1,6 @@
 import type { Log } from "../base/log.ts";
 import type { SteadyClock } from "../base/steady_clock.ts";
-import { countClockSteps, shiftTimes, takeClockStep } from "../store/clock_shift.ts";
+import { countClockSteps, createShift, takeClockStep } from "../store/clock_shift.ts";
 import type { Database } from "../store/database.ts";
 import type { Distributor } from "./distributor.ts";
 
@@ -19,8 +19,9 @@ export interface ClockWatchOptions {
 export function createClockWatch(options: ClockWatchOptions): () => Promise<void> {
   const { database, clock, distributor, log } = options;
   let lastCount: number | undefined;
+  let following: { readonly stepMs: number; readonly shift: () => Promise<void> } | undefined;
 
-  return async () => {
+  async function notice(): Promise<void> {
     // Read first: a step after this is one that nobody can have counted yet.
     const count = await countClockSteps(database);
     const stepMs = clock.stepMs();
@@ -30,11 +31,18 @@ export function createClockWatch(options: ClockWatchOptions): () => Promise<void
     else {
       log.warn("the clock has been set; what waits is shifted", { ms: stepMs });
       const isMine = isNew && await takeClockStep(database, count);
-      const nowMs = clock.now();
-      const shift = () => isMine ? shiftTimes(database, nowMs, stepMs) : Promise.resolve();
-      await distributor.followClock(stepMs, shift);
-      clock.follow(stepMs); // and no further: it may have been set again meanwhile
+      const shift = isMine ? createShift(database, clock.now(), stepMs) : () => Promise.resolve();
+      following = { stepMs, shift };
     }
     lastCount = isNew ? count + 1 : count;
+  }
+
+  return async () => {
+    if (following === undefined) await notice();
+    if (following === undefined) return;
+    // Should the database not take all of it now, the next look goes on with the rest.
+    await distributor.followClock(following.stepMs, following.shift);
+    clock.follow(following.stepMs); // and no further: it may have been set again meanwhile
+    following = undefined;
   };
 }

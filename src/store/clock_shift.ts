@@ -28,16 +28,28 @@ interface Walk {
 }
 
 /**
- * Moves by `stepMs` all that waits, since the clock that read `nowMs` has been set by so much: resends
- * and leases, cronjobs and theirs, and since when subscriptions have failed. In bounded batches.
+ * Makes the shift by `stepMs` of all that waits, since the clock that read `nowMs` has been set by so
+ * much: resends and leases, cronjobs and theirs, and since when subscriptions have failed. In bounded
+ * batches; called again after it has thrown it goes on with the one that was not stored.
  */
-export async function shiftTimes(
+export function createShift(
   database: Database,
   nowMs: number,
   stepMs: number,
-): Promise<void> {
+): () => Promise<void> {
   const dueMs = Math.min(nowMs, nowMs + stepMs); // what is due by both clocks stays so
   const walks: Walk[] = [
+    {
+      select: `SELECT name AS key FROM cronjobs WHERE name > ?1 ORDER BY name LIMIT ${BATCH}`,
+      first: "",
+      shift: (keys) => [sql(
+        `UPDATE cronjobs SET next_at = next_at + ?2, lease_until = lease_until + ?2
+         WHERE name IN (SELECT value FROM json_each(?1)) AND max(next_at, lease_until) > ?3`,
+        keys,
+        stepMs,
+        dueMs,
+      )],
+    },
     {
       select: `SELECT id AS key FROM deliveries
         WHERE status = 'pending' AND id > ?1 ORDER BY id LIMIT ${BATCH}`,
@@ -68,21 +80,19 @@ export async function shiftTimes(
       ],
     },
   ];
-  await database.write([
-    sql(
-      `UPDATE cronjobs SET next_at = next_at + ?1, lease_until = lease_until + ?1
-       WHERE max(next_at, lease_until) > ?2`,
-      stepMs,
-      dueMs,
-    ),
-  ]);
-  for (const { select, first, shift } of walks) {
-    for (let after = first;;) {
-      const rows = await database.query<{ key: string | number }>(select, [after]);
-      const last = rows.at(-1);
-      if (!last) break;
-      after = last.key;
-      await database.write(shift(JSON.stringify(rows.map(({ key }) => key))));
+  let [walk, ...rest] = walks;
+  let after = walk?.first;
+  return async () => {
+    while (walk !== undefined && after !== undefined) {
+      const rows = await database.query<{ key: string | number }>(walk.select, [after]);
+      const last = rows.at(-1)?.key;
+      if (last === undefined) {
+        [walk, ...rest] = rest;
+        after = walk?.first;
+      } else {
+        await database.write(walk.shift(JSON.stringify(rows.map(({ key }) => key))));
+        after = last;
+      }
     }
-  }
+  };
 }

@@ -35,8 +35,9 @@ export function openPresence(databasePath: string, name: string): Presence {
   return {
     async forEnded(release) {
       if (!existsSync(own)) {
-        lock.close();
+        const gone = lock;
         lock = takeOwn(own);
+        gone.close();
       }
       for (const file of readdirSync(folder)) {
         const path = join(folder, file);

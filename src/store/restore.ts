@@ -1,4 +1,4 @@
-import { existsSync, linkSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Seal } from "../base/seal.ts";
@@ -30,6 +30,7 @@ export async function restoreSqlite(
   options: BackupOptions,
 ): Promise<Restored> {
   checkSource(source, path);
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 }); // it may have been lost as a whole
   const copy = `${path}.restoring`;
   const connection = openAtRest(source);
   try {
@@ -48,7 +49,7 @@ export async function restoreSqlite(
     }
     const lock = lockWhole(path);
     try {
-      const keptAs = existsSync(path) ? moveAside(path, nowMs) : undefined;
+      const keptAs = moveAside(path, nowMs);
       renameSync(copy, path);
       syncToDisk(dirname(resolve(path)));
       return { bytes: statSync(path).size, keptAs };
@@ -93,15 +94,19 @@ function lockWhole(path: string): DatabaseSync | undefined {
   }
 }
 
-/** At every moment there is a whole database at the path. */
-function moveAside(path: string, nowMs: number): string {
+/**
+ * At every moment there is a whole database at the path, if there was one. A log without one goes
+ * too: SQLite would take it for that of the copy.
+ */
+function moveAside(path: string, nowMs: number): string | undefined {
   const time = new Date(nowMs).toISOString().replace(/[-:]|\.\d+/g, "");
   const aside = `${path}.before-${time}`;
-  linkSync(path, aside);
+  const isThere = existsSync(path);
+  if (isThere) linkSync(path, aside);
   for (const suffix of ["-wal", "-shm"]) {
     const log = statSync(path + suffix, { throwIfNoEntry: false });
     if (log?.size === 0) rmSync(path + suffix);
     else if (log) renameSync(path + suffix, aside + suffix);
   }
-  return aside;
+  return isThere ? aside : undefined;
 }

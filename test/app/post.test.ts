@@ -187,6 +187,28 @@ test("should its thread die, another goes on and takes up what it had claimed", 
   assert.deepEqual(stage.logged.filter(([level]) => level === "error").length, 1);
 });
 
+test("nor does a later thread distribute before the guard has passed its test there", async (t) => {
+  const threads: Worker[] = [];
+  const note = (worker: Worker) => void threads.push(worker);
+  process.on("worker", note);
+  t.after(() => process.off("worker", note));
+  const stage = open(t);
+  await stage.post.started;
+  await threads.at(-1)?.terminate();
+  await until(() => stage.post.report().quietMs === Infinity);
+  await dispatch(stage, 1);
+  const count = threads.length;
+  await until(() => threads.length > count);
+  const tested = Promise.withResolvers<unknown[]>();
+  threads.at(-1)?.on("message", ({ kind }) => {
+    if (kind === "started") tested.resolve(pending());
+  });
+  const pending = () => stage.database.query("SELECT 1 FROM events WHERE status = 'pending'");
+  await stage.post.look(); // as the interval does
+  assert.equal((await tested.promise).length, 1);
+  await until(async () => (await pending()).length === 0);
+});
+
 test("a thread that dies at each start is started ever more rarely, and can be stopped", async (t) => {
   const stage = open(t, { GATEPOST_DATABASE: join(makeFolder(t), "gone", "gatepost.db") });
   const died = () => stage.logged.filter(([level]) => level === "error");

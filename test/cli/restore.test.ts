@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
@@ -53,9 +61,9 @@ test("restore brings a backup back, private, and keeps what was there", async (t
   assert.deepEqual(await userNames(cli), ["alice"]);
 });
 
-test("restore makes the database where there is none", async (t) => {
+test("restore makes the database, and its folder, where there is none", async (t) => {
   const { cli, copy } = await openWithBackup(t);
-  const there = { GATEPOST_DATABASE: join(cli.folder, "other.db") };
+  const there = { GATEPOST_DATABASE: join(cli.folder, "new", "data", "other.db") };
   assert.equal((await cli.runWith({ env: there }, "restore", copy)).code, 0);
   const list = await cli.runWith({ env: there }, "user", "list", "--json");
   assert.deepEqual(readItems(list).map((user) => user["username"]), ["alice"]);
@@ -72,6 +80,18 @@ test("restore over a crashed database moves its log aside with it", async (t) =>
 
   assert.ok(readFileSync(`${String(keptAs)}-wal`).equals(log));
   assert.ok(!existsSync(`${cli.databasePath}-wal`) && !existsSync(`${cli.databasePath}-shm`));
+  assert.deepEqual(await userNames(cli), ["alice"]);
+});
+
+test("restore moves the log of a database aside that has been lost", async (t) => {
+  const { cli, copy } = await openWithBackup(t);
+  const server = await startServer({ entry: SOURCE_ENTRY, folder: cli.folder });
+  assert.equal((await cli.run("user", "add", "carol")).code, 0);
+  await server.kill();
+  rmSync(cli.databasePath);
+  assert.ok(existsSync(`${cli.databasePath}-wal`));
+  assert.equal((await cli.run("restore", copy)).code, 0);
+  assert.ok(!existsSync(`${cli.databasePath}-wal`));
   assert.deepEqual(await userNames(cli), ["alice"]);
 });
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createSteadyClock } from "../../src/base/steady_clock.ts";
 import { createClockWatch } from "../../src/job/clock_watch.ts";
-import { type Database, sql } from "../../src/store/database.ts";
+import { type Database, sql, UnavailableError } from "../../src/store/database.ts";
 import { openDatabase } from "../helpers/database.ts";
 
 const START_MS = Date.UTC(2026, 0, 1);
@@ -18,7 +18,7 @@ async function openMachine(t: TestContext) {
     async start() {
       const clock = createSteadyClock(() => machine.wallMs, () => machine.elapsedMs);
       const look = createClockWatch({
-        database,
+        database: machine.database,
         clock,
         log,
         distributor: { followClock: (_stepMs, shift) => shift() },
@@ -186,4 +186,31 @@ test("a long backlog is shifted in bounded batches", async (t) => {
   await look();
   const due = Object.values(await dueIn(machine.database, machine.wallMs));
   assert.ok(due.every((ms) => ms === -1), "each is shifted, and once");
+});
+
+test("what the database does not take at once is shifted at the next look", async (t) => {
+  const { machine, start } = await openMachine(t);
+  const { database } = machine;
+  let refusals = 0;
+  const write: Database["write"] = (statements) => {
+    const isShift = statements.some(({ sql }) => /UPDATE (deliveries|cronjobs)/.test(sql));
+    if (!isShift || refusals === 2) return database.write(statements);
+    refusals++;
+    return Promise.reject(new UnavailableError("locked"));
+  };
+  await database.write([
+    sql("INSERT INTO cronjobs (name, next_at) VALUES ('j', ?1)", START_MS + 60_000),
+  ]);
+  await addDeliveries(database, [{ id: "d1", dueMs: START_MS + 300_000, attempt: 1 }]);
+  machine.database = { ...database, write };
+  const { clock, look } = await start();
+  machine.wallMs -= HOUR_MS;
+  for (let turn = 0; turn < 2; turn++) await assert.rejects(look(), UnavailableError);
+  assert.notEqual(clock.stepMs(), 0);
+  for (let turn = 0; turn < 2; turn++) await look();
+  assert.equal(clock.stepMs(), 0);
+  assert.deepEqual(await dueIn(database, clock.now()), { d1: 300_000 });
+  const [job] = await database.query<{ nextMs: number }>("SELECT next_at AS nextMs FROM cronjobs");
+  assert.equal(job?.nextMs, clock.now() + 60_000);
+  assert.equal(machine.warnings, 1);
 });

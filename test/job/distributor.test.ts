@@ -13,7 +13,7 @@ import { createDistributor, type Distributor } from "../../src/job/distributor.t
 import { takeOver } from "../../src/job/take_over.ts";
 import { type Database, sql, UnavailableError } from "../../src/store/database.ts";
 import { claimDeliveries } from "../../src/store/deliveries.ts";
-import { shiftTimes } from "../../src/store/clock_shift.ts";
+import { createShift } from "../../src/store/clock_shift.ts";
 import { fanOut, insertEvent, listPendingEvents } from "../../src/store/events.ts";
 import { openSqliteDatabase } from "../../src/store/sqlite.ts";
 import { updateSubscription } from "../../src/store/subscriptions.ts";
@@ -849,7 +849,7 @@ describe("while the clock has been set and what is stored is to be shifted", () 
     await settle(process);
     assert.equal(process.begun.length, 4);
     await process.distributor.followClock(-3_600_000, async () => {
-      await shiftTimes(stage.database, stage.nowMs, -3_600_000);
+      await createShift(stage.database, stage.nowMs, -3_600_000)();
       stage.nowMs -= 3_600_000;
       stage.isClockSet = false;
     });

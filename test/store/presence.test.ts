@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
@@ -79,6 +79,16 @@ describe("forEnded()", () => {
     assert.deepEqual(files(path), ["gatepost.db-process-c1", "gatepost.db-process-c2"]);
     assert.deepEqual(await ended(own), []);
     assert.deepEqual(await ended(other), []);
+  });
+
+  test("closes also where its file cannot be made anew", async (t) => {
+    const path = newDatabasePath(t);
+    const folder = join(path, "..", "lost");
+    mkdirSync(folder);
+    const presence = openPresence(join(folder, "gatepost.db"), "c1");
+    rmSync(folder, { recursive: true });
+    for (let look = 0; look < 2; look++) await assert.rejects(ended(presence), { code: "ENOENT" });
+    presence.close();
   });
 
   test("finds one that has ended again while what it left cannot be given back", async (t) => {
