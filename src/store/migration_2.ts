@@ -11,18 +11,22 @@ export const MIGRATION_2 = `
   CREATE INDEX subscriptions_by_app ON subscriptions (app) WHERE status <> 'deleted';
 
   -- What was made before lives by the newest grant of its user and app that has not been revoked or
-  -- cut off; the time of a grant is in the digits of its id. Where all have been, it has ended with
-  -- them; where the purge has left none, it may receive what needs no scope of its own.
+  -- cut off, of those from before it where any is left: one of them made it. The time of a grant is
+  -- in the digits of its id. Where all have been revoked, it has ended with them; where the purge
+  -- has left none, it may receive what needs no scope of its own.
   CREATE TEMP TABLE known_grants AS
-    SELECT g.id, g.app, ifnull(g.user, g.app) AS principal, g.scope,
+    SELECT g.id, g.app, ifnull(g.user, g.app) AS principal, g.scope, g.made_at,
       g.revoked_at IS NULL AND ifnull(u.cut_at, 0) < g.made_at AND a.cut_at < g.made_at AS stands
     FROM (SELECT *, (SELECT sum(value * (instr('0123456789abcdefghijklmnopqrstuvwxyz',
           substr(grants.id, 2 + key, 1)) - 1)) FROM json_each('[2821109907456, 78364164096,
           2176782336, 60466176, 1679616, 46656, 1296, 36, 1]')) AS made_at FROM grants) g
       JOIN apps a ON a.id = g.app LEFT JOIN users u ON u.id = g.user;
-  CREATE INDEX temp.known_grants_of ON known_grants (principal, app, stands, id);
-  UPDATE subscriptions AS s SET grant_id = (SELECT max(k.id) FROM known_grants k
-      WHERE k.principal = s.principal AND k.app = s.app AND k.stands) WHERE app <> 'login';
+  CREATE INDEX temp.known_grants_of ON known_grants (principal, app, stands, made_at, id);
+  UPDATE subscriptions AS s SET grant_id = ifnull(
+      (SELECT k.id FROM known_grants k WHERE k.principal = s.principal AND k.app = s.app
+        AND k.stands = 1 AND k.made_at <= s.created_at ORDER BY k.made_at DESC, k.id DESC LIMIT 1),
+      (SELECT k.id FROM known_grants k WHERE k.principal = s.principal AND k.app = s.app
+        AND k.stands = 1 ORDER BY k.made_at DESC, k.id DESC LIMIT 1)) WHERE app <> 'login';
   UPDATE subscriptions AS s SET granted = CASE
       WHEN grant_id IS NOT NULL THEN (SELECT scope FROM grants WHERE id = grant_id)
       WHEN EXISTS (SELECT 1 FROM known_grants k WHERE k.principal = s.principal AND k.app = s.app)

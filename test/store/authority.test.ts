@@ -271,7 +271,7 @@ test("scopes are those declared last, and stay when the name is declared no more
   assert.deepEqual(await findEventScopes(database, "a"), []);
 });
 
-test("subscriptions of 0.1.0 live by the newest grant that has not been ended", async (t) => {
+test("subscriptions of 0.1.0 live by the newest grant before them that has not been ended", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const old = new DatabaseSync(path);
   old.exec(MIGRATIONS[0] ?? "");
@@ -284,6 +284,8 @@ test("subscriptions of 0.1.0 live by the newest grant that has not been ended", 
     gone: at(4),
     cut: at(5),
     itself: at(6),
+    maker: at(7),
+    narrower: at(9),
   };
   const insert = old.prepare(
     `INSERT INTO grants (id, app, user, type, scope, refresh_until, access_until, revoked_at)
@@ -295,6 +297,8 @@ test("subscriptions of 0.1.0 live by the newest grant that has not been ended", 
   insert.run(grants.gone, "u2", "consumer", 7);
   insert.run(grants.cut, "u3", "consumer", null);
   insert.run(grants.itself, null, "consumer orders", null);
+  insert.run(grants.maker, "u5", "consumer orders", null);
+  insert.run(grants.narrower, "u5", "consumer", null);
   old.exec(`
     INSERT INTO apps (id, name, url, origin, type, scope, grants, redirect_uris, trusted,
         resource_server, status, created_at)
@@ -303,12 +307,13 @@ test("subscriptions of 0.1.0 live by the newest grant that has not been ended", 
     INSERT INTO users (id, username, password, scope, status, created_at, cut_at)
       SELECT value, value, '', 'consumer orders', 'active', 1,
         CASE value WHEN 'u3' THEN ${NOW_MS + 5} WHEN 'u1' THEN ${NOW_MS + 1} ELSE 0 END
-      FROM json_each('["u1", "u2", "u3", "u4"]');
+      FROM json_each('["u1", "u2", "u3", "u4", "u5"]');
     INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
       SELECT 's' || key, value ->> 0, value ->> 1, 'e', 'https://a.example/' || key, value ->> 2, '',
-        1 FROM json_each('[["u1", "login", "active"], ["u1", "a1", "paused"], ["u2", "a1", "active"],
+        iif(value ->> 0 = 'u5', ${NOW_MS + 8}, 1)
+        FROM json_each('[["u1", "login", "active"], ["u1", "a1", "paused"], ["u2", "a1", "active"],
         ["u3", "a1", "active"], ["u4", "a1", "active"], ["a1", "a1", "active"],
-        ["u2", "a1", "deleted"]]')`);
+        ["u2", "a1", "deleted"], ["u5", "a1", "active"]]')`);
   const before = old.prepare(
     `SELECT seq, id, principal, app, event, endpoint, secret, created_at FROM subscriptions`,
   );
@@ -333,5 +338,6 @@ test("subscriptions of 0.1.0 live by the newest grant that has not been ended", 
     ["s4", "active", null, null, "consumer"],
     ["s5", "active", null, grants.itself, "consumer orders"],
     ["s6", "deleted", null, null, ""],
+    ["s7", "active", null, grants.maker, "consumer orders"],
   ]);
 });
