@@ -5,6 +5,7 @@ import { newHandle } from "../../src/http/authorization/token_issuer.ts";
 import { insertCode } from "../../src/store/codes.ts";
 import { insertSession } from "../../src/store/sessions.ts";
 import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { insertUser } from "../../src/store/users.ts";
 import type { Stage } from "./bench_case.ts";
 import { comparison, type Contest, type Reference, type Side } from "./compare.ts";
 import { type BenchApp, type BenchGatepost, startGatepost } from "./gatepost.ts";
@@ -19,6 +20,8 @@ export const LIMIT_SERVER = join(import.meta.dirname, "limit_server.ts");
 const PATH = "/authorization/token";
 const CODES_A_SECOND = 6000;
 const CODES_A_BATCH = 1000;
+/** So many that none reaches the limit of a user's grants. */
+const USERS = 1000;
 const REDIRECT_URI = "https://app.example/callback";
 const CODE_TTL_MS = 600_000;
 
@@ -163,26 +166,34 @@ function redeeming({ name, server, app, gatepost }: TokenSource): Side {
   };
 }
 
-async function seedCodes({ databasePath, admin, app }: BenchGatepost, count: number) {
+async function seedCodes({ databasePath, app }: BenchGatepost, count: number) {
   const database = openSqliteDatabase(databasePath);
   const nowMs = Date.now();
-  const session = sha256(newSecret());
-  await database.write([insertSession(session, admin.id, nowMs, nowMs + CODE_TTL_MS)]);
+  const users = Array.from({ length: USERS }, () => ({
+    id: newId("u", nowMs),
+    session: sha256(newSecret()),
+  }));
+  await database.write(users.flatMap(({ id, session }) => [
+    insertUser({ id, username: id, phc: "", scopes: ["consumer"], createdAtMs: nowMs }),
+    insertSession(session, id, nowMs, nowMs + CODE_TTL_MS),
+  ]));
   const codes: string[] = [];
   while (codes.length < count) {
     await database.write(Array.from({ length: CODES_A_BATCH }, () => {
       const id = newId("g", nowMs);
       const { token, hash } = newHandle(id);
+      const user = users[codes.length % USERS];
+      if (!user) throw new Error("There are no users");
       codes.push(token);
       return insertCode({
         id,
         app: app.id,
-        user: admin.id,
+        user: user.id,
         scopes: ["consumer"],
         redirectUri: REDIRECT_URI,
         challenge: null,
         untilMs: nowMs + CODE_TTL_MS,
-      }, hash, session);
+      }, hash, user.session);
     }));
   }
   await database.close();
