@@ -114,6 +114,15 @@ test("a port that is taken: one line, exit 1, and the next start works", async (
   assert.ok(await canLogIn(server.url, PASSWORD));
 });
 
+test("an address that is not this machine's: one line that names GATEPOST_HOST", async (t) => {
+  const folder = await createFolder(t);
+  for (const host of ["192.0.2.1", "host.invalid"]) {
+    const env = { GATEPOST_HOST: host, GATEPOST_ADMIN_PASSWORD: PASSWORD };
+    const reason = new RegExp(`^Gatepost cannot start: GATEPOST_HOST: .*${RegExp.escape(host)}`);
+    assertRefused(await tryStart(folder, env), reason);
+  }
+});
+
 test("GATEPOST_SHARE_PORT lets several processes listen on one port", async (t) => {
   const folder = await createFolder(t);
   const env = { GATEPOST_SHARE_PORT: "on", GATEPOST_ADMIN_PASSWORD: PASSWORD };
