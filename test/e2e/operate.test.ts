@@ -35,7 +35,8 @@ const KEY = Buffer.alloc(32, 7).toString("base64");
 
 async function createFolder(t: TestContext): Promise<string> {
   const folder = await createDataFolder();
-  t.after(() => rm(folder, { recursive: true, force: true }));
+  // This comes before the servers are stopped, so one may make a file meanwhile.
+  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }));
   return folder;
 }
 
