@@ -471,6 +471,14 @@ test("a secret's file that cannot be read is a fault, and so are both forms at o
   assert.match(result.faults.join("\n"), /^GATEPOST_METRICS_TOKEN: GATEPOST_METRICS_TOKEN_FILE is/);
 });
 
+test("a secret's file that holds nothing is a fault: it was meant to hold something", () => {
+  for (const nothing of ["", "\n", "\r\n"]) {
+    const result = parseConfig({ GATEPOST_SECRET_KEY_FILE: "/run/key" }, () => nothing);
+    assert.ok(!result.ok);
+    assert.deepEqual(result.faults, ["GATEPOST_SECRET_KEY_FILE: /run/key is empty"]);
+  }
+});
+
 test("what is in a secret's file is not repeated in a fault", () => {
   const result = parseConfig({ GATEPOST_SECRET_KEY_FILE: "/run/key" }, () => "hunter2");
   assert.ok(!result.ok);

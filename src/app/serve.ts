@@ -100,8 +100,13 @@ function stopOnSignal(host: NodeJS.Process, app: App, log: Logger): void {
 function startFault(error: unknown): string {
   if (error instanceof UnusableDatabaseError || error instanceof LoadError) return `${error.message}\n`;
   if (error instanceof Error && "syscall" in error) {
-    const where = error.syscall === "listen" ? "GATEPOST_PORT: " : "";
-    return `Gatepost cannot start: ${where}${error.message}\n`;
+    return `Gatepost cannot start: ${variableOf(error)}${error.message}\n`;
   }
   return `Gatepost cannot start: ${error instanceof Error ? error.stack : String(error)}\n`;
+}
+
+/** Names the variable behind a failure to listen. */
+function variableOf(error: { readonly syscall?: unknown; readonly code?: unknown }): string {
+  const isHost = error.syscall === "getaddrinfo" || error.code === "EADDRNOTAVAIL";
+  return isHost ? "GATEPOST_HOST: " : error.syscall === "listen" ? "GATEPOST_PORT: " : "";
 }

@@ -92,7 +92,7 @@ function readValue<T>(
 /**
  * Returns the environment with what the files hold that NAME_FILE names, for each of `names`; one
  * line break at a file's end is no part of it. Adds a line to `faults` for each that cannot be read,
- * or that NAME is given beside.
+ * that is empty (a command that failed leaves such a file), or that NAME is given beside.
  */
 export function readSecretFiles(
   env: Environment,
@@ -106,7 +106,9 @@ export function readSecretFiles(
     if (path === "") continue;
     if ((env[name] ?? "") !== "") faults.push(`${name}: ${name}_FILE is given too; leave one out`);
     try {
-      read[name] = readText(path).replace(/\r?\n$/, "");
+      const text = readText(path).replace(/\r?\n$/, "");
+      if (text === "") faults.push(`${name}_FILE: ${path} is empty`);
+      read[name] = text;
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       faults.push(`${name}_FILE: cannot be read: ${reason}`);

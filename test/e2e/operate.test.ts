@@ -35,7 +35,8 @@ const KEY = Buffer.alloc(32, 7).toString("base64");
 
 async function createFolder(t: TestContext): Promise<string> {
   const folder = await createDataFolder();
-  t.after(() => rm(folder, { recursive: true, force: true }));
+  // This comes before the servers are stopped, so one may make a file meanwhile.
+  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }));
   return folder;
 }
 
@@ -112,6 +113,15 @@ test("a port that is taken: one line, exit 1, and the next start works", async (
   assertRefused(await tryStart(folder, env), reason);
   const server = await start(t, { folder });
   assert.ok(await canLogIn(server.url, PASSWORD));
+});
+
+test("an address that is not this machine's: one line that names GATEPOST_HOST", async (t) => {
+  const folder = await createFolder(t);
+  for (const host of ["192.0.2.1", "host.invalid"]) {
+    const env = { GATEPOST_HOST: host, GATEPOST_ADMIN_PASSWORD: PASSWORD };
+    const reason = new RegExp(`^Gatepost cannot start: GATEPOST_HOST: .*${RegExp.escape(host)}`);
+    assertRefused(await tryStart(folder, env), reason);
+  }
 });
 
 test("GATEPOST_SHARE_PORT lets several processes listen on one port", async (t) => {
