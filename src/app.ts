@@ -33,6 +33,7 @@ import { createFailureAudit } from "./store/failure_audit.ts";
 import { judgeDatabase, refuseUnusable } from "./store/judge.ts";
 import { openKeyRing } from "./store/key_ring.ts";
 import { createAccounts } from "./store/accounts.ts";
+import { identify } from "./store/own_files.ts";
 import { openRevocations } from "./store/revocations.ts";
 import { checkSeal, openPageKey } from "./store/settings.ts";
 import { openSqliteDatabase } from "./store/sqlite.ts";
@@ -82,6 +83,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     metrics.observeCommit(batches, ms);
     writes.observe(refusal);
   });
+  const identity = identify(config.databasePath);
   let listening: Server | undefined;
   let started: Jobs | undefined;
   try {
@@ -198,7 +200,10 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           metrics,
           readiness: createReadiness({
             parts: {
-              database: () => hasUsers(database).then(writes.state, () => "unavailable"),
+              database: () =>
+                identify(config.databasePath) === identity
+                  ? hasUsers(database).then(writes.state, () => "unavailable")
+                  : "replaced",
               distributor: distributorState,
               callbacks: () => want() ?? "ok",
             },

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test, type TestContext } from "node:test";
-import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import { createRandom, openRandom, type Random } from "../helpers/random.ts";
 import { exchangeRaw, type RawAnswer } from "../helpers/raw_http.ts";
 
@@ -31,6 +32,7 @@ before(async () => {
     },
   });
   port = Number(new URL(gatepost.server.url).port);
+  while ((await gatepost.api.get("/system/ready")).status !== 200) await sleep(20);
 });
 after(() => gatepost.stop());
 

@@ -153,6 +153,7 @@ test("a database file that is removed: what would be lost is refused, and it is 
   const gatepost = await start(t);
   await waitReady(gatepost);
   rmSync(join(gatepost.server.folder, "gatepost.db"));
+  assert.equal((await gatepost.api.get("/system/ready")).status, 503, "before anybody writes");
   const answer = await dispatch(gatepost);
   assert.equal(answer.status, 503);
   assert.ok(Number(answer.headers.get("retry-after")) > 0);
