@@ -77,17 +77,6 @@ describe("a database written by 0.1.0", () => {
     assert.equal(refused.status, 401);
   });
 
-  test("exchanges its refresh tokens, and knows the used ones", async () => {
-    const exchange = (refresh_token: string) =>
-      gatepost.token(written.app, { grant_type: "refresh_token", refresh_token });
-    const renewed = readTokens(await exchange(written.otherRefreshToken));
-    assert.equal(await gatepost.isAlive(renewed.access_token), true);
-    readTokens(await exchange(renewed.refresh_token));
-
-    assertOAuthError(await exchange(written.usedRefreshToken), 400, "invalid_grant");
-    assertOAuthError(await exchange(written.refreshToken), 400, "invalid_grant");
-  });
-
   test("takes its apps' secrets, and their public apps sign in", async () => {
     readTokens(await gatepost.token(written.service, { grant_type: "client_credentials" }));
     const tokens = await gatepost.codeTokens(written.publicApp, written.user);
@@ -108,6 +97,17 @@ describe("a database written by 0.1.0", () => {
     await send("POST", "/backend/event", gatepost.adminToken, event, 202);
     const requests = await receiver.waitFor(2, 5000, `/${id}`);
     assert.deepEqual(requests.map(({ body }) => body.toString()), ['{"id":1}', '{"id":3}']);
+  });
+
+  test("exchanges its refresh tokens, and knows the used ones", async () => {
+    const exchange = (refresh_token: string) =>
+      gatepost.token(written.app, { grant_type: "refresh_token", refresh_token });
+    const renewed = readTokens(await exchange(written.otherRefreshToken));
+    assert.equal(await gatepost.isAlive(renewed.access_token), true);
+    readTokens(await exchange(renewed.refresh_token));
+
+    assertOAuthError(await exchange(written.usedRefreshToken), 400, "invalid_grant");
+    assertOAuthError(await exchange(written.refreshToken), 400, "invalid_grant");
   });
 
   test("resends what failed in it", async () => {
