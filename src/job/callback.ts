@@ -44,7 +44,7 @@ export interface CallbackOptions {
   readonly egress: Egress;
   /** For the whole exchange, body included. */
   readonly timeoutMs: number;
-  /** SPEC 6.4: `<product_name>/<version>@<revision>`. */
+  /** `<product_name>/<version>@<revision>`. */
   readonly userAgent: string;
   readonly now: () => number;
 }

@@ -18,7 +18,7 @@ export interface BackendOptions {
   readonly now: () => number;
 }
 
-/** What every backend route has: scope `backend`, and never CORS (contract 2). */
+/** What every backend route has: scope `backend`, and never CORS. */
 export const BACKEND_ROUTE = { access: [BACKEND_SCOPE], cors: false } as const;
 
 /** What a change is audited as. */

@@ -69,7 +69,7 @@ export function strictObject(members: Readonly<Record<string, Schema>>, more: Sc
   return object(members, { additionalProperties: false, ...more });
 }
 
-/** One part of a list of such records (contract 2, "Lists"). */
+/** One part of a list of such records. */
 export function pageOf(name: string): Schema {
   return object({
     items: list(ref(name)),
