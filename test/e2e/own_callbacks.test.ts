@@ -54,7 +54,7 @@ test("an endpoint that is subscribed to what it dispatches does not call itself"
   assert.equal(Object(readObject(events)["items"]).length, 1);
 });
 
-test("a callback of another service is a request as any", async () => {
+test("a callback of another service is a request like every other", async () => {
   const agent = { "user-agent": "Gatepost/0.1.0@abcdef0" };
   const foreign = { ...agent, "webhook-id": "d0123456789abcdef" };
   assert.equal((await post(newName("event"), foreign)).status, 204);
