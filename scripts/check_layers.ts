@@ -13,17 +13,22 @@ import { findImports, scanSource, type Import, type Token } from "./source_scan.
 const MAY_IMPORT: Record<string, string[]> = {
   version: [],
   base: ["version"],
-  oauth: ["version", "base"],
-  event: ["version", "base"],
-  store: ["version", "base", "oauth", "event"],
-  mod: ["base", "oauth"],
-  http: ["version", "base", "oauth", "event", "store"],
-  hosting: ["version", "base", "oauth", "event", "store", "mod"],
-  job: ["version", "base", "oauth", "event", "store", "mod"],
+  oauth: ["base"],
+  event: ["base"],
   config: ["base"],
-  app: "version base oauth event store mod http hosting job config".split(" "),
-  server: "version base oauth event store mod http hosting job config app".split(" "),
-  cli: "version base oauth event store mod http hosting job config app".split(" "),
+  database: ["base"],
+  store: ["base", "oauth", "event", "database"],
+  mod: ["base", "oauth"],
+  http: ["version", "base", "oauth"],
+  api: ["version", "base", "oauth", "event", "config", "database", "store", "http"],
+  hosting: ["version", "base", "oauth", "event", "database", "store", "mod", "http", "api"],
+  delivery: ["version", "base", "oauth", "event", "config", "database", "store"],
+  job: ["version", "base", "oauth", "event", "config", "database", "store"],
+  app: "version base oauth event config database store mod http api hosting delivery job".split(" "),
+  server: "version base database config app".split(" "),
+  cli: "version base oauth event config database store mod http api hosting delivery job app".split(
+    " ",
+  ),
 };
 
 /** What may be imported as types alone, never as values. */
@@ -37,27 +42,29 @@ const TYPES_ONLY = ["mod"];
 const MAY_TOUCH: Record<string, string[]> = {
   version: ["fs"],
   mod: [],
-  config: ["fs", "net", "path"], // fs: secrets that are given as files
-  app: ["crypto", "dns", "events", "fs", "http", "path", "perf_hooks", "url", "util"],
-  "app/post": ["worker_threads"],
-  server: ["fs", "os", "path", "process", "url", "util"],
-  cli: ["crypto", "fs", "path", "process", "readline", "tty", "url", "util"],
-  "base/": ["crypto", "http", "net", "url", "util"], // http: its status names and types
+  config: ["fs"], // secrets that are given as files
+  app: ["events", "fs", "http", "perf_hooks", "util"],
+  server: ["os"],
+  cli: ["fs", "path", "readline", "util"],
+  "base/": ["crypto", "http", "net", "util"], // http: its status names and types
   "oauth/": ["crypto"],
   "event/": ["crypto"],
-  "store/": ["crypto", "fs", "path", "sqlite", "url", "worker_threads"],
-  "http/": ["crypto", "net", "url", "util"],
-  "http/node_": ["crypto", "http", "net", "stream", "url", "util"],
-  "hosting/": ["crypto", "fs", "module", "path", "url", "util"],
+  "database/": ["fs", "path", "sqlite", "url", "worker_threads"],
+  "store/": [],
+  "http/": ["net"],
+  "http/node_": ["http", "net", "stream"],
+  "api/": ["crypto"],
+  "hosting/": ["fs", "module", "path", "url"],
   // os: whether this machine has a network
-  "job/": "crypto dns events fs http https net os stream timers tls url util".split(" "),
+  "delivery/": ["dns", "fs", "net", "os", "timers", "worker_threads"],
+  "job/": [],
 };
 
 const ENVIRONMENT_IN = ["server.ts", "cli.ts"];
-const FETCH_IN = ["job/callback.ts"];
-const LISTEN_IN = ["http/node_http.ts", "job/"]; // job: the address guard tests itself
-const SQL_IN = ["store/"];
-const HTML_IN = ["http/pages", "base/html.ts"];
+const FETCH_IN = ["delivery/callback.ts"];
+const LISTEN_IN = ["http/node_http.ts", "delivery/"]; // delivery: the address guard tests itself
+const SQL_IN = ["database/", "store/"];
+const HTML_IN = ["api/pages", "base/html.ts"];
 const COMPUTED_IMPORT_IN = ["hosting/"];
 
 const FORBIDDEN_NAMES = ["index.ts", "utils.ts", "helpers.ts", "types.ts"];
@@ -206,8 +213,8 @@ function contentFault(
   near: (offset: number) => string | undefined,
 ): string | undefined {
   if (kind === "string" || kind === "template") {
-    if (SQL.test(text) && !isIn(file, SQL_IN)) return "sql: belongs to store";
-    if (HTML.test(text) && !isIn(file, HTML_IN)) return "html: belongs to http/pages";
+    if (SQL.test(text) && !isIn(file, SQL_IN)) return "sql: belongs to database and store";
+    if (HTML.test(text) && !isIn(file, HTML_IN)) return "html: belongs to api/pages";
     return undefined;
   }
   if (kind !== "word") return undefined;

@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { addReadings, createServiceMetrics } from "../src/app/metrics.ts";
 import { COMMANDS } from "../src/cli/commands.ts";
 import { VARIABLES } from "../src/config.ts";
-import { toTemplate } from "../src/http/system/openapi_path.ts";
-import { OPERATIONS } from "../src/http/system/operations.ts";
+import { toTemplate } from "../src/api/system/openapi_path.ts";
+import { OPERATIONS } from "../src/api/system/operations.ts";
 
 const root = new URL("../", import.meta.url);
 const readme = readFileSync(new URL("README.md", root), "utf8");

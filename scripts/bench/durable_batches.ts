@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { openSqlite } from "../../src/store/sqlite_file.ts";
+import { openSqlite } from "../../src/database/sqlite_file.ts";
 import type { BenchCase, Finding, Stage } from "./bench_case.ts";
 
 /** How often SQLite itself can commit durably here, with nothing around it. */

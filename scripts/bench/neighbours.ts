@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { newId } from "../../src/base/id.ts";
 import { createPasswordHasher } from "../../src/base/password.ts";
-import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { insertUser } from "../../src/store/users.ts";
 import type { BenchCase, Finding, Stage } from "./bench_case.ts";
 import { type BenchGatepost, startGatepost } from "./gatepost.ts";

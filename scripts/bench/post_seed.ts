@@ -5,7 +5,7 @@ import { newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
 import { randomBytes } from "../../src/base/secret.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
-import { sql, type Statement } from "../../src/store/database.ts";
+import { sql, type Statement } from "../../src/database/database.ts";
 import { deliveryId, insertEvent } from "../../src/store/events.ts";
 import { insertSubscription } from "../../src/store/subscriptions.ts";
 import { insertUser } from "../../src/store/users.ts";

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { newId } from "../../src/base/id.ts";
 import { newSecret, sha256 } from "../../src/base/secret.ts";
-import { newHandle } from "../../src/http/authorization/token_issuer.ts";
+import { newHandle } from "../../src/api/authorization/token_issuer.ts";
 import { insertCode } from "../../src/store/codes.ts";
 import { insertSession } from "../../src/store/sessions.ts";
-import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { insertUser } from "../../src/store/users.ts";
 import type { Stage } from "./bench_case.ts";
 import { comparison, type Contest, type Reference, type Side } from "./compare.ts";

@@ -1,16 +1,16 @@
 import type { PasswordHasher } from "../base/password.ts";
-import { appRoutes } from "../http/backend/app.ts";
-import { auditRoute } from "../http/backend/audit.ts";
-import { managedDeliveryRoutes } from "../http/backend/delivery.ts";
-import { type EventAdministrationOptions, eventRoutes } from "../http/backend/event.ts";
-import { grantRoutes } from "../http/backend/grant.ts";
-import { type KeyAdministrationOptions, keyRoutes } from "../http/backend/key.ts";
+import { appRoutes } from "../api/backend/app.ts";
+import { auditRoute } from "../api/backend/audit.ts";
+import { managedDeliveryRoutes } from "../api/backend/delivery.ts";
+import { type EventAdministrationOptions, eventRoutes } from "../api/backend/event.ts";
+import { grantRoutes } from "../api/backend/grant.ts";
+import { type KeyAdministrationOptions, keyRoutes } from "../api/backend/key.ts";
 import {
   managedSubscriptionRoutes,
   type SubscriptionAdministrationOptions,
-} from "../http/backend/subscription.ts";
-import { userRoutes } from "../http/backend/user.ts";
-import type { ProtectedRoute } from "../http/route.ts";
+} from "../api/backend/subscription.ts";
+import { userRoutes } from "../api/backend/user.ts";
+import type { ProtectedRoute } from "../api/route.ts";
 
 /** What administration works with, over HTTP and from the command line alike. */
 export interface AdministrationOptions

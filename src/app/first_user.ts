@@ -2,7 +2,7 @@ import { newId } from "../base/id.ts";
 import type { PasswordHasher } from "../base/password.ts";
 import { randomBytes } from "../base/secret.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
-import type { Database } from "../store/database.ts";
+import type { Database } from "../database/database.ts";
 import { hasUsers, insertFirstUser } from "../store/users.ts";
 
 /** The name of the user that the first start makes. */

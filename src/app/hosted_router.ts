@@ -1,9 +1,9 @@
 import type { LoadedEndpoint } from "../hosting/check.ts";
 import { createHandler, type HandlerOptions } from "../hosting/handle.ts";
 import { refuseOwnCallbacks } from "../hosting/own_callback.ts";
-import { bearerChallenge } from "../http/bearer.ts";
-import type { Route } from "../http/route.ts";
-import { createRouter, type Router } from "../http/router.ts";
+import { bearerChallenge } from "../api/bearer.ts";
+import type { Route } from "../api/route.ts";
+import { createRouter, type Router } from "../api/router.ts";
 
 /** What the endpoints of modules are answered with. */
 export interface HostedRouterOptions extends Omit<HandlerOptions, "endpoint" | "challenge"> {

@@ -5,14 +5,14 @@ import type { LoadedCronjob } from "../hosting/check.ts";
 import { type CronjobOptions, runCronjob } from "../hosting/cronjob.ts";
 import { createCron, type JobState, type RunOutcome } from "../job/cron.ts";
 import { createSharedCron } from "../job/shared_cron.ts";
-import type { Database } from "../store/database.ts";
+import type { Database } from "../database/database.ts";
 import type { FailureAudit } from "../store/failure_audit.ts";
 import type { KeyRing } from "../store/key_ring.ts";
 import { purge, type PurgeProgress } from "../store/purge.ts";
 import type { Revocations } from "../store/revocations.ts";
 import { clearEndedSubscriptions } from "../store/subscription_end.ts";
-import type { WriteWatch } from "../store/write_watch.ts";
-import { type Post, startPost } from "./post.ts";
+import type { WriteWatch } from "../database/write_watch.ts";
+import { type Post, startPost } from "../delivery/worker.ts";
 
 /** What the jobs work with. */
 export interface JobsOptions {

@@ -1,6 +1,6 @@
 import { createMetrics, type Metrics } from "../base/metrics.ts";
 import { Problem } from "../base/problem.ts";
-import type { PasswordLogin } from "../http/password_login.ts";
+import type { PasswordLogin } from "../api/password_login.ts";
 import type { Backlog } from "../store/backlog.ts";
 import { revision, version } from "../version.ts";
 import { addProcessMetrics } from "./process_metrics.ts";

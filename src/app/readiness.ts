@@ -1,6 +1,6 @@
-import type { Readiness } from "../http/system/status.ts";
+import type { Readiness } from "../api/system/status.ts";
 import { type Backlog, measureBacklog } from "../store/backlog.ts";
-import type { Database } from "../store/database.ts";
+import type { Database } from "../database/database.ts";
 
 /** What readiness is judged by. */
 export interface ReadinessOptions {

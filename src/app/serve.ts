@@ -5,7 +5,7 @@ import { poolSize } from "../base/password.ts";
 import { parseConfig } from "../config.ts";
 import { LoadError } from "../hosting/load.ts";
 import { createLateChunkCheck } from "./late_chunk.ts";
-import { UnusableDatabaseError } from "../store/database.ts";
+import { UnusableDatabaseError } from "../database/database.ts";
 import { revision, version } from "../version.ts";
 import { findRisks } from "./risks.ts";
 

@@ -1,8 +1,8 @@
 import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { createSeal } from "../base/seal.ts";
-import { backUpSqlite } from "../store/backup.ts";
-import { restoreSqlite } from "../store/restore.ts";
+import { backUpSqlite } from "../database/backup.ts";
+import { restoreSqlite } from "../database/restore.ts";
 import type { Command } from "./command.ts";
 import { Failure, UsageError } from "./failure.ts";
 import type { Terminal } from "./terminal.ts";

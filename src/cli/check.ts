@@ -6,7 +6,7 @@ import { type Config, describeConfig } from "../config.ts";
 import type { LoadedCronjob, LoadedEndpoint } from "../hosting/check.ts";
 import { scopeWords } from "../hosting/catalogue.ts";
 import { type Hosted, loadEndpoints, LoadError } from "../hosting/load.ts";
-import { type DatabaseState, judgeDatabase } from "../store/judge.ts";
+import { type DatabaseState, judgeDatabase } from "../database/judge.ts";
 import { countRecords, type DatabaseCounts } from "../store/state.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";

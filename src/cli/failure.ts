@@ -2,7 +2,7 @@ import type { Fault } from "../base/problem.ts";
 import { Problem } from "../base/problem.ts";
 import { SealError } from "../base/seal.ts";
 import { LoadError } from "../hosting/load.ts";
-import { UnavailableError, UnusableDatabaseError } from "../store/database.ts";
+import { UnavailableError, UnusableDatabaseError } from "../database/database.ts";
 import { visible } from "./table.ts";
 
 /** The command line itself is wrong: nothing was done, exit 2. */

@@ -1,5 +1,5 @@
 import { createSeal } from "../base/seal.ts";
-import { resealDatabase } from "../store/settings.ts";
+import { resealDatabase } from "../database/settings.ts";
 import { auditOwn, ownAnswer } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";

@@ -1,4 +1,4 @@
-import type { Database } from "../store/database.ts";
+import type { Database } from "../database/database.ts";
 
 /** The time that writes are paced by, in milliseconds. */
 export interface Pace {

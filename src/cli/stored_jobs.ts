@@ -1,6 +1,6 @@
-import type { CronjobAdministrationOptions } from "../http/backend/cronjob.ts";
+import type { CronjobAdministrationOptions } from "../api/backend/cronjob.ts";
 import { hastenCronjob, listStoredCronjobs } from "../store/cronjobs.ts";
-import type { Database } from "../store/database.ts";
+import type { Database } from "../database/database.ts";
 
 /** The jobs as the database knows them; to run one here is to make it due for a server. */
 export function storedJobs(

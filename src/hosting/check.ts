@@ -1,6 +1,6 @@
 import { parseDuration, parseSize } from "../base/duration.ts";
 import { METHODS } from "../base/exchange.ts";
-import { parsePathPattern, type PathPattern } from "../base/path_pattern.ts";
+import { parsePathPattern, type PathPattern } from "../api/path_pattern.ts";
 import { checkDispatchableName, OWN_PREFIX } from "../event/event.ts";
 import { isScopeName, OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";
 import type { Caller, Context, CronjobContext, Method } from "../mod.ts";

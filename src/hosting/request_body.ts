@@ -1,4 +1,4 @@
-import { bodyTypeOf } from "../base/body_type.ts";
+import { bodyTypeOf } from "../http/body_type.ts";
 import { hasBody, type HttpRequest } from "../base/exchange.ts";
 import { decodeFormText } from "../base/form.ts";
 import { parseJson } from "../base/json.ts";

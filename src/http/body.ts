@@ -1,4 +1,4 @@
-import { bodyTypeOf } from "../base/body_type.ts";
+import { bodyTypeOf } from "./body_type.ts";
 import { hasBody, type HttpRequest } from "../base/exchange.ts";
 import { type Form, MAX_FORM_BYTES, parseForm } from "../base/form.ts";
 import { type JsonOptions, type JsonValue, parseJson } from "../base/json.ts";

@@ -7,7 +7,7 @@ import {
   registerCronjob,
   renewCronjob,
 } from "../store/cronjobs.ts";
-import type { Database } from "../store/database.ts";
+import type { Database } from "../database/database.ts";
 import type { Cron, IntervalJob, JobState, RunOutcome } from "./cron.ts";
 
 /** Jobs that run once per due time and database, however many processes know them. */

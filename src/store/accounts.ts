@@ -1,7 +1,7 @@
 import { createCache } from "../base/cache.ts";
 import type { User } from "../oauth/user.ts";
 import { type AppWithSecrets, findApp } from "./apps.ts";
-import type { Database } from "./database.ts";
+import type { Database } from "../database/database.ts";
 import { findUser } from "./users.ts";
 
 /** Apps and users as every token request needs them: kept in memory for as long as none changes. */

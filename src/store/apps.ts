@@ -9,7 +9,7 @@ import {
   sql,
   type Statement,
   valueIf,
-} from "./database.ts";
+} from "../database/database.ts";
 import { cutGrants, REVOKED } from "./grant_end.ts";
 import { endSubscriptions, type SubscriptionsEnd } from "./subscription_end.ts";
 

@@ -1,5 +1,5 @@
 import type { AttemptOutcome, NextState } from "../event/delivery.ts";
-import { sql, type Statement } from "./database.ts";
+import { sql, type Statement } from "../database/database.ts";
 import { moveTurns } from "./deliveries.ts";
 import { EARLIER_TURN } from "./subscriptions.ts";
 

@@ -8,7 +8,7 @@ import {
   type PageRequest,
   sql,
   type Statement,
-} from "./database.ts";
+} from "../database/database.ts";
 
 /** Who did what to whom; never a secret. Its time is its id's. */
 export interface AuditEntry {

@@ -1,6 +1,6 @@
 import { CONSUMER_SCOPE, LOGIN_APP } from "../oauth/principal.ts";
 import { parseScope } from "../oauth/scope.ts";
-import { type Database, sql, type Statement } from "./database.ts";
+import { type Database, sql, type Statement } from "../database/database.ts";
 
 /** The number of the last end of many subscriptions; those made after it do not fall under it. */
 export const LAST_ENDING = "(SELECT ifnull(max(seq), 0) FROM subscription_endings)";

@@ -1,5 +1,5 @@
 import { idTimeMs } from "../base/id.ts";
-import type { Database } from "./database.ts";
+import type { Database } from "../database/database.ts";
 import { type Standing, STANDINGS } from "./deliveries.ts";
 
 /** What is still to be sent. */

@@ -1,4 +1,4 @@
-import { type Database, sql, type Statement } from "./database.ts";
+import { type Database, sql, type Statement } from "../database/database.ts";
 import { moveTurns } from "./deliveries.ts";
 import { EARLIER_TURN } from "./subscriptions.ts";
 

@@ -1,6 +1,6 @@
 import { idTimeMs } from "../base/id.ts";
 import { parseScope } from "../oauth/scope.ts";
-import { type Database, sql, type Statement } from "./database.ts";
+import { type Database, sql, type Statement } from "../database/database.ts";
 import { endExcessGrants } from "./grant_limit.ts";
 import { partiesStand, scopesStand } from "./grants.ts";
 import type { Revocations } from "./revocations.ts";

@@ -1,6 +1,6 @@
 import { idTimeMs } from "../base/id.ts";
 import { parseScope } from "../oauth/scope.ts";
-import { type Database, sql, type Statement } from "./database.ts";
+import { type Database, sql, type Statement } from "../database/database.ts";
 import { cutGrants } from "./grant_end.ts";
 import { endSubscriptions } from "./subscription_end.ts";
 import { IS_OPEN } from "./subscriptions.ts";

@@ -1,4 +1,4 @@
-import { type Database, sql, type Statement } from "./database.ts";
+import { type Database, sql, type Statement } from "../database/database.ts";
 
 /** A job that runs once per due time and database, as it is stored. */
 export interface StoredCronjob {

@@ -1,4 +1,4 @@
-import { type Database, limitTo, sql, type Statement } from "./database.ts";
+import { type Database, limitTo, sql, type Statement } from "../database/database.ts";
 import { mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
 import { EARLIER_TURN } from "./subscriptions.ts";
 

@@ -1,5 +1,5 @@
 import type { AttemptOutcome } from "../event/delivery.ts";
-import { type Database, FIRST_PAGE, type Page, pageOf, type PageRequest } from "./database.ts";
+import { type Database, FIRST_PAGE, type Page, pageOf, type PageRequest } from "../database/database.ts";
 
 /** What a delivery can be. */
 export const DELIVERY_STATUSES = ["pending", "delivered", "failed", "cancelled"] as const;

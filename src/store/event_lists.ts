@@ -1,5 +1,5 @@
 import { parseScope } from "../oauth/scope.ts";
-import { type Database, type Page, pageOf, type PageRequest } from "./database.ts";
+import { type Database, type Page, pageOf, type PageRequest } from "../database/database.ts";
 
 /** What an event can be. */
 export const EVENT_STATUSES = ["pending", "distributed"] as const;

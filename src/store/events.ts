@@ -1,6 +1,6 @@
 import type { Event } from "../event/event.ts";
 import { declaredScope, mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
-import { type Database, limitTo, sql, type Statement } from "./database.ts";
+import { type Database, limitTo, sql, type Statement } from "../database/database.ts";
 import { IS_OPEN, LAST_SUBSCRIPTION } from "./subscriptions.ts";
 
 const INSERT_EVENT =

@@ -5,7 +5,7 @@ import {
   insertAudit,
   trimAudit,
 } from "./audit.ts";
-import type { Database } from "./database.ts";
+import type { Database } from "../database/database.ts";
 
 /** The part of the audit that anyone can write to: failed logins and client authentications. */
 export interface FailureAudit {

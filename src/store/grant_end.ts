@@ -1,5 +1,5 @@
 import { idBound } from "../base/id.ts";
-import { type Database, sql, type SqlValue, type Statement } from "./database.ts";
+import { type Database, sql, type SqlValue, type Statement } from "../database/database.ts";
 import { LOGIN_APP } from "../oauth/principal.ts";
 import { revocation } from "./revocations.ts";
 import { endSubscriptions } from "./subscription_end.ts";

@@ -1,5 +1,5 @@
 import { insertAuditOfChange } from "./audit.ts";
-import { type Database, sql, type Statement } from "./database.ts";
+import { type Database, sql, type Statement } from "../database/database.ts";
 
 /** How many grants of a user stand at once: through one app, and in all. */
 const GRANTS_OF_APP = 100;

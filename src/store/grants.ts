@@ -1,7 +1,7 @@
 import { idTimeMs } from "../base/id.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
-import { type Database, type Page, pageOf, type PageRequest, sql } from "./database.ts";
+import { type Database, type Page, pageOf, type PageRequest, sql } from "../database/database.ts";
 import { endExcessGrants } from "./grant_limit.ts";
 import type { Revocations } from "./revocations.ts";
 

@@ -7,7 +7,7 @@ import {
   type VerificationKey,
 } from "../base/jwt.ts";
 import type { Seal } from "../base/seal.ts";
-import type { Database, Statement } from "./database.ts";
+import type { Database, Statement } from "../database/database.ts";
 import {
   deleteKey,
   insertKey,

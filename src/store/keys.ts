@@ -1,5 +1,5 @@
 import type { SigningAlgorithm } from "../base/jwt.ts";
-import { type Database, sql, type Statement } from "./database.ts";
+import { type Database, sql, type Statement } from "../database/database.ts";
 
 /** A signing key as it is stored; `private` is its PEM as the seal closed it. */
 export interface StoredKey {

@@ -1,4 +1,4 @@
-import { type Database, limitTo, sql, type Statement } from "./database.ts";
+import { type Database, limitTo, sql, type Statement } from "../database/database.ts";
 
 /** How long a failed login counts, in milliseconds. */
 const WINDOW_MS = 15 * 60_000;

@@ -1,7 +1,7 @@
 import { newId } from "../base/id.ts";
 import { OWN_PREFIX } from "../event/event.ts";
 import { BACKEND_SCOPE } from "../oauth/principal.ts";
-import { sql, type SqlValue, type Statement } from "./database.ts";
+import { sql, type SqlValue, type Statement } from "../database/database.ts";
 import { LAST_SUBSCRIPTION } from "./subscriptions.ts";
 
 /** What a subscriber must be allowed to be told of them. */

@@ -1,6 +1,6 @@
 import { idBound } from "../base/id.ts";
 import { GRANT_ALLOWED, trimAudit } from "./audit.ts";
-import { type Database, sql, type Statement } from "./database.ts";
+import { type Database, sql, type Statement } from "../database/database.ts";
 import { dropExcessRefreshTokens } from "./grant_limit.ts";
 
 /** How much one batch of a purge removes at most, so that no other write waits for long. */

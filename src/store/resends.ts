@@ -1,5 +1,5 @@
 import { idBound } from "../base/id.ts";
-import { type Database, FIRST_PAGE, sql, type Statement } from "./database.ts";
+import { type Database, FIRST_PAGE, sql, type Statement } from "../database/database.ts";
 import { EARLIER_TURN, IS_OPEN } from "./subscriptions.ts";
 
 /** How many deliveries one batch sends again, so that no other write waits for long. */

@@ -1,6 +1,6 @@
 import { idTimeMs } from "../base/id.ts";
 import type { Caller } from "../oauth/principal.ts";
-import { type Database, limitTo, sql, type Statement } from "./database.ts";
+import { type Database, limitTo, sql, type Statement } from "../database/database.ts";
 
 /**
  * Ends the token or grant of this id; or of a user, an app, or a user through an app (both ids),

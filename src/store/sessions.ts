@@ -1,4 +1,4 @@
-import { type Database, sql, type Statement } from "./database.ts";
+import { type Database, sql, type Statement } from "../database/database.ts";
 
 /** Stores a browser session by the SHA-256 of its cookie's value. */
 export function insertSession(

@@ -1,5 +1,5 @@
-import type { Database } from "./database.ts";
-import { openForLook } from "./sqlite_file.ts";
+import type { Database } from "../database/database.ts";
+import { openForLook } from "../database/sqlite_file.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
 /** How many of each a database holds. */

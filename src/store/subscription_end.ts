@@ -1,6 +1,6 @@
 import { LOGIN_APP } from "../oauth/principal.ts";
 import { ENDS, LAST_ENDING } from "./authority.ts";
-import { type Database, sql, type Statement } from "./database.ts";
+import { type Database, sql, type Statement } from "../database/database.ts";
 import {
   announceDisabled,
   type ClaimOfDelivery,

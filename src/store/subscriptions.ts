@@ -14,7 +14,7 @@ import {
   type PageRequest,
   sql,
   type Statement,
-} from "./database.ts";
+} from "../database/database.ts";
 import { partiesStand } from "./grants.ts";
 
 /** Of a subscription that has not ended: what is dispatched is sent to it, or waits for it. */

@@ -8,7 +8,7 @@ import {
   sql,
   type Statement,
   valueIf,
-} from "./database.ts";
+} from "../database/database.ts";
 import { cutGrants } from "./grant_end.ts";
 import { endSubscriptions, type SubscriptionsEnd } from "./subscription_end.ts";
 

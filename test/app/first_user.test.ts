@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { ensureFirstUser } from "../../src/app/first_user.ts";
 import { createPasswordHasher } from "../../src/base/password.ts";
-import { FIRST_PAGE } from "../../src/store/database.ts";
+import { FIRST_PAGE } from "../../src/database/database.ts";
 import { findUserByName, listUsers } from "../../src/store/users.ts";
 import { addUser, makeFolder, openDatabase } from "../helpers/database.ts";
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "node:test";
-import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
 
 /** Makes the database larger, with `count` rows of ten kilobytes. */

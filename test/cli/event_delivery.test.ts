@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { declareEvents } from "../../src/store/authority.ts";
-import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
 
 function readEvents(path: string): Record<string, unknown>[] {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { paceWrites } from "../../src/cli/pace_writes.ts";
-import { type Database, UnavailableError } from "../../src/store/database.ts";
+import { type Database, UnavailableError } from "../../src/database/database.ts";
 import { resendDeliveries } from "../../src/store/resends.ts";
 import { openDatabase } from "../helpers/database.ts";
 

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { createDataFolder, runCli, type RunResult } from "./process.ts";
 
 /** The command line's source: what it runs is counted in the coverage. */

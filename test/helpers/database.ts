@@ -7,10 +7,10 @@ import { sha256 } from "../../src/base/secret.ts";
 import type { App } from "../../src/oauth/app.ts";
 import type { User } from "../../src/oauth/user.ts";
 import { insertApp } from "../../src/store/apps.ts";
-import type { Database } from "../../src/store/database.ts";
+import type { Database } from "../../src/database/database.ts";
 import type { NewGrant } from "../../src/store/grants.ts";
 import { insertSession } from "../../src/store/sessions.ts";
-import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { insertUser } from "../../src/store/users.ts";
 
 /** Makes a folder that is removed when the test has ended. */

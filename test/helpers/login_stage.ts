@@ -5,9 +5,9 @@ import {
   createPasswordLogin,
   type LoginAttempt,
   type LoginOutcome,
-} from "../../src/http/password_login.ts";
+} from "../../src/api/password_login.ts";
 import { type AuditRecord, insertAudit } from "../../src/store/audit.ts";
-import type { Database } from "../../src/store/database.ts";
+import type { Database } from "../../src/database/database.ts";
 import { updateUser } from "../../src/store/users.ts";
 import { addUser, openDatabase } from "./database.ts";
 

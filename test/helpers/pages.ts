@@ -5,10 +5,10 @@ import {
   type ConsentPageInput,
   type ConsentScope,
   consentPage,
-} from "../../src/http/pages/consent_page.ts";
-import { type ErrorPageInput, errorPage } from "../../src/http/pages/error_page.ts";
-import { type LoginPageInput, loginPage } from "../../src/http/pages/login_page.ts";
-import type { Site } from "../../src/http/pages/page_layout.ts";
+} from "../../src/api/pages/consent_page.ts";
+import { type ErrorPageInput, errorPage } from "../../src/api/pages/error_page.ts";
+import { type LoginPageInput, loginPage } from "../../src/api/pages/login_page.ts";
+import type { Site } from "../../src/api/pages/page_layout.ts";
 import { OWN_SCOPES, type ScopeWords } from "../../src/oauth/scope.ts";
 
 /** Whose pages these are. */

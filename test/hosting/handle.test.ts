@@ -5,7 +5,7 @@ import { Problem } from "../../src/base/problem.ts";
 import type { Caller, Context, Logger } from "../../src/mod.ts";
 import type { DispatchedEvent } from "../../src/hosting/dispatch.ts";
 import { createHandler } from "../../src/hosting/handle.ts";
-import { parsePathPattern } from "../../src/base/path_pattern.ts";
+import { parsePathPattern } from "../../src/api/path_pattern.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 
 type Handle = (context: Context<unknown>) => unknown;

@@ -6,8 +6,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { createCron, type IntervalJob } from "../../src/job/cron.ts";
 import { createSharedCron, type SharedCron } from "../../src/job/shared_cron.ts";
 import { releaseCronjobs } from "../../src/store/cronjobs.ts";
-import type { Database } from "../../src/store/database.ts";
-import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import type { Database } from "../../src/database/database.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
 const log = { debug() {}, info() {}, warn() {}, error() {} };

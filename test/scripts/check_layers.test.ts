@@ -16,8 +16,8 @@ const CLEAN: Record<string, string> = {
   "config.ts": `import { now } from "./base/clock.ts";\nexport const config = { now };\n`,
   "app.ts": [
     `import { config } from "./config.ts";`,
-    `import { open } from "./store/open.ts";`,
-    `import { send } from "./job/callback.ts";`,
+    `import { open } from "./database/open.ts";`,
+    `import { send } from "./delivery/callback.ts";`,
     `export const app = [config, open, send, fetch];`,
   ].join("\n"),
   "server.ts": `import { app } from "./app.ts";\nconsole.log(app, process.env, process.argv);\n`,
@@ -28,11 +28,11 @@ const CLEAN: Record<string, string> = {
     `import { now } from "../base/clock.ts";`,
   ].join("\n"),
   "event/event.ts": `import type { Clock } from "../base/clock.ts";\n`,
-  "store/open.ts": `import { DatabaseSync } from "node:sqlite";\nexport const open = "SELECT 1";\n`,
+  "database/open.ts": `import { DatabaseSync } from "node:sqlite";\nexport const open = "SELECT 1";\n`,
   "http/node_http.ts": `import { createServer } from "node:http";\n`,
-  "http/pages/login.ts": "export const page = (name: string) => `<h1>${name}</h1>`;\n",
+  "api/pages/login.ts": "export const page = (name: string) => `<h1>${name}</h1>`;\n",
   "hosting/load.ts": `export const load = (path: string) => import(path);\n`,
-  "job/callback.ts": `export const send = (url: string) => fetch(url);\n`,
+  "delivery/callback.ts": `export const send = (url: string) => fetch(url);\n`,
 };
 
 function writeTree(files: Record<string, string>): string {
@@ -58,23 +58,23 @@ const LONG = "export const one = 1;\n".repeat(301);
 // file, source, line of the fault, what its rule says
 const FORBIDDEN: [string, string, number, RegExp][] = [
   ["base/x.ts", `import { a } from "../oauth/scope.ts";`, 1, /^floor: base may not import oauth/],
-  ["base/x.ts", `export * from "../store/open.ts";`, 1, /^floor: base may not import store/],
-  ["base/x.ts", `const a = await import("../job/callback.ts");`, 1, /^floor: base may not/],
+  ["base/x.ts", `export * from "../database/open.ts";`, 1, /^floor: base may not import database/],
+  ["base/x.ts", `const a = await import("../delivery/callback.ts");`, 1, /^floor: base may not/],
   ["base/x.ts", `let a: import("../event/event.ts").Event;`, 1, /^floor: base may not/],
   ["base/x.ts", `\n// import\nimport "../app.ts";`, 3, /^floor: base may not import app/],
   ["oauth/x.ts", `import type { A } from "../event/event.ts";`, 1, /^floor: oauth may not/],
   ["event/x.ts", `export { a } from "../oauth/scope.ts";`, 1, /^floor: event may not/],
-  ["oauth/x.ts", `import { a } from "../store/open.ts";`, 1, /^floor: oauth may not/],
+  ["oauth/x.ts", `import { a } from "../database/open.ts";`, 1, /^floor: oauth may not/],
   ["store/x.ts", `import { a } from "../http/node_http.ts";`, 1, /^floor: store may not/],
   ["http/x.ts", `import { a } from "../hosting/load.ts";`, 1, /^floor: http may not/],
-  ["http/x.ts", `import { a } from "../job/callback.ts";`, 1, /^floor: http may not import job/],
-  ["hosting/x.ts", `import { a } from "../http/node_http.ts";`, 1, /^floor: hosting may not/],
-  ["hosting/x.ts", `import { a } from "../job/callback.ts";`, 1, /^floor: hosting may not/],
+  ["http/x.ts", `import { a } from "../delivery/callback.ts";`, 1, /^floor: http may not import delivery/],
+  ["hosting/x.ts", `import { a } from "../delivery/callback.ts";`, 1, /^floor: hosting may not/],
+  ["hosting/x.ts", `import { a } from "../delivery/callback.ts";`, 1, /^floor: hosting may not/],
   ["job/x.ts", `import { a } from "../http/node_http.ts";`, 1, /^floor: job may not import http/],
   ["job/x.ts", `import { a } from "../hosting/load.ts";`, 1, /^floor: job may not import hosting/],
   ["http/x.ts", `import { a } from "../config.ts";`, 1, /^floor: http may not import config/],
-  ["config.ts", `import { a } from "./store/open.ts";`, 1, /^floor: config may not import store/],
-  ["mod.ts", `export type { A } from "./store/open.ts";`, 1, /^floor: mod may not import store/],
+  ["config.ts", `import { a } from "./database/open.ts";`, 1, /^floor: config may not import database/],
+  ["mod.ts", `export type { A } from "./database/open.ts";`, 1, /^floor: mod may not import database/],
   ["mod.ts", `export { now } from "./base/clock.ts";`, 1, /^types: mod imports types alone/],
   ["cli.ts", `import "./server.ts";`, 1, /^floor: cli may not import server/],
   ["http/x.ts", `import express from "express";`, 1, /neither relative nor node:/],
@@ -99,10 +99,10 @@ const FORBIDDEN: [string, string, number, RegExp][] = [
   ["app.ts", `const a = globalThis.process.env;`, 1, /^environment: process\.env/],
   ["job/x.ts", "const a = `${await fetch(url)}`;", 1, /^network: fetch is called by/],
   ["http/x.ts", `const a = globalThis.fetch;`, 1, /^network: the global fetch/],
-  ["job/x.ts", `const a = "UPDATE delivery SET status = ?";`, 1, /^sql: belongs to store/],
-  ["app.ts", "\nconst a = `\n  DELETE FROM user`;", 2, /^sql: belongs to store/],
-  ["http/x.ts", `const a = "<!DOCTYPE html>";`, 1, /^html: belongs to http\/pages/],
-  ["job/x.ts", "const a = `${name}<p class='x'>`;", 1, /^html: belongs to http\/pages/],
+  ["job/x.ts", `const a = "UPDATE delivery SET status = ?";`, 1, /^sql: belongs to database/],
+  ["app.ts", "\nconst a = `\n  DELETE FROM user`;", 2, /^sql: belongs to database/],
+  ["http/x.ts", `const a = "<!DOCTYPE html>";`, 1, /^html: belongs to api\/pages/],
+  ["job/x.ts", "const a = `${name}<p class='x'>`;", 1, /^html: belongs to api\/pages/],
   ["base/x.ts", `export default 1;`, 1, /^default export/],
   ["base/x.ts", `const a = 1;\nexport { a as default };`, 2, /^default export/],
   ["base/x.ts", LONG, 301, /^size: 301 lines/],
@@ -170,7 +170,7 @@ test("checkLayers() reads on after a template with nested braces", () => {
 test("listNodeModules() groups the built-ins that are used by folder", () => {
   const used = listNodeModules(writeTree(CLEAN));
   assert.deepEqual(used.get("oauth/"), ["crypto"]);
-  assert.deepEqual(used.get("store/"), ["sqlite"]);
+  assert.deepEqual(used.get("database/"), ["sqlite"]);
   assert.deepEqual(used.get("version.ts"), ["fs"]);
   assert.deepEqual(used.get("event/"), []);
 });
@@ -199,6 +199,6 @@ test("check_layers.ts prints nothing and exits 0 where every rule is kept", () =
 test("check_layers.ts --list prints a row per folder", () => {
   const { status, stdout } = runScript(writeTree(CLEAN), "--list");
   assert.equal(status, 0);
-  assert.match(stdout, /^store\/ +sqlite$/m);
+  assert.match(stdout, /^database\/ +sqlite$/m);
   assert.match(stdout, /^event\/ +-$/m);
 });

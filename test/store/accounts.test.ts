@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createAccounts } from "../../src/store/accounts.ts";
 import { deleteApp, replaceAppSecret, updateApp } from "../../src/store/apps.ts";
-import { sql } from "../../src/store/database.ts";
+import { sql } from "../../src/database/database.ts";
 import { updateUser } from "../../src/store/users.ts";
 import { addApp, addUser, openDatabase } from "../helpers/database.ts";
 

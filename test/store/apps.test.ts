@@ -11,7 +11,7 @@ import {
   replaceAppSecret,
   updateApp,
 } from "../../src/store/apps.ts";
-import { FIRST_PAGE, sql } from "../../src/store/database.ts";
+import { FIRST_PAGE, sql } from "../../src/database/database.ts";
 import { openRevocations } from "../../src/store/revocations.ts";
 import { addApp, addUser, openDatabase, sampleApp } from "../helpers/database.ts";
 

@@ -5,11 +5,11 @@ import { type TestContext, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
 import { declareEvents, findEventScopes } from "../../src/store/authority.ts";
-import { type Database, sql } from "../../src/store/database.ts";
+import { type Database, sql } from "../../src/database/database.ts";
 import { fanOut, insertEvent, listPendingEvents } from "../../src/store/events.ts";
 import { insertGrant } from "../../src/store/grants.ts";
-import { APPLICATION_ID, MIGRATIONS } from "../../src/store/schema.ts";
-import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { APPLICATION_ID, MIGRATIONS } from "../../src/database/schema.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import {
   clearEndedSubscriptions,
   type Ending,

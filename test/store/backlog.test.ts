@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
 import { measureBacklog } from "../../src/store/backlog.ts";
-import type { Database } from "../../src/store/database.ts";
-import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import type { Database } from "../../src/database/database.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
 const START_MS = Date.UTC(2030, 0, 1);

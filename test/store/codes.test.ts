@@ -14,7 +14,7 @@ import {
   redeemCode,
 } from "../../src/store/codes.ts";
 import { findConsentedScopes, putConsentOfCode } from "../../src/store/consents.ts";
-import { type Database, sql } from "../../src/store/database.ts";
+import { type Database, sql } from "../../src/database/database.ts";
 import { findGrant, findRefreshToken } from "../../src/store/grants.ts";
 import { deleteSession, insertSession } from "../../src/store/sessions.ts";
 import { cutUser, deleteUser, updateUser } from "../../src/store/users.ts";

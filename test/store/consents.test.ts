@@ -11,7 +11,7 @@ import {
   putConsentOfCode,
   withdrawConsent,
 } from "../../src/store/consents.ts";
-import { type Database, FIRST_PAGE, sql } from "../../src/store/database.ts";
+import { type Database, FIRST_PAGE, sql } from "../../src/database/database.ts";
 import { revokeGrant } from "../../src/store/grant_end.ts";
 import { insertGrant, listGrants, rotateRefreshToken } from "../../src/store/grants.ts";
 import { insertKey } from "../../src/store/keys.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { listAudit, trimAudit } from "../../src/store/audit.ts";
 import { createFailureAudit, type FailureAudit } from "../../src/store/failure_audit.ts";
-import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
 const START_MS = Date.UTC(2040, 0, 1);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { idTimeMs, newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
-import { type Database, sql } from "../../src/store/database.ts";
+import { type Database, sql } from "../../src/database/database.ts";
 import {
   cutTokens,
   revokeAccessToken,

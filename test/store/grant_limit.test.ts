@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
 import { insertCode, redeemCode } from "../../src/store/codes.ts";
-import { type Database, sql } from "../../src/store/database.ts";
+import { type Database, sql } from "../../src/database/database.ts";
 import { insertGrant, type NewGrant } from "../../src/store/grants.ts";
 import { purge } from "../../src/store/purge.ts";
 import { openRevocations } from "../../src/store/revocations.ts";

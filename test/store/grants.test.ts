@@ -4,7 +4,7 @@ import { describe, type TestContext, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
 import { cutApp, deleteApp } from "../../src/store/apps.ts";
-import { type Database, FIRST_PAGE, sql } from "../../src/store/database.ts";
+import { type Database, FIRST_PAGE, sql } from "../../src/database/database.ts";
 import { revokeGrant } from "../../src/store/grant_end.ts";
 import {
   findGrant,

@@ -11,9 +11,9 @@ import {
 } from "../../src/base/jwt.ts";
 import { signJwt } from "../helpers/jwt.ts";
 import { createSeal, SealError } from "../../src/base/seal.ts";
-import { type Database, sql } from "../../src/store/database.ts";
+import { type Database, sql } from "../../src/database/database.ts";
 import { type KeyRing, openKeyRing, ROTATION_LEAD_MS } from "../../src/store/key_ring.ts";
-import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
 const MINUTE_MS = 60_000;

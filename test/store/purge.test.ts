@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { idBound } from "../../src/base/id.ts";
-import { type Database, sql } from "../../src/store/database.ts";
+import { type Database, sql } from "../../src/database/database.ts";
 import { purge, type PurgeProgress } from "../../src/store/purge.ts";
 import { openDatabase } from "../helpers/database.ts";
 

@@ -8,7 +8,7 @@ import { createSeal } from "../../src/base/seal.ts";
 import { listAudit } from "../../src/store/audit.ts";
 import { listActingApps, withdrawConsent } from "../../src/store/consents.ts";
 import { recordDelivered, recordFailure } from "../../src/store/attempts.ts";
-import type { Database, Statement } from "../../src/store/database.ts";
+import type { Database, Statement } from "../../src/database/database.ts";
 import {
   claimDeliveries,
   findNextDue,
@@ -39,7 +39,7 @@ import { announceFailedDelivery } from "../../src/store/own_events.ts";
 import { purge } from "../../src/store/purge.ts";
 import { openRevocations, revocation } from "../../src/store/revocations.ts";
 import { findFailed, insertTestDelivery, resendDeliveries } from "../../src/store/resends.ts";
-import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import {
   clearEndedSubscriptions,
   clearSubscription,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
-import type { Database } from "../../src/store/database.ts";
+import type { Database } from "../../src/database/database.ts";
 import { openRevocations, revocation } from "../../src/store/revocations.ts";
 import { makeFolder, openDatabase } from "../helpers/database.ts";
 

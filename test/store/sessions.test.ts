@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sha256 } from "../../src/base/secret.ts";
-import { ConflictError } from "../../src/store/database.ts";
+import { ConflictError } from "../../src/database/database.ts";
 import { deleteSession, findSessionUser, insertSession } from "../../src/store/sessions.ts";
 import { cutUser, deleteUser, updateUser } from "../../src/store/users.ts";
 import { addUser, openDatabase } from "../helpers/database.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
-import { type Database, sql } from "../../src/store/database.ts";
+import { type Database, sql } from "../../src/database/database.ts";
 import {
   claimDeliveries,
   listClaimed,
@@ -15,7 +15,7 @@ import { findDelivery, listDeliveries } from "../../src/store/delivery_lists.ts"
 import { listEvents } from "../../src/store/event_lists.ts";
 import { insertGrant } from "../../src/store/grants.ts";
 import { purge } from "../../src/store/purge.ts";
-import { openSqliteDatabase } from "../../src/store/sqlite.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import {
   clearEndedSubscriptions,
   clearSubscription,

@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import { idTimeMs, newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
 import { cutApp, deleteApp, updateApp } from "../../src/store/apps.ts";
-import type { Statement } from "../../src/store/database.ts";
+import type { Statement } from "../../src/database/database.ts";
 import { revokeGrant } from "../../src/store/grant_end.ts";
 import { insertGrant } from "../../src/store/grants.ts";
 import {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import type { User } from "../../src/oauth/user.ts";
-import { ConflictError, FIRST_PAGE, type Page, sql } from "../../src/store/database.ts";
+import { ConflictError, FIRST_PAGE, type Page, sql } from "../../src/database/database.ts";
 import { insertGrant } from "../../src/store/grants.ts";
 import { insertKey } from "../../src/store/keys.ts";
 import { openRevocations } from "../../src/store/revocations.ts";

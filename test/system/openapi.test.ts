@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { setTimeout as delay } from "node:timers/promises";
-import { toTemplate } from "../../src/http/system/openapi_path.ts";
-import { OPERATIONS } from "../../src/http/system/operations.ts";
+import { toTemplate } from "../../src/api/system/openapi_path.ts";
+import { OPERATIONS } from "../../src/api/system/operations.ts";
 import type { Answer } from "../helpers/http_client.ts";
 import {
   basicAuth,

@@ -1,0 +1,101 @@
+import type { HttpAnswer } from "../../base/exchange.ts";
+import { isPosable } from "../../oauth/app.ts";
+import type { ScopeWords } from "../../oauth/scope.ts";
+import type { User } from "../../oauth/user.ts";
+import { findConsentedScopes } from "../../store/consents.ts";
+import type { Database } from "../../database/database.ts";
+import { findUser } from "../../store/users.ts";
+import { consentPage, type ConsentPageInput } from "../pages/consent_page.ts";
+import { loginPage, type LoginPageInput } from "../pages/login_page.ts";
+import type { Site } from "../pages/page_layout.ts";
+import type { AuthorizeRequest } from "./authorize_request.ts";
+import type { BrowserSession, BrowserSessions } from "./browser_session.ts";
+
+/** What the pages are made with. */
+export interface PageOptions {
+  readonly database: Database;
+  readonly sessions: BrowserSessions;
+  readonly site: Site;
+  /** What the scopes that are known let an app do. */
+  readonly scopeWords: ReadonlyMap<string, ScopeWords>;
+}
+
+/** One visit to the page: a valid request, and the browser that makes it. */
+export interface Visit {
+  readonly request: AuthorizeRequest;
+  readonly session: BrowserSession;
+  /** As it was sent: it comes back with each form and is checked anew, so nothing is stored. */
+  readonly query: string;
+}
+
+/** The user whom a browser is logged in as. */
+export async function findLoggedIn(
+  { userId }: BrowserSession,
+  database: Database,
+): Promise<User | undefined> {
+  return userId === undefined ? undefined : await findUser(database, userId);
+}
+
+/** The login page; without what was typed, the name is what the app takes the user for. */
+export function showLogin(
+  visit: Visit,
+  state: Pick<LoginPageInput, "error" | "username" | "retryAfterSeconds" | "signedOut">,
+  options: PageOptions,
+): HttpAnswer {
+  const { sessions } = options;
+  const page = loginPage({
+    ...pageFrame(visit, options),
+    username: visit.request.loginHint,
+    ...state,
+    csrf: sessions.formToken(visit.session, loginStep(visit.query)),
+  });
+  return visit.session.isNew ? withCookie(page, sessions.cookie(visit.session)) : page;
+}
+
+/** The consent page for these scopes. */
+export async function showConsent(
+  visit: Visit,
+  user: User,
+  scopes: readonly string[],
+  state: Pick<ConsentPageInput, "error">,
+  options: PageOptions,
+): Promise<HttpAnswer> {
+  const { app } = visit.request;
+  const allowed = await findConsentedScopes(options.database, user.id, app.id);
+  return consentPage({
+    ...pageFrame(visit, options),
+    ...state,
+    csrf: options.sessions.formToken(visit.session, consentStep(visit.query, scopes)),
+    username: user.username,
+    scopes: scopes.map((name) => ({
+      name,
+      words: options.scopeWords.get(name),
+      isNew: !allowed.includes(name),
+    })),
+    isPosable: isPosable(app),
+  });
+}
+
+/** Where a page's form is sent, and where the page is. */
+export function pageAddress(query: string, { site }: PageOptions): string {
+  return `${site.basePath}/authorization/authorize?${query}`;
+}
+
+function pageFrame({ request: { app, redirectUri }, query }: Visit, options: PageOptions) {
+  return {
+    site: options.site,
+    action: pageAddress(query, options),
+    app: { name: app.name, origin: new URL(app.url).origin },
+    formActionOrigin: new URL(redirectUri).origin,
+  };
+}
+
+/** What a login form's token is bound to. */
+export const loginStep = (query: string) => `login ${query}`;
+/** Of a consent form, too: what the user reads is what the user allows. */
+export const consentStep = (query: string, scopes: readonly string[]) =>
+  `consent ${scopes.join(" ")} ${query}`;
+
+function withCookie(answer: HttpAnswer, cookie: string): HttpAnswer {
+  return { ...answer, headers: { ...answer.headers, "Set-Cookie": cookie } };
+}

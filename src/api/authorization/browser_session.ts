@@ -1,0 +1,148 @@
+import type { HttpRequest } from "../../base/exchange.ts";
+import { idBound, newId } from "../../base/id.ts";
+import { equalText, hmac, newSecret, sha256 } from "../../base/secret.ts";
+import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
+import { insertAudit } from "../../store/audit.ts";
+import type { Database } from "../../database/database.ts";
+import { deleteSession, findSessionUser, insertSession } from "../../store/sessions.ts";
+
+const SESSION_MS = 12 * 60 * 60_000;
+const DEVICE_MS = 180 * 86_400_000;
+/** So many users are remembered in one browser: those who logged in last. */
+const MOST_DEVICES = 4;
+const DEVICES = /^\w{25}\.[\w-]{43}(?:~\w{25}\.[\w-]{43}){0,3}$/;
+
+/** A browser that shows our pages: its cookie, and who is logged in with it. */
+export interface BrowserSession {
+  /** The cookie's value; it is stored, as a hash, only once somebody has logged in with it. */
+  readonly id: string;
+  /** Whether the browser sent it, or has yet to be given it. */
+  readonly isNew: boolean;
+  readonly userId: string | undefined;
+  /** What its device cookie says, unproven. */
+  readonly devices: readonly string[];
+}
+
+/** A password that was right. */
+export interface BrowserLogin {
+  readonly userId: string;
+  /** When its check began: a session that was cut off since is not revived by it. */
+  readonly sinceMs: number;
+  readonly address: string;
+}
+
+/** Keeps browsers apart and forms from being forged. */
+export interface BrowserSessions {
+  open(request: HttpRequest): Promise<BrowserSession>;
+  /** Logs a user in under a new id (no fixation); answers with the Set-Cookie values. */
+  logIn(session: BrowserSession, login: BrowserLogin): Promise<string[]>;
+  /** The id by which the browser is known, if the user has logged in with it before. */
+  findDevice(session: BrowserSession, userId: string): string | undefined;
+  /** Ends a session and answers with the anonymous one that takes its place. */
+  logOut(session: BrowserSession): Promise<BrowserSession>;
+  /** The Set-Cookie value that gives a browser its id; nothing is stored for it. */
+  cookie(session: BrowserSession): string;
+  /** The token of one form: of this session, this step and this very request. */
+  formToken(session: BrowserSession, step: string): string;
+  checkFormToken(session: BrowserSession, step: string, token: string | undefined): boolean;
+  /** Whether a form was sent by one of our own pages, as far as the browser says (Fetch Metadata). */
+  isOwnForm(request: HttpRequest): boolean;
+}
+
+/** What sessions are made with. */
+export interface BrowserSessionOptions {
+  readonly database: Database;
+  readonly issuer: string;
+  readonly pageKey: Uint8Array;
+  readonly now: () => number;
+}
+
+/** Makes the keeper of browser sessions. */
+export function createBrowserSessions(options: BrowserSessionOptions): BrowserSessions {
+  const { database, pageKey, now } = options;
+  const { origin, protocol, hostname } = new URL(options.issuer);
+  const isSecure = protocol === "https:";
+  // The prefix keeps other hosts of the domain, and plain http, from planting one (RFC 6265bis §4.1.3).
+  const name = isSecure ? "__Host-gatepost" : "gatepost";
+  const deviceName = `${name}-device`;
+  const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
+  // Browsers send Sec-Fetch-Site to such origins alone.
+  const isTrustworthy = isSecure || isLoopbackHost(hostname);
+
+  function formToken(session: BrowserSession, step: string): string {
+    return hmac(pageKey, `form ${session.id} ${step}`);
+  }
+
+  function anonymousSession(): BrowserSession {
+    return { id: newSecret(), isNew: true, userId: undefined, devices: [] };
+  }
+
+  // Its own word before it keeps the signature from being taken for a form's.
+  const signDevice = (id: string, userId: string) => `${id}.${hmac(pageKey, `device ${userId} ${id}`)}`;
+
+  /** The device cookie's entry of the user, if it is one of ours and not too old. */
+  function findEntry({ devices }: BrowserSession, userId: string): string | undefined {
+    const oldest = idBound("k", now() - DEVICE_MS);
+    return devices.find((entry) => {
+      const [id = ""] = entry.split(".");
+      return id > oldest && equalText(entry, signDevice(id, userId));
+    });
+  }
+
+  return {
+    async open({ headers }) {
+      const [sent] = readCookie(headers.cookie, name, /^[\w-]{43}$/);
+      const devices = readCookie(headers.cookie, deviceName, DEVICES)
+        .flatMap((value) => value.split("~"));
+      if (sent === undefined) return { ...anonymousSession(), devices };
+      const userId = await findSessionUser(database, sha256(sent), now());
+      return { id: sent, isNew: false, userId, devices };
+    },
+    async logIn(session, { userId, sinceMs, address }) {
+      const id = newSecret();
+      await database.write([
+        deleteSession(sha256(session.id)),
+        insertSession(sha256(id), userId, sinceMs, now() + SESSION_MS),
+        insertAudit({ actor: userId, action: "user.login", target: userId, address }, now()),
+      ]);
+      const others = session.devices.filter((entry) => entry !== findEntry(session, userId));
+      const devices = [signDevice(newId("k", now()), userId), ...others].slice(0, MOST_DEVICES);
+      return [
+        `${name}=${id}; Max-Age=${SESSION_MS / 1000}; ${attributes}`,
+        `${deviceName}=${devices.join("~")}; Max-Age=${DEVICE_MS / 1000}; ${attributes}`,
+      ];
+    },
+    findDevice: (session, userId) => findEntry(session, userId)?.split(".")[0],
+    async logOut(session) {
+      if (session.userId !== undefined) await database.write([deleteSession(sha256(session.id))]);
+      return anonymousSession();
+    },
+    cookie: ({ id }) => `${name}=${id}; ${attributes}`,
+    formToken,
+    checkFormToken: (session, step, token) =>
+      token !== undefined && equalText(token, formToken(session, step)),
+    isOwnForm({ headers }) {
+      const site = headers["sec-fetch-site"];
+      if (site !== undefined && site !== "same-origin") return false;
+      if (headers.origin === undefined || headers.origin === origin) return true;
+      // Referrer-Policy: no-referrer makes browsers say "null" for our own forms, too.
+      return headers.origin === "null" && (site === "same-origin" || !isTrustworthy);
+    },
+  };
+}
+
+/**
+ * Whether a request can be a window that goes to another address, and not a script's `fetch` or a
+ * frame (Fetch Metadata §2.1). Clients that are no browsers do not send the header.
+ */
+export function isNavigation({ headers }: Pick<HttpRequest, "headers">): boolean {
+  return (headers["sec-fetch-dest"] ?? "document") === "document";
+}
+
+/** The value of one of our cookies, where the browser sent exactly one that we could have made. */
+function readCookie(header: string | undefined, name: string, form: RegExp): string[] {
+  const values = (header ?? "").split(";").map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(`${name}=`))
+    .map((pair) => pair.slice(name.length + 1));
+  return values.length === 1 ? values.filter((value) => form.test(value)) : [];
+}

@@ -1,0 +1,109 @@
+import type { HttpRequest } from "../../base/exchange.ts";
+import type { Form } from "../../base/form.ts";
+import { clientAuthFailed } from "../../oauth/client_auth.ts";
+import { BACKEND_SCOPE } from "../../oauth/principal.ts";
+import { formatScope } from "../../oauth/scope.ts";
+import { findApp } from "../../store/apps.ts";
+import { hasStandingGrant } from "../../store/subscriptions.ts";
+import { findUser } from "../../store/users.ts";
+import { bearerToken } from "../bearer.ts";
+import { jsonAnswer, NO_STORE } from "../../http/respond.ts";
+import type { PublicRoute } from "../route.ts";
+import type { ClientAuthenticator } from "./client.ts";
+import { readOAuthForm, requireParameter } from "./oauth_form.ts";
+import {
+  findPresentedToken,
+  type PresentedToken,
+  type PresentedTokenOptions,
+} from "./presented_token.ts";
+
+/** What introspection works with. */
+export interface IntrospectOptions extends PresentedTokenOptions {
+  readonly clients: ClientAuthenticator;
+  readonly issuer: string;
+}
+
+/**
+ * POST /authorization/introspect (RFC 7662). An app sees its own tokens, a resource server and scope
+ * `backend` see all; of any other token nothing is told but that it is not active for the asker.
+ */
+export function introspectRoute(options: IntrospectOptions): PublicRoute {
+  return {
+    method: "POST",
+    path: "/authorization/introspect",
+    access: "public",
+    cors: false,
+    errors: "oauth",
+    summary: "Ask whether a token is active, and what it says",
+    async handle({ request }) {
+      const form = await readOAuthForm(request);
+      const token = requireParameter(form, "token");
+      const maySee = await findAsker(request, form, options);
+      const presented = await findPresentedToken(token, options);
+      const isVisible = presented.kind !== "none" && maySee(presented.app);
+      const description = isVisible ? await describe(presented, options) : undefined;
+      return jsonAnswer(200, description ?? { active: false }, NO_STORE);
+    },
+  };
+}
+
+/** Says of which apps the asker may see tokens; throws when the asker proves nothing. */
+async function findAsker(
+  request: HttpRequest,
+  form: Form,
+  { bearer, clients }: IntrospectOptions,
+): Promise<(app: string) => boolean> {
+  if (bearerToken(request) !== undefined) {
+    await bearer.authenticate(request, [BACKEND_SCOPE]);
+    return () => true;
+  }
+  const asker = await clients.authenticate(request, form);
+  if (asker.type === "public") throw clientAuthFailed(); // RFC 7662 §2.1: it must be authorized
+  return (app) => asker.resourceServer || asker.id === app;
+}
+
+async function describe(
+  presented: PresentedToken,
+  { database, issuer, now }: IntrospectOptions,
+): Promise<Record<string, unknown> | undefined> {
+  switch (presented.kind) {
+    case "none":
+      return undefined;
+    case "access": {
+      const { sub, clientId, scopes, expiresAtMs, jti, kind } = presented.caller;
+      const user = kind === "user" ? await findUser(database, sub) : undefined;
+      return {
+        active: true,
+        scope: formatScope(scopes),
+        client_id: clientId,
+        ...(user && { username: user.username }),
+        token_type: "bearer",
+        exp: expiresAtMs / 1000,
+        sub,
+        aud: issuer,
+        iss: issuer,
+        jti,
+      };
+    }
+    case "refresh": {
+      const { grant, state } = presented.refresh;
+      const isGood = state === "current" && grant.refreshUntilMs > now() &&
+        await hasStandingGrant(database, grant.id);
+      const app = await findApp(database, grant.app);
+      if (!isGood || !app?.grants.includes("refresh_token")) return undefined;
+      const user = grant.user === null ? undefined : await findUser(database, grant.user);
+      return {
+        active: true,
+        scope: formatScope(grant.scopes),
+        client_id: grant.app,
+        ...(user && { username: user.username }),
+        exp: Math.floor(grant.refreshUntilMs / 1000),
+        sub: grant.user ?? grant.app,
+        aud: issuer,
+        iss: issuer,
+      };
+    }
+    default:
+      return presented satisfies never;
+  }
+}

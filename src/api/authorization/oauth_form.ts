@@ -1,0 +1,59 @@
+import type { HttpRequest } from "../../base/exchange.ts";
+import { type Form, parseForm } from "../../base/form.ts";
+import { OAuthError } from "../../oauth/errors.ts";
+import { parseScope } from "../../oauth/scope.ts";
+import { readForm } from "../../http/body.ts";
+
+/** What must never stand in a query, where logs and histories keep it (RFC 6749 §2.3.1). */
+const SECRET_PARAMETERS = [
+  "client_id",
+  "client_secret",
+  "password",
+  "code",
+  "code_verifier",
+  "refresh_token",
+  "token",
+];
+
+/**
+ * The form of a request to the token endpoint and its neighbours; throws OAuthError
+ * `invalid_request` for anything but one well-formed form in the body, each parameter once
+ * (RFC 6749 §3.2; `resource` may be repeated, RFC 8707 §2).
+ */
+export async function readOAuthForm(request: HttpRequest): Promise<Form> {
+  const query = parseForm(request.query);
+  // One that cannot be read may hold anything.
+  if (!query || SECRET_PARAMETERS.some((name) => query.getAll(name).length > 0)) {
+    throw new OAuthError("invalid_request", "Parameters belong in the body, not in the query.");
+  }
+  const form = await readForm(request);
+  if (!form) throw new OAuthError("invalid_request", "The body is not a well-formed form.");
+  if (form.duplicates.some((name) => name !== "resource")) {
+    throw new OAuthError("invalid_request", "A parameter is repeated.");
+  }
+  return form;
+}
+
+/** A parameter that must be there. */
+export function requireParameter(form: Form, name: string): string {
+  const value = form.get(name);
+  if (value === undefined) throw new OAuthError("invalid_request", `Parameter ${name} is missing.`);
+  return value;
+}
+
+/** The scopes asked for by name, or undefined where none were. */
+export function readScope(form: Form): string[] | undefined {
+  const text = form.get("scope");
+  if (text === undefined) return undefined;
+  const names = parseScope(text);
+  if (names === undefined) throw new OAuthError("invalid_scope", "The scope is not well-formed.");
+  return names;
+}
+
+/** Throws `invalid_target` for a resource that is not this service (RFC 8707 §2). */
+export function checkResource(form: Form, issuer: string): void {
+  const isOurs = (resource: string) => resource === issuer || resource === `${issuer}/`;
+  if (!form.getAll("resource").every(isOurs)) {
+    throw new OAuthError("invalid_target", "Tokens are issued for this service alone.");
+  }
+}

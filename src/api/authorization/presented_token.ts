@@ -1,0 +1,40 @@
+import type { Caller } from "../../oauth/principal.ts";
+import type { Database } from "../../database/database.ts";
+import { findRefreshToken, type PresentedRefreshToken } from "../../store/grants.ts";
+import type { KeyRing } from "../../store/key_ring.ts";
+import type { Bearer } from "../bearer.ts";
+import type { TokenIssuer } from "./token_issuer.ts";
+
+/** What the `token` parameter of revocation and introspection turned out to be. */
+export type PresentedToken =
+  | { readonly kind: "access"; readonly app: string; readonly caller: Caller }
+  | { readonly kind: "refresh"; readonly app: string; readonly refresh: PresentedRefreshToken }
+  /** Never issued, expired or revoked. */
+  | { readonly kind: "none" };
+
+/** What a presented token is looked up with. */
+export interface PresentedTokenOptions {
+  readonly database: Database;
+  readonly bearer: Bearer;
+  readonly tokens: TokenIssuer;
+  readonly keys: KeyRing;
+  readonly now: () => number;
+}
+
+/** Finds out by its form what a token is; a hint is not needed (RFC 7009 §2.1). */
+export async function findPresentedToken(
+  token: string,
+  { database, bearer, tokens, keys, now }: PresentedTokenOptions,
+): Promise<PresentedToken> {
+  const handle = tokens.parseRefreshToken(token);
+  if (handle) {
+    const refresh = await findRefreshToken(database, handle, now());
+    return refresh ? { kind: "refresh", app: refresh.grant.app, refresh } : { kind: "none" };
+  }
+  let caller = await bearer.verify(token);
+  if (!caller && token.includes(".")) {
+    await keys.refresh(); // another process may have signed it with a key of its own just now
+    caller = await bearer.verify(token);
+  }
+  return caller ? { kind: "access", app: caller.clientId, caller } : { kind: "none" };
+}

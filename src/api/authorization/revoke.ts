@@ -1,0 +1,100 @@
+import type { HttpRequest } from "../../base/exchange.ts";
+import { OAuthError } from "../../oauth/errors.ts";
+import type { Caller } from "../../oauth/principal.ts";
+import { type AuditRecord, insertAuditOfGrant } from "../../store/audit.ts";
+import type { Statement } from "../../database/database.ts";
+import { revokeAccessToken, revokeGrant } from "../../store/grant_end.ts";
+import type { Revocations } from "../../store/revocations.ts";
+import { type Bearer, bearerToken } from "../bearer.ts";
+import { bringsBody } from "../../http/body.ts";
+import { jsonAnswer, NO_STORE } from "../../http/respond.ts";
+import type { PublicRoute } from "../route.ts";
+import type { ClientAuthenticator } from "./client.ts";
+import { readOAuthForm, requireParameter } from "./oauth_form.ts";
+import {
+  findPresentedToken,
+  type PresentedToken,
+  type PresentedTokenOptions,
+} from "./presented_token.ts";
+
+/** What revocation works with. */
+export interface RevokeOptions extends PresentedTokenOptions {
+  readonly clients: ClientAuthenticator;
+  readonly revocations: Revocations;
+}
+
+/**
+ * POST /authorization/revoke (RFC 7009): an app ends its own token; or, with the token itself in the
+ * Authorization header and no body, whoever holds a token ends it.
+ */
+export function revokeRoute(options: RevokeOptions): PublicRoute {
+  const { database, clients, bearer, revocations, now } = options;
+
+  async function revoke(statements: readonly Statement[]): Promise<void> {
+    await database.write(statements);
+    await revocations.refresh();
+  }
+
+  return {
+    method: "POST",
+    path: "/authorization/revoke",
+    access: "public",
+    cors: true,
+    errors: "oauth",
+    summary: "Revoke an access or a refresh token",
+    async handle({ request }) {
+      if (bearerToken(request) !== undefined) {
+        const { jti, expiresAtMs } = await authenticateAlone(request, bearer);
+        await revoke([revokeAccessToken(jti, expiresAtMs)]);
+        return jsonAnswer(200, {}, NO_STORE);
+      }
+      const form = await readOAuthForm(request);
+      const token = requireParameter(form, "token");
+      const app = await clients.authenticate(request, form);
+      const presented = await findPresentedToken(token, options);
+      if (presented.kind !== "none" && presented.app !== app.id) {
+        throw new OAuthError("unauthorized_client", "The token was issued to another app.");
+      }
+      await revoke(endToken(presented, { actor: app.id, address: request.address }, now()));
+      return jsonAnswer(200, {}, NO_STORE);
+    },
+  };
+}
+
+/**
+ * An access token ends alone, a refresh token with its grant (RFC 7009 §2.1), which is recorded
+ * where a user had given it.
+ */
+function endToken(
+  presented: PresentedToken,
+  by: Pick<AuditRecord, "actor" | "address">,
+  nowMs: number,
+): Statement[] {
+  switch (presented.kind) {
+    case "access":
+      return [revokeAccessToken(presented.caller.jti, presented.caller.expiresAtMs)];
+    case "refresh": {
+      const { id, user } = presented.refresh.grant;
+      const audited = { ...by, action: "grant.revoke", target: id };
+      return [
+        ...user === null ? [] : [insertAuditOfGrant(id, audited, nowMs)],
+        ...revokeGrant(id, nowMs),
+      ];
+    }
+    case "none":
+      return [];
+    default:
+      return presented satisfies never;
+  }
+}
+
+/** The caller of a request that revokes the token it presents, and may name no other. */
+async function authenticateAlone(request: HttpRequest, bearer: Bearer): Promise<Caller> {
+  if (bringsBody(request)) {
+    const form = await readOAuthForm(request);
+    if (["token", "client_id", "client_secret"].some((name) => form.get(name) !== undefined)) {
+      throw new OAuthError("invalid_request", "Send a token in the header or the body, not both.");
+    }
+  }
+  return bearer.authenticate(request, []);
+}

@@ -1,0 +1,69 @@
+import { html } from "../../base/html.ts";
+import { prefersHtml } from "../../http/accept.ts";
+import { findLoggedIn, type PageOptions } from "../authorization/authorize_pages.ts";
+import { jsonAnswer } from "../../http/respond.ts";
+import type { PublicRoute } from "../route.ts";
+import { displayText } from "./display_text.ts";
+import { pageHeaders } from "./page_headers.ts";
+import { markImage, pageLayout, type Site } from "./page_layout.ts";
+
+/**
+ * GET /: what this is and where its documents are, as a page for browsers and in JSON for programs;
+ * and the mark, also where browsers look for it by themselves.
+ */
+export function frontDoorRoutes(
+  { site, issuer, sessions, database }: Omit<PageOptions, "scopeWords"> & { issuer: string },
+): PublicRoute[] {
+  const base = { method: "GET", access: "public", cors: false } as const;
+  const links = {
+    openapi: `${issuer}/openapi.json`,
+    authorization_server: `${issuer}/.well-known/oauth-authorization-server`,
+    protected_resource: `${issuer}/.well-known/oauth-protected-resource`,
+    health: `${issuer}/system/health`,
+  };
+  return [
+    {
+      ...base,
+      path: "/",
+      summary: "The front door",
+      async handle({ request }) {
+        const vary = { Vary: "Accept" };
+        if (!prefersHtml(request.headers.accept)) {
+          return jsonAnswer(200, { name: site.name, issuer, links }, vary);
+        }
+        const user = await findLoggedIn(await sessions.open(request), database);
+        const body = frontDoor(site, issuer, user?.username);
+        return { status: 200, headers: { ...pageHeaders(), ...vary }, body };
+      },
+    },
+    ...["/favicon.ico", "/mark.svg"].map((path): PublicRoute => ({
+      ...base,
+      path,
+      summary: "The mark",
+      handle: () => Promise.resolve({ status: 200, headers: MARK_HEADERS, body: markImage }),
+    })),
+  ];
+}
+
+const MARK_HEADERS = {
+  "Content-Type": "image/svg+xml",
+  "Content-Security-Policy": "default-src 'none'",
+  "Cache-Control": "public, max-age=86400",
+};
+
+/** Returns the front door's document; `username` is who is signed in in this browser. */
+export function frontDoor(site: Site, issuer: string, username: string | undefined): string {
+  const at = (path: string) => `${site.basePath}${path}`;
+  const main = html`<h1>Access tokens and events</h1>
+<p class="lead">This is the API at <code>${issuer}</code>, served by Gatepost.</p>
+${username !== undefined && html`<p class="words">In this browser you are signed in as
+<bdi class="user">${displayText(username, "?")}</bdi>.</p>`}
+<ul class="doors" role="list">
+<li><a href="${at("/openapi.json")}">API reference<span>Every call, as an OpenAPI file</span></a>
+</li>
+</ul>
+<p class="note">For programs:
+<a href="${at("/.well-known/oauth-authorization-server")}">OAuth metadata</a> ·
+<a href="${at("/system/health")}">health</a></p>`;
+  return pageLayout("Start", main, site);
+}

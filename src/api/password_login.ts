@@ -1,0 +1,136 @@
+import type { PasswordHasher } from "../base/password.ts";
+import { sha256 } from "../base/secret.ts";
+import type { User } from "../oauth/user.ts";
+import { ANONYMOUS, FAILED_LOGIN, UNKNOWN } from "../store/audit.ts";
+import type { Database } from "../database/database.ts";
+import type { FailureAudit } from "../store/failure_audit.ts";
+import {
+  admitLogin,
+  BY_APP,
+  type CountedLogin,
+  countLoginFailures,
+  deleteLoginFailures,
+} from "../store/login_failures.ts";
+import { admitPassword, findUserByName } from "../store/users.ts";
+import { throttleAddress, throttleNetworks } from "../http/client_address.ts";
+
+/** What became of a user name and a password. */
+export type LoginOutcome =
+  | {
+    readonly kind: "ok";
+    readonly user: User;
+    /** When the check began: what has been cut off since is not revived by it. */
+    readonly sinceMs: number;
+  }
+  /** Unknown, disabled or the wrong password: not told apart, in time neither. */
+  | { readonly kind: "wrong" }
+  | { readonly kind: "throttled"; readonly retryAfterSeconds: number };
+
+/** A user name and a password as they came in. */
+export interface LoginAttempt {
+  readonly username: string;
+  readonly password: string;
+  readonly address: string;
+  /** The app that sends them, and whether that is proven; none where the user does. */
+  readonly app?: { readonly id: string; readonly isProven: boolean };
+  /** The browser's device, if the user of that id has logged in with it before. */
+  readonly findDevice?: (user: string) => string | undefined;
+}
+
+/** Checks a user's password, wherever it comes in. */
+export interface PasswordLogin {
+  /** Throws Problem 503 when too many passwords are being checked. */
+  check(login: LoginAttempt): Promise<LoginOutcome>;
+}
+
+/** What the check works with; `sleep` is in milliseconds. */
+export interface PasswordLoginOptions {
+  readonly database: Database;
+  readonly hasher: PasswordHasher;
+  readonly failures: FailureAudit;
+  readonly now: () => number;
+  readonly sleep: (ms: number) => Promise<void>;
+}
+
+const ACCOUNT_LIMIT = 10; // of one account from one place
+const ADDRESS_LIMIT = 50; // of one address whatever the accounts
+// Failures of one account from many places: nobody can lock another out, only slow them down.
+const SLOW_AFTER = 20;
+const SLOW_STEP_MS = 100;
+const SLOW_STEPS = 20;
+
+/** Makes the check, with its throttles (RFC 6749 §4.3.2, RFC 9700 §4.14). */
+export function createPasswordLogin(options: PasswordLoginOptions): PasswordLogin {
+  const { database, hasher, failures, now, sleep } = options;
+
+  return {
+    async check(attempt) {
+      const { username, password, address } = attempt;
+      const sinceMs = now();
+      const user = await findUserByName(database, username);
+      const login = countedLogin(attempt, user);
+      const count = () => countLoginFailures(database, login, now(), SLOW_AFTER + SLOW_STEPS);
+      const throttled = (untilMs: number | null): LoginOutcome => ({
+        kind: "throttled",
+        retryAfterSeconds: Math.max(1, Math.ceil(((untilMs ?? 0) - now()) / 1000)),
+      });
+
+      const { untilMs, ofAccount } = await count();
+      if (untilMs !== null) return throttled(untilMs);
+      const slowMs = (ofAccount - SLOW_AFTER) * SLOW_STEP_MS;
+      if (slowMs > 0) await sleep(slowMs);
+      const isRight = await hasher.verify(password, user?.phc, {
+        // Looked at anew before it is written: what is refused writes nothing.
+        admit: async () =>
+          (await count()).untilMs === null && await admitLogin(database, login, now()),
+        report(right) {
+          if (!right || user?.status !== "active") return;
+          // It shares the commit of what the login stores next. Should it fail, so does that, and
+          // the failures age out.
+          database.write([deleteLoginFailures(login)]).catch(() => {});
+        },
+      });
+      if (isRight === undefined) return throttled((await count()).untilMs);
+      const wrong = (): LoginOutcome => {
+        const target = user?.id ?? UNKNOWN;
+        const actor = attempt.app?.id ?? ANONYMOUS;
+        failures.record(throttleAddress(address), { actor, action: FAILED_LOGIN, target, address });
+        return { kind: "wrong" };
+      };
+      if (!isRight) return wrong();
+      // The turn may have been long in coming: a password that was replaced meanwhile opens nothing.
+      const current = await findUserByName(database, username);
+      return current?.phc === user?.phc && current?.status === "active" &&
+          await admitPassword(database, current, now())
+        ? { kind: "ok", user: current, sinceMs }
+        : wrong();
+    },
+  };
+}
+
+/**
+ * Where the failures of a login are counted. All users of a proven app share its address, so only
+ * the account's count there; and those of an office share theirs, so a device that the user has
+ * logged in with before is a place of its own.
+ */
+function countedLogin(
+  { username, address, app, findDevice }: LoginAttempt,
+  user: User | undefined,
+): CountedLogin {
+  // A hash, because what is sent as a name may be as long as a body, or a password by mistake.
+  const account = sha256(username.toLowerCase());
+  const device = user && findDevice?.(user.id);
+  if (device !== undefined) {
+    const place = `device ${device}`;
+    const limit = { first: place, last: place, ofAccount: ACCOUNT_LIMIT, ofAll: null };
+    return { account, place, limits: [limit] };
+  }
+  const networks = throttleNetworks(address);
+  const isProven = app?.isProven ?? false;
+  const limits = networks.map(({ share, ...network }) => ({
+    ...network,
+    ofAccount: share * ACCOUNT_LIMIT,
+    ofAll: isProven ? null : share * ADDRESS_LIMIT,
+  }));
+  return { account, place: networks[0].first + (isProven ? BY_APP : ""), limits };
+}

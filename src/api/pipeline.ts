@@ -1,0 +1,198 @@
+import { hasBody, type HttpAnswer, type HttpRequest } from "../base/exchange.ts";
+import type { Log } from "../base/log.ts";
+import { Problem } from "../base/problem.ts";
+import { OAuthError } from "../oauth/errors.ts";
+import type { Caller } from "../oauth/principal.ts";
+import { UnavailableError } from "../database/database.ts";
+import type { Bearer } from "./bearer.ts";
+import { CheckedRequest } from "./checked_request.ts";
+import { prefersHtml } from "../http/accept.ts";
+import { type CorsPolicy, type IsOriginAllowed, optionsAnswer, withCors } from "./cors.ts";
+import { errorPage } from "./pages/error_page.ts";
+import type { Site } from "./pages/page_layout.ts";
+import { oauthErrorAnswer, problemAnswer } from "../http/respond.ts";
+import type { Route } from "./route.ts";
+import { checkPath, type Router, type RouteMatch } from "./router.ts";
+
+/** What the pipeline is made of. */
+export interface PipelineOptions {
+  /** Asked in turn; the first that knows the path answers. */
+  readonly routers: readonly Router[];
+  readonly bearer: Bearer;
+  readonly isOriginAllowed: IsOriginAllowed;
+  readonly site: Site;
+  readonly log: Log;
+  readonly now: () => number;
+  /** Told of every answer, for the metrics. */
+  readonly observe: (route: string, method: string, status: number, ms: number) => void;
+}
+
+/** What is known of a request while it is answered. */
+interface Progress {
+  match?: RouteMatch;
+  caller?: Caller;
+}
+
+/**
+ * Makes the one way that every request goes: path → route → token and scope → handler → answer,
+ * with errors turned into answers, CORS headers and the log line in one place. It never throws.
+ */
+export function createPipeline(
+  options: PipelineOptions,
+): (request: HttpRequest) => Promise<HttpAnswer> {
+  const { log, now, observe, isOriginAllowed } = options;
+
+  return async (request) => {
+    const startedMs = now();
+    const progress: Progress = {};
+    let answer: HttpAnswer;
+    try {
+      answer = await answerRequest(request, progress, options);
+    } catch (error) {
+      if (request.isGone) log.debug("failed without its client", { request_id: request.id, error });
+      answer = request.isGone ? GONE : errorAnswer(error, request, progress, options);
+    }
+    const status = request.isGone ? GONE.status : answer.status;
+    const { match, caller } = progress;
+    const route = match?.sibling.path ?? "";
+    const exactMs = now() - startedMs;
+    observe(route, request.method, status, exactMs);
+    const ms = Math.round(exactMs * 100) / 100;
+    const { method, id: request_id } = request;
+    const fields = { method, route, status, ms, request_id };
+    log.info("request", caller ? { ...fields, sub: caller.sub } : fields);
+    const policy = match && method !== "OPTIONS" ? corsPolicy(match, isOriginAllowed) : undefined;
+    const headers = policy ? await withCors(answer.headers, request, policy) : answer.headers;
+    return {
+      status: answer.status,
+      headers: { ...headers, "X-Request-Id": request_id, "X-Content-Type-Options": "nosniff" },
+      body: answer.body,
+    };
+  };
+}
+
+/** What the log and the metrics call a request whose client went away before its answer. */
+const GONE: HttpAnswer = { status: 499 };
+
+async function answerRequest(
+  request: HttpRequest,
+  progress: Progress,
+  options: PipelineOptions,
+): Promise<HttpAnswer> {
+  const path = localPath(request.path, options.site.basePath);
+  const match = findRoute(options.routers, request.method, path);
+  if (!match) throw new Problem(404, "not_found", "There is nothing at this path.");
+  progress.match = match;
+  const { route, methods, params } = match;
+  if (request.method === "OPTIONS") {
+    return optionsAnswer(request, methods, corsPolicy(match, options.isOriginAllowed));
+  }
+  if (!route) {
+    throw new Problem(405, "method_not_allowed", `This path takes ${methods.join(", ")}.`, {
+      headers: { Allow: methods.join(", ") },
+    });
+  }
+  return callRoute(route, request, params, progress, options.bearer);
+}
+
+function corsPolicy(
+  { sibling: { cors } }: RouteMatch,
+  isOriginAllowed: IsOriginAllowed,
+): CorsPolicy | undefined {
+  return cors === true ? isOriginAllowed : cors || undefined;
+}
+
+function findRoute(routers: readonly Router[], method: string, path: string) {
+  for (const find of routers) {
+    const match = find(method, path);
+    if (match) return match;
+  }
+  return undefined;
+}
+
+async function callRoute(
+  route: Route,
+  request: HttpRequest,
+  params: RouteMatch["params"],
+  progress: Progress,
+  bearer: Bearer,
+): Promise<HttpAnswer> {
+  if (route.access === "public") return route.handle({ request, params });
+  const caller = await bearer.authenticate(request, route.access);
+  progress.caller = caller;
+  const check = () => bearer.authenticate(request, route.access);
+  const checked = hasBody(request) ? new CheckedRequest(request, check) : request;
+  return route.handle({ request: checked, params, caller });
+}
+
+/**
+ * The path below the base path. Metadata of an issuer with a path stands outside of it too, with
+ * the path at its end (RFC 8414 §3.1, RFC 9728 §3.1).
+ */
+function localPath(path: string, basePath: string): string {
+  checkPath(path);
+  if (basePath === "") return path;
+  if (path === basePath) return "/";
+  if (path.startsWith(`${basePath}/`)) return path.slice(basePath.length);
+  if (path.startsWith("/.well-known/") && path.endsWith(basePath)) {
+    return path.slice(0, -basePath.length);
+  }
+  throw new Problem(404, "not_found", "There is nothing at this path.");
+}
+
+function errorAnswer(
+  error: unknown,
+  request: HttpRequest,
+  { match }: Progress,
+  { site, log }: PipelineOptions,
+): HttpAnswer {
+  const errors = match?.sibling.errors;
+  if (error instanceof OAuthError && errors === "oauth") return oauthErrorAnswer(error);
+  const problem = toProblem(error, request, log);
+  switch (match ? errors : errorsOfNoRoute(problem, request)) {
+    case "oauth":
+      return oauthErrorAnswer(toOAuthError(problem));
+    case "page": {
+      const { status, title, message: detail } = problem;
+      const page = errorPage({ site, status, title, detail, requestId: request.id });
+      return { ...page, headers: { ...page.headers, ...problem.headers } };
+    }
+    default:
+      return problemAnswer(problem, request.id);
+  }
+}
+
+/** A person who has lost the way gets a page; a program gets what it always gets. */
+function errorsOfNoRoute({ status }: Problem, { method, headers }: HttpRequest): Route["errors"] {
+  const isLook = method === "GET" || method === "HEAD";
+  return status === 404 && isLook && prefersHtml(headers.accept) ? "page" : "problem";
+}
+
+function toProblem(error: unknown, request: HttpRequest, log: Log): Problem {
+  if (error instanceof Problem) return error;
+  if (error instanceof OAuthError) {
+    const { status, error: code, description, headers } = error;
+    return new Problem(status, code, description, { headers });
+  }
+  if (error instanceof UnavailableError) {
+    log.warn("storage unavailable", { request_id: request.id, error });
+    return new Problem(503, "unavailable", "Storage is unavailable; nothing was stored.", {
+      headers: { "Retry-After": "2" },
+    });
+  }
+  log.error("request failed", { request_id: request.id, error });
+  return new Problem(500, "internal", "The request failed; the log has more under its request_id.");
+}
+
+function toOAuthError(problem: Problem): OAuthError {
+  const { status, message, headers } = problem;
+  if (status === 503) return new OAuthError("temporarily_unavailable", message, { headers });
+  if (status >= 500) return new OAuthError("server_error", message, { status, headers });
+  if (status === 401) return new OAuthError("invalid_token", message, { headers }); // RFC 6750 §3.1
+  if (status === 403) return new OAuthError("insufficient_scope", message, { status, headers });
+  // RFC 6749 §5.2: whatever is wrong with the form of a request is invalid_request, status 400.
+  return new OAuthError("invalid_request", message, {
+    status: status === 415 || status === 400 ? 400 : status,
+    headers,
+  });
+}

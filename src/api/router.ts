@@ -1,0 +1,207 @@
+import { METHODS } from "../base/exchange.ts";
+import { comparePatterns, parsePathPattern, type PathPattern } from "./path_pattern.ts";
+import { Problem } from "../base/problem.ts";
+import type { PathParams, Route } from "./route.ts";
+
+/** What stands at a path: the route of the method, or the methods that there are. */
+export interface RouteMatch {
+  readonly route: Route | undefined;
+  /** Percent-decoded; without a prototype, so that nothing else is in it. */
+  readonly params: PathParams;
+  /** Where the method has no route: every one that has, HEAD and OPTIONS too; sent as Allow. */
+  readonly methods: readonly string[];
+  /** The route, else any of the path: says how the path's errors look, and whether it takes CORS. */
+  readonly sibling: Route;
+}
+
+/**
+ * Finds the route of a method and a path; HEAD is found where GET is. Throws Problem 400 `malformed`
+ * when a parameter's percent-encoding is broken.
+ */
+export type Router = (method: string, path: string) => RouteMatch | undefined;
+
+interface Entry {
+  readonly route: Route;
+  readonly pattern: PathPattern;
+  /** Its place among all: the lower the sooner. */
+  readonly place: number;
+  /** Which segments are parameters, where there is nothing but literals and parameters. */
+  readonly parameters: readonly { readonly index: number; readonly name: string }[];
+}
+
+/** Patterns of literals and parameters by segment: a literal is looked up, a parameter takes any. */
+interface TreeNode {
+  readonly literals: Map<string, TreeNode>;
+  parameter: TreeNode | undefined;
+  /** By method. */
+  readonly entries: Map<string, Entry>;
+}
+
+/** Characters that URLPattern leaves alone in a path; dot segments aside. */
+const PLAIN_PATH = /^(?:\/(?!(?:\.|%2e){1,2}(?:\/|$))[\w\-.~!$&'()*+,;=:@%|]*)+$/i;
+const ANY_PATH = new URLPattern({ pathname: "*" });
+const NO_PARAMS: PathParams = Object.freeze(noParams());
+
+/**
+ * Makes a router of routes of which no two may have one method and shape. Paths match as URLPattern
+ * has it: percent-encoded, by case, and a parameter takes one segment that is not empty. Of several
+ * the most literal one counts, segment by segment.
+ *
+ * Literal paths cost one look-up, patterns of literals and `:parameters` one per segment; only what
+ * is fancier costs a URLPattern each.
+ */
+export function createRouter(routes: readonly Route[]): Router {
+  const literals = new Map<string, RouteMatch>();
+  const tree = createNode();
+  const fancy: Entry[] = [];
+  const patterned = routes.map((route) => ({ route, pattern: patternOf(route) }));
+  const ordered = patterned.toSorted((a, b) => comparePatterns(a.pattern, b.pattern));
+  for (const [place, { route, pattern }] of ordered.entries()) {
+    const { segments } = pattern;
+    const parameters = segments.map(({ rank, name }, index) => ({ index, name, rank }))
+      .filter(({ rank }) => rank === 2);
+    const entry = { route, pattern, place, parameters };
+    if (segments.some(({ rank }) => rank === 1 || rank === 3)) fancy.push(entry);
+    else plant(tree, entry);
+    if (segments.every(({ rank }) => rank === 0)) {
+      const path = `/${segments.map(({ literal }) => literal).join("/")}`;
+      literals.set(`${route.method} ${path}`, { route, params: NO_PARAMS, methods: [], sibling: route });
+    }
+  }
+
+  // Spares the rest for paths of another router.
+  const takesAnyFirst = fancy.length > 0 || tree.parameter !== undefined;
+
+  /** The first entry in order, of the method or, without one, of any. */
+  const find = (method: string | undefined, path: string, segments: readonly string[]) => {
+    const simple = climb(tree, segments, 0, method);
+    for (const entry of fancy) {
+      if (simple !== undefined && simple.place < entry.place) break;
+      if (method !== undefined && entry.route.method !== method) continue;
+      const params = mayMatch(entry, segments) ? readGroups(entry, path) : undefined;
+      if (params !== undefined) return { route: entry.route, params };
+    }
+    return simple && { route: simple.route, params: readSegments(simple, segments) };
+  };
+
+  return (method, rawPath) => {
+    const literal = literals.get(`${method} ${rawPath}`);
+    if (literal) return literal;
+    const path = PLAIN_PATH.test(rawPath) ? rawPath : canonicalPath(rawPath);
+    if (!takesAnyFirst && !tree.literals.has(firstSegment(path))) return undefined;
+    const segments = path.slice(1).split("/");
+    const found = find(method === "HEAD" ? "GET" : method, path, segments);
+    if (found) return { ...found, methods: [], sibling: found.route };
+    if (!find(undefined, path, segments)) return undefined;
+    const others = METHODS.map((other) => find(other, path, segments)?.route)
+      .filter((route) => route !== undefined);
+    const [sibling] = others;
+    if (!sibling) return undefined;
+    const methods = others.map((route) => route.method === "GET" ? ["GET", "HEAD"] : route.method);
+    return {
+      route: undefined,
+      params: NO_PARAMS,
+      methods: [...methods.flat(), "OPTIONS"],
+      sibling,
+    };
+  };
+}
+
+function patternOf({ path }: Route): PathPattern {
+  const reasons: string[] = [];
+  const pattern = parsePathPattern(path, reasons);
+  if (!pattern) throw new Error(reasons.join("; "));
+  return pattern;
+}
+
+function firstSegment(path: string): string {
+  const end = path.indexOf("/", 1);
+  return end < 0 ? path.slice(1) : path.slice(1, end);
+}
+
+function createNode(): TreeNode {
+  return { literals: new Map(), parameter: undefined, entries: new Map() };
+}
+
+function plant(root: TreeNode, entry: Entry): void {
+  let node = root;
+  for (const { rank, literal } of entry.pattern.segments) {
+    if (rank !== 0) {
+      node = node.parameter ??= createNode();
+      continue;
+    }
+    const next = node.literals.get(literal) ?? createNode();
+    node.literals.set(literal, next);
+    node = next;
+  }
+  node.entries.set(entry.route.method, entry);
+}
+
+/** The first entry in order: at each segment the literal's branch before the parameter's. */
+function climb(
+  node: TreeNode,
+  segments: readonly string[],
+  index: number,
+  method: string | undefined,
+): Entry | undefined {
+  const segment = segments[index];
+  if (segment === undefined) {
+    return method === undefined ? node.entries.values().next().value : node.entries.get(method);
+  }
+  const next = node.literals.get(segment);
+  const found = next && climb(next, segments, index + 1, method);
+  if (found !== undefined || node.parameter === undefined || segment === "") return found;
+  return climb(node.parameter, segments, index + 1, method);
+}
+
+/** Spares most URLPatterns, which cost some microseconds each. */
+function mayMatch({ pattern: { segments: [first] } }: Entry, segments: readonly string[]): boolean {
+  return first?.rank !== 0 || first.literal === segments[0];
+}
+
+function readSegments({ parameters }: Entry, segments: readonly string[]): PathParams {
+  if (parameters.length === 0) return NO_PARAMS;
+  const params = noParams();
+  for (const { index, name } of parameters) params[name] = decode(segments[index] ?? "");
+  return params;
+}
+
+function readGroups({ pattern }: Entry, path: string): PathParams | undefined {
+  const result = pattern.urlPattern.exec({ pathname: path });
+  if (!result) return undefined;
+  const params = noParams();
+  for (const [name, value] of Object.entries(result.pathname.groups)) {
+    if (value !== undefined) params[name] = decode(value);
+  }
+  return params;
+}
+
+function decode(text: string): string {
+  if (!text.includes("%")) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch (cause) {
+    throw new Problem(400, "malformed", "The path is not well-formed.", { cause });
+  }
+}
+
+/** The path as URLPattern sees it: spaces, quotes and the like percent-encoded. */
+function canonicalPath(path: string): string {
+  return ANY_PATH.exec({ pathname: path })?.pathname.groups["0"] ?? path;
+}
+
+function noParams(): Record<string, string> {
+  return Object.create(null) as Record<string, string>;
+}
+
+const UNSAFE = /%2f|%5c|\\|(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)|[^\x21-\x7e]/i;
+
+/**
+ * Throws Problem 400 for a path that a proxy or a file system might read in another way than we do:
+ * dot segments, encoded slashes and backslashes, raw controls.
+ */
+export function checkPath(path: string): void {
+  if (!path.startsWith("/") || UNSAFE.test(path)) {
+    throw new Problem(400, "malformed", "The path is not well-formed.");
+  }
+}

@@ -1,0 +1,52 @@
+import type { HttpRequest } from "../../base/exchange.ts";
+import { type Metrics, METRICS_TYPE } from "../../base/metrics.ts";
+import { equalText } from "../../base/secret.ts";
+import { BACKEND_SCOPE } from "../../oauth/principal.ts";
+import { type Bearer, bearerToken } from "../bearer.ts";
+import { NO_STORE } from "../../http/respond.ts";
+import type { PublicRoute } from "../route.ts";
+
+/** Lets in those who watch over the service. */
+export interface InspectorCheck {
+  /** Throws Problem 401 or 403 for anyone else. */
+  check(request: HttpRequest): Promise<void>;
+  /** Whether it is one of them. */
+  allows(request: HttpRequest): Promise<boolean>;
+}
+
+/** Makes the check: the metrics token, where there is one, or a token with scope `backend`. */
+export function createInspectorCheck(
+  bearer: Bearer,
+  metricsToken: string | undefined,
+): InspectorCheck {
+  const isMetricsToken = (token: string | undefined) =>
+    token !== undefined && metricsToken !== undefined && equalText(token, metricsToken);
+  return {
+    async check(request) {
+      if (isMetricsToken(bearerToken(request))) return;
+      await bearer.authenticate(request, [BACKEND_SCOPE]);
+    },
+    async allows(request) {
+      const token = bearerToken(request);
+      if (token === undefined) return false;
+      if (isMetricsToken(token)) return true;
+      return (await bearer.verify(token))?.scopes.includes(BACKEND_SCOPE) ?? false;
+    },
+  };
+}
+
+/** GET /system/metrics: Prometheus' text format. */
+export function metricsRoute(metrics: Metrics, inspectors: InspectorCheck): PublicRoute {
+  return {
+    method: "GET",
+    path: "/system/metrics",
+    access: "public", // beside access tokens it takes the metrics token
+    cors: false,
+    summary: "Metrics, for Prometheus",
+    async handle({ request }) {
+      await inspectors.check(request);
+      const headers = { "Content-Type": METRICS_TYPE, ...NO_STORE };
+      return { status: 200, headers, body: await metrics.format() };
+    },
+  };
+}

@@ -1,0 +1,121 @@
+import { Resolver } from "node:dns/promises";
+import { readFile } from "node:fs/promises";
+import { setTimeout as delay } from "node:timers/promises";
+import { parseAddress } from "../base/address.ts";
+import type { Address } from "../base/address.ts";
+import { findCode } from "./failure.ts";
+import { isWant } from "./shortage.ts";
+
+/**
+ * The addresses of a host name, IPv4 first, at least one. Rejects with NameLookupError, or with the
+ * system's error where this process lacks what looking up needs (want.ts).
+ */
+export type NameLookup = (name: string) => Promise<readonly Address[]>;
+
+/** A name that led to no address: it does not exist, or nobody answered in time. */
+export class NameLookupError extends Error {
+  override readonly name = "NameLookupError";
+  readonly code: "NAME_LOOKUP_FAILED" | "NAME_LOOKUP_TIMEOUT";
+
+  constructor(code: NameLookupError["code"], host: string, options?: ErrorOptions) {
+    const what = code === "NAME_LOOKUP_TIMEOUT" ? "no answer in time" : "no address";
+    super(`${what}: ${host}`, options);
+    this.code = code;
+  }
+}
+
+/** Options of createNameLookup(). */
+export interface NameLookupOptions {
+  /** For one name in all, hosts file and both families; 4 s if not given. */
+  readonly timeoutMs?: number;
+  /** Name servers, as `address` or `address:port`; the system's if not given. */
+  readonly servers?: readonly string[];
+  /** Gives the text of the hosts file; the system's if not given. An unreadable one is empty. */
+  readonly readHosts?: () => Promise<string>;
+}
+
+const HOSTS_FILE = "/etc/hosts";
+/** How long a family that has answered waits for the other (RFC 8305 §3, generously). */
+const OTHER_FAMILY_WAIT_MS = 250;
+
+/**
+ * A lookup that asks the hosts file, then DNS for A and AAAA together. It has its own timeout and a
+ * resolver of its own per name, never the thread pool's getaddrinfo, so that a name that hangs
+ * delays nothing but itself. It keeps no cache: what it answers is what is dialled next. Names are
+ * absolute: search domains are not tried. `localhost` and all below it are the loopback addresses
+ * and ask nobody (RFC 6761 §6.3).
+ */
+export function createNameLookup(options: NameLookupOptions = {}): NameLookup {
+  const timeoutMs = options.timeoutMs ?? 4_000;
+  const readHosts = options.readHosts ?? (() => readFile(HOSTS_FILE, "utf8"));
+
+  return async (name) => {
+    const host = name.toLowerCase().replace(/\.$/, "");
+    if (host === "localhost" || host.endsWith(".localhost")) return parseAll(["127.0.0.1", "::1"]);
+    // A third of the time each, so that a dead first name server leaves time for the next.
+    const resolver = new Resolver({ timeout: Math.ceil(timeoutMs / 3), tries: 2 });
+    if (options.servers !== undefined) resolver.setServers(options.servers);
+    let timer: NodeJS.Timeout | undefined;
+    const timeout = new Promise<never>((_, reject) => {
+      const expire = () => reject(new NameLookupError("NAME_LOOKUP_TIMEOUT", host));
+      timer = setTimeout(expire, timeoutMs);
+    });
+    try {
+      return await Promise.race([findAddresses(resolver, host, readHosts), timeout]);
+    } finally {
+      clearTimeout(timer);
+      resolver.cancel();
+    }
+  };
+}
+
+/** The addresses that a hosts file (hosts(5)) gives to a name, in the file's order. */
+export function findInHosts(hosts: string, name: string): readonly Address[] {
+  const found: string[] = [];
+  for (const line of hosts.split("\n")) {
+    const [address, ...names] = line.replace(/#.*/s, "").trim().split(/\s+/);
+    if (address === undefined || !names.some((each) => each.toLowerCase() === name)) continue;
+    found.push(address);
+  }
+  return parseAll(found);
+}
+
+async function findAddresses(
+  resolver: Resolver,
+  host: string,
+  readHosts: () => Promise<string>,
+): Promise<readonly Address[]> {
+  const local = findInHosts(await readHostsIfAny(readHosts), host);
+  if (local.length > 0) return local;
+
+  const found: { v4: string[]; v6: string[] } = { v4: [], v6: [] };
+  const v4 = resolver.resolve4(host).then((answer) => void (found.v4 = answer));
+  const v6 = resolver.resolve6(host).then((answer) => void (found.v6 = answer));
+  // Rejects when both families have failed; one that fails alone leaves it to the other.
+  const first = Promise.any([v4, v6]);
+  const both = Promise.all([v4.catch(() => first), v6.catch(() => first)]);
+  const waited = first.then(() => delay(OTHER_FAMILY_WAIT_MS, undefined, { ref: false }));
+  try {
+    await Promise.race([both, waited]);
+  } catch (cause) {
+    // The resolver does not say that it has got no socket; the file does.
+    await readHostsIfAny(readHosts);
+    throw new NameLookupError("NAME_LOOKUP_FAILED", host, { cause });
+  }
+  const addresses = parseAll([...found.v4, ...found.v6]);
+  if (addresses.length === 0) throw new NameLookupError("NAME_LOOKUP_FAILED", host);
+  return addresses;
+}
+
+/** The hosts file may be absent, or closed to this process by Node's permission model: then "". */
+function readHostsIfAny(readHosts: () => Promise<string>): Promise<string> {
+  return readHosts().catch((error: unknown) => {
+    if (isWant(findCode(error))) throw error;
+    return "";
+  });
+}
+
+/** Those of the texts that are addresses; a zone (`fe80::1%eth0`) makes a text none. */
+function parseAll(texts: readonly string[]): readonly Address[] {
+  return texts.map(parseAddress).filter((address) => address !== undefined);
+}

@@ -1,0 +1,135 @@
+import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+import { describeFields, type Log, type LogLevel } from "../base/log.ts";
+import { createSeal } from "../base/seal.ts";
+import { createSteadyClock } from "../base/steady_clock.ts";
+import { createCallbackSender } from "./callback.ts";
+import { createClockWatch } from "./clock_watch.ts";
+import { createDistributor } from "./distributor.ts";
+import { createEgress } from "./egress.ts";
+import { createNameLookup } from "./name_lookup.ts";
+import { takeOver, takeOverDeliveries } from "./take_over.ts";
+import { openPresence } from "../database/presence.ts";
+import { openSharedDatabase } from "../database/shared_database.ts";
+import { revision, version } from "../version.ts";
+import type { FromPost, PostReport, PostSettings, ToPost } from "./worker_messages.ts";
+
+const REPORT_INTERVAL_MS = 250;
+
+/** The post, in a thread of its own: post.ts starts it and tells why. */
+async function runPost(
+  port: MessagePort,
+  name: string,
+  settings: PostSettings,
+  toDatabase: MessagePort,
+) {
+  const say = (message: FromPost) => port.postMessage(message);
+  const log = createForwardedLog(say);
+  process.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
+  const clock = createSteadyClock(Date.now, () => performance.now());
+  const { now } = clock;
+  const { callbackTimeoutMs } = settings;
+  const database = openSharedDatabase(settings.databasePath, toDatabase);
+  const presence = openPresence(settings.databasePath, name);
+  const egress = createEgress({
+    allow: settings.callbackAllow,
+    request: fetch,
+    lookup: createNameLookup({ timeoutMs: Math.min(callbackTimeoutMs, 5000) }),
+    connectionsPerOrigin: settings.callbackConcurrency,
+    connectTimeoutMs: callbackTimeoutMs,
+    silenceTimeoutMs: callbackTimeoutMs,
+  });
+  let attempts: PostReport["attempts"][number][] = [];
+  const distributor = createDistributor({
+    database,
+    claim: name,
+    sender: createCallbackSender({
+      egress,
+      timeoutMs: callbackTimeoutMs,
+      userAgent: `Gatepost/${version}@${revision}`,
+      now,
+    }),
+    seal: createSeal(...settings.secretKeys ?? []),
+    limits: {
+      total: settings.callbackConcurrency,
+      perSubscription: settings.callbackConcurrencyPerSubscription,
+    },
+    policy: { delaysMs: settings.resendDelaysMs },
+    timeoutMs: callbackTimeoutMs,
+    disableAfterMs: settings.disableAfterMs,
+    log,
+    now,
+    elapsedMs: () => performance.now(),
+    isClockSet: () => clock.stepMs() !== 0,
+    random: Math.random,
+    observe: (isSuccess, ms) => void attempts.push({ isSuccess, ms }),
+  });
+
+  const report = () => {
+    say({
+      kind: "report",
+      quietMs: now() - distributor.lastRoundMs(),
+      inFlight: distributor.inFlight(),
+      want: distributor.want(),
+      attempts,
+    });
+    attempts = [];
+  };
+  const reporting = setInterval(report, REPORT_INTERVAL_MS);
+
+  const stop = async (graceMs: number) => {
+    await distributor.stop(graceMs);
+    await egress.close();
+    presence.close();
+    await database.close();
+    clearInterval(reporting);
+    report();
+    port.close();
+  };
+
+  let isDelivering = false;
+  const wake = () => {
+    if (isDelivering) distributor.wake();
+  };
+  const followClock = createClockWatch({ database, clock, distributor, log });
+  const look = () =>
+    followClock()
+      .then(() => presence.forEnded((gone) => takeOver({ database, log, now }, gone)))
+      .finally(wake);
+
+  // What the thread before this one had claimed, should it have died; before this one claims.
+  await takeOverDeliveries({ database, log, now }, name)
+    .catch((error: unknown) => log.warn("own claims cannot be taken over", { error }));
+  port.on("message", (message: ToPost) => {
+    switch (message.kind) {
+      case "wake":
+        return wake();
+      case "look":
+        return void look().then(
+          () => say({ kind: "looked" }),
+          (error: Error) => say({ kind: "looked", fault: error.message }),
+        );
+      case "stop":
+        return void stop(message.graceMs);
+      default:
+        message satisfies never;
+    }
+  });
+  // Nothing is sent before the guard has shown on a listener of its own that it guards.
+  const test = await egress.selfTest();
+  say({ kind: "started", test });
+  isDelivering = test.ok;
+  if (!test.ok) return;
+  await look().catch((error: unknown) => log.warn("claims cannot be taken over yet", { error }));
+}
+
+/** What is logged here is written by the log of the process: one format, one level, one order. */
+function createForwardedLog(say: (message: FromPost) => void): Log {
+  const at = (level: LogLevel): Log["info"] => (msg, fields = {}) =>
+    say({ kind: "log", level, msg, fields: describeFields(fields) });
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}
+
+if (parentPort && workerData?.role === "gatepost-post") {
+  const { name, settings, toDatabase } = workerData;
+  await runPost(parentPort, name, settings, toDatabase);
+}

@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { newId } from "../../../src/base/id.ts";
+import { generatePrivateKey, openKey } from "../../../src/base/jwt.ts";
+import { sha256 } from "../../../src/base/secret.ts";
+import { createTokenIssuer, newHandle } from "../../../src/api/authorization/token_issuer.ts";
+
+const NOW_MS = Date.UTC(2030, 0, 1);
+const TTL_MS = 3_600_000;
+const key = openKey("k1", "ES256", await generatePrivateKey("ES256"));
+
+function createIssuer(pageKey: Uint8Array = Buffer.alloc(32, 1)) {
+  const none = () => Promise.reject(new Error("not needed here"));
+  return createTokenIssuer({
+    issuer: "https://as.example",
+    keys: {
+      find: () => key,
+      signing: () => ({ ...key, signsFromMs: 0 }),
+      published: () => [],
+      rotate: none,
+      withdraw: none,
+      refresh: none,
+    },
+    accessTtlMs: TTL_MS,
+    refreshTtlMs: TTL_MS,
+    pageKey,
+  });
+}
+
+test("a refresh token lives for its own time, and no longer than twelve from its grant on", () => {
+  const tokens = createIssuer();
+  const grantId = newId("g", NOW_MS);
+  const madeAtMs = parseInt(grantId.slice(1, 10), 36);
+  const livesAt = (ageMs: number) =>
+    tokens.refreshToken(grantId, madeAtMs + ageMs).untilMs - madeAtMs;
+  assert.equal(livesAt(0), TTL_MS);
+  assert.equal(livesAt(11 * TTL_MS), 12 * TTL_MS);
+  assert.equal(livesAt(11.5 * TTL_MS), 12 * TTL_MS);
+  assert.equal(livesAt(13 * TTL_MS), 12 * TTL_MS);
+});
+
+test("a refresh token is known again, by the hash of its whole text", () => {
+  const grantId = newId("g", NOW_MS);
+  const { token, hash } = createIssuer().refreshToken(grantId, NOW_MS);
+  assert.deepEqual(hash, sha256(token));
+  assert.deepEqual(createIssuer().parseRefreshToken(token), { grantId, hash, isGenuine: true });
+});
+
+test("a refresh token as 0.1.0 issued them is looked up, and proves nothing", () => {
+  const grantId = newId("g", NOW_MS);
+  const { token, hash } = newHandle(grantId);
+  assert.deepEqual(createIssuer().parseRefreshToken(token), { grantId, hash, isGenuine: false });
+});
+
+describe("what was not issued here is no refresh token:", () => {
+  const { token } = createIssuer().refreshToken(newId("g", NOW_MS), NOW_MS);
+  const other = newId("g", NOW_MS);
+  const table: [what: string, text: string][] = [
+    ["nothing", ""],
+    ["a proof alone", token.slice(-22)],
+    ["one with another proof", token.slice(0, -1) + (token.endsWith("A") ? "B" : "A")],
+    ["one with another secret", token.slice(0, 30) + "AAAA" + token.slice(34)],
+    ["one with another grant", other + token.slice(other.length)],
+    ["one of another service", createIssuer(Buffer.alloc(32, 2)).refreshToken(other, 0).token],
+    ["one with more behind", `${token}A`],
+    ["one without its last character", token.slice(0, -1)],
+  ];
+  for (const [what, text] of table) {
+    test(what, () => assert.equal(createIssuer().parseRefreshToken(text), undefined));
+  }
+});

@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { createPasswordHasher } from "../../../src/base/password.ts";
+import { appRoutes } from "../../../src/api/backend/app.ts";
+import { userRoutes } from "../../../src/api/backend/user.ts";
+import { findApp, updateApp } from "../../../src/store/apps.ts";
+import type { Database, Statement } from "../../../src/database/database.ts";
+import { findGrant, insertGrant } from "../../../src/store/grants.ts";
+import { openRevocations } from "../../../src/store/revocations.ts";
+import { findUser, updateUser } from "../../../src/store/users.ts";
+import { addApp, addUser, openDatabase, sampleGrant } from "../../helpers/database.ts";
+import { sampleRequest } from "../../helpers/http_request.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 1);
+const CALLER = {
+  sub: "u00000000",
+  kind: "user",
+  clientId: "login",
+  scopes: ["backend"],
+  grantId: "g00000000",
+  jti: "j00000000",
+  expiresAtMs: NOW_MS + 1000,
+} as const;
+
+/** The PATCH of users and of apps, on a database in which `meanwhile` is stored before each write. */
+async function openStage(t: TestContext, meanwhile: () => Promise<readonly Statement[]>) {
+  const stored = openDatabase(t);
+  const database: Database = {
+    ...stored,
+    async write(statements) {
+      const other = await meanwhile();
+      if (other.length > 0) await stored.write(other);
+      return stored.write(statements);
+    },
+  };
+  const options = {
+    database,
+    revocations: await openRevocations(stored, () => NOW_MS),
+    maxBodyBytes: 1000,
+    accessTokenTtlMs: 1000,
+    basePath: "",
+    hasher: createPasswordHasher(1),
+    wake: () => {},
+    now: () => NOW_MS,
+  };
+  const routes = [...userRoutes(options), ...appRoutes(options)].filter(({ method }) =>
+    method === "PATCH"
+  );
+  const patch = (id: string, change: object) => {
+    const route = routes.find(({ path }) => path.includes(id.startsWith("u") ? "user" : "app"));
+    const request = sampleRequest({
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(change),
+    });
+    assert.ok(route);
+    return route.handle({ request, params: { id, client_id: id }, caller: CALLER });
+  };
+  return { stored, patch };
+}
+
+for (const kind of ["user", "app"] as const) {
+  test(`a scope that a ${kind} gets while a change takes it away is lost like the others`, async (t) => {
+    let others: (() => Promise<readonly Statement[]>) | undefined;
+    const { stored, patch } = await openStage(t, async () => await others?.() ?? []);
+    const all = ["consumer", "orders"];
+    const user = await addUser(stored, { scopes: kind === "user" ? ["consumer"] : all });
+    const app = await addApp(stored, { scopes: kind === "app" ? ["consumer"] : all });
+    const grant = sampleGrant(app, user, { scopes: ["orders"] });
+    others = async () => {
+      others = undefined;
+      const none = { phc: undefined, status: undefined };
+      const found = await findApp(stored, app);
+      assert.ok(found);
+      await stored.write([
+        kind === "user"
+          ? updateUser(user, { ...none, scopes: all })
+          : updateApp(found, { ...found, scopes: all }),
+      ]);
+      assert.equal(await insertGrant(stored, grant), true);
+      return [];
+    };
+    const answer = await patch(kind === "user" ? user : app, { scopes: ["consumer"] });
+    assert.equal(answer.status, 200);
+    const party = kind === "user" ? await findUser(stored, user) : await findApp(stored, app);
+    assert.deepEqual(party?.scopes, ["consumer"]);
+    assert.notEqual((await findGrant(stored, grant.id))?.revokedAtMs, null);
+    assert.equal((await stored.query("SELECT 1 FROM audit")).length, 1);
+  });
+}
+
+test("a change of an app that goes on being changed is a conflict, and nothing of it is stored", async (t) => {
+  let app = "";
+  let round = 0;
+  const { stored, patch } = await openStage(t, async () => {
+    const found = await findApp(stored, app);
+    return found ? [updateApp(found, { ...found, name: `Round ${round++}` })] : [];
+  });
+  app = await addApp(stored);
+  await assert.rejects(patch(app, { trusted: true }), { status: 409, code: "conflict" });
+  assert.equal((await findApp(stored, app))?.trusted, false);
+  assert.deepEqual(await stored.query("SELECT 1 FROM audit"), []);
+});
+
+test("a change of an app that has just been removed is 404", async (t) => {
+  let app = "";
+  const { stored, patch } = await openStage(t, async () => [
+    { sql: "DELETE FROM apps WHERE id = ?1", params: [app] },
+  ]);
+  app = await addApp(stored);
+  await assert.rejects(patch(app, { trusted: true }), { status: 404 });
+});

@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { Problem } from "../../../src/base/problem.ts";
+import { cronjobRoutes } from "../../../src/api/backend/cronjob.ts";
+import { type Database, UnavailableError } from "../../../src/database/database.ts";
+import { openDatabase } from "../../helpers/database.ts";
+import { sampleRequest } from "../../helpers/http_request.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 1);
+const CALLER = {
+  sub: "u00000000",
+  kind: "user",
+  clientId: "login",
+  scopes: ["backend"],
+  grantId: "g00000000",
+  jti: "j00000000",
+  expiresAtMs: NOW_MS + 1000,
+} as const;
+
+/** Job `tick`, which runs or waits; `ran` is how often it was run by hand. */
+function openStage(t: TestContext, isRunning: boolean, more: Partial<Database> = {}) {
+  const stored = openDatabase(t);
+  let ran = 0;
+  const job = {
+    name: "tick",
+    everyMs: 1000,
+    isRunning,
+    lastAtMs: undefined,
+    lastDurationMs: undefined,
+    lastError: undefined,
+    nextAtMs: NOW_MS,
+  };
+  const routes = cronjobRoutes({
+    database: { ...stored, ...more },
+    jobs: {
+      listCronjobs: () => Promise.resolve([job]),
+      runCronjob() {
+        ran++;
+        return Promise.resolve("started");
+      },
+    },
+    now: () => NOW_MS,
+  });
+  const route = routes.find(({ method }) => method === "POST");
+  const run = (name: string) =>
+    route?.handle({ request: sampleRequest(), params: { name }, caller: CALLER });
+  const audited = async () => (await stored.query("SELECT 1 FROM audit")).length;
+  return { run, audited, ran: () => ran };
+}
+
+test("a job that is run by hand is recorded", async (t) => {
+  const { run, audited, ran } = openStage(t, false);
+  assert.equal((await run("tick"))?.status, 202);
+  assert.deepEqual([ran(), await audited()], [1, 1]);
+});
+
+test("a job is not run where that cannot be recorded", async (t) => {
+  const write = () => Promise.reject(new UnavailableError("locked"));
+  const { run, ran } = openStage(t, false, { write });
+  await assert.rejects(async () => run("tick"), UnavailableError);
+  assert.equal(ran(), 0);
+});
+
+const REFUSED = [["one that runs already", "tick", 409], ["an unknown one", "tock", 404]] as const;
+for (const [what, name, status] of REFUSED) {
+  test(`the run of ${what} is refused, and not recorded`, async (t) => {
+    const { run, audited, ran } = openStage(t, true);
+    await assert.rejects(
+      async () => run(name),
+      (error) => error instanceof Problem && error.status === status,
+    );
+    assert.deepEqual([ran(), await audited()], [0, 0]);
+  });
+}

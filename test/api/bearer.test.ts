@@ -1,0 +1,266 @@
+import assert from "node:assert/strict";
+import { describe, type TestContext, test } from "node:test";
+import { newId } from "../../src/base/id.ts";
+import { generatePrivateKey, openKey } from "../../src/base/jwt.ts";
+import { signJwt } from "../helpers/jwt.ts";
+import { Problem } from "../../src/base/problem.ts";
+import { type Bearer, bearerToken, createBearer } from "../../src/api/bearer.ts";
+import { accessTokenClaims } from "../../src/oauth/claims.ts";
+import type { KeyRing } from "../../src/store/key_ring.ts";
+import { openRevocations, revocation } from "../../src/store/revocations.ts";
+import { openDatabase } from "../helpers/database.ts";
+import { sampleRequest } from "../helpers/http_request.ts";
+
+const ISSUER = "https://as.example/base";
+const NOW_MS = Date.UTC(2026, 0, 1);
+const TTL_MS = 3_600_000;
+
+const key = openKey("k1", "ES256", await generatePrivateKey("ES256"));
+const METADATA = "https://as.example/.well-known/oauth-protected-resource/base";
+
+test("verify() tells the caller of a good token", async (t) => {
+  const { bearer, issue } = await open(t);
+  const { token, grantId } = issue();
+  const caller = await bearer.verify(token);
+  assert.equal(caller?.sub, "u1");
+  assert.equal(caller.kind, "user");
+  assert.equal(caller.clientId, "a1");
+  assert.equal(caller.grantId, grantId);
+  assert.deepEqual(caller.scopes, ["consumer", "orders"]);
+});
+
+test("a token is good until it expires, though it was good before", async (t) => {
+  const { bearer, issue, clock } = await open(t);
+  const { token, expiresAtMs } = issue();
+  assert.ok(await bearer.verify(token));
+  clock.nowMs = expiresAtMs - 1;
+  assert.ok(await bearer.verify(token));
+  clock.nowMs = expiresAtMs;
+  assert.equal(await bearer.verify(token), undefined);
+});
+
+test("a token is good until its key is withdrawn, though it was good before", async (t) => {
+  const { bearer, issue, kids } = await open(t);
+  const { token } = issue();
+  assert.ok(await bearer.verify(token));
+  kids.delete("k1");
+  assert.equal(await bearer.verify(token), undefined);
+});
+
+for (const target of ["jti", "grantId", "sub", "clientId"] as const) {
+  test(`a token is good until its ${target} is revoked, though it was good before`, async (t) => {
+    const { bearer, issue, revoke } = await open(t);
+    const { token } = issue();
+    const caller = await bearer.verify(token);
+    assert.ok(caller);
+    await revoke(caller[target]);
+    assert.equal(await bearer.verify(token), undefined);
+  });
+}
+
+test("one token revoked is not another of the same grant", async (t) => {
+  const { bearer, issue, revoke } = await open(t);
+  const { token, grantId } = issue();
+  const second = issue({ grantId }).token;
+  await revoke((await bearer.verify(token))?.jti ?? "");
+  assert.equal(await bearer.verify(token), undefined);
+  assert.ok(await bearer.verify(second));
+});
+
+describe("verify() refuses", () => {
+  type Issue = Awaited<ReturnType<typeof open>>["issue"];
+  const table: [what: string, make: (issue: Issue) => string][] = [
+    ["nothing", () => ""],
+    ["what is no token", () => "secret"],
+    ["another issuer's token", (issue) => issue({ issuer: "https://evil.example" }).token],
+    ["a token of another type, signed all the same", () =>
+      signJwt("JWT", accessTokenClaims(input()).claims, key)],
+    ["a token that was altered", (issue) => `${issue().token.slice(0, -2)}AA`],
+    ["a refresh token", () => `${newId("g", NOW_MS)}${"x".repeat(43)}`],
+  ];
+  for (const [what, make] of table) {
+    test(what, async (t) => {
+      const { bearer, issue } = await open(t);
+      assert.equal(await bearer.verify(make(issue)), undefined);
+    });
+  }
+
+  test("a token with a key that it names but that is not ours", async (t) => {
+    const { bearer } = await open(t);
+    const other = openKey("k1", "ES256", await generatePrivateKey("ES256"));
+    const token = signJwt("at+jwt", accessTokenClaims(input()).claims, other);
+    assert.equal(await bearer.verify(token), undefined);
+    const unknown = signJwt("at+jwt", accessTokenClaims(input()).claims, { ...other, kid: "k2" });
+    assert.equal(await bearer.verify(unknown), undefined);
+  });
+});
+
+test("a token altered after it was verified once is refused", async (t) => {
+  const { bearer, issue } = await open(t);
+  const { token } = issue();
+  assert.ok(await bearer.verify(token));
+  const [header, , signature] = token.split(".");
+  const claims = { ...accessTokenClaims(input()).claims, scope: "backend" };
+  const forged = Buffer.from(JSON.stringify(claims)).toString("base64url");
+  assert.equal(await bearer.verify(`${header}.${forged}.${signature}`), undefined);
+});
+
+test("authenticate() gives the caller of a request with all the scopes", async (t) => {
+  const { bearer, issue } = await open(t);
+  const { token } = issue();
+  for (const scopes of [[], ["consumer"], ["orders", "consumer"]]) {
+    assert.equal((await bearer.authenticate(ask(`Bearer ${token}`), scopes)).sub, "u1");
+  }
+});
+
+test("without a token: 401 with a challenge that names no error (RFC 6750 §3.1)", async (t) => {
+  const { bearer } = await open(t);
+  for (const authorization of [undefined, "", "Basic YTpi", "Bearer", "Token x", "xBearer y"]) {
+    const problem = await refusal(bearer, authorization, []);
+    assert.equal(problem.status, 401);
+    assert.equal(
+      problem.headers["WWW-Authenticate"],
+      `Bearer realm="gatepost", resource_metadata="${METADATA}"`,
+    );
+  }
+});
+
+test("without a token the challenge names the scopes that are needed (RFC 6750 §3)", async (t) => {
+  const { bearer } = await open(t);
+  assert.equal(
+    (await refusal(bearer, undefined, ["orders", "read"])).headers["WWW-Authenticate"],
+    `Bearer realm="gatepost", scope="orders read", resource_metadata="${METADATA}"`,
+  );
+});
+
+test("with a bad token: 401 invalid_token, and nothing of the token in the answer", async (t) => {
+  const { bearer } = await open(t);
+  const problem = await refusal(bearer, "Bearer hunter2.hunter2.hunter2", []);
+  assert.equal(problem.status, 401);
+  assert.equal(
+    problem.headers["WWW-Authenticate"],
+    `Bearer realm="gatepost", error="invalid_token", resource_metadata="${METADATA}"`,
+  );
+  const { headers } = await refusal(bearer, "Bearer hunter2", ["orders"]);
+  assert.match(headers["WWW-Authenticate"] ?? "", /error="invalid_token", scope="orders", /);
+  assert.doesNotMatch(JSON.stringify([problem.message, problem.headers, headers]), /hunter2/);
+});
+
+test("without a scope: 403 insufficient_scope that names all that are needed", async (t) => {
+  const { bearer, issue } = await open(t);
+  const problem = await refusal(bearer, `Bearer ${issue().token}`, ["consumer", "backend"]);
+  assert.equal(problem.status, 403);
+  assert.equal(
+    problem.headers["WWW-Authenticate"],
+    'Bearer realm="gatepost", error="insufficient_scope", scope="consumer backend", ' +
+      `resource_metadata="${METADATA}"`,
+  );
+});
+
+test("a scope is held by its whole name", async (t) => {
+  const { bearer, issue } = await open(t);
+  const { token } = issue({ scopes: ["consumers", "back"] });
+  for (const scope of ["consumer", "backend", "back end", "BACK"]) {
+    assert.equal((await refusal(bearer, `Bearer ${token}`, [scope])).status, 403, scope);
+  }
+});
+
+test("the challenge of an issuer without a path names the metadata at the root", async (t) => {
+  const { createFor } = await open(t);
+  const problem = await refusal(createFor("https://as.example"), undefined, []);
+  assert.match(
+    problem.headers["WWW-Authenticate"] ?? "",
+    /resource_metadata="https:\/\/as\.example\/\.well-known\/oauth-protected-resource"$/,
+  );
+});
+
+describe("bearerToken() reads (RFC 6750 §2.1, RFC 9110 §11.1)", () => {
+  const table: [authorization: string | undefined, token: string | undefined][] = [
+    ["Bearer abc", "abc"],
+    ["bearer abc", "abc"],
+    ["BEARER   abc  ", "abc"],
+    ["Bearer ", ""],
+    ["Bearer", undefined],
+    ["Bearerabc", undefined],
+    ["Basic abc", undefined],
+    [" Bearer abc", undefined],
+    ["", undefined],
+    [undefined, undefined],
+  ];
+  for (const [authorization, token] of table) {
+    test(JSON.stringify(authorization) ?? "no header", () => {
+      assert.equal(bearerToken(ask(authorization)), token);
+    });
+  }
+});
+
+test("a token in the query or the body is not looked at (RFC 9700 §4.3.2)", async (t) => {
+  const { bearer, issue } = await open(t);
+  const { token } = issue();
+  const request = sampleRequest({ query: `access_token=${token}`, body: `access_token=${token}` });
+  await assert.rejects(bearer.authenticate(request, []), { status: 401 });
+});
+
+async function open(t: TestContext) {
+  const database = openDatabase(t);
+  const clock = { nowMs: NOW_MS };
+  const now = () => clock.nowMs;
+  const revocations = await openRevocations(database, now);
+  const kids = new Set(["k1"]);
+  const find: KeyRing["find"] = (kid) => kids.has(kid) ? key : undefined;
+  const none = () => Promise.reject(new Error("not needed here"));
+  const keys: KeyRing = {
+    find,
+    signing: () => ({ ...key, signsFromMs: 0 }),
+    published: () => [],
+    rotate: none,
+    withdraw: none,
+    refresh: none,
+  };
+  const createFor = (issuer: string) => createBearer({ issuer, keys, revocations, now });
+  return {
+    bearer: createFor(ISSUER),
+    createFor,
+    clock,
+    kids,
+    issue(more: Partial<ReturnType<typeof input>> = {}) {
+      const all = { ...input(), ...more };
+      const { claims, expiresAtMs } = accessTokenClaims(all);
+      return { token: signJwt("at+jwt", claims, key), expiresAtMs, grantId: all.grantId };
+    },
+    async revoke(target: string) {
+      await database.write([revocation(target, NOW_MS + TTL_MS, NOW_MS + TTL_MS)]);
+      await revocations.refresh();
+    },
+  };
+}
+
+function input() {
+  return {
+    issuer: ISSUER,
+    sub: "u1",
+    clientId: "a1",
+    grantId: newId("g", NOW_MS),
+    scopes: ["consumer", "orders"],
+    issuedAtMs: NOW_MS,
+    ttlMs: TTL_MS,
+  };
+}
+
+function ask(authorization: string | undefined) {
+  return sampleRequest({ headers: authorization === undefined ? {} : { authorization } });
+}
+
+async function refusal(
+  bearer: Bearer,
+  authorization: string | undefined,
+  scopes: string[],
+): Promise<Problem> {
+  try {
+    await bearer.authenticate(ask(authorization), scopes);
+  } catch (error) {
+    assert.ok(error instanceof Problem);
+    return error;
+  }
+  return assert.fail("it was taken");
+}

@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { withCors, optionsAnswer } from "../../src/api/cors.ts";
+import { sampleRequest } from "../helpers/http_request.ts";
+
+const APP = "https://orders.example";
+const isAllowed = (origin: string) => Promise.resolve(origin === APP);
+const from = (origin: string | undefined) =>
+  sampleRequest({ method: "OPTIONS", headers: origin === undefined ? {} : { origin } });
+
+test("withCors() lets a page of an allowed origin read the answer (Fetch)", async () => {
+  const headers = await withCors({}, from(APP), isAllowed);
+  assert.equal(headers["Access-Control-Allow-Origin"], APP);
+  assert.equal(headers["Vary"], "Origin");
+  const exposed = String(headers["Access-Control-Expose-Headers"]).toLowerCase().split(", ");
+  for (const name of ["location", "retry-after", "www-authenticate", "x-request-id"]) {
+    assert.ok(exposed.includes(name), name);
+  }
+});
+
+describe("withCors() says nothing but Vary to", () => {
+  const table: [what: string, origin: string | undefined][] = [
+    ["a request without an origin", undefined],
+    ["another origin", "https://evil.example"],
+    ["an origin that begins alike", `${APP}.evil.example`],
+    ["an origin of another scheme", "http://orders.example"],
+    ["a sandboxed page", "null"],
+    ["a wildcard", "*"],
+    ["nothing", ""],
+  ];
+  for (const [what, origin] of table) {
+    test(what, async () => {
+      assert.deepEqual(await withCors({}, from(origin), isAllowed), { Vary: "Origin" });
+    });
+  }
+});
+
+test("no answer ever lets cookies be sent along", async () => {
+  const answers = [
+    await withCors({}, from(APP), isAllowed),
+    (await optionsAnswer(from(APP), ["GET", "OPTIONS"], isAllowed)).headers ?? {},
+  ];
+  for (const headers of answers) {
+    const names = Object.keys(headers).map((name) => name.toLowerCase());
+    assert.ok(!names.includes("access-control-allow-credentials"));
+  }
+});
+
+test("optionsAnswer() answers a preflight of an allowed origin", async () => {
+  const methods = ["GET", "HEAD", "OPTIONS"];
+  const { status, headers, body } = await optionsAnswer(from(APP), methods, isAllowed);
+  assert.equal(status, 204);
+  assert.equal(body, undefined);
+  assert.equal(headers?.["Allow"], "GET, HEAD, OPTIONS");
+  assert.equal(headers["Access-Control-Allow-Origin"], APP);
+  assert.equal(headers["Access-Control-Allow-Methods"], "GET, HEAD, OPTIONS");
+  assert.match(String(headers["Access-Control-Allow-Headers"]), /Authorization/);
+  assert.match(String(headers["Access-Control-Allow-Headers"]), /Content-Type/);
+  assert.match(String(headers["Access-Control-Max-Age"]), /^[1-9][0-9]*$/);
+  assert.equal(headers["Vary"], "Origin");
+});
+
+test("optionsAnswer() tells another origin what the path takes, and no more", async () => {
+  const { status, headers } = await optionsAnswer(from("https://evil.example"), ["GET"], isAllowed);
+  assert.equal(status, 204);
+  assert.deepEqual(headers, { Allow: "GET", Vary: "Origin" });
+});
+
+test("optionsAnswer() of a path without CORS lets no origin do anything", async () => {
+  const { headers } = await optionsAnswer(from(APP), ["POST", "OPTIONS"], undefined);
+  assert.deepEqual(headers, { Allow: "POST, OPTIONS" });
+});
+
+test("withCors() leaves what the answer says itself, and adds to its Vary", async () => {
+  const given = { "Vary": "Accept, Origin", "Access-Control-Allow-Origin": "*", "Allow": "GET" };
+  const headers = await withCors(given, from(APP), isAllowed);
+  assert.equal(headers["Access-Control-Allow-Origin"], "*");
+  assert.equal(headers["Allow"], "GET");
+  assert.equal(headers["Vary"], "Origin, Accept");
+});
+
+test("withCors() allows nobody while the apps cannot be read", async () => {
+  const isUnknown = () => Promise.reject(new Error("disk"));
+  assert.deepEqual(await withCors({}, from(APP), isUnknown), { Vary: "Origin" });
+});

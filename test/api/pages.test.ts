@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { test } from "node:test";
+
+import type { HttpAnswer } from "../../src/base/exchange.ts";
+import { frontDoor } from "../../src/api/pages/front_door.ts";
+import { pageHeaders } from "../../src/api/pages/page_headers.ts";
+import {
+  allowed,
+  asked,
+  bodyOf,
+  count,
+  sampleConsent,
+  sampleError,
+  sampleLogin,
+  site,
+  titleOf,
+} from "../helpers/pages.ts";
+
+function openFrontDoor(username?: string): HttpAnswer {
+  const body = frontDoor(site, "https://api.northwind.example", username);
+  return { status: 200, headers: pageHeaders(), body };
+}
+
+const pages: Readonly<Record<string, HttpAnswer>> = {
+  login: sampleLogin(),
+  wrong: sampleLogin({ error: "wrong", username: "marta" }),
+  throttled: sampleLogin({ error: "throttled", username: "marta", retryAfterSeconds: 60 }),
+  busy: sampleLogin({ error: "busy" }),
+  expired: sampleLogin({ error: "expired" }),
+  signedOut: sampleLogin({ signedOut: true }),
+  consent: sampleConsent(),
+  consentBackend: sampleConsent({ scopes: asked("x", "backend") }),
+  consentExpired: sampleConsent({ error: "expired" }),
+  consentLoopback: sampleConsent({ app: { name: "Dev", origin: "http://127.0.0.1:5173" } }),
+  consentPosable: sampleConsent({ isPosable: true }),
+  consentMany: sampleConsent({ scopes: asked(..."abcdefghi") }),
+  consentMore: sampleConsent({ scopes: [...asked("x"), ...allowed("y")] }),
+  error: sampleError(),
+  error403: sampleError({ status: 403 }),
+  error404: sampleError({ status: 404 }),
+  error500: sampleError({ status: 500 }),
+  frontDoor: openFrontDoor(),
+  frontDoorSignedIn: openFrontDoor("marta"),
+};
+
+for (const [name, answer] of Object.entries(pages)) {
+  test(`the ${name} page holds no script, no outside resource and no style attribute`, () => {
+    const icon = '<link rel="icon" type="image/svg+xml" href="/favicon.ico">';
+    const body = bodyOf(answer).replace(icon, "").replaceAll(/<a href="\/[a-z./-]*">/g, "<a>");
+    assert.doesNotMatch(body, /<script|<iframe|<img|<link|<object|<embed|javascript:/i);
+    assert.doesNotMatch(body, /\s(?:src|href|style|on[a-z]+)\s*=/i);
+    assert.doesNotMatch(body, /url\(|@import/i);
+  });
+
+  test(`the ${name} page has language, title, heading, landmarks and a viewport that zooms`, () => {
+    const body = bodyOf(answer);
+    assert.match(body, /^<!doctype html>\n<html lang="en" dir="ltr">/);
+    assert.match(titleOf(answer), / · Northwind$/);
+    for (const pattern of [/<h1>/g, /<main>/g, /<header>/g]) assert.equal(count(body, pattern), 1);
+    assert.match(body, /<meta name="viewport" content="width=device-width, initial-scale=1">/);
+    assert.ok(body.indexOf("<meta charset") < 100);
+  });
+
+  test(`the ${name} page has unique ids, and each reference to one has its target`, () => {
+    const body = bodyOf(answer);
+    const ids = [...body.matchAll(/ id="([^"]*)"/g)].map((match) => match[1]);
+    assert.equal(new Set(ids).size, ids.length);
+    for (const match of body.matchAll(/ (?:for|aria-labelledby|aria-describedby)="([^"]*)"/g)) {
+      assert.ok(ids.includes(match[1]), match[0]);
+    }
+    assert.equal(count(body, /<svg /g), count(body, /<svg [^>]*aria-hidden="true"/g));
+  });
+
+  test(`the ${name} page's CSP lets its one style sheet apply`, () => {
+    const styles = [...bodyOf(answer).matchAll(/<style>([^<]*)<\/style>/g)];
+    assert.equal(styles.length, 1);
+    const hash = createHash("sha256").update(styles[0]?.[1] ?? "").digest("base64");
+    const policy = String(answer.headers?.["Content-Security-Policy"]);
+    assert.ok(policy.includes(`; style-src 'sha256-${hash}'; `));
+  });
+}
+
+test("pages say whose service it is, and its host where that is another", () => {
+  for (const page of Object.values(pages)) {
+    assert.match(bodyOf(page), /<p>Northwind<span>api\.northwind\.example<\/span><\/p><\/header>/);
+  }
+  const plain = { ...site, name: site.host };
+  assert.match(bodyOf(sampleLogin({ site: plain })), /<p>api\.northwind\.example<\/p><\/header>/);
+  const marked = { ...site, name: "A & <b>" };
+  assert.match(bodyOf(sampleLogin({ site: marked })), /<p>A &amp; &lt;b&gt;</);
+});
+
+test("the icon is found below a base path", () => {
+  const below = { ...site, basePath: "/gate" };
+  assert.ok(bodyOf(sampleLogin({ site: below })).includes('href="/gate/favicon.ico"'));
+});
+
+const hostileNames: Readonly<Record<string, string>> = {
+  markup: "</bdi></p><script>alert(1)</script>",
+  attribute: `" autofocus onfocus="alert(1)`,
+  entity: "&lt;b&gt; &#0;",
+  longWord: "W".repeat(100),
+  rightToLeft: "متجر الميناء",
+  override: "\u202e\u202dtxet",
+  closedIsolate: "\u2069\u2069\u202eevil\u2066",
+  lines: "one\r\ntwo\u2028three\u0000",
+  template: "${name} {{name}} <%= name %>",
+};
+
+// What is left must not depend on the name.
+function withoutName(page: HttpAnswer): string {
+  const name = /<span class="name"><bdi>[^<>"\u202a-\u202e\u2066-\u2069\p{Cc}]+<\/bdi>/u;
+  assert.match(bodyOf(page), name);
+  return bodyOf(page).replace(name, "");
+}
+
+for (const [kind, name] of Object.entries(hostileNames)) {
+  test(`pages show an untrusted app name in one place, isolated: ${kind}`, () => {
+    const app = { name, origin: "https://orders.example" };
+    assert.equal(withoutName(sampleLogin({ app })), withoutName(sampleLogin()));
+    assert.equal(withoutName(sampleConsent({ app })), withoutName(sampleConsent()));
+  });
+}

@@ -1,0 +1,191 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { HttpAnswer, HttpRequest } from "../../src/base/exchange.ts";
+import type { Log, LogFields } from "../../src/base/log.ts";
+import { Problem } from "../../src/base/problem.ts";
+import type { Bearer } from "../../src/api/bearer.ts";
+import { createPipeline } from "../../src/api/pipeline.ts";
+import type { PublicRoute } from "../../src/api/route.ts";
+import { createRouter } from "../../src/api/router.ts";
+import { OAuthError } from "../../src/oauth/errors.ts";
+import { UnavailableError } from "../../src/database/database.ts";
+import { sampleRequest } from "../helpers/http_request.ts";
+
+const ORIGIN = "https://spa.example";
+
+interface Stage {
+  ask(request?: Partial<HttpRequest>): Promise<HttpAnswer>;
+  readonly observed: (readonly [string, string, number, number])[];
+  readonly logged: (readonly [string, LogFields])[];
+}
+
+const bearer: Bearer = {
+  verify: () => Promise.resolve(undefined),
+  async authenticate() {
+    throw new Problem(401, "unauthorized", "No.", { headers: { "WWW-Authenticate": "Bearer" } });
+  },
+};
+
+/** A pipeline with one public route at /x, whose clock moves on by 1.23456 ms at every look. */
+function openStage(handle: () => HttpAnswer, more: Partial<PublicRoute> = {}, basePath = ""): Stage {
+  const observed: (readonly [string, string, number, number])[] = [];
+  const logged: (readonly [string, LogFields])[] = [];
+  const write = (msg: string, fields: LogFields = {}) => void logged.push([msg, fields]);
+  const log: Log = { debug: write, info: write, warn: write, error: write };
+  let nowMs = 0;
+  const route: PublicRoute = {
+    method: "GET",
+    path: "/x",
+    access: "public",
+    cors: true,
+    summary: "X",
+    handle: async () => handle(),
+    ...more,
+  };
+  const pipeline = createPipeline({
+    routers: [createRouter([route])],
+    bearer,
+    isOriginAllowed: async (origin) => origin === ORIGIN,
+    site: { name: "Northwind", host: "api.northwind.example", basePath },
+    log,
+    now: () => nowMs += 1.23456,
+    observe: (...seen) => void observed.push(seen),
+  });
+  return {
+    observed,
+    logged,
+    ask: (request = {}) =>
+      pipeline(sampleRequest({ path: "/x", ...request })),
+  };
+}
+
+/** The header's values, whatever the case of its name. */
+function valuesOf(answer: HttpAnswer, name: string): (string | string[])[] {
+  return Object.entries(answer.headers ?? {}).filter(([key]) => key.toLowerCase() === name)
+    .map(([, value]) => value);
+}
+
+test("no header goes out twice, whatever the answer brings", async () => {
+  const headers = {
+    "X-Content-Type-Options": "sniff",
+    "X-Request-Id": "mine",
+    "content-type": "text/plain",
+    "Vary": "Accept, Origin",
+    "Access-Control-Allow-Origin": "*",
+  };
+  const { ask } = openStage(() => ({ status: 200, headers, body: "x" }));
+  const answer = await ask({ headers: { origin: ORIGIN } });
+  assert.deepEqual(valuesOf(answer, "x-content-type-options"), ["nosniff"]);
+  assert.deepEqual(valuesOf(answer, "x-request-id"), ["r1"]);
+  assert.deepEqual(valuesOf(answer, "content-type"), ["text/plain"]);
+  assert.deepEqual(valuesOf(answer, "vary"), ["Origin, Accept"]);
+  assert.deepEqual(valuesOf(answer, "access-control-allow-origin"), ["*"]);
+});
+
+test("several values of one header stay several", async () => {
+  const headers = { "Set-Cookie": ["a=1", "b=2"] };
+  const { ask } = openStage(() => ({ status: 200, headers }));
+  assert.deepEqual(valuesOf(await ask(), "set-cookie"), [["a=1", "b=2"]]);
+});
+
+test("every answer has an id and nosniff, refusals too", async () => {
+  for (const request of [{}, { path: "/nowhere" }, { method: "TRACE" }, { path: "/%2f" }]) {
+    const answer = await openStage(() => ({ status: 200 })).ask(request);
+    assert.deepEqual(valuesOf(answer, "x-request-id"), ["r1"]);
+    assert.deepEqual(valuesOf(answer, "x-content-type-options"), ["nosniff"]);
+  }
+});
+
+test("the log and the metrics hear of each request once, with the route's pattern", async () => {
+  const { ask, logged, observed } = openStage(() => ({ status: 200 }));
+  await ask({ query: "secret=1" });
+  await ask({ path: "/secret" });
+  assert.deepEqual(logged, [
+    ["request", { method: "GET", route: "/x", status: 200, ms: 1.23, request_id: "r1" }],
+    ["request", { method: "GET", route: "", status: 404, ms: 1.23, request_id: "r1" }],
+  ]);
+  assert.deepEqual(observed.map(([route, method, status]) => [route, method, status]), [
+    ["/x", "GET", 200],
+    ["", "GET", 404],
+  ]);
+  assert.ok(Math.abs((observed[0]?.[3] ?? 0) - 1.23456) < 1e-9);
+});
+
+test("HEAD is answered where GET is; 405 says what the path takes", async () => {
+  const { ask } = openStage(() => ({ status: 200, body: "x" }));
+  assert.equal((await ask({ method: "HEAD" })).status, 200);
+  const refused = await ask({ method: "POST" });
+  assert.equal(refused.status, 405);
+  assert.deepEqual(valuesOf(refused, "allow"), ["GET, HEAD, OPTIONS"]);
+});
+
+test("an allowed origin may read the answer, refusals too, any other may not", async () => {
+  const { ask } = openStage(() => {
+    throw new Problem(409, "conflict", "No.");
+  });
+  const allowed = await ask({ headers: { origin: ORIGIN } });
+  assert.equal(allowed.status, 409);
+  assert.deepEqual(valuesOf(allowed, "access-control-allow-origin"), [ORIGIN]);
+  const other = await ask({ headers: { origin: "https://evil.example" } });
+  assert.deepEqual(valuesOf(other, "access-control-allow-origin"), []);
+  assert.deepEqual(valuesOf(other, "vary"), ["Origin"]);
+});
+
+// what is thrown, the errors' shape, status, what the body says, what it never says
+const THROWN: readonly [what: unknown, errors: PublicRoute["errors"], status: number, says: RegExp][] = [
+  [new Problem(409, "conflict", "No."), "problem", 409, /urn:gatepost:problem:conflict/],
+  [new Error("secret"), "problem", 500, /urn:gatepost:problem:internal/],
+  ["secret", "problem", 500, /urn:gatepost:problem:internal/],
+  [new UnavailableError("secret"), "problem", 503, /urn:gatepost:problem:unavailable/],
+  [new OAuthError("invalid_grant", "No."), "oauth", 400, /"error":"invalid_grant"/],
+  [new Problem(415, "unsupported_media_type", "No."), "oauth", 400, /"error":"invalid_request"/],
+  [new Problem(413, "too_large", "No."), "oauth", 413, /"error":"invalid_request"/],
+  [new Problem(429, "throttled", "No."), "oauth", 429, /"error":/],
+  [new UnavailableError("secret"), "oauth", 503, /"error":"temporarily_unavailable"/],
+  [new Error("secret"), "oauth", 500, /"error":"server_error"/],
+  [new Problem(403, "foreign_form", "No."), "page", 403, /<h1/],
+  [new Error("secret"), "page", 500, /<h1/],
+];
+
+for (const [thrown, errors, status, says] of THROWN) {
+  const name = thrown instanceof Error ? `${thrown.name} ${thrown.message}` : String(thrown);
+  test(`a thrown ${name} becomes ${status} in the shape ${errors}`, async () => {
+    const { ask } = openStage(() => {
+      throw thrown;
+    }, { errors: errors ?? "problem" });
+    const answer = await ask();
+    assert.equal(answer.status, status);
+    assert.match(String(answer.body), says);
+    assert.doesNotMatch(String(answer.body), /secret/);
+    if (status === 503) assert.deepEqual(valuesOf(answer, "retry-after"), ["2"]);
+  });
+}
+
+test("a browser that has lost its way gets a page, a program the problem document", async () => {
+  const { ask } = openStage(() => ({ status: 200 }));
+  const chromium = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+  const page = "text/html; charset=utf-8";
+  const problem = "application/problem+json";
+  for (const [method, accept, type] of [
+    ["GET", chromium, page],
+    ["HEAD", chromium, page],
+    ["POST", chromium, problem],
+    ["GET", "*/*", problem],
+    ["GET", "application/json, text/html", problem],
+    ["GET", undefined, problem],
+  ] as const) {
+    const answer = await ask({ method, path: "/nowhere", headers: { accept } });
+    assert.equal(answer.status, 404);
+    assert.deepEqual(valuesOf(answer, "content-type"), [type], `${method} ${accept}`);
+  }
+  const found = await ask({ method: "DELETE", headers: { accept: chromium } });
+  assert.deepEqual(valuesOf(found, "content-type"), [problem]);
+});
+
+test("below a base path nothing outside of it is found but metadata", async () => {
+  const stage = openStage(() => ({ status: 200 }), { path: "/.well-known/x" }, "/base");
+  assert.equal((await stage.ask({ path: "/base/.well-known/x" })).status, 200);
+  assert.equal((await stage.ask({ path: "/.well-known/x/base" })).status, 200);
+  assert.equal((await stage.ask({ path: "/.well-known/x" })).status, 404);
+  assert.equal((await stage.ask({ path: "/basex/.well-known/x" })).status, 404);
+});

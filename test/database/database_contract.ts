@@ -1,0 +1,340 @@
+import assert from "node:assert/strict";
+import { describe, type TestContext, test } from "node:test";
+import {
+  ConflictError,
+  type Database,
+  sql,
+  UnavailableError,
+} from "../../src/database/database.ts";
+
+/** An engine as the contract needs it: on every call a new database with Gatepost's schema. */
+export interface Engine {
+  readonly name: string;
+  /** Opens a database; `reopen` opens the same one once more, beside the first or after it. */
+  open(test: TestContext): { readonly database: Database; reopen(): Database };
+}
+
+/** Runs what every engine must do, as the Database interface says it. */
+export function testDatabaseContract(engine: Engine): void {
+  describe(`${engine.name}, as every engine,`, () => {
+    test("answers a query with rows by column name", async (t) => {
+      const { database } = engine.open(t);
+      await database.write([put("a", "1"), put("b", "2")]);
+      const rows = await database.query<{ n: string; value: string }>(
+        "SELECT name AS n, value FROM settings ORDER BY name",
+      );
+      assert.deepEqual(rows.map(({ n, value }) => [n, value]), [["a", "1"], ["b", "2"]]);
+    });
+
+    test("answers a query that finds nothing with no rows", async (t) => {
+      const { database } = engine.open(t);
+      assert.deepEqual(await database.query("SELECT name FROM settings"), []);
+    });
+
+    test("keeps parameters apart from SQL", async (t) => {
+      const { database } = engine.open(t);
+      const name = "'); DROP TABLE settings; --";
+      await database.write([put(name, "?1")]);
+      assert.equal(await read(database, name), "?1");
+    });
+
+    test("takes one parameter at several places of a statement", async (t) => {
+      const { database } = engine.open(t);
+      const text = "SELECT ?2 + ?2 AS twice, ?1 AS x";
+      const rows = await database.query<{ twice: number }>(text, ["", 21]);
+      assert.equal(rows[0]?.twice, 42);
+    });
+
+    for (const [what, value] of valueTable()) {
+      test(`gives back ${what}`, async (t) => {
+        const { database } = engine.open(t);
+        const rows = await database.query<{ value: unknown }>("SELECT ?1 AS value", [value]);
+        const given = rows[0]?.value;
+        assert.deepEqual(given instanceof Uint8Array ? Buffer.from(given) : given, value);
+      });
+    }
+
+    test("gives back bytes and large integers that were stored", async (t) => {
+      const { database } = engine.open(t);
+      const hash = Buffer.from(Array.from({ length: 32 }, (_, at) => at * 8));
+      const untilMs = 8_640_000_000_000_000;
+      await database.write([
+        sql(
+          "INSERT INTO sessions (hash, user, created_at, until) VALUES (?1, 'u', 1, ?2)",
+          hash,
+          untilMs,
+        ),
+      ]);
+      const rows = await database.query<{ hash: Uint8Array; until: number }>(
+        "SELECT hash, until FROM sessions WHERE hash = ?1",
+        [hash],
+      );
+      assert.deepEqual(Buffer.from(rows[0]?.hash ?? []), hash);
+      assert.equal(rows[0]?.until, untilMs);
+    });
+
+    test("rejects a query that is no SQL, and goes on", async (t) => {
+      const { database } = engine.open(t);
+      await assert.rejects(database.query("SELEKT 1"), isFault);
+      assert.equal((await database.query("SELECT 1")).length, 1);
+    });
+
+    test("lets no query write", async (t) => {
+      const { database } = engine.open(t);
+      await assert.rejects(database.query("INSERT INTO settings (name, value) VALUES ('a', 'b')"));
+      await assert.rejects(database.query("DELETE FROM settings RETURNING name"));
+      assert.equal(await count(database), 0);
+    });
+
+    test("answers a write with the rows that each statement changed", async (t) => {
+      const { database } = engine.open(t);
+      const changes = await database.write([
+        put("a", "1"),
+        put("b", "1"),
+        sql("UPDATE settings SET value = '2'"),
+        sql("UPDATE settings SET value = '3' WHERE name = 'none'"),
+        sql("INSERT INTO settings (name, value) VALUES ('a', 'x') ON CONFLICT DO NOTHING"),
+        sql("DELETE FROM settings WHERE name = ?1", "a"),
+      ]);
+      assert.deepEqual(changes, [1, 1, 2, 0, 0, 1]);
+    });
+
+    test("takes an empty batch", async (t) => {
+      const { database } = engine.open(t);
+      assert.deepEqual(await database.write([]), []);
+    });
+
+    test("lets a statement see what those before it in its batch did", async (t) => {
+      const { database } = engine.open(t);
+      const changes = await database.write([
+        put("a", "1"),
+        sql("INSERT INTO settings (name, value) SELECT 'b', value FROM settings WHERE name = 'a'"),
+      ]);
+      assert.deepEqual(changes, [1, 1]);
+    });
+
+    test("shows what a write stored to every query after its answer", async (t) => {
+      const { database } = engine.open(t);
+      for (let round = 0; round < 20; round++) {
+        await database.write([put(`k${round}`, String(round))]);
+        assert.equal(await read(database, `k${round}`), String(round));
+      }
+    });
+
+    test("stores nothing of a batch that breaks a constraint: ConflictError", async (t) => {
+      const { database } = engine.open(t);
+      await database.write([put("taken", "first")]);
+      await assert.rejects(
+        database.write([put("a", "1"), put("taken", "second"), put("b", "1")]),
+        ConflictError,
+      );
+      assert.deepEqual(await names(database), ["taken"]);
+      assert.equal(await read(database, "taken"), "first");
+    });
+
+    for (const [what, text] of constraintTable()) {
+      test(`has a ConflictError for ${what}`, async (t) => {
+        const { database } = engine.open(t);
+        await assert.rejects(database.write([put("a", "1"), sql(text)]), ConflictError);
+        assert.equal(await count(database), 0);
+      });
+    }
+
+    test("tells in a ConflictError no value that was given", async (t) => {
+      const { database } = engine.open(t);
+      await database.write([put("hunter2", "hunter3")]);
+      await assert.rejects(database.write([put("hunter2", "hunter3")]), (error: unknown) => {
+        assert.ok(error instanceof ConflictError);
+        assert.doesNotMatch(error.message, /hunter/);
+        return true;
+      });
+    });
+
+    test("stores nothing of a batch with a mistake in it, and goes on", async (t) => {
+      const { database } = engine.open(t);
+      for (const text of ["INSERT INTO nowhere VALUES (1)", "UPDATE settings SET x = ?9"]) {
+        await assert.rejects(database.write([put("a", "1"), sql(text)]), isFault);
+      }
+      assert.equal(await count(database), 0);
+      assert.deepEqual(await database.write([put("a", "1")]), [1]);
+    });
+
+    test("undoes a batch that fails alone: its neighbours are stored", async (t) => {
+      const { database } = engine.open(t);
+      await database.write([put("taken", "first")]);
+      const results = await Promise.allSettled([
+        database.write([put("a", "1")]),
+        database.write([put("b", "1"), put("taken", "second")]),
+        database.write([put("c", "1"), sql("no SQL")]),
+        database.write([put("d", "1")]),
+      ]);
+      assert.deepEqual(results.map(({ status }) => status), [
+        "fulfilled",
+        "rejected",
+        "rejected",
+        "fulfilled",
+      ]);
+      assert.deepEqual(await names(database), ["a", "d", "taken"]);
+    });
+
+    test("runs batches in the order they were given", async (t) => {
+      const { database } = engine.open(t);
+      await database.write([put("a", "")]);
+      await Promise.all(Array.from({ length: 50 }, (_, round) =>
+        database.write([
+          sql("UPDATE settings SET value = value || ?1 WHERE name = 'a'", `${round},`),
+        ])
+      ));
+      const expected = Array.from({ length: 50 }, (_, round) => `${round},`).join("");
+      assert.equal(await read(database, "a"), expected);
+    });
+
+    test("lets exactly one of many batches take what there is once", async (t) => {
+      const { database } = engine.open(t);
+      await database.write([put("code", "free")]);
+      const changes = await Promise.all(Array.from({ length: 200 }, () =>
+        database.write([
+          sql("UPDATE settings SET value = 'taken' WHERE name = 'code' AND value = 'free'"),
+        ])
+      ));
+      assert.equal(changes.flat().filter((changed) => changed === 1).length, 1);
+    });
+
+    test("stores 2,000 writes given at once, each by its own", async (t) => {
+      const { database } = engine.open(t);
+      const changes = await Promise.all(
+        Array.from({ length: 2_000 }, (_, at) => database.write([put(`k${at}`, "1")])),
+      );
+      assert.ok(changes.every(([changed]) => changed === 1));
+      assert.equal(await count(database), 2_000);
+    });
+
+    test("never shows half of a batch to a query", async (t) => {
+      const { database } = engine.open(t);
+      await database.write([put("a", "0"), put("b", "0")]);
+      let isWriting = true;
+      const writing = (async () => {
+        for (let round = 1; round <= 100; round++) {
+          await database.write([
+            sql("UPDATE settings SET value = ?1 WHERE name = 'a'", String(round)),
+            sql("UPDATE settings SET value = ?1 WHERE name = 'b'", String(round)),
+          ]);
+        }
+        isWriting = false;
+      })();
+      while (isWriting) {
+        const rows = await database.query("SELECT DISTINCT value FROM settings");
+        assert.equal(rows.length, 1);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      await writing;
+    });
+
+    test("shows what one handle stored to another one's queries", async (t) => {
+      const { database, reopen } = engine.open(t);
+      const other = reopen();
+      await database.write([put("a", "1")]);
+      assert.equal(await read(other, "a"), "1");
+      await other.write([put("b", "2")]);
+      assert.equal(await read(database, "b"), "2");
+    });
+
+    test("lets exactly one of two handles take what there is once", async (t) => {
+      const { database, reopen } = engine.open(t);
+      const other = reopen();
+      for (let round = 0; round < 20; round++) {
+        await database.write([put(`code${round}`, "free")]);
+        const take = sql(
+          "UPDATE settings SET value = 'taken' WHERE name = ?1 AND value = 'free'",
+          `code${round}`,
+        );
+        const changes = await Promise.all([database.write([take]), other.write([take])]);
+        assert.deepEqual(changes.flat().sort(), [0, 1]);
+      }
+    });
+
+    test("close() stores what was given before it", async (t) => {
+      const { database, reopen } = engine.open(t);
+      const writes = Array.from({ length: 1_500 }, (_, at) => database.write([put(`k${at}`, "1")]));
+      await database.close();
+      assert.equal((await Promise.all(writes)).length, 1_500);
+      assert.equal(await count(reopen()), 1_500);
+    });
+
+    test("refuses what comes after close(), and while it closes: UnavailableError", async (t) => {
+      const { database, reopen } = engine.open(t);
+      const before = database.write([put("before", "1")]);
+      const closed = database.close();
+      await assert.rejects(database.write([put("late", "1")]), UnavailableError);
+      await closed;
+      await before;
+      await assert.rejects(database.write([put("later", "1")]), UnavailableError);
+      await assert.rejects(database.query("SELECT 1"), UnavailableError);
+      assert.deepEqual(await names(reopen()), ["before"]);
+    });
+
+    test("close() may be called again, and at once with the first", async (t) => {
+      const { database } = engine.open(t);
+      const write = database.write([put("a", "1")]);
+      await Promise.all([database.close(), database.close()]);
+      await database.close();
+      assert.deepEqual(await write, [1]);
+    });
+  });
+}
+
+function valueTable(): [what: string, value: string | number | null | Buffer][] {
+  return [
+    ["null", null],
+    ["0", 0],
+    ["a negative number", -5],
+    ["a fraction", 0.25],
+    ["the largest safe integer", Number.MAX_SAFE_INTEGER],
+    ["an empty text", ""],
+    ["a text with a NUL in it", "a\u0000b"],
+    ["a text of many kinds of characters", "\u00fc\u20ac\u{1f511}'\"\\\n"],
+    ["bytes", Buffer.from([0, 1, 255])],
+  ];
+}
+
+function constraintTable(): [what: string, sql: string][] {
+  return [
+    ["a key that is there", "INSERT INTO settings (name, value) VALUES ('a', '2')"],
+    ["a missing value", "INSERT INTO settings (name, value) VALUES ('b', NULL)"],
+    ["a value of another type, for tables are STRICT",
+      "INSERT INTO codes (id, hash, app, user, scope, redirect_uri, until) " +
+      "VALUES ('g', x'00', 'a', 'u', '', '', 'soon')"],
+    ["a reference to nothing",
+      "INSERT INTO used_refresh_tokens (grant_id, hash) VALUES ('none', x'00')"],
+    ["a value that CHECK refuses",
+      "INSERT INTO users (id, username, password, scope, status, created_at) " +
+      "VALUES ('u', 'u', 'p', '', 'asleep', 0)"],
+  ];
+}
+
+function put(name: string, value: string) {
+  return sql("INSERT INTO settings (name, value) VALUES (?1, ?2)", name, value);
+}
+
+async function read(database: Database, name: string): Promise<string | undefined> {
+  const rows = await database.query<{ value: string }>(
+    "SELECT value FROM settings WHERE name = ?1",
+    [name],
+  );
+  return rows[0]?.value;
+}
+
+async function names(database: Database): Promise<string[]> {
+  const rows = await database.query<{ name: string }>("SELECT name FROM settings ORDER BY name");
+  return rows.map(({ name }) => name);
+}
+
+async function count(database: Database): Promise<number> {
+  return (await names(database)).length;
+}
+
+/** Our own mistake: neither a conflict nor an engine in trouble. */
+function isFault(error: unknown): boolean {
+  return error instanceof Error && !(error instanceof ConflictError) &&
+    !(error instanceof UnavailableError);
+}

@@ -1,0 +1,163 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, type TestContext, test } from "node:test";
+import { openPresence, type Presence } from "../../src/database/presence.ts";
+
+const MODULE = new URL("../../src/database/presence.ts", import.meta.url).href;
+
+function newDatabasePath(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), "gatepost-presence-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  return join(folder, "gatepost.db");
+}
+
+function open(t: TestContext, path: string, name: string): Presence {
+  const presence = openPresence(path, name);
+  t.after(() => presence.close());
+  return presence;
+}
+
+/** Another process that is present until it is killed. */
+async function startOther(t: TestContext, path: string, name: string) {
+  const code = `import { openPresence } from ${JSON.stringify(MODULE)};
+    globalThis.presence = openPresence(${JSON.stringify(path)}, ${JSON.stringify(name)});
+    process.stdout.write("there");
+    setTimeout(() => {}, 60_000);`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", code], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = once(child, "exit");
+  const kill = async () => {
+    child.kill("SIGKILL");
+    await ended;
+  };
+  t.after(kill);
+  await once(child.stdout, "data");
+  return { kill };
+}
+
+function files(path: string): string[] {
+  return readdirSync(join(path, ".."));
+}
+
+/** The names for whose claims it sees to. */
+async function ended(presence: Presence): Promise<string[]> {
+  const names: string[] = [];
+  await presence.forEnded(async (name) => void names.push(name));
+  return names.sort();
+}
+
+describe("forEnded()", () => {
+  test("passes over the process itself, and those that there never were", async (t) => {
+    const path = newDatabasePath(t);
+    assert.deepEqual(await ended(open(t, path, "c1")), []);
+    assert.deepEqual(files(path), ["gatepost.db-process-c1"]);
+  });
+
+  test("passes over another process while it lives, and finds it once it is killed", async (t) => {
+    const path = newDatabasePath(t);
+    const own = open(t, path, "c1");
+    const other = await startOther(t, path, "c2");
+    for (let look = 0; look < 3; look++) assert.deepEqual(await ended(own), []);
+    await other.kill();
+    assert.deepEqual(await ended(own), ["c2"]);
+    assert.deepEqual(await ended(own), []);
+    assert.deepEqual(files(path), ["gatepost.db-process-c1"]);
+  });
+
+  test("passes over one that lives without its file, which makes itself another", async (t) => {
+    const path = newDatabasePath(t);
+    const [own, other] = [open(t, path, "c1"), open(t, path, "c2")];
+    for (const file of files(path)) rmSync(join(path, "..", file));
+    assert.deepEqual(await ended(own), []);
+    assert.deepEqual(files(path), ["gatepost.db-process-c1"]);
+    assert.deepEqual(await ended(other), []);
+    assert.deepEqual(files(path), ["gatepost.db-process-c1", "gatepost.db-process-c2"]);
+    assert.deepEqual(await ended(own), []);
+    assert.deepEqual(await ended(other), []);
+  });
+
+  test("closes also where its file cannot be made anew", async (t) => {
+    const path = newDatabasePath(t);
+    const folder = join(path, "..", "lost");
+    mkdirSync(folder);
+    const presence = openPresence(join(folder, "gatepost.db"), "c1");
+    rmSync(folder, { recursive: true });
+    for (let look = 0; look < 2; look++) await assert.rejects(ended(presence), { code: "ENOENT" });
+    presence.close();
+  });
+
+  test("finds one that has ended again while what it left cannot be given back", async (t) => {
+    const path = newDatabasePath(t);
+    const own = open(t, path, "c1");
+    writeFileSync(`${path}-process-c2`, "");
+    await assert.rejects(own.forEnded(() => Promise.reject(new Error("locked"))), /locked/);
+    assert.deepEqual(await ended(own), ["c2"]);
+  });
+
+  test("finds one that has ended in one process alone", async (t) => {
+    const path = newDatabasePath(t);
+    const [one, other] = [open(t, path, "c1"), open(t, path, "c2")];
+    writeFileSync(`${path}-process-c3`, "");
+    const releasing = Promise.withResolvers<void>();
+    const giving = one.forEnded(() => releasing.promise);
+    assert.deepEqual(await ended(other), []);
+    releasing.resolve();
+    await giving;
+    assert.deepEqual(await ended(other), []);
+  });
+
+  test("passes over one that has closed", async (t) => {
+    const path = newDatabasePath(t);
+    const own = open(t, path, "c1");
+    openPresence(path, "c2").close();
+    assert.deepEqual(await ended(own), []);
+  });
+
+  test("of one database finds nobody of another beside it", async (t) => {
+    const path = newDatabasePath(t);
+    const own = open(t, path, "c1");
+    writeFileSync(`${path}2-process-c2`, "");
+    assert.deepEqual(await ended(own), []);
+  });
+});
+
+describe("openPresence()", () => {
+  test("makes an empty file that only its owner may read", (t) => {
+    const path = newDatabasePath(t);
+    open(t, path, "c1");
+    const { mode, size } = statSync(`${path}-process-c1`);
+    assert.deepEqual([mode & 0o777, size], [0o600, 0]);
+  });
+
+  test("leaves the files of the dead until what they held has been given back", async (t) => {
+    const path = newDatabasePath(t);
+    writeFileSync(path, "");
+    writeFileSync(`${path}-process-c1`, "");
+    await startOther(t, path, "c2");
+    const own = open(t, path, "c3");
+    assert.deepEqual(await ended(own), ["c1"]);
+    assert.deepEqual(files(path).sort(), [
+      "gatepost.db", "gatepost.db-process-c2", "gatepost.db-process-c3",
+    ]);
+  });
+
+  test("leaves nothing behind once it is closed", (t) => {
+    const path = newDatabasePath(t);
+    openPresence(path, "c1").close();
+    assert.equal(existsSync(`${path}-process-c1`), false);
+  });
+
+  test("of many processes at once hides none from the others", async (t) => {
+    const path = newDatabasePath(t);
+    const names = ["c1", "c2", "c3", "c4"];
+    await Promise.all(names.map((name) => startOther(t, path, name)));
+    const own = open(t, path, "c5");
+    assert.deepEqual(await ended(own), []);
+    assert.equal(files(path).length, 5);
+  });
+});

@@ -1,0 +1,151 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { createSeal, type Seal } from "../../src/base/seal.ts";
+import { type Database, sql, UnusableDatabaseError } from "../../src/database/database.ts";
+import { checkSeal, openPageKey } from "../../src/database/settings.ts";
+import { makeFolder, openDatabase } from "../helpers/database.ts";
+
+const unsealed = createSeal(undefined);
+const sealed = createSeal(Buffer.alloc(32, 1));
+const otherwise = createSeal(Buffer.alloc(32, 2));
+
+const PEM = "-----BEGIN PRIVATE KEY-----\n" + "MC4CAQAwBQYDK2Vw".repeat(100);
+const SECRET = "whsec_an-old-secret-that-must-not-stay-readable";
+
+test("a database without a key opens without one", async (t) => {
+  const database = openDatabase(t);
+  await checkSeal(database, unsealed);
+  await checkSeal(database, unsealed);
+});
+
+test("a database that was sealed opens with the same key again", async (t) => {
+  const database = openDatabase(t);
+  await checkSeal(database, sealed);
+  await checkSeal(database, sealed);
+});
+
+for (const [what, seal, reason] of [
+  ["another key", otherwise, /not the key/],
+  ["no key", unsealed, /missing/],
+] as const) {
+  test(`a database that was sealed does not open with ${what}, and nothing changes`, async (t) => {
+    const database = openDatabase(t);
+    await checkSeal(database, unsealed);
+    await addSecrets(database, unsealed);
+    await checkSeal(database, sealed);
+    const before = await dump(database);
+    await assert.rejects(checkSeal(database, seal), (error: unknown) => {
+      assert.ok(error instanceof UnusableDatabaseError);
+      assert.match(error.message, /GATEPOST_SECRET_KEY/);
+      assert.match(error.message, reason);
+      return true;
+    });
+    assert.deepEqual(await dump(database), before);
+  });
+}
+
+test("a key that is given later seals what was stored before, and all of it opens", async (t) => {
+  const database = openDatabase(t);
+  await checkSeal(database, unsealed);
+  await addSecrets(database, unsealed);
+  const pageKey = await openPageKey(database, unsealed);
+
+  await checkSeal(database, sealed);
+  const text = JSON.stringify(await dump(database));
+  assert.ok(!text.includes("plain:") && !text.includes("PRIVATE KEY") && !text.includes(SECRET));
+  const [key] = await database.query<{ kid: string; private: string }>("SELECT * FROM keys");
+  assert.equal(sealed.open(key?.private ?? "", "k1"), PEM);
+  const [subscription] = await database.query<{ secret: string; old_secret: string }>(
+    "SELECT secret, old_secret FROM subscriptions WHERE id = 's1'",
+  );
+  assert.equal(sealed.open(subscription?.secret ?? "", "s1"), SECRET);
+  assert.equal(sealed.open(subscription?.old_secret ?? "", "s1"), `${SECRET}-old`);
+  assert.deepEqual(await openPageKey(database, sealed), pageKey);
+});
+
+test("what was sealed later is readable nowhere in the file", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const database = openDatabase(t, path);
+  await addSecrets(database, unsealed);
+  await checkSeal(database, sealed);
+  await database.close();
+  const bytes = readFileSync(path);
+  assert.ok(!bytes.includes(SECRET), "a signing secret");
+  assert.ok(!bytes.includes("PRIVATE KEY"), "a private key's beginning");
+  assert.ok(!bytes.includes("MC4CAQAwBQYDK2VwMC4CAQAwBQYDK2Vw"), "a private key");
+});
+
+test("two processes may seal a database at once", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const [one, other] = [openDatabase(t, path), openDatabase(t, path)];
+  await addSecrets(one, unsealed);
+  await Promise.all([checkSeal(one, sealed), checkSeal(other, sealed)]);
+  const [key] = await one.query<{ private: string }>("SELECT private FROM keys");
+  assert.equal(sealed.open(key?.private ?? "", "k1"), PEM);
+});
+
+test("of two processes that seal with different keys one is refused", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const [one, other] = [openDatabase(t, path), openDatabase(t, path)];
+  await addSecrets(one, unsealed);
+  const results = await Promise.allSettled([checkSeal(one, sealed), checkSeal(other, otherwise)]);
+  assert.deepEqual(results.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+});
+
+test("openPageKey() gives 32 bytes, the same at each start", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const database = openDatabase(t, path);
+  const key = await openPageKey(database, unsealed);
+  assert.equal(key.length, 32);
+  assert.deepEqual(await openPageKey(database, unsealed), key);
+  await database.close();
+  assert.deepEqual(await openPageKey(openDatabase(t, path), unsealed), key);
+});
+
+test("openPageKey() gives every database a key of its own", async (t) => {
+  const keys = await Promise.all([1, 2].map(() => openPageKey(openDatabase(t), unsealed)));
+  assert.notDeepEqual(keys[0], keys[1]);
+});
+
+test("openPageKey() gives several processes that start at once the same key", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const databases = [openDatabase(t, path), openDatabase(t, path), openDatabase(t, path)];
+  const [first, ...others] = await Promise.all(
+    databases.map((database) => openPageKey(database, unsealed)),
+  );
+  for (const other of others) assert.deepEqual(other, first);
+});
+
+test("the page key is sealed where there is a key", async (t) => {
+  const database = openDatabase(t);
+  await checkSeal(database, sealed);
+  await openPageKey(database, sealed);
+  assert.doesNotMatch(JSON.stringify(await dump(database)), /plain:/);
+});
+
+async function addSecrets(database: Database, seal: Seal): Promise<void> {
+  await database.write([
+    sql(
+      `INSERT INTO keys (kid, alg, private, created_at, signs_from, token_ttl)
+       VALUES ('k1', 'EdDSA', ?1, 1, 1, 1)`,
+      seal.close(PEM, "k1"),
+    ),
+    ...["s1", "s2"].map((id) =>
+      sql(
+        `INSERT INTO subscriptions
+           (id, principal, app, event, endpoint, status, secret, old_secret, created_at)
+         VALUES (?1, 'u', 'login', 'e', ?1, 'active', ?2, ?3, 1)`,
+        id,
+        seal.close(SECRET, id),
+        id === "s1" ? seal.close(`${SECRET}-old`, id) : null,
+      )
+    ),
+  ]);
+}
+
+async function dump(database: Database): Promise<unknown[]> {
+  const tables = ["settings", "keys", "subscriptions"];
+  return Promise.all(tables.map((table) => database.query(`SELECT * FROM ${table}`)));
+}

@@ -1,0 +1,364 @@
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { type TestContext, test } from "node:test";
+import type { Worker } from "node:worker_threads";
+import { type Database, type Refusal, sql, UnavailableError } from "../../src/database/database.ts";
+import { prepareSqliteFile } from "../../src/database/migrate.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
+import { createGroupWriter } from "../../src/database/sqlite_writer.ts";
+import { openSqlite } from "../../src/database/sqlite_file.ts";
+import { makeFolder, openDatabase } from "../helpers/database.ts";
+import { testDatabaseContract } from "./database_contract.ts";
+
+testDatabaseContract({
+  name: "the SQLite engine",
+  open(t) {
+    const path = join(makeFolder(t), "gatepost.db");
+    return { database: openDatabase(t, path), reopen: () => openDatabase(t, path) };
+  },
+});
+
+test("writes given at once are grouped: 300 of them into a few commits", async (t) => {
+  const { database, path } = await openFile(t);
+  const before = countCommits(path);
+  await Promise.all(Array.from({ length: 300 }, (_, at) => database.write([put(`k${at}`)])));
+  const commits = countCommits(path) - before;
+  assert.ok(commits >= 1 && commits <= 3, `${commits} commits`);
+});
+
+test("writes given one after the other are each committed before their answer", async (t) => {
+  const { database, path } = await openFile(t);
+  for (let round = 0; round < 5; round++) {
+    const before = countCommits(path);
+    await database.write([put(`k${round}`)]);
+    assert.equal(countCommits(path) - before, 1);
+  }
+});
+
+test("while one group commits the next gathers", async (t) => {
+  const { database, path } = await openFile(t);
+  const before = countCommits(path);
+  const first = Array.from({ length: 100 }, (_, at) => database.write([put(`a${at}`)]));
+  await new Promise((resolve) => setImmediate(resolve));
+  const second = Array.from({ length: 100 }, (_, at) => database.write([put(`b${at}`)]));
+  await Promise.all([...first, ...second]);
+  const commits = countCommits(path) - before;
+  assert.ok(commits >= 1 && commits <= 4, `${commits} commits`);
+});
+
+test("what was answered is in the file, whatever becomes of the process", async (t) => {
+  const { database, path } = await openFile(t);
+  await database.write([put("a")]);
+  // A copy of the files as they are now is what a crash would leave.
+  const copy = join(makeFolder(t), "copy.db");
+  for (const suffix of ["", "-wal"]) writeFileSync(copy + suffix, readFileSync(path + suffix));
+  const other = openDatabase(t, copy);
+  assert.equal((await other.query("SELECT 1 FROM settings")).length, 1);
+});
+
+test("a locked file: UnavailableError within 2 s, queries go on, and it recovers", async (t) => {
+  const { database, path } = await openFile(t);
+  await database.write([put("before")]);
+  const locker = new DatabaseSync(path);
+  t.after(() => locker.isOpen && locker.close());
+  locker.exec("BEGIN IMMEDIATE");
+  locker.exec("INSERT INTO settings (name, value) VALUES ('uncommitted', '1')");
+
+  const startMs = performance.now();
+  let longestQueryMs = 0;
+  let isWaiting = true;
+  const writes = [database.write([put("a")])];
+  setTimeout(() => writes.push(database.write([put("b")])), 50);
+  const querying = (async () => {
+    while (isWaiting) {
+      const queryMs = performance.now();
+      assert.equal((await database.query("SELECT 1 FROM settings")).length, 1);
+      longestQueryMs = Math.max(longestQueryMs, performance.now() - queryMs);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  })();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const results = await Promise.allSettled(writes);
+  const elapsedMs = performance.now() - startMs;
+  isWaiting = false;
+  await querying;
+  assert.equal(results.length, 2);
+  for (const result of results) {
+    assert.ok(result.status === "rejected" && result.reason instanceof UnavailableError);
+  }
+  assert.ok(elapsedMs < 2_000, `${elapsedMs} ms`);
+  assert.ok(longestQueryMs < 200, `${longestQueryMs} ms`);
+
+  locker.exec("ROLLBACK");
+  assert.deepEqual(await database.write([put("a")]), [1]);
+  const rows = await database.query("SELECT 1 FROM settings");
+  assert.equal(rows.length, 2);
+});
+
+test("a locked file: of 2,000 writes at once none waits longer than 2 s", async (t) => {
+  const { database, path } = await openFile(t);
+  await database.write([put("before")]);
+  const locker = new DatabaseSync(path);
+  t.after(() => locker.isOpen && locker.close());
+  locker.exec("BEGIN IMMEDIATE");
+  const startMs = performance.now();
+  const writes = Array.from({ length: 2_000 }, (_, at) => database.write([put(`k${at}`)]));
+  const results = await Promise.allSettled(writes);
+  const elapsedMs = performance.now() - startMs;
+  assert.ok(results.every((result) =>
+    result.status === "rejected" && result.reason instanceof UnavailableError
+  ));
+  assert.ok(elapsedMs < 2_000, `${elapsedMs} ms`);
+  locker.exec("ROLLBACK");
+  assert.deepEqual(await database.write([put("after")]), [1]);
+});
+
+test("a full disk: UnavailableError, nothing half-written, and it recovers", async (t) => {
+  const folder = join(makeFolder(t), "small");
+  mkdirSync(folder);
+  if (!mountSmall(folder)) return t.diagnostic("not run: needs root, to mount a small file system");
+  try {
+    await fillAndRecover(folder);
+  } finally {
+    execFileSync("umount", ["-l", folder]);
+  }
+});
+
+test("a database that may grow no more: nothing of the batch is stored, and it recovers", (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  prepareSqliteFile(path);
+  const connection = openSqlite(path, { readOnly: false });
+  t.after(() => connection.close());
+  const write = createGroupWriter(connection, { areInPlace: () => true });
+  const pages = Number(connection.prepare("PRAGMA page_count").get()?.["page_count"]);
+  connection.exec(`PRAGMA max_page_count = ${pages + 20}`);
+
+  const large = "x".repeat(400_000);
+  const results = write([[put("a")], [put("b"), put("large", large)], [put("c")]]);
+  assert.equal(results[1]?.kind, "unavailable");
+  const stored = results.flatMap((result, at) => result.kind === "stored" ? ["abc"[at] ?? ""] : []);
+  const names = connection.prepare("SELECT name FROM settings ORDER BY name").all();
+  assert.deepEqual(names.map((row) => row["name"]), stored);
+
+  connection.exec("PRAGMA max_page_count = 100000");
+  assert.deepEqual(write([[put("large", large)]]), [{ kind: "stored", changes: [1] }]);
+});
+
+/** Ways in which a file that is open goes, and how it comes back; none where it cannot. */
+const LOSSES: readonly (readonly [
+  what: string,
+  lose: (path: string) => void,
+  restore: ((path: string) => void) | undefined,
+])[] = [
+  ["removed", (path) => rmSync(path), undefined],
+  ["moved away", (path) => renameSync(path, `${path}.away`), (path) =>
+    renameSync(`${path}.away`, path)],
+  ["replaced by a copy", (path) => {
+    copyFileSync(path, `${path}.copy`);
+    renameSync(path, `${path}.away`);
+    renameSync(`${path}.copy`, path);
+  }, (path) => renameSync(`${path}.away`, path)],
+  ["left without its log", (path) => rmSync(`${path}-wal`), undefined],
+];
+
+for (const [what, lose, restore] of LOSSES) {
+  test(`a file that is ${what}: writes are refused, and queries go on`, async (t) => {
+    const path = join(makeFolder(t), "gatepost.db");
+    const refusals: (Refusal | undefined)[] = [];
+    const database = openSqliteDatabase(path, ({ refusal }) => void refusals.push(refusal));
+    t.after(() => database.close());
+    await database.write([put("before")]);
+    lose(path);
+    for (const name of ["a", "b"]) {
+      await assert.rejects(database.write([put(name)]), UnavailableError);
+    }
+    assert.deepEqual(refusals, [undefined, "replaced", "replaced"]);
+    assert.equal((await database.query("SELECT 1 FROM settings")).length, 1);
+
+    if (restore === undefined) return;
+    restore(path);
+    assert.deepEqual(await database.write([put("after")]), [1]);
+    assert.equal((await database.query("SELECT 1 FROM settings")).length, 2);
+  });
+}
+
+test("closing a database whose file was replaced leaves the new file's log alone", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const old = openSqliteDatabase(path);
+  await old.write([put("old")]);
+  for (const suffix of ["", "-wal", "-shm"]) renameSync(path + suffix, `${path}.away${suffix}`);
+  const database = openDatabase(t, path);
+  await database.write([put("new")]);
+  await old.close();
+  assert.ok(existsSync(`${path}-wal`));
+  await database.write([put("newer")]);
+  const names = await database.query("SELECT name FROM settings ORDER BY name");
+  assert.deepEqual(names.map((row) => Object(row).name), ["new", "newer"]);
+});
+
+test("a log that grew while somebody read is short again once the reader has gone", async (t) => {
+  const { database, path } = await openFile(t);
+  const reader = new DatabaseSync(path, { readOnly: true });
+  t.after(() => reader.close());
+  reader.exec("BEGIN");
+  reader.prepare("SELECT count(*) FROM settings").get();
+  const large = "x".repeat(1_000_000);
+  for (let turn = 0; turn < 7; turn++) {
+    const names = Array.from({ length: 10 }, (_, at) => `${turn} ${at}`);
+    await database.write(names.map((name) => put(name, large)));
+  }
+  assert.ok(statSync(`${path}-wal`).size > 64 * 2 ** 20);
+  reader.exec("COMMIT");
+  const logBytes = async () => {
+    await database.write([sql("UPDATE settings SET value = value || 'x' WHERE name = '0 0'")]);
+    return statSync(`${path}-wal`).size;
+  };
+  for (let waitedMs = 0; await logBytes() > 64 * 2 ** 20; waitedMs += 100) {
+    assert.ok(waitedMs < 5_000, "it is as long as before");
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+});
+
+test("a message of Node's own, as its watch mode sends them, disturbs nothing", async (t) => {
+  const workers: Worker[] = [];
+  const onWorker = (worker: Worker) => void workers.push(worker);
+  process.on("worker", onWorker);
+  t.after(() => process.off("worker", onWorker));
+  const { database } = await openFile(t);
+  const write = database.write([put("a")]);
+  await new Promise((resolve) => setImmediate(resolve));
+  workers[0]?.emit("message", { "watch:import": ["file:///sqlite_writer.js"] });
+  assert.deepEqual(await write, [1]);
+});
+
+test("a writer that dies: what waits is refused, and the next one works", async (t) => {
+  const workers: Worker[] = [];
+  const onWorker = (worker: Worker) => void workers.push(worker);
+  process.on("worker", onWorker);
+  t.after(() => process.off("worker", onWorker));
+  const { database } = await openFile(t);
+  await database.write([put("before")]);
+
+  const [writer] = workers;
+  assert.ok(writer !== undefined);
+  const ended = writer.terminate();
+  const write = database.write([put("lost")]);
+  await assert.rejects(write, UnavailableError);
+  await ended;
+  assert.equal((await database.query("SELECT 1 FROM settings")).length, 1);
+
+  assert.deepEqual(await database.write([put("after")]), [1]);
+  assert.equal(workers.length, 2);
+  assert.equal((await database.query("SELECT 1 FROM settings")).length, 2);
+  await database.close();
+});
+
+test("close() ends though the writer has died with writes before it", async (t) => {
+  const workers: Worker[] = [];
+  const onWorker = (worker: Worker) => void workers.push(worker);
+  process.on("worker", onWorker);
+  t.after(() => process.off("worker", onWorker));
+  const { database } = await openFile(t);
+  const write = database.write([put("a")]);
+  void workers[0]?.terminate();
+  const [result] = await Promise.allSettled([write, database.close()]);
+  assert.ok(result.status === "fulfilled" || result.reason instanceof UnavailableError);
+});
+
+test("close() leaves one file, with all in it", async (t) => {
+  const { database, path } = await openFile(t);
+  await database.write([put("a")]);
+  await database.close();
+  assert.throws(() => statSync(`${path}-wal`), { code: "ENOENT" });
+  assert.throws(() => statSync(`${path}-shm`), { code: "ENOENT" });
+  const copy = join(makeFolder(t), "copy.db");
+  writeFileSync(copy, readFileSync(path));
+  assert.equal((await openDatabase(t, copy).query("SELECT 1 FROM settings")).length, 1);
+});
+
+test("ATTACH is refused to queries and to writes, VACUUM INTO with it", async (t) => {
+  const { database } = await openFile(t);
+  const other = join(makeFolder(t), "other.db");
+  await assert.rejects(database.query(`ATTACH '${other}' AS other`));
+  await assert.rejects(database.write([sql(`ATTACH '${other}' AS other`)]));
+  await assert.rejects(database.write([sql("ATTACH ?1 AS other", other)]));
+  assert.throws(() => statSync(other), { code: "ENOENT" });
+  assert.deepEqual(await database.write([put("a")]), [1]);
+});
+
+interface OpenFile {
+  readonly database: Database;
+  readonly path: string;
+}
+
+async function openFile(t: TestContext): Promise<OpenFile> {
+  const path = join(makeFolder(t), "gatepost.db");
+  return { database: openDatabase(t, path), path };
+}
+
+function put(name: string, value = "1") {
+  return sql("INSERT INTO settings (name, value) VALUES (?1, ?2)", name, value);
+}
+
+/**
+ * The transactions in the write-ahead log: frames whose header has the size of the database after
+ * a commit (https://sqlite.org/fileformat2.html#walformat).
+ */
+function countCommits(path: string): number {
+  const log = readFileSync(`${path}-wal`);
+  if (log.length < 32) return 0;
+  const pageSize = log.readUInt32BE(8);
+  const salt = log.readBigUInt64BE(16);
+  let commits = 0;
+  for (let at = 32; at + 24 + pageSize <= log.length; at += 24 + pageSize) {
+    if (log.readBigUInt64BE(at + 8) !== salt) break;
+    if (log.readUInt32BE(at + 4) !== 0) commits++;
+  }
+  return commits;
+}
+
+function mountSmall(folder: string): boolean {
+  if (process.getuid?.() !== 0 || process.platform !== "linux") return false;
+  const mount = spawnSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]);
+  return mount.status === 0;
+}
+
+async function fillAndRecover(folder: string): Promise<void> {
+  const database = openSqliteDatabase(join(folder, "gatepost.db"));
+  try {
+    await database.write([put("before")]);
+    const ballast = join(folder, "ballast");
+    assert.throws(() => writeFileSync(ballast, Buffer.alloc(2 ** 20)), { code: "ENOSPC" });
+
+    const startMs = performance.now();
+    const results = await Promise.allSettled([
+      database.write([put("a"), put("large", "x".repeat(600_000))]),
+      database.write([put("b"), put("other", "x".repeat(600_000))]),
+    ]);
+    assert.ok(performance.now() - startMs < 2_000);
+    for (const result of results) {
+      assert.ok(result.status === "rejected" && result.reason instanceof UnavailableError);
+    }
+    assert.equal((await database.query("SELECT 1 FROM settings")).length, 1);
+
+    writeFileSync(ballast, "");
+    assert.deepEqual(await database.write([put("a")]), [1]);
+    assert.equal((await database.query("SELECT 1 FROM settings")).length, 2);
+    const check = await database.query<{ integrity_check: string }>("PRAGMA integrity_check");
+    assert.equal(check[0]?.integrity_check, "ok");
+  } finally {
+    await database.close();
+  }
+}

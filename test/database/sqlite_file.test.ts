@@ -1,0 +1,313 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, type TestContext, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { UnusableDatabaseError } from "../../src/database/database.ts";
+import { prepareSqliteFile } from "../../src/database/migrate.ts";
+import { APPLICATION_ID, MIGRATIONS } from "../../src/database/schema.ts";
+import { openSqlite } from "../../src/database/sqlite_file.ts";
+import { makeFolder } from "../helpers/database.ts";
+import { runNode } from "../helpers/process.ts";
+
+const NEWEST = MIGRATIONS.length;
+
+test("prepareSqliteFile() makes a file 0600 in a folder 0700, and those above it", (t) => {
+  const folder = makeFolder(t);
+  const umask = process.umask(0);
+  t.after(() => process.umask(umask));
+  const path = join(folder, "one", "two", "gatepost.db");
+  prepareSqliteFile(path);
+  assert.equal(modeOf(path), 0o600);
+  assert.equal(modeOf(join(folder, "one", "two")), 0o700);
+  assert.equal(modeOf(join(folder, "one")), 0o700);
+});
+
+test("prepareSqliteFile() gives the owner no less under a strict umask", (t) => {
+  const folder = makeFolder(t);
+  const umask = process.umask(0o277);
+  try {
+    prepareSqliteFile(join(folder, "gatepost.db"));
+  } finally {
+    process.umask(umask);
+  }
+  assert.equal(modeOf(join(folder, "gatepost.db")), 0o600);
+});
+
+test("the log beside the file is no more readable than the file", (t) => {
+  const path = newFile(t);
+  const umask = process.umask(0);
+  t.after(() => process.umask(umask));
+  const connection = openSqlite(path, { readOnly: false });
+  connection.exec("INSERT INTO settings (name, value) VALUES ('a', '1')");
+  assert.equal(modeOf(`${path}-wal`), 0o600);
+  assert.equal(modeOf(`${path}-shm`), 0o600);
+  connection.close();
+});
+
+test("prepareSqliteFile() leaves the mode of a folder and a file that are there", (t) => {
+  const folder = join(makeFolder(t), "data");
+  mkdirSync(folder);
+  chmodSync(folder, 0o750);
+  const path = join(folder, "gatepost.db");
+  writeFileSync(path, "");
+  chmodSync(path, 0o640);
+  prepareSqliteFile(path);
+  assert.equal(modeOf(folder), 0o750);
+  assert.equal(modeOf(path), 0o640);
+});
+
+test("a new file has the newest schema, our mark, and a write-ahead log", (t) => {
+  const path = newFile(t);
+  assert.deepEqual(pragmas(path, ["application_id", "user_version", "journal_mode"]), [
+    APPLICATION_ID,
+    NEWEST,
+    "wal",
+  ]);
+});
+
+test("every table is STRICT", (t) => {
+  const connection = openSqlite(newFile(t), { readOnly: true });
+  t.after(() => connection.close());
+  const tables = connection.prepare(
+    "SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite_%'",
+  ).all();
+  assert.ok(tables.length > 10);
+  assert.deepEqual(tables.filter((table) => table["strict"] !== 1), []);
+});
+
+for (const readOnly of [false, true]) {
+  const what = readOnly ? "that reads" : "that writes";
+
+  test(`a connection ${what} has synchronous=FULL and foreign keys`, (t) => {
+    const connection = openSqlite(newFile(t), { readOnly });
+    t.after(() => connection.close());
+    assert.equal(connection.prepare("PRAGMA synchronous").get()?.["synchronous"], 2);
+    // MEMORY: nothing of it lies in temporary files outside of the data folder.
+    assert.equal(connection.prepare("PRAGMA temp_store").get()?.["temp_store"], 2);
+    assert.equal(connection.prepare("PRAGMA foreign_keys").get()?.["foreign_keys"], 1);
+  });
+
+  test(`a connection ${what} refuses ATTACH, however it is written`, (t) => {
+    const connection = openSqlite(newFile(t), { readOnly });
+    t.after(() => connection.close());
+    const other = join(makeFolder(t), "other.db");
+    for (const text of [
+      `ATTACH '${other}' AS other`,
+      `attach database '${other}' as other`,
+      `/* */ ATTACH '${other}' AS other`,
+      "ATTACH ':memory:' AS other",
+      "ATTACH '' AS other",
+      `VACUUM INTO '${other}'`,
+    ]) {
+      assert.throws(() => connection.exec(text), text);
+    }
+    assert.equal(existsSync(other), false);
+  });
+
+  test(`a connection ${what} loads no extension`, (t) => {
+    const connection = openSqlite(newFile(t), { readOnly });
+    t.after(() => connection.close());
+    assert.throws(() => connection.prepare("SELECT load_extension('x')").get());
+  });
+}
+
+test("a connection that reads cannot write", (t) => {
+  const connection = openSqlite(newFile(t), { readOnly: true });
+  t.after(() => connection.close());
+  assert.throws(() => connection.exec("INSERT INTO settings (name, value) VALUES ('a', '1')"));
+  assert.throws(() => connection.exec("CREATE TABLE t (x)"));
+});
+
+test("prepareSqliteFile() leaves a database of its version as it is, byte for byte", (t) => {
+  const path = newFile(t);
+  const before = readFileSync(path);
+  prepareSqliteFile(path);
+  assert.deepEqual(readFileSync(path), before);
+});
+
+test("prepareSqliteFile() keeps what is stored", (t) => {
+  const path = newFile(t);
+  run(path, "INSERT INTO settings (name, value) VALUES ('a', '1')");
+  prepareSqliteFile(path);
+  assert.equal(countSettings(path), 1);
+});
+
+for (let version = 1; version < NEWEST; version++) {
+  test(`prepareSqliteFile() brings version ${version} to ${NEWEST} with what is stored`, (t) => {
+    const path = join(makeFolder(t), "gatepost.db");
+    for (const migration of MIGRATIONS.slice(0, version)) run(path, migration);
+    run(path, `PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${version}`);
+    run(path, "INSERT INTO settings (name, value) VALUES ('a', '1')");
+    prepareSqliteFile(path);
+    assert.deepEqual(pragmas(path, ["user_version"]), [NEWEST]);
+    assert.equal(countSettings(path), 1);
+    assert.deepEqual(schemaOf(path), schemaOf(newFile(t)));
+  });
+}
+
+test("prepareSqliteFile() turns a write-ahead log on where whoever migrated died before", (t) => {
+  const path = newFile(t);
+  run(path, "PRAGMA journal_mode = DELETE");
+  prepareSqliteFile(path);
+  assert.deepEqual(pragmas(path, ["journal_mode"]), ["wal"]);
+});
+
+test("prepareSqliteFile() makes an empty file a database, and an empty database too", (t) => {
+  const folder = makeFolder(t);
+  writeFileSync(join(folder, "empty"), "");
+  run(join(folder, "vacant"), "PRAGMA user_version = 1; CREATE TABLE t (x); DROP TABLE t");
+  for (const name of ["empty", "vacant"]) {
+    prepareSqliteFile(join(folder, name));
+    assert.equal(countSettings(join(folder, name)), 0);
+  }
+});
+
+describe("prepareSqliteFile() refuses, and leaves byte for byte as it is,", () => {
+  const table: [what: string, make: (path: string) => void, reason: RegExp][] = [
+    ["a newer version of this program's database", (path) => {
+      prepareSqliteFile(path);
+      run(path, `PRAGMA user_version = ${NEWEST + 1}`);
+    }, /newer/i],
+    ["a much newer one with other tables", (path) => {
+      run(path, `CREATE TABLE t (x); PRAGMA application_id = ${APPLICATION_ID};
+        PRAGMA user_version = 1000`);
+    }, /newer/i],
+    ["another program's database", (path) => {
+      run(path, "CREATE TABLE notes (x)");
+    }, /another program/],
+    ["another program's with our version number", (path) => {
+      run(path, `CREATE TABLE notes (x); PRAGMA user_version = ${NEWEST}`);
+    }, /another program/],
+    ["another program's with a mark of its own", (path) => {
+      run(path, "CREATE TABLE notes (x); PRAGMA application_id = 1234; PRAGMA user_version = 9");
+    }, /another program/],
+    ["another program's with a write-ahead log", (path) => {
+      run(path, "PRAGMA journal_mode = WAL; CREATE TABLE notes (x)");
+    }, /another program/],
+    ["one byte", (path) => writeFileSync(path, "x"), /not an SQLite database/],
+    ["a short text", (path) => writeFileSync(path, "hello\n"), /not an SQLite database/],
+    ["a few zeros", (path) => writeFileSync(path, Buffer.alloc(10)), /not an SQLite database/],
+    ["a page of zeros", (path) => {
+      writeFileSync(path, Buffer.alloc(4096));
+    }, /not an SQLite database/],
+    ["a long text", (path) => {
+      writeFileSync(path, "hello\n".repeat(10_000));
+    }, /not an SQLite database/],
+    ["the beginning of SQLite's header", (path) => writeFileSync(path, "SQLite format"), /./],
+    ["SQLite's header and nothing behind", (path) => writeFileSync(path, "SQLite format 3\0"), /./],
+    ["SQLite's header and noise behind", (path) => {
+      const noise = Buffer.alloc(20_000, "noise");
+      writeFileSync(path, Buffer.concat([Buffer.from("SQLite format 3\0"), noise]));
+    }, /./],
+    ["our own database cut in its first page", (path) => {
+      prepareSqliteFile(path);
+      writeFileSync(path, readFileSync(path).subarray(0, 2_000));
+    }, /./],
+  ];
+  for (const [what, make, reason] of table) {
+    test(what, (t) => {
+      const path = join(makeFolder(t), "gatepost.db");
+      make(path);
+      const before = readFileSync(path);
+      assert.throws(() => prepareSqliteFile(path), (error: unknown) => {
+        assert.ok(error instanceof UnusableDatabaseError, String(error));
+        assert.match(error.message, reason);
+        assert.doesNotMatch(error.message, /\n/);
+        return true;
+      });
+      assert.deepEqual(readFileSync(path), before);
+    });
+  }
+});
+
+test("prepareSqliteFile() has a reason where the path cannot be a file", (t) => {
+  const folder = makeFolder(t);
+  writeFileSync(join(folder, "file"), "");
+  for (const path of [folder, join(folder, "file", "gatepost.db")]) {
+    assert.throws(() => prepareSqliteFile(path), UnusableDatabaseError);
+  }
+});
+
+test("prepareSqliteFile() waits for a process that is making the database", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  writeFileSync(path, "");
+  const program = `const { DatabaseSync } = await import("node:sqlite");
+    const maker = new DatabaseSync(${JSON.stringify(path)});
+    maker.exec("BEGIN EXCLUSIVE; CREATE TABLE t (x)");
+    console.log("making");
+    setTimeout(() => maker.exec("ROLLBACK"), 1_500);`;
+  const maker = spawn(process.execPath, ["--input-type=module", "-e", program], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = once(maker, "exit");
+  await once(maker.stdout, "data");
+  prepareSqliteFile(path);
+  assert.equal(countSettings(path), 0);
+  await ended;
+});
+
+test("several processes may make a database at once", async (t) => {
+  const path = join(makeFolder(t), "data", "gatepost.db");
+  const module = fileURLToPath(new URL("../../src/database/migrate.ts", import.meta.url));
+  const file = fileURLToPath(new URL("../../src/database/sqlite_file.ts", import.meta.url));
+  const startMs = Date.now() + 1_000;
+  const program = `
+    const { prepareSqliteFile } = await import(${JSON.stringify(module)});
+    const { openSqlite } = await import(${JSON.stringify(file)});
+    while (Date.now() < ${startMs});
+    prepareSqliteFile(${JSON.stringify(path)});
+    const connection = openSqlite(${JSON.stringify(path)}, { readOnly: false });
+    connection.exec("INSERT INTO settings (name, value) VALUES (" + process.pid + ", '')");
+    connection.close();
+  `;
+  const results = await Promise.all(
+    Array.from({ length: 4 }, () => runNode(["--input-type=module", "-e", program])),
+  );
+  assert.deepEqual(results.map(({ code, stderr }) => [code, stderr]), results.map(() => [0, ""]));
+  assert.equal(countSettings(path), 4);
+  assert.deepEqual(pragmas(path, ["user_version", "journal_mode"]), [NEWEST, "wal"]);
+});
+
+function newFile(t: TestContext): string {
+  const path = join(makeFolder(t), "gatepost.db");
+  prepareSqliteFile(path);
+  return path;
+}
+
+/** Runs SQL on a file without any help of ours. */
+function run(path: string, text: string): void {
+  const connection = new DatabaseSync(path);
+  connection.exec(text);
+  connection.close();
+}
+
+function pragmas(path: string, names: readonly string[]): unknown[] {
+  const connection = new DatabaseSync(path);
+  const values = names.map((name) => connection.prepare(`PRAGMA ${name}`).get()?.[name]);
+  connection.close();
+  return values;
+}
+
+function countSettings(path: string): number {
+  const connection = new DatabaseSync(path);
+  const rows = connection.prepare("SELECT 1 FROM settings").all();
+  connection.close();
+  return rows.length;
+}
+
+function schemaOf(path: string): unknown[] {
+  const connection = new DatabaseSync(path);
+  const rows = connection.prepare(
+    "SELECT type, name, tbl_name FROM sqlite_schema ORDER BY type, name",
+  ).all();
+  connection.close();
+  return rows.map((row) => ({ ...row }));
+}
+
+function modeOf(path: string): number {
+  return statSync(path).mode & 0o777;
+}

@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Log } from "../../src/base/log.ts";
+import { type Database, type Refusal, UnavailableError } from "../../src/database/database.ts";
+import { createWriteWatch } from "../../src/database/write_watch.ts";
+
+/** A watch on a database that refuses as told, by a clock that the test sets. */
+function openStage() {
+  const stage = { nowMs: 0, refusal: undefined as Refusal | undefined, writes: 0 };
+  const told: string[] = [];
+  const tell = (level: string): Log["info"] => (msg, fields) =>
+    void told.push(`${level} ${msg} ${String(fields?.["reason"] ?? "")}`.trim());
+  const log = { debug: tell("debug"), info: tell("info"), warn: tell("warn"), error: tell("error") };
+  const watch = createWriteWatch(log, () => stage.nowMs);
+  const database: Database = {
+    query: () => Promise.resolve([]),
+    write() {
+      stage.writes++;
+      watch.observe(stage.refusal);
+      if (stage.refusal === undefined) return Promise.resolve([1]);
+      return Promise.reject(new UnavailableError(stage.refusal));
+    },
+    close: () => Promise.resolve(),
+  };
+  const look = async (ms: number) => {
+    stage.nowMs = ms;
+    await watch.look(database);
+  };
+  return { stage, told, watch, look };
+}
+
+test("while others write it writes nothing", async () => {
+  const { stage, watch, look } = openStage();
+  for (let ms = 0; ms < 60_000; ms += 1_000) {
+    stage.nowMs = ms;
+    watch.observe(undefined);
+    await look(ms);
+  }
+  assert.equal(stage.writes, 0);
+  assert.equal(watch.state(), "ok");
+});
+
+test("where nobody writes it does, each ten seconds", async () => {
+  const { stage, look } = openStage();
+  for (let ms = 0; ms < 60_000; ms += 1_000) await look(ms);
+  assert.equal(stage.writes, 5);
+});
+
+test("writes that are refused for two seconds: it says why, tells the log once, and recovers", async () => {
+  const { stage, told, watch, look } = openStage();
+  stage.refusal = "full";
+  watch.observe("full");
+  await look(1_000);
+  assert.equal(watch.state(), "ok");
+  await look(2_001);
+  await look(3_000);
+  assert.equal(watch.state(), "full");
+  stage.refusal = undefined;
+  await look(4_000);
+  assert.equal(watch.state(), "ok");
+  assert.deepEqual(told, ["error writes are refused full", "info writes are taken again"]);
+});
+
+test("a refusal in between that passes is none", async () => {
+  const { stage, told, watch, look } = openStage();
+  watch.observe("locked");
+  await look(1_000);
+  stage.nowMs = 5_000;
+  watch.observe("locked");
+  assert.equal(watch.state(), "ok");
+  assert.deepEqual(told, []);
+});
+
+test("a file that was replaced is told of at once", async () => {
+  const { stage, told, watch, look } = openStage();
+  stage.refusal = "replaced";
+  await look(10_000);
+  assert.equal(watch.state(), "replaced");
+  assert.deepEqual(told, ["error writes are refused replaced"]);
+});

@@ -1,0 +1,419 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
+import { after, before, beforeEach, describe, type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseCidr } from "../../src/base/cidr.ts";
+import { formatSigningSecret } from "../../src/event/signature.ts";
+import { type Callback, type CallbackSender, createCallbackSender } from "../../src/delivery/callback.ts";
+import { createEgress, type Egress } from "../../src/delivery/egress.ts";
+import { NameLookupError } from "../../src/delivery/name_lookup.ts";
+import { createCertificate } from "../helpers/certificate.ts";
+import { type Reaction, type Receiver, startReceiver } from "../helpers/receiver.ts";
+import { findSignatureFault } from "../helpers/standard_webhooks.ts";
+
+const SECRETS = [7, 9].map((byte) => formatSigningSecret(new Uint8Array(32).fill(byte)));
+const NOW_MS = Date.UTC(2026, 10, 20, 12, 0, 0, 999);
+const TIMEOUT_MS = 400;
+
+let receiver: Receiver;
+let secure: Receiver;
+let egress: Egress;
+let deadPort: number;
+
+before(async () => {
+  receiver = await startReceiver();
+  secure = await startReceiver({ tls: createCertificate() });
+  const allow = parseCidr("127.0.0.1/32");
+  assert.ok(allow);
+  egress = createEgress({
+    allow: [allow],
+    request: fetch,
+    lookup: async (name) => {
+      throw new NameLookupError("NAME_LOOKUP_FAILED", name);
+    },
+  });
+  deadPort = await findDeadPort();
+});
+after(async () => {
+  await egress.close();
+  await Promise.all([receiver.close(), secure.close()]);
+});
+beforeEach(() => {
+  receiver.clear();
+});
+
+/** A port where nobody listens any more. */
+async function findDeadPort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** A server whose one answer does not end; `ended` gives its length when its connection has. */
+async function startEndless() {
+  const sockets = new Set<Socket>();
+  const first = Promise.withResolvers<number>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => socket.destroy());
+    socket.once("close", () => first.resolve(socket.bytesWritten));
+    const pour = () => {
+      while (socket.writable && socket.write(Buffer.alloc(65_536, "x")));
+    };
+    socket.once("data", () => {
+      socket.write("HTTP/1.1 200 OK\r\n\r\n");
+      socket.on("drain", pour);
+      pour();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/`,
+    ended: first.promise,
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+function createSender(timeoutMs: number): CallbackSender {
+  return createCallbackSender({
+    egress,
+    timeoutMs,
+    userAgent: "Gatepost/1.2.3@abcdef0",
+    now: () => NOW_MS,
+  });
+}
+
+function sendAny(change: Partial<Callback>, sender: CallbackSender) {
+  return sender.send({
+    deliveryId: "d0abc00000001",
+    event: "order.created",
+    json: '{"order":1}',
+    endpoint: `${receiver.url}/hook`,
+    attempt: 1,
+    secrets: SECRETS.slice(0, 1),
+    ...change,
+  });
+}
+
+/** Makes an attempt. */
+async function send(change: Partial<Callback> = {}, sender = createSender(TIMEOUT_MS)) {
+  const result = await sendAny(change, sender);
+  assert.ok("outcome" in result, "it was sent");
+  return result;
+}
+
+async function received() {
+  const [request] = await receiver.waitFor(1, 2_000);
+  assert.ok(request);
+  return request;
+}
+
+describe("a callback", () => {
+  test("is a POST to the endpoint's path and query, with the JSON alone as its body", async () => {
+    const json = '{"b":1,"a":[null,"ä€😀"],"nested":{"__proto__x":"\\u0000"}}';
+    await send({ endpoint: `${receiver.url}/a/b%20c?x=1&y=%2F`, json });
+    const { method, url, body } = await received();
+    assert.deepEqual([method, url], ["POST", "/a/b%20c?x=1&y=%2F"]);
+    assert.deepEqual(body, Buffer.from(json));
+  });
+
+  test("has the headers of the contract and none that say more of the service", async () => {
+    await send({ attempt: 3 });
+    const { headers } = await received();
+    const { host, connection, "content-length": length, ...rest } = headers;
+    assert.equal(host, new URL(receiver.url).host);
+    assert.equal(length, "11");
+    assert.ok(connection === "keep-alive" || connection === "close");
+    const signature = rest["webhook-signature"];
+    assert.ok(typeof signature === "string" && /^v1,[A-Za-z0-9+/]{43}=$/.test(signature));
+    assert.deepEqual(rest, {
+      "content-type": "application/json",
+      "user-agent": "Gatepost/1.2.3@abcdef0",
+      "webhook-id": "d0abc00000001",
+      "webhook-timestamp": String(Math.floor(NOW_MS / 1000)),
+      "webhook-signature": signature,
+      "gatepost-event": "order.created",
+      "gatepost-attempt": "3",
+      // What fetch itself adds; nothing in it is of the service.
+      "accept": "*/*",
+      "accept-language": "*",
+      "accept-encoding": rest["accept-encoding"],
+      "sec-fetch-mode": "cors",
+    });
+  });
+
+  for (const json of ["null", "0", '""', "[]", "{}", '"text"', "true"]) {
+    test(`sends ${json} as it is`, async () => {
+      await send({ json });
+      assert.equal(String((await received()).body), json);
+    });
+  }
+
+  test("is signed so that a subscriber can verify it, with each secret that holds", async () => {
+    await send({ secrets: SECRETS });
+    const request = await received();
+    for (const secret of SECRETS) {
+      assert.equal(findSignatureFault(request, secret, NOW_MS), undefined);
+    }
+  });
+
+  test("sends no cookie that an earlier answer set, and no referrer", async () => {
+    receiver.answer("/hook", 200, { "set-cookie": "a=b; Path=/", "referrer-policy": "unsafe-url" });
+    await send();
+    await send();
+    for (const { headers } of await receiver.waitFor(2, 2_000)) {
+      assert.deepEqual([headers.cookie, headers.referer], [undefined, undefined]);
+    }
+  });
+});
+
+describe("an answer", () => {
+  for (const status of [200, 201, 204, 299, 400, 401, 404, 410, 429, 500, 503, 599]) {
+    test(`${status} is told as it is`, async () => {
+      receiver.answer("/hook", status);
+      const { outcome } = await send();
+      assert.deepEqual(outcome, { kind: "answer", status, retryAfterMs: undefined });
+    });
+  }
+
+  for (const status of [301, 302, 303, 307, 308]) {
+    test(`${status} is not followed`, async () => {
+      receiver.answer("/hook", status, { location: `${receiver.url}/elsewhere` });
+      const { outcome } = await send();
+      assert.equal(outcome.kind === "answer" && outcome.status, status);
+      assert.deepEqual([receiver.count("/hook"), receiver.count("/elsewhere")], [1, 0]);
+    });
+  }
+
+  const retryAfter: readonly (readonly [header: string, expectedMs: number | undefined])[] = [
+    ["30", 30_000],
+    ["Fri, 20 Nov 2026 12:01:00 GMT", 59_001],
+    ["later", undefined],
+  ];
+  for (const [header, expectedMs] of retryAfter) {
+    test(`with Retry-After: ${header} asks for ${expectedMs} ms`, async () => {
+      receiver.answer("/hook", 503, { "retry-after": header });
+      const { outcome } = await send();
+      assert.deepEqual(outcome, { kind: "answer", status: 503, retryAfterMs: expectedMs });
+    });
+  }
+
+  test("is read as text, of which nothing is kept that text cannot hold", async () => {
+    receiver.react("/hook", { kind: "answer", status: 500, body: "Näh\0ts" });
+    assert.equal((await send()).snippet, "Nähts");
+  });
+
+  test("is read up to 4 KiB", async () => {
+    receiver.react("/hook", { kind: "answer", status: 200, body: "x".repeat(4096) + "y" });
+    assert.equal((await send()).snippet, "x".repeat(4096));
+  });
+
+  test("without end is a success once 4 KiB have come, and its connection ends", async () => {
+    const { url, ended, close } = await startEndless();
+    const { outcome, snippet } = await send({ endpoint: url });
+    assert.deepEqual(outcome, { kind: "answer", status: 200, retryAfterMs: undefined });
+    assert.equal(snippet?.length, 4096);
+    const written = await ended;
+    await close();
+    assert.ok(written < 8 * 1024 * 1024, `${written} bytes: more than the sockets' buffers hold`);
+  });
+
+  test("that drips to its end in time is a success", async () => {
+    receiver.react("/hook", { kind: "drip", everyMs: 10, bytes: 5 });
+    const { outcome, snippet } = await send();
+    assert.equal(outcome.kind === "answer" && outcome.status, 200);
+    assert.equal(snippet, ".....");
+  });
+});
+
+describe("a failure", () => {
+  const reactions: readonly (readonly [what: string, reaction: Reaction, error: string])[] = [
+    ["no answer", { kind: "hang" }, "timeout"],
+    ["a late answer", { kind: "answer", status: 200, delayMs: 2 * TIMEOUT_MS }, "timeout"],
+    ["a body that drips on and on", { kind: "drip", everyMs: 30 }, "timeout"],
+    ["a connection closed without an answer", { kind: "close" }, "reset"],
+    ["a reset connection", { kind: "reset" }, "reset"],
+    ["an answer that is not HTTP", { kind: "raw", bytes: "SSH-2.0-OpenSSH_9\r\n\r\n" }, "protocol"],
+    ["an answer with two lengths", {
+      kind: "raw",
+      bytes: "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx",
+    }, "protocol"],
+    ["an answer that is not compressed as it says", {
+      kind: "answer",
+      headers: { "content-encoding": "gzip" },
+      status: 200,
+      body: "plain",
+    }, "protocol"],
+    ["an answer that is cut short", {
+      kind: "raw",
+      bytes: "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nx",
+    }, "reset"],
+  ];
+  for (const [what, reaction, error] of reactions) {
+    test(`by ${what} is told as ${error}`, async () => {
+      receiver.react("/hook", reaction);
+      const startedMs = performance.now();
+      const { outcome, snippet } = await send();
+      assert.deepEqual([outcome, snippet], [{ kind: "error", error }, undefined]);
+      assert.ok(performance.now() - startedMs < 3 * TIMEOUT_MS);
+    });
+  }
+
+  test("by a port where nobody listens is told as refused", async () => {
+    const { outcome } = await send({ endpoint: `http://127.0.0.1:${deadPort}/` });
+    assert.deepEqual(outcome, { kind: "error", error: "refused" });
+  });
+
+  test("by a certificate that nobody vouches for is told as tls", async () => {
+    const { outcome } = await send({ endpoint: `${secure.url}/` });
+    assert.deepEqual(outcome, { kind: "error", error: "tls" });
+    assert.equal(secure.count(), 0);
+  });
+
+  const UNREACHABLE = [
+    "http://127.0.0.2/", "http://10.0.0.1/", "http://[::1]/", "http://no.example/",
+  ];
+  test("by an address that is not to be reached is told as unreachable, whyever", async () => {
+    // All at once: each takes a second, so that its duration says no more than its kind.
+    await Promise.all(UNREACHABLE.map(async (endpoint) => {
+      const startedMs = performance.now();
+      const { outcome } = await send({ endpoint });
+      assert.deepEqual(outcome, { kind: "error", error: "unreachable" }, endpoint);
+      const seconds = (performance.now() - startedMs) / 1000;
+      assert.ok(seconds >= 0.99 && seconds < 1.5, `${endpoint} took ${seconds} s`);
+    }));
+  });
+
+  test("by the service's own stop is told as aborted", async () => {
+    receiver.react("/hook", { kind: "hang" });
+    const sender = createSender(10_000);
+    const sending = send({}, sender);
+    await received();
+    sender.cutOff();
+    assert.deepEqual((await sending).outcome, { kind: "error", error: "aborted" });
+  });
+});
+
+test("what the service itself lacks is no attempt", async (t) => {
+  const lookup = () => Promise.reject(Object.assign(new Error("open"), { code: "EMFILE" }));
+  const own = createEgress({ allow: [], request: fetch, lookup });
+  t.after(() => own.close());
+  const options = { egress: own, timeoutMs: TIMEOUT_MS, userAgent: "Gatepost/1", now: () => NOW_MS };
+  const endpoint = "http://name.example/";
+  assert.deepEqual(await sendAny({ endpoint }, createCallbackSender(options)), { want: "EMFILE" });
+});
+
+describe("a connection that was kept alive", () => {
+  /** A server whose connections each answer once and then do this with the next request's bytes. */
+  async function startOnce(t: TestContext, then: (socket: Socket) => void) {
+    let requests = 0;
+    let connections = 0;
+    const server = createServer((socket) => {
+      let isFirst = true;
+      connections++;
+      socket.on("error", () => socket.destroy());
+      socket.on("data", (chunk) => {
+        if (!chunk.toString().endsWith("}")) return; // the head, by itself
+        requests++;
+        if (isFirst) socket.write("HTTP/1.1 204 No Content\r\n\r\n");
+        else then(socket);
+        isFirst = false;
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    t.after(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    const endpoint = `http://127.0.0.1:${port}/`;
+    assert.equal((await send({ endpoint })).outcome.kind, "answer");
+    await sleep(20); // until undici has it down as idle
+    return { endpoint, counts: () => ({ requests, connections }) };
+  }
+
+  const BREAKS: readonly (readonly [string, (socket: Socket) => void])[] = [
+    ["is reset", (socket) => socket.resetAndDestroy()],
+    ["is closed", (socket) => socket.end()],
+  ];
+  for (const [what, then] of BREAKS) {
+    test(`and ${what} before an answer: it is tried once more, on a new one`, async (t) => {
+      const { endpoint, counts } = await startOnce(t, then);
+      const { outcome } = await send({ endpoint });
+      assert.deepEqual(outcome, { kind: "answer", status: 204, retryAfterMs: undefined });
+      assert.deepEqual(counts(), { requests: 3, connections: 2 });
+    });
+  }
+
+  test("and breaks within an answer is told as reset, and not tried again", async (t) => {
+    const { endpoint, counts } = await startOnce(t, (socket) => {
+      socket.write("HTTP/1.1 2", () => socket.destroy());
+    });
+    const { outcome } = await send({ endpoint });
+    assert.deepEqual(outcome, { kind: "error", error: "reset" });
+    assert.deepEqual(counts(), { requests: 2, connections: 1 });
+  });
+
+  test("and hangs is no reason to try again", async (t) => {
+    const { endpoint, counts } = await startOnce(t, () => {});
+    assert.deepEqual((await send({ endpoint })).outcome, { kind: "error", error: "timeout" });
+    assert.equal(counts().requests, 2);
+  });
+
+  test("is tried once and no more: a new one that breaks too is a failure", async () => {
+    receiver.react("/hook", { kind: "answer" }, { kind: "reset" });
+    await send();
+    await sleep(20);
+    const before = receiver.count();
+    assert.deepEqual((await send()).outcome, { kind: "error", error: "reset" });
+    assert.equal(receiver.count() - before, 2);
+  });
+});
+
+test("a new connection that breaks without an answer is not tried again", async () => {
+  const broken = await startReceiver();
+  broken.react("/", { kind: "reset" });
+  const { outcome } = await send({ endpoint: `${broken.url}/` });
+  assert.deepEqual(outcome, { kind: "error", error: "reset" });
+  assert.equal(broken.count(), 1);
+  await broken.close();
+});
+
+test("a connection that an aborted exchange leaves behind is closed after a while", async () => {
+  let nowMs = 0;
+  const loopback = parseCidr("127.0.0.1/32");
+  assert.ok(loopback);
+  const own = createEgress({ allow: [loopback], request: fetch, nowMs: () => nowMs });
+  const hanging = await startReceiver();
+  hanging.react("/", { kind: "hang" });
+  const post = (url: string, timeoutMs: number) =>
+    fetch(url, own.guarded({ method: "POST", body: "1", signal: AbortSignal.timeout(timeoutMs) }))
+      .then(({ status }) => status, (error: Error) => error.name);
+  assert.equal(await post(`${hanging.url}/`, 100), "TimeoutError");
+  nowMs += 61_000;
+  assert.equal(await post(`${receiver.url}/hook`, 5_000), 204);
+  for (let turns = 0; hanging.connections() > 0 && turns < 100; turns++) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  assert.equal(hanging.connections(), 0);
+  await Promise.all([own.close(), hanging.close()]);
+});
+
+test("the timeout covers headers and body together, not each", async () => {
+  const server = createServer((socket) => {
+    socket.on("error", () => socket.destroy());
+    socket.once("data", () => {
+      setTimeout(() => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nx"), 250);
+      setTimeout(() => socket.end("y"), 500); // each half takes less than the timeout
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const { outcome } = await send({ endpoint: `http://127.0.0.1:${port}/` });
+  server.close();
+  assert.deepEqual(outcome, { kind: "error", error: "timeout" });
+});

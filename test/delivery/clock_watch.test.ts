@@ -1,0 +1,216 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { createSteadyClock } from "../../src/base/steady_clock.ts";
+import { createClockWatch } from "../../src/delivery/clock_watch.ts";
+import { type Database, sql, UnavailableError } from "../../src/database/database.ts";
+import { openDatabase } from "../helpers/database.ts";
+
+const START_MS = Date.UTC(2026, 0, 1);
+const HOUR_MS = 3_600_000;
+
+/** Processes on one machine: they share the clock on the wall, and each has its own watch. */
+async function openMachine(t: TestContext) {
+  const database = openDatabase(t);
+  const machine = { wallMs: START_MS, elapsedMs: 0, warnings: 0, database };
+  const log = { debug() {}, info() {}, warn: () => void machine.warnings++, error() {} };
+  return {
+    machine,
+    async start() {
+      const clock = createSteadyClock(() => machine.wallMs, () => machine.elapsedMs);
+      const look = createClockWatch({
+        database: machine.database,
+        clock,
+        log,
+        distributor: { followClock: (_stepMs, shift) => shift() },
+      });
+      await look();
+      return { clock, look };
+    },
+  };
+}
+
+interface Row {
+  readonly id: string;
+  readonly dueMs: number;
+  readonly attempt?: number;
+  readonly claim?: string;
+}
+
+/** One subscription that fails since the start, with pending deliveries. */
+async function addDeliveries(database: Database, rows: readonly Row[]) {
+  await database.write([
+    sql(
+      `INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at,
+         due_at, failing_since)
+       VALUES ('s1', 'u1', 'login', 'a', 'https://a.example/', 'active', '', ?1, ?2, ?1)`,
+      START_MS,
+      Math.min(...rows.map(({ dueMs }) => dueMs)),
+    ),
+    ...rows.map(({ id, dueMs, attempt = 0, claim }) =>
+      sql(
+        `INSERT INTO deliveries (id, event, subscription, status, due_at, attempt, claim)
+         VALUES (?1, 'e1', 1, 'pending', ?2, ?3, ?4)`,
+        id,
+        dueMs,
+        attempt,
+        claim ?? null,
+      )
+    ),
+  ]);
+}
+
+/** When each delivery is due, in milliseconds from `nowMs` on. */
+async function dueIn(database: Database, nowMs: number): Promise<Record<string, number>> {
+  const rows = await database.query<{ id: string; dueMs: number }>(
+    "SELECT id, due_at AS dueMs FROM deliveries",
+  );
+  return Object.fromEntries(rows.map(({ id, dueMs }) => [id, dueMs - nowMs]));
+}
+
+async function subscriptionTimes(database: Database) {
+  const [row] = await database.query<{ dueMs: number; failingMs: number }>(
+    "SELECT due_at AS dueMs, failing_since AS failingMs FROM subscriptions",
+  );
+  return row;
+}
+
+test("set back: a backlog stays due, resends and leases come at their true time", async (t) => {
+  const { machine, start } = await openMachine(t);
+  const { look } = await start();
+  await addDeliveries(machine.database, [
+    { id: "d1", dueMs: START_MS - 5000 },
+    { id: "d2", dueMs: START_MS + 10_000, attempt: 1 },
+    { id: "d3", dueMs: START_MS + 50_000, claim: "c1" },
+  ]);
+  machine.wallMs -= HOUR_MS;
+  await look();
+  const due = { d1: -5000, d2: 10_000, d3: 50_000 };
+  assert.deepEqual(await dueIn(machine.database, machine.wallMs), due);
+  const subscription = { dueMs: machine.wallMs - 5000, failingMs: machine.wallMs };
+  assert.deepEqual({ ...await subscriptionTimes(machine.database) }, subscription);
+  assert.equal(machine.warnings, 1);
+  await look();
+  assert.deepEqual(await dueIn(machine.database, machine.wallMs), due);
+  assert.equal(machine.warnings, 1);
+});
+
+test("set forward: no resend comes early, no lease ends, and what is due stays so", async (t) => {
+  const { machine, start } = await openMachine(t);
+  const { look } = await start();
+  await addDeliveries(machine.database, [
+    { id: "d1", dueMs: START_MS - 5000 },
+    { id: "d2", dueMs: START_MS + 10_000, attempt: 1 },
+    { id: "d3", dueMs: START_MS + 50_000, claim: "c1" },
+    { id: "d4", dueMs: START_MS + 2 * HOUR_MS }, // sent again by hand, just after the step
+  ]);
+  machine.wallMs += 2 * HOUR_MS;
+  await look();
+  assert.deepEqual(
+    await dueIn(machine.database, machine.wallMs),
+    { d1: -5000 - 2 * HOUR_MS, d2: 10_000, d3: 50_000, d4: 0 },
+  );
+  assert.equal((await subscriptionTimes(machine.database))?.failingMs, machine.wallMs);
+});
+
+test("set forward and back between two looks: it is no step at all", async (t) => {
+  const { machine, start } = await openMachine(t);
+  const { clock, look } = await start();
+  machine.wallMs += 2 * HOUR_MS;
+  await addDeliveries(machine.database, [{ id: "d1", dueMs: clock.now() + 10_000, attempt: 1 }]);
+  machine.wallMs -= 2 * HOUR_MS;
+  await look();
+  assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
+  assert.equal(machine.warnings, 0);
+});
+
+test("of several processes one shifts, whoever looks first, step after step", async (t) => {
+  const { machine, start } = await openMachine(t);
+  const processes = [await start(), await start(), await start()];
+  await addDeliveries(machine.database, [
+    { id: "d1", dueMs: START_MS + 10_000, attempt: 1 },
+  ]);
+  for (const stepMs of [-HOUR_MS, 2 * HOUR_MS, -30_000, HOUR_MS]) {
+    machine.wallMs += stepMs;
+    await Promise.all(processes.map(({ look }) => look()));
+    assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
+    machine.wallMs += stepMs;
+    for (const { look } of processes.toReversed()) await look();
+    assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
+  }
+});
+
+test("a process that begins after a step does not shift anew", async (t) => {
+  const { machine, start } = await openMachine(t);
+  const first = await start();
+  await addDeliveries(machine.database, [
+    { id: "d1", dueMs: START_MS + 10_000, attempt: 1 },
+  ]);
+  machine.wallMs -= HOUR_MS;
+  const second = await start();
+  await first.look();
+  await second.look();
+  assert.deepEqual(await dueIn(machine.database, machine.wallMs), { d1: 10_000 });
+});
+
+test("cronjobs keep their true time, and their leases", async (t) => {
+  const { machine, start } = await openMachine(t);
+  const { look } = await start();
+  await machine.database.write([
+    sql(
+      "INSERT INTO cronjobs (name, next_at, lease_until) VALUES ('a', ?1, 0), ('b', ?2, ?3)",
+      START_MS + 60_000,
+      START_MS + 90_000,
+      START_MS + 30_000,
+    ),
+  ]);
+  machine.wallMs -= HOUR_MS;
+  await look();
+  const rows = await machine.database.query(
+    "SELECT name, next_at - ?1 AS nextMs, max(lease_until - ?1, 0) AS leaseMs FROM cronjobs",
+    [machine.wallMs],
+  );
+  assert.deepEqual(rows.map((row) => ({ ...row as object })), [
+    { name: "a", nextMs: 60_000, leaseMs: 0 },
+    { name: "b", nextMs: 90_000, leaseMs: 30_000 },
+  ]);
+});
+
+test("a long backlog is shifted in bounded batches", async (t) => {
+  const { machine, start } = await openMachine(t);
+  const { look } = await start();
+  await addDeliveries(
+    machine.database,
+    Array.from({ length: 1300 }, (_, at) => ({ id: `d${at + 1000}`, dueMs: START_MS - 1 })),
+  );
+  machine.wallMs -= HOUR_MS;
+  await look();
+  const due = Object.values(await dueIn(machine.database, machine.wallMs));
+  assert.ok(due.every((ms) => ms === -1), "each is shifted, and once");
+});
+
+test("what the database does not take at once is shifted at the next look", async (t) => {
+  const { machine, start } = await openMachine(t);
+  const { database } = machine;
+  let refusals = 0;
+  const write: Database["write"] = (statements) => {
+    const isShift = statements.some(({ sql }) => /UPDATE (deliveries|cronjobs)/.test(sql));
+    if (!isShift || refusals === 2) return database.write(statements);
+    refusals++;
+    return Promise.reject(new UnavailableError("locked"));
+  };
+  await database.write([
+    sql("INSERT INTO cronjobs (name, next_at) VALUES ('j', ?1)", START_MS + 60_000),
+  ]);
+  await addDeliveries(database, [{ id: "d1", dueMs: START_MS + 300_000, attempt: 1 }]);
+  machine.database = { ...database, write };
+  const { clock, look } = await start();
+  machine.wallMs -= HOUR_MS;
+  for (let turn = 0; turn < 2; turn++) await assert.rejects(look(), UnavailableError);
+  assert.notEqual(clock.stepMs(), 0);
+  for (let turn = 0; turn < 2; turn++) await look();
+  assert.equal(clock.stepMs(), 0);
+  assert.deepEqual(await dueIn(database, clock.now()), { d1: 300_000 });
+  const [job] = await database.query<{ nextMs: number }>("SELECT next_at AS nextMs FROM cronjobs");
+  assert.equal(job?.nextMs, clock.now() + 60_000);
+  assert.equal(machine.warnings, 1);
+});

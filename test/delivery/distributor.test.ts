@@ -1,0 +1,942 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { newId } from "../../src/base/id.ts";
+import { createSeal } from "../../src/base/seal.ts";
+import type { AttemptOutcome } from "../../src/event/delivery.ts";
+import { formatSigningSecret } from "../../src/event/signature.ts";
+import type { Callback } from "../../src/delivery/callback.ts";
+import { createDistributor, type Distributor } from "../../src/delivery/distributor.ts";
+import { takeOver } from "../../src/delivery/take_over.ts";
+import { type Database, sql, UnavailableError } from "../../src/database/database.ts";
+import { claimDeliveries } from "../../src/store/deliveries.ts";
+import { createShift } from "../../src/store/clock_shift.ts";
+import { fanOut, insertEvent, listPendingEvents } from "../../src/store/events.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
+import { updateSubscription } from "../../src/store/subscriptions.ts";
+import {
+  clearEndedSubscriptions,
+  deleteSubscription,
+  disableSubscription,
+} from "../../src/store/subscription_end.ts";
+import { addUser } from "../helpers/database.ts";
+
+const START_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
+const DELAYS_MS = [10_000, 300_000, 3_600_000];
+const TIMEOUT_MS = 10_000;
+const SEAL = createSeal(undefined);
+const SECRET = formatSigningSecret(new Uint8Array(32).fill(7));
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
+
+type Answer = number | "timeout" | "want";
+
+/** An attempt that waits for the test to say how it ends. */
+interface Attempt {
+  readonly callback: Callback;
+  end(answer: Answer): void;
+}
+
+/** One process's distributor, whose callbacks the test answers. */
+interface Process {
+  readonly distributor: Distributor;
+  /** Attempts that have begun and not ended, oldest first. */
+  readonly open: Attempt[];
+  /** All attempts that have begun. */
+  readonly begun: Callback[];
+  /** How many were open at once, at most. */
+  peak(): number;
+  /** Comes back when all that the database was given until now is stored, however slow it is. */
+  stored(): Promise<unknown>;
+}
+
+interface Stage {
+  readonly database: Database;
+  /** The processes' common clock, which stands still unless a test moves it. */
+  nowMs: number;
+  isClockSet: boolean;
+  startProcess(options?: ProcessOptions): Process;
+  /** Makes a subscription to event "e" and returns its id. */
+  subscribe(endpoint?: string): Promise<string>;
+  /** Dispatches so many events "e" and returns their ids. */
+  dispatch(count?: number): Promise<string[]>;
+  /** How many deliveries have each status. */
+  counts(): Promise<Readonly<Record<string, number>>>;
+}
+
+interface ProcessOptions {
+  readonly name?: string;
+  readonly total?: number;
+  readonly perSubscription?: number;
+  /** Answers at once in place of the test. */
+  readonly answer?: (callback: Callback) => Answer;
+  readonly database?: Database;
+}
+
+async function openStage(t: TestContext): Promise<Stage> {
+  const folder = await mkdtemp(join(tmpdir(), "gatepost-distributor-"));
+  const database = openSqliteDatabase(join(folder, "gatepost.db"));
+  const processes: Process[] = [];
+  t.after(async () => {
+    for (const { open } of processes) for (const attempt of [...open]) attempt.end(204);
+    await Promise.all(processes.map(({ distributor }) => distributor.stop(0)));
+    await database.close();
+    await rm(folder, { recursive: true });
+  });
+  const stage: Stage = {
+    database,
+    nowMs: START_MS,
+    isClockSet: false,
+    startProcess(options = {}) {
+      const process = createProcess(stage, options);
+      processes.push(process);
+      return process;
+    },
+    async subscribe(endpoint = "http://shop.example/") {
+      const id = newId("s", stage.nowMs);
+      await database.write([
+        sql(
+          `INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
+           VALUES (?1, ?2, 'login', 'e', ?3, 'active', ?4, ?5)`,
+          id,
+          await addUser(database, { createdAtMs: stage.nowMs }),
+          endpoint,
+          SEAL.close(SECRET, id),
+          stage.nowMs,
+        ),
+      ]);
+      return id;
+    },
+    async dispatch(count = 1) {
+      const events = Array.from({ length: count }, (_, index) => ({
+        id: newId("e", stage.nowMs),
+        name: "e",
+        json: String(index),
+        subject: undefined,
+        createdAtMs: stage.nowMs,
+      }));
+      await database.write(events.map(insertEvent));
+      return events.map(({ id }) => id);
+    },
+    async counts() {
+      const rows = await database.query<{ status: string; n: number }>(
+        "SELECT status, count(*) AS n FROM deliveries GROUP BY status",
+      );
+      return Object.fromEntries(rows.map(({ status, n }) => [status, n]));
+    },
+  };
+  return stage;
+}
+
+function createProcess(stage: Stage, options: ProcessOptions): Process {
+  const { total = 64, perSubscription = 8, answer } = options;
+  const open: Attempt[] = [];
+  const begun: Callback[] = [];
+  let peak = 0;
+  const distributor = createDistributor({
+    database: options.database ?? stage.database,
+    claim: options.name ?? newId("c", stage.nowMs),
+    seal: SEAL,
+    limits: { total, perSubscription },
+    policy: { delaysMs: DELAYS_MS },
+    timeoutMs: TIMEOUT_MS,
+    disableAfterMs: 0,
+    log: SILENT,
+    now: () => stage.nowMs,
+    elapsedMs: () => stage.nowMs,
+    isClockSet: () => stage.isClockSet,
+    random: () => 0.5,
+    observe() {},
+    sender: {
+      send: (callback) =>
+        new Promise((resolve) => {
+          begun.push(callback);
+          const end = (given: Answer) => {
+            const index = open.indexOf(attempt);
+            if (index < 0) return;
+            open.splice(index, 1);
+            resolve(
+              given === "want"
+                ? { want: "EMFILE" }
+                : { outcome: toOutcome(given), snippet: undefined },
+            );
+          };
+          const attempt = { callback, end };
+          open.push(attempt);
+          peak = Math.max(peak, open.length);
+          if (answer) setImmediate(() => end(answer(callback)));
+        }),
+      cutOff: () => [...open].forEach(({ end }) => end("timeout")),
+    },
+  });
+  const stored = () => stage.database.write([]);
+  return { distributor, open, begun, peak: () => peak, stored };
+}
+
+function toOutcome(answer: Exclude<Answer, "want">): AttemptOutcome {
+  return answer === "timeout"
+    ? { kind: "error", error: "timeout" }
+    : { kind: "answer", status: answer };
+}
+
+async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
+  for (const end = Date.now() + 20_000; !await holds();) {
+    assert.ok(Date.now() < end, "it did not come about");
+    await sleep(5);
+  }
+}
+
+/** Waits until the processes have been idle for a while: nothing more will begin by itself. */
+async function settle(...processes: readonly Process[]): Promise<void> {
+  const sum = () => processes.reduce((before, { begun }) => before + begun.length, 0);
+  for (let quiet = 0, last = sum(); quiet < 8; quiet++) {
+    await sleep(10);
+    await Promise.all(processes.map((process) => process.stored())); // a busy disk is no idleness
+    if (sum() !== last) quiet = 0;
+    last = sum();
+  }
+}
+
+describe("distribution", () => {
+  test("sends every event once to every subscription, though its clock stands still", async (t) => {
+    const stage = await openStage(t);
+    const endpoints = ["http://a.example/", "http://b.example/", "http://c.example/"];
+    for (const endpoint of endpoints) await stage.subscribe(endpoint);
+    const process = stage.startProcess({ answer: () => 204 });
+    await stage.dispatch(100);
+    process.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 300);
+    const sent = process.begun.map(({ endpoint, json }) => `${endpoint} ${json}`);
+    assert.equal(sent.length, 300);
+    assert.equal(new Set(sent).size, 300);
+    assert.equal(new Set(process.begun.map(({ deliveryId }) => deliveryId)).size, 300);
+  });
+
+  test("leaves out a subscription that was made after the dispatch", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe("http://before.example/");
+    await stage.dispatch();
+    await stage.subscribe("http://after.example/");
+    const process = stage.startProcess({ answer: () => 204 });
+    process.distributor.wake();
+    await settle(process);
+    assert.deepEqual(process.begun.map(({ endpoint }) => endpoint), ["http://before.example/"]);
+  });
+
+  test("has done with an event that nobody subscribed to", async (t) => {
+    const stage = await openStage(t);
+    const [id] = await stage.dispatch();
+    stage.startProcess().distributor.wake();
+    await until(async () => {
+      const rows = await stage.database.query<{ status: string }>(
+        "SELECT status FROM events WHERE id = ?1",
+        [id ?? ""],
+      );
+      return rows[0]?.status === "distributed";
+    });
+  });
+
+  test("sends a small event while forty large ones are being fanned out", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe("http://small.example/");
+    await stage.database.write([
+      sql("UPDATE subscriptions SET event = 'small'"),
+      sql(
+        `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+         INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
+         SELECT id || i, principal, app, 'e', endpoint || i, 'paused', secret, created_at
+         FROM subscriptions, n`,
+      ),
+    ]);
+    await stage.dispatch(40);
+    const process = stage.startProcess({ answer: () => 204 });
+    process.distributor.wake();
+    await until(async () => Number((await stage.counts())["pending"]) > 0);
+    const small = { id: newId("e", stage.nowMs), name: "small", json: "1", subject: undefined };
+    await stage.database.write([insertEvent({ ...small, createdAtMs: stage.nowMs })]);
+    const known = Number((await stage.counts())["pending"]);
+    process.distributor.wake();
+    await until(() => process.begun.length === 1);
+    const more = Number((await stage.counts())["pending"]) - known;
+    assert.ok(more < 20_000, `after ${more} deliveries of others`);
+  });
+
+  test("reaches more subscriptions than one batch takes", async (t) => {
+    const stage = await openStage(t);
+    for (let part = 0; part < 12; part++) {
+      await Promise.all(Array.from({ length: 100 }, () => stage.subscribe()));
+    }
+    await stage.dispatch();
+    const process = stage.startProcess({ answer: () => 204 });
+    process.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 1200);
+    assert.equal(process.begun.length, 1200);
+  });
+});
+
+describe("resends", () => {
+  test("come after each delay with the same id, and then no more", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const process = stage.startProcess({ answer: () => 500 });
+    process.distributor.wake();
+    await settle(process);
+    for (const [index, delayMs] of DELAYS_MS.entries()) {
+      stage.nowMs += delayMs - 1;
+      process.distributor.wake();
+      await settle(process);
+      assert.equal(process.begun.length, index + 1, "a millisecond before its time");
+      stage.nowMs += 1;
+      process.distributor.wake();
+      await settle(process);
+    }
+    assert.deepEqual(process.begun.map(({ attempt }) => attempt), [1, 2, 3, 4]);
+    assert.equal(new Set(process.begun.map(({ deliveryId }) => deliveryId)).size, 1);
+    stage.nowMs += 100 * 3_600_000;
+    process.distributor.wake();
+    await settle(process);
+    assert.equal(process.begun.length, 4);
+    assert.deepEqual(await stage.counts(), { failed: 1 });
+  });
+
+  test("end with a success", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const process = stage.startProcess({ answer: ({ attempt }) => attempt === 2 ? 200 : 500 });
+    process.distributor.wake();
+    await settle(process);
+    stage.nowMs += DELAYS_MS[0] ?? 0;
+    process.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 1);
+    assert.equal(process.begun.length, 2);
+  });
+});
+
+describe("the caps", () => {
+  test("hold a subscription to 8, all to 64, and use them", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe("http://0.example/");
+    await stage.dispatch(40);
+    const process = stage.startProcess();
+    process.distributor.wake();
+    await settle(process);
+    assert.equal(process.open.length, 8);
+    for (let index = 1; index < 12; index++) await stage.subscribe(`http://${index}.example/`);
+    await stage.dispatch(40);
+    process.distributor.wake();
+    await settle(process);
+    assert.equal(process.open.length, 56, "8 are left to those that have had a success");
+    for (const attempt of [...process.open]) attempt.end(204);
+    await settle(process);
+    assert.equal(process.open.length, 64);
+    const perEndpoint = Map.groupBy(process.open, ({ callback }) => callback.endpoint);
+    assert.ok(perEndpoint.values().every((attempts) => attempts.length <= 8));
+    process.open[0]?.end(204);
+    await settle(process);
+    assert.equal(process.open.length, 64);
+    assert.equal(process.peak(), 64);
+  });
+
+  test("leave a subscription that fails one slot, until it succeeds", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch(60);
+    const process = stage.startProcess();
+    process.distributor.wake();
+    await settle(process);
+    for (const attempt of [...process.open]) attempt.end(500);
+    for (let turn = 0; turn < 5; turn++) {
+      await settle(process);
+      assert.equal(process.open.length, 1, `after ${turn} failures in a row`);
+      process.open[0]?.end(500);
+    }
+    await settle(process);
+    process.open[0]?.end(204);
+    await settle(process);
+    assert.equal(process.open.length, 8);
+  });
+
+  test("leave one that has had a success its slots beside a hundred that never answer", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe("http://healthy.example/");
+    await stage.dispatch(1);
+    const process = stage.startProcess();
+    process.distributor.wake();
+    await settle(process);
+    process.open[0]?.end(204);
+    await settle(process);
+    for (let index = 0; index < 100; index++) await stage.subscribe(`http://${index}.hung.example/`);
+    await stage.dispatch(40);
+    process.distributor.wake();
+    await settle(process);
+    const ofHealthy = () =>
+      process.open.filter(({ callback }) => callback.endpoint === "http://healthy.example/");
+    for (let turn = 0; turn < 4; turn++) {
+      assert.equal(process.open.length, 64);
+      assert.equal(ofHealthy().length, 8, `in turn ${turn}`);
+      for (const attempt of ofHealthy()) attempt.end(204);
+      await settle(process);
+    }
+  });
+
+  test("leave all that fail half of the slots, and hold up nothing else", async (t) => {
+    const stage = await openStage(t);
+    for (let index = 0; index < 100; index++) await stage.subscribe(`http://${index}.dead/`);
+    await stage.dispatch(2);
+    const process = stage.startProcess({ answer: () => "timeout" });
+    process.distributor.wake();
+    // Each first attempt fails; from then on they hang.
+    await until(() => process.begun.length === 200);
+    await settle(process);
+    await process.distributor.stop(0);
+    const second = stage.startProcess();
+    stage.nowMs += 3_600_000;
+    second.distributor.wake();
+    await settle(second);
+    assert.equal(second.open.length, 32);
+    await stage.subscribe("http://healthy.example/");
+    await stage.dispatch(10);
+    second.distributor.wake();
+    await settle(second);
+    const healthy = second.open.filter(({ callback }) => callback.endpoint.includes("healthy"));
+    assert.equal(healthy.length, 8, "while 100 dead ones wait for their turn");
+    assert.equal(second.open.length, 40);
+  });
+
+  test("keep resends from being starved by subscriptions that are well", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe("http://failing.example/");
+    await stage.dispatch();
+    const failing = stage.startProcess({ answer: () => 500 });
+    failing.distributor.wake();
+    await settle(failing);
+    await failing.distributor.stop(0);
+    for (let index = 0; index < 40; index++) await stage.subscribe(`http://${index}.example/`);
+    await stage.dispatch(20);
+    stage.nowMs += 10_000;
+    const process = stage.startProcess({ total: 4, perSubscription: 2, answer: () => 204 });
+    process.distributor.wake();
+    await until(() => process.begun.some(({ attempt }) => attempt === 2));
+    assert.ok(process.begun.length < 100, `its turn came after ${process.begun.length} others`);
+  });
+});
+
+describe("what is not sent for want of something of the service's own", () => {
+  test("is no attempt: it goes out as the first one once that is there", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch(20);
+    let isLacking = true;
+    const process = stage.startProcess({ answer: () => isLacking ? "want" : 204 });
+    process.distributor.wake();
+    await settle(process);
+    assert.ok(process.begun.length <= 8, "nothing more is sent for a moment");
+    assert.equal(process.distributor.want(), "EMFILE");
+    stage.nowMs += 999;
+    process.distributor.wake();
+    await settle(process);
+    assert.ok(process.begun.length <= 8);
+    isLacking = false;
+    stage.nowMs += 1;
+    process.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 20);
+    assert.deepEqual(new Set(process.begun.map(({ attempt }) => attempt)), new Set([1]));
+    const rows = await stage.database.query<{ standing: string; attempts: number }>(
+      "SELECT standing, (SELECT count(*) FROM attempts) AS attempts FROM subscriptions",
+    );
+    assert.deepEqual(rows.map((row) => ({ ...row })), [{ standing: "proven", attempts: 20 }]);
+    stage.nowMs += 5_000;
+    assert.equal(process.distributor.want(), undefined);
+  });
+
+  test("says nothing of a subscriber that has failed before, nor of one that has not", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const answers: Answer[] = [500, "want", "want", 500];
+    const process = stage.startProcess({ answer: () => answers.shift() ?? 204 });
+    for (const waitMs of [0, DELAYS_MS[0] ?? 0, 1_000, 1_000, DELAYS_MS[1] ?? 0]) {
+      stage.nowMs += waitMs;
+      process.distributor.wake();
+      await settle(process);
+    }
+    assert.deepEqual(process.begun.map(({ attempt }) => attempt), [1, 2, 2, 2, 3]);
+    assert.deepEqual(await stage.counts(), { delivered: 1 });
+  });
+});
+
+describe("slow subscribers", () => {
+  test("are remembered by the next process, though they do answer", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe("http://slow.example/");
+    await stage.dispatch(1);
+    const first = stage.startProcess();
+    first.distributor.wake();
+    await settle(first);
+    stage.nowMs += 9_000;
+    first.open[0]?.end(200);
+    await until(async () => (await stage.counts())["delivered"] === 1);
+    await first.distributor.stop(0);
+    for (let index = 0; index < 7; index++) await stage.subscribe(`http://${index}.slow.example/`);
+    await stage.database.write([
+      sql(
+        `UPDATE subscriptions SET standing = 'proven',
+           mean_ms = (SELECT max(mean_ms) FROM subscriptions),
+           principal = (SELECT principal FROM subscriptions ORDER BY seq LIMIT 1)`,
+      ),
+    ]);
+    await stage.subscribe("http://healthy.example/");
+    await stage.dispatch(40);
+    const second = stage.startProcess();
+    second.distributor.wake();
+    await settle(second);
+    const slow = second.open.filter(({ callback }) => callback.endpoint.includes("slow"));
+    assert.equal(slow.length, 16, "a quarter is their principal's");
+    assert.equal(second.open.length - slow.length, 8);
+  });
+
+  test("of many leave the others half of the slots", async (t) => {
+    const stage = await openStage(t);
+    for (let index = 0; index < 20; index++) await stage.subscribe(`http://${index}.slow.example/`);
+    await stage.database.write([
+      sql("UPDATE subscriptions SET mean_ms = 1001, standing = 'proven'"),
+    ]);
+    await stage.subscribe("http://healthy.example/");
+    await stage.database.write([
+      sql("UPDATE subscriptions SET mean_ms = 1000, standing = 'proven' WHERE mean_ms = 0"),
+    ]);
+    await stage.dispatch(40);
+    const process = stage.startProcess();
+    process.distributor.wake();
+    await settle(process);
+    assert.equal(process.open.length, 40);
+  });
+
+  test("are forgiven with a new endpoint", async (t) => {
+    const stage = await openStage(t);
+    const id = await stage.subscribe();
+    await stage.database.write([
+      sql("UPDATE subscriptions SET mean_ms = 9000, standing = 'proven'"),
+      updateSubscription(id, { endpoint: "http://new.example/", status: undefined }),
+    ]);
+    const rows = await stage.database.query("SELECT health, mean_ms FROM subscriptions");
+    assert.deepEqual(rows.map((row) => ({ ...row as object })), [{ health: "new", mean_ms: 0 }]);
+  });
+});
+
+describe("what has waited in its lane", () => {
+  /** Eight attempts are in flight, and as many are claimed and wait behind them. */
+  async function crowd(t: TestContext) {
+    const stage = await openStage(t);
+    const id = await stage.subscribe("http://old.example/");
+    await stage.dispatch(16);
+    const process = stage.startProcess();
+    process.distributor.wake();
+    await settle(process);
+    assert.equal(process.open.length, 8);
+    return { stage, id, process };
+  }
+
+  async function letOthersGo(process: Process): Promise<void> {
+    for (const attempt of [...process.open]) attempt.end(204);
+    await settle(process);
+  }
+
+  test("is not sent while its subscription is paused, and is when it is active", async (t) => {
+    const { stage, id, process } = await crowd(t);
+    const change = { endpoint: undefined, status: "paused" } as const;
+    await stage.database.write([updateSubscription(id, change)]);
+    await letOthersGo(process);
+    assert.equal(process.begun.length, 8);
+    assert.deepEqual(await stage.counts(), { delivered: 8, pending: 8 });
+    await stage.database.write([updateSubscription(id, { ...change, status: "active" })]);
+    process.distributor.wake();
+    await settle(process);
+    assert.equal(process.begun.length, 16);
+  });
+
+  test("is not sent once its subscription is deleted", async (t) => {
+    const { stage, id, process } = await crowd(t);
+    await stage.database.write(deleteSubscription(id, stage.nowMs));
+    await letOthersGo(process);
+    assert.equal(process.begun.length, 8);
+    await clearEndedSubscriptions(stage.database, () => stage.nowMs, new AbortController().signal);
+    assert.deepEqual(await stage.counts(), { cancelled: 8, delivered: 8 });
+  });
+
+  test("goes to the new endpoint", async (t) => {
+    const { stage, id, process } = await crowd(t);
+    const change = { endpoint: "http://new.example/", status: undefined };
+    await stage.database.write([updateSubscription(id, change)]);
+    await letOthersGo(process);
+    const endpoints = process.begun.map(({ endpoint }) => endpoint);
+    assert.deepEqual(endpoints.slice(8), Array(8).fill("http://new.example/"));
+  });
+
+  test("is not sent on the last stretch of its lease, when another may take it over", async (t) => {
+    const { stage, process } = await crowd(t);
+    stage.nowMs += 2 * TIMEOUT_MS + 30_000 - TIMEOUT_MS + 1; // as after a machine's sleep
+    const before = process.begun.length;
+    const first = process.begun.map(({ deliveryId }) => deliveryId);
+    await letOthersGo(process);
+    const later = process.begun.slice(before).map(({ deliveryId }) => deliveryId);
+    assert.equal(later.length, 8, "they are claimed anew");
+    assert.deepEqual(later.filter((id) => first.includes(id)), []);
+  });
+});
+
+describe("what is in flight when its subscription changes", () => {
+  const NEW = { endpoint: "http://new.example/", status: undefined };
+
+  /** The attempt of this number is in flight, after others that were answered with 410. */
+  async function begin(t: TestContext, attempt = 1) {
+    const stage = await openStage(t);
+    const id = await stage.subscribe("http://old.example/");
+    await stage.dispatch();
+    const process = stage.startProcess();
+    const inFlight = async (number: number) => {
+      process.distributor.wake();
+      await until(() => process.open[0]?.callback.attempt === number);
+    };
+    for (let number = 1; number < attempt; number++) {
+      await inFlight(number);
+      process.open[0]?.end(410);
+      await settle(process);
+      stage.nowMs += 3_600_000;
+    }
+    await inFlight(attempt);
+    const end = async (answer: Answer) => {
+      process.open[0]?.end(answer);
+      await settle(process);
+    };
+    const [find, params] = [
+      "SELECT status, standing, failing_since AS since FROM subscriptions WHERE id = ?1",
+      [id],
+    ] as const;
+    const read = async () => ({ ...Object((await stage.database.query(find, params))[0]) });
+    return { stage, id, process, end, read };
+  }
+
+  const ENDS = [
+    ["disabled", (id: string, nowMs: number) => disableSubscription(id, "why", nowMs)],
+    ["deleted", deleteSubscription],
+  ] as const;
+  for (const [name, endIt] of ENDS) {
+    test(`has arrived where it is answered with 204, though ${name} meanwhile`, async (t) => {
+      const { stage, id, end } = await begin(t);
+      await stage.database.write(endIt(id, stage.nowMs));
+      await end(204);
+      assert.deepEqual(await stage.counts(), { delivered: 1 });
+      assert.equal((await stage.database.query("SELECT 1 FROM attempts")).length, 1);
+    });
+
+    test(`is cancelled where it fails, and not sent again once ${name}`, async (t) => {
+      const { stage, id, process, end } = await begin(t);
+      await stage.database.write(endIt(id, stage.nowMs));
+      await end(500);
+      const { signal } = new AbortController();
+      await clearEndedSubscriptions(stage.database, () => stage.nowMs, signal);
+      assert.deepEqual(await stage.counts(), { cancelled: 1 });
+      assert.equal((await stage.database.query("SELECT 1 FROM attempts")).length, 1);
+      stage.nowMs += 10_000;
+      process.distributor.wake();
+      await settle(process);
+      assert.equal(process.begun.length, 1);
+    });
+  }
+
+  test("says nothing of the new endpoint", async (t) => {
+    const { stage, id, end, read } = await begin(t);
+    await stage.database.write([updateSubscription(id, NEW)]);
+    await end(500);
+    assert.deepEqual(await read(), { status: "active", standing: "new", since: null });
+  });
+
+  test("does not disable for a last 410 of the old endpoint", async (t) => {
+    const { stage, id, end, read } = await begin(t, 4);
+    await stage.database.write([updateSubscription(id, NEW)]);
+    await end(410);
+    assert.deepEqual(await stage.counts(), { failed: 1 });
+    assert.deepEqual(await read(), { status: "active", standing: "new", since: null });
+  });
+
+  test("disables for a last 410 of the endpoint that is there", async (t) => {
+    const { end, read } = await begin(t, 4);
+    await end(410);
+    const { status, standing } = await read();
+    assert.deepEqual([status, standing], ["disabled", "failing"]);
+  });
+});
+
+describe("several processes", () => {
+  test("send nothing twice", async (t) => {
+    const stage = await openStage(t);
+    for (let index = 0; index < 5; index++) await stage.subscribe(`http://${index}.example/`);
+    const processes = ["c1", "c2", "c3"].map((name) =>
+      stage.startProcess({ name, answer: () => 204 })
+    );
+    for (let turn = 0; turn < 10; turn++) {
+      await stage.dispatch(10);
+      for (const { distributor } of processes) {
+        distributor.wake();
+      }
+    }
+    await until(async () => {
+      for (const { distributor } of processes) distributor.wake();
+      return (await stage.counts())["delivered"] === 500;
+    });
+    const ids = processes.flatMap(({ begun }) => begun.map(({ deliveryId }) => deliveryId));
+    assert.equal(ids.length, 500);
+    assert.equal(new Set(ids).size, 500);
+  });
+
+  test("leave alone what a living one holds until its lease has ended", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch(16);
+    const holder = stage.startProcess({ name: "c1" });
+    holder.distributor.wake();
+    await settle(holder);
+    const other = stage.startProcess({ name: "c2", answer: () => 204 });
+    stage.nowMs += 2 * TIMEOUT_MS; // longer than any attempt takes
+    other.distributor.wake();
+    await settle(other);
+    assert.equal(other.begun.length, 0);
+    stage.nowMs += 30_000;
+    other.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 16);
+  });
+
+  test("take over at once what a dead one held", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch(16);
+    const dead = stage.startProcess({ name: "c1" });
+    dead.distributor.wake();
+    await settle(dead);
+    const other = stage.startProcess({ name: "c2", answer: () => 204 });
+    await takeOver({ database: stage.database, log: SILENT, now: () => stage.nowMs }, "c1");
+    other.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 16);
+    assert.deepEqual(
+      other.begun.map(({ deliveryId, attempt }) => `${deliveryId} ${attempt}`).sort(),
+      [...new Set(other.begun.map(({ deliveryId }) => `${deliveryId} 1`))].sort(),
+    );
+  });
+
+  test("do not believe one whose deliveries were taken over meanwhile", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const slow = stage.startProcess({ name: "c1" });
+    slow.distributor.wake();
+    await until(() => slow.open.length === 1);
+    stage.nowMs += 2 * TIMEOUT_MS + 30_000;
+    const other = stage.startProcess({ name: "c2", answer: () => 204 });
+    other.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 1);
+    slow.open[0]?.end(500);
+    await settle(slow, other);
+    assert.deepEqual(await stage.counts(), { delivered: 1 });
+    const attempts = await stage.database.query("SELECT status FROM attempts");
+    assert.deepEqual(attempts.map((row) => ({ ...Object(row) })), [{ status: 204 }]);
+    const standings = await stage.database.query("SELECT standing FROM subscriptions");
+    assert.deepEqual(standings.map((row) => ({ ...Object(row) })), [{ standing: "proven" }]);
+  });
+
+  test("wake up by themselves when what another was faster to claim is due again", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    for (const event of await listPendingEvents(stage.database, { oldest: 1, newest: 0 })) {
+      await fanOut(stage.database, event, 1, stage.nowMs);
+    }
+    let isFirst = true;
+    const database: Database = {
+      ...stage.database,
+      async write(statements) {
+        if (isFirst && statements.some((statement) => statement.sql.includes("SET claim = ?4"))) {
+          isFirst = false;
+          const requests = [{ subscription: 1, count: 1 }];
+          await claimDeliveries(stage.database, requests, "c1", stage.nowMs + 200, stage.nowMs);
+        }
+        return stage.database.write(statements);
+      },
+    };
+    const slower = stage.startProcess({ name: "c2", database, answer: () => 204 });
+    slower.distributor.wake();
+    await until(() => !isFirst);
+    await settle(slower);
+    stage.nowMs += 300;
+    await until(async () => (await stage.counts())["delivered"] === 1);
+  });
+});
+
+describe("when storage is in trouble", () => {
+  /** A database whose next writes with this text in them fail. */
+  function failing(database: Database, text: string, times: number): Database & { left(): number } {
+    let left = times;
+    return {
+      ...database,
+      left: () => left,
+      write(statements) {
+        if (left > 0 && statements.some((statement) => statement.sql.includes(text))) {
+          left--;
+          return Promise.reject(new UnavailableError("the disk is full"));
+        }
+        return database.write(statements);
+      },
+    };
+  }
+
+  test("an attempt is recorded as soon as it can be, and not made again", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const database = failing(stage.database, "INSERT INTO attempts", 2);
+    const process = stage.startProcess({ database, answer: () => 204 });
+    process.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 1);
+    assert.equal(process.begun.length, 1);
+    assert.equal(database.left(), 0);
+  });
+
+  for (const text of ["INSERT INTO deliveries", "SET claim = ?4"]) {
+    test(`a failed ${text} is done again soon, whatever the interval`, async (t) => {
+      const stage = await openStage(t);
+      await stage.subscribe();
+      await stage.dispatch(3);
+      const database = failing(stage.database, text, 1);
+      const process = stage.startProcess({ database, answer: () => 204 });
+      process.distributor.wake();
+      await until(async () => (await stage.counts())["delivered"] === 3);
+      assert.equal(database.left(), 0);
+      assert.equal(process.begun.length, 3);
+    });
+  }
+
+  test("a look for work that failed counts as none, so that it shows when none succeeds", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const database = failing(stage.database, "INSERT INTO deliveries", 2);
+    const process = stage.startProcess({ database, answer: () => 204 });
+    stage.nowMs += 60_000;
+    process.distributor.wake();
+    await until(() => Promise.resolve(database.left() === 1));
+    assert.equal(process.distributor.lastRoundMs(), START_MS);
+    await until(async () => (await stage.counts())["delivered"] === 1);
+    assert.equal(process.distributor.lastRoundMs(), START_MS + 60_000);
+  });
+});
+
+describe("while the clock has been set and what is stored is to be shifted", () => {
+  test("nothing is claimed and nothing sent, and all of it afterwards", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch(12);
+    const process = stage.startProcess({ perSubscription: 4 });
+    process.distributor.wake();
+    await settle(process);
+    stage.isClockSet = true;
+    for (const attempt of [...process.open]) attempt.end(204);
+    await settle(process);
+    process.distributor.wake();
+    await settle(process);
+    assert.equal(process.begun.length, 4);
+    await process.distributor.followClock(-3_600_000, async () => {
+      await createShift(stage.database, stage.nowMs, -3_600_000)();
+      stage.nowMs -= 3_600_000;
+      stage.isClockSet = false;
+    });
+    assert.equal(process.distributor.lastRoundMs(), stage.nowMs);
+    for (let sent = 4; sent < 12; sent += 4) {
+      process.distributor.wake();
+      await until(() => Promise.resolve(process.begun.length === sent + 4));
+      for (const attempt of [...process.open]) attempt.end(204);
+      await settle(process);
+    }
+    await until(async () => (await stage.counts())["delivered"] === 12);
+  });
+});
+
+describe("stop()", () => {
+  test("awaits what is in flight, gives back the rest and begins nothing more", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch(40);
+    const process = stage.startProcess();
+    process.distributor.wake();
+    await settle(process);
+    const stopped = process.distributor.stop(60_000);
+    await settle(process);
+    for (const attempt of [...process.open]) attempt.end(204);
+    await stopped;
+    assert.equal(process.begun.length, 8);
+    assert.deepEqual(await stage.counts(), { delivered: 8, pending: 32 });
+    const claims = await stage.database.query("SELECT 1 FROM deliveries WHERE claim IS NOT NULL");
+    assert.equal(claims.length, 0);
+    const next = stage.startProcess({ answer: () => 204 });
+    next.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 40);
+    assert.equal(next.begun.length, 32);
+  });
+
+  test("cuts off what takes too long: it goes out again as if for the first time", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const process = stage.startProcess();
+    process.distributor.wake();
+    await settle(process);
+    await process.distributor.stop(20);
+    assert.equal(process.open.length, 0);
+    const attempts = await stage.database.query("SELECT 1 FROM attempts");
+    assert.equal(attempts.length, 0);
+    const next = stage.startProcess({ answer: () => 204 });
+    next.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 1);
+    assert.deepEqual(
+      next.begun.map(({ deliveryId, attempt }) => [deliveryId, attempt]),
+      [[process.begun[0]?.deliveryId, 1]],
+    );
+  });
+
+  test("is not woken again", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    const process = stage.startProcess({ answer: () => 204 });
+    await process.distributor.stop(0);
+    await stage.dispatch();
+    process.distributor.wake();
+    await settle(process);
+    assert.equal(process.begun.length, 0);
+  });
+});
+
+test("both secrets sign until the old one has had its time", async (t) => {
+  const stage = await openStage(t);
+  const id = await stage.subscribe();
+  const newer = formatSigningSecret(new Uint8Array(32).fill(9));
+  await stage.database.write([
+    sql(
+      `UPDATE subscriptions SET old_secret = secret, secret = ?2, old_secret_until = ?3
+       WHERE id = ?1`,
+      id,
+      SEAL.close(newer, id),
+      START_MS + 1000,
+    ),
+  ]);
+  const process = stage.startProcess({ answer: () => 204 });
+  for (const [afterMs, secrets] of [[999, [newer, SECRET]], [1, [newer]]] as const) {
+    stage.nowMs += afterMs;
+    await stage.dispatch();
+    process.distributor.wake();
+    await settle(process);
+    assert.deepEqual(process.begun.at(-1)?.secrets, secrets);
+  }
+});

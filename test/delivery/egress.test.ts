@@ -1,0 +1,352 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { Server } from "node:http";
+import * as net from "node:net";
+import { after, before, beforeEach, test } from "node:test";
+import { parseAddress } from "../../src/base/address.ts";
+import { parseCidr } from "../../src/base/cidr.ts";
+import { createEgress } from "../../src/delivery/egress.ts";
+import type { Egress, EgressOptions, EgressRequest } from "../../src/delivery/egress.ts";
+import { classifyFailure, findCode } from "../../src/delivery/failure.ts";
+import { createNameLookup } from "../../src/delivery/name_lookup.ts";
+import { checkReachable, EgressError } from "../../src/delivery/reachable.ts";
+import type { NameLookup } from "../../src/delivery/name_lookup.ts";
+import { LITERALS, URL_HOSTS } from "../corpus/addresses.ts";
+import type { AddressCase } from "../corpus/addresses.ts";
+import { openDnsServer } from "../helpers/dns_server.ts";
+import type { Answerer } from "../helpers/dns_server.ts";
+
+// Nothing public can be reached from a test: here 127.0.0.2 stands for a public address, because
+// it is allowed, and 127.0.0.1 for a private one. Both have a server on one and the same port.
+const PUBLIC = "127.0.0.2";
+const PRIVATE = "127.0.0.1";
+const ALLOWED = block(`${PUBLIC}/32`);
+
+let port = 0;
+const servers = new Map<string, Server>();
+/** The addresses of all connections that the servers have accepted since the test began. */
+let dialled: string[] = [];
+
+before(async () => {
+  for (const address of [PUBLIC, PRIVATE]) {
+    const server = createServer((request, response) => {
+      if (request.url === "/away") {
+        response.writeHead(307, { location: `http://${PRIVATE}:${port}/` });
+      } else if (request.url === "/close") {
+        response.setHeader("connection", "close");
+      }
+      response.end(address);
+    });
+    server.on("connection", () => dialled.push(address));
+    await new Promise<void>((resolve) => server.listen(port, address, resolve));
+    const bound = server.address();
+    if (bound !== null && typeof bound === "object") port = bound.port;
+    servers.set(address, server);
+  }
+});
+after(() => {
+  for (const server of servers.values()) {
+    server.close();
+    server.closeAllConnections();
+  }
+});
+beforeEach(() => {
+  dialled = [];
+});
+
+function block(text: string) {
+  const cidr = parseCidr(text);
+  assert.ok(cidr);
+  return cidr;
+}
+
+function answering(...texts: readonly string[]): NameLookup {
+  return async () => texts.map(parseAddress).filter((address) => address !== undefined);
+}
+
+interface Scope {
+  after(end: () => unknown): void;
+}
+
+function open(t: Scope, options: Partial<EgressOptions> = {}): Egress {
+  const egress = createEgress({ allow: [ALLOWED], request: fetch, ...options });
+  t.after(() => egress.close());
+  return egress;
+}
+
+/** The body of the answer, or the code of the failure. */
+async function send(
+  egress: Egress,
+  url: string,
+  more: Partial<EgressRequest> = {},
+): Promise<string> {
+  try {
+    const bounded = { signal: AbortSignal.timeout(5_000), method: "POST", body: "{}", ...more };
+    return await (await fetch(url, egress.guarded(bounded))).text();
+  } catch (error) {
+    return findCode(error) ?? String(error);
+  }
+}
+
+function hostOf({ text }: AddressCase): string {
+  return text.includes(":") && !text.startsWith("[") ? `[${text}]` : text;
+}
+
+const CORPUS = [...LITERALS, ...URL_HOSTS];
+
+for (const scheme of ["http", "https"]) {
+  for (const each of CORPUS) {
+    const host = hostOf(each);
+    test(`checkReachable() finds ${scheme}://${host} ${each.verdict}: ${each.why}`, () => {
+      const url = new URL(`${scheme}://${host}:8443/path`);
+      const check = () => checkReachable(url, []);
+      if (each.verdict === "public") assert.doesNotThrow(check);
+      else assert.throws(check, { name: "EgressError", code: "EGRESS_REFUSED" });
+    });
+  }
+
+  test(`no refused address is dialled when written into a ${scheme} URL`, async (t) => {
+    const egress = open(t, { allow: [] });
+    for (const each of CORPUS.filter(({ verdict }) => verdict === "refused")) {
+      assert.equal(await send(egress, `${scheme}://${hostOf(each)}:${port}/`), "EGRESS_REFUSED");
+    }
+    assert.deepEqual(dialled, []);
+  });
+
+  test(`no refused address is dialled when a name leads to it over ${scheme}`, async (t) => {
+    for (const { text } of LITERALS.filter(({ verdict }) => verdict === "refused")) {
+      const egress = open(t, { allow: [], lookup: answering(text) });
+      assert.equal(await send(egress, `${scheme}://name.example:${port}/`), "EGRESS_REFUSED", text);
+    }
+    assert.deepEqual(dialled, []);
+  });
+}
+
+for (const url of ["ftp://8.8.8.8/", "file:///etc/hosts", "data:,x", "ws://8.8.8.8/"]) {
+  test(`checkReachable() refuses ${url}, which is neither http nor https`, () => {
+    assert.throws(() => checkReachable(new URL(url), [ALLOWED]), { code: "EGRESS_REFUSED" });
+  });
+}
+
+test("checkReachable() leaves names to the time of dialling", () => {
+  for (const url of ["http://example.com/", "http://localhost/", "http://metadata.internal/"]) {
+    assert.doesNotThrow(() => checkReachable(new URL(url), []));
+  }
+});
+
+for (const host of [PUBLIC, "127.2", "0x7f000002", "[::ffff:127.0.0.2]"]) {
+  test(`an allowed block opens its addresses, also written as ${host}`, () => {
+    assert.doesNotThrow(() => checkReachable(new URL(`http://${host}/`), [ALLOWED]));
+  });
+}
+
+test("an allowed literal is reached and its neighbour is not", async (t) => {
+  const egress = open(t);
+  assert.equal(await send(egress, `http://${PUBLIC}:${port}/`), PUBLIC);
+  assert.equal(await send(egress, `http://${PRIVATE}:${port}/`), "EGRESS_REFUSED");
+  assert.deepEqual(dialled, [PUBLIC]);
+});
+
+test("a refusal is the cause of fetch's failure and reads unreachable outwards", async (t) => {
+  const egress = open(t, { lookup: answering(PRIVATE) });
+  const failing = fetch(`http://name.example:${port}/`, egress.guarded({ method: "POST", body: "{}" }));
+  const error: unknown = await failing.catch((reason: unknown) => reason);
+  assert.ok(error instanceof TypeError);
+  assert.ok(error.cause instanceof EgressError);
+  assert.equal(classifyFailure(error), "unreachable");
+});
+
+const MIXED: readonly (readonly string[])[] = [
+  [PUBLIC, PRIVATE], [PRIVATE, PUBLIC], [PRIVATE, "10.0.0.1", "::1", PUBLIC, "fd00::1"],
+  ["::ffff:127.0.0.1", "::ffff:127.0.0.2"],
+];
+for (const answers of MIXED) {
+  test(`of the answers ${answers.join(", ")} the public one alone is dialled`, async (t) => {
+    const egress = open(t, { lookup: answering(...answers) });
+    assert.equal(await send(egress, `http://name.example:${port}/`), PUBLIC);
+    assert.deepEqual(dialled, [PUBLIC]);
+  });
+}
+
+test("sockets that ask for one address get a vetted one", async (t) => {
+  t.after(() => net.setDefaultAutoSelectFamily(true));
+  net.setDefaultAutoSelectFamily(false);
+  const egress = open(t, { lookup: answering(PRIVATE, PUBLIC) });
+  assert.equal(await send(egress, `http://name.example:${port}/`), PUBLIC);
+  const shut = open(t, { lookup: answering(PRIVATE) });
+  assert.equal(await send(shut, `http://name.example:${port}/`), "EGRESS_REFUSED");
+  assert.deepEqual(dialled, [PUBLIC]);
+});
+
+test("no more than eight addresses of one name are tried", async (t) => {
+  const silent = [1, 2, 3, 4, 5, 6, 7, 8].map((last) => `127.0.9.${last}`);
+  const allow = [block("127.0.0.0/8")];
+  const eighth = open(t, { allow, lookup: answering(...silent.slice(1), PUBLIC) });
+  assert.equal(await send(eighth, `http://name.example:${port}/`), PUBLIC);
+  const ninth = open(t, { allow, lookup: answering(...silent, PUBLIC) });
+  assert.equal(await send(ninth, `http://name.example:${port}/`), "ECONNREFUSED");
+});
+
+async function openNames(t: Scope, answer: Answerer) {
+  const server = await openDnsServer((name, type, asked) =>
+    type === "A" ? answer(name, type, asked) : [],
+  );
+  t.after(() => server.close());
+  const readHosts = async () => `${PRIVATE} inside.example\n${PUBLIC} outside.example\n`;
+  const create = (timeoutMs: number) =>
+    createNameLookup({ servers: [server.address], timeoutMs, readHosts });
+  return { server, create };
+}
+
+test("a name that is public when asked first and private later is dialled as vetted", async (t) => {
+  const { server, create } = await openNames(t, (_, __, asked) => [asked === 1 ? PUBLIC : PRIVATE]);
+  const egress = open(t, { lookup: create(2_000) });
+  assert.equal(await send(egress, `http://rebind.example:${port}/close`), PUBLIC);
+  assert.equal(server.asked("rebind.example", "A"), 1);
+  assert.equal(await send(egress, `http://rebind.example:${port}/close`), "EGRESS_REFUSED");
+  assert.equal(server.asked("rebind.example", "A"), 2);
+  assert.deepEqual(dialled, [PUBLIC]);
+});
+
+test("a connection kept alive goes on to the address vetted when it was made", async (t) => {
+  const { server, create } = await openNames(t, (_, __, asked) => [asked === 1 ? PUBLIC : PRIVATE]);
+  const egress = open(t, { lookup: create(2_000), connectionsPerOrigin: 1 });
+  assert.equal(await send(egress, `http://rebind.example:${port}/`), PUBLIC);
+  assert.equal(await send(egress, `http://rebind.example:${port}/`), PUBLIC);
+  assert.equal(server.asked("rebind.example", "A"), 1);
+  assert.deepEqual(dialled, [PUBLIC]);
+});
+
+test("names of the hosts file are vetted as others are, and localhost is refused", async (t) => {
+  const { create } = await openNames(t, () => "no such name");
+  const egress = open(t, { lookup: create(2_000) });
+  assert.equal(await send(egress, `http://outside.example:${port}/`), PUBLIC);
+  assert.equal(await send(egress, `http://inside.example:${port}/`), "EGRESS_REFUSED");
+  assert.equal(await send(egress, `http://localhost:${port}/`), "EGRESS_REFUSED");
+  assert.equal(await send(egress, `http://a.localhost.:${port}/`), "EGRESS_REFUSED");
+  assert.equal(await send(egress, `http://missing.example:${port}/`), "NAME_LOOKUP_FAILED");
+});
+
+test("a name that hangs ends by its own timeout and holds no other up", async (t) => {
+  const { create } = await openNames(t, (name) => (name.startsWith("hang") ? "hang" : [PUBLIC]));
+  const egress = open(t, { lookup: create(1_000), connectionsPerOrigin: 1 });
+  let hung = 0;
+  const hanging = Array.from({ length: 40 }, (_, index) =>
+    send(egress, `http://hang${index % 20}.example:${port}/`).then((code) => {
+      hung += 1;
+      return code;
+    }),
+  );
+  assert.equal(await send(egress, `http://quick.example:${port}/`), PUBLIC);
+  assert.equal(hung, 0);
+  assert.deepEqual(new Set(await Promise.all(hanging)), new Set(["NAME_LOOKUP_TIMEOUT"]));
+});
+
+test("an aborted request whose name hangs ends at once", async (t) => {
+  const egress = open(t, { lookup: () => new Promise(() => {}), connectTimeoutMs: 1_000 });
+  const signal = AbortSignal.timeout(50);
+  assert.equal(await send(egress, `http://name.example:${port}/`, { signal }), "TimeoutError");
+});
+
+test("more requests than connections all get their answer", async (t) => {
+  const egress = open(t, { lookup: answering(PUBLIC), connectionsPerOrigin: 2 });
+  const url = `http://name.example:${port}/`;
+  const answers = await Promise.all(Array.from({ length: 12 }, () => send(egress, url)));
+  assert.deepEqual(answers, new Array(12).fill(PUBLIC));
+  assert.equal(dialled.length, 2);
+});
+
+test("a redirect to a refused address is not followed there", async (t) => {
+  const egress = open(t);
+  assert.equal(await send(egress, `http://${PUBLIC}:${port}/away`), "EGRESS_REFUSED");
+  assert.deepEqual(dialled, [PUBLIC]);
+});
+
+test("over https the vetted address is dialled and told the name", async (t) => {
+  const hello = Promise.withResolvers<string>();
+  const listener = net.createServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", (bytes) => {
+      hello.resolve(bytes.toString("latin1"));
+      socket.end("this is no TLS");
+    });
+  });
+  t.after(() => listener.close());
+  await new Promise<void>((resolve) => listener.listen(0, PUBLIC, resolve));
+  const bound = listener.address();
+  assert.ok(bound !== null && typeof bound === "object");
+  const egress = open(t, { lookup: answering(PRIVATE, PUBLIC) });
+  const failing = fetch(`https://name.example:${bound.port}/`, egress.guarded({ method: "POST", body: "{}" }));
+  const error: unknown = await failing.catch((reason: unknown) => reason);
+  assert.equal(classifyFailure(error), "tls");
+  const bytes = await hello.promise;
+  assert.equal(bytes.charCodeAt(0), 22); // a TLS handshake record
+  assert.match(bytes, /name\.example/);
+  assert.match(bytes, /http\/1\.1/);
+  assert.doesNotMatch(bytes, /\x02h2/);
+});
+
+test("after close() nothing is sent any more, whether or not anything was before", async (t) => {
+  for (const isUsed of [false, true]) {
+    const egress = open(t);
+    if (isUsed) await send(egress, `http://${PUBLIC}:${port}/`);
+    const before = dialled.length;
+    await egress.close();
+    assert.equal(await send(egress, `http://${PUBLIC}:${port}/`), "UND_ERR_CLOSED");
+    assert.equal(dialled.length, before);
+  }
+});
+
+test("selfTest() finds this Node's fetch obedient, whatever is allowed", async (t) => {
+  assert.deepEqual(await open(t, { allow: [] }).selfTest(), { ok: true });
+  assert.deepEqual(await open(t, { allow: [block("127.0.0.0/8")] }).selfTest(), { ok: true });
+});
+
+const SELF_TEST_FAILURES: readonly (readonly [string, EgressOptions["request"], RegExp])[] = [
+  ["reaches nothing", () => Promise.reject(new TypeError("fetch failed")), /was not reached/],
+  ["is answered by somebody else", async () => new Response("hello"), /something else/],
+  ["never dials", answerOrRefuse(async () => new Response(null, { status: 204 })), /passed by/],
+  ["ignores the guard", postAlike, /was not refused/],
+  ["dials before it refuses", answerOrRefuse(postAlike), /dialled/],
+  ["sends no body", (url) => post(url, ""), /body/],
+];
+for (const [what, request, reason] of SELF_TEST_FAILURES) {
+  test(`selfTest() finds a fetch that ${what}`, async (t) => {
+    const outcome = await open(t, { request }).selfTest();
+    assert.ok(!outcome.ok);
+    assert.match(outcome.reason, reason);
+  });
+}
+
+/** What the self-test sends to its listener, without looking its name up and without TLS. */
+function post(url: string, body: string): Promise<Response> {
+  return fetch(`http://127.0.0.1:${new URL(url).port}/`, { method: "POST", body });
+}
+
+function postAlike(url: string): Promise<Response> {
+  return post(url, '"gatepost"');
+}
+
+/** Answers the self-test's first two requests, and refuses the others after having sent them. */
+function answerOrRefuse(request: (url: string) => Promise<Response>): EgressOptions["request"] {
+  let sent = 0;
+  return async (url) => {
+    sent += 1;
+    const response = await request(url);
+    if (sent > 2) throw new EgressError("EGRESS_REFUSED", "too late");
+    return response;
+  };
+}
+
+test("without undici's Agent nothing is sent and selfTest() says so", async (t) => {
+  for (const version of [1, 2]) {
+    const key = Symbol.for(`undici.globalDispatcher.${version}`);
+    const current: unknown = Reflect.get(globalThis, key);
+    t.after(() => Reflect.set(globalThis, key, current));
+    Reflect.set(globalThis, key, { dispatch() {} });
+  }
+  const egress = open(t);
+  assert.equal(await send(egress, `http://${PUBLIC}:${port}/`), "EGRESS_UNSUPPORTED");
+  assert.equal((await egress.selfTest()).ok, false);
+  assert.deepEqual(dialled, []);
+});

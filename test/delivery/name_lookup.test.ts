@@ -1,0 +1,137 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { formatAddress } from "../../src/base/address.ts";
+import { createNameLookup, findInHosts } from "../../src/delivery/name_lookup.ts";
+import type { NameLookup, NameLookupOptions } from "../../src/delivery/name_lookup.ts";
+import { openDnsServer } from "../helpers/dns_server.ts";
+import type { Answerer, DnsServer } from "../helpers/dns_server.ts";
+
+const HOSTS = `# hosts of this machine
+127.0.0.1\tlocalhost loop # 10.0.0.1 commented
+10.0.0.5   Intranet  intranet.example
+10.0.0.6 intranet.example\r
+fd00::5 intranet.example
+#10.0.0.9 hidden.example
+fe80::1%lo0 zone.example
+nonsense other.example
+192.0.2.7
+`;
+
+const answer: Answerer = (name, type, asked) => {
+  if (name === "both.example") return type === "A" ? ["192.0.2.1", "192.0.2.2"] : ["2001:db8::1"];
+  if (name === "four.example") return type === "A" ? ["192.0.2.4"] : [];
+  if (name === "six.example") return type === "A" ? [] : ["2001:db8::6"];
+  if (name === "half.example") return type === "A" ? ["192.0.2.3"] : "hang";
+  if (name === "alias.example") return type === "A" ? ["real.example", "192.0.2.9"] : [];
+  if (name === "empty.example") return [];
+  if (name === "rebind.example") return type === "A" ? [`192.0.2.${asked}`] : [];
+  if (name.startsWith("hang")) return "hang";
+  return "no such name";
+};
+
+let server: DnsServer;
+before(async () => {
+  server = await openDnsServer(answer);
+});
+after(() => server.close());
+
+function create(options: NameLookupOptions = {}): NameLookup {
+  const readHosts = async () => HOSTS;
+  return createNameLookup({ timeoutMs: 2_000, servers: [server.address], readHosts, ...options });
+}
+
+async function lookUp(name: string, options?: NameLookupOptions): Promise<readonly string[]> {
+  return (await create(options)(name)).map(formatAddress);
+}
+
+const RESOLVED: readonly (readonly [string, string, readonly string[]])[] = [
+  ["asks for both families and names IPv4 first", "both.example",
+    ["192.0.2.1", "192.0.2.2", "2001:db8::1"]],
+  ["takes IPv4 alone", "four.example", ["192.0.2.4"]],
+  ["takes IPv6 alone", "six.example", ["2001:db8::6"]],
+  ["does not wait out a family that hangs", "half.example", ["192.0.2.3"]],
+  ["follows an alias", "alias.example", ["192.0.2.9"]],
+  ["takes a trailing dot and upper case", "FOUR.Example.", ["192.0.2.4"]],
+  ["finds the hosts file's addresses", "intranet.example", ["10.0.0.5", "10.0.0.6", "fd00::5"]],
+  ["finds a name of the hosts file with a trailing dot", "Intranet.", ["10.0.0.5"]],
+  ["holds localhost to be loopback", "localhost", ["127.0.0.1", "::1"]],
+  ["holds localhost with a trailing dot to be loopback", "LOCALHOST.", ["127.0.0.1", "::1"]],
+  ["holds what is below localhost to be loopback", "a.b.localhost", ["127.0.0.1", "::1"]],
+];
+for (const [what, name, expected] of RESOLVED) {
+  test(`createNameLookup() ${what}`, async () => {
+    assert.deepEqual(await lookUp(name), expected);
+  });
+}
+
+test("createNameLookup() asks nobody for the hosts file's names and localhost", async () => {
+  await lookUp("intranet.example");
+  await lookUp("localhost");
+  assert.equal(server.asked("intranet.example", "A"), 0);
+  assert.equal(server.asked("localhost", "A"), 0);
+});
+
+test("createNameLookup() asks anew each time", async () => {
+  const lookup = create();
+  assert.deepEqual((await lookup("rebind.example")).map(formatAddress), ["192.0.2.1"]);
+  assert.deepEqual((await lookup("rebind.example")).map(formatAddress), ["192.0.2.2"]);
+});
+
+for (const name of ["missing.example", "empty.example", "hidden.example", "a..b", "192.0.2.7 "]) {
+  test(`createNameLookup() fails for ${JSON.stringify(name)}`, async () => {
+    await assert.rejects(lookUp(name), { name: "NameLookupError", code: "NAME_LOOKUP_FAILED" });
+  });
+}
+
+test("createNameLookup() goes on without a hosts file that it cannot read", async () => {
+  const readHosts = () => Promise.reject(new Error("no access"));
+  assert.deepEqual(await lookUp("four.example", { readHosts }), ["192.0.2.4"]);
+});
+
+test("createNameLookup() tells what this process lacks from a name that has no address", async () => {
+  const lacking = Object.assign(new Error("open"), { code: "EMFILE" });
+  const always = () => Promise.reject(lacking);
+  await assert.rejects(lookUp("four.example", { readHosts: always }), lacking);
+  let reads = 0;
+  const fromNowOn = async () => {
+    if (reads++ > 0) throw lacking; // the resolver has met with it, but does not say so
+    return "";
+  };
+  await assert.rejects(lookUp("missing.example", { readHosts: fromNowOn }), lacking);
+});
+
+test("createNameLookup() ends at its own timeout when nobody answers", async () => {
+  const begun = performance.now();
+  const lookingUp = lookUp("hang.example", { timeoutMs: 200 });
+  await assert.rejects(lookingUp, { code: "NAME_LOOKUP_TIMEOUT" });
+  const tookMs = performance.now() - begun;
+  assert.ok(tookMs >= 190 && tookMs < 1_500, `took ${tookMs} ms`);
+});
+
+test("createNameLookup() ends at its own timeout when the hosts file hangs", async () => {
+  const readHosts = () => new Promise<string>(() => {});
+  const lookingUp = lookUp("four.example", { timeoutMs: 100, readHosts });
+  await assert.rejects(lookingUp, { code: "NAME_LOOKUP_TIMEOUT" });
+});
+
+test("createNameLookup() answers other names while many hang", async () => {
+  const lookup = create({ timeoutMs: 1_500 });
+  const order: string[] = [];
+  const hanging = Array.from({ length: 50 }, (_, index) =>
+    assert.rejects(lookup(`hang${index}.example`)).then(() => void order.push("hung")),
+  );
+  await lookup("four.example");
+  order.push("answered");
+  await Promise.all(hanging);
+  assert.equal(order[0], "answered");
+});
+
+test("findInHosts() ignores comments, lines without names and what is no address", () => {
+  assert.deepEqual(findInHosts(HOSTS, "hidden.example"), []);
+  assert.deepEqual(findInHosts(HOSTS, "10.0.0.1"), []);
+  assert.deepEqual(findInHosts(HOSTS, "zone.example"), []);
+  assert.deepEqual(findInHosts(HOSTS, "other.example"), []);
+  assert.deepEqual(findInHosts(HOSTS, "192.0.2.7"), []);
+  assert.deepEqual(findInHosts(HOSTS, "").map(formatAddress), []);
+  assert.deepEqual(findInHosts(HOSTS, "loop").map(formatAddress), ["127.0.0.1"]);
+});

@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { createWantWatch, findWant } from "../../src/delivery/shortage.ts";
+
+/** As fetch rejects when a socket cannot be connected. */
+function failed(code: string, address?: string): Error {
+  return new TypeError("fetch failed", {
+    cause: Object.assign(new Error("connect"), { code, address }),
+  });
+}
+
+describe("findWant()", () => {
+  const FAMILIES: Readonly<Record<string, readonly number[]>> = {
+    "no network": [],
+    "IPv4 alone": [4],
+    "IPv6 alone": [6],
+    "both": [4, 6],
+  };
+  const CASES: readonly (readonly [code: string, address: string, own: readonly string[]])[] = [
+    ["EMFILE", "192.0.2.1", Object.keys(FAMILIES)],
+    ["ENFILE", "192.0.2.1", Object.keys(FAMILIES)],
+    ["ENOBUFS", "2001:db8::1", Object.keys(FAMILIES)],
+    ["ENOMEM", "192.0.2.1", Object.keys(FAMILIES)],
+    ["ENETDOWN", "192.0.2.1", Object.keys(FAMILIES)],
+    ["ENETUNREACH", "192.0.2.1", ["no network"]],
+    ["ENETUNREACH", "2001:db8::1", ["no network"]],
+    ["EADDRNOTAVAIL", "192.0.2.1", ["no network", "IPv4 alone", "both"]],
+    ["EADDRNOTAVAIL", "2001:db8::1", ["no network", "IPv6 alone", "both"]],
+    ["EHOSTUNREACH", "192.0.2.1", []],
+    ["ECONNREFUSED", "192.0.2.1", []],
+    ["ETIMEDOUT", "192.0.2.1", []],
+  ];
+  for (const [code, address, own] of CASES) {
+    test(`finds ${code} of ${address} the service's own with ${own.join(", ") || "nothing"}`, () => {
+      const found = Object.entries(FAMILIES)
+        .filter(([, families]) => findWant(failed(code, address), () => new Set(families)) === code)
+        .map(([name]) => name);
+      assert.deepEqual(found, own);
+    });
+  }
+
+  test("looks into the errors of several addresses", () => {
+    const errors = ["192.0.2.1", "2001:db8::1"].map((address) =>
+      Object.assign(new Error("connect"), { code: "EADDRNOTAVAIL", address })
+    );
+    const all = Object.assign(new AggregateError(errors), { code: "EADDRNOTAVAIL" });
+    assert.equal(findWant(all, () => new Set([4])), "EADDRNOTAVAIL");
+    assert.equal(findWant(all, () => new Set([6])), undefined);
+  });
+
+  test("asks this machine for its addresses, and finds nothing in what is no error", () => {
+    assert.equal(findWant(failed("EMFILE", "192.0.2.1")), "EMFILE");
+    assert.equal(findWant(undefined), undefined);
+  });
+});
+
+describe("createWantWatch()", () => {
+  function open() {
+    const warned: unknown[] = [];
+    const stage = { nowMs: 1_000_000, warned };
+    const silent = { debug() {}, info() {}, error() {} };
+    const log = { ...silent, warn: (_msg: string, fields: unknown) => void warned.push(fields) };
+    return { stage, watch: createWantWatch({ log, now: () => stage.nowMs }) };
+  }
+
+  test("knows of nothing at first", () => {
+    const { watch } = open();
+    assert.deepEqual([watch.pauseMs(), watch.current()], [0, undefined]);
+  });
+
+  test("pauses for a second, and tells of it for five", () => {
+    const { stage, watch } = open();
+    watch.note("EMFILE");
+    stage.nowMs += 400;
+    assert.deepEqual([watch.pauseMs(), watch.current()], [600, "EMFILE"]);
+    stage.nowMs += 600;
+    assert.deepEqual([watch.pauseMs(), watch.current()], [0, "EMFILE"]);
+    stage.nowMs += 4_000;
+    assert.equal(watch.current(), undefined);
+  });
+
+  test("warns once a minute", () => {
+    const { stage, watch } = open();
+    for (let second = 0; second < 90; second++) {
+      watch.note("EMFILE");
+      stage.nowMs += 1_000;
+    }
+    assert.deepEqual(stage.warned, [{ code: "EMFILE" }, { code: "EMFILE" }]);
+  });
+});

@@ -1,0 +1,223 @@
+import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { Worker } from "node:worker_threads";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Post, startPost } from "../../src/delivery/worker.ts";
+import { newId } from "../../src/base/id.ts";
+import type { Log } from "../../src/base/log.ts";
+import { createSeal } from "../../src/base/seal.ts";
+import { type Config, parseConfig } from "../../src/config.ts";
+import { formatSigningSecret } from "../../src/event/signature.ts";
+import { type Database, sql } from "../../src/database/database.ts";
+import { insertEvent } from "../../src/store/events.ts";
+import { addUser, makeFolder, openDatabase } from "../helpers/database.ts";
+import { startReceiver } from "../helpers/receiver.ts";
+
+interface Stage {
+  readonly post: Post;
+  readonly config: Config;
+  readonly database: Database;
+  /** Lines of the log: level, message and fields. */
+  readonly logged: unknown[][];
+  readonly attempts: [boolean, number][];
+}
+
+function open(t: TestContext, more: Record<string, string> = {}): Stage {
+  const databasePath = join(makeFolder(t), "gatepost.db");
+  const parsed = parseConfig({
+    GATEPOST_DATABASE: databasePath,
+    GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
+    GATEPOST_RESEND_DELAYS: "none",
+    ...more,
+  });
+  assert.ok(parsed.ok);
+  const { config } = parsed;
+  const database = openDatabase(t, databasePath);
+  const logged: unknown[][] = [];
+  const attempts: [boolean, number][] = [];
+  const at = (level: string): Log["info"] => (...line) => void logged.push([level, ...line]);
+  const log = { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+  const observeAttempt = (isSuccess: boolean, ms: number) => void attempts.push([isSuccess, ms]);
+  const post = startPost({
+    name: "c1",
+    config,
+    database,
+    log,
+    observeAttempt,
+  });
+  t.after(() => post.stop(0));
+  return { post, config, database, logged, attempts };
+}
+
+async function subscribe({ database, config }: Stage, endpoint: string): Promise<void> {
+  const id = newId("s", Date.now());
+  const secret = formatSigningSecret(new Uint8Array(32).fill(7));
+  await database.write([sql(
+    `INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
+     VALUES (?1, ?2, 'login', 'e', ?3, 'active', ?4, ?5)`,
+    id,
+    await addUser(database),
+    endpoint,
+    createSeal(...config.secretKeys ?? []).close(secret, id),
+    Date.now(),
+  )]);
+}
+
+async function dispatch({ database, post }: Stage, count: number): Promise<void> {
+  const createdAtMs = Date.now();
+  await database.write(Array.from({ length: count }, (_, index) =>
+    insertEvent({
+      id: newId("e", createdAtMs),
+      name: "e",
+      json: String(index),
+      subject: undefined,
+      createdAtMs,
+    })
+  ));
+  post.wake();
+}
+
+async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
+  for (const end = Date.now() + 10_000; !await holds();) {
+    assert.ok(Date.now() < end, "it did not come about");
+    await sleep(5);
+  }
+}
+
+const countDelivered = async (database: Database) => {
+  const rows = await database.query("SELECT 1 FROM deliveries WHERE status = 'delivered'");
+  return rows.length;
+};
+
+test("the post delivers what is dispatched, and tells of each attempt", async (t) => {
+  const receiver = await startReceiver();
+  t.after(() => receiver.close());
+  const stage = open(t, { GATEPOST_SECRET_KEY: Buffer.alloc(32, 9).toString("base64") });
+  await subscribe(stage, `${receiver.url}/a`);
+  assert.deepEqual(await stage.post.started, { ok: true });
+  await dispatch(stage, 20);
+  await receiver.waitFor(20, 10_000, "/a");
+  await until(async () => await countDelivered(stage.database) === 20);
+  await until(() => stage.attempts.length === 20);
+  assert.ok(stage.attempts.every(([isSuccess, ms]) => isSuccess && ms >= 0 && ms < 10_000));
+  await until(() => stage.post.report().inFlight === 0);
+  assert.ok(stage.post.report().quietMs < 10_000);
+  assert.equal(receiver.count(), 20, "each once, however often it is woken");
+});
+
+test("an attempt that failed is told as one; callbacks under way are counted", async (t) => {
+  const receiver = await startReceiver();
+  t.after(() => receiver.close());
+  receiver.react("/a", { kind: "answer", status: 500, delayMs: 600 });
+  const stage = open(t);
+  await subscribe(stage, `${receiver.url}/a`);
+  await stage.post.started;
+  await dispatch(stage, 1);
+  await until(() => stage.post.report().inFlight === 1);
+  await until(() => stage.attempts.length === 1);
+  assert.equal(stage.attempts[0]?.[0], false);
+});
+
+test("to look takes up what lies there, and answers", async (t) => {
+  const receiver = await startReceiver();
+  t.after(() => receiver.close());
+  const stage = open(t);
+  await subscribe(stage, `${receiver.url}/a`);
+  await stage.post.started;
+  await dispatch({ ...stage, post: { ...stage.post, wake() {} } }, 1);
+  await stage.post.look();
+  await receiver.waitFor(1, 10_000, "/a");
+});
+
+test("to stop awaits what is in flight and leaves no lock file behind", async (t) => {
+  const receiver = await startReceiver();
+  t.after(() => receiver.close());
+  receiver.react("/a", { kind: "answer", delayMs: 300 });
+  const stage = open(t);
+  await subscribe(stage, `${receiver.url}/a`);
+  await stage.post.started;
+  await dispatch(stage, 1);
+  await receiver.waitFor(1, 10_000, "/a");
+  await stage.post.stop(5_000);
+  assert.equal(await countDelivered(stage.database), 1, "recorded before the end");
+  const files = readdirSync(dirname(stage.config.databasePath));
+  assert.deepEqual(files.filter((name) => name.includes("-process-")), []);
+});
+
+test("it can be stopped while it starts, and twice", async (t) => {
+  const { post } = open(t);
+  await post.stop(1_000);
+  await post.stop(1_000);
+});
+
+test("what is logged there is written by the given log, errors with their causes", async (t) => {
+  const stage = open(t);
+  await stage.post.started;
+  await stage.database.write([sql("ALTER TABLE events RENAME TO gone")]);
+  stage.post.wake();
+  await until(() => stage.logged.length > 0);
+  const [level, msg, fields] = stage.logged[0] ?? [];
+  assert.equal(level, "warn");
+  assert.match(String(msg), /distribution/);
+  assert.match(JSON.stringify(fields), /"error":\{"name":"\w*Error","message":".*events/);
+});
+
+test("should its thread die, another goes on and takes up what it had claimed", async (t) => {
+  const receiver = await startReceiver();
+  t.after(() => receiver.close());
+  receiver.react("/a", { kind: "hang" }, { kind: "answer" });
+  const threads: Worker[] = [];
+  const note = (worker: Worker) => void threads.push(worker);
+  process.on("worker", note);
+  t.after(() => process.off("worker", note));
+  const stage = open(t);
+  await subscribe(stage, `${receiver.url}/a`);
+  await stage.post.started;
+  await dispatch(stage, 1);
+  await receiver.waitFor(1, 10_000, "/a");
+  await threads.at(-1)?.terminate(); // the one before is the database's
+  await until(() => stage.post.report().quietMs === Infinity);
+  const diedAtMs = Date.now();
+  await stage.post.look(); // does not wait for the dead
+  await until(async () => await countDelivered(stage.database) === 1);
+  assert.ok(Date.now() - diedAtMs < 8_000, "long before its lease ends");
+  await until(() => stage.post.report().quietMs < Infinity);
+  assert.deepEqual(stage.logged.filter(([level]) => level === "error").length, 1);
+});
+
+test("nor does a later thread distribute before the guard has passed its test there", async (t) => {
+  const threads: Worker[] = [];
+  const note = (worker: Worker) => void threads.push(worker);
+  process.on("worker", note);
+  t.after(() => process.off("worker", note));
+  const stage = open(t);
+  await stage.post.started;
+  await threads.at(-1)?.terminate();
+  await until(() => stage.post.report().quietMs === Infinity);
+  await dispatch(stage, 1);
+  const count = threads.length;
+  await until(() => threads.length > count);
+  const tested = Promise.withResolvers<unknown[]>();
+  threads.at(-1)?.on("message", ({ kind }) => {
+    if (kind === "started") tested.resolve(pending());
+  });
+  const pending = () => stage.database.query("SELECT 1 FROM events WHERE status = 'pending'");
+  await stage.post.look(); // as the interval does
+  assert.equal((await tested.promise).length, 1);
+  await until(async () => (await pending()).length === 0);
+});
+
+test("a thread that dies at each start is started ever more rarely, and can be stopped", async (t) => {
+  const stage = open(t, { GATEPOST_DATABASE: join(makeFolder(t), "gone", "gatepost.db") });
+  const died = () => stage.logged.filter(([level]) => level === "error");
+  await until(() => died().length === 2);
+  const fields = died().map(([, , more]) => Object(more));
+  assert.deepEqual(fields.map(({ pause_ms }) => pause_ms), [1_000, 2_000]);
+  assert.ok(fields[0].error instanceof Error);
+  assert.equal(stage.post.report().quietMs, Infinity);
+  await stage.post.stop(1_000);
+  await sleep(2_200);
+  assert.equal(died().length, 2);
+});
