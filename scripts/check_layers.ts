@@ -80,13 +80,13 @@ const HTML_TAGS = [
 const HTML = new RegExp(`</?(${HTML_TAGS.join("|")})(\\s[^<>]*|/)?>|<!doctype`, "i");
 
 /** One broken rule. */
-export type LayerFault = { file: string; line: number; rule: string };
+export type LayerError = { file: string; line: number; rule: string };
 
 /** A module of the tree under test. */
 type Module = { file: string; unit: string; lines: number; tokens: Token[]; imports: Import[] };
 
 /** Returns every broken rule in a tree of modules, in the order of its files. */
-export function checkLayers(folder: string): LayerFault[] {
+export function checkLayers(folder: string): LayerError[] {
   const modules = readModules(folder);
   const files = new Set(modules.map(({ file }) => file));
   return [
@@ -126,8 +126,8 @@ function toPosix(path: string): string {
 }
 
 /** Name, size, exports, and a place in the table of floors. */
-function checkShape({ file, unit, lines, tokens }: Module): LayerFault[] {
-  const faults: LayerFault[] = [];
+function checkShape({ file, unit, lines, tokens }: Module): LayerError[] {
+  const faults: LayerError[] = [];
   const name = basename(file);
   if (MAY_IMPORT[unit] === undefined) {
     faults.push({ file, line: 1, rule: `place: ${unit} has no floor in the table` });
@@ -149,7 +149,7 @@ function checkShape({ file, unit, lines, tokens }: Module): LayerFault[] {
   return faults;
 }
 
-function checkImports(module: Module, files: Set<string>): LayerFault[] {
+function checkImports(module: Module, files: Set<string>): LayerError[] {
   return module.imports.flatMap((found) => {
     const rule = importFault(module, found, files);
     return rule === undefined ? [] : [{ file: module.file, line: found.line, rule }];
@@ -198,8 +198,8 @@ function touchable(file: string): string[] {
 }
 
 /** The environment, the network, SQL and HTML, each in its own place. */
-function checkContent({ file, tokens }: Module): LayerFault[] {
-  const faults: LayerFault[] = [];
+function checkContent({ file, tokens }: Module): LayerError[] {
+  const faults: LayerError[] = [];
   tokens.forEach((token, index) => {
     const rule = contentFault(file, token, (offset) => tokens[index + offset]?.text);
     if (rule !== undefined) faults.push({ file, line: token.line, rule });
@@ -239,9 +239,9 @@ function isIn(file: string, places: string[]): boolean {
 }
 
 /** One fault for each import that closes a circle. */
-function checkCycles(modules: Module[]): LayerFault[] {
+function checkCycles(modules: Module[]): LayerError[] {
   const byFile = new Map(modules.map((module) => [module.file, module]));
-  const faults: LayerFault[] = [];
+  const faults: LayerError[] = [];
   const done = new Set<string>();
 
   function visit(file: string, path: string[]): void {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import { promisify } from "node:util";
 import { listeningUrl, pathOf } from "./base/base_url.ts";
-import type { HttpAnswer, HttpRequest } from "./base/exchange.ts";
+import type { HttpResponse, HttpRequest } from "./base/exchange.ts";
 import { newId } from "./base/id.ts";
 import type { Logger } from "./base/log.ts";
 import { createPasswordHasher, hashLimit } from "./base/password.ts";
@@ -31,11 +31,11 @@ import { hasDelivery } from "./store/deliveries.ts";
 import { insertEvent } from "./store/events.ts";
 import { createFailureAudit } from "./store/failure_audit.ts";
 import { judgeDatabase, refuseUnusable } from "./database/judge.ts";
-import { openKeyRing } from "./store/key_ring.ts";
+import { loadKeyRing } from "./store/key_ring.ts";
 import { createAccounts } from "./store/accounts.ts";
 import { identify } from "./database/own_files.ts";
-import { openRevocations } from "./store/revocations.ts";
-import { checkSeal, openPageKey } from "./database/settings.ts";
+import { loadRevocations } from "./store/revocations.ts";
+import { checkSeal, loadPageKey } from "./database/settings.ts";
 import { openSqliteDatabase } from "./database/sqlite.ts";
 import { emptyLog } from "./database/sqlite_file.ts";
 import { hasUsers } from "./store/users.ts";
@@ -99,9 +99,9 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
         // At once, whatever becomes of the rest: it is stored, and never told again.
         if (password !== undefined) host.tell(`User admin has been made, with password ${password}`);
       }),
-      openPageKey(database, seal),
-      openRevocations(database, cautiousNow),
-      openKeyRing({
+      loadPageKey(database, seal),
+      loadRevocations(database, cautiousNow),
+      loadKeyRing({
         database,
         seal,
         alg: config.signingAlg,
@@ -112,7 +112,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     ]);
 
     const stopping = new AbortController();
-    let handle: (request: HttpRequest) => Promise<HttpAnswer> = () => Promise.reject();
+    let handle: (request: HttpRequest) => Promise<HttpResponse> = () => Promise.reject();
     const server = createHttpServer({
       handle: (request) => handle(request),
       trustedProxies: config.trustedProxies,

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-import { runtimeFault } from "./base/runtime.ts";
+import { runtimeError } from "./base/runtime.ts";
 
 // What an operator administers with. Nothing else is imported before the runtime is known.
-const fault = runtimeFault(process.versions.node);
+const fault = runtimeError(process.versions.node);
 if (fault === undefined) {
   const { main } = await import("./cli/main.ts");
   await main(process);

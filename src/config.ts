@@ -60,7 +60,7 @@ export interface Config {
 /** A configuration, or every fault that keeps it from being one. */
 export type ConfigResult =
   | { readonly ok: true; readonly config: Config }
-  | { readonly ok: false; readonly faults: readonly string[] };
+  | { readonly ok: false; readonly errors: readonly string[] };
 
 const onOff: Kind<boolean> = {
   parse(text) {
@@ -203,9 +203,9 @@ export function parseConfig(
   given: Environment,
   readText = (path: string) => readFileSync(path, "utf8"),
 ): ConfigResult {
-  const faults: string[] = [];
-  const env = readSecretFiles(given, SECRETS, readText, faults);
-  const read = <K extends keyof Config>(key: K): Config[K] => TABLE[key].read(env, faults);
+  const errors: string[] = [];
+  const env = readSecretFiles(given, SECRETS, readText, errors);
+  const read = <K extends keyof Config>(key: K): Config[K] => TABLE[key].read(env, errors);
   const config: Config = {
     host: read("host"),
     port: read("port"),
@@ -237,14 +237,14 @@ export function parseConfig(
     adminPassword: read("adminPassword"),
   };
   if (isWildcardHost(config.host) && (env[TABLE.baseUrl.name] ?? "") === "") {
-    faults.push(
+    errors.push(
       `${TABLE.baseUrl.name}: is required, since ${TABLE.host.name} ${config.host} listens on ` +
         "every address; set it to the public one, such as https://api.example.com",
     );
   }
   const known = [...VARIABLES.map(({ name }) => name), ...SECRETS.map((name) => `${name}_FILE`)];
-  faults.push(...findUnknown(env, PREFIX, known, NOT_OURS));
-  return faults.length === 0 ? { ok: true, config } : { ok: false, faults };
+  errors.push(...findUnknown(env, PREFIX, known, NOT_OURS));
+  return errors.length === 0 ? { ok: true, config } : { ok: false, errors };
 }
 
 /** Returns each variable's effective value as text; of a secret only whether it is set. */

@@ -1,8 +1,8 @@
 import { availableParallelism } from "node:os";
-import { runtimeFault } from "./base/runtime.ts";
+import { runtimeError } from "./base/runtime.ts";
 
 // What an operator starts. Nothing else is imported before the runtime is known to be able to.
-const fault = runtimeFault(process.versions.node);
+const fault = runtimeError(process.versions.node);
 if (fault === undefined) {
   const { serve } = await import("./app/serve.ts");
   await serve(process, availableParallelism());

@@ -10,17 +10,17 @@ type Env = Record<string, string | undefined>;
 
 function configOf(env: Env): Config {
   const result = parseConfig(env);
-  if (!result.ok) assert.fail(result.faults.join("\n"));
+  if (!result.ok) assert.fail(result.errors.join("\n"));
   return result.config;
 }
 
 function faultsOf(env: Env): readonly string[] {
   const result = parseConfig(env);
-  return result.ok ? [] : result.faults;
+  return result.ok ? [] : result.errors;
 }
 
 /** The only fault of one variable that has this value, all others being unset. */
-function faultOf(name: string, value: string): string {
+function errorOf(name: string, value: string): string {
   const faults = faultsOf({ [`GATEPOST_${name}`]: value });
   assert.equal(faults.length, 1, `${name}=${JSON.stringify(value)}: ${faults.join(" | ")}`);
   const [fault = ""] = faults;
@@ -162,7 +162,7 @@ test("parseConfig() refuses bad values of each variable and says what would be r
     ["LOG_LEVEL", ["trace", "INFO", "warning"], /debug, info, warn, error/],
   ];
   for (const [name, values, right] of cases) {
-    for (const value of values) assert.match(faultOf(name, value), right);
+    for (const value of values) assert.match(errorOf(name, value), right);
   }
 });
 
@@ -198,7 +198,7 @@ test("parseConfig() never repeats a secret in a fault", () => {
     ["CORS_ORIGINS", "https://admin:hunter2@a.example"],
     ["ADMIN_PASSWROD", "hunter2"],
   ];
-  for (const [name, value] of cases) assert.doesNotMatch(faultOf(name, value), /hunter2/);
+  for (const [name, value] of cases) assert.doesNotMatch(errorOf(name, value), /hunter2/);
 });
 
 test("parseConfig() takes a GATEPOST_SECRET_KEY of 32 bytes in base64 alone", () => {
@@ -212,7 +212,7 @@ test("parseConfig() takes a GATEPOST_SECRET_KEY of 32 bytes in base64 alone", ()
     `${SECRET_KEY.slice(0, -2)}d=`,
     `!${SECRET_KEY}`,
   ];
-  for (const value of cases) assert.match(faultOf("SECRET_KEY", value), /32 bytes in base64/);
+  for (const value of cases) assert.match(errorOf("SECRET_KEY", value), /32 bytes in base64/);
 });
 
 test("parseConfig() counts the bytes of GATEPOST_ADMIN_PASSWORD: 8 to 1024", () => {
@@ -220,7 +220,7 @@ test("parseConfig() counts the bytes of GATEPOST_ADMIN_PASSWORD: 8 to 1024", () 
     assert.equal(configOf({ GATEPOST_ADMIN_PASSWORD: password }).adminPassword, password);
   }
   for (const password of ["x".repeat(7), "x".repeat(1_025), "ü".repeat(513)]) {
-    assert.match(faultOf("ADMIN_PASSWORD", password), /8 to 1024 bytes/);
+    assert.match(errorOf("ADMIN_PASSWORD", password), /8 to 1024 bytes/);
   }
 });
 
@@ -229,7 +229,7 @@ test("parseConfig() takes a GATEPOST_METRICS_TOKEN that a Bearer header can carr
     assert.equal(configOf({ GATEPOST_METRICS_TOKEN: token }).metricsToken, token);
   }
   for (const token of ["x".repeat(15), "x".repeat(1_025), "x y".repeat(9), "==".repeat(9)]) {
-    assert.match(faultOf("METRICS_TOKEN", token), /16 to 1024/);
+    assert.match(errorOf("METRICS_TOKEN", token), /16 to 1024/);
   }
 });
 
@@ -281,7 +281,7 @@ test("parseConfig() refuses any other GATEPOST_BASE_URL and says why", () => {
     ["http://[::]:8080", /wildcard/],
     ["http://0:8080", /wildcard/],
   ];
-  for (const [value, why] of cases) assert.match(faultOf("BASE_URL", value), why);
+  for (const [value, why] of cases) assert.match(errorOf("BASE_URL", value), why);
 });
 
 test("parseConfig() requires GATEPOST_BASE_URL for every spelling of a wildcard address", () => {
@@ -316,7 +316,7 @@ test("parseConfig() reads `none` as a list without entries: no resend", () => {
 });
 
 test("parseConfig() names the entry of a list that is wrong", () => {
-  const fault = faultOf("CALLBACK_ALLOW", "10.0.0.0/8, 10.0.0.300/8");
+  const fault = errorOf("CALLBACK_ALLOW", "10.0.0.0/8, 10.0.0.300/8");
   assert.match(fault, /has the entry "10\.0\.0\.300\/8"/);
 });
 
@@ -438,7 +438,7 @@ test("GATEPOST_SECRET_KEY may be several, the first of which seals", () => {
     OTHER_KEY,
   ]);
   for (const value of [`${SECRET_KEY},`, `${SECRET_KEY},hunter2`]) {
-    assert.doesNotMatch(faultOf("SECRET_KEY", value), /hunter2/);
+    assert.doesNotMatch(errorOf("SECRET_KEY", value), /hunter2/);
   }
 });
 
@@ -468,21 +468,21 @@ test("a secret's file that cannot be read is a fault, and so are both forms at o
     () => METRICS_TOKEN,
   );
   assert.ok(!result.ok);
-  assert.match(result.faults.join("\n"), /^GATEPOST_METRICS_TOKEN: GATEPOST_METRICS_TOKEN_FILE is/);
+  assert.match(result.errors.join("\n"), /^GATEPOST_METRICS_TOKEN: GATEPOST_METRICS_TOKEN_FILE is/);
 });
 
 test("a secret's file that holds nothing is a fault: it was meant to hold something", () => {
   for (const nothing of ["", "\n", "\r\n"]) {
     const result = parseConfig({ GATEPOST_SECRET_KEY_FILE: "/run/key" }, () => nothing);
     assert.ok(!result.ok);
-    assert.deepEqual(result.faults, ["GATEPOST_SECRET_KEY_FILE: /run/key is empty"]);
+    assert.deepEqual(result.errors, ["GATEPOST_SECRET_KEY_FILE: /run/key is empty"]);
   }
 });
 
 test("what is in a secret's file is not repeated in a fault", () => {
   const result = parseConfig({ GATEPOST_SECRET_KEY_FILE: "/run/key" }, () => "hunter2");
   assert.ok(!result.ok);
-  assert.match(result.faults.join("\n"), /^GATEPOST_SECRET_KEY: its value is not 32 bytes/);
+  assert.match(result.errors.join("\n"), /^GATEPOST_SECRET_KEY: its value is not 32 bytes/);
 });
 
 test("only secrets are read from files", () => {
@@ -502,12 +502,12 @@ test("what Kubernetes and Docker set for a service named gatepost is passed over
     GATEPOST_PORT_8080_TCP_ADDR: "10.0.0.7",
   });
   assert.deepEqual(config, configOf({}));
-  const fault = faultOf("PORT", "tcp://10.0.0.7:8080");
+  const fault = errorOf("PORT", "tcp://10.0.0.7:8080");
   assert.match(fault, /0 to 65535; Kubernetes .* service .* named gatepost.*enableServiceLinks/);
-  assert.match(faultOf("SERVICE_HOSTS", "x"), /no such variable/);
+  assert.match(errorOf("SERVICE_HOSTS", "x"), /no such variable/);
 });
 
 test("a name that is like no variable is given no suggestion", () => {
-  assert.equal(faultOf("FOO", "x"), "GATEPOST_FOO: no such variable");
-  assert.match(faultOf("LOG_LEVLE", "x"), /did you mean GATEPOST_LOG_LEVEL\?$/);
+  assert.equal(errorOf("FOO", "x"), "GATEPOST_FOO: no such variable");
+  assert.match(errorOf("LOG_LEVLE", "x"), /did you mean GATEPOST_LOG_LEVEL\?$/);
 });

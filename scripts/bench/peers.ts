@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { createJwtSigner, generatePrivateKey, openKey } from "../../src/base/jwt.ts";
+import { createJwtSigner, generatePrivateKey, importKey } from "../../src/base/jwt.ts";
 import type { BenchApp } from "./gatepost.ts";
 import { endWithParent } from "./post_process.ts";
 import { type ServerProcess, startProcess } from "./processes.ts";
@@ -59,7 +59,7 @@ export async function startFastify(
   body: string,
   isCached: boolean,
 ): Promise<{ readonly server: ServerProcess; readonly token: string }> {
-  const key = openKey("bench", "ES256", await generatePrivateKey("ES256"));
+  const key = importKey("bench", "ES256", await generatePrivateKey("ES256"));
   const iat = Math.floor(Date.now() / 1000);
   const claims = { sub: "bench", iat, exp: iat + TOKEN_TTL_SECONDS, scope: "consumer orders" };
   const publicPem = String(key.publicKey.export({ format: "pem", type: "spki" }));

@@ -1,4 +1,4 @@
-import type { HttpAnswer, HttpRequest } from "../base/exchange.ts";
+import type { HttpResponse, HttpRequest } from "../base/exchange.ts";
 
 /** Whether pages of this origin may call the service. */
 export type IsOriginAllowed = (origin: string) => Promise<boolean>;
@@ -18,10 +18,10 @@ const TO_ANYONE = { "Access-Control-Allow-Origin": "*", ...EXPOSED };
  * (RFC 9110 §12.5.5).
  */
 export async function withCors(
-  headers: HttpAnswer["headers"],
+  headers: HttpResponse["headers"],
   request: HttpRequest,
   policy: CorsPolicy,
-): Promise<NonNullable<HttpAnswer["headers"]>> {
+): Promise<NonNullable<HttpResponse["headers"]>> {
   if (policy === "anyone") return { ...TO_ANYONE, ...headers };
   const Vary = headers?.["Vary"] === undefined ? VARY : mergeVary(VARY, headers["Vary"]);
   if (request.headers.origin === undefined) return { ...headers, Vary };
@@ -45,11 +45,11 @@ function mergeVary(...values: readonly (string | string[])[]): string {
 }
 
 /** The answer to a preflight or any other OPTIONS: what the path takes, and from whom. */
-export async function optionsAnswer(
+export async function optionsResponse(
   request: HttpRequest,
   methods: readonly string[],
   policy: CorsPolicy | undefined,
-): Promise<HttpAnswer> {
+): Promise<HttpResponse> {
   const allow = methods.join(", ");
   const cors = policy ? await corsHeaders(request, policy) : {};
   // The wildcard stands for every name but one (Fetch standard, CORS-preflight fetch).

@@ -1,10 +1,10 @@
-import type { HttpAnswer, HttpRequest } from "../base/exchange.ts";
+import type { HttpResponse, HttpRequest } from "../base/exchange.ts";
 import type { Check } from "../base/fields.ts";
 import { type Form, parseForm } from "../base/form.ts";
 import { isId } from "../base/id.ts";
-import { checkFaults, type Fault, Problem } from "../base/problem.ts";
-import { FIRST_PAGE, type Page, type PageRequest } from "../database/database.ts";
-import { jsonAnswer, NO_STORE } from "../http/respond.ts";
+import { checkErrors, type FieldError, Problem } from "../base/problem.ts";
+import { FIRST_PAGE, type Page, type Pagination } from "../database/database.ts";
+import { jsonResponse, NO_STORE } from "../http/respond.ts";
 
 /** How many items a list answers at most, and where nothing is said. */
 export const MAX_LIMIT = 200;
@@ -21,27 +21,27 @@ export function readQuery(request: HttpRequest): Form {
 }
 
 /** Which part of a list a request asks for: `?limit=` (1 to 200) and `&cursor=`. */
-export function readPage(request: HttpRequest): PageRequest {
-  return readFilteredPage(request, {}).page;
+export function readPagination(request: HttpRequest): Pagination {
+  return readFilteredPagination(request, {}).page;
 }
 
 /**
  * Which part of a list a request asks for, and the list's own parameters, each with the check of
  * its value. Throws Problem 400 that names every fault.
  */
-export function readFilteredPage<Name extends string>(
+export function readFilteredPagination<Name extends string>(
   request: HttpRequest,
   filters: Readonly<Record<Name, Check>>,
-): { readonly page: PageRequest; readonly filter: Readonly<Partial<Record<Name, string>>> } {
+): { readonly page: Pagination; readonly filter: Readonly<Partial<Record<Name, string>>> } {
   const query = readQuery(request);
-  const faults: Fault[] = [];
+  const errors: FieldError[] = [];
   const filter: Partial<Record<Name, string>> = {};
   const read = (name: string, check: Check): string | undefined => {
     const value = query.get(name);
     const wrong = query.duplicates.includes(name)
       ? "Must be given once."
       : value === undefined ? undefined : check(value);
-    if (wrong !== undefined) faults.push({ pointer: `/${name}`, detail: wrong });
+    if (wrong !== undefined) errors.push({ pointer: `/${name}`, detail: wrong });
     return value;
   };
   const limit = read("limit", checkLimit);
@@ -50,7 +50,7 @@ export function readFilteredPage<Name extends string>(
     const value = read(name, check);
     if (value !== undefined) filter[name as Name] = value;
   }
-  checkFaults(faults, "query");
+  checkErrors(errors, "query");
   return { page: { limit: limit === undefined ? DEFAULT_LIMIT : Number(limit), before }, filter };
 }
 
@@ -80,11 +80,11 @@ export const checkTime: Check = (text) => {
 };
 
 /** A part of a list as it goes out. */
-export function listAnswer<Item>(
+export function listResponse<Item>(
   page: Page<Item>,
   toRecord: (item: Item) => Record<string, unknown>,
-): HttpAnswer {
-  return jsonAnswer(200, {
+): HttpResponse {
+  return jsonResponse(200, {
     items: page.items.map(toRecord),
     next_cursor: page.next ?? null,
   }, NO_STORE);

@@ -1,4 +1,4 @@
-import { hasBody, type HttpAnswer, type HttpRequest } from "../base/exchange.ts";
+import { hasBody, type HttpResponse, type HttpRequest } from "../base/exchange.ts";
 import type { Log } from "../base/log.ts";
 import { Problem } from "../base/problem.ts";
 import { OAuthError } from "../oauth/errors.ts";
@@ -7,10 +7,10 @@ import { UnavailableError } from "../database/database.ts";
 import type { Bearer } from "./bearer.ts";
 import { CheckedRequest } from "./checked_request.ts";
 import { prefersHtml } from "../http/accept.ts";
-import { type CorsPolicy, type IsOriginAllowed, optionsAnswer, withCors } from "./cors.ts";
+import { type CorsPolicy, type IsOriginAllowed, optionsResponse, withCors } from "./cors.ts";
 import { errorPage } from "./pages/error_page.ts";
 import type { Site } from "./pages/page_layout.ts";
-import { oauthErrorAnswer, problemAnswer } from "../http/respond.ts";
+import { oauthErrorResponse, problemResponse } from "../http/respond.ts";
 import type { Route } from "./route.ts";
 import { checkPath, type Router, type RouteMatch } from "./router.ts";
 
@@ -39,20 +39,20 @@ interface Progress {
  */
 export function createPipeline(
   options: PipelineOptions,
-): (request: HttpRequest) => Promise<HttpAnswer> {
+): (request: HttpRequest) => Promise<HttpResponse> {
   const { log, now, observe, isOriginAllowed } = options;
 
   return async (request) => {
     const startedMs = now();
     const progress: Progress = {};
-    let answer: HttpAnswer;
+    let response: HttpResponse;
     try {
-      answer = await answerRequest(request, progress, options);
+      response = await answerRequest(request, progress, options);
     } catch (error) {
       if (request.isGone) log.debug("failed without its client", { request_id: request.id, error });
-      answer = request.isGone ? GONE : errorAnswer(error, request, progress, options);
+      response = request.isGone ? GONE : errorResponse(error, request, progress, options);
     }
-    const status = request.isGone ? GONE.status : answer.status;
+    const status = request.isGone ? GONE.status : response.status;
     const { match, caller } = progress;
     const route = match?.sibling.path ?? "";
     const exactMs = now() - startedMs;
@@ -62,30 +62,30 @@ export function createPipeline(
     const fields = { method, route, status, ms, request_id };
     log.info("request", caller ? { ...fields, sub: caller.sub } : fields);
     const policy = match && method !== "OPTIONS" ? corsPolicy(match, isOriginAllowed) : undefined;
-    const headers = policy ? await withCors(answer.headers, request, policy) : answer.headers;
+    const headers = policy ? await withCors(response.headers, request, policy) : response.headers;
     return {
-      status: answer.status,
+      status: response.status,
       headers: { ...headers, "X-Request-Id": request_id, "X-Content-Type-Options": "nosniff" },
-      body: answer.body,
+      body: response.body,
     };
   };
 }
 
 /** What the log and the metrics call a request whose client went away before its answer. */
-const GONE: HttpAnswer = { status: 499 };
+const GONE: HttpResponse = { status: 499 };
 
 async function answerRequest(
   request: HttpRequest,
   progress: Progress,
   options: PipelineOptions,
-): Promise<HttpAnswer> {
+): Promise<HttpResponse> {
   const path = localPath(request.path, options.site.basePath);
   const match = findRoute(options.routers, request.method, path);
   if (!match) throw new Problem(404, "not_found", "There is nothing at this path.");
   progress.match = match;
   const { route, methods, params } = match;
   if (request.method === "OPTIONS") {
-    return optionsAnswer(request, methods, corsPolicy(match, options.isOriginAllowed));
+    return optionsResponse(request, methods, corsPolicy(match, options.isOriginAllowed));
   }
   if (!route) {
     throw new Problem(405, "method_not_allowed", `This path takes ${methods.join(", ")}.`, {
@@ -116,7 +116,7 @@ async function callRoute(
   params: RouteMatch["params"],
   progress: Progress,
   bearer: Bearer,
-): Promise<HttpAnswer> {
+): Promise<HttpResponse> {
   if (route.access === "public") return route.handle({ request, params });
   const caller = await bearer.authenticate(request, route.access);
   progress.caller = caller;
@@ -140,25 +140,25 @@ function localPath(path: string, basePath: string): string {
   throw new Problem(404, "not_found", "There is nothing at this path.");
 }
 
-function errorAnswer(
+function errorResponse(
   error: unknown,
   request: HttpRequest,
   { match }: Progress,
   { site, log }: PipelineOptions,
-): HttpAnswer {
+): HttpResponse {
   const errors = match?.sibling.errors;
-  if (error instanceof OAuthError && errors === "oauth") return oauthErrorAnswer(error);
+  if (error instanceof OAuthError && errors === "oauth") return oauthErrorResponse(error);
   const problem = toProblem(error, request, log);
   switch (match ? errors : errorsOfNoRoute(problem, request)) {
     case "oauth":
-      return oauthErrorAnswer(toOAuthError(problem));
+      return oauthErrorResponse(toOAuthError(problem));
     case "page": {
       const { status, title, message: detail } = problem;
       const page = errorPage({ site, status, title, detail, requestId: request.id });
       return { ...page, headers: { ...page.headers, ...problem.headers } };
     }
     default:
-      return problemAnswer(problem, request.id);
+      return problemResponse(problem, request.id);
   }
 }
 

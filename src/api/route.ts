@@ -1,4 +1,4 @@
-import type { HttpAnswer, HttpRequest, METHODS } from "../base/exchange.ts";
+import type { HttpResponse, HttpRequest, METHODS } from "../base/exchange.ts";
 import type { Caller } from "../oauth/principal.ts";
 
 /** Percent-decoded path parameters by name. */
@@ -30,13 +30,13 @@ interface RouteBase {
 /** A route without a token. */
 export interface PublicRoute extends RouteBase {
   readonly access: "public";
-  handle(context: PublicContext): Promise<HttpAnswer>;
+  handle(context: PublicContext): Promise<HttpResponse>;
 }
 
 /** A route that needs an access token which carries all of `access`. */
 export interface ProtectedRoute extends RouteBase {
   readonly access: readonly string[];
-  handle(context: ProtectedContext): Promise<HttpAnswer>;
+  handle(context: ProtectedContext): Promise<HttpResponse>;
 }
 
 /** One method on one path of the interface, and what answers it. */

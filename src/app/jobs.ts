@@ -12,7 +12,7 @@ import { purge, type PurgeProgress } from "../store/purge.ts";
 import type { Revocations } from "../store/revocations.ts";
 import { clearEndedSubscriptions } from "../store/subscription_end.ts";
 import type { WriteWatch } from "../database/write_watch.ts";
-import { type Post, startPost } from "../delivery/worker.ts";
+import { type DeliveryWorker, startDeliveryWorker } from "../delivery/worker.ts";
 
 /** What the jobs work with. */
 export interface JobsOptions {
@@ -67,7 +67,7 @@ export function startJobs(options: JobsOptions): Jobs {
   const cron = createCron({ log, now, elapsedMs: () => performance.now() });
   const name = newId("c", now()); // of this process, for the others on the database
   const sharedCron = createSharedCron({ database, cron, claim: name, log, now });
-  let post: Post | undefined;
+  let worker: DeliveryWorker | undefined;
   let isDelivering = false;
   let isStopped = false;
 
@@ -108,7 +108,7 @@ export function startJobs(options: JobsOptions): Jobs {
   async function deliver(): Promise<void> {
     if (isStopped) return;
     const { observeAttempt } = options;
-    const { started, look } = post = startPost({
+    const { started, look } = worker = startDeliveryWorker({
       name,
       config,
       database,
@@ -125,7 +125,7 @@ export function startJobs(options: JobsOptions): Jobs {
   }
 
   return {
-    wake: () => post?.wake(),
+    wake: () => worker?.wake(),
     startCronjobs(cronjobs, dispatching) {
       if (!config.cron) return;
       for (const job of cronjobs) {
@@ -142,12 +142,12 @@ export function startJobs(options: JobsOptions): Jobs {
     },
     distributorState() {
       if (!config.cron) return "off";
-      if (post === undefined || !isDelivering) return "stuck";
-      const { quietMs } = post.report();
+      if (worker === undefined || !isDelivering) return "stuck";
+      const { quietMs } = worker.report();
       return quietMs > config.distributeIntervalMs + STUCK_AFTER_MS ? "stuck" : "on";
     },
-    inFlight: () => post?.report().inFlight ?? 0,
-    want: () => post?.report().want,
+    inFlight: () => worker?.report().inFlight ?? 0,
+    want: () => worker?.report().want,
     async listCronjobs() {
       const shared = await sharedCron.list();
       const own = cron.list().filter(({ name }) => !shared.some((job) => job.name === name));
@@ -159,7 +159,7 @@ export function startJobs(options: JobsOptions): Jobs {
     },
     async stop(graceMs) {
       isStopped = true;
-      await Promise.all([cron.stop(graceMs), post?.stop(graceMs)]);
+      await Promise.all([cron.stop(graceMs), worker?.stop(graceMs)]);
     },
   };
 }

@@ -33,7 +33,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
   }
   const result = parseConfig(host.env);
   if (!result.ok) {
-    host.stderr.write(result.faults.map((fault) => `${fault}\n`).join(""));
+    host.stderr.write(result.errors.map((fault) => `${fault}\n`).join(""));
     host.exitCode = EXIT_MISCONFIGURED;
     return;
   }
@@ -72,7 +72,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     });
   } catch (error) {
     log.flush();
-    host.stderr.write(startFault(error));
+    host.stderr.write(startError(error));
     host.exit(EXIT_FAILED);
   }
   for (const risk of risks) log.warn(risk);
@@ -97,7 +97,7 @@ function stopOnSignal(host: NodeJS.Process, app: App, log: Logger): void {
 }
 
 /** Why the start failed: one line for what an operator can mend, the stack for what is our mistake. */
-function startFault(error: unknown): string {
+function startError(error: unknown): string {
   if (error instanceof UnusableDatabaseError || error instanceof LoadError) return `${error.message}\n`;
   if (error instanceof Error && "syscall" in error) {
     return `Gatepost cannot start: ${variableOf(error)}${error.message}\n`;

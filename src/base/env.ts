@@ -23,7 +23,7 @@ export interface Variable<T> {
   /** Whether it may be given as a file, too: see `readSecretFiles`. */
   readonly isSecret?: boolean;
   /** Returns the value, or else the default after one line was added to `faults`. */
-  read(env: Environment, faults: string[]): T;
+  read(env: Environment, errors: string[]): T;
   /** Returns the value as a reader may see it. */
   describe(value: T): string;
 }
@@ -39,7 +39,7 @@ export function variable<T>(
     name,
     meaning,
     default: kind.format(fallback),
-    read: (env, faults) => readValue(name, kind, env, faults, quote) ?? fallback,
+    read: (env, errors) => readValue(name, kind, env, errors, quote) ?? fallback,
     describe: (value) => kind.format(value),
   };
 }
@@ -55,7 +55,7 @@ export function optional<T>(
     name,
     meaning,
     default: absent,
-    read: (env, faults) => readValue(name, kind, env, faults, quote),
+    read: (env, errors) => readValue(name, kind, env, errors, quote),
     describe: (value) => (value === undefined ? absent : kind.format(value)),
   };
 }
@@ -70,7 +70,7 @@ export function secret<T>(
   return {
     ...optional(name, kind, "none", meaning),
     isSecret: true,
-    read: (env, faults) => readValue(name, kind, env, faults, () => "its value"),
+    read: (env, errors) => readValue(name, kind, env, errors, () => "its value"),
   };
 }
 
@@ -78,14 +78,14 @@ function readValue<T>(
   name: string,
   kind: Kind<T>,
   env: Environment,
-  faults: string[],
+  errors: string[],
   show: (text: string) => string,
 ): T | undefined {
   const text = env[name] ?? "";
   if (text === "") return undefined;
   const parsed = kind.parse(text);
   if ("value" in parsed) return parsed.value;
-  faults.push(`${name}: ${show(text)} ${parsed.wrong}`);
+  errors.push(`${name}: ${show(text)} ${parsed.wrong}`);
   return undefined;
 }
 
@@ -98,20 +98,20 @@ export function readSecretFiles(
   env: Environment,
   names: readonly string[],
   readText: (path: string) => string,
-  faults: string[],
+  errors: string[],
 ): Environment {
   const read = { ...env };
   for (const name of names) {
     const path = env[`${name}_FILE`] ?? "";
     if (path === "") continue;
-    if ((env[name] ?? "") !== "") faults.push(`${name}: ${name}_FILE is given too; leave one out`);
+    if ((env[name] ?? "") !== "") errors.push(`${name}: ${name}_FILE is given too; leave one out`);
     try {
       const text = readText(path).replace(/\r?\n$/, "");
-      if (text === "") faults.push(`${name}_FILE: ${path} is empty`);
+      if (text === "") errors.push(`${name}_FILE: ${path} is empty`);
       read[name] = text;
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      faults.push(`${name}_FILE: cannot be read: ${reason}`);
+      errors.push(`${name}_FILE: cannot be read: ${reason}`);
     }
   }
   return read;

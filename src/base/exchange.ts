@@ -26,7 +26,7 @@ export interface HttpRequest {
 }
 
 /** What a handler answers; a string body is UTF-8. No two headers' names differ by case alone. */
-export interface HttpAnswer {
+export interface HttpResponse {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string | string[]>> | undefined;
   readonly body?: string | Uint8Array | ReadableStream<Uint8Array> | undefined;

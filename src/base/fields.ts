@@ -1,4 +1,4 @@
-import { checkFaults, type Fault, Problem } from "./problem.ts";
+import { checkErrors, type FieldError, Problem } from "./problem.ts";
 
 /** More faults of one body than these are not told: nobody reads them. */
 const MAX_FAULTS = 100;
@@ -26,7 +26,7 @@ export interface Fields {
   /** Whatever JSON the member holds; `has` tells null from missing. */
   value(name: string): unknown;
   has(name: string): boolean;
-  fault(name: string, detail: string): void;
+  report(name: string, detail: string): void;
   /** Throws Problem 400 with all faults; `what` names the object in its detail. */
   finish(what: string, options?: { readonly ignoreUnknown?: boolean }): void;
 }
@@ -40,12 +40,12 @@ export function openFields(value: unknown): Fields {
   }
   const members = new Map<string, unknown>(Object.entries(value));
   const asked = new Set<string>();
-  const faults: Fault[] = [];
+  const errors: FieldError[] = [];
 
-  const fault = (name: string, detail: string, index?: number): void => {
-    if (faults.length === MAX_FAULTS) return;
+  const report = (name: string, detail: string, index?: number): void => {
+    if (errors.length === MAX_FAULTS) return;
     const pointer = "/" + name.replaceAll("~", "~0").replaceAll("/", "~1");
-    faults.push({ pointer: index === undefined ? pointer : `${pointer}/${index}`, detail });
+    errors.push({ pointer: index === undefined ? pointer : `${pointer}/${index}`, detail });
   };
   const take = (name: string): unknown => {
     asked.add(name);
@@ -55,58 +55,58 @@ export function openFields(value: unknown): Fields {
     const given = take(name);
     if (given === undefined) return undefined;
     if (typeof given !== "string") {
-      fault(name, "Must be a string.");
+      report(name, "Must be a string.");
       return undefined;
     }
     const wrong = check?.(given);
-    if (wrong !== undefined) fault(name, wrong);
+    if (wrong !== undefined) report(name, wrong);
     return given;
   };
 
   return {
     text,
     requiredText(name, check) {
-      if (!members.has(name)) fault(name, "Is required.");
+      if (!members.has(name)) report(name, "Is required.");
       return text(name, check) ?? "";
     },
     word<Word extends string>(name: string, words: readonly Word[]) {
       const given = take(name);
       if (given === undefined) return undefined;
       const found = words.find((word) => word === given);
-      if (found === undefined) fault(name, `Must be one of: ${words.join(", ")}.`);
+      if (found === undefined) report(name, `Must be one of: ${words.join(", ")}.`);
       return found;
     },
     flag(name) {
       const given = take(name);
       if (given === undefined || typeof given === "boolean") return given;
-      fault(name, "Must be true or false.");
+      report(name, "Must be true or false.");
       return undefined;
     },
     list(name, check, limit = LIST_LIMIT) {
       const given = take(name);
       if (given === undefined) return undefined;
       if (!Array.isArray(given) || given.length > limit) {
-        fault(name, `Must be a list of at most ${limit} strings.`);
+        report(name, `Must be a list of at most ${limit} strings.`);
         return undefined;
       }
       const strings: string[] = [];
       given.forEach((item: unknown, index) => {
         const wrong = typeof item === "string" ? check(item) : "Must be a string.";
-        if (wrong !== undefined) fault(name, wrong, index);
+        if (wrong !== undefined) report(name, wrong, index);
         else strings.push(String(item));
       });
       return [...new Set(strings)];
     },
     value: take,
     has: (name) => members.has(name),
-    fault: (name, detail) => fault(name, detail),
+    report: (name, detail) => report(name, detail),
     finish(what, { ignoreUnknown = false } = {}) {
       if (!ignoreUnknown) {
         for (const name of members.keys()) {
-          if (!asked.has(name)) fault(name, "Is not known here.");
+          if (!asked.has(name)) report(name, "Is not known here.");
         }
       }
-      checkFaults(faults, what);
+      checkErrors(errors, what);
     },
   };
 }

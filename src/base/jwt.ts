@@ -54,7 +54,7 @@ export async function generatePrivateKey(alg: SigningAlgorithm): Promise<string>
 }
 
 /** Both halves of a key from its private PEM. */
-export function openKey(
+export function importKey(
   kid: string,
   alg: SigningAlgorithm,
   pem: string,

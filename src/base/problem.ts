@@ -1,14 +1,14 @@
 import { statusText } from "./status_text.ts";
 
 /** One bad field: where it is (JSON Pointer, RFC 6901; "" is the whole body) and what is wrong. */
-export interface Fault {
+export interface FieldError {
   readonly pointer: string;
   readonly detail: string;
 }
 
 /** What may go with a problem beside its status, code and detail. */
 export interface ProblemOptions {
-  readonly errors?: readonly Fault[];
+  readonly errors?: readonly FieldError[];
   readonly headers?: Readonly<Record<string, string>>;
   readonly cause?: unknown;
 }
@@ -21,7 +21,7 @@ export class Problem extends Error {
   override readonly name = "Problem";
   readonly status: number;
   readonly code: string;
-  readonly errors: readonly Fault[];
+  readonly errors: readonly FieldError[];
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(status: number, code: string, detail: string, options: ProblemOptions = {}) {
@@ -39,8 +39,8 @@ export class Problem extends Error {
 }
 
 /** Throws one 400 that lists every fault, or returns when there is none. */
-export function checkFaults(faults: readonly Fault[], what: string): void {
-  if (faults.length > 0) {
-    throw new Problem(400, "invalid", `The ${what} is not valid; see errors.`, { errors: faults });
+export function checkErrors(errors: readonly FieldError[], what: string): void {
+  if (errors.length > 0) {
+    throw new Problem(400, "invalid", `The ${what} is not valid; see errors.`, { errors: errors });
   }
 }

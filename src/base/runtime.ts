@@ -7,7 +7,7 @@ const NEEDED_MAJOR = 26;
  * @param version as in `process.versions.node`
  * @param codeUrl where this program lies: a package that is installed has no `npm start`
  */
-export function runtimeFault(version: string, codeUrl = import.meta.url): string | undefined {
+export function runtimeError(version: string, codeUrl = import.meta.url): string | undefined {
   if (Number.parseInt(version, 10) >= NEEDED_MAJOR) return undefined;
   const remedy = codeUrl.includes("/node_modules/")
     ? `install that, or \`npm install node@${NEEDED_MAJOR}\` beside gatepost and call it by npx.`

@@ -13,8 +13,8 @@ import { createRouter } from "../api/router.ts";
 import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
 import { insertAudit } from "../store/audit.ts";
 import type { Database, Statement } from "../database/database.ts";
-import { type KeyRing, openKeyRing } from "../store/key_ring.ts";
-import { openRevocations } from "../store/revocations.ts";
+import { type KeyRing, loadKeyRing } from "../store/key_ring.ts";
+import { loadRevocations } from "../store/revocations.ts";
 import { checkSeal } from "../database/settings.ts";
 import { openSqliteDatabase } from "../database/sqlite.ts";
 import { emptyLog } from "../database/sqlite_file.ts";
@@ -92,10 +92,10 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
     const seal = createSeal(...config.secretKeys ?? []);
     if (await checkSeal(database, seal)) emptyLog(path);
     const { signingAlg: alg, accessTokenTtlMs } = config;
-    const keys = await openKeyRing({ database, seal, alg, accessTokenTtlMs, now });
+    const keys = await loadKeyRing({ database, seal, alg, accessTokenTtlMs, now });
     const administration = backendRoutes({
       database,
-      revocations: await openRevocations(database, now),
+      revocations: await loadRevocations(database, now),
       maxBodyBytes: config.maxBodyBytes,
       maxPayloadBytes: config.maxPayloadBytes,
       accessTokenTtlMs,

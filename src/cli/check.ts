@@ -34,16 +34,16 @@ export const CHECK_COMMAND: Command = {
     const state = judgeDatabase(config.databasePath, createSeal(...config.secretKeys ?? []));
     const isCurrent = state.kind === "usable" && state.schemaVersion === state.knownVersion;
     const counts = isCurrent ? countRecords(config.databasePath) : undefined;
-    const { hosted, faults: loadFaults } = await load(config.endpointsFolder);
+    const { hosted, errors: moduleErrors } = await load(config.endpointsFolder);
     const path = resolve(config.databasePath);
     const warnings = [...findRisks(config), ...wordlessScopes(hosted)];
-    const faults = [
+    const errors = [
       ...state.kind === "unusable" ? [`Database ${path}: ${state.reason}`] : [],
-      ...loadFaults,
+      ...moduleErrors,
     ];
     if (isJson) {
       terminal.print(JSON.stringify({
-        ok: faults.length === 0,
+        ok: errors.length === 0,
         configuration: Object.fromEntries(
           describeConfig(config).map(({ name, value }) => [name, value]),
         ),
@@ -51,14 +51,14 @@ export const CHECK_COMMAND: Command = {
         endpoints: hosted.endpoints.map(endpointRecord),
         cronjobs: hosted.cronjobs.map(cronjobRecord),
         warnings,
-        faults,
+        errors,
       }));
     } else {
       const database = databasePairs(config, state, counts);
       terminal.print(formatReport(config, database, hosted, warnings, terminal));
     }
-    if (faults.length > 0) {
-      const lines = faults.map((fault) => `  ${fault}`);
+    if (errors.length > 0) {
+      const lines = errors.map((fault) => `  ${fault}`);
       throw new Failure(["the server would not start:", ...lines].join("\n"));
     }
   },
@@ -66,14 +66,14 @@ export const CHECK_COMMAND: Command = {
 
 async function load(
   folder: string | undefined,
-): Promise<{ hosted: Hosted; faults: readonly string[] }> {
+): Promise<{ hosted: Hosted; errors: readonly string[] }> {
   const none = { endpoints: [], cronjobs: [], scopes: [] };
-  if (folder === undefined) return { hosted: none, faults: [] };
+  if (folder === undefined) return { hosted: none, errors: [] };
   try {
-    return { hosted: await loadEndpoints(folder), faults: [] };
+    return { hosted: await loadEndpoints(folder), errors: [] };
   } catch (error) {
     if (!(error instanceof LoadError)) throw error;
-    return { hosted: none, faults: error.message.split("\n") };
+    return { hosted: none, errors: error.message.split("\n") };
   }
 }
 

@@ -114,7 +114,7 @@ function parseRest(command: Command, args: readonly string[]): CommandLine {
     const [line = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
     return wrong(visible(line));
   }
-  const fault = findFault(command, parsed.positionals, Object.keys(parsed.values));
+  const fault = findError(command, parsed.positionals, Object.keys(parsed.values));
   return fault === undefined
     ? { kind: "run", command, values: toValues(command, parsed.positionals, parsed.values) }
     : wrong(`${name} ${fault}`);
@@ -125,7 +125,7 @@ function parseStrictly(config: ParseArgsConfig) {
 }
 
 /** What is missing or too much. A surplus argument is not repeated: it may be a password. */
-function findFault(
+function findError(
   command: Command,
   positionals: readonly string[],
   given: readonly string[],

@@ -1,4 +1,4 @@
-import type { Fault } from "../base/problem.ts";
+import type { FieldError } from "../base/problem.ts";
 import { Problem } from "../base/problem.ts";
 import { SealError } from "../base/seal.ts";
 import { LoadError } from "../hosting/load.ts";
@@ -37,11 +37,11 @@ export function findProblem(error: unknown): Problem | undefined {
 function explainProblem({ message, errors }: Problem): string {
   if (errors.length === 0) return visible(message);
   const head = message.replace(/; see errors\.$/, ":");
-  return [head, ...errors.map((fault) => `  ${explainFault(fault)}`)].map(visible).join("\n");
+  return [head, ...errors.map((fault) => `  ${explainError(fault)}`)].map(visible).join("\n");
 }
 
 /** `redirect_uris 1: Must …` for `/redirect_uris/0`: people count from one. */
-function explainFault({ pointer, detail }: Fault): string {
+function explainError({ pointer, detail }: FieldError): string {
   if (pointer === "") return detail;
   const parts = pointer.slice(1).split("/")
     .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))

@@ -1,5 +1,5 @@
 import { parseConfig } from "../config.ts";
-import { problemAnswer } from "../http/respond.ts";
+import { problemResponse } from "../http/respond.ts";
 import { revision, version } from "../version.ts";
 import { type Backend, openBackend } from "./backend.ts";
 import type { Command, CommandContext, Values } from "./command.ts";
@@ -8,7 +8,7 @@ import { COMMANDS } from "./commands.ts";
 import { explain, Failure, findProblem, UsageError } from "./failure.ts";
 import { formatHelp } from "./help.ts";
 import type { Members } from "./table.ts";
-import { openTerminal, type Terminal } from "./terminal.ts";
+import { createTerminal, type Terminal } from "./terminal.ts";
 
 const EXIT_DONE = 0;
 const EXIT_FAILED = 1;
@@ -26,7 +26,7 @@ export async function main(host: NodeJS.Process): Promise<void> {
     host.stdout.destroy();
   });
   host.stderr.on("error", () => host.stderr.destroy());
-  const code = await runCommandLine(host, openTerminal(host));
+  const code = await runCommandLine(host, createTerminal(host));
   await new Promise<void>((resolve) => host.stdout.write("", () => resolve()));
   if (lost !== undefined) host.stderr.write(`gatepost: the output could not be written: ${lost}\n`);
   // An endpoint module may have left a timer or a socket open.
@@ -63,7 +63,7 @@ async function runCommand(
 ): Promise<number> {
   const result = parseConfig(host.env);
   if (!result.ok) {
-    for (const fault of result.faults) terminal.note(fault);
+    for (const fault of result.errors) terminal.note(fault);
     return EXIT_USAGE;
   }
   const { config } = result;
@@ -108,7 +108,7 @@ function report(error: unknown, { words }: Command, { isJson, terminal }: Comman
   }
   const problem = findProblem(error);
   if (isJson && problem !== undefined) {
-    terminal.print(String(problemAnswer(problem, "cli").body));
+    terminal.print(String(problemResponse(problem, "cli").body));
   } else {
     terminal.note(`gatepost: ${explain(error)}`);
   }

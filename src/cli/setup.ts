@@ -4,7 +4,7 @@ import { createPasswordHasher } from "../base/password.ts";
 import { randomBytes } from "../base/secret.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import {
-  cutUser,
+  revokeTokensOfUser,
   findUserByName,
   insertUser,
   makePasswordOneTime,
@@ -47,7 +47,7 @@ export const SETUP_COMMAND: Command = {
       ...known
         ? [
           updateUser(id, { phc, scopes: undefined, status: undefined }),
-          ...cutUser(id, nowMs, accessTokenTtlMs),
+          ...revokeTokensOfUser(id, nowMs, accessTokenTtlMs),
         ]
         : [insertUser({ id, username: ADMIN, phc, scopes, createdAtMs: nowMs })],
       makePasswordOneTime(id, untilMs),

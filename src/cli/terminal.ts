@@ -34,7 +34,7 @@ const MAX_STDIN_BYTES = 1_048_576;
 const CLEAR_LINE = "\r\u001b[K";
 
 /** Opens the terminal of a process. */
-export function openTerminal(host: NodeJS.Process): Terminal {
+export function createTerminal(host: NodeJS.Process): Terminal {
   const { stdin, stdout, stderr } = host;
   let isProgressing = false;
 

@@ -1,5 +1,5 @@
 import { isId } from "../base/id.ts";
-import { checkFaults, Problem } from "../base/problem.ts";
+import { checkErrors, Problem } from "../base/problem.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import { checkUsername } from "../oauth/user.ts";
 import { findUserByName } from "../store/users.ts";
@@ -159,7 +159,7 @@ async function addUser(context: CommandContext): Promise<void> {
 /** Nobody should type a password twice for a name that cannot be had. Throws Problem. */
 async function checkName(backend: Backend, username: string): Promise<void> {
   const wrong = checkUsername(username);
-  checkFaults(wrong === undefined ? [] : [{ pointer: "/username", detail: wrong }], "user");
+  checkErrors(wrong === undefined ? [] : [{ pointer: "/username", detail: wrong }], "user");
   if (await findUserByName(backend.database, username)) {
     throw new Problem(409, "conflict", "The user name is taken.");
   }

@@ -69,7 +69,7 @@ export function valueIf(condition: string, value: string): string {
 }
 
 /** Which part of a list is wanted: items older than the one whose id is `before`. */
-export interface PageRequest {
+export interface Pagination {
   readonly limit: number;
   readonly before: string;
 }
@@ -86,7 +86,7 @@ export const FIRST_PAGE = "~";
 /** Makes a page of the rows of a query that asked for one row more than the page holds. */
 export function pageOf<Item extends { readonly id: string }>(
   rows: readonly Item[],
-  page: PageRequest,
+  page: Pagination,
 ): Page<Item> {
   const items = rows.slice(0, page.limit);
   return { items, next: rows.length > page.limit ? items.at(-1)?.id : undefined };

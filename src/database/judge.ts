@@ -12,7 +12,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { Seal } from "../base/seal.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import { APPLICATION_ID, MIGRATIONS } from "./schema.ts";
-import { findSealFault, SEAL_CHECK } from "./settings.ts";
+import { findSealError, SEAL_CHECK } from "./settings.ts";
 import { isDamage, refusalOf } from "./sqlite_error.ts";
 import { LONG_LOCK_TIMEOUT_MS, openForLook, openSqlite, readPragma } from "./sqlite_file.ts";
 
@@ -44,9 +44,9 @@ const ROWS_OF_LOOK = 20_000;
  */
 export function judgeDatabase(path: string, seal: Seal): DatabaseState {
   const state = judgeFile(path, (connection) =>
-    findSchemaFault(connection) ?? findDamage(connection, path) ?? findSealOf(connection, seal));
+    findSchemaError(connection) ?? findDamage(connection, path) ?? findSealOf(connection, seal));
   if (state.kind !== "usable") return state;
-  const reason = findLockFault(path);
+  const reason = findLockError(path);
   return reason === undefined ? state : { kind: "unusable", reason };
 }
 
@@ -61,7 +61,7 @@ export function judgeFile(
     if (!isDatabase(path)) return { kind: "unusable", reason: "It is not an SQLite database." };
     const connection = openForLook(path);
     try {
-      const reason = findForeignness(connection) ?? findVersionFault(connection) ??
+      const reason = findForeignness(connection) ?? findVersionError(connection) ??
         (isEmpty(connection) ? undefined : findMore(connection));
       return reason === undefined
         ? describe(connection, path)
@@ -114,7 +114,7 @@ function findForeignness(connection: DatabaseSync): string | undefined {
 }
 
 /** Why the database's version is none that this program can bring to its own. */
-export function findVersionFault(connection: DatabaseSync): string | undefined {
+export function findVersionError(connection: DatabaseSync): string | undefined {
   const version = versionOf(connection);
   if (version <= MIGRATIONS.length) return undefined;
   return `Its schema version is ${version}, this program knows up to ${MIGRATIONS.length}; ` +
@@ -127,7 +127,7 @@ export function versionOf(connection: DatabaseSync): number {
 }
 
 /** Whether it has every part of its version, and none yet that a later one brings. */
-function findSchemaFault(connection: DatabaseSync): string | undefined {
+function findSchemaError(connection: DatabaseSync): string | undefined {
   const version = versionOf(connection);
   const found = partsOf(connection);
   const expected = partsAt(version);
@@ -179,7 +179,7 @@ function damaged(found: string, path: string): string {
 
 function findSealOf(connection: DatabaseSync, seal: Seal): string | undefined {
   const check = findSealCheck(connection);
-  return check === undefined ? undefined : findSealFault(seal, check);
+  return check === undefined ? undefined : findSealError(seal, check);
 }
 
 function findSealCheck(connection: DatabaseSync): string | undefined {
@@ -189,7 +189,7 @@ function findSealCheck(connection: DatabaseSync): string | undefined {
 }
 
 /** Why no write would be taken: tries to begin one. */
-function findLockFault(path: string): string | undefined {
+function findLockError(path: string): string | undefined {
   const connection = openSqlite(path, { readOnly: false, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
   try {
     connection.exec("BEGIN IMMEDIATE; ROLLBACK");

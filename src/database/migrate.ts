@@ -2,7 +2,7 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { UnusableDatabaseError } from "./database.ts";
-import { findVersionFault, judgeFile, refuseUnusable, versionOf } from "./judge.ts";
+import { findVersionError, judgeFile, refuseUnusable, versionOf } from "./judge.ts";
 import { APPLICATION_ID, MIGRATIONS } from "./schema.ts";
 import { classifySqliteError } from "./sqlite_error.ts";
 import { LOCK_TIMEOUT_MS, LONG_LOCK_TIMEOUT_MS, openSqlite, readPragma } from "./sqlite_file.ts";
@@ -44,7 +44,7 @@ function migrate(connection: DatabaseSync): void {
   // Several processes may start at once: the first migrates, the others find it done.
   connection.exec("BEGIN EXCLUSIVE");
   try {
-    const fault = findVersionFault(connection);
+    const fault = findVersionError(connection);
     if (fault !== undefined) throw new Error(fault);
     for (const migration of MIGRATIONS.slice(versionOf(connection))) connection.exec(migration);
     connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);

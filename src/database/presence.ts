@@ -27,7 +27,7 @@ const ATTEMPTS = 5;
  * lock at the very end of a process, also of one that is killed. The lock is SQLite's, on an empty
  * database, because Node has no other; it holds wherever the database's own locks do.
  */
-export function openPresence(databasePath: string, name: string): Presence {
+export function acquirePresence(databasePath: string, name: string): Presence {
   const folder = dirname(databasePath);
   const prefix = `${basename(databasePath)}-process-`;
   const own = join(folder, prefix + name);

@@ -51,15 +51,15 @@ export async function checkSeal(database: Database, seal: Seal): Promise<boolean
       return checkSeal(database, seal); // another process was faster
     }
   }
-  const fault = findSealFault(seal, stored);
+  const fault = findSealError(seal, stored);
   if (fault !== undefined) throw new UnusableDatabaseError(fault);
   return false;
 }
 
 /** Why the seal does not open a database with this stored check, in one line; undefined if it does. */
-export function findSealFault(seal: Seal, stored: string): string | undefined {
+export function findSealError(seal: Seal, stored: string): string | undefined {
   try {
-    seal.open(stored, SEAL_CHECK);
+    seal.decrypt(stored, SEAL_CHECK);
     return undefined;
   } catch (error) {
     if (!(error instanceof SealError)) throw error;
@@ -74,7 +74,7 @@ async function sealDatabase(database: Database, seal: Seal): Promise<boolean> {
   if (!seal.active) return false;
   const renewals = (await Array.fromAsync(renewSecrets(database, seal))).flat();
   await database.write([
-    sql("INSERT INTO settings (name, value) VALUES (?1, ?2)", SEAL_CHECK, seal.close("", SEAL_CHECK)),
+    sql("INSERT INTO settings (name, value) VALUES (?1, ?2)", SEAL_CHECK, seal.encrypt("", SEAL_CHECK)),
     ...renewals,
   ]);
   return true;
@@ -101,7 +101,7 @@ export async function resealDatabase(
     const tookMs = performance.now() - beganMs;
     await new Promise((resolve) => setTimeout(resolve, tookMs));
   }
-  const check = seal.close("", SEAL_CHECK);
+  const check = seal.encrypt("", SEAL_CHECK);
   await database.write([
     sql("UPDATE settings SET value = ?2 WHERE name = ?1", SEAL_CHECK, check),
     beside,
@@ -110,7 +110,7 @@ export async function resealDatabase(
 }
 
 /** The key that the pages' form tokens are made with, the same for every process and start. */
-export async function openPageKey(database: Database, seal: Seal): Promise<Uint8Array> {
-  const stored = await ensureSetting(database, PAGE_KEY, () => seal.close(newSecret(), PAGE_KEY));
-  return Buffer.from(seal.open(stored, PAGE_KEY), "base64url");
+export async function loadPageKey(database: Database, seal: Seal): Promise<Uint8Array> {
+  const stored = await ensureSetting(database, PAGE_KEY, () => seal.encrypt(newSecret(), PAGE_KEY));
+  return Buffer.from(seal.decrypt(stored, PAGE_KEY), "base64url");
 }

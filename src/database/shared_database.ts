@@ -8,7 +8,7 @@ interface WriteCall {
   readonly statements: readonly Statement[];
 }
 
-interface WriteAnswer {
+interface WriteReply {
   readonly id: number;
   readonly result: WriteResult;
 }
@@ -16,10 +16,10 @@ interface WriteAnswer {
 /** Writes what comes in by `port` into `database`: beside this thread's own, in the same commits. */
 export function serveWrites(database: Database, port: MessagePort): void {
   port.on("message", ({ id, statements }: WriteCall) => {
-    const answer = (result: WriteResult) => port.postMessage({ id, result } satisfies WriteAnswer);
+    const response = (result: WriteResult) => port.postMessage({ id, result } satisfies WriteReply);
     database.write(statements).then(
-      (changes) => answer({ kind: "stored", changes }),
-      (error: unknown) => answer(resultOf(error)),
+      (changes) => response({ kind: "stored", changes }),
+      (error: unknown) => response(resultOf(error)),
     );
   });
 }
@@ -37,7 +37,7 @@ export function openSharedDatabase(path: string, port: MessagePort): Database {
   let closing: Promise<void> | undefined;
   let drained: (() => void) | undefined;
 
-  port.on("message", ({ id, result }: WriteAnswer) => {
+  port.on("message", ({ id, result }: WriteReply) => {
     const call = waiting.get(id);
     waiting.delete(id);
     if (result.kind === "stored") call?.resolve(result.changes);

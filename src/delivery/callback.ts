@@ -36,7 +36,7 @@ export interface CallbackSender {
   /** Sends one; failures are results, it never throws. */
   send(callback: Callback): Promise<CallbackResult | Unsent>;
   /** Ends what is under way, as failures. */
-  cutOff(): void;
+  abort(): void;
 }
 
 /** What callbacks are sent with. */
@@ -108,7 +108,7 @@ export function createCallbackSender(options: CallbackOptions): CallbackSender {
 
   return {
     send,
-    cutOff() {
+    abort() {
       const reason = new DOMException("Stopping", "AbortError");
       for (const controller of underWay) controller.abort(reason);
     },

@@ -1,7 +1,7 @@
-import type { Standing } from "../store/deliveries.ts";
+import type { Health } from "../store/deliveries.ts";
 
 /** What may be in flight at once. */
-export interface LaneLimits {
+export interface QueueLimits {
   /** In all. */
   readonly total: number;
   /** Of one subscription. */
@@ -21,22 +21,22 @@ export interface Group {
 
 /** Those of one principal's lanes, of which so many are open. */
 interface PrincipalGroups {
-  readonly groups: Readonly<Record<Standing, readonly Group[]>>;
-  lanes: number;
+  readonly groups: Readonly<Record<Health, readonly Group[]>>;
+  queues: number;
 }
 
 /** The limits of one process; others have their own. */
 export interface Capacity {
   /** How many of one lane may be in flight. */
-  capOf(standing: Standing): number;
+  capOf(standing: Health): number;
   /** How many of one lane should be held, so that it never runs dry. */
-  heldOf(standing: Standing): number;
+  heldOf(standing: Health): number;
   /** The groups that a lane counts in. */
-  groupsOf(standing: Standing, principal: string): readonly Group[];
+  groupsOf(standing: Health, principal: string): readonly Group[];
   /** How many more of all lanes of a standing may be held. */
-  roomFor(standing: Standing): number;
+  roomFor(standing: Health): number;
   /** The principals of whose lanes of a standing no more may be held. */
-  fullPrincipals(standing: Standing): string[];
+  fullPrincipals(standing: Health): string[];
   /** A lane of the principal has been opened. */
   join(principal: string): void;
   /** A lane of the principal has been closed, with nothing left in it. */
@@ -50,7 +50,7 @@ export interface Capacity {
  * of those that are well, since of what turns out to hang a turn takes as long as an attempt may:
  * the leases of what waits must not end before.
  */
-const TURNS: Readonly<Record<Standing, number>> = { failing: 1, new: 2, slow: 2, proven: 4 };
+const TURNS: Readonly<Record<Health, number>> = { failing: 1, new: 2, slow: 2, proven: 4 };
 
 /**
  * Makes the limits. The worse lanes fare, the fewer slots are theirs together, so that there are
@@ -60,7 +60,7 @@ const TURNS: Readonly<Record<Standing, number>> = { failing: 1, new: 2, slow: 2,
  *   than half, where those are more) to those that are well, and without them as many again;
  * - one principal's have three quarters of what all have, those that fail or are slow a quarter.
  */
-export function createCapacity({ total, perSubscription }: LaneLimits): Capacity {
+export function createCapacity({ total, perSubscription }: QueueLimits): Capacity {
   const half = partOf(total, 1 / 2);
   const hinderedLimit = Math.max(half, total - 2 * perSubscription);
   // One more than the hindered have at least, or they would keep the new ones out.
@@ -81,10 +81,10 @@ export function createCapacity({ total, perSubscription }: LaneLimits): Capacity
     const ownNew = openGroup(partOf(unprovenLimit, 3 / 4), TURNS.new);
     const ownHindered = [openGroup(partOf(total, 1 / 4), TURNS.slow), ownNew, own];
     const groups = { proven: [own], new: [ownNew, own], slow: ownHindered, failing: ownHindered };
-    return { groups, lanes: 0 };
+    return { groups, queues: 0 };
   }
 
-  const capOf = (standing: Standing) =>
+  const capOf = (standing: Health) =>
     standing === "failing" ? 1 : Math.min(perSubscription, total);
 
   return {
@@ -101,11 +101,11 @@ export function createCapacity({ total, perSubscription }: LaneLimits): Capacity
         .map(([principal]) => principal).toArray(),
     join(principal) {
       const joined = principals.getOrInsertComputed(principal, openPrincipal);
-      joined.lanes++;
+      joined.queues++;
     },
     leave(principal) {
       const left = principals.get(principal);
-      if (left && --left.lanes === 0) principals.delete(principal);
+      if (left && --left.queues === 0) principals.delete(principal);
     },
   };
 }

@@ -2,16 +2,16 @@ import type { Database } from "../database/database.ts";
 import {
   claimDeliveries,
   type ClaimedDelivery,
-  listDueLanes,
+  listDueQueues,
   STANDINGS,
 } from "../store/deliveries.ts";
-import type { Lanes } from "./queues.ts";
+import type { Queues } from "./queues.ts";
 import { shareOut } from "./share_out.ts";
 
 /** What claims are made with. */
 export interface ClaimerOptions {
   readonly database: Database;
-  readonly lanes: Lanes<ClaimedDelivery>;
+  readonly queues: Queues<ClaimedDelivery>;
   /** The name of this process, which its claims carry. */
   readonly claim: string;
   /** Of one attempt; a lease is longer. */
@@ -34,18 +34,18 @@ export interface Claimer {
 
 /** Makes the claimer of one distributor. */
 export function createClaimer(
-  { database, lanes, claim: name, timeoutMs }: ClaimerOptions,
+  { database, queues, claim: name, timeoutMs }: ClaimerOptions,
 ): Claimer {
   let lastLeaseMs = 0;
 
   async function claim(nowMs: number): Promise<number | undefined> {
-    if (lanes.roomFor("proven") === 0) return undefined;
+    if (queues.roomFor("proven") === 0) return undefined;
     const kinds = await Promise.all(STANDINGS.map((standing) => {
-      const limit = lanes.roomFor(standing);
+      const limit = queues.roomFor(standing);
       if (limit === 0) return [];
-      return listDueLanes(database, { standing, except: lanes.full(standing), limit, nowMs });
+      return listDueQueues(database, { standing, except: queues.full(standing), limit, nowMs });
     }));
-    const requests = shareOut(kinds, lanes);
+    const requests = shareOut(kinds, queues);
     if (requests.length === 0) return 0;
     let claimed: ClaimedDelivery[] = [];
     try {
@@ -56,7 +56,7 @@ export function createClaimer(
     } finally {
       const found = Map.groupBy(claimed, ({ subscription }) => subscription);
       for (const { subscription, count } of requests) {
-        lanes.add(subscription, count, found.get(subscription) ?? []);
+        queues.add(subscription, count, found.get(subscription) ?? []);
       }
     }
   }

@@ -8,14 +8,14 @@ import {
   listSendable,
   type SendableDelivery,
 } from "../store/deliveries.ts";
-import { fanOut, listPendingEvents, settleUnheard } from "../store/events.ts";
+import { fanOut, listPendingEvents, markWithoutSubscribers } from "../store/events.ts";
 import { chooseFanOuts } from "./choose_fan_outs.ts";
 import type { CallbackResult, CallbackSender, Unsent } from "./callback.ts";
-import type { LaneLimits } from "./capacity.ts";
+import type { QueueLimits } from "./capacity.ts";
 import { createClaimer } from "./claimer.ts";
 import type { AfterAttemptRules } from "./finish_attempt.ts";
-import { createLanes } from "./queues.ts";
-import { openSecrets } from "./open_secrets.ts";
+import { createQueues } from "./queues.ts";
+import { decryptSecrets } from "./decrypt_secrets.ts";
 import { createRecorder } from "./recorder.ts";
 import { createWantWatch } from "./shortage.ts";
 
@@ -26,7 +26,7 @@ export interface DistributorOptions extends AfterAttemptRules {
   readonly claim: string;
   readonly sender: CallbackSender;
   readonly seal: Seal;
-  readonly limits: LaneLimits;
+  readonly limits: QueueLimits;
   /** Of one attempt; a lease is longer. */
   readonly timeoutMs: number;
   readonly log: Log;
@@ -66,8 +66,8 @@ const RETRY_MS = 1000;
 /** Makes a distributor; it does nothing before the first `wake`. */
 export function createDistributor(options: DistributorOptions): Distributor {
   const { database, sender, now, elapsedMs, log, claim } = options;
-  const lanes = createLanes<ClaimedDelivery>(options.limits);
-  const claimer = createClaimer({ ...options, lanes });
+  const queues = createQueues<ClaimedDelivery>(options.limits);
+  const claimer = createClaimer({ ...options, queues });
   const wants = createWantWatch({ log, now });
   const attempts = new Set<Promise<void>>();
   const recorder = createRecorder({ ...options, gather, isStopping: () => stopping });
@@ -76,7 +76,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   let isSending = false;
   let again = false;
   let stopping = false;
-  let isCutOff = false;
+  let isAborted = false;
   let timer: NodeJS.Timeout | undefined;
   let lastRoundMs = now();
 
@@ -111,9 +111,9 @@ export function createDistributor(options: DistributorOptions): Distributor {
   async function distribute(): Promise<boolean> {
     const events = await listPendingEvents(database, EVENTS_AT_ONCE);
     if (events.length === 0) return false;
-    const { chosen, limit } = chooseFanOuts(events.filter(({ isHeard }) => isHeard));
+    const { chosen, limit } = chooseFanOuts(events.filter(({ hasSubscribers }) => hasSubscribers));
     await Promise.all([
-      settleUnheard(database, events.filter(({ isHeard }) => !isHeard)),
+      markWithoutSubscribers(database, events.filter(({ hasSubscribers }) => !hasSubscribers)),
       ...chosen.map((event) => fanOut(database, event, limit, now())),
     ]);
     return true;
@@ -161,7 +161,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
     const turn: ClaimedDelivery[] = [];
     while (turn.length < SENT_AT_ONCE) {
       const mayTake = !stopping && !options.isClockSet() && wants.pauseMs() === 0;
-      const next = mayTake ? lanes.take() : undefined;
+      const next = mayTake ? queues.take() : undefined;
       if (next === undefined) break;
       turn.push(next.item);
     }
@@ -179,7 +179,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   }
 
   function settle({ subscription }: ClaimedDelivery): void {
-    lanes.settle(subscription);
+    queues.settle(subscription);
     void gather();
   }
 
@@ -208,7 +208,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
 
   async function giveBack(unsent: readonly ClaimedDelivery[]): Promise<void> {
     if (unsent.length === 0) return;
-    for (const { subscription } of unsent) lanes.finish(subscription, undefined);
+    for (const { subscription } of unsent) queues.finish(subscription, undefined);
     sendAll();
     await recorder.release(unsent);
   }
@@ -225,7 +225,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
         json: delivery.json,
         endpoint: delivery.endpoint,
         attempt,
-        secrets: openSecrets(delivery, options.seal, startedAtMs),
+        secrets: decryptSecrets(delivery, options.seal, startedAtMs),
       });
     } catch (error) {
       log.error("a delivery cannot be sent", { delivery: delivery.id, error });
@@ -235,10 +235,10 @@ export function createDistributor(options: DistributorOptions): Distributor {
     const ok = isSuccess(result.outcome);
     const durationMs = Math.round(elapsedMs() - startedMs);
     const fared = { isSuccess: ok, durationMs };
-    const { handedBack, meanMs } = lanes.finish(delivery.subscription, fared);
+    const { handedBack, meanMs } = queues.finish(delivery.subscription, fared);
     sendAll();
     // What this process cut off itself is no failure of the subscriber's: its lease just ends.
-    if (isCutOff && !ok) return recorder.release([delivery]);
+    if (isAborted && !ok) return recorder.release([delivery]);
     options.observe(ok, durationMs);
     const { id, subscription, endpoint } = delivery;
     await Promise.all([
@@ -259,7 +259,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   /** What was not sent for want of something of the service's own is no attempt. */
   function putOff(delivery: ClaimedDelivery, { want }: Unsent): Promise<void> {
     wants.note(want);
-    lanes.finish(delivery.subscription, undefined);
+    queues.finish(delivery.subscription, undefined);
     return recorder.release([delivery], wants.pauseMs());
   }
 
@@ -272,16 +272,16 @@ export function createDistributor(options: DistributorOptions): Distributor {
       lastRoundMs += stepMs;
     },
     lastRoundMs: () => lastRoundMs,
-    inFlight: lanes.inFlight,
+    inFlight: queues.inFlight,
     want: wants.current,
     async stop(graceMs) {
       stopping = true;
       clearTimeout(timer);
       await round;
-      const unsent = lanes.drain();
+      const unsent = queues.drain();
       const grace = setTimeout(() => {
-        isCutOff = true;
-        sender.cutOff();
+        isAborted = true;
+        sender.abort();
       }, graceMs);
       if (unsent.length > 0) await recorder.release(unsent);
       await Promise.all(attempts);

@@ -1,4 +1,4 @@
-import type { Standing } from "../store/deliveries.ts";
+import type { Health } from "../store/deliveries.ts";
 
 /** A mean past which a subscription is slow; the column `health` says the same. */
 const SLOW_MS = 1000;
@@ -18,7 +18,7 @@ export function meanToStore(meanMs: number): number {
 }
 
 /** How a subscription stands after an attempt, whose duration the mean includes. */
-export function standingAfter(isSuccess: boolean, meanMs: number): Standing {
+export function healthAfter(isSuccess: boolean, meanMs: number): Health {
   if (!isSuccess) return "failing";
   return meanMs > SLOW_MS ? "slow" : "proven";
 }

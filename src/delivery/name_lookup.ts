@@ -89,8 +89,8 @@ async function findAddresses(
   if (local.length > 0) return local;
 
   const found: { v4: string[]; v6: string[] } = { v4: [], v6: [] };
-  const v4 = resolver.resolve4(host).then((answer) => void (found.v4 = answer));
-  const v6 = resolver.resolve6(host).then((answer) => void (found.v6 = answer));
+  const v4 = resolver.resolve4(host).then((response) => void (found.v4 = response));
+  const v6 = resolver.resolve6(host).then((response) => void (found.v6 = response));
   // Rejects when both families have failed; one that fails alone leaves it to the other.
   const first = Promise.any([v4, v6]);
   const both = Promise.all([v4.catch(() => first), v6.catch(() => first)]);

@@ -1,8 +1,8 @@
-import type { DueLane, Standing } from "../store/deliveries.ts";
-import { createCapacity, type Group, type LaneLimits, roomIn } from "./capacity.ts";
-import { meanToStore, moveMean, standingAfter } from "./health.ts";
+import type { DueQueue, Health } from "../store/deliveries.ts";
+import { createCapacity, type Group, type QueueLimits, roomIn } from "./capacity.ts";
+import { meanToStore, moveMean, healthAfter } from "./health.ts";
 
-interface Lane<Item> {
+interface Queue<Item> {
   readonly subscription: number;
   readonly principal: string;
   readonly waiting: Item[];
@@ -11,7 +11,7 @@ interface Lane<Item> {
   reserved: number;
   /** Claims and items taken that are not settled yet. */
   unsettled: number;
-  standing: Standing;
+  standing: Health;
   meanMs: number;
   /** Those that it counts in. */
   groups: readonly Group[];
@@ -32,13 +32,13 @@ export interface Finished<Item> {
 }
 
 /** The work of one process, a lane a subscription: decides what may be claimed and sent now. */
-export interface Lanes<Item> {
+export interface Queues<Item> {
   /**
    * Opens a subscription's lane, or keeps it open, for a claim of up to `wanted` items, and tells
    * how many it has room for; with 0 it is left as it was. Until settled a lane remembers how it
    * fares.
    */
-  reserve(lane: DueLane, wanted: number): number;
+  reserve(queue: DueQueue, wanted: number): number;
   /** Ends a `reserve` of so many, with what has been claimed. */
   add(subscription: number, reserved: number, items: readonly Item[]): void;
   /**
@@ -51,9 +51,9 @@ export interface Lanes<Item> {
   /** Ends one `take`, once what came of it is stored. */
   settle(subscription: number): void;
   /** How many more items of lanes of a standing may be held: others need room to wait in too. */
-  roomFor(standing: Standing): number;
+  roomFor(standing: Health): number;
   /** What needs nothing more now: subscriptions, and all of a standing that these principals have. */
-  full(standing: Standing): { readonly subscriptions: number[]; readonly principals: string[] };
+  full(standing: Health): { readonly subscriptions: number[]; readonly principals: string[] };
   /** Takes back all that waits. */
   drain(): readonly Item[];
   inFlight(): number;
@@ -61,131 +61,131 @@ export interface Lanes<Item> {
 }
 
 /** Makes the lanes of one distributor. */
-export function createLanes<Item>(limits: LaneLimits): Lanes<Item> {
-  const lanes = new Map<number, Lane<Item>>(); // in the order of their turns
+export function createQueues<Item>(limits: QueueLimits): Queues<Item> {
+  const queues = new Map<number, Queue<Item>>(); // in the order of their turns
   const capacity = createCapacity(limits);
   const { all, capOf, heldOf } = capacity;
 
-  function open({ subscription, standing, principal, meanMs }: DueLane): Lane<Item> {
+  function open({ subscription, standing, principal, meanMs }: DueQueue): Queue<Item> {
     capacity.join(principal);
     const groups = capacity.groupsOf(standing, principal);
     const counts = { waiting: [], inFlight: 0, reserved: 0, unsettled: 0 };
-    const lane = { subscription, principal, standing, meanMs, groups, ...counts };
-    lanes.set(subscription, lane);
-    return lane;
+    const queue = { subscription, principal, standing, meanMs, groups, ...counts };
+    queues.set(subscription, queue);
+    return queue;
   }
 
-  function closeIfDone(lane: Lane<Item>): void {
-    if (lane.unsettled > 0 || lane.waiting.length > 0) return;
-    lanes.delete(lane.subscription);
-    capacity.leave(lane.principal);
+  function closeIfDone(queue: Queue<Item>): void {
+    if (queue.unsettled > 0 || queue.waiting.length > 0) return;
+    queues.delete(queue.subscription);
+    capacity.leave(queue.principal);
   }
 
-  function setStanding(lane: Lane<Item>, standing: Standing): void {
-    if (lane.standing === standing) return;
-    const waiting = lane.waiting.length + lane.reserved;
-    count(lane, -lane.inFlight, -waiting);
-    lane.standing = standing;
-    lane.groups = capacity.groupsOf(standing, lane.principal);
-    count(lane, lane.inFlight, waiting);
+  function setHealth(queue: Queue<Item>, standing: Health): void {
+    if (queue.standing === standing) return;
+    const waiting = queue.waiting.length + queue.reserved;
+    count(queue, -queue.inFlight, -waiting);
+    queue.standing = standing;
+    queue.groups = capacity.groupsOf(standing, queue.principal);
+    count(queue, queue.inFlight, waiting);
   }
 
-  function maySend({ waiting, inFlight, standing, groups }: Lane<Item>): boolean {
+  function maySend({ waiting, inFlight, standing, groups }: Queue<Item>): boolean {
     return waiting.length > 0 && inFlight < capOf(standing) &&
       groups.every((group) => group.inFlight < group.limit);
   }
 
-  function roomOf({ standing, inFlight, waiting, reserved }: Lane<Item>): number {
+  function roomOf({ standing, inFlight, waiting, reserved }: Queue<Item>): number {
     return heldOf(standing) - inFlight - waiting.length - reserved;
   }
 
-  function findNext(): Lane<Item> | undefined {
+  function findNext(): Queue<Item> | undefined {
     if (all.inFlight >= all.limit) return undefined;
-    let next: Lane<Item> | undefined;
-    for (const lane of lanes.values()) {
-      if (next && lane.inFlight >= next.inFlight || !maySend(lane)) continue;
-      next = lane;
-      if (lane.inFlight === 0) break;
+    let next: Queue<Item> | undefined;
+    for (const queue of queues.values()) {
+      if (next && queue.inFlight >= next.inFlight || !maySend(queue)) continue;
+      next = queue;
+      if (queue.inFlight === 0) break;
     }
     return next;
   }
 
-  function takeBack(lane: Lane<Item>): readonly Item[] {
-    const items = lane.waiting.splice(0);
-    count(lane, 0, -items.length);
+  function takeBack(queue: Queue<Item>): readonly Item[] {
+    const items = queue.waiting.splice(0);
+    count(queue, 0, -items.length);
     return items;
   }
 
   return {
     reserve(due, wanted) {
-      const lane = lanes.get(due.subscription) ?? open(due);
-      const reserved = Math.max(0, Math.min(wanted, roomOf(lane), roomIn(lane.groups)));
+      const queue = queues.get(due.subscription) ?? open(due);
+      const reserved = Math.max(0, Math.min(wanted, roomOf(queue), roomIn(queue.groups)));
       if (reserved > 0) {
-        lane.unsettled++;
-        lane.reserved += reserved;
-        count(lane, 0, reserved);
-      } else closeIfDone(lane);
+        queue.unsettled++;
+        queue.reserved += reserved;
+        count(queue, 0, reserved);
+      } else closeIfDone(queue);
       return reserved;
     },
     add(subscription, reserved, items) {
-      const lane = lanes.get(subscription);
-      if (!lane) throw new Error("Work is put into a lane that is not open");
-      lane.waiting.push(...items);
-      lane.reserved -= reserved;
-      lane.unsettled--;
-      count(lane, 0, items.length - reserved);
-      closeIfDone(lane);
+      const queue = queues.get(subscription);
+      if (!queue) throw new Error("Work is put into a lane that is not open");
+      queue.waiting.push(...items);
+      queue.reserved -= reserved;
+      queue.unsettled--;
+      count(queue, 0, items.length - reserved);
+      closeIfDone(queue);
     },
     take() {
-      const lane = findNext();
-      const item = lane?.waiting.shift();
-      if (!lane || item === undefined) return undefined;
-      const { subscription } = lane;
-      lanes.delete(subscription); // to the end of the turns
-      lanes.set(subscription, lane);
-      lane.unsettled++;
-      lane.inFlight++;
-      count(lane, 1, -1);
+      const queue = findNext();
+      const item = queue?.waiting.shift();
+      if (!queue || item === undefined) return undefined;
+      const { subscription } = queue;
+      queues.delete(subscription); // to the end of the turns
+      queues.set(subscription, queue);
+      queue.unsettled++;
+      queue.inFlight++;
+      count(queue, 1, -1);
       return { subscription, item };
     },
     finish(subscription, fared) {
-      const lane = lanes.get(subscription);
-      if (!lane) return { handedBack: [], meanMs: undefined };
-      lane.inFlight--;
-      count(lane, -1, 0);
+      const queue = queues.get(subscription);
+      if (!queue) return { handedBack: [], meanMs: undefined };
+      queue.inFlight--;
+      count(queue, -1, 0);
       if (fared === undefined) return { handedBack: [], meanMs: undefined };
       const { isSuccess, durationMs } = fared;
-      const before = { standing: lane.standing, meanMs: meanToStore(lane.meanMs) };
-      lane.meanMs = moveMean(lane.meanMs, durationMs);
-      setStanding(lane, standingAfter(isSuccess, lane.meanMs));
-      const isHeldUp = !isSuccess || (lane.standing === "slow" && before.standing !== "slow");
-      const meanMs = meanToStore(lane.meanMs);
+      const before = { standing: queue.standing, meanMs: meanToStore(queue.meanMs) };
+      queue.meanMs = moveMean(queue.meanMs, durationMs);
+      setHealth(queue, healthAfter(isSuccess, queue.meanMs));
+      const isHeldUp = !isSuccess || (queue.standing === "slow" && before.standing !== "slow");
+      const meanMs = meanToStore(queue.meanMs);
       return {
-        handedBack: isHeldUp ? takeBack(lane) : [],
+        handedBack: isHeldUp ? takeBack(queue) : [],
         meanMs: meanMs === before.meanMs ? undefined : meanMs,
       };
     },
     settle(subscription) {
-      const lane = lanes.get(subscription);
-      if (!lane) return;
-      lane.unsettled--;
-      closeIfDone(lane);
+      const queue = queues.get(subscription);
+      if (!queue) return;
+      queue.unsettled--;
+      closeIfDone(queue);
     },
     roomFor: capacity.roomFor,
     full: (standing) => ({
       principals: capacity.fullPrincipals(standing),
-      subscriptions: lanes.values()
-        .filter((lane) => roomOf(lane) < capOf(lane.standing))
+      subscriptions: queues.values()
+        .filter((queue) => roomOf(queue) < capOf(queue.standing))
         .map(({ subscription }) => subscription).toArray(),
     }),
-    drain: () => lanes.values().flatMap(takeBack).toArray(),
+    drain: () => queues.values().flatMap(takeBack).toArray(),
     inFlight: () => all.inFlight,
     waiting: () => all.waiting,
   };
 }
 
 /** Counts in all groups of a lane what has been added to it or taken from it. */
-function count({ groups }: Lane<unknown>, inFlight: number, waiting: number): void {
+function count({ groups }: Queue<unknown>, inFlight: number, waiting: number): void {
   for (const group of groups) {
     group.inFlight += inFlight;
     group.waiting += waiting;

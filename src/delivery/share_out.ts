@@ -1,5 +1,5 @@
-import type { ClaimRequest, DueLane } from "../store/deliveries.ts";
-import type { Lanes } from "./queues.ts";
+import type { ClaimRequest, DueQueue } from "../store/deliveries.ts";
+import type { Queues } from "./queues.ts";
 
 /**
  * Shares out what may be claimed now: no standing keeps another out, however much of it is due, and
@@ -8,26 +8,26 @@ import type { Lanes } from "./queues.ts";
  * @param kinds the lanes that are due, those of each standing in the order of their turns
  */
 export function shareOut(
-  kinds: readonly (readonly DueLane[])[],
-  lanes: Pick<Lanes<unknown>, "reserve" | "roomFor">,
+  kinds: readonly (readonly DueQueue[])[],
+  queues: Pick<Queues<unknown>, "reserve" | "roomFor">,
 ): ClaimRequest[] {
-  const shares = kinds.map((due) => ({ due, share: shareOf(due, lanes) }));
+  const shares = kinds.map((due) => ({ due, share: shareOf(due, queues) }));
   const longest = Math.max(...kinds.map(({ length }) => length));
   const requests: ClaimRequest[] = [];
   // The first of each standing, the second of each, and so on.
   for (let turn = 0; turn < longest; turn++) {
     for (const { due, share } of shares) {
-      const lane = due[turn];
-      if (lane === undefined) continue;
-      const count = lanes.reserve(lane, share);
-      if (count > 0) requests.push({ subscription: lane.subscription, count });
+      const queue = due[turn];
+      if (queue === undefined) continue;
+      const count = queues.reserve(queue, share);
+      if (count > 0) requests.push({ subscription: queue.subscription, count });
     }
   }
   return requests;
 }
 
 /** What each lane of a standing may have, so that all get the same. */
-function shareOf(due: readonly DueLane[], { roomFor }: Pick<Lanes<unknown>, "roomFor">): number {
+function shareOf(due: readonly DueQueue[], { roomFor }: Pick<Queues<unknown>, "roomFor">): number {
   const [first] = due;
   return first ? Math.max(1, Math.floor(roomFor(first.standing) / due.length)) : 0;
 }

@@ -3,13 +3,13 @@ import type { Log } from "../base/log.ts";
 import type { SelfTest } from "./egress.ts";
 import type { Database } from "../database/database.ts";
 import { serveWrites } from "../database/shared_database.ts";
-import type { FromPost, PostReport, PostSettings, ToPost } from "./worker_messages.ts";
+import type { WorkerEvent, WorkerReport, WorkerSettings, WorkerRequest } from "./worker_messages.ts";
 
 /** What the post is started with. */
-export interface PostOptions {
+export interface WorkerOptions {
   /** Of this process, which its claims carry. */
   readonly name: string;
-  readonly config: PostSettings;
+  readonly config: WorkerSettings;
   /** Takes the thread's writes. */
   readonly database: Database;
   readonly log: Log;
@@ -18,7 +18,7 @@ export interface PostOptions {
 }
 
 /** Delivery, at work in a thread of its own. */
-export interface Post {
+export interface DeliveryWorker {
   /** What the address guard's test found: without it nothing is sent. Open where it is stopped before. */
   readonly started: Promise<SelfTest>;
   /** Tells it that there may be work. */
@@ -26,14 +26,14 @@ export interface Post {
   /** Has it take over what processes that have ended had claimed, and look for work. */
   look(): Promise<void>;
   /** How it does. */
-  report(): Omit<PostReport, "attempts">;
+  report(): Omit<WorkerReport, "attempts">;
   /** Awaits attempts in flight for at most `graceMs`, cuts off the rest, gives unsent work back. */
   stop(graceMs: number): Promise<void>;
 }
 
 /** One thread at work. */
 interface Thread {
-  say(message: ToPost): void;
+  say(message: WorkerRequest): void;
   /** When it has ended: why, where it was an error. */
   readonly ended: Promise<Error | undefined>;
   terminate(): void;
@@ -52,11 +52,11 @@ const NO_REPORT = { quietMs: Infinity, inFlight: 0, want: undefined };
  * collected, and requests shall not wait for it. Should it die (an error that nobody has caught
  * there), another takes its place and its claims.
  */
-export function startPost(options: PostOptions): Post {
+export function startDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   const { log, observeAttempt } = options;
   const started = Promise.withResolvers<SelfTest>();
   let looking: PromiseWithResolvers<void> | undefined;
-  let lastReport: Omit<PostReport, "attempts"> = { ...NO_REPORT, quietMs: 0 };
+  let lastReport: Omit<WorkerReport, "attempts"> = { ...NO_REPORT, quietMs: 0 };
   let reportedMs = performance.now(); // by this clock, since the one on the wall may be set
   let isWoken = false;
   let isStopping = false;
@@ -64,7 +64,7 @@ export function startPost(options: PostOptions): Post {
   let restart: NodeJS.Timeout | undefined;
   let thread = run();
 
-  function listen(message: FromPost): void {
+  function listen(message: WorkerEvent): void {
     switch (message.kind) {
       case "started":
         return started.resolve(message.test);
@@ -132,8 +132,8 @@ export function startPost(options: PostOptions): Post {
 }
 
 function openThread(
-  { name, config, database }: PostOptions,
-  listen: (message: FromPost) => void,
+  { name, config, database }: WorkerOptions,
+  listen: (message: WorkerEvent) => void,
 ): Thread {
   const { port1: toDatabase, port2: port } = new MessageChannel();
   serveWrites(database, port);
@@ -162,7 +162,7 @@ function openThread(
 }
 
 /** What the thread needs and no more: passwords are none of its business. */
-function settingsOf(config: PostSettings): PostSettings {
+function settingsOf(config: WorkerSettings): WorkerSettings {
   const { databasePath, secretKeys, callbackAllow, callbackTimeoutMs, callbackConcurrency } = config;
   const { callbackConcurrencyPerSubscription, resendDelaysMs, disableAfterMs } = config;
   return {

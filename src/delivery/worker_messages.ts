@@ -3,7 +3,7 @@ import type { Config } from "../config.ts";
 import type { SelfTest } from "./egress.ts";
 
 /** What the post's thread is started with, beside its port to the database. */
-export type PostSettings = Pick<
+export type WorkerSettings = Pick<
   Config,
   | "databasePath"
   | "secretKeys"
@@ -16,7 +16,7 @@ export type PostSettings = Pick<
 >;
 
 /** What is said to the post's thread. */
-export type ToPost =
+export type WorkerRequest =
   /** There may be work. */
   | { readonly kind: "wake" }
   /** Take over what other processes left, and look for work; `looked` is the answer. */
@@ -25,11 +25,11 @@ export type ToPost =
   | { readonly kind: "stop"; readonly graceMs: number };
 
 /** What the post's thread says. */
-export type FromPost =
+export type WorkerEvent =
   /** What the address guard's test found, once after the start. */
   | { readonly kind: "started"; readonly test: SelfTest }
   | { readonly kind: "looked"; readonly fault?: string }
-  | ({ readonly kind: "report" } & PostReport)
+  | ({ readonly kind: "report" } & WorkerReport)
   | {
     readonly kind: "log";
     readonly level: LogLevel;
@@ -38,7 +38,7 @@ export type FromPost =
   };
 
 /** How the post does, a few times a second. */
-export interface PostReport {
+export interface WorkerReport {
   /** How long ago it last looked for work without an error, in milliseconds. */
   readonly quietMs: number;
   /** Callbacks under way. */

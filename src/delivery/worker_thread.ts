@@ -8,10 +8,10 @@ import { createDistributor } from "./distributor.ts";
 import { createEgress } from "./egress.ts";
 import { createNameLookup } from "./name_lookup.ts";
 import { takeOver, takeOverDeliveries } from "./take_over.ts";
-import { openPresence } from "../database/presence.ts";
+import { acquirePresence } from "../database/presence.ts";
 import { openSharedDatabase } from "../database/shared_database.ts";
 import { revision, version } from "../version.ts";
-import type { FromPost, PostReport, PostSettings, ToPost } from "./worker_messages.ts";
+import type { WorkerEvent, WorkerReport, WorkerSettings, WorkerRequest } from "./worker_messages.ts";
 
 const REPORT_INTERVAL_MS = 250;
 
@@ -19,17 +19,17 @@ const REPORT_INTERVAL_MS = 250;
 async function runPost(
   port: MessagePort,
   name: string,
-  settings: PostSettings,
+  settings: WorkerSettings,
   toDatabase: MessagePort,
 ) {
-  const say = (message: FromPost) => port.postMessage(message);
+  const say = (message: WorkerEvent) => port.postMessage(message);
   const log = createForwardedLog(say);
   process.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
   const clock = createSteadyClock(Date.now, () => performance.now());
   const { now } = clock;
   const { callbackTimeoutMs } = settings;
   const database = openSharedDatabase(settings.databasePath, toDatabase);
-  const presence = openPresence(settings.databasePath, name);
+  const presence = acquirePresence(settings.databasePath, name);
   const egress = createEgress({
     allow: settings.callbackAllow,
     request: fetch,
@@ -38,7 +38,7 @@ async function runPost(
     connectTimeoutMs: callbackTimeoutMs,
     silenceTimeoutMs: callbackTimeoutMs,
   });
-  let attempts: PostReport["attempts"][number][] = [];
+  let attempts: WorkerReport["attempts"][number][] = [];
   const distributor = createDistributor({
     database,
     claim: name,
@@ -99,7 +99,7 @@ async function runPost(
   // What the thread before this one had claimed, should it have died; before this one claims.
   await takeOverDeliveries({ database, log, now }, name)
     .catch((error: unknown) => log.warn("own claims cannot be taken over", { error }));
-  port.on("message", (message: ToPost) => {
+  port.on("message", (message: WorkerRequest) => {
     switch (message.kind) {
       case "wake":
         return wake();
@@ -123,7 +123,7 @@ async function runPost(
 }
 
 /** What is logged here is written by the log of the process: one format, one level, one order. */
-function createForwardedLog(say: (message: FromPost) => void): Log {
+function createForwardedLog(say: (message: WorkerEvent) => void): Log {
   const at = (level: LogLevel): Log["info"] => (msg, fields = {}) =>
     say({ kind: "log", level, msg, fields: describeFields(fields) });
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };

@@ -8,11 +8,11 @@ const LEFT_ALONE = /^\.|^node_modules$|\.d\.m?ts$|\.(?:test|spec)\.m?[jt]s$/;
  * Returns the paths of all modules (`.ts .mts .js .mjs`) in `folder` and its subfolders, each
  * folder's in the order of their names. Left alone are names that start with a dot, `node_modules`,
  * declarations (`.d.ts`) and tests (`.test.ts`, `.spec.ts`). Links are followed: mounted
- * configuration consists of them. `onFault` is told what cannot be read.
+ * configuration consists of them. `onError` is told what cannot be read.
  */
 export async function findModules(
   folder: string,
-  onFault: (path: string, reason: string) => void,
+  onError: (path: string, reason: string) => void,
 ): Promise<string[]> {
   const visited = new Set<string>();
 
@@ -36,7 +36,7 @@ export async function findModules(
       return isModule && found.isFile() ? [path] : [];
     } catch (error) {
       // A dead link is an everyday thing; one that is named as a module was meant to be served.
-      if (isModule || !isMissing(error)) onFault(path, describe(error));
+      if (isModule || !isMissing(error)) onError(path, describe(error));
       return [];
     }
   };
@@ -44,7 +44,7 @@ export async function findModules(
   try {
     return await findIn(folder);
   } catch (error) {
-    onFault(folder, describe(error));
+    onError(folder, describe(error));
     return [];
   }
 }

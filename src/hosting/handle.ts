@@ -1,4 +1,4 @@
-import { discardStream, type HttpAnswer, type HttpRequest } from "../base/exchange.ts";
+import { discardStream, type HttpResponse, type HttpRequest } from "../base/exchange.ts";
 import { MAX_FORM_BYTES } from "../base/form.ts";
 import { Problem } from "../base/problem.ts";
 import type { Caller, Logger } from "../mod.ts";
@@ -6,7 +6,7 @@ import { isPlainObject, type LoadedEndpoint } from "./check.ts";
 import { createContext } from "./context.ts";
 import { collectEvents, type DispatchedEvent, type DispatchRules } from "./dispatch.ts";
 import { readEndpointBody } from "./request_body.ts";
-import { toAnswer } from "./result.ts";
+import { toResponse } from "./result.ts";
 
 /** What answering for one endpoint needs from outside. */
 export interface HandlerOptions extends DispatchRules {
@@ -30,7 +30,7 @@ export type Handler = (
   request: HttpRequest,
   params: Readonly<Record<string, string>>,
   caller: Caller | undefined,
-) => Promise<HttpAnswer>;
+) => Promise<HttpResponse>;
 
 const RETRY_AFTER = { "Retry-After": "2" };
 
@@ -46,7 +46,7 @@ export function createHandler(options: HandlerOptions): Handler {
   return async (request, params, caller) => {
     const body = await readEndpointBody(request, { maxBytes, maxFormBytes });
     const collector = collectEvents(options);
-    let answer: HttpAnswer;
+    let response: HttpResponse;
     try {
       const context = createContext(request, body, {
         params,
@@ -57,15 +57,15 @@ export function createHandler(options: HandlerOptions): Handler {
         maxBytes,
       });
       const result = await endpoint.handle(context);
-      answer = toAnswer(result);
+      response = toResponse(result);
     } catch (error) {
       collector.close();
       if (request.isGone) throw error; // nobody is there to be answered, and nothing has failed
       throw toProblem(error, options.challenge, () => logFailure(options, request, error));
     }
     const events = collector.close();
-    if (events.length > 0 && answer.status < 500) await commitAll(events, answer, request, options);
-    return answer;
+    if (events.length > 0 && response.status < 500) await commitAll(events, response, request, options);
+    return response;
   };
 }
 
@@ -76,14 +76,14 @@ function pickCaller({ sub, kind, clientId, scopes }: Caller): Caller {
 
 async function commitAll(
   events: readonly DispatchedEvent[],
-  answer: HttpAnswer,
+  response: HttpResponse,
   request: HttpRequest,
   { commit, log, endpoint }: HandlerOptions,
 ): Promise<void> {
   try {
     await commit(events);
   } catch (cause) {
-    if (answer.body instanceof ReadableStream) discardStream(request, answer.body);
+    if (response.body instanceof ReadableStream) discardStream(request, response.body);
     const route = routeOf(endpoint);
     log.error("events not stored", { request_id: request.id, route, error: cause });
     throw new Problem(503, "unavailable", "Its events could not be stored; none was.", {

@@ -11,7 +11,7 @@ import { loadAsEsModules } from "./es_modules.ts";
 import { findModules } from "./find_modules.ts";
 
 /** Why one file or export cannot be served; `exportName` is undefined for the whole file. */
-export interface LoadFault {
+export interface ModuleError {
   readonly file: string;
   readonly exportName: string | undefined;
   readonly reason: string;
@@ -20,14 +20,14 @@ export interface LoadFault {
 /** Every reason, over all files, why the endpoint modules cannot be served. */
 export class LoadError extends Error {
   override readonly name = "LoadError";
-  readonly faults: readonly LoadFault[];
+  readonly errors: readonly ModuleError[];
 
-  constructor(faults: readonly LoadFault[]) {
-    const lines = faults.map(({ file, exportName, reason }) =>
+  constructor(errors: readonly ModuleError[]) {
+    const lines = errors.map(({ file, exportName, reason }) =>
       exportName === undefined ? `${file}: ${reason}` : `${file}, export ${exportName}: ${reason}`
     );
     super(lines.join("\n"));
-    this.faults = faults;
+    this.errors = errors;
   }
 }
 
@@ -53,26 +53,26 @@ type Members = Readonly<Record<string, unknown>>;
  */
 export async function loadEndpoints(folder: string, options: LoadOptions = {}): Promise<Hosted> {
   const { timeoutMs = 10_000 } = options;
-  const faults: LoadFault[] = [];
+  const errors: ModuleError[] = [];
   const hosted: Hosted = { endpoints: [], cronjobs: [], scopes: [] };
   const seen = new Set<unknown>();
   const files = await findModules(folder, (file, reason) => {
-    faults.push({ file, exportName: undefined, reason });
+    errors.push({ file, exportName: undefined, reason });
   });
   for (const file of files) {
     // One after the other: what a module does while it loads happens in the same order each time.
-    for (const [exportName, value] of await importExports(file, timeoutMs, faults)) {
+    for (const [exportName, value] of await importExports(file, timeoutMs, errors)) {
       if (seen.has(value)) continue;
       seen.add(value);
-      take(value, { file, exportName }, hosted, faults);
+      take(value, { file, exportName }, hosted, errors);
     }
   }
-  faults.push(...findConflicts(hosted));
-  if (faults.length > 0) throw new LoadError(faults);
+  errors.push(...findConflicts(hosted));
+  if (errors.length > 0) throw new LoadError(errors);
   return hosted;
 }
 
-function take(value: unknown, origin: Origin, hosted: Hosted, faults: LoadFault[]): void {
+function take(value: unknown, origin: Origin, hosted: Hosted, errors: ModuleError[]): void {
   const checked = checkExport(value, origin);
   switch (checked?.kind) {
     case "endpoint":
@@ -85,7 +85,7 @@ function take(value: unknown, origin: Origin, hosted: Hosted, faults: LoadFault[
       hosted.scopes.push(...checked.value);
       break;
     case "faulty":
-      faults.push(...checked.reasons.map((reason) => ({ ...origin, reason })));
+      errors.push(...checked.reasons.map((reason) => ({ ...origin, reason })));
       break;
     case undefined:
       break;
@@ -97,10 +97,10 @@ function take(value: unknown, origin: Origin, hosted: Hosted, faults: LoadFault[
 async function importExports(
   file: string,
   timeoutMs: number,
-  faults: LoadFault[],
+  errors: ModuleError[],
 ): Promise<[string, unknown][]> {
   const fail = (reason: string): [] => {
-    faults.push({ file, exportName: undefined, reason });
+    errors.push({ file, exportName: undefined, reason });
     return [];
   };
   let timer: NodeJS.Timeout | undefined;
@@ -120,17 +120,17 @@ async function importExports(
   }
 }
 
-function findConflicts({ endpoints, cronjobs, scopes }: Hosted): LoadFault[] {
-  const faults: LoadFault[] = findDuplicates(
+function findConflicts({ endpoints, cronjobs, scopes }: Hosted): ModuleError[] {
+  const errors: ModuleError[] = findDuplicates(
     endpoints,
     ({ method, pattern }) => `${method} ${pattern.shape}`,
     ({ method, pattern }) => `${method} ${pattern.text} matches what`,
   );
   for (const { endpoint: { file, exportName }, reason } of findScopeConflicts(endpoints)) {
-    faults.push({ file, exportName, reason });
+    errors.push({ file, exportName, reason });
   }
   return [
-    ...faults,
+    ...errors,
     ...findDuplicates(cronjobs, ({ name }) => name, ({ name }) => `name "${name}" is what`),
     // Those that say the same count as one.
     ...findDuplicates(
@@ -146,7 +146,7 @@ function findDuplicates<Item extends Origin>(
   items: readonly Item[],
   keyOf: (item: Item) => string,
   describeItem: (item: Item) => string,
-): LoadFault[] {
+): ModuleError[] {
   const first = new Map<string, Item>();
   return items.flatMap((item) => {
     const known = first.get(keyOf(item));

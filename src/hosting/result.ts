@@ -1,9 +1,9 @@
-import type { HttpAnswer } from "../base/exchange.ts";
+import type { HttpResponse } from "../base/exchange.ts";
 import { encodeJson } from "../base/json.ts";
 import { isPlainObject } from "./check.ts";
 
-type AnswerHeaders = Record<string, string | string[]>;
-type HostedAnswer = HttpAnswer & { readonly headers: AnswerHeaders };
+type ResponseHeaders = Record<string, string | string[]>;
+type HostedResponse = HttpResponse & { readonly headers: ResponseHeaders };
 
 const ANSWER_KEYS = ["status", "headers", "body"];
 const BODILESS = [204, 205, 304];
@@ -35,10 +35,10 @@ const SPELLINGS: ReadonlyMap<string, string> = new Map([
  * @throws {TypeError} for a body that JSON cannot hold, for headers that cannot be sent, and for
  * a Response that is used up
  */
-export function toAnswer(result: unknown): HttpAnswer {
+export function toResponse(result: unknown): HttpResponse {
   if (result === undefined) return { status: 204 };
   if (result instanceof Response) return inSandbox(fromResponse(result));
-  if (isPlainObject(result) && isAnswer(result)) return inSandbox(fromAnswer(result));
+  if (isPlainObject(result) && isResponse(result)) return inSandbox(fromAnswer(result));
   return { status: 200, headers: JSON_TYPE, body: encodeJson(result) };
 }
 
@@ -49,31 +49,31 @@ const PAGE_TYPE = /html|[/+]x(?:ml|sl)|x-mixed-replace/i;
  * Takes from a hosted page the origin that it shares with the sign-in pages (CSP3 §6.2.2), unless
  * its author has given it a policy.
  */
-function inSandbox(answer: HostedAnswer): HostedAnswer {
-  const { headers } = answer;
+function inSandbox(response: HostedResponse): HostedResponse {
+  const { headers } = response;
   const isPage = PAGE_TYPE.test(String(headers["content-type"]));
-  if (!isPage || headers["content-security-policy"] !== undefined) return answer;
-  return { ...answer, headers: { ...headers, "content-security-policy": SANDBOX } };
+  if (!isPage || headers["content-security-policy"] !== undefined) return response;
+  return { ...response, headers: { ...headers, "content-security-policy": SANDBOX } };
 }
 
 const SANDBOX = "sandbox allow-scripts allow-forms allow-popups";
 
 const JSON_TYPE = { "content-type": "application/json" };
 
-interface AnswerLike {
+interface ResponseLike {
   readonly status: number;
   readonly headers?: unknown;
   readonly body?: unknown;
 }
 
-function isAnswer(result: object): result is AnswerLike {
+function isResponse(result: object): result is ResponseLike {
   if (!("status" in result) || !Number.isInteger(result.status)) return false;
   const status = Number(result.status);
   return status >= 200 && status <= 599 &&
     Object.keys(result).every((key) => ANSWER_KEYS.includes(key));
 }
 
-function fromAnswer({ status, headers: given, body }: AnswerLike): HostedAnswer {
+function fromAnswer({ status, headers: given, body }: ResponseLike): HostedResponse {
   const headers = readHeaders(given);
   if (body === undefined || BODILESS.includes(status)) return { status, headers };
   if (body instanceof ReadableStream || body instanceof Response || body instanceof Blob) {
@@ -88,14 +88,14 @@ function fromAnswer({ status, headers: given, body }: AnswerLike): HostedAnswer 
   return { status, headers: { ...JSON_TYPE, ...headers }, body: encodeJson(body) };
 }
 
-function readHeaders(given: unknown): AnswerHeaders {
+function readHeaders(given: unknown): ResponseHeaders {
   if (given === undefined) return {};
   if (given instanceof Headers) {
     for (const [name, value] of given) checkHeader(name, value);
     return fromHeaders(given, []);
   }
   if (!isPlainObject(given)) throw new TypeError("An answer's headers must be a plain object.");
-  const headers: AnswerHeaders = {};
+  const headers: ResponseHeaders = {};
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined) continue;
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
@@ -120,19 +120,19 @@ function checkHeader(name: string, value: unknown): void {
   }
 }
 
-function fromResponse(response: Response): HostedAnswer {
-  const { status, body, bodyUsed, headers } = response;
+function fromResponse(given: Response): HostedResponse {
+  const { status, body, bodyUsed, headers } = given;
   if (status < 200) throw new TypeError("A Response of an error cannot be answered.");
   if (bodyUsed || body?.locked === true) throw new TypeError("The Response's body is used up.");
   // Only a Response that came from fetch has a URL; its body is decoded already.
-  const left = response.url === "" ? [] : ["content-encoding"];
+  const left = given.url === "" ? [] : ["content-encoding"];
   const named = (headers.get("connection") ?? "").toLowerCase().split(/[\s,]+/);
-  const answer = { status, headers: fromHeaders(headers, [...left, ...named]) };
-  return body === null ? answer : { ...answer, body };
+  const response = { status, headers: fromHeaders(headers, [...left, ...named]) };
+  return body === null ? response : { ...response, body };
 }
 
-function fromHeaders(given: Headers, left: readonly string[]): AnswerHeaders {
-  const headers: AnswerHeaders = {};
+function fromHeaders(given: Headers, left: readonly string[]): ResponseHeaders {
+  const headers: ResponseHeaders = {};
   for (const [name, value] of given) {
     if (!SERVERS_OWN.includes(name) && !left.includes(name)) headers[spell(name)] = value;
   }

@@ -1,5 +1,5 @@
 /** What one request holds of the budget. */
-export interface Holding {
+export interface Reservation {
   /** Counts so many bytes more; where they are too many, the oldest that may be given up is. */
   add(bytes: number): void;
   /** From now on it is not given up any more; it still counts. */
@@ -11,7 +11,7 @@ export interface Holding {
 /** Memory that clients may make the server hold. */
 export interface MemoryBudget {
   /** Begins to hold; `giveUp` is called, after its release, when others need the room more. */
-  hold(giveUp: () => void): Holding;
+  hold(giveUp: () => void): Reservation;
   /** Bytes that are held now. */
   heldBytes(): number;
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { Problem } from "../base/problem.ts";
-import type { Holding, MemoryBudget } from "./memory_budget.ts";
+import type { Reservation, MemoryBudget } from "./memory_budget.ts";
 
 /** The body of one request on its way in. */
 export interface IncomingBody {
@@ -27,7 +27,7 @@ export function createIncomingBody(
 ): IncomingBody {
   let failure: Problem | undefined;
   let stop: ((problem: Problem) => void) | undefined;
-  let holding: Holding | undefined;
+  let holding: Reservation | undefined;
 
   function fail(problem: Problem): void {
     failure ??= problem;

@@ -1,18 +1,18 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Cidr } from "../base/cidr.ts";
-import type { HttpAnswer, HttpRequest } from "../base/exchange.ts";
+import type { HttpResponse, HttpRequest } from "../base/exchange.ts";
 import type { Log } from "../base/log.ts";
 import { Problem } from "../base/problem.ts";
 import { type Connection, createConnections } from "./connections.ts";
-import { createMemoryBudget, type Holding } from "./memory_budget.ts";
+import { createMemoryBudget, type Reservation } from "./memory_budget.ts";
 import { createIncomingBody } from "./node_body.ts";
-import { refuseSocket, sendAnswer } from "./node_answer.ts";
+import { refuseSocket, sendResponse } from "./node_response.ts";
 import { NodeRequest } from "./node_request.ts";
-import { createAnswerStreams } from "./node_stream.ts";
-import { findHeadFault } from "./request_head.ts";
+import { createResponseStreams } from "./node_stream.ts";
+import { findHeadError } from "./request_head.ts";
 import { newRequestId } from "./request_id.ts";
-import { problemAnswer } from "./respond.ts";
+import { problemResponse } from "./respond.ts";
 
 // Not by an import, which would load all of fetch: see base/status_text.ts.
 const { createServer } = process.getBuiltinModule("node:http");
@@ -20,7 +20,7 @@ const { createServer } = process.getBuiltinModule("node:http");
 /** What the HTTP server needs beside the handler. */
 export interface NodeHttpOptions {
   /** Answers every request; it must not throw. */
-  readonly handle: (request: HttpRequest) => Promise<HttpAnswer>;
+  readonly handle: (request: HttpRequest) => Promise<HttpResponse>;
   readonly trustedProxies: readonly Cidr[];
   /** The largest body that any route takes. */
   readonly maxBodyBytes: number;
@@ -49,7 +49,7 @@ export interface HttpLimits {
   /** Bytes of all request bodies that are coming in or being worked on. */
   readonly maxHeldBodyBytes: number;
   /** Bytes of all answers that clients have not taken yet. */
-  readonly maxHeldAnswerBytes: number;
+  readonly maxHeldResponseBytes: number;
   /** From the first byte of a request to the end of its head, and to its end. */
   readonly headersTimeoutMs: number;
   readonly requestTimeoutMs: number;
@@ -66,7 +66,7 @@ export const DEFAULT_LIMITS: HttpLimits = {
   maxConnectionsPerAddress: 2_500,
   maxPipelined: 16,
   maxHeldBodyBytes: 64 * 1024 * 1024,
-  maxHeldAnswerBytes: 64 * 1024 * 1024,
+  maxHeldResponseBytes: 64 * 1024 * 1024,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
   stallTimeoutMs: 30_000,
@@ -82,9 +82,9 @@ export function createHttpServer(options: NodeHttpOptions): Server {
   const { handle, trustedProxies, log } = options;
   const limits = { ...limitsFor(options.maxBodyBytes), ...options.limits };
   const bodies = createMemoryBudget(limits.maxHeldBodyBytes);
-  const answers = createMemoryBudget(limits.maxHeldAnswerBytes);
+  const responses = createMemoryBudget(limits.maxHeldResponseBytes);
   const connections = createConnections(limits, trustedProxies);
-  const streams = createAnswerStreams(options.stopping ?? new AbortController().signal);
+  const streams = createResponseStreams(options.stopping ?? new AbortController().signal);
 
   const server = createServer({
     headersTimeout: limits.headersTimeoutMs,
@@ -93,48 +93,48 @@ export function createHttpServer(options: NodeHttpOptions): Server {
     maxHeaderSize: MAX_HEADER_BYTES,
     highWaterMark: STREAM_BYTES,
     connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),
-    requireHostHeader: false, // findHeadFault answers for it, as clearly as for everything else
+    requireHostHeader: false, // findHeadError answers for it, as clearly as for everything else
     noDelay: true,
   });
   server.maxConnections = limits.maxConnections;
 
   function onRequest(
     incoming: IncomingMessage,
-    response: ServerResponse,
+    outgoing: ServerResponse,
     expectation: "none" | "continue" | "unknown",
   ): void {
     const connection = connections.take(incoming.socket);
     if (!connection) return;
     const body = createIncomingBody(incoming, bodies, () => {
-      if (expectation === "continue") response.writeContinue();
+      if (expectation === "continue") outgoing.writeContinue();
     });
     const request = new NodeRequest(incoming, body, trustedProxies);
-    let untaken: Holding | undefined;
+    let untaken: Reservation | undefined;
     const letGo = (): void => {
       connection.unanswered.delete(letGo);
       body.release();
       untaken?.release();
-      if (!response.writableFinished) request.abort();
+      if (!outgoing.writableFinished) request.abort();
     };
     connection.unanswered.add(letGo);
     connection.receiving = { incoming, fail: body.fail };
-    response.on("close", () => {
+    outgoing.on("close", () => {
       if (!connection.unanswered.has(letGo)) return; // its connection has closed before
       letGo();
       const isOver = connection.isClosing || !server.listening;
       if (isOver && connection.unanswered.size === 0) endConnection(connection);
     });
-    const fault = findHeadFault(incoming) ?? (expectation === "unknown" ? expected() : undefined);
+    const fault = findHeadError(incoming) ?? (expectation === "unknown" ? expected() : undefined);
     if (fault) connection.isClosing = true;
     const answered = fault ? Promise.resolve(refusal(fault, request.id)) : handle(request);
     answered
-      .then((answer) =>
-        sendAnswer(answer, incoming, response, {
+      .then((response) =>
+        sendResponse(response, incoming, outgoing, {
           isLast: () =>
             fault !== undefined || !server.listening && connection.unanswered.size === 1,
           hold(bytes) {
             if (!connection.unanswered.has(letGo)) return; // nobody is there any more
-            untaken = answers.hold(() => incoming.socket.destroy());
+            untaken = responses.hold(() => incoming.socket.destroy());
             untaken.add(bytes);
           },
           request,
@@ -143,12 +143,12 @@ export function createHttpServer(options: NodeHttpOptions): Server {
       )
       .catch((error: unknown) => {
         if (!isClientGone(error)) log.error("answer cut off", { request_id: request.id, error });
-        response.destroy();
+        outgoing.destroy();
       });
   }
 
   /** What came is no request, or not all of one: the last thing that is read of a connection. */
-  function onFault(code: string | undefined, socket: Socket): void {
+  function onError(code: string | undefined, socket: Socket): void {
     const connection = connections.find(socket);
     if (!connection || !socket.writable || code === "ECONNRESET") {
       socket.destroy();
@@ -156,7 +156,7 @@ export function createHttpServer(options: NodeHttpOptions): Server {
     }
     if (connection.isClosing) return;
     connection.isClosing = true;
-    connection.fault = faultOf(code);
+    connection.fault = errorOf(code);
     const { receiving } = connection;
     if (receiving && !receiving.incoming.complete) {
       receiving.fail(connection.fault); // its request is answered with this
@@ -174,22 +174,22 @@ export function createHttpServer(options: NodeHttpOptions): Server {
     refuseSocket(socket, refusal(fault, newRequestId()));
   }
 
-  function refusal(fault: Problem, requestId: string): HttpAnswer {
+  function refusal(fault: Problem, requestId: string): HttpResponse {
     options.onRefusal(fault.status);
     log.info("refused", { status: fault.status, code: fault.code, request_id: requestId });
-    return problemAnswer(fault, requestId);
+    return problemResponse(fault, requestId);
   }
 
   server.on("connection", (socket) => connections.open(socket));
   // Full: those that only wait for another request make room for who comes next.
   server.on("drop", () => server.closeIdleConnections());
-  server.on("request", (incoming, response) => onRequest(incoming, response, "none"));
-  server.on("checkContinue", (incoming, response) => onRequest(incoming, response, "continue"));
-  server.on("checkExpectation", (incoming, response) => onRequest(incoming, response, "unknown"));
+  server.on("request", (incoming, outgoing) => onRequest(incoming, outgoing, "none"));
+  server.on("checkContinue", (incoming, outgoing) => onRequest(incoming, outgoing, "continue"));
+  server.on("checkExpectation", (incoming, outgoing) => onRequest(incoming, outgoing, "unknown"));
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
-    onFault(error.code, socket);
+    onError(error.code, socket);
   });
-  server.on("connect", (_incoming, socket: Socket) => onFault("CONNECT", socket));
+  server.on("connect", (_incoming, socket: Socket) => onError("CONNECT", socket));
   server.on("listening", connections.watch);
   server.on("close", connections.unwatch);
   return server;
@@ -215,7 +215,7 @@ function expected(): Problem {
   return new Problem(417, "expectation_failed", "Only 100-continue can be expected here.");
 }
 
-function faultOf(code: string | undefined): Problem {
+function errorOf(code: string | undefined): Problem {
   switch (code) {
     case "HPE_HEADER_OVERFLOW":
       return new Problem(431, "headers_too_large", "The headers are larger than 16 KiB.");

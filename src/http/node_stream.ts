@@ -3,13 +3,13 @@ import { pipeline } from "node:stream/promises";
 import type { HttpRequest } from "../base/exchange.ts";
 
 /** The streams that are being sent. */
-export interface AnswerStreams {
+export interface ResponseStreams {
   /** Sends all of a stream of this type; rejects when it breaks or the client goes away. */
   send(
     body: ReadableStream<Uint8Array>,
     type: unknown,
     request: HttpRequest,
-    response: ServerResponse,
+    outgoing: ServerResponse,
   ): Promise<void>;
 }
 
@@ -20,14 +20,14 @@ export interface AnswerStreams {
  * being sent, and `text/event-stream`, which has no end of its own, is ended; its clients come back
  * by themselves (HTML standard §9.2.3). All others may go on to their ends
  */
-export function createAnswerStreams(stopping: AbortSignal): AnswerStreams {
+export function createResponseStreams(stopping: AbortSignal): ResponseStreams {
   const requests = new Set<HttpRequest>();
   stopping.addEventListener("abort", () => {
     for (const request of requests) request.abort();
   });
 
   return {
-    async send(body, type, request, response) {
+    async send(body, type, request, outgoing) {
       const reader = body.getReader();
       const isEndless = /^text\/event-stream\b/i.test(String(type));
       const onAbort = (): void => {
@@ -40,7 +40,7 @@ export function createAnswerStreams(stopping: AbortSignal): AnswerStreams {
       if (stopping.aborted) request.abort();
       if (request.signal.aborted) onAbort();
       try {
-        await pipeline(readAll(reader), response);
+        await pipeline(readAll(reader), outgoing);
       } finally {
         requests.delete(request);
       }

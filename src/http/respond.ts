@@ -1,4 +1,4 @@
-import type { HttpAnswer } from "../base/exchange.ts";
+import type { HttpResponse } from "../base/exchange.ts";
 import type { Problem } from "../base/problem.ts";
 import type { OAuthError } from "../oauth/errors.ts";
 
@@ -6,11 +6,11 @@ import type { OAuthError } from "../oauth/errors.ts";
 export const NO_STORE = { "Cache-Control": "no-store", Pragma: "no-cache" } as const;
 
 /** A JSON answer. */
-export function jsonAnswer(
+export function jsonResponse(
   status: number,
   body: unknown,
   headers: Readonly<Record<string, string>> = {},
-): HttpAnswer {
+): HttpResponse {
   return {
     status,
     headers: { "Content-Type": "application/json", ...headers },
@@ -19,12 +19,12 @@ export function jsonAnswer(
 }
 
 /** An answer without a body. */
-export function emptyAnswer(status: number, headers: Readonly<Record<string, string>> = {}): HttpAnswer {
+export function emptyResponse(status: number, headers: Readonly<Record<string, string>> = {}): HttpResponse {
   return { status, headers };
 }
 
 /** Problem details (RFC 9457). */
-export function problemAnswer(problem: Problem, requestId: string): HttpAnswer {
+export function problemResponse(problem: Problem, requestId: string): HttpResponse {
   const { status, title, message, errors, headers } = problem;
   return {
     status,
@@ -47,6 +47,6 @@ export function problemAnswer(problem: Problem, requestId: string): HttpAnswer {
 }
 
 /** An error of an OAuth endpoint (RFC 6749 §5.2). */
-export function oauthErrorAnswer(error: OAuthError): HttpAnswer {
-  return jsonAnswer(error.status, error.toBody(), { ...NO_STORE, ...error.headers });
+export function oauthErrorResponse(error: OAuthError): HttpResponse {
+  return jsonResponse(error.status, error.toBody(), { ...NO_STORE, ...error.headers });
 }

@@ -90,7 +90,7 @@ export function createSharedCron(options: SharedCronOptions): SharedCron {
   async function runForced(
     job: IntervalJob,
     signal: AbortSignal,
-    answer: PromiseWithResolvers<boolean>,
+    response: PromiseWithResolvers<boolean>,
   ): Promise<void> {
     let claimed: CronjobRun | undefined;
     try {
@@ -99,10 +99,10 @@ export function createSharedCron(options: SharedCronOptions): SharedCron {
       }
       claimed = await claim(job, true);
     } catch (error) {
-      answer.reject(error);
+      response.reject(error);
       throw error;
     }
-    answer.resolve(claimed !== undefined);
+    response.resolve(claimed !== undefined);
     if (claimed) await runClaimed(job, claimed, signal);
   }
 
@@ -119,10 +119,10 @@ export function createSharedCron(options: SharedCronOptions): SharedCron {
     async run(name) {
       const job = jobs.get(name);
       if (!job) return "unknown";
-      const answer = Promise.withResolvers<boolean>();
-      const outcome = cron.run(name, (signal) => runForced(job, signal, answer));
+      const response = Promise.withResolvers<boolean>();
+      const outcome = cron.run(name, (signal) => runForced(job, signal, response));
       if (outcome !== "started") return outcome;
-      return await answer.promise ? "started" : "running";
+      return await response.promise ? "started" : "running";
     },
     async list() {
       const states = jobs.values().map(async ({ name, everyMs }): Promise<JobState> => {

@@ -22,7 +22,7 @@ export interface App {
   readonly status: "active" | "disabled";
   readonly createdAtMs: number;
   /** Grants made then or before have ended. */
-  readonly cutAtMs: number;
+  readonly notBeforeMs: number;
 }
 
 /** Tells whether any program on the user's device can pose as an app (RFC 8252 §8.6). */
@@ -31,7 +31,7 @@ export function isPosable({ type, url }: Pick<App, "type" | "url">): boolean {
 }
 
 /** What makes an app. */
-export type NewApp = Omit<App, "id" | "status" | "createdAtMs" | "cutAtMs">;
+export type NewApp = Omit<App, "id" | "status" | "createdAtMs" | "notBeforeMs">;
 
 /** Reads the JSON that makes an app; throws Problem 400 with every fault. */
 export function parseNewApp(value: unknown): NewApp {
@@ -74,7 +74,7 @@ export function parseAppChange(value: unknown, app: App): App {
   };
   checkResourceServer(fields, changed);
   if (!fields.has("redirect_uris") && !changed.redirectUris.every((uri) => isListable(uri, url))) {
-    fields.fault("url", "The listed redirect_uris do not fit this url; send both.");
+    fields.report("url", "The listed redirect_uris do not fit this url; send both.");
   }
   fields.finish("change of an app");
   return changed;
@@ -82,7 +82,7 @@ export function parseAppChange(value: unknown, app: App): App {
 
 function checkResourceServer(fields: Fields, { type, resourceServer }: NewApp): void {
   if (type === "confidential" || !resourceServer) return;
-  fields.fault("resource_server", "A public app cannot prove itself and so cannot introspect.");
+  fields.report("resource_server", "A public app cannot prove itself and so cannot introspect.");
 }
 
 /** What an app's name is, which has at most 100 characters besides. */
@@ -119,7 +119,7 @@ function readRedirectUris(fields: Fields, url: string): string[] | undefined {
   const given = fields.value("redirect_uris");
   if (given === null) return [];
   if (Array.isArray(given) && given.length === 0) {
-    fields.fault("redirect_uris", "Must not be empty; null lets any at or below the url pass.");
+    fields.report("redirect_uris", "Must not be empty; null lets any at or below the url pass.");
   }
   return fields.list(
     "redirect_uris",

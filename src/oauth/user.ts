@@ -12,7 +12,7 @@ export interface User {
   readonly status: "active" | "disabled";
   readonly createdAtMs: number;
   /** Grants and sessions made then or before have ended. */
-  readonly cutAtMs: number;
+  readonly notBeforeMs: number;
 }
 
 /** What makes a user. */

@@ -5,12 +5,12 @@ import {
   type Database,
   type Page,
   pageOf,
-  type PageRequest,
+  type Pagination,
   sql,
   type Statement,
   valueIf,
 } from "../database/database.ts";
-import { cutGrants, REVOKED } from "./grant_end.ts";
+import { revokeGrantsOf, REVOKED } from "./grant_end.ts";
 import { endSubscriptions, type SubscriptionsEnd } from "./subscription_end.ts";
 
 /** An app with the SHA-256 of its secrets, which go no further than client authentication. */
@@ -35,12 +35,12 @@ interface AppRow {
   oldSecret: Uint8Array | null;
   oldSecretUntilMs: number | null;
   createdAtMs: number;
-  cutAtMs: number;
+  notBeforeMs: number;
 }
 
 const COLUMNS = `id, name, url, type, scope, grants, redirect_uris AS redirectUris, trusted,
   resource_server AS resourceServer, status, secret, old_secret AS oldSecret,
-  old_secret_until AS oldSecretUntilMs, created_at AS createdAtMs, cut_at AS cutAtMs`;
+  old_secret_until AS oldSecretUntilMs, created_at AS createdAtMs, cut_at AS notBeforeMs`;
 
 function toApp(row: AppRow): AppWithSecrets {
   const { scope, grants, redirectUris, trusted, resourceServer, ...rest } = row;
@@ -61,7 +61,7 @@ export async function findApp(database: Database, id: string): Promise<AppWithSe
 }
 
 /** Apps, newest first. */
-export async function listApps(database: Database, page: PageRequest): Promise<Page<App>> {
+export async function listApps(database: Database, page: Pagination): Promise<Page<App>> {
   const rows = await database.query<AppRow>(
     `SELECT ${COLUMNS} FROM apps WHERE id < ?1 ORDER BY id DESC LIMIT ?2`,
     [page.before, page.limit + 1],
@@ -135,7 +135,7 @@ export function replaceAppSecret(id: string, secret: Uint8Array, oldUntilMs: num
 }
 
 /** Ends every grant that an app was given until now, and the subscriptions made through it. */
-export function cutApp(
+export function revokeTokensOfApp(
   id: string,
   nowMs: number,
   accessTtlMs: number,
@@ -143,7 +143,7 @@ export function cutApp(
 ): Statement[] {
   return [
     sql("UPDATE apps SET cut_at = max(cut_at, ?2) WHERE id = ?1", id, nowMs),
-    ...cutGrants({ app: id }, nowMs, accessTtlMs),
+    ...revokeGrantsOf({ app: id }, nowMs, accessTtlMs),
     ...endSubscriptions({ app: id, ...ending }, reason, nowMs),
   ];
 }

@@ -5,7 +5,7 @@ import {
   type Database,
   type Page,
   pageOf,
-  type PageRequest,
+  type Pagination,
   sql,
   type Statement,
 } from "../database/database.ts";
@@ -95,7 +95,7 @@ export interface AuditFilter {
 export async function listAudit(
   database: Database,
   filter: AuditFilter,
-  page: PageRequest,
+  page: Pagination,
 ): Promise<Page<AuditEntry>> {
   const { actor, action, target, sinceMs, untilMs } = filter;
   const where = [

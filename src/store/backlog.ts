@@ -1,6 +1,6 @@
 import { idTimeMs } from "../base/id.ts";
 import type { Database } from "../database/database.ts";
-import { type Standing, STANDINGS } from "./deliveries.ts";
+import { type Health, STANDINGS } from "./deliveries.ts";
 
 /** What is still to be sent. */
 export interface Backlog {
@@ -53,7 +53,7 @@ export async function measureBacklog(
   };
 }
 
-function turnsOf(standing: Standing): string {
+function turnsOf(standing: Health): string {
   return `SELECT * FROM (SELECT seq FROM subscriptions
     WHERE status = 'active' AND due_at IS NOT NULL AND health = '${standing}'
     ORDER BY due_at LIMIT ?2)`;

@@ -2,7 +2,7 @@ import { idTimeMs } from "../base/id.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type Database, sql, type Statement } from "../database/database.ts";
 import { endExcessGrants } from "./grant_limit.ts";
-import { partiesStand, scopesStand } from "./grants.ts";
+import { arePartiesActive, partiesHoldScopes } from "./grants.ts";
 import type { Revocations } from "./revocations.ts";
 import { liveSession } from "./sessions.ts";
 
@@ -30,7 +30,7 @@ export function insertCode(code: Code, hash: Uint8Array, session: Uint8Array): S
      SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
      WHERE EXISTS (SELECT 1 ${liveSession("?9", "?10")} AND u.id = ?4)
        AND EXISTS (SELECT 1 FROM apps WHERE id = ?3 AND status = 'active')
-       AND ${scopesStand("?4", "?3", "?11")}`,
+       AND ${partiesHoldScopes("?4", "?3", "?11")}`,
     code.id,
     hash,
     code.app,
@@ -95,8 +95,8 @@ const REDEEM_CODE =
   `INSERT INTO grants (id, app, user, type, scope, code, refresh, refresh_until, access_until)
    SELECT id, app, user, 'authorization_code', ?3, hash, ?4, ?5, ?6 FROM codes
    WHERE id = ?1 AND hash = ?2 AND until > ?7
-     AND ${partiesStand("codes.user", "codes.app", "?8")}
-     AND ${scopesStand("codes.user", "codes.app", "?9")}`;
+     AND ${arePartiesActive("codes.user", "codes.app", "?8")}
+     AND ${partiesHoldScopes("codes.user", "codes.app", "?9")}`;
 
 /**
  * Turns a code into its grant (RFC 6749 §4.1.3). The row moves from one table to the other, so of

@@ -1,7 +1,7 @@
 import { idTimeMs } from "../base/id.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type Database, sql, type Statement } from "../database/database.ts";
-import { cutGrants } from "./grant_end.ts";
+import { revokeGrantsOf } from "./grant_end.ts";
 import { endSubscriptions } from "./subscription_end.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
@@ -50,7 +50,7 @@ export function withdrawConsent(
       app,
       nowMs,
     ),
-    ...cutGrants({ user, app }, nowMs, accessTtlMs),
+    ...revokeGrantsOf({ user, app }, nowMs, accessTtlMs),
     ...endSubscriptions({ user, app }, reason, nowMs),
   ];
 }
@@ -86,7 +86,7 @@ interface ActingRow {
   appScope: string;
   /** The newest such grant, where it is one. */
   grantId: string | null;
-  cutAtMs: number;
+  notBeforeMs: number;
 }
 
 /** Of a user's grants so many are looked at, the newest: more do not stand for long. */
@@ -103,7 +103,7 @@ export async function listActingApps(
   const rows = await database.query<ActingRow>(
     `SELECT a.id, a.name, a.url, allowed.scope, u.scope AS userScope, a.scope AS appScope,
        allowed.grantId, max(u.cut_at, a.cut_at, ifnull(
-         (SELECT cut_at FROM consents c WHERE c.user = ?1 AND c.app = a.id), 0)) AS cutAtMs
+         (SELECT cut_at FROM consents c WHERE c.user = ?1 AND c.app = a.id), 0)) AS notBeforeMs
      FROM (
        SELECT app, scope, NULL AS grantId FROM consents WHERE user = ?1 AND scope <> '' ${only}
        UNION ALL
@@ -118,8 +118,8 @@ export async function listActingApps(
     app === undefined ? [user, nowMs] : [user, nowMs, app],
   );
   const apps = new Map<string, ActingApp>();
-  for (const { id, name, url, grantId, cutAtMs, ...row } of rows) {
-    if (grantId !== null && idTimeMs(grantId) <= cutAtMs) continue;
+  for (const { id, name, url, grantId, notBeforeMs, ...row } of rows) {
+    if (grantId !== null && idTimeMs(grantId) <= notBeforeMs) continue;
     const [allowed, ofUser, ofApp] = [row.scope, row.userScope, row.appScope]
       .map((text) => parseScope(text) ?? []);
     const scopes = allowed?.filter((scope) => ofUser?.includes(scope) && ofApp?.includes(scope));

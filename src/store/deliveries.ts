@@ -6,15 +6,15 @@ import { EARLIER_TURN } from "./subscriptions.ts";
  * What is known of a subscriber: its last attempt succeeded, and attempts take a second at most or
  * are slow, or it failed, or there has been none yet.
  */
-export type Standing = "new" | "proven" | "slow" | "failing";
+export type Health = "new" | "proven" | "slow" | "failing";
 
 /** Every standing. */
-export const STANDINGS: readonly Standing[] = ["new", "proven", "slow", "failing"];
+export const STANDINGS: readonly Health[] = ["new", "proven", "slow", "failing"];
 
 /** A subscription with work that is due: its lane in the distributor. */
-export interface DueLane {
+export interface DueQueue {
   readonly subscription: number;
-  readonly standing: Standing;
+  readonly standing: Health;
   readonly principal: string;
   /** The moving mean of its attempts' durations, in milliseconds. */
   readonly meanMs: number;
@@ -24,10 +24,10 @@ export interface DueLane {
  * Subscriptions of one standing with due work, the one that has waited longest first. Those that
  * cannot take more now, and those of principals that cannot, are left out.
  */
-export function listDueLanes(
+export function listDueQueues(
   database: Database,
   options: {
-    readonly standing: Standing;
+    readonly standing: Health;
     readonly except: {
       readonly subscriptions: readonly number[];
       readonly principals: readonly string[];
@@ -35,9 +35,9 @@ export function listDueLanes(
     readonly limit: number;
     readonly nowMs: number;
   },
-): Promise<DueLane[]> {
+): Promise<DueQueue[]> {
   const { standing, except, limit, nowMs } = options;
-  return database.query<DueLane>(
+  return database.query<DueQueue>(
     `SELECT seq AS subscription, health AS standing, principal, mean_ms AS meanMs
      FROM subscriptions
      WHERE status = 'active' AND due_at IS NOT NULL AND due_at <= ?1 AND health = ?5
@@ -128,7 +128,7 @@ export async function claimDeliveries(
   if (requests.length === 0) return [];
   const counts = Map.groupBy(requests, ({ count }) => count); // a LIMIT cannot be one of a row's
   await database.write([
-    ...counts.entries().map(([count, lanes]) =>
+    ...counts.entries().map(([count, queues]) =>
       sql(
         `UPDATE deliveries SET claim = ?4, due_at = ?5 WHERE id IN
            (SELECT d.id FROM json_each(?1) lane CROSS JOIN deliveries d WHERE d.id IN
@@ -136,7 +136,7 @@ export async function claimDeliveries(
               WHERE subscription = lane.value AND status = 'pending' AND due_at <= ?2
                 AND EXISTS (SELECT 1 FROM subscriptions WHERE seq = lane.value AND status = 'active')
               ORDER BY due_at ${limitTo("?3")}))`,
-        JSON.stringify(lanes.map(({ subscription }) => subscription)),
+        JSON.stringify(queues.map(({ subscription }) => subscription)),
         nowMs,
         count,
         claim,

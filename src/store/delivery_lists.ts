@@ -1,5 +1,5 @@
 import type { AttemptOutcome } from "../event/delivery.ts";
-import { type Database, FIRST_PAGE, type Page, pageOf, type PageRequest } from "../database/database.ts";
+import { type Database, FIRST_PAGE, type Page, pageOf, type Pagination } from "../database/database.ts";
 
 /** What a delivery can be. */
 export const DELIVERY_STATUSES = ["pending", "delivered", "failed", "cancelled"] as const;
@@ -61,7 +61,7 @@ export async function findDelivery(database: Database, id: string): Promise<Deli
 export async function listDeliveries(
   database: Database,
   filter: DeliveryFilter,
-  page: PageRequest,
+  page: Pagination,
 ): Promise<Page<Delivery>> {
   const { status, subscription, event } = filter;
   const seq = subscription === undefined ? undefined : await findNumber(database, subscription);

@@ -1,5 +1,5 @@
 import { parseScope } from "../oauth/scope.ts";
-import { type Database, type Page, pageOf, type PageRequest } from "../database/database.ts";
+import { type Database, type Page, pageOf, type Pagination } from "../database/database.ts";
 
 /** What an event can be. */
 export const EVENT_STATUSES = ["pending", "distributed"] as const;
@@ -46,7 +46,7 @@ export async function findEvent(
 export async function listEvents(
   database: Database,
   { name, status }: EventFilter,
-  page: PageRequest,
+  page: Pagination,
 ): Promise<Page<EventSummary>> {
   const part = `SELECT ${COLUMNS} FROM events
     WHERE id < ?1 ${name === undefined ? "" : "AND name = ?3"}`;

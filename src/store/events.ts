@@ -33,17 +33,17 @@ export interface PendingEvent {
   readonly upto: number;
   readonly fannedOut: number;
   /** Whether anyone may be left for it, so that it takes a fan-out. */
-  readonly isHeard: boolean;
+  readonly hasSubscribers: boolean;
 }
 
 /** Whether an event `e` has subscriptions left, whoever their principals are. */
-const IS_HEARD = `EXISTS (SELECT 1 FROM subscriptions s
+const HAS_SUBSCRIBERS = `EXISTS (SELECT 1 FROM subscriptions s
   WHERE s.event = e.name AND s.seq > e.fanned_out AND s.seq <= e.upto AND s.${IS_OPEN})`;
 
 const PENDING_IDS = "SELECT id FROM events WHERE status = 'pending' ORDER BY id";
 const LIST_PENDING_EVENTS =
   `SELECT id, name, subject, ${NEEDED_BY_EVENT} AS needed, upto, fanned_out AS fannedOut,
-     ${IS_HEARD} AS isHeard
+     ${HAS_SUBSCRIBERS} AS hasSubscribers
    FROM events e WHERE status = 'pending' AND id IN (SELECT * FROM (${PENDING_IDS} ${limitTo("?1")})
      UNION SELECT * FROM (${PENDING_IDS} DESC ${limitTo("?2")})) ORDER BY id`;
 
@@ -55,13 +55,13 @@ export async function listPendingEvents(
   database: Database,
   { oldest, newest }: { readonly oldest: number; readonly newest: number },
 ): Promise<PendingEvent[]> {
-  type Row = Omit<PendingEvent, "isHeard"> & { isHeard: number };
+  type Row = Omit<PendingEvent, "hasSubscribers"> & { hasSubscribers: number };
   const rows = await database.query<Row>(LIST_PENDING_EVENTS, [oldest, newest]);
-  return rows.map(({ isHeard, ...rest }) => ({ ...rest, isHeard: isHeard === 1 }));
+  return rows.map(({ hasSubscribers, ...rest }) => ({ ...rest, hasSubscribers: hasSubscribers === 1 }));
 }
 
 /** Ends the distribution of events that nobody is left for, all at once: most have no subscriber. */
-export async function settleUnheard(
+export async function markWithoutSubscribers(
   database: Database,
   events: readonly Pick<PendingEvent, "id">[],
 ): Promise<void> {
@@ -73,7 +73,7 @@ export async function settleUnheard(
 
 const SETTLE_UNHEARD =
   `UPDATE events AS e SET fanned_out = upto, status = 'distributed'
-   WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'pending' AND NOT ${IS_HEARD}`;
+   WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'pending' AND NOT ${HAS_SUBSCRIBERS}`;
 
 /**
  * Makes the deliveries of one event for its next subscriptions, at most `limit` of them, in one

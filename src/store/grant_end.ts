@@ -77,7 +77,7 @@ const TOKEN_SLACK_MS = 1000;
  * they are. Ids lie ahead of the clock after it has stepped back; such grants and codes are ended
  * one by one.
  */
-export function cutGrants(
+export function revokeGrantsOf(
   { user, app }: GrantParties,
   nowMs: number,
   accessTtlMs: number,
@@ -90,14 +90,14 @@ export function cutGrants(
   ].join(" AND ");
   const params = [...ids, idBound("g", nowMs + 1)];
   return [
-    cutTokens(ids.join(" "), nowMs, accessTtlMs),
+    revokeTokensOf(ids.join(" "), nowMs, accessTtlMs),
     ...revokeWhere(where, nowMs, ...params),
     sql(`DELETE FROM codes WHERE ${where}`, nowMs, ...params),
   ];
 }
 
 /** Ends the access tokens of a user, an app (or `login`) or both whose grant was made until now. */
-export function cutTokens(target: string, nowMs: number, accessTtlMs: number): Statement {
+export function revokeTokensOf(target: string, nowMs: number, accessTtlMs: number): Statement {
   return sql(
     `INSERT INTO revocations (target, cut_at, until)
      SELECT ?1, ?2, ?2 + max(?3, ifnull(max(token_ttl), 0)) FROM keys`,

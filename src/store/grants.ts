@@ -1,7 +1,7 @@
 import { idTimeMs } from "../base/id.ts";
 import { parseScope } from "../oauth/scope.ts";
 import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
-import { type Database, type Page, pageOf, type PageRequest, sql } from "../database/database.ts";
+import { type Database, type Page, pageOf, type Pagination, sql } from "../database/database.ts";
 import { endExcessGrants } from "./grant_limit.ts";
 import type { Revocations } from "./revocations.ts";
 
@@ -57,7 +57,7 @@ function toGrant(row: GrantRow): Grant {
  * off, each alone or one from the other, since the grant's time. `login` is no app of the table,
  * and an app for itself has no user.
  */
-export function partiesStand(user: string, app: string, grantTime: string): string {
+export function arePartiesActive(user: string, app: string, grantTime: string): string {
   return `(${user} IS NULL OR EXISTS (SELECT 1 FROM users u
       WHERE u.id = ${user} AND u.status = 'active' AND u.cut_at < ${grantTime}
         AND NOT EXISTS (SELECT 1 FROM consents c
@@ -70,7 +70,7 @@ export function partiesStand(user: string, app: string, grantTime: string): stri
  * Holds at commit: the user and the app of a grant still have each of the scopes, a JSON array.
  * What they lost between the decision and the commit is not granted.
  */
-export function scopesStand(user: string, app: string, scopes: string): string {
+export function partiesHoldScopes(user: string, app: string, scopes: string): string {
   const has = "instr(' ' || scope || ' ', ' ' || wanted.value || ' ') > 0";
   return `NOT EXISTS (SELECT 1 FROM json_each(${scopes}) wanted
     WHERE (${user} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM users WHERE id = ${user} AND ${has}))
@@ -80,7 +80,7 @@ export function scopesStand(user: string, app: string, scopes: string): string {
 const INSERT_GRANT =
   `INSERT INTO grants (id, app, user, type, scope, refresh, refresh_until, access_until)
    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
-   WHERE ${partiesStand("?3", "?2", "?9")} AND ${scopesStand("?3", "?2", "?10")}`;
+   WHERE ${arePartiesActive("?3", "?2", "?9")} AND ${partiesHoldScopes("?3", "?2", "?10")}`;
 
 /**
  * Stores a grant, with an entry of the audit beside it, and ends those of its user that are too
@@ -183,8 +183,8 @@ const rotation = (presented: "refresh" | "previous", previous: string) =>
   `UPDATE grants SET refresh = ?3, previous = ${previous}, rotated_at = ?6, refresh_until = ?4,
      access_until = max(access_until, ?5)
    WHERE id = ?1 AND ${presented} = ?2 AND revoked_at IS NULL AND refresh_until > ?6
-     AND ${partiesStand("grants.user", "grants.app", "?7")}
-     AND ${scopesStand("grants.user", "grants.app", "?8")}`;
+     AND ${arePartiesActive("grants.user", "grants.app", "?7")}
+     AND ${partiesHoldScopes("grants.user", "grants.app", "?8")}`;
 
 const ROTATIONS = {
   current: rotation("refresh", "refresh"),
@@ -232,34 +232,34 @@ export type ListedGrant = Grant & { readonly status: "active" | "expired" | "rev
 export async function listGrants(
   database: Database,
   filter: { readonly user?: string | undefined; readonly app?: string | undefined },
-  page: PageRequest,
+  page: Pagination,
   nowMs: number,
 ): Promise<Page<ListedGrant>> {
   const { user, app } = filter;
   const values = [page.before, page.limit + 1, user ?? null, app ?? null];
   // SQLite knows no parameter beyond the last one that stands in the statement.
   const named = app !== undefined ? 4 : user !== undefined ? 3 : 2;
-  const rows = await database.query<GrantRow & { cutAtMs: number | null }>(
+  const rows = await database.query<GrantRow & { notBeforeMs: number | null }>(
     `SELECT ${COLUMNS}, max(
        CASE WHEN user IS NULL THEN 0 ELSE (SELECT cut_at FROM users WHERE id = grants.user) END,
        CASE app WHEN 'login' THEN 0 ELSE (SELECT cut_at FROM apps WHERE id = grants.app) END,
        ifnull((SELECT cut_at FROM consents c WHERE c.user = grants.user AND c.app = grants.app), 0)
-     ) AS cutAtMs FROM grants
+     ) AS notBeforeMs FROM grants
      WHERE id < ?1 ${user === undefined ? "" : "AND user = ?3"}
        ${app === undefined ? "" : "AND app = ?4"}
      ORDER BY id DESC LIMIT ?2`,
     values.slice(0, named),
   );
-  const listed = rows.map(({ cutAtMs, ...row }) => ({
+  const listed = rows.map(({ notBeforeMs, ...row }) => ({
     ...toGrant(row),
-    status: statusOf(row, cutAtMs, nowMs),
+    status: statusOf(row, notBeforeMs, nowMs),
   }));
   return pageOf(listed, page);
 }
 
-/** `cutAtMs` is null where the user or the app has been deleted. */
-function statusOf(row: GrantRow, cutAtMs: number | null, nowMs: number): ListedGrant["status"] {
-  const isCut = cutAtMs === null || cutAtMs >= idTimeMs(row.id);
+/** `notBeforeMs` is null where the user or the app has been deleted. */
+function statusOf(row: GrantRow, notBeforeMs: number | null, nowMs: number): ListedGrant["status"] {
+  const isCut = notBeforeMs === null || notBeforeMs >= idTimeMs(row.id);
   if (row.revokedAtMs !== null || isCut) return "revoked";
   return Math.max(row.refreshUntilMs, row.accessUntilMs) > nowMs ? "active" : "expired";
 }

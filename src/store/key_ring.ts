@@ -1,7 +1,7 @@
 import { newId } from "../base/id.ts";
 import {
   generatePrivateKey,
-  openKey,
+  importKey,
   type SigningAlgorithm,
   type SigningKey,
   type VerificationKey,
@@ -63,7 +63,7 @@ export const ROTATION_LEAD_MS = 10 * 60_000;
 const TOKEN_SLACK_MS = 2000;
 
 /** Opens the ring; on a database without a key that signs it makes one. Throws SealError. */
-export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
+export async function loadKeyRing(options: KeyRingOptions): Promise<KeyRing> {
   const { database, seal, alg, accessTokenTtlMs, now } = options;
   let keys: readonly RingKey[] = [];
 
@@ -71,7 +71,7 @@ export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
     const stored = await listKeys(database);
     keys = stored.map((key, index) => {
       const known = keys.find(({ kid }) => kid === key.kid) ??
-        openKey(key.kid, key.alg, seal.open(key.private, key.kid));
+        importKey(key.kid, key.alg, seal.decrypt(key.private, key.kid));
       const successor = stored[index + 1];
       const publishedUntilMs = successor
         ? successor.signsFromMs + key.tokenTtlMs + TOKEN_SLACK_MS
@@ -100,7 +100,7 @@ export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
     return {
       kid,
       alg,
-      private: seal.close(pem, kid),
+      private: seal.encrypt(pem, kid),
       createdAtMs,
       signsFromMs: createdAtMs + leadMs,
       tokenTtlMs: accessTokenTtlMs,

@@ -6,11 +6,11 @@ import { type Database, limitTo, sql, type Statement } from "../database/databas
  * Ends the token or grant of this id; or of a user, an app, or a user through an app (both ids),
  * the tokens whose grant was made by then. It is kept for as long as one could be alive.
  */
-export function revocation(target: string, cutAtMs: number, untilMs: number): Statement {
+export function revocation(target: string, notBeforeMs: number, untilMs: number): Statement {
   return sql(
     "INSERT INTO revocations (target, cut_at, until) VALUES (?1, ?2, ?3)",
     target,
-    cutAtMs,
+    notBeforeMs,
     untilMs,
   );
 }
@@ -33,7 +33,7 @@ export interface Revocations {
 interface RevocationRow {
   seq: number;
   target: string;
-  cutAtMs: number;
+  notBeforeMs: number;
   untilMs: number;
 }
 
@@ -42,7 +42,7 @@ const HELD_LIMIT = 100_000;
 /** How many are read at once, so that other work has its turn between. */
 const READ_LIMIT = 2_000;
 
-const COLUMNS = "seq, target, cut_at AS cutAtMs, until AS untilMs";
+const COLUMNS = "seq, target, cut_at AS notBeforeMs, until AS untilMs";
 
 const NEWER = `SELECT ${COLUMNS} FROM revocations WHERE seq > ?1 ORDER BY seq ${limitTo("?2")}`;
 
@@ -59,12 +59,12 @@ const IS_REVOKED = `SELECT 1 FROM revocations WHERE target IN (?1, ?2) AND until
  * Opens the list with what is in force; what has expired is not read, were it never purged. Past
  * `limit` those are held that stay in force for longest, and the others are asked for.
  */
-export async function openRevocations(
+export async function loadRevocations(
   database: Database,
   now: () => number,
   limit = HELD_LIMIT,
 ): Promise<Revocations> {
-  const held = new Map<string, { cutAtMs: number; untilMs: number }>();
+  const held = new Map<string, { notBeforeMs: number; untilMs: number }>();
   let allHeldFromMs = 0; // until then some are in force that found no room
   let holdsPairs = false; // of a user and an app: to look for one costs as much as all the rest
   let lastSeq = 0;
@@ -81,7 +81,7 @@ export async function openRevocations(
     sweep();
   }
 
-  function take({ target, cutAtMs, untilMs }: RevocationRow): void {
+  function take({ target, notBeforeMs, untilMs }: RevocationRow): void {
     const known = held.get(target);
     if (!known && held.size >= limit) {
       allHeldFromMs = Math.max(allHeldFromMs, untilMs);
@@ -89,14 +89,14 @@ export async function openRevocations(
     }
     holdsPairs ||= target.includes(" ");
     held.set(target, {
-      cutAtMs: Math.max(cutAtMs, known?.cutAtMs ?? 0),
+      notBeforeMs: Math.max(notBeforeMs, known?.notBeforeMs ?? 0),
       untilMs: Math.max(untilMs, known?.untilMs ?? 0),
     });
   }
 
   function isCut(target: string, grantId: string): boolean {
     const cut = held.get(target);
-    return cut !== undefined && idTimeMs(grantId) <= cut.cutAtMs;
+    return cut !== undefined && idTimeMs(grantId) <= cut.notBeforeMs;
   }
 
   function sweep(): void {

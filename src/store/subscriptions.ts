@@ -11,11 +11,11 @@ import {
   type Database,
   type Page,
   pageOf,
-  type PageRequest,
+  type Pagination,
   sql,
   type Statement,
 } from "../database/database.ts";
-import { partiesStand } from "./grants.ts";
+import { arePartiesActive } from "./grants.ts";
 
 /** Of a subscription that has not ended: what is dispatched is sent to it, or waits for it. */
 export const IS_OPEN = "status IN ('active', 'paused')";
@@ -57,7 +57,7 @@ export async function findSubscription(
 export async function listSubscriptions(
   database: Database,
   owner: SubscriptionOwner,
-  page: PageRequest,
+  page: Pagination,
 ): Promise<Page<Subscription>> {
   const rows = await database.query<Subscription>(
     `SELECT ${COLUMNS} FROM subscriptions WHERE ${ownedBy(owner)} AND id < ?3
@@ -82,7 +82,7 @@ export async function findAnySubscription(
 /** Everybody's subscriptions, newest first. */
 export async function listAllSubscriptions(
   database: Database,
-  page: PageRequest,
+  page: Pagination,
 ): Promise<Page<Subscription>> {
   const rows = await database.query<Subscription>(
     `SELECT ${COLUMNS} FROM subscriptions WHERE id < ?1 AND status <> 'deleted'
@@ -124,13 +124,13 @@ export function insertSubscription(subscription: SubscriptionRecord, seal: Seal)
      FROM (SELECT ?2 AS principal, ?3 AS app, ?9 AS grant_id, ?11 AS granted,
        ${LAST_ENDING} AS granted_after) s
      WHERE (SELECT count(*) FROM subscriptions WHERE principal = ?2 AND status <> 'deleted') < ?8
-       AND ${grantStands("?9", "?10")} AND ${mayReceive(declaredScope("?4"))}`,
+       AND ${isGrantActive("?9", "?10")} AND ${mayReceive(declaredScope("?4"))}`,
     id,
     principal,
     app,
     event,
     endpoint,
-    seal.close(subscription.secret, id),
+    seal.encrypt(subscription.secret, id),
     createdAtMs,
     SUBSCRIPTION_LIMIT,
     ...grantParams(grant),
@@ -143,18 +143,18 @@ function grantParams({ id, scopes }: SubscriptionGrant) {
 }
 
 /** Whether a grant, its user and its app still stand. */
-export async function hasStandingGrant(database: Database, grantId: string): Promise<boolean> {
+export async function hasActiveGrant(database: Database, grantId: string): Promise<boolean> {
   const rows = await database.query(
-    `SELECT 1 WHERE ${grantStands("?1", "?2")}`,
+    `SELECT 1 WHERE ${isGrantActive("?1", "?2")}`,
     [grantId, idTimeMs(grantId)],
   );
   return rows.length > 0;
 }
 
 /** Holds at commit: the grant of a token, made at that time, its user and its app still stand. */
-function grantStands(id: string, madeAtMs: string): string {
+function isGrantActive(id: string, madeAtMs: string): string {
   return `EXISTS (SELECT 1 FROM grants g WHERE g.id = ${id} AND g.revoked_at IS NULL
-    AND ${partiesStand("g.user", "g.app", madeAtMs)})`;
+    AND ${arePartiesActive("g.user", "g.app", madeAtMs)})`;
 }
 
 /**
@@ -189,7 +189,7 @@ export function updateSubscription(
      WHERE subscriptions.seq = s.seq AND status <> 'deleted'
        AND (ifnull(?3, 'disabled') = 'disabled' OR status <> 'disabled'
          OR (due_at IS NULL AND ${mayReceive("''")}))
-       AND (?4 IS NULL OR ${grantStands("?4", "?5")})`,
+       AND (?4 IS NULL OR ${isGrantActive("?4", "?5")})`,
     id,
     endpoint ?? null,
     status ?? null,
@@ -214,7 +214,7 @@ export function replaceSubscriptionSecret(
     `UPDATE subscriptions SET old_secret = secret, old_secret_until = ?3, secret = ?2
      WHERE id = ?1 AND status <> 'deleted' AND ifnull(old_secret_until, 0) <= ?4`,
     id,
-    seal.close(secret, id),
+    seal.encrypt(secret, id),
     oldUntilMs,
     nowMs,
   );

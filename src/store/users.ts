@@ -4,12 +4,12 @@ import {
   type Database,
   type Page,
   pageOf,
-  type PageRequest,
+  type Pagination,
   sql,
   type Statement,
   valueIf,
 } from "../database/database.ts";
-import { cutGrants } from "./grant_end.ts";
+import { revokeGrantsOf } from "./grant_end.ts";
 import { endSubscriptions, type SubscriptionsEnd } from "./subscription_end.ts";
 
 /** A user with the PHC string of the password, which goes no further than the login. */
@@ -25,11 +25,11 @@ interface UserRow {
   scope: string;
   status: User["status"];
   createdAtMs: number;
-  cutAtMs: number;
+  notBeforeMs: number;
 }
 
 const COLUMNS = `id, username, scope, status,
-  created_at AS createdAtMs, cut_at AS cutAtMs`;
+  created_at AS createdAtMs, cut_at AS notBeforeMs`;
 
 function toUser<Row extends UserRow>(row: Row): Omit<Row, "scope"> & Pick<User, "scopes"> {
   const { scope, ...rest } = row;
@@ -56,7 +56,7 @@ export async function findUserByName(
 }
 
 /** Users, newest first. */
-export async function listUsers(database: Database, page: PageRequest): Promise<Page<User>> {
+export async function listUsers(database: Database, page: Pagination): Promise<Page<User>> {
   const rows = await database.query<UserRow>(
     `SELECT ${COLUMNS} FROM users WHERE id < ?1 ORDER BY id DESC LIMIT ?2`,
     [page.before, page.limit + 1],
@@ -157,7 +157,7 @@ export async function admitPassword(
  * subscriptions with them. Told no reason, those that the user made by own login stay: then it is a
  * new password that ends the rest.
  */
-export function cutUser(
+export function revokeTokensOfUser(
   id: string,
   nowMs: number,
   accessTtlMs: number,
@@ -166,7 +166,7 @@ export function cutUser(
   const { reason, ...ending } = end ?? { reason: "password changed", sparesOwn: true };
   return [
     sql("UPDATE users SET cut_at = max(cut_at, ?2) WHERE id = ?1", id, nowMs),
-    ...cutGrants({ user: id }, nowMs, accessTtlMs),
+    ...revokeGrantsOf({ user: id }, nowMs, accessTtlMs),
     ...endSubscriptions({ user: id, ...ending }, reason, nowMs),
     sql("DELETE FROM sessions WHERE user = ?1", id),
   ];

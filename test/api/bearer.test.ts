@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
-import { generatePrivateKey, openKey } from "../../src/base/jwt.ts";
+import { generatePrivateKey, importKey } from "../../src/base/jwt.ts";
 import { signJwt } from "../helpers/jwt.ts";
 import { Problem } from "../../src/base/problem.ts";
 import { type Bearer, bearerToken, createBearer } from "../../src/api/bearer.ts";
 import { accessTokenClaims } from "../../src/oauth/claims.ts";
 import type { KeyRing } from "../../src/store/key_ring.ts";
-import { openRevocations, revocation } from "../../src/store/revocations.ts";
+import { loadRevocations, revocation } from "../../src/store/revocations.ts";
 import { openDatabase } from "../helpers/database.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 
@@ -15,7 +15,7 @@ const ISSUER = "https://as.example/base";
 const NOW_MS = Date.UTC(2026, 0, 1);
 const TTL_MS = 3_600_000;
 
-const key = openKey("k1", "ES256", await generatePrivateKey("ES256"));
+const key = importKey("k1", "ES256", await generatePrivateKey("ES256"));
 const METADATA = "https://as.example/.well-known/oauth-protected-resource/base";
 
 test("verify() tells the caller of a good token", async (t) => {
@@ -87,7 +87,7 @@ describe("verify() refuses", () => {
 
   test("a token with a key that it names but that is not ours", async (t) => {
     const { bearer } = await open(t);
-    const other = openKey("k1", "ES256", await generatePrivateKey("ES256"));
+    const other = importKey("k1", "ES256", await generatePrivateKey("ES256"));
     const token = signJwt("at+jwt", accessTokenClaims(input()).claims, other);
     assert.equal(await bearer.verify(token), undefined);
     const unknown = signJwt("at+jwt", accessTokenClaims(input()).claims, { ...other, kid: "k2" });
@@ -205,7 +205,7 @@ async function open(t: TestContext) {
   const database = openDatabase(t);
   const clock = { nowMs: NOW_MS };
   const now = () => clock.nowMs;
-  const revocations = await openRevocations(database, now);
+  const revocations = await loadRevocations(database, now);
   const kids = new Set(["k1"]);
   const find: KeyRing["find"] = (kid) => kids.has(kid) ? key : undefined;
   const none = () => Promise.reject(new Error("not needed here"));

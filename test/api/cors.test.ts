@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { withCors, optionsAnswer } from "../../src/api/cors.ts";
+import { withCors, optionsResponse } from "../../src/api/cors.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 
 const APP = "https://orders.example";
@@ -38,7 +38,7 @@ describe("withCors() says nothing but Vary to", () => {
 test("no answer ever lets cookies be sent along", async () => {
   const answers = [
     await withCors({}, from(APP), isAllowed),
-    (await optionsAnswer(from(APP), ["GET", "OPTIONS"], isAllowed)).headers ?? {},
+    (await optionsResponse(from(APP), ["GET", "OPTIONS"], isAllowed)).headers ?? {},
   ];
   for (const headers of answers) {
     const names = Object.keys(headers).map((name) => name.toLowerCase());
@@ -46,9 +46,9 @@ test("no answer ever lets cookies be sent along", async () => {
   }
 });
 
-test("optionsAnswer() answers a preflight of an allowed origin", async () => {
+test("optionsResponse() answers a preflight of an allowed origin", async () => {
   const methods = ["GET", "HEAD", "OPTIONS"];
-  const { status, headers, body } = await optionsAnswer(from(APP), methods, isAllowed);
+  const { status, headers, body } = await optionsResponse(from(APP), methods, isAllowed);
   assert.equal(status, 204);
   assert.equal(body, undefined);
   assert.equal(headers?.["Allow"], "GET, HEAD, OPTIONS");
@@ -60,14 +60,14 @@ test("optionsAnswer() answers a preflight of an allowed origin", async () => {
   assert.equal(headers["Vary"], "Origin");
 });
 
-test("optionsAnswer() tells another origin what the path takes, and no more", async () => {
-  const { status, headers } = await optionsAnswer(from("https://evil.example"), ["GET"], isAllowed);
+test("optionsResponse() tells another origin what the path takes, and no more", async () => {
+  const { status, headers } = await optionsResponse(from("https://evil.example"), ["GET"], isAllowed);
   assert.equal(status, 204);
   assert.deepEqual(headers, { Allow: "GET", Vary: "Origin" });
 });
 
-test("optionsAnswer() of a path without CORS lets no origin do anything", async () => {
-  const { headers } = await optionsAnswer(from(APP), ["POST", "OPTIONS"], undefined);
+test("optionsResponse() of a path without CORS lets no origin do anything", async () => {
+  const { headers } = await optionsResponse(from(APP), ["POST", "OPTIONS"], undefined);
   assert.deepEqual(headers, { Allow: "POST, OPTIONS" });
 });
 

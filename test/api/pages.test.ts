@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 
-import type { HttpAnswer } from "../../src/base/exchange.ts";
+import type { HttpResponse } from "../../src/base/exchange.ts";
 import { frontDoor } from "../../src/api/pages/front_door.ts";
 import { pageHeaders } from "../../src/api/pages/page_headers.ts";
 import {
@@ -17,12 +17,12 @@ import {
   titleOf,
 } from "../helpers/pages.ts";
 
-function openFrontDoor(username?: string): HttpAnswer {
+function openFrontDoor(username?: string): HttpResponse {
   const body = frontDoor(site, "https://api.northwind.example", username);
   return { status: 200, headers: pageHeaders(), body };
 }
 
-const pages: Readonly<Record<string, HttpAnswer>> = {
+const pages: Readonly<Record<string, HttpResponse>> = {
   login: sampleLogin(),
   wrong: sampleLogin({ error: "wrong", username: "marta" }),
   throttled: sampleLogin({ error: "throttled", username: "marta", retryAfterSeconds: 60 }),
@@ -109,7 +109,7 @@ const hostileNames: Readonly<Record<string, string>> = {
 };
 
 // What is left must not depend on the name.
-function withoutName(page: HttpAnswer): string {
+function withoutName(page: HttpResponse): string {
   const name = /<span class="name"><bdi>[^<>"\u202a-\u202e\u2066-\u2069\p{Cc}]+<\/bdi>/u;
   assert.match(bodyOf(page), name);
   return bodyOf(page).replace(name, "");

@@ -5,9 +5,9 @@ import { Problem } from "../../src/base/problem.ts";
 import {
   checkId,
   checkWord,
-  listAnswer,
-  readFilteredPage,
-  readPage,
+  listResponse,
+  readFilteredPagination,
+  readPagination,
   readQuery,
 } from "../../src/api/pagination.ts";
 import { FIRST_PAGE } from "../../src/database/database.ts";
@@ -16,7 +16,7 @@ import { sampleRequest } from "../helpers/http_request.ts";
 const ID = newId("u", Date.UTC(2026, 0, 1));
 const ask = (query: string) => sampleRequest({ query });
 
-describe("readPage() reads (contract 2)", () => {
+describe("readPagination() reads (contract 2)", () => {
   const table: [query: string, limit: number, before: string][] = [
     ["", 50, FIRST_PAGE],
     ["limit=1", 1, FIRST_PAGE],
@@ -27,11 +27,11 @@ describe("readPage() reads (contract 2)", () => {
     ["other=1&limit=3", 3, FIRST_PAGE],
   ];
   for (const [query, limit, before] of table) {
-    test(JSON.stringify(query), () => assert.deepEqual(readPage(ask(query)), { limit, before }));
+    test(JSON.stringify(query), () => assert.deepEqual(readPagination(ask(query)), { limit, before }));
   }
 });
 
-describe("readPage() refuses, and names the parameter, for", () => {
+describe("readPagination() refuses, and names the parameter, for", () => {
   const table: [query: string, pointers: string[]][] = [
     ["limit=0", ["/limit"]],
     ["limit=201", ["/limit"]],
@@ -50,7 +50,7 @@ describe("readPage() refuses, and names the parameter, for", () => {
     ["limit=0&cursor=-", ["/limit", "/cursor"]],
   ];
   for (const [query, pointers] of table) {
-    test(query, () => assert.deepEqual(pointersOf(() => readPage(ask(query))), pointers));
+    test(query, () => assert.deepEqual(pointersOf(() => readPagination(ask(query))), pointers));
   }
 });
 
@@ -65,26 +65,26 @@ test("readQuery() refuses a query that is broken with 400", () => {
   assert.equal(readQuery(ask("a=b+c")).get("a"), "b c");
 });
 
-test("readFilteredPage() reads the list's own parameters, and leaves out what is not there", () => {
+test("readFilteredPagination() reads the list's own parameters, and leaves out what is not there", () => {
   const filters = { user: checkId("u"), status: checkWord(["pending", "failed"]) };
-  const { page, filter } = readFilteredPage(ask(`user=${ID}&limit=2`), filters);
+  const { page, filter } = readFilteredPagination(ask(`user=${ID}&limit=2`), filters);
   assert.deepEqual(filter, { user: ID });
   assert.equal(page.limit, 2);
-  assert.deepEqual(readFilteredPage(ask("status=failed"), filters).filter, { status: "failed" });
+  assert.deepEqual(readFilteredPagination(ask("status=failed"), filters).filter, { status: "failed" });
 });
 
-test("readFilteredPage() names every fault at once", () => {
+test("readFilteredPagination() names every fault at once", () => {
   const filters = { user: checkId("u"), status: checkWord(["pending", "failed"]) };
   const query = `user=a1&status=FAILED&status=failed&limit=0`;
-  const pointers = pointersOf(() => readFilteredPage(ask(query), filters));
+  const pointers = pointersOf(() => readFilteredPagination(ask(query), filters));
   assert.deepEqual(pointers, ["/limit", "/user", "/status"]);
-  assert.deepEqual(pointersOf(() => readFilteredPage(ask("status=x"), filters)), ["/status"]);
+  assert.deepEqual(pointersOf(() => readFilteredPagination(ask("status=x"), filters)), ["/status"]);
 });
 
-test("listAnswer() has the items and where the next part begins, or null", async () => {
+test("listResponse() has the items and where the next part begins, or null", async () => {
   const items = [{ id: "u2" }, { id: "u1" }];
   const read = (next: string | undefined) => {
-    const { status, headers, body } = listAnswer({ items, next }, ({ id }) => ({ sub: id }));
+    const { status, headers, body } = listResponse({ items, next }, ({ id }) => ({ sub: id }));
     assert.equal(status, 200);
     assert.equal(headers?.["Content-Type"], "application/json");
     return JSON.parse(String(body)) as unknown;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { HttpAnswer, HttpRequest } from "../../src/base/exchange.ts";
+import type { HttpResponse, HttpRequest } from "../../src/base/exchange.ts";
 import type { Log, LogFields } from "../../src/base/log.ts";
 import { Problem } from "../../src/base/problem.ts";
 import type { Bearer } from "../../src/api/bearer.ts";
@@ -14,7 +14,7 @@ import { sampleRequest } from "../helpers/http_request.ts";
 const ORIGIN = "https://spa.example";
 
 interface Stage {
-  ask(request?: Partial<HttpRequest>): Promise<HttpAnswer>;
+  ask(request?: Partial<HttpRequest>): Promise<HttpResponse>;
   readonly observed: (readonly [string, string, number, number])[];
   readonly logged: (readonly [string, LogFields])[];
 }
@@ -27,7 +27,7 @@ const bearer: Bearer = {
 };
 
 /** A pipeline with one public route at /x, whose clock moves on by 1.23456 ms at every look. */
-function openStage(handle: () => HttpAnswer, more: Partial<PublicRoute> = {}, basePath = ""): Stage {
+function openStage(handle: () => HttpResponse, more: Partial<PublicRoute> = {}, basePath = ""): Stage {
   const observed: (readonly [string, string, number, number])[] = [];
   const logged: (readonly [string, LogFields])[] = [];
   const write = (msg: string, fields: LogFields = {}) => void logged.push([msg, fields]);
@@ -60,7 +60,7 @@ function openStage(handle: () => HttpAnswer, more: Partial<PublicRoute> = {}, ba
 }
 
 /** The header's values, whatever the case of its name. */
-function valuesOf(answer: HttpAnswer, name: string): (string | string[])[] {
+function valuesOf(answer: HttpResponse, name: string): (string | string[])[] {
   return Object.entries(answer.headers ?? {}).filter(([key]) => key.toLowerCase() === name)
     .map(([, value]) => value);
 }

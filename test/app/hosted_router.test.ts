@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hostedRouter } from "../../src/app/hosted_router.ts";
-import type { HttpAnswer } from "../../src/base/exchange.ts";
+import type { HttpResponse } from "../../src/base/exchange.ts";
 import { Problem } from "../../src/base/problem.ts";
 import type { LoadedEndpoint } from "../../src/hosting/check.ts";
 import { parsePathPattern } from "../../src/api/path_pattern.ts";
@@ -138,7 +138,7 @@ function routerOf(...endpoints: LoadedEndpoint[]): Router {
 }
 
 /** Calls what is found as the pipeline does. */
-function call(find: Router, method: string, path: string, caller: Caller): Promise<HttpAnswer> {
+function call(find: Router, method: string, path: string, caller: Caller): Promise<HttpResponse> {
   const match = find(method, path);
   assert.ok(match?.route);
   const { route, params } = match;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { type Check, type Fields, openFields } from "../../src/base/fields.ts";
 import { parseJson } from "../../src/base/json.ts";
-import { type Fault, Problem } from "../../src/base/problem.ts";
+import { type FieldError, Problem } from "../../src/base/problem.ts";
 
 const isShort: Check = (text) => text.length <= 3 ? undefined : "Is too long.";
 
@@ -59,7 +59,7 @@ describe("fields read", () => {
       [true, false, null], []],
     ["no inherited member", {}, (f) => [f.has("toString"), f.value("constructor")],
       [false, undefined], []],
-    ["a fault of the caller", { a: "x" }, (f) => (f.text("a"), f.fault("a", "No.")), undefined,
+    ["a fault of the caller", { a: "x" }, (f) => (f.text("a"), f.report("a", "No.")), undefined,
       ["/a"]],
     ["a member that nothing asked for", { a: "x", b: 1 }, (f) => f.text("a"), "x", ["/b"]],
     ["a member that was only looked for as unknown", { a: "x" }, (f) => f.has("a"), true, ["/a"]],
@@ -111,7 +111,7 @@ test("a fault never repeats the value", () => {
   assert.doesNotMatch(JSON.stringify(faultsOf(() => fields.finish("login"))), /hunter2/);
 });
 
-function faultsOf(run: () => unknown): readonly Fault[] {
+function faultsOf(run: () => unknown): readonly FieldError[] {
   try {
     run();
     return [];

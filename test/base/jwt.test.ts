@@ -3,7 +3,7 @@ import { createPrivateKey, createPublicKey, sign, webcrypto } from "node:crypto"
 import { describe, test } from "node:test";
 import {
   generatePrivateKey,
-  openKey,
+  importKey,
   type SigningAlgorithm,
   type SigningKey,
   type VerificationKey,
@@ -19,9 +19,9 @@ const CLAIMS = { sub: "u1", scope: "consumer", n: 1, deep: { a: [1, null, "\u00f
 type Key = SigningKey & VerificationKey;
 
 const keys: Record<SigningAlgorithm, Key> = {
-  ES256: openKey("k-es", "ES256", await generatePrivateKey("ES256")),
-  RS256: openKey("k-rs", "RS256", await generatePrivateKey("RS256")),
-  EdDSA: openKey("k-ed", "EdDSA", await generatePrivateKey("EdDSA")),
+  ES256: importKey("k-es", "ES256", await generatePrivateKey("ES256")),
+  RS256: importKey("k-rs", "RS256", await generatePrivateKey("RS256")),
+  EdDSA: importKey("k-ed", "EdDSA", await generatePrivateKey("EdDSA")),
 };
 
 const find = (kid: string) => Object.values(keys).find((key) => key.kid === kid);
@@ -57,7 +57,7 @@ for (const alg of ALGORITHMS) {
   });
 
   test(`${alg}: no other key verifies it, though it has the same kid`, async () => {
-    const other = openKey(key.kid, alg, await generatePrivateKey(alg));
+    const other = importKey(key.kid, alg, await generatePrivateKey(alg));
     assert.equal(verifyJwt(signJwt(TYP, CLAIMS, other), TYP, find), undefined);
   });
 
@@ -96,7 +96,7 @@ test("ES256: the signature is r and s, 32 bytes each, and not DER (RFC 7518 §3.
   assert.equal(verify(`${signed}.${der}`), undefined);
 });
 
-describe("openKey() derives the public key of", () => {
+describe("importKey() derives the public key of", () => {
   const table: [what: string, alg: SigningAlgorithm, jwk: Record<string, string>][] = [
     ["RFC 7515 Appendix A.3", "ES256", {
       kty: "EC",
@@ -116,7 +116,7 @@ describe("openKey() derives the public key of", () => {
     test(what, () => {
       const privateKey = createPrivateKey({ key: { ...publicJwk, d }, format: "jwk" });
       const pem = String(privateKey.export({ format: "pem", type: "pkcs8" }));
-      assert.deepEqual(openKey("k", alg, pem).jwk, { ...publicJwk, kid: "k", alg, use: "sig" });
+      assert.deepEqual(importKey("k", alg, pem).jwk, { ...publicJwk, kid: "k", alg, use: "sig" });
     });
   }
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkFaults, Problem } from "../../src/base/problem.ts";
+import { checkErrors, Problem } from "../../src/base/problem.ts";
 
 test("Problem holds status, code and detail, and is an Error", () => {
   const problem = new Problem(404, "not_found", "There is no such app.");
@@ -40,16 +40,16 @@ test("Problem's title is the status's own (RFC 9457 §3.1.4)", () => {
   for (const [status, title] of table) assert.equal(new Problem(status, "x", "").title, title);
 });
 
-test("checkFaults() returns where there is none", () => {
-  assert.equal(checkFaults([], "app"), undefined);
+test("checkErrors() returns where there is none", () => {
+  assert.equal(checkErrors([], "app"), undefined);
 });
 
-test("checkFaults() throws one 400 with every fault", () => {
+test("checkErrors() throws one 400 with every fault", () => {
   const faults = [
     { pointer: "/name", detail: "Is required." },
     { pointer: "/url", detail: "Must be a string." },
   ];
-  assert.throws(() => checkFaults(faults, "app"), (error: unknown) => {
+  assert.throws(() => checkErrors(faults, "app"), (error: unknown) => {
     assert.ok(error instanceof Problem);
     assert.equal(error.status, 400);
     assert.equal(error.code, "invalid");

@@ -1,26 +1,26 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { runtimeFault } from "../../src/base/runtime.ts";
+import { runtimeError } from "../../src/base/runtime.ts";
 
-describe("runtimeFault() passes", () => {
+describe("runtimeError() passes", () => {
   for (const version of ["26.0.0", "26.10.0", "27.0.0-nightly20260101", "100.1.2"]) {
-    test(version, () => assert.equal(runtimeFault(version), undefined));
+    test(version, () => assert.equal(runtimeError(version), undefined));
   }
 });
 
-describe("runtimeFault() names both versions and the remedy in one line for", () => {
+describe("runtimeError() names both versions and the remedy in one line for", () => {
   for (const version of ["20.19.0", "25.9.9", "9.0.0", "", "unknown"]) {
     test(JSON.stringify(version), () => {
-      const fault = runtimeFault(version);
+      const fault = runtimeError(version);
       assert.ok(fault?.includes(version) && fault.includes("26") && fault.includes("npm start"));
       assert.doesNotMatch(fault ?? "", /\n/);
     });
   }
 });
 
-test("runtimeFault() advises an installed package in one line, without npm start", () => {
+test("runtimeError() advises an installed package in one line, without npm start", () => {
   const url = "file:///srv/app/node_modules/gatepost/dist/base/runtime.js";
-  const fault = runtimeFault("20.19.0", url) ?? "";
+  const fault = runtimeError("20.19.0", url) ?? "";
   assert.match(fault, /26 or newer and this is 20\.19\.0: .*npm install node@26[^\n]*$/);
   assert.doesNotMatch(fault, /npm start/);
 });

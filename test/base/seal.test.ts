@@ -10,12 +10,12 @@ test("a seal opens what it closed, at its own place", () => {
   const seal = createSeal(KEY);
   assert.equal(seal.active, true);
   for (const secret of ["", "a", SECRET, "\u{1f511}".repeat(500)]) {
-    assert.equal(seal.open(seal.close(secret, "k1"), "k1"), secret);
+    assert.equal(seal.decrypt(seal.encrypt(secret, "k1"), "k1"), secret);
   }
 });
 
 test("what is closed holds nothing of the secret that could be read", () => {
-  const stored = createSeal(KEY).close(SECRET, "k1");
+  const stored = createSeal(KEY).encrypt(SECRET, "k1");
   assert.match(stored, /^sealed:[A-Za-z0-9_-]+$/);
   const bytes = Buffer.from(stored.slice("sealed:".length), "base64url");
   assert.equal(bytes.length, 12 + Buffer.byteLength(SECRET) + 16);
@@ -23,7 +23,7 @@ test("what is closed holds nothing of the secret that could be read", () => {
 });
 
 test("closing is AES-256-GCM: nonce of 12 bytes, ciphertext, tag of 16 (NIST SP 800-38D)", () => {
-  const bytes = Buffer.from(createSeal(KEY).close(SECRET, "k1").slice(7), "base64url");
+  const bytes = Buffer.from(createSeal(KEY).encrypt(SECRET, "k1").slice(7), "base64url");
   const nonce = bytes.subarray(0, 12);
   const decipher = createDecipheriv("aes-256-gcm", KEY, nonce, { authTagLength: 16 })
     .setAAD(Buffer.from("k1"))
@@ -36,54 +36,54 @@ test("closing the same secret twice gives different bytes: no nonce comes again"
   const seal = createSeal(KEY);
   const nonces = new Set(
     Array.from({ length: 5_000 }, () =>
-      Buffer.from(seal.close("x", "k1").slice(7), "base64url").subarray(0, 12).toString("hex")),
+      Buffer.from(seal.encrypt("x", "k1").slice(7), "base64url").subarray(0, 12).toString("hex")),
   );
   assert.equal(nonces.size, 5_000);
 });
 
 test("a value that was moved to another place does not open", () => {
   const seal = createSeal(KEY);
-  const stored = seal.close(SECRET, "k1");
+  const stored = seal.encrypt(SECRET, "k1");
   for (const context of ["k2", "", "K1", "k1 "]) {
-    assert.throws(() => seal.open(stored, context), SealError);
+    assert.throws(() => seal.decrypt(stored, context), SealError);
   }
 });
 
 test("another key does not open it", () => {
-  const stored = createSeal(KEY).close(SECRET, "k1");
+  const stored = createSeal(KEY).encrypt(SECRET, "k1");
   const other = Buffer.from(KEY);
   other[31] = 8;
-  assert.throws(() => createSeal(other).open(stored, "k1"), SealError);
+  assert.throws(() => createSeal(other).decrypt(stored, "k1"), SealError);
 });
 
 test("without a key it does not open", () => {
-  const stored = createSeal(KEY).close(SECRET, "k1");
-  assert.throws(() => createSeal(undefined).open(stored, "k1"), SealError);
+  const stored = createSeal(KEY).encrypt(SECRET, "k1");
+  assert.throws(() => createSeal(undefined).decrypt(stored, "k1"), SealError);
 });
 
 test("a value with any bit changed does not open", () => {
   const seal = createSeal(KEY);
-  const bytes = Buffer.from(seal.close("secret", "k1").slice(7), "base64url");
+  const bytes = Buffer.from(seal.encrypt("secret", "k1").slice(7), "base64url");
   for (let bit = 0; bit < bytes.length * 8; bit++) {
     const altered = Buffer.from(bytes);
     altered[bit >> 3] = (altered[bit >> 3] ?? 0) ^ (1 << (bit & 7));
     const stored = `sealed:${altered.toString("base64url")}`;
-    assert.throws(() => seal.open(stored, "k1"), SealError, `bit ${bit}`);
+    assert.throws(() => seal.decrypt(stored, "k1"), SealError, `bit ${bit}`);
   }
 });
 
 test("a value that was cut does not open, whatever its length", () => {
   const seal = createSeal(KEY);
-  const bytes = Buffer.from(seal.close("secret", "k1").slice(7), "base64url");
+  const bytes = Buffer.from(seal.encrypt("secret", "k1").slice(7), "base64url");
   for (let length = 0; length < bytes.length; length++) {
     const stored = `sealed:${bytes.subarray(0, length).toString("base64url")}`;
-    assert.throws(() => seal.open(stored, "k1"), SealError, `length ${length}`);
+    assert.throws(() => seal.decrypt(stored, "k1"), SealError, `length ${length}`);
   }
 });
 
 test("a SealError tells nothing of what it could not open", () => {
-  const stored = createSeal(KEY).close(SECRET, "k1");
-  assert.throws(() => createSeal(Buffer.alloc(32)).open(stored, "k1"), (error: unknown) => {
+  const stored = createSeal(KEY).encrypt(SECRET, "k1");
+  assert.throws(() => createSeal(Buffer.alloc(32)).decrypt(stored, "k1"), (error: unknown) => {
     assert.ok(error instanceof SealError);
     assert.equal(error.name, "SealError");
     assert.ok(!error.message.includes(stored.slice(7, 15)));
@@ -97,32 +97,32 @@ describe("a seal without a key", () => {
   test("says that it protects nothing", () => assert.equal(seal.active, false));
 
   test("opens what it closed", () => {
-    assert.equal(seal.open(seal.close(SECRET, "k1"), "k1"), SECRET);
+    assert.equal(seal.decrypt(seal.encrypt(SECRET, "k1"), "k1"), SECRET);
   });
 
   test("keeps a secret apart from one that is sealed, whatever it looks like", () => {
-    assert.equal(seal.open(seal.close("sealed:x", "k1"), "k1"), "sealed:x");
+    assert.equal(seal.decrypt(seal.encrypt("sealed:x", "k1"), "k1"), "sealed:x");
   });
 
   test("leaves secrets that a later key still opens", () => {
-    assert.equal(createSeal(KEY).open(seal.close(SECRET, "k1"), "k1"), SECRET);
+    assert.equal(createSeal(KEY).decrypt(seal.encrypt(SECRET, "k1"), "k1"), SECRET);
   });
 });
 
 test("what an older key closed opens beside the first one, and is renewed by it", () => {
   const older = Buffer.alloc(32, 9);
   const both = createSeal(KEY, older);
-  const stored = createSeal(older).close(SECRET, "k1");
-  assert.equal(both.open(stored, "k1"), SECRET);
+  const stored = createSeal(older).encrypt(SECRET, "k1");
+  assert.equal(both.decrypt(stored, "k1"), SECRET);
   const renewed = both.renew(stored, "k1");
-  assert.equal(createSeal(KEY).open(renewed, "k1"), SECRET);
+  assert.equal(createSeal(KEY).decrypt(renewed, "k1"), SECRET);
   assert.equal(both.renew(renewed, "k1"), renewed);
-  assert.throws(() => createSeal(older).open(renewed, "k1"), SealError);
+  assert.throws(() => createSeal(older).decrypt(renewed, "k1"), SealError);
 });
 
 test("what was stored readable is sealed when it is renewed, and stays so without a key", () => {
-  const plain = createSeal().close(SECRET, "k1");
-  assert.equal(createSeal(KEY).open(createSeal(KEY).renew(plain, "k1"), "k1"), SECRET);
+  const plain = createSeal().encrypt(SECRET, "k1");
+  assert.equal(createSeal(KEY).decrypt(createSeal(KEY).renew(plain, "k1"), "k1"), SECRET);
   assert.notEqual(createSeal(KEY).renew(plain, "k1"), plain);
   assert.equal(createSeal().renew(plain, "k1"), plain);
 });

@@ -3,7 +3,7 @@ import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import { obtainPassword } from "../../src/cli/password.ts";
-import { openTerminal } from "../../src/cli/terminal.ts";
+import { createTerminal } from "../../src/cli/terminal.ts";
 
 /** A process at a terminal: what is typed goes in, what is shown comes out. */
 function openFakeTerminal({ isTTY = true } = {}) {
@@ -17,7 +17,7 @@ function openFakeTerminal({ isTTY = true } = {}) {
     Object.assign(new PassThrough().on("data", (part) => shown.push(String(part))), { isTTY });
   const host = Object.assign(new EventEmitter(), { stdin, stdout: collect(), stderr: collect() });
   return {
-    terminal: openTerminal(host as unknown as NodeJS.Process),
+    terminal: createTerminal(host as unknown as NodeJS.Process),
     stdin,
     text: () => shown.join(""),
     /** Types each text once the question has been asked that often. */

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writ
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
-import { openPresence, type Presence } from "../../src/database/presence.ts";
+import { acquirePresence, type Presence } from "../../src/database/presence.ts";
 
 const MODULE = new URL("../../src/database/presence.ts", import.meta.url).href;
 
@@ -16,15 +16,15 @@ function newDatabasePath(t: TestContext): string {
 }
 
 function open(t: TestContext, path: string, name: string): Presence {
-  const presence = openPresence(path, name);
+  const presence = acquirePresence(path, name);
   t.after(() => presence.close());
   return presence;
 }
 
 /** Another process that is present until it is killed. */
 async function startOther(t: TestContext, path: string, name: string) {
-  const code = `import { openPresence } from ${JSON.stringify(MODULE)};
-    globalThis.presence = openPresence(${JSON.stringify(path)}, ${JSON.stringify(name)});
+  const code = `import { acquirePresence } from ${JSON.stringify(MODULE)};
+    globalThis.presence = acquirePresence(${JSON.stringify(path)}, ${JSON.stringify(name)});
     process.stdout.write("there");
     setTimeout(() => {}, 60_000);`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", code], {
@@ -85,7 +85,7 @@ describe("forEnded()", () => {
     const path = newDatabasePath(t);
     const folder = join(path, "..", "lost");
     mkdirSync(folder);
-    const presence = openPresence(join(folder, "gatepost.db"), "c1");
+    const presence = acquirePresence(join(folder, "gatepost.db"), "c1");
     rmSync(folder, { recursive: true });
     for (let look = 0; look < 2; look++) await assert.rejects(ended(presence), { code: "ENOENT" });
     presence.close();
@@ -114,7 +114,7 @@ describe("forEnded()", () => {
   test("passes over one that has closed", async (t) => {
     const path = newDatabasePath(t);
     const own = open(t, path, "c1");
-    openPresence(path, "c2").close();
+    acquirePresence(path, "c2").close();
     assert.deepEqual(await ended(own), []);
   });
 
@@ -126,7 +126,7 @@ describe("forEnded()", () => {
   });
 });
 
-describe("openPresence()", () => {
+describe("acquirePresence()", () => {
   test("makes an empty file that only its owner may read", (t) => {
     const path = newDatabasePath(t);
     open(t, path, "c1");
@@ -148,7 +148,7 @@ describe("openPresence()", () => {
 
   test("leaves nothing behind once it is closed", (t) => {
     const path = newDatabasePath(t);
-    openPresence(path, "c1").close();
+    acquirePresence(path, "c1").close();
     assert.equal(existsSync(`${path}-process-c1`), false);
   });
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { createSeal, type Seal, SealError } from "../../src/base/seal.ts";
 import { type Database, sql, type Statement } from "../../src/database/database.ts";
 import { insertAudit } from "../../src/store/audit.ts";
-import { checkSeal, openPageKey, resealDatabase } from "../../src/database/settings.ts";
+import { checkSeal, loadPageKey, resealDatabase } from "../../src/database/settings.ts";
 import { openDatabase } from "../helpers/database.ts";
 
 const [OLD, NEW] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
@@ -17,7 +17,7 @@ const NEVER = new AbortController().signal;
 
 async function addSubscription(database: Database, id: string, seal: Seal): Promise<void> {
   const [secret, oldSecret] = [`whsec_${id}`, `whsec_old-${id}`]
-    .map((each) => seal.close(each, id));
+    .map((each) => seal.encrypt(each, id));
   await database.write([
     sql(
       `INSERT INTO subscriptions
@@ -37,11 +37,11 @@ async function sealedDatabase(database: Database, count: number): Promise<Uint8A
     sql(
       `INSERT INTO keys (kid, alg, private, created_at, signs_from, token_ttl)
        VALUES ('k1', 'ES256', ?1, 1, 1, 1)`,
-      old.close("pem", "k1"),
+      old.encrypt("pem", "k1"),
     ),
   ]);
   for (let index = 0; index < count; index++) await addSubscription(database, `s${index}`, old);
-  return openPageKey(database, old);
+  return loadPageKey(database, old);
 }
 
 test("after a reseal the first key opens everything and the old one nothing", async (t) => {
@@ -53,17 +53,17 @@ test("after a reseal the first key opens everything and the old one nothing", as
   assert.equal(count, 2 * 1_203 + 2);
   await checkSeal(database, fresh);
   await assert.rejects(checkSeal(database, old), /not the key/);
-  assert.deepEqual(await openPageKey(database, fresh), pageKey);
+  assert.deepEqual(await loadPageKey(database, fresh), pageKey);
   const rows = await database.query<{ id: string; secret: string; old_secret: string }>(
     "SELECT id, secret, old_secret FROM subscriptions",
   );
   for (const { id, secret, old_secret: oldSecret } of rows) {
-    assert.equal(fresh.open(secret, id), `whsec_${id}`);
-    assert.equal(fresh.open(oldSecret, id), `whsec_old-${id}`);
-    assert.throws(() => old.open(secret, id), SealError);
+    assert.equal(fresh.decrypt(secret, id), `whsec_${id}`);
+    assert.equal(fresh.decrypt(oldSecret, id), `whsec_old-${id}`);
+    assert.throws(() => old.decrypt(secret, id), SealError);
   }
   const [key] = await database.query<{ private: string }>("SELECT private FROM keys");
-  assert.equal(fresh.open(key?.private ?? "", "k1"), "pem");
+  assert.equal(fresh.decrypt(key?.private ?? "", "k1"), "pem");
   assert.equal((await database.query("SELECT 1 FROM audit")).length, 1);
 });
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { createSeal, type Seal } from "../../src/base/seal.ts";
 import { type Database, sql, UnusableDatabaseError } from "../../src/database/database.ts";
-import { checkSeal, openPageKey } from "../../src/database/settings.ts";
+import { checkSeal, loadPageKey } from "../../src/database/settings.ts";
 import { makeFolder, openDatabase } from "../helpers/database.ts";
 
 const unsealed = createSeal(undefined);
@@ -50,19 +50,19 @@ test("a key that is given later seals what was stored before, and all of it open
   const database = openDatabase(t);
   await checkSeal(database, unsealed);
   await addSecrets(database, unsealed);
-  const pageKey = await openPageKey(database, unsealed);
+  const pageKey = await loadPageKey(database, unsealed);
 
   await checkSeal(database, sealed);
   const text = JSON.stringify(await dump(database));
   assert.ok(!text.includes("plain:") && !text.includes("PRIVATE KEY") && !text.includes(SECRET));
   const [key] = await database.query<{ kid: string; private: string }>("SELECT * FROM keys");
-  assert.equal(sealed.open(key?.private ?? "", "k1"), PEM);
+  assert.equal(sealed.decrypt(key?.private ?? "", "k1"), PEM);
   const [subscription] = await database.query<{ secret: string; old_secret: string }>(
     "SELECT secret, old_secret FROM subscriptions WHERE id = 's1'",
   );
-  assert.equal(sealed.open(subscription?.secret ?? "", "s1"), SECRET);
-  assert.equal(sealed.open(subscription?.old_secret ?? "", "s1"), `${SECRET}-old`);
-  assert.deepEqual(await openPageKey(database, sealed), pageKey);
+  assert.equal(sealed.decrypt(subscription?.secret ?? "", "s1"), SECRET);
+  assert.equal(sealed.decrypt(subscription?.old_secret ?? "", "s1"), `${SECRET}-old`);
+  assert.deepEqual(await loadPageKey(database, sealed), pageKey);
 });
 
 test("what was sealed later is readable nowhere in the file", async (t) => {
@@ -83,7 +83,7 @@ test("two processes may seal a database at once", async (t) => {
   await addSecrets(one, unsealed);
   await Promise.all([checkSeal(one, sealed), checkSeal(other, sealed)]);
   const [key] = await one.query<{ private: string }>("SELECT private FROM keys");
-  assert.equal(sealed.open(key?.private ?? "", "k1"), PEM);
+  assert.equal(sealed.decrypt(key?.private ?? "", "k1"), PEM);
 });
 
 test("of two processes that seal with different keys one is refused", async (t) => {
@@ -94,26 +94,26 @@ test("of two processes that seal with different keys one is refused", async (t) 
   assert.deepEqual(results.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
 });
 
-test("openPageKey() gives 32 bytes, the same at each start", async (t) => {
+test("loadPageKey() gives 32 bytes, the same at each start", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const database = openDatabase(t, path);
-  const key = await openPageKey(database, unsealed);
+  const key = await loadPageKey(database, unsealed);
   assert.equal(key.length, 32);
-  assert.deepEqual(await openPageKey(database, unsealed), key);
+  assert.deepEqual(await loadPageKey(database, unsealed), key);
   await database.close();
-  assert.deepEqual(await openPageKey(openDatabase(t, path), unsealed), key);
+  assert.deepEqual(await loadPageKey(openDatabase(t, path), unsealed), key);
 });
 
-test("openPageKey() gives every database a key of its own", async (t) => {
-  const keys = await Promise.all([1, 2].map(() => openPageKey(openDatabase(t), unsealed)));
+test("loadPageKey() gives every database a key of its own", async (t) => {
+  const keys = await Promise.all([1, 2].map(() => loadPageKey(openDatabase(t), unsealed)));
   assert.notDeepEqual(keys[0], keys[1]);
 });
 
-test("openPageKey() gives several processes that start at once the same key", async (t) => {
+test("loadPageKey() gives several processes that start at once the same key", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const databases = [openDatabase(t, path), openDatabase(t, path), openDatabase(t, path)];
   const [first, ...others] = await Promise.all(
-    databases.map((database) => openPageKey(database, unsealed)),
+    databases.map((database) => loadPageKey(database, unsealed)),
   );
   for (const other of others) assert.deepEqual(other, first);
 });
@@ -121,7 +121,7 @@ test("openPageKey() gives several processes that start at once the same key", as
 test("the page key is sealed where there is a key", async (t) => {
   const database = openDatabase(t);
   await checkSeal(database, sealed);
-  await openPageKey(database, sealed);
+  await loadPageKey(database, sealed);
   assert.doesNotMatch(JSON.stringify(await dump(database)), /plain:/);
 });
 
@@ -130,7 +130,7 @@ async function addSecrets(database: Database, seal: Seal): Promise<void> {
     sql(
       `INSERT INTO keys (kid, alg, private, created_at, signs_from, token_ttl)
        VALUES ('k1', 'EdDSA', ?1, 1, 1, 1)`,
-      seal.close(PEM, "k1"),
+      seal.encrypt(PEM, "k1"),
     ),
     ...["s1", "s2"].map((id) =>
       sql(
@@ -138,8 +138,8 @@ async function addSecrets(database: Database, seal: Seal): Promise<void> {
            (id, principal, app, event, endpoint, status, secret, old_secret, created_at)
          VALUES (?1, 'u', 'login', 'e', ?1, 'active', ?2, ?3, 1)`,
         id,
-        seal.close(SECRET, id),
-        id === "s1" ? seal.close(`${SECRET}-old`, id) : null,
+        seal.encrypt(SECRET, id),
+        id === "s1" ? seal.encrypt(`${SECRET}-old`, id) : null,
       )
     ),
   ]);

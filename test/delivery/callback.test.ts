@@ -296,7 +296,7 @@ describe("a failure", () => {
     const sender = createSender(10_000);
     const sending = send({}, sender);
     await received();
-    sender.cutOff();
+    sender.abort();
     assert.deepEqual((await sending).outcome, { kind: "error", error: "aborted" });
   });
 });

@@ -103,7 +103,7 @@ async function openStage(t: TestContext): Promise<Stage> {
           id,
           await addUser(database, { createdAtMs: stage.nowMs }),
           endpoint,
-          SEAL.close(SECRET, id),
+          SEAL.encrypt(SECRET, id),
           stage.nowMs,
         ),
       ]);
@@ -168,7 +168,7 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
           peak = Math.max(peak, open.length);
           if (answer) setImmediate(() => end(answer(callback)));
         }),
-      cutOff: () => [...open].forEach(({ end }) => end("timeout")),
+      abort: () => [...open].forEach(({ end }) => end("timeout")),
     },
   });
   const stored = () => stage.database.write([]);
@@ -927,7 +927,7 @@ test("both secrets sign until the old one has had its time", async (t) => {
       `UPDATE subscriptions SET old_secret = secret, secret = ?2, old_secret_until = ?3
        WHERE id = ?1`,
       id,
-      SEAL.close(newer, id),
+      SEAL.encrypt(newer, id),
       START_MS + 1000,
     ),
   ]);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { createLanes, type Lanes } from "../../src/delivery/queues.ts";
-import type { DueLane, Standing } from "../../src/store/deliveries.ts";
+import { createQueues, type Queues } from "../../src/delivery/queues.ts";
+import type { DueQueue, Health } from "../../src/store/deliveries.ts";
 import { openRandom } from "../helpers/random.ts";
 
 interface Sent {
@@ -12,25 +12,25 @@ interface Sent {
 /** A subscription with due work, whose principal has no other. */
 function due(
   subscription: number,
-  standing: Standing = "proven",
+  standing: Health = "proven",
   principal = `u_${subscription}`,
-): DueLane {
+): DueQueue {
   return { subscription, standing, principal, meanMs: standing === "slow" ? 9_000 : 0 };
 }
 
 /** Puts as many of `count` items into a lane as it has room for, as a claim does. */
-function putInto(lanes: Lanes<string>, lane: DueLane, count: number): void {
+function putInto(lanes: Queues<string>, lane: DueQueue, count: number): void {
   const room = lanes.reserve(lane, count);
   const items = Array.from({ length: room }, (_, index) => `${lane.subscription}/${index}`);
   if (room > 0) lanes.add(lane.subscription, room, items);
 }
 
-function put(lanes: Lanes<string>, subscription: number, count: number, standing?: Standing): void {
+function put(lanes: Queues<string>, subscription: number, count: number, standing?: Health): void {
   putInto(lanes, due(subscription, standing), count);
 }
 
 /** Takes until nothing may be sent. */
-function takeAll(lanes: Lanes<string>): Sent[] {
+function takeAll(lanes: Queues<string>): Sent[] {
   const sent: Sent[] = [];
   for (let next = lanes.take(); next; next = lanes.take()) sent.push(next);
   return sent;
@@ -38,7 +38,7 @@ function takeAll(lanes: Lanes<string>): Sent[] {
 
 /** Ends an attempt that took so long, its record included; undefined for one that was not made. */
 function end(
-  lanes: Lanes<string>,
+  lanes: Queues<string>,
   subscription: number,
   isSuccess: boolean | undefined,
   durationMs = 5,
@@ -51,11 +51,11 @@ function end(
 
 describe("take()", () => {
   test("gives nothing of nothing", () => {
-    assert.equal(createLanes({ total: 4, perSubscription: 2 }).take(), undefined);
+    assert.equal(createQueues({ total: 4, perSubscription: 2 }).take(), undefined);
   });
 
   test("keeps a subscription to its own cap", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
     put(lanes, 1, 100);
     assert.equal(takeAll(lanes).length, 8);
     end(lanes, 1, true);
@@ -63,40 +63,40 @@ describe("take()", () => {
   });
 
   test("keeps all together to the total", () => {
-    const lanes = createLanes<string>({ total: 5, perSubscription: 2 });
+    const lanes = createQueues<string>({ total: 5, perSubscription: 2 });
     for (const subscription of [1, 2, 3, 4]) put(lanes, subscription, 9);
     assert.equal(takeAll(lanes).length, 5);
     assert.equal(lanes.inFlight(), 5);
   });
 
   test("goes round the subscriptions, one item each", () => {
-    const lanes = createLanes<string>({ total: 6, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 6, perSubscription: 8 });
     for (const subscription of [1, 2, 3]) put(lanes, subscription, 9);
     assert.deepEqual(takeAll(lanes).map(({ subscription }) => subscription), [1, 2, 3, 1, 2, 3]);
   });
 
   test("takes the items of one subscription in their order", () => {
-    const lanes = createLanes<string>({ total: 6, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 6, perSubscription: 8 });
     put(lanes, 1, 3);
     assert.deepEqual(takeAll(lanes).map(({ item }) => item), ["1/0", "1/1", "1/2"]);
   });
 
   test("gives a subscription that fails one slot", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
     put(lanes, 1, 9, "failing");
     assert.equal(takeAll(lanes).length, 1);
   });
 
   test("gives all that fail together half of the slots, rounded down", () => {
     for (const [total, half] of [[64, 32], [5, 2], [2, 1], [1, 1]] as const) {
-      const lanes = createLanes<string>({ total, perSubscription: 8 });
+      const lanes = createQueues<string>({ total, perSubscription: 8 });
       for (let number = 1; number <= 70; number++) put(lanes, number, 1, "failing");
       assert.equal(takeAll(lanes).length, half, `of ${total}`);
     }
   });
 
   test("gives the slots that failing ones may not have to the others", () => {
-    const lanes = createLanes<string>({ total: 8, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 8, perSubscription: 8 });
     for (let subscription = 1; subscription <= 8; subscription++) put(lanes, subscription, 1, "failing");
     put(lanes, 100, 20);
     const sent = takeAll(lanes);
@@ -114,7 +114,7 @@ describe("take() of subscriptions of which nothing is known", () => {
       [3, 8, 2],
       [1, 1, 1],
     ] as const) {
-      const lanes = createLanes<string>({ total, perSubscription });
+      const lanes = createQueues<string>({ total, perSubscription });
       for (let subscription = 1; subscription <= 70; subscription++) put(lanes, subscription, 1, "new");
       assert.equal(takeAll(lanes).length, unproven, `of ${total}`);
       put(lanes, 100, total);
@@ -123,7 +123,7 @@ describe("take() of subscriptions of which nothing is known", () => {
   });
 
   test("counts those that fail with them", () => {
-    const lanes = createLanes<string>({ total: 8, perSubscription: 2 });
+    const lanes = createQueues<string>({ total: 8, perSubscription: 2 });
     for (let subscription = 1; subscription <= 8; subscription++) put(lanes, subscription, 1, "failing");
     assert.equal(takeAll(lanes).length, 4);
     for (let subscription = 11; subscription <= 18; subscription++) put(lanes, subscription, 1, "new");
@@ -132,7 +132,7 @@ describe("take() of subscriptions of which nothing is known", () => {
 
   test("does not let those that fail keep new ones out", () => {
     for (const [total, perSubscription] of [[64, 8], [64, 64], [8, 4], [3, 3], [2, 1]] as const) {
-      const lanes = createLanes<string>({ total, perSubscription });
+      const lanes = createQueues<string>({ total, perSubscription });
       for (let number = 1; number <= 70; number++) put(lanes, number, 1, "failing");
       takeAll(lanes);
       put(lanes, 100, 1, "new");
@@ -141,7 +141,7 @@ describe("take() of subscriptions of which nothing is known", () => {
   });
 
   test("gives one all of its slots as soon as it has had a success", () => {
-    const lanes = createLanes<string>({ total: 8, perSubscription: 6 });
+    const lanes = createQueues<string>({ total: 8, perSubscription: 6 });
     put(lanes, 1, 9, "new");
     assert.equal(takeAll(lanes).length, 3);
     end(lanes, 1, true);
@@ -150,7 +150,7 @@ describe("take() of subscriptions of which nothing is known", () => {
   });
 
   test("leaves those that have proven themselves room to wait in, too", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
     for (let subscription = 1; subscription <= 14; subscription++) put(lanes, subscription, 8, "new");
     assert.equal(lanes.roomFor("new"), 0);
     assert.equal(lanes.roomFor("failing"), 0);
@@ -160,7 +160,7 @@ describe("take() of subscriptions of which nothing is known", () => {
 
 describe("finish()", () => {
   test("takes all slots but one from a subscription that failed, until a success", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
     put(lanes, 1, 8);
     takeAll(lanes);
     end(lanes, 1, false);
@@ -178,7 +178,7 @@ describe("finish()", () => {
   });
 
   test("hands back what waits behind a failure", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 2 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 2 });
     put(lanes, 1, 4);
     takeAll(lanes);
     assert.deepEqual(end(lanes, 1, false), ["1/2", "1/3"]);
@@ -187,7 +187,7 @@ describe("finish()", () => {
   });
 
   test("hands back nothing after a success", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 2 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 2 });
     put(lanes, 1, 4);
     takeAll(lanes);
     assert.deepEqual(end(lanes, 1, true), []);
@@ -195,12 +195,12 @@ describe("finish()", () => {
   });
 
   test("frees a slot of one that was not sent, and says nothing of its subscription", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 2 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 2 });
     put(lanes, 1, 4);
     takeAll(lanes);
     assert.deepEqual(end(lanes, 1, undefined), []);
     assert.equal(takeAll(lanes).length, 1);
-    const failing = createLanes<string>({ total: 64, perSubscription: 2 });
+    const failing = createQueues<string>({ total: 64, perSubscription: 2 });
     put(failing, 1, 4, "failing");
     takeAll(failing);
     end(failing, 1, undefined);
@@ -211,7 +211,7 @@ describe("finish()", () => {
 
 describe("finish() tells of the mean duration", () => {
   const meanAfter = (meanMs: number, durationMs: number) => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 2 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 2 });
     putInto(lanes, { ...due(1), meanMs }, 1);
     takeAll(lanes);
     return lanes.finish(1, { isSuccess: true, durationMs }).meanMs;
@@ -232,7 +232,7 @@ describe("finish() tells of the mean duration", () => {
 
 describe("settle()", () => {
   test("forgets how a subscription fared only when that is stored", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
     put(lanes, 1, 1);
     takeAll(lanes);
     lanes.finish(1, { isSuccess: false, durationMs: 5 });
@@ -242,7 +242,7 @@ describe("settle()", () => {
   });
 
   test("forgets a subscription that has nothing left, and believes what is stored then", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
     put(lanes, 1, 1);
     takeAll(lanes);
     end(lanes, 1, false);
@@ -251,7 +251,7 @@ describe("settle()", () => {
   });
 
   test("keeps what is learnt while a lane is open for a claim", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
     put(lanes, 1, 1);
     takeAll(lanes);
     const reserved = lanes.reserve(due(1), 3);
@@ -263,7 +263,7 @@ describe("settle()", () => {
 
 describe("reserve()", () => {
   test("has room for four times the cap, so that one claim serves for four turns", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
     put(lanes, 1, 3);
     takeAll(lanes);
     assert.equal(lanes.reserve(due(1), 99), 29);
@@ -273,13 +273,13 @@ describe("reserve()", () => {
   });
 
   test("has room for twice the cap of one that is slow or of which nothing is known", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
     assert.equal(lanes.reserve(due(1, "new"), 99), 16);
     assert.equal(lanes.reserve(due(2, "slow"), 99), 16);
   });
 
   test("has room for one of a subscription that fails", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
     assert.equal(lanes.reserve(due(1, "failing"), 99), 1);
     assert.equal(lanes.reserve(due(1, "failing"), 99), 0);
     lanes.add(1, 1, ["a"]);
@@ -290,7 +290,7 @@ describe("reserve()", () => {
 
 describe("roomFor()", () => {
   test("leaves half of what is held to subscriptions that do not fail", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
     assert.equal(lanes.roomFor("failing"), 64);
     for (let number = 1; number <= 64; number++) put(lanes, number, 1, "failing");
     assert.equal(lanes.roomFor("failing"), 0);
@@ -303,7 +303,7 @@ describe("roomFor()", () => {
 
 describe("full()", () => {
   test("names the subscriptions that have no room for as much as they may send", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
     put(lanes, 1, 24);
     put(lanes, 2, 25);
     put(lanes, 3, 1, "failing");
@@ -311,7 +311,7 @@ describe("full()", () => {
   });
 
   test("names the principals of whose slow subscriptions no more may wait", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
     putInto(lanes, due(1, "slow", "u_1"), 16);
     assert.deepEqual(lanes.full("slow").principals, []);
     putInto(lanes, due(2, "slow", "u_1"), 16);
@@ -325,7 +325,7 @@ describe("full()", () => {
 
 describe("drain()", () => {
   test("takes back all that waits and nothing that is in flight", () => {
-    const lanes = createLanes<string>({ total: 2, perSubscription: 1 });
+    const lanes = createQueues<string>({ total: 2, perSubscription: 1 });
     for (const subscription of [1, 2, 3]) put(lanes, subscription, 2);
     takeAll(lanes);
     assert.deepEqual(lanes.drain().toSorted(), ["1/1", "2/1", "3/0", "3/1"]);
@@ -340,14 +340,14 @@ describe("take() of slow subscriptions", () => {
 
   test("gives all of them together half of the slots", () => {
     for (const [total, half] of [[64, 32], [5, 2], [1, 1]] as const) {
-      const lanes = createLanes<string>({ total, perSubscription: 8 });
+      const lanes = createQueues<string>({ total, perSubscription: 8 });
       for (let number = 1; number <= 70; number++) put(lanes, number, 2, "slow");
       assert.equal(takeAll(lanes).length, half, `of ${total}`);
     }
   });
 
   test("gives one principal's a quarter, and all that it has three quarters", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
     for (let number = 1; number <= 8; number++) putInto(lanes, due(number, "slow", "u_1"), 8);
     assert.equal(takeAll(lanes).length, 16);
     for (let number = 11; number <= 18; number++) putInto(lanes, due(number, "proven", "u_1"), 8);
@@ -357,13 +357,13 @@ describe("take() of slow subscriptions", () => {
   });
 
   test("counts those that fail towards the quarter of their principal", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
     for (let number = 1; number <= 40; number++) putInto(lanes, due(number, "failing", "u_1"), 1);
     assert.equal(takeAll(lanes).length, 16);
   });
 
   test("leaves room beside those that fail, and beside both to those that do neither", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
     for (let number = 1; number <= 70; number++) put(lanes, number, 1, "failing");
     for (let number = 101; number <= 170; number++) put(lanes, number, 1, "slow");
     const hindered = takeAll(lanes);
@@ -375,7 +375,7 @@ describe("take() of slow subscriptions", () => {
   });
 
   test("knows one by the mean duration of its attempts, and forgives it again", () => {
-    const lanes = createLanes<string>({ total: 4, perSubscription: 4 });
+    const lanes = createQueues<string>({ total: 4, perSubscription: 4 });
     put(lanes, 1, 16);
     takeAll(lanes);
     assert.equal(end(lanes, 1, true, 3_900).length, 0, "one that took long says little");
@@ -390,7 +390,7 @@ describe("take() of slow subscriptions", () => {
   });
 
   test("counts failures too: one success after a timeout does not make it quick", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
     put(lanes, 1, 2);
     takeAll(lanes);
     end(lanes, 1, false, 10_000);
@@ -400,7 +400,7 @@ describe("take() of slow subscriptions", () => {
   });
 
   test("believes what is stored of one that it does not remember", () => {
-    const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+    const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
     putInto(lanes, { ...due(1, "slow"), meanMs: 4_000 }, 1);
     takeAll(lanes);
     assert.equal(lanes.finish(1, { isSuccess: true, durationMs: 0 }).meanMs, 3_000);
@@ -408,7 +408,7 @@ describe("take() of slow subscriptions", () => {
 });
 
 test("take() prefers the subscription with the fewest in flight", () => {
-  const lanes = createLanes<string>({ total: 64, perSubscription: 8 });
+  const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
   put(lanes, 1, 8);
   put(lanes, 2, 8);
   for (let count = 0; count < 6; count++) lanes.take();
@@ -422,10 +422,10 @@ test("the caps hold whatever happens", (t) => {
   for (let round = 0; round < 40; round++) {
     const total = 1 + random.below(12);
     const perSubscription = 1 + random.below(6);
-    const lanes = createLanes<string>({ total, perSubscription });
+    const lanes = createQueues<string>({ total, perSubscription });
     const inFlight = new Map<number, number>();
     const means = new Map<number, number>();
-    const standings = new Map<number, Standing>();
+    const standings = new Map<number, Health>();
     const principalOf = (subscription: number) => `u_${subscription % 3}`;
     const standingOf = (subscription: number) => standings.get(subscription) ?? "new";
     const countOf = (subscription: number) => inFlight.get(subscription) ?? 0;

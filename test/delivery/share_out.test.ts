@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createLanes } from "../../src/delivery/queues.ts";
+import { createQueues } from "../../src/delivery/queues.ts";
 import { shareOut } from "../../src/delivery/share_out.ts";
-import type { DueLane, Standing } from "../../src/store/deliveries.ts";
+import type { DueQueue, Health } from "../../src/store/deliveries.ts";
 
 const LIMITS = { total: 64, perSubscription: 8 };
 
 /** So many lanes of a standing, numbered from `first` on. */
-function lanesOf(standing: Standing, count: number, first = 1): DueLane[] {
+function lanesOf(standing: Health, count: number, first = 1): DueQueue[] {
   return Array.from({ length: count }, (_, index) => {
     const subscription = first + index;
     return { subscription, standing, principal: `u_${subscription}`, meanMs: 0 };
@@ -15,8 +15,8 @@ function lanesOf(standing: Standing, count: number, first = 1): DueLane[] {
 }
 
 /** What is asked for lanes of these standings, of which none is open. */
-function counts(...kinds: readonly DueLane[][]): number[] {
-  return shareOut(kinds, createLanes(LIMITS)).map(({ count }) => count);
+function counts(...kinds: readonly DueQueue[][]): number[] {
+  return shareOut(kinds, createQueues(LIMITS)).map(({ count }) => count);
 }
 
 test("shareOut() asks for nothing where nothing is due", () => {
@@ -41,11 +41,11 @@ test("shareOut() gives a lane that fails one", () => {
 
 test("shareOut() takes the standings in turn", () => {
   const kinds = [lanesOf("new", 2), lanesOf("proven", 2, 3), lanesOf("failing", 2, 5)];
-  const requests = shareOut(kinds, createLanes(LIMITS));
+  const requests = shareOut(kinds, createQueues(LIMITS));
   assert.deepEqual(requests.map(({ subscription }) => subscription), [1, 3, 5, 2, 4, 6]);
 });
 
 test("shareOut() leaves room for what is well, however much is unproven", () => {
-  const requests = shareOut([lanesOf("new", 500)], createLanes(LIMITS));
+  const requests = shareOut([lanesOf("new", 500)], createQueues(LIMITS));
   assert.equal(requests.reduce((sum, { count }) => sum + count, 0), 112);
 });

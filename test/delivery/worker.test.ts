@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { Worker } from "node:worker_threads";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Post, startPost } from "../../src/delivery/worker.ts";
+import { type DeliveryWorker, startDeliveryWorker } from "../../src/delivery/worker.ts";
 import { newId } from "../../src/base/id.ts";
 import type { Log } from "../../src/base/log.ts";
 import { createSeal } from "../../src/base/seal.ts";
@@ -16,7 +16,7 @@ import { addUser, makeFolder, openDatabase } from "../helpers/database.ts";
 import { startReceiver } from "../helpers/receiver.ts";
 
 interface Stage {
-  readonly post: Post;
+  readonly post: DeliveryWorker;
   readonly config: Config;
   readonly database: Database;
   /** Lines of the log: level, message and fields. */
@@ -40,7 +40,7 @@ function open(t: TestContext, more: Record<string, string> = {}): Stage {
   const at = (level: string): Log["info"] => (...line) => void logged.push([level, ...line]);
   const log = { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
   const observeAttempt = (isSuccess: boolean, ms: number) => void attempts.push([isSuccess, ms]);
-  const post = startPost({
+  const post = startDeliveryWorker({
     name: "c1",
     config,
     database,
@@ -60,7 +60,7 @@ async function subscribe({ database, config }: Stage, endpoint: string): Promise
     id,
     await addUser(database),
     endpoint,
-    createSeal(...config.secretKeys ?? []).close(secret, id),
+    createSeal(...config.secretKeys ?? []).encrypt(secret, id),
     Date.now(),
   )]);
 }

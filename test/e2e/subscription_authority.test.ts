@@ -17,7 +17,7 @@ import {
   startGatepost,
   type TestApp,
   type TestUser,
-  type TokenAnswer,
+  type TokenResponse,
 } from "../helpers/gatepost.ts";
 
 const MODULE = `
@@ -45,7 +45,7 @@ after(() => stage.stop());
 interface Authorized {
   readonly user: TestUser;
   readonly app: TestApp;
-  readonly tokens: TokenAnswer;
+  readonly tokens: TokenResponse;
   readonly code: string;
   readonly subscription: StagedSubscription;
 }

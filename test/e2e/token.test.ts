@@ -14,7 +14,7 @@ import {
   startGatepost,
   type TestApp,
   type TestUser,
-  type TokenAnswer,
+  type TokenResponse,
 } from "../helpers/gatepost.ts";
 import type { Answer } from "../helpers/http_client.ts";
 
@@ -65,7 +65,7 @@ describe("the token endpoint answers (RFC 6749 §5.1, RFC 9068 §2)", () => {
   for (const [type, get, subject] of grants) {
     describe(`to ${type}`, () => {
       let answer: Answer;
-      let tokens: TokenAnswer;
+      let tokens: TokenResponse;
       before(async () => {
         answer = await get();
         tokens = readTokens(answer);

@@ -11,7 +11,7 @@ import {
   startGatepost,
   type TestApp,
   type TestUser,
-  type TokenAnswer,
+  type TokenResponse,
 } from "../helpers/gatepost.ts";
 import type { Answer } from "../helpers/http_client.ts";
 
@@ -35,15 +35,15 @@ after(() => gatepost.stop());
 const exchange = (code: string, more: Fields = {}, by: TestApp = app): Promise<Answer> =>
   gatepost.token(by, { grant_type: "authorization_code", code, ...more });
 
-const refresh = (tokens: TokenAnswer, by: TestApp = app): Promise<Answer> =>
+const refresh = (tokens: TokenResponse, by: TestApp = app): Promise<Answer> =>
   gatepost.token(by, { grant_type: "refresh_token", refresh_token: tokens.refresh_token });
 
-async function assertAlive(tokens: TokenAnswer): Promise<void> {
+async function assertAlive(tokens: TokenResponse): Promise<void> {
   assert.equal(await gatepost.isAlive(tokens.access_token), true);
   readTokens(await refresh(tokens));
 }
 
-async function assertRevoked(tokens: TokenAnswer, by: TestApp = app): Promise<void> {
+async function assertRevoked(tokens: TokenResponse, by: TestApp = app): Promise<void> {
   assert.equal(await gatepost.isAlive(tokens.access_token), false);
   assertOAuthError(await refresh(tokens, by), 400, "invalid_grant");
 }

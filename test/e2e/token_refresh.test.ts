@@ -11,7 +11,7 @@ import {
   startGatepost,
   type TestApp,
   type TestUser,
-  type TokenAnswer,
+  type TokenResponse,
 } from "../helpers/gatepost.ts";
 import type { Answer } from "../helpers/http_client.ts";
 
@@ -36,15 +36,15 @@ function refresh(token: string, more = {}, by: TestApp = app): Promise<Answer> {
 }
 
 /** Exchanges a refresh token that must be good. */
-const renew = async (tokens: TokenAnswer, more = {}, by: TestApp = app): Promise<TokenAnswer> =>
+const renew = async (tokens: TokenResponse, more = {}, by: TestApp = app): Promise<TokenResponse> =>
   readTokens(await refresh(tokens.refresh_token, more, by));
 
-async function assertRefused(tokens: TokenAnswer, by: TestApp = app): Promise<void> {
+async function assertRefused(tokens: TokenResponse, by: TestApp = app): Promise<void> {
   assertOAuthError(await refresh(tokens.refresh_token, {}, by), 400, "invalid_grant");
 }
 
 /** Checks that each access token is refused on the very next request. */
-async function assertDead(...all: readonly TokenAnswer[]): Promise<void> {
+async function assertDead(...all: readonly TokenResponse[]): Promise<void> {
   for (const { access_token } of all) assert.equal(await gatepost.isAlive(access_token), false);
 }
 
@@ -236,7 +236,7 @@ describe("a refresh token that is not the app's own ends nothing", () => {
 });
 
 describe("the scope of a refresh (RFC 6749 §6)", () => {
-  const sorted = ({ scope }: TokenAnswer) => scope.split(" ").sort();
+  const sorted = ({ scope }: TokenResponse) => scope.split(" ").sort();
 
   test("is the whole of the grant where none is named", async () => {
     assert.deepEqual(sorted(await renew(await gatepost.codeTokens(app, user))), SCOPES);

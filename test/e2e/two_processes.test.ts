@@ -9,7 +9,7 @@ import {
   startGatepost,
   type TestApp,
   type TestUser,
-  type TokenAnswer,
+  type TokenResponse,
   waitUntilDead,
 } from "../helpers/gatepost.ts";
 import type { Answer } from "../helpers/http_client.ts";
@@ -37,7 +37,7 @@ function sendToBoth(send: (at: Gatepost) => Promise<Answer>): Promise<Answer[]> 
   return Promise.all(Array.from({ length: 20 }, (_, index) => send(index % 2 ? first : second)));
 }
 
-async function waitUntilBothRefuse({ access_token }: TokenAnswer): Promise<void> {
+async function waitUntilBothRefuse({ access_token }: TokenResponse): Promise<void> {
   await waitUntilDead(first, access_token);
   await waitUntilDead(second, access_token);
 }

@@ -60,7 +60,7 @@ export function sampleApp(more: Partial<App> = {}): App {
     resourceServer: false,
     status: "active",
     createdAtMs: 1_000,
-    cutAtMs: 0,
+    notBeforeMs: 0,
     ...more,
   };
 }

@@ -32,7 +32,7 @@ export interface TestApp {
 }
 
 /** What the token endpoint answers with 200. */
-export interface TokenAnswer {
+export interface TokenResponse {
   readonly access_token: string;
   readonly token_type: string;
   readonly expires_in: number;
@@ -74,7 +74,7 @@ export interface Gatepost {
   /** A code for the app, by `allow` in a new browser. */
   code(app: TestApp, user: TestUser, parameters?: Fields): Promise<string>;
   /** The tokens for a new code. */
-  codeTokens(app: TestApp, user: TestUser, parameters?: Fields): Promise<TokenAnswer>;
+  codeTokens(app: TestApp, user: TestUser, parameters?: Fields): Promise<TokenResponse>;
   /** Whether an access token opens a protected endpoint: 200, else 401. */
   isAlive(accessToken: string): Promise<boolean>;
   stop(): Promise<void>;
@@ -290,9 +290,9 @@ export function authorizePath(app: TestApp, parameters: Fields = {}): string {
 }
 
 /** The tokens of an answer, which must be 200. */
-export function readTokens(answer: Answer): TokenAnswer {
+export function readTokens(answer: Answer): TokenResponse {
   assert.equal(answer.status, 200, answer.text);
-  const tokens: TokenAnswer = JSON.parse(answer.text);
+  const tokens: TokenResponse = JSON.parse(answer.text);
   return tokens;
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 
-import type { HttpAnswer } from "../../src/base/exchange.ts";
+import type { HttpResponse } from "../../src/base/exchange.ts";
 import {
   type ConsentPageInput,
   type ConsentScope,
@@ -23,12 +23,12 @@ const form = {
 };
 
 /** A login page for Harbour Orders, changed as told. */
-export function sampleLogin(more: Partial<LoginPageInput> = {}): HttpAnswer {
+export function sampleLogin(more: Partial<LoginPageInput> = {}): HttpResponse {
   return loginPage({ ...form, ...more });
 }
 
 /** A consent page on which marta is asked for `consumer` by Harbour Orders, changed as told. */
-export function sampleConsent(more: Partial<ConsentPageInput> = {}): HttpAnswer {
+export function sampleConsent(more: Partial<ConsentPageInput> = {}): HttpResponse {
   const scopes = asked("consumer");
   return consentPage({ ...form, username: "marta", scopes, isPosable: false, ...more });
 }
@@ -49,7 +49,7 @@ export function askedAs(name: string, description: string, more: Partial<ScopeWo
 }
 
 /** An error page for a link that does not work, changed as told. */
-export function sampleError(more: Partial<ErrorPageInput> = {}): HttpAnswer {
+export function sampleError(more: Partial<ErrorPageInput> = {}): HttpResponse {
   return errorPage({
     site,
     status: 400,
@@ -61,29 +61,29 @@ export function sampleError(more: Partial<ErrorPageInput> = {}): HttpAnswer {
 }
 
 /** The document as text. */
-export function bodyOf(page: HttpAnswer): string {
+export function bodyOf(page: HttpResponse): string {
   assert.ok(typeof page.body === "string");
   return page.body;
 }
 
 /** The document without its style sheet, for searches that the sheet would answer too. */
-export function markupOf(page: HttpAnswer): string {
+export function markupOf(page: HttpResponse): string {
   return bodyOf(page).replace(/<style>[^<]*<\/style>/, "");
 }
 
 /** The window's title. */
-export function titleOf(page: HttpAnswer): string {
+export function titleOf(page: HttpResponse): string {
   return /<title>([^<]*)<\/title>/.exec(bodyOf(page))?.[1] ?? "";
 }
 
 /** What a reader gets: the body without its tags, spaces collapsed, entities left. */
-export function textOf(page: HttpAnswer): string {
+export function textOf(page: HttpResponse): string {
   const body = bodyOf(page).replace(/^[^]*<body>/, "");
   return body.replace(/<[^>]*>/g, " ").replace(/\s+/g, " ").trim();
 }
 
 /** The opening tag of the element with this id. */
-export function tagWithId(page: HttpAnswer, id: string): string {
+export function tagWithId(page: HttpResponse, id: string): string {
   const tags = [...markupOf(page).matchAll(/<[a-z][^>]*>/g)].map((match) => match[0]);
   const tag = tags.find((text) => text.includes(` id="${id}"`));
   assert.ok(tag !== undefined, id);

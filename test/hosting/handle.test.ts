@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { HttpAnswer, HttpRequest } from "../../src/base/exchange.ts";
+import type { HttpResponse, HttpRequest } from "../../src/base/exchange.ts";
 import { Problem } from "../../src/base/problem.ts";
 import type { Caller, Context, Logger } from "../../src/mod.ts";
 import type { DispatchedEvent } from "../../src/hosting/dispatch.ts";
@@ -32,7 +32,7 @@ interface Setting {
 }
 
 interface Outcome {
-  readonly answer?: HttpAnswer;
+  readonly answer?: HttpResponse;
   readonly problem?: Problem;
   readonly stored: readonly DispatchedEvent[];
   readonly lines: readonly { msg: string; fields: Readonly<Record<string, unknown>> }[];

@@ -29,7 +29,7 @@ async function faultsOf(folder: string, timeoutMs = 10_000): Promise<string[]> {
     await loadEndpoints(folder, { timeoutMs });
   } catch (error) {
     assert.ok(error instanceof LoadError, String(error));
-    return error.faults.map(({ file, exportName, reason }) =>
+    return error.errors.map(({ file, exportName, reason }) =>
       `${relative(folder, file)} ${exportName ?? "-"}: ${reason}`.replaceAll(`${folder}/`, "")
     );
   }
@@ -467,7 +467,7 @@ test("the faults of all files come together, each with file, export and reason",
   await assert.rejects(loadEndpoints(folder), (error) => {
     assert.ok(error instanceof LoadError);
     assert.deepEqual(
-      error.faults.map(({ file, exportName }) => [relative(folder, file), exportName]),
+      error.errors.map(({ file, exportName }) => [relative(folder, file), exportName]),
       [["a.mjs", undefined], ["b/b.mjs", "one"], ["b/b.mjs", "two"], ["c.mjs", "x"]],
     );
     const lines = error.message.split("\n");

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { toAnswer } from "../../src/hosting/result.ts";
+import { toResponse } from "../../src/hosting/result.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
 
@@ -24,14 +24,14 @@ test("a plain object with an integer status and no other keys is an answer", () 
     [{ status: 304, body: "left out" }, 304, undefined],
   ];
   for (const [result, status, body] of cases) {
-    const answer = toAnswer(result);
+    const answer = toResponse(result);
     assert.deepEqual([answer.status, answer.body], [status, body], JSON.stringify(result));
     assert.deepEqual(answer.headers?.["content-type"], body && "application/json");
   }
 });
 
 test("undefined is 204", () => {
-  assert.deepEqual(toAnswer(undefined), { status: 204 });
+  assert.deepEqual(toResponse(undefined), { status: 204 });
 });
 
 test("everything else is 200 with its JSON", () => {
@@ -58,7 +58,7 @@ test("everything else is 200 with its JSON", () => {
     [{ when: new Date(0) }, '{"when":"1970-01-01T00:00:00.000Z"}'],
   ];
   for (const [result, body] of cases) {
-    assert.deepEqual(toAnswer(result), { status: 200, headers: JSON_TYPE, body });
+    assert.deepEqual(toResponse(result), { status: 200, headers: JSON_TYPE, body });
   }
 });
 
@@ -73,7 +73,7 @@ test("strings and bytes with a content type of their own are sent as they are", 
     [{ "content-type": "application/ld+json" }, { a: 1 }, "application/ld+json", '{"a":1}'],
   ];
   for (const [headers, body, type, sent] of cases) {
-    const answer = toAnswer({ status: 200, headers, body });
+    const answer = toResponse({ status: 200, headers, body });
     assert.deepEqual([answer.headers, answer.body], [{ "content-type": type }, sent]);
   }
 });
@@ -89,7 +89,7 @@ test("headers go out by lower-case names, several values of one as a list", () =
     [cookies, { "x-a": "1", "set-cookie": ["a=1", "b=2"] }],
   ];
   for (const [headers, sent] of cases) {
-    assert.deepEqual(toAnswer({ status: 200, headers }).headers, sent);
+    assert.deepEqual(toResponse({ status: 200, headers }).headers, sent);
   }
 });
 
@@ -99,8 +99,8 @@ test("headers that the service may send too go out in its spelling, and so once"
   for (const name of names) {
     for (const written of [name, name.toLowerCase(), name.toUpperCase()]) {
       const headers = { [written]: "x" };
-      assert.deepEqual(toAnswer({ status: 204, headers }).headers, { [name]: "x" });
-      assert.deepEqual(toAnswer(new Response(null, { headers })).headers, { [name]: "x" });
+      assert.deepEqual(toResponse({ status: 204, headers }).headers, { [name]: "x" });
+      assert.deepEqual(toResponse(new Response(null, { headers })).headers, { [name]: "x" });
     }
   }
 });
@@ -136,7 +136,7 @@ test("headers that cannot be sent are an error", () => {
     null,
   ];
   for (const headers of cases) {
-    assert.throws(() => toAnswer({ status: 200, headers }), TypeError, JSON.stringify(headers));
+    assert.throws(() => toResponse({ status: 200, headers }), TypeError, JSON.stringify(headers));
   }
 });
 
@@ -144,14 +144,14 @@ test("what JSON cannot hold is an error", () => {
   const cycle: unknown[] = [];
   cycle.push(cycle);
   for (const value of [() => 1, Symbol("s"), 1n, { n: 1n }, NaN, [Infinity], cycle]) {
-    assert.throws(() => toAnswer(value), TypeError);
-    assert.throws(() => toAnswer({ status: 200, body: value }), TypeError);
+    assert.throws(() => toResponse(value), TypeError);
+    assert.throws(() => toResponse({ status: 200, body: value }), TypeError);
   }
 });
 
 test("a stream, Blob or Response as an answer's body is an error rather than {}", () => {
   for (const body of [new ReadableStream(), new Blob(["x"]), new Response("x")]) {
-    assert.throws(() => toAnswer({ status: 200, body }), TypeError);
+    assert.throws(() => toResponse({ status: 200, body }), TypeError);
   }
 });
 
@@ -163,7 +163,7 @@ test("a Response passes through with its status, headers and stream", async () =
       ...[["set-cookie", "a=1"], ["set-cookie", "b=2"]],
     ] as [string, string][],
   });
-  const answer = toAnswer(response);
+  const answer = toResponse(response);
   assert.deepEqual([answer.status, answer.headers], [418, {
     "content-encoding": "br",
     "content-type": "text/plain;charset=UTF-8",
@@ -175,7 +175,7 @@ test("a Response passes through with its status, headers and stream", async () =
 });
 
 test("a Response without a body is answered without one", () => {
-  assert.deepEqual(toAnswer(new Response(null, { status: 204 })), { status: 204, headers: {} });
+  assert.deepEqual(toResponse(new Response(null, { status: 204 })), { status: 204, headers: {} });
 });
 
 test("headers of one hop and those that Connection names are left out of a Response", () => {
@@ -188,7 +188,7 @@ test("headers of one hop and those that Connection names are left out of a Respo
     "x-request-id": "other",
     "x-kept": "1",
   };
-  assert.deepEqual(toAnswer(new Response(null, { headers })).headers, { "x-kept": "1" });
+  assert.deepEqual(toResponse(new Response(null, { headers })).headers, { "x-kept": "1" });
 });
 
 test("what a browser shows as a page with scripts goes out in a sandbox", () => {
@@ -221,7 +221,7 @@ test("what a browser shows as a page with scripts goes out in a sandbox", () => 
       new Response("x", { headers: { "content-type": type } }),
       new Response(new Blob(["x"], { type })),
     ]) {
-      assert.equal(toAnswer(result).headers?.["content-security-policy"], expected, type);
+      assert.equal(toResponse(result).headers?.["content-security-policy"], expected, type);
     }
   }
 });
@@ -229,7 +229,7 @@ test("what a browser shows as a page with scripts goes out in a sandbox", () => 
 test("a policy of the module's own stays alone", () => {
   const headers = { "content-type": "text/html", "Content-Security-Policy": "default-src 'self'" };
   for (const result of [{ status: 200, headers, body: "x" }, new Response("x", { headers })]) {
-    assert.equal(toAnswer(result).headers?.["content-security-policy"], "default-src 'self'");
+    assert.equal(toResponse(result).headers?.["content-security-policy"], "default-src 'self'");
   }
 });
 
@@ -239,7 +239,7 @@ test("a Response that is used up, or is an error's, is an error", async () => {
   const locked = new Response("x");
   locked.body?.getReader();
   for (const response of [read, locked, Response.error()]) {
-    assert.throws(() => toAnswer(response), TypeError);
+    assert.throws(() => toResponse(response), TypeError);
   }
 });
 
@@ -253,7 +253,7 @@ test("a Response that came from fetch is passed on decoded", async () => {
   try {
     const address = server.address();
     assert.ok(typeof address === "object" && address !== null);
-    const answer = toAnswer(await fetch(`http://127.0.0.1:${address.port}/`));
+    const answer = toResponse(await fetch(`http://127.0.0.1:${address.port}/`));
     assert.equal(answer.headers?.["content-encoding"], undefined);
     assert.equal(answer.headers?.["x-kept"], "1");
     assert.ok(answer.body instanceof ReadableStream);

@@ -3,11 +3,11 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import { after, test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import type { HttpAnswer, HttpRequest } from "../../src/base/exchange.ts";
+import type { HttpResponse, HttpRequest } from "../../src/base/exchange.ts";
 import { createLogger } from "../../src/base/log.ts";
 import { Problem } from "../../src/base/problem.ts";
 import { createHttpServer, type HttpLimits } from "../../src/http/node_http.ts";
-import { problemAnswer } from "../../src/http/respond.ts";
+import { problemResponse } from "../../src/http/respond.ts";
 import { exchangeRaw, openRaw, type RawAnswer } from "../helpers/raw_http.ts";
 
 const MAX_BODY = 64 * 1024;
@@ -22,10 +22,10 @@ interface Stage {
   readonly log: string[];
 }
 
-type Handle = (request: HttpRequest) => Promise<HttpAnswer> | HttpAnswer;
+type Handle = (request: HttpRequest) => Promise<HttpResponse> | HttpResponse;
 
 /** Answers with what it was asked; reads the body of POST and PUT. */
-async function echo(request: HttpRequest): Promise<HttpAnswer> {
+async function echo(request: HttpRequest): Promise<HttpResponse> {
   const { method, path, query } = request;
   const reads = method === "POST" || method === "PUT";
   const bytes = reads ? (await request.readBody(MAX_BODY)).length : 0;
@@ -51,7 +51,7 @@ async function startStage(
         return { ...answer, headers: { ...HEADERS, "X-Request-Id": request.id, ...headers } };
       } catch (error) {
         const problem = error instanceof Problem ? error : new Problem(500, "internal", "Failed.");
-        return problemAnswer(problem, request.id);
+        return problemResponse(problem, request.id);
       }
     },
     trustedProxies: [],
@@ -416,7 +416,7 @@ test("bodies past the budget cost the one that has been coming longest", async (
 test("answers past the budget cost the client that has taken none for longest", async (t) => {
   const size = 20_000_000; // more than the kernel takes
   const { port, server } = await startStage(t, {
-    limits: { maxHeldAnswerBytes: 1.5 * size },
+    limits: { maxHeldResponseBytes: 1.5 * size },
     handle: () => ({ status: 200, body: "x".repeat(size) }),
   });
   const hoarder = await openRaw(port);

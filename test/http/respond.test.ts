@@ -1,34 +1,34 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { HttpAnswer } from "../../src/base/exchange.ts";
+import type { HttpResponse } from "../../src/base/exchange.ts";
 import { Problem } from "../../src/base/problem.ts";
 import {
-  emptyAnswer,
-  jsonAnswer,
+  emptyResponse,
+  jsonResponse,
   NO_STORE,
-  oauthErrorAnswer,
-  problemAnswer,
+  oauthErrorResponse,
+  problemResponse,
 } from "../../src/http/respond.ts";
 import { OAuthError } from "../../src/oauth/errors.ts";
 
-test("jsonAnswer() is JSON with the headers it is given", () => {
-  const answer = jsonAnswer(201, { a: [1, "\u00fc"] }, { Location: "/x" });
+test("jsonResponse() is JSON with the headers it is given", () => {
+  const answer = jsonResponse(201, { a: [1, "\u00fc"] }, { Location: "/x" });
   assert.equal(answer.status, 201);
   assert.deepEqual(answer.headers, { "Content-Type": "application/json", Location: "/x" });
   assert.deepEqual(readBody(answer), { a: [1, "\u00fc"] });
 });
 
-test("emptyAnswer() has no body and no type", () => {
-  assert.deepEqual(emptyAnswer(204), { status: 204, headers: {} });
-  assert.deepEqual(emptyAnswer(202, { Location: "/x" }).headers, { Location: "/x" });
+test("emptyResponse() has no body and no type", () => {
+  assert.deepEqual(emptyResponse(204), { status: 204, headers: {} });
+  assert.deepEqual(emptyResponse(202, { Location: "/x" }).headers, { Location: "/x" });
 });
 
 test("NO_STORE keeps an answer out of caches, old ones too (RFC 6749 §5.1)", () => {
   assert.deepEqual(NO_STORE, { "Cache-Control": "no-store", Pragma: "no-cache" });
 });
 
-test("problemAnswer() is problem details with the request's id (RFC 9457 §3)", () => {
-  const answer = problemAnswer(new Problem(404, "not_found", "There is no such app."), "r7");
+test("problemResponse() is problem details with the request's id (RFC 9457 §3)", () => {
+  const answer = problemResponse(new Problem(404, "not_found", "There is no such app."), "r7");
   assert.equal(answer.status, 404);
   assert.equal(answer.headers?.["Content-Type"], "application/problem+json");
   assert.equal(answer.headers["X-Request-Id"], "r7");
@@ -42,22 +42,22 @@ test("problemAnswer() is problem details with the request's id (RFC 9457 §3)", 
   });
 });
 
-test("problemAnswer() lists faults where there are any, and sends the problem's headers", () => {
+test("problemResponse() lists faults where there are any, and sends the problem's headers", () => {
   const errors = [{ pointer: "/url", detail: "Is required." }];
   const headers = { "Retry-After": "2" };
-  const answer = problemAnswer(new Problem(503, "busy", "Later.", { errors, headers }), "r1");
+  const answer = problemResponse(new Problem(503, "busy", "Later.", { errors, headers }), "r1");
   assert.equal(answer.headers?.["Retry-After"], "2");
   assert.deepEqual((readBody(answer) as { errors: unknown }).errors, errors);
 });
 
-test("problemAnswer() says nothing of a cause", () => {
+test("problemResponse() says nothing of a cause", () => {
   const cause = new Error("secret place");
-  const answer = problemAnswer(new Problem(500, "internal", "It failed.", { cause }), "r1");
+  const answer = problemResponse(new Problem(500, "internal", "It failed.", { cause }), "r1");
   assert.doesNotMatch(JSON.stringify(answer), /secret place/);
 });
 
-test("oauthErrorAnswer() is RFC 6749 §5.2 JSON, kept out of caches", () => {
-  const answer = oauthErrorAnswer(new OAuthError("invalid_client", "It failed."));
+test("oauthErrorResponse() is RFC 6749 §5.2 JSON, kept out of caches", () => {
+  const answer = oauthErrorResponse(new OAuthError("invalid_client", "It failed."));
   assert.equal(answer.status, 401);
   assert.equal(answer.headers?.["Content-Type"], "application/json");
   assert.equal(answer.headers["Cache-Control"], "no-store");
@@ -66,7 +66,7 @@ test("oauthErrorAnswer() is RFC 6749 §5.2 JSON, kept out of caches", () => {
   assert.deepEqual(readBody(answer), { error: "invalid_client", error_description: "It failed." });
 });
 
-function readBody(answer: HttpAnswer): unknown {
+function readBody(answer: HttpResponse): unknown {
   assert.equal(typeof answer.body, "string");
   return JSON.parse(String(answer.body));
 }

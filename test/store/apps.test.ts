@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import {
-  cutApp,
+  revokeTokensOfApp,
   deleteApp,
   findApp,
   hasAppOrigin,
@@ -12,7 +12,7 @@ import {
   updateApp,
 } from "../../src/store/apps.ts";
 import { FIRST_PAGE, sql } from "../../src/database/database.ts";
-import { openRevocations } from "../../src/store/revocations.ts";
+import { loadRevocations } from "../../src/store/revocations.ts";
 import { addApp, addUser, openDatabase, sampleApp } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
@@ -144,12 +144,12 @@ test("replaceAppSecret() keeps the one before until its time, and no older one",
   assert.equal(later?.oldSecretUntilMs, NOW_MS);
 });
 
-test("cutApp() ends the tokens of grants made until then, for itself and for users", async (t) => {
+test("revokeTokensOfApp() ends the tokens of grants made until then, for itself and for users", async (t) => {
   const database = openDatabase(t);
   const app = await addApp(database);
   const user = await addUser(database);
-  const revocations = await openRevocations(database, () => NOW_MS);
-  await database.write(cutApp(app, NOW_MS + 10, HOUR_MS));
+  const revocations = await loadRevocations(database, () => NOW_MS);
+  await database.write(revokeTokensOfApp(app, NOW_MS + 10, HOUR_MS));
   await revocations.refresh();
   const caller = (sub: string, clientId: string, atMs: number) => {
     const grantId = newId("g", atMs);
@@ -159,7 +159,7 @@ test("cutApp() ends the tokens of grants made until then, for itself and for use
   assert.equal(revocations.has(caller(app, app, NOW_MS + 10)), true);
   assert.equal(revocations.has(caller(app, app, NOW_MS + 20)), false);
   assert.equal(revocations.has(caller(user, "login", NOW_MS)), false);
-  assert.equal((await findApp(database, app))?.cutAtMs, NOW_MS + 10);
+  assert.equal((await findApp(database, app))?.notBeforeMs, NOW_MS + 10);
 });
 
 test("deleteApp() removes the app and the consents it was given", async (t) => {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
-import { cutApp, deleteApp } from "../../src/store/apps.ts";
+import { revokeTokensOfApp, deleteApp } from "../../src/store/apps.ts";
 import {
   type Code,
   type CodeRedemption,
@@ -17,7 +17,7 @@ import { findConsentedScopes, putConsentOfCode } from "../../src/store/consents.
 import { type Database, sql } from "../../src/database/database.ts";
 import { findGrant, findRefreshToken } from "../../src/store/grants.ts";
 import { deleteSession, insertSession } from "../../src/store/sessions.ts";
-import { cutUser, deleteUser, updateUser } from "../../src/store/users.ts";
+import { revokeTokensOfUser, deleteUser, updateUser } from "../../src/store/users.ts";
 import { addApp, addSession, addUser, makeFolder, openDatabase } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
@@ -116,18 +116,18 @@ describe("redeemCode() refuses, and leaves nothing behind,", () => {
         updateUser(code.user, { phc: undefined, scopes: undefined, status: "disabled" }),
       ]), NOW_MS + 5],
     ["a code whose user was cut off since", (database, code) =>
-      database.write(cutUser(code.user, NOW_MS + 3, 1)), NOW_MS + 5],
+      database.write(revokeTokensOfUser(code.user, NOW_MS + 3, 1)), NOW_MS + 5],
     ["a code whose user was cut off in the same millisecond", async (database, code) => {
       const [row] = await database.query<{ id: string }>("SELECT id FROM codes");
       const madeAtMs = parseInt(row?.id.slice(1, 10) ?? "", 36);
-      await database.write(cutUser(code.user, madeAtMs, 1));
+      await database.write(revokeTokensOfUser(code.user, madeAtMs, 1));
     }, NOW_MS + 5],
     ["a code whose user was deleted", (database, code) => database.write([deleteUser(code.user)]),
       NOW_MS + 5],
     ["a code whose app was disabled", (database) =>
       database.write([sql("UPDATE apps SET status = 'disabled'")]), NOW_MS + 5],
     ["a code whose app was cut off since", (database, code) =>
-      database.write(cutApp(code.app, NOW_MS + 3, 1)), NOW_MS + 5],
+      database.write(revokeTokensOfApp(code.app, NOW_MS + 3, 1)), NOW_MS + 5],
     ["a code whose app was deleted", (database, code) => database.write([deleteApp(code.app)]),
       NOW_MS + 5],
     ["a code whose user has lost the scope", (database, code) =>
@@ -167,7 +167,7 @@ describe("a code is not stored, nor the consent that was given with it,", () => 
       await database.write([sql("UPDATE sessions SET user = ?1", other)]);
     }],
     ["once its user has been cut off, were the session still there", (database, { user }, session) =>
-      database.write([...cutUser(user, 2_000, 1), insertSession(session, user, 2_000, UNTIL_MS)])],
+      database.write([...revokeTokensOfUser(user, 2_000, 1), insertSession(session, user, 2_000, UNTIL_MS)])],
     ["once its user has been disabled", (database, { user }) =>
       database.write([updateUser(user, { ...keep, status: "disabled" })])],
     ["once its user has lost the scope", (database, { user }) =>

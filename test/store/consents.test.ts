@@ -15,10 +15,10 @@ import { type Database, FIRST_PAGE, sql } from "../../src/database/database.ts";
 import { revokeGrant } from "../../src/store/grant_end.ts";
 import { insertGrant, listGrants, rotateRefreshToken } from "../../src/store/grants.ts";
 import { insertKey } from "../../src/store/keys.ts";
-import { openRevocations } from "../../src/store/revocations.ts";
+import { loadRevocations } from "../../src/store/revocations.ts";
 import { endSubscriptions } from "../../src/store/subscription_end.ts";
 import { insertSubscription } from "../../src/store/subscriptions.ts";
-import { cutUser, updateUser } from "../../src/store/users.ts";
+import { revokeTokensOfUser, updateUser } from "../../src/store/users.ts";
 import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
@@ -82,7 +82,7 @@ test("withdrawConsent() ends the pair's grants and codes made until then, and no
   };
   for (const grant of Object.values(grants)) assert.ok(await insertGrant(database, grant));
   const code = await addCode(database, user, app);
-  const revocations = await openRevocations(database, () => withdrawnMs);
+  const revocations = await loadRevocations(database, () => withdrawnMs);
   await database.write(withdrawConsent(user, app, "grant withdrawn", withdrawnMs, HOUR_MS));
   await revocations.refresh();
 
@@ -185,7 +185,7 @@ describe("listActingApps() lists", () => {
     }, undefined],
     ["no app whose grant was made before its user was cut off", async (database, user, app) => {
       await give(database, app, user);
-      await database.write(cutUser(user, NOW_MS + HOUR_MS, HOUR_MS));
+      await database.write(revokeTokensOfUser(user, NOW_MS + HOUR_MS, HOUR_MS));
     }, undefined],
     ["no app from which the user has withdrawn it", async (database, user, app) => {
       await consent(database, user, app, ["orders"]);

@@ -4,7 +4,7 @@ import { idTimeMs, newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
 import { type Database, sql } from "../../src/database/database.ts";
 import {
-  cutTokens,
+  revokeTokensOf,
   revokeAccessToken,
   revokeAllLogins,
   revokeGrant,
@@ -17,7 +17,7 @@ import {
   type NewGrant,
   rotateRefreshToken,
 } from "../../src/store/grants.ts";
-import { openRevocations } from "../../src/store/revocations.ts";
+import { loadRevocations } from "../../src/store/revocations.ts";
 import { addApp, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
@@ -27,7 +27,7 @@ test("revokeGrant() ends a grant and its access tokens, and no other grant", asy
   const { database, grant } = await openWithGrant(t);
   const other = sampleGrant(grant.app, grant.user);
   await insertGrant(database, other);
-  const revocations = await openRevocations(database, () => NOW_MS + 1);
+  const revocations = await loadRevocations(database, () => NOW_MS + 1);
   await database.write(revokeGrant(grant.id, NOW_MS + 1));
   await revocations.refresh();
   assert.equal((await findGrant(database, grant.id))?.revokedAtMs, NOW_MS + 1);
@@ -38,7 +38,7 @@ test("revokeGrant() ends a grant and its access tokens, and no other grant", asy
 
 test("revokeGrant() holds though the clock stands before the grant's own time", async (t) => {
   const { database, grant } = await openWithGrant(t);
-  const revocations = await openRevocations(database, () => NOW_MS - HOUR_MS);
+  const revocations = await loadRevocations(database, () => NOW_MS - HOUR_MS);
   await database.write(revokeGrant(grant.id, NOW_MS - HOUR_MS));
   await revocations.refresh();
   assert.equal(revocations.has(callerOf(grant)), true);
@@ -64,7 +64,7 @@ test("revokeAccessToken() ends one token and nothing else of its grant", async (
   const { database, grant } = await openWithGrant(t);
   const one = callerOf(grant);
   await database.write([revokeAccessToken(one.jti, NOW_MS + HOUR_MS)]);
-  const revocations = await openRevocations(database, () => NOW_MS);
+  const revocations = await loadRevocations(database, () => NOW_MS);
   assert.equal(revocations.has(one), true);
   assert.equal(revocations.has({ ...one, jti: `${grant.id}another` }), false);
   const rotation = {
@@ -118,11 +118,11 @@ test("revokeAllLogins() ends very many in writes that are bounded", async (t) =>
   assert.equal(left.length, 0);
 });
 
-test("cutTokens() of logins ends those made by then, and no app's", async (t) => {
+test("revokeTokensOf() of logins ends those made by then, and no app's", async (t) => {
   const { database, grant } = await openWithGrant(t);
   const login = sampleGrant("login", grant.user, { type: "login" });
-  const revocations = await openRevocations(database, () => NOW_MS);
-  await database.write([cutTokens("login", idTimeMs(login.id), HOUR_MS)]);
+  const revocations = await loadRevocations(database, () => NOW_MS);
+  await database.write([revokeTokensOf("login", idTimeMs(login.id), HOUR_MS)]);
   await revocations.refresh();
   assert.equal(revocations.has(callerOf(login)), true);
   assert.equal(revocations.has(callerOf({ ...login, id: newId("g", NOW_MS + HOUR_MS) })), false);
@@ -150,7 +150,7 @@ test("revokeGrantsWithScopes() ends the grants that carry any, by whole names", 
   assert.deepEqual(await revoked(database, grants), ["a", "last", "percent"]);
   await database.write(revokeGrantsWithScopes({ app }, ["a"], NOW_MS + 3));
   assert.deepEqual(await revoked(database, grants), ["a", "last", "percent", "theirs"]);
-  const revocations = await openRevocations(database, () => NOW_MS);
+  const revocations = await loadRevocations(database, () => NOW_MS);
   assert.equal(revocations.has(callerOf(grants.a)), true);
   assert.equal(revocations.has(callerOf(grants.ab)), false);
 });

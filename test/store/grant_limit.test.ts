@@ -6,7 +6,7 @@ import { insertCode, redeemCode } from "../../src/store/codes.ts";
 import { type Database, sql } from "../../src/database/database.ts";
 import { insertGrant, type NewGrant } from "../../src/store/grants.ts";
 import { purge } from "../../src/store/purge.ts";
-import { openRevocations } from "../../src/store/revocations.ts";
+import { loadRevocations } from "../../src/store/revocations.ts";
 import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
@@ -49,7 +49,7 @@ test("a redeemed code counts, and what ends is refused at once", async (t) => {
   const database = openDatabase(t);
   const [user, app] = [await addUser(database), await addApp(database)];
   const [oldest = "", next = ""] = await addMany(database, app, user, 100);
-  const revocations = await openRevocations(database, () => NOW_MS);
+  const revocations = await loadRevocations(database, () => NOW_MS);
   const code = {
     id: newId("g", NOW_MS),
     app,

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
-import { cutApp, deleteApp } from "../../src/store/apps.ts";
+import { revokeTokensOfApp, deleteApp } from "../../src/store/apps.ts";
 import { type Database, FIRST_PAGE, sql } from "../../src/database/database.ts";
 import { revokeGrant } from "../../src/store/grant_end.ts";
 import {
@@ -14,7 +14,7 @@ import {
   type NewGrant,
   rotateRefreshToken,
 } from "../../src/store/grants.ts";
-import { cutUser, deleteUser, updateUser } from "../../src/store/users.ts";
+import { revokeTokensOfUser, deleteUser, updateUser } from "../../src/store/users.ts";
 import { addApp, addUser, makeFolder, openDatabase, sampleGrant } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
@@ -50,14 +50,14 @@ describe("at its commit a grant is refused, and a refresh token not rotated, whe
       database.write([updateUser(user ?? "", disableUser)])],
     ["the user was deleted", (database, { user }) => database.write([deleteUser(user ?? "")])],
     ["the user was cut off", (database, { user, id }) =>
-      database.write(cutUser(user ?? "", timeOf(id), 1))],
+      database.write(revokeTokensOfUser(user ?? "", timeOf(id), 1))],
     ["the user has lost a scope", (database, { user }) =>
       database.write([updateUser(user ?? "", loseScopes)])],
     ["the app was disabled", (database) =>
       database.write([sql("UPDATE apps SET status = 'disabled'")])],
     ["the app was deleted", (database, { app }) => database.write([deleteApp(app)])],
     ["the app was cut off", (database, { app, id }) =>
-      database.write(cutApp(app, timeOf(id), 1))],
+      database.write(revokeTokensOfApp(app, timeOf(id), 1))],
     ["the app has lost a scope", (database) =>
       database.write([sql("UPDATE apps SET scope = 'orders consumerx'")])],
   ];
@@ -79,7 +79,7 @@ test("a grant decided before its user was cut off is refused, whatever its id", 
   const database = openDatabase(t);
   const app = await addApp(database);
   const user = await addUser(database);
-  await database.write(cutUser(user, NOW_MS, HOUR_MS));
+  await database.write(revokeTokensOfUser(user, NOW_MS, HOUR_MS));
   const later = newId("g", NOW_MS + HOUR_MS);
   const grant = sampleGrant(app, user, { id: later });
   assert.equal(await insertGrant(database, { ...grant, decidedAtMs: NOW_MS }), false);
@@ -274,7 +274,7 @@ test("listGrants() tells what has become of a grant", async (t) => {
   const gone = sampleGrant(grant.app, await addUser(database));
   const login = sampleGrant("login", grant.user, { type: "login" });
   for (const more of [cut, gone, login]) assert.ok(await insertGrant(database, more));
-  await database.write(cutUser(cut.user ?? "", timeOf(cut.id), HOUR_MS));
+  await database.write(revokeTokensOfUser(cut.user ?? "", timeOf(cut.id), HOUR_MS));
   await database.write([deleteUser(gone.user ?? "")]);
   const statuses = async (nowMs: number) =>
     (await listGrants(database, {}, { limit: 9, before: FIRST_PAGE }, nowMs)).items

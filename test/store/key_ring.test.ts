@@ -12,7 +12,7 @@ import {
 import { signJwt } from "../helpers/jwt.ts";
 import { createSeal, SealError } from "../../src/base/seal.ts";
 import { type Database, sql } from "../../src/database/database.ts";
-import { type KeyRing, openKeyRing, ROTATION_LEAD_MS } from "../../src/store/key_ring.ts";
+import { type KeyRing, loadKeyRing, ROTATION_LEAD_MS } from "../../src/store/key_ring.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
@@ -38,7 +38,7 @@ async function setUp(t: TestContext): Promise<Ringing> {
     database,
     nowMs: START_MS,
     open: ({ alg = "ES256", ttlMs = TTL_MS, key } = {}) =>
-      openKeyRing({
+      loadKeyRing({
         database,
         seal: createSeal(key),
         alg,

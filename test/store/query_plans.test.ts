@@ -14,7 +14,7 @@ import {
   findNextDue,
   hasDelivery,
   listClaimed,
-  listDueLanes,
+  listDueQueues,
   listSendable,
   releaseDeliveries,
   STANDINGS,
@@ -26,7 +26,7 @@ import {
   fanOut,
   insertEvent,
   listPendingEvents,
-  settleUnheard,
+  markWithoutSubscribers,
 } from "../../src/store/events.ts";
 import { endExcessGrants } from "../../src/store/grant_limit.ts";
 import { insertGrant } from "../../src/store/grants.ts";
@@ -37,7 +37,7 @@ import {
 } from "../../src/store/login_failures.ts";
 import { announceFailedDelivery } from "../../src/store/own_events.ts";
 import { purge } from "../../src/store/purge.ts";
-import { openRevocations, revocation } from "../../src/store/revocations.ts";
+import { loadRevocations, revocation } from "../../src/store/revocations.ts";
 import { findFailed, insertTestDelivery, resendDeliveries } from "../../src/store/resends.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import {
@@ -51,7 +51,7 @@ import {
 import {
   findAnySubscription,
   findSubscription,
-  hasStandingGrant,
+  hasActiveGrant,
   insertSubscription,
   listAllSubscriptions,
   listSubscriptions,
@@ -167,7 +167,7 @@ const EVENT = {
   createdAtMs: NOW_MS,
 };
 const DELIVERY = deliveryId(EVENT.id, 1);
-const PENDING = { id: EVENT.id, name: EVENT.name, upto: 1, fannedOut: 0, isHeard: true };
+const PENDING = { id: EVENT.id, name: EVENT.name, upto: 1, fannedOut: 0, hasSubscribers: true };
 const FAILURE = { delivery: DELIVERY, subscription: 1, claim: CLAIM };
 const ATTEMPT = {
   ...FAILURE,
@@ -202,7 +202,7 @@ const CASES: readonly Case[] = [
   },
   {
     name: "ending the distribution of events without subscribers",
-    run: (database) => settleUnheard(database, [PENDING]),
+    run: (database) => markWithoutSubscribers(database, [PENDING]),
   },
   {
     name: "fanning out",
@@ -226,7 +226,7 @@ const CASES: readonly Case[] = [
     name: `finding lanes that are due: ${standing}`,
     run: (database) => {
       const except = { subscriptions: [7], principals: [OWNER] };
-      return listDueLanes(database, { standing, except, limit: 10, nowMs: NOW_MS });
+      return listDueQueues(database, { standing, except, limit: 10, nowMs: NOW_MS });
     },
   })),
   {
@@ -329,7 +329,7 @@ const CASES: readonly Case[] = [
   },
   {
     name: "asking whether the grant stands",
-    run: (database) => hasStandingGrant(database, GRANT),
+    run: (database) => hasActiveGrant(database, GRANT),
   },
   writing("changing a subscription", () => [
     updateSubscription(SUBSCRIPTION.id, { endpoint: undefined, status: "paused" }, SUBSCRIPTION.grant),
@@ -368,7 +368,7 @@ const CASES: readonly Case[] = [
     name: "asking for revocations past those that are held",
     async run(database) {
       await database.write([revocation("u1", NOW_MS, NOW_MS + 1), revocation("u2", 1, NOW_MS + 1)]);
-      const revocations = await openRevocations(database, () => NOW_MS, 1);
+      const revocations = await loadRevocations(database, () => NOW_MS, 1);
       await revocations.has({ jti: "j", grantId: GRANT, sub: "u3", clientId: "a1" });
       await revocations.refresh();
     },

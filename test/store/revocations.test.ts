@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import type { Database } from "../../src/database/database.ts";
-import { openRevocations, revocation } from "../../src/store/revocations.ts";
+import { loadRevocations, revocation } from "../../src/store/revocations.ts";
 import { makeFolder, openDatabase } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
@@ -15,7 +15,7 @@ const madeAtMs = parseInt(grantId.slice(1, 10), 36);
 const caller = { jti: `${grantId}0123456789abcdef`, grantId, sub: "u1", clientId: "a1" };
 
 describe("has() tells of a token", () => {
-  const table: [what: string, target: string, cutAtMs: number, isRevoked: boolean][] = [
+  const table: [what: string, target: string, notBeforeMs: number, isRevoked: boolean][] = [
     ["that was revoked itself", caller.jti, madeAtMs + 1, true],
     ["whose grant was revoked", grantId, madeAtMs + 1, true],
     ["whose user was cut off after its grant", "u1", madeAtMs + 1, true],
@@ -33,12 +33,12 @@ describe("has() tells of a token", () => {
     ["when logins were cut off", "login", madeAtMs + 1, false],
     ["when something without a name was", "", madeAtMs + 1, false],
   ];
-  for (const [what, target, cutAtMs, isRevoked] of table) {
+  for (const [what, target, notBeforeMs, isRevoked] of table) {
     test(what, async (t) => {
       const database = openDatabase(t);
-      const revocations = await openRevocations(database, () => NOW_MS);
+      const revocations = await loadRevocations(database, () => NOW_MS);
       assert.equal(revocations.has(caller), false);
-      await database.write([revocation(target, cutAtMs, NOW_MS + HOUR_MS)]);
+      await database.write([revocation(target, notBeforeMs, NOW_MS + HOUR_MS)]);
       await revocations.refresh();
       assert.equal(revocations.has(caller), isRevoked);
     });
@@ -56,22 +56,22 @@ test("has() is asked without a read of the database", async (t) => {
     },
   };
   await database.write([revocation("u1", madeAtMs, NOW_MS + HOUR_MS)]);
-  const revocations = await openRevocations(counted, () => NOW_MS);
+  const revocations = await loadRevocations(counted, () => NOW_MS);
   const before = queries;
   for (let round = 0; round < 100; round++) revocations.has(caller);
   assert.equal(queries, before);
 });
 
-test("openRevocations() takes in what was stored before, as after a restart", async (t) => {
+test("loadRevocations() takes in what was stored before, as after a restart", async (t) => {
   const database = openDatabase(t);
   await database.write([revocation(caller.jti, NOW_MS, NOW_MS + HOUR_MS)]);
-  assert.equal((await openRevocations(database, () => NOW_MS)).has(caller), true);
+  assert.equal((await loadRevocations(database, () => NOW_MS)).has(caller), true);
 });
 
 test("refresh() takes in what another process has stored", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const [own, other] = [openDatabase(t, path), openDatabase(t, path)];
-  const revocations = await openRevocations(own, () => NOW_MS);
+  const revocations = await loadRevocations(own, () => NOW_MS);
   await other.write([revocation("u1", madeAtMs, NOW_MS + HOUR_MS)]);
   assert.equal(revocations.has(caller), false);
   await revocations.refresh();
@@ -83,7 +83,7 @@ test("refresh() misses none of those that two processes store at once", async (t
   const databases = [openDatabase(t, path), openDatabase(t, path)];
   const [own] = databases;
   assert.ok(own);
-  const revocations = await openRevocations(own, () => NOW_MS);
+  const revocations = await loadRevocations(own, () => NOW_MS);
   const jtis = Array.from({ length: 200 }, (_, at) => `${grantId}${at}`);
   const writing = jtis.map(async (jti, at) => {
     await (databases[at % 2] ?? own).write([revocation(jti, NOW_MS, NOW_MS + HOUR_MS)]);
@@ -107,7 +107,7 @@ test("refresh() reads what is new, and not the whole list again", async (t) => {
   };
   const end = (target: string) => revocation(target, 1, NOW_MS + HOUR_MS);
   await database.write([end("u7"), end("u8")]);
-  const revocations = await openRevocations(counted, () => NOW_MS);
+  const revocations = await loadRevocations(counted, () => NOW_MS);
   rows.length = 0;
   await database.write([end("u9")]);
   await revocations.refresh();
@@ -117,13 +117,13 @@ test("refresh() reads what is new, and not the whole list again", async (t) => {
 
 test("a later cut counts, and an earlier one that comes later does not take it back", async (t) => {
   const database = openDatabase(t);
-  const revocations = await openRevocations(database, () => NOW_MS);
-  for (const [cutAtMs, isRevoked] of [
+  const revocations = await loadRevocations(database, () => NOW_MS);
+  for (const [notBeforeMs, isRevoked] of [
     [madeAtMs - 10, false],
     [madeAtMs + 10, true],
     [madeAtMs - 5, true],
   ] as const) {
-    await database.write([revocation("u1", cutAtMs, NOW_MS + HOUR_MS)]);
+    await database.write([revocation("u1", notBeforeMs, NOW_MS + HOUR_MS)]);
     await revocations.refresh();
     assert.equal(revocations.has(caller), isRevoked);
   }
@@ -136,7 +136,7 @@ test("what has had its time is forgotten, and nothing before its time", async (t
     revocation("u1", madeAtMs, NOW_MS + HOUR_MS),
     revocation("u2", madeAtMs, NOW_MS + 5 * HOUR_MS),
   ]);
-  const revocations = await openRevocations(database, () => nowMs);
+  const revocations = await loadRevocations(database, () => nowMs);
   const at = async (timeMs: number) => {
     nowMs = timeMs;
     await revocations.refresh();
@@ -154,7 +154,7 @@ test("of two revocations of one target the longer one lasts", async (t) => {
     revocation("u1", madeAtMs, NOW_MS + 5 * HOUR_MS),
     revocation("u1", madeAtMs, NOW_MS + HOUR_MS),
   ]);
-  const revocations = await openRevocations(database, () => nowMs);
+  const revocations = await loadRevocations(database, () => nowMs);
   nowMs = NOW_MS + 4 * HOUR_MS;
   await revocations.refresh();
   assert.equal(revocations.has(caller), true);
@@ -163,7 +163,7 @@ test("of two revocations of one target the longer one lasts", async (t) => {
 test("what the purge removes from the table stays in force until its time", async (t) => {
   const database = openDatabase(t);
   await database.write([revocation("u1", madeAtMs, NOW_MS + HOUR_MS)]);
-  const revocations = await openRevocations(database, () => NOW_MS);
+  const revocations = await loadRevocations(database, () => NOW_MS);
   await database.write([{ sql: "DELETE FROM revocations", params: [] }]);
   await database.write([revocation("u5", madeAtMs, NOW_MS + HOUR_MS)]);
   await revocations.refresh();
@@ -185,7 +185,7 @@ test("what has expired is not even read at the opening, nor later", async (t) =>
       return found;
     },
   };
-  const revocations = await openRevocations(counted, () => NOW_MS);
+  const revocations = await loadRevocations(counted, () => NOW_MS);
   assert.equal(revocations.has(caller), true);
   await revocations.refresh();
   assert.ok(rows <= 2, `${rows} rows`);
@@ -200,10 +200,10 @@ describe("past the limit of what is held in memory", () => {
   /** More than are held, which stay in force for longer than the one. */
   const fill = (first: number) =>
     Array.from({ length: LIMIT }, (_, at) => revocation(`j${first + at}`, 1, NOW_MS + 2 * HOUR_MS));
-  const shortly = (target: string, cutAtMs: number) =>
-    revocation(target, cutAtMs, NOW_MS + HOUR_MS);
+  const shortly = (target: string, notBeforeMs: number) =>
+    revocation(target, notBeforeMs, NOW_MS + HOUR_MS);
 
-  const table: [what: string, target: string, cutAtMs: number, isRevoked: boolean][] = [
+  const table: [what: string, target: string, notBeforeMs: number, isRevoked: boolean][] = [
     ["a token that was revoked itself", caller.jti, 1, true],
     ["one whose grant was revoked", grantId, 1, true],
     ["one whose user was cut off after its grant", "u1", madeAtMs, true],
@@ -212,13 +212,13 @@ describe("past the limit of what is held in memory", () => {
     ["one whose app was cut off before its grant", "a1", madeAtMs - 1, false],
     ["one that has nothing to do with any", NEVER_HELD, madeAtMs, false],
   ];
-  for (const [what, target, cutAtMs, isRevoked] of table) {
+  for (const [what, target, notBeforeMs, isRevoked] of table) {
     test(`the database is asked for ${what}, at the opening and later`, async (t) => {
       const database = openDatabase(t);
-      const early = await openRevocations(database, () => NOW_MS, LIMIT);
-      await database.write([...fill(0), shortly(target, cutAtMs)]);
+      const early = await loadRevocations(database, () => NOW_MS, LIMIT);
+      await database.write([...fill(0), shortly(target, notBeforeMs)]);
       await early.refresh();
-      const late = await openRevocations(database, () => NOW_MS, LIMIT);
+      const late = await loadRevocations(database, () => NOW_MS, LIMIT);
       for (const revocations of [early, late]) {
         assert.ok(revocations.has(caller) instanceof Promise);
         assert.equal(await revocations.has(caller), isRevoked);
@@ -229,14 +229,14 @@ describe("past the limit of what is held in memory", () => {
   test("what is held is known without a read", async (t) => {
     const database = openDatabase(t);
     await database.write([...fill(0), shortly(NEVER_HELD, 1)]);
-    const revocations = await openRevocations(database, () => NOW_MS, LIMIT);
+    const revocations = await loadRevocations(database, () => NOW_MS, LIMIT);
     assert.equal(revocations.has({ ...caller, jti: "j0" }), true);
   });
 
   test("a target that is held already takes no more room", async (t) => {
     const database = openDatabase(t);
     await database.write([...fill(0), ...fill(0)]);
-    const revocations = await openRevocations(database, () => NOW_MS, LIMIT);
+    const revocations = await loadRevocations(database, () => NOW_MS, LIMIT);
     assert.equal(revocations.has(caller), false);
   });
 
@@ -244,7 +244,7 @@ describe("past the limit of what is held in memory", () => {
     const database = openDatabase(t);
     let nowMs = NOW_MS;
     await database.write([...fill(0), shortly(caller.jti, 1)]);
-    const revocations = await openRevocations(database, () => nowMs, LIMIT);
+    const revocations = await loadRevocations(database, () => nowMs, LIMIT);
     nowMs = NOW_MS + HOUR_MS;
     assert.equal(revocations.has(caller), false);
     assert.equal(revocations.has({ ...caller, jti: "j1" }), true);
@@ -253,7 +253,7 @@ describe("past the limit of what is held in memory", () => {
   test("the database is asked though all that was held has expired", async (t) => {
     const database = openDatabase(t);
     let nowMs = NOW_MS;
-    const revocations = await openRevocations(database, () => nowMs, LIMIT);
+    const revocations = await loadRevocations(database, () => nowMs, LIMIT);
     await database.write(fill(0));
     await database.write([revocation(caller.jti, 1, NOW_MS + 9 * HOUR_MS)]);
     await revocations.refresh();
@@ -277,7 +277,7 @@ describe("past the limit of what is held in memory", () => {
         return found;
       },
     };
-    await openRevocations(counted, () => NOW_MS, 3_000);
+    await loadRevocations(counted, () => NOW_MS, 3_000);
     assert.ok(rows <= 5_001, `${rows} rows`);
     assert.ok(most <= 2_000, `${most} rows at once`);
   });
@@ -285,12 +285,12 @@ describe("past the limit of what is held in memory", () => {
 
 test("more than are read at once are all taken in, at the opening and later", async (t) => {
   const database = openDatabase(t);
-  const early = await openRevocations(database, () => NOW_MS);
+  const early = await loadRevocations(database, () => NOW_MS);
   const targets = Array.from({ length: 4_500 }, (_, at) => `j${at}`);
   // Many of the same end: the reading goes on within them.
   await database.write(targets.map((target) => revocation(target, 1, NOW_MS + HOUR_MS)));
   await early.refresh();
-  const late = await openRevocations(database, () => NOW_MS);
+  const late = await loadRevocations(database, () => NOW_MS);
   for (const revocations of [early, late]) {
     assert.deepEqual(targets.filter((jti) => revocations.has({ ...caller, jti }) !== true), []);
   }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { sha256 } from "../../src/base/secret.ts";
 import { ConflictError } from "../../src/database/database.ts";
 import { deleteSession, findSessionUser, insertSession } from "../../src/store/sessions.ts";
-import { cutUser, deleteUser, updateUser } from "../../src/store/users.ts";
+import { revokeTokensOfUser, deleteUser, updateUser } from "../../src/store/users.ts";
 import { addUser, openDatabase } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
@@ -61,7 +61,7 @@ test("a session of a deleted user is none", async (t) => {
 test("a session begun before its user was cut off is none, though stored later", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
-  await database.write(cutUser(user, NOW_MS, 1));
+  await database.write(revokeTokensOfUser(user, NOW_MS, 1));
   await database.write([
     insertSession(HASH, user, NOW_MS, UNTIL_MS),
     insertSession(sha256("later"), user, NOW_MS + 1, UNTIL_MS),

@@ -8,7 +8,7 @@ import { type Database, sql } from "../../src/database/database.ts";
 import {
   claimDeliveries,
   listClaimed,
-  listDueLanes,
+  listDueQueues,
   releaseDeliveries,
 } from "../../src/store/deliveries.ts";
 import { findDelivery, listDeliveries } from "../../src/store/delivery_lists.ts";
@@ -155,7 +155,7 @@ for (const [name, end] of ENDS) {
     await database.write(end());
     const except = { subscriptions: [], principals: [] };
     const query = { standing: "new", except, limit: 99, nowMs: NOW_MS } as const;
-    const lanes = await listDueLanes(database, query);
+    const lanes = await listDueQueues(database, query);
     assert.ok(!lanes.some(({ subscription }) => subscription === seq));
     const request = [{ subscription: seq, count: 8 }];
     assert.deepEqual(await claimDeliveries(database, request, "c1", NOW_MS + 9999, NOW_MS), []);

@@ -2,18 +2,18 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { idTimeMs, newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
-import { cutApp, deleteApp, updateApp } from "../../src/store/apps.ts";
+import { revokeTokensOfApp, deleteApp, updateApp } from "../../src/store/apps.ts";
 import type { Statement } from "../../src/database/database.ts";
 import { revokeGrant } from "../../src/store/grant_end.ts";
 import { insertGrant } from "../../src/store/grants.ts";
 import {
   findAnySubscription,
-  hasStandingGrant,
+  hasActiveGrant,
   insertSubscription,
   replaceSubscriptionSecret,
   updateSubscription,
 } from "../../src/store/subscriptions.ts";
-import { cutUser, deleteUser, updateUser } from "../../src/store/users.ts";
+import { revokeTokensOfUser, deleteUser, updateUser } from "../../src/store/users.ts";
 import { addApp, addUser, openDatabase, sampleApp, sampleGrant } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1, 1);
@@ -55,10 +55,10 @@ const ENDS: readonly (readonly [name: string, end: (stage: Stage) => Statement[]
   ["its grant is revoked", ({ grant }) => revokeGrant(grant.id, NOW_MS)],
   ["its user is disabled", ({ user }) => [updateUser(user, DISABLED)]],
   ["its user is deleted", ({ user }) => [deleteUser(user)]],
-  ["its user is cut off", ({ user, grant }) => cutUser(user, idTimeMs(grant.id), HOUR_MS)],
+  ["its user is cut off", ({ user, grant }) => revokeTokensOfUser(user, idTimeMs(grant.id), HOUR_MS)],
   ["its app is disabled", ({ app }) => [updateApp(app, { ...app, status: "disabled" })]],
   ["its app is deleted", ({ app }) => [deleteApp(app.id)]],
-  ["its app is cut off", ({ app, grant }) => cutApp(app.id, idTimeMs(grant.id), HOUR_MS)],
+  ["its app is cut off", ({ app, grant }) => revokeTokensOfApp(app.id, idTimeMs(grant.id), HOUR_MS)],
 ];
 for (const [name, end] of ENDS) {
   test(`a token makes and changes no subscription once ${name}`, async (t) => {
@@ -66,12 +66,12 @@ for (const [name, end] of ENDS) {
     const { database, grant } = stage;
     const { id, inserted } = await insert(stage, "https://a.example/");
     assert.equal(inserted, 1);
-    assert.equal(await hasStandingGrant(database, grant.id), true);
+    assert.equal(await hasActiveGrant(database, grant.id), true);
     await database.write(end(stage));
     const statusOf = async () => (await findAnySubscription(database, id))?.status;
     const left = await statusOf();
     assert.equal((await insert(stage, "https://b.example/")).inserted, 0);
-    assert.equal(await hasStandingGrant(database, grant.id), false);
+    assert.equal(await hasActiveGrant(database, grant.id), false);
     for (const status of ["active", "paused"] as const) {
       const change = { endpoint: undefined, status };
       assert.deepEqual(await database.write([updateSubscription(id, change, grant)]), [0]);
@@ -102,7 +102,7 @@ test("a secret is replaced again only once the one before signs no more", async 
     "SELECT secret, old_secret AS old FROM subscriptions WHERE id = ?1",
     [id],
   );
-  const open = (stored = "") => SEAL.open(stored, id);
+  const open = (stored = "") => SEAL.decrypt(stored, id);
   assert.deepEqual([open(row?.secret), open(row?.old)], ["second", "whsec_"]);
   assert.equal(await replace("third", NOW_MS + HOUR_MS), 1);
 });

@@ -6,10 +6,10 @@ import type { User } from "../../src/oauth/user.ts";
 import { ConflictError, FIRST_PAGE, type Page, sql } from "../../src/database/database.ts";
 import { insertGrant } from "../../src/store/grants.ts";
 import { insertKey } from "../../src/store/keys.ts";
-import { openRevocations } from "../../src/store/revocations.ts";
+import { loadRevocations } from "../../src/store/revocations.ts";
 import { findSessionUser, insertSession } from "../../src/store/sessions.ts";
 import {
-  cutUser,
+  revokeTokensOfUser,
   deleteUser,
   findUser,
   findUserByName,
@@ -34,7 +34,7 @@ test("a user is found by id as it was stored, active and never cut off", async (
   assert.deepEqual(user.scopes, ["a", "b"]);
   assert.equal(user.status, "active");
   assert.equal(user.createdAtMs, NOW_MS);
-  assert.equal(user.cutAtMs, 0);
+  assert.equal(user.notBeforeMs, 0);
 });
 
 test("a user without scopes is read back without any", async (t) => {
@@ -158,18 +158,18 @@ test("updateUser() changes what is given and leaves the rest, of that user alone
     [other, "$two", ["b"], "active"]);
 });
 
-test("cutUser() ends sessions, and the grants and login tokens made until then", async (t) => {
+test("revokeTokensOfUser() ends sessions, and the grants and login tokens made until then", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const other = await addUser(database);
   const app = await addApp(database);
-  const revocations = await openRevocations(database, () => NOW_MS + 10);
+  const revocations = await loadRevocations(database, () => NOW_MS + 10);
   const before = caller(user, app, newId("g", NOW_MS));
   await database.write([
     insertSession(Buffer.from("one"), user, NOW_MS, NOW_MS + HOUR_MS),
     insertSession(Buffer.from("two"), other, NOW_MS, NOW_MS + HOUR_MS),
   ]);
-  await database.write(cutUser(user, NOW_MS + 10, HOUR_MS));
+  await database.write(revokeTokensOfUser(user, NOW_MS + 10, HOUR_MS));
   await revocations.refresh();
 
   assert.equal(await findSessionUser(database, Buffer.from("one"), NOW_MS + 11), undefined);
@@ -179,18 +179,18 @@ test("cutUser() ends sessions, and the grants and login tokens made until then",
   assert.equal(revocations.has(caller(user, app, newId("g", NOW_MS + 10))), true);
   assert.equal(revocations.has(caller(user, app, newId("g", NOW_MS + 20))), false);
   assert.equal(revocations.has(caller(other, app, before.grantId)), false);
-  assert.equal((await findUser(database, user))?.cutAtMs, NOW_MS + 10);
+  assert.equal((await findUser(database, user))?.notBeforeMs, NOW_MS + 10);
 });
 
-test("cutUser() never moves a cut back", async (t) => {
+test("revokeTokensOfUser() never moves a cut back", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
-  await database.write(cutUser(user, NOW_MS + 100, HOUR_MS));
-  await database.write(cutUser(user, NOW_MS, HOUR_MS));
-  assert.equal((await findUser(database, user))?.cutAtMs, NOW_MS + 100);
+  await database.write(revokeTokensOfUser(user, NOW_MS + 100, HOUR_MS));
+  await database.write(revokeTokensOfUser(user, NOW_MS, HOUR_MS));
+  assert.equal((await findUser(database, user))?.notBeforeMs, NOW_MS + 100);
 });
 
-test("cutUser() outlasts tokens that were issued when they lived longer than now", async (t) => {
+test("revokeTokensOfUser() outlasts tokens that were issued when they lived longer than now", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const app = await addApp(database);
@@ -210,8 +210,8 @@ test("cutUser() outlasts tokens that were issued when they lived longer than now
     accessUntilMs: madeAtMs + 24 * HOUR_MS,
   });
   // Meanwhile the service was started again with access tokens that live a minute.
-  await database.write(cutUser(user, madeAtMs + 1, 60_000));
-  const revocations = await openRevocations(database, () => nowMs);
+  await database.write(revokeTokensOfUser(user, madeAtMs + 1, 60_000));
+  const revocations = await loadRevocations(database, () => nowMs);
   for (const hours of [0, 1, 23]) {
     nowMs = madeAtMs + hours * HOUR_MS + 1;
     await revocations.refresh();
@@ -224,7 +224,7 @@ test("cutUser() outlasts tokens that were issued when they lived longer than now
   assert.ok((rows[0]?.until ?? 0) >= madeAtMs + 24 * HOUR_MS);
 });
 
-test("cutUser() ends what has ids ahead of a clock that stepped back", async (t) => {
+test("revokeTokensOfUser() ends what has ids ahead of a clock that stepped back", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const app = await addApp(database);
@@ -252,8 +252,8 @@ test("cutUser() ends what has ids ahead of a clock that stepped back", async (t)
       aheadMs,
     ),
   ]);
-  await database.write(cutUser(user, cutMs, HOUR_MS));
-  const revocations = await openRevocations(database, () => cutMs);
+  await database.write(revokeTokensOfUser(user, cutMs, HOUR_MS));
+  const revocations = await loadRevocations(database, () => cutMs);
   assert.equal(revocations.has(caller(user, app, id)), true);
   const [grant] = await database.query<{ revoked_at: number }>("SELECT revoked_at FROM grants");
   assert.equal(grant?.revoked_at, cutMs);

@@ -1,4 +1,4 @@
-import type { HttpAnswer, HttpRequest } from "../../base/exchange.ts";
+import type { HttpResponse, HttpRequest } from "../../base/exchange.ts";
 import type { Form } from "../../base/form.ts";
 import { Problem } from "../../base/problem.ts";
 import { isPosable } from "../../oauth/app.ts";
@@ -13,7 +13,7 @@ import { readForm } from "../../http/body.ts";
 import { errorPage } from "../pages/error_page.ts";
 import type { PasswordLogin } from "../password_login.ts";
 import type { PublicContext, PublicRoute } from "../route.ts";
-import { emptyAnswer, NO_STORE } from "../../http/respond.ts";
+import { emptyResponse, NO_STORE } from "../../http/respond.ts";
 import {
   consentStep,
   findLoggedIn,
@@ -49,8 +49,8 @@ export function authorizeRoutes(options: AuthorizeOptions): PublicRoute[] {
 
   async function withVisit(
     { request }: PublicContext,
-    answer: (visit: Visit) => Promise<HttpAnswer>,
-  ): Promise<HttpAnswer> {
+    response: (visit: Visit) => Promise<HttpResponse>,
+  ): Promise<HttpResponse> {
     // No page of our own origin, hosted ones among them, is to read a form or to send one.
     if (!isNavigation(request)) {
       throw new Problem(403, "foreign_request", "The request was not made by opening a page.");
@@ -72,7 +72,7 @@ export function authorizeRoutes(options: AuthorizeOptions): PublicRoute[] {
         const session = await sessions.open(request);
         const visit = { request: outcome.request, session, query: request.query };
         try {
-          return await answer(visit);
+          return await response(visit);
         } catch (error) {
           if (!(error instanceof OAuthError)) throw error;
           return errorRedirect(outcome.request, error, issuer);
@@ -91,7 +91,7 @@ export function authorizeRoutes(options: AuthorizeOptions): PublicRoute[] {
       handle: (context) =>
         withVisit(context, async (visit) =>
           // HEAD is what scanners of links send; it makes no code and no session.
-          context.request.method === "HEAD" ? emptyAnswer(200, NO_STORE) : showNext(visit, options)
+          context.request.method === "HEAD" ? emptyResponse(200, NO_STORE) : showNext(visit, options)
         ),
     },
     {
@@ -108,12 +108,12 @@ export function authorizeRoutes(options: AuthorizeOptions): PublicRoute[] {
 }
 
 /** The next step of a visit: log in, consent, or back to the app with a code. */
-async function showNext(visit: Visit, options: AuthorizeOptions): Promise<HttpAnswer> {
+async function showNext(visit: Visit, options: AuthorizeOptions): Promise<HttpResponse> {
   const { request, session } = visit;
   const user = await findLoggedIn(session, options.database);
   if (!user) return showLogin(visit, {}, options);
   const scopes = findScopes(request, user);
-  const spared = await isConsentSpared(request, user, scopes, options.database);
+  const spared = await canSkipConsent(request, user, scopes, options.database);
   if (!spared) return showConsent(visit, user, scopes, {}, options);
   return await sendCode(request, session, user, scopes, undefined, options) ??
     showLogin(visit, { error: "expired" }, options);
@@ -135,7 +135,7 @@ async function takeForm(
   form: Form,
   visit: Visit,
   options: AuthorizeOptions,
-): Promise<HttpAnswer> {
+): Promise<HttpResponse> {
   const { sessions, database } = options;
   const { session, request, query } = visit;
   const token = form.get("csrf");
@@ -177,7 +177,7 @@ async function logIn(
   username: string,
   password: string,
   options: AuthorizeOptions,
-): Promise<HttpAnswer> {
+): Promise<HttpResponse> {
   try {
     const { address } = http;
     const findDevice = (user: string) => options.sessions.findDevice(visit.session, user);
@@ -212,7 +212,7 @@ function findScopes({ app, requestedScopes }: AuthorizeRequest, user: User): str
  * A trusted app needs no consent, and one given before is remembered; but not where another program
  * can pose as the app, and scope `backend` is too much to pass unseen.
  */
-async function isConsentSpared(
+async function canSkipConsent(
   { app }: AuthorizeRequest,
   user: User,
   scopes: readonly string[],

@@ -1,4 +1,4 @@
-import type { HttpAnswer } from "../../base/exchange.ts";
+import type { HttpResponse } from "../../base/exchange.ts";
 import { isPosable } from "../../oauth/app.ts";
 import type { ScopeWords } from "../../oauth/scope.ts";
 import type { User } from "../../oauth/user.ts";
@@ -41,7 +41,7 @@ export function showLogin(
   visit: Visit,
   state: Pick<LoginPageInput, "error" | "username" | "retryAfterSeconds" | "signedOut">,
   options: PageOptions,
-): HttpAnswer {
+): HttpResponse {
   const { sessions } = options;
   const page = loginPage({
     ...pageFrame(visit, options),
@@ -59,7 +59,7 @@ export async function showConsent(
   scopes: readonly string[],
   state: Pick<ConsentPageInput, "error">,
   options: PageOptions,
-): Promise<HttpAnswer> {
+): Promise<HttpResponse> {
   const { app } = visit.request;
   const allowed = await findConsentedScopes(options.database, user.id, app.id);
   return consentPage({
@@ -96,6 +96,6 @@ export const loginStep = (query: string) => `login ${query}`;
 export const consentStep = (query: string, scopes: readonly string[]) =>
   `consent ${scopes.join(" ")} ${query}`;
 
-function withCookie(answer: HttpAnswer, cookie: string): HttpAnswer {
-  return { ...answer, headers: { ...answer.headers, "Set-Cookie": cookie } };
+function withCookie(response: HttpResponse, cookie: string): HttpResponse {
+  return { ...response, headers: { ...response.headers, "Set-Cookie": cookie } };
 }

@@ -1,4 +1,4 @@
-import type { HttpAnswer } from "../../base/exchange.ts";
+import type { HttpResponse } from "../../base/exchange.ts";
 import { newId } from "../../base/id.ts";
 import { sha256 } from "../../base/secret.ts";
 import type { OAuthError } from "../../oauth/errors.ts";
@@ -8,7 +8,7 @@ import { GRANT_ALLOWED, insertAuditOfChange } from "../../store/audit.ts";
 import { insertCode } from "../../store/codes.ts";
 import { putConsentOfCode } from "../../store/consents.ts";
 import type { Database } from "../../database/database.ts";
-import { emptyAnswer, NO_STORE } from "../../http/respond.ts";
+import { emptyResponse, NO_STORE } from "../../http/respond.ts";
 import type { AuthorizeRequest } from "./authorize_request.ts";
 import type { BrowserSession } from "./browser_session.ts";
 import { newHandle } from "./token_issuer.ts";
@@ -32,7 +32,7 @@ export async function sendCode(
   scopes: readonly string[],
   consentFrom: string | undefined,
   { database, issuer, codeTtlMs, now }: RedirectOptions,
-): Promise<HttpAnswer | undefined> {
+): Promise<HttpResponse | undefined> {
   const nowMs = now();
   const id = newId("g", nowMs);
   const { token: code, hash } = newHandle(id);
@@ -62,14 +62,14 @@ export function errorRedirect(
   { redirectUri, state }: { readonly redirectUri: string; readonly state: string | undefined },
   { error, description }: OAuthError,
   issuer: string,
-): HttpAnswer {
+): HttpResponse {
   const parameters = { error, error_description: description, state, iss: issuer };
   return seeOther(redirectWith(redirectUri, parameters));
 }
 
 /** RFC 9700 §4.12: 303, so that no browser sends the form on. */
-export function seeOther(location: string, headers: HttpAnswer["headers"] = {}): HttpAnswer {
-  return emptyAnswer(303, {
+export function seeOther(location: string, headers: HttpResponse["headers"] = {}): HttpResponse {
+  return emptyResponse(303, {
     Location: location,
     "Referrer-Policy": "no-referrer",
     ...NO_STORE,

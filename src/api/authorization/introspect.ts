@@ -4,10 +4,10 @@ import { clientAuthFailed } from "../../oauth/client_auth.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import { formatScope } from "../../oauth/scope.ts";
 import { findApp } from "../../store/apps.ts";
-import { hasStandingGrant } from "../../store/subscriptions.ts";
+import { hasActiveGrant } from "../../store/subscriptions.ts";
 import { findUser } from "../../store/users.ts";
 import { bearerToken } from "../bearer.ts";
-import { jsonAnswer, NO_STORE } from "../../http/respond.ts";
+import { jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { PublicRoute } from "../route.ts";
 import type { ClientAuthenticator } from "./client.ts";
 import { readOAuthForm, requireParameter } from "./oauth_form.ts";
@@ -38,17 +38,17 @@ export function introspectRoute(options: IntrospectOptions): PublicRoute {
     async handle({ request }) {
       const form = await readOAuthForm(request);
       const token = requireParameter(form, "token");
-      const maySee = await findAsker(request, form, options);
+      const maySee = await authorizeIntrospection(request, form, options);
       const presented = await findPresentedToken(token, options);
       const isVisible = presented.kind !== "none" && maySee(presented.app);
       const description = isVisible ? await describe(presented, options) : undefined;
-      return jsonAnswer(200, description ?? { active: false }, NO_STORE);
+      return jsonResponse(200, description ?? { active: false }, NO_STORE);
     },
   };
 }
 
 /** Says of which apps the asker may see tokens; throws when the asker proves nothing. */
-async function findAsker(
+async function authorizeIntrospection(
   request: HttpRequest,
   form: Form,
   { bearer, clients }: IntrospectOptions,
@@ -57,9 +57,9 @@ async function findAsker(
     await bearer.authenticate(request, [BACKEND_SCOPE]);
     return () => true;
   }
-  const asker = await clients.authenticate(request, form);
-  if (asker.type === "public") throw clientAuthFailed(); // RFC 7662 §2.1: it must be authorized
-  return (app) => asker.resourceServer || asker.id === app;
+  const reader = await clients.authenticate(request, form);
+  if (reader.type === "public") throw clientAuthFailed(); // RFC 7662 §2.1: it must be authorized
+  return (app) => reader.resourceServer || reader.id === app;
 }
 
 async function describe(
@@ -88,7 +88,7 @@ async function describe(
     case "refresh": {
       const { grant, state } = presented.refresh;
       const isGood = state === "current" && grant.refreshUntilMs > now() &&
-        await hasStandingGrant(database, grant.id);
+        await hasActiveGrant(database, grant.id);
       const app = await findApp(database, grant.app);
       if (!isGood || !app?.grants.includes("refresh_token")) return undefined;
       const user = grant.user === null ? undefined : await findUser(database, grant.user);

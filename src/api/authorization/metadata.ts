@@ -1,7 +1,7 @@
 import { GRANT_TYPES } from "../../oauth/grant_type.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import type { KeyRing } from "../../store/key_ring.ts";
-import { jsonAnswer } from "../../http/respond.ts";
+import { jsonResponse } from "../../http/respond.ts";
 import type { PublicRoute } from "../route.ts";
 
 /** What the metadata speaks of. */
@@ -68,6 +68,6 @@ function metadataRoute(path: string, summary: string, make: () => unknown): Publ
     access: "public",
     cors: "anyone",
     summary,
-    handle: () => Promise.resolve(jsonAnswer(200, make(), CACHE)),
+    handle: () => Promise.resolve(jsonResponse(200, make(), CACHE)),
   };
 }

@@ -7,7 +7,7 @@ import { revokeAccessToken, revokeGrant } from "../../store/grant_end.ts";
 import type { Revocations } from "../../store/revocations.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
 import { bringsBody } from "../../http/body.ts";
-import { jsonAnswer, NO_STORE } from "../../http/respond.ts";
+import { jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { PublicRoute } from "../route.ts";
 import type { ClientAuthenticator } from "./client.ts";
 import { readOAuthForm, requireParameter } from "./oauth_form.ts";
@@ -46,7 +46,7 @@ export function revokeRoute(options: RevokeOptions): PublicRoute {
       if (bearerToken(request) !== undefined) {
         const { jti, expiresAtMs } = await authenticateAlone(request, bearer);
         await revoke([revokeAccessToken(jti, expiresAtMs)]);
-        return jsonAnswer(200, {}, NO_STORE);
+        return jsonResponse(200, {}, NO_STORE);
       }
       const form = await readOAuthForm(request);
       const token = requireParameter(form, "token");
@@ -56,7 +56,7 @@ export function revokeRoute(options: RevokeOptions): PublicRoute {
         throw new OAuthError("unauthorized_client", "The token was issued to another app.");
       }
       await revoke(endToken(presented, { actor: app.id, address: request.address }, now()));
-      return jsonAnswer(200, {}, NO_STORE);
+      return jsonResponse(200, {}, NO_STORE);
     },
   };
 }

@@ -2,7 +2,7 @@ import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { type GrantType, parseGrantType } from "../../oauth/grant_type.ts";
 import { formatScope } from "../../oauth/scope.ts";
-import { jsonAnswer, NO_STORE } from "../../http/respond.ts";
+import { jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { PublicRoute } from "../route.ts";
 import type { ClientAuthenticator } from "./client.ts";
 import type { ExchangeRequest, ExchangeServices, IssuedTokens } from "./exchange.ts";
@@ -41,7 +41,7 @@ export function tokenRoute(options: TokenRouteOptions): PublicRoute {
       checkResource(form, options.issuer);
       const issued = await exchange(type, { app, form, request }, options);
       options.observe?.(type);
-      return jsonAnswer(200, {
+      return jsonResponse(200, {
         access_token: issued.accessToken,
         token_type: "bearer",
         expires_in: issued.expiresInSeconds,

@@ -1,7 +1,7 @@
 import { formatScope } from "../../oauth/scope.ts";
 import type { Database } from "../../database/database.ts";
 import { findUser } from "../../store/users.ts";
-import { jsonAnswer, NO_STORE } from "../../http/respond.ts";
+import { jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { ProtectedRoute } from "../route.ts";
 
 /** GET /authorization/whoami: who the presented token speaks for. */
@@ -15,7 +15,7 @@ export function whoamiRoute(database: Database): ProtectedRoute {
     async handle({ caller }) {
       const { sub, kind, clientId, scopes, expiresAtMs } = caller;
       const user = kind === "user" ? await findUser(database, sub) : undefined;
-      return jsonAnswer(200, {
+      return jsonResponse(200, {
         sub,
         kind,
         // The second name is OpenID Connect's (Core §5.1), which client libraries look for.

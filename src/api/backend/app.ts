@@ -4,7 +4,7 @@ import { Problem } from "../../base/problem.ts";
 import { newSecret, sha256 } from "../../base/secret.ts";
 import { type App, parseAppChange, parseNewApp } from "../../oauth/app.ts";
 import {
-  cutApp,
+  revokeTokensOfApp,
   deleteApp,
   findApp,
   insertApp,
@@ -16,8 +16,8 @@ import { deleteCodesOf } from "../../store/codes.ts";
 import { forgetConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
 import { bringsBody, readJson } from "../../http/body.ts";
-import { listAnswer, readPage } from "../pagination.ts";
-import { emptyAnswer, jsonAnswer, NO_STORE } from "../../http/respond.ts";
+import { listResponse, readPagination } from "../pagination.ts";
+import { emptyResponse, jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { ProtectedRoute } from "../route.ts";
 import {
   BACKEND_ROUTE,
@@ -47,11 +47,11 @@ export function appRoutes(options: BackendOptions): ProtectedRoute[] {
         const input = parseNewApp(await readJson(context.request, maxBodyBytes));
         const createdAtMs = now();
         const id = newId("a", createdAtMs);
-        const app: App = { ...input, id, status: "active", createdAtMs, cutAtMs: 0 };
+        const app: App = { ...input, id, status: "active", createdAtMs, notBeforeMs: 0 };
         const secret = app.type === "confidential" ? newSecret() : undefined;
         const insert = insertApp(app, secret === undefined ? undefined : sha256(secret));
         await storeAudited(context, [insert], { action: "app.create", target: id }, options);
-        return jsonAnswer(
+        return jsonResponse(
           201,
           { ...toRecord(app), ...(secret !== undefined && { client_secret: secret }) },
           { Location: `${options.basePath}${collection.path}/${id}`, ...NO_STORE },
@@ -63,14 +63,14 @@ export function appRoutes(options: BackendOptions): ProtectedRoute[] {
       method: "GET",
       summary: "List apps",
       async handle({ request }) {
-        return listAnswer(await listApps(database, readPage(request)), toRecord);
+        return listResponse(await listApps(database, readPagination(request)), toRecord);
       },
     },
     {
       ...item,
       method: "GET",
       summary: "One app",
-      handle: async ({ params }) => jsonAnswer(200, toRecord(await find(params)), NO_STORE),
+      handle: async ({ params }) => jsonResponse(200, toRecord(await find(params)), NO_STORE),
     },
     {
       ...item,
@@ -88,12 +88,12 @@ export function appRoutes(options: BackendOptions): ProtectedRoute[] {
           const isMoved = new URL(changed.url).origin !== new URL(app.url).origin;
           await storeAudited(context, [
             updateApp(app, changed),
-            ...isDisabled ? cutApp(app.id, now(), options.accessTokenTtlMs, end) : [],
+            ...isDisabled ? revokeTokensOfApp(app.id, now(), options.accessTokenTtlMs, end) : [],
             ...revokeGrantsWithScopes({ app: app.id }, lost, now()),
             ...isMoved ? [forgetConsentsOf({ app: app.id }), deleteCodesOf(app.id)] : [],
           ], { action: "app.change", target: app.id }, options);
         });
-        return jsonAnswer(200, toRecord(await find(context.params)), NO_STORE);
+        return jsonResponse(200, toRecord(await find(context.params)), NO_STORE);
       },
     },
     {
@@ -104,11 +104,11 @@ export function appRoutes(options: BackendOptions): ProtectedRoute[] {
         const app = await find(context.params);
         const end = { reason: "app deleted", deletes: true };
         const changes = await storeAudited(context, [
-          ...cutApp(app.id, now(), options.accessTokenTtlMs, end),
+          ...revokeTokensOfApp(app.id, now(), options.accessTokenTtlMs, end),
           deleteApp(app.id),
         ], { action: "app.delete", target: app.id }, options);
         checkChanged(changes, "app");
-        return emptyAnswer(204);
+        return emptyResponse(204);
       },
     },
     {
@@ -128,7 +128,7 @@ export function appRoutes(options: BackendOptions): ProtectedRoute[] {
         const replace = replaceAppSecret(app.id, sha256(secret), oldUntilMs);
         const action = { action: "app.rotate_secret", target: app.id };
         checkChanged(await storeAudited(context, [replace], action, options), "app");
-        return jsonAnswer(200, { client_id: app.id, client_secret: secret }, NO_STORE);
+        return jsonResponse(200, { client_id: app.id, client_secret: secret }, NO_STORE);
       },
     },
   ];

@@ -2,7 +2,7 @@ import type { Check } from "../../base/fields.ts";
 import { idTimeMs } from "../../base/id.ts";
 import { type AuditEntry, listAudit } from "../../store/audit.ts";
 import type { Database } from "../../database/database.ts";
-import { checkTime, listAnswer, readFilteredPage } from "../pagination.ts";
+import { checkTime, listResponse, readFilteredPagination } from "../pagination.ts";
 import type { ProtectedRoute } from "../route.ts";
 import { BACKEND_ROUTE } from "./backend_route.ts";
 
@@ -30,9 +30,9 @@ export function auditRoute({ database }: { readonly database: Database }): Prote
     summary: "List changes, logins and failures",
     async handle({ request }) {
       const { page, filter: { actor, action, target, since, until } } =
-        readFilteredPage(request, filters);
+        readFilteredPagination(request, filters);
       const filter = { actor, action, target, sinceMs: toMs(since), untilMs: toMs(until) };
-      return listAnswer(await listAudit(database, filter, page), toRecord);
+      return listResponse(await listAudit(database, filter, page), toRecord);
     },
   };
 }

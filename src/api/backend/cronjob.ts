@@ -2,8 +2,8 @@ import { formatDuration } from "../../base/duration.ts";
 import { Problem } from "../../base/problem.ts";
 import { actorOf, insertAudit } from "../../store/audit.ts";
 import { type Database, FIRST_PAGE } from "../../database/database.ts";
-import { listAnswer, readPage } from "../pagination.ts";
-import { jsonAnswer, NO_STORE } from "../../http/respond.ts";
+import { listResponse, readPagination } from "../pagination.ts";
+import { jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { ProtectedRoute } from "../route.ts";
 import { BACKEND_ROUTE } from "./backend_route.ts";
 
@@ -40,12 +40,12 @@ export function cronjobRoutes(options: CronjobAdministrationOptions): ProtectedR
       method: "GET",
       summary: "List the cronjobs and how they last went",
       async handle({ request }) {
-        const { limit, before } = readPage(request);
+        const { limit, before } = readPagination(request);
         const from = before === FIRST_PAGE ? 0 : parseInt(before, 36);
         const all = await jobs.listCronjobs();
         const end = from + limit;
         const next = end < all.length ? end.toString(36) : undefined;
-        return listAnswer({ items: all.slice(from, end), next }, toRecord);
+        return listResponse({ items: all.slice(from, end), next }, toRecord);
       },
     },
     {
@@ -63,7 +63,7 @@ export function cronjobRoutes(options: CronjobAdministrationOptions): ProtectedR
         const entry = { ...actorOf(caller, request), action: "cronjob.run", target: name };
         await database.write([insertAudit(entry, now())]);
         if (await jobs.runCronjob(name) !== "started") throw running;
-        return jsonAnswer(202, { name }, NO_STORE);
+        return jsonResponse(202, { name }, NO_STORE);
       },
     },
   ];

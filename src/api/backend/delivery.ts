@@ -11,8 +11,8 @@ import {
 import { findFailed, resendDeliveries } from "../../store/resends.ts";
 import { readJson } from "../../http/body.ts";
 import { toAttemptRecord, toDeliveryRecord } from "../delivery_record.ts";
-import { checkId, checkTime, checkWord, listAnswer, readFilteredPage } from "../pagination.ts";
-import { jsonAnswer, NO_STORE } from "../../http/respond.ts";
+import { checkId, checkTime, checkWord, listResponse, readFilteredPagination } from "../pagination.ts";
+import { jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { PathParams, ProtectedContext, ProtectedRoute } from "../route.ts";
 import { BACKEND_ROUTE, type BackendOptions, found, storeAudited } from "./backend_route.ts";
 
@@ -35,9 +35,9 @@ export function managedDeliveryRoutes(options: BackendOptions): ProtectedRoute[]
       method: "GET",
       summary: "List deliveries",
       async handle({ request }) {
-        const { page, filter } = readFilteredPage(request, filters);
+        const { page, filter } = readFilteredPagination(request, filters);
         const status = DELIVERY_STATUSES.find((each) => each === filter.status);
-        return listAnswer(await listDeliveries(database, { ...filter, status }, page), toRecord);
+        return listResponse(await listDeliveries(database, { ...filter, status }, page), toRecord);
       },
     },
     {
@@ -48,7 +48,7 @@ export function managedDeliveryRoutes(options: BackendOptions): ProtectedRoute[]
         const delivery = await find(params);
         const attempts = await listAttempts(database, delivery.id);
         const record = { ...toRecord(delivery), attempts: attempts.map(toFullAttemptRecord) };
-        return jsonAnswer(200, record, NO_STORE);
+        return jsonResponse(200, record, NO_STORE);
       },
     },
     {
@@ -65,7 +65,7 @@ export function managedDeliveryRoutes(options: BackendOptions): ProtectedRoute[]
         const resend = resendDeliveries([id], now());
         const [resent] = await storeAudited(context, resend, audited, options);
         if (resent !== 1) throw new Problem(409, "conflict", refused);
-        return jsonAnswer(202, { id }, NO_STORE);
+        return jsonResponse(202, { id }, NO_STORE);
       },
     },
     {
@@ -75,7 +75,7 @@ export function managedDeliveryRoutes(options: BackendOptions): ProtectedRoute[]
       summary: "Send again what failed of the events dispatched from then to then",
       async handle(context) {
         const count = await resendFailed(context, options);
-        return jsonAnswer(202, { count }, NO_STORE);
+        return jsonResponse(202, { count }, NO_STORE);
       },
     },
   ];
@@ -104,7 +104,7 @@ export function managedDeliveryRoutes(options: BackendOptions): ProtectedRoute[]
 /** Reads which failed deliveries are meant; throws Problem 400 with every fault. */
 function parseResend(value: unknown) {
   const fields = openFields(value);
-  if (!fields.has("status")) fields.fault("status", "Is required.");
+  if (!fields.has("status")) fields.report("status", "Is required.");
   fields.word("status", ["failed"]);
   const since = fields.text("since", checkTime);
   const until = fields.text("until", checkTime);

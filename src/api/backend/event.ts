@@ -13,8 +13,8 @@ import {
 } from "../../store/event_lists.ts";
 import { insertEvent } from "../../store/events.ts";
 import { readJson } from "../../http/body.ts";
-import { checkWord, listAnswer, readFilteredPage, readPage } from "../pagination.ts";
-import { jsonAnswer, NO_STORE } from "../../http/respond.ts";
+import { checkWord, listResponse, readFilteredPagination, readPagination } from "../pagination.ts";
+import { jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { ProtectedRoute } from "../route.ts";
 import { BACKEND_ROUTE, type BackendOptions, found, storeAudited } from "./backend_route.ts";
 import { toRecord as toDeliveryRecord } from "./delivery.ts";
@@ -47,7 +47,7 @@ export function eventRoutes(options: EventAdministrationOptions): ProtectedRoute
         await storeAudited(context, [insert], { action: "event.dispatch", target: id }, options);
         options.observeDispatch?.(1);
         const location = `${options.basePath}${collection.path}/${id}`;
-        return jsonAnswer(202, { id }, { Location: location, ...NO_STORE });
+        return jsonResponse(202, { id }, { Location: location, ...NO_STORE });
       },
     },
     {
@@ -55,10 +55,10 @@ export function eventRoutes(options: EventAdministrationOptions): ProtectedRoute
       method: "GET",
       summary: "List events",
       async handle({ request }) {
-        const { page, filter } = readFilteredPage(request, filters);
+        const { page, filter } = readFilteredPagination(request, filters);
         const status = EVENT_STATUSES.find((each) => each === filter.status);
         const events = await listEvents(database, { name: filter.name, status }, page);
-        return listAnswer(events, toRecord);
+        return listResponse(events, toRecord);
       },
     },
     {
@@ -67,10 +67,10 @@ export function eventRoutes(options: EventAdministrationOptions): ProtectedRoute
       method: "GET",
       summary: "One event with its data and its deliveries, these in parts as lists are",
       async handle({ request, params }) {
-        const page = readPage(request);
+        const page = readPagination(request);
         const event = found(await findEvent(database, params["id"] ?? ""), "event");
         const deliveries = await listDeliveries(database, { event: event.id }, page);
-        return jsonAnswer(200, {
+        return jsonResponse(200, {
           ...toRecord(event),
           data: JSON.parse(event.json),
           deliveries: deliveries.items.map(toDeliveryRecord),
@@ -97,13 +97,13 @@ function parseDispatch(value: unknown) {
 function readData(fields: Fields): string {
   const data = fields.value("data");
   if (!fields.has("data")) {
-    fields.fault("data", "Is required.");
+    fields.report("data", "Is required.");
     return "";
   }
   try {
     return encodeJson(data);
   } catch {
-    fields.fault("data", "Has a number that cannot be passed on as it is."); // past a double
+    fields.report("data", "Has a number that cannot be passed on as it is."); // past a double
     return "";
   }
 }

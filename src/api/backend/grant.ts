@@ -1,11 +1,11 @@
 import { type Check, openFields } from "../../base/fields.ts";
 import { idTimeMs, isId } from "../../base/id.ts";
 import { LOGIN_APP } from "../../oauth/principal.ts";
-import { cutApp, findApp } from "../../store/apps.ts";
+import { revokeTokensOfApp, findApp } from "../../store/apps.ts";
 import { forgetConsentsOf, withdrawConsent } from "../../store/consents.ts";
 import type { Statement } from "../../database/database.ts";
 import {
-  cutTokens,
+  revokeTokensOf,
   REVOKED,
   revokeAllLogins,
   revokeGrant,
@@ -13,10 +13,10 @@ import {
 } from "../../store/grant_end.ts";
 import { endSubscriptions } from "../../store/subscription_end.ts";
 import { findGrant, type ListedGrant, listGrants } from "../../store/grants.ts";
-import { cutUser, findUser } from "../../store/users.ts";
+import { revokeTokensOfUser, findUser } from "../../store/users.ts";
 import { readJson } from "../../http/body.ts";
-import { checkId, listAnswer, readFilteredPage } from "../pagination.ts";
-import { emptyAnswer } from "../../http/respond.ts";
+import { checkId, listResponse, readFilteredPagination } from "../pagination.ts";
+import { emptyResponse } from "../../http/respond.ts";
 import type { ProtectedRoute } from "../route.ts";
 import { BACKEND_ROUTE, type BackendOptions, found, storeAudited } from "./backend_route.ts";
 
@@ -35,8 +35,8 @@ export function grantRoutes(options: BackendOptions): ProtectedRoute[] {
       method: "GET",
       summary: "List grants, of one user or one app",
       async handle({ request }) {
-        const { page, filter } = readFilteredPage(request, { user: checkUser, app: checkApp });
-        return listAnswer(await listGrants(database, filter, page, now()), toRecord);
+        const { page, filter } = readFilteredPagination(request, { user: checkUser, app: checkApp });
+        return listResponse(await listGrants(database, filter, page, now()), toRecord);
       },
     },
     {
@@ -48,7 +48,7 @@ export function grantRoutes(options: BackendOptions): ProtectedRoute[] {
         const { id } = found(await findGrant(database, context.params["id"] ?? ""), "grant");
         const audited = { action: "grant.revoke", target: id, always: true };
         await storeAudited(context, revokeGrant(id, now()), audited, options);
-        return emptyAnswer(204);
+        return emptyResponse(204);
       },
     },
     {
@@ -65,7 +65,7 @@ export function grantRoutes(options: BackendOptions): ProtectedRoute[] {
         const audited = { action: "grant.revoke", target, always: true };
         await storeAudited(context, revokeAll(user, app, options), audited, options);
         if (user === undefined && app === LOGIN_APP) await revokeAllLogins(database, now());
-        return emptyAnswer(204);
+        return emptyResponse(204);
       },
     },
   ];
@@ -77,7 +77,7 @@ function parseRevocation(value: unknown) {
   const user = fields.text("user", checkUser);
   const app = fields.text("app", checkApp);
   if (!fields.has("user") && !fields.has("app")) {
-    fields.fault("user", "Is required where app is not given.");
+    fields.report("user", "Is required where app is not given.");
   }
   fields.finish("revocation");
   return { user, app };
@@ -94,19 +94,19 @@ function revokeAll(
 ): Statement[] {
   if (app === undefined) {
     if (user === undefined) return [];
-    const cut = cutUser(user, now(), accessTokenTtlMs, { reason: REVOKED });
+    const cut = revokeTokensOfUser(user, now(), accessTokenTtlMs, { reason: REVOKED });
     return [...cut, forgetConsentsOf({ user })];
   }
   if (app === LOGIN_APP) {
     return user === undefined
       ? [
-        cutTokens(LOGIN_APP, now(), accessTokenTtlMs),
+        revokeTokensOf(LOGIN_APP, now(), accessTokenTtlMs),
         ...endSubscriptions({ app: LOGIN_APP }, REVOKED, now()),
       ]
       : revokeLoginsOf(user, now());
   }
   return user === undefined
-    ? [...cutApp(app, now(), accessTokenTtlMs), forgetConsentsOf({ app })]
+    ? [...revokeTokensOfApp(app, now(), accessTokenTtlMs), forgetConsentsOf({ app })]
     : withdrawConsent(user, app, REVOKED, now(), accessTokenTtlMs);
 }
 

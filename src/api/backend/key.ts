@@ -3,8 +3,8 @@ import { Problem } from "../../base/problem.ts";
 import { actorOf, insertAudit } from "../../store/audit.ts";
 import { type KeyRing, type RingKey, ROTATION_LEAD_MS } from "../../store/key_ring.ts";
 import { bringsBody, readJson } from "../../http/body.ts";
-import { listAnswer, readPage } from "../pagination.ts";
-import { emptyAnswer, jsonAnswer, NO_STORE } from "../../http/respond.ts";
+import { listResponse, readPagination } from "../pagination.ts";
+import { emptyResponse, jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { ProtectedContext, ProtectedRoute } from "../route.ts";
 import { BACKEND_ROUTE, type BackendOptions } from "./backend_route.ts";
 
@@ -27,11 +27,11 @@ export function keyRoutes(options: KeyAdministrationOptions): ProtectedRoute[] {
       method: "GET",
       summary: "List the keys that are published",
       async handle({ request }) {
-        const { limit, before } = readPage(request);
+        const { limit, before } = readPagination(request);
         const rest = keys.published().filter(({ kid }) => kid < before)
           .sort((a, b) => a.kid < b.kid ? 1 : -1);
         const items = rest.slice(0, limit);
-        return listAnswer(
+        return listResponse(
           { items, next: rest.length > limit ? items.at(-1)?.kid : undefined },
           toRecord,
         );
@@ -45,7 +45,7 @@ export function keyRoutes(options: KeyAdministrationOptions): ProtectedRoute[] {
         const leadMs = await readsAtOnce(context, options.maxBodyBytes) ? 0 : ROTATION_LEAD_MS;
         const key = await keys.rotate(leadMs, (kid) => [audit(context, "key.rotate", kid)]);
         const location = `${options.basePath}${collection.path}/${key.kid}`;
-        return jsonAnswer(201, toRecord(key), { Location: location, ...NO_STORE });
+        return jsonResponse(201, toRecord(key), { Location: location, ...NO_STORE });
       },
     },
     {
@@ -58,7 +58,7 @@ export function keyRoutes(options: KeyAdministrationOptions): ProtectedRoute[] {
         if (!await keys.withdraw(kid, [audit(context, "key.withdraw", kid)])) {
           throw new Problem(404, "not_found", "There is no such key.");
         }
-        return emptyAnswer(204);
+        return emptyResponse(204);
       },
     },
   ];

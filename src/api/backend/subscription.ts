@@ -7,8 +7,8 @@ import {
 } from "../../store/subscriptions.ts";
 import { readJson } from "../../http/body.ts";
 import { toRecord as toConsumerRecord } from "../consumer/subscription.ts";
-import { listAnswer, readPage } from "../pagination.ts";
-import { emptyAnswer, jsonAnswer, NO_STORE } from "../../http/respond.ts";
+import { listResponse, readPagination } from "../pagination.ts";
+import { emptyResponse, jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { PathParams, ProtectedRoute } from "../route.ts";
 import { changeSubscription } from "../subscription_change.ts";
 import {
@@ -41,14 +41,14 @@ export function managedSubscriptionRoutes(
       method: "GET",
       summary: "List everybody's subscriptions",
       async handle({ request }) {
-        return listAnswer(await listAllSubscriptions(database, readPage(request)), toRecord);
+        return listResponse(await listAllSubscriptions(database, readPagination(request)), toRecord);
       },
     },
     {
       ...item,
       method: "GET",
       summary: "One subscription",
-      handle: async ({ params }) => jsonAnswer(200, toRecord(await find(params)), NO_STORE),
+      handle: async ({ params }) => jsonResponse(200, toRecord(await find(params)), NO_STORE),
     },
     {
       ...item,
@@ -76,7 +76,7 @@ export function managedSubscriptionRoutes(
             nowMs: now(),
           });
         }
-        return jsonAnswer(200, toRecord(await find(context.params)), NO_STORE);
+        return jsonResponse(200, toRecord(await find(context.params)), NO_STORE);
       },
     },
     {
@@ -88,7 +88,7 @@ export function managedSubscriptionRoutes(
         const audited = { action: "subscription.delete", target: id };
         const deletion = deleteSubscription(id, now());
         checkChanged(await storeAudited(context, deletion, audited, options), "subscription");
-        return emptyAnswer(204);
+        return emptyResponse(204);
       },
     },
   ];

@@ -3,7 +3,7 @@ import type { PasswordHasher } from "../../base/password.ts";
 import { parseNewUser, parseUserChange, type User } from "../../oauth/user.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
 import {
-  cutUser,
+  revokeTokensOfUser,
   deleteUser,
   findUser,
   insertUser,
@@ -11,8 +11,8 @@ import {
   updateUser,
 } from "../../store/users.ts";
 import { readJson } from "../../http/body.ts";
-import { listAnswer, readPage } from "../pagination.ts";
-import { emptyAnswer, jsonAnswer, NO_STORE } from "../../http/respond.ts";
+import { listResponse, readPagination } from "../pagination.ts";
+import { emptyResponse, jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { ProtectedRoute } from "../route.ts";
 import {
   BACKEND_ROUTE,
@@ -43,9 +43,9 @@ export function userRoutes(options: BackendOptions & { hasher: PasswordHasher })
         const id = newId("u", createdAtMs);
         const insert = insertUser({ id, username, phc, scopes, createdAtMs });
         await storeAudited(context, [insert], { action: "user.create", target: id }, options, taken);
-        const user = { id, username, scopes, status: "active", createdAtMs, cutAtMs: 0 } as const;
+        const user = { id, username, scopes, status: "active", createdAtMs, notBeforeMs: 0 } as const;
         const location = `${options.basePath}${collection.path}/${id}`;
-        return jsonAnswer(201, toRecord(user), { Location: location, ...NO_STORE });
+        return jsonResponse(201, toRecord(user), { Location: location, ...NO_STORE });
       },
     },
     {
@@ -53,7 +53,7 @@ export function userRoutes(options: BackendOptions & { hasher: PasswordHasher })
       method: "GET",
       summary: "List users",
       async handle({ request }) {
-        return listAnswer(await listUsers(database, readPage(request)), toRecord);
+        return listResponse(await listUsers(database, readPagination(request)), toRecord);
       },
     },
     {
@@ -62,7 +62,7 @@ export function userRoutes(options: BackendOptions & { hasher: PasswordHasher })
       summary: "One user",
       async handle({ params }) {
         const user = found(await findUser(database, params["id"] ?? ""), "user");
-        return jsonAnswer(200, toRecord(user), NO_STORE);
+        return jsonResponse(200, toRecord(user), NO_STORE);
       },
     },
     {
@@ -82,11 +82,11 @@ export function userRoutes(options: BackendOptions & { hasher: PasswordHasher })
           const end = isDisabled ? { reason: "user disabled" } : undefined;
           await storeAudited(context, [
             updateUser(id, { phc, scopes, status }, user.scopes),
-            ...isDisabled || phc ? cutUser(id, now(), options.accessTokenTtlMs, end) : [],
+            ...isDisabled || phc ? revokeTokensOfUser(id, now(), options.accessTokenTtlMs, end) : [],
             ...revokeGrantsWithScopes({ user: id }, lost, now()),
           ], { action: "user.change", target: id }, options);
         });
-        return jsonAnswer(200, toRecord(found(await findUser(database, id), "user")), NO_STORE);
+        return jsonResponse(200, toRecord(found(await findUser(database, id), "user")), NO_STORE);
       },
     },
     {
@@ -97,11 +97,11 @@ export function userRoutes(options: BackendOptions & { hasher: PasswordHasher })
         const user = found(await findUser(database, context.params["id"] ?? ""), "user");
         const end = { reason: "user deleted", deletes: true };
         const changes = await storeAudited(context, [
-          ...cutUser(user.id, now(), options.accessTokenTtlMs, end),
+          ...revokeTokensOfUser(user.id, now(), options.accessTokenTtlMs, end),
           deleteUser(user.id),
         ], { action: "user.delete", target: user.id }, options);
         checkChanged(changes, "user");
-        return emptyAnswer(204);
+        return emptyResponse(204);
       },
     },
   ];

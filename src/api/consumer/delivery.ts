@@ -13,8 +13,8 @@ import { deliveryId } from "../../store/events.ts";
 import { insertTestDelivery, resendDeliveries } from "../../store/resends.ts";
 import { findSubscription } from "../../store/subscriptions.ts";
 import { toAttemptRecord, toDeliveryRecord } from "../delivery_record.ts";
-import { listAnswer, readPage } from "../pagination.ts";
-import { jsonAnswer } from "../../http/respond.ts";
+import { listResponse, readPagination } from "../pagination.ts";
+import { jsonResponse } from "../../http/respond.ts";
 import type { PathParams, ProtectedRoute } from "../route.ts";
 import { createThrottle } from "../../base/throttle.ts";
 import { getSubscription, ownerOf } from "./subscription.ts";
@@ -71,7 +71,7 @@ export function deliveryRoutes(options: DeliveryOptions): ProtectedRoute[] {
         async handle({ params, caller }) {
           const { delivery } = await getDelivery(database, caller, params);
           const attempts = await listAttempts(database, delivery.id);
-          return jsonAnswer(200, {
+          return jsonResponse(200, {
             ...toDeliveryRecord(delivery),
             attempts: attempts.map(toAttemptRecord),
           });
@@ -89,7 +89,7 @@ export function deliveryRoutes(options: DeliveryOptions): ProtectedRoute[] {
           const [resent] = await database.write(resendDeliveries([delivery.id], now()));
           if (resent !== 1) throw new Problem(409, "conflict", "The delivery has just changed.");
           options.wake();
-          return jsonAnswer(202, { id: delivery.id });
+          return jsonResponse(202, { id: delivery.id });
         },
       },
     ]);
@@ -101,10 +101,10 @@ export function deliveryRoutes(options: DeliveryOptions): ProtectedRoute[] {
       method: "GET",
       summary: "List a subscription's deliveries",
       async handle({ request, params, caller }) {
-        const page = readPage(request);
+        const page = readPagination(request);
         const { id } = await getSubscription(database, caller, params["id"]);
         const deliveries = await listDeliveries(database, { subscription: id }, page);
-        return listAnswer(deliveries, toDeliveryRecord);
+        return listResponse(deliveries, toDeliveryRecord);
       },
     },
     ...items,
@@ -125,7 +125,7 @@ export function deliveryRoutes(options: DeliveryOptions): ProtectedRoute[] {
         if (stored !== 1) throw new Problem(409, "conflict", "The subscription has just changed.");
         options.wake();
         const location = `${options.basePath}${collection}/${subscription.id}/delivery/${delivery}`;
-        return jsonAnswer(202, { id: delivery }, { Location: location });
+        return jsonResponse(202, { id: delivery }, { Location: location });
       },
     },
   ];

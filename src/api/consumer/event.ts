@@ -1,7 +1,7 @@
 import { CONSUMER_SCOPE } from "../../oauth/principal.ts";
 import { formatScope } from "../../oauth/scope.ts";
 import { FIRST_PAGE } from "../../database/database.ts";
-import { listAnswer, readPage } from "../pagination.ts";
+import { listResponse, readPagination } from "../pagination.ts";
 import type { ProtectedRoute } from "../route.ts";
 
 /** An event that an endpoint module declares. */
@@ -21,14 +21,14 @@ export function eventCatalogueRoute(events: readonly DeclaredEvent[]): Protected
     cors: true,
     summary: "List the declared events that the caller may subscribe to",
     handle({ request, caller }) {
-      const { limit, before } = readPage(request);
+      const { limit, before } = readPagination(request);
       // What there is changes with a restart only, so a place in it is cursor enough.
       const start = before === FIRST_PAGE ? 0 : Number.parseInt(before, 10) || 0;
       const allowed = events.filter(({ scope }) =>
         scope.every((each) => caller.scopes.includes(each))
       );
       const end = start + limit;
-      return Promise.resolve(listAnswer({
+      return Promise.resolve(listResponse({
         items: allowed.slice(start, end),
         next: end < allowed.length ? String(end) : undefined,
       }, toRecord));

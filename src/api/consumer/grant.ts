@@ -4,8 +4,8 @@ import { actorOf, insertAudit } from "../../store/audit.ts";
 import { type ActingApp, listActingApps, withdrawConsent } from "../../store/consents.ts";
 import type { Database } from "../../database/database.ts";
 import type { Revocations } from "../../store/revocations.ts";
-import { listAnswer, readPage } from "../pagination.ts";
-import { emptyAnswer } from "../../http/respond.ts";
+import { listResponse, readPagination } from "../pagination.ts";
+import { emptyResponse } from "../../http/respond.ts";
 import type { ProtectedRoute } from "../route.ts";
 
 /** What the consumer's grants work with. */
@@ -30,12 +30,12 @@ export function consumerGrantRoutes(options: ConsumerGrantOptions): ProtectedRou
       summary: "List the apps that may act for the caller",
       async handle({ request, caller }) {
         checkLoggedIn(caller);
-        const { limit, before } = readPage(request);
+        const { limit, before } = readPagination(request);
         const apps = await listActingApps(database, caller.sub, now());
         const rest = apps.filter(({ id }) => id < before);
         const items = rest.slice(0, limit);
         const next = rest.length > limit ? items.at(-1)?.id : undefined;
-        return listAnswer({ items, next }, toRecord);
+        return listResponse({ items, next }, toRecord);
       },
     },
     {
@@ -56,7 +56,7 @@ export function consumerGrantRoutes(options: ConsumerGrantOptions): ProtectedRou
         ]);
         await revocations.refresh();
         options.wake(); // for what it dispatched of the subscriptions
-        return emptyAnswer(204);
+        return emptyResponse(204);
       },
     },
   ];

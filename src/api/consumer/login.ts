@@ -10,7 +10,7 @@ import type { TokenIssuer } from "../authorization/token_issuer.ts";
 import { bearerChallenge } from "../bearer.ts";
 import { readJson } from "../../http/body.ts";
 import type { PasswordLogin } from "../password_login.ts";
-import { jsonAnswer, NO_STORE } from "../../http/respond.ts";
+import { jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { PublicRoute } from "../route.ts";
 
 /** What the login endpoint works with. */
@@ -75,7 +75,7 @@ export function loginRoute(options: LoginOptions): PublicRoute {
       }, audited, options.revocations);
       if (!stored) throw wrongCredentials(options.issuer);
       options.observe?.("login");
-      return jsonAnswer(200, { token }, NO_STORE);
+      return jsonResponse(200, { token }, NO_STORE);
     },
   };
 }

@@ -19,15 +19,15 @@ import { deleteSubscription } from "../../store/subscription_end.ts";
 import {
   findSubscription,
   grantOf,
-  hasStandingGrant,
+  hasActiveGrant,
   insertSubscription,
   listSubscriptions,
   replaceSubscriptionSecret,
   type SubscriptionOwner,
 } from "../../store/subscriptions.ts";
 import { readJson } from "../../http/body.ts";
-import { listAnswer, readPage } from "../pagination.ts";
-import { emptyAnswer, jsonAnswer, NO_STORE } from "../../http/respond.ts";
+import { listResponse, readPagination } from "../pagination.ts";
+import { emptyResponse, jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { ProtectedRoute } from "../route.ts";
 import { changeSubscription } from "../subscription_change.ts";
 
@@ -81,14 +81,14 @@ export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute
         ]).catch(refuseConflict);
         if (inserted !== 1) {
           await checkEventAllowed(database, event, caller);
-          if (!await hasStandingGrant(database, caller.grantId)) {
+          if (!await hasActiveGrant(database, caller.grantId)) {
             throw new Problem(409, "conflict", "What the token came from has just ended.");
           }
           throw new Problem(409, "limit", `There are ${SUBSCRIPTION_LIMIT} subscriptions already.`);
         }
-        const answer = toRecord({ ...record, status: "active", disabledReason: null });
+        const response = toRecord({ ...record, status: "active", disabledReason: null });
         const location = `${options.basePath}${collection.path}/${record.id}`;
-        return jsonAnswer(201, { ...answer, secret }, { Location: location, ...NO_STORE });
+        return jsonResponse(201, { ...response, secret }, { Location: location, ...NO_STORE });
       },
     },
     {
@@ -96,8 +96,8 @@ export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute
       method: "GET",
       summary: "List the caller's subscriptions",
       async handle({ request, caller }) {
-        const page = await listSubscriptions(database, ownerOf(caller), readPage(request));
-        return listAnswer(page, toRecord);
+        const page = await listSubscriptions(database, ownerOf(caller), readPagination(request));
+        return listResponse(page, toRecord);
       },
     },
     {
@@ -105,7 +105,7 @@ export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute
       method: "GET",
       summary: "One subscription",
       async handle({ params, caller }) {
-        return jsonAnswer(200, toRecord(await getSubscription(database, caller, params["id"])));
+        return jsonResponse(200, toRecord(await getSubscription(database, caller, params["id"])));
       },
     },
     {
@@ -124,7 +124,7 @@ export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute
           nowMs: now(),
           grant: grantOf(caller),
         });
-        return jsonAnswer(200, toRecord(await getSubscription(database, caller, found.id)));
+        return jsonResponse(200, toRecord(await getSubscription(database, caller, found.id)));
       },
     },
     {
@@ -134,7 +134,7 @@ export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute
       async handle({ params, caller }) {
         const found = await getSubscription(database, caller, params["id"]);
         await database.write(deleteSubscription(found.id, now()));
-        return emptyAnswer(204);
+        return emptyResponse(204);
       },
     },
     {
@@ -157,7 +157,7 @@ export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute
           await getSubscription(database, caller, found.id); // 404 where it has just been deleted
           throw new Problem(409, "conflict", "The secret before this one still signs.");
         }
-        return jsonAnswer(200, { ...toRecord(found), secret }, NO_STORE);
+        return jsonResponse(200, { ...toRecord(found), secret }, NO_STORE);
       },
     },
   ];

@@ -1,4 +1,4 @@
-import type { HttpAnswer } from "../../base/exchange.ts";
+import type { HttpResponse } from "../../base/exchange.ts";
 import { attributes, type Html, html } from "../../base/html.ts";
 import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import type { ScopeWords } from "../../oauth/scope.ts";
@@ -33,7 +33,7 @@ export interface ConsentPageInput extends FormPageInput {
  * that were allowed before. Its form sends `decision` = `allow`, `deny` or `switch` (sign out).
  * Nothing has the focus, so that a key pressed too early allows nothing.
  */
-export function consentPage(input: ConsentPageInput): HttpAnswer {
+export function consentPage(input: ConsentPageInput): HttpResponse {
   const { site, app, scopes, isPosable } = input;
   const expired = input.error === "expired";
   // Then neither answer is the louder one.

@@ -1,4 +1,4 @@
-import type { HttpAnswer } from "../../base/exchange.ts";
+import type { HttpResponse } from "../../base/exchange.ts";
 import { html } from "../../base/html.ts";
 import { displayText } from "./display_text.ts";
 import { pageHeaders } from "./page_headers.ts";
@@ -20,7 +20,7 @@ export interface ErrorPageInput {
  * Returns the page for a request that ends here because nobody can be sent anywhere: what happened
  * and what to do in plain words, and the details for whoever mends it.
  */
-export function errorPage(input: ErrorPageInput): HttpAnswer {
+export function errorPage(input: ErrorPageInput): HttpResponse {
   const { site, status, facts = [] } = input;
   const { title = input.title, words, people = "the app" } = wordsFor(status, site.name);
   const main = html`<h1>${title}</h1>

@@ -1,7 +1,7 @@
 import { html } from "../../base/html.ts";
 import { prefersHtml } from "../../http/accept.ts";
 import { findLoggedIn, type PageOptions } from "../authorization/authorize_pages.ts";
-import { jsonAnswer } from "../../http/respond.ts";
+import { jsonResponse } from "../../http/respond.ts";
 import type { PublicRoute } from "../route.ts";
 import { displayText } from "./display_text.ts";
 import { pageHeaders } from "./page_headers.ts";
@@ -29,7 +29,7 @@ export function frontDoorRoutes(
       async handle({ request }) {
         const vary = { Vary: "Accept" };
         if (!prefersHtml(request.headers.accept)) {
-          return jsonAnswer(200, { name: site.name, issuer, links }, vary);
+          return jsonResponse(200, { name: site.name, issuer, links }, vary);
         }
         const user = await findLoggedIn(await sessions.open(request), database);
         const body = frontDoor(site, issuer, user?.username);

@@ -1,4 +1,4 @@
-import type { HttpAnswer } from "../../base/exchange.ts";
+import type { HttpResponse } from "../../base/exchange.ts";
 import { attributes, html } from "../../base/html.ts";
 import { pageHeaders } from "./page_headers.ts";
 import { appPanel, csrfField, errorMessage, type FormPageInput } from "./page_layout.ts";
@@ -25,7 +25,7 @@ interface Refusal {
 }
 
 /** Returns the login page, with the error, if there is one, in place. */
-export function loginPage(input: LoginPageInput): HttpAnswer {
+export function loginPage(input: LoginPageInput): HttpResponse {
   const refusal = input.error && refusalOf(input.error, input.retryAfterSeconds);
   const username = input.username ?? "";
   const field = {

@@ -139,7 +139,7 @@ function builtInOperation(
     tags: [tagOf(path)],
     ...(parameters.length > 0 && { parameters }),
     ...(body && { requestBody: body }),
-    responses: { ...goodAnswers(docs), ...refusals(statuses, route.errors) },
+    responses: { ...successResponses(docs), ...refusals(statuses, route.errors) },
     security: security(access, docs),
     ...(docs?.id === "subscribe" && {
       callbacks: {
@@ -149,9 +149,9 @@ function builtInOperation(
   };
 }
 
-function goodAnswers(docs: OperationDocs | undefined): Schema {
-  const answers = Object.entries(docs?.answers ?? { 200: "" });
-  return Object.fromEntries(answers.map(([status, kind]) => [status, {
+function successResponses(docs: OperationDocs | undefined): Schema {
+  const responses = Object.entries(docs?.responses ?? { 200: "" });
+  return Object.fromEntries(responses.map(([status, kind]) => [status, {
     description: ANSWER_TEXTS[status] ?? "Done.",
     headers: {
       "X-Request-Id": { $ref: "#/components/headers/RequestId" },

@@ -40,7 +40,7 @@ export const AUTHORIZATION_SCHEMAS: Schemas = {
     error_description: TEXT,
   }, { description: "An error of RFC 6749, section 5.2." }),
   LoginRequest: object({ username: TEXT, password: { ...TEXT, format: "password" } }),
-  LoginAnswer: object({ token: described("An access token, in JWT form.") }),
+  LoginResponse: object({ token: described("An access token, in JWT form.") }),
   TokenRequest: object({
     grant_type: word(...GRANT_TYPES),
     "code?": described("authorization_code: as it came to the redirect URI."),
@@ -56,7 +56,7 @@ export const AUTHORIZATION_SCHEMAS: Schemas = {
     "resource?": described("This service alone (RFC 8707).", URI),
     ...CREDENTIALS,
   }),
-  TokenAnswer: object({
+  TokenResponse: object({
     access_token: described("A JWT as in RFC 9068."),
     token_type: { const: "bearer" },
     expires_in: described("Seconds.", { type: "integer", minimum: 1 }),

@@ -1,4 +1,4 @@
-import { jsonAnswer, NO_STORE } from "../../http/respond.ts";
+import { jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { PublicRoute } from "../route.ts";
 import type { InspectorCheck } from "./metrics.ts";
 
@@ -26,7 +26,7 @@ export function statusRoutes(options: StatusOptions): PublicRoute[] {
       ...base,
       path: "/system/health",
       summary: "Whether the process lives",
-      handle: () => Promise.resolve(jsonAnswer(200, { status: "ok" }, NO_STORE)),
+      handle: () => Promise.resolve(jsonResponse(200, { status: "ok" }, NO_STORE)),
     },
     {
       ...base,
@@ -40,14 +40,14 @@ export function statusRoutes(options: StatusOptions): PublicRoute[] {
           ...(withParts && { parts }),
         };
         const retry = isReady ? {} : { "Retry-After": "2" };
-        return jsonAnswer(isReady ? 200 : 503, body, { ...NO_STORE, ...retry });
+        return jsonResponse(isReady ? 200 : 503, body, { ...NO_STORE, ...retry });
       },
     },
     {
       ...base,
       path: "/system/about",
       summary: "What is running",
-      handle: () => Promise.resolve(jsonAnswer(200, { name: "Gatepost", version, revision })),
+      handle: () => Promise.resolve(jsonResponse(200, { name: "Gatepost", version, revision })),
     },
   ];
 }

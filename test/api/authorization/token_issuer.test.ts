@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { newId } from "../../../src/base/id.ts";
-import { generatePrivateKey, openKey } from "../../../src/base/jwt.ts";
+import { generatePrivateKey, importKey } from "../../../src/base/jwt.ts";
 import { sha256 } from "../../../src/base/secret.ts";
 import { createTokenIssuer, newHandle } from "../../../src/api/authorization/token_issuer.ts";
 
 const NOW_MS = Date.UTC(2030, 0, 1);
 const TTL_MS = 3_600_000;
-const key = openKey("k1", "ES256", await generatePrivateKey("ES256"));
+const key = importKey("k1", "ES256", await generatePrivateKey("ES256"));
 
 function createIssuer(pageKey: Uint8Array = Buffer.alloc(32, 1)) {
   const none = () => Promise.reject(new Error("not needed here"));

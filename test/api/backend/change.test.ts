@@ -6,7 +6,7 @@ import { userRoutes } from "../../../src/api/backend/user.ts";
 import { findApp, updateApp } from "../../../src/store/apps.ts";
 import type { Database, Statement } from "../../../src/database/database.ts";
 import { findGrant, insertGrant } from "../../../src/store/grants.ts";
-import { openRevocations } from "../../../src/store/revocations.ts";
+import { loadRevocations } from "../../../src/store/revocations.ts";
 import { findUser, updateUser } from "../../../src/store/users.ts";
 import { addApp, addUser, openDatabase, sampleGrant } from "../../helpers/database.ts";
 import { sampleRequest } from "../../helpers/http_request.ts";
@@ -35,7 +35,7 @@ async function openStage(t: TestContext, meanwhile: () => Promise<readonly State
   };
   const options = {
     database,
-    revocations: await openRevocations(stored, () => NOW_MS),
+    revocations: await loadRevocations(stored, () => NOW_MS),
     maxBodyBytes: 1000,
     accessTokenTtlMs: 1000,
     basePath: "",

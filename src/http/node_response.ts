@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { discardStream, type HttpAnswer, type HttpRequest } from "../base/exchange.ts";
+import { discardStream, type HttpResponse, type HttpRequest } from "../base/exchange.ts";
 import { statusText } from "../base/status_text.ts";
-import type { AnswerStreams } from "./node_stream.ts";
+import type { ResponseStreams } from "./node_stream.ts";
 
 /** What else counts when an answer is sent. */
 export interface SendOptions {
@@ -11,16 +11,16 @@ export interface SendOptions {
   /** Counts the bytes that the client does not take at once, until it has. */
   readonly hold: (bytes: number) => void;
   readonly request: HttpRequest;
-  readonly streams: AnswerStreams;
+  readonly streams: ResponseStreams;
 }
 
 const LINGER_MS = 2000;
 
 /** Sends an answer; rejects when the connection breaks or the answer's own stream does. */
-export async function sendAnswer(
-  { status, headers: given, body }: HttpAnswer,
+export async function sendResponse(
+  { status, headers: given, body }: HttpResponse,
   incoming: IncomingMessage,
-  response: ServerResponse,
+  outgoing: ServerResponse,
   { isLast, hold, request, streams }: SendOptions,
 ): Promise<void> {
   await endOfTurn();
@@ -29,25 +29,25 @@ export async function sendAnswer(
   const headers: Record<string, string | string[] | number> = { ...given };
   if (isLast() || isUnread) headers["Connection"] = "close";
   if (body instanceof ReadableStream) {
-    response.writeHead(status, headers);
+    outgoing.writeHead(status, headers);
     if (incoming.method === "HEAD") {
       discardStream(request, body);
-      response.end();
+      outgoing.end();
     } else {
-      await streams.send(body, headers["content-type"], request, response);
+      await streams.send(body, headers["content-type"], request, outgoing);
     }
     return;
   }
   const length = body === undefined ? 0 : Buffer.byteLength(body);
   if (status !== 204 && status !== 304) headers["Content-Length"] = length;
-  response.writeHead(status, headers);
-  if (!isUnread) response.end(body);
-  else if (body === undefined || incoming.method === "HEAD") response.flushHeaders();
-  else response.write(body);
+  outgoing.writeHead(status, headers);
+  if (!isUnread) outgoing.end(body);
+  else if (body === undefined || incoming.method === "HEAD") outgoing.flushHeaders();
+  else outgoing.write(body);
   // Its turn has not come, or the kernel would not take all of it.
-  if (response.socket === null || incoming.socket.writableLength > 0) hold(length);
+  if (outgoing.socket === null || incoming.socket.writableLength > 0) hold(length);
   if (!isUnread) return;
-  if (response.socket === null) response.once("socket", () => linger(incoming));
+  if (outgoing.socket === null) outgoing.once("socket", () => linger(incoming));
   else linger(incoming);
 }
 
@@ -75,7 +75,7 @@ function isReceiving({ complete, headers }: IncomingMessage): boolean {
 }
 
 /** Answers on a bare socket, where there is no request that node:http would take an answer for. */
-export function refuseSocket(socket: Socket, { status, headers, body }: HttpAnswer): void {
+export function refuseSocket(socket: Socket, { status, headers, body }: HttpResponse): void {
   const text = String(body);
   const fields = {
     ...headers,
