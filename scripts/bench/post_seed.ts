@@ -5,7 +5,7 @@ import { newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
 import { randomBytes } from "../../src/base/secret.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
-import { sql, type Statement } from "../../src/database/database.ts";
+import { sql, type Sql } from "../../src/database/sql.ts";
 import { deliveryId, insertEvent } from "../../src/store/events.ts";
 import { insertSubscription } from "../../src/store/subscriptions.ts";
 import { insertUser } from "../../src/store/users.ts";
@@ -69,7 +69,7 @@ export function activate(folder: string, event: string): void {
   withDatabase(folder, (run) => run(sql(ACTIVATE, event)));
 }
 
-type Run = (statement: Statement) => number;
+type Run = (statement: Sql) => number;
 
 /** Runs statements, in one commit for every so many of them. */
 function withDatabase<Result>(folder: string, work: (run: Run) => Result): Result {
@@ -132,12 +132,12 @@ function addDeliveries(
   for (const number of subscriptions) run(sql(DUE, createdAtMs, number));
 }
 
-const INSERT_GRANT = `INSERT INTO grants (id, app, type, scope, refresh_until, access_until)
+const INSERT_GRANT = `INSERT INTO grants (id, app, type, scopes, refreshUntilMs, accessUntilMs)
   VALUES (?1, 'login', 'login', 'consumer', 0, 0)`;
-const INSERT_DELIVERY = `INSERT INTO deliveries (id, event, subscription, status, due_at, finished_at)
+const INSERT_DELIVERY = `INSERT INTO deliveries (id, event, subscription, status, dueAtMs, finishedAtMs)
   VALUES (?1, ?2, ?3, ?4, ?5, CASE ?4 WHEN 'pending' THEN NULL ELSE ?5 END)`;
-const DISTRIBUTED = `UPDATE events SET status = 'distributed', fanned_out = upto
+const DISTRIBUTED = `UPDATE events SET status = 'distributed', fannedOut = lastSubscription
   WHERE name = ?1 AND status = 'pending'`;
-const DUE = "UPDATE subscriptions SET due_at = min(ifnull(due_at, ?1), ?1) WHERE seq = ?2";
+const DUE = "UPDATE subscriptions SET dueAtMs = min(ifnull(dueAtMs, ?1), ?1) WHERE seq = ?2";
 const PAUSE = "UPDATE subscriptions SET status = 'paused' WHERE event = ?1";
 const ACTIVATE = "UPDATE subscriptions SET status = 'active' WHERE event = ?1";

@@ -1,6 +1,7 @@
 import { Problem } from "../base/problem.ts";
 import type { Subscription, SubscriptionChange } from "../event/subscription.ts";
-import type { Database, Statement } from "../database/database.ts";
+import type { Database } from "../database/database.ts";
+import type { Sql } from "../database/sql.ts";
 import { clearSubscription } from "../store/subscription_end.ts";
 import { type SubscriptionGrant, updateSubscription } from "../store/subscriptions.ts";
 
@@ -8,7 +9,7 @@ import { type SubscriptionGrant, updateSubscription } from "../store/subscriptio
 export interface SubscriptionChangeOptions {
   readonly database: Database;
   /** Stores the change and answers with the rows that its first statement changed. */
-  readonly store: (statements: readonly Statement[]) => Promise<number | undefined>;
+  readonly store: (statements: readonly Sql[]) => Promise<number | undefined>;
   /** Tells the distributor that there may be work. */
   readonly wake: () => void;
   readonly nowMs: number;

@@ -12,7 +12,8 @@ import { cronjobRoutes } from "../api/backend/cronjob.ts";
 import { createRouter } from "../api/router.ts";
 import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
 import { insertAudit } from "../store/audit.ts";
-import type { Database, Statement } from "../database/database.ts";
+import type { Database } from "../database/database.ts";
+import type { Sql } from "../database/sql.ts";
 import { type KeyRing, loadKeyRing } from "../store/key_ring.ts";
 import { loadRevocations } from "../store/revocations.ts";
 import { checkSeal } from "../database/settings.ts";
@@ -141,7 +142,7 @@ export function ownAnswer(record: Members): Answer {
 }
 
 /** Records what no route of the backend does; goes into the batch of what is done. */
-export function auditOwn(action: string, target: string, nowMs: number): Statement {
+export function auditOwn(action: string, target: string, nowMs: number): Sql {
   return insertAudit({ actor: CLI_ACTOR, action, target, address: null }, nowMs);
 }
 

@@ -1,11 +1,4 @@
-/** What a column may hold. Booleans are 0 and 1, times are milliseconds since 1970. */
-export type SqlValue = string | number | null | Uint8Array;
-
-/** One SQL statement with the values of its numbered parameters (`?1`, `?2` …). */
-export interface Statement {
-  readonly sql: string;
-  readonly params: readonly SqlValue[];
-}
+import { type Sql, sql, type SqlValue } from "./sql.ts";
 
 /**
  * The whole of what Gatepost needs from a storage engine. There is no interactive transaction: what
@@ -18,13 +11,13 @@ export interface Database {
    * The rows of one SELECT, with what every `write` that has been answered stored. The column names
    * of the statement are the members of `Row`; the caller vouches that they fit.
    */
-  query<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row[]>;
+  query<Row>(statement: Sql): Promise<Row[]>;
   /**
    * Runs the statements as one atomic batch and answers once it is durable, with the number of rows
    * that each changed. Nothing is stored when it throws: ConflictError for a broken constraint,
    * UnavailableError for a full disk or a locked file.
    */
-  write(statements: readonly Statement[]): Promise<number[]>;
+  write(statements: readonly Sql[]): Promise<number[]>;
   /** Finishes what was given to `write`, then closes the file. */
   close(): Promise<void>;
 }
@@ -47,25 +40,20 @@ export class UnusableDatabaseError extends Error {
   override readonly name = "UnusableDatabaseError";
 }
 
-/** A statement with its parameters, in the order of their numbers. */
-export function sql(text: string, ...params: readonly SqlValue[]): Statement {
-  return { sql: text, params };
-}
-
 /**
- * `LIMIT` by a parameter, for statements that run often: of a bare one SQLite would look at the
- * value, and so plan the statement anew each time that it runs.
+ * `LIMIT` for statements that run often: of a bare parameter SQLite would look at the value, and so
+ * plan the statement anew each time that it runs.
  */
-export function limitTo(parameter: string): string {
-  return `LIMIT ${parameter} + 0`;
+export function limitTo(count: number): Sql {
+  return sql`LIMIT ${count} + 0`;
 }
 
 /**
  * The value for a column that may not be NULL, where a condition holds at commit: where it does
  * not, the constraint breaks, and so the whole batch with ConflictError.
  */
-export function valueIf(condition: string, value: string): string {
-  return `CASE WHEN ${condition} THEN ${value} END`;
+export function valueIf(condition: Sql, value: Sql | SqlValue): Sql {
+  return sql`CASE WHEN ${condition} THEN ${value} END`;
 }
 
 /** Which part of a list is wanted: items older than the one whose id is `before`. */

@@ -1,5 +1,6 @@
 import type { Seal } from "../base/seal.ts";
-import { type Database, sql, type Statement } from "./database.ts";
+import { type Database } from "./database.ts";
+import { sql, type Sql } from "./sql.ts";
 
 /** The setting that holds the key of the pages' form tokens. */
 export const PAGE_KEY = "page_key";
@@ -9,7 +10,7 @@ const PLACES = [
   { table: "settings", id: "name", column: "value", only: `name = '${PAGE_KEY}'` },
   { table: "keys", id: "kid", column: "private", only: "TRUE" },
   { table: "subscriptions", id: "id", column: "secret", only: "TRUE" },
-  { table: "subscriptions", id: "id", column: "old_secret", only: "old_secret IS NOT NULL" },
+  { table: "subscriptions", id: "id", column: "oldSecret", only: "oldSecret IS NOT NULL" },
 ];
 const BATCH = 500;
 
@@ -18,7 +19,7 @@ const BATCH = 500;
  * close. One that is replaced meanwhile is left alone: whoever did that closed it with the first
  * key.
  */
-export async function* renewSecrets(database: Database, seal: Seal): AsyncGenerator<Statement[]> {
+export async function* renewSecrets(database: Database, seal: Seal): AsyncGenerator<Sql[]> {
   for (const { table, id, column, only } of PLACES) {
     for (let after: string | undefined = ""; after !== undefined;) {
       const rows: { id: string; stored: string }[] = await database.query(

@@ -1,12 +1,7 @@
 import { newSecret } from "../base/secret.ts";
 import { type Seal, SealError } from "../base/seal.ts";
-import {
-  ConflictError,
-  type Database,
-  sql,
-  type Statement,
-  UnusableDatabaseError,
-} from "./database.ts";
+import { ConflictError, type Database, UnusableDatabaseError } from "./database.ts";
+import { sql, type Sql } from "./sql.ts";
 import { PAGE_KEY, renewSecrets } from "./sealed_secrets.ts";
 
 interface Setting {
@@ -14,7 +9,7 @@ interface Setting {
 }
 
 async function findSetting(database: Database, name: string): Promise<string | undefined> {
-  const rows = await database.query<Setting>("SELECT value FROM settings WHERE name = ?1", [name]);
+  const rows = await database.query<Setting>(sql`SELECT value FROM settings WHERE name = ${name}`);
   return rows[0]?.value;
 }
 
@@ -27,7 +22,7 @@ async function ensureSetting(
   const found = await findSetting(database, name);
   if (found !== undefined) return found;
   await database.write([
-    sql("INSERT INTO settings (name, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING", name, make()),
+    sql`INSERT INTO settings (name, value) VALUES (${name}, ${make()}) ON CONFLICT DO NOTHING`,
   ]);
   return await findSetting(database, name) ?? make();
 }
@@ -74,7 +69,7 @@ async function sealDatabase(database: Database, seal: Seal): Promise<boolean> {
   if (!seal.active) return false;
   const renewals = (await Array.fromAsync(renewSecrets(database, seal))).flat();
   await database.write([
-    sql("INSERT INTO settings (name, value) VALUES (?1, ?2)", SEAL_CHECK, seal.encrypt("", SEAL_CHECK)),
+    sql`INSERT INTO settings (name, value) VALUES (${SEAL_CHECK}, ${seal.encrypt("", SEAL_CHECK)})`,
     ...renewals,
   ]);
   return true;
@@ -89,7 +84,7 @@ async function sealDatabase(database: Database, seal: Seal): Promise<boolean> {
 export async function resealDatabase(
   database: Database,
   seal: Seal,
-  beside: Statement,
+  beside: Sql,
   signal: AbortSignal,
 ): Promise<number> {
   let count = 0;
@@ -103,7 +98,7 @@ export async function resealDatabase(
   }
   const check = seal.encrypt("", SEAL_CHECK);
   await database.write([
-    sql("UPDATE settings SET value = ?2 WHERE name = ?1", SEAL_CHECK, check),
+    sql`UPDATE settings SET value = ${check} WHERE name = ${SEAL_CHECK}`,
     beside,
   ]);
   return count;

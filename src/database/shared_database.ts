@@ -1,11 +1,12 @@
 import type { MessagePort } from "node:worker_threads";
-import { type Database, type Statement, UnavailableError } from "./database.ts";
+import { type Database, UnavailableError } from "./database.ts";
+import type { Sql } from "./sql.ts";
 import { openSqliteReader } from "./sqlite_reader.ts";
 import { errorOf, resultOf, type WriteResult } from "./write_result.ts";
 
 interface WriteCall {
   readonly id: number;
-  readonly statements: readonly Statement[];
+  readonly statements: readonly Sql[];
 }
 
 interface WriteReply {

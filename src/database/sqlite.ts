@@ -1,5 +1,6 @@
 import { Worker } from "node:worker_threads";
-import { type Database, type Refusal, type Statement, UnavailableError } from "./database.ts";
+import { type Database, type Refusal, UnavailableError } from "./database.ts";
+import type { Sql } from "./sql.ts";
 import { prepareSqliteFile } from "./migrate.ts";
 import { identify } from "./own_files.ts";
 import { openSqliteReader } from "./sqlite_reader.ts";
@@ -14,7 +15,7 @@ export interface CommitReport {
 }
 
 interface Waiting {
-  readonly batch: readonly Statement[];
+  readonly batch: readonly Sql[];
   readonly resolve: (changes: number[]) => void;
   readonly reject: (error: Error) => void;
 }

@@ -1,5 +1,6 @@
 import type { StatementSync } from "node:sqlite";
 import { type Database, UnavailableError } from "./database.ts";
+import type { Sql } from "./sql.ts";
 import { classifySqliteError } from "./sqlite_error.ts";
 import { openSqlite } from "./sqlite_file.ts";
 
@@ -13,7 +14,7 @@ export function openSqliteReader(path: string): SqliteReader {
   const connection = openSqlite(path, { readOnly: true });
   const prepared = new Map<string, StatementSync>();
   return {
-    query: <Row>(sql: string, params: Parameters<Database["query"]>[1] = []) =>
+    query: <Row>({ sql, params }: Sql) =>
       new Promise<Row[]>((resolve, reject) => {
         let statement = prepared.get(sql);
         try {

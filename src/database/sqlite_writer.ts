@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
-import { type Statement, UnavailableError } from "./database.ts";
+import { UnavailableError } from "./database.ts";
+import type { Sql } from "./sql.ts";
 import { type OwnFiles, watchOwnFiles } from "./own_files.ts";
 import { classifySqliteError, refusalOf } from "./sqlite_error.ts";
 import { LOCK_TIMEOUT_MS, openSqlite } from "./sqlite_file.ts";
@@ -19,7 +20,7 @@ const TRIM_TIMEOUT_MS = 50;
 export function createGroupWriter(
   connection: DatabaseSync,
   files: Pick<OwnFiles, "areInPlace">,
-): (batches: readonly (readonly Statement[])[]) => WriteResult[] {
+): (batches: readonly (readonly Sql[])[]) => WriteResult[] {
   const prepared = new Map<string, StatementSync>();
   const prepare = (sql: string): StatementSync => {
     let statement = prepared.get(sql);
@@ -27,7 +28,7 @@ export function createGroupWriter(
     return statement;
   };
 
-  function runBatch(batch: readonly Statement[]): WriteResult {
+  function runBatch(batch: readonly Sql[]): WriteResult {
     prepare("SAVEPOINT batch").run();
     try {
       const changes = batch.map(({ sql, params }) => Number(prepare(sql).run(...params).changes));
@@ -91,7 +92,7 @@ if (parentPort && workerData?.role === "gatepost-sqlite-writer") {
   const files = watchOwnFiles(path, String(workerData.identity));
   const writeGroup = createGroupWriter(connection, files);
   const trimLog = createLogTrimmer(connection, files);
-  port.on("message", (message: "close" | readonly (readonly Statement[])[]) => {
+  port.on("message", (message: "close" | readonly (readonly Sql[])[]) => {
     if (message !== "close") {
       port.postMessage(writeGroup(message));
       trimLog();

@@ -1,5 +1,6 @@
 import type { Log } from "../base/log.ts";
-import { type Database, type Refusal, sql, UnavailableError } from "./database.ts";
+import { type Database, type Refusal, UnavailableError } from "./database.ts";
+import { sql } from "./sql.ts";
 
 /** Whether a database takes writes, also while nobody writes. */
 export interface WriteWatch {
@@ -53,9 +54,6 @@ export function createWriteWatch(log: Log, elapsedMs: () => number): WriteWatch 
 
 /** A write that nothing depends on; with the same value SQLite would write nothing. */
 function probe(value: number) {
-  return sql(
-    `INSERT INTO settings (name, value) VALUES ('write_probe', ?1)
-     ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
-    String(value),
-  );
+  return sql`INSERT INTO settings (name, value) VALUES ('write_probe', ${String(value)})
+     ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
 }

@@ -28,15 +28,15 @@ interface PrincipalGroups {
 /** The limits of one process; others have their own. */
 export interface Capacity {
   /** How many of one lane may be in flight. */
-  capOf(standing: Health): number;
+  capOf(health: Health): number;
   /** How many of one lane should be held, so that it never runs dry. */
-  heldOf(standing: Health): number;
+  heldOf(health: Health): number;
   /** The groups that a lane counts in. */
-  groupsOf(standing: Health, principal: string): readonly Group[];
-  /** How many more of all lanes of a standing may be held. */
-  roomFor(standing: Health): number;
-  /** The principals of whose lanes of a standing no more may be held. */
-  fullPrincipals(standing: Health): string[];
+  groupsOf(health: Health, principal: string): readonly Group[];
+  /** How many more of all lanes of a health may be held. */
+  roomFor(health: Health): number;
+  /** The principals of whose lanes of a health no more may be held. */
+  fullPrincipals(health: Health): string[];
   /** A lane of the principal has been opened. */
   join(principal: string): void;
   /** A lane of the principal has been closed, with nothing left in it. */
@@ -50,7 +50,7 @@ export interface Capacity {
  * of those that are well, since of what turns out to hang a turn takes as long as an attempt may:
  * the leases of what waits must not end before.
  */
-const TURNS: Readonly<Record<Health, number>> = { failing: 1, new: 2, slow: 2, proven: 4 };
+const TURNS: Readonly<Record<Health, number>> = { failing: 1, unknown: 2, slow: 2, healthy: 4 };
 
 /**
  * Makes the limits. The worse lanes fare, the fewer slots are theirs together, so that there are
@@ -65,39 +65,39 @@ export function createCapacity({ total, perSubscription }: QueueLimits): Capacit
   const hinderedLimit = Math.max(half, total - 2 * perSubscription);
   // One more than the hindered have at least, or they would keep the new ones out.
   const unprovenLimit = Math.min(total, Math.max(hinderedLimit + 1, total - perSubscription));
-  const all = openGroup(total, TURNS.proven);
-  const unproven = openGroup(unprovenLimit, TURNS.new);
+  const all = openGroup(total, TURNS.healthy);
+  const unproven = openGroup(unprovenLimit, TURNS.unknown);
   const hindered = openGroup(hinderedLimit, TURNS.slow);
   const shared: PrincipalGroups["groups"] = {
-    proven: [all],
-    new: [unproven, all],
+    healthy: [all],
+    unknown: [unproven, all],
     slow: [openGroup(half, TURNS.slow), hindered, unproven, all],
-    failing: [openGroup(half, TURNS.new), hindered, unproven, all],
+    failing: [openGroup(half, TURNS.unknown), hindered, unproven, all],
   };
   const principals = new Map<string, PrincipalGroups>();
 
   function openPrincipal(): PrincipalGroups {
-    const own = openGroup(partOf(total, 3 / 4), TURNS.proven);
-    const ownNew = openGroup(partOf(unprovenLimit, 3 / 4), TURNS.new);
+    const own = openGroup(partOf(total, 3 / 4), TURNS.healthy);
+    const ownNew = openGroup(partOf(unprovenLimit, 3 / 4), TURNS.unknown);
     const ownHindered = [openGroup(partOf(total, 1 / 4), TURNS.slow), ownNew, own];
-    const groups = { proven: [own], new: [ownNew, own], slow: ownHindered, failing: ownHindered };
+    const groups = { healthy: [own], unknown: [ownNew, own], slow: ownHindered, failing: ownHindered };
     return { groups, queues: 0 };
   }
 
-  const capOf = (standing: Health) =>
-    standing === "failing" ? 1 : Math.min(perSubscription, total);
+  const capOf = (health: Health) =>
+    health === "failing" ? 1 : Math.min(perSubscription, total);
 
   return {
     all,
     capOf,
-    heldOf: (standing) => TURNS[standing] * capOf(standing),
-    groupsOf: (standing, principal) => [
-      ...shared[standing],
-      ...principals.get(principal)?.groups[standing] ?? [],
+    heldOf: (health) => TURNS[health] * capOf(health),
+    groupsOf: (health, principal) => [
+      ...shared[health],
+      ...principals.get(principal)?.groups[health] ?? [],
     ],
-    roomFor: (standing) => roomIn(shared[standing]),
-    fullPrincipals: (standing) =>
-      principals.entries().filter(([, { groups }]) => roomIn(groups[standing]) === 0)
+    roomFor: (health) => roomIn(shared[health]),
+    fullPrincipals: (health) =>
+      principals.entries().filter(([, { groups }]) => roomIn(groups[health]) === 0)
         .map(([principal]) => principal).toArray(),
     join(principal) {
       const joined = principals.getOrInsertComputed(principal, openPrincipal);

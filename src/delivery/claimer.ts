@@ -3,7 +3,7 @@ import {
   claimDeliveries,
   type ClaimedDelivery,
   listDueQueues,
-  STANDINGS,
+  HEALTHS,
 } from "../store/deliveries.ts";
 import type { Queues } from "./queues.ts";
 import { shareOut } from "./share_out.ts";
@@ -39,11 +39,11 @@ export function createClaimer(
   let lastLeaseMs = 0;
 
   async function claim(nowMs: number): Promise<number | undefined> {
-    if (queues.roomFor("proven") === 0) return undefined;
-    const kinds = await Promise.all(STANDINGS.map((standing) => {
-      const limit = queues.roomFor(standing);
+    if (queues.roomFor("healthy") === 0) return undefined;
+    const kinds = await Promise.all(HEALTHS.map((health) => {
+      const limit = queues.roomFor(health);
       if (limit === 0) return [];
-      return listDueQueues(database, { standing, except: queues.full(standing), limit, nowMs });
+      return listDueQueues(database, { health, except: queues.full(health), limit, nowMs });
     }));
     const requests = shareOut(kinds, queues);
     if (requests.length === 0) return 0;

@@ -1,6 +1,6 @@
 import { afterAttempt, type ResendPolicy } from "../event/delivery.ts";
 import { type AttemptRecord, recordFailure } from "../store/attempts.ts";
-import type { Statement } from "../database/database.ts";
+import type { Sql } from "../database/sql.ts";
 import { announceFailedDelivery } from "../store/own_events.ts";
 import { disableAfterFailure } from "../store/subscription_end.ts";
 
@@ -21,7 +21,7 @@ export function finishFailure(
   claim: string,
   { policy, disableAfterMs, random }: AfterAttemptRules,
   nowMs: number,
-): Statement[] {
+): Sql[] {
   const next = afterAttempt(record.attempt, record.outcome, policy, nowMs, random());
   const recording = recordFailure({ ...record, next }, claim, nowMs);
   if (next.status !== "failed") return recording;

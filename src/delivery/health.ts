@@ -20,5 +20,5 @@ export function meanToStore(meanMs: number): number {
 /** How a subscription stands after an attempt, whose duration the mean includes. */
 export function healthAfter(isSuccess: boolean, meanMs: number): Health {
   if (!isSuccess) return "failing";
-  return meanMs > SLOW_MS ? "slow" : "proven";
+  return meanMs > SLOW_MS ? "slow" : "healthy";
 }

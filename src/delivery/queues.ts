@@ -11,7 +11,7 @@ interface Queue<Item> {
   reserved: number;
   /** Claims and items taken that are not settled yet. */
   unsettled: number;
-  standing: Health;
+  health: Health;
   meanMs: number;
   /** Those that it counts in. */
   groups: readonly Group[];
@@ -50,10 +50,10 @@ export interface Queues<Item> {
   finish(subscription: number, fared: Fared | undefined): Finished<Item>;
   /** Ends one `take`, once what came of it is stored. */
   settle(subscription: number): void;
-  /** How many more items of lanes of a standing may be held: others need room to wait in too. */
-  roomFor(standing: Health): number;
-  /** What needs nothing more now: subscriptions, and all of a standing that these principals have. */
-  full(standing: Health): { readonly subscriptions: number[]; readonly principals: string[] };
+  /** How many more items of lanes of a health may be held: others need room to wait in too. */
+  roomFor(health: Health): number;
+  /** What needs nothing more now: subscriptions, and all of a health that these principals have. */
+  full(health: Health): { readonly subscriptions: number[]; readonly principals: string[] };
   /** Takes back all that waits. */
   drain(): readonly Item[];
   inFlight(): number;
@@ -66,11 +66,11 @@ export function createQueues<Item>(limits: QueueLimits): Queues<Item> {
   const capacity = createCapacity(limits);
   const { all, capOf, heldOf } = capacity;
 
-  function open({ subscription, standing, principal, meanMs }: DueQueue): Queue<Item> {
+  function open({ subscription, health, principal, meanMs }: DueQueue): Queue<Item> {
     capacity.join(principal);
-    const groups = capacity.groupsOf(standing, principal);
+    const groups = capacity.groupsOf(health, principal);
     const counts = { waiting: [], inFlight: 0, reserved: 0, unsettled: 0 };
-    const queue = { subscription, principal, standing, meanMs, groups, ...counts };
+    const queue = { subscription, principal, health, meanMs, groups, ...counts };
     queues.set(subscription, queue);
     return queue;
   }
@@ -81,22 +81,22 @@ export function createQueues<Item>(limits: QueueLimits): Queues<Item> {
     capacity.leave(queue.principal);
   }
 
-  function setHealth(queue: Queue<Item>, standing: Health): void {
-    if (queue.standing === standing) return;
+  function setHealth(queue: Queue<Item>, health: Health): void {
+    if (queue.health === health) return;
     const waiting = queue.waiting.length + queue.reserved;
     count(queue, -queue.inFlight, -waiting);
-    queue.standing = standing;
-    queue.groups = capacity.groupsOf(standing, queue.principal);
+    queue.health = health;
+    queue.groups = capacity.groupsOf(health, queue.principal);
     count(queue, queue.inFlight, waiting);
   }
 
-  function maySend({ waiting, inFlight, standing, groups }: Queue<Item>): boolean {
-    return waiting.length > 0 && inFlight < capOf(standing) &&
+  function maySend({ waiting, inFlight, health, groups }: Queue<Item>): boolean {
+    return waiting.length > 0 && inFlight < capOf(health) &&
       groups.every((group) => group.inFlight < group.limit);
   }
 
-  function roomOf({ standing, inFlight, waiting, reserved }: Queue<Item>): number {
-    return heldOf(standing) - inFlight - waiting.length - reserved;
+  function roomOf({ health, inFlight, waiting, reserved }: Queue<Item>): number {
+    return heldOf(health) - inFlight - waiting.length - reserved;
   }
 
   function findNext(): Queue<Item> | undefined {
@@ -155,10 +155,10 @@ export function createQueues<Item>(limits: QueueLimits): Queues<Item> {
       count(queue, -1, 0);
       if (fared === undefined) return { handedBack: [], meanMs: undefined };
       const { isSuccess, durationMs } = fared;
-      const before = { standing: queue.standing, meanMs: meanToStore(queue.meanMs) };
+      const before = { health: queue.health, meanMs: meanToStore(queue.meanMs) };
       queue.meanMs = moveMean(queue.meanMs, durationMs);
       setHealth(queue, healthAfter(isSuccess, queue.meanMs));
-      const isHeldUp = !isSuccess || (queue.standing === "slow" && before.standing !== "slow");
+      const isHeldUp = !isSuccess || (queue.health === "slow" && before.health !== "slow");
       const meanMs = meanToStore(queue.meanMs);
       return {
         handedBack: isHeldUp ? takeBack(queue) : [],
@@ -172,10 +172,10 @@ export function createQueues<Item>(limits: QueueLimits): Queues<Item> {
       closeIfDone(queue);
     },
     roomFor: capacity.roomFor,
-    full: (standing) => ({
-      principals: capacity.fullPrincipals(standing),
+    full: (health) => ({
+      principals: capacity.fullPrincipals(health),
       subscriptions: queues.values()
-        .filter((queue) => roomOf(queue) < capOf(queue.standing))
+        .filter((queue) => roomOf(queue) < capOf(queue.health))
         .map(({ subscription }) => subscription).toArray(),
     }),
     drain: () => queues.values().flatMap(takeBack).toArray(),

@@ -1,7 +1,8 @@
 import type { Log } from "../base/log.ts";
 import { isSuccess } from "../event/delivery.ts";
 import { type AttemptRecord, recordDelivered } from "../store/attempts.ts";
-import type { Database, Statement } from "../database/database.ts";
+import type { Database } from "../database/database.ts";
+import type { Sql } from "../database/sql.ts";
 import { type ClaimedDelivery, releaseDeliveries } from "../store/deliveries.ts";
 import { type AfterAttemptRules, finishFailure } from "./finish_attempt.ts";
 
@@ -56,7 +57,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   }
 
   /** Tries until it is stored or the process ends: then another takes the delivery over. */
-  async function store(statements: readonly Statement[]): Promise<void> {
+  async function store(statements: readonly Sql[]): Promise<void> {
     for (let waitMs = 100; ; waitMs = Math.min(waitMs * 2, 5000)) {
       try {
         await database.write(statements);

@@ -2,6 +2,7 @@ import { createCache } from "../base/cache.ts";
 import type { User } from "../oauth/user.ts";
 import { type AppWithSecrets, findApp } from "./apps.ts";
 import type { Database } from "../database/database.ts";
+import { sql } from "../database/sql.ts";
 import { findUser } from "./users.ts";
 
 /** Apps and users as every token request needs them: kept in memory for as long as none changes. */
@@ -22,7 +23,7 @@ export function createAccounts(database: Database): Accounts {
   let seen: number | undefined;
 
   async function forgetIfChanged(): Promise<void> {
-    const [row] = await database.query<{ count: number }>("SELECT count FROM account_changes");
+    const [row] = await database.query<{ count: number }>(sql`SELECT count FROM account_changes`);
     if (row !== undefined && row.count === seen) return;
     seen = row?.count;
     apps = createCache(CACHE_LIMIT);

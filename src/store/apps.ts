@@ -1,15 +1,13 @@
 import type { App } from "../oauth/app.ts";
-import { parseGrantType } from "../oauth/grant_type.ts";
-import { parseScope } from "../oauth/scope.ts";
+import type { GrantType } from "../oauth/grant_type.ts";
 import {
   type Database,
   type Page,
   pageOf,
   type Pagination,
-  sql,
-  type Statement,
   valueIf,
 } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
 import { revokeGrantsOf, REVOKED } from "./grant_end.ts";
 import { endSubscriptions, type SubscriptionsEnd } from "./subscription_end.ts";
 
@@ -25,7 +23,7 @@ interface AppRow {
   name: string;
   url: string;
   type: App["type"];
-  scope: string;
+  scopes: string;
   grants: string;
   redirectUris: string;
   trusted: number;
@@ -38,16 +36,16 @@ interface AppRow {
   notBeforeMs: number;
 }
 
-const COLUMNS = `id, name, url, type, scope, grants, redirect_uris AS redirectUris, trusted,
-  resource_server AS resourceServer, status, secret, old_secret AS oldSecret,
-  old_secret_until AS oldSecretUntilMs, created_at AS createdAtMs, cut_at AS notBeforeMs`;
+const COLUMNS = `id, name, url, type, scopes, grants, redirectUris, trusted,
+  resourceServer, status, secret, oldSecret,
+  oldSecretUntilMs, createdAtMs, notBeforeMs`;
 
 function toApp(row: AppRow): AppWithSecrets {
-  const { scope, grants, redirectUris, trusted, resourceServer, ...rest } = row;
+  const { scopes, grants, redirectUris, trusted, resourceServer, ...rest } = row;
   return {
     ...rest,
-    scopes: parseScope(scope) ?? [],
-    grants: grants.split(" ").map(parseGrantType).filter((type) => type !== undefined),
+    scopes: JSON.parse(scopes) as string[],
+    grants: JSON.parse(grants) as GrantType[],
     redirectUris: JSON.parse(redirectUris) as string[],
     trusted: trusted === 1,
     resourceServer: resourceServer === 1,
@@ -71,18 +69,15 @@ export async function listApps(database: Database, page: Pagination): Promise<Pa
 
 /** Whether any active app's URL has this origin. */
 export async function hasAppOrigin(database: Database, origin: string): Promise<boolean> {
-  const rows = await database.query(
-    "SELECT 1 FROM apps WHERE origin = ?1 AND status = 'active' LIMIT 1",
-    [origin],
-  );
+  const rows = await database.query(sql`SELECT 1 FROM apps WHERE origin = ${origin} AND status = 'active' LIMIT 1`);
   return rows.length > 0;
 }
 
 /** Stores an app with the SHA-256 of its secret, or none for a public app. */
-export function insertApp(app: App, secret: Uint8Array | undefined): Statement {
+export function insertApp(app: App, secret: Uint8Array | undefined): Sql {
   return sql(
-    `INSERT INTO apps (id, name, url, origin, type, scope, grants, redirect_uris, trusted,
-       resource_server, status, secret, created_at)
+    `INSERT INTO apps (id, name, url, origin, type, scopes, grants, redirectUris, trusted,
+       resourceServer, status, secret, createdAtMs)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)`,
     ...appParams(app),
     secret ?? null,
@@ -94,13 +89,13 @@ export function insertApp(app: App, secret: Uint8Array | undefined): Statement {
  * Stores an app as it shall be; ConflictError, for the whole batch, where it is not any more as it
  * was read.
  */
-export function updateApp(before: App, after: App): Statement {
+export function updateApp(before: App, after: App): Sql {
   const [id, ...values] = appParams(after);
   return sql(
-    `UPDATE apps SET url = ?3, origin = ?4, type = ?5, scope = ?6, grants = ?7, redirect_uris = ?8,
-       trusted = ?9, resource_server = ?10, status = ?11,
-       name = ${valueIf(`(name, url, origin, type, scope, grants, redirect_uris, trusted,
-         resource_server, status) = (?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)`, "?2")}
+    `UPDATE apps SET url = ?3, origin = ?4, type = ?5, scopes = ?6, grants = ?7, redirectUris = ?8,
+       trusted = ?9, resourceServer = ?10, status = ?11,
+       name = ${valueIf(`(name, url, origin, type, scopes, grants, redirectUris, trusted,
+         resourceServer, status) = (?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)`, "?2")}
      WHERE id = ?1`,
     id,
     ...values,
@@ -115,8 +110,8 @@ function appParams(app: App) {
     app.url,
     new URL(app.url).origin,
     app.type,
-    app.scopes.join(" "),
-    app.grants.join(" "),
+    JSON.stringify(app.scopes),
+    JSON.stringify(app.grants),
     JSON.stringify(app.redirectUris),
     app.trusted ? 1 : 0,
     app.resourceServer ? 1 : 0,
@@ -125,13 +120,8 @@ function appParams(app: App) {
 }
 
 /** Gives an app a new secret; the one before stays good until `oldUntilMs`. */
-export function replaceAppSecret(id: string, secret: Uint8Array, oldUntilMs: number): Statement {
-  return sql(
-    "UPDATE apps SET old_secret = secret, old_secret_until = ?3, secret = ?2 WHERE id = ?1",
-    id,
-    secret,
-    oldUntilMs,
-  );
+export function replaceAppSecret(id: string, secret: Uint8Array, oldUntilMs: number): Sql {
+  return sql`UPDATE apps SET oldSecret = secret, oldSecretUntilMs = ${oldUntilMs}, secret = ${secret} WHERE id = ${id}`;
 }
 
 /** Ends every grant that an app was given until now, and the subscriptions made through it. */
@@ -140,15 +130,15 @@ export function revokeTokensOfApp(
   nowMs: number,
   accessTtlMs: number,
   { reason, ...ending }: SubscriptionsEnd = { reason: REVOKED },
-): Statement[] {
+): Sql[] {
   return [
-    sql("UPDATE apps SET cut_at = max(cut_at, ?2) WHERE id = ?1", id, nowMs),
+    sql`UPDATE apps SET notBeforeMs = max(notBeforeMs, ${nowMs}) WHERE id = ${id}`,
     ...revokeGrantsOf({ app: id }, nowMs, accessTtlMs),
     ...endSubscriptions({ app: id, ...ending }, reason, nowMs),
   ];
 }
 
 /** Removes an app; cut it first. */
-export function deleteApp(id: string): Statement {
-  return sql("DELETE FROM apps WHERE id = ?1", id);
+export function deleteApp(id: string): Sql {
+  return sql`DELETE FROM apps WHERE id = ${id}`;
 }

@@ -1,5 +1,5 @@
 import type { AttemptOutcome, NextState } from "../event/delivery.ts";
-import { sql, type Statement } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
 import { moveTurns } from "./deliveries.ts";
 import { EARLIER_TURN } from "./subscriptions.ts";
 
@@ -24,44 +24,19 @@ export function recordFailure(
   record: AttemptRecord & { readonly next: NextState },
   claim: string,
   nowMs: number,
-): Statement[] {
+): Sql[] {
   const { delivery, subscription, outcome, next } = record;
   const answered = outcome.kind === "answer";
   return [
-    sql(
-      `INSERT INTO attempts (delivery, at, attempt, status, error, duration_ms, snippet)
-       SELECT ?1, ?3, ?4, ?5, ?6, ?7, ?8 FROM deliveries
-       WHERE id = ?1 AND claim = ?2 AND status = 'pending' ON CONFLICT DO NOTHING`,
-      delivery,
-      claim,
-      record.startedAtMs,
-      record.attempt,
-      answered ? outcome.status : null,
-      answered ? null : outcome.error,
-      record.durationMs,
-      record.snippet ?? null,
-    ),
+    sql`INSERT INTO attempts (delivery, startedAtMs, attempt, status, error, durationMs, snippet)
+       SELECT ${delivery}, ${record.startedAtMs}, ${record.attempt}, ${answered ? outcome.status : null}, ${answered ? null : outcome.error}, ${record.durationMs}, ${record.snippet ?? null} FROM deliveries
+       WHERE id = ${delivery} AND claim = ${claim} AND status = 'pending' ON CONFLICT DO NOTHING`,
     // An attempt says nothing of an endpoint that has taken the place of the one it called.
-    sql(
-      `UPDATE subscriptions SET standing = 'failing', failing_since = ?5
-       WHERE seq = ?1 AND endpoint = ?4 AND standing <> 'failing' AND EXISTS
-         (SELECT 1 FROM deliveries WHERE id = ?2 AND claim = ?3 AND status = 'pending')`,
-      subscription,
-      delivery,
-      claim,
-      record.endpoint,
-      nowMs,
-    ),
-    sql(
-      `UPDATE deliveries SET status = ?3, attempt = ?4, due_at = ?5, finished_at = ?6, claim = NULL
-       WHERE id = ?1 AND claim = ?2 AND status = 'pending'`,
-      delivery,
-      claim,
-      next.status,
-      record.attempt,
-      next.status === "pending" ? next.dueAtMs : nowMs,
-      next.status === "pending" ? null : nowMs,
-    ),
+    sql`UPDATE subscriptions SET failingSinceMs = ${nowMs}
+       WHERE seq = ${subscription} AND endpoint = ${record.endpoint} AND failingSinceMs IS NULL AND EXISTS
+         (SELECT 1 FROM deliveries WHERE id = ${delivery} AND claim = ${claim} AND status = 'pending')`,
+    sql`UPDATE deliveries SET status = ${next.status}, attempt = ${record.attempt}, dueAtMs = ${next.status === "pending" ? next.dueAtMs : nowMs}, finishedAtMs = ${next.status === "pending" ? null : nowMs}, claim = NULL
+       WHERE id = ${delivery} AND claim = ${claim} AND status = 'pending'`,
     moveTurns([subscription], EARLIER_TURN, nowMs),
     ...keepMeans([record]),
   ];
@@ -75,11 +50,11 @@ export function recordDelivered(
   records: readonly AttemptRecord[],
   claim: string,
   nowMs: number,
-): Statement[] {
+): Sql[] {
   const rows = JSON.stringify(records);
   return [
     sql(
-      `INSERT INTO attempts (delivery, at, attempt, status, duration_ms, snippet)
+      `INSERT INTO attempts (delivery, startedAtMs, attempt, status, durationMs, snippet)
        SELECT d.id, row.value ->> 'startedAtMs', row.value ->> 'attempt', row.value ->> '$.outcome.status',
          row.value ->> 'durationMs', row.value ->> 'snippet'
        FROM ${CLAIMED_ROWS} WHERE TRUE ON CONFLICT DO NOTHING`,
@@ -87,35 +62,25 @@ export function recordDelivered(
       claim,
     ),
     sql(
-      `UPDATE subscriptions SET standing = 'proven', failing_since = NULL WHERE seq IN
+      `UPDATE subscriptions SET hasSucceeded = 1, failingSinceMs = NULL WHERE seq IN
          (SELECT s.seq FROM ${CLAIMED_ROWS} CROSS JOIN subscriptions s ON s.seq = d.subscription
-          WHERE s.endpoint = row.value ->> 'endpoint' AND s.standing <> 'proven')`,
+          WHERE s.endpoint = row.value ->> 'endpoint' AND (NOT s.hasSucceeded OR s.failingSinceMs IS NOT NULL))`,
       rows,
       claim,
     ),
     // The plus: by their ids, and not through all that the process has claimed.
-    sql(
-      `UPDATE deliveries SET status = 'delivered', attempt = attempt + 1, due_at = ?3,
-         finished_at = ?3, claim = NULL
-       WHERE id IN (SELECT value FROM json_each(?1)) AND +claim = ?2 AND status = 'pending'`,
-      JSON.stringify(records.map(({ delivery }) => delivery)),
-      claim,
-      nowMs,
-    ),
+    sql`UPDATE deliveries SET status = 'delivered', attempt = attempt + 1, dueAtMs = ${nowMs},
+         finishedAtMs = ${nowMs}, claim = NULL
+       WHERE id IN (SELECT value FROM json_each(${JSON.stringify(records.map(({ delivery }) => delivery))})) AND +claim = ${claim} AND status = 'pending'`,
     moveTurns(records.map(({ subscription }) => subscription), EARLIER_TURN, nowMs),
     ...keepMeans(records),
   ];
 }
 
 /** Those of subscriptions that answer at once are not worth it: most often there are none. */
-function keepMeans(records: readonly AttemptRecord[]): Statement[] {
+function keepMeans(records: readonly AttemptRecord[]): Sql[] {
   return records.flatMap(({ subscription, endpoint, meanMs }) =>
-    meanMs === undefined ? [] : sql(
-      "UPDATE subscriptions SET mean_ms = ?3 WHERE seq = ?1 AND endpoint = ?2",
-      subscription,
-      endpoint,
-      meanMs,
-    )
+    meanMs === undefined ? [] : sql`UPDATE subscriptions SET meanMs = ${meanMs} WHERE seq = ${subscription} AND endpoint = ${endpoint}`
   );
 }
 

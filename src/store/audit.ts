@@ -1,14 +1,8 @@
 import type { HttpRequest } from "../base/exchange.ts";
 import { idBound, newId } from "../base/id.ts";
 import { type Caller, LOGIN_APP } from "../oauth/principal.ts";
-import {
-  type Database,
-  type Page,
-  pageOf,
-  type Pagination,
-  sql,
-  type Statement,
-} from "../database/database.ts";
+import { type Database, type Page, pageOf, type Pagination } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
 
 /** Who did what to whom; never a secret. Its time is its id's. */
 export interface AuditEntry {
@@ -54,12 +48,12 @@ const INSERT = "INSERT INTO audit (id, actor, action, target, address, app)";
 const VALUES = "?1, ?2, ?3, ?4, ?5, ?6";
 
 /** Records an action; goes into the batch of what it records: neither is without the other. */
-export function insertAudit(entry: AuditRecord, nowMs: number): Statement {
+export function insertAudit(entry: AuditRecord, nowMs: number): Sql {
   return sql(`${INSERT} VALUES (${VALUES})`, ...auditParams(entry, nowMs));
 }
 
 /** Records an action where the statement right before it in the batch changed something. */
-export function insertAuditOfChange(entry: AuditRecord, nowMs: number): Statement {
+export function insertAuditOfChange(entry: AuditRecord, nowMs: number): Sql {
   return sql(`${INSERT} SELECT ${VALUES} WHERE changes() > 0`, ...auditParams(entry, nowMs));
 }
 
@@ -67,10 +61,10 @@ export function insertAuditOfChange(entry: AuditRecord, nowMs: number): Statemen
  * Records an action where the grant stands at that point of the batch: after its insertion, which
  * may have been refused, or before its end, which may have come already.
  */
-export function insertAuditOfGrant(grantId: string, entry: AuditRecord, nowMs: number): Statement {
+export function insertAuditOfGrant(grantId: string, entry: AuditRecord, nowMs: number): Sql {
   return sql(
     `${INSERT} SELECT ${VALUES}
-     WHERE EXISTS (SELECT 1 FROM grants WHERE id = ?7 AND revoked_at IS NULL)`,
+     WHERE EXISTS (SELECT 1 FROM grants WHERE id = ?7 AND revokedAtMs IS NULL)`,
     ...auditParams(entry, nowMs),
     grantId,
   );
@@ -122,13 +116,8 @@ export async function listAudit(
 }
 
 /** Removes the oldest entries of an action past the newest `keep`, at most `limit` of them. */
-export function trimAudit(action: string, keep: number, limit: number): Statement {
-  return sql(
-    `DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE action = ?1 AND id <=
-       (SELECT id FROM audit WHERE action = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)
-     ORDER BY id LIMIT ?3)`,
-    action,
-    keep,
-    limit,
-  );
+export function trimAudit(action: string, keep: number, limit: number): Sql {
+  return sql`DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE action = ${action} AND id <=
+       (SELECT id FROM audit WHERE action = ${action} ORDER BY id DESC LIMIT 1 OFFSET ${keep})
+     ORDER BY id LIMIT ${limit})`;
 }

@@ -1,6 +1,7 @@
 import { idTimeMs } from "../base/id.ts";
 import type { Database } from "../database/database.ts";
-import { type Health, STANDINGS } from "./deliveries.ts";
+import { sql } from "../database/sql.ts";
+import { type Health, HEALTHS } from "./deliveries.ts";
 
 /** What is still to be sent. */
 export interface Backlog {
@@ -32,16 +33,14 @@ export async function measureBacklog(
 ): Promise<Backlog> {
   const events = await countPending(database, "events", pause);
   const deliveries = await countPending(database, "deliveries", pause);
-  const [event] = await database.query<{ id: string | null }>(
-    "SELECT min(id) AS id FROM events WHERE status = 'pending'",
-  );
+  const [event] = await database.query<{ id: string | null }>(sql`SELECT min(id) AS id FROM events WHERE status = 'pending'`);
   const [delivery] = await database.query<{ id: string | null; dueAtMs: number | null }>(
     `SELECT min(id) AS id, min(CASE WHEN dueAtMs <= ?1 THEN dueAtMs END) AS dueAtMs FROM (
        SELECT
          (SELECT min(id) FROM deliveries WHERE subscription = s.seq AND status = 'pending') AS id,
-         (SELECT min(due_at) FROM deliveries WHERE subscription = s.seq AND status = 'pending')
+         (SELECT min(dueAtMs) FROM deliveries WHERE subscription = s.seq AND status = 'pending')
            AS dueAtMs
-       FROM (${STANDINGS.map(turnsOf).join(" UNION ALL ")}) s)`,
+       FROM (${HEALTHS.map(turnsOf).join(" UNION ALL ")}) s)`,
     [nowMs, SUBSCRIPTIONS_LOOKED_AT],
   );
   const eventMs = event?.id ? idTimeMs(event.id) : undefined;
@@ -53,10 +52,10 @@ export async function measureBacklog(
   };
 }
 
-function turnsOf(standing: Health): string {
+function turnsOf(health: Health): string {
   return `SELECT * FROM (SELECT seq FROM subscriptions
-    WHERE status = 'active' AND due_at IS NOT NULL AND health = '${standing}'
-    ORDER BY due_at LIMIT ?2)`;
+    WHERE status = 'active' AND dueAtMs IS NOT NULL AND health = '${health}'
+    ORDER BY dueAtMs LIMIT ?2)`;
 }
 
 async function countPending(

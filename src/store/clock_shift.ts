@@ -1,4 +1,5 @@
-import { type Database, sql, type Statement } from "../database/database.ts";
+import { type Database } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
 import { moveTurns } from "./deliveries.ts";
 import { EARLIER_TURN } from "./subscriptions.ts";
 
@@ -7,14 +8,14 @@ const BATCH = 500;
 
 /** How often processes on this database have found the clock set. */
 export async function countClockSteps(database: Database): Promise<number> {
-  const [row] = await database.query<{ count: number }>("SELECT count FROM clock_steps");
+  const [row] = await database.query<{ count: number }>(sql`SELECT count FROM clock_steps`);
   return row?.count ?? 0;
 }
 
 /** Counts one step more; false where another process was faster. */
 export async function takeClockStep(database: Database, count: number): Promise<boolean> {
   const [changed] = await database.write([
-    sql("UPDATE clock_steps SET count = count + 1 WHERE count = ?1", count),
+    sql`UPDATE clock_steps SET count = count + 1 WHERE count = ${count}`,
   ]);
   return changed === 1;
 }
@@ -24,7 +25,7 @@ interface Walk {
   readonly select: string;
   readonly first: string | number;
   /** Shifts the rows of the keys (JSON). */
-  readonly shift: (keys: string) => Statement[];
+  readonly shift: (keys: string) => Sql[];
 }
 
 /**
@@ -42,41 +43,27 @@ export function createShift(
     {
       select: `SELECT name AS key FROM cronjobs WHERE name > ?1 ORDER BY name LIMIT ${BATCH}`,
       first: "",
-      shift: (keys) => [sql(
-        `UPDATE cronjobs SET next_at = next_at + ?2, lease_until = lease_until + ?2
-         WHERE name IN (SELECT value FROM json_each(?1)) AND max(next_at, lease_until) > ?3`,
-        keys,
-        stepMs,
-        dueMs,
-      )],
+      shift: (keys) => [sql`UPDATE cronjobs SET nextAtMs = nextAtMs + ${stepMs}, leaseUntilMs = leaseUntilMs + ${stepMs}
+         WHERE name IN (SELECT value FROM json_each(${keys})) AND max(nextAtMs, leaseUntilMs) > ${dueMs}`],
     },
     {
       select: `SELECT id AS key FROM deliveries
         WHERE status = 'pending' AND id > ?1 ORDER BY id LIMIT ${BATCH}`,
       first: "",
       // What has just been made is due at once by the new clock already.
-      shift: (keys) => [sql(
-        `UPDATE deliveries SET due_at = due_at + ?2
-         WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'pending' AND due_at > ?3
-           AND (?2 < 0 OR attempt > 0 OR claim IS NOT NULL)`,
-        keys,
-        stepMs,
-        dueMs,
-      )],
+      shift: (keys) => [sql`UPDATE deliveries SET dueAtMs = dueAtMs + ${stepMs}
+         WHERE id IN (SELECT value FROM json_each(${keys})) AND status = 'pending' AND dueAtMs > ${dueMs}
+           AND (${stepMs} < 0 OR attempt > 0 OR claim IS NOT NULL)`],
     },
     {
       select: `SELECT seq AS key FROM subscriptions
         WHERE seq > ?1 AND status IN ('active', 'paused')
-          AND (due_at IS NOT NULL OR failing_since IS NOT NULL) ORDER BY seq LIMIT ${BATCH}`,
+          AND (dueAtMs IS NOT NULL OR failingSinceMs IS NOT NULL) ORDER BY seq LIMIT ${BATCH}`,
       first: 0,
       shift: (keys) => [
         moveTurns(JSON.parse(keys), EARLIER_TURN, nowMs + stepMs),
-        sql(
-          `UPDATE subscriptions SET failing_since = failing_since + ?2
-           WHERE seq IN (SELECT value FROM json_each(?1)) AND failing_since IS NOT NULL`,
-          keys,
-          stepMs,
-        ),
+        sql`UPDATE subscriptions SET failingSinceMs = failingSinceMs + ${stepMs}
+           WHERE seq IN (SELECT value FROM json_each(${keys})) AND failingSinceMs IS NOT NULL`,
       ],
     },
   ];

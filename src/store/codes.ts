@@ -1,6 +1,6 @@
 import { idTimeMs } from "../base/id.ts";
-import { parseScope } from "../oauth/scope.ts";
-import { type Database, sql, type Statement } from "../database/database.ts";
+import { type Database } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
 import { endExcessGrants } from "./grant_limit.ts";
 import { arePartiesActive, partiesHoldScopes } from "./grants.ts";
 import type { Revocations } from "./revocations.ts";
@@ -18,15 +18,15 @@ export interface Code {
   readonly untilMs: number;
 }
 
-type CodeRow = Omit<Code, "scopes"> & { scope: string };
+type CodeRow = Omit<Code, "scopes"> & { scopes: string };
 
 /**
  * Stores a code by the SHA-256 of its text; nothing when the browser session that asks for it (by
  * hash) has ended meanwhile, its app is not active, or user or app have lost a scope.
  */
-export function insertCode(code: Code, hash: Uint8Array, session: Uint8Array): Statement {
+export function insertCode(code: Code, hash: Uint8Array, session: Uint8Array): Sql {
   return sql(
-    `INSERT INTO codes (id, hash, app, user, scope, redirect_uri, challenge, until)
+    `INSERT INTO codes (id, hash, app, user, scopes, redirectUri, challenge, untilMs)
      SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
      WHERE EXISTS (SELECT 1 ${liveSession("?9", "?10")} AND u.id = ?4)
        AND EXISTS (SELECT 1 FROM apps WHERE id = ?3 AND status = 'active')
@@ -35,7 +35,7 @@ export function insertCode(code: Code, hash: Uint8Array, session: Uint8Array): S
     hash,
     code.app,
     code.user,
-    code.scopes.join(" "),
+    JSON.stringify(code.scopes),
     code.redirectUri,
     code.challenge,
     code.untilMs,
@@ -51,17 +51,14 @@ export async function findCode(
   id: string,
   hash: Uint8Array,
 ): Promise<Code | undefined> {
-  const rows = await database.query<CodeRow>(
-    `SELECT id, app, user, scope, redirect_uri AS redirectUri, challenge, until AS untilMs
-     FROM codes WHERE id = ?1 AND hash = ?2`,
-    [id, hash],
-  );
-  return rows.map(({ scope, ...rest }) => ({ ...rest, scopes: parseScope(scope) ?? [] }))[0];
+  const rows = await database.query<CodeRow>(sql`SELECT id, app, user, scopes, redirectUri, challenge, untilMs
+     FROM codes WHERE id = ${id} AND hash = ${hash}`);
+  return rows.map((row) => ({ ...row, scopes: JSON.parse(row.scopes) }))[0];
 }
 
 /** Removes the codes of an app that wait for their exchange. */
-export function deleteCodesOf(app: string): Statement {
-  return sql("DELETE FROM codes WHERE app = ?1", app);
+export function deleteCodesOf(app: string): Sql {
+  return sql`DELETE FROM codes WHERE app = ${app}`;
 }
 
 /** The app that a grant belongs to, where the grant came from this code: the code was redeemed. */
@@ -70,10 +67,7 @@ export async function findRedeemedCode(
   id: string,
   hash: Uint8Array,
 ): Promise<{ readonly app: string } | undefined> {
-  const rows = await database.query<{ app: string }>(
-    "SELECT app FROM grants WHERE id = ?1 AND code = ?2",
-    [id, hash],
-  );
+  const rows = await database.query<{ app: string }>(sql`SELECT app FROM grants WHERE id = ${id} AND code = ${hash}`);
   return rows[0];
 }
 
@@ -92,9 +86,9 @@ export interface CodeRedemption {
 }
 
 const REDEEM_CODE =
-  `INSERT INTO grants (id, app, user, type, scope, code, refresh, refresh_until, access_until)
+  `INSERT INTO grants (id, app, user, type, scopes, code, refresh, refreshUntilMs, accessUntilMs)
    SELECT id, app, user, 'authorization_code', ?3, hash, ?4, ?5, ?6 FROM codes
-   WHERE id = ?1 AND hash = ?2 AND until > ?7
+   WHERE id = ?1 AND hash = ?2 AND untilMs > ?7
      AND ${arePartiesActive("codes.user", "codes.app", "?8")}
      AND ${partiesHoldScopes("codes.user", "codes.app", "?9")}`;
 
@@ -116,7 +110,7 @@ export async function redeemCode(
       REDEEM_CODE,
       id,
       hash,
-      redemption.scopes.join(" "),
+      JSON.stringify(redemption.scopes),
       redemption.refresh ?? null,
       redemption.refreshUntilMs,
       redemption.accessUntilMs,
@@ -124,7 +118,7 @@ export async function redeemCode(
       idTimeMs(id),
       JSON.stringify(redemption.accessScopes),
     ),
-    sql("DELETE FROM codes WHERE id = ?1 AND EXISTS (SELECT 1 FROM grants WHERE id = ?1)", id),
+    sql`DELETE FROM codes WHERE id = ${id} AND EXISTS (SELECT 1 FROM grants WHERE id = ${id})`,
     ...endExcessGrants(redemption.user, redemption.app, nowMs),
   ]);
   if (ended !== 0) await revocations?.refresh();

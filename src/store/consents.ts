@@ -1,6 +1,6 @@
 import { idTimeMs } from "../base/id.ts";
-import { parseScope } from "../oauth/scope.ts";
-import { type Database, sql, type Statement } from "../database/database.ts";
+import { type Database } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
 import { revokeGrantsOf } from "./grant_end.ts";
 import { endSubscriptions } from "./subscription_end.ts";
 import { IS_OPEN } from "./subscriptions.ts";
@@ -11,23 +11,17 @@ export async function findConsentedScopes(
   user: string,
   app: string,
 ): Promise<readonly string[]> {
-  const rows = await database.query<{ scope: string }>(
-    "SELECT scope FROM consents WHERE user = ?1 AND app = ?2",
-    [user, app],
-  );
-  return parseScope(rows[0]?.scope ?? "") ?? [];
+  const rows = await database.query<{ scopes: string }>(sql`SELECT scopes FROM consents WHERE user = ${user} AND app = ${app}`);
+  return JSON.parse(rows[0]?.scopes ?? "[]");
 }
 
 /**
  * Remembers what a user allows an app, in the place of what was remembered before: that for which
  * the code of this id, earlier in the batch, was stored. Nothing where it was not.
  */
-export function putConsentOfCode(code: string): Statement {
-  return sql(
-    `INSERT INTO consents (user, app, scope) SELECT user, app, scope FROM codes WHERE id = ?1
-     ON CONFLICT (user, app) DO UPDATE SET scope = excluded.scope`,
-    code,
-  );
+export function putConsentOfCode(code: string): Sql {
+  return sql`INSERT INTO consents (user, app, scopes) SELECT user, app, scopes FROM codes WHERE id = ${code}
+     ON CONFLICT (user, app) DO UPDATE SET scopes = excluded.scopes`;
 }
 
 /**
@@ -40,16 +34,11 @@ export function withdrawConsent(
   reason: string,
   nowMs: number,
   accessTtlMs: number,
-): Statement[] {
+): Sql[] {
   return [
-    sql(
-      `INSERT INTO consents (user, app, scope, cut_at)
-       SELECT u.id, a.id, '', ?3 FROM users u, apps a WHERE u.id = ?1 AND a.id = ?2
-       ON CONFLICT (user, app) DO UPDATE SET scope = '', cut_at = max(cut_at, excluded.cut_at)`,
-      user,
-      app,
-      nowMs,
-    ),
+    sql`INSERT INTO consents (user, app, scopes, notBeforeMs)
+       SELECT u.id, a.id, '', ${nowMs} FROM users u, apps a WHERE u.id = ${user} AND a.id = ${app}
+       ON CONFLICT (user, app) DO UPDATE SET scopes = '[]', notBeforeMs = max(notBeforeMs, excluded.notBeforeMs)`,
     ...revokeGrantsOf({ user, app }, nowMs, accessTtlMs),
     ...endSubscriptions({ user, app }, reason, nowMs),
   ];
@@ -58,9 +47,9 @@ export function withdrawConsent(
 /** Forgets all that a user allowed, or that an app was allowed; what was cut off stays so. */
 export function forgetConsentsOf(
   of: { readonly user: string } | { readonly app: string },
-): Statement {
+): Sql {
   const [column, id] = "user" in of ? ["user", of.user] : ["app", of.app];
-  return sql(`UPDATE consents SET scope = '' WHERE ${column} = ?1 AND scope <> ''`, id);
+  return sql(`UPDATE consents SET scopes = '[]' WHERE ${column} = ?1 AND scopes <> '[]'`, id);
 }
 
 /**
@@ -81,7 +70,7 @@ interface ActingRow {
   name: string;
   url: string;
   /** What was allowed at one time, and what user and app have now. */
-  scope: string;
+  scopes: string;
   userScope: string;
   appScope: string;
   /** The newest such grant, where it is one. */
@@ -101,17 +90,17 @@ export async function listActingApps(
 ): Promise<ActingApp[]> {
   const only = app === undefined ? "" : "AND app = ?3";
   const rows = await database.query<ActingRow>(
-    `SELECT a.id, a.name, a.url, allowed.scope, u.scope AS userScope, a.scope AS appScope,
-       allowed.grantId, max(u.cut_at, a.cut_at, ifnull(
-         (SELECT cut_at FROM consents c WHERE c.user = ?1 AND c.app = a.id), 0)) AS notBeforeMs
+    `SELECT a.id, a.name, a.url, allowed.scopes, u.scopes AS userScope, a.scopes AS appScope,
+       allowed.grantId, max(u.notBeforeMs, a.notBeforeMs, ifnull(
+         (SELECT notBeforeMs FROM consents c WHERE c.user = ?1 AND c.app = a.id), 0)) AS notBeforeMs
      FROM (
-       SELECT app, scope, NULL AS grantId FROM consents WHERE user = ?1 AND scope <> '' ${only}
+       SELECT app, scopes, NULL AS grantId FROM consents WHERE user = ?1 AND scopes <> '[]' ${only}
        UNION ALL
-       SELECT app, scope, max(id) FROM (SELECT id, app, scope FROM grants INDEXED BY grants_of_user
-         WHERE user = ?1 AND revoked_at IS NULL AND until > ?2 ${only}
-         ORDER BY id DESC LIMIT ${LISTED_GRANTS}) GROUP BY app, scope
+       SELECT app, scopes, max(id) FROM (SELECT id, app, scopes FROM grants INDEXED BY grants_of_user
+         WHERE user = ?1 AND revokedAtMs IS NULL AND untilMs > ?2 ${only}
+         ORDER BY id DESC LIMIT ${LISTED_GRANTS}) GROUP BY app, scopes
        UNION ALL
-       SELECT app, ifnull(granted, ''), NULL FROM subscriptions
+       SELECT app, ifnull(granted, '[]'), NULL FROM subscriptions
        WHERE principal = ?1 AND status <> 'deleted' AND ${IS_OPEN} ${only.replace("app", "+app")}
      ) allowed JOIN apps a ON a.id = allowed.app JOIN users u ON u.id = ?1
      WHERE a.status = 'active' ORDER BY a.id DESC`,
@@ -120,8 +109,8 @@ export async function listActingApps(
   const apps = new Map<string, ActingApp>();
   for (const { id, name, url, grantId, notBeforeMs, ...row } of rows) {
     if (grantId !== null && idTimeMs(grantId) <= notBeforeMs) continue;
-    const [allowed, ofUser, ofApp] = [row.scope, row.userScope, row.appScope]
-      .map((text) => parseScope(text) ?? []);
+    const [allowed, ofUser, ofApp] = [row.scopes, row.userScope, row.appScope]
+      .map((text) => JSON.parse(text) as string[]);
     const scopes = allowed?.filter((scope) => ofUser?.includes(scope) && ofApp?.includes(scope));
     const known = apps.get(id)?.scopes ?? [];
     apps.set(id, { id, name, url, scopes: [...new Set([...known, ...scopes ?? []])] });

@@ -1,4 +1,5 @@
-import { type Database, sql, type Statement } from "../database/database.ts";
+import { type Database } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
 
 /** A job that runs once per due time and database, as it is stored. */
 export interface StoredCronjob {
@@ -20,8 +21,8 @@ export async function findCronjob(
   return rows[0];
 }
 
-const SELECT = `SELECT name, next_at AS nextAtMs, lease_until AS leaseUntilMs, last_at AS lastAtMs,
-  last_ms AS lastDurationMs, last_error AS lastError FROM cronjobs`;
+const SELECT = `SELECT name, nextAtMs, leaseUntilMs, lastAtMs,
+  lastDurationMs, lastError FROM cronjobs`;
 
 /** Every job that a process has ever registered. */
 export function listStoredCronjobs(database: Database): Promise<StoredCronjob[]> {
@@ -35,7 +36,7 @@ export async function hastenCronjob(
   nowMs: number,
 ): Promise<boolean> {
   const [changed] = await database.write([
-    sql("UPDATE cronjobs SET next_at = min(next_at, ?2) WHERE name = ?1", name, nowMs),
+    sql`UPDATE cronjobs SET nextAtMs = min(nextAtMs, ${nowMs}) WHERE name = ${name}`,
   ]);
   return changed === 1;
 }
@@ -47,12 +48,8 @@ export async function registerCronjob(
   nextAtMs: number,
 ): Promise<void> {
   await database.write([
-    sql(
-      `INSERT INTO cronjobs (name, next_at) VALUES (?1, ?2)
-       ON CONFLICT DO UPDATE SET next_at = min(next_at, excluded.next_at)`,
-      name,
-      nextAtMs,
-    ),
+    sql`INSERT INTO cronjobs (name, nextAtMs) VALUES (${name}, ${nextAtMs})
+       ON CONFLICT DO UPDATE SET nextAtMs = min(nextAtMs, excluded.nextAtMs)`,
   ]);
 }
 
@@ -79,9 +76,9 @@ export async function claimCronjob(
   const [changed] = await database.write([
     sql(
       // Numbers are bound as REAL, which do not divide to whole periods by themselves.
-      `UPDATE cronjobs SET claim = ?6, lease_until = ?4, last_at = ?2, next_at = CASE WHEN next_at <= ?2
-         THEN next_at + (CAST((?2 - next_at) / ?3 AS INTEGER) + 1) * ?3 ELSE next_at END
-       WHERE name = ?1 AND lease_until <= ?2 AND (next_at <= ?2 OR ?5 = 1)`,
+      `UPDATE cronjobs SET claim = ?6, leaseUntilMs = ?4, lastAtMs = ?2, nextAtMs = CASE WHEN nextAtMs <= ?2
+         THEN nextAtMs + (CAST((?2 - nextAtMs) / ?3 AS INTEGER) + 1) * ?3 ELSE nextAtMs END
+       WHERE name = ?1 AND leaseUntilMs <= ?2 AND (nextAtMs <= ?2 OR ?5 = 1)`,
       claim.name,
       nowMs,
       claim.everyMs,
@@ -106,12 +103,7 @@ export async function renewCronjob(
   leaseUntilMs: number,
 ): Promise<void> {
   await database.write([
-    sql(
-      "UPDATE cronjobs SET lease_until = ?3 WHERE name = ?1 AND last_at = ?2",
-      name,
-      claimedAtMs,
-      leaseUntilMs,
-    ),
+    sql`UPDATE cronjobs SET leaseUntilMs = ${leaseUntilMs} WHERE name = ${name} AND lastAtMs = ${claimedAtMs}`,
   ]);
 }
 
@@ -123,18 +115,12 @@ export async function finishCronjob(
   error: string | undefined,
 ): Promise<void> {
   await database.write([
-    sql(
-      `UPDATE cronjobs SET claim = NULL, lease_until = 0, last_ms = ?3, last_error = ?4
-       WHERE name = ?1 AND last_at = ?2`,
-      name,
-      claimedAtMs,
-      durationMs,
-      error ?? null,
-    ),
+    sql`UPDATE cronjobs SET claim = NULL, leaseUntilMs = 0, lastDurationMs = ${durationMs}, lastError = ${error ?? null}
+       WHERE name = ${name} AND lastAtMs = ${claimedAtMs}`,
   ]);
 }
 
 /** Ends the leases of a process that has ended; the runs that it began are lost. */
-export function releaseCronjobs(claim: string): Statement {
-  return sql("UPDATE cronjobs SET claim = NULL, lease_until = 0 WHERE claim = ?1", claim);
+export function releaseCronjobs(claim: string): Sql {
+  return sql`UPDATE cronjobs SET claim = NULL, leaseUntilMs = 0 WHERE claim = ${claim}`;
 }

@@ -1,4 +1,5 @@
-import { type Database, limitTo, sql, type Statement } from "../database/database.ts";
+import { type Database, limitTo } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
 import { mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
 import { EARLIER_TURN } from "./subscriptions.ts";
 
@@ -6,28 +7,28 @@ import { EARLIER_TURN } from "./subscriptions.ts";
  * What is known of a subscriber: its last attempt succeeded, and attempts take a second at most or
  * are slow, or it failed, or there has been none yet.
  */
-export type Health = "new" | "proven" | "slow" | "failing";
+export type Health = "unknown" | "healthy" | "slow" | "failing";
 
-/** Every standing. */
-export const STANDINGS: readonly Health[] = ["new", "proven", "slow", "failing"];
+/** Every kind of it. */
+export const HEALTHS: readonly Health[] = ["unknown", "healthy", "slow", "failing"];
 
 /** A subscription with work that is due: its lane in the distributor. */
 export interface DueQueue {
   readonly subscription: number;
-  readonly standing: Health;
+  readonly health: Health;
   readonly principal: string;
   /** The moving mean of its attempts' durations, in milliseconds. */
   readonly meanMs: number;
 }
 
 /**
- * Subscriptions of one standing with due work, the one that has waited longest first. Those that
+ * Subscriptions of one health with due work, the one that has waited longest first. Those that
  * cannot take more now, and those of principals that cannot, are left out.
  */
 export function listDueQueues(
   database: Database,
   options: {
-    readonly standing: Health;
+    readonly health: Health;
     readonly except: {
       readonly subscriptions: readonly number[];
       readonly principals: readonly string[];
@@ -36,20 +37,20 @@ export function listDueQueues(
     readonly nowMs: number;
   },
 ): Promise<DueQueue[]> {
-  const { standing, except, limit, nowMs } = options;
+  const { health, except, limit, nowMs } = options;
   return database.query<DueQueue>(
-    `SELECT seq AS subscription, health AS standing, principal, mean_ms AS meanMs
+    `SELECT seq AS subscription, health, principal, meanMs
      FROM subscriptions
-     WHERE status = 'active' AND due_at IS NOT NULL AND due_at <= ?1 AND health = ?5
+     WHERE status = 'active' AND dueAtMs IS NOT NULL AND dueAtMs <= ?1 AND health = ?5
        AND seq NOT IN (SELECT value FROM json_each(?2))
        AND principal NOT IN (SELECT value FROM json_each(?3))
-     ORDER BY due_at ${limitTo("?4")}`,
+     ORDER BY dueAtMs ${limitTo("?4")}`,
     [
       nowMs,
       JSON.stringify(except.subscriptions),
       JSON.stringify(except.principals),
       limit,
-      standing,
+      health,
     ],
   );
 }
@@ -57,10 +58,10 @@ export function listDueQueues(
 /** When the next work is due that is not due yet, in milliseconds since 1970. */
 export async function findNextDue(database: Database, nowMs: number): Promise<number | undefined> {
   const rows = await database.query<{ dueAtMs: number }>(
-    STANDINGS.map((standing) =>
-      `SELECT * FROM (SELECT due_at AS dueAtMs FROM subscriptions
-         WHERE status = 'active' AND due_at IS NOT NULL AND due_at > ?1 AND health = '${standing}'
-         ORDER BY due_at LIMIT 1)`
+    HEALTHS.map((health) =>
+      `SELECT * FROM (SELECT dueAtMs FROM subscriptions
+         WHERE status = 'active' AND dueAtMs IS NOT NULL AND dueAtMs > ?1 AND health = '${health}'
+         ORDER BY dueAtMs LIMIT 1)`
     ).join(" UNION ALL ") + " ORDER BY 1 LIMIT 1",
     [nowMs],
   );
@@ -75,10 +76,10 @@ export function moveTurns(
   subscriptions: Iterable<number>,
   ifDue: string,
   nowMs: number,
-): Statement {
+): Sql {
   return sql(
-    `UPDATE subscriptions SET due_at =
-       (SELECT CASE WHEN min(d.due_at) <= ?2 THEN ${ifDue} ELSE min(d.due_at) END
+    `UPDATE subscriptions SET dueAtMs =
+       (SELECT CASE WHEN min(d.dueAtMs) <= ?2 THEN ${ifDue} ELSE min(d.dueAtMs) END
         FROM deliveries d WHERE d.subscription = seq AND d.status = 'pending')
      WHERE seq IN (SELECT value FROM json_each(?1))`,
     JSON.stringify([...new Set(subscriptions)]),
@@ -130,12 +131,12 @@ export async function claimDeliveries(
   await database.write([
     ...counts.entries().map(([count, queues]) =>
       sql(
-        `UPDATE deliveries SET claim = ?4, due_at = ?5 WHERE id IN
+        `UPDATE deliveries SET claim = ?4, dueAtMs = ?5 WHERE id IN
            (SELECT d.id FROM json_each(?1) lane CROSS JOIN deliveries d WHERE d.id IN
              (SELECT id FROM deliveries
-              WHERE subscription = lane.value AND status = 'pending' AND due_at <= ?2
+              WHERE subscription = lane.value AND status = 'pending' AND dueAtMs <= ?2
                 AND EXISTS (SELECT 1 FROM subscriptions WHERE seq = lane.value AND status = 'active')
-              ORDER BY due_at ${limitTo("?3")}))`,
+              ORDER BY dueAtMs ${limitTo("?3")}))`,
         JSON.stringify(queues.map(({ subscription }) => subscription)),
         nowMs,
         count,
@@ -145,10 +146,7 @@ export async function claimDeliveries(
     ),
     moveTurns(requests.map(({ subscription }) => subscription), "?2", nowMs),
   ]);
-  return database.query<ClaimedDelivery>(
-    "SELECT id, subscription FROM deliveries WHERE claim = ?1 AND due_at = ?2 ORDER BY id",
-    [claim, leaseUntilMs],
-  );
+  return database.query<ClaimedDelivery>(sql`SELECT id, subscription FROM deliveries WHERE claim = ${claim} AND dueAtMs = ${leaseUntilMs} ORDER BY id`);
 }
 
 /**
@@ -164,11 +162,11 @@ export function listSendable(
 ): Promise<SendableDelivery[]> {
   return database.query<SendableDelivery>(
     `SELECT d.id, d.subscription, d.attempt, e.name AS event, e.data AS json, s.endpoint,
-       s.secret, s.old_secret AS oldSecret, s.old_secret_until AS oldSecretUntilMs,
+       s.secret, s.oldSecret, s.oldSecretUntilMs,
        s.id AS subscriptionId
      FROM json_each(?1) claimed CROSS JOIN deliveries d ON d.id = claimed.value
        JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
-     WHERE d.claim = ?2 AND d.due_at >= ?3 AND s.status = 'active'
+     WHERE d.claim = ?2 AND d.dueAtMs >= ?3 AND s.status = 'active'
        AND ${mayReceive(NEEDED_BY_EVENT)}`,
     [JSON.stringify(ids), claim, options.nowMs + options.enoughMs],
   );
@@ -176,16 +174,13 @@ export function listSendable(
 
 /** Whether there is a delivery of that id, whatever has become of it. */
 export async function hasDelivery(database: Database, id: string): Promise<boolean> {
-  const rows = await database.query("SELECT 1 FROM deliveries WHERE id = ?1", [id]);
+  const rows = await database.query(sql`SELECT 1 FROM deliveries WHERE id = ${id}`);
   return rows.length > 0;
 }
 
 /** All that one process has claimed. */
 export function listClaimed(database: Database, claim: string): Promise<ClaimedDelivery[]> {
-  return database.query<ClaimedDelivery>(
-    "SELECT id, subscription FROM deliveries WHERE claim = ?1",
-    [claim],
-  );
+  return database.query<ClaimedDelivery>(sql`SELECT id, subscription FROM deliveries WHERE claim = ${claim}`);
 }
 
 /**
@@ -197,11 +192,11 @@ export function releaseDeliveries(
   claim: string,
   nowMs: number,
   dueAtMs = nowMs,
-): Statement[] {
+): Sql[] {
   const chosen = JSON.stringify(deliveries.map(({ id }) => id));
   return [
     sql(
-      `UPDATE deliveries AS d SET claim = NULL, status = 'cancelled', due_at = ?3, finished_at = ?3
+      `UPDATE deliveries AS d SET claim = NULL, status = 'cancelled', dueAtMs = ?3, finishedAtMs = ?3
        WHERE id IN (SELECT value FROM json_each(?1)) AND claim = ?2 AND status = 'pending'
          AND NOT EXISTS (SELECT 1 FROM events e JOIN subscriptions s ON s.seq = d.subscription
            WHERE e.id = d.event AND ${mayReceive(NEEDED_BY_EVENT)})`,
@@ -209,13 +204,8 @@ export function releaseDeliveries(
       claim,
       nowMs,
     ),
-    sql(
-      `UPDATE deliveries SET claim = NULL, due_at = ?3
-       WHERE id IN (SELECT value FROM json_each(?1)) AND claim = ?2 AND status = 'pending'`,
-      chosen,
-      claim,
-      dueAtMs,
-    ),
+    sql`UPDATE deliveries SET claim = NULL, dueAtMs = ${dueAtMs}
+       WHERE id IN (SELECT value FROM json_each(${chosen})) AND claim = ${claim} AND status = 'pending'`,
     moveTurns(deliveries.map(({ subscription }) => subscription), EARLIER_TURN, nowMs),
   ];
 }

@@ -1,5 +1,12 @@
 import type { AttemptOutcome } from "../event/delivery.ts";
-import { type Database, FIRST_PAGE, type Page, pageOf, type Pagination } from "../database/database.ts";
+import {
+  type Database,
+  FIRST_PAGE,
+  type Page,
+  pageOf,
+  type Pagination,
+} from "../database/database.ts";
+import { sql } from "../database/sql.ts";
 
 /** What a delivery can be. */
 export const DELIVERY_STATUSES = ["pending", "delivered", "failed", "cancelled"] as const;
@@ -39,8 +46,8 @@ const STATUS = `CASE
   THEN 'cancelled' ELSE d.status END`;
 
 const COLUMNS = `d.id, d.event, e.name AS eventName, s.id AS subscription, ${STATUS} AS status,
-  d.attempt, e.created_at AS createdAtMs, d.finished_at AS finishedAtMs,
-  CASE WHEN ${STATUS} = 'pending' AND d.claim IS NULL THEN d.due_at END AS dueAtMs`;
+  d.attempt, e.createdAtMs, d.finishedAtMs,
+  CASE WHEN ${STATUS} = 'pending' AND d.claim IS NULL THEN d.dueAtMs END AS dueAtMs`;
 
 const PARTIES = `CROSS JOIN events e ON e.id = d.event
   CROSS JOIN subscriptions s ON s.seq = d.subscription`;
@@ -92,10 +99,7 @@ export async function listDeliveries(
 }
 
 async function findNumber(database: Database, subscription: string): Promise<number | undefined> {
-  const rows = await database.query<{ seq: number }>(
-    "SELECT seq FROM subscriptions WHERE id = ?1",
-    [subscription],
-  );
+  const rows = await database.query<{ seq: number }>(sql`SELECT seq FROM subscriptions WHERE id = ${subscription}`);
   return rows[0]?.seq;
 }
 
@@ -117,11 +121,8 @@ const MAX_ATTEMPTS = 100;
 export async function listAttempts(database: Database, delivery: string): Promise<Attempt[]> {
   const rows = await database.query<
     Omit<Attempt, "outcome"> & { status: number | null; error: string | null }
-  >(
-    `SELECT at AS atMs, attempt, status, error, duration_ms AS durationMs, snippet FROM attempts
-     WHERE delivery = ?1 ORDER BY at DESC, attempt DESC LIMIT ?2`,
-    [delivery, MAX_ATTEMPTS],
-  );
+  >(sql`SELECT startedAtMs AS atMs, attempt, status, error, durationMs, snippet FROM attempts
+     WHERE delivery = ${delivery} ORDER BY startedAtMs DESC, attempt DESC LIMIT ${MAX_ATTEMPTS}`);
   return rows.reverse().map(({ status, error, ...rest }) => ({
     ...rest,
     outcome: status === null

@@ -1,4 +1,3 @@
-import { parseScope } from "../oauth/scope.ts";
 import { type Database, type Page, pageOf, type Pagination } from "../database/database.ts";
 
 /** What an event can be. */
@@ -22,12 +21,12 @@ export interface EventFilter {
   readonly status?: EventStatus | undefined;
 }
 
-type EventRow = Omit<EventSummary, "scopes"> & { readonly scope: string };
+type EventRow = Omit<EventSummary, "scopes"> & { readonly scopes: string };
 
-const COLUMNS = "id, name, status, subject, scope, created_at AS createdAtMs";
+const COLUMNS = "id, name, status, subject, scopes, createdAtMs";
 
-function toSummary<Row extends EventRow>({ scope, ...rest }: Row) {
-  return { ...rest, scopes: parseScope(scope) ?? [] };
+function toSummary<Row extends EventRow>(row: Row) {
+  return { ...row, scopes: JSON.parse(row.scopes) as string[] };
 }
 
 /** An event by id, with its data as JSON. */

@@ -1,17 +1,18 @@
 import type { Event } from "../event/event.ts";
 import { declaredScope, mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
-import { type Database, limitTo, sql, type Statement } from "../database/database.ts";
+import { type Database, limitTo } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
 import { IS_OPEN, LAST_SUBSCRIPTION } from "./subscriptions.ts";
 
 const INSERT_EVENT =
-  `INSERT INTO events (id, name, data, subject, scope, status, upto, created_at)
+  `INSERT INTO events (id, name, data, subject, scopes, status, lastSubscription, createdAtMs)
    SELECT ?1, ?2, ?3, ?4, ${declaredScope("?2")}, 'pending', ${LAST_SUBSCRIPTION}, ?5`;
 
 /**
  * Stores a dispatched event; it is meant for the subscriptions that exist at this commit, and needs
  * what is declared of it then.
  */
-export function insertEvent(event: Event): Statement {
+export function insertEvent(event: Event): Sql {
   return sql(
     INSERT_EVENT,
     event.id,
@@ -27,10 +28,10 @@ export interface PendingEvent {
   readonly id: string;
   readonly name: string;
   readonly subject: string | null;
-  /** What a subscriber must be allowed, separated by spaces. */
+  /** What a subscriber must be allowed, a JSON array. */
   readonly needed: string;
   /** The last subscription that it is meant for, and the last that has its delivery. */
-  readonly upto: number;
+  readonly lastSubscription: number;
   readonly fannedOut: number;
   /** Whether anyone may be left for it, so that it takes a fan-out. */
   readonly hasSubscribers: boolean;
@@ -38,11 +39,11 @@ export interface PendingEvent {
 
 /** Whether an event `e` has subscriptions left, whoever their principals are. */
 const HAS_SUBSCRIBERS = `EXISTS (SELECT 1 FROM subscriptions s
-  WHERE s.event = e.name AND s.seq > e.fanned_out AND s.seq <= e.upto AND s.${IS_OPEN})`;
+  WHERE s.event = e.name AND s.seq > e.fannedOut AND s.seq <= e.lastSubscription AND s.${IS_OPEN})`;
 
 const PENDING_IDS = "SELECT id FROM events WHERE status = 'pending' ORDER BY id";
 const LIST_PENDING_EVENTS =
-  `SELECT id, name, subject, ${NEEDED_BY_EVENT} AS needed, upto, fanned_out AS fannedOut,
+  `SELECT id, name, subject, ${NEEDED_BY_EVENT} AS needed, lastSubscription, fannedOut,
      ${HAS_SUBSCRIBERS} AS hasSubscribers
    FROM events e WHERE status = 'pending' AND id IN (SELECT * FROM (${PENDING_IDS} ${limitTo("?1")})
      UNION SELECT * FROM (${PENDING_IDS} DESC ${limitTo("?2")})) ORDER BY id`;
@@ -72,7 +73,7 @@ export async function markWithoutSubscribers(
 }
 
 const SETTLE_UNHEARD =
-  `UPDATE events AS e SET fanned_out = upto, status = 'distributed'
+  `UPDATE events AS e SET fannedOut = lastSubscription, status = 'distributed'
    WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'pending' AND NOT ${HAS_SUBSCRIBERS}`;
 
 /**
@@ -85,7 +86,7 @@ export async function fanOut(
   limit: number,
   nowMs: number,
 ): Promise<void> {
-  const end = event.subject === null ? await findPartEnd(database, event, limit) : event.upto;
+  const end = event.subject === null ? await findPartEnd(database, event, limit) : event.lastSubscription;
   // A principal has few: the plus keeps SQLite from going through all of the event's instead.
   const part = event.subject === null
     ? `s.event = ?2 AND s.seq > ?3 AND s.seq <= ?4 AND s.${IS_OPEN}`
@@ -96,28 +97,23 @@ export async function fanOut(
     ...event.subject === null ? [] : [event.subject]];
   await database.write([
     sql(
-      `INSERT INTO deliveries (id, event, subscription, status, due_at)
+      `INSERT INTO deliveries (id, event, subscription, status, dueAtMs)
        SELECT ${DELIVERY_ID}, ?1, s.seq, 'pending', ?5 FROM subscriptions s
        WHERE ${part} AND ${mayReceive(`?${params.length + 1}`)}
          AND EXISTS (SELECT 1 FROM events
-           WHERE id = ?1 AND status = 'pending' AND fanned_out = ?3)`,
+           WHERE id = ?1 AND status = 'pending' AND fannedOut = ?3)`,
       ...params,
       event.needed,
     ),
     sql(
-      `UPDATE subscriptions AS s SET due_at = ?5
-       WHERE ${part} AND (s.due_at IS NULL OR s.due_at > ?5)
+      `UPDATE subscriptions AS s SET dueAtMs = ?5
+       WHERE ${part} AND (s.dueAtMs IS NULL OR s.dueAtMs > ?5)
          AND EXISTS (SELECT 1 FROM deliveries d WHERE d.id = ${DELIVERY_ID} AND d.status = 'pending')`,
       ...params,
     ),
-    sql(
-      `UPDATE events SET fanned_out = ?3,
-         status = CASE WHEN ?3 >= upto THEN 'distributed' ELSE 'pending' END
-       WHERE id = ?1 AND status = 'pending' AND fanned_out = ?2`,
-      event.id,
-      event.fannedOut,
-      end,
-    ),
+    sql`UPDATE events SET fannedOut = ${end},
+         status = CASE WHEN ${end} >= lastSubscription THEN 'distributed' ELSE 'pending' END
+       WHERE id = ${event.id} AND status = 'pending' AND fannedOut = ${event.fannedOut}`,
   ]);
 }
 
@@ -131,14 +127,14 @@ const DELIVERY_ID = "'d' || substr(?1, 2) || printf('%08x', s.seq)";
 
 async function findPartEnd(
   database: Database,
-  { name, fannedOut, upto }: PendingEvent,
+  { name, fannedOut, lastSubscription }: PendingEvent,
   limit: number,
 ): Promise<number> {
   const rows = await database.query<{ seq: number }>(
     `SELECT seq FROM subscriptions
      WHERE event = ?1 AND seq > ?2 AND seq <= ?3 AND ${IS_OPEN}
      ORDER BY seq LIMIT 1 OFFSET ?4`,
-    [name, fannedOut, upto, limit - 1],
+    [name, fannedOut, lastSubscription, limit - 1],
   );
-  return rows[0]?.seq ?? upto;
+  return rows[0]?.seq ?? lastSubscription;
 }

@@ -1,5 +1,7 @@
+import { hasScope } from "./authority.ts";
 import { idBound } from "../base/id.ts";
-import { type Database, sql, type SqlValue, type Statement } from "../database/database.ts";
+import { type Database } from "../database/database.ts";
+import { sql, type Sql, type SqlValue } from "../database/sql.ts";
 import { LOGIN_APP } from "../oauth/principal.ts";
 import { revocation } from "./revocations.ts";
 import { endSubscriptions } from "./subscription_end.ts";
@@ -11,12 +13,12 @@ export const REVOKED = "grant revoked";
 const BATCH = 500;
 
 /** Ends a grant with every token and subscription of it, at once and in every process. */
-export function revokeGrant(id: string, nowMs: number): Statement[] {
+export function revokeGrant(id: string, nowMs: number): Sql[] {
   return [...revokeWhere("id = ?2", nowMs, id), ...endSubscriptions({ grant: id }, REVOKED, nowMs)];
 }
 
 /** Ends every standing grant of a user that came from the login endpoint, and what lives by them. */
-export function revokeLoginsOf(user: string, nowMs: number): Statement[] {
+export function revokeLoginsOf(user: string, nowMs: number): Sql[] {
   return [
     ...revokeWhere("user = ?2 AND app = 'login'", nowMs, user),
     ...endSubscriptions({ user, app: LOGIN_APP }, REVOKED, nowMs),
@@ -38,7 +40,7 @@ export async function revokeAllLogins(database: Database, nowMs: number): Promis
 }
 
 /** Ends one access token and nothing else of its grant. */
-export function revokeAccessToken(jti: string, expiresAtMs: number): Statement {
+export function revokeAccessToken(jti: string, expiresAtMs: number): Sql {
   return revocation(jti, expiresAtMs, expiresAtMs);
 }
 
@@ -50,11 +52,11 @@ export function revokeGrantsWithScopes(
   of: { readonly user: string } | { readonly app: string },
   scopes: readonly string[],
   nowMs: number,
-): Statement[] {
+): Sql[] {
   if (scopes.length === 0) return [];
   const [column, id] = "user" in of ? ["user", of.user] : ["app", of.app];
   const carries = `${column} = ?2 AND EXISTS (SELECT 1 FROM json_each(?3) lost
-    WHERE instr(' ' || scope || ' ', ' ' || lost.value || ' ') > 0)`;
+    WHERE ${hasScope("scopes", "lost.value")})`;
   const params = [id, JSON.stringify(scopes)];
   return [
     ...revokeWhere(carries, nowMs, ...params),
@@ -81,7 +83,7 @@ export function revokeGrantsOf(
   { user, app }: GrantParties,
   nowMs: number,
   accessTtlMs: number,
-): Statement[] {
+): Sql[] {
   const ids = [user, app].filter((id) => id !== undefined);
   const where = [
     ...user === undefined ? [] : ["user = ?2"],
@@ -97,21 +99,16 @@ export function revokeGrantsOf(
 }
 
 /** Ends the access tokens of a user, an app (or `login`) or both whose grant was made until now. */
-export function revokeTokensOf(target: string, nowMs: number, accessTtlMs: number): Statement {
-  return sql(
-    `INSERT INTO revocations (target, cut_at, until)
-     SELECT ?1, ?2, ?2 + max(?3, ifnull(max(token_ttl), 0)) FROM keys`,
-    target,
-    nowMs,
-    accessTtlMs + TOKEN_SLACK_MS,
-  );
+export function revokeTokensOf(target: string, nowMs: number, accessTtlMs: number): Sql {
+  return sql`INSERT INTO revocations (target, notBeforeMs, untilMs)
+     SELECT ${target}, ${nowMs}, ${nowMs} + max(${accessTtlMs + TOKEN_SLACK_MS}, ifnull(max(tokenTtlMs), 0)) FROM keys`;
 }
 
 /** Ends the standing grants that `where` picks, with parameters from `?2` on. */
-function revokeWhere(where: string, nowMs: number, ...params: readonly SqlValue[]): Statement[] {
+function revokeWhere(where: string, nowMs: number, ...params: readonly SqlValue[]): Sql[] {
   return [
     sql(
-      `UPDATE grants SET revoked_at = ?1 WHERE revoked_at IS NULL AND until > ?1 AND ${where}`,
+      `UPDATE grants SET revokedAtMs = ?1 WHERE revokedAtMs IS NULL AND untilMs > ?1 AND ${where}`,
       nowMs,
       ...params,
     ),

@@ -1,5 +1,6 @@
 import { insertAuditOfChange } from "./audit.ts";
-import { type Database, sql, type Statement } from "../database/database.ts";
+import { type Database } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
 
 /** How many grants of a user stand at once: through one app, and in all. */
 const GRANTS_OF_APP = 100;
@@ -14,14 +15,14 @@ const BATCH = 500;
  * records that. One that has expired, or ended with its app, counts until it is purged: no row is
  * read to count.
  */
-export function endExcessGrants(user: string, app: string, nowMs: number): Statement[] {
+export function endExcessGrants(user: string, app: string, nowMs: number): Sql[] {
   const past = (limit: number, where = "") =>
     `SELECT * FROM (SELECT id FROM grants INDEXED BY grants_of_user
-       WHERE user = ?2 ${where} AND revoked_at IS NULL
+       WHERE user = ?2 ${where} AND revokedAtMs IS NULL
        ORDER BY id DESC LIMIT ${BATCH} OFFSET ${limit})`;
   return [
     sql(
-      `UPDATE grants SET revoked_at = ?1 WHERE id IN (${past(GRANTS_OF_APP, "AND app = ?3")}
+      `UPDATE grants SET revokedAtMs = ?1 WHERE id IN (${past(GRANTS_OF_APP, "AND app = ?3")}
          UNION ALL ${past(GRANTS_OF_USER)})`,
       nowMs,
       user,
@@ -38,8 +39,8 @@ const NEXT_APP = `SELECT own.app, (SELECT id FROM grants WHERE app = own.app AND
     ORDER BY id DESC LIMIT 1 OFFSET ${TOKENS_OF_APP}) AS last
   FROM (SELECT app FROM grants WHERE app > ?1 AND ${IS_OWN} ORDER BY app LIMIT 1) own`;
 
-const DROP_TOKENS = `UPDATE grants SET refresh = NULL, previous = NULL, refresh_until = 0
-  WHERE access_until <= ?3 AND id IN (SELECT id FROM grants
+const DROP_TOKENS = `UPDATE grants SET refresh = NULL, previous = NULL, refreshUntilMs = 0
+  WHERE accessUntilMs <= ?3 AND id IN (SELECT id FROM grants
     WHERE app = ?1 AND ${IS_OWN} AND id <= ?2 ORDER BY id LIMIT ${BATCH})`;
 
 /**

@@ -1,7 +1,8 @@
+import { hasScope } from "./authority.ts";
 import { idTimeMs } from "../base/id.ts";
-import { parseScope } from "../oauth/scope.ts";
 import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
-import { type Database, type Page, pageOf, type Pagination, sql } from "../database/database.ts";
+import { type Database, type Page, pageOf, type Pagination } from "../database/database.ts";
+import { sql } from "../database/sql.ts";
 import { endExcessGrants } from "./grant_limit.ts";
 import type { Revocations } from "./revocations.ts";
 
@@ -38,18 +39,17 @@ interface GrantRow {
   app: string;
   user: string | null;
   type: string;
-  scope: string;
+  scopes: string;
   refreshUntilMs: number;
   accessUntilMs: number;
   revokedAtMs: number | null;
 }
 
-const COLUMNS = `id, app, user, type, scope, refresh_until AS refreshUntilMs,
-  access_until AS accessUntilMs, revoked_at AS revokedAtMs`;
+const COLUMNS = `id, app, user, type, scopes, refreshUntilMs,
+  accessUntilMs, revokedAtMs`;
 
 function toGrant(row: GrantRow): Grant {
-  const { scope, ...rest } = row;
-  return { ...rest, scopes: parseScope(scope) ?? [] };
+  return { ...row, scopes: JSON.parse(row.scopes) };
 }
 
 /**
@@ -59,11 +59,11 @@ function toGrant(row: GrantRow): Grant {
  */
 export function arePartiesActive(user: string, app: string, grantTime: string): string {
   return `(${user} IS NULL OR EXISTS (SELECT 1 FROM users u
-      WHERE u.id = ${user} AND u.status = 'active' AND u.cut_at < ${grantTime}
+      WHERE u.id = ${user} AND u.status = 'active' AND u.notBeforeMs < ${grantTime}
         AND NOT EXISTS (SELECT 1 FROM consents c
-          WHERE c.user = u.id AND c.app = ${app} AND c.cut_at >= ${grantTime})))
+          WHERE c.user = u.id AND c.app = ${app} AND c.notBeforeMs >= ${grantTime})))
     AND (${app} = 'login' OR EXISTS (SELECT 1 FROM apps a
-      WHERE a.id = ${app} AND a.status = 'active' AND a.cut_at < ${grantTime}))`;
+      WHERE a.id = ${app} AND a.status = 'active' AND a.notBeforeMs < ${grantTime}))`;
 }
 
 /**
@@ -71,14 +71,14 @@ export function arePartiesActive(user: string, app: string, grantTime: string): 
  * What they lost between the decision and the commit is not granted.
  */
 export function partiesHoldScopes(user: string, app: string, scopes: string): string {
-  const has = "instr(' ' || scope || ' ', ' ' || wanted.value || ' ') > 0";
+  const has = hasScope("scopes", "wanted.value");
   return `NOT EXISTS (SELECT 1 FROM json_each(${scopes}) wanted
     WHERE (${user} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM users WHERE id = ${user} AND ${has}))
       OR (${app} <> 'login' AND NOT EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND ${has})))`;
 }
 
 const INSERT_GRANT =
-  `INSERT INTO grants (id, app, user, type, scope, refresh, refresh_until, access_until)
+  `INSERT INTO grants (id, app, user, type, scopes, refresh, refreshUntilMs, accessUntilMs)
    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
    WHERE ${arePartiesActive("?3", "?2", "?9")} AND ${partiesHoldScopes("?3", "?2", "?10")}`;
 
@@ -101,7 +101,7 @@ export async function insertGrant(
       grant.app,
       grant.user,
       grant.type,
-      grant.scopes.join(" "),
+      JSON.stringify(grant.scopes),
       grant.refresh ?? null,
       grant.refreshUntilMs,
       grant.accessUntilMs,
@@ -146,8 +146,8 @@ const RETRY_MS = 30_000;
 
 const FIND_REFRESH_TOKEN =
   `SELECT ${COLUMNS}, CASE WHEN refresh = ?2 THEN 'current'
-     WHEN previous = ?2 AND rotated_at > ?3 THEN 'previous'
-     WHEN ?4 OR EXISTS (SELECT 1 FROM used_refresh_tokens WHERE grant_id = id AND hash = ?2)
+     WHEN previous = ?2 AND rotatedAtMs > ?3 THEN 'previous'
+     WHEN ?4 OR EXISTS (SELECT 1 FROM used_refresh_tokens WHERE grantId = id AND hash = ?2)
        THEN 'used' END AS state
    FROM grants WHERE id = ?1`;
 
@@ -180,9 +180,9 @@ export interface RefreshRotation {
 }
 
 const rotation = (presented: "refresh" | "previous", previous: string) =>
-  `UPDATE grants SET refresh = ?3, previous = ${previous}, rotated_at = ?6, refresh_until = ?4,
-     access_until = max(access_until, ?5)
-   WHERE id = ?1 AND ${presented} = ?2 AND revoked_at IS NULL AND refresh_until > ?6
+  `UPDATE grants SET refresh = ?3, previous = ${previous}, rotatedAtMs = ?6, refreshUntilMs = ?4,
+     accessUntilMs = max(accessUntilMs, ?5)
+   WHERE id = ?1 AND ${presented} = ?2 AND revokedAtMs IS NULL AND refreshUntilMs > ?6
      AND ${arePartiesActive("grants.user", "grants.app", "?7")}
      AND ${partiesHoldScopes("grants.user", "grants.app", "?8")}`;
 
@@ -214,13 +214,8 @@ export async function rotateRefreshToken(
       idTimeMs(grantId),
       JSON.stringify(rotation.scopes),
     ),
-    ...isGenuine ? [] : [sql(
-      `INSERT INTO used_refresh_tokens (grant_id, hash)
-       SELECT id, ?2 FROM grants WHERE id = ?1 AND refresh = ?3 ON CONFLICT DO NOTHING`,
-      grantId,
-      hash,
-      newHash,
-    )],
+    ...isGenuine ? [] : [sql`INSERT INTO used_refresh_tokens (grantId, hash)
+       SELECT id, ${hash} FROM grants WHERE id = ${grantId} AND refresh = ${newHash} ON CONFLICT DO NOTHING`],
   ]);
   return rotated === 1;
 }
@@ -241,9 +236,9 @@ export async function listGrants(
   const named = app !== undefined ? 4 : user !== undefined ? 3 : 2;
   const rows = await database.query<GrantRow & { notBeforeMs: number | null }>(
     `SELECT ${COLUMNS}, max(
-       CASE WHEN user IS NULL THEN 0 ELSE (SELECT cut_at FROM users WHERE id = grants.user) END,
-       CASE app WHEN 'login' THEN 0 ELSE (SELECT cut_at FROM apps WHERE id = grants.app) END,
-       ifnull((SELECT cut_at FROM consents c WHERE c.user = grants.user AND c.app = grants.app), 0)
+       CASE WHEN user IS NULL THEN 0 ELSE (SELECT notBeforeMs FROM users WHERE id = grants.user) END,
+       CASE app WHEN 'login' THEN 0 ELSE (SELECT notBeforeMs FROM apps WHERE id = grants.app) END,
+       ifnull((SELECT notBeforeMs FROM consents c WHERE c.user = grants.user AND c.app = grants.app), 0)
      ) AS notBeforeMs FROM grants
      WHERE id < ?1 ${user === undefined ? "" : "AND user = ?3"}
        ${app === undefined ? "" : "AND app = ?4"}

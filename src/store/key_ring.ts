@@ -7,7 +7,8 @@ import {
   type VerificationKey,
 } from "../base/jwt.ts";
 import type { Seal } from "../base/seal.ts";
-import type { Database, Statement } from "../database/database.ts";
+import type { Database } from "../database/database.ts";
+import type { Sql } from "../database/sql.ts";
 import {
   deleteKey,
   insertKey,
@@ -36,12 +37,12 @@ export interface KeyRing {
    * Makes a key that signs after `leadMs`, when every verifier has had time to fetch it. What is to
    * be stored in the same batch is made from its `kid`.
    */
-  rotate(leadMs: number, beside?: (kid: string) => readonly Statement[]): Promise<RingKey>;
+  rotate(leadMs: number, beside?: (kid: string) => readonly Sql[]): Promise<RingKey>;
   /**
    * Takes a key out of use at once; when it was the one that signs, a new one signs at once. False
    * when there is no such key.
    */
-  withdraw(kid: string, beside?: readonly Statement[]): Promise<boolean>;
+  withdraw(kid: string, beside?: readonly Sql[]): Promise<boolean>;
   /** Takes in what other processes have changed, and removes keys that have served. */
   refresh(): Promise<void>;
 }

@@ -1,5 +1,6 @@
 import type { SigningAlgorithm } from "../base/jwt.ts";
-import { type Database, sql, type Statement } from "../database/database.ts";
+import { type Database } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
 
 /** A signing key as it is stored; `private` is its PEM as the seal closed it. */
 export interface StoredKey {
@@ -14,28 +15,26 @@ export interface StoredKey {
 
 /** Every key, in the order in which they sign; one that is withdrawn is there no more. */
 export function listKeys(database: Database): Promise<StoredKey[]> {
-  return database.query<StoredKey>(
-    `SELECT kid, alg, private, created_at AS createdAtMs, signs_from AS signsFromMs,
-       token_ttl AS tokenTtlMs
-     FROM keys ORDER BY signs_from, created_at, kid`,
-  );
+  return database.query<StoredKey>(sql`SELECT kid, alg, private, createdAtMs, signsFromMs,
+       tokenTtlMs
+     FROM keys ORDER BY signsFromMs, createdAtMs, kid`);
 }
 
 /** Adds a key that takes over from the others at its `signsFromMs`. */
-export function insertKey(key: StoredKey): Statement {
+export function insertKey(key: StoredKey): Sql {
   return sql(
-    `INSERT INTO keys (kid, alg, private, created_at, signs_from, token_ttl)
+    `INSERT INTO keys (kid, alg, private, createdAtMs, signsFromMs, tokenTtlMs)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6)`,
     ...keyParams(key),
   );
 }
 
 /** Adds a key unless one signs already: of several processes only one does. */
-export function insertKeyIfNoneSigns(key: StoredKey): Statement {
+export function insertKeyIfNoneSigns(key: StoredKey): Sql {
   return sql(
-    `INSERT INTO keys (kid, alg, private, created_at, signs_from, token_ttl)
+    `INSERT INTO keys (kid, alg, private, createdAtMs, signsFromMs, tokenTtlMs)
      SELECT ?1, ?2, ?3, ?4, ?5, ?6
-     WHERE NOT EXISTS (SELECT 1 FROM keys WHERE signs_from <= ?5)`,
+     WHERE NOT EXISTS (SELECT 1 FROM keys WHERE signsFromMs <= ?5)`,
     ...keyParams(key),
   );
 }
@@ -45,13 +44,13 @@ export function insertKeyIfNoneSigns(key: StoredKey): Statement {
  * is gone. The successor is added only where the key is the one that signs; an older one never
  * signs again, since it may have been rotated away for a reason.
  */
-export function withdrawKey(kid: string, successor: StoredKey): Statement[] {
+export function withdrawKey(kid: string, successor: StoredKey): Sql[] {
   return [
     sql(
-      `INSERT INTO keys (kid, alg, private, created_at, signs_from, token_ttl)
+      `INSERT INTO keys (kid, alg, private, createdAtMs, signsFromMs, tokenTtlMs)
        SELECT ?1, ?2, ?3, ?4, ?5, ?6
-       WHERE ?7 = (SELECT kid FROM keys WHERE signs_from <= ?5
-         ORDER BY signs_from DESC, created_at DESC, kid DESC LIMIT 1)`,
+       WHERE ?7 = (SELECT kid FROM keys WHERE signsFromMs <= ?5
+         ORDER BY signsFromMs DESC, createdAtMs DESC, kid DESC LIMIT 1)`,
       ...keyParams(successor),
       kid,
     ),
@@ -65,11 +64,11 @@ function keyParams(key: StoredKey) {
 }
 
 /** Notes that tokens from now on live this long, where that is longer than before. */
-export function raiseTokenTtl(ttlMs: number): Statement {
-  return sql("UPDATE keys SET token_ttl = ?1 WHERE token_ttl < ?1", ttlMs);
+export function raiseTokenTtl(ttlMs: number): Sql {
+  return sql`UPDATE keys SET tokenTtlMs = ${ttlMs} WHERE tokenTtlMs < ${ttlMs}`;
 }
 
 /** Removes a key that has nothing left to verify. */
-export function deleteKey(kid: string): Statement {
-  return sql("DELETE FROM keys WHERE kid = ?1", kid);
+export function deleteKey(kid: string): Sql {
+  return sql`DELETE FROM keys WHERE kid = ${kid}`;
 }

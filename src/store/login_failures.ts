@@ -1,4 +1,5 @@
-import { type Database, limitTo, sql, type Statement } from "../database/database.ts";
+import { type Database, limitTo } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
 
 /** How long a failed login counts, in milliseconds. */
 const WINDOW_MS = 15 * 60_000;
@@ -25,7 +26,7 @@ export interface CountedLogin {
 /** What would count for longer than this was counted before the clock was set back. */
 const AHEAD_MS = 2 * WINDOW_MS;
 
-const COUNTS = `until > ?2 AND until <= ?2 + ${AHEAD_MS}`;
+const COUNTS = `untilMs > ?2 AND untilMs <= ?2 + ${AHEAD_MS}`;
 
 /**
  * Ends a place where a proven app failed for its users: what it failed counts for the account there,
@@ -38,11 +39,11 @@ const OF_ACCOUNT = `account = ?1 AND ${FROM} || ' ~' AND ${COUNTS}`;
 const OF_ALL = `${FROM} AND place NOT LIKE '%${BY_APP}' AND ${COUNTS}`;
 
 /** Selects when the last of the limits (`?3`) that account `?1` has reached is none any more. */
-const REACHED = `SELECT max(until) FROM (
-  SELECT (SELECT min(until) FROM login_failures WHERE ${OF_ACCOUNT}
-    HAVING count(*) >= l.value ->> 'ofAccount') AS until FROM json_each(?3) l
+const REACHED = `SELECT max(untilMs) FROM (
+  SELECT (SELECT min(untilMs) FROM login_failures WHERE ${OF_ACCOUNT}
+    HAVING count(*) >= l.value ->> 'ofAccount') AS untilMs FROM json_each(?3) l
   UNION ALL
-  SELECT (SELECT min(until) FROM login_failures WHERE ${OF_ALL}
+  SELECT (SELECT min(untilMs) FROM login_failures WHERE ${OF_ALL}
     HAVING count(*) >= l.value ->> 'ofAll') FROM json_each(?3) l
     WHERE l.value ->> 'ofAll' IS NOT NULL)`;
 
@@ -81,19 +82,19 @@ export async function admitLogin(
 ): Promise<boolean> {
   const [inserted] = await database.write([
     sql(
-      `INSERT INTO login_failures (account, place, until)
+      `INSERT INTO login_failures (account, place, untilMs)
        SELECT ?1, ?4, ?2 + ${WINDOW_MS} WHERE (${REACHED}) IS NULL`,
       account,
       nowMs,
       JSON.stringify(limits),
       place,
     ),
-    sql("DELETE FROM login_failures WHERE until > ?1", nowMs + AHEAD_MS),
+    sql`DELETE FROM login_failures WHERE untilMs > ${nowMs + AHEAD_MS}`,
   ]);
   return inserted === 1;
 }
 
 /** Forgets what one account has failed in one place. */
-export function deleteLoginFailures({ account, place }: CountedLogin): Statement {
-  return sql("DELETE FROM login_failures WHERE account = ?1 AND place = ?2", account, place);
+export function deleteLoginFailures({ account, place }: CountedLogin): Sql {
+  return sql`DELETE FROM login_failures WHERE account = ${account} AND place = ${place}`;
 }

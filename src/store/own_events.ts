@@ -1,11 +1,11 @@
 import { newId } from "../base/id.ts";
 import { OWN_PREFIX } from "../event/event.ts";
 import { BACKEND_SCOPE } from "../oauth/principal.ts";
-import { sql, type SqlValue, type Statement } from "../database/database.ts";
+import { sql, type Sql, type SqlValue } from "../database/sql.ts";
 import { LAST_SUBSCRIPTION } from "./subscriptions.ts";
 
 /** What a subscriber must be allowed to be told of them. */
-export const OWN_EVENT_SCOPE = BACKEND_SCOPE;
+export const OWN_EVENT_SCOPES = JSON.stringify([BACKEND_SCOPE]);
 
 /**
  * Which subscriptions are meant: an SQL condition on `s` with parameters from ?1 to ?4 at most, and
@@ -25,7 +25,7 @@ export function selectionParams(
 }
 
 /** The event's id and name, `upto` as `insertEvent` has it, and what it needs. */
-const COLUMNS = "events (id, name, data, scope, status, upto, created_at)";
+const COLUMNS = "events (id, name, data, scopes, status, lastSubscription, createdAtMs)";
 
 /** A delivery that some process has claimed. */
 export interface ClaimOfDelivery {
@@ -40,12 +40,12 @@ export interface ClaimOfDelivery {
 export function announceFailedDelivery(
   { delivery, claim }: ClaimOfDelivery,
   nowMs: number,
-): Statement {
+): Sql {
   return sql(
     `INSERT INTO ${COLUMNS}
      SELECT ?3, ?4 || 'delivery.failed',
        json_object('delivery', d.id, 'subscription', s.id, 'event', e.name),
-       '${OWN_EVENT_SCOPE}', 'pending', ${LAST_SUBSCRIPTION}, ?5
+       '${OWN_EVENT_SCOPES}', 'pending', ${LAST_SUBSCRIPTION}, ?5
      FROM deliveries d
        JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
      WHERE d.id = ?1 AND d.claim = ?2 AND d.status = 'pending'
@@ -66,13 +66,13 @@ export function announceDisabled(
   selection: SubscriptionSelection,
   reason: string,
   nowMs: number,
-): Statement {
+): Sql {
   // One id for all would not do: the last digits are each subscription's number.
   return sql(
     `INSERT INTO ${COLUMNS}
      SELECT substr(?5, 1, 17) || printf('%08x', s.seq), ?6 || 'subscription.disabled',
        json_object('subscription', s.id, 'event', s.event, 'reason', ?7),
-       '${OWN_EVENT_SCOPE}', 'pending', ${LAST_SUBSCRIPTION}, ?8
+       '${OWN_EVENT_SCOPES}', 'pending', ${LAST_SUBSCRIPTION}, ?8
      FROM subscriptions s WHERE ${selection.where} AND substr(s.event, 1, length(?6)) <> ?6`,
     ...selectionParams(selection, newId("e", nowMs), OWN_PREFIX, reason, nowMs),
   );

@@ -1,6 +1,7 @@
 import { idBound } from "../base/id.ts";
 import { GRANT_ALLOWED, trimAudit } from "./audit.ts";
-import { type Database, sql, type Statement } from "../database/database.ts";
+import { type Database } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
 import { dropExcessRefreshTokens } from "./grant_limit.ts";
 
 /** How much one batch of a purge removes at most, so that no other write waits for long. */
@@ -30,12 +31,12 @@ export async function purge(
   progress: PurgeProgress = new Map(),
 ): Promise<void> {
   await dropExcessRefreshTokens(database, nowMs, signal);
-  const ended: Statement[] = [
-    endedBatch("grants", "id", "until", nowMs),
-    endedBatch("codes", "id", "until", nowMs),
-    endedBatch("sessions", "hash", "until", nowMs),
-    endedBatch("revocations", "seq", "until", nowMs),
-    endedBatch("login_failures", "rowid", "until", nowMs),
+  const ended: Sql[] = [
+    endedBatch("grants", "id", "untilMs", nowMs),
+    endedBatch("codes", "id", "untilMs", nowMs),
+    endedBatch("sessions", "hash", "untilMs", nowMs),
+    endedBatch("revocations", "seq", "untilMs", nowMs),
+    endedBatch("login_failures", "rowid", "untilMs", nowMs),
     sql(
       `DELETE FROM audit WHERE id IN
          (SELECT id FROM audit WHERE id < ?1 ORDER BY id LIMIT ${BATCH})`,
@@ -53,7 +54,7 @@ export async function purge(
   }
 }
 
-function endedBatch(table: string, key: string, end: string, nowMs: number): Statement {
+function endedBatch(table: string, key: string, end: string, nowMs: number): Sql {
   return sql(
     `DELETE FROM ${table} WHERE ${key} IN
        (SELECT ${key} FROM ${table} WHERE ${end} <= ?1 ORDER BY ${end} LIMIT ${BATCH})`,
@@ -77,7 +78,7 @@ const CHOSEN = "(SELECT value FROM json_each(?1))";
 /** What is finished, in the order that its references allow. */
 function finishedTables(finishedMs: number): Sweep[] {
   const deliveries = ["delivered", "failed", "cancelled"].map((status) => ({
-    select: `SELECT id AS key, finished_at <= ?3 AS mayGo FROM deliveries
+    select: `SELECT id AS key, finishedAtMs <= ?3 AS mayGo FROM deliveries
       WHERE status = '${status}' AND id > ?1 AND id < ?2 ORDER BY id LIMIT ${BATCH}`,
     remove: `DELETE FROM deliveries WHERE id IN ${CHOSEN} AND status = '${status}'`,
     bound: [idBound("d", finishedMs), finishedMs],

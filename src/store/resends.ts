@@ -1,5 +1,6 @@
 import { idBound } from "../base/id.ts";
-import { type Database, FIRST_PAGE, sql, type Statement } from "../database/database.ts";
+import { type Database, FIRST_PAGE } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
 import { EARLIER_TURN, IS_OPEN } from "./subscriptions.ts";
 
 /** How many deliveries one batch sends again, so that no other write waits for long. */
@@ -22,13 +23,13 @@ export interface TestDelivery {
  * Stores an event of the subscription's name that only this subscription gets, with its delivery.
  * The first statement changes no row where the subscription is disabled or gone.
  */
-export function insertTestDelivery(test: TestDelivery, nowMs: number): Statement[] {
+export function insertTestDelivery(test: TestDelivery, nowMs: number): Sql[] {
   const { subscription, event, delivery, json } = test;
   const isSendable = `id = ?1 AND ${IS_OPEN}`;
   return [
     sql(
-      `INSERT INTO events (id, name, data, subject, scope, status, upto, fanned_out, created_at)
-       SELECT ?2, event, ?3, principal, '', 'distributed', seq, seq, ?4
+      `INSERT INTO events (id, name, data, subject, scopes, status, lastSubscription, fannedOut, createdAtMs)
+       SELECT ?2, event, ?3, principal, '[]', 'distributed', seq, seq, ?4
        FROM subscriptions WHERE ${isSendable}`,
       subscription,
       event,
@@ -36,7 +37,7 @@ export function insertTestDelivery(test: TestDelivery, nowMs: number): Statement
       nowMs,
     ),
     sql(
-      `INSERT INTO deliveries (id, event, subscription, status, due_at)
+      `INSERT INTO deliveries (id, event, subscription, status, dueAtMs)
        SELECT ?2, ?3, seq, 'pending', ?4 FROM subscriptions WHERE ${isSendable}`,
       subscription,
       delivery,
@@ -44,7 +45,7 @@ export function insertTestDelivery(test: TestDelivery, nowMs: number): Statement
       nowMs,
     ),
     sql(
-      `UPDATE subscriptions SET due_at = ${EARLIER_TURN} WHERE ${isSendable}`,
+      `UPDATE subscriptions SET dueAtMs = ${EARLIER_TURN} WHERE ${isSendable}`,
       subscription,
       nowMs,
     ),
@@ -55,17 +56,17 @@ export function insertTestDelivery(test: TestDelivery, nowMs: number): Statement
  * Sends deliveries that have failed again, each with a fresh budget. The first statement changes
  * one row for each; others, and those whose subscription has ended, stay as they are.
  */
-export function resendDeliveries(ids: readonly string[], nowMs: number): Statement[] {
+export function resendDeliveries(ids: readonly string[], nowMs: number): Sql[] {
   const chosen = JSON.stringify(ids);
   return [
     sql(
-      `UPDATE deliveries SET status = 'pending', attempt = 0, due_at = ?2, finished_at = NULL
+      `UPDATE deliveries SET status = 'pending', attempt = 0, dueAtMs = ?2, finishedAtMs = NULL
        WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'failed' AND ${IS_SENDABLE}`,
       chosen,
       nowMs,
     ),
     sql(
-      `UPDATE subscriptions SET due_at = ${EARLIER_TURN} WHERE seq IN
+      `UPDATE subscriptions SET dueAtMs = ${EARLIER_TURN} WHERE seq IN
          (SELECT subscription FROM deliveries
           WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'pending')`,
       chosen,

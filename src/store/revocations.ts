@@ -1,18 +1,14 @@
 import { idTimeMs } from "../base/id.ts";
 import type { Caller } from "../oauth/principal.ts";
-import { type Database, limitTo, sql, type Statement } from "../database/database.ts";
+import { type Database, limitTo } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
 
 /**
  * Ends the token or grant of this id; or of a user, an app, or a user through an app (both ids),
  * the tokens whose grant was made by then. It is kept for as long as one could be alive.
  */
-export function revocation(target: string, notBeforeMs: number, untilMs: number): Statement {
-  return sql(
-    "INSERT INTO revocations (target, cut_at, until) VALUES (?1, ?2, ?3)",
-    target,
-    notBeforeMs,
-    untilMs,
-  );
+export function revocation(target: string, notBeforeMs: number, untilMs: number): Sql {
+  return sql`INSERT INTO revocations (target, notBeforeMs, untilMs) VALUES (${target}, ${notBeforeMs}, ${untilMs})`;
 }
 
 /** What of a caller can have been revoked. */
@@ -42,17 +38,17 @@ const HELD_LIMIT = 100_000;
 /** How many are read at once, so that other work has its turn between. */
 const READ_LIMIT = 2_000;
 
-const COLUMNS = "seq, target, cut_at AS notBeforeMs, until AS untilMs";
+const COLUMNS = "seq, target, notBeforeMs, untilMs";
 
 const NEWER = `SELECT ${COLUMNS} FROM revocations WHERE seq > ?1 ORDER BY seq ${limitTo("?2")}`;
 
 /** What is in force, those first that stay so for longest, from the last row read on. */
 const IN_FORCE = `SELECT ${COLUMNS} FROM revocations
-  WHERE until > ?1 AND (until, seq) < (?2, ?3) ORDER BY until DESC, seq DESC ${limitTo("?4")}`;
+  WHERE untilMs > ?1 AND (untilMs, seq) < (?2, ?3) ORDER BY untilMs DESC, seq DESC ${limitTo("?4")}`;
 
-const IS_REVOKED = `SELECT 1 FROM revocations WHERE target IN (?1, ?2) AND until > ?6
+const IS_REVOKED = `SELECT 1 FROM revocations WHERE target IN (?1, ?2) AND untilMs > ?6
   UNION ALL SELECT 1 FROM revocations
-    WHERE target IN (?3, ?4, ?3 || ' ' || ?4) AND until > ?6 AND cut_at >= ?5
+    WHERE target IN (?3, ?4, ?3 || ' ' || ?4) AND untilMs > ?6 AND notBeforeMs >= ?5
   LIMIT 1`;
 
 /**
@@ -121,9 +117,7 @@ export async function loadRevocations(
     return (await database.query(IS_REVOKED, params)).length > 0;
   }
 
-  const newest = await database.query<{ seq: number | null }>(
-    "SELECT max(seq) AS seq FROM revocations",
-  );
+  const newest = await database.query<{ seq: number | null }>(sql`SELECT max(seq) AS seq FROM revocations`);
   await readInForce();
   lastSeq = Math.max(lastSeq, newest[0]?.seq ?? 0);
   return {

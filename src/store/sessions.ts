@@ -1,4 +1,5 @@
-import { type Database, sql, type Statement } from "../database/database.ts";
+import { type Database } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
 
 /** Stores a browser session by the SHA-256 of its cookie's value. */
 export function insertSession(
@@ -6,20 +7,14 @@ export function insertSession(
   user: string,
   nowMs: number,
   untilMs: number,
-): Statement {
-  return sql(
-    "INSERT INTO sessions (hash, user, created_at, until) VALUES (?1, ?2, ?3, ?4)",
-    hash,
-    user,
-    nowMs,
-    untilMs,
-  );
+): Sql {
+  return sql`INSERT INTO sessions (hash, user, createdAtMs, untilMs) VALUES (${hash}, ${user}, ${nowMs}, ${untilMs})`;
 }
 
 /** Selects from a session `s` and its user `u` while both are good. */
 export function liveSession(hash: string, now: string): string {
   return `FROM sessions s JOIN users u ON u.id = s.user
-    WHERE s.hash = ${hash} AND s.until > ${now} AND u.status = 'active' AND u.cut_at < s.created_at`;
+    WHERE s.hash = ${hash} AND s.untilMs > ${now} AND u.status = 'active' AND u.notBeforeMs < s.createdAtMs`;
 }
 
 /** Who is logged in by this session, while user and session are good. */
@@ -36,6 +31,6 @@ export async function findSessionUser(
 }
 
 /** Ends a browser session. */
-export function deleteSession(hash: Uint8Array): Statement {
-  return sql("DELETE FROM sessions WHERE hash = ?1", hash);
+export function deleteSession(hash: Uint8Array): Sql {
+  return sql`DELETE FROM sessions WHERE hash = ${hash}`;
 }

@@ -1,4 +1,5 @@
 import type { Database } from "../database/database.ts";
+import { sql } from "../database/sql.ts";
 import { openForLook } from "../database/sqlite_file.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
@@ -36,8 +37,6 @@ export function countRecords(path: string): DatabaseCounts {
 
 /** How many deliveries have failed for good, and wait for somebody to send them again. */
 export async function countFailedDeliveries(database: Database): Promise<number> {
-  const rows = await database.query<{ count: number }>(
-    "SELECT count(*) AS count FROM deliveries WHERE status = 'failed'",
-  );
+  const rows = await database.query<{ count: number }>(sql`SELECT count(*) AS count FROM deliveries WHERE status = 'failed'`);
   return rows[0]?.count ?? 0;
 }

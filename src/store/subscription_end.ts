@@ -1,6 +1,7 @@
 import { LOGIN_APP } from "../oauth/principal.ts";
 import { ENDS, LAST_ENDING } from "./authority.ts";
-import { type Database, sql, type Statement } from "../database/database.ts";
+import { type Database } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
 import {
   announceDisabled,
   type ClaimOfDelivery,
@@ -16,7 +17,7 @@ import { IS_OPEN } from "./subscriptions.ts";
  */
 const BATCH = 500;
 
-const TO_CLEAR = "s.status IN ('disabled', 'deleted') AND s.due_at IS NOT NULL";
+const TO_CLEAR = "s.status IN ('disabled', 'deleted') AND s.dueAtMs IS NOT NULL";
 const HAS_PENDING = `EXISTS (SELECT 1 FROM deliveries d
   WHERE d.subscription = s.seq AND d.status = 'pending' AND d.claim IS NULL)`;
 
@@ -32,15 +33,15 @@ function only(id: string): SubscriptionSelection {
 }
 
 /** Ends a subscription and cancels what it has not been sent. */
-export function deleteSubscription(id: string, nowMs: number): Statement[] {
+export function deleteSubscription(id: string, nowMs: number): Sql[] {
   return [
-    sql("UPDATE subscriptions SET status = 'deleted' WHERE id = ?1 AND status <> 'deleted'", id),
+    sql`UPDATE subscriptions SET status = 'deleted' WHERE id = ${id} AND status <> 'deleted'`,
     ...cancelPending(only(id), nowMs),
   ];
 }
 
 /** Disables a subscription and cancels what it has not been sent; dispatches the event of it. */
-export function disableSubscription(id: string, reason: string, nowMs: number): Statement[] {
+export function disableSubscription(id: string, reason: string, nowMs: number): Sql[] {
   return [...disable(only(id), reason, nowMs), ...cancelPending(only(id), nowMs)];
 }
 
@@ -72,9 +73,9 @@ export interface SubscriptionsEnd {
  * many they are, that holds from the commit on; the rows of all but the first few hundred follow
  * later (`clearEndedSubscriptions`). The reason is in plain words, for their owners.
  */
-export function endSubscriptions(ending: Ending, reason: string, nowMs: number): Statement[] {
+export function endSubscriptions(ending: Ending, reason: string, nowMs: number): Sql[] {
   if ("grant" in ending) {
-    return end({ where: "s.grant_id = ?1", params: [ending.grant] }, false, reason, nowMs);
+    return end({ where: "s.grantId = ?1", params: [ending.grant] }, false, reason, nowMs);
   }
   if ("user" in ending && "app" in ending) {
     // The plus: a principal has few, while the app may have very many.
@@ -90,15 +91,8 @@ export function endSubscriptions(ending: Ending, reason: string, nowMs: number):
     params: [owner],
   };
   return [
-    sql(
-      `INSERT INTO subscription_endings (owner, own, scopes, deletes, reason)
-       VALUES (?1, ?2, ?3, ?4, ?5)`,
-      owner,
-      sparesOwn ? 0 : 1,
-      scopes === undefined ? null : JSON.stringify(scopes),
-      deletes ? 1 : 0,
-      reason,
-    ),
+    sql`INSERT INTO subscription_endings (owner, own, scopes, deletes, reason)
+       VALUES (${owner}, ${sparesOwn ? 0 : 1}, ${scopes === undefined ? null : JSON.stringify(scopes)}, ${deletes ? 1 : 0}, ${reason})`,
     ...end(first, deletes, reason, nowMs),
   ];
 }
@@ -117,7 +111,7 @@ function end(
   deletes: boolean,
   reason: string,
   nowMs: number,
-): Statement[] {
+): Sql[] {
   const { where, params } = selection;
   const set = (what: string) =>
     sql(`UPDATE subscriptions AS s SET ${what} WHERE ${where}`, ...params);
@@ -146,12 +140,12 @@ export function disableAfterFailure(
   { delivery, claim, subscription }: ClaimOfDelivery & { readonly subscription: number },
   { goneEndpoint, failingSinceMs }: FailureRule,
   nowMs: number,
-): { readonly before: Statement[]; readonly after: Statement[] } {
+): { readonly before: Sql[]; readonly after: Sql[] } {
   const isGone = goneEndpoint !== undefined;
   const limit = goneEndpoint ?? failingSinceMs;
   if (limit === undefined) return { before: [], after: [] };
   const selection = {
-    where: `s.seq = ?1 AND ${isGone ? "s.endpoint = ?4" : "s.failing_since <= ?4"} AND EXISTS
+    where: `s.seq = ?1 AND ${isGone ? "s.endpoint = ?4" : "s.failingSinceMs <= ?4"} AND EXISTS
       (SELECT 1 FROM deliveries WHERE id = ?2 AND claim = ?3 AND status = 'pending')`,
     params: [subscription, delivery, claim, limit],
   };
@@ -187,7 +181,7 @@ export async function clearEndedSubscriptions(
   now: () => number,
   signal: AbortSignal,
 ): Promise<void> {
-  const step = async (statements: readonly Statement[]) => {
+  const step = async (statements: readonly Sql[]) => {
     const startedMs = performance.now();
     await database.write(statements);
     const tookMs = performance.now() - startedMs;
@@ -212,7 +206,7 @@ export async function clearEndedSubscriptions(
       };
       after = rows.at(-1)?.seq;
       await step(after === undefined
-        ? [sql("DELETE FROM subscription_endings WHERE seq = ?1", seq)]
+        ? [sql`DELETE FROM subscription_endings WHERE seq = ${seq}`]
         : end(part, deletes === 1, reason, now()));
     }
   }
@@ -226,7 +220,7 @@ async function isLeftToClear(database: Database): Promise<boolean> {
   return (await database.query(text)).length > 0;
 }
 
-function disable(selection: SubscriptionSelection, reason: string, nowMs: number): Statement[] {
+function disable(selection: SubscriptionSelection, reason: string, nowMs: number): Sql[] {
   const standing = {
     where: `${selection.where} AND s.${IS_OPEN}`,
     params: selection.params,
@@ -234,18 +228,18 @@ function disable(selection: SubscriptionSelection, reason: string, nowMs: number
   return [
     announceDisabled(standing, reason, nowMs),
     sql(
-      `UPDATE subscriptions AS s SET status = 'disabled', disabled_reason = ?5
+      `UPDATE subscriptions AS s SET status = 'disabled', disabledReason = ?5
        WHERE ${standing.where}`,
       ...selectionParams(standing, reason),
     ),
   ];
 }
 
-function cancelPending(selection: SubscriptionSelection, nowMs: number): Statement[] {
+function cancelPending(selection: SubscriptionSelection, nowMs: number): Sql[] {
   const { where } = selection;
   return [
     sql(
-      `UPDATE deliveries SET status = 'cancelled', finished_at = ?5 WHERE id IN
+      `UPDATE deliveries SET status = 'cancelled', finishedAtMs = ?5 WHERE id IN
          (SELECT d.id FROM subscriptions s
             CROSS JOIN deliveries d
               ON d.subscription = s.seq AND d.status = 'pending' AND d.claim IS NULL
@@ -253,7 +247,7 @@ function cancelPending(selection: SubscriptionSelection, nowMs: number): Stateme
       ...selectionParams(selection, nowMs),
     ),
     sql(
-      `UPDATE subscriptions SET due_at = NULL WHERE seq IN (SELECT s.seq FROM subscriptions s
+      `UPDATE subscriptions SET dueAtMs = NULL WHERE seq IN (SELECT s.seq FROM subscriptions s
          WHERE ${where} AND ${TO_CLEAR} AND NOT ${HAS_PENDING} LIMIT ${BATCH})`,
       ...selection.params,
     ),

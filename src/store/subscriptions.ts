@@ -7,14 +7,8 @@ import {
   type Subscription,
   type SubscriptionChange,
 } from "../event/subscription.ts";
-import {
-  type Database,
-  type Page,
-  pageOf,
-  type Pagination,
-  sql,
-  type Statement,
-} from "../database/database.ts";
+import { type Database, type Page, pageOf, type Pagination } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
 import { arePartiesActive } from "./grants.ts";
 
 /** Of a subscription that has not ended: what is dispatched is sent to it, or waits for it. */
@@ -24,10 +18,10 @@ export const IS_OPEN = "status IN ('active', 'paused')";
 export const LAST_SUBSCRIPTION = "(SELECT ifnull(max(seq), 0) FROM subscriptions)";
 
 /** When the turn of a subscription comes that has something due from `?2` on. */
-export const EARLIER_TURN = "min(ifnull(due_at, ?2), ?2)";
+export const EARLIER_TURN = "min(ifnull(dueAtMs, ?2), ?2)";
 
 const COLUMNS = `seq, id, principal, app, event, endpoint, status,
-  disabled_reason AS disabledReason, created_at AS createdAtMs`;
+  disabledReason, createdAtMs`;
 
 /** Whose subscriptions are meant: a principal's; of those, where `app` is given, that app's. */
 export interface SubscriptionOwner {
@@ -115,14 +109,14 @@ export type SubscriptionRecord = Omit<Subscription, "seq" | "status" | "disabled
  * by has ended, or it may not receive what is declared of its event: then 0 rows change.
  * ConflictError when the principal has the same event and endpoint already.
  */
-export function insertSubscription(subscription: SubscriptionRecord, seal: Seal): Statement {
+export function insertSubscription(subscription: SubscriptionRecord, seal: Seal): Sql {
   const { id, principal, app, event, endpoint, createdAtMs, grant } = subscription;
   return sql(
-    `INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at,
-       grant_id, granted, granted_after)
-     SELECT ?1, s.principal, s.app, ?4, ?5, 'active', ?6, ?7, s.grant_id, s.granted, s.granted_after
-     FROM (SELECT ?2 AS principal, ?3 AS app, ?9 AS grant_id, ?11 AS granted,
-       ${LAST_ENDING} AS granted_after) s
+    `INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs,
+       grantId, granted, grantedAfter)
+     SELECT ?1, s.principal, s.app, ?4, ?5, 'active', ?6, ?7, s.grantId, s.granted, s.grantedAfter
+     FROM (SELECT ?2 AS principal, ?3 AS app, ?9 AS grantId, ?11 AS granted,
+       ${LAST_ENDING} AS grantedAfter) s
      WHERE (SELECT count(*) FROM subscriptions WHERE principal = ?2 AND status <> 'deleted') < ?8
        AND ${isGrantActive("?9", "?10")} AND ${mayReceive(declaredScope("?4"))}`,
     id,
@@ -139,7 +133,7 @@ export function insertSubscription(subscription: SubscriptionRecord, seal: Seal)
 
 /** A grant's id, its time, and its scopes. */
 function grantParams({ id, scopes }: SubscriptionGrant) {
-  return [id, idTimeMs(id), scopes?.join(" ") ?? null] as const;
+  return [id, idTimeMs(id), scopes === undefined ? null : JSON.stringify(scopes)] as const;
 }
 
 /** Whether a grant, its user and its app still stand. */
@@ -153,7 +147,7 @@ export async function hasActiveGrant(database: Database, grantId: string): Promi
 
 /** Holds at commit: the grant of a token, made at that time, its user and its app still stand. */
 function isGrantActive(id: string, madeAtMs: string): string {
-  return `EXISTS (SELECT 1 FROM grants g WHERE g.id = ${id} AND g.revoked_at IS NULL
+  return `EXISTS (SELECT 1 FROM grants g WHERE g.id = ${id} AND g.revokedAtMs IS NULL
     AND ${arePartiesActive("g.user", "g.app", madeAtMs)})`;
 }
 
@@ -168,27 +162,27 @@ export function updateSubscription(
   id: string,
   { endpoint, status }: SubscriptionChange,
   grant?: SubscriptionGrant,
-): Statement {
+): Sql {
   const isGranted = `(?4 IS NOT NULL OR app = '${LOGIN_APP}')
     AND (?3 = 'active' OR (?3 = 'paused' AND status = 'disabled'))`;
   return sql(
     `UPDATE subscriptions SET endpoint = ifnull(?2, endpoint), status = ifnull(?3, status),
-       grant_id = s.grant_id, granted = s.granted, granted_after = s.granted_after,
-       disabled_reason = CASE ifnull(?3, status) WHEN 'disabled' THEN disabled_reason END,
-       failing_since = CASE WHEN ifnull(?2, endpoint) <> endpoint
-         OR (?3 = 'active' AND status <> 'active') THEN NULL ELSE failing_since END,
-       standing = CASE WHEN ifnull(?2, endpoint) <> endpoint
-         OR (?3 = 'active' AND status <> 'active') THEN 'new' ELSE standing END,
-       mean_ms = CASE WHEN ifnull(?2, endpoint) <> endpoint
-         OR (?3 = 'active' AND status <> 'active') THEN 0 ELSE mean_ms END
+       grantId = s.grantId, granted = s.granted, grantedAfter = s.grantedAfter,
+       disabledReason = CASE ifnull(?3, status) WHEN 'disabled' THEN disabledReason END,
+       failingSinceMs = CASE WHEN ifnull(?2, endpoint) <> endpoint
+         OR (?3 = 'active' AND status <> 'active') THEN NULL ELSE failingSinceMs END,
+       hasSucceeded = CASE WHEN ifnull(?2, endpoint) <> endpoint
+         OR (?3 = 'active' AND status <> 'active') THEN 0 ELSE hasSucceeded END,
+       meanMs = CASE WHEN ifnull(?2, endpoint) <> endpoint
+         OR (?3 = 'active' AND status <> 'active') THEN 0 ELSE meanMs END
      FROM (SELECT seq, principal, app,
-         iif(${isGranted}, ifnull(?4, grant_id), grant_id) AS grant_id,
+         iif(${isGranted}, ifnull(?4, grantId), grantId) AS grantId,
          iif(${isGranted}, ?6, granted) AS granted,
-         iif(${isGranted}, ${LAST_ENDING}, granted_after) AS granted_after
+         iif(${isGranted}, ${LAST_ENDING}, grantedAfter) AS grantedAfter
        FROM subscriptions WHERE id = ?1) s
      WHERE subscriptions.seq = s.seq AND status <> 'deleted'
        AND (ifnull(?3, 'disabled') = 'disabled' OR status <> 'disabled'
-         OR (due_at IS NULL AND ${mayReceive("''")}))
+         OR (dueAtMs IS NULL AND ${mayReceive("'[]'")}))
        AND (?4 IS NULL OR ${isGrantActive("?4", "?5")})`,
     id,
     endpoint ?? null,
@@ -209,13 +203,7 @@ export function replaceSubscriptionSecret(
     readonly nowMs: number;
     readonly seal: Seal;
   },
-): Statement {
-  return sql(
-    `UPDATE subscriptions SET old_secret = secret, old_secret_until = ?3, secret = ?2
-     WHERE id = ?1 AND status <> 'deleted' AND ifnull(old_secret_until, 0) <= ?4`,
-    id,
-    seal.encrypt(secret, id),
-    oldUntilMs,
-    nowMs,
-  );
+): Sql {
+  return sql`UPDATE subscriptions SET oldSecret = secret, oldSecretUntilMs = ${oldUntilMs}, secret = ${seal.encrypt(secret, id)}
+     WHERE id = ${id} AND status <> 'deleted' AND ifnull(oldSecretUntilMs, 0) <= ${nowMs}`;
 }

@@ -1,14 +1,12 @@
 import type { User } from "../oauth/user.ts";
-import { parseScope } from "../oauth/scope.ts";
 import {
   type Database,
   type Page,
   pageOf,
   type Pagination,
-  sql,
-  type Statement,
   valueIf,
 } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
 import { revokeGrantsOf } from "./grant_end.ts";
 import { endSubscriptions, type SubscriptionsEnd } from "./subscription_end.ts";
 
@@ -22,18 +20,17 @@ export interface UserWithPassword extends User {
 interface UserRow {
   id: string;
   username: string;
-  scope: string;
+  scopes: string;
   status: User["status"];
   createdAtMs: number;
   notBeforeMs: number;
 }
 
-const COLUMNS = `id, username, scope, status,
-  created_at AS createdAtMs, cut_at AS notBeforeMs`;
+const COLUMNS = `id, username, scopes, status,
+  createdAtMs, notBeforeMs`;
 
-function toUser<Row extends UserRow>(row: Row): Omit<Row, "scope"> & Pick<User, "scopes"> {
-  const { scope, ...rest } = row;
-  return { ...rest, scopes: parseScope(scope) ?? [] };
+function toUser<Row extends UserRow>(row: Row): Omit<Row, "scopes"> & Pick<User, "scopes"> {
+  return { ...row, scopes: JSON.parse(row.scopes) };
 }
 
 /** A user by id. */
@@ -48,7 +45,7 @@ export async function findUserByName(
   username: string,
 ): Promise<UserWithPassword | undefined> {
   const rows = await database.query<UserRow & Pick<UserWithPassword, "phc" | "passwordUntilMs">>(
-    `SELECT ${COLUMNS}, password AS phc, password_until AS passwordUntilMs
+    `SELECT ${COLUMNS}, phc, passwordUntilMs
      FROM users WHERE username = ?1`,
     [username],
   );
@@ -66,7 +63,7 @@ export async function listUsers(database: Database, page: Pagination): Promise<P
 
 /** Whether the database has any user at all. */
 export async function hasUsers(database: Database): Promise<boolean> {
-  return (await database.query("SELECT 1 FROM users LIMIT 1")).length > 0;
+  return (await database.query(sql`SELECT 1 FROM users LIMIT 1`)).length > 0;
 }
 
 /** What a new user is stored as. */
@@ -79,25 +76,25 @@ export interface UserRecord {
 }
 
 /** Stores a user; ConflictError when the name is taken. */
-export function insertUser(user: UserRecord): Statement {
+export function insertUser(user: UserRecord): Sql {
   return sql(
-    `INSERT INTO users (id, username, password, scope, status, created_at)
+    `INSERT INTO users (id, username, phc, scopes, status, createdAtMs)
      VALUES (?1, ?2, ?3, ?4, 'active', ?5)`,
     ...userParams(user),
   );
 }
 
 /** Stores a user if there is none at all, so that of several processes that start only one does. */
-export function insertFirstUser(user: UserRecord): Statement {
+export function insertFirstUser(user: UserRecord): Sql {
   return sql(
-    `INSERT INTO users (id, username, password, scope, status, created_at)
+    `INSERT INTO users (id, username, phc, scopes, status, createdAtMs)
      SELECT ?1, ?2, ?3, ?4, 'active', ?5 WHERE NOT EXISTS (SELECT 1 FROM users)`,
     ...userParams(user),
   );
 }
 
 function userParams(user: UserRecord) {
-  return [user.id, user.username, user.phc, user.scopes.join(" "), user.createdAtMs] as const;
+  return [user.id, user.username, user.phc, JSON.stringify(user.scopes), user.createdAtMs] as const;
 }
 
 /** What of a user changes; a member that is undefined stays as it is, whatever it has become. */
@@ -115,23 +112,23 @@ export function updateUser(
   id: string,
   { phc, scopes, status }: StoredUserChange,
   scopesBefore?: readonly string[],
-): Statement {
+): Sql {
   return sql(
-    `UPDATE users SET password = ifnull(?2, password),
-       password_until = CASE WHEN ?2 IS NULL THEN password_until END,
+    `UPDATE users SET phc = ifnull(?2, phc),
+       passwordUntilMs = CASE WHEN ?2 IS NULL THEN passwordUntilMs END,
        status = ifnull(?4, status),
-       scope = ${valueIf("?5 IS NULL OR scope = ?5", "ifnull(?3, scope)")} WHERE id = ?1`,
+       scopes = ${valueIf("?5 IS NULL OR scopes = ?5", "ifnull(?3, scopes)")} WHERE id = ?1`,
     id,
     phc ?? null,
-    scopes?.join(" ") ?? null,
+    scopes === undefined ? null : JSON.stringify(scopes),
     status ?? null,
-    (scopes && scopesBefore?.join(" ")) ?? null,
+    scopes && scopesBefore ? JSON.stringify(scopesBefore) : null,
   );
 }
 
 /** Lets the password that a user has just been given open one login, until then. */
-export function makePasswordOneTime(id: string, untilMs: number): Statement {
-  return sql("UPDATE users SET password_until = ?2 WHERE id = ?1", id, untilMs);
+export function makePasswordOneTime(id: string, untilMs: number): Sql {
+  return sql`UPDATE users SET passwordUntilMs = ${untilMs} WHERE id = ${id}`;
 }
 
 /** Whether a password that was found right opens a login now: a one-time password opens one. */
@@ -142,12 +139,7 @@ export async function admitPassword(
 ): Promise<boolean> {
   if (passwordUntilMs === null) return true;
   const [used] = await database.write([
-    sql(
-      "UPDATE users SET password_until = 0 WHERE id = ?1 AND password = ?2 AND password_until > ?3",
-      id,
-      phc,
-      nowMs,
-    ),
+    sql`UPDATE users SET passwordUntilMs = 0 WHERE id = ${id} AND phc = ${phc} AND passwordUntilMs > ${nowMs}`,
   ]);
   return used === 1;
 }
@@ -162,17 +154,17 @@ export function revokeTokensOfUser(
   nowMs: number,
   accessTtlMs: number,
   end?: SubscriptionsEnd,
-): Statement[] {
+): Sql[] {
   const { reason, ...ending } = end ?? { reason: "password changed", sparesOwn: true };
   return [
-    sql("UPDATE users SET cut_at = max(cut_at, ?2) WHERE id = ?1", id, nowMs),
+    sql`UPDATE users SET notBeforeMs = max(notBeforeMs, ${nowMs}) WHERE id = ${id}`,
     ...revokeGrantsOf({ user: id }, nowMs, accessTtlMs),
     ...endSubscriptions({ user: id, ...ending }, reason, nowMs),
-    sql("DELETE FROM sessions WHERE user = ?1", id),
+    sql`DELETE FROM sessions WHERE user = ${id}`,
   ];
 }
 
 /** Removes a user; cut them first. */
-export function deleteUser(id: string): Statement {
-  return sql("DELETE FROM users WHERE id = ?1", id);
+export function deleteUser(id: string): Sql {
+  return sql`DELETE FROM users WHERE id = ${id}`;
 }

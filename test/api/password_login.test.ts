@@ -14,6 +14,7 @@ import {
   RIGHT,
   WRONG,
 } from "../helpers/login_stage.ts";
+import { sql } from "../../src/database/sql.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -296,7 +297,7 @@ test("a clock that is set back by an hour locks nobody", async (t) => {
 test("what counts no more is purged, and never counts again once the clock was set back", async (t) => {
   const { database, login, fail, clock } = await openLogin(t);
   const rows = async () =>
-    (await database.query("SELECT 1 FROM login_failures")).length;
+    (await database.query(sql`SELECT 1 FROM login_failures`)).length;
   const { signal } = new AbortController();
   const purgeNow = () => purge(database, { eventsMs: 0, auditMs: 0 }, clock.nowMs, signal);
   await fail(2, "marta");
@@ -315,7 +316,7 @@ test("what counts no more is purged, and never counts again once the clock was s
 test("what is stored of a failure does not hold what was sent as a name", async (t) => {
   const { database, fail } = await openLogin(t);
   await fail(1, "my-password-in-the-wrong-field");
-  const rows = await database.query("SELECT * FROM login_failures");
+  const rows = await database.query(sql`SELECT * FROM login_failures`);
   assert.equal(rows.length, 1);
   assert.doesNotMatch(JSON.stringify(rows), /my-password/);
 });

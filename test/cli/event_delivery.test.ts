@@ -9,7 +9,7 @@ import { openCommandLine, readItems, readJson } from "../helpers/command_line.ts
 
 function readEvents(path: string): Record<string, unknown>[] {
   const database = new DatabaseSync(path, { readOnly: true });
-  const rows = database.prepare("SELECT name, data, subject, scope FROM events ORDER BY id").all();
+  const rows = database.prepare("SELECT name, data, subject, scopes FROM events ORDER BY id").all();
   database.close();
   return rows.map((row) => ({ ...row }));
 }
@@ -18,13 +18,13 @@ function readEvents(path: string): Record<string, unknown>[] {
 function storeFailed(path: string, count: number): string {
   const database = new DatabaseSync(path);
   database.exec(`BEGIN;
-    INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
+    INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)
       VALUES ('s000000000000000000000001', 'u1', 'login', 'x', 'https://a.example/', 'active',
         'plain:x', 1);
-    INSERT INTO events (id, name, data, scope, status, upto, created_at)
+    INSERT INTO events (id, name, data, scopes, status, lastSubscription, createdAtMs)
       VALUES ('e000000000000000000000001', 'x', '1', '', 'distributed', 1, 1);`);
   const insert = database.prepare(
-    `INSERT INTO deliveries (id, event, subscription, status, attempt, due_at, finished_at)
+    `INSERT INTO deliveries (id, event, subscription, status, attempt, dueAtMs, finishedAtMs)
      VALUES (?, 'e000000000000000000000001', 1, 'failed', 4, 1, 1)`,
   );
   const idOf = (row: number) => `d${String(row).padStart(24, "0")}`;

@@ -85,7 +85,7 @@ test("the one-time password is good for 24 hours", async () => {
   const { password, expires_at: expiresAt } = readJson(await cli.run("setup", "--json"));
   assert.ok(Math.abs(Date.parse(String(expiresAt)) - Date.now() - 86_400_000) < 60_000);
   const database = new DatabaseSync(cli.databasePath);
-  database.exec("UPDATE users SET password_until = password_until - 86400000");
+  database.exec("UPDATE users SET passwordUntilMs = passwordUntilMs - 86400000");
   database.close();
 
   assert.equal(await logIn(String(password)), 401);

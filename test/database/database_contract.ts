@@ -1,11 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
-import {
-  ConflictError,
-  type Database,
-  sql,
-  UnavailableError,
-} from "../../src/database/database.ts";
+import { ConflictError, type Database, UnavailableError } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 
 /** An engine as the contract needs it: on every call a new database with Gatepost's schema. */
 export interface Engine {
@@ -20,15 +16,13 @@ export function testDatabaseContract(engine: Engine): void {
     test("answers a query with rows by column name", async (t) => {
       const { database } = engine.open(t);
       await database.write([put("a", "1"), put("b", "2")]);
-      const rows = await database.query<{ n: string; value: string }>(
-        "SELECT name AS n, value FROM settings ORDER BY name",
-      );
+      const rows = await database.query<{ n: string; value: string }>(sql`SELECT name AS n, value FROM settings ORDER BY name`);
       assert.deepEqual(rows.map(({ n, value }) => [n, value]), [["a", "1"], ["b", "2"]]);
     });
 
     test("answers a query that finds nothing with no rows", async (t) => {
       const { database } = engine.open(t);
-      assert.deepEqual(await database.query("SELECT name FROM settings"), []);
+      assert.deepEqual(await database.query(sql`SELECT name FROM settings`), []);
     });
 
     test("keeps parameters apart from SQL", async (t) => {
@@ -48,7 +42,7 @@ export function testDatabaseContract(engine: Engine): void {
     for (const [what, value] of valueTable()) {
       test(`gives back ${what}`, async (t) => {
         const { database } = engine.open(t);
-        const rows = await database.query<{ value: unknown }>("SELECT ?1 AS value", [value]);
+        const rows = await database.query<{ value: unknown }>(sql`SELECT ${value} AS value`);
         const given = rows[0]?.value;
         assert.deepEqual(given instanceof Uint8Array ? Buffer.from(given) : given, value);
       });
@@ -59,16 +53,9 @@ export function testDatabaseContract(engine: Engine): void {
       const hash = Buffer.from(Array.from({ length: 32 }, (_, at) => at * 8));
       const untilMs = 8_640_000_000_000_000;
       await database.write([
-        sql(
-          "INSERT INTO sessions (hash, user, created_at, until) VALUES (?1, 'u', 1, ?2)",
-          hash,
-          untilMs,
-        ),
+        sql`INSERT INTO sessions (hash, user, createdAtMs, untilMs) VALUES (${hash}, 'u', 1, ${untilMs})`,
       ]);
-      const rows = await database.query<{ hash: Uint8Array; until: number }>(
-        "SELECT hash, until FROM sessions WHERE hash = ?1",
-        [hash],
-      );
+      const rows = await database.query<{ hash: Uint8Array; until: number }>(sql`SELECT hash, untilMs FROM sessions WHERE hash = ${hash}`);
       assert.deepEqual(Buffer.from(rows[0]?.hash ?? []), hash);
       assert.equal(rows[0]?.until, untilMs);
     });
@@ -76,13 +63,13 @@ export function testDatabaseContract(engine: Engine): void {
     test("rejects a query that is no SQL, and goes on", async (t) => {
       const { database } = engine.open(t);
       await assert.rejects(database.query("SELEKT 1"), isFault);
-      assert.equal((await database.query("SELECT 1")).length, 1);
+      assert.equal((await database.query(sql`SELECT 1`)).length, 1);
     });
 
     test("lets no query write", async (t) => {
       const { database } = engine.open(t);
-      await assert.rejects(database.query("INSERT INTO settings (name, value) VALUES ('a', 'b')"));
-      await assert.rejects(database.query("DELETE FROM settings RETURNING name"));
+      await assert.rejects(database.query(sql`INSERT INTO settings (name, value) VALUES ('a', 'b')`));
+      await assert.rejects(database.query(sql`DELETE FROM settings RETURNING name`));
       assert.equal(await count(database), 0);
     });
 
@@ -91,10 +78,10 @@ export function testDatabaseContract(engine: Engine): void {
       const changes = await database.write([
         put("a", "1"),
         put("b", "1"),
-        sql("UPDATE settings SET value = '2'"),
-        sql("UPDATE settings SET value = '3' WHERE name = 'none'"),
-        sql("INSERT INTO settings (name, value) VALUES ('a', 'x') ON CONFLICT DO NOTHING"),
-        sql("DELETE FROM settings WHERE name = ?1", "a"),
+        sql`UPDATE settings SET value = '2'`,
+        sql`UPDATE settings SET value = '3' WHERE name = 'none'`,
+        sql`INSERT INTO settings (name, value) VALUES ('a', 'x') ON CONFLICT DO NOTHING`,
+        sql`DELETE FROM settings WHERE name = ${"a"}`,
       ]);
       assert.deepEqual(changes, [1, 1, 2, 0, 0, 1]);
     });
@@ -108,7 +95,7 @@ export function testDatabaseContract(engine: Engine): void {
       const { database } = engine.open(t);
       const changes = await database.write([
         put("a", "1"),
-        sql("INSERT INTO settings (name, value) SELECT 'b', value FROM settings WHERE name = 'a'"),
+        sql`INSERT INTO settings (name, value) SELECT 'b', value FROM settings WHERE name = 'a'`,
       ]);
       assert.deepEqual(changes, [1, 1]);
     });
@@ -182,7 +169,7 @@ export function testDatabaseContract(engine: Engine): void {
       await database.write([put("a", "")]);
       await Promise.all(Array.from({ length: 50 }, (_, round) =>
         database.write([
-          sql("UPDATE settings SET value = value || ?1 WHERE name = 'a'", `${round},`),
+          sql`UPDATE settings SET value = value || ${`${round},`} WHERE name = 'a'`,
         ])
       ));
       const expected = Array.from({ length: 50 }, (_, round) => `${round},`).join("");
@@ -194,7 +181,7 @@ export function testDatabaseContract(engine: Engine): void {
       await database.write([put("code", "free")]);
       const changes = await Promise.all(Array.from({ length: 200 }, () =>
         database.write([
-          sql("UPDATE settings SET value = 'taken' WHERE name = 'code' AND value = 'free'"),
+          sql`UPDATE settings SET value = 'taken' WHERE name = 'code' AND value = 'free'`,
         ])
       ));
       assert.equal(changes.flat().filter((changed) => changed === 1).length, 1);
@@ -216,14 +203,14 @@ export function testDatabaseContract(engine: Engine): void {
       const writing = (async () => {
         for (let round = 1; round <= 100; round++) {
           await database.write([
-            sql("UPDATE settings SET value = ?1 WHERE name = 'a'", String(round)),
-            sql("UPDATE settings SET value = ?1 WHERE name = 'b'", String(round)),
+            sql`UPDATE settings SET value = ${String(round)} WHERE name = 'a'`,
+            sql`UPDATE settings SET value = ${String(round)} WHERE name = 'b'`,
           ]);
         }
         isWriting = false;
       })();
       while (isWriting) {
-        const rows = await database.query("SELECT DISTINCT value FROM settings");
+        const rows = await database.query(sql`SELECT DISTINCT value FROM settings`);
         assert.equal(rows.length, 1);
         await new Promise((resolve) => setImmediate(resolve));
       }
@@ -244,10 +231,7 @@ export function testDatabaseContract(engine: Engine): void {
       const other = reopen();
       for (let round = 0; round < 20; round++) {
         await database.write([put(`code${round}`, "free")]);
-        const take = sql(
-          "UPDATE settings SET value = 'taken' WHERE name = ?1 AND value = 'free'",
-          `code${round}`,
-        );
+        const take = sql`UPDATE settings SET value = 'taken' WHERE name = ${`code${round}`} AND value = 'free'`;
         const changes = await Promise.all([database.write([take]), other.write([take])]);
         assert.deepEqual(changes.flat().sort(), [0, 1]);
       }
@@ -269,7 +253,7 @@ export function testDatabaseContract(engine: Engine): void {
       await closed;
       await before;
       await assert.rejects(database.write([put("later", "1")]), UnavailableError);
-      await assert.rejects(database.query("SELECT 1"), UnavailableError);
+      await assert.rejects(database.query(sql`SELECT 1`), UnavailableError);
       assert.deepEqual(await names(reopen()), ["before"]);
     });
 
@@ -302,30 +286,27 @@ function constraintTable(): [what: string, sql: string][] {
     ["a key that is there", "INSERT INTO settings (name, value) VALUES ('a', '2')"],
     ["a missing value", "INSERT INTO settings (name, value) VALUES ('b', NULL)"],
     ["a value of another type, for tables are STRICT",
-      "INSERT INTO codes (id, hash, app, user, scope, redirect_uri, until) " +
+      "INSERT INTO codes (id, hash, app, user, scopes, redirectUri, untilMs) " +
       "VALUES ('g', x'00', 'a', 'u', '', '', 'soon')"],
     ["a reference to nothing",
-      "INSERT INTO used_refresh_tokens (grant_id, hash) VALUES ('none', x'00')"],
+      "INSERT INTO used_refresh_tokens (grantId, hash) VALUES ('none', x'00')"],
     ["a value that CHECK refuses",
-      "INSERT INTO users (id, username, password, scope, status, created_at) " +
+      "INSERT INTO users (id, username, password, scopes, status, createdAtMs) " +
       "VALUES ('u', 'u', 'p', '', 'asleep', 0)"],
   ];
 }
 
 function put(name: string, value: string) {
-  return sql("INSERT INTO settings (name, value) VALUES (?1, ?2)", name, value);
+  return sql`INSERT INTO settings (name, value) VALUES (${name}, ${value})`;
 }
 
 async function read(database: Database, name: string): Promise<string | undefined> {
-  const rows = await database.query<{ value: string }>(
-    "SELECT value FROM settings WHERE name = ?1",
-    [name],
-  );
+  const rows = await database.query<{ value: string }>(sql`SELECT value FROM settings WHERE name = ${name}`);
   return rows[0]?.value;
 }
 
 async function names(database: Database): Promise<string[]> {
-  const rows = await database.query<{ name: string }>("SELECT name FROM settings ORDER BY name");
+  const rows = await database.query<{ name: string }>(sql`SELECT name FROM settings ORDER BY name`);
   return rows.map(({ name }) => name);
 }
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createSeal, type Seal, SealError } from "../../src/base/seal.ts";
-import { type Database, sql, type Statement } from "../../src/database/database.ts";
+import { type Database } from "../../src/database/database.ts";
+import { sql, type Sql } from "../../src/database/sql.ts";
 import { insertAudit } from "../../src/store/audit.ts";
 import { checkSeal, loadPageKey, resealDatabase } from "../../src/database/settings.ts";
 import { openDatabase } from "../helpers/database.ts";
@@ -11,7 +12,7 @@ const old = createSeal(OLD);
 const both = createSeal(NEW, OLD);
 const fresh = createSeal(NEW);
 
-const audit = (): Statement =>
+const audit = (): Sql =>
   insertAudit({ actor: "cli", action: "key.reseal", target: "database", address: null }, 1);
 const NEVER = new AbortController().signal;
 
@@ -19,14 +20,9 @@ async function addSubscription(database: Database, id: string, seal: Seal): Prom
   const [secret, oldSecret] = [`whsec_${id}`, `whsec_old-${id}`]
     .map((each) => seal.encrypt(each, id));
   await database.write([
-    sql(
-      `INSERT INTO subscriptions
-         (id, principal, app, event, endpoint, status, secret, old_secret, created_at)
-       VALUES (?1, 'u1', 'login', 'x', ?1, 'active', ?2, ?3, 1)`,
-      id,
-      secret ?? "",
-      oldSecret ?? "",
-    ),
+    sql`INSERT INTO subscriptions
+         (id, principal, app, event, endpoint, status, secret, oldSecret, createdAtMs)
+       VALUES (${id}, 'u1', 'login', 'x', ${id}, 'active', ${secret ?? ""}, ${oldSecret ?? ""}, 1)`,
   ]);
 }
 
@@ -34,11 +30,8 @@ async function addSubscription(database: Database, id: string, seal: Seal): Prom
 async function sealedDatabase(database: Database, count: number): Promise<Uint8Array> {
   await checkSeal(database, old);
   await database.write([
-    sql(
-      `INSERT INTO keys (kid, alg, private, created_at, signs_from, token_ttl)
-       VALUES ('k1', 'ES256', ?1, 1, 1, 1)`,
-      old.encrypt("pem", "k1"),
-    ),
+    sql`INSERT INTO keys (kid, alg, private, createdAtMs, signsFromMs, tokenTtlMs)
+       VALUES ('k1', 'ES256', ${old.encrypt("pem", "k1")}, 1, 1, 1)`,
   ]);
   for (let index = 0; index < count; index++) await addSubscription(database, `s${index}`, old);
   return loadPageKey(database, old);
@@ -54,17 +47,15 @@ test("after a reseal the first key opens everything and the old one nothing", as
   await checkSeal(database, fresh);
   await assert.rejects(checkSeal(database, old), /not the key/);
   assert.deepEqual(await loadPageKey(database, fresh), pageKey);
-  const rows = await database.query<{ id: string; secret: string; old_secret: string }>(
-    "SELECT id, secret, old_secret FROM subscriptions",
-  );
+  const rows = await database.query<{ id: string; secret: string; old_secret: string }>(sql`SELECT id, secret, oldSecret FROM subscriptions`);
   for (const { id, secret, old_secret: oldSecret } of rows) {
     assert.equal(fresh.decrypt(secret, id), `whsec_${id}`);
     assert.equal(fresh.decrypt(oldSecret, id), `whsec_old-${id}`);
     assert.throws(() => old.decrypt(secret, id), SealError);
   }
-  const [key] = await database.query<{ private: string }>("SELECT private FROM keys");
+  const [key] = await database.query<{ private: string }>(sql`SELECT private FROM keys`);
   assert.equal(fresh.decrypt(key?.private ?? "", "k1"), "pem");
-  assert.equal((await database.query("SELECT 1 FROM audit")).length, 1);
+  assert.equal((await database.query(sql`SELECT 1 FROM audit`)).length, 1);
 });
 
 test("a reseal that was interrupted leaves every key needed, and goes on later", async (t) => {

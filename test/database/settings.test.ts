@@ -3,7 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { createSeal, type Seal } from "../../src/base/seal.ts";
-import { type Database, sql, UnusableDatabaseError } from "../../src/database/database.ts";
+import { type Database, UnusableDatabaseError } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import { checkSeal, loadPageKey } from "../../src/database/settings.ts";
 import { makeFolder, openDatabase } from "../helpers/database.ts";
 
@@ -55,11 +56,9 @@ test("a key that is given later seals what was stored before, and all of it open
   await checkSeal(database, sealed);
   const text = JSON.stringify(await dump(database));
   assert.ok(!text.includes("plain:") && !text.includes("PRIVATE KEY") && !text.includes(SECRET));
-  const [key] = await database.query<{ kid: string; private: string }>("SELECT * FROM keys");
+  const [key] = await database.query<{ kid: string; private: string }>(sql`SELECT * FROM keys`);
   assert.equal(sealed.decrypt(key?.private ?? "", "k1"), PEM);
-  const [subscription] = await database.query<{ secret: string; old_secret: string }>(
-    "SELECT secret, old_secret FROM subscriptions WHERE id = 's1'",
-  );
+  const [subscription] = await database.query<{ secret: string; old_secret: string }>(sql`SELECT secret, oldSecret FROM subscriptions WHERE id = 's1'`);
   assert.equal(sealed.decrypt(subscription?.secret ?? "", "s1"), SECRET);
   assert.equal(sealed.decrypt(subscription?.old_secret ?? "", "s1"), `${SECRET}-old`);
   assert.deepEqual(await loadPageKey(database, sealed), pageKey);
@@ -82,7 +81,7 @@ test("two processes may seal a database at once", async (t) => {
   const [one, other] = [openDatabase(t, path), openDatabase(t, path)];
   await addSecrets(one, unsealed);
   await Promise.all([checkSeal(one, sealed), checkSeal(other, sealed)]);
-  const [key] = await one.query<{ private: string }>("SELECT private FROM keys");
+  const [key] = await one.query<{ private: string }>(sql`SELECT private FROM keys`);
   assert.equal(sealed.decrypt(key?.private ?? "", "k1"), PEM);
 });
 
@@ -127,20 +126,12 @@ test("the page key is sealed where there is a key", async (t) => {
 
 async function addSecrets(database: Database, seal: Seal): Promise<void> {
   await database.write([
-    sql(
-      `INSERT INTO keys (kid, alg, private, created_at, signs_from, token_ttl)
-       VALUES ('k1', 'EdDSA', ?1, 1, 1, 1)`,
-      seal.encrypt(PEM, "k1"),
-    ),
+    sql`INSERT INTO keys (kid, alg, private, createdAtMs, signsFromMs, tokenTtlMs)
+       VALUES ('k1', 'EdDSA', ${seal.encrypt(PEM, "k1")}, 1, 1, 1)`,
     ...["s1", "s2"].map((id) =>
-      sql(
-        `INSERT INTO subscriptions
-           (id, principal, app, event, endpoint, status, secret, old_secret, created_at)
-         VALUES (?1, 'u', 'login', 'e', ?1, 'active', ?2, ?3, 1)`,
-        id,
-        seal.encrypt(SECRET, id),
-        id === "s1" ? seal.encrypt(`${SECRET}-old`, id) : null,
-      )
+      sql`INSERT INTO subscriptions
+           (id, principal, app, event, endpoint, status, secret, oldSecret, createdAtMs)
+         VALUES (${id}, 'u', 'login', 'e', ${id}, 'active', ${seal.encrypt(SECRET, id)}, ${id === "s1" ? seal.encrypt(`${SECRET}-old`, id) : null}, 1)`
     ),
   ]);
 }

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { MessageChannel } from "node:worker_threads";
-import { type Database, sql, UnavailableError } from "../../src/database/database.ts";
+import { type Database, UnavailableError } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import { openSharedDatabase, serveWrites } from "../../src/database/shared_database.ts";
 import { makeFolder, openDatabase } from "../helpers/database.ts";
 import { testDatabaseContract } from "./database_contract.ts";
@@ -24,9 +25,9 @@ function share(t: TestContext, path: string) {
   return { own, shared, port: port1 };
 }
 
-const put = (name: string) => sql("INSERT INTO settings (name, value) VALUES (?1, ?1)", name);
+const put = (name: string) => sql`INSERT INTO settings (name, value) VALUES (${name}, ${name})`;
 const names = async (database: Database) =>
-  (await database.query<{ name: string }>("SELECT name FROM settings ORDER BY name"))
+  (await database.query<{ name: string }>(sql`SELECT name FROM settings ORDER BY name`))
     .map(({ name }) => name);
 
 test("what one thread has stored the other reads at once, both ways", async (t) => {

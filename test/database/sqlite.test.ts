@@ -14,7 +14,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import type { Worker } from "node:worker_threads";
-import { type Database, type Refusal, sql, UnavailableError } from "../../src/database/database.ts";
+import { type Database, type Refusal, UnavailableError } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { createGroupWriter } from "../../src/database/sqlite_writer.ts";
@@ -65,7 +66,7 @@ test("what was answered is in the file, whatever becomes of the process", async 
   const copy = join(makeFolder(t), "copy.db");
   for (const suffix of ["", "-wal"]) writeFileSync(copy + suffix, readFileSync(path + suffix));
   const other = openDatabase(t, copy);
-  assert.equal((await other.query("SELECT 1 FROM settings")).length, 1);
+  assert.equal((await other.query(sql`SELECT 1 FROM settings`)).length, 1);
 });
 
 test("a locked file: UnavailableError within 2 s, queries go on, and it recovers", async (t) => {
@@ -84,7 +85,7 @@ test("a locked file: UnavailableError within 2 s, queries go on, and it recovers
   const querying = (async () => {
     while (isWaiting) {
       const queryMs = performance.now();
-      assert.equal((await database.query("SELECT 1 FROM settings")).length, 1);
+      assert.equal((await database.query(sql`SELECT 1 FROM settings`)).length, 1);
       longestQueryMs = Math.max(longestQueryMs, performance.now() - queryMs);
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
@@ -103,7 +104,7 @@ test("a locked file: UnavailableError within 2 s, queries go on, and it recovers
 
   locker.exec("ROLLBACK");
   assert.deepEqual(await database.write([put("a")]), [1]);
-  const rows = await database.query("SELECT 1 FROM settings");
+  const rows = await database.query(sql`SELECT 1 FROM settings`);
   assert.equal(rows.length, 2);
 });
 
@@ -185,12 +186,12 @@ for (const [what, lose, restore] of LOSSES) {
       await assert.rejects(database.write([put(name)]), UnavailableError);
     }
     assert.deepEqual(refusals, [undefined, "replaced", "replaced"]);
-    assert.equal((await database.query("SELECT 1 FROM settings")).length, 1);
+    assert.equal((await database.query(sql`SELECT 1 FROM settings`)).length, 1);
 
     if (restore === undefined) return;
     restore(path);
     assert.deepEqual(await database.write([put("after")]), [1]);
-    assert.equal((await database.query("SELECT 1 FROM settings")).length, 2);
+    assert.equal((await database.query(sql`SELECT 1 FROM settings`)).length, 2);
   });
 }
 
@@ -204,7 +205,7 @@ test("closing a database whose file was replaced leaves the new file's log alone
   await old.close();
   assert.ok(existsSync(`${path}-wal`));
   await database.write([put("newer")]);
-  const names = await database.query("SELECT name FROM settings ORDER BY name");
+  const names = await database.query(sql`SELECT name FROM settings ORDER BY name`);
   assert.deepEqual(names.map((row) => Object(row).name), ["new", "newer"]);
 });
 
@@ -222,7 +223,7 @@ test("a log that grew while somebody read is short again once the reader has gon
   assert.ok(statSync(`${path}-wal`).size > 64 * 2 ** 20);
   reader.exec("COMMIT");
   const logBytes = async () => {
-    await database.write([sql("UPDATE settings SET value = value || 'x' WHERE name = '0 0'")]);
+    await database.write([sql`UPDATE settings SET value = value || 'x' WHERE name = '0 0'`]);
     return statSync(`${path}-wal`).size;
   };
   for (let waitedMs = 0; await logBytes() > 64 * 2 ** 20; waitedMs += 100) {
@@ -257,11 +258,11 @@ test("a writer that dies: what waits is refused, and the next one works", async 
   const write = database.write([put("lost")]);
   await assert.rejects(write, UnavailableError);
   await ended;
-  assert.equal((await database.query("SELECT 1 FROM settings")).length, 1);
+  assert.equal((await database.query(sql`SELECT 1 FROM settings`)).length, 1);
 
   assert.deepEqual(await database.write([put("after")]), [1]);
   assert.equal(workers.length, 2);
-  assert.equal((await database.query("SELECT 1 FROM settings")).length, 2);
+  assert.equal((await database.query(sql`SELECT 1 FROM settings`)).length, 2);
   await database.close();
 });
 
@@ -285,7 +286,7 @@ test("close() leaves one file, with all in it", async (t) => {
   assert.throws(() => statSync(`${path}-shm`), { code: "ENOENT" });
   const copy = join(makeFolder(t), "copy.db");
   writeFileSync(copy, readFileSync(path));
-  assert.equal((await openDatabase(t, copy).query("SELECT 1 FROM settings")).length, 1);
+  assert.equal((await openDatabase(t, copy).query(sql`SELECT 1 FROM settings`)).length, 1);
 });
 
 test("ATTACH is refused to queries and to writes, VACUUM INTO with it", async (t) => {
@@ -309,7 +310,7 @@ async function openFile(t: TestContext): Promise<OpenFile> {
 }
 
 function put(name: string, value = "1") {
-  return sql("INSERT INTO settings (name, value) VALUES (?1, ?2)", name, value);
+  return sql`INSERT INTO settings (name, value) VALUES (${name}, ${value})`;
 }
 
 /**
@@ -351,11 +352,11 @@ async function fillAndRecover(folder: string): Promise<void> {
     for (const result of results) {
       assert.ok(result.status === "rejected" && result.reason instanceof UnavailableError);
     }
-    assert.equal((await database.query("SELECT 1 FROM settings")).length, 1);
+    assert.equal((await database.query(sql`SELECT 1 FROM settings`)).length, 1);
 
     writeFileSync(ballast, "");
     assert.deepEqual(await database.write([put("a")]), [1]);
-    assert.equal((await database.query("SELECT 1 FROM settings")).length, 2);
+    assert.equal((await database.query(sql`SELECT 1 FROM settings`)).length, 2);
     const check = await database.query<{ integrity_check: string }>("PRAGMA integrity_check");
     assert.equal(check[0]?.integrity_check, "ok");
   } finally {

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createSteadyClock } from "../../src/base/steady_clock.ts";
 import { createClockWatch } from "../../src/delivery/clock_watch.ts";
-import { type Database, sql, UnavailableError } from "../../src/database/database.ts";
+import { type Database, UnavailableError } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import { openDatabase } from "../helpers/database.ts";
 
 const START_MS = Date.UTC(2026, 0, 1);
@@ -39,38 +40,24 @@ interface Row {
 /** One subscription that fails since the start, with pending deliveries. */
 async function addDeliveries(database: Database, rows: readonly Row[]) {
   await database.write([
-    sql(
-      `INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at,
-         due_at, failing_since)
-       VALUES ('s1', 'u1', 'login', 'a', 'https://a.example/', 'active', '', ?1, ?2, ?1)`,
-      START_MS,
-      Math.min(...rows.map(({ dueMs }) => dueMs)),
-    ),
+    sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs,
+         dueAtMs, failingSinceMs)
+       VALUES ('s1', 'u1', 'login', 'a', 'https://a.example/', 'active', '', ${START_MS}, ${Math.min(...rows.map(({ dueMs }) => dueMs))}, ${START_MS})`,
     ...rows.map(({ id, dueMs, attempt = 0, claim }) =>
-      sql(
-        `INSERT INTO deliveries (id, event, subscription, status, due_at, attempt, claim)
-         VALUES (?1, 'e1', 1, 'pending', ?2, ?3, ?4)`,
-        id,
-        dueMs,
-        attempt,
-        claim ?? null,
-      )
+      sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs, attempt, claim)
+         VALUES (${id}, 'e1', 1, 'pending', ${dueMs}, ${attempt}, ${claim ?? null})`
     ),
   ]);
 }
 
 /** When each delivery is due, in milliseconds from `nowMs` on. */
 async function dueIn(database: Database, nowMs: number): Promise<Record<string, number>> {
-  const rows = await database.query<{ id: string; dueMs: number }>(
-    "SELECT id, due_at AS dueMs FROM deliveries",
-  );
+  const rows = await database.query<{ id: string; dueMs: number }>(sql`SELECT id, dueAtMs AS dueMs FROM deliveries`);
   return Object.fromEntries(rows.map(({ id, dueMs }) => [id, dueMs - nowMs]));
 }
 
 async function subscriptionTimes(database: Database) {
-  const [row] = await database.query<{ dueMs: number; failingMs: number }>(
-    "SELECT due_at AS dueMs, failing_since AS failingMs FROM subscriptions",
-  );
+  const [row] = await database.query<{ dueMs: number; failingMs: number }>(sql`SELECT dueAtMs AS dueMs, failingSinceMs AS failingMs FROM subscriptions`);
   return row;
 }
 
@@ -156,19 +143,11 @@ test("cronjobs keep their true time, and their leases", async (t) => {
   const { machine, start } = await openMachine(t);
   const { look } = await start();
   await machine.database.write([
-    sql(
-      "INSERT INTO cronjobs (name, next_at, lease_until) VALUES ('a', ?1, 0), ('b', ?2, ?3)",
-      START_MS + 60_000,
-      START_MS + 90_000,
-      START_MS + 30_000,
-    ),
+    sql`INSERT INTO cronjobs (name, nextAtMs, leaseUntilMs) VALUES ('a', ${START_MS + 60_000}, 0), ('b', ${START_MS + 90_000}, ${START_MS + 30_000})`,
   ]);
   machine.wallMs -= HOUR_MS;
   await look();
-  const rows = await machine.database.query(
-    "SELECT name, next_at - ?1 AS nextMs, max(lease_until - ?1, 0) AS leaseMs FROM cronjobs",
-    [machine.wallMs],
-  );
+  const rows = await machine.database.query(sql`SELECT name, nextAtMs - ${machine.wallMs} AS nextMs, max(leaseUntilMs - ${machine.wallMs}, 0) AS leaseMs FROM cronjobs`);
   assert.deepEqual(rows.map((row) => ({ ...row as object })), [
     { name: "a", nextMs: 60_000, leaseMs: 0 },
     { name: "b", nextMs: 90_000, leaseMs: 30_000 },
@@ -199,7 +178,7 @@ test("what the database does not take at once is shifted at the next look", asyn
     return Promise.reject(new UnavailableError("locked"));
   };
   await database.write([
-    sql("INSERT INTO cronjobs (name, next_at) VALUES ('j', ?1)", START_MS + 60_000),
+    sql`INSERT INTO cronjobs (name, nextAtMs) VALUES ('j', ${START_MS + 60_000})`,
   ]);
   await addDeliveries(database, [{ id: "d1", dueMs: START_MS + 300_000, attempt: 1 }]);
   machine.database = { ...database, write };
@@ -210,7 +189,7 @@ test("what the database does not take at once is shifted at the next look", asyn
   for (let turn = 0; turn < 2; turn++) await look();
   assert.equal(clock.stepMs(), 0);
   assert.deepEqual(await dueIn(database, clock.now()), { d1: 300_000 });
-  const [job] = await database.query<{ nextMs: number }>("SELECT next_at AS nextMs FROM cronjobs");
+  const [job] = await database.query<{ nextMs: number }>(sql`SELECT nextAtMs AS nextMs FROM cronjobs`);
   assert.equal(job?.nextMs, clock.now() + 60_000);
   assert.equal(machine.warnings, 1);
 });

@@ -11,7 +11,8 @@ import { formatSigningSecret } from "../../src/event/signature.ts";
 import type { Callback } from "../../src/delivery/callback.ts";
 import { createDistributor, type Distributor } from "../../src/delivery/distributor.ts";
 import { takeOver } from "../../src/delivery/take_over.ts";
-import { type Database, sql, UnavailableError } from "../../src/database/database.ts";
+import { type Database, UnavailableError } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import { claimDeliveries } from "../../src/store/deliveries.ts";
 import { createShift } from "../../src/store/clock_shift.ts";
 import { fanOut, insertEvent, listPendingEvents } from "../../src/store/events.ts";
@@ -97,15 +98,8 @@ async function openStage(t: TestContext): Promise<Stage> {
     async subscribe(endpoint = "http://shop.example/") {
       const id = newId("s", stage.nowMs);
       await database.write([
-        sql(
-          `INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
-           VALUES (?1, ?2, 'login', 'e', ?3, 'active', ?4, ?5)`,
-          id,
-          await addUser(database, { createdAtMs: stage.nowMs }),
-          endpoint,
-          SEAL.encrypt(SECRET, id),
-          stage.nowMs,
-        ),
+        sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)
+           VALUES (${id}, ${await addUser(database, { createdAtMs: stage.nowMs })}, 'login', 'e', ${endpoint}, 'active', ${SEAL.encrypt(SECRET, id)}, ${stage.nowMs})`,
       ]);
       return id;
     },
@@ -121,9 +115,7 @@ async function openStage(t: TestContext): Promise<Stage> {
       return events.map(({ id }) => id);
     },
     async counts() {
-      const rows = await database.query<{ status: string; n: number }>(
-        "SELECT status, count(*) AS n FROM deliveries GROUP BY status",
-      );
+      const rows = await database.query<{ status: string; n: number }>(sql`SELECT status, count(*) AS n FROM deliveries GROUP BY status`);
       return Object.fromEntries(rows.map(({ status, n }) => [status, n]));
     },
   };
@@ -230,10 +222,7 @@ describe("distribution", () => {
     const [id] = await stage.dispatch();
     stage.startProcess().distributor.wake();
     await until(async () => {
-      const rows = await stage.database.query<{ status: string }>(
-        "SELECT status FROM events WHERE id = ?1",
-        [id ?? ""],
-      );
+      const rows = await stage.database.query<{ status: string }>(sql`SELECT status FROM events WHERE id = ${id ?? ""}`);
       return rows[0]?.status === "distributed";
     });
   });
@@ -242,13 +231,11 @@ describe("distribution", () => {
     const stage = await openStage(t);
     await stage.subscribe("http://small.example/");
     await stage.database.write([
-      sql("UPDATE subscriptions SET event = 'small'"),
-      sql(
-        `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
-         INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
-         SELECT id || i, principal, app, 'e', endpoint || i, 'paused', secret, created_at
+      sql`UPDATE subscriptions SET event = 'small'`,
+      sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+         INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)
+         SELECT id || i, principal, app, 'e', endpoint || i, 'paused', secret, createdAtMs
          FROM subscriptions, n`,
-      ),
     ]);
     await stage.dispatch(40);
     const process = stage.startProcess({ answer: () => 204 });
@@ -445,10 +432,8 @@ describe("what is not sent for want of something of the service's own", () => {
     process.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 20);
     assert.deepEqual(new Set(process.begun.map(({ attempt }) => attempt)), new Set([1]));
-    const rows = await stage.database.query<{ standing: string; attempts: number }>(
-      "SELECT standing, (SELECT count(*) FROM attempts) AS attempts FROM subscriptions",
-    );
-    assert.deepEqual(rows.map((row) => ({ ...row })), [{ standing: "proven", attempts: 20 }]);
+    const rows = await stage.database.query<{ health: string; attempts: number }>(sql`SELECT health, (SELECT count(*) FROM attempts) AS attempts FROM subscriptions`);
+    assert.deepEqual(rows.map((row) => ({ ...row })), [{ health: "healthy", attempts: 20 }]);
     stage.nowMs += 5_000;
     assert.equal(process.distributor.want(), undefined);
   });
@@ -483,11 +468,9 @@ describe("slow subscribers", () => {
     await first.distributor.stop(0);
     for (let index = 0; index < 7; index++) await stage.subscribe(`http://${index}.slow.example/`);
     await stage.database.write([
-      sql(
-        `UPDATE subscriptions SET standing = 'proven',
-           mean_ms = (SELECT max(mean_ms) FROM subscriptions),
+      sql`UPDATE subscriptions SET health = 'proven',
+           meanMs = (SELECT max(meanMs) FROM subscriptions),
            principal = (SELECT principal FROM subscriptions ORDER BY seq LIMIT 1)`,
-      ),
     ]);
     await stage.subscribe("http://healthy.example/");
     await stage.dispatch(40);
@@ -503,11 +486,11 @@ describe("slow subscribers", () => {
     const stage = await openStage(t);
     for (let index = 0; index < 20; index++) await stage.subscribe(`http://${index}.slow.example/`);
     await stage.database.write([
-      sql("UPDATE subscriptions SET mean_ms = 1001, standing = 'proven'"),
+      sql`UPDATE subscriptions SET meanMs = 1001, health = 'proven'`,
     ]);
     await stage.subscribe("http://healthy.example/");
     await stage.database.write([
-      sql("UPDATE subscriptions SET mean_ms = 1000, standing = 'proven' WHERE mean_ms = 0"),
+      sql`UPDATE subscriptions SET meanMs = 1000, health = 'proven' WHERE meanMs = 0`,
     ]);
     await stage.dispatch(40);
     const process = stage.startProcess();
@@ -520,11 +503,11 @@ describe("slow subscribers", () => {
     const stage = await openStage(t);
     const id = await stage.subscribe();
     await stage.database.write([
-      sql("UPDATE subscriptions SET mean_ms = 9000, standing = 'proven'"),
+      sql`UPDATE subscriptions SET meanMs = 9000, health = 'proven'`,
       updateSubscription(id, { endpoint: "http://new.example/", status: undefined }),
     ]);
-    const rows = await stage.database.query("SELECT health, mean_ms FROM subscriptions");
-    assert.deepEqual(rows.map((row) => ({ ...row as object })), [{ health: "new", mean_ms: 0 }]);
+    const rows = await stage.database.query(sql`SELECT health, meanMs FROM subscriptions`);
+    assert.deepEqual(rows.map((row) => ({ ...row as object })), [{ health: "unknown", mean_ms: 0 }]);
   });
 });
 
@@ -614,7 +597,7 @@ describe("what is in flight when its subscription changes", () => {
       await settle(process);
     };
     const [find, params] = [
-      "SELECT status, standing, failing_since AS since FROM subscriptions WHERE id = ?1",
+      "SELECT status, health, failingSinceMs AS since FROM subscriptions WHERE id = ?1",
       [id],
     ] as const;
     const read = async () => ({ ...Object((await stage.database.query(find, params))[0]) });
@@ -631,7 +614,7 @@ describe("what is in flight when its subscription changes", () => {
       await stage.database.write(endIt(id, stage.nowMs));
       await end(204);
       assert.deepEqual(await stage.counts(), { delivered: 1 });
-      assert.equal((await stage.database.query("SELECT 1 FROM attempts")).length, 1);
+      assert.equal((await stage.database.query(sql`SELECT 1 FROM attempts`)).length, 1);
     });
 
     test(`is cancelled where it fails, and not sent again once ${name}`, async (t) => {
@@ -641,7 +624,7 @@ describe("what is in flight when its subscription changes", () => {
       const { signal } = new AbortController();
       await clearEndedSubscriptions(stage.database, () => stage.nowMs, signal);
       assert.deepEqual(await stage.counts(), { cancelled: 1 });
-      assert.equal((await stage.database.query("SELECT 1 FROM attempts")).length, 1);
+      assert.equal((await stage.database.query(sql`SELECT 1 FROM attempts`)).length, 1);
       stage.nowMs += 10_000;
       process.distributor.wake();
       await settle(process);
@@ -653,7 +636,7 @@ describe("what is in flight when its subscription changes", () => {
     const { stage, id, end, read } = await begin(t);
     await stage.database.write([updateSubscription(id, NEW)]);
     await end(500);
-    assert.deepEqual(await read(), { status: "active", standing: "new", since: null });
+    assert.deepEqual(await read(), { status: "active", health: "unknown", since: null });
   });
 
   test("does not disable for a last 410 of the old endpoint", async (t) => {
@@ -661,14 +644,14 @@ describe("what is in flight when its subscription changes", () => {
     await stage.database.write([updateSubscription(id, NEW)]);
     await end(410);
     assert.deepEqual(await stage.counts(), { failed: 1 });
-    assert.deepEqual(await read(), { status: "active", standing: "new", since: null });
+    assert.deepEqual(await read(), { status: "active", health: "unknown", since: null });
   });
 
   test("disables for a last 410 of the endpoint that is there", async (t) => {
     const { end, read } = await begin(t, 4);
     await end(410);
-    const { status, standing } = await read();
-    assert.deepEqual([status, standing], ["disabled", "failing"]);
+    const { status, health } = await read();
+    assert.deepEqual([status, health], ["disabled", "failing"]);
   });
 });
 
@@ -742,10 +725,10 @@ describe("several processes", () => {
     slow.open[0]?.end(500);
     await settle(slow, other);
     assert.deepEqual(await stage.counts(), { delivered: 1 });
-    const attempts = await stage.database.query("SELECT status FROM attempts");
+    const attempts = await stage.database.query(sql`SELECT status FROM attempts`);
     assert.deepEqual(attempts.map((row) => ({ ...Object(row) })), [{ status: 204 }]);
-    const standings = await stage.database.query("SELECT standing FROM subscriptions");
-    assert.deepEqual(standings.map((row) => ({ ...Object(row) })), [{ standing: "proven" }]);
+    const standings = await stage.database.query(sql`SELECT health FROM subscriptions`);
+    assert.deepEqual(standings.map((row) => ({ ...Object(row) })), [{ health: "healthy" }]);
   });
 
   test("wake up by themselves when what another was faster to claim is due again", async (t) => {
@@ -878,7 +861,7 @@ describe("stop()", () => {
     await stopped;
     assert.equal(process.begun.length, 8);
     assert.deepEqual(await stage.counts(), { delivered: 8, pending: 32 });
-    const claims = await stage.database.query("SELECT 1 FROM deliveries WHERE claim IS NOT NULL");
+    const claims = await stage.database.query(sql`SELECT 1 FROM deliveries WHERE claim IS NOT NULL`);
     assert.equal(claims.length, 0);
     const next = stage.startProcess({ answer: () => 204 });
     next.distributor.wake();
@@ -895,7 +878,7 @@ describe("stop()", () => {
     await settle(process);
     await process.distributor.stop(20);
     assert.equal(process.open.length, 0);
-    const attempts = await stage.database.query("SELECT 1 FROM attempts");
+    const attempts = await stage.database.query(sql`SELECT 1 FROM attempts`);
     assert.equal(attempts.length, 0);
     const next = stage.startProcess({ answer: () => 204 });
     next.distributor.wake();
@@ -923,13 +906,8 @@ test("both secrets sign until the old one has had its time", async (t) => {
   const id = await stage.subscribe();
   const newer = formatSigningSecret(new Uint8Array(32).fill(9));
   await stage.database.write([
-    sql(
-      `UPDATE subscriptions SET old_secret = secret, secret = ?2, old_secret_until = ?3
-       WHERE id = ?1`,
-      id,
-      SEAL.encrypt(newer, id),
-      START_MS + 1000,
-    ),
+    sql`UPDATE subscriptions SET oldSecret = secret, secret = ${SEAL.encrypt(newer, id)}, oldSecretUntilMs = ${START_MS + 1000}
+       WHERE id = ${id}`,
   ]);
   const process = stage.startProcess({ answer: () => 204 });
   for (const [afterMs, secrets] of [[999, [newer, SECRET]], [1, [newer]]] as const) {

@@ -12,10 +12,10 @@ interface Sent {
 /** A subscription with due work, whose principal has no other. */
 function due(
   subscription: number,
-  standing: Health = "proven",
+  health: Health = "healthy",
   principal = `u_${subscription}`,
 ): DueQueue {
-  return { subscription, standing, principal, meanMs: standing === "slow" ? 9_000 : 0 };
+  return { subscription, health, principal, meanMs: health === "slow" ? 9_000 : 0 };
 }
 
 /** Puts as many of `count` items into a lane as it has room for, as a claim does. */
@@ -25,8 +25,8 @@ function putInto(lanes: Queues<string>, lane: DueQueue, count: number): void {
   if (room > 0) lanes.add(lane.subscription, room, items);
 }
 
-function put(lanes: Queues<string>, subscription: number, count: number, standing?: Health): void {
-  putInto(lanes, due(subscription, standing), count);
+function put(lanes: Queues<string>, subscription: number, count: number, health?: Health): void {
+  putInto(lanes, due(subscription, health), count);
 }
 
 /** Takes until nothing may be sent. */
@@ -115,7 +115,7 @@ describe("take() of subscriptions of which nothing is known", () => {
       [1, 1, 1],
     ] as const) {
       const lanes = createQueues<string>({ total, perSubscription });
-      for (let subscription = 1; subscription <= 70; subscription++) put(lanes, subscription, 1, "new");
+      for (let subscription = 1; subscription <= 70; subscription++) put(lanes, subscription, 1, "unknown");
       assert.equal(takeAll(lanes).length, unproven, `of ${total}`);
       put(lanes, 100, total);
       assert.equal(takeAll(lanes).length, total - unproven, `the rest of ${total}`);
@@ -126,7 +126,7 @@ describe("take() of subscriptions of which nothing is known", () => {
     const lanes = createQueues<string>({ total: 8, perSubscription: 2 });
     for (let subscription = 1; subscription <= 8; subscription++) put(lanes, subscription, 1, "failing");
     assert.equal(takeAll(lanes).length, 4);
-    for (let subscription = 11; subscription <= 18; subscription++) put(lanes, subscription, 1, "new");
+    for (let subscription = 11; subscription <= 18; subscription++) put(lanes, subscription, 1, "unknown");
     assert.equal(takeAll(lanes).length, 2);
   });
 
@@ -135,14 +135,14 @@ describe("take() of subscriptions of which nothing is known", () => {
       const lanes = createQueues<string>({ total, perSubscription });
       for (let number = 1; number <= 70; number++) put(lanes, number, 1, "failing");
       takeAll(lanes);
-      put(lanes, 100, 1, "new");
+      put(lanes, 100, 1, "unknown");
       assert.equal(takeAll(lanes).length, 1, `${total} and ${perSubscription}`);
     }
   });
 
   test("gives one all of its slots as soon as it has had a success", () => {
     const lanes = createQueues<string>({ total: 8, perSubscription: 6 });
-    put(lanes, 1, 9, "new");
+    put(lanes, 1, 9, "unknown");
     assert.equal(takeAll(lanes).length, 3);
     end(lanes, 1, true);
     put(lanes, 1, 9);
@@ -151,10 +151,10 @@ describe("take() of subscriptions of which nothing is known", () => {
 
   test("leaves those that have proven themselves room to wait in, too", () => {
     const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
-    for (let subscription = 1; subscription <= 14; subscription++) put(lanes, subscription, 8, "new");
-    assert.equal(lanes.roomFor("new"), 0);
+    for (let subscription = 1; subscription <= 14; subscription++) put(lanes, subscription, 8, "unknown");
+    assert.equal(lanes.roomFor("unknown"), 0);
     assert.equal(lanes.roomFor("failing"), 0);
-    assert.equal(lanes.roomFor("proven"), 144);
+    assert.equal(lanes.roomFor("healthy"), 144);
   });
 });
 
@@ -236,7 +236,7 @@ describe("settle()", () => {
     put(lanes, 1, 1);
     takeAll(lanes);
     lanes.finish(1, { isSuccess: false, durationMs: 5 });
-    put(lanes, 1, 8, "proven"); // claimed by what was stored before the failure
+    put(lanes, 1, 8, "healthy"); // claimed by what was stored before the failure
     assert.equal(takeAll(lanes).length, 1);
     lanes.settle(1);
   });
@@ -246,7 +246,7 @@ describe("settle()", () => {
     put(lanes, 1, 1);
     takeAll(lanes);
     end(lanes, 1, false);
-    put(lanes, 1, 9, "proven"); // another process had a success
+    put(lanes, 1, 9, "healthy"); // another process had a success
     assert.equal(takeAll(lanes).length, 8);
   });
 
@@ -274,7 +274,7 @@ describe("reserve()", () => {
 
   test("has room for twice the cap of one that is slow or of which nothing is known", () => {
     const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
-    assert.equal(lanes.reserve(due(1, "new"), 99), 16);
+    assert.equal(lanes.reserve(due(1, "unknown"), 99), 16);
     assert.equal(lanes.reserve(due(2, "slow"), 99), 16);
   });
 
@@ -307,7 +307,7 @@ describe("full()", () => {
     put(lanes, 1, 24);
     put(lanes, 2, 25);
     put(lanes, 3, 1, "failing");
-    assert.deepEqual(lanes.full("proven").subscriptions.sort(), [2, 3]);
+    assert.deepEqual(lanes.full("healthy").subscriptions.sort(), [2, 3]);
   });
 
   test("names the principals of whose slow subscriptions no more may wait", () => {
@@ -316,7 +316,7 @@ describe("full()", () => {
     assert.deepEqual(lanes.full("slow").principals, []);
     putInto(lanes, due(2, "slow", "u_1"), 16);
     assert.deepEqual(lanes.full("slow").principals, ["u_1"]);
-    assert.deepEqual(lanes.full("proven").principals, [], "its others may");
+    assert.deepEqual(lanes.full("healthy").principals, [], "its others may");
     takeAll(lanes);
     for (let count = 0; count < 8; count++) end(lanes, 1, true);
     assert.deepEqual(lanes.full("slow").principals, []);
@@ -350,7 +350,7 @@ describe("take() of slow subscriptions", () => {
     const lanes = createQueues<string>({ total: 64, perSubscription: 8 });
     for (let number = 1; number <= 8; number++) putInto(lanes, due(number, "slow", "u_1"), 8);
     assert.equal(takeAll(lanes).length, 16);
-    for (let number = 11; number <= 18; number++) putInto(lanes, due(number, "proven", "u_1"), 8);
+    for (let number = 11; number <= 18; number++) putInto(lanes, due(number, "healthy", "u_1"), 8);
     assert.equal(takeAll(lanes).length, 32);
     put(lanes, 21, 8);
     assert.equal(takeAll(lanes).length, 8, "another principal's");
@@ -368,7 +368,7 @@ describe("take() of slow subscriptions", () => {
     for (let number = 101; number <= 170; number++) put(lanes, number, 1, "slow");
     const hindered = takeAll(lanes);
     assert.ok(count(hindered, 1, 70) >= 16 && count(hindered, 101, 170) >= 16);
-    for (let number = 201; number <= 270; number++) put(lanes, number, 1, "new");
+    for (let number = 201; number <= 270; number++) put(lanes, number, 1, "unknown");
     assert.equal(takeAll(lanes).length, 8);
     put(lanes, 301, 30);
     assert.equal(takeAll(lanes).length, 8);
@@ -427,7 +427,7 @@ test("the caps hold whatever happens", (t) => {
     const means = new Map<number, number>();
     const standings = new Map<number, Health>();
     const principalOf = (subscription: number) => `u_${subscription % 3}`;
-    const standingOf = (subscription: number) => standings.get(subscription) ?? "new";
+    const standingOf = (subscription: number) => standings.get(subscription) ?? "unknown";
     const countOf = (subscription: number) => inFlight.get(subscription) ?? 0;
     const sum = (isMeant: (subscription: number) => boolean) =>
       inFlight.entries().filter(([subscription]) => isMeant(subscription))
@@ -451,21 +451,21 @@ test("the caps hold whatever happens", (t) => {
         const { meanMs } = lanes.finish(subscription, { isSuccess, durationMs });
         if (meanMs !== undefined) means.set(subscription, meanMs);
         const isSlow = (means.get(subscription) ?? 0) > 1000;
-        standings.set(subscription, isSuccess ? isSlow ? "slow" : "proven" : "failing");
+        standings.set(subscription, isSuccess ? isSlow ? "slow" : "healthy" : "failing");
         lanes.settle(subscription);
       }
       for (let next = lanes.take(); next; next = lanes.take()) {
-        const standing = standingOf(next.subscription);
+        const health = standingOf(next.subscription);
         const principal = principalOf(next.subscription);
         const isOwn = (each: number) => principalOf(each) === principal;
         inFlight.set(next.subscription, countOf(next.subscription) + 1);
-        assert.ok(countOf(next.subscription) <= (standing === "failing" ? 1 : perSubscription));
+        assert.ok(countOf(next.subscription) <= (health === "failing" ? 1 : perSubscription));
         assert.ok(sum(isOwn) <= Math.max(1, Math.floor(total * 3 / 4)));
-        if (standing === "proven") continue;
-        assert.ok(sum((each) => standingOf(each) !== "proven") <= unproven);
-        if (standing === "new") continue;
+        if (health === "healthy") continue;
+        assert.ok(sum((each) => standingOf(each) !== "healthy") <= unproven);
+        if (health === "unknown") continue;
         assert.ok(sum(isHindered) <= hindered);
-        assert.ok(sum((each) => standingOf(each) === standing) <= half);
+        assert.ok(sum((each) => standingOf(each) === health) <= half);
         assert.ok(
           sum((each) => isHindered(each) && isOwn(each)) <= Math.max(1, Math.floor(total / 4)),
         );

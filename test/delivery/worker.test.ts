@@ -10,7 +10,8 @@ import type { Log } from "../../src/base/log.ts";
 import { createSeal } from "../../src/base/seal.ts";
 import { type Config, parseConfig } from "../../src/config.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
-import { type Database, sql } from "../../src/database/database.ts";
+import { type Database } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import { insertEvent } from "../../src/store/events.ts";
 import { addUser, makeFolder, openDatabase } from "../helpers/database.ts";
 import { startReceiver } from "../helpers/receiver.ts";
@@ -54,15 +55,8 @@ function open(t: TestContext, more: Record<string, string> = {}): Stage {
 async function subscribe({ database, config }: Stage, endpoint: string): Promise<void> {
   const id = newId("s", Date.now());
   const secret = formatSigningSecret(new Uint8Array(32).fill(7));
-  await database.write([sql(
-    `INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
-     VALUES (?1, ?2, 'login', 'e', ?3, 'active', ?4, ?5)`,
-    id,
-    await addUser(database),
-    endpoint,
-    createSeal(...config.secretKeys ?? []).encrypt(secret, id),
-    Date.now(),
-  )]);
+  await database.write([sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)
+     VALUES (${id}, ${await addUser(database)}, 'login', 'e', ${endpoint}, 'active', ${createSeal(...config.secretKeys ?? []).encrypt(secret, id)}, ${Date.now()})`]);
 }
 
 async function dispatch({ database, post }: Stage, count: number): Promise<void> {
@@ -87,7 +81,7 @@ async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
 }
 
 const countDelivered = async (database: Database) => {
-  const rows = await database.query("SELECT 1 FROM deliveries WHERE status = 'delivered'");
+  const rows = await database.query(sql`SELECT 1 FROM deliveries WHERE status = 'delivered'`);
   return rows.length;
 };
 
@@ -203,7 +197,7 @@ test("nor does a later thread distribute before the guard has passed its test th
   threads.at(-1)?.on("message", ({ kind }) => {
     if (kind === "started") tested.resolve(pending());
   });
-  const pending = () => stage.database.query("SELECT 1 FROM events WHERE status = 'pending'");
+  const pending = () => stage.database.query(sql`SELECT 1 FROM events WHERE status = 'pending'`);
   await stage.post.look(); // as the interval does
   assert.equal((await tested.promise).length, 1);
   await until(async () => (await pending()).length === 0);

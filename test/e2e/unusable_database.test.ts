@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, test, type TestContext } from "node:test";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
-import { sql } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import { openCommandLine } from "../helpers/command_line.ts";
 import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
 import { runNode } from "../helpers/process.ts";
@@ -113,7 +113,7 @@ test("a copy beside the log of another database: the line says what to do", asyn
   const folder = makeFolder(t);
   const file = join(folder, "gatepost.db");
   const database = openSqliteDatabase(file);
-  await database.write([sql("DELETE FROM audit WHERE id BETWEEN 't000020' AND 't000060'")]);
+  await database.write([sql`DELETE FROM audit WHERE id BETWEEN 't000020' AND 't000060'`]);
   // What a crash leaves: a log that the file needs. Then a copy is put in the file's place.
   const logs = ["-wal", "-shm"].map((suffix) => [suffix, readFileSync(file + suffix)] as const);
   await database.close();

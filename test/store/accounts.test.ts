@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createAccounts } from "../../src/store/accounts.ts";
 import { deleteApp, replaceAppSecret, updateApp } from "../../src/store/apps.ts";
-import { sql } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import { updateUser } from "../../src/store/users.ts";
 import { addApp, addUser, openDatabase } from "../helpers/database.ts";
 
@@ -76,15 +76,15 @@ test("a row that was read before a change is not kept after it", async (t) => {
   const accounts = createAccounts(slow);
   change = async () => {
     await database.write([
-      sql("UPDATE apps SET status = 'disabled'"),
-      sql("UPDATE users SET status = 'disabled'"),
+      sql`UPDATE apps SET status = 'disabled'`,
+      sql`UPDATE users SET status = 'disabled'`,
     ]);
     await accounts.findApp("a1");
   };
   await accounts.findApp(app);
   assert.equal((await accounts.findApp(app))?.status, "disabled");
   change = async () => {
-    await database.write([sql("UPDATE users SET status = 'active'")]);
+    await database.write([sql`UPDATE users SET status = 'active'`]);
     await accounts.findApp("a1");
   };
   await accounts.findUser(user);

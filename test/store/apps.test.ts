@@ -11,7 +11,8 @@ import {
   replaceAppSecret,
   updateApp,
 } from "../../src/store/apps.ts";
-import { FIRST_PAGE, sql } from "../../src/database/database.ts";
+import { FIRST_PAGE } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
 import { addApp, addUser, openDatabase, sampleApp } from "../helpers/database.ts";
 
@@ -167,10 +168,10 @@ test("deleteApp() removes the app and the consents it was given", async (t) => {
   const app = await addApp(database);
   const user = await addUser(database);
   await database.write([
-    sql("INSERT INTO consents (user, app, scope) VALUES (?1, ?2, '')", user, app),
+    sql`INSERT INTO consents (user, app, scopes) VALUES (${user}, ${app}, '')`,
   ]);
   assert.deepEqual(await database.write([deleteApp(app)]), [1]);
   assert.equal(await findApp(database, app), undefined);
-  assert.deepEqual(await database.query("SELECT 1 FROM consents"), []);
+  assert.deepEqual(await database.query(sql`SELECT 1 FROM consents`), []);
   assert.equal(await hasAppOrigin(database, "https://orders.example"), false);
 });

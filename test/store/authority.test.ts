@@ -5,7 +5,8 @@ import { type TestContext, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
 import { declareEvents, findEventScopes } from "../../src/store/authority.ts";
-import { type Database, sql } from "../../src/database/database.ts";
+import { type Database } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import { fanOut, insertEvent, listPendingEvents } from "../../src/store/events.ts";
 import { insertGrant } from "../../src/store/grants.ts";
 import { APPLICATION_ID, MIGRATIONS } from "../../src/database/schema.ts";
@@ -65,27 +66,21 @@ async function openStage(t: TestContext) {
   async function multiply(count: number): Promise<void> {
     const { id } = await subscribe();
     await database.write([
-      sql(
-        `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
-         INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, due_at,
-           created_at, grant_id, granted)
-         SELECT id || i, principal, app, event, endpoint || i, 'paused', secret, 1, created_at,
-           grant_id, granted FROM subscriptions, n WHERE id = ?1`,
-        id,
-        count - 1,
-      ),
-      sql("UPDATE subscriptions SET due_at = 1"),
+      sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count - 1})
+         INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, dueAtMs,
+           createdAtMs, grantId, granted)
+         SELECT id || i, principal, app, event, endpoint || i, 'paused', secret, 1, createdAtMs,
+           grantId, granted FROM subscriptions, n WHERE id = ${id}`,
+      sql`UPDATE subscriptions SET dueAtMs = 1`,
       insertEvent({ id: "e0", name: "a", json: "1", subject: undefined, createdAtMs: NOW_MS }),
-      sql("UPDATE events SET status = 'distributed' WHERE id = 'e0'"),
-      sql(
-        `INSERT INTO deliveries (id, event, subscription, status, due_at)
+      sql`UPDATE events SET status = 'distributed' WHERE id = 'e0'`,
+      sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs)
          SELECT 'd' || seq, 'e0', seq, 'pending', 1 FROM subscriptions`,
-      ),
     ]);
   }
 
   async function list(): Promise<Row[]> {
-    const text = "SELECT id, status, disabled_reason AS reason FROM subscriptions ORDER BY seq";
+    const text = "SELECT id, status, disabledReason AS reason FROM subscriptions ORDER BY seq";
     return (await database.query<Row>(text)).map((row) => ({ ...row }));
   }
 
@@ -99,7 +94,7 @@ async function openStage(t: TestContext) {
     const event = events.find((each) => each.id === id);
     assert.ok(event);
     await fanOut(database, event, 9999, NOW_MS);
-    return (await database.query("SELECT 1 FROM deliveries WHERE event = ?1", [id])).length;
+    return (await database.query(sql`SELECT 1 FROM deliveries WHERE event = ${id}`)).length;
   }
 
   return {
@@ -127,7 +122,7 @@ test("many that end get nothing from the commit on, and are disabled step by ste
   await stage.clear();
   assert.ok((await stage.list()).every(({ status, reason }) => status + reason === "disabledwhy"));
   assert.equal(await stage.count("deliveries WHERE status = 'cancelled'"), all);
-  assert.equal(await stage.count("subscriptions WHERE due_at IS NOT NULL"), 0);
+  assert.equal(await stage.count("subscriptions WHERE dueAtMs IS NOT NULL"), 0);
   assert.equal(await stage.count("events WHERE name = 'gatepost.subscription.disabled'"), all);
   assert.equal(await stage.count("subscription_endings"), 0);
 });
@@ -189,7 +184,7 @@ test("those of a deleted app are deleted, also what was disabled before", async 
   const stage = await openStage(t);
   await stage.multiply(2 * AT_ONCE);
   await stage.database.write([
-    sql("UPDATE subscriptions SET status = 'disabled' WHERE seq > ?1", 2 * AT_ONCE - 3),
+    sql`UPDATE subscriptions SET status = 'disabled' WHERE seq > ${2 * AT_ONCE - 3}`,
   ]);
   await stage.end({ app: stage.app, deletes: true });
   await stage.clear();
@@ -288,7 +283,7 @@ test("subscriptions of 0.1.0 live by the newest grant before them that has not b
     narrower: at(9),
   };
   const insert = old.prepare(
-    `INSERT INTO grants (id, app, user, type, scope, refresh_until, access_until, revoked_at)
+    `INSERT INTO grants (id, app, user, type, scopes, refreshUntilMs, accessUntilMs, revokedAtMs)
      VALUES (?, 'a1', ?, 'authorization_code', ?, 0, 1, ?)`,
   );
   insert.run(grants.older, "u1", "consumer", null);
@@ -300,22 +295,22 @@ test("subscriptions of 0.1.0 live by the newest grant before them that has not b
   insert.run(grants.maker, "u5", "consumer orders", null);
   insert.run(grants.narrower, "u5", "consumer", null);
   old.exec(`
-    INSERT INTO apps (id, name, url, origin, type, scope, grants, redirect_uris, trusted,
-        resource_server, status, created_at)
+    INSERT INTO apps (id, name, url, origin, type, scopes, grants, redirectUris, trusted,
+        resourceServer, status, createdAtMs)
       VALUES ('a1', 'A', 'https://a.example', '', 'confidential', 'consumer orders', '', '[]', 0, 0,
         'active', 1);
-    INSERT INTO users (id, username, password, scope, status, created_at, cut_at)
+    INSERT INTO users (id, username, password, scopes, status, createdAtMs, notBeforeMs)
       SELECT value, value, '', 'consumer orders', 'active', 1,
         CASE value WHEN 'u3' THEN ${NOW_MS + 5} WHEN 'u1' THEN ${NOW_MS + 1} ELSE 0 END
       FROM json_each('["u1", "u2", "u3", "u4", "u5"]');
-    INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
+    INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)
       SELECT 's' || key, value ->> 0, value ->> 1, 'e', 'https://a.example/' || key, value ->> 2, '',
         iif(value ->> 0 = 'u5', ${NOW_MS + 8}, 1)
         FROM json_each('[["u1", "login", "active"], ["u1", "a1", "paused"], ["u2", "a1", "active"],
         ["u3", "a1", "active"], ["u4", "a1", "active"], ["a1", "a1", "active"],
         ["u2", "a1", "deleted"], ["u5", "a1", "active"]]')`);
   const before = old.prepare(
-    `SELECT seq, id, principal, app, event, endpoint, secret, created_at FROM subscriptions`,
+    `SELECT seq, id, principal, app, event, endpoint, secret, createdAtMs FROM subscriptions`,
   );
   const known = before.all();
   old.close();
@@ -323,13 +318,11 @@ test("subscriptions of 0.1.0 live by the newest grant before them that has not b
   const database = openSqliteDatabase(path);
   t.after(() => database.close());
   assert.deepEqual(
-    await database.query(`SELECT seq, id, principal, app, event, endpoint, secret, created_at
+    await database.query(sql`SELECT seq, id, principal, app, event, endpoint, secret, createdAtMs
       FROM subscriptions`),
     known,
   );
-  const rows = await database.query<Record<string, unknown>>(
-    `SELECT id, status, disabled_reason, grant_id, granted FROM subscriptions ORDER BY seq`,
-  );
+  const rows = await database.query<Record<string, unknown>>(sql`SELECT id, status, disabledReason, grantId, granted FROM subscriptions ORDER BY seq`);
   assert.deepEqual(rows.map((row) => Object.values(row)), [
     ["s0", "active", null, null, null],
     ["s1", "paused", null, grants.newer, "consumer orders"],

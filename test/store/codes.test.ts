@@ -14,7 +14,8 @@ import {
   redeemCode,
 } from "../../src/store/codes.ts";
 import { findConsentedScopes, putConsentOfCode } from "../../src/store/consents.ts";
-import { type Database, sql } from "../../src/database/database.ts";
+import { type Database } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import { findGrant, findRefreshToken } from "../../src/store/grants.ts";
 import { deleteSession, insertSession } from "../../src/store/sessions.ts";
 import { revokeTokensOfUser, deleteUser, updateUser } from "../../src/store/users.ts";
@@ -39,7 +40,7 @@ test("a code is not found by its id alone, by another hash, or by its hash alone
 
 test("the text of a code is not stored, only its SHA-256", async (t) => {
   const { database } = await openWithCode(t);
-  const rows = await database.query<{ hash: Uint8Array }>("SELECT * FROM codes");
+  const rows = await database.query<{ hash: Uint8Array }>(sql`SELECT * FROM codes`);
   assert.equal(rows[0]?.hash.length, 32);
   assert.doesNotMatch(JSON.stringify(rows), /"code"/);
 });
@@ -118,14 +119,14 @@ describe("redeemCode() refuses, and leaves nothing behind,", () => {
     ["a code whose user was cut off since", (database, code) =>
       database.write(revokeTokensOfUser(code.user, NOW_MS + 3, 1)), NOW_MS + 5],
     ["a code whose user was cut off in the same millisecond", async (database, code) => {
-      const [row] = await database.query<{ id: string }>("SELECT id FROM codes");
+      const [row] = await database.query<{ id: string }>(sql`SELECT id FROM codes`);
       const madeAtMs = parseInt(row?.id.slice(1, 10) ?? "", 36);
       await database.write(revokeTokensOfUser(code.user, madeAtMs, 1));
     }, NOW_MS + 5],
     ["a code whose user was deleted", (database, code) => database.write([deleteUser(code.user)]),
       NOW_MS + 5],
     ["a code whose app was disabled", (database) =>
-      database.write([sql("UPDATE apps SET status = 'disabled'")]), NOW_MS + 5],
+      database.write([sql`UPDATE apps SET status = 'disabled'`]), NOW_MS + 5],
     ["a code whose app was cut off since", (database, code) =>
       database.write(revokeTokensOfApp(code.app, NOW_MS + 3, 1)), NOW_MS + 5],
     ["a code whose app was deleted", (database, code) => database.write([deleteApp(code.app)]),
@@ -134,7 +135,7 @@ describe("redeemCode() refuses, and leaves nothing behind,", () => {
       database.write([updateUser(code.user, { phc: undefined, scopes: [], status: undefined })]),
       NOW_MS + 5],
     ["a code whose app has lost the scope", (database) =>
-      database.write([sql("UPDATE apps SET scope = 'consumers xconsumer'")]), NOW_MS + 5],
+      database.write([sql`UPDATE apps SET scopes = 'consumers xconsumer'`]), NOW_MS + 5],
   ];
   for (const [what, arrange, nowMs] of table) {
     test(what, async (t) => {
@@ -161,10 +162,10 @@ describe("a code is not stored, nor the consent that was given with it,", () => 
     ["once its session has ended", (database, _, session) =>
       database.write([deleteSession(session)])],
     ["once its session has expired", (database) =>
-      database.write([sql("UPDATE sessions SET until = ?1", NOW_MS)])],
+      database.write([sql`UPDATE sessions SET untilMs = ${NOW_MS}`])],
     ["for another user's session", async (database) => {
       const other = await addUser(database);
-      await database.write([sql("UPDATE sessions SET user = ?1", other)]);
+      await database.write([sql`UPDATE sessions SET user = ${other}`]);
     }],
     ["once its user has been cut off, were the session still there", (database, { user }, session) =>
       database.write([...revokeTokensOfUser(user, 2_000, 1), insertSession(session, user, 2_000, UNTIL_MS)])],
@@ -174,9 +175,9 @@ describe("a code is not stored, nor the consent that was given with it,", () => 
       database.write([updateUser(user, { ...keep, scopes: ["orders"] })])],
     ["once its user has been deleted", (database, { user }) => database.write([deleteUser(user)])],
     ["once its app has been disabled", (database) =>
-      database.write([sql("UPDATE apps SET status = 'disabled'")])],
+      database.write([sql`UPDATE apps SET status = 'disabled'`])],
     ["once its app has lost the scope", (database) =>
-      database.write([sql("UPDATE apps SET scope = 'orders'")])],
+      database.write([sql`UPDATE apps SET scopes = 'orders'`])],
     ["once its app has been deleted", (database, { app }) => database.write([deleteApp(app)])],
   ];
   for (const [what, arrange] of table) {

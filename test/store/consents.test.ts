@@ -11,7 +11,8 @@ import {
   putConsentOfCode,
   withdrawConsent,
 } from "../../src/store/consents.ts";
-import { type Database, FIRST_PAGE, sql } from "../../src/database/database.ts";
+import { type Database, FIRST_PAGE } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import { revokeGrant } from "../../src/store/grant_end.ts";
 import { insertGrant, listGrants, rotateRefreshToken } from "../../src/store/grants.ts";
 import { insertKey } from "../../src/store/keys.ts";
@@ -130,7 +131,7 @@ test("a withdrawal lasts as long as the longest-lived token of any key", async (
     tokenTtlMs: 5 * HOUR_MS,
   })]);
   await database.write(withdrawConsent(user, app, "grant withdrawn", NOW_MS, HOUR_MS));
-  const [row] = await database.query<{ until: number }>("SELECT until FROM revocations");
+  const [row] = await database.query<{ until: number }>(sql`SELECT untilMs FROM revocations`);
   assert.ok(row && row.until >= NOW_MS + 5 * HOUR_MS, String(row?.until));
 });
 
@@ -138,7 +139,7 @@ test("withdrawConsent() by a user or of an app that has just gone stores no cons
   const database = openDatabase(t);
   const user = await addUser(database);
   await database.write(withdrawConsent(user, "a1", "grant withdrawn", NOW_MS, HOUR_MS));
-  assert.deepEqual(await database.query("SELECT 1 FROM consents"), []);
+  assert.deepEqual(await database.query(sql`SELECT 1 FROM consents`), []);
 });
 
 test("forgetConsentsOf() forgets all of a user, or all of an app", async (t) => {
@@ -196,7 +197,7 @@ describe("listActingApps() lists", () => {
       give(database, app, await addUser(database)), undefined],
     ["no app that is disabled", async (database, user, app) => {
       await consent(database, user, app, ["orders"]);
-      await database.write([sql("UPDATE apps SET status = 'disabled'")]);
+      await database.write([sql`UPDATE apps SET status = 'disabled'`]);
     }, undefined],
     ["no scope that the user has lost", async (database, user, app) => {
       await consent(database, user, app, ["orders", "consumer"]);
@@ -222,14 +223,9 @@ describe("listActingApps() lists", () => {
 test("listActingApps() reads a bounded number of grants", async (t) => {
   const database = openDatabase(t);
   const [user, app] = [await addUser(database), await addApp(database)];
-  await database.write([sql(
-    `INSERT INTO grants (id, app, user, type, scope, refresh_until, access_until)
+  await database.write([sql`INSERT INTO grants (id, app, user, type, scopes, refreshUntilMs, accessUntilMs)
      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)
-     SELECT 'g' || printf('%06d', i), ?1, ?2, 'password', 'scope' || i, ?3, 0 FROM n`,
-    app,
-    user,
-    NOW_MS + HOUR_MS,
-  )]);
+     SELECT 'g' || printf('%06d', i), ${app}, ${user}, 'password', 'scope' || i, ${NOW_MS + HOUR_MS}, 0 FROM n`]);
   let rows = 0;
   const counted: Database = {
     ...database,
@@ -263,7 +259,7 @@ async function subscribe(database: Database, user: string, app: string): Promise
       createdAtMs: NOW_MS,
       grant,
     }, createSeal()),
-    sql("DELETE FROM grants"),
+    sql`DELETE FROM grants`,
   ]);
 }
 

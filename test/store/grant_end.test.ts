@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { idTimeMs, newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
-import { type Database, sql } from "../../src/database/database.ts";
+import { type Database } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import {
   revokeTokensOf,
   revokeAccessToken,
@@ -50,13 +51,13 @@ test("revokeGrant() again changes nothing, and stores no second entry", async (t
     await database.write(revokeGrant(grant.id, nowMs));
   }
   assert.equal((await findGrant(database, grant.id))?.revokedAtMs, NOW_MS + 1);
-  assert.equal((await database.query("SELECT 1 FROM revocations")).length, 1);
+  assert.equal((await database.query(sql`SELECT 1 FROM revocations`)).length, 1);
 });
 
 test("a revocation lasts as long as the grant's last access token", async (t) => {
   const { database, grant } = await openWithGrant(t);
   await database.write(revokeGrant(grant.id, NOW_MS + 1));
-  const rows = await database.query<{ until: number }>("SELECT until FROM revocations");
+  const rows = await database.query<{ until: number }>(sql`SELECT untilMs FROM revocations`);
   assert.deepEqual(rows.map(({ until }) => until), [grant.accessUntilMs]);
 });
 
@@ -97,12 +98,9 @@ test("revokeLoginsOf() ends a user's logins, and revokeAllLogins() those of all"
 
 test("revokeAllLogins() ends very many in writes that are bounded", async (t) => {
   const database = openDatabase(t);
-  await database.write([sql(
-    `INSERT INTO grants (id, app, user, type, scope, refresh_until, access_until)
+  await database.write([sql`INSERT INTO grants (id, app, user, type, scopes, refreshUntilMs, accessUntilMs)
      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1201)
-     SELECT 'g' || printf('%06d', i), 'login', 'u' || i, 'login', 'consumer', 0, ?1 FROM n`,
-    NOW_MS + HOUR_MS,
-  )]);
+     SELECT 'g' || printf('%06d', i), 'login', 'u' || i, 'login', 'consumer', 0, ${NOW_MS + HOUR_MS} FROM n`]);
   const changes: number[] = [];
   const counted: Database = {
     ...database,
@@ -114,7 +112,7 @@ test("revokeAllLogins() ends very many in writes that are bounded", async (t) =>
   };
   await revokeAllLogins(counted, NOW_MS + 1);
   assert.deepEqual(changes, [500, 500, 201]);
-  const left = await database.query("SELECT 1 FROM grants WHERE revoked_at IS NULL");
+  const left = await database.query(sql`SELECT 1 FROM grants WHERE revokedAtMs IS NULL`);
   assert.equal(left.length, 0);
 });
 
@@ -161,21 +159,15 @@ test("revokeGrantsWithScopes() ends the codes that carry any, too", async (t) =>
   const otherUser = await addUser(database, { scopes: ["a", "ab"] });
   const app = await addApp(database, { scopes: ["a", "ab"] });
   const insert = (id: string, by: string, scope: string) =>
-    sql(
-      `INSERT INTO codes (id, hash, app, user, scope, redirect_uri, until)
-       VALUES (?1, x'00', ?2, ?3, ?4, '', 1)`,
-      id,
-      app,
-      by,
-      scope,
-    );
+    sql`INSERT INTO codes (id, hash, app, user, scopes, redirectUri, untilMs)
+       VALUES (${id}, x'00', ${app}, ${by}, ${scope}, '', 1)`;
   await database.write([
     insert("g1", user, "ab a"),
     insert("g2", user, "ab"),
     insert("g3", otherUser, "a"),
   ]);
   const codes = async () =>
-    (await database.query<{ id: string }>("SELECT id FROM codes")).map(({ id }) => id);
+    (await database.query<{ id: string }>(sql`SELECT id FROM codes`)).map(({ id }) => id);
   await database.write(revokeGrantsWithScopes({ user }, ["a"], NOW_MS));
   assert.deepEqual(await codes(), ["g2", "g3"]);
   await database.write(revokeGrantsWithScopes({ app }, ["a"], NOW_MS));

@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
 import { insertCode, redeemCode } from "../../src/store/codes.ts";
-import { type Database, sql } from "../../src/database/database.ts";
+import { type Database } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import { insertGrant, type NewGrant } from "../../src/store/grants.ts";
 import { purge } from "../../src/store/purge.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
@@ -25,9 +26,7 @@ test("a user has 100 grants through an app: each one more ends the oldest", asyn
   ids.push(await addGrant(database, app, user));
   ids.push(await addGrant(database, app, user));
   assert.deepEqual(await listEnded(database), ids.slice(0, 2));
-  const audited = await database.query<{ target: string }>(
-    "SELECT target FROM audit WHERE action = 'grant.limit'",
-  );
+  const audited = await database.query<{ target: string }>(sql`SELECT target FROM audit WHERE action = 'grant.limit'`);
   assert.deepEqual(audited.map(({ target }) => target), [user, user]);
   assert.equal((await listEnded(database)).some((id) => neighbours.includes(id)), false);
 });
@@ -120,14 +119,8 @@ test("of an app for itself 500 refresh tokens outlast their access tokens", asyn
     old.push(sampleGrant(app, null, untilMs).id);
   }
   await database.write(old.map((id) =>
-    sql(
-      `INSERT INTO grants (id, app, user, type, scope, refresh, refresh_until, access_until)
-       VALUES (?1, ?2, NULL, 'client_credentials', 'consumer', x'00', ?3, ?4)`,
-      id,
-      app,
-      untilMs.refreshUntilMs,
-      untilMs.accessUntilMs,
-    )
+    sql`INSERT INTO grants (id, app, user, type, scopes, refresh, refreshUntilMs, accessUntilMs)
+       VALUES (${id}, ${app}, NULL, 'client_credentials', 'consumer', x'00', ${untilMs.refreshUntilMs}, ${untilMs.accessUntilMs})`
   ));
   const kept = [
     alive,
@@ -164,24 +157,18 @@ async function addMany(
 ): Promise<string[]> {
   const ids = Array.from({ length: count }, () => newId("g", NOW_MS));
   await database.write(ids.map((id) =>
-    sql(
-      `INSERT INTO grants (id, app, user, type, scope, refresh_until, access_until)
-       VALUES (?1, ?2, ?3, 'password', 'consumer', ?4, ?4)`,
-      id,
-      app,
-      user,
-      NOW_MS + HOUR_MS,
-    )
+    sql`INSERT INTO grants (id, app, user, type, scopes, refreshUntilMs, accessUntilMs)
+       VALUES (${id}, ${app}, ${user}, 'password', 'consumer', ${NOW_MS + HOUR_MS}, ${NOW_MS + HOUR_MS})`
   ));
   return ids;
 }
 
 async function listEnded(database: Database): Promise<string[]> {
-  const query = "SELECT id FROM grants WHERE revoked_at IS NOT NULL ORDER BY id";
+  const query = "SELECT id FROM grants WHERE revokedAtMs IS NOT NULL ORDER BY id";
   return (await database.query<{ id: string }>(query)).map(({ id }) => id);
 }
 
 async function listAll(database: Database): Promise<string[]> {
-  return (await database.query<{ id: string }>("SELECT id FROM grants ORDER BY id"))
+  return (await database.query<{ id: string }>(sql`SELECT id FROM grants ORDER BY id`))
     .map(({ id }) => id);
 }

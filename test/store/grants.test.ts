@@ -4,7 +4,8 @@ import { describe, type TestContext, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
 import { revokeTokensOfApp, deleteApp } from "../../src/store/apps.ts";
-import { type Database, FIRST_PAGE, sql } from "../../src/database/database.ts";
+import { type Database, FIRST_PAGE } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import { revokeGrant } from "../../src/store/grant_end.ts";
 import {
   findGrant,
@@ -54,12 +55,12 @@ describe("at its commit a grant is refused, and a refresh token not rotated, whe
     ["the user has lost a scope", (database, { user }) =>
       database.write([updateUser(user ?? "", loseScopes)])],
     ["the app was disabled", (database) =>
-      database.write([sql("UPDATE apps SET status = 'disabled'")])],
+      database.write([sql`UPDATE apps SET status = 'disabled'`])],
     ["the app was deleted", (database, { app }) => database.write([deleteApp(app)])],
     ["the app was cut off", (database, { app, id }) =>
       database.write(revokeTokensOfApp(app, timeOf(id), 1))],
     ["the app has lost a scope", (database) =>
-      database.write([sql("UPDATE apps SET scope = 'orders consumerx'")])],
+      database.write([sql`UPDATE apps SET scopes = 'orders consumerx'`])],
   ];
   for (const [what, change] of table) {
     test(what, async (t) => {
@@ -92,10 +93,10 @@ test("an audit entry is stored with its grant, and not without", async (t) => {
   const user = await addUser(database);
   const entry = { actor: user, action: "user.login", target: user, address: "192.0.2.1" };
   assert.equal(await insertGrant(database, sampleGrant(app, user), entry), true);
-  assert.equal((await database.query("SELECT 1 FROM audit")).length, 1);
+  assert.equal((await database.query(sql`SELECT 1 FROM audit`)).length, 1);
   const bad = sampleGrant(app, user, { scopes: ["none"] });
   assert.equal(await insertGrant(database, bad, entry), false);
-  assert.equal((await database.query("SELECT 1 FROM audit")).length, 1);
+  assert.equal((await database.query(sql`SELECT 1 FROM audit`)).length, 1);
 });
 
 test("a refresh token is found by its grant's id and its hash, and by nothing else", async (t) => {
@@ -326,7 +327,7 @@ function rotate(
 }
 
 async function countUsed(database: Database, grantId: string): Promise<number> {
-  const query = "SELECT 1 FROM used_refresh_tokens WHERE grant_id = ?1";
+  const query = "SELECT 1 FROM used_refresh_tokens WHERE grantId = ?1";
   return (await database.query(query, [grantId])).length;
 }
 

@@ -11,7 +11,8 @@ import {
 } from "../../src/base/jwt.ts";
 import { signJwt } from "../helpers/jwt.ts";
 import { createSeal, SealError } from "../../src/base/seal.ts";
-import { type Database, sql } from "../../src/database/database.ts";
+import { type Database } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import { type KeyRing, loadKeyRing, ROTATION_LEAD_MS } from "../../src/store/key_ring.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { createDataFolder } from "../helpers/process.ts";
@@ -51,7 +52,7 @@ async function setUp(t: TestContext): Promise<Ringing> {
 
 const kids = (ring: KeyRing) => ring.published().map(({ kid }) => kid);
 const storedKeys = (database: Database) =>
-  database.query<{ kid: string; private: string }>("SELECT kid, private FROM keys ORDER BY kid");
+  database.query<{ kid: string; private: string }>(sql`SELECT kid, private FROM keys ORDER BY kid`);
 
 test("a ring on an empty database makes one key, which signs without end", async (t) => {
   const ringing = await setUp(t);
@@ -157,19 +158,19 @@ test("withdrawing a key that does not exist changes nothing, not even beside it"
   const { open, database } = await setUp(t);
   const ring = await open();
   const { kid } = ring.signing();
-  const beside = sql("INSERT INTO settings (name, value) VALUES ('x', 'y')");
+  const beside = sql`INSERT INTO settings (name, value) VALUES ('x', 'y')`;
   assert.equal(await ring.withdraw("k0", [beside]), false);
   assert.equal(ring.signing().kid, kid);
-  assert.deepEqual(await database.query("SELECT 1 FROM settings WHERE name = 'x'"), []);
+  assert.deepEqual(await database.query(sql`SELECT 1 FROM settings WHERE name = 'x'`), []);
 });
 
 test("what belongs to a change is stored with it", async (t) => {
   const { open, database } = await setUp(t);
   const ring = await open();
-  const note = (name: string) => sql("INSERT INTO settings (name, value) VALUES (?1, '')", name);
+  const note = (name: string) => sql`INSERT INTO settings (name, value) VALUES (${name}, '')`;
   const { kid } = await ring.rotate(0, (made) => [note(`rotated ${made}`)]);
   await ring.withdraw(kid, [note(`withdrew ${kid}`)]);
-  const rows = await database.query<{ name: string }>("SELECT name FROM settings ORDER BY name");
+  const rows = await database.query<{ name: string }>(sql`SELECT name FROM settings ORDER BY name`);
   assert.deepEqual(rows.map(({ name }) => name), [`rotated ${kid}`, `withdrew ${kid}`]);
 });
 

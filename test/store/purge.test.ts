@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { idBound } from "../../src/base/id.ts";
-import { type Database, sql } from "../../src/database/database.ts";
+import { type Database } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import { purge, type PurgeProgress } from "../../src/store/purge.ts";
 import { openDatabase } from "../helpers/database.ts";
 
@@ -15,19 +16,11 @@ const [AT_ONCE, BATCH] = [20_000, 500];
 /** So many deliveries of an old event that were finished at a time. */
 async function addDelivered(database: Database, count: number, finishedAtMs: number) {
   await database.write([
-    sql(
-      `INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
-       VALUES ('s1', 'u1', 'login', 'a', 'https://a.example/', 'active', '', ?1)`,
-      NOW_MS,
-    ),
-    sql(
-      `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?3)
-       INSERT INTO deliveries (id, event, subscription, status, due_at, finished_at)
-       SELECT ?1 || printf('%06x', i), 'e1', 1, 'delivered', 0, ?2 FROM n`,
-      idBound("d", NOW_MS - 9 * DAY_MS),
-      finishedAtMs,
-      count,
-    ),
+    sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)
+       VALUES ('s1', 'u1', 'login', 'a', 'https://a.example/', 'active', '', ${NOW_MS})`,
+    sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
+       INSERT INTO deliveries (id, event, subscription, status, dueAtMs, finishedAtMs)
+       SELECT ${idBound("d", NOW_MS - 9 * DAY_MS)} || printf('%06x', i), 'e1', 1, 'delivered', 0, ${finishedAtMs} FROM n`,
   ]);
 }
 
@@ -83,5 +76,5 @@ test("what may go is removed at one purge, however much it is", async (t) => {
   const { database } = watch(t);
   await addDelivered(database, AT_ONCE + BATCH, NOW_MS - 2 * DAY_MS);
   await purge(database, RETENTION, NOW_MS, SIGNAL, new Map());
-  assert.deepEqual(await database.query("SELECT 1 FROM deliveries"), []);
+  assert.deepEqual(await database.query(sql`SELECT 1 FROM deliveries`), []);
 });

@@ -8,7 +8,8 @@ import { createSeal } from "../../src/base/seal.ts";
 import { listAudit } from "../../src/store/audit.ts";
 import { listActingApps, withdrawConsent } from "../../src/store/consents.ts";
 import { recordDelivered, recordFailure } from "../../src/store/attempts.ts";
-import type { Database, Statement } from "../../src/database/database.ts";
+import type { Database } from "../../src/database/database.ts";
+import type { Sql } from "../../src/database/sql.ts";
 import {
   claimDeliveries,
   findNextDue,
@@ -17,7 +18,7 @@ import {
   listDueQueues,
   listSendable,
   releaseDeliveries,
-  STANDINGS,
+  HEALTHS,
 } from "../../src/store/deliveries.ts";
 import { findDelivery, listAttempts, listDeliveries } from "../../src/store/delivery_lists.ts";
 import { findEvent, listEvents } from "../../src/store/event_lists.ts";
@@ -167,7 +168,7 @@ const EVENT = {
   createdAtMs: NOW_MS,
 };
 const DELIVERY = deliveryId(EVENT.id, 1);
-const PENDING = { id: EVENT.id, name: EVENT.name, upto: 1, fannedOut: 0, hasSubscribers: true };
+const PENDING = { id: EVENT.id, name: EVENT.name, lastSubscription: 1, fannedOut: 0, hasSubscribers: true };
 const FAILURE = { delivery: DELIVERY, subscription: 1, claim: CLAIM };
 const ATTEMPT = {
   ...FAILURE,
@@ -181,7 +182,7 @@ const ATTEMPT = {
   next: { status: "failed", gone: false },
 } as const;
 
-function writing(name: string, statements: () => readonly Statement[]): Case {
+function writing(name: string, statements: () => readonly Sql[]): Case {
   return { name, run: (database) => database.write(statements()) };
 }
 
@@ -206,7 +207,7 @@ const CASES: readonly Case[] = [
   },
   {
     name: "fanning out",
-    run: (database) => fanOut(database, { ...PENDING, subject: null, needed: "" }, 500, NOW_MS),
+    run: (database) => fanOut(database, { ...PENDING, subject: null, needed: "[]" }, 500, NOW_MS),
   },
   {
     name: "fanning out what needs a scope",
@@ -215,23 +216,23 @@ const CASES: readonly Case[] = [
   {
     name: "fanning out for one principal",
     by: "subscriptions_by_principal (principal=? AND event=?)",
-    run: (database) => fanOut(database, { ...PENDING, subject: OWNER, needed: "" }, 500, NOW_MS),
+    run: (database) => fanOut(database, { ...PENDING, subject: OWNER, needed: "[]" }, 500, NOW_MS),
   },
   {
     name: "fanning out for one principal what needs a scope",
     by: "subscriptions_by_principal (principal=? AND event=?)",
     run: (database) => fanOut(database, { ...PENDING, subject: OWNER, needed: "a b" }, 500, NOW_MS),
   },
-  ...STANDINGS.map((standing): Case => ({
-    name: `finding lanes that are due: ${standing}`,
+  ...HEALTHS.map((health): Case => ({
+    name: `finding lanes that are due: ${health}`,
     run: (database) => {
       const except = { subscriptions: [7], principals: [OWNER] };
-      return listDueQueues(database, { standing, except, limit: 10, nowMs: NOW_MS });
+      return listDueQueues(database, { health, except, limit: 10, nowMs: NOW_MS });
     },
   })),
   {
     name: "finding what is due next",
-    sorts: true, // one of each standing at most
+    sorts: true, // one of each health at most
     run: (database) => findNextDue(database, NOW_MS),
   },
   {
@@ -447,5 +448,5 @@ test("listing the audit until a time searches by that alone, and reads nothing n
 test("the search for scans finds one", () => {
   assert.equal(findScans("SELECT * FROM deliveries WHERE attempt = 3").length, 1);
   assert.equal(findScans("SELECT count(data) FROM events").length, 1);
-  assert.equal(findSorts("SELECT * FROM events ORDER BY created_at").length, 1);
+  assert.equal(findSorts("SELECT * FROM events ORDER BY createdAtMs").length, 1);
 });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sha256 } from "../../src/base/secret.ts";
 import { ConflictError } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import { deleteSession, findSessionUser, insertSession } from "../../src/store/sessions.ts";
 import { revokeTokensOfUser, deleteUser, updateUser } from "../../src/store/users.ts";
 import { addUser, openDatabase } from "../helpers/database.ts";
@@ -74,7 +75,7 @@ test("a cookie's value is stored as a hash of 32 bytes, once", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   await database.write([insertSession(HASH, user, NOW_MS, UNTIL_MS)]);
-  const rows = await database.query<{ hash: Uint8Array }>("SELECT hash FROM sessions");
+  const rows = await database.query<{ hash: Uint8Array }>(sql`SELECT hash FROM sessions`);
   assert.equal(rows[0]?.hash.length, 32);
   await assert.rejects(
     database.write([insertSession(HASH, "u-other", NOW_MS, UNTIL_MS)]),

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
-import { type Database, sql } from "../../src/database/database.ts";
+import { type Database } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import {
   claimDeliveries,
   listClaimed,
@@ -51,12 +52,8 @@ before(async () => {
   const user = { id: "u00000000", username: "one", phc: "", scopes: ["consumer"], createdAtMs: NOW_MS };
   await database.write([
     insertUser(user),
-    sql(
-      `INSERT INTO events (id, name, data, scope, status, upto, created_at)
-       VALUES (?1, 'a', '1', '', 'distributed', 0, ?2)`,
-      EVENT,
-      NOW_MS,
-    ),
+    sql`INSERT INTO events (id, name, data, scopes, status, lastSubscription, createdAtMs)
+       VALUES (${EVENT}, 'a', '1', '', 'distributed', 0, ${NOW_MS})`,
   ]);
   const refreshUntilMs = NOW_MS + 99 * DAY_MS;
   const grant = { id: GRANT, scopes: ["consumer"], refreshUntilMs };
@@ -88,16 +85,10 @@ beforeEach(async () => {
 /** Gives the subscription pending deliveries that are due. */
 async function fill(count: number): Promise<void> {
   await database.write([
-    sql(
-      `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?4)
-       INSERT INTO deliveries (id, event, subscription, status, due_at)
-       SELECT 'd' || substr(?2, 2) || printf('%06x%06x', ?1, i), ?2, ?1, 'pending', ?3 FROM n`,
-      seq,
-      EVENT,
-      NOW_MS,
-      count,
-    ),
-    sql("UPDATE subscriptions SET due_at = ?2 WHERE seq = ?1", seq, NOW_MS),
+    sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
+       INSERT INTO deliveries (id, event, subscription, status, dueAtMs)
+       SELECT 'd' || substr(${EVENT}, 2) || printf('%06x%06x', ${seq}, i), ${EVENT}, ${seq}, 'pending', ${NOW_MS} FROM n`,
+    sql`UPDATE subscriptions SET dueAtMs = ${NOW_MS} WHERE seq = ${seq}`,
   ]);
 }
 
@@ -113,10 +104,7 @@ async function countShown(status: "pending" | "cancelled"): Promise<number> {
 }
 
 async function countStored(status: string): Promise<number> {
-  const [row] = await database.query<{ count: number }>(
-    "SELECT count(*) AS count FROM deliveries WHERE subscription = ?1 AND status = ?2",
-    [seq, status],
-  );
+  const [row] = await database.query<{ count: number }>(sql`SELECT count(*) AS count FROM deliveries WHERE subscription = ${seq} AND status = ${status}`);
   return row?.count ?? -1;
 }
 
@@ -142,10 +130,7 @@ for (const [name, end] of ENDS) {
       assert.deepEqual(page.items, []);
       before = page.next;
     }
-    const [left] = await database.query<{ id: string }>(
-      "SELECT id FROM deliveries WHERE subscription = ?1 AND status = 'pending' LIMIT 1",
-      [seq],
-    );
+    const [left] = await database.query<{ id: string }>(sql`SELECT id FROM deliveries WHERE subscription = ${seq} AND status = 'pending' LIMIT 1`);
     const shown = await findDelivery(database, left?.id ?? "");
     assert.deepEqual([shown?.status, shown?.dueAtMs], ["cancelled", null]);
   });
@@ -154,7 +139,7 @@ for (const [name, end] of ENDS) {
     await fill(AT_ONCE + 700);
     await database.write(end());
     const except = { subscriptions: [], principals: [] };
-    const query = { standing: "new", except, limit: 99, nowMs: NOW_MS } as const;
+    const query = { health: "unknown", except, limit: 99, nowMs: NOW_MS } as const;
     const lanes = await listDueQueues(database, query);
     assert.ok(!lanes.some(({ subscription }) => subscription === seq));
     const request = [{ subscription: seq, count: 8 }];
@@ -206,10 +191,7 @@ test("disabling dispatches one event, and disabling again none", async () => {
   assert.equal(await count(), known + 1);
   await database.write(disableSubscription(id, "why not", NOW_MS));
   assert.equal(await count(), known + 1);
-  const [row] = await database.query<{ reason: string }>(
-    "SELECT disabled_reason AS reason FROM subscriptions WHERE id = ?1",
-    [id],
-  );
+  const [row] = await database.query<{ reason: string }>(sql`SELECT disabledReason AS reason FROM subscriptions WHERE id = ${id}`);
   assert.equal(row?.reason, "why");
 });
 
@@ -257,7 +239,7 @@ test("the purge removes a deleted subscription once its deliveries have gone", a
   await fill(AT_ONCE + 200);
   await database.write(deleteSubscription(id, NOW_MS));
   const count = async () =>
-    (await database.query("SELECT 1 FROM subscriptions WHERE seq = ?1", [seq])).length;
+    (await database.query(sql`SELECT 1 FROM subscriptions WHERE seq = ${seq}`)).length;
   const retention = { eventsMs: 30 * DAY_MS, auditMs: 90 * DAY_MS };
   const signal = new AbortController().signal;
   await clearEndedSubscriptions(database, () => NOW_MS, signal);

@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import { idTimeMs, newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
 import { revokeTokensOfApp, deleteApp, updateApp } from "../../src/store/apps.ts";
-import type { Statement } from "../../src/database/database.ts";
+import { sql, type Sql } from "../../src/database/sql.ts";
 import { revokeGrant } from "../../src/store/grant_end.ts";
 import { insertGrant } from "../../src/store/grants.ts";
 import {
@@ -51,7 +51,7 @@ async function insert({ database, user, app, grant }: Stage, endpoint: string) {
 }
 
 const DISABLED = { phc: undefined, scopes: undefined, status: "disabled" } as const;
-const ENDS: readonly (readonly [name: string, end: (stage: Stage) => Statement[]])[] = [
+const ENDS: readonly (readonly [name: string, end: (stage: Stage) => Sql[]])[] = [
   ["its grant is revoked", ({ grant }) => revokeGrant(grant.id, NOW_MS)],
   ["its user is disabled", ({ user }) => [updateUser(user, DISABLED)]],
   ["its user is deleted", ({ user }) => [deleteUser(user)]],
@@ -98,10 +98,7 @@ test("a secret is replaced again only once the one before signs no more", async 
   };
   assert.equal(await replace("second", NOW_MS), 1);
   assert.equal(await replace("third", NOW_MS + HOUR_MS - 1), 0);
-  const [row] = await stage.database.query<{ secret: string; old: string }>(
-    "SELECT secret, old_secret AS old FROM subscriptions WHERE id = ?1",
-    [id],
-  );
+  const [row] = await stage.database.query<{ secret: string; old: string }>(sql`SELECT secret, oldSecret AS old FROM subscriptions WHERE id = ${id}`);
   const open = (stored = "") => SEAL.decrypt(stored, id);
   assert.deepEqual([open(row?.secret), open(row?.old)], ["second", "whsec_"]);
   assert.equal(await replace("third", NOW_MS + HOUR_MS), 1);

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import type { User } from "../../src/oauth/user.ts";
-import { ConflictError, FIRST_PAGE, type Page, sql } from "../../src/database/database.ts";
+import { ConflictError, FIRST_PAGE, type Page } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
 import { insertGrant } from "../../src/store/grants.ts";
 import { insertKey } from "../../src/store/keys.ts";
 import { loadRevocations } from "../../src/store/revocations.ts";
@@ -174,7 +175,7 @@ test("revokeTokensOfUser() ends sessions, and the grants and login tokens made u
 
   assert.equal(await findSessionUser(database, Buffer.from("one"), NOW_MS + 11), undefined);
   assert.equal(await findSessionUser(database, Buffer.from("two"), NOW_MS + 11), other);
-  assert.equal((await database.query("SELECT 1 FROM sessions")).length, 1);
+  assert.equal((await database.query(sql`SELECT 1 FROM sessions`)).length, 1);
   assert.equal(revocations.has(before), true);
   assert.equal(revocations.has(caller(user, app, newId("g", NOW_MS + 10))), true);
   assert.equal(revocations.has(caller(user, app, newId("g", NOW_MS + 20))), false);
@@ -217,10 +218,7 @@ test("revokeTokensOfUser() outlasts tokens that were issued when they lived long
     await revocations.refresh();
     assert.equal(revocations.has(caller(user, app, id)), true, `after ${hours} hours`);
   }
-  const rows = await database.query<{ until: number }>(
-    "SELECT until FROM revocations WHERE target = ?1",
-    [user],
-  );
+  const rows = await database.query<{ until: number }>(sql`SELECT untilMs FROM revocations WHERE target = ${user}`);
   assert.ok((rows[0]?.until ?? 0) >= madeAtMs + 24 * HOUR_MS);
 });
 
@@ -243,21 +241,15 @@ test("revokeTokensOfUser() ends what has ids ahead of a clock that stepped back"
   });
   const code = newId("g", aheadMs);
   await database.write([
-    sql(
-      `INSERT INTO codes (id, hash, app, user, scope, redirect_uri, until)
-       VALUES (?1, x'00', ?2, ?3, 'consumer', '', ?4)`,
-      code,
-      app,
-      user,
-      aheadMs,
-    ),
+    sql`INSERT INTO codes (id, hash, app, user, scopes, redirectUri, untilMs)
+       VALUES (${code}, x'00', ${app}, ${user}, 'consumer', '', ${aheadMs})`,
   ]);
   await database.write(revokeTokensOfUser(user, cutMs, HOUR_MS));
   const revocations = await loadRevocations(database, () => cutMs);
   assert.equal(revocations.has(caller(user, app, id)), true);
-  const [grant] = await database.query<{ revoked_at: number }>("SELECT revoked_at FROM grants");
+  const [grant] = await database.query<{ revoked_at: number }>(sql`SELECT revokedAtMs FROM grants`);
   assert.equal(grant?.revoked_at, cutMs);
-  assert.deepEqual(await database.query("SELECT 1 FROM codes"), []);
+  assert.deepEqual(await database.query(sql`SELECT 1 FROM codes`), []);
 });
 
 test("deleteUser() removes the user, consents with them, and frees the name", async (t) => {
@@ -266,11 +258,11 @@ test("deleteUser() removes the user, consents with them, and frees the name", as
   const other = await addUser(database, { username: "otto" });
   const app = await addApp(database);
   const consent = (id: string) =>
-    sql("INSERT INTO consents (user, app, scope) VALUES (?1, ?2, '')", id, app);
+    sql`INSERT INTO consents (user, app, scopes) VALUES (${id}, ${app}, '')`;
   await database.write([consent(user), consent(other)]);
   assert.deepEqual(await database.write([deleteUser(user)]), [1]);
   assert.equal(await findUser(database, user), undefined);
-  const consents = await database.query<{ user: string }>("SELECT user FROM consents");
+  const consents = await database.query<{ user: string }>(sql`SELECT user FROM consents`);
   assert.deepEqual(consents.map((row) => row.user), [other]);
   await database.write([
     insertUser({ id: newId("u", NOW_MS), username: "MARTA", phc: "", scopes: [], createdAtMs: 1 }),

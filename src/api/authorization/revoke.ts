@@ -2,7 +2,7 @@ import type { HttpRequest } from "../../base/exchange.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { Caller } from "../../oauth/principal.ts";
 import { type AuditRecord, insertAuditOfGrant } from "../../store/audit.ts";
-import type { Statement } from "../../database/database.ts";
+import type { Sql } from "../../database/sql.ts";
 import { revokeAccessToken, revokeGrant } from "../../store/grant_end.ts";
 import type { Revocations } from "../../store/revocations.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
@@ -30,7 +30,7 @@ export interface RevokeOptions extends PresentedTokenOptions {
 export function revokeRoute(options: RevokeOptions): PublicRoute {
   const { database, clients, bearer, revocations, now } = options;
 
-  async function revoke(statements: readonly Statement[]): Promise<void> {
+  async function revoke(statements: readonly Sql[]): Promise<void> {
     await database.write(statements);
     await revocations.refresh();
   }
@@ -69,7 +69,7 @@ function endToken(
   presented: PresentedToken,
   by: Pick<AuditRecord, "actor" | "address">,
   nowMs: number,
-): Statement[] {
+): Sql[] {
   switch (presented.kind) {
     case "access":
       return [revokeAccessToken(presented.caller.jti, presented.caller.expiresAtMs)];

@@ -1,7 +1,8 @@
 import { Problem } from "../../base/problem.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import { actorOf, insertAudit, insertAuditOfChange } from "../../store/audit.ts";
-import { ConflictError, type Database, type Statement } from "../../database/database.ts";
+import { ConflictError, type Database } from "../../database/database.ts";
+import type { Sql } from "../../database/sql.ts";
 import type { Revocations } from "../../store/revocations.ts";
 import type { ProtectedContext } from "../route.ts";
 
@@ -37,7 +38,7 @@ export interface AuditedAction {
  */
 export async function storeAudited(
   { caller, request }: ProtectedContext,
-  statements: readonly Statement[],
+  statements: readonly Sql[],
   { always = false, ...action }: AuditedAction,
   options: BackendOptions,
   conflict = "It conflicts with what is there.",

@@ -3,7 +3,7 @@ import { idTimeMs, isId } from "../../base/id.ts";
 import { LOGIN_APP } from "../../oauth/principal.ts";
 import { revokeTokensOfApp, findApp } from "../../store/apps.ts";
 import { forgetConsentsOf, withdrawConsent } from "../../store/consents.ts";
-import type { Statement } from "../../database/database.ts";
+import type { Sql } from "../../database/sql.ts";
 import {
   revokeTokensOf,
   REVOKED,
@@ -91,7 +91,7 @@ function revokeAll(
   user: string | undefined,
   app: string | undefined,
   { now, accessTokenTtlMs }: BackendOptions,
-): Statement[] {
+): Sql[] {
   if (app === undefined) {
     if (user === undefined) return [];
     const cut = revokeTokensOfUser(user, now(), accessTokenTtlMs, { reason: REVOKED });

@@ -10,11 +10,10 @@ import {
   type Subscription,
   SUBSCRIPTION_LIMIT,
 } from "../../event/subscription.ts";
-import { type Caller, CONSUMER_SCOPE, LOGIN_APP } from "../../oauth/principal.ts";
+import { BACKEND_SCOPE, type Caller, CONSUMER_SCOPE, LOGIN_APP } from "../../oauth/principal.ts";
 import { actorOf, insertAuditOfChange } from "../../store/audit.ts";
 import { findEventScopes } from "../../store/authority.ts";
 import { ConflictError, type Database } from "../../database/database.ts";
-import { OWN_EVENT_SCOPE } from "../../store/own_events.ts";
 import { deleteSubscription } from "../../store/subscription_end.ts";
 import {
   findSubscription,
@@ -195,7 +194,7 @@ export async function getSubscription(
 /** Throws Problem 403 where the caller's token may not be told of an event. */
 async function checkEventAllowed(database: Database, event: string, caller: Caller): Promise<void> {
   const needed = event.startsWith(OWN_PREFIX)
-    ? [OWN_EVENT_SCOPE]
+    ? [BACKEND_SCOPE]
     : await findEventScopes(database, event);
   if (needed.every((scope) => caller.scopes.includes(scope))) return;
   throw new Problem(403, "forbidden_event", `The event needs scope ${needed.join(" ")}.`);

@@ -4,7 +4,8 @@ import { createPasswordHasher } from "../../../src/base/password.ts";
 import { appRoutes } from "../../../src/api/backend/app.ts";
 import { userRoutes } from "../../../src/api/backend/user.ts";
 import { findApp, updateApp } from "../../../src/store/apps.ts";
-import type { Database, Statement } from "../../../src/database/database.ts";
+import type { Database } from "../../../src/database/database.ts";
+import { sql, type Sql } from "../../../src/database/sql.ts";
 import { findGrant, insertGrant } from "../../../src/store/grants.ts";
 import { loadRevocations } from "../../../src/store/revocations.ts";
 import { findUser, updateUser } from "../../../src/store/users.ts";
@@ -23,7 +24,7 @@ const CALLER = {
 } as const;
 
 /** The PATCH of users and of apps, on a database in which `meanwhile` is stored before each write. */
-async function openStage(t: TestContext, meanwhile: () => Promise<readonly Statement[]>) {
+async function openStage(t: TestContext, meanwhile: () => Promise<readonly Sql[]>) {
   const stored = openDatabase(t);
   const database: Database = {
     ...stored,
@@ -60,7 +61,7 @@ async function openStage(t: TestContext, meanwhile: () => Promise<readonly State
 
 for (const kind of ["user", "app"] as const) {
   test(`a scope that a ${kind} gets while a change takes it away is lost like the others`, async (t) => {
-    let others: (() => Promise<readonly Statement[]>) | undefined;
+    let others: (() => Promise<readonly Sql[]>) | undefined;
     const { stored, patch } = await openStage(t, async () => await others?.() ?? []);
     const all = ["consumer", "orders"];
     const user = await addUser(stored, { scopes: kind === "user" ? ["consumer"] : all });
@@ -84,7 +85,7 @@ for (const kind of ["user", "app"] as const) {
     const party = kind === "user" ? await findUser(stored, user) : await findApp(stored, app);
     assert.deepEqual(party?.scopes, ["consumer"]);
     assert.notEqual((await findGrant(stored, grant.id))?.revokedAtMs, null);
-    assert.equal((await stored.query("SELECT 1 FROM audit")).length, 1);
+    assert.equal((await stored.query(sql`SELECT 1 FROM audit`)).length, 1);
   });
 }
 
@@ -98,7 +99,7 @@ test("a change of an app that goes on being changed is a conflict, and nothing o
   app = await addApp(stored);
   await assert.rejects(patch(app, { trusted: true }), { status: 409, code: "conflict" });
   assert.equal((await findApp(stored, app))?.trusted, false);
-  assert.deepEqual(await stored.query("SELECT 1 FROM audit"), []);
+  assert.deepEqual(await stored.query(sql`SELECT 1 FROM audit`), []);
 });
 
 test("a change of an app that has just been removed is 404", async (t) => {

@@ -3,6 +3,7 @@ import { type TestContext, test } from "node:test";
 import { Problem } from "../../../src/base/problem.ts";
 import { cronjobRoutes } from "../../../src/api/backend/cronjob.ts";
 import { type Database, UnavailableError } from "../../../src/database/database.ts";
+import { sql } from "../../../src/database/sql.ts";
 import { openDatabase } from "../../helpers/database.ts";
 import { sampleRequest } from "../../helpers/http_request.ts";
 
@@ -44,7 +45,7 @@ function openStage(t: TestContext, isRunning: boolean, more: Partial<Database> =
   const route = routes.find(({ method }) => method === "POST");
   const run = (name: string) =>
     route?.handle({ request: sampleRequest(), params: { name }, caller: CALLER });
-  const audited = async () => (await stored.query("SELECT 1 FROM audit")).length;
+  const audited = async () => (await stored.query(sql`SELECT 1 FROM audit`)).length;
   return { run, audited, ran: () => ran };
 }
 

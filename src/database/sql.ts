@@ -1,0 +1,41 @@
+/** What a column may hold. Booleans are 0 and 1, times are milliseconds since 1970. */
+export type SqlValue = string | number | null | Uint8Array;
+
+/** A piece of SQL with the values of its parameters: a statement, or a part of one. */
+export interface Sql {
+  readonly sql: string;
+  readonly params: readonly SqlValue[];
+}
+
+/**
+ * SQL as a tagged template. An interpolated value is bound as a parameter, always; an interpolated
+ * piece of SQL becomes part of the text, with its own parameters.
+ */
+export function sql(strings: TemplateStringsArray, ...values: readonly (SqlValue | Sql)[]): Sql {
+  let text = strings[0] ?? "";
+  const params: SqlValue[] = [];
+  for (const [index, value] of values.entries()) {
+    if (typeof value === "object" && value !== null && "sql" in value) {
+      text += value.sql;
+      params.push(...value.params);
+    } else {
+      text += "?";
+      params.push(value);
+    }
+    text += strings[index + 1] ?? "";
+  }
+  return { sql: text, params };
+}
+
+/** Pieces of SQL with something between them. */
+export function joinSql(pieces: readonly Sql[], separator: string): Sql {
+  return {
+    sql: pieces.map(({ sql }) => sql).join(separator),
+    params: pieces.flatMap(({ params }) => params),
+  };
+}
+
+/** The value as a literal, for fixed words in statements whose plan depends on them. */
+export function sqlText(word: string): Sql {
+  return { sql: `'${word.replaceAll("'", "''")}'`, params: [] };
+}
