@@ -20,19 +20,20 @@ const MAY_IMPORT: Record<string, string[]> = {
   store: ["base", "oauth", "event", "database"],
   mod: ["base", "oauth"],
   http: ["version", "base", "oauth"],
-  api: ["version", "base", "oauth", "event", "config", "database", "store", "http"],
-  hosting: ["version", "base", "oauth", "event", "database", "store", "mod", "http", "api"],
-  delivery: ["version", "base", "oauth", "event", "config", "database", "store"],
-  job: ["version", "base", "oauth", "event", "config", "database", "store"],
-  app: "version base oauth event config database store mod http api hosting delivery job".split(" "),
+  services: "base oauth event config database store api app".split(" "), // all as types
+  api: "version base oauth event config database store http services".split(" "),
+  hosting: "version base oauth event database store mod http api services".split(" "),
+  delivery: "version base oauth event config database store services".split(" "),
+  job: "version base oauth event config database store services".split(" "),
+  app: "version base oauth event config database store mod http api hosting delivery job services"
+    .split(" "),
   server: "version base database config app".split(" "),
-  cli: "version base oauth event config database store mod http api hosting delivery job app".split(
-    " ",
-  ),
+  cli: ("version base oauth event config database store mod http api hosting delivery job app " +
+    "services").split(" "),
 };
 
 /** What may be imported as types alone, never as values. */
-const TYPES_ONLY = ["mod"];
+const TYPES_ONLY = ["mod", "services"];
 
 /**
  * The `node:` modules that a path may touch (with what lies below them: `fs` has `fs/promises`);
@@ -179,6 +180,7 @@ function importFault(
   if (targetUnit !== unit && MAY_IMPORT[unit]?.includes(targetUnit) === false) {
     return `floor: ${unit} may not import ${targetUnit} ("${specifier}")`;
   }
+  if (targetUnit === "services" && !typeOnly) return "types: services is a type";
   if (TYPES_ONLY.includes(unit) && !typeOnly) return `types: ${unit} imports types alone`;
   return undefined;
 }
@@ -248,8 +250,8 @@ function checkCycles(modules: Module[]): LayerError[] {
     const module = byFile.get(file);
     if (module === undefined || done.has(file)) return;
     const here = [...path, file];
-    for (const { specifier, line } of module.imports) {
-      if (!specifier?.startsWith(".")) continue;
+    for (const { specifier, line, typeOnly } of module.imports) {
+      if (!specifier?.startsWith(".") || typeOnly) continue; // types are gone when it runs
       const target = resolveImport(file, specifier);
       const start = here.indexOf(target);
       if (start === -1) {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import { promisify } from "node:util";
 import { listeningUrl, pathOf } from "./base/base_url.ts";
-import type { HttpResponse, HttpRequest } from "./base/exchange.ts";
+import type { HttpResponse, HttpRequest } from "./base/http_message.ts";
 import { newId } from "./base/id.ts";
 import type { Logger } from "./base/log.ts";
 import { createPasswordHasher, hashLimit } from "./base/password.ts";

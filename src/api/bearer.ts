@@ -1,6 +1,6 @@
 import { pathOf } from "../base/base_url.ts";
 import { createCache } from "../base/cache.ts";
-import type { HttpRequest } from "../base/exchange.ts";
+import type { HttpRequest } from "../base/http_message.ts";
 import { verifyJwt } from "../base/jwt.ts";
 import { Problem } from "../base/problem.ts";
 import { ACCESS_TOKEN_TYPE, parseAccessClaims } from "../oauth/claims.ts";

@@ -1,4 +1,4 @@
-import type { HttpResponse, HttpRequest } from "../base/exchange.ts";
+import type { HttpResponse, HttpRequest } from "../base/http_message.ts";
 
 /** Whether pages of this origin may call the service. */
 export type IsOriginAllowed = (origin: string) => Promise<boolean>;

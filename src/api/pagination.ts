@@ -1,91 +1,103 @@
-import type { HttpResponse, HttpRequest } from "../base/exchange.ts";
-import type { Check } from "../base/fields.ts";
-import { type Form, parseForm } from "../base/form.ts";
-import { isId } from "../base/id.ts";
-import { checkErrors, type FieldError, Problem } from "../base/problem.ts";
+import type { HttpResponse } from "../base/http_message.ts";
+import { checkErrors } from "../base/problem.ts";
+import {
+  described,
+  matching,
+  manyOf,
+  named,
+  nullable,
+  optional,
+  record,
+  type Schema,
+  type Shape,
+  TEXT,
+} from "../base/shape.ts";
 import { FIRST_PAGE, type Page, type Pagination } from "../database/database.ts";
 import { jsonResponse, NO_STORE } from "../http/respond.ts";
 
-/** How many items a list answers at most, and where nothing is said. */
-export const MAX_LIMIT = 200;
-export const DEFAULT_LIMIT = 50;
+/** How many items a list has at most. */
+const MAX_LIMIT = 200;
+const UNKNOWN_CURSOR = "Must be a next_cursor of this list.";
+const LIMIT_SCHEMA: Schema = { type: "integer", minimum: 1, maximum: MAX_LIMIT };
 
-/** What every next_cursor is. */
-export const CURSOR = /^[0-9a-z]{1,64}$/;
+/** In a query it is text. */
+const LIMIT: Shape<number> = {
+  schema: LIMIT_SCHEMA,
+  definitions: {},
+  parse(value, report) {
+    const limit = /^\d{1,3}$/.test(String(value)) ? Number(value) : 0;
+    if (limit < 1 || limit > MAX_LIMIT) report(`Must be 1 to ${MAX_LIMIT}.`);
+    return limit;
+  },
+};
 
-/** The parameters of a query; throws Problem 400 when it is not well-formed. */
-export function readQuery(request: HttpRequest): Form {
-  const query = parseForm(request.query);
-  if (!query) throw new Problem(400, "malformed", "The query is not well-formed.");
-  return query;
+const CURSOR = matching(/^[0-9a-z]{1,260}$/, UNKNOWN_CURSOR);
+
+/**
+ * The query of a list: how many items, and from where.
+ *
+ * @param cursor what a next_cursor of this list looks like: the id of an item
+ */
+export function pagination(cursor: Shape<string> = CURSOR) {
+  return {
+    limit: optional(described("How many.", LIMIT), 50),
+    cursor: optional(described("The next_cursor of the part before.", cursor)),
+  } as const;
 }
 
-/** Which part of a list a request asks for: `?limit=` (1 to 200) and `&cursor=`. */
-export function readPagination(request: HttpRequest): Pagination {
-  return readFilteredPagination(request, {}).page;
+/** What a query says of the part of a list that it asks for. */
+export interface PageQuery {
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+}
+
+/** The part of a stored list that a query asks for. */
+export function toPagination({ limit, cursor }: PageQuery): Pagination {
+  return { limit, before: cursor ?? FIRST_PAGE };
+}
+
+const NEXT_CURSOR = described(
+  "Send it as cursor for the next part; null at the end.",
+  nullable(TEXT),
+);
+
+/** The members of a response that lists such items, and where the next part begins. */
+export function pageMembers<T>(item: Shape<T>) {
+  return { items: manyOf(item), next_cursor: NEXT_CURSOR } as const;
+}
+
+/** One part of a list of such records: a `User` makes a `UserPage`. */
+export function pageOf<T>(item: Shape<T>) {
+  const name = String(item.schema["$ref"]).replace(/^.*\//, "");
+  return named(`${name}Page`, record(pageMembers(item)));
+}
+
+/** A part of a list as it is sent. */
+export function listResponse<Item>(
+  page: Page<Item>,
+  toRecord: (item: Item) => object,
+): HttpResponse {
+  const body = { items: page.items.map(toRecord), next_cursor: page.next ?? null };
+  return jsonResponse(200, body, NO_STORE);
 }
 
 /**
- * Which part of a list a request asks for, and the list's own parameters, each with the check of
- * its value. Throws Problem 400 that names every fault.
+ * The part of a list in memory that a query asks for.
+ *
+ * @param keyOf names an item; the key of the last one is the cursor, so that items before it may go
+ * @throws {Problem} 400 for a cursor that names none of them
  */
-export function readFilteredPagination<Name extends string>(
-  request: HttpRequest,
-  filters: Readonly<Record<Name, Check>>,
-): { readonly page: Pagination; readonly filter: Readonly<Partial<Record<Name, string>>> } {
-  const query = readQuery(request);
-  const errors: FieldError[] = [];
-  const filter: Partial<Record<Name, string>> = {};
-  const read = (name: string, check: Check): string | undefined => {
-    const value = query.get(name);
-    const wrong = query.duplicates.includes(name)
-      ? "Must be given once."
-      : value === undefined ? undefined : check(value);
-    if (wrong !== undefined) errors.push({ pointer: `/${name}`, detail: wrong });
-    return value;
-  };
-  const limit = read("limit", checkLimit);
-  const before = read("cursor", checkCursor) ?? FIRST_PAGE;
-  for (const [name, check] of Object.entries<Check>(filters)) {
-    const value = read(name, check);
-    if (value !== undefined) filter[name as Name] = value;
+export function pageOfItems<Item>(
+  items: readonly Item[],
+  { limit, cursor }: PageQuery,
+  keyOf: (item: Item) => string,
+): Page<Item> {
+  const cursorOf = (item: Item) => Buffer.from(keyOf(item)).toString("hex");
+  const last = cursor === undefined ? -1 : items.findIndex((item) => cursorOf(item) === cursor);
+  if (cursor !== undefined && last < 0) {
+    checkErrors([{ pointer: "/cursor", detail: UNKNOWN_CURSOR }], "query");
   }
-  checkErrors(errors, "query");
-  return { page: { limit: limit === undefined ? DEFAULT_LIMIT : Number(limit), before }, filter };
-}
-
-const checkLimit: Check = (text) =>
-  /^\d{1,3}$/.test(text) && Number(text) >= 1 && Number(text) <= MAX_LIMIT
-    ? undefined
-    : `Must be 1 to ${MAX_LIMIT}.`;
-
-const checkCursor: Check = (text) =>
-  CURSOR.test(text) ? undefined : "Must be a next_cursor of this list.";
-
-/** A check that the value is one of the words. */
-export function checkWord(words: readonly string[]): Check {
-  return (text) => words.includes(text) ? undefined : `Must be one of: ${words.join(", ")}.`;
-}
-
-/** A check that the value has the form of an id of this kind (base/id.ts). */
-export function checkId(kind: string): Check {
-  return (text) => isId(kind, text) ? undefined : "Must be an id.";
-}
-
-/** Says what is wrong with a time: RFC 3339 §5.6, as in JSON and in queries. */
-export const checkTime: Check = (text) => {
-  const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i.test(text) &&
-    !Number.isNaN(Date.parse(text));
-  return isTime ? undefined : "Must be a time as in 2030-01-31T12:00:00Z.";
-};
-
-/** A part of a list as it goes out. */
-export function listResponse<Item>(
-  page: Page<Item>,
-  toRecord: (item: Item) => Record<string, unknown>,
-): HttpResponse {
-  return jsonResponse(200, {
-    items: page.items.map(toRecord),
-    next_cursor: page.next ?? null,
-  }, NO_STORE);
+  const part = items.slice(last + 1, last + 1 + limit);
+  const end = part.at(-1);
+  return { items: part, next: end && end !== items.at(-1) ? cursorOf(end) : undefined };
 }

@@ -1,17 +1,17 @@
-import { hasBody, type HttpResponse, type HttpRequest } from "../base/exchange.ts";
+import { hasBody, type HttpResponse, type HttpRequest } from "../base/http_message.ts";
 import type { Log } from "../base/log.ts";
 import { Problem } from "../base/problem.ts";
 import { OAuthError } from "../oauth/errors.ts";
 import type { Caller } from "../oauth/principal.ts";
 import { UnavailableError } from "../database/database.ts";
 import type { Bearer } from "./bearer.ts";
-import { CheckedRequest } from "./checked_request.ts";
 import { prefersHtml } from "../http/accept.ts";
 import { type CorsPolicy, type IsOriginAllowed, optionsResponse, withCors } from "./cors.ts";
 import { errorPage } from "./pages/error_page.ts";
 import type { Site } from "./pages/page_layout.ts";
 import { oauthErrorResponse, problemResponse } from "../http/respond.ts";
-import type { Route } from "./route.ts";
+import { readBody, readQuery } from "./input.ts";
+import type { Operation } from "./operation.ts";
 import { checkPath, type Router, type RouteMatch } from "./router.ts";
 
 /** What the pipeline is made of. */
@@ -21,6 +21,7 @@ export interface PipelineOptions {
   readonly bearer: Bearer;
   readonly isOriginAllowed: IsOriginAllowed;
   readonly site: Site;
+  readonly maxBodyBytes: number;
   readonly log: Log;
   readonly now: () => number;
   /** Told of every answer, for the metrics. */
@@ -34,7 +35,7 @@ interface Progress {
 }
 
 /**
- * Makes the one way that every request goes: path → route → token and scope → handler → answer,
+ * Makes the one way that every request goes: path → operation → token and scope → query and body → handler → response,
  * with errors turned into answers, CORS headers and the log line in one place. It never throws.
  */
 export function createPipeline(
@@ -83,16 +84,16 @@ async function answerRequest(
   const match = findRoute(options.routers, request.method, path);
   if (!match) throw new Problem(404, "not_found", "There is nothing at this path.");
   progress.match = match;
-  const { route, methods, params } = match;
+  const { operation, methods, params } = match;
   if (request.method === "OPTIONS") {
     return optionsResponse(request, methods, corsPolicy(match, options.isOriginAllowed));
   }
-  if (!route) {
+  if (!operation) {
     throw new Problem(405, "method_not_allowed", `This path takes ${methods.join(", ")}.`, {
       headers: { Allow: methods.join(", ") },
     });
   }
-  return callRoute(route, request, params, progress, options.bearer);
+  return carryOut(operation, request, params, progress, options);
 }
 
 function corsPolicy(
@@ -110,19 +111,29 @@ function findRoute(routers: readonly Router[], method: string, path: string) {
   return undefined;
 }
 
-async function callRoute(
-  route: Route,
+async function carryOut(
+  operation: Operation,
   request: HttpRequest,
   params: RouteMatch["params"],
   progress: Progress,
-  bearer: Bearer,
+  { bearer, maxBodyBytes }: PipelineOptions,
 ): Promise<HttpResponse> {
-  if (route.access === "public") return route.handle({ request, params });
-  const caller = await bearer.authenticate(request, route.access);
-  progress.caller = caller;
-  const check = () => bearer.authenticate(request, route.access);
-  const checked = hasBody(request) ? new CheckedRequest(request, check) : request;
-  return route.handle({ request: checked, params, caller });
+  const { access } = operation;
+  const caller = access === "public" ? undefined : await bearer.authenticate(request, access);
+  if (caller) progress.caller = caller;
+  // A body may come slowly: once it is in, its token may have ended.
+  const authenticateAgain = async (): Promise<void> => {
+    if (access !== "public" && hasBody(request)) await bearer.authenticate(request, access);
+  };
+  // OAuth and pages have rules of their own for parameters that are missing, repeated or wrong.
+  const isParsed = operation.errors === undefined || operation.errors === "problem";
+  const query = operation.query && isParsed ? readQuery(request.query, operation.query) : {};
+  let body: unknown;
+  if (operation.body) {
+    body = await readBody(operation, request, maxBodyBytes);
+    await authenticateAgain();
+  }
+  return operation.handle({ request, params, caller, query, body, authenticateAgain });
 }
 
 /**
@@ -163,7 +174,7 @@ function errorResponse(
 }
 
 /** A person who has lost the way gets a page; a program gets what it always gets. */
-function errorsOfNoRoute({ status }: Problem, { method, headers }: HttpRequest): Route["errors"] {
+function errorsOfNoRoute({ status }: Problem, { method, headers }: HttpRequest): Operation["errors"] {
   const isLook = method === "GET" || method === "HEAD";
   return status === 404 && isLook && prefersHtml(headers.accept) ? "page" : "problem";
 }

@@ -1,27 +1,30 @@
-import { METHODS } from "../base/exchange.ts";
+import { METHODS } from "../base/http_message.ts";
 import { comparePatterns, parsePathPattern, type PathPattern } from "./path_pattern.ts";
 import { Problem } from "../base/problem.ts";
-import type { PathParams, Route } from "./route.ts";
+import type { Operation } from "./operation.ts";
 
-/** What stands at a path: the route of the method, or the methods that there are. */
+/** Percent-decoded path parameters by name. */
+export type PathParams = Readonly<Record<string, string>>;
+
+/** What stands at a path: the operation of the method, or the methods that there are. */
 export interface RouteMatch {
-  readonly route: Route | undefined;
+  readonly operation: Operation | undefined;
   /** Percent-decoded; without a prototype, so that nothing else is in it. */
   readonly params: PathParams;
-  /** Where the method has no route: every one that has, HEAD and OPTIONS too; sent as Allow. */
+  /** Where the method has no operation: every one that has, HEAD and OPTIONS too; sent as Allow. */
   readonly methods: readonly string[];
-  /** The route, else any of the path: says how the path's errors look, and whether it takes CORS. */
-  readonly sibling: Route;
+  /** The operation, else any of the path: says how the path's errors look, and whether it takes CORS. */
+  readonly sibling: Operation;
 }
 
 /**
- * Finds the route of a method and a path; HEAD is found where GET is. Throws Problem 400 `malformed`
+ * Finds the operation of a method and a path; HEAD is found where GET is. Throws Problem 400 `malformed`
  * when a parameter's percent-encoding is broken.
  */
 export type Router = (method: string, path: string) => RouteMatch | undefined;
 
 interface Entry {
-  readonly route: Route;
+  readonly operation: Operation;
   readonly pattern: PathPattern;
   /** Its place among all: the lower the sooner. */
   readonly place: number;
@@ -43,29 +46,29 @@ const ANY_PATH = new URLPattern({ pathname: "*" });
 const NO_PARAMS: PathParams = Object.freeze(noParams());
 
 /**
- * Makes a router of routes of which no two may have one method and shape. Paths match as URLPattern
+ * Makes a router of operations of which no two may have one method and shape. Paths match as URLPattern
  * has it: percent-encoded, by case, and a parameter takes one segment that is not empty. Of several
  * the most literal one counts, segment by segment.
  *
  * Literal paths cost one look-up, patterns of literals and `:parameters` one per segment; only what
  * is fancier costs a URLPattern each.
  */
-export function createRouter(routes: readonly Route[]): Router {
+export function createRouter(operations: readonly Operation[]): Router {
   const literals = new Map<string, RouteMatch>();
   const tree = createNode();
   const fancy: Entry[] = [];
-  const patterned = routes.map((route) => ({ route, pattern: patternOf(route) }));
+  const patterned = operations.map((operation) => ({ operation, pattern: patternOf(operation) }));
   const ordered = patterned.toSorted((a, b) => comparePatterns(a.pattern, b.pattern));
-  for (const [place, { route, pattern }] of ordered.entries()) {
+  for (const [place, { operation, pattern }] of ordered.entries()) {
     const { segments } = pattern;
     const parameters = segments.map(({ rank, name }, index) => ({ index, name, rank }))
       .filter(({ rank }) => rank === 2);
-    const entry = { route, pattern, place, parameters };
+    const entry = { operation, pattern, place, parameters };
     if (segments.some(({ rank }) => rank === 1 || rank === 3)) fancy.push(entry);
     else plant(tree, entry);
     if (segments.every(({ rank }) => rank === 0)) {
       const path = `/${segments.map(({ literal }) => literal).join("/")}`;
-      literals.set(`${route.method} ${path}`, { route, params: NO_PARAMS, methods: [], sibling: route });
+      literals.set(`${operation.method} ${path}`, { operation, params: NO_PARAMS, methods: [], sibling: operation });
     }
   }
 
@@ -77,11 +80,11 @@ export function createRouter(routes: readonly Route[]): Router {
     const simple = climb(tree, segments, 0, method);
     for (const entry of fancy) {
       if (simple !== undefined && simple.place < entry.place) break;
-      if (method !== undefined && entry.route.method !== method) continue;
+      if (method !== undefined && entry.operation.method !== method) continue;
       const params = mayMatch(entry, segments) ? readGroups(entry, path) : undefined;
-      if (params !== undefined) return { route: entry.route, params };
+      if (params !== undefined) return { operation: entry.operation, params };
     }
-    return simple && { route: simple.route, params: readSegments(simple, segments) };
+    return simple && { operation: simple.operation, params: readSegments(simple, segments) };
   };
 
   return (method, rawPath) => {
@@ -91,15 +94,15 @@ export function createRouter(routes: readonly Route[]): Router {
     if (!takesAnyFirst && !tree.literals.has(firstSegment(path))) return undefined;
     const segments = path.slice(1).split("/");
     const found = find(method === "HEAD" ? "GET" : method, path, segments);
-    if (found) return { ...found, methods: [], sibling: found.route };
+    if (found) return { ...found, methods: [], sibling: found.operation };
     if (!find(undefined, path, segments)) return undefined;
-    const others = METHODS.map((other) => find(other, path, segments)?.route)
-      .filter((route) => route !== undefined);
+    const others = METHODS.map((other) => find(other, path, segments)?.operation)
+      .filter((operation) => operation !== undefined);
     const [sibling] = others;
     if (!sibling) return undefined;
-    const methods = others.map((route) => route.method === "GET" ? ["GET", "HEAD"] : route.method);
+    const methods = others.map((operation) => operation.method === "GET" ? ["GET", "HEAD"] : operation.method);
     return {
-      route: undefined,
+      operation: undefined,
       params: NO_PARAMS,
       methods: [...methods.flat(), "OPTIONS"],
       sibling,
@@ -107,7 +110,7 @@ export function createRouter(routes: readonly Route[]): Router {
   };
 }
 
-function patternOf({ path }: Route): PathPattern {
+function patternOf({ path }: Operation): PathPattern {
   const reasons: string[] = [];
   const pattern = parsePathPattern(path, reasons);
   if (!pattern) throw new Error(reasons.join("; "));
@@ -134,7 +137,7 @@ function plant(root: TreeNode, entry: Entry): void {
     node.literals.set(literal, next);
     node = next;
   }
-  node.entries.set(entry.route.method, entry);
+  node.entries.set(entry.operation.method, entry);
 }
 
 /** The first entry in order: at each segment the literal's branch before the parameter's. */

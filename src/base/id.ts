@@ -1,4 +1,5 @@
 import { randomBytes } from "./secret.ts";
+import { type Shape, text } from "./shape.ts";
 
 const TIME_DIGITS = 9; // base 36: enough until the year 5188
 const ORDER_DIGITS = 3;
@@ -49,4 +50,11 @@ export function idBound(kind: string, timeMs: number): string {
 /** Whether the text has the form of an id of this kind. */
 export function isId(kind: string, text: string): boolean {
   return text.length === ID_LENGTH && text.startsWith(kind) && /^[a-z][0-9a-z]+$/.test(text);
+}
+
+/** An id of this kind in JSON, in a query or in a response. */
+export function idOf(kind: string): Shape<string> {
+  return text((value) => isId(kind, value) ? undefined : "Must be an id.", {
+    pattern: `^${kind}[0-9a-z]{${ID_LENGTH - 1}}$`,
+  });
 }

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { backendRoutes } from "../app/backend_routes.ts";
 import { pathOf } from "../base/base_url.ts";
-import type { HttpRequest } from "../base/exchange.ts";
+import type { HttpRequest } from "../base/http_message.ts";
 import { newId } from "../base/id.ts";
 import { createPasswordHasher } from "../base/password.ts";
 import { Problem } from "../base/problem.ts";

@@ -12,6 +12,14 @@ export interface Event {
   readonly createdAtMs: number;
 }
 
+/** An event that an endpoint module declares. */
+export interface DeclaredEvent {
+  readonly name: string;
+  readonly description: string;
+  /** All that are needed to subscribe to it. */
+  readonly scope: readonly string[];
+}
+
 /** Events of the service itself; nobody else dispatches them, and only scope `backend` gets them. */
 export const OWN_PREFIX = "gatepost.";
 

@@ -1,5 +1,5 @@
 import { parseDuration, parseSize } from "../base/duration.ts";
-import { METHODS } from "../base/exchange.ts";
+import { METHODS } from "../base/http_message.ts";
 import { parsePathPattern, type PathPattern } from "../api/path_pattern.ts";
 import { checkDispatchableName, OWN_PREFIX } from "../event/event.ts";
 import { isScopeName, OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";

@@ -1,4 +1,4 @@
-import type { HttpRequest } from "../base/exchange.ts";
+import type { HttpRequest } from "../base/http_message.ts";
 import type { Caller, Context, Logger } from "../mod.ts";
 import { type RequestBody, toWebRequest } from "./request_body.ts";
 

@@ -1,4 +1,4 @@
-import { discardStream, type HttpResponse, type HttpRequest } from "../base/exchange.ts";
+import { discardStream, type HttpResponse, type HttpRequest } from "../base/http_message.ts";
 import { MAX_FORM_BYTES } from "../base/form.ts";
 import { Problem } from "../base/problem.ts";
 import type { Caller, Logger } from "../mod.ts";

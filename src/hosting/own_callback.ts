@@ -1,4 +1,4 @@
-import type { HttpRequest } from "../base/exchange.ts";
+import type { HttpRequest } from "../base/http_message.ts";
 import { Problem } from "../base/problem.ts";
 import type { Handler } from "./handle.ts";
 

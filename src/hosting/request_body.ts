@@ -1,5 +1,5 @@
 import { bodyTypeOf } from "../http/body_type.ts";
-import { hasBody, type HttpRequest } from "../base/exchange.ts";
+import { hasBody, type HttpRequest } from "../base/http_message.ts";
 import { decodeFormText } from "../base/form.ts";
 import { parseJson } from "../base/json.ts";
 import { Problem } from "../base/problem.ts";

@@ -1,4 +1,4 @@
-import type { HttpResponse } from "../base/exchange.ts";
+import type { HttpResponse } from "../base/http_message.ts";
 import { encodeJson } from "../base/json.ts";
 import { isPlainObject } from "./check.ts";
 

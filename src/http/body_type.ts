@@ -1,4 +1,4 @@
-import type { HttpRequest } from "../base/exchange.ts";
+import type { HttpRequest } from "../base/http_message.ts";
 
 /** What a body is, as far as the service can read it. */
 export interface BodyType {

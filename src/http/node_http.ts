@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Cidr } from "../base/cidr.ts";
-import type { HttpResponse, HttpRequest } from "../base/exchange.ts";
+import type { HttpResponse, HttpRequest } from "../base/http_message.ts";
 import type { Log } from "../base/log.ts";
 import { Problem } from "../base/problem.ts";
 import { type Connection, createConnections } from "./connections.ts";

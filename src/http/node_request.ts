@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Cidr } from "../base/cidr.ts";
-import type { HttpRequest } from "../base/exchange.ts";
+import type { HttpRequest } from "../base/http_message.ts";
 import { clientAddress } from "./client_address.ts";
 import type { IncomingBody } from "./node_body.ts";
 import { newRequestId, readRequestId } from "./request_id.ts";

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { discardStream, type HttpResponse, type HttpRequest } from "../base/exchange.ts";
+import { discardStream, type HttpResponse, type HttpRequest } from "../base/http_message.ts";
 import { statusText } from "../base/status_text.ts";
 import type { ResponseStreams } from "./node_stream.ts";
 

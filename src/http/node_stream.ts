@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
-import type { HttpRequest } from "../base/exchange.ts";
+import type { HttpRequest } from "../base/http_message.ts";
 
 /** The streams that are being sent. */
 export interface ResponseStreams {

@@ -1,4 +1,4 @@
-import type { HttpResponse } from "../base/exchange.ts";
+import type { HttpResponse } from "../base/http_message.ts";
 import type { Problem } from "../base/problem.ts";
 import type { OAuthError } from "../oauth/errors.ts";
 

@@ -1,8 +1,15 @@
+import { listOf, matching } from "../base/shape.ts";
 import { OAuthError } from "./errors.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "./principal.ts";
 
 /** A scope-token of RFC 6749 §3.3 without the comma, which separates names here as a space does. */
-export const SCOPE_NAME = /^[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]{1,64}$/;
+const SCOPE_NAME = /^[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]{1,64}$/;
+
+/** A list of scopes in JSON. */
+export const SCOPES = listOf(matching(
+  SCOPE_NAME,
+  "Must be 1 to 64 printable ASCII characters without space, comma, quote or backslash.",
+));
 
 /** Who takes part in one decision about scopes. */
 export interface ScopeRequest {

@@ -1,74 +1,67 @@
-import { type Check, openFields } from "../base/fields.ts";
+import { idOf } from "../base/id.ts";
 import { PASSWORD_BYTES } from "../base/password.ts";
+import {
+  described,
+  type Infer,
+  matching,
+  named,
+  object,
+  oneOf,
+  optional,
+  record,
+  text,
+} from "../base/shape.ts";
+import { TIME, toTime } from "../base/time.ts";
 import { CONSUMER_SCOPE } from "./principal.ts";
-import { isScopeName } from "./scope.ts";
+import { SCOPES } from "./scope.ts";
+
+const USERNAME = matching(
+  /^[A-Za-z0-9._@+-]{1,64}$/,
+  "Must be 1 to 64 of A-Z a-z 0-9 . _ @ + -.",
+);
+
+/** A password: 8 to 1,024 bytes of UTF-8. */
+const PASSWORD = described("Its length is that of its bytes as UTF-8.", text((password) => {
+  const bytes = Buffer.byteLength(password);
+  const { min, max } = PASSWORD_BYTES;
+  return bytes >= min && bytes <= max ? undefined : `Must be ${min} to ${max} bytes long.`;
+}, { format: "password", minLength: PASSWORD_BYTES.min, maxLength: PASSWORD_BYTES.max }));
+
+/** Whether an account may be used. */
+export const ACCOUNT_STATUS = oneOf("active", "disabled");
+
+/** What makes a user. */
+export const NewUser = named("NewUser", object({
+  username: USERNAME,
+  password: PASSWORD,
+  scopes: optional(SCOPES, [CONSUMER_SCOPE]),
+}));
+
+/** What of a user may change; a member that is absent stays as it is. */
+export const UserChange = named("UserChange", object({
+  password: optional(PASSWORD),
+  scopes: optional(SCOPES),
+  status: optional(ACCOUNT_STATUS),
+}));
+
+/** A user as the backend shows it. */
+export const UserRecord = named("User", record({
+  id: idOf("u"),
+  username: USERNAME,
+  scopes: SCOPES,
+  status: ACCOUNT_STATUS,
+  created_at: TIME,
+}));
 
 /** Someone who logs in with a name and a password. */
-export interface User {
-  /** Starts with `u`. */
-  readonly id: string;
-  readonly username: string;
-  readonly scopes: readonly string[];
-  readonly status: "active" | "disabled";
+export interface User extends Omit<Infer<typeof UserRecord>, "created_at"> {
   readonly createdAtMs: number;
   /** Grants and sessions made then or before have ended. */
   readonly notBeforeMs: number;
 }
 
-/** What makes a user. */
-export interface NewUser {
-  readonly username: string;
-  readonly password: string;
-  readonly scopes: readonly string[];
-}
-
-/** What of a user may change; a member that is absent stays as it is. */
-export interface UserChange {
-  readonly password?: string | undefined;
-  readonly scopes?: readonly string[] | undefined;
-  readonly status?: "active" | "disabled" | undefined;
-}
-
-/** What a user name is. */
-export const USERNAME = /^[A-Za-z0-9._@+-]{1,64}$/;
-
-/** Says what is wrong with a user name: 1 to 64 of `A-Za-z0-9._@+-`. */
-export const checkUsername: Check = (text) =>
-  USERNAME.test(text) ? undefined : "Must be 1 to 64 of A-Z a-z 0-9 . _ @ + -.";
-
-/** Says what is wrong with a password: 8 to 1,024 bytes of UTF-8. */
-export const checkPassword: Check = (text) => {
-  const bytes = Buffer.byteLength(text);
-  const { min, max } = PASSWORD_BYTES;
-  return bytes >= min && bytes <= max ? undefined : `Must be ${min} to ${max} bytes long.`;
-};
-
-/** Says what is wrong with a scope name (RFC 6749 §3.3, without the comma). */
-export const checkScopeName: Check = (text) =>
-  isScopeName(text)
-    ? undefined
-    : "Must be 1 to 64 printable ASCII characters without space, comma, quote or backslash.";
-
-/** Reads the JSON that makes a user; throws Problem 400 with every fault. */
-export function parseNewUser(value: unknown): NewUser {
-  const fields = openFields(value);
-  const user = {
-    username: fields.requiredText("username", checkUsername),
-    password: fields.requiredText("password", checkPassword),
-    scopes: fields.list("scopes", checkScopeName) ?? [CONSUMER_SCOPE],
-  };
-  fields.finish("user");
-  return user;
-}
-
-/** Reads the JSON that changes a user; throws Problem 400 with every fault. */
-export function parseUserChange(value: unknown): UserChange {
-  const fields = openFields(value);
-  const change = {
-    password: fields.text("password", checkPassword),
-    scopes: fields.list("scopes", checkScopeName),
-    status: fields.word("status", ["active", "disabled"]),
-  };
-  fields.finish("change of a user");
-  return change;
+/** A user as the backend shows it. */
+export function toUserRecord(user: User): Infer<typeof UserRecord> {
+  const { id, username, scopes, status, createdAtMs } = user;
+  return { id, username, scopes, status, created_at: toTime(createdAtMs) };
 }

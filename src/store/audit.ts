@@ -1,4 +1,4 @@
-import type { HttpRequest } from "../base/exchange.ts";
+import type { HttpRequest } from "../base/http_message.ts";
 import { idBound, newId } from "../base/id.ts";
 import { type Caller, LOGIN_APP } from "../oauth/principal.ts";
 import { type Database, type Page, pageOf, type Pagination } from "../database/database.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 
-import type { HttpResponse } from "../../src/base/exchange.ts";
+import type { HttpResponse } from "../../src/base/http_message.ts";
 import { frontDoor } from "../../src/api/pages/front_door.ts";
 import { pageHeaders } from "../../src/api/pages/page_headers.ts";
 import {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Problem } from "../../src/base/problem.ts";
-import { METHODS } from "../../src/base/exchange.ts";
+import { METHODS } from "../../src/base/http_message.ts";
 import type { Route } from "../../src/api/route.ts";
 import { createRouter, type RouteMatch } from "../../src/api/router.ts";
 import { openRandom } from "../helpers/random.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hostedRouter } from "../../src/app/hosted_router.ts";
-import type { HttpResponse } from "../../src/base/exchange.ts";
+import type { HttpResponse } from "../../src/base/http_message.ts";
 import { Problem } from "../../src/base/problem.ts";
 import type { LoadedEndpoint } from "../../src/hosting/check.ts";
 import { parsePathPattern } from "../../src/api/path_pattern.ts";

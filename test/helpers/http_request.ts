@@ -1,4 +1,4 @@
-import type { HttpRequest } from "../../src/base/exchange.ts";
+import type { HttpRequest } from "../../src/base/http_message.ts";
 import { Problem } from "../../src/base/problem.ts";
 
 /** A request as the pipeline gets it, without a socket: GET / from 192.0.2.1, changed as told. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 
-import type { HttpResponse } from "../../src/base/exchange.ts";
+import type { HttpResponse } from "../../src/base/http_message.ts";
 import {
   type ConsentPageInput,
   type ConsentScope,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { HttpResponse, HttpRequest } from "../../src/base/exchange.ts";
+import type { HttpResponse, HttpRequest } from "../../src/base/http_message.ts";
 import { Problem } from "../../src/base/problem.ts";
 import type { Caller, Context, Logger } from "../../src/mod.ts";
 import type { DispatchedEvent } from "../../src/hosting/dispatch.ts";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import { after, test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import type { HttpResponse, HttpRequest } from "../../src/base/exchange.ts";
+import type { HttpResponse, HttpRequest } from "../../src/base/http_message.ts";
 import { createLogger } from "../../src/base/log.ts";
 import { Problem } from "../../src/base/problem.ts";
 import { createHttpServer, type HttpLimits } from "../../src/http/node_http.ts";

@@ -1,4 +1,4 @@
-import type { HttpResponse, HttpRequest } from "../../base/exchange.ts";
+import type { HttpResponse, HttpRequest } from "../../base/http_message.ts";
 import type { Form } from "../../base/form.ts";
 import { Problem } from "../../base/problem.ts";
 import { isPosable } from "../../oauth/app.ts";

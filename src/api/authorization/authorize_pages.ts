@@ -1,4 +1,4 @@
-import type { HttpResponse } from "../../base/exchange.ts";
+import type { HttpResponse } from "../../base/http_message.ts";
 import { isPosable } from "../../oauth/app.ts";
 import type { ScopeWords } from "../../oauth/scope.ts";
 import type { User } from "../../oauth/user.ts";

@@ -1,4 +1,4 @@
-import type { HttpResponse } from "../../base/exchange.ts";
+import type { HttpResponse } from "../../base/http_message.ts";
 import { newId } from "../../base/id.ts";
 import { sha256 } from "../../base/secret.ts";
 import type { OAuthError } from "../../oauth/errors.ts";

@@ -1,4 +1,4 @@
-import type { HttpRequest } from "../../base/exchange.ts";
+import type { HttpRequest } from "../../base/http_message.ts";
 import { idBound, newId } from "../../base/id.ts";
 import { equalText, hmac, newSecret, sha256 } from "../../base/secret.ts";
 import { isLoopbackHost } from "../../oauth/redirect_uri.ts";

@@ -1,6 +1,6 @@
 import type { Form } from "../../base/form.ts";
 import type { App } from "../../oauth/app.ts";
-import type { HttpRequest } from "../../base/exchange.ts";
+import type { HttpRequest } from "../../base/http_message.ts";
 import type { Accounts } from "../../store/accounts.ts";
 import type { Database } from "../../database/database.ts";
 import type { Revocations } from "../../store/revocations.ts";

@@ -1,4 +1,4 @@
-import type { HttpRequest } from "../../base/exchange.ts";
+import type { HttpRequest } from "../../base/http_message.ts";
 import type { Form } from "../../base/form.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";

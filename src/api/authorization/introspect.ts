@@ -1,4 +1,4 @@
-import type { HttpRequest } from "../../base/exchange.ts";
+import type { HttpRequest } from "../../base/http_message.ts";
 import type { Form } from "../../base/form.ts";
 import { clientAuthFailed } from "../../oauth/client_auth.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";

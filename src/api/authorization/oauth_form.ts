@@ -1,4 +1,4 @@
-import type { HttpRequest } from "../../base/exchange.ts";
+import type { HttpRequest } from "../../base/http_message.ts";
 import { type Form, parseForm } from "../../base/form.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { parseScope } from "../../oauth/scope.ts";

@@ -1,4 +1,4 @@
-import type { HttpRequest } from "../../base/exchange.ts";
+import type { HttpRequest } from "../../base/http_message.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { Caller } from "../../oauth/principal.ts";
 import { type AuditRecord, insertAuditOfGrant } from "../../store/audit.ts";

@@ -1,114 +1,124 @@
 import { newId } from "../../base/id.ts";
-import type { PasswordHasher } from "../../base/password.ts";
-import { parseNewUser, parseUserChange, type User } from "../../oauth/user.ts";
+import { emptyResponse, jsonResponse, NO_STORE } from "../../http/respond.ts";
+import { NewUser, toUserRecord, type User, UserChange, UserRecord } from "../../oauth/user.ts";
+import type { Services } from "../../services.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
 import {
-  revokeTokensOfUser,
   deleteUser,
   findUser,
   insertUser,
   listUsers,
+  revokeTokensOfUser,
   updateUser,
 } from "../../store/users.ts";
-import { readJson } from "../../http/body.ts";
-import { listResponse, readPagination } from "../pagination.ts";
-import { emptyResponse, jsonResponse, NO_STORE } from "../../http/respond.ts";
-import type { ProtectedRoute } from "../route.ts";
+import { type Operation, operation } from "../operation.ts";
+import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 import {
-  BACKEND_ROUTE,
-  type BackendOptions,
+  type Administration,
+  BACKEND,
   changeFresh,
   checkChanged,
+  created,
   found,
   storeAudited,
-} from "./backend_route.ts";
+} from "./administration.ts";
+
+const PATH = "/backend/user";
 
 /** /backend/user: those who log in. */
-export function userRoutes(options: BackendOptions & { hasher: PasswordHasher }): ProtectedRoute[] {
-  const { database, hasher, now } = options;
-  const collection = { ...BACKEND_ROUTE, path: "/backend/user" };
-  const item = { ...BACKEND_ROUTE, path: "/backend/user/:id" };
-  const taken = "The user name is taken.";
+export function userOperations(
+  services: Administration & Pick<Services, "hasher">,
+): Operation[] {
+  const { database, hasher, now, config: { accessTokenTtlMs } } = services;
+  const item = { ...BACKEND, path: `${PATH}/:id` } as const;
+  const find = async (id: string) => found(await findUser(database, id), "user");
 
   return [
-    {
-      ...collection,
+    operation({
+      ...BACKEND,
+      id: "addUser",
       method: "POST",
+      path: PATH,
       summary: "Add a user",
-      async handle(context) {
-        const body = await readJson(context.request, options.maxBodyBytes);
-        const { username, password, scopes } = parseNewUser(body);
+      body: NewUser,
+      responses: { 201: UserRecord },
+      refuses: [409],
+      async handle({ body: { username, password, scopes }, ...context }) {
         const phc = await hasher.hash(password);
         const createdAtMs = now();
         const id = newId("u", createdAtMs);
-        const insert = insertUser({ id, username, phc, scopes, createdAtMs });
-        await storeAudited(context, [insert], { action: "user.create", target: id }, options, taken);
-        const user = { id, username, scopes, status: "active", createdAtMs, notBeforeMs: 0 } as const;
-        const location = `${options.basePath}${collection.path}/${id}`;
-        return jsonResponse(201, toRecord(user), { Location: location, ...NO_STORE });
+        const user: User =
+          { id, username, scopes, status: "active", createdAtMs, notBeforeMs: 0 };
+        const action = { action: "user.create", target: id };
+        const taken = "The user name is taken.";
+        await storeAudited(context, [insertUser({ ...user, phc })], action, services, taken);
+        return created(services, `${PATH}/${id}`, toUserRecord(user));
       },
-    },
-    {
-      ...collection,
+    }),
+    operation({
+      ...BACKEND,
+      id: "listUsers",
       method: "GET",
+      path: PATH,
       summary: "List users",
-      async handle({ request }) {
-        return listResponse(await listUsers(database, readPagination(request)), toRecord);
+      query: pagination(UserRecord.members.id),
+      responses: { 200: pageOf(UserRecord) },
+      async handle({ query }) {
+        return listResponse(await listUsers(database, toPagination(query)), toUserRecord);
       },
-    },
-    {
+    }),
+    operation({
       ...item,
+      id: "getUser",
       method: "GET",
       summary: "One user",
+      responses: { 200: UserRecord },
       async handle({ params }) {
-        const user = found(await findUser(database, params["id"] ?? ""), "user");
-        return jsonResponse(200, toRecord(user), NO_STORE);
+        return jsonResponse(200, toUserRecord(await find(params.id)), NO_STORE);
       },
-    },
-    {
+    }),
+    operation({
       ...item,
+      id: "changeUser",
       method: "PATCH",
       summary: "Change a user's password, scopes or status",
-      async handle(context) {
-        const id = context.params["id"] ?? "";
-        found(await findUser(database, id), "user"); // before a hash is made
-        const body = await readJson(context.request, options.maxBodyBytes);
-        const { password, scopes, status } = parseUserChange(body);
+      body: UserChange,
+      responses: { 200: UserRecord },
+      async handle({ params: { id }, body: { password, scopes, status }, ...context }) {
+        await find(id); // before a hash is made
         const phc = password === undefined ? undefined : await hasher.hash(password);
         const isDisabled = status === "disabled";
         await changeFresh(async () => {
-          const user = found(await findUser(database, id), "user");
+          const user = await find(id);
           const lost = user.scopes.filter((scope) => scopes?.includes(scope) === false);
           const end = isDisabled ? { reason: "user disabled" } : undefined;
           await storeAudited(context, [
             updateUser(id, { phc, scopes, status }, user.scopes),
-            ...isDisabled || phc ? revokeTokensOfUser(id, now(), options.accessTokenTtlMs, end) : [],
+            ...isDisabled || phc ? revokeTokensOfUser(id, now(), accessTokenTtlMs, end) : [],
             ...revokeGrantsWithScopes({ user: id }, lost, now()),
-          ], { action: "user.change", target: id }, options);
+          ], { action: "user.change", target: id }, services);
         });
-        return jsonResponse(200, toRecord(found(await findUser(database, id), "user")), NO_STORE);
+        return jsonResponse(200, toUserRecord(await find(id)), NO_STORE);
       },
-    },
-    {
+    }),
+    operation({
       ...item,
+      id: "deleteUser",
       method: "DELETE",
       summary: "Remove a user",
-      async handle(context) {
-        const user = found(await findUser(database, context.params["id"] ?? ""), "user");
-        const end = { reason: "user deleted", deletes: true };
+      responses: { 204: undefined },
+      async handle({ params: { id }, ...context }) {
+        await find(id);
         const changes = await storeAudited(context, [
-          ...revokeTokensOfUser(user.id, now(), options.accessTokenTtlMs, end),
-          deleteUser(user.id),
-        ], { action: "user.delete", target: user.id }, options);
+          ...revokeTokensOfUser(id, now(), accessTokenTtlMs, {
+            reason: "user deleted",
+            deletes: true,
+          }),
+          deleteUser(id),
+        ], { action: "user.delete", target: id }, services);
         checkChanged(changes, "user");
         return emptyResponse(204);
       },
-    },
+    }),
   ];
-}
-
-/** A user as the backend shows it. */
-export function toRecord(user: User): Record<string, unknown> {
-  const { id, username, scopes, status, createdAtMs } = user;
-  return { id, username, scopes, status, created_at: new Date(createdAtMs).toISOString() };
 }

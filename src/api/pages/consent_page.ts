@@ -1,4 +1,4 @@
-import type { HttpResponse } from "../../base/exchange.ts";
+import type { HttpResponse } from "../../base/http_message.ts";
 import { attributes, type Html, html } from "../../base/html.ts";
 import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import type { ScopeWords } from "../../oauth/scope.ts";

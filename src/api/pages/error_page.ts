@@ -1,4 +1,4 @@
-import type { HttpResponse } from "../../base/exchange.ts";
+import type { HttpResponse } from "../../base/http_message.ts";
 import { html } from "../../base/html.ts";
 import { displayText } from "./display_text.ts";
 import { pageHeaders } from "./page_headers.ts";

@@ -1,4 +1,4 @@
-import type { HttpResponse } from "../../base/exchange.ts";
+import type { HttpResponse } from "../../base/http_message.ts";
 import { attributes, html } from "../../base/html.ts";
 import { pageHeaders } from "./page_headers.ts";
 import { appPanel, csrfField, errorMessage, type FormPageInput } from "./page_layout.ts";

@@ -1,4 +1,4 @@
-import type { HttpRequest } from "../../base/exchange.ts";
+import type { HttpRequest } from "../../base/http_message.ts";
 import { type Metrics, METRICS_TYPE } from "../../base/metrics.ts";
 import { equalText } from "../../base/secret.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";

@@ -1,26 +1,24 @@
+import type { HttpResponse } from "../../base/http_message.ts";
 import { Problem } from "../../base/problem.ts";
-import { BACKEND_SCOPE } from "../../oauth/principal.ts";
-import { actorOf, insertAudit, insertAuditOfChange } from "../../store/audit.ts";
-import { ConflictError, type Database } from "../../database/database.ts";
+import { ConflictError } from "../../database/database.ts";
 import type { Sql } from "../../database/sql.ts";
-import type { Revocations } from "../../store/revocations.ts";
-import type { ProtectedContext } from "../route.ts";
+import { jsonResponse, NO_STORE } from "../../http/respond.ts";
+import { BACKEND_SCOPE } from "../../oauth/principal.ts";
+import type { Services } from "../../services.ts";
+import { actorOf, insertAudit, insertAuditOfChange } from "../../store/audit.ts";
+import type { Context } from "../operation.ts";
 
 /** What the administration of every resource works with. */
-export interface BackendOptions {
-  readonly database: Database;
-  readonly revocations: Revocations;
-  readonly maxBodyBytes: number;
-  readonly accessTokenTtlMs: number;
-  /** Below the base URL: where Location points. */
-  readonly basePath: string;
-  /** Tells the distributor that there may be work. */
-  readonly wake: () => void;
-  readonly now: () => number;
-}
+export type Administration = Pick<
+  Services,
+  "database" | "revocations" | "config" | "basePath" | "wake" | "now"
+>;
 
-/** What every backend route has: scope `backend`, and never CORS. */
-export const BACKEND_ROUTE = { access: [BACKEND_SCOPE], cors: false } as const;
+/** What every operation of the backend has: scope `backend`, and never CORS. */
+export const BACKEND = { access: [BACKEND_SCOPE], cors: false } as const;
+
+/** Who changes something, and by which request. */
+type Actor = Pick<Context<string, readonly string[], unknown, unknown>, "caller" | "request">;
 
 /** What a change is audited as. */
 export interface AuditedAction {
@@ -32,18 +30,18 @@ export interface AuditedAction {
 
 /**
  * Stores a change together with its audit entry, which is left out where the first statement, the
- * change itself, changes nothing. Then takes in what it may have revoked, so that it bites on the
- * next request, and wakes the distributor for what it may have dispatched. Answers with the rows
- * changed; throws Problem 409 with `conflict` as its detail where a constraint is broken.
+ * change itself, changes nothing. Then takes in what it may have revoked, so that it takes effect
+ * on the next request, and wakes the distributor for what it may have dispatched. Returns the rows
+ * that each statement changed; throws Problem 409 with `conflict` as its detail where a constraint
+ * is broken.
  */
 export async function storeAudited(
-  { caller, request }: ProtectedContext,
+  { caller, request }: Actor,
   statements: readonly Sql[],
   { always = false, ...action }: AuditedAction,
-  options: BackendOptions,
+  { database, revocations, wake, now }: Pick<Administration, "database" | "revocations" | "wake" | "now">,
   conflict = "It conflicts with what is there.",
 ): Promise<number[]> {
-  const { database, revocations, wake, now } = options;
   const entry = { ...actorOf(caller, request), ...action };
   const audit = always ? insertAudit(entry, now()) : insertAuditOfChange(entry, now());
   try {
@@ -87,4 +85,13 @@ export function checkChanged([first]: readonly number[], what: string): void {
 
 function notFound(what: string): Problem {
   return new Problem(404, "not_found", `There is no such ${what}.`);
+}
+
+/** 201, with where the new record is. */
+export function created(
+  { basePath }: Pick<Services, "basePath">,
+  path: string,
+  record: object,
+): HttpResponse {
+  return jsonResponse(201, record, { Location: basePath + path, ...NO_STORE });
 }

@@ -1,0 +1,43 @@
+import { type Form, parseForm } from "../base/form.ts";
+import type { HttpRequest } from "../base/http_message.ts";
+import { type FieldError, checkErrors, Problem } from "../base/problem.ts";
+import { type Members, parseShape } from "../base/shape.ts";
+import { bringsBody, readJson } from "../http/body.ts";
+import type { Operation } from "./operation.ts";
+
+/**
+ * The query of a request, parsed as the operation describes it; others than its parameters are
+ * ignored. Throws Problem 400 that lists every error.
+ */
+export function readQuery(query: string, members: Members): Record<string, unknown> {
+  const form = parseForm(query);
+  if (!form) throw new Problem(400, "malformed", "The query is not well-formed.");
+  const errors: FieldError[] = [];
+  const entries = Object.entries(members).flatMap(([name, shape]) => {
+    const report = (detail: string) => void errors.push({ pointer: `/${name}`, detail });
+    const value = readOnce(form, name, report);
+    if (value !== undefined) return [[name, shape.parse(value, report)]];
+    return shape.fallback === undefined ? [] : [[name, shape.fallback]];
+  });
+  checkErrors(errors, "query");
+  return Object.fromEntries(entries);
+}
+
+function readOnce(form: Form, name: string, report: (detail: string) => void): string | undefined {
+  if (form.duplicates.includes(name)) report("Must be given once.");
+  return form.get(name);
+}
+
+/**
+ * The body of a request, parsed as the operation describes it; undefined where it may be missing
+ * and is. Throws Problem 400 that lists every error, 413 or 415.
+ */
+export async function readBody(
+  { body, maxBodyBytes = Infinity }: Operation,
+  request: HttpRequest,
+  limitBytes: number,
+): Promise<unknown> {
+  if (body === undefined || (body.isOptional && !bringsBody(request))) return undefined;
+  const json = await readJson(request, Math.min(maxBodyBytes, limitBytes));
+  return parseShape(body, json, "body");
+}

@@ -1,0 +1,80 @@
+import type { HttpRequest, HttpResponse, METHODS } from "../base/http_message.ts";
+import type { InferMembers, Members, Shape } from "../base/shape.ts";
+import type { Caller } from "../oauth/principal.ts";
+
+/** The names of a path's parameters: "/backend/user/:id" has "id". */
+export type ParamsOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
+  ? { readonly [K in Name]: string } & ParamsOf<Rest>
+  : Path extends `${string}:${infer Name}` ? { readonly [K in Name]: string } : object;
+
+/** Who may call: anyone, or a token that carries all of these scopes. */
+export type Access = "public" | readonly string[];
+
+/** One request at an operation, with what has been parsed of it. */
+export interface Context<Path extends string, A extends Access, Query, Body> {
+  readonly request: HttpRequest;
+  /** Percent-decoded. */
+  readonly params: ParamsOf<Path>;
+  readonly caller: A extends "public" ? undefined : Caller;
+  readonly query: Query;
+  readonly body: Body;
+  /** For handlers that read the body themselves: throws where the token has ended meanwhile. */
+  readonly authenticateAgain: () => Promise<void>;
+}
+
+/** What an OpenAPI document says of a response: its JSON, its media type, or that it is empty. */
+export type ResponseShape = Shape<unknown> | "text/html" | "text/plain" | undefined;
+
+/** What stands beside an operation's types. */
+interface OperationBase {
+  /** The operationId of the OpenAPI document; unique. */
+  readonly id: string;
+  readonly method: (typeof METHODS)[number];
+  /** What it does, in a few words. */
+  readonly summary: string;
+  /** Which pages of other origins may call it: those of registered apps, or any. */
+  readonly cors: boolean | "anyone";
+  /** The form of its errors: problem details (RFC 9457), RFC 6749 §5.2, or a page for people. */
+  readonly errors?: "problem" | "oauth" | "page";
+  /** The responses to a request that is carried out, by status. */
+  readonly responses: Readonly<Record<number, ResponseShape>>;
+  /** Statuses of errors beside those that follow from access, path, query and body. */
+  readonly refuses?: readonly number[];
+  /** How else than with an access token it may be called. */
+  readonly security?: "client" | "client or token" | "token or none" | "inspector";
+  /** Whether a response says where what it speaks of is; one with 201 or 303 always does. */
+  readonly isLocated?: boolean;
+  /** A form that the handler reads itself, as the OAuth endpoints do. */
+  readonly form?: Shape<unknown>;
+  /** No body may be larger, where the service takes more elsewhere. */
+  readonly maxBodyBytes?: number;
+}
+
+/** One method on one path: what it takes, who may call it, what it responds, and its handler. */
+export interface Operation extends OperationBase {
+  readonly path: string;
+  readonly access: Access;
+  readonly query?: Members;
+  /** JSON; an optional shape where it may be missing. */
+  readonly body?: Shape<unknown>;
+  handle(context: Context<string, Access, unknown, unknown>): Promise<HttpResponse>;
+}
+
+/** An operation whose handler is typed by its path, access, query and body. */
+export function operation<
+  const Path extends string,
+  const A extends Access,
+  const Q extends Members = Record<never, never>,
+  Body = undefined,
+>(
+  typed: OperationBase & {
+    readonly path: Path;
+    readonly access: A;
+    readonly query?: Q;
+    readonly body?: Shape<Body>;
+    handle(context: Context<Path, A, InferMembers<Q>, Body>): Promise<HttpResponse>;
+  },
+): Operation {
+  // The pipeline calls the handler with what these shapes have parsed, and nothing else does.
+  return typed as unknown as Operation;
+}

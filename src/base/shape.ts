@@ -1,0 +1,255 @@
+import { checkErrors, type FieldError } from "./problem.ts";
+
+/** A schema of JSON Schema 2020-12, the dialect of OpenAPI 3.1. */
+export type Schema = Readonly<Record<string, unknown>>;
+
+/** Reports what is wrong with a value, at a JSON Pointer (RFC 6901) below it. */
+export type Report = (detail: string, pointer?: string) => void;
+
+/** One description of a JSON value: its parser, its JSON Schema and, inferred, its type. */
+export interface Shape<T> {
+  readonly schema: Schema;
+  /** The schemas that `schema` refers to by name. */
+  readonly definitions: Readonly<Record<string, Schema>>;
+  /** Returns the value typed; what is wrong is reported, and what is returned then is not used. */
+  parse(value: unknown, report: Report): T;
+  /** The member may be missing from its object. */
+  readonly isOptional?: true;
+  /** What a missing member becomes. */
+  readonly fallback?: T;
+}
+
+/** The type that a shape describes. */
+export type Infer<S> = S extends Shape<infer T> ? T : never;
+
+/** The members of an object by name. */
+export type Members = Readonly<Record<string, Shape<unknown>>>;
+
+/** The shape of an object, whose members can be listed. */
+export interface ObjectShape<M extends Members> extends Shape<InferMembers<M>> {
+  readonly members: M;
+}
+
+type OptionalKeys<M> = {
+  [K in keyof M]: M[K] extends { readonly isOptional: true } ? K : never;
+}[keyof M];
+export type InferMembers<M extends Members> =
+  & { readonly [K in Exclude<keyof M, OptionalKeys<M>>]: Infer<M[K]> }
+  & { readonly [K in OptionalKeys<M>]?: Infer<M[K]> | undefined };
+
+/** Says what is wrong with a string, or undefined when it is right. */
+export type Check = (text: string) => string | undefined;
+
+/** No list from outside is longer, and no more errors of one value are reported. */
+export const LIST_LIMIT = 100;
+
+const NONE = {};
+
+/** A string; `check` says what is wrong with one, and `schema` describes the same. */
+export function text(check?: Check, schema: Schema = {}): Shape<string> {
+  return {
+    schema: { type: "string", ...schema },
+    definitions: NONE,
+    parse(value, report) {
+      if (typeof value !== "string") {
+        report("Must be a string.");
+        return "";
+      }
+      const wrong = check?.(value);
+      if (wrong !== undefined) report(wrong);
+      return value;
+    },
+  };
+}
+
+/** A string of this form; `detail` says in words which that is. */
+export function matching(pattern: RegExp, detail: string, schema: Schema = {}): Shape<string> {
+  const check: Check = (value) => pattern.test(value) ? undefined : detail;
+  return text(check, { pattern: pattern.source, ...schema });
+}
+
+/** One of a few words. */
+export function oneOf<const W extends string>(...words: readonly W[]): Shape<W> {
+  return {
+    schema: { type: "string", enum: words },
+    definitions: NONE,
+    parse(value, report) {
+      const found = words.find((word) => word === value);
+      if (found === undefined) report(`Must be one of: ${words.join(", ")}.`);
+      return found as W;
+    },
+  };
+}
+
+/** True or false. */
+export const FLAG: Shape<boolean> = {
+  schema: { type: "boolean" },
+  definitions: NONE,
+  parse(value, report) {
+    if (typeof value !== "boolean") report("Must be true or false.");
+    return value === true;
+  },
+};
+
+/** Any JSON value. */
+export const ANYTHING: Shape<unknown> = { schema: {}, definitions: NONE, parse: (value) => value };
+
+/** What a response alone holds: it has a schema and a type, and is never parsed. */
+export function shown<T>(schema: Schema): Shape<T> {
+  return { schema, definitions: NONE, parse: (value) => value as T };
+}
+
+export const TEXT = text();
+/** A whole number from 0. */
+export const COUNT = shown<number>({ type: "integer", minimum: 0 });
+export const NUMBER = shown<number>({ type: "number", minimum: 0 });
+export const URI = shown<string>({ type: "string", format: "uri" });
+
+/** A list without repetition. */
+export function listOf<T>(item: Shape<T>): Shape<readonly T[]> {
+  return {
+    schema: { type: "array", items: item.schema, maxItems: LIST_LIMIT },
+    definitions: item.definitions,
+    parse(value, report) {
+      if (!Array.isArray(value) || value.length > LIST_LIMIT) {
+        report(`Must be a list of at most ${LIST_LIMIT}.`);
+        return [];
+      }
+      const items = value.map((each: unknown, index) =>
+        item.parse(each, (detail, pointer = "") => report(detail, `/${index}${pointer}`))
+      );
+      return [...new Set(items)];
+    },
+  };
+}
+
+/** A list in a response, as long as it is. */
+export function manyOf<T>(item: Shape<T>): Shape<readonly T[]> {
+  const schema = { type: "array", items: item.schema };
+  return { ...shown<readonly T[]>(schema), definitions: item.definitions };
+}
+
+/** The same, or null. */
+export function nullable<T>(shape: Shape<T>): Shape<T | null> {
+  return {
+    ...shape,
+    schema: { anyOf: [shape.schema, { type: "null" }] },
+    parse: (value, report) => value === null ? null : shape.parse(value, report),
+  };
+}
+
+/** A member that may be missing; with a default it is there once parsed. */
+export function optional<T>(shape: Shape<T>): Shape<T> & { readonly isOptional: true };
+export function optional<T>(shape: Shape<T>, fallback: T): Shape<T>;
+export function optional<T>(shape: Shape<T>, fallback?: T): Shape<T> {
+  return fallback === undefined
+    ? { ...shape, isOptional: true }
+    : { ...shape, fallback, schema: { ...shape.schema, default: fallback } };
+}
+
+/** The same with a sentence for readers of its schema. */
+export function described<S extends Shape<unknown>>(description: string, shape: S): S {
+  return { ...shape, schema: { ...shape.schema, description } };
+}
+
+/** An object of exactly these members; others are errors. */
+export function object<const M extends Members>(members: M): ObjectShape<M> {
+  return makeObject(members, { additionalProperties: false });
+}
+
+/** An object that has these members, and maybe others, which are left out. */
+export function record<const M extends Members>(members: M): ObjectShape<M> {
+  return makeObject(members, {});
+}
+
+function makeObject<const M extends Members>(members: M, more: Schema): ObjectShape<M> {
+  const entries = Object.entries(members);
+  const required = entries
+    .filter(([, { isOptional, fallback }]) => !isOptional && fallback === undefined)
+    .map(([name]) => name);
+  const isStrict = more["additionalProperties"] === false;
+  return {
+    members,
+    definitions: Object.assign({}, ...entries.map(([, { definitions }]) => definitions)),
+    schema: {
+      type: "object",
+      properties: Object.fromEntries(entries.map(([name, { schema }]) => [name, schema])),
+      ...(required.length > 0 && { required }),
+      ...more,
+    },
+    parse(value, report) {
+      if (typeof value !== "object" || value === null || Array.isArray(value)) {
+        report("Must be an object.");
+        return {} as InferMembers<M>;
+      }
+      const given = new Map<string, unknown>(Object.entries(value));
+      const at = (name: string): Report => (detail, pointer = "") =>
+        report(detail, `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}${pointer}`);
+      for (const name of isStrict ? given.keys() : []) {
+        if (!Object.hasOwn(members, name)) at(name)("Unknown member.");
+      }
+      return Object.fromEntries(entries.flatMap(([name, shape]) => {
+        if (given.has(name)) return [[name, shape.parse(given.get(name), at(name))]];
+        if (shape.fallback !== undefined) return [[name, shape.fallback]];
+        if (!shape.isOptional) at(name)("Is required.");
+        return [];
+      })) as InferMembers<M>;
+    },
+  };
+}
+
+/** A record with more members than another: for responses. */
+export function withMembers<T, const M extends Members>(
+  base: Shape<T>,
+  members: M,
+): Shape<T & InferMembers<M>> {
+  const more = record(members);
+  return {
+    ...shown<T & InferMembers<M>>({ allOf: [base.schema, more.schema] }),
+    definitions: { ...base.definitions, ...more.definitions },
+  };
+}
+
+/** The same with a check of the whole, made where its parts are right. */
+export function refined<S extends Shape<unknown>>(
+  shape: S,
+  check: (value: Infer<S>, report: Report) => void,
+  schema: Schema = {},
+): S {
+  return {
+    ...shape,
+    schema: { ...shape.schema, ...schema },
+    parse(value: unknown, report: Report) {
+      let isRight = true;
+      const parsed = shape.parse(value, (detail, pointer) => {
+        isRight = false;
+        report(detail, pointer);
+      });
+      if (isRight) check(parsed as Infer<S>, report);
+      return parsed;
+    },
+  };
+}
+
+/** The same under a name: schemas refer to it as a component of the OpenAPI document. */
+export function named<S extends Shape<unknown>>(name: string, shape: S): S {
+  return {
+    ...shape,
+    schema: { $ref: `#/components/schemas/${name}` },
+    definitions: { ...shape.definitions, [name]: shape.schema },
+  };
+}
+
+/**
+ * Returns a value of this shape; throws Problem 400 that lists every error.
+ *
+ * @param what names the value in the problem's detail: "body"
+ */
+export function parseShape<T>(shape: Shape<T>, value: unknown, what: string): T {
+  const errors: FieldError[] = [];
+  const parsed = shape.parse(value, (detail, pointer = "") => {
+    if (errors.length < LIST_LIMIT) errors.push({ pointer, detail });
+  });
+  checkErrors(errors, what);
+  return parsed;
+}

@@ -1,0 +1,18 @@
+import { text } from "./shape.ts";
+
+/** RFC 3339 §5.6, as in JSON and in queries. */
+const FORM = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;
+
+/** A time as JSON and queries have it (RFC 3339 §5.6). */
+export const TIME = text(
+  (value) =>
+    FORM.test(value) && !Number.isNaN(Date.parse(value))
+      ? undefined
+      : "Must be a time as in 2030-01-31T12:00:00Z.",
+  { format: "date-time" },
+);
+
+/** A time as JSON has it, of milliseconds since 1970. */
+export function toTime(ms: number): string {
+  return new Date(ms).toISOString();
+}

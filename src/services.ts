@@ -1,0 +1,65 @@
+import type { BrowserSessions } from "./api/authorization/browser_session.ts";
+import type { ClientAuthenticator } from "./api/authorization/client.ts";
+import type { TokenIssuer } from "./api/authorization/token_issuer.ts";
+import type { Bearer } from "./api/bearer.ts";
+import type { Site } from "./api/pages/page_layout.ts";
+import type { PasswordLogin } from "./api/password_login.ts";
+import type { InspectorCheck } from "./api/system/metrics.ts";
+import type { Readiness } from "./api/system/status.ts";
+import type { Jobs } from "./app/jobs.ts";
+import type { ServiceMetrics } from "./app/metrics.ts";
+import type { Logger } from "./base/log.ts";
+import type { PasswordHasher } from "./base/password.ts";
+import type { Seal } from "./base/seal.ts";
+import type { Config } from "./config.ts";
+import type { Database } from "./database/database.ts";
+import type { DeclaredEvent } from "./event/event.ts";
+import type { ScopeWords } from "./oauth/scope.ts";
+import type { Accounts } from "./store/accounts.ts";
+import type { FailureAudit } from "./store/failure_audit.ts";
+import type { KeyRing } from "./store/key_ring.ts";
+import type { Revocations } from "./store/revocations.ts";
+
+/**
+ * Everything that the parts of the service work with. A function names what it needs of it:
+ * `Pick<Services, "database" | "now">`.
+ */
+export interface Services {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly now: () => number;
+
+  readonly database: Database;
+  readonly seal: Seal;
+  readonly accounts: Accounts;
+  readonly revocations: Revocations;
+  readonly keys: KeyRing;
+  readonly failures: FailureAudit;
+
+  /** The base URL: the `iss` of tokens. */
+  readonly issuer: string;
+  /** The path of the base URL, without trailing slash: where Location begins. */
+  readonly basePath: string;
+  readonly site: Site;
+  readonly hasher: PasswordHasher;
+  readonly passwordLogin: PasswordLogin;
+  readonly clients: ClientAuthenticator;
+  readonly tokens: TokenIssuer;
+  readonly bearer: Bearer;
+  readonly inspectors: InspectorCheck;
+  readonly sessions: BrowserSessions;
+  /** Every scope that means something here, and those that have words. */
+  readonly scopes: readonly string[];
+  readonly scopeWords: ReadonlyMap<string, ScopeWords>;
+
+  /** The events that endpoint modules declare. */
+  readonly events: readonly DeclaredEvent[];
+  /** Why a well-formed address is never called back, or undefined. */
+  readonly refuseEndpoint: (url: URL) => string | undefined;
+  /** Makes the distributor look for work now. */
+  readonly wake: () => void;
+  readonly jobs: Pick<Jobs, "listCronjobs" | "runCronjob">;
+
+  readonly metrics: ServiceMetrics;
+  readonly readiness: (withParts: boolean) => Promise<Readiness>;
+}
