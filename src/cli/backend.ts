@@ -1,6 +1,8 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { backendRoutes } from "../app/backend_routes.ts";
+import { readBody, readQuery } from "../api/input.ts";
+import { createRouter } from "../api/router.ts";
+import { backendOperations } from "../app/operations.ts";
 import { pathOf } from "../base/base_url.ts";
 import type { HttpRequest } from "../base/http_message.ts";
 import { newId } from "../base/id.ts";
@@ -8,8 +10,6 @@ import { createPasswordHasher } from "../base/password.ts";
 import { Problem } from "../base/problem.ts";
 import { createSeal } from "../base/seal.ts";
 import type { Config } from "../config.ts";
-import { cronjobRoutes } from "../api/backend/cronjob.ts";
-import { createRouter } from "../api/router.ts";
 import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
 import { insertAudit } from "../store/audit.ts";
 import type { Database } from "../database/database.ts";
@@ -24,8 +24,8 @@ import { paceWrites } from "./pace_writes.ts";
 import { storedJobs } from "./stored_jobs.ts";
 import type { Members } from "./table.ts";
 
-/** What a call of the backend answered; every answer of it is JSON, or empty. */
-export interface Answer {
+/** The response of the backend to a call: JSON, or empty. */
+export interface BackendResponse {
   readonly status: number;
   /** The body as HTTP would carry it. */
   readonly text: string;
@@ -33,17 +33,17 @@ export interface Answer {
   readonly json: unknown;
 }
 
-/** The backend's routes in this process, without a socket. */
+/** The backend's operations in this process, without a socket. */
 export interface Backend {
   readonly database: Database;
   /** The keys that the servers sign with. */
   readonly keys: KeyRing;
   /**
-   * Calls one route as the command line's own caller: validation, audit and records are those of
+   * Calls one operation as the command line's own caller: validation, audit and records are those of
    * HTTP. `body` is JSON text; long work ends between two steps when `signal` aborts. Throws
    * Problem.
    */
-  call(method: string, path: string, body?: string, signal?: AbortSignal): Promise<Answer>;
+  call(method: string, path: string, body?: string, signal?: AbortSignal): Promise<BackendResponse>;
   close(): Promise<void>;
 }
 
@@ -71,7 +71,7 @@ const CALLER: Caller = {
 };
 
 /**
- * Opens the database that the configuration names, and the backend's routes on it. Throws Failure
+ * Opens the database that the configuration names, and the backend's operations on it. Throws Failure
  * where there is none and none is to be made, and UnusableDatabaseError.
  */
 export async function openBackend(config: Config, options: OpenOptions = {}): Promise<Backend> {
@@ -94,21 +94,19 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
     if (await checkSeal(database, seal)) emptyLog(path);
     const { signingAlg: alg, accessTokenTtlMs } = config;
     const keys = await loadKeyRing({ database, seal, alg, accessTokenTtlMs, now });
-    const administration = backendRoutes({
+    const find = createRouter(backendOperations({
+      config,
       database,
-      revocations: await loadRevocations(database, now),
-      maxBodyBytes: config.maxBodyBytes,
-      maxPayloadBytes: config.maxPayloadBytes,
-      accessTokenTtlMs,
-      basePath: pathOf(config.baseUrl ?? "http://localhost"),
-      hasher: createPasswordHasher(1),
+      seal,
       keys,
+      revocations: await loadRevocations(database, now),
+      hasher: createPasswordHasher(1),
+      basePath: pathOf(config.baseUrl ?? "http://localhost"),
       refuseEndpoint: () => "Is not changed from the command line.",
+      jobs: storedJobs(database, now),
       wake: () => {}, // a running server looks for work by itself
       now,
-    });
-    const jobs = storedJobs(database, now);
-    const find = createRouter([...administration, ...cronjobRoutes({ database, jobs, now })]);
+    }));
     return {
       database,
       keys,
@@ -116,15 +114,22 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
       async call(method, target, body, signal = NEVER) {
         const [pathname = "", query = ""] = target.split("?");
         const match = find(method, pathname);
-        if (match?.route === undefined || match.route.access === "public") {
+        if (match?.operation === undefined) {
           throw new Problem(404, "not_found", "There is nothing of this name.");
         }
-        const { route, params } = match;
+        const { operation, params } = match;
         const request = makeRequest(method, pathname, query, body, signal);
-        const answer = await route.handle({ request, params, caller: CALLER });
-        const text = typeof answer.body === "string" ? answer.body : "";
+        const response = await operation.handle({
+          request,
+          params,
+          caller: CALLER,
+          query: readQuery(query, operation.query ?? {}),
+          body: await readBody(operation, request, config.maxBodyBytes),
+          authenticateAgain: async () => {},
+        });
+        const text = typeof response.body === "string" ? response.body : "";
         return {
-          status: answer.status,
+          status: response.status,
           text,
           json: text === "" ? undefined : JSON.parse(text),
         };
@@ -136,12 +141,12 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
   }
 }
 
-/** The answer of what no route of the backend does. */
-export function ownAnswer(record: Members): Answer {
+/** A response of what no operation of the backend does. */
+export function ownResponse(record: Members): BackendResponse {
   return { status: 200, text: JSON.stringify(record), json: record };
 }
 
-/** Records what no route of the backend does; goes into the batch of what is done. */
+/** Records what no operation of the backend does; goes into the batch of what is done. */
 export function auditOwn(action: string, target: string, nowMs: number): Sql {
   return insertAudit({ actor: CLI_ACTOR, action, target, address: null }, nowMs);
 }

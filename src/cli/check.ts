@@ -11,7 +11,7 @@ import { countRecords, type DatabaseCounts } from "../store/state.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { type Column, formatPairs, formatTable, type Members } from "./table.ts";
-import { column } from "./listing.ts";
+import { columnsOf } from "./resource.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** `gatepost check`. */
@@ -104,21 +104,15 @@ function formatReport(
       ? "  none: GATEPOST_ENDPOINTS is not set"
       : endpoints.length === 0
       ? `  none in ${folder}`
-      : table(endpoints.map(endpointRecord), [
-        column("METHOD", "method"),
-        column("PATH", "path"),
-        { title: "ACCESS", show: (item) => accessOf(item["scopes"]) },
-        column("EMITS", "emits", true),
-        column("FILE", "file", true),
-      ]),
+      : table(
+        endpoints.map(endpointRecord)
+          .map((record) => ({ ...record, access: accessOf(record["scopes"]) })),
+        columnsOf(["method", "path", "access", "emits*", "file*"]),
+      ),
     ...cronjobs.length === 0 ? [] : [
       "",
       terminal.bold("Cronjobs"),
-      table(cronjobs.map(cronjobRecord), [
-        column("NAME", "name"),
-        column("EVERY", "every"),
-        column("FILE", "file", true),
-      ]),
+      table(cronjobs.map(cronjobRecord), columnsOf(["name", "every", "file*"])),
     ],
     ...warnings.length === 0 ? [] : ["", terminal.bold("Warnings")],
     ...warnings.map((warning) => `  ${warning}`),

@@ -1,5 +1,5 @@
 import type { Config } from "../config.ts";
-import type { Answer, Backend, OpenOptions } from "./backend.ts";
+import type { Backend, BackendResponse, OpenOptions } from "./backend.ts";
 import type { Members } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -42,12 +42,12 @@ export interface CommandContext {
   /** The process that the command runs in. */
   readonly host: Pick<NodeJS.Process, "env" | "execArgv" | "execPath" | "execve">;
   readonly terminal: Terminal;
-  /** Whether the answer is printed as JSON. */
+  /** Whether the response is printed as JSON. */
   readonly isJson: boolean;
-  /** Opens the database and the backend's routes on it; it is closed when the command ends. */
+  /** Opens the database and the backend's operations on it; it is closed when the command ends. */
   openBackend(options?: OpenOptions): Promise<Backend>;
-  /** Prints an answer: its JSON as it is, or what `show` makes of it for people. */
-  print(answer: Answer, show: (record: Members) => string): void;
+  /** Prints a response: its JSON as it is, or what `show` makes of it for people. */
+  print(response: BackendResponse, show: (record: Members) => string): void;
   /**
    * Runs work that a signal (Ctrl+C) may interrupt between its steps, by aborting `signal`.
    * A second one ends the process at once.

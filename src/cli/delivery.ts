@@ -1,66 +1,36 @@
+import { DELIVERY_FILTERS } from "../api/delivery.ts";
 import { countFailedDeliveries } from "../store/state.ts";
 import type { Backend } from "./backend.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { Failure, UsageError } from "./failure.ts";
-import { column, itemPath, LIST_OPTIONS, printList, printOne } from "./listing.ts";
-import { type Column, formatValue } from "./table.ts";
+import { itemPath, listCommand, type Resource, showCommand } from "./resource.ts";
+import { formatValue } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 
-const RESOURCE = "/backend/delivery";
 const PROGRESS_MS = 300;
-
-/** How deliveries are listed. */
-export const DELIVERY_COLUMNS: readonly Column[] = [
-  column("ID", "id"),
-  column("EVENT", "name", true),
-  column("STATUS", "status"),
-  column("SUBSCRIPTION", "subscription"),
-  column("CREATED", "created_at"),
-];
+const DELIVERY: Resource = {
+  noun: "delivery",
+  path: "/backend/delivery",
+  argument: { name: "ID", meaning: "the delivery, as delivery list shows it" },
+  columns: ["id", "name*=event", "status", "subscription", "created_at"],
+  shown: [],
+};
 
 /** The commands of `gatepost delivery`. */
 export const DELIVERY_COMMANDS: readonly Command[] = [
-  {
-    words: ["delivery", "list"],
+  listCommand(DELIVERY, {
     purpose: "List deliveries, newest first",
-    arguments: [],
-    options: {
-      status: { value: "STATUS", meaning: "only pending, delivered, failed or cancelled ones" },
-      event: { value: "ID", meaning: "only those of this event" },
-      subscription: { value: "ID", meaning: "only those of this subscription" },
-      ...LIST_OPTIONS,
-    },
-    details: [],
     examples: ["gatepost delivery list --status failed"],
-    run(context) {
-      const { values } = context;
-      const filters = {
-        status: values.text("status"),
-        event: values.text("event"),
-        subscription: values.text("subscription"),
-      };
-      return printList(context, RESOURCE, filters, DELIVERY_COLUMNS);
-    },
-  },
-  {
-    words: ["delivery", "show"],
+  }, DELIVERY_FILTERS, {
+    status: { meaning: "only pending, delivered, failed or cancelled ones" },
+    event: { value: "ID", meaning: "only those of this event" },
+    subscription: { value: "ID", meaning: "only those of this subscription" },
+  }),
+  showCommand(DELIVERY, {
     purpose: "Show a delivery with its attempts",
-    arguments: [{ name: "ID", meaning: "the delivery, as delivery list shows it" }],
-    options: {},
-    details: ["ANSWER is how the answer of an attempt began."],
+    details: ["RESPONSE is how the response to an attempt began."],
     examples: ["gatepost delivery show d0mhc…"],
-    run: (context) =>
-      printOne(context, itemPath(RESOURCE, context.values.argument("ID")), {
-        attempts: [
-          column("TIME", "time"),
-          column("ATTEMPT", "attempt"),
-          column("STATUS", "status"),
-          column("ERROR", "error"),
-          column("MS", "duration_ms"),
-          column("ANSWER", "snippet", true),
-        ],
-      }),
-  },
+  }, { attempts: ["time", "attempt", "status", "error", "duration_ms=ms", "snippet*=response"] }),
   {
     words: ["delivery", "resend"],
     purpose: "Send a failed delivery again, or all of them",
@@ -102,17 +72,18 @@ async function resend(context: CommandContext): Promise<void> {
     throw new UsageError("--since, --until and --subscription go with --failed");
   }
   const backend = await context.openBackend();
-  const answer = await backend.call("POST", itemPath(RESOURCE, id, "/resend"));
-  context.print(answer, () => `Delivery ${id} goes out again.`);
+  const path = await itemPath(DELIVERY, context, "/resend");
+  const response = await backend.call("POST", path);
+  context.print(response, () => `Delivery ${id} goes out again.`);
 }
 
 async function resendFailed(context: CommandContext, body: string): Promise<void> {
   const backend = await context.openBackend();
   await context.interruptible(async (signal) => {
     const endProgress = await showProgress(backend, context.terminal);
-    const answer = await backend.call("POST", `${RESOURCE}/resend`, body, signal)
+    const response = await backend.call("POST", `${DELIVERY.path}/resend`, body, signal)
       .finally(endProgress);
-    context.print(answer, ({ count }) => `Deliveries that go out again: ${formatValue(count)}`);
+    context.print(response, ({ count }) => `Deliveries that go out again: ${formatValue(count)}`);
     if (signal.aborted) throw new Failure("Interrupted; what was not reached stays failed.");
   });
 }

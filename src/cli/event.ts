@@ -1,14 +1,19 @@
+import { EVENT_FILTERS } from "../api/event.ts";
 import { isId } from "../base/id.ts";
 import { parseJson } from "../base/json.ts";
 import { Problem } from "../base/problem.ts";
 import type { Command, CommandContext } from "./command.ts";
-import { DELIVERY_COLUMNS } from "./delivery.ts";
 import { UsageError } from "./failure.ts";
-import { column, itemPath, LIST_OPTIONS, printList, printOne, withPage } from "./listing.ts";
-import { formatPairs } from "./table.ts";
+import { LIST_OPTIONS, listCommand, type Resource, showCommand, showDone } from "./resource.ts";
 import { findUserId } from "./user.ts";
 
-const RESOURCE = "/backend/event";
+const EVENT: Resource = {
+  noun: "event",
+  path: "/backend/event",
+  argument: { name: "ID", meaning: "the event, as event list shows it" },
+  columns: ["id", "name*", "status", "subject", "created_at"],
+  shown: ["id"],
+};
 
 /** The commands of `gatepost event`. */
 export const EVENT_COMMANDS: readonly Command[] = [
@@ -35,46 +40,23 @@ export const EVENT_COMMANDS: readonly Command[] = [
     ],
     run: dispatch,
   },
-  {
-    words: ["event", "show"],
+  showCommand(EVENT, {
     purpose: "Show an event with its data and its deliveries",
-    arguments: [{ name: "ID", meaning: "the event, as event list shows it" }],
-    options: LIST_OPTIONS,
     details: ["--limit and --cursor are for its deliveries."],
     examples: ["gatepost event show e0mhc…"],
-    run: (context) =>
-      printOne(context, withPage(itemPath(RESOURCE, context.values.argument("ID")), context), {
-        deliveries: DELIVERY_COLUMNS.filter(({ title }) => title !== "EVENT"),
-      }),
-  },
-  {
-    words: ["event", "list"],
+    options: LIST_OPTIONS,
+  }, { deliveries: ["id", "status", "subscription", "created_at"] }),
+  listCommand(EVENT, {
     purpose: "List events, newest first",
-    arguments: [],
-    options: {
-      name: { value: "NAME", meaning: "only events of this name" },
-      status: { value: "STATUS", meaning: "only pending or only distributed ones" },
-      ...LIST_OPTIONS,
-    },
     details: ["An event is pending until it has a delivery for each subscription."],
     examples: [
       "gatepost event list --status pending",
       "gatepost event list --name order.created --json",
     ],
-    run: (context) => {
-      const { values } = context;
-      return printList(context, RESOURCE, {
-        name: values.text("name"),
-        status: values.text("status"),
-      }, [
-        column("ID", "id"),
-        column("NAME", "name", true),
-        column("STATUS", "status"),
-        column("SUBJECT", "subject"),
-        column("CREATED", "created_at"),
-      ]);
-    },
-  },
+  }, EVENT_FILTERS, {
+    name: { meaning: "only events of this name" },
+    status: { meaning: "only pending or only distributed ones" },
+  }),
 ];
 
 async function dispatch(context: CommandContext): Promise<void> {
@@ -89,8 +71,8 @@ async function dispatch(context: CommandContext): Promise<void> {
   // The text itself: to parse and write it again would make null of a number past a double's range.
   const head = JSON.stringify({ name: values.argument("NAME"), subject });
   const body = `${head.slice(0, -1)},"data":${json}}`;
-  const answer = await backend.call("POST", RESOURCE, body);
-  context.print(answer, (event) => `The event is stored.\n\n${formatPairs([["id", event["id"]]])}`);
+  const response = await backend.call("POST", EVENT.path, body);
+  context.print(response, (event) => showDone(EVENT, "The event is stored.", event));
 }
 
 /** What is no JSON is wrong usage, found before anything is opened; its text is not repeated. */

@@ -1,9 +1,16 @@
+import { GRANT_FILTERS } from "../api/backend/grant.ts";
 import type { Command, CommandContext, Option } from "./command.ts";
 import { UsageError } from "./failure.ts";
-import { column, itemPath, LIST_OPTIONS, printList } from "./listing.ts";
+import { itemPath, listCommand, type Resource } from "./resource.ts";
 import { findUserId } from "./user.ts";
 
-const RESOURCE = "/backend/grant";
+const GRANT: Resource = {
+  noun: "grant",
+  path: "/backend/grant",
+  argument: { name: "ID", meaning: "one grant, as grant list shows it", isOptional: true },
+  columns: ["id", "user", "app", "type", "status", "scopes*", "created_at", "expires_at"],
+  shown: [],
+};
 const USER: Option = { value: "NAME", meaning: "the user's name or id" };
 const APP: Option = {
   value: "CLIENT_ID",
@@ -12,46 +19,24 @@ const APP: Option = {
 
 /** The commands of `gatepost grant`. */
 export const GRANT_COMMANDS: readonly Command[] = [
-  {
-    words: ["grant", "list"],
+  listCommand(GRANT, {
     purpose: "List what has been authorized, newest first",
-    arguments: [],
-    options: { user: USER, app: APP, ...LIST_OPTIONS },
     details: [
       "A grant is one authorization, from which access tokens and a chain of refresh tokens " +
-        "come. It is listed until the last token of it has expired; USER is empty for an app that acts " +
-        "for itself.",
+        "come. It is listed until the last token of it has expired; USER is empty for an app " +
+        "that acts for itself.",
     ],
-    examples: [
-      "gatepost grant list",
-      "gatepost grant list --user alice --app a0mhc…",
-    ],
-    async run(context) {
-      const { values } = context;
-      const filters = { user: await readUser(context), app: values.text("app") };
-      await printList(context, RESOURCE, filters, [
-        column("ID", "id"),
-        column("USER", "user"),
-        column("APP", "app"),
-        column("TYPE", "type"),
-        column("STATUS", "status"),
-        column("SCOPES", "scopes", true),
-        column("CREATED", "created_at"),
-        column("EXPIRES", "expires_at"),
-      ]);
-    },
-  },
+    examples: ["gatepost grant list", "gatepost grant list --user alice --app a0mhc…"],
+  }, GRANT_FILTERS, { user: { ...USER, read: (_values, context) => readUser(context) }, app: APP }),
   {
     words: ["grant", "revoke"],
     purpose: "End a grant, or every grant of a user or an app",
-    arguments: [
-      { name: "ID", meaning: "one grant, as grant list shows it", isOptional: true },
-    ],
+    arguments: [GRANT.argument],
     options: { user: USER, app: APP },
     details: [
       "Every token and subscription that came from them ends too. With --user and --app, the " +
-        "grants that this user gave to this app. A running server refuses the tokens within a second. Who they " +
-        "belonged to may log in again: see user disable, app disable.",
+        "grants that this user gave to this app. A running server refuses the tokens within a " +
+        "second. Who they belonged to may log in again: see user disable, app disable.",
     ],
     confirm(values) {
       const who = [values.text("user"), values.text("app")].filter((each) => each !== undefined);
@@ -77,10 +62,10 @@ async function revoke(context: CommandContext): Promise<void> {
   }
   const user = await readUser(context);
   const backend = await context.openBackend();
-  const answer = isMany
-    ? await backend.call("POST", `${RESOURCE}/revoke`, JSON.stringify({ user, app }))
-    : await backend.call("DELETE", itemPath(RESOURCE, id));
-  context.print(answer, () =>
+  const response = isMany
+    ? await backend.call("POST", `${GRANT.path}/revoke`, JSON.stringify({ user, app }))
+    : await backend.call("DELETE", await itemPath(GRANT, context));
+  context.print(response, () =>
     isMany
       ? "The grants have ended, and every token that came from them."
       : `Grant ${id} has ended, and every token that came from it.`

@@ -81,9 +81,9 @@ async function runCommand(
       opened.push(backend);
       return backend;
     },
-    print(answer, show) {
-      if (!isJson) terminal.print(show((answer.json ?? {}) as Members));
-      else if (answer.text !== "") terminal.print(answer.text);
+    print(response, show) {
+      if (!isJson) terminal.print(show((response.json ?? {}) as Members));
+      else if (response.text !== "") terminal.print(response.text);
     },
     interruptible: (work) => runInterruptible(host, work),
   };

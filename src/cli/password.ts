@@ -4,7 +4,7 @@ import type { CommandContext, Option } from "./command.ts";
 import { Failure } from "./failure.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** A password for a user, and whether it was made up here and must be told once. */
+/** A password for a user, and whether it was made up here and must be shown once. */
 export interface GivenPassword {
   readonly password: string;
   readonly isGenerated: boolean;
@@ -49,7 +49,7 @@ function askPassword(terminal: Terminal, username: string): Promise<string> {
   });
 }
 
-/** Tells a generated password beside an answer in JSON, where it has no place. */
-export function tellBeside({ isJson, terminal }: CommandContext, given: GivenPassword): void {
+/** Prints a generated password beside an answer in JSON, where it has no place. */
+export function printBeside({ isJson, terminal }: CommandContext, given: GivenPassword): void {
   if (isJson && given.isGenerated) terminal.note(`password: ${given.password}`);
 }

@@ -10,7 +10,7 @@ import {
   makePasswordOneTime,
   updateUser,
 } from "../store/users.ts";
-import { auditOwn, ownAnswer } from "./backend.ts";
+import { auditOwn, ownResponse } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { formatPairs } from "./table.ts";
@@ -55,7 +55,7 @@ export const SETUP_COMMAND: Command = {
     ]);
     const expiresAt = new Date(untilMs).toISOString();
     context.print(
-      ownAnswer({ username: ADMIN, password, expires_at: expiresAt }),
+      ownResponse({ username: ADMIN, password, expires_at: expiresAt }),
       () =>
         `The password is shown here only, and opens one login.\n\n${
           formatPairs([["username", ADMIN], ["password", password], ["expires at", expiresAt]])

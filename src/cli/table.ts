@@ -1,10 +1,10 @@
 /** The members of a JSON object whose shape the backend vouches for. */
 export type Members = Readonly<Record<string, unknown>>;
 
-/** One column: its title, what of an item it shows, and whether it may be cut to fit. */
+/** One column: its title, the member that it shows, and whether it may be cut to fit. */
 export interface Column {
   readonly title: string;
-  readonly show: (item: Members) => unknown;
+  readonly member: string;
   readonly mayShrink?: boolean;
 }
 
@@ -37,7 +37,7 @@ export function formatTable(
   columns: readonly Column[],
   options: TableOptions,
 ): string {
-  const rows = items.map((item) => columns.map(({ show }) => visible(formatValue(show(item)))));
+  const rows = items.map((item) => columns.map(({ member }) => visible(formatValue(item[member]))));
   const widths = columns.map(({ title }, index) =>
     Math.max(...[title, ...rows.map((row) => row[index] ?? "")].map(displayWidth))
   );

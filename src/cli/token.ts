@@ -6,10 +6,10 @@ import type { Config } from "../config.ts";
 import { ACCESS_TOKEN_TYPE, accessTokenClaims } from "../oauth/claims.ts";
 import { BACKEND_SCOPE, LOGIN_APP } from "../oauth/principal.ts";
 import { insertGrant } from "../store/grants.ts";
-import { CLI_ACTOR, ownAnswer } from "./backend.ts";
+import { CLI_ACTOR, ownResponse } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
-import { splitNames } from "./listing.ts";
+import { splitNames } from "./resource.ts";
 import { findUserId } from "./user.ts";
 
 const TTL_MS = 10 * 60_000;
@@ -69,7 +69,7 @@ export const TOKEN_COMMAND: Command = {
     }
     const token = createJwtSigner(ACCESS_TOKEN_TYPE, keys.signing())(claims);
     const expires_at = new Date(expiresAtMs).toISOString();
-    context.print(ownAnswer({ token, scopes, expires_at }), () => token);
+    context.print(ownResponse({ token, scopes, expires_at }), () => token);
   },
 };
 

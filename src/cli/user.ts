@@ -1,17 +1,33 @@
 import { isId } from "../base/id.ts";
-import { checkErrors, Problem } from "../base/problem.ts";
+import { parseShape, record } from "../base/shape.ts";
+import { Problem } from "../base/problem.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
-import { checkUsername } from "../oauth/user.ts";
+import { NewUser } from "../oauth/user.ts";
 import { findUserByName } from "../store/users.ts";
 import type { Backend } from "./backend.ts";
-import type { Argument, Command, CommandContext } from "./command.ts";
+import type { Command, CommandContext } from "./command.ts";
 import { UsageError } from "./failure.ts";
-import { column, itemPath, LIST_OPTIONS, printList, printOne, splitNames } from "./listing.ts";
-import { type GivenPassword, obtainPassword, PASSWORD_OPTION, tellBeside } from "./password.ts";
-import { formatPairs, formatValue, type Members, visible } from "./table.ts";
+import { type GivenPassword, obtainPassword, PASSWORD_OPTION, printBeside } from "./password.ts";
+import {
+  itemPath,
+  listCommand,
+  type Resource,
+  sendCommand,
+  showCommand,
+  showDone,
+  splitNames,
+} from "./resource.ts";
+import { formatValue, type Members, visible } from "./table.ts";
 
-const RESOURCE = "/backend/user";
-const NAME: Argument = { name: "NAME", meaning: "the user's name or id" };
+const USER: Resource = {
+  noun: "user",
+  path: "/backend/user",
+  argument: { name: "NAME", meaning: "the user's name or id" },
+  find: async (context, given) => findUserId(await context.openBackend(), given),
+  columns: ["username*=name", "id", "status", "scopes*", "created_at"],
+  shown: ["id", "scopes", "status", "password"],
+};
+const SCOPE = { value: '"A B"', isRepeatable: true } as const;
 
 /** The commands of `gatepost user`. */
 export const USER_COMMANDS: readonly Command[] = [
@@ -21,12 +37,7 @@ export const USER_COMMANDS: readonly Command[] = [
     arguments: [{ name: "NAME", meaning: "1 to 64 of A-Z a-z 0-9 . _ @ + -" }],
     options: {
       "password-stdin": PASSWORD_OPTION,
-      scope: {
-        value: '"A B"',
-        meaning: "what the user may do",
-        default: CONSUMER_SCOPE,
-        isRepeatable: true,
-      },
+      scope: { ...SCOPE, meaning: "what the user may do", default: CONSUMER_SCOPE },
       admin: { meaning: `scopes ${BACKEND_SCOPE} and ${CONSUMER_SCOPE}, beside those given` },
     },
     details: [
@@ -40,51 +51,24 @@ export const USER_COMMANDS: readonly Command[] = [
     ],
     run: addUser,
   },
-  {
-    words: ["user", "list"],
+  listCommand(USER, {
     purpose: "List users, newest first",
-    arguments: [],
-    options: LIST_OPTIONS,
-    details: [],
     examples: ["gatepost user list", "gatepost user list --limit 200 --json"],
-    run: (context) =>
-      printList(context, RESOURCE, {}, [
-        column("NAME", "username", true),
-        column("ID", "id"),
-        column("STATUS", "status"),
-        column("SCOPES", "scopes", true),
-        column("CREATED", "created_at"),
-      ]),
-  },
-  {
-    words: ["user", "show"],
-    purpose: "Show a user",
-    arguments: [NAME],
-    options: {},
-    details: [],
-    examples: ["gatepost user show alice"],
-    async run(context) {
-      const id = await findUserId(await context.openBackend(), context.values.argument("NAME"));
-      await printOne(context, itemPath(RESOURCE, id));
-    },
-  },
+  }),
+  showCommand(USER, { purpose: "Show a user", examples: ["gatepost user show alice"] }),
   {
     words: ["user", "set"],
     purpose: "Change a user's password, scopes or status",
-    arguments: [NAME],
+    arguments: [USER.argument],
     options: {
       password: { meaning: "ask for a new password; generate one where there is no terminal" },
       "password-stdin": PASSWORD_OPTION,
-      scope: {
-        value: '"A B"',
-        meaning: "all that the user may do from now on",
-        isRepeatable: true,
-      },
+      scope: { ...SCOPE, meaning: "all that the user may do from now on" },
       status: { value: "STATUS", meaning: "active or disabled" },
     },
     details: [
       "A new password ends the user's browser sessions, login tokens and grants; a scope that " +
-        "is taken away ends the grants that carry it. A running server obeys within a second.",
+        "is removed revokes the grants that carry it. A running server follows within a second.",
     ],
     examples: [
       "gatepost user set alice --password",
@@ -93,41 +77,34 @@ export const USER_COMMANDS: readonly Command[] = [
     ],
     run: setUser,
   },
-  {
-    words: ["user", "disable"],
+  sendCommand(USER, {
+    verb: "disable",
     purpose: "Shut a user out",
-    arguments: [NAME],
-    options: {},
     details: [
-      "The user's browser sessions, tokens and grants end, and their subscriptions are disabled; " +
-        "a running server obeys within a second. `user set NAME --status active` lets the user " +
-        "log in again; what has ended stays ended.",
+      "The user's browser sessions, tokens and grants are revoked, and their subscriptions " +
+        "disabled; a running server follows within a second. `user set NAME --status active` " +
+        "lets the user log in again; what was revoked stays so.",
     ],
     examples: ["gatepost user disable alice"],
-    run: (context) => changeUser(context, { status: "disabled" }),
-  },
-  {
-    words: ["user", "delete"],
+  }, {
+    method: "PATCH",
+    fixed: { status: "disabled" },
+    done: (_given, user) => `User ${nameOf(user)} has been disabled.`,
+  }),
+  sendCommand(USER, {
+    verb: "delete",
     purpose: "Remove a user for good",
-    arguments: [NAME],
-    options: {},
-    confirm: (values) => `Remove user ${values.argument("NAME")} for good?`,
     details: ["`user disable` shuts a user out as well, and can be undone."],
     examples: ["gatepost user delete alice"],
-    async run(context) {
-      const backend = await context.openBackend();
-      const id = await findUserId(backend, context.values.argument("NAME"));
-      const answer = await backend.call("DELETE", itemPath(RESOURCE, id));
-      context.print(answer, () => `User ${id} has been removed.`);
-    },
-  },
+    confirm: (given) => `Remove user ${given} for good?`,
+  }, { method: "DELETE", done: (given) => `User ${visible(given)} has been removed.` }),
 ];
 
 /** The id of the user with this id or name; throws Problem 404. */
 export async function findUserId(backend: Backend, nameOrId: string): Promise<string> {
   // An id first: a user might be named like another's id.
   if (isId("u", nameOrId)) {
-    const known = await backend.call("GET", itemPath(RESOURCE, nameOrId)).catch(undefinedFor404);
+    const known = await backend.call("GET", `${USER.path}/${nameOrId}`).catch(undefinedFor404);
     if (known !== undefined) return nameOrId;
   }
   const user = await findUserByName(backend.database, nameOrId);
@@ -143,23 +120,22 @@ function undefinedFor404(error: unknown): undefined {
 async function addUser(context: CommandContext): Promise<void> {
   const { values, terminal } = context;
   const username = values.argument("NAME");
-  const scopes = readScopes(values.list("scope"), values.flag("admin") ?? false);
+  const named = splitNames(values.list("scope"));
+  const scopes = values.flag("admin")
+    ? [...new Set([BACKEND_SCOPE, CONSUMER_SCOPE, ...named ?? []])]
+    : named; // undefined leaves them to the backend's default
   const backend = await context.openBackend();
   if (terminal.canAsk) await checkName(backend, username);
-  const fromStdin = values.flag("password-stdin") ?? false;
-  const given = await obtainPassword(terminal, fromStdin, username);
-  const body = { username, password: given.password, ...scopes && { scopes } };
-  const answer = await backend.call("POST", RESOURCE, JSON.stringify(body));
-  context.print(answer, (user) =>
-    `User ${username} has been added.${onceNote(given)}\n\n${showUser(user, given)}`
-  );
-  tellBeside(context, given);
+  const given = await obtainPassword(terminal, values.flag("password-stdin") ?? false, username);
+  const body = JSON.stringify({ username, password: given.password, scopes });
+  const response = await backend.call("POST", USER.path, body);
+  context.print(response, (user) => showUser(user, "added", given));
+  printBeside(context, given);
 }
 
 /** Nobody should type a password twice for a name that cannot be had. Throws Problem. */
 async function checkName(backend: Backend, username: string): Promise<void> {
-  const wrong = checkUsername(username);
-  checkErrors(wrong === undefined ? [] : [{ pointer: "/username", detail: wrong }], "user");
+  parseShape(record({ username: NewUser.members.username }), { username }, "user");
   if (await findUserByName(backend.database, username)) {
     throw new Problem(409, "conflict", "The user name is taken.");
   }
@@ -167,7 +143,6 @@ async function checkName(backend: Backend, username: string): Promise<void> {
 
 async function setUser(context: CommandContext): Promise<void> {
   const { values, terminal } = context;
-  const nameOrId = values.argument("NAME");
   const fromStdin = values.flag("password-stdin") ?? false;
   const scopes = splitNames(values.list("scope"));
   const status = values.text("status");
@@ -175,49 +150,23 @@ async function setUser(context: CommandContext): Promise<void> {
   if (!isPassword && scopes === undefined && status === undefined) {
     throw new UsageError("user set needs --password, --password-stdin, --scope or --status");
   }
-  const given = isPassword ? await obtainPassword(terminal, fromStdin, nameOrId) : undefined;
-  await changeUser(context, {
-    ...given && { password: given.password },
-    ...scopes && { scopes },
-    ...status && { status },
-  }, given);
+  const name = values.argument("NAME");
+  const given = isPassword ? await obtainPassword(terminal, fromStdin, name) : undefined;
+  const path = await itemPath(USER, context);
+  const body = JSON.stringify({ password: given?.password, scopes, status });
+  const response = await (await context.openBackend()).call("PATCH", path, body);
+  context.print(response, (user) =>
+    showUser(user, status === "disabled" ? "disabled" : "changed", given)
+  );
+  if (given) printBeside(context, given);
 }
 
-async function changeUser(
-  context: CommandContext,
-  change: Members,
-  given?: GivenPassword,
-): Promise<void> {
-  const backend = await context.openBackend();
-  const id = await findUserId(backend, context.values.argument("NAME"));
-  const answer = await backend.call("PATCH", itemPath(RESOURCE, id), JSON.stringify(change));
-  context.print(answer, (user) => {
-    const what = change["status"] === "disabled" ? "disabled" : "changed";
-    const name = visible(formatValue(user["username"]));
-    return `User ${name} has been ${what}.${onceNote(given)}\n\n${showUser(user, given)}`;
-  });
-  if (given) tellBeside(context, given);
+function showUser(user: Members, done: string, given: GivenPassword | undefined): string {
+  const once = given?.isGenerated ? " The password is shown here only." : "";
+  const shown = given?.isGenerated ? { ...user, password: given.password } : user;
+  return showDone(USER, `User ${nameOf(user)} has been ${done}.${once}`, shown);
 }
 
-/** The scopes to send; undefined leaves them to the backend's default. */
-function readScopes(
-  given: readonly string[] | undefined,
-  isAdmin: boolean,
-): readonly string[] | undefined {
-  const named = splitNames(given);
-  if (!isAdmin) return named;
-  return [...new Set([BACKEND_SCOPE, CONSUMER_SCOPE, ...named ?? []])];
-}
-
-function onceNote(given: GivenPassword | undefined): string {
-  return given?.isGenerated ? " The password is shown here only." : "";
-}
-
-function showUser(user: Members, given?: GivenPassword): string {
-  return formatPairs([
-    ["id", user["id"]],
-    ["scopes", user["scopes"]],
-    ["status", user["status"]],
-    ...given?.isGenerated ? [["password", given.password] as const] : [],
-  ]);
+function nameOf(user: Members): string {
+  return visible(formatValue(user["username"]));
 }

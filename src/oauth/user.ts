@@ -1,6 +1,7 @@
 import { idOf } from "../base/id.ts";
 import { PASSWORD_BYTES } from "../base/password.ts";
 import {
+  type Check,
   described,
   type Infer,
   matching,
@@ -20,12 +21,21 @@ const USERNAME = matching(
   "Must be 1 to 64 of A-Z a-z 0-9 . _ @ + -.",
 );
 
-/** A password: 8 to 1,024 bytes of UTF-8. */
-const PASSWORD = described("Its length is that of its bytes as UTF-8.", text((password) => {
+/** Says what is wrong with a password: 8 to 1,024 bytes of UTF-8. */
+export const checkPassword: Check = (password) => {
   const bytes = Buffer.byteLength(password);
   const { min, max } = PASSWORD_BYTES;
   return bytes >= min && bytes <= max ? undefined : `Must be ${min} to ${max} bytes long.`;
-}, { format: "password", minLength: PASSWORD_BYTES.min, maxLength: PASSWORD_BYTES.max }));
+};
+
+const PASSWORD = described(
+  "Its length is that of its bytes as UTF-8.",
+  text(checkPassword, {
+    format: "password",
+    minLength: PASSWORD_BYTES.min,
+    maxLength: PASSWORD_BYTES.max,
+  }),
+);
 
 /** Whether an account may be used. */
 export const ACCOUNT_STATUS = oneOf("active", "disabled");
