@@ -1,12 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Column } from "../../src/cli/table.ts";
+import { columnsOf } from "../../src/cli/resource.ts";
 import { formatPairs, formatTable, formatValue, visible } from "../../src/cli/table.ts";
 
-const COLUMNS: readonly Column[] = [
-  { title: "NAME", show: (item) => item["name"], mayShrink: true },
-  { title: "ID", show: (item) => item["id"] },
-];
+const COLUMNS = columnsOf(["name*", "id"]);
 
 function format(items: readonly Readonly<Record<string, unknown>>[], columns?: number): string {
   return formatTable(items, COLUMNS, { columns, emphasize: (text) => text });
@@ -27,11 +24,7 @@ test("formatTable() cuts what may shrink so that no line of a terminal wraps", (
 });
 
 test("formatTable() cuts the widest column first, whichever it is", () => {
-  const columns = ["name", "id", "url"].map((name) => ({
-    title: name.toUpperCase(),
-    show: (item: Readonly<Record<string, unknown>>) => item[name],
-    mayShrink: name !== "id",
-  }));
+  const columns = columnsOf(["name*", "id", "url*"]);
   const item = { name: "n".repeat(20), id: "u".repeat(25), url: "x".repeat(60) };
   const layout = (width: number) => ({ columns: width, emphasize: (text: string) => text });
 
