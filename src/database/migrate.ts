@@ -44,8 +44,8 @@ function migrate(connection: DatabaseSync): void {
   // Several processes may start at once: the first migrates, the others find it done.
   connection.exec("BEGIN EXCLUSIVE");
   try {
-    const fault = findVersionError(connection);
-    if (fault !== undefined) throw new Error(fault);
+    const error = findVersionError(connection);
+    if (error !== undefined) throw new Error(error);
     for (const migration of MIGRATIONS.slice(versionOf(connection))) connection.exec(migration);
     connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
     connection.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);

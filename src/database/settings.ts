@@ -46,8 +46,8 @@ export async function checkSeal(database: Database, seal: Seal): Promise<boolean
       return checkSeal(database, seal); // another process was faster
     }
   }
-  const fault = findSealError(seal, stored);
-  if (fault !== undefined) throw new UnusableDatabaseError(fault);
+  const error = findSealError(seal, stored);
+  if (error !== undefined) throw new UnusableDatabaseError(error);
   return false;
 }
 

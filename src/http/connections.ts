@@ -7,7 +7,7 @@ import { createTurnLimit } from "./turn_limit.ts";
 /** What is known of one connection. */
 export interface Connection {
   readonly socket: Socket;
-  /** One for each request that has not been answered to its end: lets go of what it holds. */
+  /** One for each request that has not been answered to its end: releases what it holds. */
   readonly unanswered: Set<() => void>;
   /** Requests that came in one turn of the event loop, and in which turn. */
   inTurn: number;
@@ -20,7 +20,7 @@ export interface Connection {
   /** Nothing more is taken from it. */
   isClosing: boolean;
   /** What is to be said before it ends. */
-  fault?: Problem;
+  problem?: Problem;
 }
 
 /** What connections may do. */
@@ -65,7 +65,7 @@ export function createConnections(
 
   /**
    * Only while bytes wait to be taken may time run against a connection: a handler that is slow to
-   * answer or a stream that is silent is no fault of the client's. Any byte taken starts it anew.
+   * response or a stream that is silent is not the client's error. Any byte taken starts it anew.
    */
   function look(): void {
     for (const socket of open.keys()) {
@@ -106,8 +106,8 @@ export function createConnections(
       open.set(socket, { socket, unanswered, inTurn: 0, turn: 0, isClosing: false });
       socket.once("close", () => {
         open.delete(socket);
-        // Node tells only the first of several answers that its connection is gone.
-        for (const letGo of unanswered) letGo();
+        // Node tells only the first of several responses that its connection is gone.
+        for (const release of unanswered) release();
       });
     },
     watch() {

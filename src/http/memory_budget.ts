@@ -1,23 +1,23 @@
-/** What one request holds of the budget. */
+/** What one request has reserved of the budget. */
 export interface Reservation {
-  /** Counts so many bytes more; where they are too many, the oldest that may be given up is. */
+  /** Counts so many bytes more; where they are too many, the oldest that may be evicted is. */
   add(bytes: number): void;
   /** From now on it is not given up any more; it still counts. */
-  keep(): void;
+  pin(): void;
   /** Gives everything back; may be called twice. */
   release(): void;
 }
 
 /** Memory that clients may make the server hold. */
 export interface MemoryBudget {
-  /** Begins to hold; `giveUp` is called, after its release, when others need the room more. */
-  hold(giveUp: () => void): Reservation;
+  /** Begins to reserve; `onEvicted` is called, after its release, when others need the room more. */
+  reserve(onEvicted: () => void): Reservation;
   /** Bytes that are held now. */
   heldBytes(): number;
 }
 
 /**
- * Makes a budget. When it is used up, what has been held longest is given up first: an honest
+ * Makes a budget. When it is used up, what has been held longest is evicted first: an honest
  * client needs its part for a moment only, so it is the hoarder that pays.
  */
 export function createMemoryBudget(maxBytes: number): MemoryBudget {
@@ -26,27 +26,27 @@ export function createMemoryBudget(maxBytes: number): MemoryBudget {
 
   return {
     heldBytes: () => held,
-    hold(giveUp) {
+    reserve(onEvicted) {
       let own = 0;
-      const dismiss = (): void => {
+      const evict = (): void => {
         release();
-        giveUp();
+        onEvicted();
       };
       const release = (): void => {
-        oldestFirst.delete(dismiss);
+        oldestFirst.delete(evict);
         held -= own;
         own = 0;
       };
       return {
         release,
-        keep: () => void oldestFirst.delete(dismiss),
+        pin: () => void oldestFirst.delete(evict),
         add(bytes) {
-          if (own === 0) oldestFirst.add(dismiss);
+          if (own === 0) oldestFirst.add(evict);
           own += bytes;
           held += bytes;
-          for (const dismissOldest of oldestFirst) {
+          for (const evictOldest of oldestFirst) {
             if (held <= maxBytes) return;
-            dismissOldest();
+            evictOldest();
           }
         },
       };

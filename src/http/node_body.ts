@@ -8,7 +8,7 @@ export interface IncomingBody {
   read(maxBytes: number): Promise<Buffer>;
   /** Ends the reading, now or when it begins: the rest is not coming, or not well-formed. */
   fail(problem: Problem): void;
-  /** Gives up what it holds: the request has been answered. */
+  /** Releases what it holds: the request has been answered. */
   release(): void;
 }
 
@@ -42,7 +42,7 @@ export function createIncomingBody(
       if (announced > maxBytes) return Promise.reject(tooLarge(maxBytes));
       if (failure) return Promise.reject(failure);
       onStart();
-      const held = holding = budget.hold(() => fail(busy()));
+      const held = holding = budget.reserve(() => fail(busy()));
       return new Promise((resolve, reject) => {
         let bytes: Buffer = Buffer.alloc(0);
         let length = 0;
@@ -65,7 +65,7 @@ export function createIncomingBody(
           length = needed;
         };
         const onEnd = (): void => {
-          held.keep();
+          held.pin();
           finish();
           resolve(bytes.subarray(0, length));
         };

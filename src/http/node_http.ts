@@ -35,25 +35,25 @@ export interface NodeHttpOptions {
 /**
  * What clients, however hostile, can make the server hold: for each connection a head of 16 KiB, as
  * much of a body that nobody has asked for yet, and one read of 64 KiB; for all connections together
- * the bodies and the answers, which have bounds of their own. With the limits below that is
+ * the bodies and the responses, which have bounds of their own. With the limits below that is
  * 5,000 × 96 KiB + 64 MiB + 64 MiB, about 600 MiB, and test/fuzz/hostile_clients.test.ts tries it;
  * turn_limit.ts sees to it that requests which are sent ahead do not come on top.
  * What a hosted endpoint keeps by itself comes on top.
  */
 export interface HttpLimits {
   readonly maxConnections: number;
-  /** Of one address that is no trusted proxy (IPv6: its /64). */
+  /** Of one address that is not a trusted proxy (IPv6: its /64). */
   readonly maxConnectionsPerAddress: number;
   /** Requests that a client may send ahead on one connection. */
   readonly maxPipelined: number;
   /** Bytes of all request bodies that are coming in or being worked on. */
   readonly maxHeldBodyBytes: number;
-  /** Bytes of all answers that clients have not taken yet. */
+  /** Bytes of all responses that clients have not taken yet. */
   readonly maxHeldResponseBytes: number;
   /** From the first byte of a request to the end of its head, and to its end. */
   readonly headersTimeoutMs: number;
   readonly requestTimeoutMs: number;
-  /** How long a client may take nothing of an answer that waits for it. */
+  /** How long a client may take nothing of a response that waits for it. */
   readonly stallTimeoutMs: number;
 }
 
@@ -109,45 +109,45 @@ export function createHttpServer(options: NodeHttpOptions): Server {
       if (expectation === "continue") outgoing.writeContinue();
     });
     const request = new NodeRequest(incoming, body, trustedProxies);
-    let untaken: Reservation | undefined;
-    const letGo = (): void => {
-      connection.unanswered.delete(letGo);
+    let unsent: Reservation | undefined;
+    const release = (): void => {
+      connection.unanswered.delete(release);
       body.release();
-      untaken?.release();
+      unsent?.release();
       if (!outgoing.writableFinished) request.abort();
     };
-    connection.unanswered.add(letGo);
+    connection.unanswered.add(release);
     connection.receiving = { incoming, fail: body.fail };
     outgoing.on("close", () => {
-      if (!connection.unanswered.has(letGo)) return; // its connection has closed before
-      letGo();
+      if (!connection.unanswered.has(release)) return; // its connection has closed before
+      release();
       const isOver = connection.isClosing || !server.listening;
       if (isOver && connection.unanswered.size === 0) endConnection(connection);
     });
-    const fault = findHeadError(incoming) ?? (expectation === "unknown" ? expected() : undefined);
-    if (fault) connection.isClosing = true;
-    const answered = fault ? Promise.resolve(refusal(fault, request.id)) : handle(request);
+    const problem = findHeadError(incoming) ?? (expectation === "unknown" ? expected() : undefined);
+    if (problem) connection.isClosing = true;
+    const answered = problem ? Promise.resolve(refusal(problem, request.id)) : handle(request);
     answered
       .then((response) =>
         sendResponse(response, incoming, outgoing, {
           isLast: () =>
-            fault !== undefined || !server.listening && connection.unanswered.size === 1,
-          hold(bytes) {
-            if (!connection.unanswered.has(letGo)) return; // nobody is there any more
-            untaken = responses.hold(() => incoming.socket.destroy());
-            untaken.add(bytes);
+            problem !== undefined || !server.listening && connection.unanswered.size === 1,
+          reserve(bytes) {
+            if (!connection.unanswered.has(release)) return; // nobody is there any longer
+            unsent = responses.reserve(() => incoming.socket.destroy());
+            unsent.add(bytes);
           },
           request,
           streams,
         })
       )
       .catch((error: unknown) => {
-        if (!isClientGone(error)) log.error("answer cut off", { request_id: request.id, error });
+        if (!isClientGone(error)) log.error("response cut off", { request_id: request.id, error });
         outgoing.destroy();
       });
   }
 
-  /** What came is no request, or not all of one: the last thing that is read of a connection. */
+  /** What came is not a request, or not all of one: the last thing that is read of a connection. */
   function onError(code: string | undefined, socket: Socket): void {
     const connection = connections.find(socket);
     if (!connection || !socket.writable || code === "ECONNRESET") {
@@ -156,28 +156,28 @@ export function createHttpServer(options: NodeHttpOptions): Server {
     }
     if (connection.isClosing) return;
     connection.isClosing = true;
-    connection.fault = errorOf(code);
+    connection.problem = errorOf(code);
     const { receiving } = connection;
     if (receiving && !receiving.incoming.complete) {
-      receiving.fail(connection.fault); // its request is answered with this
-      delete connection.fault;
+      receiving.fail(connection.problem); // its request is answered with this
+      delete connection.problem;
     }
     if (connection.unanswered.size === 0) endConnection(connection);
   }
 
-  /** Says what was wrong, after the answers to all that came before, and takes nothing more. */
-  function endConnection({ socket, fault }: Connection): void {
-    if (!fault) {
+  /** Says what was wrong, after the responses to all that came before, and takes nothing more. */
+  function endConnection({ socket, problem }: Connection): void {
+    if (!problem) {
       socket.destroySoon();
       return;
     }
-    refuseSocket(socket, refusal(fault, newRequestId()));
+    refuseSocket(socket, refusal(problem, newRequestId()));
   }
 
-  function refusal(fault: Problem, requestId: string): HttpResponse {
-    options.onRefusal(fault.status);
-    log.info("refused", { status: fault.status, code: fault.code, request_id: requestId });
-    return problemResponse(fault, requestId);
+  function refusal(problem: Problem, requestId: string): HttpResponse {
+    options.onRefusal(problem.status);
+    log.info("refused", { status: problem.status, code: problem.code, request_id: requestId });
+    return problemResponse(problem, requestId);
   }
 
   server.on("connection", (socket) => connections.open(socket));
@@ -195,7 +195,7 @@ export function createHttpServer(options: NodeHttpOptions): Server {
   return server;
 }
 
-/** A client that went away while it was being answered is nobody's fault. */
+/** A client that went away before its response is nobody's error. */
 function isClientGone(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return ["ERR_STREAM_PREMATURE_CLOSE", "ECONNRESET", "EPIPE"].includes(String(code));

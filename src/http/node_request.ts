@@ -6,7 +6,7 @@ import type { IncomingBody } from "./node_body.ts";
 import { newRequestId, readRequestId } from "./request_id.ts";
 
 /**
- * A request of node:http as a plain record. The getters stand on a prototype, and so in a class:
+ * A request of node:http as a plain record. The getters are on a prototype, and so in a class:
  * in an object literal they would cost as much as Node's own work for a request, and keep alive what
  * they close over, until a full collection.
  */

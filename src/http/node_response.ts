@@ -4,24 +4,24 @@ import { discardStream, type HttpResponse, type HttpRequest } from "../base/http
 import { statusText } from "../base/status_text.ts";
 import type { ResponseStreams } from "./node_stream.ts";
 
-/** What else counts when an answer is sent. */
+/** What else counts when a response is sent. */
 export interface SendOptions {
-  /** Whether the connection ends with this answer. */
+  /** Whether the connection ends with this response. */
   readonly isLast: () => boolean;
   /** Counts the bytes that the client does not take at once, until it has. */
-  readonly hold: (bytes: number) => void;
+  readonly reserve: (bytes: number) => void;
   readonly request: HttpRequest;
   readonly streams: ResponseStreams;
 }
 
 const LINGER_MS = 2000;
 
-/** Sends an answer; rejects when the connection breaks or the answer's own stream does. */
+/** Sends a response; rejects when the connection breaks or the response's own stream does. */
 export async function sendResponse(
   { status, headers: given, body }: HttpResponse,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  { isLast, hold, request, streams }: SendOptions,
+  { isLast, reserve, request, streams }: SendOptions,
 ): Promise<void> {
   await endOfTurn();
   // What came together with the head is parsed by now; the rest of a body is not worth reading.
@@ -45,7 +45,7 @@ export async function sendResponse(
   else if (body === undefined || incoming.method === "HEAD") outgoing.flushHeaders();
   else outgoing.write(body);
   // Its turn has not come, or the kernel would not take all of it.
-  if (outgoing.socket === null || incoming.socket.writableLength > 0) hold(length);
+  if (outgoing.socket === null || incoming.socket.writableLength > 0) reserve(length);
   if (!isUnread) return;
   if (outgoing.socket === null) outgoing.once("socket", () => linger(incoming));
   else linger(incoming);
@@ -54,7 +54,7 @@ export async function sendResponse(
 let turnEnd: Promise<void> | undefined;
 
 /**
- * Resolves when all that has come in by this turn of the loop has been looked at. The answers of a
+ * Resolves when all that has come in by this turn of the loop has been looked at. The responses of a
  * turn go out together, because each that goes out alone wakes its client up, which costs more than
  * most requests do.
  */
@@ -74,7 +74,7 @@ function isReceiving({ complete, headers }: IncomingMessage): boolean {
   return hasBody && !complete;
 }
 
-/** Answers on a bare socket, where there is no request that node:http would take an answer for. */
+/** Responds on a bare socket, where node:http has no request to respond to. */
 export function refuseSocket(socket: Socket, { status, headers, body }: HttpResponse): void {
   const text = String(body);
   const fields = {
@@ -89,7 +89,7 @@ export function refuseSocket(socket: Socket, { status, headers, body }: HttpResp
   socket.resume();
 }
 
-/** Ends the connection after what was written, and lets go of the rest of the request. */
+/** Ends the connection after what was written, and drops the rest of the request. */
 function linger(incoming: IncomingMessage): void {
   const { socket } = incoming;
   // After what the response still has to write in this turn.
@@ -102,7 +102,7 @@ function linger(incoming: IncomingMessage): void {
 
 /**
  * Says that nothing more comes, and listens on until the client says so too, or for two seconds
- * after it has all: one that hears RST while it sends may lose its answer (RFC 9112 §9.6).
+ * after it has all: one that hears RST while it sends may lose its response (RFC 9112 §9.6).
  */
 function endGently(socket: Socket): void {
   let timer: NodeJS.Timeout | undefined;

@@ -2,10 +2,10 @@ import type { HttpResponse } from "../base/http_message.ts";
 import type { Problem } from "../base/problem.ts";
 import type { OAuthError } from "../oauth/errors.ts";
 
-/** Keeps an answer out of every cache (RFC 6749 §5.1). */
+/** Keeps a response out of every cache (RFC 6749 §5.1). */
 export const NO_STORE = { "Cache-Control": "no-store", Pragma: "no-cache" } as const;
 
-/** A JSON answer. */
+/** A JSON response. */
 export function jsonResponse(
   status: number,
   body: unknown,
@@ -18,7 +18,7 @@ export function jsonResponse(
   };
 }
 
-/** An answer without a body. */
+/** A response without a body. */
 export function emptyResponse(status: number, headers: Readonly<Record<string, string>> = {}): HttpResponse {
   return { status, headers };
 }

@@ -7,7 +7,7 @@ export interface Pausable {
 
 /** Counts the requests of one turn of the event loop. */
 export interface TurnLimit {
-  /** Counts one more request, and tells the number of the turn. */
+  /** Counts one more request, and returns the number of the turn. */
   count(): number;
 }
 
@@ -16,9 +16,9 @@ const MAX_IN_TURN = 2000;
 /**
  * Makes the limit of what one turn of the event loop takes on. Two thousand requests fit into one
  * read of 64 KiB, and their parser cannot be stopped before it has made objects of all of them,
- * which are let go of only after the turn, when closed connections are cleared away. So once there
+ * which are released only after the turn, when closed connections are cleared away. So once there
  * are that many, nothing more is read in this turn: memory stays bounded however many connections
- * send ahead at once, and timers and answers have their turn.
+ * send ahead at once, and timers and responses have their turn.
  */
 export function createTurnLimit(open: () => Iterable<Pausable>): TurnLimit {
   let turn = 1;
