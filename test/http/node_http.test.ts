@@ -437,7 +437,7 @@ test("an answer that cannot be sent ends the connection and is logged", async (t
   assert.equal(text, "");
   assert.ok(isClosed);
   await delay(20);
-  assert.match(log.join(""), /"answer cut off"/);
+  assert.match(log.join(""), /"response cut off"/);
   assert.doesNotMatch(log.join(""), /secret/);
 });
 
