@@ -22,7 +22,7 @@ function storeFailed(path: string, count: number): string {
       VALUES ('s000000000000000000000001', 'u1', 'login', 'x', 'https://a.example/', 'active',
         'plain:x', 1);
     INSERT INTO events (id, name, data, scopes, status, lastSubscription, createdAtMs)
-      VALUES ('e000000000000000000000001', 'x', '1', '', 'distributed', 1, 1);`);
+      VALUES ('e000000000000000000000001', 'x', '1', '[]', 'distributed', 1, 1);`);
   const insert = database.prepare(
     `INSERT INTO deliveries (id, event, subscription, status, attempt, dueAtMs, finishedAtMs)
      VALUES (?, 'e000000000000000000000001', 1, 'failed', 4, 1, 1)`,

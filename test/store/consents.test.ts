@@ -225,7 +225,7 @@ test("listActingApps() reads a bounded number of grants", async (t) => {
   const [user, app] = [await addUser(database), await addApp(database)];
   await database.write([sql`INSERT INTO grants (id, app, user, type, scopes, refreshUntilMs, accessUntilMs)
      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)
-     SELECT 'g' || printf('%06d', i), ${app}, ${user}, 'password', 'scope' || i, ${NOW_MS + HOUR_MS}, 0 FROM n`]);
+     SELECT 'g' || printf('%06d', i), ${app}, ${user}, 'password', '["scope' || i || '"]', ${NOW_MS + HOUR_MS}, 0 FROM n`]);
   let rows = 0;
   const counted: Database = {
     ...database,

@@ -100,7 +100,7 @@ test("revokeAllLogins() ends very many in writes that are bounded", async (t) =>
   const database = openDatabase(t);
   await database.write([sql`INSERT INTO grants (id, app, user, type, scopes, refreshUntilMs, accessUntilMs)
      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1201)
-     SELECT 'g' || printf('%06d', i), 'login', 'u' || i, 'login', 'consumer', 0, ${NOW_MS + HOUR_MS} FROM n`]);
+     SELECT 'g' || printf('%06d', i), 'login', 'u' || i, 'login', '["consumer"]', 0, ${NOW_MS + HOUR_MS} FROM n`]);
   const changes: number[] = [];
   const counted: Database = {
     ...database,
@@ -158,13 +158,13 @@ test("revokeGrantsWithScopes() ends the codes that carry any, too", async (t) =>
   const user = await addUser(database, { scopes: ["a", "ab"] });
   const otherUser = await addUser(database, { scopes: ["a", "ab"] });
   const app = await addApp(database, { scopes: ["a", "ab"] });
-  const insert = (id: string, by: string, scope: string) =>
+  const insert = (id: string, by: string, scopes: readonly string[]) =>
     sql`INSERT INTO codes (id, hash, app, user, scopes, redirectUri, untilMs)
-       VALUES (${id}, x'00', ${app}, ${by}, ${scope}, '', 1)`;
+       VALUES (${id}, x'00', ${app}, ${by}, ${JSON.stringify(scopes)}, '', 1)`;
   await database.write([
-    insert("g1", user, "ab a"),
-    insert("g2", user, "ab"),
-    insert("g3", otherUser, "a"),
+    insert("g1", user, ["ab", "a"]),
+    insert("g2", user, ["ab"]),
+    insert("g3", otherUser, ["a"]),
   ]);
   const codes = async () =>
     (await database.query<{ id: string }>(sql`SELECT id FROM codes`)).map(({ id }) => id);

@@ -242,13 +242,15 @@ test("revokeTokensOfUser() ends what has ids ahead of a clock that stepped back"
   const code = newId("g", aheadMs);
   await database.write([
     sql`INSERT INTO codes (id, hash, app, user, scopes, redirectUri, untilMs)
-       VALUES (${code}, x'00', ${app}, ${user}, 'consumer', '', ${aheadMs})`,
+       VALUES (${code}, x'00', ${app}, ${user}, '["consumer"]', '', ${aheadMs})`,
   ]);
   await database.write(revokeTokensOfUser(user, cutMs, HOUR_MS));
   const revocations = await loadRevocations(database, () => cutMs);
   assert.equal(revocations.has(caller(user, app, id)), true);
-  const [grant] = await database.query<{ revoked_at: number }>(sql`SELECT revokedAtMs FROM grants`);
-  assert.equal(grant?.revoked_at, cutMs);
+  const [grant] = await database.query<{ revokedAtMs: number }>(
+    sql`SELECT revokedAtMs FROM grants`,
+  );
+  assert.equal(grant?.revokedAtMs, cutMs);
   assert.deepEqual(await database.query(sql`SELECT 1 FROM codes`), []);
 });
 
