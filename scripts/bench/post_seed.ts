@@ -66,8 +66,7 @@ export function seedMore(
 
 /** Makes the paused subscriptions of an event active, beside a running server, at once. */
 export function activate(folder: string, event: string): void {
-  withDatabase(folder, (run) =>
-    run(sql`UPDATE subscriptions SET status = 'active' WHERE event = ${event}`));
+  withDatabase(folder, (run) => run(sql(ACTIVATE, event)));
 }
 
 type Run = (statement: Sql) => number;
@@ -94,8 +93,7 @@ function seedGroup(group: SeedGroup, run: Run): number[] {
   const createdAtMs = Date.now();
   const seal = createSeal(undefined);
   const grant = { id: newId("g", createdAtMs), scopes: undefined };
-  run(sql`INSERT INTO grants (id, app, type, scopes, refreshUntilMs, accessUntilMs)
-    VALUES (${grant.id}, 'login', 'login', '["consumer"]', 0, 0)`);
+  run(sql(INSERT_GRANT, grant.id));
   const subscriptions = endpoints.map((endpoint) => {
     const principal = newId("u", createdAtMs);
     const user = { id: principal, username: principal, phc: "", scopes: ["consumer"] };
@@ -112,7 +110,7 @@ function seedGroup(group: SeedGroup, run: Run): number[] {
     }, seal));
   });
   addDeliveries({ event, deliveries, status }, subscriptions, run);
-  if (group.paused) run(sql`UPDATE subscriptions SET status = 'paused' WHERE event = ${event}`);
+  if (group.paused) run(sql(PAUSE, event));
   return subscriptions;
 }
 
@@ -126,16 +124,20 @@ function addDeliveries(
     const id = newId("e", createdAtMs);
     run(insertEvent({ id, name: event, json: PAYLOAD, subject: undefined, createdAtMs }));
     for (const number of subscriptions) {
-      run(sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs, finishedAtMs)
-        VALUES (${deliveryId(id, number)}, ${id}, ${number}, ${status}, ${createdAtMs},
-          ${status === "pending" ? null : createdAtMs})`);
+      run(sql(INSERT_DELIVERY, deliveryId(id, number), id, number, status, createdAtMs));
     }
   }
-  run(sql`UPDATE events SET status = 'distributed', fannedOut = lastSubscription
-    WHERE name = ${event} AND status = 'pending'`);
+  run(sql(DISTRIBUTED, event));
   if (status !== "pending" || deliveries === 0) return;
-  for (const number of subscriptions) {
-    run(sql`UPDATE subscriptions SET dueAtMs = min(ifnull(dueAtMs, ${createdAtMs}), ${createdAtMs})
-      WHERE seq = ${number}`);
-  }
+  for (const number of subscriptions) run(sql(DUE, createdAtMs, number));
 }
+
+const INSERT_GRANT = `INSERT INTO grants (id, app, type, scopes, refreshUntilMs, accessUntilMs)
+  VALUES (?1, 'login', 'login', 'consumer', 0, 0)`;
+const INSERT_DELIVERY = `INSERT INTO deliveries (id, event, subscription, status, dueAtMs, finishedAtMs)
+  VALUES (?1, ?2, ?3, ?4, ?5, CASE ?4 WHEN 'pending' THEN NULL ELSE ?5 END)`;
+const DISTRIBUTED = `UPDATE events SET status = 'distributed', fannedOut = lastSubscription
+  WHERE name = ?1 AND status = 'pending'`;
+const DUE = "UPDATE subscriptions SET dueAtMs = min(ifnull(dueAtMs, ?1), ?1) WHERE seq = ?2";
+const PAUSE = "UPDATE subscriptions SET status = 'paused' WHERE event = ?1";
+const ACTIVATE = "UPDATE subscriptions SET status = 'active' WHERE event = ?1";

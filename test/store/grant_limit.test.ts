@@ -26,7 +26,9 @@ test("a user has 100 grants through an app: each one more ends the oldest", asyn
   ids.push(await addGrant(database, app, user));
   ids.push(await addGrant(database, app, user));
   assert.deepEqual(await listEnded(database), ids.slice(0, 2));
-  const audited = await database.query<{ target: string }>(sql`SELECT target FROM audit WHERE action = 'grant.limit'`);
+  const audited = await database.query<{ target: string }>(
+    sql`SELECT target FROM audit WHERE action = 'grant.limit'`,
+  );
   assert.deepEqual(audited.map(({ target }) => target), [user, user]);
   assert.equal((await listEnded(database)).some((id) => neighbours.includes(id)), false);
 });

@@ -218,8 +218,10 @@ test("revokeTokensOfUser() outlasts tokens that were issued when they lived long
     await revocations.refresh();
     assert.equal(revocations.has(caller(user, app, id)), true, `after ${hours} hours`);
   }
-  const rows = await database.query<{ until: number }>(sql`SELECT untilMs FROM revocations WHERE target = ${user}`);
-  assert.ok((rows[0]?.until ?? 0) >= madeAtMs + 24 * HOUR_MS);
+  const rows = await database.query<{ untilMs: number }>(
+    sql`SELECT untilMs FROM revocations WHERE target = ${user}`,
+  );
+  assert.ok((rows[0]?.untilMs ?? 0) >= madeAtMs + 24 * HOUR_MS);
 });
 
 test("revokeTokensOfUser() ends what has ids ahead of a clock that stepped back", async (t) => {
