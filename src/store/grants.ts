@@ -49,8 +49,8 @@ function toGrant(row: RowOf<Grant>): Grant {
 
 /**
  * Holds at commit: the user and the app of a grant still exist, are active, and have not had their
- * grants revoked, each alone or one from the other, since the grant's time. `login` is no app of the table,
- * and an app for itself has no user.
+ * grants revoked, each alone or one from the other, since the grant's time. `login` is not in the
+ * table of apps, and an app for itself has no user.
  */
 export function arePartiesActive(user: Sql, app: Sql, madeAtMs: Sql | number): Sql {
   return sql`(${user} IS NULL OR EXISTS (SELECT 1 FROM users u
@@ -177,7 +177,7 @@ export async function rotateRefreshToken(
   const { grantId, hash, isGenuine } = old;
   const isCurrent = state === "current";
   const [rotated] = await database.write([
-    // What takes the place of the previous one may not be asked for again: it leaves none behind.
+    // The previous one may be exchanged once more, and not again: then none is left behind.
     sql`UPDATE grants SET refresh = ${newHash}, previous = ${isCurrent ? sql`refresh` : null},
         rotatedAtMs = ${nowMs}, refreshUntilMs = ${refreshUntilMs},
         accessUntilMs = max(accessUntilMs, ${accessUntilMs})
