@@ -41,7 +41,7 @@ const READ_LIMIT = 2_000;
 const SELECT = sql`SELECT seq, target, notBeforeMs, untilMs FROM revocations`;
 
 /**
- * Opens the list with what is in force; what has expired is not read, were it never purged. Past
+ * Loads the list with what is in force; what has expired is not read, were it never purged. Past
  * `limit` those are held that stay in force for longest, and the others are asked for.
  */
 export async function loadRevocations(
