@@ -174,9 +174,9 @@ export function createLanes<Item>(limits: LaneLimits): Lanes<Item> {
     roomFor: capacity.roomFor,
     full: (standing) => ({
       principals: capacity.fullPrincipals(standing),
-      subscriptions: lanes.values()
+      subscriptions: [...lanes.values()]
         .filter((lane) => roomOf(lane) < capOf(lane.standing))
-        .map(({ subscription }) => subscription).toArray(),
+        .map(({ subscription }) => subscription),
     }),
     drain: () => lanes.values().flatMap(takeBack).toArray(),
     inFlight: () => all.inFlight,
