@@ -154,25 +154,25 @@ export async function claimDeliveries(
 /**
  * Claimed deliveries as they are now, at the last moment before they are sent; without those that
  * may not be any more: the subscription has been paused or has ended since, or may not receive the
- * event, or less than `enoughMs` of the lease is left.
+ * event, or the lease ends before `enoughUntilMs`.
  */
 export function listSendable(
   database: Database,
   ids: readonly string[],
   claim: string,
-  options: { readonly enoughMs: number; readonly nowMs: number },
+  enoughUntilMs: number,
 ): Promise<SendableDelivery[]> {
-  return database.query<SendableDelivery>(
-    `SELECT d.id, d.subscription, d.attempt, e.name AS event, e.data AS json, s.endpoint,
-       s.secret, s.old_secret AS oldSecret, s.old_secret_until AS oldSecretUntilMs,
-       s.id AS subscriptionId
-     FROM json_each(?1) claimed CROSS JOIN deliveries d ON d.id = claimed.value
-       JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
-     WHERE d.claim = ?2 AND d.due_at >= ?3 AND s.status = 'active'
-       AND ${mayReceive(NEEDED_BY_EVENT)}`,
-    [JSON.stringify(ids), claim, options.nowMs + options.enoughMs],
-  );
+  return database.query(LIST_SENDABLE, [JSON.stringify(ids), claim, enoughUntilMs]);
 }
+
+const LIST_SENDABLE =
+  `SELECT d.id, d.subscription, d.attempt, e.name AS event, e.data AS json, s.endpoint,
+     s.secret, s.old_secret AS oldSecret, s.old_secret_until AS oldSecretUntilMs,
+     s.id AS subscriptionId
+   FROM json_each(?1) claimed CROSS JOIN deliveries d ON d.id = claimed.value
+     JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
+   WHERE d.claim = ?2 AND d.due_at >= ?3 AND s.status = 'active'
+     AND ${mayReceive(NEEDED_BY_EVENT)}`;
 
 /** Whether there is a delivery of that id, whatever has become of it. */
 export async function hasDelivery(database: Database, id: string): Promise<boolean> {
