@@ -23,7 +23,7 @@ const BACKLOG = 70_000;
 const CONCURRENCY = 64; // the default of GATEPOST_CALLBACK_CONCURRENCY
 const WARM_UP_MS = 1500;
 /** Until V8 has optimized all of an exchange, which it allocates less for then. */
-const DELIVERY_WARM_UP_MS = 4000;
+const DELIVERY_WARM_UP_MS = 6000;
 const WAIT_MS = 20_000;
 const EVENTS_A_SECOND = 200;
 const FAN_OUT = 10_000;

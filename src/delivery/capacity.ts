@@ -97,8 +97,8 @@ export function createCapacity({ total, perSubscription }: QueueLimits): Capacit
     ],
     roomFor: (health) => roomIn(shared[health]),
     fullPrincipals: (health) =>
-      principals.entries().filter(([, { groups }]) => roomIn(groups[health]) === 0)
-        .map(([principal]) => principal).toArray(),
+      [...principals].filter(([, { groups }]) => roomIn(groups[health]) === 0)
+        .map(([principal]) => principal),
     join(principal) {
       const joined = principals.getOrInsertComputed(principal, openPrincipal);
       joined.queues++;
@@ -112,9 +112,8 @@ export function createCapacity({ total, perSubscription }: QueueLimits): Capacit
 
 /** How many more may be held of what counts in all of these groups. */
 export function roomIn(groups: readonly Group[]): number {
-  return Math.max(0, Math.min(...groups.map(({ held, inFlight, waiting }) =>
-    held - inFlight - waiting
-  )));
+  return groups.reduce((room, { held, inFlight, waiting }) =>
+    Math.max(0, Math.min(room, held - inFlight - waiting)), Infinity);
 }
 
 function openGroup(limit: number, turns: number): Group {

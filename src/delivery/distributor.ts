@@ -196,10 +196,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   async function listStillDue(claimed: readonly ClaimedDelivery[]): Promise<SendableDelivery[]> {
     const ids = claimed.map(({ id }) => id);
     try {
-      return await listSendable(database, ids, claim, {
-        enoughMs: options.timeoutMs,
-        nowMs: now(),
-      });
+      return await listSendable(database, ids, claim, now() + options.timeoutMs);
     } catch (error) {
       log.warn("deliveries cannot be read", { deliveries: ids, error });
       return [];

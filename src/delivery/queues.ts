@@ -174,9 +174,9 @@ export function createQueues<Item>(limits: QueueLimits): Queues<Item> {
     roomFor: capacity.roomFor,
     full: (health) => ({
       principals: capacity.fullPrincipals(health),
-      subscriptions: queues.values()
+      subscriptions: [...queues.values()]
         .filter((queue) => roomOf(queue) < capOf(queue.health))
-        .map(({ subscription }) => subscription).toArray(),
+        .map(({ subscription }) => subscription),
     }),
     drain: () => queues.values().flatMap(takeBack).toArray(),
     inFlight: () => all.inFlight,

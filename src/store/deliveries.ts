@@ -141,19 +141,19 @@ const MAY_RECEIVE_EVENT = mayReceive(NEEDED_BY_EVENT);
 /**
  * Claimed deliveries as they are now, at the last moment before they are sent; without those that
  * may not be any more: the subscription has been paused or has ended since, or may not receive the
- * event, or less than `enoughMs` of the lease is left.
+ * event, or the lease ends before `enoughUntilMs`.
  */
 export function listSendable(
   database: Database,
   ids: readonly string[],
   claim: string,
-  { enoughMs, nowMs }: { readonly enoughMs: number; readonly nowMs: number },
+  enoughUntilMs: number,
 ): Promise<SendableDelivery[]> {
   return database.query<SendableDelivery>(
     sql`${SELECT_SENDABLE}
      FROM json_each(${JSON.stringify(ids)}) claimed CROSS JOIN deliveries d ON d.id = claimed.value
        JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
-     WHERE d.claim = ${claim} AND d.dueAtMs >= ${nowMs + enoughMs} AND s.status = 'active'
+     WHERE d.claim = ${claim} AND d.dueAtMs >= ${enoughUntilMs} AND s.status = 'active'
        AND ${MAY_RECEIVE_EVENT}`,
   );
 }

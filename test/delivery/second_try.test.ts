@@ -57,6 +57,15 @@ test("another error is none that a new connection would mend", () => {
   assert.deepEqual([told, again()], [["late"], 0]);
 });
 
+test("what breaks again is not tried a third time", () => {
+  const { handler, told, again } = open(false);
+  handler.onRequestStart(null, null);
+  handler.onResponseError(null, RESET);
+  handler.onRequestStart(null, null);
+  handler.onResponseError(null, RESET);
+  assert.deepEqual([told, again()], [["start", "start", RESET.message], 1]);
+});
+
 test("where it cannot be tried again it fails", () => {
   const { handler, told } = open(false, false);
   handler.onResponseError(null, RESET);
