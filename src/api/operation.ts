@@ -4,9 +4,14 @@ import type { DeclaredEvent } from "../event/event.ts";
 import type { Caller } from "../oauth/principal.ts";
 
 /** The names of a path's parameters: "/backend/user/:id" has "id". */
-export type ParamsOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
-  ? { readonly [K in Name]: string } & ParamsOf<Rest>
-  : Path extends `${string}:${infer Name}` ? { readonly [K in Name]: string } : object;
+export type ParamsOf<Path extends string> = string extends Path ? PathParams
+  : Path extends `${string}:${infer Name}/${infer Rest}`
+    ? { readonly [K in Name]: string } & ParamsOf<Rest>
+  : Path extends `${string}:${infer Name}` ? { readonly [K in Name]: string }
+  : object;
+
+/** Percent-decoded path parameters by name. */
+export type PathParams = Readonly<Record<string, string>>;
 
 /** Who may call: anyone, or a token that carries all of these scopes. */
 export type Access = "public" | readonly string[];
