@@ -19,7 +19,7 @@ import {
   withMembers,
 } from "../base/shape.ts";
 import { TIME, toTime } from "../base/time.ts";
-import { GRANT_TYPES, GRANTS, type GrantType } from "./grant_type.ts";
+import { GRANT_TYPES, GRANTS } from "./grant_type.ts";
 import { CONSUMER_SCOPE } from "./principal.ts";
 import {
   APP_URL,
@@ -148,6 +148,8 @@ export function isPosable({ type, url }: Pick<App, "type" | "url">): boolean {
   return type === "public" && isLoopbackHost(new URL(url).hostname);
 }
 
+const CODE_GRANTS = ["authorization_code", "refresh_token"] as const;
+
 /** The app that is asked for; throws Problem 400 as `changeApp` does. */
 export function newApp(
   { type, ...settings }: Infer<typeof NewApp>,
@@ -158,7 +160,7 @@ export function newApp(
     url: settings.url,
     type,
     scopes: [CONSUMER_SCOPE],
-    grants: GRANT_TYPES.filter((grant) => grant !== "password" && mayUse(type, grant)),
+    grants: type === "public" ? CODE_GRANTS : [...CODE_GRANTS, "client_credentials"],
     redirectUris: [],
     trusted: false,
     resourceServer: false,
@@ -182,30 +184,23 @@ export function changeApp(app: App, change: Infer<typeof AppChange>): App {
     resourceServer: change.resource_server ?? app.resourceServer,
     status: change.status ?? app.status,
   };
+  const errors: FieldError[] = [];
+  const refuse = (pointer: string, detail: string) => errors.push({ pointer, detail });
+  if (app.type === "public") {
+    const at = grants?.indexOf("client_credentials") ?? -1;
+    if (at >= 0) refuse(`/grants/${at}`, "Is for confidential apps only (RFC 6749 §4.4).");
+    if (changed.resourceServer) {
+      refuse("/resource_server", "A public app cannot prove itself and so cannot introspect.");
+    }
+  }
   const isListable = (uri: string) =>
     checkRedirectUri(uri, { url: changed.url, redirectUris: [] });
-  const errors: FieldError[] = [];
-  grants?.forEach((grant, index) => {
-    if (mayUse(app.type, grant)) return;
-    const detail = "Is for confidential apps only (RFC 6749 §4.4).";
-    errors.push({ pointer: `/grants/${index}`, detail });
-  });
-  uris?.forEach((uri, index) => {
-    if (isListable(uri)) return;
-    errors.push({ pointer: `/redirect_uris/${index}`, detail: NOT_BELOW_URL });
+  uris?.forEach((uri, at) => {
+    if (!isListable(uri)) refuse(`/redirect_uris/${at}`, NOT_BELOW_URL);
   });
   if (uris === undefined && !app.redirectUris.every(isListable)) {
-    const detail = "The listed redirect_uris do not fit this url; send both.";
-    errors.push({ pointer: "/url", detail });
-  }
-  if (app.type === "public" && changed.resourceServer) {
-    const detail = "A public app cannot prove itself and so cannot introspect.";
-    errors.push({ pointer: "/resource_server", detail });
+    refuse("/url", "The listed redirect_uris do not fit this url; send both.");
   }
   checkErrors(errors, "body");
   return changed;
-}
-
-function mayUse(type: App["type"], grant: GrantType): boolean {
-  return type === "confidential" || grant !== "client_credentials";
 }

@@ -75,9 +75,8 @@ export function appOperations(services: Administration): Operation[] {
       summary: "List apps",
       query: pagination(AppRecord.members.client_id),
       responses: { 200: pageOf(AppRecord) },
-      async handle({ query }) {
-        return listResponse(await listApps(database, toPagination(query)), toAppRecord);
-      },
+      handle: async ({ query }) =>
+        listResponse(await listApps(database, toPagination(query)), toAppRecord),
     }),
     operation({
       ...item,
@@ -85,9 +84,8 @@ export function appOperations(services: Administration): Operation[] {
       method: "GET",
       summary: "One app",
       responses: { 200: AppRecord },
-      async handle({ params }) {
-        return jsonResponse(200, toAppRecord(await find(params.client_id)), NO_STORE);
-      },
+      handle: async ({ params: { client_id: id } }) =>
+        jsonResponse(200, toAppRecord(await find(id)), NO_STORE),
     }),
     operation({
       ...item,

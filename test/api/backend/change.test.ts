@@ -36,10 +36,12 @@ async function openStage(t: TestContext, meanwhile: () => Promise<readonly Sql[]
       return stored.write(statements);
     },
   };
+  const parsed = parseConfig({});
+  assert.ok(parsed.ok);
   const services = {
     database,
     revocations: await loadRevocations(stored, () => NOW_MS),
-    config: parseConfig({}),
+    config: parsed.config,
     basePath: "",
     hasher: createPasswordHasher(1),
     wake: () => {},
