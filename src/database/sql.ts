@@ -27,12 +27,22 @@ export function sql(strings: TemplateStringsArray, ...values: readonly (SqlValue
   return { sql: text, params };
 }
 
+/** Values for `IN`: one parameter, however many they are, so that the statement stays the same. */
+export function listOf(values: Iterable<string | number>): Sql {
+  return sql`(SELECT value FROM json_each(${JSON.stringify([...values])}))`;
+}
+
 /** Pieces of SQL with something between them. */
 export function joinSql(pieces: readonly Sql[], separator: string): Sql {
   return {
     sql: pieces.map(({ sql }) => sql).join(separator),
     params: pieces.flatMap(({ params }) => params),
   };
+}
+
+/** ` AND column = value` where there is a value, and nothing where there is none. */
+export function andIs(column: Sql, value: SqlValue | undefined): Sql {
+  return value === undefined ? sql`` : sql` AND ${column} = ${value}`;
 }
 
 /** The value as a literal, for fixed words in statements whose plan depends on them. */

@@ -18,7 +18,7 @@ export type Administration = Pick<
 export const BACKEND = { access: [BACKEND_SCOPE], cors: false } as const;
 
 /** Who changes something, and by which request. */
-type Actor = Pick<Context<string, readonly string[], unknown, unknown>, "caller" | "request">;
+export type Actor = Pick<Context<string, readonly string[], unknown, unknown>, "caller" | "request">;
 
 /** What a change is audited as. */
 export interface AuditedAction {
@@ -83,7 +83,8 @@ export function checkChanged([first]: readonly number[], what: string): void {
   if (first === 0) throw notFound(what);
 }
 
-function notFound(what: string): Problem {
+/** Problem 404 of what a look-up did not find. */
+export function notFound(what: string): Problem {
   return new Problem(404, "not_found", `There is no such ${what}.`);
 }
 
