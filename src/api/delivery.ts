@@ -25,7 +25,7 @@ import {
   toDeliveryRecord,
   toManagedDelivery,
 } from "../event/delivery_record.ts";
-import { type Subscription, SubscriptionRecord } from "../event/subscription.ts";
+import type { Subscription } from "../event/subscription.ts";
 import { jsonResponse, NO_STORE } from "../http/respond.ts";
 import type { Caller } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
@@ -50,7 +50,6 @@ const WINDOW_MS = 60_000;
 const TEST_JSON = JSON.stringify({ test: true });
 
 const PATH = "/consumer/subscription";
-const MANAGED_PATH = "/backend/delivery";
 
 const { id: ID, status: STATUS, subscription: SUBSCRIPTION } = DeliveryRecord.members;
 const DeliveryId = named("DeliveryId", record({ id: ID }));

@@ -172,7 +172,7 @@ type Words = Pick<Operation, "id" | "summary">;
 
 /** How subscriptions are seen: those of the caller's own, or everybody's. */
 interface View extends Record<"list" | "get" | "change" | "remove", Words> {
-  readonly base: typeof CONSUMER | typeof BACKEND;
+  readonly base: { readonly access: readonly string[]; readonly cors: boolean };
   readonly path: "/consumer/subscription" | "/backend/subscription";
   readonly changes: Shape<ManagedChange>;
   readonly record: Shape<unknown>;

@@ -3,6 +3,7 @@ import { encodeJson } from "../base/json.ts";
 import {
   type Check,
   described,
+  type Infer,
   matching,
   named,
   object,
@@ -105,6 +106,14 @@ export const EventRecord = named("Event", record({
   scope: NEEDED,
   created_at: TIME,
 }));
+
+/** An event as lists show it. */
+export interface EventSummary extends Pick<Infer<typeof EventRecord>, "id" | "name" | "status"> {
+  readonly subject: string | null;
+  /** All that are needed to receive it. */
+  readonly scopes: readonly string[];
+  readonly createdAtMs: number;
+}
 
 /** A declared event as those see it who may subscribe to it. */
 export const DeclaredEventRecord = named(

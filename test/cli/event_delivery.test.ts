@@ -70,7 +70,9 @@ test("event dispatch keeps the scopes that a server declares, without its module
 
   await cli.run("event", "dispatch", "order.audited", "1");
 
-  assert.deepEqual(readEvents(cli.databasePath).map(({ scopes }) => scopes), ['["orders","audit"]']);
+  assert.deepEqual(readEvents(cli.databasePath).map(({ scopes }) => scopes), [
+    '["orders","audit"]',
+  ]);
 });
 
 /** Data, and the exit code: 2 for a wrong value, 1 for what is not there. */
