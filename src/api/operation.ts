@@ -1,7 +1,7 @@
 import type { HttpRequest, HttpResponse, METHODS } from "../base/http_message.ts";
 import type { InferMembers, Members, Shape } from "../base/shape.ts";
 import type { DeclaredEvent } from "../event/event.ts";
-import type { Caller } from "../oauth/principal.ts";
+import { type Caller, CONSUMER_SCOPE } from "../oauth/principal.ts";
 
 /** The names of a path's parameters: "/backend/user/:id" has "id". */
 export type ParamsOf<Path extends string> = string extends Path ? PathParams
@@ -15,6 +15,9 @@ export type PathParams = Readonly<Record<string, string>>;
 
 /** Who may call: anyone, or a token that carries all of these scopes. */
 export type Access = "public" | readonly string[];
+
+/** What every operation of the consumer's own resources has: scope `consumer`, and CORS. */
+export const CONSUMER = { access: [CONSUMER_SCOPE], cors: true } as const;
 
 /** One request at an operation, with what has been parsed of it. */
 export interface Context<Path extends string, A extends Access, Query, Body> {

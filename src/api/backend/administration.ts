@@ -44,15 +44,19 @@ export async function storeAudited(
 ): Promise<number[]> {
   const entry = { ...actorOf(caller, request), ...action };
   const audit = always ? insertAudit(entry, now()) : insertAuditOfChange(entry, now());
-  try {
-    const changes = await database.write(statements.toSpliced(1, 0, audit));
-    await revocations.refresh();
-    wake();
-    return changes.toSpliced(1, 1);
-  } catch (error) {
+  const changes = await database.write(statements.toSpliced(1, 0, audit))
+    .catch(refuseConflict(conflict));
+  await revocations.refresh();
+  wake();
+  return changes.toSpliced(1, 1);
+}
+
+/** Makes Problem 409 with this detail of a write that breaks a constraint. */
+export function refuseConflict(detail: string): (error: unknown) => never {
+  return (error) => {
     if (!(error instanceof ConflictError)) throw error;
-    throw new Problem(409, "conflict", conflict, { cause: error });
-  }
+    throw new Problem(409, "conflict", detail, { cause: error });
+  };
 }
 
 const CHANGE_TRIES = 5;
