@@ -57,7 +57,7 @@ const TokenForm = named("TokenRequest", record({
   ...CREDENTIALS,
 }));
 
-const TokenResponse = named("TokenResponse", record({
+const TokenResponse = named("TokenAnswer", record({
   access_token: described("A JWT as in RFC 9068.", TEXT),
   token_type: shown({ const: "bearer" }),
   expires_in: described("Seconds.", shown({ type: "integer", minimum: 1 })),

@@ -52,7 +52,7 @@ export function auditOperations({ database }: Pick<Services, "database">): Opera
         since: optional(described("At that time or later.", TIME)),
         until: optional(described("Before that time.", TIME)),
       },
-      responses: { 200: pageOf(AuditRecord) },
+      responses: { 200: pageOf(AuditRecord, "AuditPage") },
       async handle({ query: { actor, action, target, since, until, ...part } }) {
         const filter = { actor, action, target, sinceMs: toMs(since), untilMs: toMs(until) };
         return listResponse(await listAudit(database, filter, toPagination(part)), toAuditRecord);

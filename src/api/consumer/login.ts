@@ -14,7 +14,7 @@ const LoginRequest = named("LoginRequest", record({
   password: SECRET,
 }));
 
-const LoginResponse = named("LoginResponse", record({
+const LoginResponse = named("LoginAnswer", record({
   token: described("An access token, in JWT form.", TEXT),
 }));
 

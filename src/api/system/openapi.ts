@@ -2,7 +2,6 @@ import { createCache } from "../../base/cache.ts";
 import { idOf } from "../../base/id.ts";
 import {
   ANYTHING,
-  matching,
   named,
   record,
   type Schema,
@@ -10,6 +9,7 @@ import {
   shown,
   TEXT,
 } from "../../base/shape.ts";
+import { DELIVERY_ID } from "../../event/delivery_record.ts";
 import { EVENT_NAME } from "../../event/event.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
@@ -150,8 +150,6 @@ const TAG_TEXTS: Readonly<Record<string, string>> = {
   hosted: "The endpoints that are hosted here.",
 };
 
-const DELIVERY_ID = matching(/^d[0-9a-z]+$/, "");
-const EVENT = matching(EVENT_NAME, "");
 const SUBSCRIPTION_ID = idOf("s");
 
 /** The events of the service itself. */
@@ -162,7 +160,7 @@ const OWN_EVENTS = [
     shape: named("DeliveryFailed", record({
       delivery: DELIVERY_ID,
       subscription: SUBSCRIPTION_ID,
-      event: EVENT,
+      event: EVENT_NAME,
     })),
   },
   {
@@ -170,7 +168,7 @@ const OWN_EVENTS = [
     description: "A subscription has been disabled",
     shape: named("SubscriptionDisabled", record({
       subscription: SUBSCRIPTION_ID,
-      event: EVENT,
+      event: EVENT_NAME,
       reason: TEXT,
     })),
   },

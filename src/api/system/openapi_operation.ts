@@ -116,9 +116,11 @@ function security({ access, security: kind, refuses }: Operation): Schema[] {
       return [{ client: [] }, { token: [] }, {}];
     case "token or none":
       return [...tokenWith([]), {}];
-    case "inspector":
-      // Where no token is not refused, it is no condition either.
-      return [{ metrics: [] }, ...tokenWith([BACKEND_SCOPE]), ...refuses?.includes(401) ? [] : [{}]];
+    case "inspector": {
+      // Where no token is not refused, it is not a condition either.
+      const open = refuses?.includes(401) ? [] : [{}];
+      return [{ metrics: [] }, ...tokenWith([BACKEND_SCOPE]), ...open];
+    }
     default:
       return kind satisfies never;
   }
