@@ -1,5 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { monitorEventLoopDelay } from "node:perf_hooks";
+import { METHODS } from "../base/http_message.ts";
 import { counter, createMetrics, histogram, type Metrics, type Read } from "../base/metrics.ts";
 import { DISTRIBUTOR_STATES, type DistributorState } from "../delivery/worker_messages.ts";
 import type { Backlog } from "../store/backlog.ts";
@@ -178,6 +179,25 @@ export type ServiceMetrics = Metrics<typeof METRICS, MetricSources>;
 /** Makes the metrics of the service, nothing counted yet. */
 export function createServiceMetrics(): ServiceMetrics {
   return createMetrics(METRICS);
+}
+
+const HTTP_METHODS: readonly string[] = [...METHODS, "HEAD", "OPTIONS"];
+
+/**
+ * Counts a response. No path or method of a client becomes a label: `route` is the pattern of the
+ * route, "" where the path is unknown.
+ */
+export function observeRequest(
+  metrics: ServiceMetrics,
+  route: string,
+  method: string,
+  status: number,
+  ms: number,
+): void {
+  const knownMethod = HTTP_METHODS.includes(method) ? method : "other";
+  const knownRoute = route === "" ? "unknown" : route;
+  metrics.count("gatepost_http_requests_total", [knownMethod, knownRoute, String(status)]);
+  metrics.observe("gatepost_http_request_duration_seconds", [knownMethod, knownRoute], ms / 1000);
 }
 
 /** Begins to measure how late the event loop is, in nanoseconds; `disable` ends it. */

@@ -1,22 +1,15 @@
 import { OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";
-import type { DeclaredEvent, LoadedEndpoint, LoadedScope } from "./check.ts";
-
-/** One event that consumers may look up and subscribe to. */
-export interface CatalogueEntry {
-  readonly name: string;
-  readonly description: string;
-  /** All that are needed to subscribe to it. */
-  readonly scope: readonly string[];
-}
+import type { DeclaredEvent } from "../event/event.ts";
+import type { LoadedEndpoint, LoadedScope } from "./check.ts";
 
 /**
  * Returns every event that the endpoints declare, once and by name. Of several descriptions that
  * are not equal the first counts; that the scopes agree was checked when the endpoints were loaded.
  */
 export function catalogue(
-  endpoints: readonly { readonly emits: readonly DeclaredEvent[] }[],
-): CatalogueEntry[] {
-  const entries = new Map<string, CatalogueEntry>();
+  endpoints: readonly Pick<LoadedEndpoint, "emits">[],
+): DeclaredEvent[] {
+  const entries = new Map<string, DeclaredEvent>();
   for (const { name, description, scopes } of endpoints.flatMap(({ emits }) => emits)) {
     if (!entries.has(name)) entries.set(name, { name, description, scope: scopes });
   }

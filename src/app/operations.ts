@@ -1,0 +1,46 @@
+import { authorizeOperations } from "../api/authorization/authorize.ts";
+import { introspectOperation } from "../api/authorization/introspect.ts";
+import { metadataOperations } from "../api/authorization/metadata.ts";
+import { revokeOperation } from "../api/authorization/revoke.ts";
+import { tokenOperation } from "../api/authorization/token.ts";
+import { whoamiOperation } from "../api/authorization/whoami.ts";
+import { appOperations } from "../api/backend/app.ts";
+import { auditOperations } from "../api/backend/audit.ts";
+import { cronjobOperations } from "../api/backend/cronjob.ts";
+import { grantOperations } from "../api/backend/grant.ts";
+import { keyOperations } from "../api/backend/key.ts";
+import { userOperations } from "../api/backend/user.ts";
+import { deliveryOperations } from "../api/consumer/delivery.ts";
+import { eventOperations } from "../api/consumer/event.ts";
+import { consumerGrantOperations } from "../api/consumer/grant.ts";
+import { loginOperation } from "../api/consumer/login.ts";
+import { subscriptionOperations } from "../api/consumer/subscription.ts";
+import type { Operation } from "../api/operation.ts";
+import { metricsOperation } from "../api/system/metrics.ts";
+import { statusOperations } from "../api/system/status.ts";
+import type { Services } from "../services.ts";
+
+/** Every operation of the service itself, in the order of its documents. */
+export function ownOperations(services: Services): Operation[] {
+  return [
+    loginOperation(services),
+    ...authorizeOperations(services),
+    tokenOperation(services),
+    revokeOperation(services),
+    introspectOperation(services),
+    whoamiOperation(services),
+    ...metadataOperations(services),
+    ...subscriptionOperations(services),
+    ...deliveryOperations(services),
+    ...eventOperations(services),
+    ...consumerGrantOperations(services),
+    ...appOperations(services),
+    ...userOperations(services),
+    ...grantOperations(services),
+    ...keyOperations(services),
+    ...auditOperations(services),
+    ...cronjobOperations(services),
+    ...statusOperations(services),
+    metricsOperation(services),
+  ];
+}
