@@ -28,13 +28,13 @@ const NUMBERS = `WITH RECURSIVE numbers(n) AS
   (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < ?1)`;
 
 const GRANTS = `${NUMBERS}
-  INSERT INTO grants (id, app, user, type, scope, refresh, refresh_until, access_until)
-  SELECT id, ?3, NULL, 'client_credentials', 'orders', token_hash(id), ?4, ?5
+  INSERT INTO grants (id, app, user, type, scopes, refresh, refreshUntilMs, accessUntilMs)
+  SELECT id, ?3, NULL, 'client_credentials', '["orders"]', token_hash(id), ?4, ?5
   FROM (SELECT printf('g%s%015d', ?2, n) AS id FROM numbers)`;
 
 // A hundred for each of ten thousand principals, a thousand for each event.
 const SUBSCRIPTIONS = `${NUMBERS}
-  INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
+  INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)
   SELECT printf('s%s%015d', ?2, n), printf('u%s%015d', ?2, n / 100), 'login', 'event.' || n % 1000,
     'http://127.0.0.1:9/' || n, 'active', 'whsec_' || hex(randomblob(32)), ?3
   FROM numbers`;

@@ -51,7 +51,7 @@ export const CHECK_COMMAND: Command = {
         endpoints: hosted.endpoints.map(endpointRecord),
         cronjobs: hosted.cronjobs.map(cronjobRecord),
         warnings,
-        errors,
+        faults: errors,
       }));
     } else {
       const database = databasePairs(config, state, counts);

@@ -2,7 +2,7 @@ import { type Sql, sql, type SqlValue } from "./sql.ts";
 
 /**
  * The whole of what Gatepost needs from a storage engine. There is no interactive transaction: what
- * must be decided at commit is decided in SQL (`UPDATE … WHERE redeemed_at IS NULL`,
+ * must be decided at commit is decided in SQL (`UPDATE … WHERE revokedAtMs IS NULL`,
  * `INSERT … SELECT … WHERE EXISTS`), so an engine may group concurrent writes into one commit, or
  * send them over HTTP to a replicated database.
  */
@@ -21,6 +21,13 @@ export interface Database {
   /** Finishes what was given to `write`, then closes the file. */
   close(): Promise<void>;
 }
+
+/** A record as its row has it: a list as its JSON, a boolean as 0 or 1. */
+export type RowOf<Item> = { readonly [Key in keyof Item]: Stored<Item[Key]> };
+
+type Stored<Value> = Value extends readonly unknown[] ? string
+  : Value extends boolean ? number
+  : Value;
 
 /** A write broke a UNIQUE or other constraint; nothing of its batch is stored. */
 export class ConflictError extends Error {

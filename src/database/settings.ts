@@ -27,11 +27,11 @@ async function ensureSetting(
   return await findSetting(database, name) ?? make();
 }
 
-/** The setting that only the key opens with which the database was sealed. */
+/** The setting that only the key decrypts with which the database was sealed. */
 export const SEAL_CHECK = "seal_check";
 
 /**
- * Makes sure that the seal opens what this database holds: a database that was sealed once needs
+ * Makes sure that the seal decrypts what this database holds: a database that was sealed once needs
  * the same key for ever. Throws UnusableDatabaseError, and changes nothing, when it does not.
  *
  * @returns whether it has been sealed just now: its log still holds what was readable
@@ -46,12 +46,12 @@ export async function checkSeal(database: Database, seal: Seal): Promise<boolean
       return checkSeal(database, seal); // another process was faster
     }
   }
-  const fault = findSealError(seal, stored);
-  if (fault !== undefined) throw new UnusableDatabaseError(fault);
+  const error = findSealError(seal, stored);
+  if (error !== undefined) throw new UnusableDatabaseError(error);
   return false;
 }
 
-/** Why the seal does not open a database with this stored check, in one line; undefined if it does. */
+/** Why the seal does not fit a database with this stored check, in one line; undefined if it does. */
 export function findSealError(seal: Seal, stored: string): string | undefined {
   try {
     seal.decrypt(stored, SEAL_CHECK);
@@ -76,7 +76,7 @@ async function sealDatabase(database: Database, seal: Seal): Promise<boolean> {
 }
 
 /**
- * Closes with the seal's first key what an older one closed, in batches between which others write
+ * Encrypts with the seal's first key what an older one did, in batches between which others write
  * as long as a batch took. What says which key the database needs comes last, with `beside`: wherever
  * this ends early every key is still needed, and it goes on the next time. Returns the number of
  * secrets; throws the reason of `signal`.

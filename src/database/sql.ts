@@ -35,6 +35,11 @@ export function joinSql(pieces: readonly Sql[], separator: string): Sql {
   };
 }
 
+/** ` AND column = value` where there is a value, and nothing where there is none. */
+export function andIs(column: Sql, value: SqlValue | undefined): Sql {
+  return value === undefined ? sql`` : sql` AND ${column} = ${value}`;
+}
+
 /** The value as a literal, for fixed words in statements whose plan depends on them. */
 export function sqlText(word: string): Sql {
   return { sql: `'${word.replaceAll("'", "''")}'`, params: [] };

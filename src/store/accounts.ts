@@ -13,41 +13,31 @@ export interface Accounts {
 
 const CACHE_LIMIT = 10_000;
 
+const CHANGES = sql`SELECT count FROM account_changes`;
+
 /**
  * Makes the look-up of accounts. Each one asks for a single number, which the database raises with
  * every change of an app or a user, whichever process makes it.
  */
 export function createAccounts(database: Database): Accounts {
-  let apps = createCache<AppWithSecrets>(CACHE_LIMIT);
-  let users = createCache<User>(CACHE_LIMIT);
+  return { findApp: remember(database, findApp), findUser: remember(database, findUser) };
+}
+
+function remember<Account>(
+  database: Database,
+  find: (database: Database, id: string) => Promise<Account | undefined>,
+): (id: string) => Promise<Account | undefined> {
+  let cache = createCache<Account>(CACHE_LIMIT);
   let seen: number | undefined;
-
-  async function forgetIfChanged(): Promise<void> {
-    const [row] = await database.query<{ count: number }>(sql`SELECT count FROM account_changes`);
-    if (row !== undefined && row.count === seen) return;
-    seen = row?.count;
-    apps = createCache(CACHE_LIMIT);
-    users = createCache(CACHE_LIMIT);
-  }
-
-  return {
-    async findApp(id) {
-      await forgetIfChanged();
-      const cache = apps; // what is read now is not kept past a change that another look-up notices
-      const known = cache.get(id);
-      if (known) return known;
-      const app = await findApp(database, id);
-      if (app) cache.set(id, app);
-      return app;
-    },
-    async findUser(id) {
-      await forgetIfChanged();
-      const cache = users;
-      const known = cache.get(id);
-      if (known) return known;
-      const user = await findUser(database, id);
-      if (user) cache.set(id, user);
-      return user;
-    },
+  return async (id) => {
+    const [changes] = await database.query<{ count: number }>(CHANGES);
+    if (changes === undefined || changes.count !== seen) cache = createCache(CACHE_LIMIT);
+    seen = changes?.count;
+    const current = cache; // what is read now is not kept past a change that is noticed meanwhile
+    const known = current.get(id);
+    if (known) return known;
+    const account = await find(database, id);
+    if (account) current.set(id, account);
+    return account;
   };
 }

@@ -1,8 +1,14 @@
 import type { HttpRequest } from "../base/http_message.ts";
 import { idBound, newId } from "../base/id.ts";
 import { type Caller, LOGIN_APP } from "../oauth/principal.ts";
-import { type Database, type Page, pageOf, type Pagination } from "../database/database.ts";
-import { sql, type Sql } from "../database/sql.ts";
+import {
+  type Database,
+  limitTo,
+  type Page,
+  pageOf,
+  type Pagination,
+} from "../database/database.ts";
+import { andIs, sql, type Sql } from "../database/sql.ts";
 
 /** Who did what to whom; never a secret. Its time is its id's. */
 export interface AuditEntry {
@@ -44,34 +50,27 @@ export const FAILED_AUTHENTICATION = "app.authenticate_failed";
 /** What a user let an app have: anyone who is logged in can cause many, so the oldest go first. */
 export const GRANT_ALLOWED = "grant.allow";
 
-const INSERT = "INSERT INTO audit (id, actor, action, target, address, app)";
-const VALUES = "?1, ?2, ?3, ?4, ?5, ?6";
-
 /** Records an action; goes into the batch of what it records: neither is without the other. */
-export function insertAudit(entry: AuditRecord, nowMs: number): Sql {
-  return sql(`${INSERT} VALUES (${VALUES})`, ...auditParams(entry, nowMs));
+export function insertAudit(
+  { actor, action, target, address, app = null }: AuditRecord,
+  nowMs: number,
+): Sql {
+  return sql`INSERT INTO audit (id, actor, action, target, address, app)
+    SELECT ${newId("t", nowMs)}, ${actor}, ${action}, ${target}, ${address}, ${app}`;
 }
 
 /** Records an action where the statement right before it in the batch changed something. */
 export function insertAuditOfChange(entry: AuditRecord, nowMs: number): Sql {
-  return sql(`${INSERT} SELECT ${VALUES} WHERE changes() > 0`, ...auditParams(entry, nowMs));
+  return sql`${insertAudit(entry, nowMs)} WHERE changes() > 0`;
 }
 
 /**
- * Records an action where the grant stands at that point of the batch: after its insertion, which
+ * Records an action where the grant is valid at that point of the batch: after its insertion, which
  * may have been refused, or before its end, which may have come already.
  */
 export function insertAuditOfGrant(grantId: string, entry: AuditRecord, nowMs: number): Sql {
-  return sql(
-    `${INSERT} SELECT ${VALUES}
-     WHERE EXISTS (SELECT 1 FROM grants WHERE id = ?7 AND revokedAtMs IS NULL)`,
-    ...auditParams(entry, nowMs),
-    grantId,
-  );
-}
-
-function auditParams({ actor, action, target, address, app }: AuditRecord, nowMs: number) {
-  return [newId("t", nowMs), actor, action, target, address, app ?? null] as const;
+  return sql`${insertAudit(entry, nowMs)}
+    WHERE EXISTS (SELECT 1 FROM grants WHERE id = ${grantId} AND revokedAtMs IS NULL)`;
 }
 
 /** Which entries are wanted; a member that is undefined does not narrow. */
@@ -92,25 +91,14 @@ export async function listAudit(
   page: Pagination,
 ): Promise<Page<AuditEntry>> {
   const { actor, action, target, sinceMs, untilMs } = filter;
-  const where = [
-    "id < ?1 AND id >= ?2",
-    ...actor === undefined ? [] : ["actor = ?3"],
-    ...action === undefined ? [] : ["action = ?4"],
-    ...target === undefined ? [] : ["target = ?5"],
-  ].join(" AND ");
   // One bound alone: of two SQLite searches by one, and reads all that the other leaves out.
   const until = untilMs === undefined ? page.before : idBound("t", untilMs);
   const rows = await database.query<AuditEntry>(
-    `SELECT id, actor, action, target, address, app FROM audit WHERE ${where}
-     ORDER BY id DESC LIMIT ?6`,
-    [
-      until < page.before ? until : page.before,
-      sinceMs === undefined ? "" : idBound("t", sinceMs),
-      actor ?? null,
-      action ?? null,
-      target ?? null,
-      page.limit + 1,
-    ],
+    sql`SELECT id, actor, action, target, address, app FROM audit
+      WHERE id < ${until < page.before ? until : page.before}
+        AND id >= ${sinceMs === undefined ? "" : idBound("t", sinceMs)}${andIs(sql`actor`, actor)}
+        ${andIs(sql`action`, action)}${andIs(sql`target`, target)}
+      ORDER BY id DESC ${limitTo(page.limit + 1)}`,
   );
   return pageOf(rows, page);
 }
@@ -118,6 +106,6 @@ export async function listAudit(
 /** Removes the oldest entries of an action past the newest `keep`, at most `limit` of them. */
 export function trimAudit(action: string, keep: number, limit: number): Sql {
   return sql`DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE action = ${action} AND id <=
-       (SELECT id FROM audit WHERE action = ${action} ORDER BY id DESC LIMIT 1 OFFSET ${keep})
-     ORDER BY id LIMIT ${limit})`;
+      (SELECT id FROM audit WHERE action = ${action} ORDER BY id DESC LIMIT 1 OFFSET ${keep})
+    ORDER BY id ${limitTo(limit)})`;
 }

@@ -1,7 +1,7 @@
 import { idTimeMs } from "../base/id.ts";
-import { type Database } from "../database/database.ts";
-import { sql, type Sql } from "../database/sql.ts";
-import { revokeGrantsOf } from "./grant_end.ts";
+import { type Database, limitTo, type RowOf } from "../database/database.ts";
+import { andIs, sql, type Sql } from "../database/sql.ts";
+import { isOf, revokeGrantsOf } from "./grant_end.ts";
 import { endSubscriptions } from "./subscription_end.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
@@ -11,7 +11,9 @@ export async function findConsentedScopes(
   user: string,
   app: string,
 ): Promise<readonly string[]> {
-  const rows = await database.query<{ scopes: string }>(sql`SELECT scopes FROM consents WHERE user = ${user} AND app = ${app}`);
+  const rows = await database.query<{ scopes: string }>(
+    sql`SELECT scopes FROM consents WHERE ${isOf({ user, app })}`,
+  );
   return JSON.parse(rows[0]?.scopes ?? "[]");
 }
 
@@ -20,13 +22,14 @@ export async function findConsentedScopes(
  * the code of this id, earlier in the batch, was stored. Nothing where it was not.
  */
 export function putConsentOfCode(code: string): Sql {
-  return sql`INSERT INTO consents (user, app, scopes) SELECT user, app, scopes FROM codes WHERE id = ${code}
-     ON CONFLICT (user, app) DO UPDATE SET scopes = excluded.scopes`;
+  return sql`INSERT INTO consents (user, app, scopes)
+    SELECT user, app, scopes FROM codes WHERE id = ${code}
+    ON CONFLICT (user, app) DO UPDATE SET scopes = excluded.scopes`;
 }
 
 /**
  * Forgets what a user allowed an app, and ends every grant of it that was made until now, however
- * many they are, with the subscriptions that the app made. These are told the reason.
+ * many they are, with the subscriptions that the app made, for this reason.
  */
 export function withdrawConsent(
   user: string,
@@ -37,23 +40,23 @@ export function withdrawConsent(
 ): Sql[] {
   return [
     sql`INSERT INTO consents (user, app, scopes, notBeforeMs)
-       SELECT u.id, a.id, '', ${nowMs} FROM users u, apps a WHERE u.id = ${user} AND a.id = ${app}
-       ON CONFLICT (user, app) DO UPDATE SET scopes = '[]', notBeforeMs = max(notBeforeMs, excluded.notBeforeMs)`,
+      SELECT u.id, a.id, '[]', ${nowMs} FROM users u, apps a WHERE u.id = ${user} AND a.id = ${app}
+      ON CONFLICT (user, app) DO UPDATE SET scopes = excluded.scopes,
+        notBeforeMs = max(notBeforeMs, excluded.notBeforeMs)`,
     ...revokeGrantsOf({ user, app }, nowMs, accessTtlMs),
     ...endSubscriptions({ user, app }, reason, nowMs),
   ];
 }
 
-/** Forgets all that a user allowed, or that an app was allowed; what was cut off stays so. */
+/** Forgets all that a user allowed, or that an app was allowed; what was withdrawn stays so. */
 export function forgetConsentsOf(
   of: { readonly user: string } | { readonly app: string },
 ): Sql {
-  const [column, id] = "user" in of ? ["user", of.user] : ["app", of.app];
-  return sql(`UPDATE consents SET scopes = '[]' WHERE ${column} = ?1 AND scopes <> '[]'`, id);
+  return sql`UPDATE consents SET scopes = '[]' WHERE ${isOf(of)} AND scopes <> '[]'`;
 }
 
 /**
- * An app that may act for a user: by a remembered consent, by a grant that stands, or by a
+ * An app that may act for a user: by a remembered consent, by a valid grant, or by a
  * subscription, which may outlive both.
  */
 export interface ActingApp {
@@ -65,20 +68,16 @@ export interface ActingApp {
   readonly scopes: readonly string[];
 }
 
-interface ActingRow {
-  id: string;
-  name: string;
-  url: string;
-  /** What was allowed at one time, and what user and app have now. */
-  scopes: string;
-  userScope: string;
-  appScope: string;
+/** Its `scopes` are what was allowed at one time. */
+interface ActingRow extends RowOf<ActingApp> {
+  readonly userScopes: string;
+  readonly appScopes: string;
   /** The newest such grant, where it is one. */
-  grantId: string | null;
-  notBeforeMs: number;
+  readonly grantId: string | null;
+  readonly notBeforeMs: number;
 }
 
-/** Of a user's grants so many are looked at, the newest: more do not stand for long. */
+/** Of a user's grants so many are looked at, the newest: more are not valid for long. */
 const LISTED_GRANTS = 500;
 
 /** The active apps that may act for a user, or that one: those first that were registered last. */
@@ -88,28 +87,31 @@ export async function listActingApps(
   nowMs: number,
   app?: string,
 ): Promise<ActingApp[]> {
-  const only = app === undefined ? "" : "AND app = ?3";
+  const only = andIs(sql`app`, app);
   const rows = await database.query<ActingRow>(
-    `SELECT a.id, a.name, a.url, allowed.scopes, u.scopes AS userScope, a.scopes AS appScope,
-       allowed.grantId, max(u.notBeforeMs, a.notBeforeMs, ifnull(
-         (SELECT notBeforeMs FROM consents c WHERE c.user = ?1 AND c.app = a.id), 0)) AS notBeforeMs
-     FROM (
-       SELECT app, scopes, NULL AS grantId FROM consents WHERE user = ?1 AND scopes <> '[]' ${only}
-       UNION ALL
-       SELECT app, scopes, max(id) FROM (SELECT id, app, scopes FROM grants INDEXED BY grants_of_user
-         WHERE user = ?1 AND revokedAtMs IS NULL AND untilMs > ?2 ${only}
-         ORDER BY id DESC LIMIT ${LISTED_GRANTS}) GROUP BY app, scopes
-       UNION ALL
-       SELECT app, ifnull(granted, '[]'), NULL FROM subscriptions
-       WHERE principal = ?1 AND status <> 'deleted' AND ${IS_OPEN} ${only.replace("app", "+app")}
-     ) allowed JOIN apps a ON a.id = allowed.app JOIN users u ON u.id = ?1
-     WHERE a.status = 'active' ORDER BY a.id DESC`,
-    app === undefined ? [user, nowMs] : [user, nowMs, app],
+    sql`SELECT a.id, a.name, a.url, allowed.scopes, u.scopes AS userScopes,
+        a.scopes AS appScopes, allowed.grantId, max(u.notBeforeMs, a.notBeforeMs, ifnull(
+          (SELECT notBeforeMs FROM consents c WHERE c.user = u.id AND c.app = a.id), 0)
+        ) AS notBeforeMs
+      FROM (
+        SELECT app, scopes, NULL AS grantId FROM consents
+        WHERE user = ${user} AND scopes <> '[]'${only}
+        UNION ALL
+        SELECT app, scopes, max(id)
+        FROM (SELECT id, app, scopes FROM grants INDEXED BY grants_of_user
+          WHERE user = ${user} AND revokedAtMs IS NULL AND untilMs > ${nowMs}${only}
+          ORDER BY id DESC ${limitTo(LISTED_GRANTS)})
+        GROUP BY app, scopes
+        UNION ALL
+        SELECT app, ifnull(granted, '[]'), NULL FROM subscriptions
+        WHERE principal = ${user} AND status <> 'deleted' AND ${IS_OPEN}${andIs(sql`+app`, app)}
+      ) allowed JOIN apps a ON a.id = allowed.app JOIN users u ON u.id = ${user}
+      WHERE a.status = 'active' ORDER BY a.id DESC`,
   );
   const apps = new Map<string, ActingApp>();
   for (const { id, name, url, grantId, notBeforeMs, ...row } of rows) {
     if (grantId !== null && idTimeMs(grantId) <= notBeforeMs) continue;
-    const [allowed, ofUser, ofApp] = [row.scopes, row.userScope, row.appScope]
+    const [allowed, ofUser, ofApp] = [row.scopes, row.userScopes, row.appScopes]
       .map((text) => JSON.parse(text) as string[]);
     const scopes = allowed?.filter((scope) => ofUser?.includes(scope) && ofApp?.includes(scope));
     const known = apps.get(id)?.scopes ?? [];

@@ -12,21 +12,20 @@ export interface StoredCronjob {
   readonly lastError: string | null;
 }
 
+const SELECT = sql`SELECT name, nextAtMs, leaseUntilMs, lastAtMs, lastDurationMs, lastError
+  FROM cronjobs`;
+
 /** A job as it is stored, or undefined before it has been registered. */
 export async function findCronjob(
   database: Database,
   name: string,
 ): Promise<StoredCronjob | undefined> {
-  const rows = await database.query<StoredCronjob>(`${SELECT} WHERE name = ?1`, [name]);
-  return rows[0];
+  return (await database.query<StoredCronjob>(sql`${SELECT} WHERE name = ${name}`))[0];
 }
-
-const SELECT = `SELECT name, nextAtMs, leaseUntilMs, lastAtMs,
-  lastDurationMs, lastError FROM cronjobs`;
 
 /** Every job that a process has ever registered. */
 export function listStoredCronjobs(database: Database): Promise<StoredCronjob[]> {
-  return database.query<StoredCronjob>(`${SELECT} ORDER BY name`);
+  return database.query<StoredCronjob>(sql`${SELECT} ORDER BY name`);
 }
 
 /** Makes a job due now, for a process that knows it; false where there is none of the name. */
@@ -49,7 +48,7 @@ export async function registerCronjob(
 ): Promise<void> {
   await database.write([
     sql`INSERT INTO cronjobs (name, nextAtMs) VALUES (${name}, ${nextAtMs})
-       ON CONFLICT DO UPDATE SET nextAtMs = min(nextAtMs, excluded.nextAtMs)`,
+      ON CONFLICT DO UPDATE SET nextAtMs = min(nextAtMs, excluded.nextAtMs)`,
   ]);
 }
 
@@ -70,22 +69,16 @@ export interface CronjobClaim {
  */
 export async function claimCronjob(
   database: Database,
-  claim: CronjobClaim,
+  { name, claim, everyMs, leaseUntilMs, isForced }: CronjobClaim,
   nowMs: number,
 ): Promise<boolean> {
+  // Numbers are bound as REAL, which do not divide to whole periods by themselves.
+  const periods = sql`CAST((${nowMs} - nextAtMs) / ${everyMs} AS INTEGER) + 1`;
   const [changed] = await database.write([
-    sql(
-      // Numbers are bound as REAL, which do not divide to whole periods by themselves.
-      `UPDATE cronjobs SET claim = ?6, leaseUntilMs = ?4, lastAtMs = ?2, nextAtMs = CASE WHEN nextAtMs <= ?2
-         THEN nextAtMs + (CAST((?2 - nextAtMs) / ?3 AS INTEGER) + 1) * ?3 ELSE nextAtMs END
-       WHERE name = ?1 AND leaseUntilMs <= ?2 AND (nextAtMs <= ?2 OR ?5 = 1)`,
-      claim.name,
-      nowMs,
-      claim.everyMs,
-      claim.leaseUntilMs,
-      claim.isForced ? 1 : 0,
-      claim.claim,
-    ),
+    sql`UPDATE cronjobs SET claim = ${claim}, leaseUntilMs = ${leaseUntilMs}, lastAtMs = ${nowMs},
+        nextAtMs = nextAtMs + iif(nextAtMs <= ${nowMs}, (${periods}) * ${everyMs}, 0)
+      WHERE name = ${name} AND leaseUntilMs <= ${nowMs}
+        AND (nextAtMs <= ${nowMs} OR ${isForced ? 1 : 0})`,
   ]);
   return changed === 1;
 }
@@ -103,7 +96,8 @@ export async function renewCronjob(
   leaseUntilMs: number,
 ): Promise<void> {
   await database.write([
-    sql`UPDATE cronjobs SET leaseUntilMs = ${leaseUntilMs} WHERE name = ${name} AND lastAtMs = ${claimedAtMs}`,
+    sql`UPDATE cronjobs SET leaseUntilMs = ${leaseUntilMs}
+      WHERE name = ${name} AND lastAtMs = ${claimedAtMs}`,
   ]);
 }
 
@@ -115,8 +109,9 @@ export async function finishCronjob(
   error: string | undefined,
 ): Promise<void> {
   await database.write([
-    sql`UPDATE cronjobs SET claim = NULL, leaseUntilMs = 0, lastDurationMs = ${durationMs}, lastError = ${error ?? null}
-       WHERE name = ${name} AND lastAtMs = ${claimedAtMs}`,
+    sql`UPDATE cronjobs SET claim = NULL, leaseUntilMs = 0, lastDurationMs = ${durationMs},
+        lastError = ${error ?? null}
+      WHERE name = ${name} AND lastAtMs = ${claimedAtMs}`,
   ]);
 }
 

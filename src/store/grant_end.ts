@@ -1,7 +1,7 @@
 import { hasScope } from "./authority.ts";
 import { idBound } from "../base/id.ts";
-import { type Database } from "../database/database.ts";
-import { sql, type Sql, type SqlValue } from "../database/sql.ts";
+import { type Database, limitTo } from "../database/database.ts";
+import { joinSql, sql, type Sql } from "../database/sql.ts";
 import { LOGIN_APP } from "../oauth/principal.ts";
 import { revocation } from "./revocations.ts";
 import { endSubscriptions } from "./subscription_end.ts";
@@ -12,29 +12,39 @@ export const REVOKED = "grant revoked";
 /** How many grants end in one write, where there may be very many. */
 const BATCH = 500;
 
+/** A user, an app, or a user through an app. */
+export type GrantParties =
+  | { readonly user: string; readonly app?: string }
+  | { readonly user?: never; readonly app: string };
+
+/** Holds for the rows of a user, an app, or a user through an app. */
+export function isOf({ user, app }: GrantParties): Sql {
+  return joinSql([
+    ...user === undefined ? [] : [sql`user = ${user}`],
+    ...app === undefined ? [] : [sql`app = ${app}`],
+  ], " AND ");
+}
+
 /** Ends a grant with every token and subscription of it, at once and in every process. */
 export function revokeGrant(id: string, nowMs: number): Sql[] {
-  return [...revokeWhere("id = ?2", nowMs, id), ...endSubscriptions({ grant: id }, REVOKED, nowMs)];
+  return [revokeWhere(sql`id = ${id}`, nowMs), ...endSubscriptions({ grant: id }, REVOKED, nowMs)];
 }
 
-/** Ends every standing grant of a user that came from the login endpoint, and what lives by them. */
+/** Ends every valid grant of a user that came from the login endpoint, and what lives by them. */
 export function revokeLoginsOf(user: string, nowMs: number): Sql[] {
-  return [
-    ...revokeWhere("user = ?2 AND app = 'login'", nowMs, user),
-    ...endSubscriptions({ user, app: LOGIN_APP }, REVOKED, nowMs),
-  ];
+  const logins = { user, app: LOGIN_APP };
+  return [revokeWhere(isOf(logins), nowMs), ...endSubscriptions(logins, REVOKED, nowMs)];
 }
 
-/** Ends every standing grant of the login endpoint, in steps that no other write waits long for. */
+/** Ends every valid grant of the login endpoint, in steps that no other write waits long for. */
 export async function revokeAllLogins(database: Database, nowMs: number): Promise<void> {
   for (let last = ""; ;) {
     const rows = await database.query<{ id: string }>(
-      `SELECT id FROM grants WHERE app = 'login' AND id > ?1 ORDER BY id LIMIT ${BATCH}`,
-      [last],
+      sql`SELECT id FROM grants WHERE app = 'login' AND id > ${last} ORDER BY id ${limitTo(BATCH)}`,
     );
     if (rows.length === 0) return;
     const ids = JSON.stringify(rows.map(({ id }) => id));
-    await database.write(revokeWhere("id IN (SELECT value FROM json_each(?2))", nowMs, ids));
+    await database.write([revokeWhere(sql`id IN (SELECT value FROM json_each(${ids}))`, nowMs)]);
     last = rows.at(-1)?.id ?? last;
   }
 }
@@ -45,7 +55,7 @@ export function revokeAccessToken(jti: string, expiresAtMs: number): Sql {
 }
 
 /**
- * Ends every standing grant of a user or an app that carries any of the scopes, and such codes and
+ * Ends every valid grant of a user or an app that carries any of the scopes, and such codes and
  * subscriptions.
  */
 export function revokeGrantsWithScopes(
@@ -54,21 +64,15 @@ export function revokeGrantsWithScopes(
   nowMs: number,
 ): Sql[] {
   if (scopes.length === 0) return [];
-  const [column, id] = "user" in of ? ["user", of.user] : ["app", of.app];
-  const carries = `${column} = ?2 AND EXISTS (SELECT 1 FROM json_each(?3) lost
-    WHERE ${hasScope("scopes", "lost.value")})`;
-  const params = [id, JSON.stringify(scopes)];
+  const lost = JSON.stringify(scopes);
+  const carries = sql`${isOf(of)} AND EXISTS (SELECT 1 FROM json_each(${lost}) lost
+    WHERE ${hasScope(sql`scopes`, sql`lost.value`)})`;
   return [
-    ...revokeWhere(carries, nowMs, ...params),
-    sql(`DELETE FROM codes WHERE ${carries}`, nowMs, ...params),
+    revokeWhere(carries, nowMs),
+    sql`DELETE FROM codes WHERE ${carries}`,
     ...endSubscriptions({ ...of, scopes }, "scope removed", nowMs),
   ];
 }
-
-/** A user, an app, or a user through an app. */
-export type GrantParties =
-  | { readonly user: string; readonly app?: string }
-  | { readonly user?: never; readonly app: string };
 
 // A token's `exp` is in whole seconds, at least one.
 const TOKEN_SLACK_MS = 1000;
@@ -79,38 +83,25 @@ const TOKEN_SLACK_MS = 1000;
  * they are. Ids lie ahead of the clock after it has stepped back; such grants and codes are ended
  * one by one.
  */
-export function revokeGrantsOf(
-  { user, app }: GrantParties,
-  nowMs: number,
-  accessTtlMs: number,
-): Sql[] {
-  const ids = [user, app].filter((id) => id !== undefined);
-  const where = [
-    ...user === undefined ? [] : ["user = ?2"],
-    ...app === undefined ? [] : [`app = ?${ids.length + 1}`],
-    `id >= ?${ids.length + 2}`,
-  ].join(" AND ");
-  const params = [...ids, idBound("g", nowMs + 1)];
+export function revokeGrantsOf(of: GrantParties, nowMs: number, accessTtlMs: number): Sql[] {
+  const target = [of.user, of.app].filter((id) => id !== undefined).join(" ");
+  const isAhead = sql`${isOf(of)} AND id >= ${idBound("g", nowMs + 1)}`;
   return [
-    revokeTokensOf(ids.join(" "), nowMs, accessTtlMs),
-    ...revokeWhere(where, nowMs, ...params),
-    sql(`DELETE FROM codes WHERE ${where}`, nowMs, ...params),
+    revokeTokensOf(target, nowMs, accessTtlMs),
+    revokeWhere(isAhead, nowMs),
+    sql`DELETE FROM codes WHERE ${isAhead}`,
   ];
 }
 
 /** Ends the access tokens of a user, an app (or `login`) or both whose grant was made until now. */
 export function revokeTokensOf(target: string, nowMs: number, accessTtlMs: number): Sql {
+  const ttlMs = accessTtlMs + TOKEN_SLACK_MS;
   return sql`INSERT INTO revocations (target, notBeforeMs, untilMs)
-     SELECT ${target}, ${nowMs}, ${nowMs} + max(${accessTtlMs + TOKEN_SLACK_MS}, ifnull(max(tokenTtlMs), 0)) FROM keys`;
+    SELECT ${target}, ${nowMs}, ${nowMs} + max(${ttlMs}, ifnull(max(tokenTtlMs), 0)) FROM keys`;
 }
 
-/** Ends the standing grants that `where` picks, with parameters from `?2` on. */
-function revokeWhere(where: string, nowMs: number, ...params: readonly SqlValue[]): Sql[] {
-  return [
-    sql(
-      `UPDATE grants SET revokedAtMs = ?1 WHERE revokedAtMs IS NULL AND untilMs > ?1 AND ${where}`,
-      nowMs,
-      ...params,
-    ),
-  ];
+/** Ends the valid grants for which `where` holds. */
+function revokeWhere(where: Sql, nowMs: number): Sql {
+  return sql`UPDATE grants SET revokedAtMs = ${nowMs}
+    WHERE revokedAtMs IS NULL AND untilMs > ${nowMs} AND ${where}`;
 }

@@ -1,8 +1,8 @@
 import { insertAuditOfChange } from "./audit.ts";
-import { type Database } from "../database/database.ts";
-import { sql, type Sql } from "../database/sql.ts";
+import { type Database, limitTo } from "../database/database.ts";
+import { andIs, sql, type Sql } from "../database/sql.ts";
 
-/** How many grants of a user stand at once: through one app, and in all. */
+/** How many grants of a user are valid at once: through one app, and in all. */
 const GRANTS_OF_APP = 100;
 const GRANTS_OF_USER = 500;
 /** How many refresh tokens of an app that acts for itself outlast their access tokens. */
@@ -16,32 +16,29 @@ const BATCH = 500;
  * read to count.
  */
 export function endExcessGrants(user: string, app: string, nowMs: number): Sql[] {
-  const past = (limit: number, where = "") =>
-    `SELECT * FROM (SELECT id FROM grants INDEXED BY grants_of_user
-       WHERE user = ?2 ${where} AND revokedAtMs IS NULL
-       ORDER BY id DESC LIMIT ${BATCH} OFFSET ${limit})`;
+  const past = (limit: number, ofApp: Sql) =>
+    sql`SELECT * FROM (SELECT id FROM grants INDEXED BY grants_of_user
+      WHERE user = ${user}${ofApp} AND revokedAtMs IS NULL
+      ORDER BY id DESC ${limitTo(BATCH)} OFFSET ${limit})`;
   return [
-    sql(
-      `UPDATE grants SET revokedAtMs = ?1 WHERE id IN (${past(GRANTS_OF_APP, "AND app = ?3")}
-         UNION ALL ${past(GRANTS_OF_USER)})`,
-      nowMs,
-      user,
-      app,
-    ),
+    sql`UPDATE grants SET revokedAtMs = ${nowMs} WHERE id IN (
+      ${past(GRANTS_OF_APP, andIs(sql`app`, app))} UNION ALL ${past(GRANTS_OF_USER, sql``)})`,
     insertAuditOfChange({ actor: app, action: "grant.limit", target: user, address: null }, nowMs),
   ];
 }
 
-const IS_OWN = "user IS NULL AND refresh IS NOT NULL"; // as the index says
+const IS_OWN = sql`user IS NULL AND refresh IS NOT NULL`; // as the index says
 
 /** The next app that acts for itself, and the newest of its grants that are too many. */
-const NEXT_APP = `SELECT own.app, (SELECT id FROM grants WHERE app = own.app AND ${IS_OWN}
-    ORDER BY id DESC LIMIT 1 OFFSET ${TOKENS_OF_APP}) AS last
-  FROM (SELECT app FROM grants WHERE app > ?1 AND ${IS_OWN} ORDER BY app LIMIT 1) own`;
+const nextApp = (after: string) =>
+  sql`SELECT own.app, (SELECT id FROM grants WHERE app = own.app AND ${IS_OWN}
+      ORDER BY id DESC LIMIT 1 OFFSET ${TOKENS_OF_APP}) AS last
+    FROM (SELECT app FROM grants WHERE app > ${after} AND ${IS_OWN} ORDER BY app LIMIT 1) own`;
 
-const DROP_TOKENS = `UPDATE grants SET refresh = NULL, previous = NULL, refreshUntilMs = 0
-  WHERE accessUntilMs <= ?3 AND id IN (SELECT id FROM grants
-    WHERE app = ?1 AND ${IS_OWN} AND id <= ?2 ORDER BY id LIMIT ${BATCH})`;
+const dropTokens = (app: string, last: string | null, nowMs: number) =>
+  sql`UPDATE grants SET refresh = NULL, previous = NULL, refreshUntilMs = 0
+    WHERE accessUntilMs <= ${nowMs} AND id IN (SELECT id FROM grants
+      WHERE app = ${app} AND ${IS_OWN} AND id <= ${last} ORDER BY id ${limitTo(BATCH)})`;
 
 /**
  * Takes the oldest refresh tokens from apps that act for themselves and have too many, once their
@@ -54,12 +51,12 @@ export async function dropExcessRefreshTokens(
   signal: AbortSignal,
 ): Promise<void> {
   for (let app = ""; !signal.aborted;) {
-    const [next] = await database.query<{ app: string; last: string | null }>(NEXT_APP, [app]);
+    const [next] = await database.query<{ app: string; last: string | null }>(nextApp(app));
     if (!next) return;
     const { last } = next;
     app = next.app;
     for (let dropped = last === null ? 0 : BATCH; dropped > 0 && !signal.aborted;) {
-      [dropped = 0] = await database.write([sql(DROP_TOKENS, app, last, nowMs)]);
+      [dropped = 0] = await database.write([dropTokens(app, last, nowMs)]);
     }
     await new Promise((resolve) => setImmediate(resolve)); // other work has its turn
   }

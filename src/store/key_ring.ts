@@ -25,9 +25,9 @@ export type RingKey = StoredKey & SigningKey & VerificationKey & {
   readonly publishedUntilMs: number;
 };
 
-/** The keys of access tokens, open and in memory. */
+/** The keys of access tokens, decrypted and in memory. */
 export interface KeyRing {
-  /** The key that signs now: the last whose time has come. */
+  /** The key that signs now: the last whose start has passed. */
   signing(): SigningKey & Pick<RingKey, "signsFromMs">;
   /** A key that may verify now. */
   find(kid: string): VerificationKey | undefined;
@@ -43,7 +43,7 @@ export interface KeyRing {
    * when there is no such key.
    */
   withdraw(kid: string, beside?: readonly Sql[]): Promise<boolean>;
-  /** Takes in what other processes have changed, and removes keys that have served. */
+  /** Takes in what other processes have changed, and removes keys that nothing needs any more. */
   refresh(): Promise<void>;
 }
 
@@ -63,7 +63,7 @@ export const ROTATION_LEAD_MS = 10 * 60_000;
 // A token's `exp` is in whole seconds, and another process learns of a new key a moment later.
 const TOKEN_SLACK_MS = 2000;
 
-/** Opens the ring; on a database without a key that signs it makes one. Throws SealError. */
+/** Loads the ring; on a database without a key that signs it makes one. Throws SealError. */
 export async function loadKeyRing(options: KeyRingOptions): Promise<KeyRing> {
   const { database, seal, alg, accessTokenTtlMs, now } = options;
   let keys: readonly RingKey[] = [];

@@ -2,7 +2,7 @@ import type { SigningAlgorithm } from "../base/jwt.ts";
 import { type Database } from "../database/database.ts";
 import { sql, type Sql } from "../database/sql.ts";
 
-/** A signing key as it is stored; `private` is its PEM as the seal closed it. */
+/** A signing key as it is stored; `private` is its PEM, encrypted by the seal. */
 export interface StoredKey {
   readonly kid: string;
   readonly alg: SigningAlgorithm;
@@ -13,30 +13,25 @@ export interface StoredKey {
   readonly tokenTtlMs: number;
 }
 
-/** Every key, in the order in which they sign; one that is withdrawn is there no more. */
+/** Every key, in the order in which they sign; withdrawn ones are gone. */
 export function listKeys(database: Database): Promise<StoredKey[]> {
-  return database.query<StoredKey>(sql`SELECT kid, alg, private, createdAtMs, signsFromMs,
-       tokenTtlMs
-     FROM keys ORDER BY signsFromMs, createdAtMs, kid`);
+  return database.query<StoredKey>(
+    sql`SELECT kid, alg, private, createdAtMs, signsFromMs, tokenTtlMs
+      FROM keys ORDER BY signsFromMs, createdAtMs, kid`,
+  );
 }
 
 /** Adds a key that takes over from the others at its `signsFromMs`. */
 export function insertKey(key: StoredKey): Sql {
-  return sql(
-    `INSERT INTO keys (kid, alg, private, createdAtMs, signsFromMs, tokenTtlMs)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6)`,
-    ...keyParams(key),
-  );
+  return sql`INSERT INTO keys (kid, alg, private, createdAtMs, signsFromMs, tokenTtlMs)
+    SELECT ${key.kid}, ${key.alg}, ${key.private}, ${key.createdAtMs}, ${key.signsFromMs},
+      ${key.tokenTtlMs}`;
 }
 
 /** Adds a key unless one signs already: of several processes only one does. */
 export function insertKeyIfNoneSigns(key: StoredKey): Sql {
-  return sql(
-    `INSERT INTO keys (kid, alg, private, createdAtMs, signsFromMs, tokenTtlMs)
-     SELECT ?1, ?2, ?3, ?4, ?5, ?6
-     WHERE NOT EXISTS (SELECT 1 FROM keys WHERE signsFromMs <= ?5)`,
-    ...keyParams(key),
-  );
+  return sql`${insertKey(key)}
+    WHERE NOT EXISTS (SELECT 1 FROM keys WHERE signsFromMs <= ${key.signsFromMs})`;
 }
 
 /**
@@ -46,21 +41,11 @@ export function insertKeyIfNoneSigns(key: StoredKey): Sql {
  */
 export function withdrawKey(kid: string, successor: StoredKey): Sql[] {
   return [
-    sql(
-      `INSERT INTO keys (kid, alg, private, createdAtMs, signsFromMs, tokenTtlMs)
-       SELECT ?1, ?2, ?3, ?4, ?5, ?6
-       WHERE ?7 = (SELECT kid FROM keys WHERE signsFromMs <= ?5
-         ORDER BY signsFromMs DESC, createdAtMs DESC, kid DESC LIMIT 1)`,
-      ...keyParams(successor),
-      kid,
-    ),
+    sql`${insertKey(successor)}
+      WHERE ${kid} = (SELECT kid FROM keys WHERE signsFromMs <= ${successor.signsFromMs}
+        ORDER BY signsFromMs DESC, createdAtMs DESC, kid DESC LIMIT 1)`,
     deleteKey(kid),
   ];
-}
-
-function keyParams(key: StoredKey) {
-  const { kid, alg, createdAtMs, signsFromMs, tokenTtlMs } = key;
-  return [kid, alg, key.private, createdAtMs, signsFromMs, tokenTtlMs] as const;
 }
 
 /** Notes that tokens from now on live this long, where that is longer than before. */

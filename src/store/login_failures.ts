@@ -26,28 +26,30 @@ export interface CountedLogin {
 /** What would count for longer than this was counted before the clock was set back. */
 const AHEAD_MS = 2 * WINDOW_MS;
 
-const COUNTS = `untilMs > ?2 AND untilMs <= ?2 + ${AHEAD_MS}`;
-
 /**
- * Ends a place where a proven app failed for its users: what it failed counts for the account there,
+ * Ends a place where an authenticated app failed for its users: that counts for the account there,
  * and not for others. A space sorts before whatever else a place goes on with.
  */
 export const BY_APP = " app";
 
-const FROM = "place BETWEEN l.value ->> 'first' AND l.value ->> 'last'";
-const OF_ACCOUNT = `account = ?1 AND ${FROM} || ' ~' AND ${COUNTS}`;
-const OF_ALL = `${FROM} AND place NOT LIKE '%${BY_APP}' AND ${COUNTS}`;
+const counts = (nowMs: number) => sql`untilMs > ${nowMs} AND untilMs <= ${nowMs + AHEAD_MS}`;
 
-/** Selects when the last of the limits (`?3`) that account `?1` has reached is none any more. */
-const REACHED = `SELECT max(untilMs) FROM (
-  SELECT (SELECT min(untilMs) FROM login_failures WHERE ${OF_ACCOUNT}
-    HAVING count(*) >= l.value ->> 'ofAccount') AS untilMs FROM json_each(?3) l
-  UNION ALL
-  SELECT (SELECT min(untilMs) FROM login_failures WHERE ${OF_ALL}
-    HAVING count(*) >= l.value ->> 'ofAll') FROM json_each(?3) l
-    WHERE l.value ->> 'ofAll' IS NOT NULL)`;
+const FROM = sql`place BETWEEN l.value ->> 'first' AND l.value ->> 'last'`;
 
-/** How the failures stand that count against a login. */
+/** Selects when the last of the limits that a login has reached holds no more; NULL if none. */
+function reached({ account, limits }: CountedLogin, nowMs: number): Sql {
+  const each = sql`FROM json_each(${JSON.stringify(limits)}) l`;
+  return sql`SELECT max(untilMs) FROM (
+    SELECT (SELECT min(untilMs) FROM login_failures
+      WHERE account = ${account} AND ${FROM} || ' ~' AND ${counts(nowMs)}
+      HAVING count(*) >= l.value ->> 'ofAccount') AS untilMs ${each}
+    UNION ALL
+    SELECT (SELECT min(untilMs) FROM login_failures
+      WHERE ${FROM} AND place NOT LIKE ${`%${BY_APP}`} AND ${counts(nowMs)}
+      HAVING count(*) >= l.value ->> 'ofAll') ${each} WHERE l.value ->> 'ofAll' IS NOT NULL)`;
+}
+
+/** The failures that count against a login. */
 export interface FailureCount {
   /** When it may be tried again, in milliseconds since 1970; null = now. */
   readonly untilMs: number | null;
@@ -58,15 +60,14 @@ export interface FailureCount {
 /** Counts what has failed until now, the account's failures up to `most`. */
 export async function countLoginFailures(
   database: Database,
-  { account, limits }: CountedLogin,
+  login: CountedLogin,
   nowMs: number,
   most: number,
 ): Promise<FailureCount> {
   const [row] = await database.query<FailureCount>(
-    `SELECT (${REACHED}) AS untilMs,
-       (SELECT count(*) FROM (SELECT 1 FROM login_failures
-          WHERE account = ?1 AND ${COUNTS} ${limitTo("?4")})) AS ofAccount`,
-    [account, nowMs, JSON.stringify(limits), most],
+    sql`SELECT (${reached(login, nowMs)}) AS untilMs,
+      (SELECT count(*) FROM (SELECT 1 FROM login_failures
+        WHERE account = ${login.account} AND ${counts(nowMs)} ${limitTo(most)})) AS ofAccount`,
   );
   return row ?? { untilMs: null, ofAccount: 0 };
 }
@@ -77,18 +78,13 @@ export async function countLoginFailures(
  */
 export async function admitLogin(
   database: Database,
-  { account, place, limits }: CountedLogin,
+  login: CountedLogin,
   nowMs: number,
 ): Promise<boolean> {
   const [inserted] = await database.write([
-    sql(
-      `INSERT INTO login_failures (account, place, untilMs)
-       SELECT ?1, ?4, ?2 + ${WINDOW_MS} WHERE (${REACHED}) IS NULL`,
-      account,
-      nowMs,
-      JSON.stringify(limits),
-      place,
-    ),
+    sql`INSERT INTO login_failures (account, place, untilMs)
+      SELECT ${login.account}, ${login.place}, ${nowMs + WINDOW_MS}
+      WHERE (${reached(login, nowMs)}) IS NULL`,
     sql`DELETE FROM login_failures WHERE untilMs > ${nowMs + AHEAD_MS}`,
   ]);
   return inserted === 1;

@@ -8,7 +8,8 @@ import { sql, type Sql } from "../database/sql.ts";
  * the tokens whose grant was made by then. It is kept for as long as one could be alive.
  */
 export function revocation(target: string, notBeforeMs: number, untilMs: number): Sql {
-  return sql`INSERT INTO revocations (target, notBeforeMs, untilMs) VALUES (${target}, ${notBeforeMs}, ${untilMs})`;
+  return sql`INSERT INTO revocations (target, notBeforeMs, untilMs)
+    VALUES (${target}, ${notBeforeMs}, ${untilMs})`;
 }
 
 /** What of a caller can have been revoked. */
@@ -18,8 +19,7 @@ type Revocable = Pick<Caller, "jti" | "grantId" | "sub" | "clientId">;
 export interface Revocations {
   /**
    * Whether the token of this caller has been revoked, by itself or with its grant, user, app or
-   * both. A
-   * promise where the database must be asked, because more is in force than memory may hold.
+   * both. A promise where the database must be asked, because more is in force than memory may hold.
    */
   has(caller: Revocable): boolean | Promise<boolean>;
   /** Takes in what any process has stored since the last call; call it after each own revocation. */
@@ -38,21 +38,10 @@ const HELD_LIMIT = 100_000;
 /** How many are read at once, so that other work has its turn between. */
 const READ_LIMIT = 2_000;
 
-const COLUMNS = "seq, target, notBeforeMs, untilMs";
-
-const NEWER = `SELECT ${COLUMNS} FROM revocations WHERE seq > ?1 ORDER BY seq ${limitTo("?2")}`;
-
-/** What is in force, those first that stay so for longest, from the last row read on. */
-const IN_FORCE = `SELECT ${COLUMNS} FROM revocations
-  WHERE untilMs > ?1 AND (untilMs, seq) < (?2, ?3) ORDER BY untilMs DESC, seq DESC ${limitTo("?4")}`;
-
-const IS_REVOKED = `SELECT 1 FROM revocations WHERE target IN (?1, ?2) AND untilMs > ?6
-  UNION ALL SELECT 1 FROM revocations
-    WHERE target IN (?3, ?4, ?3 || ' ' || ?4) AND untilMs > ?6 AND notBeforeMs >= ?5
-  LIMIT 1`;
+const SELECT = sql`SELECT seq, target, notBeforeMs, untilMs FROM revocations`;
 
 /**
- * Opens the list with what is in force; what has expired is not read, were it never purged. Past
+ * Loads the list with what is in force; what has expired is not read, were it never purged. Past
  * `limit` those are held that stay in force for longest, and the others are asked for.
  */
 export async function loadRevocations(
@@ -68,8 +57,10 @@ export async function loadRevocations(
 
   async function refresh(): Promise<void> {
     for (let full = true; full;) {
-      const rows = await database.query<RevocationRow>(NEWER, [lastSeq, READ_LIMIT]);
-      rows.forEach(take);
+      const rows = await database.query<RevocationRow>(
+        sql`${SELECT} WHERE seq > ${lastSeq} ORDER BY seq ${limitTo(READ_LIMIT)}`,
+      );
+      rows.forEach(hold);
       lastSeq = Math.max(lastSeq, rows.at(-1)?.seq ?? 0);
       full = rows.length === READ_LIMIT;
       if (full) await new Promise((resolve) => setImmediate(resolve));
@@ -77,7 +68,7 @@ export async function loadRevocations(
     sweep();
   }
 
-  function take({ target, notBeforeMs, untilMs }: RevocationRow): void {
+  function hold({ target, notBeforeMs, untilMs }: RevocationRow): void {
     const known = held.get(target);
     if (!known && held.size >= limit) {
       allHeldFromMs = Math.max(allHeldFromMs, untilMs);
@@ -90,9 +81,9 @@ export async function loadRevocations(
     });
   }
 
-  function isCut(target: string, grantId: string): boolean {
-    const cut = held.get(target);
-    return cut !== undefined && idTimeMs(grantId) <= cut.notBeforeMs;
+  function isRevoked(target: string, grantId: string): boolean {
+    const known = held.get(target);
+    return known !== undefined && idTimeMs(grantId) <= known.notBeforeMs;
   }
 
   function sweep(): void {
@@ -102,22 +93,35 @@ export async function loadRevocations(
     for (const [target, { untilMs }] of held) if (untilMs <= nowMs) held.delete(target);
   }
 
+  /** Reads what is in force, those first that stay so for longest. */
   async function readInForce(): Promise<void> {
     let [untilMs, seq] = [Number.MAX_SAFE_INTEGER, 0];
     for (let full = true; full && allHeldFromMs === 0;) {
-      const rows = await database.query<RevocationRow>(IN_FORCE, [now(), untilMs, seq, READ_LIMIT]);
-      rows.forEach(take);
+      const rows = await database.query<RevocationRow>(
+        sql`${SELECT} WHERE untilMs > ${now()} AND (untilMs, seq) < (${untilMs}, ${seq})
+          ORDER BY untilMs DESC, seq DESC ${limitTo(READ_LIMIT)}`,
+      );
+      rows.forEach(hold);
       ({ untilMs, seq } = rows.at(-1) ?? { untilMs, seq });
       full = rows.length === READ_LIMIT;
     }
   }
 
   async function isStored({ jti, grantId, sub, clientId }: Revocable): Promise<boolean> {
-    const params = [jti, grantId, sub, clientId, idTimeMs(grantId), now()];
-    return (await database.query(IS_REVOKED, params)).length > 0;
+    const nowMs = now();
+    const rows = await database.query(
+      sql`SELECT 1 FROM revocations WHERE target IN (${jti}, ${grantId}) AND untilMs > ${nowMs}
+        UNION ALL SELECT 1 FROM revocations
+          WHERE target IN (${sub}, ${clientId}, ${`${sub} ${clientId}`}) AND untilMs > ${nowMs}
+            AND notBeforeMs >= ${idTimeMs(grantId)}
+        LIMIT 1`,
+    );
+    return rows.length > 0;
   }
 
-  const newest = await database.query<{ seq: number | null }>(sql`SELECT max(seq) AS seq FROM revocations`);
+  const newest = await database.query<{ seq: number | null }>(
+    sql`SELECT max(seq) AS seq FROM revocations`,
+  );
   await readInForce();
   lastSeq = Math.max(lastSeq, newest[0]?.seq ?? 0);
   return {
@@ -125,8 +129,8 @@ export async function loadRevocations(
     has(caller) {
       if (held.size === 0 && allHeldFromMs === 0) return false;
       const { jti, grantId, sub, clientId } = caller;
-      return held.has(jti) || held.has(grantId) || isCut(sub, grantId) ||
-        isCut(clientId, grantId) || (holdsPairs && isCut(`${sub} ${clientId}`, grantId)) ||
+      return held.has(jti) || held.has(grantId) || isRevoked(sub, grantId) ||
+        isRevoked(clientId, grantId) || (holdsPairs && isRevoked(`${sub} ${clientId}`, grantId)) ||
         (allHeldFromMs > now() && isStored(caller));
     },
   };

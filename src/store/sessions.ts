@@ -8,26 +8,27 @@ export function insertSession(
   nowMs: number,
   untilMs: number,
 ): Sql {
-  return sql`INSERT INTO sessions (hash, user, createdAtMs, untilMs) VALUES (${hash}, ${user}, ${nowMs}, ${untilMs})`;
+  return sql`INSERT INTO sessions (hash, user, createdAtMs, untilMs)
+    VALUES (${hash}, ${user}, ${nowMs}, ${untilMs})`;
 }
 
-/** Selects from a session `s` and its user `u` while both are good. */
-export function liveSession(hash: string, now: string): string {
-  return `FROM sessions s JOIN users u ON u.id = s.user
-    WHERE s.hash = ${hash} AND s.untilMs > ${now} AND u.status = 'active' AND u.notBeforeMs < s.createdAtMs`;
+/** Selects from a session `s` and its user `u` while both are valid. */
+export function liveSession(hash: Uint8Array, nowMs: number): Sql {
+  return sql`FROM sessions s JOIN users u ON u.id = s.user
+    WHERE s.hash = ${hash} AND s.untilMs > ${nowMs} AND u.status = 'active'
+      AND u.notBeforeMs < s.createdAtMs`;
 }
 
-/** Who is logged in by this session, while user and session are good. */
+/** Who is logged in by this session, while user and session are valid. */
 export async function findSessionUser(
   database: Database,
   hash: Uint8Array,
   nowMs: number,
 ): Promise<string | undefined> {
-  const rows = await database.query<{ user: string }>(
-    `SELECT s.user ${liveSession("?1", "?2")}`,
-    [hash, nowMs],
+  const [row] = await database.query<{ user: string }>(
+    sql`SELECT s.user ${liveSession(hash, nowMs)}`,
   );
-  return rows[0]?.user;
+  return row?.user;
 }
 
 /** Ends a browser session. */

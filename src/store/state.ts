@@ -1,5 +1,5 @@
 import type { Database } from "../database/database.ts";
-import { sql } from "../database/sql.ts";
+import { sql, type Sql } from "../database/sql.ts";
 import { openForLook } from "../database/sqlite_file.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
@@ -14,21 +14,23 @@ export interface DatabaseCounts {
   readonly failedDeliveries: number;
 }
 
+const FAILED = sql`deliveries WHERE status = 'failed'`;
+
 /** Counts what the database at `path` holds, without any change; its schema must be the newest. */
 export function countRecords(path: string): DatabaseCounts {
   const connection = openForLook(path);
-  const count = (sql: string) =>
-    Number(connection.prepare(`SELECT count(*) AS count FROM ${sql}`).get()?.["count"]);
+  const count = (from: Sql) =>
+    Number(connection.prepare(sql`SELECT count(*) AS count FROM ${from}`.sql).get()?.["count"]);
   try {
     return {
-      users: count("users"),
-      apps: count("apps"),
-      subscriptions: count("subscriptions WHERE status <> 'deleted'"),
-      pendingEvents: count("events WHERE status = 'pending'"),
+      users: count(sql`users`),
+      apps: count(sql`apps`),
+      subscriptions: count(sql`subscriptions WHERE status <> 'deleted'`),
+      pendingEvents: count(sql`events WHERE status = 'pending'`),
       // What is left pending of a subscription that has ended is never sent.
-      pendingDeliveries: count(`deliveries d JOIN subscriptions s ON s.seq = d.subscription
+      pendingDeliveries: count(sql`deliveries d JOIN subscriptions s ON s.seq = d.subscription
         WHERE d.status = 'pending' AND s.${IS_OPEN}`),
-      failedDeliveries: count("deliveries WHERE status = 'failed'"),
+      failedDeliveries: count(FAILED),
     };
   } finally {
     connection.close();
@@ -37,6 +39,8 @@ export function countRecords(path: string): DatabaseCounts {
 
 /** How many deliveries have failed for good, and wait for somebody to send them again. */
 export async function countFailedDeliveries(database: Database): Promise<number> {
-  const rows = await database.query<{ count: number }>(sql`SELECT count(*) AS count FROM deliveries WHERE status = 'failed'`);
-  return rows[0]?.count ?? 0;
+  const [row] = await database.query<{ count: number }>(
+    sql`SELECT count(*) AS count FROM ${FAILED}`,
+  );
+  return row?.count ?? 0;
 }

@@ -1,9 +1,11 @@
 import type { User } from "../oauth/user.ts";
 import {
   type Database,
+  limitTo,
   type Page,
   pageOf,
   type Pagination,
+  type RowOf,
   valueIf,
 } from "../database/database.ts";
 import { sql, type Sql } from "../database/sql.ts";
@@ -13,29 +15,19 @@ import { endSubscriptions, type SubscriptionsEnd } from "./subscription_end.ts";
 /** A user with the PHC string of the password, which goes no further than the login. */
 export interface UserWithPassword extends User {
   readonly phc: string;
-  /** Until when a one-time password is good, 0 once it was used; null for a lasting one. */
+  /** Until when a one-time password is valid, 0 once it was used; null for a lasting one. */
   readonly passwordUntilMs: number | null;
 }
 
-interface UserRow {
-  id: string;
-  username: string;
-  scopes: string;
-  status: User["status"];
-  createdAtMs: number;
-  notBeforeMs: number;
-}
+const SELECT = sql`SELECT id, username, scopes, status, createdAtMs, notBeforeMs`;
 
-const COLUMNS = `id, username, scopes, status,
-  createdAtMs, notBeforeMs`;
-
-function toUser<Row extends UserRow>(row: Row): Omit<Row, "scopes"> & Pick<User, "scopes"> {
+function toUser<Row extends RowOf<User>>(row: Row): Omit<Row, "scopes"> & Pick<User, "scopes"> {
   return { ...row, scopes: JSON.parse(row.scopes) };
 }
 
 /** A user by id. */
 export async function findUser(database: Database, id: string): Promise<User | undefined> {
-  const rows = await database.query<UserRow>(`SELECT ${COLUMNS} FROM users WHERE id = ?1`, [id]);
+  const rows = await database.query<RowOf<User>>(sql`${SELECT} FROM users WHERE id = ${id}`);
   return rows.map(toUser)[0];
 }
 
@@ -44,19 +36,16 @@ export async function findUserByName(
   database: Database,
   username: string,
 ): Promise<UserWithPassword | undefined> {
-  const rows = await database.query<UserRow & Pick<UserWithPassword, "phc" | "passwordUntilMs">>(
-    `SELECT ${COLUMNS}, phc, passwordUntilMs
-     FROM users WHERE username = ?1`,
-    [username],
+  const rows = await database.query<RowOf<UserWithPassword>>(
+    sql`${SELECT}, phc, passwordUntilMs FROM users WHERE username = ${username}`,
   );
   return rows.map(toUser)[0];
 }
 
 /** Users, newest first. */
 export async function listUsers(database: Database, page: Pagination): Promise<Page<User>> {
-  const rows = await database.query<UserRow>(
-    `SELECT ${COLUMNS} FROM users WHERE id < ?1 ORDER BY id DESC LIMIT ?2`,
-    [page.before, page.limit + 1],
+  const rows = await database.query<RowOf<User>>(
+    sql`${SELECT} FROM users WHERE id < ${page.before} ORDER BY id DESC ${limitTo(page.limit + 1)}`,
   );
   return pageOf(rows.map(toUser), page);
 }
@@ -76,25 +65,14 @@ export interface UserRecord {
 }
 
 /** Stores a user; ConflictError when the name is taken. */
-export function insertUser(user: UserRecord): Sql {
-  return sql(
-    `INSERT INTO users (id, username, phc, scopes, status, createdAtMs)
-     VALUES (?1, ?2, ?3, ?4, 'active', ?5)`,
-    ...userParams(user),
-  );
+export function insertUser({ id, username, phc, scopes, createdAtMs }: UserRecord): Sql {
+  return sql`INSERT INTO users (id, username, phc, scopes, status, createdAtMs)
+    SELECT ${id}, ${username}, ${phc}, ${JSON.stringify(scopes)}, 'active', ${createdAtMs}`;
 }
 
 /** Stores a user if there is none at all, so that of several processes that start only one does. */
 export function insertFirstUser(user: UserRecord): Sql {
-  return sql(
-    `INSERT INTO users (id, username, phc, scopes, status, createdAtMs)
-     SELECT ?1, ?2, ?3, ?4, 'active', ?5 WHERE NOT EXISTS (SELECT 1 FROM users)`,
-    ...userParams(user),
-  );
-}
-
-function userParams(user: UserRecord) {
-  return [user.id, user.username, user.phc, JSON.stringify(user.scopes), user.createdAtMs] as const;
+  return sql`${insertUser(user)} WHERE NOT EXISTS (SELECT 1 FROM users)`;
 }
 
 /** What of a user changes; a member that is undefined stays as it is, whatever it has become. */
@@ -113,17 +91,13 @@ export function updateUser(
   { phc, scopes, status }: StoredUserChange,
   scopesBefore?: readonly string[],
 ): Sql {
-  return sql(
-    `UPDATE users SET phc = ifnull(?2, phc),
-       passwordUntilMs = CASE WHEN ?2 IS NULL THEN passwordUntilMs END,
-       status = ifnull(?4, status),
-       scopes = ${valueIf("?5 IS NULL OR scopes = ?5", "ifnull(?3, scopes)")} WHERE id = ?1`,
-    id,
-    phc ?? null,
-    scopes === undefined ? null : JSON.stringify(scopes),
-    status ?? null,
-    scopes && scopesBefore ? JSON.stringify(scopesBefore) : null,
-  );
+  const before = scopes && scopesBefore ? JSON.stringify(scopesBefore) : null;
+  const after = scopes === undefined ? null : JSON.stringify(scopes);
+  return sql`UPDATE users SET phc = ifnull(${phc ?? null}, phc),
+      passwordUntilMs = CASE WHEN ${phc ?? null} IS NULL THEN passwordUntilMs END,
+      status = ifnull(${status ?? null}, status),
+      scopes = ${valueIf(sql`scopes = ifnull(${before}, scopes)`, sql`ifnull(${after}, scopes)`)}
+    WHERE id = ${id}`;
 }
 
 /** Lets the password that a user has just been given open one login, until then. */
@@ -139,15 +113,16 @@ export async function admitPassword(
 ): Promise<boolean> {
   if (passwordUntilMs === null) return true;
   const [used] = await database.write([
-    sql`UPDATE users SET passwordUntilMs = 0 WHERE id = ${id} AND phc = ${phc} AND passwordUntilMs > ${nowMs}`,
+    sql`UPDATE users SET passwordUntilMs = 0
+      WHERE id = ${id} AND phc = ${phc} AND passwordUntilMs > ${nowMs}`,
   ]);
   return used === 1;
 }
 
 /**
  * Ends every grant, login token and browser session of a user that was made until now, and the
- * subscriptions with them. Told no reason, those that the user made by own login stay: then it is a
- * new password that ends the rest.
+ * subscriptions with them. Without `end`, those that the user made by own login stay: then a new
+ * password ends the rest.
  */
 export function revokeTokensOfUser(
   id: string,
@@ -164,7 +139,7 @@ export function revokeTokensOfUser(
   ];
 }
 
-/** Removes a user; cut them first. */
+/** Removes a user; end the tokens first. */
 export function deleteUser(id: string): Sql {
   return sql`DELETE FROM users WHERE id = ${id}`;
 }

@@ -22,7 +22,7 @@ function storeFailed(path: string, count: number): string {
       VALUES ('s000000000000000000000001', 'u1', 'login', 'x', 'https://a.example/', 'active',
         'plain:x', 1);
     INSERT INTO events (id, name, data, scopes, status, lastSubscription, createdAtMs)
-      VALUES ('e000000000000000000000001', 'x', '1', '', 'distributed', 1, 1);`);
+      VALUES ('e000000000000000000000001', 'x', '1', '[]', 'distributed', 1, 1);`);
   const insert = database.prepare(
     `INSERT INTO deliveries (id, event, subscription, status, attempt, dueAtMs, finishedAtMs)
      VALUES (?, 'e000000000000000000000001', 1, 'failed', 4, 1, 1)`,
@@ -54,10 +54,10 @@ test("event dispatch stores data from an argument or standard input, for all or 
   assert.match(String(readJson(first)["id"]), /^e[0-9a-z]+$/);
   assert.deepEqual([first, second, third, fourth].map(({ code }) => code), [0, 0, 0, 0]);
   assert.deepEqual(readEvents(cli.databasePath), [
-    { name: "order.created", data: '{"id":7}', subject: null, scope: "" },
-    { name: "x", data: "[1,2]", subject: null, scope: "" },
-    { name: "x", data: "null", subject: user, scope: "" },
-    { name: "x", data: '"a"', subject: user, scope: "" },
+    { name: "order.created", data: '{"id":7}', subject: null, scopes: "[]" },
+    { name: "x", data: "[1,2]", subject: null, scopes: "[]" },
+    { name: "x", data: "null", subject: user, scopes: "[]" },
+    { name: "x", data: '"a"', subject: user, scopes: "[]" },
   ]);
 });
 
@@ -70,7 +70,9 @@ test("event dispatch keeps the scopes that a server declares, without its module
 
   await cli.run("event", "dispatch", "order.audited", "1");
 
-  assert.deepEqual(readEvents(cli.databasePath).map(({ scope }) => scope), ["orders audit"]);
+  assert.deepEqual(readEvents(cli.databasePath).map(({ scopes }) => scopes), [
+    '["orders","audit"]',
+  ]);
 });
 
 /** Data, and the exit code: 2 for a wrong value, 1 for what is not there. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import { ConflictError, type Database, UnavailableError } from "../../src/database/database.ts";
-import { sql } from "../../src/database/sql.ts";
+import { sql, type Sql } from "../../src/database/sql.ts";
 
 /** An engine as the contract needs it: on every call a new database with Gatepost's schema. */
 export interface Engine {
@@ -16,7 +16,9 @@ export function testDatabaseContract(engine: Engine): void {
     test("answers a query with rows by column name", async (t) => {
       const { database } = engine.open(t);
       await database.write([put("a", "1"), put("b", "2")]);
-      const rows = await database.query<{ n: string; value: string }>(sql`SELECT name AS n, value FROM settings ORDER BY name`);
+      const rows = await database.query<{ n: string; value: string }>(
+        sql`SELECT name AS n, value FROM settings ORDER BY name`,
+      );
       assert.deepEqual(rows.map(({ n, value }) => [n, value]), [["a", "1"], ["b", "2"]]);
     });
 
@@ -34,8 +36,8 @@ export function testDatabaseContract(engine: Engine): void {
 
     test("takes one parameter at several places of a statement", async (t) => {
       const { database } = engine.open(t);
-      const text = "SELECT ?2 + ?2 AS twice, ?1 AS x";
-      const rows = await database.query<{ twice: number }>(text, ["", 21]);
+      const statement = { sql: "SELECT ?2 + ?2 AS twice, ?1 AS x", params: ["", 21] };
+      const rows = await database.query<{ twice: number }>(statement);
       assert.equal(rows[0]?.twice, 42);
     });
 
@@ -53,22 +55,25 @@ export function testDatabaseContract(engine: Engine): void {
       const hash = Buffer.from(Array.from({ length: 32 }, (_, at) => at * 8));
       const untilMs = 8_640_000_000_000_000;
       await database.write([
-        sql`INSERT INTO sessions (hash, user, createdAtMs, untilMs) VALUES (${hash}, 'u', 1, ${untilMs})`,
+        sql`INSERT INTO sessions (hash, user, createdAtMs, untilMs)
+          VALUES (${hash}, 'u', 1, ${untilMs})`,
       ]);
-      const rows = await database.query<{ hash: Uint8Array; until: number }>(sql`SELECT hash, untilMs FROM sessions WHERE hash = ${hash}`);
+      const rows = await database.query<{ hash: Uint8Array; untilMs: number }>(
+        sql`SELECT hash, untilMs FROM sessions WHERE hash = ${hash}`,
+      );
       assert.deepEqual(Buffer.from(rows[0]?.hash ?? []), hash);
-      assert.equal(rows[0]?.until, untilMs);
+      assert.equal(rows[0]?.untilMs, untilMs);
     });
 
     test("rejects a query that is no SQL, and goes on", async (t) => {
       const { database } = engine.open(t);
-      await assert.rejects(database.query("SELEKT 1"), isFault);
+      await assert.rejects(database.query(sql`SELEKT 1`), isFault);
       assert.equal((await database.query(sql`SELECT 1`)).length, 1);
     });
 
     test("lets no query write", async (t) => {
       const { database } = engine.open(t);
-      await assert.rejects(database.query(sql`INSERT INTO settings (name, value) VALUES ('a', 'b')`));
+      await assert.rejects(database.query(put("a", "b")));
       await assert.rejects(database.query(sql`DELETE FROM settings RETURNING name`));
       assert.equal(await count(database), 0);
     });
@@ -119,10 +124,10 @@ export function testDatabaseContract(engine: Engine): void {
       assert.equal(await read(database, "taken"), "first");
     });
 
-    for (const [what, text] of constraintTable()) {
+    for (const [what, statement] of constraintTable()) {
       test(`has a ConflictError for ${what}`, async (t) => {
         const { database } = engine.open(t);
-        await assert.rejects(database.write([put("a", "1"), sql(text)]), ConflictError);
+        await assert.rejects(database.write([put("a", "1"), statement]), ConflictError);
         assert.equal(await count(database), 0);
       });
     }
@@ -139,8 +144,8 @@ export function testDatabaseContract(engine: Engine): void {
 
     test("stores nothing of a batch with a mistake in it, and goes on", async (t) => {
       const { database } = engine.open(t);
-      for (const text of ["INSERT INTO nowhere VALUES (1)", "UPDATE settings SET x = ?9"]) {
-        await assert.rejects(database.write([put("a", "1"), sql(text)]), isFault);
+      for (const statement of [sql`INSERT INTO nowhere VALUES (1)`, sql`UPDATE settings SET x = ?9`]) {
+        await assert.rejects(database.write([put("a", "1"), statement]), isFault);
       }
       assert.equal(await count(database), 0);
       assert.deepEqual(await database.write([put("a", "1")]), [1]);
@@ -152,7 +157,7 @@ export function testDatabaseContract(engine: Engine): void {
       const results = await Promise.allSettled([
         database.write([put("a", "1")]),
         database.write([put("b", "1"), put("taken", "second")]),
-        database.write([put("c", "1"), sql("no SQL")]),
+        database.write([put("c", "1"), sql`no SQL`]),
         database.write([put("d", "1")]),
       ]);
       assert.deepEqual(results.map(({ status }) => status), [
@@ -231,7 +236,8 @@ export function testDatabaseContract(engine: Engine): void {
       const other = reopen();
       for (let round = 0; round < 20; round++) {
         await database.write([put(`code${round}`, "free")]);
-        const take = sql`UPDATE settings SET value = 'taken' WHERE name = ${`code${round}`} AND value = 'free'`;
+        const take = sql`UPDATE settings SET value = 'taken'
+          WHERE name = ${`code${round}`} AND value = 'free'`;
         const changes = await Promise.all([database.write([take]), other.write([take])]);
         assert.deepEqual(changes.flat().sort(), [0, 1]);
       }
@@ -281,18 +287,18 @@ function valueTable(): [what: string, value: string | number | null | Buffer][] 
   ];
 }
 
-function constraintTable(): [what: string, sql: string][] {
+function constraintTable(): [what: string, statement: Sql][] {
   return [
-    ["a key that is there", "INSERT INTO settings (name, value) VALUES ('a', '2')"],
-    ["a missing value", "INSERT INTO settings (name, value) VALUES ('b', NULL)"],
+    ["a key that is there", sql`INSERT INTO settings (name, value) VALUES ('a', '2')`],
+    ["a missing value", sql`INSERT INTO settings (name, value) VALUES ('b', NULL)`],
     ["a value of another type, for tables are STRICT",
-      "INSERT INTO codes (id, hash, app, user, scopes, redirectUri, untilMs) " +
-      "VALUES ('g', x'00', 'a', 'u', '', '', 'soon')"],
+      sql`INSERT INTO codes (id, hash, app, user, scopes, redirectUri, untilMs)
+        VALUES ('g', x'00', 'a', 'u', '[]', '', 'soon')`],
     ["a reference to nothing",
-      "INSERT INTO used_refresh_tokens (grantId, hash) VALUES ('none', x'00')"],
+      sql`INSERT INTO used_refresh_tokens (grantId, hash) VALUES ('none', x'00')`],
     ["a value that CHECK refuses",
-      "INSERT INTO users (id, username, password, scopes, status, createdAtMs) " +
-      "VALUES ('u', 'u', 'p', '', 'asleep', 0)"],
+      sql`INSERT INTO users (id, username, phc, scopes, status, createdAtMs)
+        VALUES ('u', 'u', 'p', '[]', 'asleep', 0)`],
   ];
 }
 
@@ -301,7 +307,9 @@ function put(name: string, value: string) {
 }
 
 async function read(database: Database, name: string): Promise<string | undefined> {
-  const rows = await database.query<{ value: string }>(sql`SELECT value FROM settings WHERE name = ${name}`);
+  const rows = await database.query<{ value: string }>(
+    sql`SELECT value FROM settings WHERE name = ${name}`,
+  );
   return rows[0]?.value;
 }
 

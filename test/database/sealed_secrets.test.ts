@@ -47,8 +47,10 @@ test("after a reseal the first key opens everything and the old one nothing", as
   await checkSeal(database, fresh);
   await assert.rejects(checkSeal(database, old), /not the key/);
   assert.deepEqual(await loadPageKey(database, fresh), pageKey);
-  const rows = await database.query<{ id: string; secret: string; old_secret: string }>(sql`SELECT id, secret, oldSecret FROM subscriptions`);
-  for (const { id, secret, old_secret: oldSecret } of rows) {
+  const rows = await database.query<{ id: string; secret: string; oldSecret: string }>(
+    sql`SELECT id, secret, oldSecret FROM subscriptions`,
+  );
+  for (const { id, secret, oldSecret } of rows) {
     assert.equal(fresh.decrypt(secret, id), `whsec_${id}`);
     assert.equal(fresh.decrypt(oldSecret, id), `whsec_old-${id}`);
     assert.throws(() => old.decrypt(secret, id), SealError);

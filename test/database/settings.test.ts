@@ -58,9 +58,11 @@ test("a key that is given later seals what was stored before, and all of it open
   assert.ok(!text.includes("plain:") && !text.includes("PRIVATE KEY") && !text.includes(SECRET));
   const [key] = await database.query<{ kid: string; private: string }>(sql`SELECT * FROM keys`);
   assert.equal(sealed.decrypt(key?.private ?? "", "k1"), PEM);
-  const [subscription] = await database.query<{ secret: string; old_secret: string }>(sql`SELECT secret, oldSecret FROM subscriptions WHERE id = 's1'`);
+  const [subscription] = await database.query<{ secret: string; oldSecret: string }>(
+    sql`SELECT secret, oldSecret FROM subscriptions WHERE id = 's1'`,
+  );
   assert.equal(sealed.decrypt(subscription?.secret ?? "", "s1"), SECRET);
-  assert.equal(sealed.decrypt(subscription?.old_secret ?? "", "s1"), `${SECRET}-old`);
+  assert.equal(sealed.decrypt(subscription?.oldSecret ?? "", "s1"), `${SECRET}-old`);
   assert.deepEqual(await loadPageKey(database, sealed), pageKey);
 });
 
@@ -131,12 +133,13 @@ async function addSecrets(database: Database, seal: Seal): Promise<void> {
     ...["s1", "s2"].map((id) =>
       sql`INSERT INTO subscriptions
            (id, principal, app, event, endpoint, status, secret, oldSecret, createdAtMs)
-         VALUES (${id}, 'u', 'login', 'e', ${id}, 'active', ${seal.encrypt(SECRET, id)}, ${id === "s1" ? seal.encrypt(`${SECRET}-old`, id) : null}, 1)`
+         VALUES (${id}, 'u', 'login', 'e', ${id}, 'active', ${seal.encrypt(SECRET, id)},
+           ${id === "s1" ? seal.encrypt(`${SECRET}-old`, id) : null}, 1)`
     ),
   ]);
 }
 
 async function dump(database: Database): Promise<unknown[]> {
-  const tables = ["settings", "keys", "subscriptions"];
-  return Promise.all(tables.map((table) => database.query(`SELECT * FROM ${table}`)));
+  const tables = [sql`settings`, sql`keys`, sql`subscriptions`];
+  return Promise.all(tables.map((table) => database.query(sql`SELECT * FROM ${table}`)));
 }

@@ -15,7 +15,7 @@ import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import type { Worker } from "node:worker_threads";
 import { type Database, type Refusal, UnavailableError } from "../../src/database/database.ts";
-import { sql } from "../../src/database/sql.ts";
+import { sql, sqlText } from "../../src/database/sql.ts";
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { createGroupWriter } from "../../src/database/sqlite_writer.ts";
@@ -292,9 +292,10 @@ test("close() leaves one file, with all in it", async (t) => {
 test("ATTACH is refused to queries and to writes, VACUUM INTO with it", async (t) => {
   const { database } = await openFile(t);
   const other = join(makeFolder(t), "other.db");
-  await assert.rejects(database.query(`ATTACH '${other}' AS other`));
-  await assert.rejects(database.write([sql(`ATTACH '${other}' AS other`)]));
-  await assert.rejects(database.write([sql("ATTACH ?1 AS other", other)]));
+  const attach = sql`ATTACH ${sqlText(other)} AS other`;
+  await assert.rejects(database.query(attach));
+  await assert.rejects(database.write([attach]));
+  await assert.rejects(database.write([sql`ATTACH ${other} AS other`]));
   assert.throws(() => statSync(other), { code: "ENOENT" });
   assert.deepEqual(await database.write([put("a")]), [1]);
 });
@@ -357,7 +358,7 @@ async function fillAndRecover(folder: string): Promise<void> {
     writeFileSync(ballast, "");
     assert.deepEqual(await database.write([put("a")]), [1]);
     assert.equal((await database.query(sql`SELECT 1 FROM settings`)).length, 2);
-    const check = await database.query<{ integrity_check: string }>("PRAGMA integrity_check");
+    const check = await database.query<{ integrity_check: string }>(sql`PRAGMA integrity_check`);
     assert.equal(check[0]?.integrity_check, "ok");
   } finally {
     await database.close();

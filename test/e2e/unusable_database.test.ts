@@ -24,10 +24,12 @@ after(() => rmSync(template, { recursive: true }));
 /** A database as it lies after an orderly stop, with rows of ten kilobytes. */
 async function fill(path: string, rows: number): Promise<void> {
   const database = openSqliteDatabase(path);
-  const audit = "INSERT INTO audit (id, actor, action, target) VALUES (?1, 'test', 'fill', ?2)";
   for (let row = 0; row < rows; row += 50) {
     const ids = Array.from({ length: 50 }, (_, at) => `t${String(row + at).padStart(6, "0")}`);
-    await database.write(ids.map((id) => sql(audit, id, "x".repeat(10_000))));
+    await database.write(ids.map((id) =>
+      sql`INSERT INTO audit (id, actor, action, target)
+        VALUES (${id}, 'test', 'fill', ${"x".repeat(10_000)})`
+    ));
   }
   await database.close();
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createAccounts } from "../../src/store/accounts.ts";
 import { deleteApp, replaceAppSecret, updateApp } from "../../src/store/apps.ts";
-import { sql } from "../../src/database/sql.ts";
+import { sql, type Sql } from "../../src/database/sql.ts";
 import { updateUser } from "../../src/store/users.ts";
 import { addApp, addUser, openDatabase } from "../helpers/database.ts";
 
@@ -13,9 +13,9 @@ test("createAccounts() reads an app or a user once, for as long as none changes"
   let reads = 0;
   const counting: typeof database = {
     ...database,
-    query(sql, params) {
-      if (/FROM (apps|users)/.test(sql)) reads++;
-      return database.query(sql, params);
+    query(statement) {
+      if (/FROM (apps|users)/.test(statement.sql)) reads++;
+      return database.query(statement);
     },
   };
   const accounts = createAccounts(counting);
@@ -64,9 +64,9 @@ test("a row that was read before a change is not kept after it", async (t) => {
   let change: (() => Promise<unknown>) | undefined;
   const slow: typeof database = {
     ...database,
-    async query<Row>(...asked: Parameters<typeof database.query>) {
-      const rows = await database.query<Row>(...asked);
-      if (!/FROM (apps|users) WHERE/.test(asked[0])) return rows;
+    async query<Row>(statement: Sql) {
+      const rows = await database.query<Row>(statement);
+      if (!/FROM (apps|users) WHERE/.test(statement.sql)) return rows;
       const before = change;
       change = undefined;
       await before?.(); // and another look-up notices it, while this one's row is on its way

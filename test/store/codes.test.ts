@@ -135,7 +135,7 @@ describe("redeemCode() refuses, and leaves nothing behind,", () => {
       database.write([updateUser(code.user, { phc: undefined, scopes: [], status: undefined })]),
       NOW_MS + 5],
     ["a code whose app has lost the scope", (database) =>
-      database.write([sql`UPDATE apps SET scopes = 'consumers xconsumer'`]), NOW_MS + 5],
+      database.write([sql`UPDATE apps SET scopes = '["consumers","xconsumer"]'`]), NOW_MS + 5],
   ];
   for (const [what, arrange, nowMs] of table) {
     test(what, async (t) => {
@@ -177,7 +177,7 @@ describe("a code is not stored, nor the consent that was given with it,", () => 
     ["once its app has been disabled", (database) =>
       database.write([sql`UPDATE apps SET status = 'disabled'`])],
     ["once its app has lost the scope", (database) =>
-      database.write([sql`UPDATE apps SET scopes = 'orders'`])],
+      database.write([sql`UPDATE apps SET scopes = '["orders"]'`])],
     ["once its app has been deleted", (database, { app }) => database.write([deleteApp(app)])],
   ];
   for (const [what, arrange] of table) {

@@ -131,8 +131,8 @@ test("a withdrawal lasts as long as the longest-lived token of any key", async (
     tokenTtlMs: 5 * HOUR_MS,
   })]);
   await database.write(withdrawConsent(user, app, "grant withdrawn", NOW_MS, HOUR_MS));
-  const [row] = await database.query<{ until: number }>(sql`SELECT untilMs FROM revocations`);
-  assert.ok(row && row.until >= NOW_MS + 5 * HOUR_MS, String(row?.until));
+  const [row] = await database.query<{ untilMs: number }>(sql`SELECT untilMs FROM revocations`);
+  assert.ok(row && row.untilMs >= NOW_MS + 5 * HOUR_MS, String(row?.untilMs));
 });
 
 test("withdrawConsent() by a user or of an app that has just gone stores no consent", async (t) => {
@@ -223,9 +223,11 @@ describe("listActingApps() lists", () => {
 test("listActingApps() reads a bounded number of grants", async (t) => {
   const database = openDatabase(t);
   const [user, app] = [await addUser(database), await addApp(database)];
-  await database.write([sql`INSERT INTO grants (id, app, user, type, scopes, refreshUntilMs, accessUntilMs)
+  await database.write([sql`INSERT INTO grants
+     (id, app, user, type, scopes, refreshUntilMs, accessUntilMs)
      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)
-     SELECT 'g' || printf('%06d', i), ${app}, ${user}, 'password', 'scope' || i, ${NOW_MS + HOUR_MS}, 0 FROM n`]);
+     SELECT 'g' || printf('%06d', i), ${app}, ${user}, 'password', '["scope' || i || '"]',
+       ${NOW_MS + HOUR_MS}, 0 FROM n`]);
   let rows = 0;
   const counted: Database = {
     ...database,

@@ -57,8 +57,8 @@ test("revokeGrant() again changes nothing, and stores no second entry", async (t
 test("a revocation lasts as long as the grant's last access token", async (t) => {
   const { database, grant } = await openWithGrant(t);
   await database.write(revokeGrant(grant.id, NOW_MS + 1));
-  const rows = await database.query<{ until: number }>(sql`SELECT untilMs FROM revocations`);
-  assert.deepEqual(rows.map(({ until }) => until), [grant.accessUntilMs]);
+  const rows = await database.query<{ untilMs: number }>(sql`SELECT untilMs FROM revocations`);
+  assert.deepEqual(rows.map(({ untilMs }) => untilMs), [grant.accessUntilMs]);
 });
 
 test("revokeAccessToken() ends one token and nothing else of its grant", async (t) => {
@@ -98,9 +98,11 @@ test("revokeLoginsOf() ends a user's logins, and revokeAllLogins() those of all"
 
 test("revokeAllLogins() ends very many in writes that are bounded", async (t) => {
   const database = openDatabase(t);
-  await database.write([sql`INSERT INTO grants (id, app, user, type, scopes, refreshUntilMs, accessUntilMs)
+  await database.write([sql`INSERT INTO grants
+     (id, app, user, type, scopes, refreshUntilMs, accessUntilMs)
      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1201)
-     SELECT 'g' || printf('%06d', i), 'login', 'u' || i, 'login', 'consumer', 0, ${NOW_MS + HOUR_MS} FROM n`]);
+     SELECT 'g' || printf('%06d', i), 'login', 'u' || i, 'login', '["consumer"]', 0,
+       ${NOW_MS + HOUR_MS} FROM n`]);
   const changes: number[] = [];
   const counted: Database = {
     ...database,
@@ -158,13 +160,13 @@ test("revokeGrantsWithScopes() ends the codes that carry any, too", async (t) =>
   const user = await addUser(database, { scopes: ["a", "ab"] });
   const otherUser = await addUser(database, { scopes: ["a", "ab"] });
   const app = await addApp(database, { scopes: ["a", "ab"] });
-  const insert = (id: string, by: string, scope: string) =>
+  const insert = (id: string, by: string, scopes: readonly string[]) =>
     sql`INSERT INTO codes (id, hash, app, user, scopes, redirectUri, untilMs)
-       VALUES (${id}, x'00', ${app}, ${by}, ${scope}, '', 1)`;
+       VALUES (${id}, x'00', ${app}, ${by}, ${JSON.stringify(scopes)}, '', 1)`;
   await database.write([
-    insert("g1", user, "ab a"),
-    insert("g2", user, "ab"),
-    insert("g3", otherUser, "a"),
+    insert("g1", user, ["ab", "a"]),
+    insert("g2", user, ["ab"]),
+    insert("g3", otherUser, ["a"]),
   ]);
   const codes = async () =>
     (await database.query<{ id: string }>(sql`SELECT id FROM codes`)).map(({ id }) => id);

@@ -26,7 +26,9 @@ test("a user has 100 grants through an app: each one more ends the oldest", asyn
   ids.push(await addGrant(database, app, user));
   ids.push(await addGrant(database, app, user));
   assert.deepEqual(await listEnded(database), ids.slice(0, 2));
-  const audited = await database.query<{ target: string }>(sql`SELECT target FROM audit WHERE action = 'grant.limit'`);
+  const audited = await database.query<{ target: string }>(
+    sql`SELECT target FROM audit WHERE action = 'grant.limit'`,
+  );
   assert.deepEqual(audited.map(({ target }) => target), [user, user]);
   assert.equal((await listEnded(database)).some((id) => neighbours.includes(id)), false);
 });
@@ -120,7 +122,8 @@ test("of an app for itself 500 refresh tokens outlast their access tokens", asyn
   }
   await database.write(old.map((id) =>
     sql`INSERT INTO grants (id, app, user, type, scopes, refresh, refreshUntilMs, accessUntilMs)
-       VALUES (${id}, ${app}, NULL, 'client_credentials', 'consumer', x'00', ${untilMs.refreshUntilMs}, ${untilMs.accessUntilMs})`
+       VALUES (${id}, ${app}, NULL, 'client_credentials', '["consumer"]', x'00',
+         ${untilMs.refreshUntilMs}, ${untilMs.accessUntilMs})`
   ));
   const kept = [
     alive,
@@ -158,13 +161,14 @@ async function addMany(
   const ids = Array.from({ length: count }, () => newId("g", NOW_MS));
   await database.write(ids.map((id) =>
     sql`INSERT INTO grants (id, app, user, type, scopes, refreshUntilMs, accessUntilMs)
-       VALUES (${id}, ${app}, ${user}, 'password', 'consumer', ${NOW_MS + HOUR_MS}, ${NOW_MS + HOUR_MS})`
+       VALUES (${id}, ${app}, ${user}, 'password', '["consumer"]', ${NOW_MS + HOUR_MS},
+         ${NOW_MS + HOUR_MS})`
   ));
   return ids;
 }
 
 async function listEnded(database: Database): Promise<string[]> {
-  const query = "SELECT id FROM grants WHERE revokedAtMs IS NOT NULL ORDER BY id";
+  const query = sql`SELECT id FROM grants WHERE revokedAtMs IS NOT NULL ORDER BY id`;
   return (await database.query<{ id: string }>(query)).map(({ id }) => id);
 }
 

@@ -60,7 +60,7 @@ describe("at its commit a grant is refused, and a refresh token not rotated, whe
     ["the app was cut off", (database, { app, id }) =>
       database.write(revokeTokensOfApp(app, timeOf(id), 1))],
     ["the app has lost a scope", (database) =>
-      database.write([sql`UPDATE apps SET scopes = 'orders consumerx'`])],
+      database.write([sql`UPDATE apps SET scopes = '["orders","consumerx"]'`])],
   ];
   for (const [what, change] of table) {
     test(what, async (t) => {
@@ -327,8 +327,8 @@ function rotate(
 }
 
 async function countUsed(database: Database, grantId: string): Promise<number> {
-  const query = "SELECT 1 FROM used_refresh_tokens WHERE grantId = ?1";
-  return (await database.query(query, [grantId])).length;
+  const query = sql`SELECT 1 FROM used_refresh_tokens WHERE grantId = ${grantId}`;
+  return (await database.query(query)).length;
 }
 
 /** The time that stands in an id: base 36, nine digits behind the letter. */

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import type { Database } from "../../src/database/database.ts";
+import type { Sql } from "../../src/database/sql.ts";
 import { loadRevocations, revocation } from "../../src/store/revocations.ts";
 import { makeFolder, openDatabase } from "../helpers/database.ts";
 
@@ -50,9 +51,9 @@ test("has() is asked without a read of the database", async (t) => {
   let queries = 0;
   const counted: Database = {
     ...database,
-    query: (text, params) => {
+    query: (statement) => {
       queries++;
-      return database.query(text, params);
+      return database.query(statement);
     },
   };
   await database.write([revocation("u1", madeAtMs, NOW_MS + HOUR_MS)]);
@@ -99,8 +100,8 @@ test("refresh() reads what is new, and not the whole list again", async (t) => {
   const rows: number[] = [];
   const counted: Database = {
     ...database,
-    query: async <Row>(text: string, params?: readonly (string | number | null | Uint8Array)[]) => {
-      const found = await database.query<Row>(text, params);
+    query: async <Row>(statement: Sql) => {
+      const found = await database.query<Row>(statement);
       rows.push(found.length);
       return found;
     },

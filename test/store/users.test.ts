@@ -218,8 +218,10 @@ test("revokeTokensOfUser() outlasts tokens that were issued when they lived long
     await revocations.refresh();
     assert.equal(revocations.has(caller(user, app, id)), true, `after ${hours} hours`);
   }
-  const rows = await database.query<{ until: number }>(sql`SELECT untilMs FROM revocations WHERE target = ${user}`);
-  assert.ok((rows[0]?.until ?? 0) >= madeAtMs + 24 * HOUR_MS);
+  const rows = await database.query<{ untilMs: number }>(
+    sql`SELECT untilMs FROM revocations WHERE target = ${user}`,
+  );
+  assert.ok((rows[0]?.untilMs ?? 0) >= madeAtMs + 24 * HOUR_MS);
 });
 
 test("revokeTokensOfUser() ends what has ids ahead of a clock that stepped back", async (t) => {
@@ -242,13 +244,15 @@ test("revokeTokensOfUser() ends what has ids ahead of a clock that stepped back"
   const code = newId("g", aheadMs);
   await database.write([
     sql`INSERT INTO codes (id, hash, app, user, scopes, redirectUri, untilMs)
-       VALUES (${code}, x'00', ${app}, ${user}, 'consumer', '', ${aheadMs})`,
+       VALUES (${code}, x'00', ${app}, ${user}, '["consumer"]', '', ${aheadMs})`,
   ]);
   await database.write(revokeTokensOfUser(user, cutMs, HOUR_MS));
   const revocations = await loadRevocations(database, () => cutMs);
   assert.equal(revocations.has(caller(user, app, id)), true);
-  const [grant] = await database.query<{ revoked_at: number }>(sql`SELECT revokedAtMs FROM grants`);
-  assert.equal(grant?.revoked_at, cutMs);
+  const [grant] = await database.query<{ revokedAtMs: number }>(
+    sql`SELECT revokedAtMs FROM grants`,
+  );
+  assert.equal(grant?.revokedAtMs, cutMs);
   assert.deepEqual(await database.query(sql`SELECT 1 FROM codes`), []);
 });
 
