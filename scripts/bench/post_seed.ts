@@ -7,7 +7,7 @@ import { randomBytes } from "../../src/base/secret.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
 import { sql, type Sql } from "../../src/database/sql.ts";
 import { deliveryId, insertEvent } from "../../src/store/events.ts";
-import { insertSubscription } from "../../src/store/subscriptions.ts";
+import { earlierDue, insertSubscription } from "../../src/store/subscriptions.ts";
 import { insertUser } from "../../src/store/users.ts";
 import { startPostServer } from "./post_process.ts";
 
@@ -32,7 +32,7 @@ export const PAYLOAD = JSON.stringify({
 
 const ROWS_A_COMMIT = 20_000;
 
-/** Makes a folder with a database: a schema and user admin by a start of the server, then the rows. */
+/** Makes a folder with a database: schema and user admin by a start of the server, then the rows. */
 export async function seedFolder(folder: string, groups: readonly SeedGroup[]): Promise<string> {
   mkdirSync(folder);
   await startPostServer(folder, { GATEPOST_CRON: "off" }).then(({ stop }) => stop("SIGTERM"));
@@ -61,12 +61,14 @@ export function seedMore(
     readonly deliveries: number;
   },
 ): void {
-  withDatabase(folder, (run) => addDeliveries({ event, deliveries, status: "pending" }, subscriptions, run));
+  const group = { event, deliveries, status: "pending" } as const;
+  withDatabase(folder, (run) => addDeliveries(group, subscriptions, run));
 }
 
 /** Makes the paused subscriptions of an event active, beside a running server, at once. */
 export function activate(folder: string, event: string): void {
-  withDatabase(folder, (run) => run(sql(ACTIVATE, event)));
+  withDatabase(folder, (run) =>
+    run(sql`UPDATE subscriptions SET status = 'active' WHERE event = ${event}`));
 }
 
 type Run = (statement: Sql) => number;
@@ -93,7 +95,8 @@ function seedGroup(group: SeedGroup, run: Run): number[] {
   const createdAtMs = Date.now();
   const seal = createSeal(undefined);
   const grant = { id: newId("g", createdAtMs), scopes: undefined };
-  run(sql(INSERT_GRANT, grant.id));
+  run(sql`INSERT INTO grants (id, app, type, scopes, refreshUntilMs, accessUntilMs)
+    VALUES (${grant.id}, 'login', 'login', '["consumer"]', 0, 0)`);
   const subscriptions = endpoints.map((endpoint) => {
     const principal = newId("u", createdAtMs);
     const user = { id: principal, username: principal, phc: "", scopes: ["consumer"] };
@@ -110,7 +113,7 @@ function seedGroup(group: SeedGroup, run: Run): number[] {
     }, seal));
   });
   addDeliveries({ event, deliveries, status }, subscriptions, run);
-  if (group.paused) run(sql(PAUSE, event));
+  if (group.paused) run(sql`UPDATE subscriptions SET status = 'paused' WHERE event = ${event}`);
   return subscriptions;
 }
 
@@ -124,20 +127,15 @@ function addDeliveries(
     const id = newId("e", createdAtMs);
     run(insertEvent({ id, name: event, json: PAYLOAD, subject: undefined, createdAtMs }));
     for (const number of subscriptions) {
-      run(sql(INSERT_DELIVERY, deliveryId(id, number), id, number, status, createdAtMs));
+      run(sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs, finishedAtMs)
+        VALUES (${deliveryId(id, number)}, ${id}, ${number}, ${status}, ${createdAtMs},
+          ${status === "pending" ? null : createdAtMs})`);
     }
   }
-  run(sql(DISTRIBUTED, event));
+  run(sql`UPDATE events SET status = 'distributed', fannedOut = lastSubscription
+    WHERE name = ${event} AND status = 'pending'`);
   if (status !== "pending" || deliveries === 0) return;
-  for (const number of subscriptions) run(sql(DUE, createdAtMs, number));
+  for (const number of subscriptions) {
+    run(sql`UPDATE subscriptions SET dueAtMs = ${earlierDue(createdAtMs)} WHERE seq = ${number}`);
+  }
 }
-
-const INSERT_GRANT = `INSERT INTO grants (id, app, type, scopes, refreshUntilMs, accessUntilMs)
-  VALUES (?1, 'login', 'login', 'consumer', 0, 0)`;
-const INSERT_DELIVERY = `INSERT INTO deliveries (id, event, subscription, status, dueAtMs, finishedAtMs)
-  VALUES (?1, ?2, ?3, ?4, ?5, CASE ?4 WHEN 'pending' THEN NULL ELSE ?5 END)`;
-const DISTRIBUTED = `UPDATE events SET status = 'distributed', fannedOut = lastSubscription
-  WHERE name = ?1 AND status = 'pending'`;
-const DUE = "UPDATE subscriptions SET dueAtMs = min(ifnull(dueAtMs, ?1), ?1) WHERE seq = ?2";
-const PAUSE = "UPDATE subscriptions SET status = 'paused' WHERE event = ?1";
-const ACTIVATE = "UPDATE subscriptions SET status = 'active' WHERE event = ?1";

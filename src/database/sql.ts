@@ -27,6 +27,11 @@ export function sql(strings: TemplateStringsArray, ...values: readonly (SqlValue
   return { sql: text, params };
 }
 
+/** Values for `IN`: one parameter, however many they are, so that the statement stays the same. */
+export function listOf(values: Iterable<string | number>): Sql {
+  return sql`(SELECT value FROM json_each(${JSON.stringify([...values])}))`;
+}
+
 /** Pieces of SQL with something between them. */
 export function joinSql(pieces: readonly Sql[], separator: string): Sql {
   return {

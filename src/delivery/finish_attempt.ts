@@ -1,7 +1,7 @@
 import { afterAttempt, type ResendPolicy } from "../event/delivery.ts";
-import { type AttemptRecord, recordFailure } from "../store/attempts.ts";
+import { type AttemptRecord, recordFailure } from "../store/deliveries.ts";
 import type { Sql } from "../database/sql.ts";
-import { announceFailedDelivery } from "../store/own_events.ts";
+import { announceFailedDelivery } from "../store/events.ts";
 import { disableAfterFailure } from "../store/subscription_end.ts";
 
 /** The rules for what follows. */

@@ -1,9 +1,13 @@
 import type { Log } from "../base/log.ts";
 import { isSuccess } from "../event/delivery.ts";
-import { type AttemptRecord, recordDelivered } from "../store/attempts.ts";
 import type { Database } from "../database/database.ts";
 import type { Sql } from "../database/sql.ts";
-import { type ClaimedDelivery, releaseDeliveries } from "../store/deliveries.ts";
+import {
+  type AttemptRecord,
+  type ClaimedDelivery,
+  recordDelivered,
+  releaseDeliveries,
+} from "../store/deliveries.ts";
 import { type AfterAttemptRules, finishFailure } from "./finish_attempt.ts";
 
 /** What the recorder works with. */

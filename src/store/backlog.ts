@@ -1,7 +1,7 @@
 import { idTimeMs } from "../base/id.ts";
-import type { Database } from "../database/database.ts";
-import { sql } from "../database/sql.ts";
-import { type Health, HEALTHS } from "./deliveries.ts";
+import { type Database, limitTo } from "../database/database.ts";
+import { joinSql, sql, type Sql, sqlText } from "../database/sql.ts";
+import { HEALTHS } from "./deliveries.ts";
 
 /** What is still to be sent. */
 export interface Backlog {
@@ -24,24 +24,28 @@ const SUBSCRIPTIONS_LOOKED_AT = 500;
 /**
  * Measures the backlog at a cost that is bounded however large it is: rows are counted in parts of
  * about a millisecond each, with `pause` between them, and of the subscriptions with work those few
- * hundred are looked at whose turn is next.
+ * hundred are looked at that are due next.
  */
 export async function measureBacklog(
   database: Database,
   nowMs: number,
   pause: () => Promise<void>,
 ): Promise<Backlog> {
-  const events = await countPending(database, "events", pause);
-  const deliveries = await countPending(database, "deliveries", pause);
-  const [event] = await database.query<{ id: string | null }>(sql`SELECT min(id) AS id FROM events WHERE status = 'pending'`);
+  const events = await countPending(database, sql`events`, pause);
+  const deliveries = await countPending(database, sql`deliveries`, pause);
+  const [event] = await database.query<{ id: string | null }>(
+    sql`SELECT min(id) AS id FROM events WHERE status = 'pending'`,
+  );
+  const nextDue = HEALTHS.map((health) =>
+    sql`SELECT * FROM (SELECT seq FROM subscriptions
+      WHERE status = 'active' AND dueAtMs IS NOT NULL AND health = ${sqlText(health)}
+      ORDER BY dueAtMs ${limitTo(SUBSCRIPTIONS_LOOKED_AT)})`
+  );
+  const pending = sql`FROM deliveries WHERE subscription = s.seq AND status = 'pending'`;
   const [delivery] = await database.query<{ id: string | null; dueAtMs: number | null }>(
-    `SELECT min(id) AS id, min(CASE WHEN dueAtMs <= ?1 THEN dueAtMs END) AS dueAtMs FROM (
-       SELECT
-         (SELECT min(id) FROM deliveries WHERE subscription = s.seq AND status = 'pending') AS id,
-         (SELECT min(dueAtMs) FROM deliveries WHERE subscription = s.seq AND status = 'pending')
-           AS dueAtMs
-       FROM (${HEALTHS.map(turnsOf).join(" UNION ALL ")}) s)`,
-    [nowMs, SUBSCRIPTIONS_LOOKED_AT],
+    sql`SELECT min(id) AS id, min(iif(dueAtMs <= ${nowMs}, dueAtMs, NULL)) AS dueAtMs FROM
+      (SELECT (SELECT min(id) ${pending}) AS id, (SELECT min(dueAtMs) ${pending}) AS dueAtMs
+        FROM (${joinSql(nextDue, " UNION ALL ")}) s)`,
   );
   const eventMs = event?.id ? idTimeMs(event.id) : undefined;
   return {
@@ -52,24 +56,17 @@ export async function measureBacklog(
   };
 }
 
-function turnsOf(health: Health): string {
-  return `SELECT * FROM (SELECT seq FROM subscriptions
-    WHERE status = 'active' AND dueAtMs IS NOT NULL AND health = '${health}'
-    ORDER BY dueAtMs LIMIT ?2)`;
-}
-
 async function countPending(
   database: Database,
-  table: "events" | "deliveries",
+  table: Sql,
   pause: () => Promise<void>,
 ): Promise<number> {
   let count = 0;
   let last = "";
   while (count < BACKLOG_LIMIT) {
     const [part] = await database.query<{ count: number; last: string | null }>(
-      `SELECT count(*) AS count, max(id) AS last FROM (
-         SELECT id FROM ${table} WHERE status = 'pending' AND id > ?1 ORDER BY id LIMIT ?2)`,
-      [last, COUNT_AT_ONCE],
+      sql`SELECT count(*) AS count, max(id) AS last FROM (SELECT id FROM ${table}
+        WHERE status = 'pending' AND id > ${last} ORDER BY id ${limitTo(COUNT_AT_ONCE)})`,
     );
     count += part?.count ?? 0;
     last = part?.last ?? "";

@@ -1,7 +1,8 @@
+import type { AttemptOutcome, NextState } from "../event/delivery.ts";
 import { type Database, limitTo } from "../database/database.ts";
-import { sql, type Sql } from "../database/sql.ts";
+import { joinSql, listOf, sql, type Sql, sqlText } from "../database/sql.ts";
 import { mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
-import { EARLIER_TURN } from "./subscriptions.ts";
+import { earlierDue } from "./subscriptions.ts";
 
 /**
  * What is known of a subscriber: its last attempt succeeded, and attempts take a second at most or
@@ -12,7 +13,7 @@ export type Health = "unknown" | "healthy" | "slow" | "failing";
 /** Every kind of it. */
 export const HEALTHS: readonly Health[] = ["unknown", "healthy", "slow", "failing"];
 
-/** A subscription with work that is due: its lane in the distributor. */
+/** A subscription with work that is due: its queue in the distributor. */
 export interface DueQueue {
   readonly subscription: number;
   readonly health: Health;
@@ -27,7 +28,7 @@ export interface DueQueue {
  */
 export function listDueQueues(
   database: Database,
-  options: {
+  { health, except, limit, nowMs }: {
     readonly health: Health;
     readonly except: {
       readonly subscriptions: readonly number[];
@@ -37,54 +38,41 @@ export function listDueQueues(
     readonly nowMs: number;
   },
 ): Promise<DueQueue[]> {
-  const { health, except, limit, nowMs } = options;
   return database.query<DueQueue>(
-    `SELECT seq AS subscription, health, principal, meanMs
-     FROM subscriptions
-     WHERE status = 'active' AND dueAtMs IS NOT NULL AND dueAtMs <= ?1 AND health = ?5
-       AND seq NOT IN (SELECT value FROM json_each(?2))
-       AND principal NOT IN (SELECT value FROM json_each(?3))
-     ORDER BY dueAtMs ${limitTo("?4")}`,
-    [
-      nowMs,
-      JSON.stringify(except.subscriptions),
-      JSON.stringify(except.principals),
-      limit,
-      health,
-    ],
+    sql`SELECT seq AS subscription, health, principal, meanMs FROM subscriptions
+      WHERE status = 'active' AND dueAtMs IS NOT NULL AND dueAtMs <= ${nowMs} AND health = ${health}
+        AND seq NOT IN ${listOf(except.subscriptions)}
+        AND principal NOT IN ${listOf(except.principals)}
+      ORDER BY dueAtMs ${limitTo(limit)}`,
   );
 }
 
 /** When the next work is due that is not due yet, in milliseconds since 1970. */
 export async function findNextDue(database: Database, nowMs: number): Promise<number | undefined> {
+  const ofEach = HEALTHS.map((health) =>
+    sql`SELECT * FROM (SELECT dueAtMs FROM subscriptions
+      WHERE status = 'active' AND dueAtMs IS NOT NULL AND dueAtMs > ${nowMs}
+        AND health = ${sqlText(health)} ORDER BY dueAtMs LIMIT 1)`
+  );
   const rows = await database.query<{ dueAtMs: number }>(
-    HEALTHS.map((health) =>
-      `SELECT * FROM (SELECT dueAtMs FROM subscriptions
-         WHERE status = 'active' AND dueAtMs IS NOT NULL AND dueAtMs > ?1 AND health = '${health}'
-         ORDER BY dueAtMs LIMIT 1)`
-    ).join(" UNION ALL ") + " ORDER BY 1 LIMIT 1",
-    [nowMs],
+    sql`${joinSql(ofEach, " UNION ALL ")} ORDER BY 1 LIMIT 1`,
   );
   return rows[0]?.dueAtMs;
 }
 
 /**
- * Moves the turns of subscriptions on after something of their work has changed: to `ifDue` where
- * something is due already, else to when it will be. `?2` is now.
+ * Sets when subscriptions are next due, after something of their work has changed: to `ifDue` where
+ * something is due already, else to when it will be.
  */
-export function moveTurns(
-  subscriptions: Iterable<number>,
-  ifDue: string,
+export function updateNextDue(
+  subscriptions: Iterable<string | number>,
   nowMs: number,
+  ifDue: Sql | number = earlierDue(nowMs),
 ): Sql {
-  return sql(
-    `UPDATE subscriptions SET dueAtMs =
-       (SELECT CASE WHEN min(d.dueAtMs) <= ?2 THEN ${ifDue} ELSE min(d.dueAtMs) END
+  return sql`UPDATE subscriptions SET dueAtMs =
+      (SELECT iif(min(d.dueAtMs) <= ${nowMs}, ${ifDue}, min(d.dueAtMs))
         FROM deliveries d WHERE d.subscription = seq AND d.status = 'pending')
-     WHERE seq IN (SELECT value FROM json_each(?1))`,
-    JSON.stringify([...new Set(subscriptions)]),
-    nowMs,
-  );
+    WHERE seq IN ${listOf(new Set(subscriptions))}`;
 }
 
 /** How many deliveries of one subscription to claim. */
@@ -93,7 +81,7 @@ export interface ClaimRequest {
   readonly count: number;
 }
 
-/** A delivery whose turn has come; what its attempt needs is read when it is sent. */
+/** A delivery that a process has claimed; what its attempt needs is read when it is sent. */
 export interface ClaimedDelivery {
   readonly id: string;
   readonly subscription: number;
@@ -106,7 +94,7 @@ export interface SendableDelivery extends ClaimedDelivery {
   readonly event: string;
   readonly json: string;
   readonly endpoint: string;
-  /** As the seal closed it. */
+  /** Encrypted where there is a key. */
   readonly secret: string;
   readonly oldSecret: string | null;
   readonly oldSecretUntilMs: number | null;
@@ -114,9 +102,9 @@ export interface SendableDelivery extends ClaimedDelivery {
 }
 
 /**
- * Takes due deliveries for one process until its lease ends: until then they are due to nobody, and
- * after that, should the process have died, to everybody. Each subscription goes to the end of the
- * queue. What it answers is found by the end of its lease, so no two claims of a process may have
+ * Claims due deliveries for one process until its lease ends: until then they are due to nobody,
+ * and after that, should the process have died, to everybody. Each subscription goes to the end of
+ * the queue. The result is found by the end of its lease, so no two claims of a process may have
  * the same.
  */
 export async function claimDeliveries(
@@ -127,27 +115,28 @@ export async function claimDeliveries(
   nowMs: number,
 ): Promise<ClaimedDelivery[]> {
   if (requests.length === 0) return [];
+  const numbersOf = (some: typeof requests) => some.map(({ subscription }) => subscription);
   const counts = Map.groupBy(requests, ({ count }) => count); // a LIMIT cannot be one of a row's
   await database.write([
     ...counts.entries().map(([count, queues]) =>
-      sql(
-        `UPDATE deliveries SET claim = ?4, dueAtMs = ?5 WHERE id IN
-           (SELECT d.id FROM json_each(?1) lane CROSS JOIN deliveries d WHERE d.id IN
-             (SELECT id FROM deliveries
-              WHERE subscription = lane.value AND status = 'pending' AND dueAtMs <= ?2
-                AND EXISTS (SELECT 1 FROM subscriptions WHERE seq = lane.value AND status = 'active')
-              ORDER BY dueAtMs ${limitTo("?3")}))`,
-        JSON.stringify(queues.map(({ subscription }) => subscription)),
-        nowMs,
-        count,
-        claim,
-        leaseUntilMs,
-      )
+      sql`UPDATE deliveries SET claim = ${claim}, dueAtMs = ${leaseUntilMs} WHERE id IN
+        (SELECT d.id FROM json_each(${JSON.stringify(numbersOf(queues))}) queue
+          CROSS JOIN deliveries d WHERE d.id IN (SELECT id FROM deliveries
+            WHERE subscription = queue.value AND status = 'pending' AND dueAtMs <= ${nowMs}
+              AND EXISTS (SELECT 1 FROM subscriptions WHERE seq = queue.value AND status = 'active')
+            ORDER BY dueAtMs ${limitTo(count)}))`
     ),
-    moveTurns(requests.map(({ subscription }) => subscription), "?2", nowMs),
+    updateNextDue(numbersOf(requests), nowMs, nowMs),
   ]);
-  return database.query<ClaimedDelivery>(sql`SELECT id, subscription FROM deliveries WHERE claim = ${claim} AND dueAtMs = ${leaseUntilMs} ORDER BY id`);
+  return database.query<ClaimedDelivery>(
+    sql`SELECT id, subscription FROM deliveries
+      WHERE claim = ${claim} AND dueAtMs = ${leaseUntilMs} ORDER BY id`,
+  );
 }
+
+const SELECT_SENDABLE = sql`SELECT d.id, d.subscription, d.attempt, e.name AS event,
+    e.data AS json, s.endpoint, s.secret, s.oldSecret, s.oldSecretUntilMs, s.id AS subscriptionId`;
+const MAY_RECEIVE_EVENT = mayReceive(NEEDED_BY_EVENT);
 
 /**
  * Claimed deliveries as they are now, at the last moment before they are sent; without those that
@@ -158,33 +147,29 @@ export function listSendable(
   database: Database,
   ids: readonly string[],
   claim: string,
-  options: { readonly enoughMs: number; readonly nowMs: number },
+  { enoughMs, nowMs }: { readonly enoughMs: number; readonly nowMs: number },
 ): Promise<SendableDelivery[]> {
   return database.query<SendableDelivery>(
-    `SELECT d.id, d.subscription, d.attempt, e.name AS event, e.data AS json, s.endpoint,
-       s.secret, s.oldSecret, s.oldSecretUntilMs,
-       s.id AS subscriptionId
-     FROM json_each(?1) claimed CROSS JOIN deliveries d ON d.id = claimed.value
+    sql`${SELECT_SENDABLE}
+     FROM json_each(${JSON.stringify(ids)}) claimed CROSS JOIN deliveries d ON d.id = claimed.value
        JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
-     WHERE d.claim = ?2 AND d.dueAtMs >= ?3 AND s.status = 'active'
-       AND ${mayReceive(NEEDED_BY_EVENT)}`,
-    [JSON.stringify(ids), claim, options.nowMs + options.enoughMs],
+     WHERE d.claim = ${claim} AND d.dueAtMs >= ${nowMs + enoughMs} AND s.status = 'active'
+       AND ${MAY_RECEIVE_EVENT}`,
   );
 }
 
 /** Whether there is a delivery of that id, whatever has become of it. */
 export async function hasDelivery(database: Database, id: string): Promise<boolean> {
-  const rows = await database.query(sql`SELECT 1 FROM deliveries WHERE id = ${id}`);
-  return rows.length > 0;
+  return (await database.query(sql`SELECT 1 FROM deliveries WHERE id = ${id}`)).length > 0;
 }
 
 /** All that one process has claimed. */
 export function listClaimed(database: Database, claim: string): Promise<ClaimedDelivery[]> {
-  return database.query<ClaimedDelivery>(sql`SELECT id, subscription FROM deliveries WHERE claim = ${claim}`);
+  return database.query(sql`SELECT id, subscription FROM deliveries WHERE claim = ${claim}`);
 }
 
 /**
- * Gives claimed deliveries back unsent: they are due again, at once or then, for anybody; those are
+ * Releases claimed deliveries unsent: they are due again, at once or then, for anybody; those are
  * cancelled that their subscriptions may not receive any more.
  */
 export function releaseDeliveries(
@@ -193,19 +178,107 @@ export function releaseDeliveries(
   nowMs: number,
   dueAtMs = nowMs,
 ): Sql[] {
-  const chosen = JSON.stringify(deliveries.map(({ id }) => id));
+  const areClaimed = sql`id IN ${listOf(deliveries.map(({ id }) => id))} AND claim = ${claim}
+    AND status = 'pending'`;
   return [
-    sql(
-      `UPDATE deliveries AS d SET claim = NULL, status = 'cancelled', dueAtMs = ?3, finishedAtMs = ?3
-       WHERE id IN (SELECT value FROM json_each(?1)) AND claim = ?2 AND status = 'pending'
-         AND NOT EXISTS (SELECT 1 FROM events e JOIN subscriptions s ON s.seq = d.subscription
-           WHERE e.id = d.event AND ${mayReceive(NEEDED_BY_EVENT)})`,
-      chosen,
-      claim,
-      nowMs,
-    ),
-    sql`UPDATE deliveries SET claim = NULL, dueAtMs = ${dueAtMs}
-       WHERE id IN (SELECT value FROM json_each(${chosen})) AND claim = ${claim} AND status = 'pending'`,
-    moveTurns(deliveries.map(({ subscription }) => subscription), EARLIER_TURN, nowMs),
+    sql`UPDATE deliveries AS d
+      SET claim = NULL, status = 'cancelled', dueAtMs = ${nowMs}, finishedAtMs = ${nowMs}
+      WHERE ${areClaimed} AND NOT EXISTS (
+        SELECT 1 FROM events e JOIN subscriptions s ON s.seq = d.subscription
+        WHERE e.id = d.event AND ${MAY_RECEIVE_EVENT})`,
+    sql`UPDATE deliveries SET claim = NULL, dueAtMs = ${dueAtMs} WHERE ${areClaimed}`,
+    updateNextDue(deliveries.map(({ subscription }) => subscription), nowMs),
   ];
+}
+
+/** A delivery that some process has claimed. */
+export interface ClaimOfDelivery {
+  readonly delivery: string;
+  readonly claim: string;
+}
+
+/** Holds for the row of a delivery while the process still has it claimed. */
+export function isClaimed({ delivery, claim }: ClaimOfDelivery): Sql {
+  return sql`id = ${delivery} AND claim = ${claim} AND status = 'pending'`;
+}
+
+/** One attempt that has ended, as it is recorded. */
+export interface AttemptRecord {
+  readonly delivery: string;
+  readonly subscription: number;
+  /** The endpoint that it called. */
+  readonly endpoint: string;
+  /** Its number: 1 for the first. */
+  readonly attempt: number;
+  readonly startedAtMs: number;
+  readonly durationMs: number;
+  /** The mean duration of its subscription's attempts, where that is worth keeping. */
+  readonly meanMs: number | undefined;
+  readonly outcome: AttemptOutcome;
+  readonly snippet: string | undefined;
+}
+
+/** Records a failed attempt and moves its delivery on; nothing where another process has it now. */
+export function recordFailure(
+  record: AttemptRecord & { readonly next: NextState },
+  claim: string,
+  nowMs: number,
+): Sql[] {
+  const { delivery, subscription, endpoint, attempt, outcome, next, snippet = null } = record;
+  const claimed = isClaimed({ delivery, claim });
+  const [status, error] = outcome.kind === "answer"
+    ? [outcome.status, null]
+    : [null, outcome.error];
+  const [dueAtMs, finishedAtMs] = next.status === "pending" ? [next.dueAtMs, null] : [nowMs, nowMs];
+  return [
+    sql`INSERT INTO attempts (delivery, startedAtMs, attempt, status, error, durationMs, snippet)
+      SELECT id, ${record.startedAtMs}, ${attempt}, ${status}, ${error}, ${record.durationMs},
+        ${snippet} FROM deliveries WHERE ${claimed} ON CONFLICT DO NOTHING`,
+    // An attempt says nothing of an endpoint that has replaced the one it called.
+    sql`UPDATE subscriptions SET failingSinceMs = ${nowMs}
+      WHERE seq = ${subscription} AND endpoint = ${endpoint} AND failingSinceMs IS NULL
+        AND EXISTS (SELECT 1 FROM deliveries WHERE ${claimed})`,
+    sql`UPDATE deliveries SET status = ${next.status}, attempt = ${attempt}, dueAtMs = ${dueAtMs},
+        finishedAtMs = ${finishedAtMs}, claim = NULL WHERE ${claimed}`,
+    updateNextDue([subscription], nowMs),
+    ...updateMeans([record]),
+  ];
+}
+
+/**
+ * Records attempts that have succeeded, with as many statements as for one; nothing of those whose
+ * delivery another process has taken over.
+ */
+export function recordDelivered(
+  records: readonly AttemptRecord[],
+  claim: string,
+  nowMs: number,
+): Sql[] {
+  const claimed = sql`json_each(${JSON.stringify(records)}) row CROSS JOIN deliveries d
+    ON d.id = row.value ->> 'delivery' AND d.claim = ${claim} AND d.status = 'pending'`;
+  return [
+    sql`INSERT INTO attempts (delivery, startedAtMs, attempt, status, durationMs, snippet)
+      SELECT d.id, row.value ->> 'startedAtMs', row.value ->> 'attempt',
+        row.value ->> '$.outcome.status', row.value ->> 'durationMs', row.value ->> 'snippet'
+      FROM ${claimed} WHERE TRUE ON CONFLICT DO NOTHING`,
+    sql`UPDATE subscriptions SET hasSucceeded = 1, failingSinceMs = NULL WHERE seq IN
+      (SELECT s.seq FROM ${claimed} CROSS JOIN subscriptions s ON s.seq = d.subscription
+        WHERE s.endpoint = row.value ->> 'endpoint'
+          AND (NOT s.hasSucceeded OR s.failingSinceMs IS NOT NULL))`,
+    // The plus: by their ids, and not through all that the process has claimed.
+    sql`UPDATE deliveries SET status = 'delivered', attempt = attempt + 1, dueAtMs = ${nowMs},
+        finishedAtMs = ${nowMs}, claim = NULL
+      WHERE id IN ${listOf(records.map(({ delivery }) => delivery))} AND +claim = ${claim}
+        AND status = 'pending'`,
+    updateNextDue(records.map(({ subscription }) => subscription), nowMs),
+    ...updateMeans(records),
+  ];
+}
+
+/** Not of subscriptions that respond at once: most often there are none. */
+function updateMeans(records: readonly AttemptRecord[]): Sql[] {
+  return records.flatMap(({ subscription, endpoint, meanMs }) =>
+    meanMs === undefined ? [] : sql`UPDATE subscriptions SET meanMs = ${meanMs}
+      WHERE seq = ${subscription} AND endpoint = ${endpoint}`
+  );
 }

@@ -2,11 +2,12 @@ import type { AttemptOutcome } from "../event/delivery.ts";
 import {
   type Database,
   FIRST_PAGE,
+  limitTo,
   type Page,
   pageOf,
   type Pagination,
 } from "../database/database.ts";
-import { sql } from "../database/sql.ts";
+import { joinSql, sql, sqlText } from "../database/sql.ts";
 
 /** What a delivery can be. */
 export const DELIVERY_STATUSES = ["pending", "delivered", "failed", "cancelled"] as const;
@@ -41,22 +42,20 @@ export interface DeliveryFilter {
 }
 
 /** What is left of a subscription that has ended is as good as cancelled, but what is in flight. */
-const STATUS = `CASE
-  WHEN d.status = 'pending' AND d.claim IS NULL AND s.status IN ('disabled', 'deleted')
-  THEN 'cancelled' ELSE d.status END`;
+const STATUS = sql`iif(d.status = 'pending' AND d.claim IS NULL
+  AND s.status IN ('disabled', 'deleted'), 'cancelled', d.status)`;
 
-const COLUMNS = `d.id, d.event, e.name AS eventName, s.id AS subscription, ${STATUS} AS status,
+const COLUMNS = sql`d.id, d.event, e.name AS eventName, s.id AS subscription, ${STATUS} AS status,
   d.attempt, e.createdAtMs, d.finishedAtMs,
-  CASE WHEN ${STATUS} = 'pending' AND d.claim IS NULL THEN d.dueAtMs END AS dueAtMs`;
+  iif(${STATUS} = 'pending' AND d.claim IS NULL, d.dueAtMs, NULL) AS dueAtMs`;
 
-const PARTIES = `CROSS JOIN events e ON e.id = d.event
+const PARTIES = sql`CROSS JOIN events e ON e.id = d.event
   CROSS JOIN subscriptions s ON s.seq = d.subscription`;
 
 /** A delivery by id. */
 export async function findDelivery(database: Database, id: string): Promise<Delivery | undefined> {
   const rows = await database.query<Delivery>(
-    `SELECT ${COLUMNS} FROM deliveries d ${PARTIES} WHERE d.id = ?1`,
-    [id],
+    sql`SELECT ${COLUMNS} FROM deliveries d ${PARTIES} WHERE d.id = ${id}`,
   );
   return rows[0];
 }
@@ -76,30 +75,27 @@ export async function listDeliveries(
   // The ids of an event's deliveries all begin like its own.
   const first = event === undefined ? "" : `d${event.slice(1)}`;
   const last = event === undefined ? FIRST_PAGE : `${first}~`;
-  const part = `SELECT * FROM deliveries WHERE id > ?1 AND id < ?2
-    ${seq === undefined ? "" : "AND subscription = ?4"}`;
+  const before = page.before < last ? page.before : last;
+  const part = sql`SELECT * FROM deliveries WHERE id > ${first} AND id < ${before}
+    ${seq === undefined ? sql`` : sql`AND subscription = ${seq}`}`;
   // Both indexes have the status before the id: each status is read by itself, and they are merged.
   const statuses = status === undefined && seq !== undefined ? DELIVERY_STATUSES : [status];
   const parts = statuses.map((each) =>
-    each === undefined ? part : `${part} AND status = '${each}'`
+    each === undefined ? part : sql`${part} AND status = ${sqlText(each)}`
   );
   const rows = await database.query<Delivery>(
-    `SELECT ${COLUMNS}
-     FROM (${parts.join(" UNION ALL ")} ORDER BY id DESC LIMIT ?3) d ${PARTIES}
-     ORDER BY d.id DESC`,
-    [
-      first,
-      page.before < last ? page.before : last,
-      page.limit + 1,
-      ...seq === undefined ? [] : [seq],
-    ],
+    sql`SELECT ${COLUMNS} FROM (${joinSql(parts, " UNION ALL ")}
+        ORDER BY id DESC ${limitTo(page.limit + 1)}) d ${PARTIES}
+      ORDER BY d.id DESC`,
   );
   const { items, next } = pageOf(rows, page);
   return { items: items.filter((item) => item.status === (status ?? item.status)), next };
 }
 
 async function findNumber(database: Database, subscription: string): Promise<number | undefined> {
-  const rows = await database.query<{ seq: number }>(sql`SELECT seq FROM subscriptions WHERE id = ${subscription}`);
+  const rows = await database.query<{ seq: number }>(
+    sql`SELECT seq FROM subscriptions WHERE id = ${subscription}`,
+  );
   return rows[0]?.seq;
 }
 
@@ -110,7 +106,7 @@ export interface Attempt {
   readonly attempt: number;
   readonly outcome: AttemptOutcome;
   readonly durationMs: number;
-  /** How the answer began. */
+  /** How the response began. */
   readonly snippet: string | null;
 }
 
@@ -119,10 +115,12 @@ const MAX_ATTEMPTS = 100;
 
 /** The attempts of a delivery, the first one first; of very many the last hundred. */
 export async function listAttempts(database: Database, delivery: string): Promise<Attempt[]> {
-  const rows = await database.query<
-    Omit<Attempt, "outcome"> & { status: number | null; error: string | null }
-  >(sql`SELECT startedAtMs AS atMs, attempt, status, error, durationMs, snippet FROM attempts
-     WHERE delivery = ${delivery} ORDER BY startedAtMs DESC, attempt DESC LIMIT ${MAX_ATTEMPTS}`);
+  type Row = Omit<Attempt, "outcome"> & { status: number | null; error: string | null };
+  const rows = await database.query<Row>(
+    sql`SELECT startedAtMs AS atMs, attempt, status, error, durationMs, snippet FROM attempts
+      WHERE delivery = ${delivery}
+      ORDER BY startedAtMs DESC, attempt DESC ${limitTo(MAX_ATTEMPTS)}`,
+  );
   return rows.reverse().map(({ status, error, ...rest }) => ({
     ...rest,
     outcome: status === null

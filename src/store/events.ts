@@ -1,26 +1,121 @@
-import type { Event } from "../event/event.ts";
-import { declaredScope, mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
-import { type Database, limitTo } from "../database/database.ts";
-import { sql, type Sql } from "../database/sql.ts";
+import { newId } from "../base/id.ts";
+import { type Event, OWN_PREFIX } from "../event/event.ts";
+import { BACKEND_SCOPE } from "../oauth/principal.ts";
+import { declaredScopes, mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
+import {
+  type Database,
+  limitTo,
+  type Page,
+  pageOf,
+  type Pagination,
+} from "../database/database.ts";
+import { joinSql, listOf, sql, type Sql, sqlText } from "../database/sql.ts";
+import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
 import { IS_OPEN, LAST_SUBSCRIPTION } from "./subscriptions.ts";
 
-const INSERT_EVENT =
-  `INSERT INTO events (id, name, data, subject, scopes, status, lastSubscription, createdAtMs)
-   SELECT ?1, ?2, ?3, ?4, ${declaredScope("?2")}, 'pending', ${LAST_SUBSCRIPTION}, ?5`;
+/** What an event can be. */
+export const EVENT_STATUSES = ["pending", "distributed"] as const;
+
+export type EventStatus = typeof EVENT_STATUSES[number];
+
+/** An event as lists show it: without its data. */
+export interface EventSummary {
+  readonly id: string;
+  readonly name: string;
+  readonly status: EventStatus;
+  readonly subject: string | null;
+  readonly scopes: readonly string[];
+  readonly createdAtMs: number;
+}
+
+/** Which events are wanted; members that are absent do not count. */
+export interface EventFilter {
+  readonly name?: string | undefined;
+  readonly status?: EventStatus | undefined;
+}
+
+type EventRow = Omit<EventSummary, "scopes"> & { readonly scopes: string };
+
+const COLUMNS = sql`id, name, status, subject, scopes, createdAtMs`;
+
+function toSummary<Row extends EventRow>(row: Row) {
+  return { ...row, scopes: JSON.parse(row.scopes) as string[] };
+}
+
+/** An event by id, with its data as JSON. */
+export async function findEvent(
+  database: Database,
+  id: string,
+): Promise<EventSummary & { readonly json: string } | undefined> {
+  const rows = await database.query<EventRow & { readonly json: string }>(
+    sql`SELECT ${COLUMNS}, data AS json FROM events WHERE id = ${id}`,
+  );
+  return rows.map(toSummary)[0];
+}
+
+/** Events, newest first. */
+export async function listEvents(
+  database: Database,
+  { name, status }: EventFilter,
+  page: Pagination,
+): Promise<Page<EventSummary>> {
+  const part = sql`SELECT ${COLUMNS} FROM events
+    WHERE id < ${page.before} ${name === undefined ? sql`` : sql`AND name = ${name}`}`;
+  // Both indexes have the status before the id: each status is read by itself, and they are merged.
+  const statuses = status === undefined && name !== undefined ? EVENT_STATUSES : [status];
+  const parts = statuses.map((each) =>
+    each === undefined ? part : sql`${part} AND status = ${sqlText(each)}`
+  );
+  const rows = await database.query<EventRow>(
+    sql`${joinSql(parts, " UNION ALL ")} ORDER BY id DESC ${limitTo(page.limit + 1)}`,
+  );
+  return pageOf(rows.map(toSummary), page);
+}
+
+/** The columns that are left are id, name, time, scopes, subject and data. */
+const DISPATCH = sql`INSERT INTO events
+    (status, lastSubscription, id, name, createdAtMs, scopes, subject, data)
+  SELECT 'pending', ${LAST_SUBSCRIPTION}`;
 
 /**
  * Stores a dispatched event; it is meant for the subscriptions that exist at this commit, and needs
  * what is declared of it then.
  */
-export function insertEvent(event: Event): Sql {
-  return sql(
-    INSERT_EVENT,
-    event.id,
-    event.name,
-    event.json,
-    event.subject ?? null,
-    event.createdAtMs,
-  );
+export function insertEvent({ id, name, json, subject, createdAtMs }: Event): Sql {
+  return sql`${DISPATCH}, ${id}, ${name}, ${createdAtMs}, ${declaredScopes(name)},
+    ${subject ?? null}, ${json}`;
+}
+
+/** What a subscriber to an event of the service itself must be allowed. */
+const OWN_EVENT_SCOPES = sqlText(JSON.stringify([BACKEND_SCOPE]));
+
+/**
+ * Dispatches `gatepost.delivery.failed` if the claim still holds and the delivery is not one of an
+ * event of the service itself. Belongs before the statements that record the failure.
+ */
+export function announceFailedDelivery(claimed: ClaimOfDelivery, nowMs: number): Sql {
+  return sql`${DISPATCH}, ${newId("e", nowMs)}, ${`${OWN_PREFIX}delivery.failed`}, ${nowMs},
+      ${OWN_EVENT_SCOPES}, NULL,
+      json_object('delivery', d.id, 'subscription', s.id, 'event', e.name)
+    FROM (SELECT * FROM deliveries WHERE ${isClaimed(claimed)}) d
+      JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
+    WHERE NOT ${isOwnEvent(sql`e.name`)}`;
+}
+
+/**
+ * Dispatches `gatepost.subscription.disabled` for each of the subscriptions `s` of the condition
+ * but those to events of the service itself. Belongs before the statement that disables them.
+ */
+export function announceDisabled(condition: Sql, reason: string, nowMs: number): Sql {
+  // One id for all would not do: the last digits are each subscription's number.
+  return sql`${DISPATCH}, ${newId("e", nowMs).slice(0, 17)} || printf('%08x', s.seq),
+      ${`${OWN_PREFIX}subscription.disabled`}, ${nowMs}, ${OWN_EVENT_SCOPES}, NULL,
+      json_object('subscription', s.id, 'event', s.event, 'reason', ${reason})
+    FROM subscriptions s WHERE ${condition} AND NOT ${isOwnEvent(sql`s.event`)}`;
+}
+
+function isOwnEvent(name: Sql): Sql {
+  return sql`substr(${name}, 1, ${OWN_PREFIX.length}) = ${OWN_PREFIX}`;
 }
 
 /** An event on its way to its deliveries. */
@@ -38,43 +133,42 @@ export interface PendingEvent {
 }
 
 /** Whether an event `e` has subscriptions left, whoever their principals are. */
-const HAS_SUBSCRIBERS = `EXISTS (SELECT 1 FROM subscriptions s
+const HAS_SUBSCRIBERS = sql`EXISTS (SELECT 1 FROM subscriptions s
   WHERE s.event = e.name AND s.seq > e.fannedOut AND s.seq <= e.lastSubscription AND s.${IS_OPEN})`;
 
-const PENDING_IDS = "SELECT id FROM events WHERE status = 'pending' ORDER BY id";
-const LIST_PENDING_EVENTS =
-  `SELECT id, name, subject, ${NEEDED_BY_EVENT} AS needed, lastSubscription, fannedOut,
-     ${HAS_SUBSCRIBERS} AS hasSubscribers
-   FROM events e WHERE status = 'pending' AND id IN (SELECT * FROM (${PENDING_IDS} ${limitTo("?1")})
-     UNION SELECT * FROM (${PENDING_IDS} DESC ${limitTo("?2")})) ORDER BY id`;
+const PENDING_IDS = sql`SELECT id FROM events WHERE status = 'pending' ORDER BY id`;
+const SELECT_PENDING = sql`SELECT id, name, subject, ${NEEDED_BY_EVENT} AS needed,
+  lastSubscription, fannedOut, ${HAS_SUBSCRIBERS} AS hasSubscribers
+  FROM events e WHERE status = 'pending'`;
 
 /**
- * Events that have not been fanned out yet, in the order of their ids: so many of the oldest, and of
- * the newest, which therefore need not wait behind a great many others.
+ * Events that have not been fanned out yet, in the order of their ids: so many of the oldest, and
+ * of the newest, which therefore need not wait behind a great many others.
  */
 export async function listPendingEvents(
   database: Database,
   { oldest, newest }: { readonly oldest: number; readonly newest: number },
 ): Promise<PendingEvent[]> {
-  type Row = Omit<PendingEvent, "hasSubscribers"> & { hasSubscribers: number };
-  const rows = await database.query<Row>(LIST_PENDING_EVENTS, [oldest, newest]);
-  return rows.map(({ hasSubscribers, ...rest }) => ({ ...rest, hasSubscribers: hasSubscribers === 1 }));
+  type Row = Omit<PendingEvent, "hasSubscribers"> & { readonly hasSubscribers: number };
+  const rows = await database.query<Row>(
+    sql`${SELECT_PENDING} AND id IN (SELECT * FROM (${PENDING_IDS} ${limitTo(oldest)})
+      UNION SELECT * FROM (${PENDING_IDS} DESC ${limitTo(newest)})) ORDER BY id`,
+  );
+  return rows.map((row) => ({ ...row, hasSubscribers: row.hasSubscribers === 1 }));
 }
 
-/** Ends the distribution of events that nobody is left for, all at once: most have no subscriber. */
+/** Ends the distribution of events that nobody is left for, all at once: most have nobody. */
 export async function markWithoutSubscribers(
   database: Database,
   events: readonly Pick<PendingEvent, "id">[],
 ): Promise<void> {
   if (events.length === 0) return;
   await database.write([
-    sql(SETTLE_UNHEARD, JSON.stringify(events.map(({ id }) => id))),
+    sql`UPDATE events AS e SET fannedOut = lastSubscription, status = 'distributed'
+      WHERE id IN ${listOf(events.map(({ id }) => id))} AND status = 'pending'
+        AND NOT ${HAS_SUBSCRIBERS}`,
   ]);
 }
-
-const SETTLE_UNHEARD =
-  `UPDATE events AS e SET fannedOut = lastSubscription, status = 'distributed'
-   WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'pending' AND NOT ${HAS_SUBSCRIBERS}`;
 
 /**
  * Makes the deliveries of one event for its next subscriptions, at most `limit` of them, in one
@@ -86,34 +180,26 @@ export async function fanOut(
   limit: number,
   nowMs: number,
 ): Promise<void> {
-  const end = event.subject === null ? await findPartEnd(database, event, limit) : event.lastSubscription;
+  const { id, name, subject, fannedOut } = event;
+  const end = subject === null ? await findPartEnd(database, event, limit) : event.lastSubscription;
   // A principal has few: the plus keeps SQLite from going through all of the event's instead.
-  const part = event.subject === null
-    ? `s.event = ?2 AND s.seq > ?3 AND s.seq <= ?4 AND s.${IS_OPEN}`
-    : `s.event = ?2 AND +s.seq > ?3 AND +s.seq <= ?4 AND s.${IS_OPEN}
-       AND s.principal = ?6 AND s.status <> 'deleted'`;
-  // Exactly as many values as the statements have parameters.
-  const params = [event.id, event.name, event.fannedOut, end, nowMs,
-    ...event.subject === null ? [] : [event.subject]];
+  const part = subject === null
+    ? sql`s.event = ${name} AND s.seq > ${fannedOut} AND s.seq <= ${end} AND s.${IS_OPEN}`
+    : sql`s.event = ${name} AND +s.seq > ${fannedOut} AND +s.seq <= ${end} AND s.${IS_OPEN}
+      AND s.principal = ${subject} AND s.status <> 'deleted'`;
+  // As `deliveryId` makes it.
+  const delivery = sql`${`d${id.slice(1)}`} || printf('%08x', s.seq)`;
   await database.write([
-    sql(
-      `INSERT INTO deliveries (id, event, subscription, status, dueAtMs)
-       SELECT ${DELIVERY_ID}, ?1, s.seq, 'pending', ?5 FROM subscriptions s
-       WHERE ${part} AND ${mayReceive(`?${params.length + 1}`)}
-         AND EXISTS (SELECT 1 FROM events
-           WHERE id = ?1 AND status = 'pending' AND fannedOut = ?3)`,
-      ...params,
-      event.needed,
-    ),
-    sql(
-      `UPDATE subscriptions AS s SET dueAtMs = ?5
-       WHERE ${part} AND (s.dueAtMs IS NULL OR s.dueAtMs > ?5)
-         AND EXISTS (SELECT 1 FROM deliveries d WHERE d.id = ${DELIVERY_ID} AND d.status = 'pending')`,
-      ...params,
-    ),
+    sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs)
+      SELECT ${delivery}, ${id}, s.seq, 'pending', ${nowMs} FROM subscriptions s
+      WHERE ${part} AND ${mayReceive(event.needed)} AND EXISTS (SELECT 1 FROM events
+        WHERE id = ${id} AND status = 'pending' AND fannedOut = ${fannedOut})`,
+    sql`UPDATE subscriptions AS s SET dueAtMs = ${nowMs}
+      WHERE ${part} AND (s.dueAtMs IS NULL OR s.dueAtMs > ${nowMs}) AND EXISTS
+        (SELECT 1 FROM deliveries d WHERE d.id = ${delivery} AND d.status = 'pending')`,
     sql`UPDATE events SET fannedOut = ${end},
-         status = CASE WHEN ${end} >= lastSubscription THEN 'distributed' ELSE 'pending' END
-       WHERE id = ${event.id} AND status = 'pending' AND fannedOut = ${event.fannedOut}`,
+        status = iif(${end} >= lastSubscription, 'distributed', 'pending')
+      WHERE id = ${id} AND status = 'pending' AND fannedOut = ${fannedOut}`,
   ]);
 }
 
@@ -122,19 +208,15 @@ export function deliveryId(event: string, subscription: number): string {
   return `d${event.slice(1)}${subscription.toString(16).padStart(8, "0")}`;
 }
 
-/** The same in SQL, of event `?1` and subscription `s`. */
-const DELIVERY_ID = "'d' || substr(?1, 2) || printf('%08x', s.seq)";
-
 async function findPartEnd(
   database: Database,
   { name, fannedOut, lastSubscription }: PendingEvent,
   limit: number,
 ): Promise<number> {
   const rows = await database.query<{ seq: number }>(
-    `SELECT seq FROM subscriptions
-     WHERE event = ?1 AND seq > ?2 AND seq <= ?3 AND ${IS_OPEN}
-     ORDER BY seq LIMIT 1 OFFSET ?4`,
-    [name, fannedOut, lastSubscription, limit - 1],
+    sql`SELECT seq FROM subscriptions
+      WHERE event = ${name} AND seq > ${fannedOut} AND seq <= ${lastSubscription} AND ${IS_OPEN}
+      ORDER BY seq LIMIT 1 OFFSET ${limit - 1}`,
   );
   return rows[0]?.seq ?? lastSubscription;
 }

@@ -1,13 +1,14 @@
 import { idBound } from "../base/id.ts";
 import { GRANT_ALLOWED, trimAudit } from "./audit.ts";
-import { type Database } from "../database/database.ts";
-import { sql, type Sql } from "../database/sql.ts";
+import { type Database, limitTo } from "../database/database.ts";
+import { listOf, sql, type Sql, sqlText } from "../database/sql.ts";
 import { dropExcessRefreshTokens } from "./grant_limit.ts";
 
 /** How much one batch of a purge removes at most, so that no other write waits for long. */
 const BATCH = 500;
+const AT_MOST = limitTo(BATCH);
 
-/** How many entries of the audit tell of grants that were allowed. */
+/** How many entries of the audit about grants that were allowed are kept. */
 const KEPT_GRANTS = 100_000;
 
 /** What is kept for how long, in milliseconds. */
@@ -19,10 +20,12 @@ export interface Retention {
 /** How many rows of a kind that must stay one purge looks at: the next one goes on from there. */
 const STAYING_AT_ONCE = 20_000;
 
-/** How far each walk has come; kept from purge to purge. */
-export type PurgeProgress = Map<string, string | number>;
+type Key = string | number;
 
-/** Removes what has had its time, in bounded batches, until nothing is left or it is to stop. */
+/** How far each sweep has come; kept from purge to purge. */
+export type PurgeProgress = Map<string, Key>;
+
+/** Removes what has expired, in bounded batches, until nothing is left or it is to stop. */
 export async function purge(
   database: Database,
   retention: Retention,
@@ -32,16 +35,13 @@ export async function purge(
 ): Promise<void> {
   await dropExcessRefreshTokens(database, nowMs, signal);
   const ended: Sql[] = [
-    endedBatch("grants", "id", "untilMs", nowMs),
-    endedBatch("codes", "id", "untilMs", nowMs),
-    endedBatch("sessions", "hash", "untilMs", nowMs),
-    endedBatch("revocations", "seq", "untilMs", nowMs),
-    endedBatch("login_failures", "rowid", "untilMs", nowMs),
-    sql(
-      `DELETE FROM audit WHERE id IN
-         (SELECT id FROM audit WHERE id < ?1 ORDER BY id LIMIT ${BATCH})`,
-      idBound("t", nowMs - retention.auditMs),
-    ),
+    expired(sql`grants`, sql`id`, nowMs),
+    expired(sql`codes`, sql`id`, nowMs),
+    expired(sql`sessions`, sql`hash`, nowMs),
+    expired(sql`revocations`, sql`seq`, nowMs),
+    expired(sql`login_failures`, sql`rowid`, nowMs),
+    sql`DELETE FROM audit WHERE id IN (SELECT id FROM audit
+      WHERE id < ${idBound("t", nowMs - retention.auditMs)} ORDER BY id ${AT_MOST})`,
     trimAudit(GRANT_ALLOWED, KEPT_GRANTS, BATCH),
   ];
   for (const batch of ended) {
@@ -54,84 +54,82 @@ export async function purge(
   }
 }
 
-function endedBatch(table: string, key: string, end: string, nowMs: number): Sql {
-  return sql(
-    `DELETE FROM ${table} WHERE ${key} IN
-       (SELECT ${key} FROM ${table} WHERE ${end} <= ?1 ORDER BY ${end} LIMIT ${BATCH})`,
-    nowMs,
-  );
+function expired(table: Sql, key: Sql, nowMs: number): Sql {
+  return sql`DELETE FROM ${table} WHERE ${key} IN
+    (SELECT ${key} FROM ${table} WHERE untilMs <= ${nowMs} ORDER BY untilMs ${AT_MOST})`;
 }
 
 /** Rows that are old enough, but of which some must stay although they are. */
 interface Sweep {
-  /** Selects, in the order of their keys, the first rows after `?1`. */
-  readonly select: string;
-  /** Deletes the rows of the keys `?1` (JSON) that may go. */
-  readonly remove: string;
-  /** From `?2` on of the selection. */
-  readonly bound: readonly (string | number)[];
-  readonly first: string | number;
+  readonly table: Sql;
+  readonly key: Sql;
+  /** Before all keys. */
+  readonly first: Key;
+  /** Holds for all that is old enough. */
+  readonly isOld: Sql;
+  /** Holds for what of it may go. */
+  readonly mayGo: Sql;
 }
 
-const CHOSEN = "(SELECT value FROM json_each(?1))";
+const BY_ID = { key: sql`id`, first: "" };
 
 /** What is finished, in the order that its references allow. */
 function finishedTables(finishedMs: number): Sweep[] {
-  const deliveries = ["delivered", "failed", "cancelled"].map((status) => ({
-    select: `SELECT id AS key, finishedAtMs <= ?3 AS mayGo FROM deliveries
-      WHERE status = '${status}' AND id > ?1 AND id < ?2 ORDER BY id LIMIT ${BATCH}`,
-    remove: `DELETE FROM deliveries WHERE id IN ${CHOSEN} AND status = '${status}'`,
-    bound: [idBound("d", finishedMs), finishedMs],
-    first: "",
-  }));
-  const keepsDelivery = `EXISTS (SELECT 1 FROM deliveries d
-    WHERE d.id > 'd' || substr(events.id, 2) AND d.id < 'd' || substr(events.id, 2) || '~')`;
-  const isNamed = "EXISTS (SELECT 1 FROM deliveries d WHERE d.subscription = subscriptions.seq)";
   return [
-    ...deliveries,
+    ...["delivered", "failed", "cancelled"].map((status) => ({
+      ...BY_ID,
+      table: sql`deliveries`,
+      isOld: sql`status = ${sqlText(status)} AND id < ${idBound("d", finishedMs)}`,
+      mayGo: sql`status = ${sqlText(status)} AND finishedAtMs <= ${finishedMs}`,
+    })),
     {
-      select: `SELECT id AS key, NOT ${keepsDelivery} AS mayGo FROM events
-        WHERE status = 'distributed' AND id > ?1 AND id < ?2 ORDER BY id LIMIT ${BATCH}`,
-      remove: `DELETE FROM events WHERE id IN ${CHOSEN} AND NOT ${keepsDelivery}`,
-      bound: [idBound("e", finishedMs)],
-      first: "",
+      ...BY_ID,
+      table: sql`events`,
+      isOld: sql`status = 'distributed' AND id < ${idBound("e", finishedMs)}`,
+      mayGo: sql`NOT EXISTS (SELECT 1 FROM deliveries d
+        WHERE d.id > 'd' || substr(events.id, 2) AND d.id < 'd' || substr(events.id, 2) || '~')`,
     },
     {
-      select: `SELECT seq AS key, NOT ${isNamed} AS mayGo FROM subscriptions
-        WHERE status = 'deleted' AND seq > ?1 ORDER BY seq LIMIT ${BATCH}`,
-      remove: `DELETE FROM subscriptions WHERE seq IN ${CHOSEN} AND NOT ${isNamed}`,
-      bound: [],
+      key: sql`seq`,
       first: 0,
+      table: sql`subscriptions`,
+      isOld: sql`status = 'deleted'`,
+      mayGo: sql`NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.subscription = subscriptions.seq)`,
     },
   ];
 }
 
 /**
  * Goes through a table batch by batch, so that what must stay holds up no write, and from the end
- * begins again. Between batches other work has its turn: a query alone would not let it.
+ * begins again. Between batches other work runs: a query alone would not let it.
  */
 async function sweep(
   database: Database,
-  { select, remove, bound, first }: Sweep,
+  { table, key, first, isOld, mayGo }: Sweep,
   progress: PurgeProgress,
   signal: AbortSignal,
 ): Promise<void> {
-  let after = progress.get(remove) ?? first;
+  const name = isOld.sql;
+  let after = progress.get(name) ?? first;
   for (let staying = 0; staying < STAYING_AT_ONCE && !signal.aborted;) {
-    const rows = await database.query<{ key: string | number; mayGo: number }>(
-      select,
-      [after, ...bound],
+    const rows = await database.query<{ key: Key; mayGo: number }>(
+      sql`SELECT ${key} AS key, ${mayGo} AS mayGo FROM ${table}
+        WHERE ${key} > ${after} AND ${isOld} ORDER BY ${key} ${AT_MOST}`,
     );
     const last = rows.at(-1);
     if (!last) {
-      progress.delete(remove);
+      progress.delete(name);
       return;
     }
-    const keys = rows.filter(({ mayGo }) => mayGo === 1).map(({ key }) => key);
-    if (keys.length > 0) await database.write([sql(remove, JSON.stringify(keys))]);
+    const keys = rows.filter((row) => row.mayGo === 1).map((row) => row.key);
+    if (keys.length > 0) {
+      await database.write([
+        sql`DELETE FROM ${table} WHERE ${key} IN ${listOf(keys)} AND ${mayGo}`,
+      ]);
+    }
     staying += rows.length - keys.length;
     after = last.key;
-    progress.set(remove, after);
+    progress.set(name, after);
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

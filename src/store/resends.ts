@@ -1,13 +1,10 @@
 import { idBound } from "../base/id.ts";
-import { type Database, FIRST_PAGE } from "../database/database.ts";
-import { sql, type Sql } from "../database/sql.ts";
-import { EARLIER_TURN, IS_OPEN } from "./subscriptions.ts";
+import { type Database, FIRST_PAGE, limitTo } from "../database/database.ts";
+import { listOf, sql, type Sql } from "../database/sql.ts";
+import { earlierDue, IS_OPEN } from "./subscriptions.ts";
 
 /** How many deliveries one batch sends again, so that no other write waits for long. */
 const BATCH = 500;
-
-const IS_SENDABLE = `EXISTS (SELECT 1 FROM subscriptions s
-  WHERE s.seq = deliveries.subscription AND s.${IS_OPEN})`;
 
 /** A delivery that tests one subscription. */
 export interface TestDelivery {
@@ -25,30 +22,16 @@ export interface TestDelivery {
  */
 export function insertTestDelivery(test: TestDelivery, nowMs: number): Sql[] {
   const { subscription, event, delivery, json } = test;
-  const isSendable = `id = ?1 AND ${IS_OPEN}`;
+  const isSendable = sql`id = ${subscription} AND ${IS_OPEN}`;
   return [
-    sql(
-      `INSERT INTO events (id, name, data, subject, scopes, status, lastSubscription, fannedOut, createdAtMs)
-       SELECT ?2, event, ?3, principal, '[]', 'distributed', seq, seq, ?4
-       FROM subscriptions WHERE ${isSendable}`,
-      subscription,
-      event,
-      json,
-      nowMs,
-    ),
-    sql(
-      `INSERT INTO deliveries (id, event, subscription, status, dueAtMs)
-       SELECT ?2, ?3, seq, 'pending', ?4 FROM subscriptions WHERE ${isSendable}`,
-      subscription,
-      delivery,
-      event,
-      nowMs,
-    ),
-    sql(
-      `UPDATE subscriptions SET dueAtMs = ${EARLIER_TURN} WHERE ${isSendable}`,
-      subscription,
-      nowMs,
-    ),
+    sql`INSERT INTO events (id, name, data, subject, scopes, status, lastSubscription, fannedOut,
+        createdAtMs)
+      SELECT ${event}, event, ${json}, principal, '[]', 'distributed', seq, seq, ${nowMs}
+      FROM subscriptions WHERE ${isSendable}`,
+    sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs)
+      SELECT ${delivery}, ${event}, seq, 'pending', ${nowMs}
+      FROM subscriptions WHERE ${isSendable}`,
+    sql`UPDATE subscriptions SET dueAtMs = ${earlierDue(nowMs)} WHERE ${isSendable}`,
   ];
 }
 
@@ -57,21 +40,13 @@ export function insertTestDelivery(test: TestDelivery, nowMs: number): Sql[] {
  * one row for each; others, and those whose subscription has ended, stay as they are.
  */
 export function resendDeliveries(ids: readonly string[], nowMs: number): Sql[] {
-  const chosen = JSON.stringify(ids);
   return [
-    sql(
-      `UPDATE deliveries SET status = 'pending', attempt = 0, dueAtMs = ?2, finishedAtMs = NULL
-       WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'failed' AND ${IS_SENDABLE}`,
-      chosen,
-      nowMs,
-    ),
-    sql(
-      `UPDATE subscriptions SET dueAtMs = ${EARLIER_TURN} WHERE seq IN
-         (SELECT subscription FROM deliveries
-          WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'pending')`,
-      chosen,
-      nowMs,
-    ),
+    sql`UPDATE deliveries
+      SET status = 'pending', attempt = 0, dueAtMs = ${nowMs}, finishedAtMs = NULL
+      WHERE id IN ${listOf(ids)} AND status = 'failed' AND EXISTS (SELECT 1 FROM subscriptions s
+        WHERE s.seq = deliveries.subscription AND s.${IS_OPEN})`,
+    sql`UPDATE subscriptions SET dueAtMs = ${earlierDue(nowMs)} WHERE seq IN
+      (SELECT subscription FROM deliveries WHERE id IN ${listOf(ids)} AND status = 'pending')`,
   ];
 }
 
@@ -94,14 +69,13 @@ export async function* findFailed(
   { sinceMs, untilMs, subscription }: FailedSelection,
 ): AsyncGenerator<string[], void, void> {
   const end = untilMs === undefined ? FIRST_PAGE : idBound("d", untilMs);
+  const ofOne = subscription === undefined ? sql``
+    : sql`AND subscription = (SELECT seq FROM subscriptions WHERE id = ${subscription})`;
   for (let after = sinceMs === undefined ? "" : idBound("d", sinceMs); ;) {
     const rows = await database.query<{ id: string }>(
-      `SELECT id FROM deliveries WHERE status = 'failed' AND id > ?1 AND id < ?2 ${
-        subscription === undefined
-          ? ""
-          : "AND subscription = (SELECT seq FROM subscriptions WHERE id = ?4)"
-      } ORDER BY id LIMIT ?3`,
-      [after, end, BATCH, ...subscription === undefined ? [] : [subscription]],
+      sql`SELECT id FROM deliveries
+        WHERE status = 'failed' AND id > ${after} AND id < ${end} ${ofOne}
+        ORDER BY id ${limitTo(BATCH)}`,
     );
     const last = rows.at(-1);
     if (!last) return;

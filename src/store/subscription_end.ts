@@ -1,48 +1,36 @@
 import { LOGIN_APP } from "../oauth/principal.ts";
 import { ENDS, LAST_ENDING } from "./authority.ts";
-import { type Database } from "../database/database.ts";
-import { sql, type Sql } from "../database/sql.ts";
-import {
-  announceDisabled,
-  type ClaimOfDelivery,
-  selectionParams,
-  type SubscriptionSelection,
-} from "./own_events.ts";
+import { type Database, limitTo } from "../database/database.ts";
+import { listOf, sql, type Sql } from "../database/sql.ts";
+import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
+import { announceDisabled } from "./events.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
 /**
  * A subscription that ends has its pending deliveries cancelled: so many with it, the rest in
- * batches of as many. Until then its `due_at` stays, and nothing of it is claimed or shown as
- * pending. What is in flight is left out: whether it arrives is told by its attempt.
+ * batches of as many. Until then its `dueAtMs` stays, and nothing of it is claimed or shown as
+ * pending. What is in flight is left out: its attempt says whether it arrives.
  */
 const BATCH = 500;
+const AT_MOST = limitTo(BATCH);
 
-const TO_CLEAR = "s.status IN ('disabled', 'deleted') AND s.dueAtMs IS NOT NULL";
-const HAS_PENDING = `EXISTS (SELECT 1 FROM deliveries d
-  WHERE d.subscription = s.seq AND d.status = 'pending' AND d.claim IS NULL)`;
+const TO_CLEAR = sql`s.status IN ('disabled', 'deleted') AND s.dueAtMs IS NOT NULL`;
 
 /** The first of all that are to be cleared; what has been cleared comes up no more. */
-const NEXT_TO_CLEAR: SubscriptionSelection = {
-  where: `s.seq IN (SELECT s.seq FROM subscriptions s WHERE ${TO_CLEAR}
-    ORDER BY s.seq LIMIT ${BATCH})`,
-  params: [],
-};
-
-function only(id: string): SubscriptionSelection {
-  return { where: "s.id = ?1", params: [id] };
-}
+const NEXT_TO_CLEAR = sql`s.seq IN
+  (SELECT s.seq FROM subscriptions s WHERE ${TO_CLEAR} ORDER BY s.seq ${AT_MOST})`;
 
 /** Ends a subscription and cancels what it has not been sent. */
 export function deleteSubscription(id: string, nowMs: number): Sql[] {
   return [
     sql`UPDATE subscriptions SET status = 'deleted' WHERE id = ${id} AND status <> 'deleted'`,
-    ...cancelPending(only(id), nowMs),
+    ...cancelPending(sql`s.id = ${id}`, nowMs),
   ];
 }
 
 /** Disables a subscription and cancels what it has not been sent; dispatches the event of it. */
 export function disableSubscription(id: string, reason: string, nowMs: number): Sql[] {
-  return [...disable(only(id), reason, nowMs), ...cancelPending(only(id), nowMs)];
+  return [...disable(sql`s.id = ${id}`, reason, nowMs), ...cancelPending(sql`s.id = ${id}`, nowMs)];
 }
 
 /**
@@ -74,58 +62,48 @@ export interface SubscriptionsEnd {
  * later (`clearEndedSubscriptions`). The reason is in plain words, for their owners.
  */
 export function endSubscriptions(ending: Ending, reason: string, nowMs: number): Sql[] {
-  if ("grant" in ending) {
-    return end({ where: "s.grantId = ?1", params: [ending.grant] }, false, reason, nowMs);
-  }
+  if ("grant" in ending) return end(sql`s.grantId = ${ending.grant}`, false, reason, nowMs);
   if ("user" in ending && "app" in ending) {
     // The plus: a principal has few, while the app may have very many.
-    const selection = { where: "s.principal = ?1 AND +s.app = ?2 AND s.status <> 'deleted'" };
-    return end({ ...selection, params: [ending.user, ending.app] }, false, reason, nowMs);
+    const ofBoth = sql`s.principal = ${ending.user} AND +s.app = ${ending.app}
+      AND s.status <> 'deleted'`;
+    return end(ofBoth, false, reason, nowMs);
   }
   const { sparesOwn = false, scopes, deletes = false } = ending;
   if (scopes?.length === 0) return [];
   const owner = "user" in ending ? ending.user : ending.app;
-  const first = {
-    where: `s.seq IN (SELECT seq FROM subscriptions WHERE ${ownedBy(owner)} LIMIT ${BATCH})
-      AND ${underEnding(LAST_ENDING)}`,
-    params: [owner],
-  };
+  const first = sql`s.seq IN (SELECT seq FROM subscriptions WHERE ${ownedBy(owner)} ${AT_MOST})
+    AND ${isEndedBy(LAST_ENDING)}`;
   return [
     sql`INSERT INTO subscription_endings (owner, own, scopes, deletes, reason)
-       VALUES (${owner}, ${sparesOwn ? 0 : 1}, ${scopes === undefined ? null : JSON.stringify(scopes)}, ${deletes ? 1 : 0}, ${reason})`,
+      VALUES (${owner}, ${sparesOwn ? 0 : 1}, ${scopes ? JSON.stringify(scopes) : null},
+        ${deletes ? 1 : 0}, ${reason})`,
     ...end(first, deletes, reason, nowMs),
   ];
 }
 
-function ownedBy(owner: string): string {
+function ownedBy(owner: string): Sql {
   const isApp = owner === LOGIN_APP || owner.startsWith("a");
-  return `${isApp ? "app" : "principal"} = ?1 AND status <> 'deleted'`;
+  return sql`${isApp ? sql`app` : sql`principal`} = ${owner} AND status <> 'deleted'`;
 }
 
-function underEnding(seq: string): string {
-  return `EXISTS (SELECT 1 FROM subscription_endings x WHERE x.seq = ${seq} AND ${ENDS})`;
+function isEndedBy(ending: Sql | number): Sql {
+  return sql`EXISTS (SELECT 1 FROM subscription_endings x WHERE x.seq = ${ending} AND ${ENDS})`;
 }
 
-function end(
-  selection: SubscriptionSelection,
-  deletes: boolean,
-  reason: string,
-  nowMs: number,
-): Sql[] {
-  const { where, params } = selection;
-  const set = (what: string) =>
-    sql(`UPDATE subscriptions AS s SET ${what} WHERE ${where}`, ...params);
+/** Ends the subscriptions `s` of the condition. */
+function end(condition: Sql, deletes: boolean, reason: string, nowMs: number): Sql[] {
   return [
-    ...disable(selection, reason, nowMs),
-    set("granted = ''"),
-    ...cancelPending(selection, nowMs),
-    ...deletes ? [set("status = 'deleted'")] : [],
+    ...disable(condition, reason, nowMs),
+    sql`UPDATE subscriptions AS s SET granted = '[]' WHERE ${condition}`,
+    ...cancelPending(condition, nowMs),
+    ...deletes ? [sql`UPDATE subscriptions AS s SET status = 'deleted' WHERE ${condition}`] : [],
   ];
 }
 
 /** Why a subscription may have to be disabled after a delivery has failed for good. */
 export interface FailureRule {
-  /** The endpoint that answered its last attempt with 410: it wants no more. */
+  /** The endpoint that responded to its last attempt with 410: it wants no more. */
   readonly goneEndpoint: string | undefined;
   /** Every attempt since then or before has failed; undefined where that does not count. */
   readonly failingSinceMs: number | undefined;
@@ -144,14 +122,13 @@ export function disableAfterFailure(
   const isGone = goneEndpoint !== undefined;
   const limit = goneEndpoint ?? failingSinceMs;
   if (limit === undefined) return { before: [], after: [] };
-  const selection = {
-    where: `s.seq = ?1 AND ${isGone ? "s.endpoint = ?4" : "s.failingSinceMs <= ?4"} AND EXISTS
-      (SELECT 1 FROM deliveries WHERE id = ?2 AND claim = ?3 AND status = 'pending')`,
-    params: [subscription, delivery, claim, limit],
-  };
+  const one = sql`s.seq = ${subscription}`;
+  const rule = isGone ? sql`s.endpoint = ${limit}` : sql`s.failingSinceMs <= ${limit}`;
+  const failed = sql`${one} AND ${rule}
+    AND EXISTS (SELECT 1 FROM deliveries WHERE ${isClaimed({ delivery, claim })})`;
   return {
-    before: disable(selection, isGone ? "gone" : "failing", nowMs),
-    after: cancelPending({ where: "s.seq = ?1", params: [subscription] }, nowMs),
+    before: disable(failed, isGone ? "gone" : "failing", nowMs),
+    after: cancelPending(one, nowMs),
   };
 }
 
@@ -165,7 +142,7 @@ export async function clearSubscription(
   nowMs: number,
 ): Promise<boolean> {
   for (let batches = 0; batches < 20; batches++) {
-    const [cancelled = 0] = await database.write(cancelPending(only(id), nowMs));
+    const [cancelled = 0] = await database.write(cancelPending(sql`s.id = ${id}`, nowMs));
     if (cancelled < BATCH) return true;
   }
   return false;
@@ -188,22 +165,18 @@ export async function clearEndedSubscriptions(
     await new Promise((resolve) => setTimeout(resolve, 3 * tookMs));
   };
   const endings = await database.query<{
-    seq: number;
-    owner: string;
-    deletes: number;
-    reason: string;
-  }>(`SELECT seq, owner, deletes, reason FROM subscription_endings ORDER BY seq LIMIT ${BATCH}`);
+    readonly seq: number;
+    readonly owner: string;
+    readonly deletes: number;
+    readonly reason: string;
+  }>(sql`SELECT seq, owner, deletes, reason FROM subscription_endings ORDER BY seq ${AT_MOST}`);
   for (const { seq, owner, deletes, reason } of endings) {
     for (let after: number | undefined = 0; after !== undefined && !signal.aborted;) {
       const rows: { seq: number }[] = await database.query(
-        `SELECT seq FROM subscriptions WHERE ${ownedBy(owner)} AND seq > ?2
-         ORDER BY seq LIMIT ${BATCH}`,
-        [owner, after],
+        sql`SELECT seq FROM subscriptions WHERE ${ownedBy(owner)} AND seq > ${after}
+          ORDER BY seq ${AT_MOST}`,
       );
-      const part = {
-        where: `s.seq IN (SELECT value FROM json_each(?1)) AND ${underEnding("?2")}`,
-        params: [JSON.stringify(rows.map((row) => row.seq)), seq],
-      };
+      const part = sql`s.seq IN ${listOf(rows.map((row) => row.seq))} AND ${isEndedBy(seq)}`;
       after = rows.at(-1)?.seq;
       await step(after === undefined
         ? [sql`DELETE FROM subscription_endings WHERE seq = ${seq}`]
@@ -216,40 +189,28 @@ export async function clearEndedSubscriptions(
 }
 
 async function isLeftToClear(database: Database): Promise<boolean> {
-  const text = `SELECT 1 FROM subscriptions s WHERE ${TO_CLEAR} LIMIT 1`;
-  return (await database.query(text)).length > 0;
+  const found = await database.query(sql`SELECT 1 FROM subscriptions s WHERE ${TO_CLEAR} LIMIT 1`);
+  return found.length > 0;
 }
 
-function disable(selection: SubscriptionSelection, reason: string, nowMs: number): Sql[] {
-  const standing = {
-    where: `${selection.where} AND s.${IS_OPEN}`,
-    params: selection.params,
-  };
+/** Disables the subscriptions `s` of the condition that are open. */
+function disable(condition: Sql, reason: string, nowMs: number): Sql[] {
+  const open = sql`${condition} AND s.${IS_OPEN}`;
   return [
-    announceDisabled(standing, reason, nowMs),
-    sql(
-      `UPDATE subscriptions AS s SET status = 'disabled', disabledReason = ?5
-       WHERE ${standing.where}`,
-      ...selectionParams(standing, reason),
-    ),
+    announceDisabled(open, reason, nowMs),
+    sql`UPDATE subscriptions AS s SET status = 'disabled', disabledReason = ${reason}
+      WHERE ${open}`,
   ];
 }
 
-function cancelPending(selection: SubscriptionSelection, nowMs: number): Sql[] {
-  const { where } = selection;
+function cancelPending(condition: Sql, nowMs: number): Sql[] {
   return [
-    sql(
-      `UPDATE deliveries SET status = 'cancelled', finishedAtMs = ?5 WHERE id IN
-         (SELECT d.id FROM subscriptions s
-            CROSS JOIN deliveries d
-              ON d.subscription = s.seq AND d.status = 'pending' AND d.claim IS NULL
-          WHERE ${where} AND ${TO_CLEAR} LIMIT ${BATCH})`,
-      ...selectionParams(selection, nowMs),
-    ),
-    sql(
-      `UPDATE subscriptions SET dueAtMs = NULL WHERE seq IN (SELECT s.seq FROM subscriptions s
-         WHERE ${where} AND ${TO_CLEAR} AND NOT ${HAS_PENDING} LIMIT ${BATCH})`,
-      ...selection.params,
-    ),
+    sql`UPDATE deliveries SET status = 'cancelled', finishedAtMs = ${nowMs} WHERE id IN
+      (SELECT d.id FROM subscriptions s CROSS JOIN deliveries d
+          ON d.subscription = s.seq AND d.status = 'pending' AND d.claim IS NULL
+        WHERE ${condition} AND ${TO_CLEAR} ${AT_MOST})`,
+    sql`UPDATE subscriptions SET dueAtMs = NULL WHERE seq IN (SELECT s.seq FROM subscriptions s
+      WHERE ${condition} AND ${TO_CLEAR} AND NOT EXISTS (SELECT 1 FROM deliveries d
+        WHERE d.subscription = s.seq AND d.status = 'pending' AND d.claim IS NULL) ${AT_MOST})`,
   ];
 }

@@ -1,27 +1,34 @@
 import { idTimeMs } from "../base/id.ts";
 import type { Seal } from "../base/seal.ts";
 import { type Caller, LOGIN_APP } from "../oauth/principal.ts";
-import { declaredScope, LAST_ENDING, mayReceive } from "./authority.ts";
+import { declaredScopes, LAST_ENDING, mayReceive } from "./authority.ts";
 import {
   SUBSCRIPTION_LIMIT,
   type Subscription,
   type SubscriptionChange,
 } from "../event/subscription.ts";
-import { type Database, type Page, pageOf, type Pagination } from "../database/database.ts";
-import { sql, type Sql } from "../database/sql.ts";
+import {
+  type Database,
+  limitTo,
+  type Page,
+  pageOf,
+  type Pagination,
+} from "../database/database.ts";
+import { sql, type Sql, sqlText } from "../database/sql.ts";
 import { arePartiesActive } from "./grants.ts";
 
 /** Of a subscription that has not ended: what is dispatched is sent to it, or waits for it. */
-export const IS_OPEN = "status IN ('active', 'paused')";
+export const IS_OPEN = sql`status IN ('active', 'paused')`;
 
 /** The number of the last subscription that there is. */
-export const LAST_SUBSCRIPTION = "(SELECT ifnull(max(seq), 0) FROM subscriptions)";
+export const LAST_SUBSCRIPTION = sql`(SELECT ifnull(max(seq), 0) FROM subscriptions)`;
 
-/** When the turn of a subscription comes that has something due from `?2` on. */
-export const EARLIER_TURN = "min(ifnull(dueAtMs, ?2), ?2)";
+/** When the work of a subscription is due that has some from this time on. */
+export function earlierDue(nowMs: number): Sql {
+  return sql`min(ifnull(dueAtMs, ${nowMs}), ${nowMs})`;
+}
 
-const COLUMNS = `seq, id, principal, app, event, endpoint, status,
-  disabledReason, createdAtMs`;
+const COLUMNS = sql`seq, id, principal, app, event, endpoint, status, disabledReason, createdAtMs`;
 
 /** Whose subscriptions are meant: a principal's; of those, where `app` is given, that app's. */
 export interface SubscriptionOwner {
@@ -29,59 +36,34 @@ export interface SubscriptionOwner {
   readonly app: string | undefined;
 }
 
-function ownedBy({ app }: SubscriptionOwner): string {
+function ownedBy(owner: SubscriptionOwner | undefined): Sql {
+  if (owner === undefined) return sql`status <> 'deleted'`;
   // A principal has few: the plus keeps SQLite from going through all of the app's instead.
-  return `principal = ?1 AND status <> 'deleted'${app === undefined ? "" : " AND +app = ?2"}`;
+  const ofApp = owner.app === undefined ? sql`` : sql`AND +app = ${owner.app}`;
+  return sql`principal = ${owner.principal} AND status <> 'deleted' ${ofApp}`;
 }
 
-/** A subscription of one owner. */
+/** A subscription by id: of one owner, or of anybody. */
 export async function findSubscription(
   database: Database,
-  owner: SubscriptionOwner,
   id: string,
+  owner?: SubscriptionOwner,
 ): Promise<Subscription | undefined> {
   const rows = await database.query<Subscription>(
-    `SELECT ${COLUMNS} FROM subscriptions WHERE id = ?3 AND ${ownedBy(owner)}`,
-    [owner.principal, owner.app ?? null, id],
+    sql`SELECT ${COLUMNS} FROM subscriptions WHERE id = ${id} AND ${ownedBy(owner)}`,
   );
   return rows[0];
 }
 
-/** The subscriptions of one owner, newest first. */
+/** The subscriptions of one owner, or of everybody, newest first. */
 export async function listSubscriptions(
   database: Database,
-  owner: SubscriptionOwner,
   page: Pagination,
+  owner?: SubscriptionOwner,
 ): Promise<Page<Subscription>> {
   const rows = await database.query<Subscription>(
-    `SELECT ${COLUMNS} FROM subscriptions WHERE ${ownedBy(owner)} AND id < ?3
-     ORDER BY id DESC LIMIT ?4`,
-    [owner.principal, owner.app ?? null, page.before, page.limit + 1],
-  );
-  return pageOf(rows, page);
-}
-
-/** A subscription, whoever's it is. */
-export async function findAnySubscription(
-  database: Database,
-  id: string,
-): Promise<Subscription | undefined> {
-  const rows = await database.query<Subscription>(
-    `SELECT ${COLUMNS} FROM subscriptions WHERE id = ?1 AND status <> 'deleted'`,
-    [id],
-  );
-  return rows[0];
-}
-
-/** Everybody's subscriptions, newest first. */
-export async function listAllSubscriptions(
-  database: Database,
-  page: Pagination,
-): Promise<Page<Subscription>> {
-  const rows = await database.query<Subscription>(
-    `SELECT ${COLUMNS} FROM subscriptions WHERE id < ?1 AND status <> 'deleted'
-     ORDER BY id DESC LIMIT ?2`,
-    [page.before, page.limit + 1],
+    sql`SELECT ${COLUMNS} FROM subscriptions WHERE id < ${page.before} AND ${ownedBy(owner)}
+      ORDER BY id DESC ${limitTo(page.limit + 1)}`,
   );
   return pageOf(rows, page);
 }
@@ -110,45 +92,31 @@ export type SubscriptionRecord = Omit<Subscription, "seq" | "status" | "disabled
  * ConflictError when the principal has the same event and endpoint already.
  */
 export function insertSubscription(subscription: SubscriptionRecord, seal: Seal): Sql {
-  const { id, principal, app, event, endpoint, createdAtMs, grant } = subscription;
-  return sql(
-    `INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs,
-       grantId, granted, grantedAfter)
-     SELECT ?1, s.principal, s.app, ?4, ?5, 'active', ?6, ?7, s.grantId, s.granted, s.grantedAfter
-     FROM (SELECT ?2 AS principal, ?3 AS app, ?9 AS grantId, ?11 AS granted,
-       ${LAST_ENDING} AS grantedAfter) s
-     WHERE (SELECT count(*) FROM subscriptions WHERE principal = ?2 AND status <> 'deleted') < ?8
-       AND ${isGrantActive("?9", "?10")} AND ${mayReceive(declaredScope("?4"))}`,
-    id,
-    principal,
-    app,
-    event,
-    endpoint,
-    seal.encrypt(subscription.secret, id),
-    createdAtMs,
-    SUBSCRIPTION_LIMIT,
-    ...grantParams(grant),
-  );
+  const { id, principal, app, event, endpoint, secret, createdAtMs, grant } = subscription;
+  return sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret,
+      createdAtMs, grantId, granted, grantedAfter)
+    SELECT ${id}, s.principal, s.app, ${event}, ${endpoint}, 'active', ${seal.encrypt(secret, id)},
+      ${createdAtMs}, s.grantId, s.granted, s.grantedAfter
+    FROM (SELECT ${principal} AS principal, ${app} AS app, ${grant.id} AS grantId,
+      ${grantedBy(grant)} AS granted, ${LAST_ENDING} AS grantedAfter) s
+    WHERE (SELECT count(*) FROM subscriptions
+        WHERE principal = ${principal} AND status <> 'deleted') < ${SUBSCRIPTION_LIMIT}
+      AND ${isGrantActive(grant.id)} AND ${mayReceive(declaredScopes(event))}`;
 }
 
-/** A grant's id, its time, and its scopes. */
-function grantParams({ id, scopes }: SubscriptionGrant) {
-  return [id, idTimeMs(id), scopes === undefined ? null : JSON.stringify(scopes)] as const;
+function grantedBy(grant: SubscriptionGrant | undefined): string | null {
+  return grant?.scopes === undefined ? null : JSON.stringify(grant.scopes);
 }
 
-/** Whether a grant, its user and its app still stand. */
+/** Whether a grant, its user and its app are still active. */
 export async function hasActiveGrant(database: Database, grantId: string): Promise<boolean> {
-  const rows = await database.query(
-    `SELECT 1 WHERE ${isGrantActive("?1", "?2")}`,
-    [grantId, idTimeMs(grantId)],
-  );
-  return rows.length > 0;
+  return (await database.query(sql`SELECT 1 WHERE ${isGrantActive(grantId)}`)).length > 0;
 }
 
-/** Holds at commit: the grant of a token, made at that time, its user and its app still stand. */
-function isGrantActive(id: string, madeAtMs: string): string {
-  return `EXISTS (SELECT 1 FROM grants g WHERE g.id = ${id} AND g.revokedAtMs IS NULL
-    AND ${arePartiesActive("g.user", "g.app", madeAtMs)})`;
+/** Holds at commit: the grant of a token, its user and its app are still active. */
+function isGrantActive(id: string): Sql {
+  return sql`EXISTS (SELECT 1 FROM grants g WHERE g.id = ${id} AND g.revokedAtMs IS NULL
+    AND ${arePartiesActive(sql`g.user`, sql`g.app`, idTimeMs(id))})`;
 }
 
 /**
@@ -160,35 +128,29 @@ function isGrantActive(id: string, madeAtMs: string): string {
  */
 export function updateSubscription(
   id: string,
-  { endpoint, status }: SubscriptionChange,
+  change: SubscriptionChange,
   grant?: SubscriptionGrant,
 ): Sql {
-  const isGranted = `(?4 IS NOT NULL OR app = '${LOGIN_APP}')
-    AND (?3 = 'active' OR (?3 = 'paused' AND status = 'disabled'))`;
-  return sql(
-    `UPDATE subscriptions SET endpoint = ifnull(?2, endpoint), status = ifnull(?3, status),
-       grantId = s.grantId, granted = s.granted, grantedAfter = s.grantedAfter,
-       disabledReason = CASE ifnull(?3, status) WHEN 'disabled' THEN disabledReason END,
-       failingSinceMs = CASE WHEN ifnull(?2, endpoint) <> endpoint
-         OR (?3 = 'active' AND status <> 'active') THEN NULL ELSE failingSinceMs END,
-       hasSucceeded = CASE WHEN ifnull(?2, endpoint) <> endpoint
-         OR (?3 = 'active' AND status <> 'active') THEN 0 ELSE hasSucceeded END,
-       meanMs = CASE WHEN ifnull(?2, endpoint) <> endpoint
-         OR (?3 = 'active' AND status <> 'active') THEN 0 ELSE meanMs END
-     FROM (SELECT seq, principal, app,
-         iif(${isGranted}, ifnull(?4, grantId), grantId) AS grantId,
-         iif(${isGranted}, ?6, granted) AS granted,
-         iif(${isGranted}, ${LAST_ENDING}, grantedAfter) AS grantedAfter
-       FROM subscriptions WHERE id = ?1) s
-     WHERE subscriptions.seq = s.seq AND status <> 'deleted'
-       AND (ifnull(?3, 'disabled') = 'disabled' OR status <> 'disabled'
-         OR (dueAtMs IS NULL AND ${mayReceive("'[]'")}))
-       AND (?4 IS NULL OR ${isGrantActive("?4", "?5")})`,
-    id,
-    endpoint ?? null,
-    status ?? null,
-    ...grant === undefined ? [null, null, null] : grantParams(grant),
-  );
+  const [endpoint, status] = [change.endpoint ?? null, change.status ?? null];
+  const isNew = sql`(ifnull(${endpoint}, endpoint) <> endpoint
+    OR (${status} = 'active' AND status <> 'active'))`;
+  const isGranted = sql`(${status} = 'active' OR (${status} = 'paused' AND status = 'disabled'))
+    AND ${grant === undefined ? sql`app = ${sqlText(LOGIN_APP)}` : sql`TRUE`}`;
+  return sql`UPDATE subscriptions
+    SET endpoint = ifnull(${endpoint}, endpoint), status = ifnull(${status}, status),
+      grantId = s.grantId, granted = s.granted, grantedAfter = s.grantedAfter,
+      disabledReason = iif(ifnull(${status}, status) = 'disabled', disabledReason, NULL),
+      failingSinceMs = iif(${isNew}, NULL, failingSinceMs),
+      hasSucceeded = iif(${isNew}, 0, hasSucceeded), meanMs = iif(${isNew}, 0, meanMs)
+    FROM (SELECT seq, principal, app,
+        iif(${isGranted}, ifnull(${grant?.id ?? null}, grantId), grantId) AS grantId,
+        iif(${isGranted}, ${grantedBy(grant)}, granted) AS granted,
+        iif(${isGranted}, ${LAST_ENDING}, grantedAfter) AS grantedAfter
+      FROM subscriptions WHERE id = ${id}) s
+    WHERE subscriptions.seq = s.seq AND status <> 'deleted'
+      AND (${status} IS NULL OR status <> 'disabled'
+        OR (dueAtMs IS NULL AND ${mayReceive("[]")}))
+      AND ${grant === undefined ? sql`TRUE` : isGrantActive(grant.id)}`;
 }
 
 /**
@@ -204,6 +166,7 @@ export function replaceSubscriptionSecret(
     readonly seal: Seal;
   },
 ): Sql {
-  return sql`UPDATE subscriptions SET oldSecret = secret, oldSecretUntilMs = ${oldUntilMs}, secret = ${seal.encrypt(secret, id)}
-     WHERE id = ${id} AND status <> 'deleted' AND ifnull(oldSecretUntilMs, 0) <= ${nowMs}`;
+  return sql`UPDATE subscriptions SET oldSecret = secret, oldSecretUntilMs = ${oldUntilMs},
+      secret = ${seal.encrypt(secret, id)}
+    WHERE id = ${id} AND status <> 'deleted' AND ifnull(oldSecretUntilMs, 0) <= ${nowMs}`;
 }

@@ -468,7 +468,7 @@ describe("slow subscribers", () => {
     await first.distributor.stop(0);
     for (let index = 0; index < 7; index++) await stage.subscribe(`http://${index}.slow.example/`);
     await stage.database.write([
-      sql`UPDATE subscriptions SET health = 'proven',
+      sql`UPDATE subscriptions SET hasSucceeded = 1,
            meanMs = (SELECT max(meanMs) FROM subscriptions),
            principal = (SELECT principal FROM subscriptions ORDER BY seq LIMIT 1)`,
     ]);
@@ -486,11 +486,11 @@ describe("slow subscribers", () => {
     const stage = await openStage(t);
     for (let index = 0; index < 20; index++) await stage.subscribe(`http://${index}.slow.example/`);
     await stage.database.write([
-      sql`UPDATE subscriptions SET meanMs = 1001, health = 'proven'`,
+      sql`UPDATE subscriptions SET meanMs = 1001, hasSucceeded = 1`,
     ]);
     await stage.subscribe("http://healthy.example/");
     await stage.database.write([
-      sql`UPDATE subscriptions SET meanMs = 1000, health = 'proven' WHERE meanMs = 0`,
+      sql`UPDATE subscriptions SET meanMs = 1000, hasSucceeded = 1 WHERE meanMs = 0`,
     ]);
     await stage.dispatch(40);
     const process = stage.startProcess();
@@ -503,11 +503,11 @@ describe("slow subscribers", () => {
     const stage = await openStage(t);
     const id = await stage.subscribe();
     await stage.database.write([
-      sql`UPDATE subscriptions SET meanMs = 9000, health = 'proven'`,
+      sql`UPDATE subscriptions SET meanMs = 9000, hasSucceeded = 1`,
       updateSubscription(id, { endpoint: "http://new.example/", status: undefined }),
     ]);
     const rows = await stage.database.query(sql`SELECT health, meanMs FROM subscriptions`);
-    assert.deepEqual(rows.map((row) => ({ ...row as object })), [{ health: "unknown", mean_ms: 0 }]);
+    assert.deepEqual(rows.map((row) => ({ ...row as object })), [{ health: "unknown", meanMs: 0 }]);
   });
 });
 
@@ -596,11 +596,9 @@ describe("what is in flight when its subscription changes", () => {
       process.open[0]?.end(answer);
       await settle(process);
     };
-    const [find, params] = [
-      "SELECT status, health, failingSinceMs AS since FROM subscriptions WHERE id = ?1",
-      [id],
-    ] as const;
-    const read = async () => ({ ...Object((await stage.database.query(find, params))[0]) });
+    const find = sql`SELECT status, health, failingSinceMs AS since FROM subscriptions
+      WHERE id = ${id}`;
+    const read = async () => ({ ...Object((await stage.database.query(find))[0]) });
     return { stage, id, process, end, read };
   }
 
@@ -727,8 +725,13 @@ describe("several processes", () => {
     assert.deepEqual(await stage.counts(), { delivered: 1 });
     const attempts = await stage.database.query(sql`SELECT status FROM attempts`);
     assert.deepEqual(attempts.map((row) => ({ ...Object(row) })), [{ status: 204 }]);
-    const standings = await stage.database.query(sql`SELECT health FROM subscriptions`);
-    assert.deepEqual(standings.map((row) => ({ ...Object(row) })), [{ health: "healthy" }]);
+    const known = await stage.database.query(
+      sql`SELECT hasSucceeded, failingSinceMs FROM subscriptions`,
+    );
+    assert.deepEqual(
+      known.map((row) => ({ ...Object(row) })),
+      [{ hasSucceeded: 1, failingSinceMs: null }],
+    );
   });
 
   test("wake up by themselves when what another was faster to claim is due again", async (t) => {
@@ -742,7 +745,7 @@ describe("several processes", () => {
     const database: Database = {
       ...stage.database,
       async write(statements) {
-        if (isFirst && statements.some((statement) => statement.sql.includes("SET claim = ?4"))) {
+        if (isFirst && statements.some((statement) => statement.sql.includes("SET claim = ?"))) {
           isFirst = false;
           const requests = [{ subscription: 1, count: 1 }];
           await claimDeliveries(stage.database, requests, "c1", stage.nowMs + 200, stage.nowMs);
@@ -788,7 +791,7 @@ describe("when storage is in trouble", () => {
     assert.equal(database.left(), 0);
   });
 
-  for (const text of ["INSERT INTO deliveries", "SET claim = ?4"]) {
+  for (const text of ["INSERT INTO deliveries", "SET claim = ?"]) {
     test(`a failed ${text} is done again soon, whatever the interval`, async (t) => {
       const stage = await openStage(t);
       await stage.subscribe();

@@ -425,9 +425,9 @@ test("the caps hold whatever happens", (t) => {
     const lanes = createQueues<string>({ total, perSubscription });
     const inFlight = new Map<number, number>();
     const means = new Map<number, number>();
-    const standings = new Map<number, Health>();
+    const healths = new Map<number, Health>();
     const principalOf = (subscription: number) => `u_${subscription % 3}`;
-    const standingOf = (subscription: number) => standings.get(subscription) ?? "unknown";
+    const healthOf = (subscription: number) => healths.get(subscription) ?? "unknown";
     const countOf = (subscription: number) => inFlight.get(subscription) ?? 0;
     const sum = (isMeant: (subscription: number) => boolean) =>
       inFlight.entries().filter(([subscription]) => isMeant(subscription))
@@ -436,11 +436,11 @@ test("the caps hold whatever happens", (t) => {
     const hindered = Math.max(half, total - 2 * perSubscription);
     const unproven = Math.min(total, Math.max(hindered + 1, total - perSubscription));
     const isHindered = (subscription: number) =>
-      ["slow", "failing"].includes(standingOf(subscription));
+      ["slow", "failing"].includes(healthOf(subscription));
     for (let step = 0; step < 300; step++) {
       const subscription = 1 + random.below(12);
       const lane = {
-        ...due(subscription, standingOf(subscription), principalOf(subscription)),
+        ...due(subscription, healthOf(subscription), principalOf(subscription)),
         meanMs: means.get(subscription) ?? 0,
       };
       if (random.chance(40)) putInto(lanes, lane, random.below(5));
@@ -451,21 +451,21 @@ test("the caps hold whatever happens", (t) => {
         const { meanMs } = lanes.finish(subscription, { isSuccess, durationMs });
         if (meanMs !== undefined) means.set(subscription, meanMs);
         const isSlow = (means.get(subscription) ?? 0) > 1000;
-        standings.set(subscription, isSuccess ? isSlow ? "slow" : "healthy" : "failing");
+        healths.set(subscription, isSuccess ? isSlow ? "slow" : "healthy" : "failing");
         lanes.settle(subscription);
       }
       for (let next = lanes.take(); next; next = lanes.take()) {
-        const health = standingOf(next.subscription);
+        const health = healthOf(next.subscription);
         const principal = principalOf(next.subscription);
         const isOwn = (each: number) => principalOf(each) === principal;
         inFlight.set(next.subscription, countOf(next.subscription) + 1);
         assert.ok(countOf(next.subscription) <= (health === "failing" ? 1 : perSubscription));
         assert.ok(sum(isOwn) <= Math.max(1, Math.floor(total * 3 / 4)));
         if (health === "healthy") continue;
-        assert.ok(sum((each) => standingOf(each) !== "healthy") <= unproven);
+        assert.ok(sum((each) => healthOf(each) !== "healthy") <= unproven);
         if (health === "unknown") continue;
         assert.ok(sum(isHindered) <= hindered);
-        assert.ok(sum((each) => standingOf(each) === health) <= half);
+        assert.ok(sum((each) => healthOf(each) === health) <= half);
         assert.ok(
           sum((each) => isHindered(each) && isOwn(each)) <= Math.max(1, Math.floor(total / 4)),
         );

@@ -157,7 +157,7 @@ test("it can be stopped while it starts, and twice", async (t) => {
 test("what is logged there is written by the given log, errors with their causes", async (t) => {
   const stage = open(t);
   await stage.started;
-  await stage.database.write([sql("ALTER TABLE events RENAME TO gone")]);
+  await stage.database.write([sql`ALTER TABLE events RENAME TO gone`]);
   stage.worker.wake();
   await until(() => stage.logged.length > 0);
   const [level, msg, fields] = stage.logged[0] ?? [];

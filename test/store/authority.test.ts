@@ -80,8 +80,10 @@ async function openStage(t: TestContext) {
   }
 
   async function list(): Promise<Row[]> {
-    const text = "SELECT id, status, disabledReason AS reason FROM subscriptions ORDER BY seq";
-    return (await database.query<Row>(text)).map((row) => ({ ...row }));
+    const rows = await database.query<Row>(
+      sql`SELECT id, status, disabledReason AS reason FROM subscriptions ORDER BY seq`,
+    );
+    return rows.map((row) => ({ ...row }));
   }
 
   /** How many deliveries a new event of the name gets. */
@@ -106,7 +108,8 @@ async function openStage(t: TestContext) {
     dispatch,
     end: (ending: Ending) => database.write(endSubscriptions(ending, "why", NOW_MS)),
     clear: (signal = NEVER) => clearEndedSubscriptions(database, () => NOW_MS, signal),
-    count: async (rows: string) => (await database.query(`SELECT 1 FROM ${rows}`)).length,
+    count: async (rows: string) =>
+      (await database.query({ sql: `SELECT 1 FROM ${rows}`, params: [] })).length,
   };
 }
 
@@ -244,13 +247,18 @@ test("what is granted, the app and the user must each have what an event needs",
   await database.write([declareEvents([{ name: "a", scope: ["orders"] }])]);
   assert.equal(await stage.dispatch(), 1);
   for (const [table, id] of [["apps", stage.app], ["users", granted.principal]] as const) {
-    await database.write([sql(`UPDATE ${table} SET scope = 'consumer' WHERE id = ?1`, id)]);
+    const setScopes = (scopes: readonly string[]) =>
+      database.write([{
+        sql: `UPDATE ${table} SET scopes = ? WHERE id = ?`,
+        params: [JSON.stringify(scopes), id],
+      }]);
+    await setScopes(["consumer"]);
     assert.equal(await stage.dispatch(), 0, table);
-    await database.write([sql(`UPDATE ${table} SET scope = 'consumer orders' WHERE id = ?1`, id)]);
+    await setScopes(["consumer", "orders"]);
     assert.equal(await stage.dispatch(), 1, table);
-    await database.write([sql(`UPDATE ${table} SET scope = 'orders' WHERE id = ?1`, id)]);
+    await setScopes(["orders"]);
     assert.equal(await stage.dispatch(), 0, `${table} without scope consumer`);
-    await database.write([sql(`UPDATE ${table} SET scope = 'consumer orders' WHERE id = ?1`, id)]);
+    await setScopes(["consumer", "orders"]);
   }
 });
 
@@ -283,7 +291,7 @@ test("subscriptions of 0.1.0 live by the newest grant before them that has not b
     narrower: at(9),
   };
   const insert = old.prepare(
-    `INSERT INTO grants (id, app, user, type, scopes, refreshUntilMs, accessUntilMs, revokedAtMs)
+    `INSERT INTO grants (id, app, user, type, scope, refresh_until, access_until, revoked_at)
      VALUES (?, 'a1', ?, 'authorization_code', ?, 0, 1, ?)`,
   );
   insert.run(grants.older, "u1", "consumer", null);
@@ -295,22 +303,22 @@ test("subscriptions of 0.1.0 live by the newest grant before them that has not b
   insert.run(grants.maker, "u5", "consumer orders", null);
   insert.run(grants.narrower, "u5", "consumer", null);
   old.exec(`
-    INSERT INTO apps (id, name, url, origin, type, scopes, grants, redirectUris, trusted,
-        resourceServer, status, createdAtMs)
+    INSERT INTO apps (id, name, url, origin, type, scope, grants, redirect_uris, trusted,
+        resource_server, status, created_at)
       VALUES ('a1', 'A', 'https://a.example', '', 'confidential', 'consumer orders', '', '[]', 0, 0,
         'active', 1);
-    INSERT INTO users (id, username, password, scopes, status, createdAtMs, notBeforeMs)
+    INSERT INTO users (id, username, password, scope, status, created_at, cut_at)
       SELECT value, value, '', 'consumer orders', 'active', 1,
         CASE value WHEN 'u3' THEN ${NOW_MS + 5} WHEN 'u1' THEN ${NOW_MS + 1} ELSE 0 END
       FROM json_each('["u1", "u2", "u3", "u4", "u5"]');
-    INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)
+    INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
       SELECT 's' || key, value ->> 0, value ->> 1, 'e', 'https://a.example/' || key, value ->> 2, '',
         iif(value ->> 0 = 'u5', ${NOW_MS + 8}, 1)
         FROM json_each('[["u1", "login", "active"], ["u1", "a1", "paused"], ["u2", "a1", "active"],
         ["u3", "a1", "active"], ["u4", "a1", "active"], ["a1", "a1", "active"],
         ["u2", "a1", "deleted"], ["u5", "a1", "active"]]')`);
   const before = old.prepare(
-    `SELECT seq, id, principal, app, event, endpoint, secret, createdAtMs FROM subscriptions`,
+    `SELECT seq, id, principal, app, event, endpoint, secret, created_at FROM subscriptions`,
   );
   const known = before.all();
   old.close();
@@ -318,19 +326,21 @@ test("subscriptions of 0.1.0 live by the newest grant before them that has not b
   const database = openSqliteDatabase(path);
   t.after(() => database.close());
   assert.deepEqual(
-    await database.query(sql`SELECT seq, id, principal, app, event, endpoint, secret, createdAtMs
-      FROM subscriptions`),
+    await database.query(sql`SELECT seq, id, principal, app, event, endpoint, secret,
+      createdAtMs AS created_at FROM subscriptions`),
     known,
   );
-  const rows = await database.query<Record<string, unknown>>(sql`SELECT id, status, disabledReason, grantId, granted FROM subscriptions ORDER BY seq`);
+  const rows = await database.query<Record<string, unknown>>(
+    sql`SELECT id, status, disabledReason, grantId, granted FROM subscriptions ORDER BY seq`,
+  );
   assert.deepEqual(rows.map((row) => Object.values(row)), [
     ["s0", "active", null, null, null],
-    ["s1", "paused", null, grants.newer, "consumer orders"],
-    ["s2", "disabled", "grant revoked", null, ""],
-    ["s3", "disabled", "grant revoked", null, ""],
-    ["s4", "active", null, null, "consumer"],
-    ["s5", "active", null, grants.itself, "consumer orders"],
-    ["s6", "deleted", null, null, ""],
-    ["s7", "active", null, grants.maker, "consumer orders"],
+    ["s1", "paused", null, grants.newer, '["consumer","orders"]'],
+    ["s2", "disabled", "grant revoked", null, "[]"],
+    ["s3", "disabled", "grant revoked", null, "[]"],
+    ["s4", "active", null, null, '["consumer"]'],
+    ["s5", "active", null, grants.itself, '["consumer","orders"]'],
+    ["s6", "deleted", null, null, "[]"],
+    ["s7", "active", null, grants.maker, '["consumer","orders"]'],
   ]);
 });

@@ -44,15 +44,16 @@ async function openStage(t: TestContext): Promise<Stage> {
   });
   const addSubscription = writer.prepare(
     `INSERT INTO subscriptions
-       (id, principal, app, event, endpoint, status, secret, health, dueAtMs, createdAtMs)
-     VALUES (?, 'u1', 'login', 'e', 'http://a/' || ?, ?, 's', ?, ?, 0)`,
+       (id, principal, app, event, endpoint, status, secret, hasSucceeded,
+        failingSinceMs, dueAtMs, createdAtMs)
+     VALUES (?, 'u1', 'login', 'e', 'http://a/' || ?, ?, 's', 1, ?, ?, 0)`,
   );
   const addDelivery = writer.prepare(
     "INSERT INTO deliveries (id, event, subscription, status, dueAtMs) VALUES (?, ?, ?, ?, ?)",
   );
   const addEvent = writer.prepare(
     `INSERT INTO events (id, name, data, scopes, status, lastSubscription, createdAtMs)
-     VALUES (?, 'e', '1', '', ?, 0, ?)`,
+     VALUES (?, 'e', '1', '[]', ?, 0, ?)`,
   );
   let pauses = 0;
   return {
@@ -60,8 +61,8 @@ async function openStage(t: TestContext): Promise<Stage> {
     addDeliveries(status, deliveries, failing = false) {
       writer.exec("BEGIN");
       const id = newId("s", START_MS);
-      const health = failing ? "failing" : "healthy";
-      const { lastInsertRowid } = addSubscription.run(id, id, status, health, START_MS);
+      const failingSinceMs = failing ? START_MS : null;
+      const { lastInsertRowid } = addSubscription.run(id, id, status, failingSinceMs, START_MS);
       for (const { dispatchedAtMs, dueAtMs, status: state = "pending" } of deliveries) {
         const event = newId("e", dispatchedAtMs);
         addDelivery.run(`d${event.slice(1)}00000001`, event, lastInsertRowid, state, dueAtMs);

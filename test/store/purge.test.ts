@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { idBound } from "../../src/base/id.ts";
 import { type Database } from "../../src/database/database.ts";
-import { sql } from "../../src/database/sql.ts";
+import { sql, type Sql } from "../../src/database/sql.ts";
 import { purge, type PurgeProgress } from "../../src/store/purge.ts";
 import { openDatabase } from "../helpers/database.ts";
 
@@ -37,10 +37,10 @@ function watch(t: TestContext) {
   t.after(() => clearImmediate(counting));
   const database: Database = {
     ...stored,
-    async query<Row>(text: string, params: Parameters<Database["query"]>[1] = []) {
-      const rows = await stored.query<Row>(text, params);
-      if (text.includes("status = 'delivered'")) {
-        looks.push({ after: params[0], rows: rows.length, turn });
+    async query<Row>(statement: Sql) {
+      const rows = await stored.query<Row>(statement);
+      if (statement.sql.includes("status = 'delivered'")) {
+        looks.push({ after: statement.params.at(1), rows: rows.length, turn });
       }
       return rows;
     },

@@ -7,7 +7,6 @@ import { newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
 import { listAudit } from "../../src/store/audit.ts";
 import { listActingApps, withdrawConsent } from "../../src/store/consents.ts";
-import { recordDelivered, recordFailure } from "../../src/store/attempts.ts";
 import type { Database } from "../../src/database/database.ts";
 import type { Sql } from "../../src/database/sql.ts";
 import {
@@ -17,15 +16,19 @@ import {
   listClaimed,
   listDueQueues,
   listSendable,
+  recordDelivered,
+  recordFailure,
   releaseDeliveries,
   HEALTHS,
 } from "../../src/store/deliveries.ts";
 import { findDelivery, listAttempts, listDeliveries } from "../../src/store/delivery_lists.ts";
-import { findEvent, listEvents } from "../../src/store/event_lists.ts";
 import {
+  announceFailedDelivery,
   deliveryId,
   fanOut,
+  findEvent,
   insertEvent,
+  listEvents,
   listPendingEvents,
   markWithoutSubscribers,
 } from "../../src/store/events.ts";
@@ -36,7 +39,6 @@ import {
   countLoginFailures,
   deleteLoginFailures,
 } from "../../src/store/login_failures.ts";
-import { announceFailedDelivery } from "../../src/store/own_events.ts";
 import { purge } from "../../src/store/purge.ts";
 import { loadRevocations, revocation } from "../../src/store/revocations.ts";
 import { findFailed, insertTestDelivery, resendDeliveries } from "../../src/store/resends.ts";
@@ -50,11 +52,9 @@ import {
   endSubscriptions,
 } from "../../src/store/subscription_end.ts";
 import {
-  findAnySubscription,
   findSubscription,
   hasActiveGrant,
   insertSubscription,
-  listAllSubscriptions,
   listSubscriptions,
   replaceSubscriptionSecret,
   updateSubscription,
@@ -101,9 +101,9 @@ function record(): { database: Database; statements: Set<string> } {
   return {
     statements,
     database: {
-      query: (sql, params) => {
-        statements.add(sql);
-        return stored.query(sql, params);
+      query: (statement) => {
+        statements.add(statement.sql);
+        return stored.query(statement);
       },
       write: (batch) => {
         for (const { sql } of batch) statements.add(sql);
@@ -211,7 +211,7 @@ const CASES: readonly Case[] = [
   },
   {
     name: "fanning out what needs a scope",
-    run: (database) => fanOut(database, { ...PENDING, subject: null, needed: "a b" }, 500, NOW_MS),
+    run: (database) => fanOut(database, { ...PENDING, subject: null, needed: '["a","b"]' }, 500, NOW_MS),
   },
   {
     name: "fanning out for one principal",
@@ -221,10 +221,10 @@ const CASES: readonly Case[] = [
   {
     name: "fanning out for one principal what needs a scope",
     by: "subscriptions_by_principal (principal=? AND event=?)",
-    run: (database) => fanOut(database, { ...PENDING, subject: OWNER, needed: "a b" }, 500, NOW_MS),
+    run: (database) => fanOut(database, { ...PENDING, subject: OWNER, needed: '["a","b"]' }, 500, NOW_MS),
   },
   ...HEALTHS.map((health): Case => ({
-    name: `finding lanes that are due: ${health}`,
+    name: `finding queues that are due: ${health}`,
     run: (database) => {
       const except = { subscriptions: [7], principals: [OWNER] };
       return listDueQueues(database, { health, except, limit: 10, nowMs: NOW_MS });
@@ -312,21 +312,21 @@ const CASES: readonly Case[] = [
       name: `listing one's subscriptions, app: ${app}`,
       sorts: true, // a principal has a hundred at most
       by: "subscriptions_by_principal (principal=?)",
-      run: (database) => listSubscriptions(database, { principal: OWNER, app }, PAGE),
+      run: (database) => listSubscriptions(database, PAGE, { principal: OWNER, app }),
     },
     {
       name: `finding one's subscription, app: ${app}`,
       run: (database) =>
-        findSubscription(database, { principal: OWNER, app }, SUBSCRIPTION.id),
+        findSubscription(database, SUBSCRIPTION.id, { principal: OWNER, app }),
     },
   ]),
   {
     name: "listing everybody's subscriptions",
-    run: (database) => listAllSubscriptions(database, PAGE),
+    run: (database) => listSubscriptions(database, PAGE),
   },
   {
     name: "finding anybody's subscription",
-    run: (database) => findAnySubscription(database, SUBSCRIPTION.id),
+    run: (database) => findSubscription(database, SUBSCRIPTION.id),
   },
   {
     name: "asking whether the grant stands",
@@ -350,7 +350,7 @@ const CASES: readonly Case[] = [
   })),
   {
     ...writing("ending those of a grant", () => endSubscriptions({ grant: "g1" }, "x", NOW_MS)),
-    by: "subscriptions_by_grant (grant_id=?)",
+    by: "subscriptions_by_grant (grantId=?)",
   },
   writing("ending those with a scope", () =>
     endSubscriptions({ app: "a1", scopes: ["a", "b"] }, "x", NOW_MS)),

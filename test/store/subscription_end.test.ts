@@ -13,7 +13,7 @@ import {
   releaseDeliveries,
 } from "../../src/store/deliveries.ts";
 import { findDelivery, listDeliveries } from "../../src/store/delivery_lists.ts";
-import { listEvents } from "../../src/store/event_lists.ts";
+import { listEvents } from "../../src/store/events.ts";
 import { insertGrant } from "../../src/store/grants.ts";
 import { purge } from "../../src/store/purge.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
@@ -25,7 +25,7 @@ import {
   disableSubscription,
 } from "../../src/store/subscription_end.ts";
 import {
-  findAnySubscription,
+  findSubscription,
   insertSubscription,
   updateSubscription,
 } from "../../src/store/subscriptions.ts";
@@ -53,7 +53,7 @@ before(async () => {
   await database.write([
     insertUser(user),
     sql`INSERT INTO events (id, name, data, scopes, status, lastSubscription, createdAtMs)
-       VALUES (${EVENT}, 'a', '1', '', 'distributed', 0, ${NOW_MS})`,
+       VALUES (${EVENT}, 'a', '1', '[]', 'distributed', 0, ${NOW_MS})`,
   ]);
   const refreshUntilMs = NOW_MS + 99 * DAY_MS;
   const grant = { id: GRANT, scopes: ["consumer"], refreshUntilMs };
@@ -79,7 +79,7 @@ beforeEach(async () => {
       grant: { id: GRANT, scopes: undefined },
     }, createSeal(undefined)),
   ]);
-  seq = (await findAnySubscription(database, id))?.seq ?? 0;
+  seq = (await findSubscription(database, id))?.seq ?? 0;
 });
 
 /** Gives the subscription pending deliveries that are due. */
@@ -159,10 +159,10 @@ test("a disabled subscription is active again only when nothing is left of it", 
   await fill(AT_ONCE + 1);
   await database.write(disableSubscription(id, "why", NOW_MS));
   assert.equal(await activate(), 0);
-  assert.equal((await findAnySubscription(database, id))?.status, "disabled");
+  assert.equal((await findSubscription(database, id))?.status, "disabled");
   assert.equal(await clearSubscription(database, id, NOW_MS), true);
   assert.equal(await activate(), 1);
-  assert.equal((await findAnySubscription(database, id))?.status, "active");
+  assert.equal((await findSubscription(database, id))?.status, "active");
   assert.equal(await countShown("cancelled"), AT_ONCE + 1);
   assert.equal(await countShown("pending"), 0);
 });
@@ -211,7 +211,7 @@ for (const [name, holder, called, status] of CLAIMS) {
     const rule = { goneEndpoint, failingSinceMs: undefined };
     const { before, after } = disableAfterFailure(failure, rule, NOW_MS);
     await database.write([...before, ...after]);
-    assert.equal((await findAnySubscription(database, id))?.status, status);
+    assert.equal((await findSubscription(database, id))?.status, status);
     // The one that was called is left to the record of its attempt.
     assert.equal(await countStored("pending"), status === "disabled" ? 1 : 2);
   });

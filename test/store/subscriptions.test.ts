@@ -7,7 +7,7 @@ import { sql, type Sql } from "../../src/database/sql.ts";
 import { revokeGrant } from "../../src/store/grant_end.ts";
 import { insertGrant } from "../../src/store/grants.ts";
 import {
-  findAnySubscription,
+  findSubscription,
   hasActiveGrant,
   insertSubscription,
   replaceSubscriptionSecret,
@@ -68,7 +68,7 @@ for (const [name, end] of ENDS) {
     assert.equal(inserted, 1);
     assert.equal(await hasActiveGrant(database, grant.id), true);
     await database.write(end(stage));
-    const statusOf = async () => (await findAnySubscription(database, id))?.status;
+    const statusOf = async () => (await findSubscription(database, id))?.status;
     const left = await statusOf();
     assert.equal((await insert(stage, "https://b.example/")).inserted, 0);
     assert.equal(await hasActiveGrant(database, grant.id), false);

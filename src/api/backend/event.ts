@@ -9,9 +9,9 @@ import {
   EVENT_STATUSES,
   type EventSummary,
   findEvent,
+  insertEvent,
   listEvents,
-} from "../../store/event_lists.ts";
-import { insertEvent } from "../../store/events.ts";
+} from "../../store/events.ts";
 import { readJson } from "../../http/body.ts";
 import { checkWord, listResponse, readFilteredPagination, readPagination } from "../pagination.ts";
 import { jsonResponse, NO_STORE } from "../../http/respond.ts";

@@ -1,8 +1,8 @@
 import { parseManagedSubscriptionChange, type Subscription } from "../../event/subscription.ts";
 import { deleteSubscription, disableSubscription } from "../../store/subscription_end.ts";
 import {
-  findAnySubscription,
-  listAllSubscriptions,
+  findSubscription,
+  listSubscriptions,
   updateSubscription,
 } from "../../store/subscriptions.ts";
 import { readJson } from "../../http/body.ts";
@@ -33,7 +33,7 @@ export function managedSubscriptionRoutes(
   const collection = { ...BACKEND_ROUTE, path: "/backend/subscription" };
   const item = { ...BACKEND_ROUTE, path: "/backend/subscription/:id" };
   const find = async (params: PathParams) =>
-    found(await findAnySubscription(database, params["id"] ?? ""), "subscription");
+    found(await findSubscription(database, params["id"] ?? ""), "subscription");
 
   return [
     {
@@ -41,7 +41,7 @@ export function managedSubscriptionRoutes(
       method: "GET",
       summary: "List everybody's subscriptions",
       async handle({ request }) {
-        return listResponse(await listAllSubscriptions(database, readPagination(request)), toRecord);
+        return listResponse(await listSubscriptions(database, readPagination(request)), toRecord);
       },
     },
     {

@@ -140,7 +140,7 @@ async function getDelivery(
   const delivery = await findDelivery(database, params["delivery"] ?? "");
   const isNamed = (params["id"] ?? delivery?.subscription) === delivery?.subscription;
   const subscription = delivery && isNamed
-    ? await findSubscription(database, ownerOf(caller), delivery.subscription)
+    ? await findSubscription(database, delivery.subscription, ownerOf(caller))
     : undefined;
   if (!delivery || !subscription) {
     throw new Problem(404, "not_found", "There is no such delivery.");

@@ -95,7 +95,7 @@ export function subscriptionRoutes(options: SubscriptionOptions): ProtectedRoute
       method: "GET",
       summary: "List the caller's subscriptions",
       async handle({ request, caller }) {
-        const page = await listSubscriptions(database, ownerOf(caller), readPagination(request));
+        const page = await listSubscriptions(database, readPagination(request), ownerOf(caller));
         return listResponse(page, toRecord);
       },
     },
@@ -186,7 +186,7 @@ export async function getSubscription(
   caller: Caller,
   id = "",
 ): Promise<Subscription> {
-  const found = await findSubscription(database, ownerOf(caller), id);
+  const found = await findSubscription(database, id, ownerOf(caller));
   if (!found) throw new Problem(404, "not_found", "There is no such subscription.");
   return found;
 }

@@ -1,7 +1,7 @@
 import { EVENT_NAME } from "../../event/event.ts";
 import { CODE_CHALLENGE } from "../../oauth/pkce.ts";
 import { DELIVERY_STATUSES } from "../../store/delivery_lists.ts";
-import { EVENT_STATUSES } from "../../store/event_lists.ts";
+import { EVENT_STATUSES } from "../../store/events.ts";
 import { MAX_FILTER_LENGTH } from "../backend/audit.ts";
 import { CURSOR, DEFAULT_LIMIT, MAX_LIMIT } from "../pagination.ts";
 import { id, matching, ref, type Schema, type Schemas, TEXT, TIME, word } from "./json_schema.ts";

@@ -1,7 +1,7 @@
 import { EVENT_NAME, OWN_PREFIX, PRINCIPAL_ID } from "../../event/event.ts";
 import { MAX_ENDPOINT_LENGTH } from "../../event/subscription.ts";
 import { DELIVERY_STATUSES } from "../../store/delivery_lists.ts";
-import { EVENT_STATUSES } from "../../store/event_lists.ts";
+import { EVENT_STATUSES } from "../../store/events.ts";
 import {
   COUNT,
   described,
