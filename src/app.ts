@@ -1,11 +1,10 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import { promisify } from "node:util";
-import { hostedOperations } from "./api/hosted.ts";
 import { frontDoorOperations } from "./api/pages/front_door.ts";
 import { createPipeline } from "./api/pipeline.ts";
 import { createRouter } from "./api/router.ts";
-import { openApiOperation } from "./api/system/openapi_route.ts";
+import { openApiOperation } from "./api/system/openapi.ts";
 import { createDispatching } from "./app/dispatching.ts";
 import { ensureFirstUser } from "./app/first_user.ts";
 import { createJobs, type Jobs } from "./app/jobs.ts";
@@ -29,6 +28,7 @@ import { emptyLog } from "./database/sqlite_file.ts";
 import { createWriteWatch } from "./database/write_watch.ts";
 import { createDeliveryWorker } from "./delivery/worker.ts";
 import { catalogue } from "./hosting/catalogue.ts";
+import { hostedOperation } from "./hosting/handle.ts";
 import { loadEndpoints } from "./hosting/load.ts";
 import { createHttpServer } from "./http/node_http.ts";
 import { hasAppOrigin } from "./store/apps.ts";
@@ -162,13 +162,16 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           now,
         }),
     });
-    const operations = ownOperations(services);
     const dispatching = createDispatching(services);
+    const own = ownOperations(services);
+    const ofModules = hosted.endpoints.map((endpoint) =>
+      hostedOperation(endpoint, { ...services, ...dispatching })
+    );
     handle = createPipeline({
       ...services,
       routers: [
-        createRouter([...operations, openApiOperation(services, operations, hosted.endpoints)]),
-        createRouter(hostedOperations(services, hosted.endpoints, dispatching)),
+        createRouter([...own, openApiOperation([...own, ...ofModules], services)]),
+        createRouter(ofModules),
         // Last, since a module may have a front door of its own.
         createRouter(frontDoorOperations(services)),
       ],

@@ -1,5 +1,5 @@
-import { OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";
 import type { DeclaredEvent } from "../event/event.ts";
+import { OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";
 import type { LoadedEndpoint, LoadedScope } from "./check.ts";
 
 /**
@@ -9,11 +9,11 @@ import type { LoadedEndpoint, LoadedScope } from "./check.ts";
 export function catalogue(
   endpoints: readonly Pick<LoadedEndpoint, "emits">[],
 ): DeclaredEvent[] {
-  const entries = new Map<string, DeclaredEvent>();
-  for (const { name, description, scopes } of endpoints.flatMap(({ emits }) => emits)) {
-    if (!entries.has(name)) entries.set(name, { name, description, scope: scopes });
+  const events = new Map<string, DeclaredEvent>();
+  for (const event of endpoints.flatMap(({ emits }) => emits)) {
+    if (!events.has(event.name)) events.set(event.name, event);
   }
-  return [...entries.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  return [...events.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** Returns what is known of scopes in words, the service's own included. */
@@ -31,7 +31,7 @@ export function findScopeConflicts(
   const first = new Map<string, { endpoint: LoadedEndpoint; scopes: string }>();
   return endpoints.flatMap((endpoint) =>
     endpoint.emits.flatMap((event) => {
-      const scopes = event.scopes.toSorted().join(" ");
+      const scopes = event.scope.toSorted().join(" ");
       const known = first.get(event.name);
       if (known === undefined) first.set(event.name, { endpoint, scopes });
       if (known === undefined || known.scopes === scopes) return [];
