@@ -7,7 +7,7 @@ import type { LoadedEndpoint, LoadedScope } from "./check.ts";
  * are not equal the first counts; that the scopes agree was checked when the endpoints were loaded.
  */
 export function catalogue(
-  endpoints: readonly { readonly emits: readonly DeclaredEvent[] }[],
+  endpoints: readonly Pick<LoadedEndpoint, "emits">[],
 ): DeclaredEvent[] {
   const events = new Map<string, DeclaredEvent>();
   for (const event of endpoints.flatMap(({ emits }) => emits)) {

@@ -94,7 +94,7 @@ export function tokenOperation(services: TokenServices): Operation {
       if (!issued) {
         throw new OAuthError("invalid_grant", "The user or the app has been disabled.");
       }
-      metrics.countToken(type);
+      metrics.count("gatepost_tokens_issued_total", [type]);
       return jsonResponse(200, {
         access_token: issued.accessToken,
         token_type: "bearer",

@@ -53,7 +53,7 @@ export function loginOperation(
             services,
           );
           if (!issued) throw wrongCredentials(issuer);
-          metrics.countToken("login");
+          metrics.count("gatepost_tokens_issued_total", ["login"]);
           return jsonResponse(200, { token: issued.accessToken }, NO_STORE);
         }
         default:

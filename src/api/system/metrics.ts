@@ -38,7 +38,7 @@ export function createInspectorCheck(
 
 /** GET /system/metrics: Prometheus' text format. */
 export function metricsOperation(
-  { metrics, inspectors }: Pick<Services, "metrics" | "inspectors">,
+  { formatMetrics, inspectors }: Pick<Services, "formatMetrics" | "inspectors">,
 ): Operation {
   return operation({
     id: "getMetrics",
@@ -53,7 +53,7 @@ export function metricsOperation(
     async handle({ request }) {
       await inspectors.check(request);
       const headers = { "Content-Type": METRICS_TYPE, ...NO_STORE };
-      return { status: 200, headers, body: await metrics.registry.format() };
+      return { status: 200, headers, body: await formatMetrics() };
     },
   });
 }
