@@ -1,4 +1,20 @@
-import type { Check } from "../base/fields.ts";
+import { idOf } from "../base/id.ts";
+import { encodeJson } from "../base/json.ts";
+import {
+  type Check,
+  described,
+  type Infer,
+  matching,
+  named,
+  object,
+  oneOf,
+  optional,
+  record,
+  type Shape,
+  text,
+  TEXT,
+} from "../base/shape.ts";
+import { TIME } from "../base/time.ts";
 
 /** An event that waits for, or has been through, its distribution. */
 export interface Event {
@@ -23,19 +39,24 @@ export interface DeclaredEvent {
 /** Events of the service itself; nobody else dispatches them, and only scope `backend` gets them. */
 export const OWN_PREFIX = "gatepost.";
 
-/** What an event's name is. */
-export const EVENT_NAME = /^[A-Za-z0-9._:-]{1,128}$/;
+/** What an event can be. */
+export const EVENT_STATUSES = ["pending", "distributed"] as const;
 
-/** What a principal's id is. */
-export const PRINCIPAL_ID = /^[ua][0-9a-z]{8,63}$/;
+const NAME = /^[A-Za-z0-9._:-]{1,128}$/;
+const NAME_ERROR = "Must be 1 to 128 of A-Z a-z 0-9 . _ : -.";
+const PRINCIPAL = /^[ua][0-9a-z]{8,63}$/;
 
-/** Says what is wrong with an event's name. */
-export const checkEventName: Check = (text) =>
-  EVENT_NAME.test(text) ? undefined : "Must be 1 to 128 of A-Z a-z 0-9 . _ : -.";
+/** An event's name. */
+export const EVENT_NAME = matching(NAME, NAME_ERROR);
+
+/** A principal's id. */
+const PRINCIPAL_ID = matching(PRINCIPAL, "Must be the id of a user or an app.");
 
 /** Says why neither code nor people may dispatch an event of this name. */
-export const checkDispatchableName: Check = (name) =>
-  name.startsWith(OWN_PREFIX) ? `Must not start with ${OWN_PREFIX}` : checkEventName(name);
+export const checkDispatchableName: Check = (name) => {
+  if (name.startsWith(OWN_PREFIX)) return `Must not start with ${OWN_PREFIX}`;
+  return NAME.test(name) ? undefined : NAME_ERROR;
+};
 
 /** Whether code or people may dispatch an event of this name. */
 export function isDispatchableName(name: string): boolean {
@@ -44,5 +65,58 @@ export function isDispatchableName(name: string): boolean {
 
 /** Whether the text has the form of a principal's id, so that it can be an event's subject. */
 export function isPrincipalId(text: unknown): text is string {
-  return typeof text === "string" && PRINCIPAL_ID.test(text);
+  return typeof text === "string" && PRINCIPAL.test(text);
 }
+
+/** Any JSON value; parsed, it is the text that callbacks have. */
+const DATA: Shape<string> = {
+  schema: {},
+  definitions: {},
+  parse(value, report) {
+    try {
+      return encodeJson(value);
+    } catch {
+      report("Has a number that cannot be passed on as it is."); // past a double
+      return "";
+    }
+  },
+};
+
+/** What dispatches an event. */
+export const NewEvent = named("NewEvent", object({
+  name: described(`Not under ${OWN_PREFIX}`, text(checkDispatchableName, {
+    pattern: NAME.source,
+    not: { pattern: `^${OWN_PREFIX.replace(".", "[.]")}` },
+  })),
+  data: described("Any JSON: the body of every callback.", DATA),
+  subject: optional(
+    described("A user's id or a client_id: its subscriptions alone are meant.", PRINCIPAL_ID),
+  ),
+}));
+
+/** The scopes of an event, as JSON has them. */
+const NEEDED = optional(described("What a subscriber needs: names separated by spaces.", TEXT));
+
+/** An event as lists show it: without its data. */
+export const EventRecord = named("Event", record({
+  id: idOf("e"),
+  name: EVENT_NAME,
+  status: oneOf(...EVENT_STATUSES),
+  subject: optional(PRINCIPAL_ID),
+  scope: NEEDED,
+  created_at: TIME,
+}));
+
+/** An event as lists show it. */
+export interface EventSummary extends Pick<Infer<typeof EventRecord>, "id" | "name" | "status"> {
+  readonly subject: string | null;
+  /** All that are needed to receive it. */
+  readonly scopes: readonly string[];
+  readonly createdAtMs: number;
+}
+
+/** A declared event as those see it who may subscribe to it. */
+export const DeclaredEventRecord = named(
+  "DeclaredEvent",
+  record({ name: EVENT_NAME, description: TEXT, scope: NEEDED }),
+);

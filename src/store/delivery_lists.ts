@@ -1,4 +1,4 @@
-import type { AttemptOutcome } from "../event/delivery.ts";
+import { type Attempt, type Delivery, DELIVERY_STATUSES } from "../event/delivery_record.ts";
 import {
   type Database,
   FIRST_PAGE,
@@ -9,32 +9,9 @@ import {
 } from "../database/database.ts";
 import { joinSql, sql, sqlText } from "../database/sql.ts";
 
-/** What a delivery can be. */
-export const DELIVERY_STATUSES = ["pending", "delivered", "failed", "cancelled"] as const;
-
-export type DeliveryStatus = typeof DELIVERY_STATUSES[number];
-
-/** A delivery as it is shown. */
-export interface Delivery {
-  readonly id: string;
-  /** The event's id, and its name. */
-  readonly event: string;
-  readonly eventName: string;
-  /** The subscription's id. */
-  readonly subscription: string;
-  readonly status: DeliveryStatus;
-  /** Attempts made since it was first sent, or sent again by hand. */
-  readonly attempt: number;
-  /** Of the event. */
-  readonly createdAtMs: number;
-  /** Of the next attempt; none while one is being made, and none when there is no more. */
-  readonly dueAtMs: number | null;
-  readonly finishedAtMs: number | null;
-}
-
 /** Which deliveries are wanted; members that are absent do not count. */
 export interface DeliveryFilter {
-  readonly status?: DeliveryStatus | undefined;
+  readonly status?: Delivery["status"] | undefined;
   /** The subscription's id. */
   readonly subscription?: string | undefined;
   /** The event's id. */
@@ -97,17 +74,6 @@ async function findNumber(database: Database, subscription: string): Promise<num
     sql`SELECT seq FROM subscriptions WHERE id = ${subscription}`,
   );
   return rows[0]?.seq;
-}
-
-/** An attempt as it is shown. */
-export interface Attempt {
-  readonly atMs: number;
-  /** 1 for the first since the delivery was first sent, or sent again by hand. */
-  readonly attempt: number;
-  readonly outcome: AttemptOutcome;
-  readonly durationMs: number;
-  /** How the response began. */
-  readonly snippet: string | null;
 }
 
 /** More are not shown: a delivery can be sent again by hand any number of times. */

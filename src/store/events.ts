@@ -1,5 +1,5 @@
 import { newId } from "../base/id.ts";
-import { type Event, OWN_PREFIX } from "../event/event.ts";
+import { type Event, EVENT_STATUSES, type EventSummary, OWN_PREFIX } from "../event/event.ts";
 import { BACKEND_SCOPE } from "../oauth/principal.ts";
 import { declaredScopes, mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
 import {
@@ -13,25 +13,10 @@ import { joinSql, listOf, sql, type Sql, sqlText } from "../database/sql.ts";
 import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
 import { IS_OPEN, LAST_SUBSCRIPTION } from "./subscriptions.ts";
 
-/** What an event can be. */
-export const EVENT_STATUSES = ["pending", "distributed"] as const;
-
-export type EventStatus = typeof EVENT_STATUSES[number];
-
-/** An event as lists show it: without its data. */
-export interface EventSummary {
-  readonly id: string;
-  readonly name: string;
-  readonly status: EventStatus;
-  readonly subject: string | null;
-  readonly scopes: readonly string[];
-  readonly createdAtMs: number;
-}
-
 /** Which events are wanted; members that are absent do not count. */
 export interface EventFilter {
   readonly name?: string | undefined;
-  readonly status?: EventStatus | undefined;
+  readonly status?: EventSummary["status"] | undefined;
 }
 
 type EventRow = Omit<EventSummary, "scopes"> & { readonly scopes: string };

@@ -18,7 +18,7 @@ export type Administration = Pick<
 export const BACKEND = { access: [BACKEND_SCOPE], cors: false } as const;
 
 /** Who changes something, and by which request. */
-type Actor = Pick<Context<string, readonly string[], unknown, unknown>, "caller" | "request">;
+export type Actor = Pick<Context<string, readonly string[], unknown, unknown>, "caller" | "request">;
 
 /** What a change is audited as. */
 export interface AuditedAction {
@@ -44,15 +44,19 @@ export async function storeAudited(
 ): Promise<number[]> {
   const entry = { ...actorOf(caller, request), ...action };
   const audit = always ? insertAudit(entry, now()) : insertAuditOfChange(entry, now());
-  try {
-    const changes = await database.write(statements.toSpliced(1, 0, audit));
-    await revocations.refresh();
-    wake();
-    return changes.toSpliced(1, 1);
-  } catch (error) {
+  const changes = await database.write(statements.toSpliced(1, 0, audit))
+    .catch(refuseConflict(conflict));
+  await revocations.refresh();
+  wake();
+  return changes.toSpliced(1, 1);
+}
+
+/** Makes Problem 409 with this detail of a write that breaks a constraint. */
+export function refuseConflict(detail: string): (error: unknown) => never {
+  return (error) => {
     if (!(error instanceof ConflictError)) throw error;
-    throw new Problem(409, "conflict", conflict, { cause: error });
-  }
+    throw new Problem(409, "conflict", detail, { cause: error });
+  };
 }
 
 const CHANGE_TRIES = 5;
@@ -83,7 +87,8 @@ export function checkChanged([first]: readonly number[], what: string): void {
   if (first === 0) throw notFound(what);
 }
 
-function notFound(what: string): Problem {
+/** Problem 404 of what a look-up did not find. */
+export function notFound(what: string): Problem {
   return new Problem(404, "not_found", `There is no such ${what}.`);
 }
 

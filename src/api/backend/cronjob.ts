@@ -1,62 +1,62 @@
 import { formatDuration } from "../../base/duration.ts";
 import { Problem } from "../../base/problem.ts";
-import { actorOf, insertAudit } from "../../store/audit.ts";
-import { type Database, FIRST_PAGE } from "../../database/database.ts";
-import { listResponse, readPagination } from "../pagination.ts";
+import { described, named, nullable, NUMBER, oneOf, record, TEXT } from "../../base/shape.ts";
+import { TIME, toTime } from "../../base/time.ts";
 import { jsonResponse, NO_STORE } from "../../http/respond.ts";
-import type { ProtectedRoute } from "../route.ts";
-import { BACKEND_ROUTE } from "./backend_route.ts";
+import type { Services } from "../../services.ts";
+import { actorOf, insertAudit } from "../../store/audit.ts";
+import { type Operation, operation } from "../operation.ts";
+import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
+import { BACKEND, found } from "./administration.ts";
 
-/** A job as it stands; times in milliseconds since 1970. */
-export interface CronjobState {
-  readonly name: string;
-  /** Undefined where only its modules know it: on the command line. */
-  readonly everyMs: number | undefined;
-  readonly isRunning: boolean;
-  readonly lastAtMs: number | undefined;
-  readonly lastDurationMs: number | undefined;
-  readonly lastError: string | undefined;
-  readonly nextAtMs: number;
-}
+const PATH = "/backend/cronjob";
 
-/** What the backend's cronjobs work with. */
-export interface CronjobAdministrationOptions {
-  readonly database: Database;
-  readonly jobs: {
-    listCronjobs(): Promise<readonly CronjobState[]>;
-    runCronjob(name: string): Promise<"started" | "running" | "unknown">;
-  };
-  readonly now: () => number;
-}
+const CronjobRecord = named("Cronjob", record({
+  name: TEXT,
+  every: described("A duration such as 5m.", TEXT),
+  status: oneOf("running", "waiting"),
+  last_run: nullable(TIME),
+  duration_ms: nullable(NUMBER),
+  error: nullable(TEXT),
+  next_run: TIME,
+}));
 
 /** /backend/cronjob: what runs without a request, the service's own jobs among it. */
-export function cronjobRoutes(options: CronjobAdministrationOptions): ProtectedRoute[] {
-  const { database, jobs, now } = options;
-  const collection = { ...BACKEND_ROUTE, path: "/backend/cronjob" };
-
+export function cronjobOperations(
+  { database, jobs, now }: Pick<Services, "database" | "jobs" | "now">,
+): Operation[] {
   return [
-    {
-      ...collection,
+    operation({
+      ...BACKEND,
+      id: "listCronjobs",
       method: "GET",
+      path: PATH,
       summary: "List the cronjobs and how they last went",
-      async handle({ request }) {
-        const { limit, before } = readPagination(request);
-        const from = before === FIRST_PAGE ? 0 : parseInt(before, 36);
-        const all = await jobs.listCronjobs();
-        const end = from + limit;
-        const next = end < all.length ? end.toString(36) : undefined;
-        return listResponse({ items: all.slice(from, end), next }, toRecord);
+      query: pagination(),
+      responses: { 200: pageOf(CronjobRecord) },
+      async handle({ query }) {
+        const page = pageOfItems(await jobs.listCronjobs(), query, ({ name }) => name);
+        return listResponse(page, (job) => ({
+          name: job.name,
+          every: job.everyMs === undefined ? null : formatDuration(job.everyMs),
+          status: job.isRunning ? "running" : "waiting",
+          last_run: job.lastAtMs === undefined ? null : toTime(job.lastAtMs),
+          duration_ms: job.lastDurationMs ?? null,
+          error: job.lastError ?? null,
+          next_run: toTime(job.nextAtMs),
+        }));
       },
-    },
-    {
-      ...collection,
-      path: `${collection.path}/:name/run`,
+    }),
+    operation({
+      ...BACKEND,
+      id: "runCronjob",
       method: "POST",
+      path: `${PATH}/:name/run`,
       summary: "Run a cronjob now, unless it runs already",
-      async handle({ params, caller, request }) {
-        const name = params["name"] ?? "";
-        const job = (await jobs.listCronjobs()).find((each) => each.name === name);
-        if (!job) throw new Problem(404, "not_found", "There is no such cronjob.");
+      responses: { 202: named("CronjobName", record({ name: TEXT })) },
+      refuses: [409],
+      async handle({ params: { name }, caller, request }) {
+        const job = found((await jobs.listCronjobs()).find((each) => each.name === name), "cronjob");
         const running = new Problem(409, "conflict", "It runs already.");
         if (job.isRunning) throw running;
         // Before it runs, so that nothing is done without an entry.
@@ -65,19 +65,6 @@ export function cronjobRoutes(options: CronjobAdministrationOptions): ProtectedR
         if (await jobs.runCronjob(name) !== "started") throw running;
         return jsonResponse(202, { name }, NO_STORE);
       },
-    },
+    }),
   ];
-}
-
-function toRecord(job: CronjobState): Record<string, unknown> {
-  const { lastAtMs } = job;
-  return {
-    name: job.name,
-    every: job.everyMs === undefined ? null : formatDuration(job.everyMs),
-    status: job.isRunning ? "running" : "waiting",
-    last_run: lastAtMs === undefined ? null : new Date(lastAtMs).toISOString(),
-    duration_ms: job.lastDurationMs ?? null,
-    error: job.lastError ?? null,
-    next_run: new Date(job.nextAtMs).toISOString(),
-  };
 }

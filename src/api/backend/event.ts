@@ -1,121 +1,96 @@
-import { type Fields, openFields } from "../../base/fields.ts";
 import { newId } from "../../base/id.ts";
-import { encodeJson } from "../../base/json.ts";
 import { Problem } from "../../base/problem.ts";
-import { checkDispatchableName, checkEventName, isPrincipalId } from "../../event/event.ts";
-import { formatScope } from "../../oauth/scope.ts";
-import { listDeliveries } from "../../store/delivery_lists.ts";
-import {
-  EVENT_STATUSES,
-  type EventSummary,
-  findEvent,
-  insertEvent,
-  listEvents,
-} from "../../store/events.ts";
-import { readJson } from "../../http/body.ts";
-import { checkWord, listResponse, readFilteredPagination, readPagination } from "../pagination.ts";
+import { ANYTHING, described, named, optional, record, withMembers } from "../../base/shape.ts";
+import { toTime } from "../../base/time.ts";
+import { ManagedDelivery, toManagedDelivery } from "../../event/delivery_record.ts";
+import { EVENT_NAME, EventRecord, type EventSummary, NewEvent } from "../../event/event.ts";
 import { jsonResponse, NO_STORE } from "../../http/respond.ts";
-import type { ProtectedRoute } from "../route.ts";
-import { BACKEND_ROUTE, type BackendOptions, found, storeAudited } from "./backend_route.ts";
-import { toRecord as toDeliveryRecord } from "./delivery.ts";
+import { formatScope } from "../../oauth/scope.ts";
+import type { Services } from "../../services.ts";
+import { listDeliveries } from "../../store/delivery_lists.ts";
+import { findEvent, insertEvent, listEvents } from "../../store/events.ts";
+import { type Operation, operation } from "../operation.ts";
+import { listResponse, pageMembers, pageOf, pagination, toPagination } from "../pagination.ts";
+import { type Administration, BACKEND, found, storeAudited } from "./administration.ts";
 
-/** What the backend's events work with. */
-export interface EventAdministrationOptions extends BackendOptions {
-  readonly maxPayloadBytes: number;
-  /** Told how many events have been stored, for the metrics. */
-  readonly observeDispatch?: (events: number) => void;
-}
+const PATH = "/backend/event";
+const { id: ID, status: STATUS } = EventRecord.members;
+const { items: deliveries, next_cursor } = pageMembers(ManagedDelivery);
 
 /** /backend/event: what has been dispatched, and dispatching by hand. */
-export function eventRoutes(options: EventAdministrationOptions): ProtectedRoute[] {
-  const { database, maxBodyBytes, now } = options;
-  const collection = { ...BACKEND_ROUTE, path: "/backend/event" };
-  const filters = { name: checkEventName, status: checkWord(EVENT_STATUSES) };
+export function eventOperations(
+  services: Administration & Pick<Services, "metrics">,
+): Operation[] {
+  const { database, basePath, config: { maxPayloadBytes }, metrics, now } = services;
 
   return [
-    {
-      ...collection,
+    operation({
+      ...BACKEND,
+      id: "dispatchEvent",
       method: "POST",
+      path: PATH,
       summary: "Dispatch an event",
-      async handle(context) {
-        const body = await readJson(context.request, maxBodyBytes, { exactIntegers: true });
-        const { name, json, subject } = parseDispatch(body);
-        checkPayload(json, options.maxPayloadBytes);
+      body: NewEvent,
+      responses: { 202: named("EventId", record({ id: ID })) },
+      isLocated: true,
+      async handle({ body: { name, data: json, subject }, ...context }) {
+        if (Buffer.byteLength(json) > maxPayloadBytes) {
+          const detail = `The data is larger than ${maxPayloadBytes} bytes of JSON.`;
+          throw new Problem(413, "too_large", detail);
+        }
         const createdAtMs = now();
         const id = newId("e", createdAtMs);
         const insert = insertEvent({ id, name, json, subject, createdAtMs });
-        await storeAudited(context, [insert], { action: "event.dispatch", target: id }, options);
-        options.observeDispatch?.(1);
-        const location = `${options.basePath}${collection.path}/${id}`;
-        return jsonResponse(202, { id }, { Location: location, ...NO_STORE });
+        await storeAudited(context, [insert], { action: "event.dispatch", target: id }, services);
+        metrics.count("gatepost_events_dispatched_total", []);
+        const Location = `${basePath}${PATH}/${id}`;
+        return jsonResponse(202, { id }, { Location, ...NO_STORE });
       },
-    },
-    {
-      ...collection,
+    }),
+    operation({
+      ...BACKEND,
+      id: "listEvents",
       method: "GET",
+      path: PATH,
       summary: "List events",
-      async handle({ request }) {
-        const { page, filter } = readFilteredPagination(request, filters);
-        const status = EVENT_STATUSES.find((each) => each === filter.status);
-        const events = await listEvents(database, { name: filter.name, status }, page);
-        return listResponse(events, toRecord);
+      query: {
+        ...pagination(ID),
+        name: optional(described("The event's name.", EVENT_NAME)),
+        status: optional(STATUS),
       },
-    },
-    {
-      ...collection,
-      path: `${collection.path}/:id`,
+      responses: { 200: pageOf(EventRecord) },
+      async handle({ query }) {
+        return listResponse(await listEvents(database, query, toPagination(query)), toRecord);
+      },
+    }),
+    operation({
+      ...BACKEND,
+      id: "getEvent",
       method: "GET",
+      path: `${PATH}/:id`,
       summary: "One event with its data and its deliveries, these in parts as lists are",
-      async handle({ request, params }) {
-        const page = readPagination(request);
-        const event = found(await findEvent(database, params["id"] ?? ""), "event");
-        const deliveries = await listDeliveries(database, { event: event.id }, page);
+      query: pagination(ManagedDelivery.members.id),
+      responses: {
+        200: named(
+          "EventWithDeliveries",
+          withMembers(EventRecord, { data: ANYTHING, deliveries, next_cursor }),
+        ),
+      },
+      async handle({ query, params }) {
+        const event = found(await findEvent(database, params.id), "event");
+        const page = await listDeliveries(database, { event: event.id }, toPagination(query));
         return jsonResponse(200, {
           ...toRecord(event),
           data: JSON.parse(event.json),
-          deliveries: deliveries.items.map(toDeliveryRecord),
-          next_cursor: deliveries.next ?? null,
+          deliveries: page.items.map(toManagedDelivery),
+          next_cursor: page.next ?? null,
         }, NO_STORE);
       },
-    },
+    }),
   ];
 }
 
-/** Reads the JSON that dispatches; throws Problem 400 with every fault. */
-function parseDispatch(value: unknown) {
-  const fields = openFields(value);
-  const event = {
-    name: fields.requiredText("name", checkDispatchableName),
-    subject: fields.text("subject", (subject) =>
-      isPrincipalId(subject) ? undefined : "Must be the id of a user or an app."),
-    json: readData(fields),
-  };
-  fields.finish("event");
-  return event;
-}
-
-function readData(fields: Fields): string {
-  const data = fields.value("data");
-  if (!fields.has("data")) {
-    fields.report("data", "Is required.");
-    return "";
-  }
-  try {
-    return encodeJson(data);
-  } catch {
-    fields.report("data", "Has a number that cannot be passed on as it is."); // past a double
-    return "";
-  }
-}
-
-function checkPayload(json: string, maxPayloadBytes: number): void {
-  if (Buffer.byteLength(json) > maxPayloadBytes) {
-    const detail = `The data is larger than ${maxPayloadBytes} bytes of JSON.`;
-    throw new Problem(413, "too_large", detail);
-  }
-}
-
-function toRecord(event: EventSummary): Record<string, unknown> {
+function toRecord(event: EventSummary): object {
   const { id, name, status, subject, scopes, createdAtMs } = event;
   return {
     id,
@@ -123,6 +98,6 @@ function toRecord(event: EventSummary): Record<string, unknown> {
     status,
     ...(subject !== null && { subject }),
     ...(scopes.length > 0 && { scope: formatScope(scopes) }),
-    created_at: new Date(createdAtMs).toISOString(),
+    created_at: toTime(createdAtMs),
   };
 }

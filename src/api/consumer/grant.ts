@@ -1,64 +1,64 @@
+import { idOf } from "../../base/id.ts";
 import { Problem } from "../../base/problem.ts";
-import { type Caller, CONSUMER_SCOPE, LOGIN_APP } from "../../oauth/principal.ts";
-import { actorOf, insertAudit } from "../../store/audit.ts";
-import { type ActingApp, listActingApps, withdrawConsent } from "../../store/consents.ts";
-import type { Database } from "../../database/database.ts";
-import type { Revocations } from "../../store/revocations.ts";
-import { listResponse, readPagination } from "../pagination.ts";
+import { manyOf, named, record, TEXT, URI } from "../../base/shape.ts";
 import { emptyResponse } from "../../http/respond.ts";
-import type { ProtectedRoute } from "../route.ts";
+import { type Caller, LOGIN_APP } from "../../oauth/principal.ts";
+import type { Services } from "../../services.ts";
+import { actorOf, insertAudit } from "../../store/audit.ts";
+import { listActingApps, withdrawConsent } from "../../store/consents.ts";
+import { CONSUMER, type Operation, operation } from "../operation.ts";
+import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
 
-/** What the consumer's grants work with. */
-export interface ConsumerGrantOptions {
-  readonly database: Database;
-  readonly revocations: Revocations;
-  readonly accessTokenTtlMs: number;
-  /** Tells the distributor that there may be work. */
-  readonly wake: () => void;
-  readonly now: () => number;
-}
+const PATH = "/consumer/grant";
+
+const ActingAppRecord = named(
+  "ActingApp",
+  record({ id: idOf("a"), name: TEXT, url: URI, scopes: manyOf(TEXT) }),
+);
 
 /** /consumer/grant: the apps that may act for the caller, who is a user that has logged in here. */
-export function consumerGrantRoutes(options: ConsumerGrantOptions): ProtectedRoute[] {
-  const { database, revocations, now } = options;
-  const collection = { access: [CONSUMER_SCOPE], cors: true, path: "/consumer/grant" } as const;
+export function consumerGrantOperations(
+  services: Pick<Services, "database" | "revocations" | "config" | "wake" | "now">,
+): Operation[] {
+  const { database, revocations, config: { accessTokenTtlMs }, wake, now } = services;
 
   return [
-    {
-      ...collection,
+    operation({
+      ...CONSUMER,
+      id: "listActingApps",
       method: "GET",
+      path: PATH,
       summary: "List the apps that may act for the caller",
-      async handle({ request, caller }) {
+      query: pagination(),
+      responses: { 200: pageOf(ActingAppRecord) },
+      async handle({ query, caller }) {
         checkLoggedIn(caller);
-        const { limit, before } = readPagination(request);
         const apps = await listActingApps(database, caller.sub, now());
-        const rest = apps.filter(({ id }) => id < before);
-        const items = rest.slice(0, limit);
-        const next = rest.length > limit ? items.at(-1)?.id : undefined;
-        return listResponse({ items, next }, toRecord);
+        return listResponse(pageOfItems(apps, query, ({ id }) => id), (app) => app);
       },
-    },
-    {
-      ...collection,
-      path: `${collection.path}/:id`,
+    }),
+    operation({
+      ...CONSUMER,
+      id: "withdrawGrant",
       method: "DELETE",
+      path: `${PATH}/:id`,
       summary: "Withdraw from an app what it may do for the caller",
-      async handle({ params, request, caller }) {
+      responses: { 204: undefined },
+      async handle({ params: { id: app }, request, caller }) {
         checkLoggedIn(caller);
         const user = caller.sub;
-        const [acting] = await listActingApps(database, user, now(), params["id"] ?? "");
-        const app = acting?.id;
-        if (app === undefined) throw new Problem(404, "not_found", "There is no such grant.");
+        const [acting] = await listActingApps(database, user, now(), app);
+        if (!acting) throw new Problem(404, "not_found", "There is no such grant.");
         const entry = { ...actorOf(caller, request), action: "grant.withdraw", target: app };
         await database.write([
-          ...withdrawConsent(user, app, "grant withdrawn", now(), options.accessTokenTtlMs),
+          ...withdrawConsent(user, app, "grant withdrawn", now(), accessTokenTtlMs),
           insertAudit(entry, now()),
         ]);
         await revocations.refresh();
-        options.wake(); // for what it dispatched of the subscriptions
+        wake(); // for what it dispatched of the subscriptions
         return emptyResponse(204);
       },
-    },
+    }),
   ];
 }
 
@@ -66,8 +66,4 @@ export function consumerGrantRoutes(options: ConsumerGrantOptions): ProtectedRou
 function checkLoggedIn({ clientId }: Caller): void {
   if (clientId === LOGIN_APP) return;
   throw new Problem(403, "login_only", "Only a token of the login endpoint opens this.");
-}
-
-function toRecord({ id, name, url, scopes }: ActingApp): Record<string, unknown> {
-  return { id, name, url, scopes };
 }

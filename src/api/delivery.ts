@@ -1,0 +1,301 @@
+import { newId } from "../base/id.ts";
+import { Problem } from "../base/problem.ts";
+import {
+  COUNT,
+  described,
+  manyOf,
+  named,
+  object,
+  oneOf,
+  optional,
+  record,
+  type Shape,
+  TEXT,
+  withMembers,
+} from "../base/shape.ts";
+import { createThrottle } from "../base/throttle.ts";
+import { TIME } from "../base/time.ts";
+import {
+  type Attempt,
+  AttemptRecord,
+  type Delivery,
+  DeliveryRecord,
+  ManagedDelivery,
+  toAttemptRecord,
+  toDeliveryRecord,
+  toManagedDelivery,
+} from "../event/delivery_record.ts";
+import type { Subscription } from "../event/subscription.ts";
+import { jsonResponse, NO_STORE } from "../http/respond.ts";
+import type { Caller } from "../oauth/principal.ts";
+import type { Services } from "../services.ts";
+import { findDelivery, listAttempts, listDeliveries } from "../store/delivery_lists.ts";
+import { deliveryId } from "../store/events.ts";
+import { findFailed, insertTestDelivery, resendDeliveries } from "../store/resends.ts";
+import {
+  type Actor,
+  type Administration,
+  BACKEND,
+  found,
+  storeAudited,
+} from "./backend/administration.ts";
+import { CONSUMER, type Operation, operation } from "./operation.ts";
+import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
+import { getSubscription } from "./subscription.ts";
+
+/** Tests and resends together: for each subscription, and for all of a principal. */
+const LIMIT = 6;
+const PRINCIPAL_LIMIT = 30;
+const WINDOW_MS = 60_000;
+const TEST_JSON = JSON.stringify({ test: true });
+
+const PATH = "/consumer/subscription";
+
+const { id: ID, status: STATUS, subscription: SUBSCRIPTION } = DeliveryRecord.members;
+const DeliveryId = named("DeliveryId", record({ id: ID }));
+const WithAttempts = named("DeliveryWithAttempts", withMembers(DeliveryRecord, {
+  attempts: manyOf(AttemptRecord),
+}));
+const ManagedWithAttempts = named("ManagedDeliveryWithAttempts", withMembers(ManagedDelivery, {
+  attempts: manyOf(withMembers(AttemptRecord, {
+    snippet: optional(described("How the answer began: 4 KiB at most.", TEXT)),
+  })),
+}));
+
+/** Which failed deliveries are sent again. */
+const Resend = named("Resend", object({
+  status: oneOf("failed"),
+  since: optional(described("Of the event's dispatch.", TIME)),
+  until: optional(TIME),
+  subscription: optional(SUBSCRIPTION),
+}));
+
+/** Deliveries of the caller's subscriptions, and sending one again or as a test. */
+export function deliveryOperations(
+  services: Pick<Services, "database" | "basePath" | "wake" | "now">,
+): Operation[] {
+  const { database, basePath, wake, now } = services;
+  const bySubscription = createThrottle({ limit: LIMIT, windowMs: WINDOW_MS, now });
+  const byPrincipal = createThrottle({ limit: PRINCIPAL_LIMIT, windowMs: WINDOW_MS, now });
+
+  /**
+   * Throws Problem 409 where the subscription is disabled, and 429 past the limits. Counts before
+   * anything is awaited, so that many at once do not get past them. Whoever deletes a subscription
+   * and makes it anew has no more of them.
+   */
+  function checkSendable({ id, principal, event, endpoint, status }: Subscription): void {
+    if (status === "disabled") {
+      throw new Problem(409, "conflict", "The subscription is disabled; make it active first.");
+    }
+    const names = [id, `${principal} ${event} ${endpoint}`];
+    const waitMs = Math.max(...names.map(bySubscription.waitMs), byPrincipal.waitMs(principal));
+    if (waitMs > 0) {
+      const detail = `Tests and resends: at most ${LIMIT} a minute of one subscription, and ` +
+        `${PRINCIPAL_LIMIT} of all.`;
+      throw new Problem(429, "throttled", detail, {
+        headers: { "Retry-After": String(Math.ceil(waitMs / 1000)) },
+      });
+    }
+    names.forEach(bySubscription.fail);
+    byPrincipal.fail(principal);
+  }
+
+  return [
+    operation({
+      ...CONSUMER,
+      id: "listDeliveries",
+      method: "GET",
+      path: `${PATH}/:id/delivery`,
+      summary: "List a subscription's deliveries",
+      query: pagination(ID),
+      responses: { 200: pageOf(DeliveryRecord) },
+      async handle({ params, query, caller }) {
+        const { id } = await getSubscription(database, params.id, caller);
+        const page = await listDeliveries(database, { subscription: id }, toPagination(query));
+        return listResponse(page, toDeliveryRecord);
+      },
+    }),
+    // A delivery is found by its own id; the subscription's may stand before it.
+    ...[
+      { path: `${PATH}/:id/delivery/:delivery`, name: "DeliveryOfSubscription" },
+      { path: `${PATH}/delivery/:delivery`, name: "Delivery" },
+    ].flatMap((at) => itemOperations({
+      ...CONSUMER,
+      ...at,
+      summary: "One delivery with its attempts",
+      record: WithAttempts,
+      toRecord: toDeliveryRecord,
+      toAttempt: toAttemptRecord,
+      refuses: [409, 429],
+      async find({ id, delivery = "" }, caller) {
+        const one = await findDelivery(database, delivery);
+        const isNamed = one && (id ?? one.subscription) === one.subscription;
+        await getSubscription(database, isNamed ? one.subscription : "", caller, "delivery");
+        return one;
+      },
+      async resend({ id, subscription }, { caller }) {
+        checkSendable(await getSubscription(database, subscription, caller, "delivery"));
+        const changes = await database.write(resendDeliveries([id], now()));
+        wake();
+        return changes;
+      },
+    }, services)),
+    operation({
+      ...CONSUMER,
+      id: "testSubscription",
+      method: "POST",
+      path: `${PATH}/:id/test`,
+      summary: 'Deliver {"test": true} to one subscription',
+      responses: { 202: DeliveryId },
+      refuses: [409, 429],
+      isLocated: true,
+      async handle({ params, caller }) {
+        const subscription = await getSubscription(database, params.id, caller);
+        checkSendable(subscription);
+        const nowMs = now();
+        const event = newId("e", nowMs);
+        const delivery = deliveryId(event, subscription.seq);
+        const test = { subscription: subscription.id, event, delivery, json: TEST_JSON };
+        const [stored] = await database.write(insertTestDelivery(test, nowMs));
+        if (stored !== 1) throw new Problem(409, "conflict", "The subscription has just changed.");
+        wake();
+        const Location = `${basePath}${PATH}/${subscription.id}/delivery/${delivery}`;
+        return jsonResponse(202, { id: delivery }, { Location, ...NO_STORE });
+      },
+    }),
+  ];
+}
+
+/** /backend/delivery: every delivery, and sending failed ones again. */
+export function managedDeliveryOperations(services: Administration): Operation[] {
+  const { database, wake, now } = services;
+  const path = "/backend/delivery";
+
+  return [
+    operation({
+      ...BACKEND,
+      id: "listAllDeliveries",
+      method: "GET",
+      path,
+      summary: "List deliveries",
+      query: {
+        ...pagination(ID),
+        status: optional(STATUS),
+        subscription: optional(described("A subscription's id.", SUBSCRIPTION)),
+        event: optional(ManagedDelivery.members.event),
+      },
+      responses: { 200: pageOf(ManagedDelivery) },
+      async handle({ query }) {
+        const page = await listDeliveries(database, query, toPagination(query));
+        return listResponse(page, toManagedDelivery);
+      },
+    }),
+    ...itemOperations({
+      ...BACKEND,
+      path: `${path}/:id`,
+      name: "AnyDelivery",
+      summary: "One delivery with its attempts, and how each answer began",
+      record: ManagedWithAttempts,
+      toRecord: toManagedDelivery,
+      toAttempt: (attempt) => ({
+        ...toAttemptRecord(attempt),
+        ...(attempt.snippet !== null && { snippet: attempt.snippet }),
+      }),
+      refuses: [409],
+      find: ({ id = "" }) => findDelivery(database, id),
+      resend({ id }, context) {
+        const action = { action: "delivery.resend", target: id };
+        return storeAudited(context, resendDeliveries([id], now()), action, services);
+      },
+    }, services),
+    operation({
+      ...BACKEND,
+      id: "resendFailedDeliveries",
+      method: "POST",
+      path: `${path}/resend`,
+      summary: "Send again what failed of the events dispatched from then to then",
+      body: Resend,
+      responses: { 202: named("ResendCount", record({ count: COUNT })) },
+      /** Batch by batch, so that no other write waits for long; the first has the audit entry. */
+      async handle({ body: { since, until, subscription }, ...context }) {
+        const action = { action: "delivery.resend", target: subscription ?? "failed" };
+        const sinceMs = since === undefined ? undefined : Date.parse(since);
+        const untilMs = until === undefined ? undefined : Date.parse(until);
+        let count = 0;
+        for await (const ids of findFailed(database, { sinceMs, untilMs, subscription })) {
+          const resend = resendDeliveries(ids, now());
+          const [resent = 0] = count === 0
+            ? await storeAudited(context, resend, action, services)
+            : await database.write(resend);
+          count += resent;
+          wake();
+          if (context.request.signal.aborted) break;
+        }
+        return jsonResponse(202, { count }, NO_STORE);
+      },
+    }),
+  ];
+}
+
+/** How deliveries are seen: those of the caller's subscriptions, or all. */
+interface View extends Pick<Operation, "access" | "cors" | "path" | "summary"> {
+  readonly access: readonly string[];
+  /** What the ids of the operations end with. */
+  readonly name: string;
+  readonly record: Shape<unknown>;
+  readonly refuses: readonly number[];
+  toRecord(delivery: Delivery): object;
+  toAttempt(attempt: Attempt): object;
+  find(
+    params: { readonly id?: string; readonly delivery?: string },
+    caller: Caller,
+  ): Promise<Delivery | undefined>;
+  /** Returns the rows that each statement changed: none of the first where it was refused. */
+  resend(delivery: Delivery, context: Actor): Promise<readonly number[]>;
+}
+
+/** One delivery, and sending it again. */
+function itemOperations(view: View, { database }: Pick<Services, "database">): Operation[] {
+  const { path, name, access, cors, summary, record, refuses, find } = view;
+  return [
+    operation({
+      access,
+      cors,
+      id: `get${name}`,
+      method: "GET",
+      path,
+      summary,
+      responses: { 200: record },
+      async handle({ params, caller }) {
+        const delivery = found(await find(params, caller), "delivery");
+        const attempts = await listAttempts(database, delivery.id);
+        const shown = { ...view.toRecord(delivery), attempts: attempts.map(view.toAttempt) };
+        return jsonResponse(200, shown, NO_STORE);
+      },
+    }),
+    operation({
+      access,
+      cors,
+      id: `resend${name}`,
+      method: "POST",
+      path: `${path}/resend`,
+      summary: "Send a failed delivery again, with a fresh budget of attempts",
+      responses: { 202: DeliveryId },
+      refuses,
+      async handle({ params, ...context }) {
+        const delivery = found(await find(params, context.caller), "delivery");
+        const { id, status } = delivery;
+        if (status !== "failed") {
+          const detail = `The delivery is ${status}; only a failed one is sent again.`;
+          throw new Problem(409, "conflict", detail);
+        }
+        const [resent] = await view.resend(delivery, context);
+        if (resent !== 1) {
+          const detail = "The delivery has just changed, or its subscription has ended.";
+          throw new Problem(409, "conflict", detail);
+        }
+        return jsonResponse(202, { id }, NO_STORE);
+      },
+    }),
+  ];
+}

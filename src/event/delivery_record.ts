@@ -1,0 +1,116 @@
+import { idOf } from "../base/id.ts";
+import {
+  COUNT,
+  described,
+  type Infer,
+  matching,
+  named,
+  oneOf,
+  optional,
+  record,
+  shown,
+  TEXT,
+} from "../base/shape.ts";
+import { TIME, toTime } from "../base/time.ts";
+import type { AttemptOutcome } from "./delivery.ts";
+import { EVENT_NAME } from "./event.ts";
+
+/** What a delivery can be. */
+export const DELIVERY_STATUSES = ["pending", "delivered", "failed", "cancelled"] as const;
+
+/** A delivery's id: that of its event, and which subscription's it is. */
+export const DELIVERY_ID = matching(/^d[0-9a-z]+$/, "Must be an id.");
+
+const DELIVERY = {
+  id: described("The webhook-id of its callbacks.", DELIVERY_ID),
+  subscription: idOf("s"),
+  status: oneOf(...DELIVERY_STATUSES),
+  attempt: described("Attempts so far, since it was (re)sent by hand.", COUNT),
+  created_at: TIME,
+  next_attempt_at: optional(TIME),
+  finished_at: optional(TIME),
+} as const;
+const NAME = described("The event's name.", EVENT_NAME);
+
+/** A delivery as the owner of its subscription sees it. */
+export const DeliveryRecord = named("Delivery", record({ ...DELIVERY, event: NAME }));
+
+/** A delivery as the backend shows it. */
+export const ManagedDelivery = named("ManagedDelivery", record({
+  ...DELIVERY,
+  event: described("The event's id.", idOf("e")),
+  name: NAME,
+}));
+
+/** An attempt as the owner of the subscription sees it: nothing of what was answered. */
+export const AttemptRecord = named("Attempt", record({
+  time: TIME,
+  attempt: described("As in gatepost-attempt.", shown<number>({
+    type: "integer",
+    minimum: 1,
+    maximum: 4,
+  })),
+  status: optional(described("Of the answer.", shown<number>({
+    type: "integer",
+    minimum: 100,
+    maximum: 999,
+  }))),
+  error: optional(described("The kind of failure, where there was no answer.", TEXT)),
+  duration_ms: COUNT,
+}));
+
+/** An event on its way to one subscription. */
+export interface Delivery extends Pick<
+  Infer<typeof ManagedDelivery>,
+  "id" | "event" | "subscription" | "status" | "attempt"
+> {
+  readonly eventName: string;
+  /** Of the event. */
+  readonly createdAtMs: number;
+  /** Of the next attempt; none while one is being made, and none when there is no more. */
+  readonly dueAtMs: number | null;
+  readonly finishedAtMs: number | null;
+}
+
+/** An attempt as it is shown. */
+export interface Attempt {
+  readonly atMs: number;
+  /** 1 for the first since the delivery was first sent, or sent again by hand. */
+  readonly attempt: number;
+  readonly outcome: AttemptOutcome;
+  readonly durationMs: number;
+  /** How the answer began. */
+  readonly snippet: string | null;
+}
+
+/** A delivery as the owner of its subscription sees it. */
+export function toDeliveryRecord(delivery: Delivery): Infer<typeof DeliveryRecord> {
+  const { id, subscription, eventName, status, attempt, dueAtMs, finishedAtMs } = delivery;
+  return {
+    id,
+    subscription,
+    event: eventName,
+    status,
+    attempt,
+    created_at: toTime(delivery.createdAtMs),
+    ...(dueAtMs !== null && { next_attempt_at: toTime(dueAtMs) }),
+    ...(finishedAtMs !== null && { finished_at: toTime(finishedAtMs) }),
+  };
+}
+
+/** A delivery as the backend shows it. */
+export function toManagedDelivery(delivery: Delivery): Infer<typeof ManagedDelivery> {
+  return { ...toDeliveryRecord(delivery), event: delivery.event, name: delivery.eventName };
+}
+
+/** An attempt as the owner of the subscription sees it. */
+export function toAttemptRecord(
+  { atMs, attempt, outcome, durationMs }: Attempt,
+): Infer<typeof AttemptRecord> {
+  return {
+    time: toTime(atMs),
+    attempt,
+    ...outcome.kind === "answer" ? { status: outcome.status } : { error: outcome.error },
+    duration_ms: durationMs,
+  };
+}
