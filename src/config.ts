@@ -2,10 +2,25 @@ import { readFileSync } from "node:fs";
 import { formatAddress } from "./base/address.ts";
 import { canonicalHost, isWildcardHost, parseBaseUrl } from "./base/base_url.ts";
 import { type Cidr, parseCidr } from "./base/cidr.ts";
-import { choice, duration, findUnknown, list, size, wholeNumber } from "./base/env.ts";
-import { type Environment, type Kind, type Variable } from "./base/env.ts";
-import { optional, type Parsed, readSecretFiles, secret, variable } from "./base/env.ts";
-import { LOG_LEVELS, type LogLevel } from "./base/log.ts";
+import {
+  choice,
+  duration,
+  type Environment,
+  fileVariable,
+  findUnknown,
+  type Kind,
+  list,
+  optional,
+  type Parsed,
+  secret,
+  size,
+  type ValueOf,
+  type Variable,
+  variable,
+  wholeNumber,
+} from "./base/env.ts";
+import { LOG_LEVELS } from "./base/log.ts";
+import { PASSWORD_BYTES } from "./base/password.ts";
 
 const PREFIX = "GATEPOST_";
 const SIGNING_ALGS = ["ES256", "RS256", "EdDSA"] as const;
@@ -16,51 +31,6 @@ const MAX_LIST = 1_000;
  * that is named gatepost.
  */
 const NOT_OURS = /^GATEPOST_(REVISION|SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)$/;
-
-/** Everything an operator may decide. Times are in milliseconds, sizes in bytes. */
-export interface Config {
-  /** A host name, or an IP address without brackets. */
-  readonly host: string;
-  /** 0 takes a free port. */
-  readonly port: number;
-  /** Whether other processes of this machine may listen on it too. */
-  readonly sharePort: boolean;
-  /** Without trailing slash; undefined = made from the address that is listened on. */
-  readonly baseUrl: string | undefined;
-  readonly databasePath: string;
-  /** What the pages call the service; undefined = the host of the base URL. */
-  readonly name: string | undefined;
-  readonly endpointsFolder: string | undefined;
-  readonly cron: boolean;
-  readonly distributeIntervalMs: number;
-  /** One entry for each resend, three at most. */
-  readonly resendDelaysMs: readonly number[];
-  readonly callbackTimeoutMs: number;
-  readonly callbackConcurrency: number;
-  readonly callbackConcurrencyPerSubscription: number;
-  readonly callbackAllow: readonly Cidr[];
-  readonly accessTokenTtlMs: number;
-  readonly refreshTokenTtlMs: number;
-  readonly codeTtlMs: number;
-  readonly signingAlg: (typeof SIGNING_ALGS)[number];
-  /** 32 bytes each: the first seals, all open. */
-  readonly secretKeys: readonly Uint8Array[] | undefined;
-  readonly trustedProxies: readonly Cidr[];
-  readonly corsOrigins: readonly string[];
-  readonly maxBodyBytes: number;
-  readonly maxPayloadBytes: number;
-  readonly retentionMs: number;
-  /** 0 = never. */
-  readonly disableAfterMs: number;
-  readonly metricsToken: string | undefined;
-  readonly logLevel: LogLevel;
-  readonly adminPassword: string | undefined;
-}
-
-/** A configuration, or every fault that keeps it from being one. */
-export type ConfigResult =
-  | { readonly ok: true; readonly config: Config }
-  | { readonly ok: false; readonly errors: readonly string[] };
 
 const onOff: Kind<boolean> = {
   parse(text) {
@@ -91,7 +61,7 @@ const host = textKind((text) => {
 
 const baseUrl = textKind(parseBaseUrl);
 
-// No controls and no marks that turn or hide text: it stands in headers and titles.
+// No controls and no marks that turn or hide text: it is part of headers and titles.
 const displayName = textKind((text) =>
   /^[^\p{C}\p{Zl}\p{Zp}]{1,64}$/u.test(text) && text.trim() === text
     ? { value: text }
@@ -123,12 +93,17 @@ const cidr: Kind<Cidr> = {
   format: ({ network, prefixBits }) => `${formatAddress(network)}/${prefixBits}`,
 };
 
-/** One entry for each variable, in the order in which the README tells of them. */
-const TABLE: { readonly [K in keyof Config]: Variable<Config[K]> } = {
+/**
+ * Everything an operator may decide, in the order of the documents: a member of the configuration,
+ * its variable and default. Times are in milliseconds, sizes in bytes.
+ */
+const TABLE = {
+  // A host name, or an IP address without brackets.
   host: variable("GATEPOST_HOST", host, "127.0.0.1", "address to listen on"),
   port: variable("GATEPOST_PORT", port, 8_080, "port; 0 takes a free one"),
   sharePort: variable("GATEPOST_SHARE_PORT", onOff, false,
     "on or off; on: several processes of this machine listen on the port, for rolling restarts"),
+  // Without trailing slash.
   baseUrl: optional("GATEPOST_BASE_URL", baseUrl, "http://HOST:PORT as listened on",
     "public address, which is the issuer of tokens; a path prefixes every route; required when " +
     "GATEPOST_HOST is a wildcard address"),
@@ -145,7 +120,7 @@ const TABLE: { readonly [K in keyof Config]: Variable<Config[K]> } = {
     [10_000, 300_000, 3_600_000],
     "wait before each resend; as many entries as resends, up to 3; none: nothing is sent again"),
   callbackTimeoutMs: variable("GATEPOST_CALLBACK_TIMEOUT", duration("10ms", "10m"), 10_000,
-    "limit for a whole callback, its answer included"),
+    "limit for a whole callback, its response included"),
   callbackConcurrency: variable("GATEPOST_CALLBACK_CONCURRENCY", wholeNumber(1, 1_000), 64,
     "callbacks in flight in all"),
   callbackConcurrencyPerSubscription: variable("GATEPOST_CALLBACK_CONCURRENCY_PER_SUBSCRIPTION",
@@ -161,9 +136,10 @@ const TABLE: { readonly [K in keyof Config]: Variable<Config[K]> } = {
     "lifetime of an authorization code"),
   signingAlg: variable("GATEPOST_SIGNING_ALG", choice(SIGNING_ALGS), "ES256",
     "algorithm of new keys: ES256, RS256 or EdDSA"),
+  // 32 bytes each: the first encrypts, all decrypt.
   secretKeys: secret("GATEPOST_SECRET_KEY", parseSecretKeys,
-    "32 bytes in base64 that seal private keys and subscription secrets at rest; of several, " +
-    "separated by commas, the first seals and all open"),
+    "32 bytes in base64 that encrypt private keys and subscription secrets at rest; of several, " +
+    "separated by commas, the first encrypts and all decrypt"),
   trustedProxies: variable("GATEPOST_TRUSTED_PROXIES", list(cidr, MAX_LIST), [],
     "CIDRs whose X-Forwarded-For is believed"),
   corsOrigins: variable("GATEPOST_CORS_ORIGINS", list(origin, MAX_LIST), [],
@@ -184,80 +160,53 @@ const TABLE: { readonly [K in keyof Config]: Variable<Config[K]> } = {
     "password of user admin on a database without users; otherwise one is generated"),
 };
 
-/** Every variable with its default and meaning as text: for the README, the help, their tests. */
-export const VARIABLES: readonly Pick<Variable<unknown>, "name" | "default" | "meaning">[] =
-  Object.values(TABLE).map((each) => ({
-    name: each.name,
-    default: each.default,
-    meaning: each.meaning,
-  }));
+const VARIABLES_BY_KEY: readonly [key: string, variable: Variable<unknown>][] =
+  Object.entries(TABLE);
 
-const SECRETS = Object.values(TABLE).filter((each) => each.isSecret).map(({ name }) => name);
+/** A value for each variable: what an operator has decided. */
+export type Config = { readonly [K in keyof typeof TABLE]: ValueOf<(typeof TABLE)[K]> };
+
+/** A configuration, or every error that keeps it from being one. */
+export type ConfigResult =
+  | { readonly ok: true; readonly config: Config }
+  | { readonly ok: false; readonly errors: readonly string[] };
+
+/** Every variable, for documents: name, default and meaning as text. */
+export const VARIABLES = VARIABLES_BY_KEY.map(([, variable]) => variable);
 
 /**
- * Turns the environment into a configuration, or into every fault at once: a line each that names
- * the variable, says what is wrong and what would be right, and holds no secret. A secret NAME may
- * be given as NAME_FILE, the path of a file that holds it.
+ * Turns the environment into a configuration, or into every error at once: a line each that names
+ * the variable, says what is wrong and what would be right, and holds no secret.
  */
 export function parseConfig(
-  given: Environment,
+  env: Environment,
   readText = (path: string) => readFileSync(path, "utf8"),
 ): ConfigResult {
   const errors: string[] = [];
-  const env = readSecretFiles(given, SECRETS, readText, errors);
-  const read = <K extends keyof Config>(key: K): Config[K] => TABLE[key].read(env, errors);
-  const config: Config = {
-    host: read("host"),
-    port: read("port"),
-    sharePort: read("sharePort"),
-    baseUrl: read("baseUrl"),
-    databasePath: read("databasePath"),
-    name: read("name"),
-    endpointsFolder: read("endpointsFolder"),
-    cron: read("cron"),
-    distributeIntervalMs: read("distributeIntervalMs"),
-    resendDelaysMs: read("resendDelaysMs"),
-    callbackTimeoutMs: read("callbackTimeoutMs"),
-    callbackConcurrency: read("callbackConcurrency"),
-    callbackConcurrencyPerSubscription: read("callbackConcurrencyPerSubscription"),
-    callbackAllow: read("callbackAllow"),
-    accessTokenTtlMs: read("accessTokenTtlMs"),
-    refreshTokenTtlMs: read("refreshTokenTtlMs"),
-    codeTtlMs: read("codeTtlMs"),
-    signingAlg: read("signingAlg"),
-    secretKeys: read("secretKeys"),
-    trustedProxies: read("trustedProxies"),
-    corsOrigins: read("corsOrigins"),
-    maxBodyBytes: read("maxBodyBytes"),
-    maxPayloadBytes: read("maxPayloadBytes"),
-    retentionMs: read("retentionMs"),
-    disableAfterMs: read("disableAfterMs"),
-    metricsToken: read("metricsToken"),
-    logLevel: read("logLevel"),
-    adminPassword: read("adminPassword"),
-  };
+  // Object.entries forgets which variable belongs to which key; TABLE is what pairs them.
+  const config = Object.fromEntries(
+    VARIABLES_BY_KEY.map(([key, variable]) => [key, variable.read(env, errors, readText)]),
+  ) as Config;
   if (isWildcardHost(config.host) && (env[TABLE.baseUrl.name] ?? "") === "") {
     errors.push(
       `${TABLE.baseUrl.name}: is required, since ${TABLE.host.name} ${config.host} listens on ` +
         "every address; set it to the public one, such as https://api.example.com",
     );
   }
-  const known = [...VARIABLES.map(({ name }) => name), ...SECRETS.map((name) => `${name}_FILE`)];
+  const known = VARIABLES.flatMap(({ name, isSecret }) =>
+    isSecret ? [name, fileVariable(name)] : [name]
+  );
   errors.push(...findUnknown(env, PREFIX, known, NOT_OURS));
   return errors.length === 0 ? { ok: true, config } : { ok: false, errors };
 }
 
 /** Returns each variable's effective value as text; of a secret only whether it is set. */
 export function describeConfig(config: Config): readonly { name: string; value: string }[] {
-  const describe = <K extends keyof Config>(key: K) => ({
-    name: TABLE[key].name,
-    value: TABLE[key].describe(config[key]),
-  });
-  return Object.keys(TABLE).filter(isConfigKey).map(describe);
-}
-
-function isConfigKey(key: string): key is keyof Config {
-  return Object.hasOwn(TABLE, key);
+  const values: Readonly<Record<string, unknown>> = config;
+  return VARIABLES_BY_KEY.map(([key, variable]) => ({
+    name: variable.name,
+    value: variable.describe(values[key]),
+  }));
 }
 
 function textKind(parse: Kind<string>["parse"]): Kind<string> {
@@ -281,8 +230,9 @@ function parseMetricsToken(text: string): Parsed<string> {
 }
 
 function parseAdminPassword(text: string): Parsed<string> {
+  const { min, max } = PASSWORD_BYTES;
   const bytes = Buffer.byteLength(text);
-  return bytes >= 8 && bytes <= 1_024
+  return bytes >= min && bytes <= max
     ? { value: text }
-    : { wrong: "is not a password of 8 to 1024 bytes" };
+    : { wrong: `is not a password of ${min} to ${max} bytes` };
 }

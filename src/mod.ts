@@ -26,6 +26,10 @@
  * ```
  */
 
+import type { Log } from "./base/log.ts";
+
+export type { Log as Logger };
+
 /** Methods an endpoint may have. HEAD is answered by GET's endpoint, OPTIONS by the service. */
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
@@ -167,7 +171,7 @@ export interface Context<
   /** Aborts when the client goes away before its answer; hand it to `fetch`. */
   readonly signal: AbortSignal;
   /** The service's log; every line carries the request's id. */
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 /** The user, or the app acting for itself, that an access token speaks for. */
@@ -254,13 +258,5 @@ export interface CronjobContext {
   readonly dispatch: Dispatch;
   /** Aborts when the service stops. */
   readonly signal: AbortSignal;
-  readonly log: Logger;
-}
-
-/** Writes lines to the service's log: a message and fields beside it. Never log a secret. */
-export interface Logger {
-  debug(message: string, fields?: Readonly<Record<string, unknown>>): void;
-  info(message: string, fields?: Readonly<Record<string, unknown>>): void;
-  warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
-  error(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  readonly log: Log;
 }

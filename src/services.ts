@@ -8,7 +8,7 @@ import type { InspectorCheck } from "./api/system/metrics.ts";
 import type { Readiness } from "./api/system/status.ts";
 import type { Jobs } from "./app/jobs.ts";
 import type { ServiceMetrics } from "./app/metrics.ts";
-import type { Logger } from "./base/log.ts";
+import type { Log } from "./base/log.ts";
 import type { PasswordHasher } from "./base/password.ts";
 import type { Seal } from "./base/seal.ts";
 import type { Config } from "./config.ts";
@@ -26,7 +26,7 @@ import type { Revocations } from "./store/revocations.ts";
  */
 export interface Services {
   readonly config: Config;
-  readonly log: Logger;
+  readonly log: Log;
   readonly now: () => number;
 
   readonly database: Database;
@@ -56,10 +56,12 @@ export interface Services {
   readonly events: readonly DeclaredEvent[];
   /** Why a well-formed address is never called back, or undefined. */
   readonly refuseEndpoint: (url: URL) => string | undefined;
-  /** Makes the distributor look for work now. */
+  /** Lets the distributor look for work at once; without it, it does so at its next interval. */
   readonly wake: () => void;
   readonly jobs: Pick<Jobs, "listCronjobs" | "runCronjob">;
 
   readonly metrics: ServiceMetrics;
+  /** All metrics in Prometheus' text format. */
+  readonly formatMetrics: () => Promise<string>;
   readonly readiness: (withParts: boolean) => Promise<Readiness>;
 }

@@ -479,10 +479,10 @@ test("a secret's file that holds nothing is a fault: it was meant to hold someth
   }
 });
 
-test("what is in a secret's file is not repeated in a fault", () => {
+test("what is in a file is not repeated in an error, which names the variable of the file", () => {
   const result = parseConfig({ GATEPOST_SECRET_KEY_FILE: "/run/key" }, () => "hunter2");
   assert.ok(!result.ok);
-  assert.match(result.errors.join("\n"), /^GATEPOST_SECRET_KEY: its value is not 32 bytes/);
+  assert.match(result.errors.join("\n"), /^GATEPOST_SECRET_KEY_FILE: its value is not 32 bytes/);
 });
 
 test("only secrets are read from files", () => {

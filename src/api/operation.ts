@@ -1,11 +1,17 @@
 import type { HttpRequest, HttpResponse, METHODS } from "../base/http_message.ts";
 import type { InferMembers, Members, Shape } from "../base/shape.ts";
+import type { DeclaredEvent } from "../event/event.ts";
 import { type Caller, CONSUMER_SCOPE } from "../oauth/principal.ts";
 
 /** The names of a path's parameters: "/backend/user/:id" has "id". */
-export type ParamsOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
-  ? { readonly [K in Name]: string } & ParamsOf<Rest>
-  : Path extends `${string}:${infer Name}` ? { readonly [K in Name]: string } : object;
+export type ParamsOf<Path extends string> = string extends Path ? PathParams
+  : Path extends `${string}:${infer Name}/${infer Rest}`
+    ? { readonly [K in Name]: string } & ParamsOf<Rest>
+  : Path extends `${string}:${infer Name}` ? { readonly [K in Name]: string }
+  : object;
+
+/** Percent-decoded path parameters by name. */
+export type PathParams = Readonly<Record<string, string>>;
 
 /** Who may call: anyone, or a token that carries all of these scopes. */
 export type Access = "public" | readonly string[];
@@ -29,7 +35,7 @@ export interface Context<Path extends string, A extends Access, Query, Body> {
 }
 
 /** What an OpenAPI document says of a response: its JSON, its media type, or that it is empty. */
-export type ResponseShape = Shape<unknown> | "text/html" | "text/plain" | undefined;
+export type ResponseShape = Shape<unknown> | `${string}/${string}` | undefined;
 
 /** What stands beside an operation's types. */
 interface OperationBase {
@@ -54,6 +60,8 @@ interface OperationBase {
   readonly form?: Shape<unknown>;
   /** No body may be larger, where the service takes more elsewhere. */
   readonly maxBodyBytes?: number;
+  /** The events that it dispatches, where it is hosted: an endpoint of a module. */
+  readonly emits?: readonly DeclaredEvent[];
 }
 
 /** One method on one path: what it takes, who may call it, what it responds, and its handler. */

@@ -35,8 +35,9 @@ interface Progress {
 }
 
 /**
- * Makes the one way that every request goes: path → operation → token and scope → query and body → handler → response,
- * with errors turned into answers, CORS headers and the log line in one place. It never throws.
+ * Makes the one way that every request goes: path → operation → token and scope → query and body →
+ * handler → response, with errors turned into responses, CORS headers and the log line in one
+ * place. It never throws.
  */
 export function createPipeline(
   options: PipelineOptions,

@@ -1,10 +1,7 @@
 import { METHODS } from "../base/http_message.ts";
-import { comparePatterns, parsePathPattern, type PathPattern } from "./path_pattern.ts";
 import { Problem } from "../base/problem.ts";
-import type { Operation } from "./operation.ts";
-
-/** Percent-decoded path parameters by name. */
-export type PathParams = Readonly<Record<string, string>>;
+import type { Operation, PathParams } from "./operation.ts";
+import { comparePatterns, parsePathPattern, type PathPattern } from "./path_pattern.ts";
 
 /** What stands at a path: the operation of the method, or the methods that there are. */
 export interface RouteMatch {
@@ -13,13 +10,13 @@ export interface RouteMatch {
   readonly params: PathParams;
   /** Where the method has no operation: every one that has, HEAD and OPTIONS too; sent as Allow. */
   readonly methods: readonly string[];
-  /** The operation, else any of the path: says how the path's errors look, and whether it takes CORS. */
+  /** The operation, else any of the path: says how its errors look, and whether it takes CORS. */
   readonly sibling: Operation;
 }
 
 /**
- * Finds the operation of a method and a path; HEAD is found where GET is. Throws Problem 400 `malformed`
- * when a parameter's percent-encoding is broken.
+ * Finds the operation of a method and a path; HEAD is found where GET is. Throws Problem 400
+ * `malformed` when a parameter's percent-encoding is broken.
  */
 export type Router = (method: string, path: string) => RouteMatch | undefined;
 
@@ -46,9 +43,9 @@ const ANY_PATH = new URLPattern({ pathname: "*" });
 const NO_PARAMS: PathParams = Object.freeze(noParams());
 
 /**
- * Makes a router of operations of which no two may have one method and shape. Paths match as URLPattern
- * has it: percent-encoded, by case, and a parameter takes one segment that is not empty. Of several
- * the most literal one counts, segment by segment.
+ * Makes a router of operations of which no two may have one method and shape. Paths match as
+ * URLPattern has it: percent-encoded, by case, and a parameter takes one segment that is not empty.
+ * Of several the most literal one counts, segment by segment.
  *
  * Literal paths cost one look-up, patterns of literals and `:parameters` one per segment; only what
  * is fancier costs a URLPattern each.
@@ -68,7 +65,8 @@ export function createRouter(operations: readonly Operation[]): Router {
     else plant(tree, entry);
     if (segments.every(({ rank }) => rank === 0)) {
       const path = `/${segments.map(({ literal }) => literal).join("/")}`;
-      literals.set(`${operation.method} ${path}`, { operation, params: NO_PARAMS, methods: [], sibling: operation });
+      const match = { operation, params: NO_PARAMS, methods: [], sibling: operation };
+      literals.set(`${operation.method} ${path}`, match);
     }
   }
 
@@ -100,7 +98,7 @@ export function createRouter(operations: readonly Operation[]): Router {
       .filter((operation) => operation !== undefined);
     const [sibling] = others;
     if (!sibling) return undefined;
-    const methods = others.map((operation) => operation.method === "GET" ? ["GET", "HEAD"] : operation.method);
+    const methods = others.map((each) => each.method === "GET" ? ["GET", "HEAD"] : each.method);
     return {
       operation: undefined,
       params: NO_PARAMS,

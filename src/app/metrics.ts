@@ -1,204 +1,221 @@
-import { createMetrics, type Metrics } from "../base/metrics.ts";
-import { Problem } from "../base/problem.ts";
-import type { PasswordLogin } from "../api/password_login.ts";
+import { readdir } from "node:fs/promises";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { METHODS } from "../base/http_message.ts";
+import { counter, createMetrics, histogram, type Metrics, type Read } from "../base/metrics.ts";
+import { DISTRIBUTOR_STATES, type DistributorState } from "../event/distributor_state.ts";
 import type { Backlog } from "../store/backlog.ts";
 import { revision, version } from "../version.ts";
-import { addProcessMetrics } from "./process_metrics.ts";
 
-/** What the parts of the service tell of what they do. */
-export interface ServiceMetrics {
-  readonly registry: Metrics;
-  /** An answer; `route` is the route's pattern, "" where the path is unknown. */
-  observeRequest(route: string, method: string, status: number, ms: number): void;
-  /** A refusal of what never became a request. */
-  countRefusal(status: number): void;
-  countToken(grant: string): void;
-  countLogin(outcome: string): void;
-  countEvents(events: number): void;
-  observeAttempt(isSuccess: boolean, ms: number): void;
-  /** One commit of so many batches of writes. */
-  observeCommit(batches: number, ms: number): void;
-  stop(): void;
-}
-
-/** What is looked up when the metrics are asked for. */
-export interface ServiceReadings {
+/** What metrics are read from when they are asked for. */
+export interface MetricSources {
   readonly connections: () => Promise<number>;
   readonly inFlight: () => number;
-  readonly distributorState: () => "on" | "off" | "stuck";
+  readonly distributorState: () => DistributorState;
   readonly backlog: () => Promise<Backlog>;
   /** When the key that signs access tokens began to, in milliseconds since 1970. */
   readonly signsSinceMs: () => number | undefined;
   readonly droppedLogLines: () => number;
+  readonly loopDelay: ReturnType<typeof watchEventLoop>;
   readonly now: () => number;
 }
 
-const HTTP_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-const UNKNOWN_ROUTE = "unknown";
-const REQUEST_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-const ATTEMPT_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
-const COMMIT_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2];
-const BATCH_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+const LOOP_RESOLUTION_MS = 20;
 
-/** Makes the metrics of the service; what is counted begins at 0. */
-export function createServiceMetrics(): ServiceMetrics {
-  const registry = createMetrics();
-  registry.reading(
-    { type: "gauge", name: "gatepost_build_info", help: "What is running." },
-    () => [{ labels: { version, revision }, value: 1 }],
-  );
-  const requests = registry.counter({
-    name: "gatepost_http_requests_total",
-    help: "Answered requests; route is the pattern that the path matched.",
-    labels: ["method", "route", "status"],
-  });
-  const durations = registry.histogram({
-    name: "gatepost_http_request_duration_seconds",
-    help: "Time from the head of a request to its answer.",
-    labels: ["method", "route"],
-    bounds: REQUEST_BOUNDS,
-  });
-  const refusals = registry.counter({
-    name: "gatepost_http_refusals_total",
-    help: "Refusals of what was no well-formed request, or did not arrive in time.",
-    labels: ["status"],
-  });
-  const tokens = registry.counter({
-    name: "gatepost_tokens_issued_total",
-    help: "Access tokens issued, by grant type; login is the login endpoint.",
-    labels: ["grant"],
-  });
-  const logins = registry.counter({
-    name: "gatepost_logins_total",
-    help: "Checks of a user name and a password, wherever they came in.",
-    labels: ["outcome"],
-  });
-  const events = registry.counter({
-    name: "gatepost_events_dispatched_total",
-    help: "Events stored for distribution by this process.",
-  });
-  const attempts = registry.counter({
-    name: "gatepost_delivery_attempts_total",
-    help: "Callbacks sent by this process; success is an answer of 2xx.",
-    labels: ["outcome"],
-  });
-  const attemptDurations = registry.histogram({
-    name: "gatepost_delivery_attempt_duration_seconds",
-    help: "Time of one callback, its answer included.",
-    labels: ["outcome"],
-    bounds: ATTEMPT_BOUNDS,
-  });
-  const batchSizes = registry.histogram({
-    name: "gatepost_database_commit_batches",
-    help: "Batches of writes that one commit made durable together.",
-    bounds: BATCH_BOUNDS,
-  });
-  const commitDurations = registry.histogram({
-    name: "gatepost_database_commit_duration_seconds",
-    help: "Time of one commit, the waiting for locks included.",
-    bounds: COMMIT_BOUNDS,
-  });
-  // A series that is there from the beginning can be alerted on before the first failure.
-  for (const outcome of ["success", "failure"]) attempts.add([outcome], 0);
-  for (const outcome of ["ok", "wrong", "throttled", "busy"]) logins.add([outcome], 0);
-  const stopProcessMetrics = addProcessMetrics(registry);
+const gauge = <const L extends readonly string[]>(
+  help: string,
+  read: Read<MetricSources>,
+  ...labels: L
+) => ({ type: "gauge", help, labels, read }) as const;
 
-  return {
-    registry,
-    observeRequest(route, method, status, ms) {
-      const knownMethod = HTTP_METHODS.includes(method) ? method : "other";
-      const knownRoute = route === "" ? UNKNOWN_ROUTE : route;
-      requests.add([knownMethod, knownRoute, String(status)]);
-      durations.observe([knownMethod, knownRoute], ms / 1000);
-    },
-    countRefusal: (status) => refusals.add([String(status)]),
-    countToken: (grant) => tokens.add([grant]),
-    countLogin: (outcome) => logins.add([outcome]),
-    countEvents: (count) => events.add([], count),
-    observeAttempt(isSuccess, ms) {
-      const outcome = [isSuccess ? "success" : "failure"];
-      attempts.add(outcome);
-      attemptDurations.observe(outcome, ms / 1000);
-    },
-    observeCommit(batches, ms) {
-      batchSizes.observe([], batches);
-      commitDurations.observe([], ms / 1000);
-    },
-    stop: stopProcessMetrics,
-  };
-}
+/** A counter that something else counts. */
+const total = (help: string, read: Read<MetricSources>) =>
+  ({ ...gauge(help, read), type: "counter" }) as const;
 
-/** Adds what is looked up when the metrics are asked for. */
-export function addReadings({ registry }: ServiceMetrics, readings: ServiceReadings): void {
-  const { backlog, now } = readings;
-  const gauge = (name: string, help: string, read: () => number | Promise<number>) =>
-    registry.reading({ type: "gauge", name: `gatepost_${name}`, help }, read);
-  const ageSeconds = (sinceMs: number | undefined) =>
-    sinceMs === undefined ? 0 : Math.max(0, now() - sinceMs) / 1000;
-
-  gauge("http_connections", "Open connections.", readings.connections);
-  gauge("deliveries_in_flight", "Callbacks of this process under way.", readings.inFlight);
-  gauge(
-    "events_pending",
+/**
+ * Every metric: `count` and `observe` take its name, and the documents' table is made from this.
+ * Names that start with process_ and nodejs_ are those of Prometheus' own clients.
+ */
+export const METRICS = {
+  gatepost_build_info: gauge(
+    "Version and revision that are running.",
+    () => [[[version, revision], 1]],
+    "version",
+    "revision",
+  ),
+  gatepost_http_requests_total: counter(
+    "Requests by response; route is the pattern that the path matched.",
+    "method",
+    "route",
+    "status",
+  ),
+  gatepost_http_request_duration_seconds: histogram(
+    "Time from the head of a request to its response.",
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    "method",
+    "route",
+  ),
+  gatepost_http_refusals_total: counter(
+    "Requests rejected before routing: malformed or timed out.",
+    "status",
+  ),
+  gatepost_http_connections: gauge("Open connections.", ({ connections }) => connections()),
+  gatepost_tokens_issued_total: counter(
+    "Access tokens issued, by grant type; login is the login endpoint.",
+    "grant",
+  ),
+  gatepost_logins_total: {
+    ...counter("Checks of a user name and a password, at whichever endpoint.", "outcome"),
+    initial: [["ok"], ["wrong"], ["throttled"], ["busy"]],
+  },
+  gatepost_signing_key_age_seconds: gauge(
+    "Age of the signing key.",
+    ({ signsSinceMs, now }) => ageSeconds(signsSinceMs(), now),
+  ),
+  gatepost_events_dispatched_total: counter("Events stored for distribution by this process."),
+  gatepost_delivery_attempts_total: {
+    ...counter("Callbacks sent by this process; success is a response of 2xx.", "outcome"),
+    initial: [["success"], ["failure"]],
+  },
+  gatepost_delivery_attempt_duration_seconds: histogram(
+    "Time of one callback, its response included.",
+    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    "outcome",
+  ),
+  gatepost_deliveries_in_flight: gauge(
+    "Callbacks of this process under way.",
+    ({ inFlight }) => inFlight(),
+  ),
+  gatepost_events_pending: gauge(
     "Events of the database whose deliveries have not been made yet; counted up to a million.",
-    async () => (await backlog()).events,
-  );
-  gauge(
-    "deliveries_pending",
+    async ({ backlog }) => (await backlog()).events,
+  ),
+  gatepost_deliveries_pending: gauge(
     "Deliveries of the database that are due, in flight, waiting for a resend or paused; " +
       "counted up to a million.",
-    async () => (await backlog()).deliveries,
-  );
-  gauge(
-    "oldest_pending_age_seconds",
+    async ({ backlog }) => (await backlog()).deliveries,
+  ),
+  gatepost_oldest_pending_age_seconds: gauge(
     "Time since the oldest pending event or delivery was dispatched, paused ones left out; " +
       "0 where there is none.",
-    async () => ageSeconds((await backlog()).oldestMs),
-  );
-  gauge(
-    "overdue_seconds",
-    "How long the delivery or event that is most overdue might have been sent already.",
-    async () => ageSeconds((await backlog()).overdueSinceMs),
-  );
-  gauge(
-    "signing_key_age_seconds",
-    "How long the key that signs access tokens has done so.",
-    () => ageSeconds(readings.signsSinceMs()),
-  );
-  registry.reading(
-    {
-      type: "counter",
-      name: "gatepost_log_lines_dropped_total",
-      help: "Lines of the log that stdout did not take: its disk is full, its reader gone or slow.",
+    async ({ backlog, now }) => ageSeconds((await backlog()).oldestMs, now),
+  ),
+  gatepost_overdue_seconds: gauge(
+    "Age of the most overdue delivery or event.",
+    async ({ backlog, now }) => ageSeconds((await backlog()).overdueSinceMs, now),
+  ),
+  gatepost_distributor_state: gauge(
+    "1 for the state that the distributor is in.",
+    ({ distributorState }) => {
+      const current = distributorState();
+      return DISTRIBUTOR_STATES.map((state) => [[state], Number(state === current)] as const);
     },
-    readings.droppedLogLines,
-  );
-  registry.reading(
-    {
-      type: "gauge",
-      name: "gatepost_distributor_state",
-      help: "1 for the state that the distributor is in.",
+    "state",
+  ),
+  gatepost_database_commit_batches: histogram(
+    "Batches of writes that one commit made durable together.",
+    [1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
+  ),
+  gatepost_database_commit_duration_seconds: histogram(
+    "Time of one commit, the waiting for locks included.",
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2],
+  ),
+  gatepost_log_lines_dropped_total: total(
+    "Log lines that stdout did not take: its disk is full, its reader gone or slow.",
+    ({ droppedLogLines }) => droppedLogLines(),
+  ),
+  process_cpu_seconds_total: total(
+    "CPU time spent, in all.",
+    () => cpuSeconds(({ user, system }) => user + system),
+  ),
+  process_cpu_user_seconds_total: total(
+    "CPU time spent in user mode.",
+    () => cpuSeconds(({ user }) => user),
+  ),
+  process_cpu_system_seconds_total: total(
+    "CPU time spent in the kernel.",
+    () => cpuSeconds(({ system }) => system),
+  ),
+  process_resident_memory_bytes: gauge("Resident memory.", () => process.memoryUsage.rss()),
+  process_start_time_seconds: gauge(
+    "Start of the process, since 1970.",
+    () => Math.round(performance.timeOrigin) / 1000,
+  ),
+  // On Linux only, and not under Node's permission model: elsewhere it is left out.
+  process_open_fds: gauge(
+    "Open file descriptors.",
+    async () => (await readdir("/proc/self/fd")).length,
+  ),
+  nodejs_heap_size_total_bytes: gauge("Size of V8's heap.", () => process.memoryUsage().heapTotal),
+  nodejs_heap_size_used_bytes: gauge(
+    "Used part of V8's heap.",
+    () => process.memoryUsage().heapUsed,
+  ),
+  nodejs_external_memory_bytes: gauge(
+    "Buffers outside of V8's heap.",
+    () => process.memoryUsage().external,
+  ),
+  nodejs_eventloop_lag_p50_seconds: gauge(
+    "Lag of the event loop since it was last asked for, percentile 50.",
+    ({ loopDelay }) => lagSeconds(loopDelay.percentile(50)),
+  ),
+  nodejs_eventloop_lag_p99_seconds: gauge(
+    "Lag of the event loop since it was last asked for, percentile 99.",
+    ({ loopDelay }) => lagSeconds(loopDelay.percentile(99)),
+  ),
+  nodejs_eventloop_lag_max_seconds: gauge(
+    "Lag of the event loop since it was last asked for, maximum.",
+    ({ loopDelay }) => {
+      const max = lagSeconds(loopDelay.max);
+      loopDelay.reset(); // this is the last of the three to be read
+      return max;
     },
-    () => {
-      const current = readings.distributorState();
-      const states = ["on", "off", "stuck"];
-      return states.map((state) => ({ labels: { state }, value: Number(state === current) }));
-    },
-  );
+  ),
+  nodejs_version_info: gauge("Version of Node.js.", () => [[[process.version], 1]], "version"),
+};
+
+/** The metrics of the service. */
+export type ServiceMetrics = Metrics<typeof METRICS, MetricSources>;
+
+/** Makes the metrics of the service, nothing counted yet. */
+export function createServiceMetrics(): ServiceMetrics {
+  return createMetrics(METRICS);
 }
 
-/** The same login, with its outcomes counted. */
-export function countLogins(login: PasswordLogin, { countLogin }: ServiceMetrics): PasswordLogin {
-  return {
-    async check(attempt) {
-      try {
-        const outcome = await login.check(attempt);
-        countLogin(outcome.kind);
-        return outcome;
-      } catch (error) {
-        if (error instanceof Problem && error.code === "busy") countLogin("busy");
-        throw error;
-      }
-    },
-  };
+const HTTP_METHODS: readonly string[] = [...METHODS, "HEAD", "OPTIONS"];
+
+/**
+ * Counts a response. No path or method of a client becomes a label: `route` is the pattern of the
+ * route, "" where the path is unknown.
+ */
+export function observeRequest(
+  metrics: ServiceMetrics,
+  route: string,
+  method: string,
+  status: number,
+  ms: number,
+): void {
+  const knownMethod = HTTP_METHODS.includes(method) ? method : "other";
+  const knownRoute = route === "" ? "unknown" : route;
+  metrics.count("gatepost_http_requests_total", [knownMethod, knownRoute, String(status)]);
+  metrics.observe("gatepost_http_request_duration_seconds", [knownMethod, knownRoute], ms / 1000);
+}
+
+/** Begins to measure how late the event loop is, in nanoseconds; `disable` ends it. */
+export function watchEventLoop() {
+  const delay = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
+  delay.enable();
+  return delay;
+}
+
+function ageSeconds(sinceMs: number | undefined, now: () => number): number {
+  return sinceMs === undefined ? 0 : Math.max(0, now() - sinceMs) / 1000;
+}
+
+function cpuSeconds(microseconds: (usage: NodeJS.CpuUsage) => number): number {
+  return microseconds(process.cpuUsage()) / 1e6;
+}
+
+/** The histogram holds the time between two ticks; the wait that was asked for is not lag. */
+function lagSeconds(ns: number): number {
+  return Math.max(0, ns / 1e9 - LOOP_RESOLUTION_MS / 1000);
 }

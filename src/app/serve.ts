@@ -1,6 +1,6 @@
 import { type App, startApp } from "../app.ts";
 import { createLineSink } from "../base/line_sink.ts";
-import { createLogger, type Logger } from "../base/log.ts";
+import { type BufferedLog, createLogger } from "../base/log.ts";
 import { poolSize } from "../base/password.ts";
 import { parseConfig } from "../config.ts";
 import { LoadError } from "../hosting/load.ts";
@@ -11,10 +11,10 @@ import { findRisks } from "./risks.ts";
 
 const EXIT_FAILED = 1;
 const EXIT_MISCONFIGURED = 2;
-// Ctrl+C under npm arrives twice, from the terminal and from npm; that is one wish to stop.
+// Ctrl+C under npm arrives twice, from the terminal and from npm, and means one stop.
 const REPEATED_SIGNAL_MS = 100;
 const NO_ARGUMENTS = "The server takes no arguments but --version: GATEPOST_… variables configure " +
-  "it (`gatepost check` shows them), and `gatepost --help` tells how to administer it.\n";
+  "it (`gatepost check` shows them), and `gatepost --help` explains how to administer it.\n";
 
 /**
  * Serves until a signal: reads the configuration, starts, and sets the exit code (0 stopped, 1 could
@@ -33,7 +33,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
   }
   const result = parseConfig(host.env);
   if (!result.ok) {
-    host.stderr.write(result.errors.map((fault) => `${fault}\n`).join(""));
+    host.stderr.write(result.errors.map((error) => `${error}\n`).join(""));
     host.exitCode = EXIT_MISCONFIGURED;
     return;
   }
@@ -41,7 +41,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
   // libuv reads this when the pool gets its first task, which comes later.
   host.env["UV_THREADPOOL_SIZE"] ??= String(poolSize(cores));
   const sink = createLineSink(host.stdout);
-  host.stderr.on("error", () => {}); // what it does not take is lost; nothing is told there twice
+  host.stderr.on("error", () => {}); // what it does not take is lost
   const log = createLogger({
     level: config.logLevel,
     write: sink.write,
@@ -68,7 +68,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
       now: Date.now,
       cores,
       poolThreads: Number(host.env["UV_THREADPOOL_SIZE"]),
-      tell: (line) => void host.stderr.write(`${line}\n`),
+      print: (line) => void host.stderr.write(`${line}\n`),
     });
   } catch (error) {
     log.flush();
@@ -79,7 +79,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
   stopOnSignal(host, app, log);
 }
 
-function stopOnSignal(host: NodeJS.Process, app: App, log: Logger): void {
+function stopOnSignal(host: NodeJS.Process, app: App, log: BufferedLog): void {
   let stoppedAtMs: number | undefined;
   const stop = async (signal: NodeJS.Signals) => {
     if (stoppedAtMs !== undefined) {
@@ -96,9 +96,11 @@ function stopOnSignal(host: NodeJS.Process, app: App, log: Logger): void {
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) host.on(signal, stop);
 }
 
-/** Why the start failed: one line for what an operator can mend, the stack for what is our mistake. */
+/** Why the start failed: a line for what an operator can repair, the stack for our own mistakes. */
 function startError(error: unknown): string {
-  if (error instanceof UnusableDatabaseError || error instanceof LoadError) return `${error.message}\n`;
+  if (error instanceof UnusableDatabaseError || error instanceof LoadError) {
+    return `${error.message}\n`;
+  }
   if (error instanceof Error && "syscall" in error) {
     return `Gatepost cannot start: ${variableOf(error)}${error.message}\n`;
   }

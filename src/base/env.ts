@@ -16,17 +16,20 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** One environment variable; an empty value counts as an absent one. */
 export interface Variable<T> {
   readonly name: string;
-  /** What holds when it is not set, as a reader is told it. */
+  /** What holds when it is not set, as a reader sees it. */
   readonly default: string;
   /** One sentence for a table. */
   readonly meaning: string;
-  /** Whether it may be given as a file, too: see `readSecretFiles`. */
+  /** Whether NAME_FILE may be given in its place: the path of a file that holds the value. */
   readonly isSecret?: boolean;
-  /** Returns the value, or else the default after one line was added to `faults`. */
-  read(env: Environment, errors: string[]): T;
+  /** Returns the value, or else the default after one line was added to `errors`. */
+  read(env: Environment, errors: string[], readText: (path: string) => string): T;
   /** Returns the value as a reader may see it. */
   describe(value: T): string;
 }
+
+/** The type of a variable's value. */
+export type ValueOf<V> = V extends Variable<infer T> ? T : never;
 
 /** Returns a variable that has a value even when it is not set. */
 export function variable<T>(
@@ -39,7 +42,7 @@ export function variable<T>(
     name,
     meaning,
     default: kind.format(fallback),
-    read: (env, errors) => readValue(name, kind, env, errors, quote) ?? fallback,
+    read: (env, errors) => parseText(name, env[name], kind, errors) ?? fallback,
     describe: (value) => kind.format(value),
   };
 }
@@ -55,66 +58,62 @@ export function optional<T>(
     name,
     meaning,
     default: absent,
-    read: (env, errors) => readValue(name, kind, env, errors, quote),
+    read: (env, errors) => parseText(name, env[name], kind, errors),
     describe: (value) => (value === undefined ? absent : kind.format(value)),
   };
 }
 
-/** Returns a variable whose value is neither described nor repeated in a fault. */
+/**
+ * Returns a variable whose value is neither described nor repeated in an error. One line break at
+ * the end of its file does not belong to the value. Errors are a file that cannot be read, or is
+ * empty (a command that failed leaves such a file), and NAME beside NAME_FILE.
+ */
 export function secret<T>(
   name: string,
   parse: Kind<T>["parse"],
   meaning: string,
 ): Variable<T | undefined> {
   const kind: Kind<T> = { parse, format: () => "set" };
+  const fileName = fileVariable(name);
+  const show = () => "its value";
   return {
     ...optional(name, kind, "none", meaning),
     isSecret: true,
-    read: (env, errors) => readValue(name, kind, env, errors, () => "its value"),
+    read(env, errors, readText) {
+      const path = env[fileName] ?? "";
+      if (path === "") return parseText(name, env[name], kind, errors, show);
+      if ((env[name] ?? "") !== "") errors.push(`${name}: ${fileName} is given too; leave one out`);
+      try {
+        const text = readText(path).replace(/\r?\n$/, "");
+        if (text === "") errors.push(`${fileName}: ${path} is empty`);
+        return parseText(fileName, text, kind, errors, show);
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        errors.push(`${fileName}: cannot be read: ${reason}`);
+        return undefined;
+      }
+    },
   };
 }
 
-function readValue<T>(
+/** Returns the name of the variable that gives the path of a secret's file. */
+export function fileVariable(name: string): string {
+  return `${name}_FILE`;
+}
+
+/** `name` is where the text was given. */
+function parseText<T>(
   name: string,
-  kind: Kind<T>,
-  env: Environment,
+  text = "",
+  { parse }: Kind<T>,
   errors: string[],
-  show: (text: string) => string,
+  show = quote,
 ): T | undefined {
-  const text = env[name] ?? "";
   if (text === "") return undefined;
-  const parsed = kind.parse(text);
+  const parsed = parse(text);
   if ("value" in parsed) return parsed.value;
   errors.push(`${name}: ${show(text)} ${parsed.wrong}`);
   return undefined;
-}
-
-/**
- * Returns the environment with what the files hold that NAME_FILE names, for each of `names`; one
- * line break at a file's end is no part of it. Adds a line to `faults` for each that cannot be read,
- * that is empty (a command that failed leaves such a file), or that NAME is given beside.
- */
-export function readSecretFiles(
-  env: Environment,
-  names: readonly string[],
-  readText: (path: string) => string,
-  errors: string[],
-): Environment {
-  const read = { ...env };
-  for (const name of names) {
-    const path = env[`${name}_FILE`] ?? "";
-    if (path === "") continue;
-    if ((env[name] ?? "") !== "") errors.push(`${name}: ${name}_FILE is given too; leave one out`);
-    try {
-      const text = readText(path).replace(/\r?\n$/, "");
-      if (text === "") errors.push(`${name}_FILE: ${path} is empty`);
-      read[name] = text;
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      errors.push(`${name}_FILE: cannot be read: ${reason}`);
-    }
-  }
-  return read;
 }
 
 /** Returns a whole number's kind, bounds included. */

@@ -7,11 +7,18 @@ import {
   verify,
 } from "node:crypto";
 import { promisify } from "node:util";
+import { described, named, oneOf, optional, record, type Shape, shown, TEXT } from "./shape.ts";
 
 const generate = promisify(generateKeyPair); // an RSA key takes long: in a thread of the pool
 
-/** The signature algorithms (RFC 7518 §3.1, RFC 8037 §3.1): what each signs with and how its keys are made. */
-const SIGNING_ALGORITHMS = {
+/** The signature algorithms by their names in a JWT header (RFC 7518 §3.1, RFC 8037 §3.1). */
+export const SIGNING_ALGORITHMS = ["ES256", "RS256", "EdDSA"] as const;
+
+/** The name of a signature algorithm as it stands in a JWT header. */
+export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
+
+/** What each signs with, and how its keys are made. */
+const ALGORITHMS = {
   ES256: {
     digest: "sha256",
     dsaEncoding: "ieee-p1363",
@@ -27,10 +34,7 @@ const SIGNING_ALGORITHMS = {
     dsaEncoding: undefined,
     generate: () => generate("ed25519"),
   },
-} as const;
-
-/** The name of a signature algorithm as it stands in a JWT header. */
-export type SigningAlgorithm = keyof typeof SIGNING_ALGORITHMS;
+} as const satisfies Readonly<Record<SigningAlgorithm, unknown>>;
 
 /** A key that signs: its id and algorithm go into each header. */
 export interface SigningKey {
@@ -47,9 +51,25 @@ export interface VerificationKey {
   readonly jwk: Readonly<Record<string, unknown>>;
 }
 
+/** The public part of a key in a response. */
+export const JWK: Shape<VerificationKey["jwk"]> = named("Jwk", described(
+  "The public part of a key (RFC 7517).",
+  record({
+    kty: oneOf("EC", "RSA", "OKP"),
+    kid: TEXT,
+    alg: TEXT,
+    use: shown<"sig">({ const: "sig" }),
+    crv: optional(TEXT),
+    x: optional(TEXT),
+    y: optional(TEXT),
+    n: optional(TEXT),
+    e: optional(TEXT),
+  }),
+));
+
 /** A new private key in PKCS#8 PEM. */
 export async function generatePrivateKey(alg: SigningAlgorithm): Promise<string> {
-  const { privateKey } = await SIGNING_ALGORITHMS[alg].generate();
+  const { privateKey } = await ALGORITHMS[alg].generate();
   return String(privateKey.export({ format: "pem", type: "pkcs8" }));
 }
 
@@ -71,7 +91,7 @@ export function createJwtSigner(
   { alg, kid, privateKey }: SigningKey,
 ): (claims: Readonly<Record<string, unknown>>) => string {
   const header = encode({ alg, typ, kid });
-  const { digest, dsaEncoding } = SIGNING_ALGORITHMS[alg];
+  const { digest, dsaEncoding } = ALGORITHMS[alg];
   const key = { key: privateKey, ...(dsaEncoding && { dsaEncoding }) };
   return (claims) => {
     const signed = `${header}.${encode(claims)}`;
@@ -104,7 +124,7 @@ export function verifyJwt(
   if (!key || header["alg"] !== key.alg || header["typ"] !== typ) return undefined;
   const signature = decodeBytes(signaturePart);
   if (signature === undefined) return undefined;
-  const { digest, dsaEncoding } = SIGNING_ALGORITHMS[key.alg];
+  const { digest, dsaEncoding } = ALGORITHMS[key.alg];
   const input = Buffer.from(`${headerPart}.${claimsPart}`);
   const options = { key: key.publicKey, ...(dsaEncoding && { dsaEncoding }) };
   if (!verify(digest, input, options, signature)) return undefined;

@@ -6,16 +6,19 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /** Values that go beside a message. An Error is written out only as the field `error`. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** What code is given to log with. It never throws, whatever the fields hold. */
+/**
+ * Writes lines to the service's log: a message and fields beside it. Never log a secret. It never
+ * throws, whatever the fields hold.
+ */
 export interface Log {
-  debug(msg: string, fields?: LogFields): void;
-  info(msg: string, fields?: LogFields): void;
-  warn(msg: string, fields?: LogFields): void;
-  error(msg: string, fields?: LogFields): void;
+  debug(message: string, fields?: LogFields): void;
+  info(message: string, fields?: LogFields): void;
+  warn(message: string, fields?: LogFields): void;
+  error(message: string, fields?: LogFields): void;
 }
 
 /** A log and the means to empty it before the process ends. */
-export interface Logger extends Log {
+export interface BufferedLog extends Log {
   /** Writes every collected line at once. */
   flush(): void;
 }
@@ -46,7 +49,7 @@ const MAX_CAUSES = 4;
  * Lines are collected for a few milliseconds and written together, since a write for every request
  * would cost as much as the request does. Before the process ends, `flush`.
  */
-export function createLogger(options: LoggerOptions): Logger {
+export function createLogger(options: LoggerOptions): BufferedLog {
   const { write, now } = options;
   const formatLine = options.pretty === true ? formatPretty : formatJson;
   const least = LOG_LEVELS.indexOf(options.level);

@@ -1,40 +1,75 @@
-/** A count that only grows, for each combination of its labels' values. */
-export interface Counter {
-  /** Adds 1, or `by`. The values stand in the order of the label names. */
-  add(values: readonly string[], by?: number): void;
-}
+/** Values of a metric's labels, in the order of their names. */
+type Labels = readonly string[];
 
-/** How often, how much in all, and how it is spread, for each combination of its labels' values. */
-export interface Histogram {
-  observe(values: readonly string[], amount: number): void;
-}
+/** What a reading may give: one value, or one for each combination of the labels' values. */
+type Reading = number | readonly (readonly [labels: Labels, value: number])[];
 
-/** One value that is looked up when it is asked for, with its labels. */
-export interface Reading {
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly value: number;
-}
-
-/** What a metric is called and what it means; the labels' names, where it has any. */
-export interface MetricOptions {
-  /** As Prometheus has it: base unit and, for a counter, `_total` at the end. */
-  readonly name: string;
+/** What a metric means, and how it comes about; `Sources` is what readings look at. */
+export interface Metric<Sources> {
+  readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
-  readonly labels?: readonly string[];
+  readonly labels: Labels;
+  /** Of a histogram: the upper ends of its buckets, ascending, without infinity. */
+  readonly bounds?: readonly number[];
+  /** Of a counter: series that are 0 from the start, so that an alert sees the first count. */
+  readonly initial?: readonly Labels[];
+  /** Reads it when the metrics are asked for; it is left out where that fails. */
+  readonly read?: Read<Sources>;
 }
+
+export type Read<Sources> = (sources: Sources) => Reading | Promise<Reading>;
+
+/**
+ * Metrics by their names, as Prometheus has them: a base unit and, for a counter, `_total` at the
+ * end.
+ */
+export type MetricTable<Sources> = Readonly<Record<string, Metric<Sources>>>;
+
+/** A metric that is counted; its labels are typed one by one. */
+export interface CountedMetric<Type, L extends Labels> {
+  readonly type: Type;
+  readonly help: string;
+  readonly labels: L;
+}
+
+/** A count that only grows. */
+export function counter<const L extends Labels>(
+  help: string,
+  ...labels: L
+): CountedMetric<"counter", L> {
+  return { type: "counter", help, labels };
+}
+
+/** How often, how much in all, and how it is spread over buckets up to these bounds. */
+export function histogram<const L extends Labels>(
+  help: string,
+  bounds: readonly number[],
+  ...labels: L
+): CountedMetric<"histogram", L> & { readonly bounds: readonly number[] } {
+  return { type: "histogram", help, labels, bounds };
+}
+
+/** The names of those that are counted, not read. */
+type Counted<Table, Type> = {
+  [K in keyof Table]: Table[K] extends CountedMetric<Type, Labels> ? K : never;
+}[keyof Table & string];
+
+/** As many values as a metric has labels. */
+type LabelsOf<M> = M extends { readonly labels: infer L } ? { readonly [I in keyof L]: string }
+  : never;
 
 /** The metrics of a process. */
-export interface Metrics {
-  counter(options: MetricOptions): Counter;
-  /** `bounds` are the upper ends of the buckets, ascending, without infinity. */
-  histogram(options: MetricOptions & { readonly bounds: readonly number[] }): Histogram;
-  /** A metric that is read when it is asked for; it is left out where reading it fails. */
-  reading(
-    options: MetricOptions & { readonly type: "gauge" | "counter" },
-    read: () => number | readonly Reading[] | Promise<number | readonly Reading[]>,
+export interface Metrics<Table, Sources> {
+  /** Adds 1, or `by`, to a counter. */
+  count<K extends Counted<Table, "counter">>(name: K, labels: LabelsOf<Table[K]>, by?: number): void;
+  /** Adds an amount to a histogram. */
+  observe<K extends Counted<Table, "histogram">>(
+    name: K,
+    labels: LabelsOf<Table[K]>,
+    amount: number,
   ): void;
   /** All of them in Prometheus' text format 0.0.4. */
-  format(): Promise<string>;
+  format(sources: Sources): Promise<string>;
 }
 
 /** The media type of what `format` makes. */
@@ -44,74 +79,58 @@ export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 const MAX_SERIES = 5_000;
 const OTHER = "other";
 
-interface Family {
-  readonly head: string;
-  lines(): string[] | Promise<string[]>;
+/** What is counted of one metric. */
+interface Series {
+  add(labels: Labels, amount: number): void;
+  lines(): string[];
 }
 
-/** Makes an empty registry. Counting costs a look-up for each label. */
-export function createMetrics(): Metrics {
-  const families: Family[] = [];
+/** Makes the metrics of a table. Counting costs a look-up for the name and for each label. */
+export function createMetrics<Sources, const Table extends MetricTable<Sources>>(
+  table: Table & MetricTable<Sources>,
+): Metrics<Table, Sources> {
+  const entries: readonly [name: string, metric: Metric<Sources>][] = Object.entries(table);
+  const series = new Map(entries.filter(([, { read }]) => !read).map(([name, metric]) => {
+    const { labels, initial = [] } = metric;
+    const made = metric.type === "histogram"
+      ? createHistogram(name, labels, metric.bounds ?? [])
+      : createCounter(name, labels);
+    for (const values of initial) made.add(values, 0);
+    return [name, made];
+  }));
 
-  function add(type: string, { name, help }: MetricOptions, lines: Family["lines"]): void {
-    families.push({ head: `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n`, lines });
+  async function formatFamily(
+    [name, { type, help, labels, read }]: (typeof entries)[number],
+    sources: Sources,
+  ): Promise<string> {
+    try {
+      const lines = read
+        ? formatReading(name, labels, await read(sources))
+        : series.get(name)?.lines() ?? [];
+      if (lines.length === 0) return "";
+      return `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n${lines.join("\n")}\n`;
+    } catch {
+      return ""; // the others are needed most where something fails
+    }
   }
 
   return {
-    counter(options) {
-      const { name, labels = [] } = options;
-      const series = createSeries(labels, () => ({ count: 0 }));
-      add("counter", options, () =>
-        series.list().map(([text, { count }]) => `${name}${braces(text)} ${count}`)
-      );
-      return {
-        add(values, by = 1) {
-          series.find(values).count += by;
-        },
-      };
+    count: (name, labels, by = 1) => series.get(name)?.add(labels, by),
+    observe: (name, labels, amount) => series.get(name)?.add(labels, amount),
+    async format(sources) {
+      const families = await Promise.all(entries.map((entry) => formatFamily(entry, sources)));
+      return families.join("");
     },
-    histogram(options) {
-      const { name, labels = [], bounds } = options;
-      const series = createSeries(labels, () => ({
-        buckets: new Array<number>(bounds.length + 1).fill(0),
-        sum: 0,
-      }));
-      add("histogram", options, () =>
-        series.list().flatMap(([text, { buckets, sum }]) =>
-          formatHistogram(name, text, bounds, buckets, sum)
-        )
-      );
-      return {
-        observe(values, amount) {
-          const found = series.find(values);
-          let index = 0;
-          while (index < bounds.length && amount > (bounds[index] ?? Infinity)) index++;
-          found.buckets[index] = (found.buckets[index] ?? 0) + 1;
-          found.sum += amount;
-        },
-      };
+  };
+}
+
+function createCounter(name: string, labels: Labels): Series {
+  const series = createSeries(labels, () => ({ count: 0 }));
+  return {
+    add(values, by) {
+      series.find(values).count += by;
     },
-    reading(options, read) {
-      add(options.type, options, async () => {
-        const found = await read();
-        const readings = typeof found === "number" ? [{ value: found }] : found;
-        return readings.map(({ labels = {}, value }: Reading) => {
-          const text = formatLabels(Object.keys(labels), Object.values(labels));
-          return `${options.name}${braces(text)} ${formatNumber(value)}`;
-        });
-      });
-    },
-    async format() {
-      const parts = await Promise.all(families.map(async ({ head, lines }) => {
-        try {
-          const found = await lines();
-          return found.length === 0 ? "" : `${head}${found.join("\n")}\n`;
-        } catch {
-          return ""; // the others are needed most where something fails
-        }
-      }));
-      return parts.join("");
-    },
+    lines: () => series.all.map(([text, { count }]) => `${name}${braces(text)} ${count}`),
   };
 }
 
@@ -122,17 +141,17 @@ interface Branch<Value> {
 }
 
 /** The values of one metric by its labels; without labels there is one from the beginning. */
-function createSeries<Value>(labels: readonly string[], make: () => Value) {
+function createSeries<Value>(labels: Labels, make: () => Value) {
   const root: Branch<Value> = { value: undefined, branches: new Map() };
   const all: [text: string, value: Value][] = [];
 
-  function find(values: readonly string[]): Value {
+  function find(values: Labels): Value {
     let branch: Branch<Value> | undefined = root;
     for (const value of values) branch = branch?.branches.get(value);
     return branch?.value ?? add(values);
   }
 
-  function add(values: readonly string[]): Value {
+  function add(values: Labels): Value {
     const others = labels.map(() => OTHER);
     if (all.length >= MAX_SERIES && values[0] !== OTHER) return find(others);
     let branch = root;
@@ -147,32 +166,51 @@ function createSeries<Value>(labels: readonly string[], make: () => Value) {
   }
 
   if (labels.length === 0) find([]);
-  return { find, list: (): readonly [text: string, value: Value][] => all };
+  return { find, all };
 }
 
-function formatHistogram(
-  name: string,
-  text: string,
-  bounds: readonly number[],
-  buckets: readonly number[],
-  sum: number,
-): string[] {
-  let count = 0;
-  const before = text === "" ? "" : `${text},`;
-  const lines = buckets.map((inBucket, index) => {
-    count += inBucket;
-    const bound = bounds[index];
-    const end = bound === undefined ? "+Inf" : formatNumber(bound);
-    return `${name}_bucket{${before}le="${end}"} ${count}`;
-  });
-  return [...lines, `${name}_sum${braces(text)} ${sum}`, `${name}_count${braces(text)} ${count}`];
+function createHistogram(name: string, labels: Labels, bounds: readonly number[]): Series {
+  const series = createSeries(labels, () => ({
+    buckets: new Array<number>(bounds.length + 1).fill(0),
+    sum: 0,
+  }));
+  return {
+    add(values, amount) {
+      const found = series.find(values);
+      let index = 0;
+      while (index < bounds.length && amount > (bounds[index] ?? Infinity)) index++;
+      found.buckets[index] = (found.buckets[index] ?? 0) + 1;
+      found.sum += amount;
+    },
+    lines: () =>
+      series.all.flatMap(([text, { buckets, sum }]) => {
+        let count = 0;
+        const before = text === "" ? "" : `${text},`;
+        return [
+          ...buckets.map((inBucket, index) => {
+            count += inBucket;
+            const end = formatNumber(bounds[index] ?? Infinity);
+            return `${name}_bucket{${before}le="${end}"} ${count}`;
+          }),
+          `${name}_sum${braces(text)} ${sum}`,
+          `${name}_count${braces(text)} ${count}`,
+        ];
+      }),
+  };
+}
+
+function formatReading(name: string, labels: Labels, reading: Reading): string[] {
+  const readings = typeof reading === "number" ? [[[], reading] as const] : reading;
+  return readings.map(([values, value]) =>
+    `${name}${braces(formatLabels(labels, values))} ${formatNumber(value)}`
+  );
 }
 
 function braces(text: string): string {
   return text === "" ? "" : `{${text}}`;
 }
 
-function formatLabels(names: readonly string[], values: readonly string[]): string {
+function formatLabels(names: Labels, values: Labels): string {
   return names.map((name, index) => `${name}="${escapeValue(values[index] ?? "")}"`).join(",");
 }
 

@@ -138,8 +138,8 @@ export function nullable<T>(shape: Shape<T>): Shape<T | null> {
   };
 }
 
-/** A member that may be missing; with a default it is there once parsed. */
-export function optional<T>(shape: Shape<T>): Shape<T> & { readonly isOptional: true };
+/** A member or a body that may be missing; with a default it is there once parsed. */
+export function optional<T>(shape: Shape<T>): Shape<T | undefined> & { readonly isOptional: true };
 export function optional<T>(shape: Shape<T>, fallback: T): Shape<T>;
 export function optional<T>(shape: Shape<T>, fallback?: T): Shape<T> {
   return fallback === undefined
@@ -185,15 +185,16 @@ function makeObject<const M extends Members>(members: M, more: Schema): ObjectSh
       const given = new Map<string, unknown>(Object.entries(value));
       const at = (name: string): Report => (detail, pointer = "") =>
         report(detail, `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}${pointer}`);
-      for (const name of isStrict ? given.keys() : []) {
-        if (!Object.hasOwn(members, name)) at(name)("Unknown member.");
-      }
-      return Object.fromEntries(entries.flatMap(([name, shape]) => {
+      const parsed = entries.flatMap(([name, shape]) => {
         if (given.has(name)) return [[name, shape.parse(given.get(name), at(name))]];
         if (shape.fallback !== undefined) return [[name, shape.fallback]];
         if (!shape.isOptional) at(name)("Is required.");
         return [];
-      })) as InferMembers<M>;
+      });
+      for (const name of isStrict ? given.keys() : []) {
+        if (!Object.hasOwn(members, name)) at(name)("Unknown member.");
+      }
+      return Object.fromEntries(parsed) as InferMembers<M>;
     },
   };
 }

@@ -1,34 +1,49 @@
 import type { LogFields, LogLevel } from "../base/log.ts";
+import type { MessagePort } from "node:worker_threads";
 import type { Config } from "../config.ts";
 import type { SelfTest } from "./egress.ts";
 
-/** What the post's thread is started with, beside its port to the database. */
-export type WorkerSettings = Pick<
-  Config,
-  | "databasePath"
-  | "secretKeys"
-  | "callbackAllow"
-  | "callbackTimeoutMs"
-  | "callbackConcurrency"
-  | "callbackConcurrencyPerSubscription"
-  | "resendDelaysMs"
-  | "disableAfterMs"
->;
+/** What the delivery worker needs of the configuration, and no more: it gets no passwords. */
+export const WORKER_SETTINGS = [
+  "databasePath",
+  "secretKeys",
+  "callbackAllow",
+  "callbackTimeoutMs",
+  "callbackConcurrency",
+  "callbackConcurrencyPerSubscription",
+  "resendDelaysMs",
+  "disableAfterMs",
+] as const satisfies readonly (keyof Config)[];
 
-/** What is said to the post's thread. */
+export type WorkerSettings = Pick<Config, (typeof WORKER_SETTINGS)[number]>;
+
+/** What the worker's thread is started with. */
+export interface WorkerStart {
+  readonly role: typeof WORKER_ROLE;
+  /** The name of this process, which its claims carry. */
+  readonly name: string;
+  readonly settings: WorkerSettings;
+  /** Takes the thread's writes. */
+  readonly toDatabase: MessagePort;
+}
+
+/** Tells this thread's data from that of others. */
+export const WORKER_ROLE = "gatepost-delivery";
+
+/** What the worker's thread is asked to do. */
 export type WorkerRequest =
   /** There may be work. */
   | { readonly kind: "wake" }
-  /** Take over what other processes left, and look for work; `looked` is the answer. */
+  /** Take over what ended processes had claimed, and look for work; `looked` is the response. */
   | { readonly kind: "look" }
-  /** Stop; the end of the thread is the answer. */
+  /** Stop; the thread then ends. */
   | { readonly kind: "stop"; readonly graceMs: number };
 
-/** What the post's thread says. */
+/** What the worker's thread reports. */
 export type WorkerEvent =
   /** What the address guard's test found, once after the start. */
   | { readonly kind: "started"; readonly test: SelfTest }
-  | { readonly kind: "looked"; readonly fault?: string }
+  | { readonly kind: "looked"; readonly error?: string }
   | ({ readonly kind: "report" } & WorkerReport)
   | {
     readonly kind: "log";
@@ -37,7 +52,7 @@ export type WorkerEvent =
     readonly fields: LogFields;
   };
 
-/** How the post does, a few times a second. */
+/** The state of the worker, sent a few times a second. */
 export interface WorkerReport {
   /** How long ago it last looked for work without an error, in milliseconds. */
   readonly quietMs: number;

@@ -11,19 +11,20 @@ import { takeOver, takeOverDeliveries } from "./take_over.ts";
 import { acquirePresence } from "../database/presence.ts";
 import { openSharedDatabase } from "../database/shared_database.ts";
 import { revision, version } from "../version.ts";
-import type { WorkerEvent, WorkerReport, WorkerSettings, WorkerRequest } from "./worker_messages.ts";
+import {
+  WORKER_ROLE,
+  type WorkerEvent,
+  type WorkerReport,
+  type WorkerRequest,
+  type WorkerStart,
+} from "./worker_messages.ts";
 
 const REPORT_INTERVAL_MS = 250;
 
-/** The post, in a thread of its own: post.ts starts it and tells why. */
-async function runPost(
-  port: MessagePort,
-  name: string,
-  settings: WorkerSettings,
-  toDatabase: MessagePort,
-) {
-  const say = (message: WorkerEvent) => port.postMessage(message);
-  const log = createForwardedLog(say);
+/** The delivery worker in its thread: worker.ts starts it and says why. */
+async function runWorker(port: MessagePort, { name, settings, toDatabase }: WorkerStart) {
+  const send = (message: WorkerEvent) => port.postMessage(message);
+  const log = createForwardedLog(send);
   process.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
   const clock = createSteadyClock(Date.now, () => performance.now());
   const { now } = clock;
@@ -65,7 +66,7 @@ async function runPost(
   });
 
   const report = () => {
-    say({
+    send({
       kind: "report",
       quietMs: now() - distributor.lastRoundMs(),
       inFlight: distributor.inFlight(),
@@ -74,21 +75,19 @@ async function runPost(
     });
     attempts = [];
   };
-  const reporting = setInterval(report, REPORT_INTERVAL_MS);
+  let reporting: NodeJS.Timeout | undefined;
 
   const stop = async (graceMs: number) => {
     await distributor.stop(graceMs);
     await egress.close();
     presence.close();
     await database.close();
-    clearInterval(reporting);
     report();
     port.close();
   };
 
-  let isDelivering = false;
   const wake = () => {
-    if (isDelivering) distributor.wake();
+    if (reporting) distributor.wake();
   };
   const followClock = createClockWatch({ database, clock, distributor, log });
   const look = () =>
@@ -96,7 +95,7 @@ async function runPost(
       .then(() => presence.forEnded((gone) => takeOver({ database, log, now }, gone)))
       .finally(wake);
 
-  // What the thread before this one had claimed, should it have died; before this one claims.
+  // What the thread before this one had claimed, if it died; before this one claims.
   await takeOverDeliveries({ database, log, now }, name)
     .catch((error: unknown) => log.warn("own claims cannot be taken over", { error }));
   port.on("message", (message: WorkerRequest) => {
@@ -105,8 +104,8 @@ async function runPost(
         return wake();
       case "look":
         return void look().then(
-          () => say({ kind: "looked" }),
-          (error: Error) => say({ kind: "looked", fault: error.message }),
+          () => send({ kind: "looked" }),
+          (error: Error) => send({ kind: "looked", error: error.message }),
         );
       case "stop":
         return void stop(message.graceMs);
@@ -114,22 +113,22 @@ async function runPost(
         message satisfies never;
     }
   });
-  // Nothing is sent before the guard has shown on a listener of its own that it guards.
+  // Nothing is sent or reported before the guard has shown on a listener of its own that it guards.
   const test = await egress.selfTest();
-  say({ kind: "started", test });
-  isDelivering = test.ok;
+  if (test.ok) {
+    reporting = setInterval(report, REPORT_INTERVAL_MS).unref(); // `stop` may have come before
+    report();
+  }
+  send({ kind: "started", test });
   if (!test.ok) return;
   await look().catch((error: unknown) => log.warn("claims cannot be taken over yet", { error }));
 }
 
 /** What is logged here is written by the log of the process: one format, one level, one order. */
-function createForwardedLog(say: (message: WorkerEvent) => void): Log {
+function createForwardedLog(send: (message: WorkerEvent) => void): Log {
   const at = (level: LogLevel): Log["info"] => (msg, fields = {}) =>
-    say({ kind: "log", level, msg, fields: describeFields(fields) });
+    send({ kind: "log", level, msg, fields: describeFields(fields) });
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
 
-if (parentPort && workerData?.role === "gatepost-post") {
-  const { name, settings, toDatabase } = workerData;
-  await runPost(parentPort, name, settings, toDatabase);
-}
+if (parentPort && workerData?.role === WORKER_ROLE) await runWorker(parentPort, workerData);

@@ -1,26 +1,19 @@
+import type { DeclaredEvent } from "../event/event.ts";
 import { OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";
-import type { DeclaredEvent, LoadedEndpoint, LoadedScope } from "./check.ts";
-
-/** One event that consumers may look up and subscribe to. */
-export interface CatalogueEntry {
-  readonly name: string;
-  readonly description: string;
-  /** All that are needed to subscribe to it. */
-  readonly scope: readonly string[];
-}
+import type { LoadedEndpoint, LoadedScope } from "./check.ts";
 
 /**
  * Returns every event that the endpoints declare, once and by name. Of several descriptions that
  * are not equal the first counts; that the scopes agree was checked when the endpoints were loaded.
  */
 export function catalogue(
-  endpoints: readonly { readonly emits: readonly DeclaredEvent[] }[],
-): CatalogueEntry[] {
-  const entries = new Map<string, CatalogueEntry>();
-  for (const { name, description, scopes } of endpoints.flatMap(({ emits }) => emits)) {
-    if (!entries.has(name)) entries.set(name, { name, description, scope: scopes });
+  endpoints: readonly Pick<LoadedEndpoint, "emits">[],
+): DeclaredEvent[] {
+  const events = new Map<string, DeclaredEvent>();
+  for (const event of endpoints.flatMap(({ emits }) => emits)) {
+    if (!events.has(event.name)) events.set(event.name, event);
   }
-  return [...entries.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  return [...events.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** Returns what is known of scopes in words, the service's own included. */
@@ -38,7 +31,7 @@ export function findScopeConflicts(
   const first = new Map<string, { endpoint: LoadedEndpoint; scopes: string }>();
   return endpoints.flatMap((endpoint) =>
     endpoint.emits.flatMap((event) => {
-      const scopes = event.scopes.toSorted().join(" ");
+      const scopes = event.scope.toSorted().join(" ");
       const known = first.get(event.name);
       if (known === undefined) first.set(event.name, { endpoint, scopes });
       if (known === undefined || known.scopes === scopes) return [];

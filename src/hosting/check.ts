@@ -1,17 +1,9 @@
 import { parseDuration, parseSize } from "../base/duration.ts";
 import { METHODS } from "../base/http_message.ts";
 import { parsePathPattern, type PathPattern } from "../api/path_pattern.ts";
-import { checkDispatchableName, OWN_PREFIX } from "../event/event.ts";
+import { checkDispatchableName, type DeclaredEvent, OWN_PREFIX } from "../event/event.ts";
 import { isScopeName, OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";
 import type { Caller, Context, CronjobContext, Method } from "../mod.ts";
-
-/** An event that an endpoint says it dispatches. */
-export interface DeclaredEvent {
-  readonly name: string;
-  readonly description: string;
-  /** All that are needed to subscribe to it; none for anyone. */
-  readonly scopes: readonly string[];
-}
 
 /** First segments that are the service's own. */
 const RESERVED_SEGMENTS: readonly string[] = [
@@ -174,7 +166,7 @@ function checkEvent(name: string, declared: unknown, reasons: string[]): Declare
   if (wrong !== undefined) reasons.push(`${where}: ${wrong}`);
   const { description, scope } = checkDeclaration(declared, where, EVENT_FIELDS, reasons);
   const scopes = scope === undefined ? [] : checkScopes(scope, `${where}.scope`, reasons);
-  return { name, description: String(description), scopes };
+  return { name, description: String(description), scope: scopes };
 }
 
 function checkScopeWords(value: Members, origin: Origin): Checked {

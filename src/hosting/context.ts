@@ -1,12 +1,10 @@
 import type { HttpRequest } from "../base/http_message.ts";
 import type { Caller, Context, Logger } from "../mod.ts";
-import { type RequestBody, toWebRequest } from "./request_body.ts";
+import { toWebRequest, type WebRequestParts } from "./web_request.ts";
 
-/** What a context is made of beside the request and its body. */
-export interface ContextParts extends Pick<Context, "params" | "caller" | "dispatch" | "log"> {
-  readonly baseUrl: string;
-  readonly maxBytes: number;
-}
+/** What a context is made of beside the request. */
+export interface ContextParts
+  extends WebRequestParts, Pick<Context<unknown>, "params" | "body" | "caller" | "dispatch" | "log"> {}
 
 /**
  * What a handler gets. What costs something is made when it is first read. The getters stand on a
@@ -19,19 +17,17 @@ class RequestContext implements Context<unknown> {
   readonly caller: Caller | undefined;
   readonly dispatch: Context["dispatch"];
   readonly #http: HttpRequest;
-  readonly #httpBody: RequestBody;
   readonly #parts: ContextParts;
   #query: URLSearchParams | undefined;
   #request: Request | undefined;
   #log: Logger | undefined;
 
-  constructor(http: HttpRequest, httpBody: RequestBody, parts: ContextParts) {
+  constructor(http: HttpRequest, parts: ContextParts) {
     this.params = parts.params;
-    this.body = httpBody.value;
+    this.body = parts.body;
     this.caller = parts.caller;
     this.dispatch = parts.dispatch;
     this.#http = http;
-    this.#httpBody = httpBody;
     this.#parts = parts;
   }
 
@@ -44,7 +40,7 @@ class RequestContext implements Context<unknown> {
   }
 
   get request(): Request {
-    return this.#request ??= toWebRequest(this.#http, this.#httpBody, this.#parts);
+    return this.#request ??= toWebRequest(this.#http, this.#parts);
   }
 
   get log(): Logger {
@@ -53,12 +49,8 @@ class RequestContext implements Context<unknown> {
 }
 
 /** Makes the context of one request. */
-export function createContext(
-  http: HttpRequest,
-  body: RequestBody,
-  parts: ContextParts,
-): Context<unknown> {
-  return new RequestContext(http, body, parts);
+export function createContext(http: HttpRequest, parts: ContextParts): Context<unknown> {
+  return new RequestContext(http, parts);
 }
 
 function withRequestId(log: Logger, id: string): Logger {

@@ -1,13 +1,11 @@
 import type { CronjobContext, Logger } from "../mod.ts";
-import { collectEvents, type DispatchedEvent, type DispatchRules } from "./dispatch.ts";
+import { collectEvents, type Dispatching } from "./dispatch.ts";
 
 /** What a run of a cronjob needs from outside. */
-export interface CronjobOptions extends DispatchRules {
+export interface CronjobOptions extends Dispatching {
   /** Aborts when the service stops. */
   readonly signal: AbortSignal;
   readonly log: Logger;
-  /** Stores all events durably, or none and throws. */
-  commit(events: readonly DispatchedEvent[]): Promise<void>;
 }
 
 /**

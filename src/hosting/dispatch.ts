@@ -22,6 +22,12 @@ export interface DispatchRules {
   isPrincipal(subject: string): boolean;
 }
 
+/** Dispatching, and the storage of what was dispatched. */
+export interface Dispatching extends DispatchRules {
+  /** Stores all events durably, or none and throws. */
+  commit(events: readonly DispatchedEvent[]): Promise<void>;
+}
+
 /** The events of one request or run. */
 export interface Collector {
   readonly dispatch: Dispatch;

@@ -44,7 +44,7 @@ export async function findModules(
   try {
     return await findIn(folder);
   } catch (error) {
-    onError(folder, describe(error));
+    onError(folder, `${describe(error)} (GATEPOST_ENDPOINTS)`);
     return [];
   }
 }

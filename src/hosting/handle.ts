@@ -1,72 +1,92 @@
-import { discardStream, type HttpResponse, type HttpRequest } from "../base/http_message.ts";
 import { MAX_FORM_BYTES } from "../base/form.ts";
+import { discardStream, type HttpRequest, type HttpResponse } from "../base/http_message.ts";
 import { Problem } from "../base/problem.ts";
-import type { Caller, Logger } from "../mod.ts";
+import { bearerChallenge } from "../api/bearer.ts";
+import { type Operation, operation } from "../api/operation.ts";
+import { readAnyBody } from "../http/body.ts";
+import type { Caller } from "../mod.ts";
+import type { Services } from "../services.ts";
+import { hasDelivery } from "../store/deliveries.ts";
 import { isPlainObject, type LoadedEndpoint } from "./check.ts";
 import { createContext } from "./context.ts";
-import { collectEvents, type DispatchedEvent, type DispatchRules } from "./dispatch.ts";
-import { readEndpointBody } from "./request_body.ts";
+import { collectEvents, type DispatchedEvent, type Dispatching } from "./dispatch.ts";
 import { toResponse } from "./result.ts";
 
-/** What answering for one endpoint needs from outside. */
-export interface HandlerOptions extends DispatchRules {
-  readonly endpoint: Pick<LoadedEndpoint, "method" | "pattern" | "maxBodyBytes" | "handle">;
-  /** The largest request body, for endpoints that do not say their own. */
-  readonly maxBodyBytes: number;
-  /** The public address, without trailing slash: what the web Request's URL starts with. */
-  readonly baseUrl: string;
-  /** The headers of a 401 that a handler throws (RFC 9110 §15.5.2). */
-  readonly challenge: Readonly<Record<string, string>>;
-  readonly log: Logger;
-  /** Stores all events durably, or none and throws. */
-  commit(events: readonly DispatchedEvent[]): Promise<void>;
-}
-
-/**
- * Answers one request whose path the endpoint matches and whose caller may call it. Throws
- * Problem for everything that does not end in the handler's own answer.
- */
-export type Handler = (
-  request: HttpRequest,
-  params: Readonly<Record<string, string>>,
-  caller: Caller | undefined,
-) => Promise<HttpResponse>;
+/** What the endpoints of modules work with. */
+export type HostingServices =
+  & Dispatching
+  & Pick<Services, "config" | "issuer" | "database" | "log">;
 
 const RETRY_AFTER = { "Retry-After": "2" };
 
 /**
- * Returns the function that answers requests for one endpoint: reads the body, calls the handler,
- * stores its events and only then answers. The rules are told to authors in mod.ts.
+ * Makes an endpoint of a module into an operation, which reads the body, calls the handler, stores
+ * its events and only then responds. The rules are told to authors in mod.ts.
  */
-export function createHandler(options: HandlerOptions): Handler {
-  const { endpoint, baseUrl, log } = options;
-  const maxBytes = endpoint.maxBodyBytes ?? options.maxBodyBytes;
-  const maxFormBytes = endpoint.maxBodyBytes ?? Math.min(maxBytes, MAX_FORM_BYTES);
+export function hostedOperation(endpoint: LoadedEndpoint, services: HostingServices): Operation {
+  const { exportName, method, pattern, scopes, emits, maxBodyBytes } = endpoint;
+  const { config, issuer: baseUrl, database, log } = services;
+  const maxBytes = maxBodyBytes ?? config.maxBodyBytes;
+  const maxFormBytes = maxBodyBytes ?? Math.min(maxBytes, MAX_FORM_BYTES);
+  const route = `${method} ${pattern.text}`;
 
-  return async (request, params, caller) => {
-    const body = await readEndpointBody(request, { maxBytes, maxFormBytes });
-    const collector = collectEvents(options);
-    let response: HttpResponse;
-    try {
-      const context = createContext(request, body, {
-        params,
-        caller: caller && pickCaller(caller),
-        dispatch: collector.dispatch,
-        log,
-        baseUrl,
-        maxBytes,
-      });
-      const result = await endpoint.handle(context);
-      response = toResponse(result);
-    } catch (error) {
-      collector.close();
-      if (request.isGone) throw error; // nobody is there to be answered, and nothing has failed
-      throw toProblem(error, options.challenge, () => logFailure(options, request, error));
-    }
-    const events = collector.close();
-    if (events.length > 0 && response.status < 500) await commitAll(events, response, request, options);
-    return response;
-  };
+  return operation({
+    id: exportName,
+    method,
+    path: pattern.text,
+    access: scopes ?? "public",
+    cors: true,
+    summary: exportName,
+    responses: {},
+    emits,
+    ...(maxBodyBytes !== undefined && { maxBodyBytes }),
+    async handle({ request, params, caller, authenticateAgain }) {
+      const delivery = callbackOf(request);
+      if (delivery !== undefined && await hasDelivery(database, delivery)) {
+        throw new Problem(403, "own_callback", "A callback of this service does not come to itself.");
+      }
+      const { value: body, bytes } = await readAnyBody(request, { maxBytes, maxFormBytes });
+      if (bytes) await authenticateAgain();
+      const collector = collectEvents(services);
+      let response: HttpResponse;
+      try {
+        const result = await endpoint.handle(createContext(request, {
+          params,
+          caller: caller && pickCaller(caller),
+          body,
+          bytes,
+          dispatch: collector.dispatch,
+          log,
+          baseUrl,
+          maxBytes,
+          authenticateAgain,
+        }));
+        response = toResponse(result);
+      } catch (error) {
+        collector.close();
+        if (request.isGone) throw error; // nobody is there to be answered, and nothing has failed
+        throw toProblem(error, bearerChallenge(baseUrl, scopes), () =>
+          log.error("endpoint failed", { request_id: request.id, route, error }));
+      }
+      const events = collector.close();
+      if (events.length > 0 && response.status < 500) {
+        await commitAll(events, response, request, route, services);
+      }
+      return response;
+    },
+  });
+}
+
+/**
+ * The delivery that a request of a Gatepost carries. An endpoint that dispatches what it is
+ * subscribed to, by whatever name of this service, would call itself without end. Another
+ * Gatepost's callbacks are requests as any, and so are those that somebody passes on under a name
+ * of its own.
+ */
+function callbackOf({ headers }: HttpRequest): string | undefined {
+  if (headers["user-agent"]?.startsWith("Gatepost/") !== true) return undefined;
+  const id = headers["webhook-id"];
+  return typeof id === "string" ? id : undefined;
 }
 
 /** A caller as authors get it: what else the service knows of the token stays here. */
@@ -78,13 +98,13 @@ async function commitAll(
   events: readonly DispatchedEvent[],
   response: HttpResponse,
   request: HttpRequest,
-  { commit, log, endpoint }: HandlerOptions,
+  route: string,
+  { commit, log }: HostingServices,
 ): Promise<void> {
   try {
     await commit(events);
   } catch (cause) {
     if (response.body instanceof ReadableStream) discardStream(request, response.body);
-    const route = routeOf(endpoint);
     log.error("events not stored", { request_id: request.id, route, error: cause });
     throw new Problem(503, "unavailable", "Its events could not be stored; none was.", {
       headers: RETRY_AFTER,
@@ -96,7 +116,7 @@ async function commitAll(
 /** Only a refusal that the author wrote, or one of the service's own, tells the caller anything. */
 function toProblem(
   error: unknown,
-  challenge: HandlerOptions["challenge"],
+  challenge: Readonly<Record<string, string>>,
   onFailure: () => void,
 ): Problem {
   if (error instanceof Problem) return error;
@@ -119,12 +139,4 @@ function refusal(
   const { title } = new Problem(status, "refused", "");
   const code = title.toLowerCase().replace(/[^a-z]+/g, "_");
   return new Problem(status, code, detail ?? title, { headers });
-}
-
-function logFailure({ endpoint, log }: HandlerOptions, request: HttpRequest, error: unknown): void {
-  log.error("endpoint failed", { request_id: request.id, route: routeOf(endpoint), error });
-}
-
-function routeOf({ method, pattern }: HandlerOptions["endpoint"]): string {
-  return `${method} ${pattern.text}`;
 }

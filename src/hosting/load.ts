@@ -47,14 +47,19 @@ type Members = Readonly<Record<string, unknown>>;
 
 /**
  * Imports every module that `findModules` finds in `folder`, and returns the endpoints and cronjobs
- * that they export. What two modules both export (one re-exports from the other) is taken once.
+ * that they export; without a folder, none. What two modules both export (one re-exports from the
+ * other) is taken once.
  *
  * @throws {LoadError} with all faults of all files
  */
-export async function loadEndpoints(folder: string, options: LoadOptions = {}): Promise<Hosted> {
+export async function loadEndpoints(
+  folder: string | undefined,
+  options: LoadOptions = {},
+): Promise<Hosted> {
   const { timeoutMs = 10_000 } = options;
   const errors: ModuleError[] = [];
   const hosted: Hosted = { endpoints: [], cronjobs: [], scopes: [] };
+  if (folder === undefined) return hosted;
   const seen = new Set<unknown>();
   const files = await findModules(folder, (file, reason) => {
     errors.push({ file, exportName: undefined, reason });

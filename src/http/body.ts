@@ -1,8 +1,18 @@
-import { bodyTypeOf } from "./body_type.ts";
+import { decodeFormText, type Form, MAX_FORM_BYTES, parseForm } from "../base/form.ts";
 import { hasBody, type HttpRequest } from "../base/http_message.ts";
-import { type Form, MAX_FORM_BYTES, parseForm } from "../base/form.ts";
 import { type JsonValue, parseJson } from "../base/json.ts";
 import { Problem } from "../base/problem.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
+
+/** A body that may be of any type. */
+export interface AnyBody {
+  /** JSON, a form, or undefined: of another type, empty or missing. */
+  readonly value: JsonValue | URLSearchParams | undefined;
+  /** The bytes where they were read; undefined: none came, or they are left unread. */
+  readonly bytes: Buffer | undefined;
+}
+
+const NO_BODY: AnyBody = { value: undefined, bytes: undefined };
 
 /** Whether a request says that a body comes with it, by its type or its framing. */
 export function bringsBody(request: HttpRequest): boolean {
@@ -16,9 +26,7 @@ export function bringsBody(request: HttpRequest): boolean {
 export async function readJson(request: HttpRequest, maxBytes: number): Promise<JsonValue> {
   const { kind, isPlain } = bodyTypeOf(request);
   if (kind !== "json" || !isPlain) {
-    throw new Problem(415, "unsupported_media_type", "Send the body as application/json.", {
-      headers: { Accept: "application/json" },
-    });
+    throw wrongType("Send the body as application/json.", { Accept: "application/json" });
   }
   return parseJson(await request.readBody(maxBytes), { exactIntegers: true });
 }
@@ -27,11 +35,61 @@ export async function readJson(request: HttpRequest, maxBytes: number): Promise<
 export async function readForm(request: HttpRequest): Promise<Form | undefined> {
   const { kind, isPlain } = bodyTypeOf(request);
   if (kind !== "form" || !isPlain) {
-    throw new Problem(
-      415,
-      "unsupported_media_type",
-      "Send the body as application/x-www-form-urlencoded.",
-    );
+    throw wrongType("Send the body as application/x-www-form-urlencoded.");
   }
   return parseForm(await request.readBody(MAX_FORM_BYTES));
+}
+
+/**
+ * Reads and parses a body that is JSON or a form; one of another type is left unread. Throws
+ * Problem 400 `malformed`, 413, or 415 for one that says that it is compressed or not UTF-8.
+ */
+export async function readAnyBody(
+  request: HttpRequest,
+  limits: { readonly maxBytes: number; readonly maxFormBytes: number },
+): Promise<AnyBody> {
+  if (!hasBody(request)) return NO_BODY;
+  const { kind, isPlain } = bodyTypeOf(request);
+  const maxBytes = kind === "form" ? limits.maxFormBytes : limits.maxBytes;
+  // Also where it is left unread: the handler might answer without looking at it.
+  if (Number(request.headers["content-length"] ?? 0) > maxBytes) {
+    throw new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`, {
+      headers: { Connection: "close" }, // the rest is not worth reading
+    });
+  }
+  if (kind === "other") return NO_BODY;
+  if (!isPlain) throw wrongType("The body must be UTF-8, not compressed.");
+  const bytes = await request.readBody(maxBytes);
+  if (bytes.length === 0) return { value: undefined, bytes };
+  return { bytes, value: kind === "form" ? parseFields(bytes) : parseJson(bytes) };
+}
+
+/** Unlike URLSearchParams itself takes no bad escape, and nothing that is not UTF-8. */
+function parseFields(bytes: Buffer): URLSearchParams {
+  const text = decodeUtf8(bytes);
+  if (text === undefined || decodeFormText(text) === undefined) {
+    throw new Problem(400, "malformed", "The body is not a well-formed form in UTF-8.");
+  }
+  return new URLSearchParams(text);
+}
+
+/**
+ * What a request says of its body, and whether that is UTF-8 and not encoded: the media type
+ * without regard to case and parameters but the charset (RFC 9110 §8.3), `+json` of any kind
+ * (RFC 6839 §3.1), and the coding (§8.4).
+ */
+function bodyTypeOf({ headers }: Pick<HttpRequest, "headers">) {
+  const [text = "", ...parameters] = (headers["content-type"] ?? "").toLowerCase().split(";");
+  const charset = parameters.map((each) => /^\s*charset\s*=\s*"?([^"\s]*)"?\s*$/.exec(each)?.[1])
+    .find((name) => name !== undefined);
+  const coding = headers["content-encoding"] ?? "identity";
+  const isPlain = (charset ?? "utf-8") === "utf-8" && coding.toLowerCase() === "identity";
+  const type = text.trim();
+  if (type === "application/x-www-form-urlencoded") return { kind: "form", isPlain };
+  const isJson = type === "application/json" || /^[\w.-]+\/[\w.-]+\+json$/.test(type);
+  return { kind: isJson ? "json" : "other", isPlain };
+}
+
+function wrongType(detail: string, headers: Readonly<Record<string, string>> = {}): Problem {
+  return new Problem(415, "unsupported_media_type", detail, { headers });
 }

@@ -1,28 +1,146 @@
-import { type Check, type Fields, openFields } from "../base/fields.ts";
-import { type GrantType, GRANT_TYPES } from "./grant_type.ts";
+import { idOf } from "../base/id.ts";
+import { checkErrors, type FieldError } from "../base/problem.ts";
+import {
+  described,
+  FLAG,
+  type Infer,
+  listOf,
+  manyOf,
+  matching,
+  named,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  record,
+  refined,
+  TEXT,
+  URI,
+  withMembers,
+} from "../base/shape.ts";
+import { TIME, toTime } from "../base/time.ts";
+import { GRANT_TYPES, GRANTS } from "./grant_type.ts";
 import { CONSUMER_SCOPE } from "./principal.ts";
-import { checkRedirectUri, isLoopbackHost, parseAppUrl } from "./redirect_uri.ts";
-import { checkScopeName } from "./user.ts";
+import {
+  APP_URL,
+  checkRedirectUri,
+  isLoopbackHost,
+  NOT_BELOW_URL,
+  REDIRECT_URI,
+} from "./redirect_uri.ts";
+import { SCOPES } from "./scope.ts";
+import { ACCOUNT_STATUS } from "./user.ts";
+
+const NAME = matching(
+  /^(?!\s*$)[^\x00-\x1f\x7f-\x9f]{1,100}$/u,
+  "Must be 1 to 100 characters, not only spaces, none of them a control character.",
+);
+const TYPE = oneOf("confidential", "public");
+const TRUSTED = described("Needs no consent of the user.", FLAG);
+const RESOURCE_SERVER = described("May introspect the tokens of every app.", FLAG);
+const SECRET = described("Shown here only.", TEXT);
+
+/** None listed lets the weaker prefix rule hold, so that is said by null and never by the way. */
+const REDIRECT_URIS = described(
+  "One of these exactly, each at or below the url; null: any at or below it.",
+  nullable(refined(listOf(REDIRECT_URI), (uris, report) => {
+    if (uris.length > 0) return;
+    report("Must not be empty; null lets any at or below the url pass.");
+  }, { minItems: 1 })),
+);
+
+const SETTINGS = {
+  scopes: optional(SCOPES),
+  grants: optional(GRANTS),
+  redirect_uris: optional(REDIRECT_URIS),
+  trusted: optional(TRUSTED),
+  resource_server: optional(RESOURCE_SERVER),
+};
+
+/** What makes an app. */
+export const NewApp = named("NewApp", object({
+  name: NAME,
+  url: APP_URL,
+  type: optional(TYPE, "confidential"),
+  ...SETTINGS,
+}));
+
+/** What of an app may change; a member that is absent stays as it is. */
+export const AppChange = named("AppChange", object({
+  name: optional(NAME),
+  url: optional(APP_URL),
+  ...SETTINGS,
+  status: optional(ACCOUNT_STATUS),
+}));
+
+/** An app as the backend shows it. */
+export const AppRecord = named("App", record({
+  client_id: idOf("a"),
+  name: NAME,
+  url: URI,
+  type: TYPE,
+  scopes: SCOPES,
+  grants: GRANTS,
+  redirect_uris: manyOf(URI),
+  redirect_rule: described(
+    "A redirect URI is listed, or lies at or below the url.",
+    oneOf("listed", "prefix"),
+  ),
+  trusted: TRUSTED,
+  resource_server: RESOURCE_SERVER,
+  status: ACCOUNT_STATUS,
+  created_at: TIME,
+}));
+
+/** A new app, with its secret where it has one. */
+export const AppWithSecret = named("AppWithSecret", withMembers(AppRecord, {
+  client_secret: optional(SECRET),
+}));
+
+/** How a secret is replaced. */
+export const NewAppSecret = named("NewAppSecret", object({
+  revoke: optional(described("The old secret ends at once, instead of in a day.", FLAG)),
+}));
+
+/** The secret that replaces another. */
+export const AppSecret = named("AppSecret", record({
+  client_id: AppRecord.members.client_id,
+  client_secret: SECRET,
+}));
 
 /** An OAuth client (RFC 6749 §2); its secret's hash stays in the store. */
-export interface App {
+export interface App extends
+  Pick<
+    Infer<typeof AppRecord>,
+    "name" | "url" | "type" | "scopes" | "grants" | "trusted" | "status"
+  > {
   /** The `client_id`; starts with `a`. */
   readonly id: string;
-  readonly name: string;
-  readonly url: string;
-  readonly type: "confidential" | "public";
-  readonly scopes: readonly string[];
-  readonly grants: readonly GrantType[];
   /** Where any are listed, a redirect URI must be one of them exactly. */
   readonly redirectUris: readonly string[];
-  /** Needs no consent of the user. */
-  readonly trusted: boolean;
-  /** May introspect the tokens of every app. */
   readonly resourceServer: boolean;
-  readonly status: "active" | "disabled";
   readonly createdAtMs: number;
   /** Grants made then or before have ended. */
   readonly notBeforeMs: number;
+}
+
+/** An app as the backend shows it. */
+export function toAppRecord(app: App): Infer<typeof AppRecord> {
+  const { id, name, url, type, scopes, grants, redirectUris, trusted, status } = app;
+  return {
+    client_id: id,
+    name,
+    url,
+    type,
+    scopes,
+    grants,
+    redirect_uris: redirectUris,
+    redirect_rule: redirectUris.length > 0 ? "listed" : "prefix",
+    trusted,
+    resource_server: app.resourceServer,
+    status,
+    created_at: toTime(app.createdAtMs),
+  };
 }
 
 /** Tells whether any program on the user's device can pose as an app (RFC 8252 §8.6). */
@@ -30,105 +148,59 @@ export function isPosable({ type, url }: Pick<App, "type" | "url">): boolean {
   return type === "public" && isLoopbackHost(new URL(url).hostname);
 }
 
-/** What makes an app. */
-export type NewApp = Omit<App, "id" | "status" | "createdAtMs" | "notBeforeMs">;
+const CODE_GRANTS = ["authorization_code", "refresh_token"] as const;
 
-/** Reads the JSON that makes an app; throws Problem 400 with every fault. */
-export function parseNewApp(value: unknown): NewApp {
-  const fields = openFields(value);
-  const type = fields.word("type", ["confidential", "public"]) ?? "confidential";
-  const url = fields.requiredText("url", checkAppUrl);
-  const app: NewApp = {
-    name: fields.requiredText("name", checkName),
-    url,
+/** The app that is asked for; throws Problem 400 as `changeApp` does. */
+export function newApp(
+  { type, ...settings }: Infer<typeof NewApp>,
+  more: Pick<App, "id" | "createdAtMs">,
+): App {
+  return changeApp({
+    name: settings.name,
+    url: settings.url,
     type,
-    scopes: fields.list("scopes", checkScopeName) ?? [CONSUMER_SCOPE],
-    grants: readGrants(fields, type) ??
-      GRANT_TYPES.filter((grant) => grant !== "password" && isGrantFor(type, grant)),
-    redirectUris: readRedirectUris(fields, url) ?? [],
-    trusted: fields.flag("trusted") ?? false,
-    resourceServer: fields.flag("resource_server") ?? false,
-  };
-  checkResourceServer(fields, app);
-  fields.finish("app");
-  return app;
+    scopes: [CONSUMER_SCOPE],
+    grants: type === "public" ? CODE_GRANTS : [...CODE_GRANTS, "client_credentials"],
+    redirectUris: [],
+    trusted: false,
+    resourceServer: false,
+    status: "active",
+    notBeforeMs: 0,
+    ...more,
+  }, settings);
 }
 
-/**
- * Reads the JSON that changes an app, and answers with the app as it will be; its type is fixed.
- * Throws Problem 400 with every fault.
- */
-export function parseAppChange(value: unknown, app: App): App {
-  const fields = openFields(value);
-  const url = fields.text("url", checkAppUrl) ?? app.url;
+/** The app as it will be; throws Problem 400 that lists all that does not fit together in it. */
+export function changeApp(app: App, change: Infer<typeof AppChange>): App {
+  const { grants, redirect_uris: uris } = change;
   const changed: App = {
     ...app,
-    name: fields.text("name", checkName) ?? app.name,
-    url,
-    scopes: fields.list("scopes", checkScopeName) ?? app.scopes,
-    grants: readGrants(fields, app.type) ?? app.grants,
-    redirectUris: readRedirectUris(fields, url) ?? app.redirectUris,
-    trusted: fields.flag("trusted") ?? app.trusted,
-    resourceServer: fields.flag("resource_server") ?? app.resourceServer,
-    status: fields.word("status", ["active", "disabled"]) ?? app.status,
+    name: change.name ?? app.name,
+    url: change.url ?? app.url,
+    scopes: change.scopes ?? app.scopes,
+    grants: grants ? GRANT_TYPES.filter((grant) => grants.includes(grant)) : app.grants,
+    redirectUris: uris === undefined ? app.redirectUris : uris ?? [],
+    trusted: change.trusted ?? app.trusted,
+    resourceServer: change.resource_server ?? app.resourceServer,
+    status: change.status ?? app.status,
   };
-  checkResourceServer(fields, changed);
-  if (!fields.has("redirect_uris") && !changed.redirectUris.every((uri) => isListable(uri, url))) {
-    fields.report("url", "The listed redirect_uris do not fit this url; send both.");
+  const errors: FieldError[] = [];
+  const refuse = (pointer: string, detail: string) => errors.push({ pointer, detail });
+  if (app.type === "public") {
+    const at = grants?.indexOf("client_credentials") ?? -1;
+    if (at >= 0) refuse(`/grants/${at}`, "Is for confidential apps only (RFC 6749 §4.4).");
+    if (changed.resourceServer) {
+      refuse("/resource_server", "A public app cannot prove itself and so cannot introspect.");
+    }
   }
-  fields.finish("change of an app");
-  return changed;
-}
-
-function checkResourceServer(fields: Fields, { type, resourceServer }: NewApp): void {
-  if (type === "confidential" || !resourceServer) return;
-  fields.report("resource_server", "A public app cannot prove itself and so cannot introspect.");
-}
-
-/** What an app's name is, which has at most 100 characters besides. */
-export const APP_NAME =
-  /^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$/;
-export const MAX_APP_NAME_LENGTH = 100;
-
-const checkName: Check = (text) =>
-  [...text].length <= MAX_APP_NAME_LENGTH && APP_NAME.test(text)
-    ? undefined
-    : "Must be 1 to 100 characters, not only spaces, none of them a control character.";
-
-const checkAppUrl: Check = (text) =>
-  parseAppUrl(text) !== undefined
-    ? undefined
-    : "Must be a canonical https URL (http only on localhost, 127.0.0.1 or [::1]), " +
-      "without credentials, query and fragment.";
-
-function readGrants(fields: Fields, type: App["type"]): GrantType[] | undefined {
-  const given = fields.list("grants", (text) => {
-    const grant = GRANT_TYPES.find((known) => known === text);
-    if (grant === undefined) return `Must be one of: ${GRANT_TYPES.join(", ")}.`;
-    return isGrantFor(type, grant) ? undefined : "Is for confidential apps only (RFC 6749 §4.4).";
+  const isListable = (uri: string) =>
+    checkRedirectUri(uri, { url: changed.url, redirectUris: [] });
+  uris?.forEach((uri, at) => {
+    if (!isListable(uri)) refuse(`/redirect_uris/${at}`, NOT_BELOW_URL);
   });
-  return given && GRANT_TYPES.filter((grant) => given.includes(grant));
-}
-
-function isGrantFor(type: App["type"], grant: GrantType): boolean {
-  return type === "confidential" || grant !== "client_credentials";
-}
-
-/** None listed lets the weaker prefix rule hold, so that is not said by the way. */
-function readRedirectUris(fields: Fields, url: string): string[] | undefined {
-  const given = fields.value("redirect_uris");
-  if (given === null) return [];
-  if (Array.isArray(given) && given.length === 0) {
-    fields.report("redirect_uris", "Must not be empty; null lets any at or below the url pass.");
+  if (uris === undefined && !app.redirectUris.every(isListable)) {
+    refuse("/url", "The listed redirect_uris do not fit this url; send both.");
   }
-  return fields.list(
-    "redirect_uris",
-    (text) => isListable(text, url) ? undefined : "Must lie at or below the app's url.",
-  );
-}
-
-/** Beside a url that is wrong a URI is held against its own origin: its form still counts. */
-function isListable(uri: string, url: string): boolean {
-  const base = parseAppUrl(url) === undefined ? URL.parse(uri)?.origin : url;
-  return base !== undefined && checkRedirectUri(uri, { url: base, redirectUris: [] });
+  checkErrors(errors, "body");
+  return changed;
 }

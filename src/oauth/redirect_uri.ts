@@ -1,4 +1,5 @@
 import { decodeFormText } from "../base/form.ts";
+import { described, text } from "../base/shape.ts";
 
 /** What of an app decides about its redirect URIs. */
 export interface RedirectRule {
@@ -9,7 +10,7 @@ export interface RedirectRule {
 }
 
 /** Characters of an app URL or a redirect URI. */
-export const MAX_LENGTH = 2048;
+const MAX_LENGTH = 2048;
 
 /** Visible ASCII without `\` and `#`: RFC 3986 §2 knows no others, and no fragment belongs here. */
 const PLAIN_TEXT = /^[\x21\x22\x24-\x5b\x5d-\x7e]+$/;
@@ -23,6 +24,22 @@ const BAD_ESCAPE = /%(?![0-9a-f]{2})/i;
 const PLAIN_HOST = /^(?:[a-z0-9._-]+|\[[0-9a-f:]+\])$/;
 
 const LOOPBACK_HOSTS: readonly string[] = ["localhost", "127.0.0.1", "[::1]"];
+
+/** An app URL in JSON. */
+export const APP_URL = described("Every redirect URI is at or below it.", text(
+  (url) => parseAppUrl(url) ? undefined : "Must be a canonical https URL (http only on " +
+    "localhost, 127.0.0.1 or [::1]), without credentials, query and fragment.",
+  { format: "uri", pattern: "^https?://[^?#]+$", maxLength: MAX_LENGTH },
+));
+
+/** What is wrong with a redirect URI that an app may not list. */
+export const NOT_BELOW_URL = "Must lie at or below the app's url.";
+
+/** A redirect URI in JSON, of whatever app: held against its own origin. */
+export const REDIRECT_URI = text((uri) => {
+  const url = URL.parse(uri)?.origin ?? "";
+  return checkRedirectUri(uri, { url, redirectUris: [] }) ? undefined : NOT_BELOW_URL;
+}, { format: "uri", pattern: "^https?://[^#]+$", maxLength: MAX_LENGTH });
 
 /**
  * Returns an app URL parsed, or undefined where it breaks the rule: canonical, no query, no

@@ -61,49 +61,40 @@ function expired(table: Sql, key: Sql, nowMs: number): Sql {
 
 /** Rows that are old enough, but of which some must stay although they are. */
 interface Sweep {
-  readonly name: string;
+  readonly table: Sql;
+  readonly key: Sql;
+  /** Before all keys. */
   readonly first: Key;
-  /** Selects, in the order of their keys, the rows that follow, each with whether it may go. */
-  readonly select: (after: Key) => Sql;
-  /** Deletes the rows of the keys that may go. */
-  readonly remove: (keys: readonly Key[]) => Sql;
+  /** Holds for all that is old enough. */
+  readonly isOld: Sql;
+  /** Holds for what of it may go. */
+  readonly mayGo: Sql;
 }
+
+const BY_ID = { key: sql`id`, first: "" };
 
 /** What is finished, in the order that its references allow. */
 function finishedTables(finishedMs: number): Sweep[] {
-  const deliveries = ["delivered", "failed", "cancelled"].map((name): Sweep => {
-    const status = sqlText(name);
-    return {
-      name,
-      first: "",
-      select: (after) => sql`SELECT id AS key, finishedAtMs <= ${finishedMs} AS mayGo
-        FROM deliveries WHERE id > ${after} AND id < ${idBound("d", finishedMs)}
-          AND status = ${status} ORDER BY id ${AT_MOST}`,
-      remove: (keys) => sql`DELETE FROM deliveries
-        WHERE id IN ${listOf(keys)} AND status = ${status}`,
-    };
-  });
-  const keepsDelivery = sql`EXISTS (SELECT 1 FROM deliveries d
-    WHERE d.id > 'd' || substr(events.id, 2) AND d.id < 'd' || substr(events.id, 2) || '~')`;
-  const isNamed = sql`EXISTS (SELECT 1 FROM deliveries d WHERE d.subscription = subscriptions.seq)`;
   return [
-    ...deliveries,
+    ...["delivered", "failed", "cancelled"].map((status) => ({
+      ...BY_ID,
+      table: sql`deliveries`,
+      isOld: sql`status = ${sqlText(status)} AND id < ${idBound("d", finishedMs)}`,
+      mayGo: sql`status = ${sqlText(status)} AND finishedAtMs <= ${finishedMs}`,
+    })),
     {
-      name: "events",
-      first: "",
-      select: (after) => sql`SELECT id AS key, NOT ${keepsDelivery} AS mayGo FROM events
-        WHERE id > ${after} AND id < ${idBound("e", finishedMs)} AND status = 'distributed'
-        ORDER BY id ${AT_MOST}`,
-      remove: (keys) => sql`DELETE FROM events
-        WHERE id IN ${listOf(keys)} AND NOT ${keepsDelivery}`,
+      ...BY_ID,
+      table: sql`events`,
+      isOld: sql`status = 'distributed' AND id < ${idBound("e", finishedMs)}`,
+      mayGo: sql`NOT EXISTS (SELECT 1 FROM deliveries d
+        WHERE d.id > 'd' || substr(events.id, 2) AND d.id < 'd' || substr(events.id, 2) || '~')`,
     },
     {
-      name: "subscriptions",
+      key: sql`seq`,
       first: 0,
-      select: (after) => sql`SELECT seq AS key, NOT ${isNamed} AS mayGo FROM subscriptions
-        WHERE status = 'deleted' AND seq > ${after} ORDER BY seq ${AT_MOST}`,
-      remove: (keys) => sql`DELETE FROM subscriptions
-        WHERE seq IN ${listOf(keys)} AND NOT ${isNamed}`,
+      table: sql`subscriptions`,
+      isOld: sql`status = 'deleted'`,
+      mayGo: sql`NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.subscription = subscriptions.seq)`,
     },
   ];
 }
@@ -114,20 +105,28 @@ function finishedTables(finishedMs: number): Sweep[] {
  */
 async function sweep(
   database: Database,
-  { name, first, select, remove }: Sweep,
+  { table, key, first, isOld, mayGo }: Sweep,
   progress: PurgeProgress,
   signal: AbortSignal,
 ): Promise<void> {
+  const name = isOld.sql;
   let after = progress.get(name) ?? first;
   for (let staying = 0; staying < STAYING_AT_ONCE && !signal.aborted;) {
-    const rows = await database.query<{ key: Key; mayGo: number }>(select(after));
+    const rows = await database.query<{ key: Key; mayGo: number }>(
+      sql`SELECT ${key} AS key, ${mayGo} AS mayGo FROM ${table}
+        WHERE ${key} > ${after} AND ${isOld} ORDER BY ${key} ${AT_MOST}`,
+    );
     const last = rows.at(-1);
     if (!last) {
       progress.delete(name);
       return;
     }
-    const keys = rows.filter(({ mayGo }) => mayGo === 1).map(({ key }) => key);
-    if (keys.length > 0) await database.write([remove(keys)]);
+    const keys = rows.filter((row) => row.mayGo === 1).map((row) => row.key);
+    if (keys.length > 0) {
+      await database.write([
+        sql`DELETE FROM ${table} WHERE ${key} IN ${listOf(keys)} AND ${mayGo}`,
+      ]);
+    }
     staying += rows.length - keys.length;
     after = last.key;
     progress.set(name, after);

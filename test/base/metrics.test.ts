@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createMetrics, METRICS_TYPE } from "../../src/base/metrics.ts";
+import { counter, createMetrics, histogram, METRICS_TYPE } from "../../src/base/metrics.ts";
 import { parseMetrics } from "../helpers/metrics_text.ts";
 
 test("METRICS_TYPE is that of the text format 0.0.4", () => {
@@ -8,34 +8,35 @@ test("METRICS_TYPE is that of the text format 0.0.4", () => {
 });
 
 test("a counter counts for each combination of labels", async () => {
-  const metrics = createMetrics();
-  const counter = metrics.counter({ name: "a_total", help: "A.", labels: ["x", "y"] });
-  counter.add(["1", "2"]);
-  counter.add(["1", "2"], 3);
-  counter.add(["2", "1"], 0);
+  const metrics = createMetrics({ a_total: counter("A.", "x", "y") });
+  metrics.count("a_total", ["1", "2"]);
+  metrics.count("a_total", ["1", "2"], 3);
+  metrics.count("a_total", ["2", "1"], 0);
   assert.equal(
-    await metrics.format(),
+    await metrics.format({}),
     '# HELP a_total A.\n# TYPE a_total counter\na_total{x="1",y="2"} 4\na_total{x="2",y="1"} 0\n',
   );
 });
 
 test("a counter without labels is there from the beginning, with 0", async () => {
-  const metrics = createMetrics();
-  metrics.counter({ name: "a_total", help: "A." });
-  assert.match(await metrics.format(), /^a_total 0\n$/m);
+  const metrics = createMetrics({ a_total: counter("A.") });
+  assert.match(await metrics.format({}), /^a_total 0\n$/m);
 });
 
 test("a counter whose labels nobody has used is left out", async () => {
-  const metrics = createMetrics();
-  metrics.counter({ name: "a_total", help: "A.", labels: ["x"] });
-  assert.equal(await metrics.format(), "");
+  const metrics = createMetrics({ a_total: counter("A.", "x") });
+  assert.equal(await metrics.format({}), "");
+});
+
+test("a counter's initial series are there from the beginning, with 0", async () => {
+  const metrics = createMetrics({ a_total: { ...counter("A.", "x"), initial: [["1"], ["2"]] } });
+  assert.match(await metrics.format({}), /^a_total\{x="1"\} 0\na_total\{x="2"\} 0\n$/m);
 });
 
 test("a histogram counts up to each bound, bounds included", async () => {
-  const metrics = createMetrics();
-  const histogram = metrics.histogram({ name: "a", help: "A.", labels: ["x"], bounds: [0.1, 1] });
-  for (const amount of [0.1, 0.5, 1, 7]) histogram.observe(["v"], amount);
-  assert.deepEqual((await metrics.format()).split("\n").slice(2), [
+  const metrics = createMetrics({ a: histogram("A.", [0.1, 1], "x") });
+  for (const amount of [0.1, 0.5, 1, 7]) metrics.observe("a", ["v"], amount);
+  assert.deepEqual((await metrics.format({})).split("\n").slice(2), [
     'a_bucket{x="v",le="0.1"} 1',
     'a_bucket{x="v",le="1"} 3',
     'a_bucket{x="v",le="+Inf"} 4',
@@ -45,34 +46,44 @@ test("a histogram counts up to each bound, bounds included", async () => {
   ]);
 });
 
+test("a histogram without labels is there from the beginning, with nothing observed", async () => {
+  const metrics = createMetrics({ a: histogram("A.", [1]) });
+  assert.match(await metrics.format({}), /^a_sum 0\na_count 0\n$/m);
+});
+
+const gauge = { type: "gauge", help: "", labels: [] } as const;
+
 test("what is read when asked for may come later, and has labels of its own", async () => {
-  const metrics = createMetrics();
-  const gauge = { type: "gauge", help: "" } as const;
-  metrics.reading({ ...gauge, name: "now" }, () => 1.5);
-  metrics.reading({ ...gauge, name: "later" }, () => Promise.resolve([{ labels: { a: "b" }, value: 2 }]));
-  metrics.reading({ ...gauge, name: "endless" }, () => [{ value: Infinity }, { value: NaN }]);
-  const text = await metrics.format();
-  for (const line of ["now 1.5", 'later{a="b"} 2', "endless +Inf", "endless NaN"]) {
+  const metrics = createMetrics({
+    now: { ...gauge, read: () => 1.5 },
+    later: { ...gauge, labels: ["a"], read: () => Promise.resolve([[["b"], 2]] as const) },
+    endless: { ...gauge, read: () => [[[], Infinity], [[], NaN]] as const },
+    given: { ...gauge, read: ({ value }: { value: number }) => value },
+  });
+  const text = await metrics.format({ value: 7 });
+  for (const line of ["now 1.5", 'later{a="b"} 2', "endless +Inf", "endless NaN", "given 7"]) {
     assert.ok(text.split("\n").includes(line), line);
   }
 });
 
 test("a reading that fails is left out and keeps nothing else back", async () => {
-  const metrics = createMetrics();
-  const gauge = { type: "gauge", help: "" } as const;
-  metrics.reading({ ...gauge, name: "bad" }, () => Promise.reject(new Error("no")));
-  metrics.reading({ ...gauge, name: "worse" }, () => {
-    throw new Error("no");
+  const metrics = createMetrics({
+    bad: { ...gauge, read: () => Promise.reject<number>(new Error("no")) },
+    worse: {
+      ...gauge,
+      read: () => {
+        throw new Error("no");
+      },
+    },
+    good: { ...gauge, read: () => 1 },
   });
-  metrics.reading({ ...gauge, name: "good" }, () => 1);
-  assert.equal(await metrics.format(), "# HELP good \n# TYPE good gauge\ngood 1\n");
+  assert.equal(await metrics.format({}), "# HELP good \n# TYPE good gauge\ngood 1\n");
 });
 
 test("labels and help are escaped as the format asks", async () => {
-  const metrics = createMetrics();
-  const counter = metrics.counter({ name: "a_total", help: 'b\\ "\n', labels: ["x"] });
-  counter.add(['q"\\\n\u00fc']);
-  const text = await metrics.format();
+  const metrics = createMetrics({ a_total: counter('b\\ "\n', "x") });
+  metrics.count("a_total", ['q"\\\n\u00fc']);
+  const text = await metrics.format({});
   assert.match(text, /^# HELP a_total b\\\\ "\\n$/m);
   assert.match(text, /^a_total\{x="q\\"\\\\\\n\u00fc"\} 1$/m);
   const [family] = parseMetrics(text);
@@ -80,11 +91,10 @@ test("labels and help are escaped as the format asks", async () => {
 });
 
 test("past the limit of series new ones are counted together", async () => {
-  const metrics = createMetrics();
-  const counter = metrics.counter({ name: "a_total", help: "A.", labels: ["x", "y"] });
-  for (let count = 0; count < 6000; count++) counter.add([`v${count}`, "z"]);
-  counter.add(["v0", "z"]);
-  const [family] = parseMetrics(await metrics.format());
+  const metrics = createMetrics({ a_total: counter("A.", "x", "y") });
+  for (let count = 0; count < 6000; count++) metrics.count("a_total", [`v${count}`, "z"]);
+  metrics.count("a_total", ["v0", "z"]);
+  const [family] = parseMetrics(await metrics.format({}));
   assert.equal(family?.samples.length, 5001);
   const find = (x: string) => family?.samples.find(({ labels }) => labels["x"] === x);
   assert.equal(find("other")?.value, 1000);
@@ -92,17 +102,17 @@ test("past the limit of series new ones are counted together", async () => {
 });
 
 test("counting a request costs less than a microsecond, and less than ten on a loaded machine", () => {
-  const metrics = createMetrics();
-  const labels = ["method", "route"];
-  const counter = metrics.counter({ name: "a_total", help: "", labels: [...labels, "status"] });
   const bounds = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10];
-  const histogram = metrics.histogram({ name: "b", help: "", labels, bounds });
+  const metrics = createMetrics({
+    a_total: counter("", "method", "route", "status"),
+    b: histogram("", bounds, "method", "route"),
+  });
   const count = (times: number): number => {
     const startMs = performance.now();
     for (let index = 0; index < times; index++) {
       const route = index % 2 === 0 ? "/consumer/login" : "/orders/:id";
-      counter.add(["POST", route, String(200 + index % 3)]);
-      histogram.observe(["POST", route], index % 20 / 1000);
+      metrics.count("a_total", ["POST", route, String(200 + index % 3)]);
+      metrics.observe("b", ["POST", route], index % 20 / 1000);
     }
     return (performance.now() - startMs) * 1000 / times;
   };

@@ -4,7 +4,9 @@ import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { Worker } from "node:worker_threads";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type DeliveryWorker, startDeliveryWorker } from "../../src/delivery/worker.ts";
+import { type DeliveryWorker, createDeliveryWorker } from "../../src/delivery/worker.ts";
+import type { ServiceMetrics } from "../../src/app/metrics.ts";
+import type { SelfTest } from "../../src/delivery/egress.ts";
 import { newId } from "../../src/base/id.ts";
 import type { Log } from "../../src/base/log.ts";
 import { createSeal } from "../../src/base/seal.ts";
@@ -17,12 +19,13 @@ import { addUser, makeFolder, openDatabase } from "../helpers/database.ts";
 import { startReceiver } from "../helpers/receiver.ts";
 
 interface Stage {
-  readonly post: DeliveryWorker;
+  readonly worker: DeliveryWorker;
+  readonly started: Promise<SelfTest>;
   readonly config: Config;
   readonly database: Database;
   /** Lines of the log: level, message and fields. */
   readonly logged: unknown[][];
-  readonly attempts: [boolean, number][];
+  readonly attempts: [string, number][];
 }
 
 function open(t: TestContext, more: Record<string, string> = {}): Stage {
@@ -37,19 +40,17 @@ function open(t: TestContext, more: Record<string, string> = {}): Stage {
   const { config } = parsed;
   const database = openDatabase(t, databasePath);
   const logged: unknown[][] = [];
-  const attempts: [boolean, number][] = [];
+  const attempts: [string, number][] = [];
   const at = (level: string): Log["info"] => (...line) => void logged.push([level, ...line]);
   const log = { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
-  const observeAttempt = (isSuccess: boolean, ms: number) => void attempts.push([isSuccess, ms]);
-  const post = startDeliveryWorker({
-    name: "c1",
-    config,
-    database,
-    log,
-    observeAttempt,
-  });
-  t.after(() => post.stop(0));
-  return { post, config, database, logged, attempts };
+  const metrics: ServiceMetrics = {
+    count() {},
+    observe: (_name, [outcome = ""], seconds) => void attempts.push([outcome, seconds]),
+    format: () => Promise.resolve(""),
+  };
+  const worker = createDeliveryWorker({ name: "c1", config, database, log, metrics });
+  t.after(() => worker.stop(0));
+  return { worker, started: worker.start(), config, database, logged, attempts };
 }
 
 async function subscribe({ database, config }: Stage, endpoint: string): Promise<void> {
@@ -59,7 +60,7 @@ async function subscribe({ database, config }: Stage, endpoint: string): Promise
      VALUES (${id}, ${await addUser(database)}, 'login', 'e', ${endpoint}, 'active', ${createSeal(...config.secretKeys ?? []).encrypt(secret, id)}, ${Date.now()})`]);
 }
 
-async function dispatch({ database, post }: Stage, count: number): Promise<void> {
+async function dispatch({ database, worker }: Stage, count: number): Promise<void> {
   const createdAtMs = Date.now();
   await database.write(Array.from({ length: count }, (_, index) =>
     insertEvent({
@@ -70,7 +71,7 @@ async function dispatch({ database, post }: Stage, count: number): Promise<void>
       createdAtMs,
     })
   ));
-  post.wake();
+  worker.wake();
 }
 
 async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
@@ -85,33 +86,33 @@ const countDelivered = async (database: Database) => {
   return rows.length;
 };
 
-test("the post delivers what is dispatched, and tells of each attempt", async (t) => {
+test("the worker delivers what is dispatched, and counts each attempt", async (t) => {
   const receiver = await startReceiver();
   t.after(() => receiver.close());
   const stage = open(t, { GATEPOST_SECRET_KEY: Buffer.alloc(32, 9).toString("base64") });
   await subscribe(stage, `${receiver.url}/a`);
-  assert.deepEqual(await stage.post.started, { ok: true });
+  assert.deepEqual(await stage.started, { ok: true });
   await dispatch(stage, 20);
   await receiver.waitFor(20, 10_000, "/a");
   await until(async () => await countDelivered(stage.database) === 20);
   await until(() => stage.attempts.length === 20);
-  assert.ok(stage.attempts.every(([isSuccess, ms]) => isSuccess && ms >= 0 && ms < 10_000));
-  await until(() => stage.post.report().inFlight === 0);
-  assert.ok(stage.post.report().quietMs < 10_000);
+  assert.ok(stage.attempts.every(([outcome, seconds]) => outcome === "success" && seconds >= 0 && seconds < 10));
+  await until(() => stage.worker.report().inFlight === 0);
+  assert.ok(stage.worker.report().quietMs < 10_000);
   assert.equal(receiver.count(), 20, "each once, however often it is woken");
 });
 
-test("an attempt that failed is told as one; callbacks under way are counted", async (t) => {
+test("an attempt that failed is counted as one; callbacks under way are counted", async (t) => {
   const receiver = await startReceiver();
   t.after(() => receiver.close());
   receiver.react("/a", { kind: "answer", status: 500, delayMs: 600 });
   const stage = open(t);
   await subscribe(stage, `${receiver.url}/a`);
-  await stage.post.started;
+  await stage.started;
   await dispatch(stage, 1);
-  await until(() => stage.post.report().inFlight === 1);
+  await until(() => stage.worker.report().inFlight === 1);
   await until(() => stage.attempts.length === 1);
-  assert.equal(stage.attempts[0]?.[0], false);
+  assert.equal(stage.attempts[0]?.[0], "failure");
 });
 
 test("to look takes up what lies there, and answers", async (t) => {
@@ -119,9 +120,9 @@ test("to look takes up what lies there, and answers", async (t) => {
   t.after(() => receiver.close());
   const stage = open(t);
   await subscribe(stage, `${receiver.url}/a`);
-  await stage.post.started;
-  await dispatch({ ...stage, post: { ...stage.post, wake() {} } }, 1);
-  await stage.post.look();
+  await stage.started;
+  await dispatch({ ...stage, worker: { ...stage.worker, wake() {} } }, 1);
+  await stage.worker.look();
   await receiver.waitFor(1, 10_000, "/a");
 });
 
@@ -131,26 +132,33 @@ test("to stop awaits what is in flight and leaves no lock file behind", async (t
   receiver.react("/a", { kind: "answer", delayMs: 300 });
   const stage = open(t);
   await subscribe(stage, `${receiver.url}/a`);
-  await stage.post.started;
+  await stage.started;
   await dispatch(stage, 1);
   await receiver.waitFor(1, 10_000, "/a");
-  await stage.post.stop(5_000);
+  await stage.worker.stop(5_000);
   assert.equal(await countDelivered(stage.database), 1, "recorded before the end");
   const files = readdirSync(dirname(stage.config.databasePath));
   assert.deepEqual(files.filter((name) => name.includes("-process-")), []);
 });
 
+test("it has started before it reports, and is stuck until then", async (t) => {
+  const stage = open(t);
+  assert.equal(stage.worker.state(), "stuck");
+  await stage.started;
+  assert.equal(stage.worker.state(), "on");
+});
+
 test("it can be stopped while it starts, and twice", async (t) => {
-  const { post } = open(t);
-  await post.stop(1_000);
-  await post.stop(1_000);
+  const { worker } = open(t);
+  await worker.stop(1_000);
+  await worker.stop(1_000);
 });
 
 test("what is logged there is written by the given log, errors with their causes", async (t) => {
   const stage = open(t);
-  await stage.post.started;
+  await stage.started;
   await stage.database.write([sql`ALTER TABLE events RENAME TO gone`]);
-  stage.post.wake();
+  stage.worker.wake();
   await until(() => stage.logged.length > 0);
   const [level, msg, fields] = stage.logged[0] ?? [];
   assert.equal(level, "warn");
@@ -168,16 +176,16 @@ test("should its thread die, another goes on and takes up what it had claimed", 
   t.after(() => process.off("worker", note));
   const stage = open(t);
   await subscribe(stage, `${receiver.url}/a`);
-  await stage.post.started;
+  await stage.started;
   await dispatch(stage, 1);
   await receiver.waitFor(1, 10_000, "/a");
   await threads.at(-1)?.terminate(); // the one before is the database's
-  await until(() => stage.post.report().quietMs === Infinity);
+  await until(() => stage.worker.report().quietMs === Infinity);
   const diedAtMs = Date.now();
-  await stage.post.look(); // does not wait for the dead
+  await stage.worker.look(); // does not wait for the dead
   await until(async () => await countDelivered(stage.database) === 1);
   assert.ok(Date.now() - diedAtMs < 8_000, "long before its lease ends");
-  await until(() => stage.post.report().quietMs < Infinity);
+  await until(() => stage.worker.report().quietMs < Infinity);
   assert.deepEqual(stage.logged.filter(([level]) => level === "error").length, 1);
 });
 
@@ -187,9 +195,9 @@ test("nor does a later thread distribute before the guard has passed its test th
   process.on("worker", note);
   t.after(() => process.off("worker", note));
   const stage = open(t);
-  await stage.post.started;
+  await stage.started;
   await threads.at(-1)?.terminate();
-  await until(() => stage.post.report().quietMs === Infinity);
+  await until(() => stage.worker.report().quietMs === Infinity);
   await dispatch(stage, 1);
   const count = threads.length;
   await until(() => threads.length > count);
@@ -198,7 +206,7 @@ test("nor does a later thread distribute before the guard has passed its test th
     if (kind === "started") tested.resolve(pending());
   });
   const pending = () => stage.database.query(sql`SELECT 1 FROM events WHERE status = 'pending'`);
-  await stage.post.look(); // as the interval does
+  await stage.worker.look(); // as the interval does
   assert.equal((await tested.promise).length, 1);
   await until(async () => (await pending()).length === 0);
 });
@@ -210,8 +218,8 @@ test("a thread that dies at each start is started ever more rarely, and can be s
   const fields = died().map(([, , more]) => Object(more));
   assert.deepEqual(fields.map(({ pause_ms }) => pause_ms), [1_000, 2_000]);
   assert.ok(fields[0].error instanceof Error);
-  assert.equal(stage.post.report().quietMs, Infinity);
-  await stage.post.stop(1_000);
+  assert.equal(stage.worker.report().quietMs, Infinity);
+  await stage.worker.stop(1_000);
   await sleep(2_200);
   assert.equal(died().length, 2);
 });

@@ -1,13 +1,19 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Problem } from "../../src/base/problem.ts";
-import { type App, parseAppChange, parseNewApp } from "../../src/oauth/app.ts";
+import { parseShape } from "../../src/base/shape.ts";
+import { type App, AppChange, changeApp, newApp, NewApp, toAppRecord } from "../../src/oauth/app.ts";
 import { sampleApp } from "../helpers/database.ts";
+
+const MORE = { id: "a0", createdAtMs: 1_000 };
+const addApp = (value: unknown) => newApp(parseShape(NewApp, value, "body"), MORE);
+const change = (value: unknown, app: App) => changeApp(app, parseShape(AppChange, value, "body"));
 
 const GOOD = { name: "Harbour Orders", url: "https://orders.example/" };
 
-test("parseNewApp() fills in what is not said: confidential, scope consumer", () => {
-  assert.deepEqual(parseNewApp(GOOD), {
+test("newApp() fills in what is not said: confidential, scope consumer", () => {
+  assert.deepEqual(addApp(GOOD), {
+    ...MORE,
     ...GOOD,
     type: "confidential",
     scopes: ["consumer"],
@@ -15,15 +21,17 @@ test("parseNewApp() fills in what is not said: confidential, scope consumer", ()
     redirectUris: [],
     trusted: false,
     resourceServer: false,
+    status: "active",
+    notBeforeMs: 0,
   });
 });
 
-test("parseNewApp() gives a public app no client_credentials (RFC 6749 §4.4)", () => {
-  const app = parseNewApp({ ...GOOD, type: "public" });
+test("newApp() gives a public app no client_credentials (RFC 6749 §4.4)", () => {
+  const app = addApp({ ...GOOD, type: "public" });
   assert.deepEqual(app.grants, ["authorization_code", "refresh_token"]);
 });
 
-test("parseNewApp() takes all that may be said", () => {
+test("newApp() takes all that may be said", () => {
   const value = {
     ...GOOD,
     type: "confidential",
@@ -33,7 +41,7 @@ test("parseNewApp() takes all that may be said", () => {
     trusted: true,
     resource_server: true,
   };
-  const app = parseNewApp(value);
+  const app = addApp(value);
   assert.deepEqual(app.scopes, ["orders", "backend"]);
   assert.deepEqual([...app.grants].sort(), ["client_credentials", "password"]);
   assert.deepEqual(app.redirectUris, value.redirect_uris);
@@ -41,12 +49,12 @@ test("parseNewApp() takes all that may be said", () => {
   assert.equal(app.resourceServer, true);
 });
 
-test("parseNewApp() takes empty lists for what they say: no scopes, no grants", () => {
-  const app = parseNewApp({ ...GOOD, scopes: [], grants: [] });
+test("newApp() takes empty lists for what they say: no scopes, no grants", () => {
+  const app = addApp({ ...GOOD, scopes: [], grants: [] });
   assert.deepEqual([app.scopes, app.grants], [[], []]);
 });
 
-describe("parseNewApp() names each fault of", () => {
+describe("newApp() names each error of", () => {
   const table: [what: string, value: unknown, pointers: string[]][] = [
     ["what is no object", "app", [""]],
     ["an empty object", {}, ["/url", "/name"]],
@@ -84,6 +92,7 @@ describe("parseNewApp() names each fault of", () => {
     }, ["/redirect_uris/1"]],
     ["a redirect URI with a fragment", { ...GOOD, redirect_uris: ["https://orders.example/cb#x"] },
       ["/redirect_uris/0"]],
+    ["no redirect URI listed, which null says", { ...GOOD, redirect_uris: [] }, ["/redirect_uris"]],
     ["101 redirect URIs", {
       ...GOOD,
       redirect_uris: Array.from({ length: 101 }, (_, at) => `https://orders.example/${at}`),
@@ -99,11 +108,11 @@ describe("parseNewApp() names each fault of", () => {
       ["/url", "/redirect_uris/0", "/redirect_uris/1", "/redirect_uris/2", "/redirect_uris/3"]],
   ];
   for (const [what, value, pointers] of table) {
-    test(what, () => assert.deepEqual(pointersOf(() => parseNewApp(value)), [...pointers].sort()));
+    test(what, () => assert.deepEqual(pointersOf(() => addApp(value)), [...pointers].sort()));
   }
 });
 
-describe("parseNewApp() takes", () => {
+describe("newApp() takes", () => {
   const table: [what: string, value: object][] = [
     ["a name of 100 characters", { ...GOOD, name: "x".repeat(100) }],
     ["a name of any script", { ...GOOD, name: "\u6e2f\u53e3 \u{1f511}" }],
@@ -112,23 +121,23 @@ describe("parseNewApp() takes", () => {
     ["http on [::1]", { ...GOOD, url: "http://[::1]:8080/" }],
   ];
   for (const [what, value] of table) {
-    test(what, () => assert.deepEqual(pointersOf(() => parseNewApp(value)), []));
+    test(what, () => assert.deepEqual(pointersOf(() => addApp(value)), []));
   }
 });
 
-test("parseAppChange() keeps what is not said, and never id, time or type", () => {
+test("changeApp() keeps what is not said, and never id, time or type", () => {
   const app = sampleApp({ redirectUris: ["https://orders.example/cb"], trusted: true });
-  assert.deepEqual(parseAppChange({}, app), app);
-  assert.deepEqual(parseAppChange({ name: "Harbour", trusted: false }, app), {
+  assert.deepEqual(change({}, app), app);
+  assert.deepEqual(change({ name: "Harbour", trusted: false }, app), {
     ...app,
     name: "Harbour",
     trusted: false,
   });
 });
 
-test("parseAppChange() changes each that may be changed", () => {
+test("changeApp() changes each that may be changed", () => {
   const app = sampleApp();
-  const change = {
+  const value = {
     name: "Harbour",
     url: "https://harbour.example/",
     scopes: ["a"],
@@ -138,7 +147,7 @@ test("parseAppChange() changes each that may be changed", () => {
     resource_server: true,
     status: "disabled",
   };
-  assert.deepEqual(parseAppChange(change, app), {
+  assert.deepEqual(change(value, app), {
     ...app,
     name: "Harbour",
     url: "https://harbour.example/",
@@ -151,7 +160,7 @@ test("parseAppChange() changes each that may be changed", () => {
   });
 });
 
-describe("parseAppChange() names each fault of", () => {
+describe("changeApp() names each error of", () => {
   const confidential = sampleApp({ redirectUris: ["https://orders.example/cb"] });
   const open = sampleApp({ type: "public", grants: ["authorization_code"] });
   const table: [what: string, value: unknown, app: App, pointers: string[]][] = [
@@ -169,13 +178,43 @@ describe("parseAppChange() names each fault of", () => {
     ["client_credentials for a public app", { grants: ["client_credentials"] }, open,
       ["/grants/0"]],
     ["introspection for a public app", { resource_server: true }, open, ["/resource_server"]],
+    ["all that does not fit together",
+      { resource_server: true, grants: ["password", "client_credentials"], url: "https://b.example/",
+        redirect_uris: ["https://b.example/cb", "https://orders.example/cb"] },
+      open, ["/grants/1", "/redirect_uris/1", "/resource_server"]],
     ["null, which is no removal", { name: null, trusted: null, scopes: null }, confidential,
       ["/name", "/scopes", "/trusted"]],
     ["an unknown status", { status: "deleted" }, confidential, ["/status"]],
   ];
   for (const [what, value, app, pointers] of table) {
-    test(what, () => assert.deepEqual(pointersOf(() => parseAppChange(value, app)), pointers));
+    test(what, () => assert.deepEqual(pointersOf(() => change(value, app)), pointers));
   }
+});
+
+test("null removes the redirect URIs, and with them the rule that they be listed", () => {
+  const app = sampleApp({ redirectUris: ["https://orders.example/cb"] });
+  const changed = change({ redirect_uris: null, url: "https://harbour.example/" }, app);
+  assert.deepEqual(changed.redirectUris, []);
+  assert.equal(toAppRecord(app).redirect_rule, "listed");
+  assert.equal(toAppRecord(changed).redirect_rule, "prefix");
+});
+
+test("toAppRecord() shows no more of an app than its record has", () => {
+  const stored = { ...sampleApp(), secret: new Uint8Array(32), oldSecret: null };
+  assert.deepEqual(toAppRecord(stored), {
+    client_id: stored.id,
+    name: stored.name,
+    url: stored.url,
+    type: stored.type,
+    scopes: stored.scopes,
+    grants: stored.grants,
+    redirect_uris: [],
+    redirect_rule: "prefix",
+    trusted: false,
+    resource_server: false,
+    status: "active",
+    created_at: new Date(stored.createdAtMs).toISOString(),
+  });
 });
 
 function pointersOf(run: () => unknown): string[] {

@@ -1,15 +1,19 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Problem } from "../../src/base/problem.ts";
-import {
-  checkPassword,
-  checkScopeName,
-  checkUsername,
-  parseNewUser,
-  parseUserChange,
-} from "../../src/oauth/user.ts";
+import { parseShape, type Shape } from "../../src/base/shape.ts";
+import { SCOPES } from "../../src/oauth/scope.ts";
+import { NewUser, toUserRecord, UserChange } from "../../src/oauth/user.ts";
 
-describe("checkUsername() (contract 3)", () => {
+const parseNewUser = (value: unknown) => parseShape(NewUser, value, "body");
+const parseUserChange = (value: unknown) => parseShape(UserChange, value, "body");
+const { username: USERNAME, password: PASSWORD } = NewUser.members;
+
+function takes(shape: Shape<unknown>, value: unknown): boolean {
+  return pointersOf(() => parseShape(shape, value, "body")).length === 0;
+}
+
+describe("a user name", () => {
   const table: [what: string, name: string, isGood: boolean][] = [
     ["takes one letter", "a", true],
     ["takes every allowed character", "AZaz09._@+-", true],
@@ -29,11 +33,11 @@ describe("checkUsername() (contract 3)", () => {
     ["refuses a sign that folds to a letter", "\u212a", false],
   ];
   for (const [what, name, isGood] of table) {
-    test(what, () => assert.equal(checkUsername(name) === undefined, isGood));
+    test(what, () => assert.equal(takes(USERNAME, name), isGood));
   }
 });
 
-describe("checkPassword() counts bytes of UTF-8 (contract 3)", () => {
+describe("a password's length is that of its bytes as UTF-8", () => {
   const table: [what: string, password: string, isGood: boolean][] = [
     ["8", "x".repeat(8), true],
     ["7", "x".repeat(7), false],
@@ -47,29 +51,29 @@ describe("checkPassword() counts bytes of UTF-8 (contract 3)", () => {
     ["8 spaces", " ".repeat(8), true],
   ];
   for (const [what, password, isGood] of table) {
-    test(what, () => assert.equal(checkPassword(password) === undefined, isGood));
+    test(what, () => assert.equal(takes(PASSWORD, password), isGood));
   }
 });
 
-test("checkScopeName() says what is wrong with a scope, a comma included", () => {
-  assert.equal(checkScopeName("orders:read"), undefined);
+test("a scope with a comma or anything else that RFC 6749 §3.3 lacks is refused", () => {
+  assert.equal(takes(SCOPES, ["orders:read"]), true);
   for (const name of ["", "a b", "a,b", 'a"', "a\\", "\u00fc", "a".repeat(65)]) {
-    assert.equal(typeof checkScopeName(name), "string", name);
+    assert.equal(takes(SCOPES, [name]), false, name);
   }
 });
 
-test("parseNewUser() reads name, password and scopes", () => {
+test("NewUser reads name, password and scopes", () => {
   const value = { username: "marta", password: "correct horse", scopes: ["a", "b", "a"] };
   assert.deepEqual(parseNewUser(value), { ...value, scopes: ["a", "b"] });
 });
 
-test("parseNewUser() gives scope `consumer` where none is named, none for an empty list", () => {
+test("NewUser gives scope `consumer` where none is named, none for an empty list", () => {
   const value = { username: "marta", password: "correct horse" };
   assert.deepEqual(parseNewUser(value).scopes, ["consumer"]);
   assert.deepEqual(parseNewUser({ ...value, scopes: [] }).scopes, []);
 });
 
-describe("parseNewUser() names each fault of", () => {
+describe("NewUser names each error of", () => {
   const good = { username: "marta", password: "correct horse" };
   const table: [what: string, value: unknown, pointers: string[]][] = [
     ["what is no object", [], [""]],
@@ -85,20 +89,13 @@ describe("parseNewUser() names each fault of", () => {
   }
 });
 
-test("parseUserChange() leaves out what is not there", () => {
-  assert.deepEqual(parseUserChange({}), {
-    password: undefined,
-    scopes: undefined,
-    status: undefined,
-  });
-  assert.deepEqual(parseUserChange({ status: "disabled", scopes: [] }), {
-    password: undefined,
-    scopes: [],
-    status: "disabled",
-  });
+test("UserChange leaves out what is not there", () => {
+  assert.deepEqual(parseUserChange({}), {});
+  const change = { status: "disabled", scopes: [] };
+  assert.deepEqual(parseUserChange(change), change);
 });
 
-describe("parseUserChange() names each fault of", () => {
+describe("UserChange names each error of", () => {
   const table: [what: string, value: unknown, pointers: string[]][] = [
     ["a new name, which is fixed", { username: "otto" }, ["/username"]],
     ["a short password", { password: "short" }, ["/password"]],
@@ -112,7 +109,7 @@ describe("parseUserChange() names each fault of", () => {
   }
 });
 
-test("a fault repeats no password", () => {
+test("an error repeats no password", () => {
   try {
     parseNewUser({ username: "a b", password: "hunter2" });
     assert.fail("it was taken");
@@ -120,6 +117,25 @@ test("a fault repeats no password", () => {
     assert.ok(error instanceof Problem);
     assert.doesNotMatch(JSON.stringify([error.message, error.errors]), /hunter2/);
   }
+});
+
+test("toUserRecord() shows no more of a user than its record has", () => {
+  const user = {
+    id: "u0",
+    username: "marta",
+    scopes: ["consumer"],
+    status: "active",
+    createdAtMs: 0,
+    notBeforeMs: 5,
+    phc: "$phc",
+  } as const;
+  assert.deepEqual(toUserRecord(user), {
+    id: "u0",
+    username: "marta",
+    scopes: ["consumer"],
+    status: "active",
+    created_at: "1970-01-01T00:00:00.000Z",
+  });
 });
 
 function pointersOf(run: () => unknown): string[] {

@@ -1,55 +1,87 @@
-import type { HttpResponse, HttpRequest } from "../../base/http_message.ts";
 import type { Form } from "../../base/form.ts";
+import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
 import { Problem } from "../../base/problem.ts";
+import { described, matching, named, oneOf, optional, record, TEXT } from "../../base/shape.ts";
 import { isPosable } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
+import { CODE_CHALLENGE } from "../../oauth/pkce.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import { grantScope } from "../../oauth/scope.ts";
 import type { User } from "../../oauth/user.ts";
+import type { Services } from "../../services.ts";
 import { findApp } from "../../store/apps.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
-import type { Database } from "../../database/database.ts";
 import { readForm } from "../../http/body.ts";
 import { errorPage } from "../pages/error_page.ts";
-import type { PasswordLogin } from "../password_login.ts";
-import type { PublicContext, PublicRoute } from "../route.ts";
+import { type Operation, operation } from "../operation.ts";
 import { emptyResponse, NO_STORE } from "../../http/respond.ts";
 import {
   consentStep,
   findLoggedIn,
   loginStep,
   pageAddress,
-  type PageOptions,
   showConsent,
   showLogin,
   type Visit,
 } from "./authorize_pages.ts";
-import { errorRedirect, type RedirectOptions, seeOther, sendCode } from "./authorize_redirect.ts";
+import { errorRedirect, seeOther, sendCode } from "./authorize_redirect.ts";
 import { type AuthorizeRequest, readAuthorizeRequest } from "./authorize_request.ts";
-import { type BrowserSessions, isNavigation } from "./browser_session.ts";
+import { isNavigation } from "./browser_session.ts";
+import { SECRET } from "./oauth_form.ts";
 
-/** What the authorize page works with. */
-export interface AuthorizeOptions extends RedirectOptions, PageOptions {
-  readonly passwordLogin: PasswordLogin;
-}
+type AuthorizeServices = Pick<
+  Services,
+  | "database"
+  | "sessions"
+  | "site"
+  | "scopeWords"
+  | "passwordLogin"
+  | "issuer"
+  | "config"
+  | "now"
+>;
+
+/** RFC 6749 §4.1.1, RFC 7636 §4.3, RFC 8707 §2; authorize_request.ts reads them. */
+const QUERY = {
+  client_id: described("The app.", TEXT),
+  redirect_uri: described("Where the code goes.", TEXT),
+  response_type: optional(described("Absent: code.", oneOf("code"))),
+  scope: optional(described("Names separated by spaces or commas.", TEXT)),
+  state: optional(described("Comes back as it is.", TEXT)),
+  code_challenge: optional(
+    described("PKCE; required for public apps.", matching(CODE_CHALLENGE, "")),
+  ),
+  code_challenge_method: optional(described("With a challenge.", oneOf("S256"))),
+  resource: optional(described("This service alone (RFC 8707).", TEXT)),
+  login_hint: optional(described("The user name to begin with.", TEXT)),
+} as const;
+
+const AuthorizeForm = named("AuthorizeForm", record({
+  csrf: TEXT,
+  username: optional(TEXT),
+  password: optional(SECRET),
+  decision: optional(oneOf("allow", "deny", "switch")),
+}));
 
 /**
  * GET and POST /authorization/authorize (RFC 6749 §4.1): login page, consent page, and the redirect
  * back with a code. The pages' forms are sent to this same address with the same query; a form's token
  * is bound to the browser's session and to that query, so neither can be exchanged for another.
  */
-export function authorizeRoutes(options: AuthorizeOptions): PublicRoute[] {
-  const { database, sessions, issuer, site } = options;
+export function authorizeOperations(services: AuthorizeServices): Operation[] {
+  const { database, sessions, issuer, site } = services;
   const base = {
     path: "/authorization/authorize",
     access: "public",
     cors: false,
     errors: "page",
+    query: QUERY,
+    responses: { 200: "text/html", 303: undefined },
   } as const;
 
   async function withVisit(
-    { request }: PublicContext,
-    response: (visit: Visit) => Promise<HttpResponse>,
+    request: HttpRequest,
+    respond: (visit: Visit) => Promise<HttpResponse>,
   ): Promise<HttpResponse> {
     // No page of our own origin, hosted ones among them, is to read a form or to send one.
     if (!isNavigation(request)) {
@@ -72,7 +104,7 @@ export function authorizeRoutes(options: AuthorizeOptions): PublicRoute[] {
         const session = await sessions.open(request);
         const visit = { request: outcome.request, session, query: request.query };
         try {
-          return await response(visit);
+          return await respond(visit);
         } catch (error) {
           if (!(error instanceof OAuthError)) throw error;
           return errorRedirect(outcome.request, error, issuer);
@@ -84,42 +116,48 @@ export function authorizeRoutes(options: AuthorizeOptions): PublicRoute[] {
   }
 
   return [
-    {
+    operation({
       ...base,
+      id: "authorize",
       method: "GET",
       summary: "Log in and consent, in a browser",
-      handle: (context) =>
-        withVisit(context, async (visit) =>
+      handle: ({ request }) =>
+        withVisit(request, async (visit) =>
           // HEAD is what scanners of links send; it makes no code and no session.
-          context.request.method === "HEAD" ? emptyResponse(200, NO_STORE) : showNext(visit, options)
+          request.method === "HEAD" ? emptyResponse(200, NO_STORE) : showNext(visit, services)
         ),
-    },
-    {
+    }),
+    operation({
       ...base,
+      id: "submitAuthorizeForm",
       method: "POST",
       summary: "A form of the login or the consent page",
-      async handle(context) {
+      form: AuthorizeForm,
+      async handle({ request }) {
         // First, since it may come slowly: what has ended meanwhile is not found any more.
-        const form = await readOwnForm(context.request, sessions);
-        return withVisit(context, (visit) => takeForm(context.request, form, visit, options));
+        const form = await readOwnForm(request, services);
+        return withVisit(request, (visit) => takeForm(request, form, visit, services));
       },
-    },
+    }),
   ];
 }
 
 /** The next step of a visit: log in, consent, or back to the app with a code. */
-async function showNext(visit: Visit, options: AuthorizeOptions): Promise<HttpResponse> {
+async function showNext(visit: Visit, services: AuthorizeServices): Promise<HttpResponse> {
   const { request, session } = visit;
-  const user = await findLoggedIn(session, options.database);
-  if (!user) return showLogin(visit, {}, options);
+  const user = await findLoggedIn(session, services);
+  if (!user) return showLogin(visit, {}, services);
   const scopes = findScopes(request, user);
-  const spared = await canSkipConsent(request, user, scopes, options.database);
-  if (!spared) return showConsent(visit, user, scopes, {}, options);
-  return await sendCode(request, session, user, scopes, undefined, options) ??
-    showLogin(visit, { error: "expired" }, options);
+  const spared = await canSkipConsent(request, user, scopes, services);
+  if (!spared) return showConsent(visit, user, scopes, {}, services);
+  return await sendCode(request, session, user, scopes, undefined, services) ??
+    showLogin(visit, { error: "expired" }, services);
 }
 
-async function readOwnForm(http: HttpRequest, sessions: BrowserSessions): Promise<Form> {
+async function readOwnForm(
+  http: HttpRequest,
+  { sessions }: AuthorizeServices,
+): Promise<Form> {
   if (!sessions.isOwnForm(http)) {
     throw new Problem(403, "foreign_form", "The form was not sent by this page.");
   }
@@ -134,34 +172,34 @@ async function takeForm(
   http: HttpRequest,
   form: Form,
   visit: Visit,
-  options: AuthorizeOptions,
+  services: AuthorizeServices,
 ): Promise<HttpResponse> {
-  const { sessions, database } = options;
+  const { sessions } = services;
   const { session, request, query } = visit;
   const token = form.get("csrf");
   const decision = form.get("decision");
   if (decision === undefined) {
     const username = form.get("username") ?? "";
     if (!sessions.checkFormToken(session, loginStep(query), token)) {
-      return showLogin(visit, { error: "expired", username }, options);
+      return showLogin(visit, { error: "expired", username }, services);
     }
-    return logIn(http, visit, username, form.get("password") ?? "", options);
+    return logIn(http, visit, username, form.get("password") ?? "", services);
   }
-  const user = await findLoggedIn(session, database);
-  if (!user) return showLogin(visit, { error: "expired" }, options);
+  const user = await findLoggedIn(session, services);
+  if (!user) return showLogin(visit, { error: "expired" }, services);
   const scopes = findScopes(request, user);
   if (!sessions.checkFormToken(session, consentStep(query, scopes), token)) {
-    return showConsent(visit, user, scopes, { error: "expired" }, options);
+    return showConsent(visit, user, scopes, { error: "expired" }, services);
   }
   switch (decision) {
     case "allow":
-      return await sendCode(request, session, user, scopes, http.address, options) ??
-        showLogin(visit, { error: "expired" }, options);
+      return await sendCode(request, session, user, scopes, http.address, services) ??
+        showLogin(visit, { error: "expired" }, services);
     case "deny":
       throw new OAuthError("access_denied", "The user did not allow it.");
     case "switch": {
       const anonymous = await sessions.logOut(session);
-      return showLogin({ ...visit, session: anonymous }, SIGNED_OUT, options);
+      return showLogin({ ...visit, session: anonymous }, SIGNED_OUT, services);
     }
     default:
       throw new Problem(400, "malformed", "The decision is not known.");
@@ -176,31 +214,31 @@ async function logIn(
   visit: Visit,
   username: string,
   password: string,
-  options: AuthorizeOptions,
+  services: AuthorizeServices,
 ): Promise<HttpResponse> {
   try {
     const { address } = http;
-    const findDevice = (user: string) => options.sessions.findDevice(visit.session, user);
-    const outcome = await options.passwordLogin.check({ username, password, address, findDevice });
+    const findDevice = (user: string) => services.sessions.findDevice(visit.session, user);
+    const outcome = await services.passwordLogin.check({ username, password, address, findDevice });
     switch (outcome.kind) {
       case "wrong":
-        return showLogin(visit, { error: "wrong", username }, options);
+        return showLogin(visit, { error: "wrong", username }, services);
       case "throttled": {
         const { retryAfterSeconds } = outcome;
-        return showLogin(visit, { error: "throttled", username, retryAfterSeconds }, options);
+        return showLogin(visit, { error: "throttled", username, retryAfterSeconds }, services);
       }
       case "ok": {
         const { user, sinceMs } = outcome;
         const login = { userId: user.id, sinceMs, address };
-        const cookies = await options.sessions.logIn(visit.session, login);
-        return seeOther(pageAddress(visit.query, options), { "Set-Cookie": cookies });
+        const cookies = await services.sessions.logIn(visit.session, login);
+        return seeOther(pageAddress(visit.query, services), { "Set-Cookie": cookies });
       }
       default:
         return outcome satisfies never;
     }
   } catch (error) {
     if (!(error instanceof Problem) || error.code !== "busy") throw error;
-    return showLogin(visit, { error: "busy", username }, options);
+    return showLogin(visit, { error: "busy", username }, services);
   }
 }
 
@@ -216,7 +254,7 @@ async function canSkipConsent(
   { app }: AuthorizeRequest,
   user: User,
   scopes: readonly string[],
-  database: Database,
+  { database }: AuthorizeServices,
 ): Promise<boolean> {
   if (isPosable(app) || scopes.includes(BACKEND_SCOPE)) return false;
   if (app.trusted) return true;

@@ -1,24 +1,16 @@
 import type { HttpResponse } from "../../base/http_message.ts";
 import { isPosable } from "../../oauth/app.ts";
-import type { ScopeWords } from "../../oauth/scope.ts";
 import type { User } from "../../oauth/user.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
-import type { Database } from "../../database/database.ts";
+import type { Services } from "../../services.ts";
 import { findUser } from "../../store/users.ts";
 import { consentPage, type ConsentPageInput } from "../pages/consent_page.ts";
 import { loginPage, type LoginPageInput } from "../pages/login_page.ts";
-import type { Site } from "../pages/page_layout.ts";
 import type { AuthorizeRequest } from "./authorize_request.ts";
-import type { BrowserSession, BrowserSessions } from "./browser_session.ts";
+import type { BrowserSession } from "./browser_session.ts";
 
 /** What the pages are made with. */
-export interface PageOptions {
-  readonly database: Database;
-  readonly sessions: BrowserSessions;
-  readonly site: Site;
-  /** What the scopes that are known let an app do. */
-  readonly scopeWords: ReadonlyMap<string, ScopeWords>;
-}
+type PageServices = Pick<Services, "database" | "sessions" | "site" | "scopeWords">;
 
 /** One visit to the page: a valid request, and the browser that makes it. */
 export interface Visit {
@@ -31,7 +23,7 @@ export interface Visit {
 /** The user whom a browser is logged in as. */
 export async function findLoggedIn(
   { userId }: BrowserSession,
-  database: Database,
+  { database }: Pick<Services, "database">,
 ): Promise<User | undefined> {
   return userId === undefined ? undefined : await findUser(database, userId);
 }
@@ -40,11 +32,11 @@ export async function findLoggedIn(
 export function showLogin(
   visit: Visit,
   state: Pick<LoginPageInput, "error" | "username" | "retryAfterSeconds" | "signedOut">,
-  options: PageOptions,
+  services: Pick<Services, "sessions" | "site">,
 ): HttpResponse {
-  const { sessions } = options;
+  const { sessions } = services;
   const page = loginPage({
-    ...pageFrame(visit, options),
+    ...pageFrame(visit, services),
     username: visit.request.loginHint,
     ...state,
     csrf: sessions.formToken(visit.session, loginStep(visit.query)),
@@ -58,18 +50,18 @@ export async function showConsent(
   user: User,
   scopes: readonly string[],
   state: Pick<ConsentPageInput, "error">,
-  options: PageOptions,
+  services: PageServices,
 ): Promise<HttpResponse> {
   const { app } = visit.request;
-  const allowed = await findConsentedScopes(options.database, user.id, app.id);
+  const allowed = await findConsentedScopes(services.database, user.id, app.id);
   return consentPage({
-    ...pageFrame(visit, options),
+    ...pageFrame(visit, services),
     ...state,
-    csrf: options.sessions.formToken(visit.session, consentStep(visit.query, scopes)),
+    csrf: services.sessions.formToken(visit.session, consentStep(visit.query, scopes)),
     username: user.username,
     scopes: scopes.map((name) => ({
       name,
-      words: options.scopeWords.get(name),
+      words: services.scopeWords.get(name),
       isNew: !allowed.includes(name),
     })),
     isPosable: isPosable(app),
@@ -77,14 +69,17 @@ export async function showConsent(
 }
 
 /** Where a page's form is sent, and where the page is. */
-export function pageAddress(query: string, { site }: PageOptions): string {
+export function pageAddress(query: string, { site }: Pick<Services, "site">): string {
   return `${site.basePath}/authorization/authorize?${query}`;
 }
 
-function pageFrame({ request: { app, redirectUri }, query }: Visit, options: PageOptions) {
+function pageFrame(
+  { request: { app, redirectUri }, query }: Visit,
+  services: Pick<Services, "site">,
+) {
   return {
-    site: options.site,
-    action: pageAddress(query, options),
+    site: services.site,
+    action: pageAddress(query, services),
     app: { name: app.name, origin: new URL(app.url).origin },
     formActionOrigin: new URL(redirectUri).origin,
   };

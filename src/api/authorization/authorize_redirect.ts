@@ -7,19 +7,11 @@ import type { User } from "../../oauth/user.ts";
 import { GRANT_ALLOWED, insertAuditOfChange } from "../../store/audit.ts";
 import { insertCode } from "../../store/codes.ts";
 import { putConsentOfCode } from "../../store/consents.ts";
-import type { Database } from "../../database/database.ts";
+import type { Services } from "../../services.ts";
 import { emptyResponse, NO_STORE } from "../../http/respond.ts";
 import type { AuthorizeRequest } from "./authorize_request.ts";
 import type { BrowserSession } from "./browser_session.ts";
 import { newHandle } from "./token_issuer.ts";
-
-/** What the way back to the app works with. */
-export interface RedirectOptions {
-  readonly database: Database;
-  readonly issuer: string;
-  readonly codeTtlMs: number;
-  readonly now: () => number;
-}
 
 /**
  * Stores a code, and the consent where it was given just now (from an address), and sends the code
@@ -31,7 +23,7 @@ export async function sendCode(
   user: User,
   scopes: readonly string[],
   consentFrom: string | undefined,
-  { database, issuer, codeTtlMs, now }: RedirectOptions,
+  { database, issuer, config, now }: Pick<Services, "database" | "issuer" | "config" | "now">,
 ): Promise<HttpResponse | undefined> {
   const nowMs = now();
   const id = newId("g", nowMs);
@@ -45,7 +37,7 @@ export async function sendCode(
       scopes,
       redirectUri,
       challenge: challenge ?? null,
-      untilMs: nowMs + codeTtlMs,
+      untilMs: nowMs + config.codeTtlMs,
     }, hash, sha256(session.id)),
     insertAuditOfChange({ ...audited, action: GRANT_ALLOWED, target: id }, nowMs),
     ...consentFrom === undefined ? [] : [

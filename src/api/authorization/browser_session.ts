@@ -3,7 +3,7 @@ import { idBound, newId } from "../../base/id.ts";
 import { equalText, hmac, newSecret, sha256 } from "../../base/secret.ts";
 import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import { insertAudit } from "../../store/audit.ts";
-import type { Database } from "../../database/database.ts";
+import type { Services } from "../../services.ts";
 import { deleteSession, findSessionUser, insertSession } from "../../store/sessions.ts";
 
 const SESSION_MS = 12 * 60 * 60_000;
@@ -49,18 +49,13 @@ export interface BrowserSessions {
   isOwnForm(request: HttpRequest): boolean;
 }
 
-/** What sessions are made with. */
-export interface BrowserSessionOptions {
-  readonly database: Database;
-  readonly issuer: string;
-  readonly pageKey: Uint8Array;
-  readonly now: () => number;
-}
-
 /** Makes the keeper of browser sessions. */
-export function createBrowserSessions(options: BrowserSessionOptions): BrowserSessions {
-  const { database, pageKey, now } = options;
-  const { origin, protocol, hostname } = new URL(options.issuer);
+export function createBrowserSessions(
+  { database, issuer, pageKey, now }:
+    & Pick<Services, "database" | "issuer" | "now">
+    & { readonly pageKey: Uint8Array },
+): BrowserSessions {
+  const { origin, protocol, hostname } = new URL(issuer);
   const isSecure = protocol === "https:";
   // The prefix keeps other hosts of the domain, and plain http, from planting one (RFC 6265bis §4.1.3).
   const name = isSecure ? "__Host-gatepost" : "gatepost";

@@ -4,10 +4,9 @@ import { equalBytes, randomBytes, sha256 } from "../../base/secret.ts";
 import type { App } from "../../oauth/app.ts";
 import { clientAuthFailed, parseClientAuth } from "../../oauth/client_auth.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import type { Accounts } from "../../store/accounts.ts";
+import type { Services } from "../../services.ts";
 import type { AppWithSecrets } from "../../store/apps.ts";
 import { ANONYMOUS, FAILED_AUTHENTICATION, UNKNOWN } from "../../store/audit.ts";
-import type { FailureAudit } from "../../store/failure_audit.ts";
 import { throttleAddress } from "../../http/client_address.ts";
 import { createThrottle } from "../../base/throttle.ts";
 
@@ -15,13 +14,6 @@ import { createThrottle } from "../../base/throttle.ts";
 export interface ClientAuthenticator {
   /** The app; throws OAuthError (RFC 6749 §2.3, §5.2), the same one whatever did not fit. */
   authenticate(request: HttpRequest, form: Form): Promise<App>;
-}
-
-/** What the authentication of apps works with. */
-export interface ClientAuthenticatorOptions {
-  readonly accounts: Accounts;
-  readonly failures: FailureAudit;
-  readonly now: () => number;
 }
 
 const WINDOW_MS = 15 * 60_000;
@@ -34,7 +26,7 @@ const NO_SECRET = randomBytes(32); // matches nothing
  * still opens, so that nobody can lock out an app that shares the address.
  */
 export function createClientAuthenticator(
-  { accounts, failures, now }: ClientAuthenticatorOptions,
+  { accounts, failures, now }: Pick<Services, "accounts" | "failures" | "now">,
 ): ClientAuthenticator {
   const throttle = createThrottle({ limit: ADDRESS_LIMIT, windowMs: WINDOW_MS, now });
 

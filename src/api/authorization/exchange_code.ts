@@ -1,15 +1,18 @@
-import type { HttpRequest } from "../../base/http_message.ts";
 import type { Form } from "../../base/form.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { verifyPkce } from "../../oauth/pkce.ts";
-import { insertAuditOfGrant } from "../../store/audit.ts";
+import type { Services } from "../../services.ts";
 import { type Code, findCode, findRedeemedCode, redeemCode } from "../../store/codes.ts";
-import { revokeGrant } from "../../store/grant_end.ts";
-import { toIssuedTokens } from "./issue_grant.ts";
+import {
+  currentScopes,
+  endReplayedGrant,
+  type IssuedTokens,
+  type IssuingServices,
+  makeTokens,
+  type TokenRequest,
+} from "./issue_grant.ts";
 import { requireParameter } from "./oauth_form.ts";
-import { currentScopes } from "./current_scopes.ts";
-import type { ExchangeRequest, ExchangeServices, IssuedTokens } from "./exchange.ts";
 import { type Handle, parseHandle } from "./token_issuer.ts";
 
 /**
@@ -17,40 +20,24 @@ import { type Handle, parseHandle } from "./token_issuer.ts";
  * a redeemed one that its app presents again ends all that came from it (RFC 6749 §4.1.2).
  */
 export async function exchangeCode(
-  { app, form, request }: ExchangeRequest,
-  services: ExchangeServices,
+  request: TokenRequest,
+  services: IssuingServices & Pick<Services, "accounts">,
 ): Promise<IssuedTokens> {
-  const { database, tokens, now } = services;
+  const { app, form } = request;
+  const { database, revocations, now } = services;
   const handle = parseHandle(requireParameter(form, "code"));
   if (!handle) throw badCode();
   const code = await findCode(database, handle.grantId, handle.hash);
-  if (!code) throw await refuseReplay(handle, app, request, services);
+  if (!code) throw await refuseReplay(handle, request, services);
   checkCode(code, app, form, now());
 
-  const scopes = await currentScopes(code.scopes, code.user, app, services.accounts);
+  const scopes = await currentScopes(code.scopes, code.user, app, services);
   const nowMs = now();
-  const access = tokens.accessToken({
-    sub: code.user,
-    clientId: app.id,
-    grantId: code.id,
-    scopes,
-    issuedAtMs: nowMs,
-  });
-  const mayRefresh = app.grants.includes("refresh_token");
-  const refresh = mayRefresh ? tokens.refreshToken(code.id, nowMs) : undefined;
-  const redeemed = await redeemCode(database, {
-    id: code.id,
-    hash: handle.hash,
-    user: code.user,
-    app: code.app,
-    scopes: code.scopes,
-    accessScopes: scopes,
-    refresh: refresh?.hash,
-    refreshUntilMs: refresh?.untilMs ?? 0,
-    accessUntilMs: access.expiresAtMs,
-  }, nowMs, services.revocations);
-  if (!redeemed) throw await refuseReplay(handle, app, request, services);
-  return toIssuedTokens(access, refresh?.token, scopes, tokens);
+  const { issued, stored } = makeTokens({ ...code, scopes }, app, nowMs, services);
+  const redemption = { ...code, ...stored, hash: handle.hash, accessScopes: scopes };
+  const isRedeemed = await redeemCode(database, redemption, nowMs, revocations);
+  if (!isRedeemed) throw await refuseReplay(handle, request, services);
+  return issued;
 }
 
 function checkCode(code: Code, app: App, form: Form, nowMs: number): void {
@@ -73,18 +60,12 @@ function checkCode(code: Code, app: App, form: Form, nowMs: number): void {
 
 async function refuseReplay(
   { grantId, hash }: Handle,
-  app: App,
-  { address }: HttpRequest,
-  { database, revocations, now }: ExchangeServices,
+  request: TokenRequest,
+  services: IssuingServices,
 ): Promise<OAuthError> {
-  const redeemed = await findRedeemedCode(database, grantId, hash);
-  if (redeemed?.app === app.id) {
-    const audited = { actor: app.id, action: "grant.replay", target: grantId, address };
-    await database.write([
-      insertAuditOfGrant(grantId, audited, now()),
-      ...revokeGrant(grantId, now()),
-    ]);
-    await revocations.refresh();
+  const redeemed = await findRedeemedCode(services.database, grantId, hash);
+  if (redeemed?.app === request.app.id) {
+    await endReplayedGrant(grantId, "grant.replay", request, services);
   }
   return badCode();
 }

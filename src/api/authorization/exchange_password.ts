@@ -1,14 +1,19 @@
 import { OAuthError } from "../../oauth/errors.ts";
 import { grantScope } from "../../oauth/scope.ts";
-import { issueGrant } from "./issue_grant.ts";
+import type { Services } from "../../services.ts";
+import {
+  issueGrant,
+  type IssuedTokens,
+  type IssuingServices,
+  type TokenRequest,
+} from "./issue_grant.ts";
 import { readScope, requireParameter } from "./oauth_form.ts";
-import type { ExchangeRequest, ExchangeServices, IssuedTokens } from "./exchange.ts";
 
 /** password (RFC 6749 §4.3): for apps that were allowed it, throttled as the login is. */
 export async function exchangePassword(
-  { app, form, request: { address } }: ExchangeRequest,
-  services: ExchangeServices,
-): Promise<IssuedTokens> {
+  { app, form, request: { address } }: TokenRequest,
+  services: IssuingServices & Pick<Services, "passwordLogin">,
+): Promise<IssuedTokens | undefined> {
   const username = requireParameter(form, "username");
   const password = requireParameter(form, "password");
   const requested = readScope(form);

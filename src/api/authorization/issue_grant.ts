@@ -1,17 +1,36 @@
+import type { Form } from "../../base/form.ts";
+import type { HttpRequest } from "../../base/http_message.ts";
 import { newId } from "../../base/id.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { GrantType } from "../../oauth/grant_type.ts";
-import type { AuditRecord } from "../../store/audit.ts";
+import type { Services } from "../../services.ts";
+import { type AuditRecord, insertAuditOfGrant } from "../../store/audit.ts";
+import { revokeGrant } from "../../store/grant_end.ts";
 import { insertGrant } from "../../store/grants.ts";
-import type { ExchangeServices, IssuedTokens } from "./exchange.ts";
-import type { IssuedAccessToken, TokenIssuer } from "./token_issuer.ts";
+
+/** What tokens are issued with. */
+export type IssuingServices = Pick<Services, "database" | "tokens" | "revocations" | "now">;
+
+/** One proven app's request for tokens, with its form read. */
+export interface TokenRequest {
+  readonly app: App;
+  readonly form: Form;
+  readonly request: HttpRequest;
+}
+
+/** The tokens of a response: what must be stored of them is. */
+export interface IssuedTokens {
+  readonly accessToken: string;
+  readonly refreshToken: string | undefined;
+  readonly scopes: readonly string[];
+}
 
 /** A new authorization: of a user, or of the app for itself. */
 export interface NewAuthorization {
-  readonly app: App;
+  readonly app: Pick<App, "id" | "grants">;
   readonly user: string | undefined;
-  readonly type: GrantType;
+  readonly type: GrantType | "login";
   readonly scopes: readonly string[];
   /** When it was decided, where that was earlier. */
   readonly decidedAtMs?: number;
@@ -19,13 +38,37 @@ export interface NewAuthorization {
   readonly audited?: AuditRecord;
 }
 
-/** Stores a new grant and answers with its first tokens; a refresh token where the app may use it. */
+/**
+ * Stores a new grant and returns its first tokens; a refresh token where the app may use it.
+ * Undefined, and nothing is stored, where the user or the app has been disabled meanwhile.
+ */
 export async function issueGrant(
   { app, user, type, scopes, decidedAtMs, audited }: NewAuthorization,
-  { database, tokens, revocations, now }: ExchangeServices,
-): Promise<IssuedTokens> {
-  const nowMs = now();
-  const id = newId("g", nowMs);
+  services: IssuingServices,
+): Promise<IssuedTokens | undefined> {
+  const nowMs = services.now();
+  const grant = { id: newId("g", nowMs), app: app.id, user: user ?? null, scopes };
+  const { issued, stored } = makeTokens(grant, app, nowMs, services);
+  const isStored = await insertGrant(
+    services.database,
+    { ...grant, ...stored, type, decidedAtMs: decidedAtMs ?? nowMs },
+    audited,
+    services.revocations,
+  );
+  return isStored ? issued : undefined;
+}
+
+/** Makes the tokens of a grant with these scopes, and what is to be stored of them. */
+export function makeTokens(
+  { id, user, scopes }: {
+    readonly id: string;
+    readonly user: string | null;
+    readonly scopes: readonly string[];
+  },
+  app: NewAuthorization["app"],
+  nowMs: number,
+  { tokens }: Pick<Services, "tokens">,
+) {
   const access = tokens.accessToken({
     sub: user ?? app.id,
     clientId: app.id,
@@ -34,32 +77,46 @@ export async function issueGrant(
     issuedAtMs: nowMs,
   });
   const refresh = app.grants.includes("refresh_token") ? tokens.refreshToken(id, nowMs) : undefined;
-  const stored = await insertGrant(database, {
-    id,
-    app: app.id,
-    user: user ?? null,
-    type,
-    scopes,
+  const issued: IssuedTokens = { accessToken: access.token, refreshToken: refresh?.token, scopes };
+  const stored = {
     refresh: refresh?.hash,
     refreshUntilMs: refresh?.untilMs ?? 0,
     accessUntilMs: access.expiresAtMs,
-    decidedAtMs: decidedAtMs ?? nowMs,
-  }, audited, revocations);
-  if (!stored) throw new OAuthError("invalid_grant", "The user or the app has been disabled.");
-  return toIssuedTokens(access, refresh?.token, scopes, tokens);
+  };
+  return { issued, stored };
 }
 
-/** Puts together what the token endpoint answers. */
-export function toIssuedTokens(
-  access: IssuedAccessToken,
-  refreshToken: string | undefined,
-  scopes: readonly string[],
-  { accessTtlMs }: TokenIssuer,
-): IssuedTokens {
-  return {
-    accessToken: access.token,
-    expiresInSeconds: Math.max(1, Math.round(accessTtlMs / 1000)),
-    refreshToken,
-    scopes,
-  };
+/**
+ * What is left of granted scopes once those that the app or the user has lost since are taken away.
+ * Throws OAuthError `invalid_grant` for a disabled user, `invalid_scope` where nothing is left.
+ */
+export async function currentScopes(
+  granted: readonly string[],
+  userId: string | null,
+  app: App,
+  { accounts }: Pick<Services, "accounts">,
+): Promise<string[]> {
+  const user = userId === null ? undefined : await accounts.findUser(userId);
+  if (userId !== null && user?.status !== "active") {
+    throw new OAuthError("invalid_grant", "The grant has ended.");
+  }
+  const scopes = granted.filter((name) =>
+    app.scopes.includes(name) && (user === undefined || user.scopes.includes(name))
+  );
+  if (scopes.length === 0) {
+    throw new OAuthError("invalid_scope", "Nothing is left of the scopes that were granted.");
+  }
+  return scopes;
+}
+
+/** Ends a grant whose code or refresh token was presented again: one of the two was stolen. */
+export async function endReplayedGrant(
+  grantId: string,
+  action: "grant.replay" | "grant.reuse",
+  { app, request: { address } }: TokenRequest,
+  { database, revocations, now }: IssuingServices,
+): Promise<void> {
+  const audited = { actor: app.id, action, target: grantId, address };
+  await database.write([insertAuditOfGrant(grantId, audited, now()), ...revokeGrant(grantId, now())]);
+  await revocations.refresh();
 }

@@ -1,23 +1,49 @@
+import { JWK } from "../../base/jwt.ts";
+import { described, FLAG, manyOf, named, record, type Shape, TEXT, URI } from "../../base/shape.ts";
+import { jsonResponse } from "../../http/respond.ts";
 import { GRANT_TYPES } from "../../oauth/grant_type.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
-import type { KeyRing } from "../../store/key_ring.ts";
-import { jsonResponse } from "../../http/respond.ts";
-import type { PublicRoute } from "../route.ts";
+import type { Services } from "../../services.ts";
+import { type Operation, operation } from "../operation.ts";
 
-/** What the metadata speaks of. */
-export interface MetadataOptions {
-  readonly issuer: string;
-  readonly keys: KeyRing;
-  /** Every scope that means something here. */
-  readonly scopes: readonly string[];
-}
+const TEXTS = manyOf(TEXT);
+
+const ServerMetadata = named("ServerMetadata", described("RFC 8414.", record({
+  issuer: URI,
+  authorization_endpoint: URI,
+  token_endpoint: URI,
+  jwks_uri: URI,
+  revocation_endpoint: URI,
+  introspection_endpoint: URI,
+  userinfo_endpoint: URI,
+  scopes_supported: TEXTS,
+  response_types_supported: TEXTS,
+  response_modes_supported: TEXTS,
+  grant_types_supported: TEXTS,
+  token_endpoint_auth_methods_supported: TEXTS,
+  revocation_endpoint_auth_methods_supported: TEXTS,
+  introspection_endpoint_auth_methods_supported: TEXTS,
+  code_challenge_methods_supported: TEXTS,
+  authorization_response_iss_parameter_supported: FLAG,
+})));
+
+const ResourceMetadata = named("ResourceMetadata", described("RFC 9728.", record({
+  resource: URI,
+  authorization_servers: manyOf(URI),
+  scopes_supported: TEXTS,
+  bearer_methods_supported: TEXTS,
+})));
+
+const Jwks = named("Jwks", record({ keys: manyOf(JWK) }));
 
 const CLIENT_AUTH_METHODS = ["client_secret_basic", "client_secret_post"];
 // Shorter than the time a new key is published before it signs, so that no verifier misses it.
 const CACHE = { "Cache-Control": "public, max-age=300" };
 
 /** What a client or a resource server can find out by itself: RFC 8414, RFC 9728 and the keys. */
-export function metadataRoutes({ issuer, keys, scopes }: MetadataOptions): PublicRoute[] {
+export function metadataOperations(
+  { issuer, keys, scopes }: Pick<Services, "issuer" | "keys" | "scopes">,
+): Operation[] {
   const server = {
     issuer,
     authorization_endpoint: `${issuer}/authorization/authorize`,
@@ -37,37 +63,56 @@ export function metadataRoutes({ issuer, keys, scopes }: MetadataOptions): Publi
     authorization_response_iss_parameter_supported: true, // RFC 9207 §3
   };
   return [
-    metadataRoute(
-      "/.well-known/oauth-authorization-server",
-      "Server metadata (RFC 8414)",
-      () => server,
-    ),
+    document({
+      id: "getServerMetadata",
+      path: "/.well-known/oauth-authorization-server",
+      summary: "Server metadata (RFC 8414)",
+      shape: ServerMetadata,
+      make: () => server,
+    }),
     // RFC 8414 §5: clients of OpenID providers look there, by either of the two forms.
-    metadataRoute(
-      "/.well-known/openid-configuration",
-      "The same where OpenID clients look",
-      () => server,
-    ),
-    metadataRoute("/.well-known/oauth-protected-resource", "Resource metadata (RFC 9728)", () => ({
-      resource: issuer,
-      authorization_servers: [issuer],
-      // What a client asks for where no challenge names its scopes: not for administration.
-      scopes_supported: scopes.filter((scope) => scope !== BACKEND_SCOPE),
-      bearer_methods_supported: ["header"],
-    })),
-    metadataRoute("/.well-known/jwks.json", "The keys that verify access tokens (RFC 7517)", () => ({
-      keys: keys.published().map(({ jwk }) => jwk),
-    })),
+    document({
+      id: "getOpenIdConfiguration",
+      path: "/.well-known/openid-configuration",
+      summary: "The same where OpenID clients look",
+      shape: ServerMetadata,
+      make: () => server,
+    }),
+    document({
+      id: "getResourceMetadata",
+      path: "/.well-known/oauth-protected-resource",
+      summary: "Resource metadata (RFC 9728)",
+      shape: ResourceMetadata,
+      make: () => ({
+        resource: issuer,
+        authorization_servers: [issuer],
+        // What a client asks for where no challenge names its scopes: not for administration.
+        scopes_supported: scopes.filter((scope) => scope !== BACKEND_SCOPE),
+        bearer_methods_supported: ["header"],
+      }),
+    }),
+    document({
+      id: "getKeys",
+      path: "/.well-known/jwks.json",
+      summary: "The keys that verify access tokens (RFC 7517)",
+      shape: Jwks,
+      make: () => ({ keys: keys.published().map(({ jwk }) => jwk) }),
+    }),
   ];
 }
 
-function metadataRoute(path: string, summary: string, make: () => unknown): PublicRoute {
-  return {
+function document<T>(
+  { shape, make, ...named }: Pick<Operation, "id" | "path" | "summary"> & {
+    readonly shape: Shape<T>;
+    readonly make: () => T;
+  },
+): Operation {
+  return operation({
+    ...named,
     method: "GET",
-    path,
     access: "public",
     cors: "anyone",
-    summary,
+    responses: { 200: shape },
     handle: () => Promise.resolve(jsonResponse(200, make(), CACHE)),
-  };
+  });
 }

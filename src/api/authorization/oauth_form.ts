@@ -1,8 +1,21 @@
-import type { HttpRequest } from "../../base/http_message.ts";
 import { type Form, parseForm } from "../../base/form.ts";
+import type { HttpRequest } from "../../base/http_message.ts";
+import { described, optional, TEXT, text } from "../../base/shape.ts";
+import { readForm } from "../../http/body.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { parseScope } from "../../oauth/scope.ts";
-import { readForm } from "../../http/body.ts";
+
+/** A secret that somebody types or sends. */
+export const SECRET = text(undefined, { format: "password" });
+
+/** What an app may prove itself with in a form (RFC 6749 §2.3.1). */
+export const CREDENTIALS = {
+  client_id: optional(described("In place of the Basic header, or of a public app.", TEXT)),
+  client_secret: optional(described("In place of the Basic header.", SECRET)),
+} as const;
+
+/** Scopes in a response of an OAuth endpoint. */
+export const SCOPE = described("Names separated by spaces.", TEXT);
 
 /** What must never stand in a query, where logs and histories keep it (RFC 6749 §2.3.1). */
 const SECRET_PARAMETERS = [

@@ -1,9 +1,6 @@
 import type { Caller } from "../../oauth/principal.ts";
-import type { Database } from "../../database/database.ts";
+import type { Services } from "../../services.ts";
 import { findRefreshToken, type PresentedRefreshToken } from "../../store/grants.ts";
-import type { KeyRing } from "../../store/key_ring.ts";
-import type { Bearer } from "../bearer.ts";
-import type { TokenIssuer } from "./token_issuer.ts";
 
 /** What the `token` parameter of revocation and introspection turned out to be. */
 export type PresentedToken =
@@ -13,18 +10,15 @@ export type PresentedToken =
   | { readonly kind: "none" };
 
 /** What a presented token is looked up with. */
-export interface PresentedTokenOptions {
-  readonly database: Database;
-  readonly bearer: Bearer;
-  readonly tokens: TokenIssuer;
-  readonly keys: KeyRing;
-  readonly now: () => number;
-}
+export type PresentedTokenServices = Pick<
+  Services,
+  "database" | "bearer" | "tokens" | "keys" | "now"
+>;
 
 /** Finds out by its form what a token is; a hint is not needed (RFC 7009 §2.1). */
 export async function findPresentedToken(
   token: string,
-  { database, bearer, tokens, keys, now }: PresentedTokenOptions,
+  { database, bearer, tokens, keys, now }: PresentedTokenServices,
 ): Promise<PresentedToken> {
   const handle = tokens.parseRefreshToken(token);
   if (handle) {

@@ -1,47 +1,58 @@
 import type { HttpRequest } from "../../base/http_message.ts";
+import { described, named, optional, record, shown, TEXT } from "../../base/shape.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { Caller } from "../../oauth/principal.ts";
 import { type AuditRecord, insertAuditOfGrant } from "../../store/audit.ts";
 import type { Sql } from "../../database/sql.ts";
 import { revokeAccessToken, revokeGrant } from "../../store/grant_end.ts";
-import type { Revocations } from "../../store/revocations.ts";
+import type { Services } from "../../services.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
 import { bringsBody } from "../../http/body.ts";
 import { jsonResponse, NO_STORE } from "../../http/respond.ts";
-import type { PublicRoute } from "../route.ts";
-import type { ClientAuthenticator } from "./client.ts";
-import { readOAuthForm, requireParameter } from "./oauth_form.ts";
+import { type Operation, operation } from "../operation.ts";
+import { CREDENTIALS, readOAuthForm, requireParameter } from "./oauth_form.ts";
 import {
   findPresentedToken,
   type PresentedToken,
-  type PresentedTokenOptions,
+  type PresentedTokenServices,
 } from "./presented_token.ts";
 
-/** What revocation works with. */
-export interface RevokeOptions extends PresentedTokenOptions {
-  readonly clients: ClientAuthenticator;
-  readonly revocations: Revocations;
-}
+const RevokeForm = optional(named("RevokeRequest", record({
+  token: optional(
+    described("An access or a refresh token; none: the one in the Authorization header.", TEXT),
+  ),
+  token_type_hint: optional(TEXT),
+  ...CREDENTIALS,
+})));
+
+const Empty = named("Empty", shown({ type: "object", maxProperties: 0 }));
 
 /**
  * POST /authorization/revoke (RFC 7009): an app ends its own token; or, with the token itself in the
  * Authorization header and no body, whoever holds a token ends it.
  */
-export function revokeRoute(options: RevokeOptions): PublicRoute {
-  const { database, clients, bearer, revocations, now } = options;
+export function revokeOperation(
+  services: PresentedTokenServices & Pick<Services, "clients" | "revocations">,
+): Operation {
+  const { database, clients, bearer, revocations, now } = services;
 
   async function revoke(statements: readonly Sql[]): Promise<void> {
     await database.write(statements);
     await revocations.refresh();
   }
 
-  return {
+  return operation({
+    id: "revokeToken",
     method: "POST",
     path: "/authorization/revoke",
     access: "public",
+    security: "client or token",
     cors: true,
     errors: "oauth",
     summary: "Revoke an access or a refresh token",
+    form: RevokeForm,
+    responses: { 200: Empty },
+    refuses: [401, 429],
     async handle({ request }) {
       if (bearerToken(request) !== undefined) {
         const { jti, expiresAtMs } = await authenticateAlone(request, bearer);
@@ -51,14 +62,14 @@ export function revokeRoute(options: RevokeOptions): PublicRoute {
       const form = await readOAuthForm(request);
       const token = requireParameter(form, "token");
       const app = await clients.authenticate(request, form);
-      const presented = await findPresentedToken(token, options);
+      const presented = await findPresentedToken(token, services);
       if (presented.kind !== "none" && presented.app !== app.id) {
         throw new OAuthError("unauthorized_client", "The token was issued to another app.");
       }
       await revoke(endToken(presented, { actor: app.id, address: request.address }, now()));
       return jsonResponse(200, {}, NO_STORE);
     },
-  };
+  });
 }
 
 /**

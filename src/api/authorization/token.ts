@@ -1,69 +1,126 @@
+import {
+  described,
+  matching,
+  named,
+  oneOf,
+  optional,
+  record,
+  shown,
+  TEXT,
+  URI,
+} from "../../base/shape.ts";
+import { jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import { type GrantType, parseGrantType } from "../../oauth/grant_type.ts";
-import { formatScope } from "../../oauth/scope.ts";
-import { jsonResponse, NO_STORE } from "../../http/respond.ts";
-import type { PublicRoute } from "../route.ts";
-import type { ClientAuthenticator } from "./client.ts";
-import type { ExchangeRequest, ExchangeServices, IssuedTokens } from "./exchange.ts";
-import { exchangeClientCredentials } from "./exchange_client_credentials.ts";
+import { type GrantType, GRANT_TYPES, parseGrantType } from "../../oauth/grant_type.ts";
+import { CODE_VERIFIER } from "../../oauth/pkce.ts";
+import { formatScope, grantScope } from "../../oauth/scope.ts";
+import type { Services } from "../../services.ts";
+import { type Operation, operation } from "../operation.ts";
 import { exchangeCode } from "./exchange_code.ts";
 import { exchangePassword } from "./exchange_password.ts";
 import { exchangeRefreshToken } from "./exchange_refresh_token.ts";
-import { checkResource, readOAuthForm, requireParameter } from "./oauth_form.ts";
+import {
+  issueGrant,
+  type IssuedTokens,
+  type IssuingServices,
+  type TokenRequest,
+} from "./issue_grant.ts";
+import {
+  checkResource,
+  CREDENTIALS,
+  readOAuthForm,
+  readScope,
+  requireParameter,
+  SCOPE,
+  SECRET,
+} from "./oauth_form.ts";
 
-/** What the token endpoint works with. */
-export interface TokenRouteOptions extends ExchangeServices {
-  readonly clients: ClientAuthenticator;
-  readonly issuer: string;
-  /** Told of every token that is answered, for the metrics. */
-  readonly observe?: (type: GrantType) => void;
-}
+type TokenServices =
+  & IssuingServices
+  & Pick<Services, "accounts" | "passwordLogin" | "clients" | "issuer" | "config" | "metrics">;
+
+const TokenForm = named("TokenRequest", record({
+  grant_type: oneOf(...GRANT_TYPES),
+  code: optional(described("authorization_code: as it came to the redirect URI.", TEXT)),
+  redirect_uri: optional(
+    described("authorization_code: as the authorize request had it.", URI),
+  ),
+  code_verifier: optional(
+    described("authorization_code: of PKCE (RFC 7636).", matching(CODE_VERIFIER, "")),
+  ),
+  refresh_token: optional(described("refresh_token: the newest one of its grant.", TEXT)),
+  username: optional(described("password: whose password it is.", TEXT)),
+  password: optional(described("password.", SECRET)),
+  scope: optional(described("Names separated by spaces or commas.", TEXT)),
+  resource: optional(described("This service alone (RFC 8707).", URI)),
+  ...CREDENTIALS,
+}));
+
+const TokenResponse = named("TokenAnswer", record({
+  access_token: described("A JWT as in RFC 9068.", TEXT),
+  token_type: shown({ const: "bearer" }),
+  expires_in: described("Seconds.", shown({ type: "integer", minimum: 1 })),
+  refresh_token: optional(described("Where the app may use that grant.", TEXT)),
+  scope: SCOPE,
+}));
 
 /** POST /authorization/token (RFC 6749 §3.2): the four grants. */
-export function tokenRoute(options: TokenRouteOptions): PublicRoute {
-  return {
+export function tokenOperation(services: TokenServices): Operation {
+  const { clients, issuer, metrics, config: { accessTokenTtlMs } } = services;
+  return operation({
+    id: "getToken",
     method: "POST",
     path: "/authorization/token",
     access: "public",
+    security: "client",
     cors: true,
     errors: "oauth",
     summary: "Get an access token by one of the four grants",
+    form: TokenForm,
+    responses: { 200: TokenResponse },
+    refuses: [401, 429],
     async handle({ request }) {
       const form = await readOAuthForm(request);
-      const named = requireParameter(form, "grant_type");
-      const app = await options.clients.authenticate(request, form);
-      const type = parseGrantType(named);
+      const name = requireParameter(form, "grant_type");
+      const app = await clients.authenticate(request, form);
+      const type = parseGrantType(name);
       if (type === undefined) {
         throw new OAuthError("unsupported_grant_type", "This grant_type is not known here.");
       }
       checkAllowed(app, type);
-      checkResource(form, options.issuer);
-      const issued = await exchange(type, { app, form, request }, options);
-      options.observe?.(type);
+      checkResource(form, issuer);
+      const issued = await exchange(type, { app, form, request }, services);
+      if (!issued) {
+        throw new OAuthError("invalid_grant", "The user or the app has been disabled.");
+      }
+      metrics.count("gatepost_tokens_issued_total", [type]);
       return jsonResponse(200, {
         access_token: issued.accessToken,
         token_type: "bearer",
-        expires_in: issued.expiresInSeconds,
+        expires_in: Math.max(1, Math.round(accessTokenTtlMs / 1000)),
         ...(issued.refreshToken !== undefined && { refresh_token: issued.refreshToken }),
         scope: formatScope(issued.scopes),
       }, NO_STORE);
     },
-  };
+  });
 }
 
-function exchange(
+async function exchange(
   type: GrantType,
-  request: ExchangeRequest,
-  services: ExchangeServices,
-): Promise<IssuedTokens> {
+  request: TokenRequest,
+  services: TokenServices,
+): Promise<IssuedTokens | undefined> {
   switch (type) {
     case "authorization_code":
       return exchangeCode(request, services);
     case "refresh_token":
       return exchangeRefreshToken(request, services);
-    case "client_credentials":
-      return exchangeClientCredentials(request, services);
+    case "client_credentials": { // RFC 6749 §4.4: the app acts for itself
+      const { app, form } = request;
+      const scopes = grantScope({ requested: readScope(form), app: app.scopes, user: undefined });
+      return issueGrant({ app, user: undefined, type, scopes }, services);
+    }
     case "password":
       return exchangePassword(request, services);
     default:

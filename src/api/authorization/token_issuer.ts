@@ -3,8 +3,8 @@ import { createJwtSigner, MAX_JWT_LENGTH, type SigningKey } from "../../base/jwt
 import { equalText, hmac, newSecret, sha256 } from "../../base/secret.ts";
 import { accessTokenClaims, type AccessTokenInput, ACCESS_TOKEN_TYPE } from "../../oauth/claims.ts";
 import { OAuthError } from "../../oauth/errors.ts";
+import type { Services } from "../../services.ts";
 import type { RefreshHandle } from "../../store/grants.ts";
-import type { KeyRing } from "../../store/key_ring.ts";
 
 /** An access token, and when it expires. */
 export interface IssuedAccessToken {
@@ -21,7 +21,6 @@ export interface IssuedRefreshToken {
 
 /** Makes tokens; storing what must be stored is the caller's part, before anything is answered. */
 export interface TokenIssuer {
-  readonly accessTtlMs: number;
   /** Throws OAuthError `invalid_scope` where the scopes make a token that would not be taken. */
   accessToken(input: Omit<AccessTokenInput, "issuer" | "ttlMs">): IssuedAccessToken;
   refreshToken(grantId: string, nowMs: number): IssuedRefreshToken;
@@ -30,9 +29,7 @@ export interface TokenIssuer {
 }
 
 /** What tokens are made with. */
-export interface TokenIssuerOptions {
-  readonly issuer: string;
-  readonly keys: KeyRing;
+export interface TokenIssuerOptions extends Pick<Services, "issuer" | "keys"> {
   readonly accessTtlMs: number;
   readonly refreshTtlMs: number;
   /** What refresh tokens prove their issue with. */
@@ -57,7 +54,6 @@ export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
   const proofOf = (token: string) => hmac(pageKey, `refresh ${token}`).slice(0, PROOF_LENGTH);
 
   return {
-    accessTtlMs,
     accessToken(input) {
       const { claims, expiresAtMs } = accessTokenClaims({ ...input, issuer, ttlMs: accessTtlMs });
       const token = signerOf(keys.signing()).sign(claims);

@@ -1,29 +1,42 @@
-import { formatScope } from "../../oauth/scope.ts";
-import type { Database } from "../../database/database.ts";
-import { findUser } from "../../store/users.ts";
+import { named, oneOf, optional, record, TEXT } from "../../base/shape.ts";
+import { TIME, toTime } from "../../base/time.ts";
 import { jsonResponse, NO_STORE } from "../../http/respond.ts";
-import type { ProtectedRoute } from "../route.ts";
+import { formatScope } from "../../oauth/scope.ts";
+import type { Services } from "../../services.ts";
+import { findUser } from "../../store/users.ts";
+import { type Operation, operation } from "../operation.ts";
+import { SCOPE } from "./oauth_form.ts";
+
+const CallerRecord = named("Caller", record({
+  sub: TEXT,
+  kind: oneOf("user", "app"),
+  username: optional(TEXT),
+  client_id: TEXT,
+  scope: SCOPE,
+  expires_at: TIME,
+}));
 
 /** GET /authorization/whoami: who the presented token speaks for. */
-export function whoamiRoute(database: Database): ProtectedRoute {
-  return {
+export function whoamiOperation({ database }: Pick<Services, "database">): Operation {
+  return operation({
+    id: "whoami",
     method: "GET",
     path: "/authorization/whoami",
     access: [],
     cors: true, // a single-page app asks who has logged in
     summary: "Who the access token speaks for",
+    responses: { 200: CallerRecord },
     async handle({ caller }) {
       const { sub, kind, clientId, scopes, expiresAtMs } = caller;
       const user = kind === "user" ? await findUser(database, sub) : undefined;
       return jsonResponse(200, {
         sub,
         kind,
-        // The second name is OpenID Connect's (Core §5.1), which client libraries look for.
         ...(user && { username: user.username }),
         client_id: clientId,
         scope: formatScope(scopes),
-        expires_at: new Date(expiresAtMs).toISOString(),
+        expires_at: toTime(expiresAtMs),
       }, NO_STORE);
     },
-  };
+  });
 }

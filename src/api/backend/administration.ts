@@ -87,7 +87,8 @@ export function checkChanged([first]: readonly number[], what: string): void {
   if (first === 0) throw notFound(what);
 }
 
-function notFound(what: string): Problem {
+/** Problem 404 of what a look-up did not find. */
+export function notFound(what: string): Problem {
   return new Problem(404, "not_found", `There is no such ${what}.`);
 }
 

@@ -1,46 +1,70 @@
-import type { Check } from "../../base/fields.ts";
-import { idTimeMs } from "../../base/id.ts";
+import { idOf, idTimeMs } from "../../base/id.ts";
+import {
+  described,
+  type Infer,
+  named,
+  nullable,
+  optional,
+  record,
+  TEXT,
+  text,
+} from "../../base/shape.ts";
+import { TIME, toTime } from "../../base/time.ts";
+import type { Services } from "../../services.ts";
 import { type AuditEntry, listAudit } from "../../store/audit.ts";
-import type { Database } from "../../database/database.ts";
-import { checkTime, listResponse, readFilteredPagination } from "../pagination.ts";
-import type { ProtectedRoute } from "../route.ts";
-import { BACKEND_ROUTE } from "./backend_route.ts";
+import { type Operation, operation } from "../operation.ts";
+import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
+import { BACKEND } from "./administration.ts";
 
-/** Characters of what entries are looked for by. */
-export const MAX_FILTER_LENGTH = 200;
+const MAX_LENGTH = 200;
 
-const checkText: Check = (text) =>
-  text.length <= MAX_FILTER_LENGTH
-    ? undefined
-    : `Must be at most ${MAX_FILTER_LENGTH} characters.`;
+/** What entries are looked for by. */
+const WANTED = text(
+  (value) => value.length <= MAX_LENGTH ? undefined : `Must be at most ${MAX_LENGTH} characters.`,
+  { maxLength: MAX_LENGTH },
+);
+
+/** An entry as the backend shows it. */
+const AuditRecord = named("AuditEntry", record({
+  id: idOf("t"),
+  time: TIME,
+  actor: TEXT,
+  action: TEXT,
+  target: TEXT,
+  address: nullable(TEXT),
+  app: described("The app that acted for the actor, where one did.", nullable(idOf("a"))),
+}));
 
 /** GET /backend/audit: who did what to whom. */
-export function auditRoute({ database }: { readonly database: Database }): ProtectedRoute {
-  const filters = {
-    actor: checkText,
-    action: checkText,
-    target: checkText,
-    since: checkTime,
-    until: checkTime,
-  };
-  return {
-    ...BACKEND_ROUTE,
-    path: "/backend/audit",
-    method: "GET",
-    summary: "List changes, logins and failures",
-    async handle({ request }) {
-      const { page, filter: { actor, action, target, since, until } } =
-        readFilteredPagination(request, filters);
-      const filter = { actor, action, target, sinceMs: toMs(since), untilMs: toMs(until) };
-      return listResponse(await listAudit(database, filter, page), toRecord);
-    },
-  };
+export function auditOperations({ database }: Pick<Services, "database">): Operation[] {
+  return [
+    operation({
+      ...BACKEND,
+      id: "listAudit",
+      method: "GET",
+      path: "/backend/audit",
+      summary: "List changes, logins and failures",
+      query: {
+        ...pagination(AuditRecord.members.id),
+        actor: optional(described("Who did it.", WANTED)),
+        action: optional(described("What was done.", WANTED)),
+        target: optional(described("To what.", WANTED)),
+        since: optional(described("At that time or later.", TIME)),
+        until: optional(described("Before that time.", TIME)),
+      },
+      responses: { 200: pageOf(AuditRecord, "AuditPage") },
+      async handle({ query: { actor, action, target, since, until, ...part } }) {
+        const filter = { actor, action, target, sinceMs: toMs(since), untilMs: toMs(until) };
+        return listResponse(await listAudit(database, filter, toPagination(part)), toAuditRecord);
+      },
+    }),
+  ];
 }
 
 function toMs(time: string | undefined): number | undefined {
   return time === undefined ? undefined : Date.parse(time);
 }
 
-function toRecord({ id, ...entry }: AuditEntry): Record<string, unknown> {
-  return { id, time: new Date(idTimeMs(id)).toISOString(), ...entry };
+function toAuditRecord({ id, ...entry }: AuditEntry): Infer<typeof AuditRecord> {
+  return { id, time: toTime(idTimeMs(id)), ...entry };
 }

@@ -19,7 +19,7 @@ const { items: deliveries, next_cursor } = pageMembers(ManagedDelivery);
 
 /** /backend/event: what has been dispatched, and dispatching by hand. */
 export function eventOperations(
-  services: Administration & Partial<Pick<Services, "metrics">>,
+  services: Administration & Pick<Services, "metrics">,
 ): Operation[] {
   const { database, basePath, config: { maxPayloadBytes }, metrics, now } = services;
 
@@ -42,7 +42,7 @@ export function eventOperations(
         const id = newId("e", createdAtMs);
         const insert = insertEvent({ id, name, json, subject, createdAtMs });
         await storeAudited(context, [insert], { action: "event.dispatch", target: id }, services);
-        metrics?.countEvents(1);
+        metrics.count("gatepost_events_dispatched_total", []);
         const Location = `${basePath}${PATH}/${id}`;
         return jsonResponse(202, { id }, { Location, ...NO_STORE });
       },

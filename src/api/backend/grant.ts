@@ -1,118 +1,155 @@
-import { type Check, openFields } from "../../base/fields.ts";
-import { idTimeMs, isId } from "../../base/id.ts";
-import { LOGIN_APP } from "../../oauth/principal.ts";
-import { revokeTokensOfApp, findApp } from "../../store/apps.ts";
-import { forgetConsentsOf, withdrawConsent } from "../../store/consents.ts";
-import type { Sql } from "../../database/sql.ts";
+import { idOf, idTimeMs, isId } from "../../base/id.ts";
 import {
-  revokeTokensOf,
-  REVOKED,
+  described,
+  type Infer,
+  named,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  record,
+  refined,
+  shown,
+  text,
+} from "../../base/shape.ts";
+import { TIME, toTime } from "../../base/time.ts";
+import type { Sql } from "../../database/sql.ts";
+import { emptyResponse } from "../../http/respond.ts";
+import { GRANT_TYPES } from "../../oauth/grant_type.ts";
+import { LOGIN_APP } from "../../oauth/principal.ts";
+import { SCOPES } from "../../oauth/scope.ts";
+import { findApp, revokeTokensOfApp } from "../../store/apps.ts";
+import { forgetConsentsOf, withdrawConsent } from "../../store/consents.ts";
+import {
   revokeAllLogins,
+  REVOKED,
   revokeGrant,
   revokeLoginsOf,
+  revokeTokensOf,
 } from "../../store/grant_end.ts";
-import { endSubscriptions } from "../../store/subscription_end.ts";
 import { findGrant, type ListedGrant, listGrants } from "../../store/grants.ts";
-import { revokeTokensOfUser, findUser } from "../../store/users.ts";
-import { readJson } from "../../http/body.ts";
-import { checkId, listResponse, readFilteredPagination } from "../pagination.ts";
-import { emptyResponse } from "../../http/respond.ts";
-import type { ProtectedRoute } from "../route.ts";
-import { BACKEND_ROUTE, type BackendOptions, found, storeAudited } from "./backend_route.ts";
+import { endSubscriptions } from "../../store/subscription_end.ts";
+import { findUser, revokeTokensOfUser } from "../../store/users.ts";
+import { type Operation, operation } from "../operation.ts";
+import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
+import { type Administration, BACKEND, found, storeAudited } from "./administration.ts";
 
-const checkApp: Check = (text) =>
-  isId("a", text) || text === LOGIN_APP ? undefined : `Must be a client_id, or ${LOGIN_APP}.`;
-const checkUser = checkId("u");
+const PATH = "/backend/grant";
+const USER = idOf("u");
+const APP_OR_LOGIN = described(`A client_id, or ${LOGIN_APP}.`, text(
+  (id) => isId("a", id) || id === LOGIN_APP ? undefined : `Must be a client_id, or ${LOGIN_APP}.`,
+  { anyOf: [idOf("a").schema, { const: LOGIN_APP }] },
+));
+
+/** A grant as the backend shows it. */
+const GrantRecord = named("Grant", record({
+  id: idOf("g"),
+  user: nullable(USER),
+  app: APP_OR_LOGIN,
+  type: shown<string>(oneOf(...GRANT_TYPES, "login").schema),
+  scopes: SCOPES,
+  status: oneOf("active", "expired", "revoked"),
+  created_at: TIME,
+  expires_at: TIME,
+  revoked_at: optional(TIME),
+}));
+
+/** Which grants end. */
+const Revocation = named("Revocation", refined(
+  object({ user: optional(USER), app: optional(APP_OR_LOGIN) }),
+  ({ user, app }, report) => {
+    if (user === undefined && app === undefined) {
+      report("Is required where app is not given.", "/user");
+    }
+  },
+  { minProperties: 1 },
+));
 
 /** /backend/grant: what has been authorized, and its end. */
-export function grantRoutes(options: BackendOptions): ProtectedRoute[] {
-  const { database, now } = options;
-  const collection = { ...BACKEND_ROUTE, path: "/backend/grant" };
+export function grantOperations(services: Administration): Operation[] {
+  const { database, now, config: { accessTokenTtlMs } } = services;
 
   return [
-    {
-      ...collection,
+    operation({
+      ...BACKEND,
+      id: "listGrants",
       method: "GET",
+      path: PATH,
       summary: "List grants, of one user or one app",
-      async handle({ request }) {
-        const { page, filter } = readFilteredPagination(request, { user: checkUser, app: checkApp });
-        return listResponse(await listGrants(database, filter, page, now()), toRecord);
+      query: {
+        ...pagination(GrantRecord.members.id),
+        user: optional(described("A user's id.", USER)),
+        app: optional(APP_OR_LOGIN),
       },
-    },
-    {
-      ...collection,
-      path: `${collection.path}/:id`,
+      responses: { 200: pageOf(GrantRecord) },
+      async handle({ query: { user, app, ...part } }) {
+        const page = await listGrants(database, { user, app }, toPagination(part), now());
+        return listResponse(page, toGrantRecord);
+      },
+    }),
+    operation({
+      ...BACKEND,
+      id: "revokeGrant",
       method: "DELETE",
+      path: `${PATH}/:id`,
       summary: "Revoke a grant and every token of it",
-      async handle(context) {
-        const { id } = found(await findGrant(database, context.params["id"] ?? ""), "grant");
+      responses: { 204: undefined },
+      async handle({ params, ...context }) {
+        const { id } = found(await findGrant(database, params.id), "grant");
         const audited = { action: "grant.revoke", target: id, always: true };
-        await storeAudited(context, revokeGrant(id, now()), audited, options);
+        await storeAudited(context, revokeGrant(id, now()), audited, services);
         return emptyResponse(204);
       },
-    },
-    {
-      ...collection,
-      path: `${collection.path}/revoke`,
+    }),
+    operation({
+      ...BACKEND,
+      id: "revokeGrants",
       method: "POST",
+      path: `${PATH}/revoke`,
       summary: "Revoke every grant of a user, of an app, or of a user through an app",
-      async handle(context) {
-        const body = await readJson(context.request, options.maxBodyBytes);
-        const { user, app } = parseRevocation(body);
+      body: Revocation,
+      responses: { 204: undefined },
+      refuses: [404],
+      async handle({ body, ...context }) {
+        const { user, app } = body;
         if (user !== undefined) found(await findUser(database, user), "user");
         if (app !== undefined && app !== LOGIN_APP) found(await findApp(database, app), "app");
         const target = [user, app].filter(Boolean).join(" ");
         const audited = { action: "grant.revoke", target, always: true };
-        await storeAudited(context, revokeAll(user, app, options), audited, options);
+        const statements = revokeAll(body, now(), accessTokenTtlMs);
+        await storeAudited(context, statements, audited, services);
         if (user === undefined && app === LOGIN_APP) await revokeAllLogins(database, now());
         return emptyResponse(204);
       },
-    },
+    }),
   ];
-}
-
-/** Which grants are meant; throws Problem 400 with every fault. */
-function parseRevocation(value: unknown) {
-  const fields = openFields(value);
-  const user = fields.text("user", checkUser);
-  const app = fields.text("app", checkApp);
-  if (!fields.has("user") && !fields.has("app")) {
-    fields.report("user", "Is required where app is not given.");
-  }
-  fields.finish("revocation");
-  return { user, app };
 }
 
 /**
  * Parties are cut off, which costs the same however many grants there are. What was allowed before
  * is asked anew.
  */
-function revokeAll(
-  user: string | undefined,
-  app: string | undefined,
-  { now, accessTokenTtlMs }: BackendOptions,
-): Sql[] {
+function revokeAll({ user, app }: Infer<typeof Revocation>, nowMs: number, ttlMs: number): Sql[] {
   if (app === undefined) {
     if (user === undefined) return [];
-    const cut = revokeTokensOfUser(user, now(), accessTokenTtlMs, { reason: REVOKED });
+    const cut = revokeTokensOfUser(user, nowMs, ttlMs, { reason: REVOKED });
     return [...cut, forgetConsentsOf({ user })];
   }
   if (app === LOGIN_APP) {
     return user === undefined
       ? [
-        revokeTokensOf(LOGIN_APP, now(), accessTokenTtlMs),
-        ...endSubscriptions({ app: LOGIN_APP }, REVOKED, now()),
+        revokeTokensOf(LOGIN_APP, nowMs, ttlMs),
+        ...endSubscriptions({ app: LOGIN_APP }, REVOKED, nowMs),
       ]
-      : revokeLoginsOf(user, now());
+      : revokeLoginsOf(user, nowMs);
   }
   return user === undefined
-    ? [...revokeTokensOfApp(app, now(), accessTokenTtlMs), forgetConsentsOf({ app })]
-    : withdrawConsent(user, app, REVOKED, now(), accessTokenTtlMs);
+    ? [...revokeTokensOfApp(app, nowMs, ttlMs), forgetConsentsOf({ app })]
+    : withdrawConsent(user, app, REVOKED, nowMs, ttlMs);
 }
 
-function toRecord(grant: ListedGrant): Record<string, unknown> {
+function toGrantRecord(grant: ListedGrant): Infer<typeof GrantRecord> {
   const { id, user, app, type, scopes, status, revokedAtMs } = grant;
-  const untilMs = Math.max(grant.refreshUntilMs, grant.accessUntilMs);
   return {
     id,
     user,
@@ -120,8 +157,8 @@ function toRecord(grant: ListedGrant): Record<string, unknown> {
     type,
     scopes,
     status,
-    created_at: new Date(idTimeMs(id)).toISOString(),
-    expires_at: new Date(untilMs).toISOString(),
-    ...(revokedAtMs !== null && { revoked_at: new Date(revokedAtMs).toISOString() }),
+    created_at: toTime(idTimeMs(id)),
+    expires_at: toTime(Math.max(grant.refreshUntilMs, grant.accessUntilMs)),
+    revoked_at: revokedAtMs === null ? undefined : toTime(revokedAtMs),
   };
 }

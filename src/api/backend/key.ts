@@ -1,90 +1,103 @@
-import { openFields } from "../../base/fields.ts";
-import { Problem } from "../../base/problem.ts";
+import { JWK, SIGNING_ALGORITHMS } from "../../base/jwt.ts";
+import {
+  described,
+  FLAG,
+  type Infer,
+  named,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  record,
+  TEXT,
+} from "../../base/shape.ts";
+import { TIME, toTime } from "../../base/time.ts";
+import { emptyResponse } from "../../http/respond.ts";
+import type { Services } from "../../services.ts";
 import { actorOf, insertAudit } from "../../store/audit.ts";
-import { type KeyRing, type RingKey, ROTATION_LEAD_MS } from "../../store/key_ring.ts";
-import { bringsBody, readJson } from "../../http/body.ts";
-import { listResponse, readPagination } from "../pagination.ts";
-import { emptyResponse, jsonResponse, NO_STORE } from "../../http/respond.ts";
-import type { ProtectedContext, ProtectedRoute } from "../route.ts";
-import { BACKEND_ROUTE, type BackendOptions } from "./backend_route.ts";
+import { type RingKey, ROTATION_LEAD_MS } from "../../store/key_ring.ts";
+import { type Operation, operation } from "../operation.ts";
+import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
+import { type Actor, BACKEND, created, notFound } from "./administration.ts";
 
-/** What the backend's keys work with. */
-export interface KeyAdministrationOptions extends BackendOptions {
-  readonly keys: KeyRing;
-}
+const PATH = "/backend/key";
+
+/** How a key is made. */
+const NewKey = named("NewKey", object({
+  at_once: optional(described("It signs at once, instead of in 10 minutes: for leaks.", FLAG)),
+}));
+
+/** A key as the backend shows it. */
+const KeyRecord = named("Key", record({
+  kid: TEXT,
+  alg: oneOf(...SIGNING_ALGORITHMS),
+  status: oneOf("pending", "signing", "retired"),
+  created_at: TIME,
+  signs_from: TIME,
+  published_until: nullable(TIME),
+  jwk: JWK,
+}));
 
 /** /backend/key: the keys that access tokens are signed with, their public parts alone. */
-export function keyRoutes(options: KeyAdministrationOptions): ProtectedRoute[] {
-  const { keys, now } = options;
-  const collection = { ...BACKEND_ROUTE, path: "/backend/key" };
-  const audit = ({ caller, request }: ProtectedContext, action: string, target: string) =>
+export function keyOperations(services: Pick<Services, "keys" | "basePath" | "now">): Operation[] {
+  const { keys, now } = services;
+  const audit = ({ caller, request }: Actor, action: string, target: string) =>
     insertAudit({ ...actorOf(caller, request), action, target }, now());
-  const toRecord = (key: RingKey) => describeKey(key, keys.signing().kid, now());
+  const toRecord = (key: RingKey) => toKeyRecord(key, keys.signing().kid, now());
 
   return [
-    {
-      ...collection,
+    operation({
+      ...BACKEND,
+      id: "listSigningKeys",
       method: "GET",
+      path: PATH,
       summary: "List the keys that are published",
-      async handle({ request }) {
-        const { limit, before } = readPagination(request);
-        const rest = keys.published().filter(({ kid }) => kid < before)
-          .sort((a, b) => a.kid < b.kid ? 1 : -1);
-        const items = rest.slice(0, limit);
-        return listResponse(
-          { items, next: rest.length > limit ? items.at(-1)?.kid : undefined },
-          toRecord,
-        );
+      query: pagination(),
+      responses: { 200: pageOf(KeyRecord) },
+      async handle({ query }) {
+        const newestFirst = keys.published().toSorted((a, b) => a.kid < b.kid ? 1 : -1);
+        return listResponse(pageOfItems(newestFirst, query, ({ kid }) => kid), toRecord);
       },
-    },
-    {
-      ...collection,
+    }),
+    operation({
+      ...BACKEND,
+      id: "rotateSigningKey",
       method: "POST",
+      path: PATH,
       summary: "Make a key that signs in 10 minutes, or at once",
-      async handle(context) {
-        const leadMs = await readsAtOnce(context, options.maxBodyBytes) ? 0 : ROTATION_LEAD_MS;
+      body: optional(NewKey),
+      responses: { 201: KeyRecord },
+      async handle({ body, ...context }) {
+        const leadMs = body?.at_once ? 0 : ROTATION_LEAD_MS;
         const key = await keys.rotate(leadMs, (kid) => [audit(context, "key.rotate", kid)]);
-        const location = `${options.basePath}${collection.path}/${key.kid}`;
-        return jsonResponse(201, toRecord(key), { Location: location, ...NO_STORE });
+        return created(services, `${PATH}/${key.kid}`, toRecord(key));
       },
-    },
-    {
-      ...collection,
-      path: `${collection.path}/:kid`,
+    }),
+    operation({
+      ...BACKEND,
+      id: "withdrawSigningKey",
       method: "DELETE",
+      path: `${PATH}/:kid`,
       summary: "Withdraw a key and every token that it signed at once",
-      async handle(context) {
-        const kid = context.params["kid"] ?? "";
-        if (!await keys.withdraw(kid, [audit(context, "key.withdraw", kid)])) {
-          throw new Problem(404, "not_found", "There is no such key.");
-        }
+      responses: { 204: undefined },
+      async handle({ params: { kid }, ...context }) {
+        const isWithdrawn = await keys.withdraw(kid, [audit(context, "key.withdraw", kid)]);
+        if (!isWithdrawn) throw notFound("key");
         return emptyResponse(204);
       },
-    },
+    }),
   ];
 }
 
-/** Whether the body, which may be missing, says `{"at_once": true}`. */
-async function readsAtOnce({ request }: ProtectedContext, maxBodyBytes: number): Promise<boolean> {
-  if (!bringsBody(request)) return false;
-  const fields = openFields(await readJson(request, maxBodyBytes));
-  const isAtOnce = fields.flag("at_once") ?? false;
-  fields.finish("request for a new key");
-  return isAtOnce;
-}
-
-function describeKey(key: RingKey, signing: string, nowMs: number): Record<string, unknown> {
+function toKeyRecord(key: RingKey, signing: string, nowMs: number): Infer<typeof KeyRecord> {
   const { kid, alg, jwk, publishedUntilMs } = key;
-  const status = kid === signing ? "signing" : key.signsFromMs > nowMs ? "pending" : "retired";
   return {
     kid,
     alg,
-    status,
-    created_at: new Date(key.createdAtMs).toISOString(),
-    signs_from: new Date(key.signsFromMs).toISOString(),
-    published_until: publishedUntilMs === Infinity
-      ? null
-      : new Date(publishedUntilMs).toISOString(),
+    status: kid === signing ? "signing" : key.signsFromMs > nowMs ? "pending" : "retired",
+    created_at: toTime(key.createdAtMs),
+    signs_from: toTime(key.signsFromMs),
+    published_until: publishedUntilMs === Infinity ? null : toTime(publishedUntilMs),
     jwk,
   };
 }

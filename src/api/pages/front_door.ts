@@ -1,8 +1,9 @@
 import { html } from "../../base/html.ts";
 import { prefersHtml } from "../../http/accept.ts";
-import { findLoggedIn, type PageOptions } from "../authorization/authorize_pages.ts";
 import { jsonResponse } from "../../http/respond.ts";
-import type { PublicRoute } from "../route.ts";
+import type { Services } from "../../services.ts";
+import { findLoggedIn } from "../authorization/authorize_pages.ts";
+import { type Operation, operation } from "../operation.ts";
 import { displayText } from "./display_text.ts";
 import { pageHeaders } from "./page_headers.ts";
 import { markImage, pageLayout, type Site } from "./page_layout.ts";
@@ -11,9 +12,10 @@ import { markImage, pageLayout, type Site } from "./page_layout.ts";
  * GET /: what this is and where its documents are, as a page for browsers and in JSON for programs;
  * and the mark, also where browsers look for it by themselves.
  */
-export function frontDoorRoutes(
-  { site, issuer, sessions, database }: Omit<PageOptions, "scopeWords"> & { issuer: string },
-): PublicRoute[] {
+export function frontDoorOperations(
+  services: Pick<Services, "site" | "issuer" | "sessions" | "database">,
+): Operation[] {
+  const { site, issuer, sessions } = services;
   const base = { method: "GET", access: "public", cors: false } as const;
   const links = {
     openapi: `${issuer}/openapi.json`,
@@ -22,26 +24,32 @@ export function frontDoorRoutes(
     health: `${issuer}/system/health`,
   };
   return [
-    {
+    operation({
       ...base,
+      id: "getFrontDoor",
       path: "/",
       summary: "The front door",
+      responses: { 200: "text/html" },
       async handle({ request }) {
         const vary = { Vary: "Accept" };
         if (!prefersHtml(request.headers.accept)) {
           return jsonResponse(200, { name: site.name, issuer, links }, vary);
         }
-        const user = await findLoggedIn(await sessions.open(request), database);
+        const user = await findLoggedIn(await sessions.open(request), services);
         const body = frontDoor(site, issuer, user?.username);
         return { status: 200, headers: { ...pageHeaders(), ...vary }, body };
       },
-    },
-    ...["/favicon.ico", "/mark.svg"].map((path): PublicRoute => ({
-      ...base,
-      path,
-      summary: "The mark",
-      handle: () => Promise.resolve({ status: 200, headers: MARK_HEADERS, body: markImage }),
-    })),
+    }),
+    ...["/favicon.ico", "/mark.svg"].map((path) =>
+      operation({
+        ...base,
+        id: path,
+        path,
+        summary: "The mark",
+        responses: { 200: "image/svg+xml" },
+        handle: () => Promise.resolve({ status: 200, headers: MARK_HEADERS, body: markImage }),
+      })
+    ),
   ];
 }
 

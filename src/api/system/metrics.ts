@@ -1,10 +1,11 @@
 import type { HttpRequest } from "../../base/http_message.ts";
-import { type Metrics, METRICS_TYPE } from "../../base/metrics.ts";
+import { METRICS_TYPE } from "../../base/metrics.ts";
 import { equalText } from "../../base/secret.ts";
-import { BACKEND_SCOPE } from "../../oauth/principal.ts";
-import { type Bearer, bearerToken } from "../bearer.ts";
 import { NO_STORE } from "../../http/respond.ts";
-import type { PublicRoute } from "../route.ts";
+import { BACKEND_SCOPE } from "../../oauth/principal.ts";
+import type { Services } from "../../services.ts";
+import { type Bearer, bearerToken } from "../bearer.ts";
+import { type Operation, operation } from "../operation.ts";
 
 /** Lets in those who watch over the service. */
 export interface InspectorCheck {
@@ -36,17 +37,23 @@ export function createInspectorCheck(
 }
 
 /** GET /system/metrics: Prometheus' text format. */
-export function metricsRoute(metrics: Metrics, inspectors: InspectorCheck): PublicRoute {
-  return {
+export function metricsOperation(
+  { formatMetrics, inspectors }: Pick<Services, "formatMetrics" | "inspectors">,
+): Operation {
+  return operation({
+    id: "getMetrics",
     method: "GET",
     path: "/system/metrics",
     access: "public", // beside access tokens it takes the metrics token
+    security: "inspector",
     cors: false,
     summary: "Metrics, for Prometheus",
+    responses: { 200: "text/plain" },
+    refuses: [401, 403],
     async handle({ request }) {
       await inspectors.check(request);
       const headers = { "Content-Type": METRICS_TYPE, ...NO_STORE };
-      return { status: 200, headers, body: await metrics.format() };
+      return { status: 200, headers, body: await formatMetrics() };
     },
-  };
+  });
 }

@@ -1,86 +1,122 @@
+import { createCache } from "../../base/cache.ts";
+import { idOf } from "../../base/id.ts";
+import {
+  ANYTHING,
+  named,
+  record,
+  type Schema,
+  type Shape,
+  shown,
+  TEXT,
+} from "../../base/shape.ts";
+import { DELIVERY_ID } from "../../event/delivery_record.ts";
+import { EVENT_NAME } from "../../event/event.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
-import type { DeclaredEvent } from "../consumer/event.ts";
-import type { Route } from "../route.ts";
-import { ref, type Schema, TEXT } from "./json_schema.ts";
-import { callbackParameters, components, REFUSALS } from "./openapi_parts.ts";
-import { pathParameters, type PathTemplate, toTemplate } from "./openapi_path.ts";
-import { type OperationDocs, OPERATIONS } from "./operations.ts";
+import type { Services } from "../../services.ts";
+import { version } from "../../version.ts";
+import { bearerToken } from "../bearer.ts";
+import { type Operation, operation } from "../operation.ts";
+import { describe, describeHosted, PARAMETER, toTemplate } from "./openapi_operation.ts";
+import { callback, components, type Service } from "./openapi_parts.ts";
 
-/** A hosted endpoint, as far as the document tells of it. */
-export interface HostedOperation {
-  readonly method: string;
-  readonly pattern: { readonly text: string };
-  /** All that a token must carry; undefined on a public endpoint. */
-  readonly scopes: readonly string[] | undefined;
-  readonly maxBodyBytes: number | undefined;
-  readonly emits: readonly { readonly name: string; readonly description: string }[];
-  readonly exportName: string;
-}
+type DocumentServices = Service & Pick<Services, "events">;
 
-/** What the document is made of. */
-export interface OpenApiOptions {
-  readonly version: string;
-  readonly issuer: string;
-  readonly routes: readonly Route[];
-  readonly hosted: readonly HostedOperation[];
-  readonly events: readonly DeclaredEvent[];
-  /** Every scope that means something here. */
-  readonly scopes: readonly string[];
-  /** What those allow that have words. */
-  readonly scopeWords: ReadonlyMap<string, { readonly description: string }>;
-}
+const OBJECT = shown<object>({ type: "object" });
+const OBJECTS = shown<readonly object[]>({ type: "array", items: OBJECT.schema });
 
-type Paths = Record<string, Record<string, Schema>>;
+const OpenApi = named("OpenApi", record({
+  openapi: TEXT,
+  info: OBJECT,
+  servers: OBJECTS,
+  tags: OBJECTS,
+  paths: OBJECT,
+  webhooks: OBJECT,
+  components: OBJECT,
+}));
 
-const OWN_EVENTS = [
-  {
-    name: "gatepost.delivery.failed",
-    description: "A delivery has failed after its last resend",
-    schema: ref("DeliveryFailed"),
-  },
-  {
-    name: "gatepost.subscription.disabled",
-    description: "A subscription has been disabled",
-    schema: ref("SubscriptionDisabled"),
-  },
-];
+/** Documents that are kept, one for each set of scopes that makes a difference. */
+const DOCUMENT_LIMIT = 16;
 
 /**
- * The OpenAPI 3.1 document of the whole interface, hosted endpoints included.
+ * GET /openapi.json: the document of these operations and of itself. Without a token it has no
+ * endpoint and no event that needs one; with a token also what its scopes open, and all with
+ * `backend`.
+ */
+export function openApiOperation(
+  operations: readonly Operation[],
+  services: DocumentServices & Pick<Services, "bearer">,
+): Operation {
+  // Clients that do not take an answer hold no copies of their own.
+  const documents = createCache<Buffer>(DOCUMENT_LIMIT);
+  const itself = operation({
+    id: "getOpenApi",
+    method: "GET",
+    path: "/openapi.json",
+    access: "public",
+    security: "token or none",
+    cors: "anyone",
+    summary: "This document",
+    responses: { 200: OpenApi },
+    refuses: [401],
+    async handle({ request }) {
+      const caller = bearerToken(request) === undefined
+        ? undefined
+        : await services.bearer.authenticate(request, []);
+      const held = services.scopes.filter((scope) => caller?.scopes.includes(scope));
+      const key = caller ? `with ${held.join(" ")}` : "";
+      let body = documents.get(key);
+      if (!body) {
+        const isKnown = (scopes: readonly string[]) =>
+          caller !== undefined &&
+          (held.includes(BACKEND_SCOPE) || scopes.every((scope) => held.includes(scope)));
+        const document = createOpenApi([...operations, itself], services, isKnown);
+        body = Buffer.from(JSON.stringify(document));
+        documents.set(key, body);
+      }
+      const headers = {
+        "Content-Type": "application/json",
+        "Cache-Control": caller ? "private, no-cache" : "no-cache",
+        Vary: "Authorization",
+      };
+      return { status: 200, headers, body };
+    },
+  });
+  return itself;
+}
+
+/**
+ * The OpenAPI 3.1 document of these operations, of which hosted ones come last.
  *
  * @param isKnown whether the reader may know of what needs these scopes, of which there may be none
  */
 export function createOpenApi(
-  options: OpenApiOptions,
+  operations: readonly Operation[],
+  service: DocumentServices,
   isKnown: (scopes: readonly string[]) => boolean,
 ): Schema {
-  const { version, issuer, routes, hosted } = options;
-  const events = options.events.filter(({ scope }) => scope.length === 0 || isKnown(scope));
-  const eventNames = new Set(events.map(({ name }) => name));
-  const paths: Paths = {};
-  const templates = new Map<string, PathTemplate>(); // by shape: to OpenAPI these are one path
+  const events = service.events.filter(({ scope }) => scope.length === 0 || isKnown(scope));
+  const names = new Set(events.map(({ name }) => name));
+  const paths: Record<string, Record<string, Schema>> = {};
+  const templates = new Map<string, string>(); // by shape: to OpenAPI these are one path
   const ids = new Set<string>();
 
-  function add(path: string, method: string, make: (template: PathTemplate) => Schema): void {
-    const template = toTemplate(path);
-    const known = templates.get(template.shape) ?? template;
-    templates.set(template.shape, known);
-    const item = paths[known.text] ??= {};
+  for (const each of operations) {
+    const id = uniqueId(each.id, ids); // also where it is not shown: ids do not shift
+    if (each.emits && each.access !== "public" && !isKnown(each.access)) continue;
+    const own = toTemplate(each.path);
+    const shape = own.replace(PARAMETER, "{}");
+    const template = templates.get(shape) ?? own;
+    templates.set(shape, template);
+    const item = paths[template] ??= {};
     // Two patterns that OpenAPI cannot tell apart: the one that goes first stands for both.
-    item[method.toLowerCase()] ??= make(known);
-  }
-
-  for (const route of routes) {
-    const docs = OPERATIONS[route.path]?.[route.method];
-    if (docs) ids.add(docs.id);
-    add(route.path, route.method, (template) => builtInOperation(route, docs, template));
-  }
-  for (const endpoint of hosted) {
-    const id = uniqueId(endpoint.exportName, ids); // also where it is not shown: ids do not shift
-    if (endpoint.scopes !== undefined && !isKnown(endpoint.scopes)) continue;
-    const emits = endpoint.emits.filter(({ name }) => eventNames.has(name));
-    const shown = { ...endpoint, emits };
-    add(endpoint.pattern.text, endpoint.method, (template) => hostedOperation(shown, id, template));
+    item[each.method.toLowerCase()] ??= {
+      operationId: id,
+      summary: each.summary,
+      tags: [tagOf(each)],
+      ...each.emits
+        ? describeHosted(each, template, each.emits.filter(({ name }) => names.has(name)))
+        : describe(each, template),
+    };
   }
   const document = {
     openapi: "3.1.1",
@@ -89,23 +125,21 @@ export function createOpenApi(
       version,
       description: "Access tokens, hosted endpoints, and the delivery of their events.",
     },
-    servers: [{ url: issuer }],
-    tags: [...new Set([...routes.map(({ path }) => tagOf(path)), ...hosted.map(() => "hosted")])]
+    servers: [{ url: service.issuer }],
+    tags: [...new Set(operations.map(tagOf))]
       .map((name) => ({ name, description: TAG_TEXTS[name] ?? name })),
     paths,
     webhooks: Object.fromEntries(
-      [...events.map((event) => ({ ...event, schema: {} })), ...OWN_EVENTS].map((event) => [
-        event.name,
-        {
-          post: {
-            operationId: uniqueId(`on_${event.name}`, ids),
-            ...callback(event.description, event.schema),
-          },
-        },
-      ]),
+      [...events.map((event) => ({ ...event, shape: ANYTHING })), ...OWN_EVENTS].map(
+        ({ name, description, shape: { schema } }) => [name, {
+          post: { operationId: uniqueId(`on_${name}`, ids), ...callback(description, schema) },
+        }],
+      ),
     ),
   };
-  return { ...document, components: components(options, JSON.stringify(document)) };
+  const shapes = [...operations.flatMap(shapesOf), ...OWN_EVENTS.map(({ shape }) => shape)];
+  const schemas = Object.assign({}, ...shapes.map(({ definitions }) => definitions));
+  return { ...document, components: components(service, schemas, JSON.stringify(document)) };
 }
 
 const TAG_TEXTS: Readonly<Record<string, string>> = {
@@ -116,151 +150,34 @@ const TAG_TEXTS: Readonly<Record<string, string>> = {
   hosted: "The endpoints that are hosted here.",
 };
 
-function builtInOperation(
-  route: Route,
-  docs: OperationDocs | undefined,
-  template: PathTemplate,
-): Schema {
-  const { access, summary, path, method } = route;
-  const query = (docs?.query ?? []).map((name) => ({ $ref: `#/components/parameters/${name}` }));
-  const parameters = [...pathParameters(template), ...query];
-  const body = requestBody(docs);
-  const statuses = [
-    ...(query.length > 0 || body ? [400] : []),
-    ...(access === "public" ? [] : [401, ...(access.length > 0 ? [403] : [])]),
-    ...(template.names.length > 0 ? [404] : []),
-    // RFC 6749 §5.2: the wrong type of body is invalid_request, and so 400.
-    ...(body ? (route.errors === "oauth" ? [413] : [413, 415]) : []),
-    ...(docs?.refuses ?? []),
-  ];
-  return {
-    operationId: docs?.id ?? `${method.toLowerCase()}${path.replace(/\W+/g, "_")}`,
-    summary,
-    tags: [tagOf(path)],
-    ...(parameters.length > 0 && { parameters }),
-    ...(body && { requestBody: body }),
-    responses: { ...successResponses(docs), ...refusals(statuses, route.errors) },
-    security: security(access, docs),
-    ...(docs?.id === "subscribe" && {
-      callbacks: {
-        event: { "{$request.body#/endpoint}": { post: callback("What was subscribed to", {}) } },
-      },
-    }),
-  };
-}
+const SUBSCRIPTION_ID = idOf("s");
 
-function successResponses(docs: OperationDocs | undefined): Schema {
-  const responses = Object.entries(docs?.responses ?? { 200: "" });
-  return Object.fromEntries(responses.map(([status, kind]) => [status, {
-    description: ANSWER_TEXTS[status] ?? "Done.",
-    headers: {
-      "X-Request-Id": { $ref: "#/components/headers/RequestId" },
-      ...((["201", "303"].includes(status) || docs?.isLocated) && {
-        Location: { $ref: "#/components/headers/Location" },
-      }),
-    },
-    ...(kind !== "" && {
-      content: kind.includes("/")
-        ? { [kind]: { schema: TEXT } }
-        : { "application/json": { schema: ref(kind) } },
-    }),
-  }]));
-}
+/** The events of the service itself. */
+const OWN_EVENTS = [
+  {
+    name: "gatepost.delivery.failed",
+    description: "A delivery has failed after its last resend",
+    shape: named("DeliveryFailed", record({
+      delivery: DELIVERY_ID,
+      subscription: SUBSCRIPTION_ID,
+      event: EVENT_NAME,
+    })),
+  },
+  {
+    name: "gatepost.subscription.disabled",
+    description: "A subscription has been disabled",
+    shape: named("SubscriptionDisabled", record({
+      subscription: SUBSCRIPTION_ID,
+      event: EVENT_NAME,
+      reason: TEXT,
+    })),
+  },
+];
 
-const ANSWER_TEXTS: Readonly<Record<string, string>> = {
-  201: "Made.",
-  202: "Taken; it is done in the background.",
-  204: "Done; nothing to say.",
-  303: "Go on there: the next page, or back to the app with a code or an error.",
-  503: "It cannot, for now.",
-};
-
-function refusals(statuses: readonly (number | "default")[], errors: Route["errors"]): Schema {
-  const prefix = errors === "oauth" ? "OAuth" : errors === "page" ? "Page" : "";
-  const names = [...new Set([...statuses, "default" as const])];
-  return Object.fromEntries(names.map((status) => [
-    status,
-    { $ref: `#/components/responses/${prefix}${REFUSALS[status]}` },
-  ]));
-}
-
-function requestBody(docs: OperationDocs | undefined): Schema | undefined {
-  const named = docs?.json ?? docs?.form;
-  if (named === undefined) return undefined;
-  const type = docs?.json ? "application/json" : "application/x-www-form-urlencoded";
-  return {
-    required: !named.endsWith("?"),
-    content: { [type]: { schema: ref(named.replace("?", "")) } },
-  };
-}
-
-function security(access: Route["access"], docs: OperationDocs | undefined): Schema[] {
-  if (access !== "public") return tokenWith(access);
-  const kind = docs?.security;
-  switch (kind) {
-    case undefined:
-      return [];
-    case "client":
-      return [{ client: [] }, {}]; // or in the body, or a public app
-    case "client or token":
-      return [{ client: [] }, { token: [] }, {}];
-    case "token or none":
-      return [...tokenWith([]), {}];
-    case "inspector":
-      return [{ metrics: [] }, ...tokenWith([BACKEND_SCOPE]), ...open(docs?.refuses)];
-    default:
-      return kind satisfies never;
-  }
-}
-
-/** Where no token is not refused, it is no condition either. */
-function open(refuses: readonly number[] = []): Schema[] {
-  return refuses.includes(401) ? [] : [{}];
-}
-
-function tokenWith(scopes: readonly string[]): Schema[] {
-  return [{ token: scopes }, { oauth2: scopes }];
-}
-
-function hostedOperation(endpoint: HostedOperation, id: string, template: PathTemplate): Schema {
-  const { method, pattern, scopes, maxBodyBytes, emits, exportName } = endpoint;
-  const takesBody = method !== "GET" && method !== "DELETE";
-  const parameters = pathParameters(template);
-  const statuses = [...(scopes ? [401, 403] : []), ...(takesBody ? [400, 413] : [])];
-  return {
-    operationId: id,
-    summary: exportName,
-    description: [
-      `Hosted at ${pattern.text}.`, // anybody reads this: not which file it is in
-      ...maxBodyBytes === undefined ? [] : [`Its body has at most ${maxBodyBytes} bytes.`],
-      ...emits.map(({ name, description }) => `Dispatches \`${name}\`: ${description}.`),
-    ].join("\n\n"),
-    tags: ["hosted"],
-    ...(parameters.length > 0 && { parameters }),
-    ...(takesBody && {
-      requestBody: {
-        content: { "application/json": {}, "application/x-www-form-urlencoded": {}, "*/*": {} },
-      },
-    }),
-    responses: {
-      "2XX": { description: "What the endpoint answers.", content: { "application/json": {} } },
-      ...refusals(statuses, "problem"),
-    },
-    security: scopes ? tokenWith(scopes) : [],
-  };
-}
-
-function callback(summary: string, schema: Schema): Schema {
-  return {
-    summary,
-    security: [], // it is the signature that proves it
-    parameters: callbackParameters(),
-    requestBody: { required: true, content: { "application/json": { schema } } },
-    responses: {
-      "2XX": { description: "It is delivered." },
-      default: { description: "It is sent again, up to 3 times." },
-    },
-  };
+/** Every shape that an operation speaks of. */
+function shapesOf({ query, body, form, responses }: Operation): Shape<unknown>[] {
+  const answers = Object.values(responses).filter((shape) => typeof shape === "object");
+  return [...Object.values(query ?? {}), body ?? [], form ?? [], answers].flat();
 }
 
 function uniqueId(name: string, taken: Set<string>): string {
@@ -271,7 +188,8 @@ function uniqueId(name: string, taken: Set<string>): string {
   return id;
 }
 
-function tagOf(path: string): string {
+function tagOf({ path, emits }: Operation): string {
   const [, first = ""] = path.split("/");
+  if (emits) return "hosted";
   return first === ".well-known" ? "authorization" : first === "openapi.json" ? "system" : first;
 }

@@ -1,6 +1,20 @@
+import {
+  COUNT,
+  described,
+  named,
+  nullable,
+  NUMBER,
+  oneOf,
+  optional,
+  record,
+  shown,
+  TEXT,
+} from "../../base/shape.ts";
+import { DISTRIBUTOR_STATES } from "../../event/distributor_state.ts";
 import { jsonResponse, NO_STORE } from "../../http/respond.ts";
-import type { PublicRoute } from "../route.ts";
-import type { InspectorCheck } from "./metrics.ts";
+import type { Services } from "../../services.ts";
+import { revision, version } from "../../version.ts";
+import { type Operation, operation } from "../operation.ts";
 
 /** Whether each part can do its work. */
 export interface Readiness {
@@ -9,29 +23,49 @@ export interface Readiness {
   readonly parts: Readonly<Record<string, unknown>>;
 }
 
-/** What the status routes tell. */
-export interface StatusOptions {
-  readonly version: string;
-  readonly revision: string;
-  readonly readiness: (withParts: boolean) => Promise<Readiness>;
-  readonly inspectors: InspectorCheck;
-}
+const Health = named("Health", record({ status: shown({ const: "ok" }) }));
+
+const ReadinessRecord = named("Readiness", record({
+  status: oneOf("ready", "unavailable"),
+  parts: optional(described(
+    "For the metrics token or scope backend alone.",
+    record({
+      database: oneOf("ok", "locked", "read_only", "full", "replaced", "failing", "unavailable"),
+      distributor: oneOf(...DISTRIBUTOR_STATES),
+      callbacks: described("ok, or the code of what the process lacks to send them.", TEXT),
+      backlog: nullable(COUNT),
+      oldest_pending_age_seconds: nullable(NUMBER),
+    }),
+  )),
+}));
+
+const About = named("About", record({
+  name: shown({ const: "Gatepost" }),
+  version: TEXT,
+  revision: TEXT,
+}));
 
 /** GET /system/health, /system/ready and /system/about: for those who watch over the process. */
-export function statusRoutes(options: StatusOptions): PublicRoute[] {
-  const { version, revision, readiness, inspectors } = options;
+export function statusOperations(
+  { readiness, inspectors }: Pick<Services, "readiness" | "inspectors">,
+): Operation[] {
   const base = { method: "GET", access: "public", cors: false } as const;
   return [
-    {
+    operation({
       ...base,
+      id: "getHealth",
       path: "/system/health",
       summary: "Whether the process lives",
+      responses: { 200: Health },
       handle: () => Promise.resolve(jsonResponse(200, { status: "ok" }, NO_STORE)),
-    },
-    {
+    }),
+    operation({
       ...base,
+      id: "getReadiness",
       path: "/system/ready",
+      security: "inspector",
       summary: "Whether requests and deliveries are being done",
+      responses: { 200: ReadinessRecord, 503: ReadinessRecord },
       async handle({ request }) {
         const withParts = await inspectors.allows(request);
         const { isReady, parts } = await readiness(withParts);
@@ -42,12 +76,14 @@ export function statusRoutes(options: StatusOptions): PublicRoute[] {
         const retry = isReady ? {} : { "Retry-After": "2" };
         return jsonResponse(isReady ? 200 : 503, body, { ...NO_STORE, ...retry });
       },
-    },
-    {
+    }),
+    operation({
       ...base,
+      id: "getAbout",
       path: "/system/about",
       summary: "What is running",
+      responses: { 200: About },
       handle: () => Promise.resolve(jsonResponse(200, { name: "Gatepost", version, revision })),
-    },
+    }),
   ];
 }

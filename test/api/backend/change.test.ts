@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createPasswordHasher } from "../../../src/base/password.ts";
-import { appRoutes } from "../../../src/api/backend/app.ts";
-import { userRoutes } from "../../../src/api/backend/user.ts";
+import { appOperations } from "../../../src/api/backend/app.ts";
+import { userOperations } from "../../../src/api/backend/user.ts";
+import { readBody } from "../../../src/api/input.ts";
+import { parseConfig } from "../../../src/config.ts";
 import { findApp, updateApp } from "../../../src/store/apps.ts";
 import type { Database } from "../../../src/database/database.ts";
 import { sql, type Sql } from "../../../src/database/sql.ts";
@@ -34,27 +36,35 @@ async function openStage(t: TestContext, meanwhile: () => Promise<readonly Sql[]
       return stored.write(statements);
     },
   };
-  const options = {
+  const parsed = parseConfig({});
+  assert.ok(parsed.ok);
+  const services = {
     database,
     revocations: await loadRevocations(stored, () => NOW_MS),
-    maxBodyBytes: 1000,
-    accessTokenTtlMs: 1000,
+    config: parsed.config,
     basePath: "",
     hasher: createPasswordHasher(1),
     wake: () => {},
     now: () => NOW_MS,
   };
-  const routes = [...userRoutes(options), ...appRoutes(options)].filter(({ method }) =>
-    method === "PATCH"
+  const operations = [...userOperations(services), ...appOperations(services)].filter(
+    ({ method }) => method === "PATCH",
   );
-  const patch = (id: string, change: object) => {
-    const route = routes.find(({ path }) => path.includes(id.startsWith("u") ? "user" : "app"));
+  const patch = async (id: string, change: object) => {
+    const found = operations.find(({ path }) => path.includes(id.startsWith("u") ? "user" : "app"));
     const request = sampleRequest({
       headers: { "content-type": "application/json" },
       body: JSON.stringify(change),
     });
-    assert.ok(route);
-    return route.handle({ request, params: { id, client_id: id }, caller: CALLER });
+    assert.ok(found);
+    return found.handle({
+      request,
+      params: { id, client_id: id },
+      caller: CALLER,
+      query: {},
+      body: await readBody(found, request, 1000),
+      authenticateAgain: () => Promise.resolve(),
+    });
   };
   return { stored, patch };
 }

@@ -1,0 +1,63 @@
+import { authorizeOperations } from "../api/authorization/authorize.ts";
+import { introspectOperation } from "../api/authorization/introspect.ts";
+import { metadataOperations } from "../api/authorization/metadata.ts";
+import { revokeOperation } from "../api/authorization/revoke.ts";
+import { tokenOperation } from "../api/authorization/token.ts";
+import { whoamiOperation } from "../api/authorization/whoami.ts";
+import type { Administration } from "../api/backend/administration.ts";
+import { appOperations } from "../api/backend/app.ts";
+import { auditOperations } from "../api/backend/audit.ts";
+import { cronjobOperations } from "../api/backend/cronjob.ts";
+import { eventOperations } from "../api/backend/event.ts";
+import { grantOperations } from "../api/backend/grant.ts";
+import { keyOperations } from "../api/backend/key.ts";
+import { userOperations } from "../api/backend/user.ts";
+import { eventCatalogueOperation } from "../api/consumer/event.ts";
+import { consumerGrantOperations } from "../api/consumer/grant.ts";
+import { loginOperation } from "../api/consumer/login.ts";
+import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.ts";
+import type { Operation } from "../api/operation.ts";
+import { managedSubscriptionOperations, subscriptionOperations } from "../api/subscription.ts";
+import { metricsOperation } from "../api/system/metrics.ts";
+import { statusOperations } from "../api/system/status.ts";
+import type { Services } from "../services.ts";
+
+/** What administration works with, over HTTP and from the command line alike. */
+export type AdministrationServices =
+  & Administration
+  & Pick<Services, "hasher" | "keys" | "jobs" | "refuseEndpoint" | "metrics">;
+
+/** Every operation of the service itself, in the order of its documents. */
+export function ownOperations(services: Services): Operation[] {
+  return [
+    loginOperation(services),
+    ...authorizeOperations(services),
+    tokenOperation(services),
+    revokeOperation(services),
+    introspectOperation(services),
+    whoamiOperation(services),
+    ...metadataOperations(services),
+    ...subscriptionOperations(services),
+    ...deliveryOperations(services),
+    eventCatalogueOperation(services),
+    ...consumerGrantOperations(services),
+    ...backendOperations(services),
+    ...statusOperations(services),
+    metricsOperation(services),
+  ];
+}
+
+/** Every operation of /backend: the command line calls the same ones without a socket. */
+export function backendOperations(services: AdministrationServices): Operation[] {
+  return [
+    ...appOperations(services),
+    ...userOperations(services),
+    ...grantOperations(services),
+    ...keyOperations(services),
+    ...auditOperations(services),
+    ...eventOperations(services),
+    ...managedDeliveryOperations(services),
+    ...managedSubscriptionOperations(services),
+    ...cronjobOperations(services),
+  ];
+}

@@ -1,0 +1,110 @@
+import { createBrowserSessions } from "../api/authorization/browser_session.ts";
+import { createClientAuthenticator } from "../api/authorization/client.ts";
+import { createTokenIssuer } from "../api/authorization/token_issuer.ts";
+import { createBearer } from "../api/bearer.ts";
+import { createPasswordLogin, type PasswordLogin } from "../api/password_login.ts";
+import { createInspectorCheck } from "../api/system/metrics.ts";
+import { pathOf } from "../base/base_url.ts";
+import { Problem } from "../base/problem.ts";
+import { checkReachable } from "../delivery/reachable.ts";
+import { catalogue, scopeWords } from "../hosting/catalogue.ts";
+import type { Hosted } from "../hosting/load.ts";
+import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
+import type { Services } from "../services.ts";
+import { createAccounts } from "../store/accounts.ts";
+
+/** What the other services are made from: what was loaded, and what belongs to the process. */
+export type Foundation =
+  & Pick<
+    Services,
+    | "config"
+    | "log"
+    | "now"
+    | "database"
+    | "seal"
+    | "revocations"
+    | "keys"
+    | "failures"
+    | "hasher"
+    | "wake"
+    | "jobs"
+    | "metrics"
+    | "formatMetrics"
+    | "readiness"
+  >
+  & {
+    readonly hosted: Hosted;
+    /** Protects what pages send back. */
+    readonly pageKey: Uint8Array;
+    /** Where the service listens. */
+    readonly url: string;
+  };
+
+/** Puts the services together. */
+export function createServices(foundation: Foundation): Services {
+  const { hosted, pageKey, url, ...base } = foundation;
+  const { config, database, keys, revocations, failures, now } = base;
+  const accounts = createAccounts(database);
+  const issuer = config.baseUrl ?? url;
+  const basePath = pathOf(issuer);
+  const { host, origin } = new URL(issuer);
+  const bearer = createBearer({ issuer, keys, revocations, now });
+  const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+  const ownOrigins = [origin, new URL(url).origin];
+  const hostedScopes = hosted.endpoints.flatMap(({ scopes }) => scopes ?? []);
+  return {
+    ...base,
+    accounts,
+    issuer,
+    basePath,
+    site: { name: config.name ?? host, host, basePath },
+    passwordLogin: countLogins(createPasswordLogin({ ...base, sleep }), base),
+    clients: createClientAuthenticator({ accounts, failures, now }),
+    tokens: createTokenIssuer({
+      issuer,
+      keys,
+      accessTtlMs: config.accessTokenTtlMs,
+      refreshTtlMs: config.refreshTokenTtlMs,
+      pageKey,
+    }),
+    bearer,
+    inspectors: createInspectorCheck(bearer, config.metricsToken),
+    sessions: createBrowserSessions({ database, issuer, pageKey, now }),
+    scopes: [...new Set([CONSUMER_SCOPE, BACKEND_SCOPE, ...hostedScopes])],
+    scopeWords: scopeWords(hosted.scopes),
+    events: catalogue(hosted.endpoints),
+    refuseEndpoint: (target) => refuseEndpoint(target, ownOrigins, base),
+  };
+}
+
+/** The same login, with its outcomes counted. */
+function countLogins(login: PasswordLogin, { metrics }: Pick<Services, "metrics">): PasswordLogin {
+  const count = (outcome: string) => metrics.count("gatepost_logins_total", [outcome]);
+  return {
+    async check(attempt) {
+      try {
+        const outcome = await login.check(attempt);
+        count(outcome.kind);
+        return outcome;
+      } catch (error) {
+        if (error instanceof Problem && error.code === "busy") count("busy");
+        throw error;
+      }
+    },
+  };
+}
+
+/** Why a callback never goes to this address: ours, or one that the guard would refuse anyway. */
+function refuseEndpoint(
+  url: URL,
+  ownOrigins: readonly string[],
+  { config }: Pick<Services, "config">,
+): string | undefined {
+  if (ownOrigins.includes(url.origin)) return "Must not be an address of this service.";
+  try {
+    checkReachable(url, config.callbackAllow);
+    return undefined;
+  } catch {
+    return "Must not be an address that callbacks may not reach.";
+  }
+}

@@ -1,0 +1,46 @@
+import { hasBody, type HttpRequest } from "../base/http_message.ts";
+
+/** What a web Request is made of beside the request. */
+export interface WebRequestParts {
+  /** The body where it was read already. */
+  readonly bytes: Buffer | undefined;
+  readonly baseUrl: string;
+  readonly maxBytes: number;
+  /** Throws where the caller's token has ended meanwhile: a body may come slowly. */
+  readonly authenticateAgain: () => Promise<void>;
+}
+
+/**
+ * Returns the request as a web Request. Its body is what was read already, or else is read when it
+ * is asked for, up to `maxBytes`; GET and HEAD have none (Fetch §5.4).
+ */
+export function toWebRequest(
+  request: HttpRequest,
+  { bytes, baseUrl, maxBytes, authenticateAgain }: WebRequestParts,
+): Request {
+  const { method, path, query, signal } = request;
+  const url = baseUrl + path + (query === "" ? "" : `?${query}`);
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(request.headers)) {
+    for (const one of [value ?? []].flat()) headers.append(name, one);
+  }
+  const init = { method, headers, signal, duplex: "half" as const };
+  if (method === "GET" || method === "HEAD" || !hasBody(request)) return new Request(url, init);
+  const read = async () => {
+    const body = await request.readBody(maxBytes);
+    await authenticateAgain();
+    return body;
+  };
+  // A copy, since it is the handler's to change.
+  return new Request(url, { ...init, body: bytes ? new Uint8Array(bytes) : lazyStream(read) });
+}
+
+function lazyStream(read: () => Promise<Buffer>): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const bytes = await read();
+      if (bytes.length > 0) controller.enqueue(bytes);
+      controller.close();
+    },
+  }, { highWaterMark: 0 });
+}
