@@ -2,7 +2,7 @@ import { readdir } from "node:fs/promises";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { METHODS } from "../base/http_message.ts";
 import { counter, createMetrics, histogram, type Metrics, type Read } from "../base/metrics.ts";
-import { DISTRIBUTOR_STATES, type DistributorState } from "../delivery/worker_messages.ts";
+import { DISTRIBUTOR_STATES, type DistributorState } from "../event/distributor_state.ts";
 import type { Backlog } from "../store/backlog.ts";
 import { revision, version } from "../version.ts";
 

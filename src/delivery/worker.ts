@@ -1,10 +1,10 @@
 import { MessageChannel, Worker } from "node:worker_threads";
 import { serveWrites } from "../database/shared_database.ts";
+import type { DistributorState } from "../event/distributor_state.ts";
 import type { Services } from "../services.ts";
 import type { SelfTest } from "./egress.ts";
 import { createThreadSupervisor, type Thread } from "./thread_supervisor.ts";
 import {
-  type DistributorState,
   WORKER_ROLE,
   WORKER_SETTINGS,
   type WorkerEvent,

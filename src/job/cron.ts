@@ -10,7 +10,8 @@ export interface IntervalJob {
 /** How a job last went and when it runs next; times in milliseconds since 1970. */
 export interface JobState {
   readonly name: string;
-  readonly everyMs: number;
+  /** Undefined where only its modules know it: on the command line. */
+  readonly everyMs: number | undefined;
   readonly isRunning: boolean;
   readonly lastAtMs: number | undefined;
   readonly lastDurationMs: number | undefined;

@@ -1,5 +1,5 @@
 import { formatDuration } from "../../base/duration.ts";
-import { Problem } from "../../base/problem.ts";
+import { conflict } from "../../base/problem.ts";
 import { described, named, nullable, NUMBER, oneOf, record, TEXT } from "../../base/shape.ts";
 import { TIME, toTime } from "../../base/time.ts";
 import { jsonResponse, NO_STORE } from "../../http/respond.ts";
@@ -57,7 +57,7 @@ export function cronjobOperations(
       refuses: [409],
       async handle({ params: { name }, caller, request }) {
         const job = found((await jobs.listCronjobs()).find((each) => each.name === name), "cronjob");
-        const running = new Problem(409, "conflict", "It runs already.");
+        const running = conflict("It runs already.");
         if (job.isRunning) throw running;
         // Before it runs, so that nothing is done without an entry.
         const entry = { ...actorOf(caller, request), action: "cronjob.run", target: name };
