@@ -138,6 +138,14 @@ export function deliveryOperations(
   ];
 }
 
+/** Which deliveries a list of the backend has. */
+export const DELIVERY_QUERY = {
+  ...pagination(ID),
+  status: optional(STATUS),
+  subscription: optional(described("A subscription's id.", SUBSCRIPTION)),
+  event: optional(ManagedDelivery.members.event),
+} as const;
+
 /** /backend/delivery: every delivery, and sending failed ones again. */
 export function managedDeliveryOperations(services: Administration): Operation[] {
   const { database, wake, now } = services;
@@ -150,12 +158,7 @@ export function managedDeliveryOperations(services: Administration): Operation[]
       method: "GET",
       path,
       summary: "List deliveries",
-      query: {
-        ...pagination(ID),
-        status: optional(STATUS),
-        subscription: optional(described("A subscription's id.", SUBSCRIPTION)),
-        event: optional(ManagedDelivery.members.event),
-      },
+      query: DELIVERY_QUERY,
       responses: { 200: pageOf(ManagedDelivery) },
       async handle({ query }) {
         const page = await listDeliveries(database, query, toPagination(query));

@@ -17,7 +17,7 @@ import { consumerGrantOperations } from "../api/consumer/grant.ts";
 import { loginOperation } from "../api/consumer/login.ts";
 import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.ts";
 import type { Operation } from "../api/operation.ts";
-import { managedSubscriptionOperations, subscriptionOperations } from "../api/subscription.ts";
+import { managedSubscriptionOperations, ownSubscriptionOperations } from "../api/subscription.ts";
 import { metricsOperation } from "../api/system/metrics.ts";
 import { statusOperations } from "../api/system/status.ts";
 import type { Services } from "../services.ts";
@@ -37,7 +37,7 @@ export function ownOperations(services: Services): Operation[] {
     introspectOperation(services),
     whoamiOperation(services),
     ...metadataOperations(services),
-    ...subscriptionOperations(services),
+    ...ownSubscriptionOperations(services),
     ...deliveryOperations(services),
     eventCatalogueOperation(services),
     ...consumerGrantOperations(services),

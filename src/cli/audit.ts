@@ -1,4 +1,4 @@
-import { AUDIT_FILTERS } from "../api/backend/audit.ts";
+import { AUDIT_QUERY } from "../api/backend/audit.ts";
 import { isId } from "../base/id.ts";
 import { ANONYMOUS } from "../store/audit.ts";
 import { CLI_ACTOR } from "./backend.ts";
@@ -25,7 +25,7 @@ export const AUDIT_COMMANDS: readonly Command[] = [
       "gatepost audit list --actor alice --since 2030-01-31T12:00:00Z",
       "gatepost audit list --action user.login_failed --json",
     ],
-  }, AUDIT_FILTERS, {
+  }, AUDIT_QUERY, {
     actor: {
       value: "WHO",
       meaning: "only what they did: a user's name or id, a client_id, " +

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { readBody, readQuery } from "../api/input.ts";
 import { createRouter } from "../api/router.ts";
+import { createServiceMetrics } from "../app/metrics.ts";
 import { backendOperations } from "../app/operations.ts";
 import { pathOf } from "../base/base_url.ts";
 import type { HttpRequest } from "../base/http_message.ts";
@@ -97,13 +98,13 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
     const find = createRouter(backendOperations({
       config,
       database,
-      seal,
       keys,
       revocations: await loadRevocations(database, now),
       hasher: createPasswordHasher(1),
       basePath: pathOf(config.baseUrl ?? "http://localhost"),
       refuseEndpoint: () => "Is not changed from the command line.",
       jobs: storedJobs(database, now),
+      metrics: createServiceMetrics(), // which nobody asks for here
       wake: () => {}, // a running server looks for work by itself
       now,
     }));

@@ -1,4 +1,4 @@
-import { DELIVERY_FILTERS } from "../api/delivery.ts";
+import { DELIVERY_QUERY } from "../api/delivery.ts";
 import { countFailedDeliveries } from "../store/state.ts";
 import type { Backend } from "./backend.ts";
 import type { Command, CommandContext } from "./command.ts";
@@ -21,7 +21,7 @@ export const DELIVERY_COMMANDS: readonly Command[] = [
   listCommand(DELIVERY, {
     purpose: "List deliveries, newest first",
     examples: ["gatepost delivery list --status failed"],
-  }, DELIVERY_FILTERS, {
+  }, DELIVERY_QUERY, {
     status: { meaning: "only pending, delivered, failed or cancelled ones" },
     event: { value: "ID", meaning: "only those of this event" },
     subscription: { value: "ID", meaning: "only those of this subscription" },

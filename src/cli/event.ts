@@ -1,4 +1,4 @@
-import { EVENT_FILTERS } from "../api/event.ts";
+import { EVENT_QUERY } from "../api/backend/event.ts";
 import { isId } from "../base/id.ts";
 import { parseJson } from "../base/json.ts";
 import { Problem } from "../base/problem.ts";
@@ -53,7 +53,7 @@ export const EVENT_COMMANDS: readonly Command[] = [
       "gatepost event list --status pending",
       "gatepost event list --name order.created --json",
     ],
-  }, EVENT_FILTERS, {
+  }, EVENT_QUERY, {
     name: { meaning: "only events of this name" },
     status: { meaning: "only pending or only distributed ones" },
   }),

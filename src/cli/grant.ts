@@ -1,4 +1,4 @@
-import { GRANT_FILTERS } from "../api/backend/grant.ts";
+import { GRANT_QUERY } from "../api/backend/grant.ts";
 import type { Command, CommandContext, Option } from "./command.ts";
 import { UsageError } from "./failure.ts";
 import { itemPath, listCommand, type Resource } from "./resource.ts";
@@ -27,7 +27,7 @@ export const GRANT_COMMANDS: readonly Command[] = [
         "that acts for itself.",
     ],
     examples: ["gatepost grant list", "gatepost grant list --user alice --app a0mhc…"],
-  }, GRANT_FILTERS, { user: { ...USER, read: (_values, context) => readUser(context) }, app: APP }),
+  }, GRANT_QUERY, { user: { ...USER, read: (_values, context) => readUser(context) }, app: APP }),
   {
     words: ["grant", "revoke"],
     purpose: "End a grant, or every grant of a user or an app",

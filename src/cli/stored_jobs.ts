@@ -1,4 +1,4 @@
-import type { CronjobAdministrationOptions } from "../api/backend/cronjob.ts";
+import type { Services } from "../services.ts";
 import { hastenCronjob, listStoredCronjobs } from "../store/cronjobs.ts";
 import type { Database } from "../database/database.ts";
 
@@ -6,7 +6,7 @@ import type { Database } from "../database/database.ts";
 export function storedJobs(
   database: Database,
   now: () => number,
-): CronjobAdministrationOptions["jobs"] {
+): Services["jobs"] {
   return {
     async listCronjobs() {
       const stored = await listStoredCronjobs(database);

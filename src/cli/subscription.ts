@@ -1,3 +1,4 @@
+import { ManagedSubscriptionChange } from "../event/subscription.ts";
 import type { Command } from "./command.ts";
 import { listCommand, type Resource, sendCommand } from "./resource.ts";
 

@@ -35,6 +35,16 @@ const AuditRecord = named("AuditEntry", record({
   app: described("The app that acted for the actor, where one did.", nullable(idOf("a"))),
 }));
 
+/** Which entries a list has. */
+export const AUDIT_QUERY = {
+  ...pagination(AuditRecord.members.id),
+  actor: optional(described("Who did it.", WANTED)),
+  action: optional(described("What was done.", WANTED)),
+  target: optional(described("To what.", WANTED)),
+  since: optional(described("At that time or later.", TIME)),
+  until: optional(described("Before that time.", TIME)),
+} as const;
+
 /** GET /backend/audit: who did what to whom. */
 export function auditOperations({ database }: Pick<Services, "database">): Operation[] {
   return [
@@ -44,14 +54,7 @@ export function auditOperations({ database }: Pick<Services, "database">): Opera
       method: "GET",
       path: "/backend/audit",
       summary: "List changes, logins and failures",
-      query: {
-        ...pagination(AuditRecord.members.id),
-        actor: optional(described("Who did it.", WANTED)),
-        action: optional(described("What was done.", WANTED)),
-        target: optional(described("To what.", WANTED)),
-        since: optional(described("At that time or later.", TIME)),
-        until: optional(described("Before that time.", TIME)),
-      },
+      query: AUDIT_QUERY,
       responses: { 200: pageOf(AuditRecord, "AuditPage") },
       async handle({ query: { actor, action, target, since, until, ...part } }) {
         const filter = { actor, action, target, sinceMs: toMs(since), untilMs: toMs(until) };

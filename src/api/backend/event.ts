@@ -17,6 +17,13 @@ const PATH = "/backend/event";
 const { id: ID, status: STATUS } = EventRecord.members;
 const { items: deliveries, next_cursor } = pageMembers(ManagedDelivery);
 
+/** Which events a list has. */
+export const EVENT_QUERY = {
+  ...pagination(ID),
+  name: optional(described("The event's name.", EVENT_NAME)),
+  status: optional(STATUS),
+} as const;
+
 /** /backend/event: what has been dispatched, and dispatching by hand. */
 export function eventOperations(
   services: Administration & Pick<Services, "metrics">,
@@ -53,11 +60,7 @@ export function eventOperations(
       method: "GET",
       path: PATH,
       summary: "List events",
-      query: {
-        ...pagination(ID),
-        name: optional(described("The event's name.", EVENT_NAME)),
-        status: optional(STATUS),
-      },
+      query: EVENT_QUERY,
       responses: { 200: pageOf(EventRecord) },
       async handle({ query }) {
         return listResponse(await listEvents(database, query, toPagination(query)), toRecord);

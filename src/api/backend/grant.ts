@@ -65,6 +65,13 @@ const Revocation = named("Revocation", refined(
   { minProperties: 1 },
 ));
 
+/** Which grants a list has. */
+export const GRANT_QUERY = {
+  ...pagination(GrantRecord.members.id),
+  user: optional(described("A user's id.", USER)),
+  app: optional(APP_OR_LOGIN),
+} as const;
+
 /** /backend/grant: what has been authorized, and its end. */
 export function grantOperations(services: Administration): Operation[] {
   const { database, now, config: { accessTokenTtlMs } } = services;
@@ -76,11 +83,7 @@ export function grantOperations(services: Administration): Operation[] {
       method: "GET",
       path: PATH,
       summary: "List grants, of one user or one app",
-      query: {
-        ...pagination(GrantRecord.members.id),
-        user: optional(described("A user's id.", USER)),
-        app: optional(APP_OR_LOGIN),
-      },
+      query: GRANT_QUERY,
       responses: { 200: pageOf(GrantRecord) },
       async handle({ query: { user, app, ...part } }) {
         const page = await listGrants(database, { user, app }, toPagination(part), now());

@@ -22,8 +22,8 @@ import { type Actor, BACKEND, created, notFound } from "./administration.ts";
 
 const PATH = "/backend/key";
 
-/** How a key is made. */
-const NewKey = named("NewKey", object({
+/** What makes a key. */
+export const NewKey = named("NewKey", object({
   at_once: optional(described("It signs at once, instead of in 10 minutes: for leaks.", FLAG)),
 }));
 
