@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { idOf, newId } from "../../src/base/id.ts";
 import { Problem } from "../../src/base/problem.ts";
-import { named, oneOf, optional, record } from "../../src/base/shape.ts";
+import { named, record } from "../../src/base/shape.ts";
 import { readQuery } from "../../src/api/input.ts";
 import {
   listResponse,
@@ -59,34 +59,6 @@ describe("the query of a list is refused, and the parameter named, for", () => {
   for (const [query, pointers] of table) {
     test(query, () => assert.deepEqual(pointersOf(() => read(query)), pointers));
   }
-});
-
-test("readQuery() refuses a query that is broken with 400", () => {
-  for (const query of ["a=%", "a=%zz", "a=%ff", "\u00fc=1"]) {
-    assert.throws(() => readQuery(query, {}), (error: unknown) => {
-      assert.ok(error instanceof Problem);
-      assert.equal(error.status, 400);
-      return true;
-    });
-  }
-});
-
-const FILTERS = {
-  ...pagination(USER),
-  user: optional(USER),
-  status: optional(oneOf("pending", "failed")),
-};
-
-test("readQuery() reads the list's own parameters, and leaves out what is not there", () => {
-  assert.deepEqual(readQuery(`user=${ID}&limit=2&other=1`, FILTERS), { limit: 2, user: ID });
-  assert.deepEqual(readQuery("status=failed", FILTERS), { limit: 50, status: "failed" });
-});
-
-test("readQuery() names every error at once, and what it speaks of", () => {
-  const query = `user=a1&status=FAILED&status=failed&limit=0`;
-  assert.deepEqual(pointersOf(() => readQuery(query, FILTERS)), ["/limit", "/user", "/status"]);
-  assert.deepEqual(pointersOf(() => readQuery("status=x", FILTERS)), ["/status"]);
-  assert.throws(() => readQuery("status=x", FILTERS), { message: /query/ });
 });
 
 describe("pageOfItems()", () => {
