@@ -210,7 +210,7 @@ export function findUnknown(
     });
 }
 
-/** Returns the text as one short printable line; what stands before an `@` may be a password. */
+/** Returns the text as one short printable line; what precedes an `@` may be a password. */
 export function quote(text: string): string {
   const bare = text.includes("@") ? `***${text.slice(text.lastIndexOf("@"))}` : text;
   const short = bare.length > 80 ? `${bare.slice(0, 80)}…` : bare;

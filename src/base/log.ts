@@ -109,7 +109,8 @@ function formatJson({ time, level, msg }: Line, fields: LogFields): string {
     toJSON: undefined,
   }).slice(1);
   const comma = members === "}" ? "" : ",";
-  const line = `{"time":"${time}","level":"${level}","msg":${JSON.stringify(msg)}${comma}${members}`;
+  const head = `{"time":"${time}","level":"${level}","msg":${JSON.stringify(msg)}`;
+  const line = head + comma + members;
   // ASCII without DEL holds nothing that JSON has not escaped already, and is nearly every line.
   const isPlain = Buffer.byteLength(line) === line.length && !line.includes("\x7f");
   return isPlain ? line : escapeControls(line);
