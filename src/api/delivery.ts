@@ -37,7 +37,7 @@ import {
   BACKEND,
   found,
   storeAudited,
-} from "./backend/administration.ts";
+} from "./administration.ts";
 import { CONSUMER, type Operation, operation, type ProtectedAccess } from "./operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
 import { createSendLimit } from "./send_limit.ts";

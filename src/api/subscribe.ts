@@ -17,7 +17,7 @@ import {
   insertSubscription,
   replaceSubscriptionSecret,
 } from "../store/subscriptions.ts";
-import { type Administration, created, storeAudited } from "./backend/administration.ts";
+import { type Administration, created, storeAudited } from "./administration.ts";
 import { CONSUMER, type Operation, operation } from "./operation.ts";
 import { checkEventAllowed, checkReachable, getSubscription, TAKEN } from "./subscription.ts";
 

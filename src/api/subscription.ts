@@ -37,7 +37,7 @@ import {
   found,
   refuseConflict,
   storeAudited,
-} from "./backend/administration.ts";
+} from "./administration.ts";
 import { CONSUMER, type Operation, operation, type ProtectedAccess } from "./operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
 

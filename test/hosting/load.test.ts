@@ -62,8 +62,8 @@ test("loadEndpoints() takes endpoints and cronjobs of every kind of module", asy
 test("loadEndpoints() reads what an endpoint declares to emit", async () => {
   const { endpoints } = await loadEndpoints(FIXTURES);
   assert.deepEqual(endpoints.find(({ exportName }) => exportName === "createOrder")?.emits, [
-    { name: "order.created", description: "An order was placed", scopes: [] },
-    { name: "order.audited", description: "An order was looked at", scopes: ["orders", "audit"] },
+    { name: "order.created", description: "An order was placed", scope: [] },
+    { name: "order.audited", description: "An order was looked at", scope: ["orders", "audit"] },
   ]);
 });
 
@@ -166,6 +166,7 @@ test("a folder, link or module that cannot be read is a fault", async (t) => {
     const faults = await faultsOf(path);
     assert.equal(faults.length, 1);
     assert.match(faults.join(), /-: cannot be read: (ENOENT|ENOTDIR)/);
+    assert.equal(faults.join().endsWith("(GATEPOST_ENDPOINTS)"), path !== folder);
   }
 });
 

@@ -5,9 +5,9 @@ import { TIME, toTime } from "../../base/time.ts";
 import { jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { actorOf, insertAudit } from "../../store/audit.ts";
+import { BACKEND, found } from "../administration.ts";
 import { type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
-import { BACKEND, found } from "./administration.ts";
 
 const PATH = "/backend/cronjob";
 

@@ -1,12 +1,12 @@
-import type { HttpResponse } from "../../base/http_message.ts";
-import { conflict, Problem } from "../../base/problem.ts";
-import { ConflictError } from "../../database/database.ts";
-import type { Sql } from "../../database/sql.ts";
-import { jsonResponse, NO_STORE } from "../../http/respond.ts";
-import { BACKEND_SCOPE } from "../../oauth/principal.ts";
-import type { Services } from "../../services.ts";
-import { actorOf, insertAudit, insertAuditOfChange } from "../../store/audit.ts";
-import type { Context } from "../operation.ts";
+import type { HttpResponse } from "../base/http_message.ts";
+import { conflict, Problem } from "../base/problem.ts";
+import { ConflictError } from "../database/database.ts";
+import type { Sql } from "../database/sql.ts";
+import { jsonResponse, NO_STORE } from "../http/respond.ts";
+import { BACKEND_SCOPE } from "../oauth/principal.ts";
+import type { Services } from "../services.ts";
+import { actorOf, insertAudit, insertAuditOfChange } from "../store/audit.ts";
+import type { Context } from "./operation.ts";
 
 /** What the administration of every resource works with. */
 export type Administration = Pick<
