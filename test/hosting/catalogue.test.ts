@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { catalogue } from "../../src/hosting/catalogue.ts";
 
 test("catalogue() lists every declared event once, by name", () => {
-  const event = (name: string, description: string, scopes: string[] = []) =>
-    ({ name, description, scopes });
+  const event = (name: string, description: string, scope: string[] = []) =>
+    ({ name, description, scope });
   const endpoints = [
     { emits: [event("order.shipped", "Sent", ["orders", "post"])] },
     { emits: [event("order.created", "First")] },

@@ -62,8 +62,8 @@ test("loadEndpoints() takes endpoints and cronjobs of every kind of module", asy
 test("loadEndpoints() reads what an endpoint declares to emit", async () => {
   const { endpoints } = await loadEndpoints(FIXTURES);
   assert.deepEqual(endpoints.find(({ exportName }) => exportName === "createOrder")?.emits, [
-    { name: "order.created", description: "An order was placed", scopes: [] },
-    { name: "order.audited", description: "An order was looked at", scopes: ["orders", "audit"] },
+    { name: "order.created", description: "An order was placed", scope: [] },
+    { name: "order.audited", description: "An order was looked at", scope: ["orders", "audit"] },
   ]);
 });
 
