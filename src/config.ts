@@ -223,7 +223,7 @@ function parseSecretKeys(text: string): Parsed<readonly Uint8Array[]> {
 }
 
 function parseMetricsToken(text: string): Parsed<string> {
-  // RFC 6750 §2.1, b64token: anything else could not stand in an Authorization header.
+  // RFC 6750 §2.1, b64token: anything else cannot be part of an Authorization header.
   return /^[A-Za-z0-9._~+/-]{16,1024}=*$/.test(text)
     ? { value: text }
     : { wrong: "is not a token of 16 to 1024 characters of A-Z a-z 0-9 - . _ ~ + /" };

@@ -4,8 +4,8 @@
  * A module is a `.ts`, `.mts`, `.js` or `.mjs` file in the folder GATEPOST_ENDPOINTS. Every plain
  * object that it exports with the fields of an {@link Endpoint} or a {@link Cronjob} is taken;
  * other exports are left alone, and so are names that start with a dot, `node_modules`,
- * declarations (`.d.ts`) and tests (`.test.ts`, `.spec.ts`). Import from here with `import type`: it
- * vanishes when the module runs, so a module needs neither this package installed beside it nor
+ * declarations (`.d.ts`) and tests (`.test.ts`, `.spec.ts`). Import from here with `import type`:
+ * it vanishes when the module runs, so a module needs neither this package installed beside it nor
  * a `package.json`.
  *
  * @example
@@ -30,7 +30,7 @@ import type { Log } from "./base/log.ts";
 
 export type { Log as Logger };
 
-/** Methods an endpoint may have. HEAD is answered by GET's endpoint, OPTIONS by the service. */
+/** Methods an endpoint may have. GET's endpoint serves HEAD too; OPTIONS is the service's. */
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /**
@@ -52,7 +52,7 @@ export interface ProtectedEndpoint<Body = JsonMembers | null | undefined> extend
    */
   readonly scope: string | readonly string[];
   readonly public?: never;
-  /** Answers one request; see {@link EndpointBase} for what it may return and throw. */
+  /** Handles one request; see {@link EndpointBase} for what it may return and throw. */
   handle(context: Context<Body, Caller>): unknown;
 }
 
@@ -60,7 +60,7 @@ export interface ProtectedEndpoint<Body = JsonMembers | null | undefined> extend
 export interface PublicEndpoint<Body = JsonMembers | null | undefined> extends EndpointBase {
   readonly public: true;
   readonly scope?: never;
-  /** Answers one request; see {@link EndpointBase} for what it may return and throw. */
+  /** Handles one request; see {@link EndpointBase} for what it may return and throw. */
   handle(context: Context<Body, undefined>): unknown;
 }
 
@@ -77,7 +77,7 @@ export interface PublicEndpoint<Body = JsonMembers | null | undefined> extends E
  *   has decoded it already;
  * - anything else: 200 with that value as JSON. `{ status: "active" }` is such a value.
  *
- * An answer of HTML, SVG or other XML goes out with `Content-Security-Policy: sandbox allow-scripts
+ * A response of HTML, SVG or other XML goes out with `Content-Security-Policy: sandbox allow-scripts
  * allow-forms allow-popups`, unless it has a policy of its own: hosted pages share an origin with
  * the sign-in pages, and their scripts must not act there. A policy of your own takes that over.
  *
@@ -86,8 +86,8 @@ export interface PublicEndpoint<Body = JsonMembers | null | undefined> extends E
  * - anything else, any Error whatever its `status`: 500. It is logged with the request's id and
  *   the caller learns nothing of it.
  *
- * Dispatched events are stored together, durably, before the answer goes out, also before the first
- * byte of a stream. If `handle` throws, or the answer's status is 500 or more, none of them is. If
+ * Dispatched events are stored together, durably, before the response goes out, also before the
+ * first byte of a stream. If `handle` throws, or the status is 500 or more, none of them is. If
  * they cannot be stored, none is and the caller gets 503.
  */
 export interface EndpointBase {
@@ -157,7 +157,7 @@ export interface Context<
   /**
    * The body: parsed JSON (`application/json`, `…+json`), URLSearchParams of a form
    * (`application/x-www-form-urlencoded`), undefined without a body or with one of another type:
-   * read that from `request`. Broken JSON is answered with 400 before the handler is called.
+   * read that from `request`. Broken JSON is rejected with 400 before the handler is called.
    */
   readonly body: Body;
   /**
@@ -168,7 +168,7 @@ export interface Context<
   /** Who calls; undefined on a public endpoint. */
   readonly caller: Who;
   readonly dispatch: Dispatch;
-  /** Aborts when the client goes away before its answer; hand it to `fetch`. */
+  /** Aborts when the client goes away before its response; pass it to `fetch`. */
   readonly signal: AbortSignal;
   /** The service's log; every line carries the request's id. */
   readonly log: Log;
@@ -212,7 +212,7 @@ export type Dispatch = (
   options?: { readonly subject: string },
 ) => string;
 
-/** A whole answer. */
+/** A whole response. */
 export interface Answer {
   /** 200 to 599. */
   readonly status: number;

@@ -1,5 +1,5 @@
 import { newId } from "../base/id.ts";
-import { Problem } from "../base/problem.ts";
+import { conflict } from "../base/problem.ts";
 import {
   COUNT,
   described,
@@ -13,7 +13,6 @@ import {
   TEXT,
   withMembers,
 } from "../base/shape.ts";
-import { createThrottle } from "../base/throttle.ts";
 import { TIME } from "../base/time.ts";
 import {
   type Attempt,
@@ -25,28 +24,25 @@ import {
   toDeliveryRecord,
   toManagedDelivery,
 } from "../event/delivery_record.ts";
-import type { Subscription } from "../event/subscription.ts";
 import { jsonResponse, NO_STORE } from "../http/respond.ts";
 import type { Caller } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { findDelivery, listAttempts, listDeliveries } from "../store/delivery_lists.ts";
 import { deliveryId } from "../store/events.ts";
 import { findFailed, insertTestDelivery, resendDeliveries } from "../store/resends.ts";
+import { findSubscription } from "../store/subscriptions.ts";
 import {
   type Actor,
   type Administration,
   BACKEND,
   found,
   storeAudited,
-} from "./backend/administration.ts";
-import { CONSUMER, type Operation, operation } from "./operation.ts";
+} from "./administration.ts";
+import { CONSUMER, type Operation, operation, type ProtectedAccess } from "./operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
-import { getSubscription } from "./subscription.ts";
+import { createSendLimit } from "./send_limit.ts";
+import { getSubscription, ownerOf } from "./subscription.ts";
 
-/** Tests and resends together: for each subscription, and for all of a principal. */
-const LIMIT = 6;
-const PRINCIPAL_LIMIT = 30;
-const WINDOW_MS = 60_000;
 const TEST_JSON = JSON.stringify({ test: true });
 
 const PATH = "/consumer/subscription";
@@ -75,30 +71,7 @@ export function deliveryOperations(
   services: Pick<Services, "database" | "basePath" | "wake" | "now">,
 ): Operation[] {
   const { database, basePath, wake, now } = services;
-  const bySubscription = createThrottle({ limit: LIMIT, windowMs: WINDOW_MS, now });
-  const byPrincipal = createThrottle({ limit: PRINCIPAL_LIMIT, windowMs: WINDOW_MS, now });
-
-  /**
-   * Throws Problem 409 where the subscription is disabled, and 429 past the limits. Counts before
-   * anything is awaited, so that many at once do not get past them. Whoever deletes a subscription
-   * and makes it anew has no more of them.
-   */
-  function checkSendable({ id, principal, event, endpoint, status }: Subscription): void {
-    if (status === "disabled") {
-      throw new Problem(409, "conflict", "The subscription is disabled; make it active first.");
-    }
-    const names = [id, `${principal} ${event} ${endpoint}`];
-    const waitMs = Math.max(...names.map(bySubscription.waitMs), byPrincipal.waitMs(principal));
-    if (waitMs > 0) {
-      const detail = `Tests and resends: at most ${LIMIT} a minute of one subscription, and ` +
-        `${PRINCIPAL_LIMIT} of all.`;
-      throw new Problem(429, "throttled", detail, {
-        headers: { "Retry-After": String(Math.ceil(waitMs / 1000)) },
-      });
-    }
-    names.forEach(bySubscription.fail);
-    byPrincipal.fail(principal);
-  }
+  const checkSendable = createSendLimit(now);
 
   return [
     operation({
@@ -129,12 +102,11 @@ export function deliveryOperations(
       refuses: [409, 429],
       async find({ id, delivery = "" }, caller) {
         const one = await findDelivery(database, delivery);
-        const isNamed = one && (id ?? one.subscription) === one.subscription;
-        await getSubscription(database, isNamed ? one.subscription : "", caller, "delivery");
-        return one;
+        const owned = await findSubscription(database, one?.subscription ?? "", ownerOf(caller));
+        return owned && (id === undefined || id === owned.id) ? one : undefined;
       },
       async resend({ id, subscription }, { caller }) {
-        checkSendable(await getSubscription(database, subscription, caller, "delivery"));
+        checkSendable(await getSubscription(database, subscription, caller));
         const changes = await database.write(resendDeliveries([id], now()));
         wake();
         return changes;
@@ -157,7 +129,7 @@ export function deliveryOperations(
         const delivery = deliveryId(event, subscription.seq);
         const test = { subscription: subscription.id, event, delivery, json: TEST_JSON };
         const [stored] = await database.write(insertTestDelivery(test, nowMs));
-        if (stored !== 1) throw new Problem(409, "conflict", "The subscription has just changed.");
+        if (stored !== 1) throw conflict("The subscription has just changed.");
         wake();
         const Location = `${basePath}${PATH}/${subscription.id}/delivery/${delivery}`;
         return jsonResponse(202, { id: delivery }, { Location, ...NO_STORE });
@@ -238,8 +210,7 @@ export function managedDeliveryOperations(services: Administration): Operation[]
 }
 
 /** How deliveries are seen: those of the caller's subscriptions, or all. */
-interface View extends Pick<Operation, "access" | "cors" | "path" | "summary"> {
-  readonly access: readonly string[];
+interface View extends ProtectedAccess, Pick<Operation, "path" | "summary"> {
   /** What the ids of the operations end with. */
   readonly name: string;
   readonly record: Shape<unknown>;
@@ -286,13 +257,11 @@ function itemOperations(view: View, { database }: Pick<Services, "database">): O
         const delivery = found(await find(params, context.caller), "delivery");
         const { id, status } = delivery;
         if (status !== "failed") {
-          const detail = `The delivery is ${status}; only a failed one is sent again.`;
-          throw new Problem(409, "conflict", detail);
+          throw conflict(`The delivery is ${status}; only a failed one is sent again.`);
         }
         const [resent] = await view.resend(delivery, context);
         if (resent !== 1) {
-          const detail = "The delivery has just changed, or its subscription has ended.";
-          throw new Problem(409, "conflict", detail);
+          throw conflict("The delivery has just changed, or its subscription has ended.");
         }
         return jsonResponse(202, { id }, NO_STORE);
       },

@@ -16,8 +16,11 @@ export type PathParams = Readonly<Record<string, string>>;
 /** Who may call: anyone, or a token that carries all of these scopes. */
 export type Access = "public" | readonly string[];
 
+/** Who may call, from where; of what takes a token. */
+export type ProtectedAccess = Pick<Operation, "cors"> & { readonly access: readonly string[] };
+
 /** What every operation of the consumer's own resources has: scope `consumer`, and CORS. */
-export const CONSUMER = { access: [CONSUMER_SCOPE], cors: true } as const;
+export const CONSUMER: ProtectedAccess = { access: [CONSUMER_SCOPE], cors: true };
 
 /** One request at an operation, with what has been parsed of it. */
 export interface Context<Path extends string, A extends Access, Query, Body> {

@@ -1,19 +1,13 @@
-import { newId } from "../base/id.ts";
-import { Problem } from "../base/problem.ts";
-import { randomBytes } from "../base/secret.ts";
-import { described, named, type Shape, shown, withMembers } from "../base/shape.ts";
+import { conflict, Problem } from "../base/problem.ts";
+import { type Infer, refined, type Report, type Shape } from "../base/shape.ts";
 import type { Database } from "../database/database.ts";
 import type { Sql } from "../database/sql.ts";
 import { OWN_PREFIX } from "../event/event.ts";
-import { formatSigningSecret } from "../event/signature.ts";
 import {
-  type ManagedChange,
   ManagedSubscription,
-  managedSubscriptionChange,
-  newSubscription,
+  ManagedSubscriptionChange,
   type Subscription,
-  SUBSCRIPTION_LIMIT,
-  subscriptionChange,
+  SubscriptionChange,
   SubscriptionRecord,
   toManagedSubscription,
   toSubscriptionRecord,
@@ -30,10 +24,7 @@ import {
 import {
   findSubscription,
   grantOf,
-  hasActiveGrant,
-  insertSubscription,
   listSubscriptions,
-  replaceSubscriptionSecret,
   type SubscriptionOwner,
   updateSubscription,
 } from "../store/subscriptions.ts";
@@ -43,107 +34,35 @@ import {
   type AuditedAction,
   BACKEND,
   checkChanged,
-  created,
   found,
   refuseConflict,
   storeAudited,
-} from "./backend/administration.ts";
-import { CONSUMER, type Operation, operation } from "./operation.ts";
+} from "./administration.ts";
+import { CONSUMER, type Operation, operation, type ProtectedAccess } from "./operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
 
 type SubscriptionServices = Administration & Pick<Services, "refuseEndpoint">;
 
-const PATH = "/consumer/subscription";
-const OLD_SECRET_MS = 24 * 60 * 60_000;
-
-const WithSecret = named("SubscriptionWithSecret", withMembers(SubscriptionRecord, {
-  secret: described(
-    "Signs callbacks (Standard Webhooks); shown here only.",
-    shown<string>({ type: "string", pattern: "^whsec_" }),
-  ),
-}));
+/** Why an event and an endpoint are refused that another subscription of the owner has. */
+export const TAKEN = "There is a subscription of this event and endpoint already.";
 
 /** /consumer/subscription: those of the caller. */
-export function subscriptionOperations(
-  services: SubscriptionServices & Pick<Services, "seal">,
-): Operation[] {
-  const { database, seal, now, refuseEndpoint } = services;
-  const taken = "There is a subscription of this event and endpoint already.";
-
-  return [
-    operation({
-      ...CONSUMER,
-      id: "subscribe",
-      method: "POST",
-      path: PATH,
-      summary: "Subscribe to an event",
-      body: newSubscription(refuseEndpoint),
-      responses: { 201: WithSecret },
-      refuses: [409],
-      async handle({ body, ...context }) {
-        const { caller } = context;
-        await checkEventAllowed(database, body.event, caller);
-        const createdAtMs = now();
-        const id = newId("s", createdAtMs);
-        const owner = { principal: caller.sub, app: caller.clientId };
-        const subscription = { ...body, ...owner, id, createdAtMs };
-        const secret = formatSigningSecret(randomBytes(32));
-        const grant = grantOf(caller);
-        const insert = insertSubscription({ ...subscription, secret, grant }, seal);
-        // Audited for its secret, which is shown here.
-        const action = { action: "subscription.create", target: id };
-        const [inserted] = await storeAudited(context, [insert], action, services, taken);
-        if (inserted !== 1) {
-          await checkEventAllowed(database, body.event, caller);
-          if (!await hasActiveGrant(database, caller.grantId)) {
-            throw new Problem(409, "conflict", "The grant of this token was revoked.");
-          }
-          throw new Problem(409, "limit", `There are ${SUBSCRIPTION_LIMIT} subscriptions already.`);
-        }
-        const stored = { ...subscription, status: "active", disabledReason: null } as const;
-        return created(services, `${PATH}/${id}`, { ...toSubscriptionRecord(stored), secret });
-      },
-    }),
-    ...sharedOperations({
-      base: CONSUMER,
-      path: PATH,
-      list: { id: "listSubscriptions", summary: "List the caller's subscriptions" },
-      get: { id: "getSubscription", summary: "One subscription" },
-      change: {
-        id: "changeSubscription",
-        summary: "Change a subscription's endpoint, pause it or activate it",
-      },
-      changes: subscriptionChange(refuseEndpoint),
-      remove: { id: "unsubscribe", summary: "Unsubscribe" },
-      record: SubscriptionRecord,
-      toRecord: toSubscriptionRecord,
-      taken,
-      ownerOf,
-    }, services),
-    operation({
-      ...CONSUMER,
-      id: "replaceSigningSecret",
-      method: "POST",
-      path: `${PATH}/:id/secret`,
-      summary: "Replace the signing secret; the old one signs beside it for a day",
-      responses: { 200: WithSecret },
-      refuses: [409],
-      async handle({ params: { id }, ...context }) {
-        const subscription = await getSubscription(database, id, context.caller);
-        const secret = formatSigningSecret(randomBytes(32));
-        const nowMs = now();
-        const times = { nowMs, oldUntilMs: nowMs + OLD_SECRET_MS };
-        const replace = replaceSubscriptionSecret(id, secret, { ...times, seal });
-        const action = { action: "subscription.rotate_secret", target: id };
-        const [replaced] = await storeAudited(context, [replace], action, services);
-        if (replaced !== 1) {
-          await getSubscription(database, id, context.caller); // 404 where it has just been deleted
-          throw new Problem(409, "conflict", "The secret before this one still signs.");
-        }
-        return jsonResponse(200, { ...toSubscriptionRecord(subscription), secret }, NO_STORE);
-      },
-    }),
-  ];
+export function ownSubscriptionOperations(services: SubscriptionServices): Operation[] {
+  return sharedOperations({
+    base: CONSUMER,
+    path: "/consumer/subscription",
+    list: { id: "listSubscriptions", summary: "List the caller's subscriptions" },
+    get: { id: "getSubscription", summary: "One subscription" },
+    change: {
+      id: "changeSubscription",
+      summary: "Change a subscription's endpoint, pause it or activate it",
+    },
+    changes: refined(SubscriptionChange, checkReachable(services)),
+    remove: { id: "unsubscribe", summary: "Unsubscribe" },
+    record: SubscriptionRecord,
+    toRecord: toSubscriptionRecord,
+    ownerOf,
+  }, services);
 }
 
 /** /backend/subscription: everybody's. */
@@ -157,14 +76,13 @@ export function managedSubscriptionOperations(services: SubscriptionServices): O
       id: "changeAnySubscription",
       summary: "Change a subscription's endpoint, pause, activate or disable it",
     },
-    changes: managedSubscriptionChange(services.refuseEndpoint),
+    changes: refined(ManagedSubscriptionChange, checkReachable(services)),
     remove: {
       id: "deleteAnySubscription",
       summary: "Remove a subscription; what it has not been sent is cancelled",
     },
     record: ManagedSubscription,
     toRecord: toManagedSubscription,
-    taken: "Its owner has a subscription of this event and endpoint already.",
   }, services);
 }
 
@@ -172,13 +90,11 @@ type Words = Pick<Operation, "id" | "summary">;
 
 /** How subscriptions are seen: those of the caller's own, or everybody's. */
 interface View extends Record<"list" | "get" | "change" | "remove", Words> {
-  readonly base: { readonly access: readonly string[]; readonly cors: boolean };
+  readonly base: ProtectedAccess;
   readonly path: "/consumer/subscription" | "/backend/subscription";
-  readonly changes: Shape<ManagedChange>;
+  readonly changes: Shape<Infer<typeof ManagedSubscriptionChange>>;
   readonly record: Shape<unknown>;
   toRecord(subscription: Subscription): object;
-  /** Why an endpoint is refused that a subscription of the same event has. */
-  readonly taken: string;
   /** Absent: everybody's, and changes are audited. */
   ownerOf?(caller: Caller): SubscriptionOwner;
 }
@@ -191,8 +107,8 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
     found(await findSubscription(database, id, ownerOf?.(caller)), "subscription");
 
   async function store(context: Actor, statements: readonly Sql[], action: AuditedAction) {
-    if (!ownerOf) return storeAudited(context, statements, action, services, view.taken);
-    const changes = await database.write(statements).catch(refuseConflict(view.taken));
+    if (!ownerOf) return storeAudited(context, statements, action, services, TAKEN);
+    const changes = await database.write(statements).catch(refuseConflict(TAKEN));
     wake();
     return changes;
   }
@@ -240,7 +156,7 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
           ...isDisabled ? disableSubscription(id, "administrator", now()) : [],
         ], { action: "subscription.change", target: id });
         if (changed === 0) {
-          throw new Problem(409, "conflict", subscription.status === "disabled"
+          throw conflict(subscription.status === "disabled"
             ? "Its user, its app or the grant that made it has ended."
             : "The subscription has just changed; try again.");
         }
@@ -263,23 +179,34 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
   ];
 }
 
+/** Reports an endpoint that is never called back. */
+export function checkReachable({ refuseEndpoint }: Pick<Services, "refuseEndpoint">) {
+  return ({ endpoint }: { readonly endpoint?: string | undefined }, report: Report) => {
+    const refusal = endpoint === undefined ? undefined : refuseEndpoint(new URL(endpoint));
+    if (refusal !== undefined) report(refusal, "/endpoint");
+  };
+}
+
 /** A login token sees all that its user has, an app's token what was made through that app. */
-function ownerOf({ sub, clientId }: Caller): SubscriptionOwner {
+export function ownerOf({ sub, clientId }: Caller): SubscriptionOwner {
   return { principal: sub, app: clientId === LOGIN_APP ? undefined : clientId };
 }
 
-/** The caller's subscription of this id; throws Problem 404, which speaks of `what`. */
+/** The caller's subscription of this id; throws Problem 404. */
 export async function getSubscription(
   database: Database,
   id: string,
   caller: Caller,
-  what = "subscription",
 ): Promise<Subscription> {
-  return found(await findSubscription(database, id, ownerOf(caller)), what);
+  return found(await findSubscription(database, id, ownerOf(caller)), "subscription");
 }
 
 /** Throws Problem 403 where the caller's token may not receive an event. */
-async function checkEventAllowed(database: Database, event: string, caller: Caller): Promise<void> {
+export async function checkEventAllowed(
+  database: Database,
+  event: string,
+  caller: Caller,
+): Promise<void> {
   const needed = event.startsWith(OWN_PREFIX)
     ? [BACKEND_SCOPE]
     : await findEventScopes(database, event);

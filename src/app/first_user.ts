@@ -5,12 +5,12 @@ import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import type { Database } from "../database/database.ts";
 import { hasUsers, insertFirstUser } from "../store/users.ts";
 
-/** The name of the user that the first start makes. */
+/** The name of the user that the first start creates. */
 export const ADMIN = "admin";
 
 /**
- * Makes user `admin` on a database without any user. Answers with the password if one had to be
- * generated, for the operator to be told once; undefined otherwise, also when another process was
+ * Creates user `admin` on a database without any user. Returns the password if one had to be
+ * generated, to be shown to the operator once; undefined otherwise, also when another process was
  * faster.
  */
 export async function ensureFirstUser(

@@ -24,7 +24,7 @@ type JobsOptions =
 export interface Jobs {
   /** Starts the jobs: what watches other processes always, the others with cron on. */
   start(cronjobs: readonly LoadedCronjob[], dispatching: Omit<CronjobOptions, "signal">): void;
-  /** The service's own jobs in this process, and those of endpoint modules in whichever they run. */
+  /** The service's own jobs in this process, and those of modules in whichever they run. */
   listCronjobs(): Promise<JobState[]>;
   runCronjob(name: string): Promise<RunOutcome>;
   stop(graceMs: number): Promise<void>;
@@ -69,7 +69,8 @@ export function createJobs(options: JobsOptions): Jobs {
   async function deliver(): Promise<void> {
     const test = await worker.start();
     if (!test.ok) {
-      log.error("callbacks are not sent: the address guard failed its test", { reason: test.reason });
+      const { reason } = test;
+      log.error("callbacks are not sent: the address guard failed its test", { reason });
       return;
     }
     const everyMs = config.distributeIntervalMs;

@@ -2,7 +2,7 @@ import { readdir } from "node:fs/promises";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { METHODS } from "../base/http_message.ts";
 import { counter, createMetrics, histogram, type Metrics, type Read } from "../base/metrics.ts";
-import { DISTRIBUTOR_STATES, type DistributorState } from "../delivery/worker_messages.ts";
+import { DISTRIBUTOR_STATES, type DistributorState } from "../event/distributor_state.ts";
 import type { Backlog } from "../store/backlog.ts";
 import { revision, version } from "../version.ts";
 
@@ -36,41 +36,25 @@ const total = (help: string, read: Read<MetricSources>) =>
  * Names that start with process_ and nodejs_ are those of Prometheus' own clients.
  */
 export const METRICS = {
-  gatepost_build_info: gauge(
-    "Version and revision that are running.",
-    () => [[[version, revision], 1]],
-    "version",
-    "revision",
-  ),
+  gatepost_build_info: gauge("Version and revision that are running.",
+    () => [[[version, revision], 1]], "version", "revision"),
   gatepost_http_requests_total: counter(
     "Requests by response; route is the pattern that the path matched.",
-    "method",
-    "route",
-    "status",
-  ),
+    "method", "route", "status"),
   gatepost_http_request_duration_seconds: histogram(
     "Time from the head of a request to its response.",
-    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-    "method",
-    "route",
-  ),
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10], "method", "route"),
   gatepost_http_refusals_total: counter(
-    "Requests rejected before routing: malformed or timed out.",
-    "status",
-  ),
+    "Requests rejected before routing: malformed or timed out.", "status"),
   gatepost_http_connections: gauge("Open connections.", ({ connections }) => connections()),
   gatepost_tokens_issued_total: counter(
-    "Access tokens issued, by grant type; login is the login endpoint.",
-    "grant",
-  ),
+    "Access tokens issued, by grant type; login is the login endpoint.", "grant"),
   gatepost_logins_total: {
     ...counter("Checks of a user name and a password, at whichever endpoint.", "outcome"),
     initial: [["ok"], ["wrong"], ["throttled"], ["busy"]],
   },
-  gatepost_signing_key_age_seconds: gauge(
-    "Age of the signing key.",
-    ({ signsSinceMs, now }) => ageSeconds(signsSinceMs(), now),
-  ),
+  gatepost_signing_key_age_seconds: gauge("Age of the signing key.",
+    ({ signsSinceMs, now }) => ageSeconds(signsSinceMs(), now)),
   gatepost_events_dispatched_total: counter("Events stored for distribution by this process."),
   gatepost_delivery_attempts_total: {
     ...counter("Callbacks sent by this process; success is a response of 2xx.", "outcome"),
@@ -78,98 +62,66 @@ export const METRICS = {
   },
   gatepost_delivery_attempt_duration_seconds: histogram(
     "Time of one callback, its response included.",
-    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
-    "outcome",
-  ),
-  gatepost_deliveries_in_flight: gauge(
-    "Callbacks of this process under way.",
-    ({ inFlight }) => inFlight(),
-  ),
+    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30], "outcome"),
+  gatepost_deliveries_in_flight: gauge("Callbacks of this process under way.",
+    ({ inFlight }) => inFlight()),
   gatepost_events_pending: gauge(
     "Events of the database whose deliveries have not been made yet; counted up to a million.",
-    async ({ backlog }) => (await backlog()).events,
-  ),
+    async ({ backlog }) => (await backlog()).events),
   gatepost_deliveries_pending: gauge(
     "Deliveries of the database that are due, in flight, waiting for a resend or paused; " +
       "counted up to a million.",
-    async ({ backlog }) => (await backlog()).deliveries,
-  ),
+    async ({ backlog }) => (await backlog()).deliveries),
   gatepost_oldest_pending_age_seconds: gauge(
     "Time since the oldest pending event or delivery was dispatched, paused ones left out; " +
       "0 where there is none.",
-    async ({ backlog, now }) => ageSeconds((await backlog()).oldestMs, now),
-  ),
-  gatepost_overdue_seconds: gauge(
-    "Age of the most overdue delivery or event.",
-    async ({ backlog, now }) => ageSeconds((await backlog()).overdueSinceMs, now),
-  ),
-  gatepost_distributor_state: gauge(
-    "1 for the state that the distributor is in.",
+    async ({ backlog, now }) => ageSeconds((await backlog()).oldestMs, now)),
+  gatepost_overdue_seconds: gauge("Age of the most overdue delivery or event.",
+    async ({ backlog, now }) => ageSeconds((await backlog()).overdueSinceMs, now)),
+  gatepost_distributor_state: gauge("1 for the state that the distributor is in.",
     ({ distributorState }) => {
       const current = distributorState();
       return DISTRIBUTOR_STATES.map((state) => [[state], Number(state === current)] as const);
-    },
-    "state",
-  ),
+    }, "state"),
   gatepost_database_commit_batches: histogram(
     "Batches of writes that one commit made durable together.",
-    [1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
-  ),
+    [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]),
   gatepost_database_commit_duration_seconds: histogram(
     "Time of one commit, the waiting for locks included.",
-    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2],
-  ),
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2]),
   gatepost_log_lines_dropped_total: total(
     "Log lines that stdout did not take: its disk is full, its reader gone or slow.",
-    ({ droppedLogLines }) => droppedLogLines(),
-  ),
-  process_cpu_seconds_total: total(
-    "CPU time spent, in all.",
-    () => cpuSeconds(({ user, system }) => user + system),
-  ),
-  process_cpu_user_seconds_total: total(
-    "CPU time spent in user mode.",
-    () => cpuSeconds(({ user }) => user),
-  ),
-  process_cpu_system_seconds_total: total(
-    "CPU time spent in the kernel.",
-    () => cpuSeconds(({ system }) => system),
-  ),
+    ({ droppedLogLines }) => droppedLogLines()),
+  process_cpu_seconds_total: total("CPU time spent, in all.",
+    () => cpuSeconds(({ user, system }) => user + system)),
+  process_cpu_user_seconds_total: total("CPU time spent in user mode.",
+    () => cpuSeconds(({ user }) => user)),
+  process_cpu_system_seconds_total: total("CPU time spent in the kernel.",
+    () => cpuSeconds(({ system }) => system)),
   process_resident_memory_bytes: gauge("Resident memory.", () => process.memoryUsage.rss()),
-  process_start_time_seconds: gauge(
-    "Start of the process, since 1970.",
-    () => Math.round(performance.timeOrigin) / 1000,
-  ),
+  process_start_time_seconds: gauge("Start of the process, since 1970.",
+    () => Math.round(performance.timeOrigin) / 1000),
   // On Linux only, and not under Node's permission model: elsewhere it is left out.
-  process_open_fds: gauge(
-    "Open file descriptors.",
-    async () => (await readdir("/proc/self/fd")).length,
-  ),
+  process_open_fds: gauge("Open file descriptors.",
+    async () => (await readdir("/proc/self/fd")).length),
   nodejs_heap_size_total_bytes: gauge("Size of V8's heap.", () => process.memoryUsage().heapTotal),
-  nodejs_heap_size_used_bytes: gauge(
-    "Used part of V8's heap.",
-    () => process.memoryUsage().heapUsed,
-  ),
-  nodejs_external_memory_bytes: gauge(
-    "Buffers outside of V8's heap.",
-    () => process.memoryUsage().external,
-  ),
+  nodejs_heap_size_used_bytes: gauge("Used part of V8's heap.",
+    () => process.memoryUsage().heapUsed),
+  nodejs_external_memory_bytes: gauge("Buffers outside of V8's heap.",
+    () => process.memoryUsage().external),
   nodejs_eventloop_lag_p50_seconds: gauge(
     "Lag of the event loop since it was last asked for, percentile 50.",
-    ({ loopDelay }) => lagSeconds(loopDelay.percentile(50)),
-  ),
+    ({ loopDelay }) => lagSeconds(loopDelay.percentile(50))),
   nodejs_eventloop_lag_p99_seconds: gauge(
     "Lag of the event loop since it was last asked for, percentile 99.",
-    ({ loopDelay }) => lagSeconds(loopDelay.percentile(99)),
-  ),
+    ({ loopDelay }) => lagSeconds(loopDelay.percentile(99))),
   nodejs_eventloop_lag_max_seconds: gauge(
     "Lag of the event loop since it was last asked for, maximum.",
     ({ loopDelay }) => {
       const max = lagSeconds(loopDelay.max);
       loopDelay.reset(); // this is the last of the three to be read
       return max;
-    },
-  ),
+    }),
   nodejs_version_info: gauge("Version of Node.js.", () => [[[process.version], 1]], "version"),
 };
 

@@ -1,10 +1,10 @@
+import type { Administration } from "../api/administration.ts";
 import { authorizeOperations } from "../api/authorization/authorize.ts";
 import { introspectOperation } from "../api/authorization/introspect.ts";
 import { metadataOperations } from "../api/authorization/metadata.ts";
 import { revokeOperation } from "../api/authorization/revoke.ts";
 import { tokenOperation } from "../api/authorization/token.ts";
 import { whoamiOperation } from "../api/authorization/whoami.ts";
-import type { Administration } from "../api/backend/administration.ts";
 import { appOperations } from "../api/backend/app.ts";
 import { auditOperations } from "../api/backend/audit.ts";
 import { cronjobOperations } from "../api/backend/cronjob.ts";
@@ -17,7 +17,8 @@ import { consumerGrantOperations } from "../api/consumer/grant.ts";
 import { loginOperation } from "../api/consumer/login.ts";
 import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.ts";
 import type { Operation } from "../api/operation.ts";
-import { managedSubscriptionOperations, subscriptionOperations } from "../api/subscription.ts";
+import { subscribeOperations } from "../api/subscribe.ts";
+import { managedSubscriptionOperations, ownSubscriptionOperations } from "../api/subscription.ts";
 import { metricsOperation } from "../api/system/metrics.ts";
 import { statusOperations } from "../api/system/status.ts";
 import type { Services } from "../services.ts";
@@ -37,7 +38,8 @@ export function ownOperations(services: Services): Operation[] {
     introspectOperation(services),
     whoamiOperation(services),
     ...metadataOperations(services),
-    ...subscriptionOperations(services),
+    ...subscribeOperations(services),
+    ...ownSubscriptionOperations(services),
     ...deliveryOperations(services),
     eventCatalogueOperation(services),
     ...consumerGrantOperations(services),

@@ -2,7 +2,7 @@ import type { Readiness } from "../api/system/status.ts";
 import { type Backlog, measureBacklog } from "../store/backlog.ts";
 import type { Database } from "../database/database.ts";
 
-/** What readiness is judged by. */
+/** What readiness depends on. */
 export interface ReadinessOptions {
   /** The state of each part in one word: `ok`, `on` and `off` are ready, every other is not. */
   readonly parts: Readonly<Record<string, () => string | Promise<string>>>;
@@ -15,7 +15,7 @@ const READY: ReadonlySet<string> = new Set(["ok", "on", "off"]);
 // process than a twentieth, and is fresh where it costs nothing.
 const REUSED_TIMES = 20;
 
-/** Makes the one reader of the backlog: several who ask at once get the same measurement. */
+/** Makes the one reader of the backlog: simultaneous callers get the same measurement. */
 export function createBacklogReader(
   database: Database,
   now: () => number,
@@ -49,7 +49,7 @@ function pause(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Makes the judgement of GET /system/ready; the backlog is looked at where the parts are shown. */
+/** Makes the check of GET /system/ready; the backlog is measured where the parts are shown. */
 export function createReadiness(
   { parts, backlog, now }: ReadinessOptions,
 ): (withParts: boolean) => Promise<Readiness> {

@@ -36,7 +36,7 @@ export function findRisks(config: Config, openFiles = readOpenFilesLimit()): str
   return risks.filter((risk) => risk !== false);
 }
 
-/** Infinity where the system does not tell. Node's own report needs no right to read files. */
+/** Infinity where the system does not say. Node's own report needs no right to read files. */
 function readOpenFilesLimit(): number {
   const { userLimits }: { userLimits?: { open_files?: { soft?: unknown } } } =
     process.report.getReport();

@@ -13,12 +13,12 @@ const EXIT_FAILED = 1;
 const EXIT_MISCONFIGURED = 2;
 // Ctrl+C under npm arrives twice, from the terminal and from npm, and means one stop.
 const REPEATED_SIGNAL_MS = 100;
-const NO_ARGUMENTS = "The server takes no arguments but --version: GATEPOST_… variables configure " +
-  "it (`gatepost check` shows them), and `gatepost --help` explains how to administer it.\n";
+const NO_ARGUMENTS = "The server takes no arguments but --version: GATEPOST_… variables " +
+  "configure it (`gatepost check` shows them), and `gatepost --help` explains how to administer it.\n";
 
 /**
- * Serves until a signal: reads the configuration, starts, and sets the exit code (0 stopped, 1 could
- * not start, 2 bad configuration or an argument). A second signal ends the process at once.
+ * Serves until a signal: reads the configuration, starts, and sets the exit code (0 stopped,
+ * 1 could not start, 2 bad configuration or an argument). A second signal ends the process at once.
  */
 export async function serve(host: NodeJS.Process, cores: number): Promise<void> {
   const [argument] = host.argv.slice(2);

@@ -15,23 +15,9 @@ import { createAccounts } from "../store/accounts.ts";
 
 /** What the other services are made from: what was loaded, and what belongs to the process. */
 export type Foundation =
-  & Pick<
-    Services,
-    | "config"
-    | "log"
-    | "now"
-    | "database"
-    | "seal"
-    | "revocations"
-    | "keys"
-    | "failures"
-    | "hasher"
-    | "wake"
-    | "jobs"
-    | "metrics"
-    | "formatMetrics"
-    | "readiness"
-  >
+  & Pick<Services, "config" | "log" | "now" | "database" | "seal" | "revocations" | "keys">
+  & Pick<Services, "failures" | "hasher" | "wake" | "jobs" | "metrics" | "formatMetrics">
+  & Pick<Services, "readiness">
   & {
     readonly hosted: Hosted;
     /** Protects what pages send back. */

@@ -31,22 +31,6 @@ export interface Variable<T> {
 /** The type of a variable's value. */
 export type ValueOf<V> = V extends Variable<infer T> ? T : never;
 
-/** Returns a variable that has a value even when it is not set. */
-export function variable<T>(
-  name: string,
-  kind: Kind<T>,
-  fallback: T,
-  meaning: string,
-): Variable<T> {
-  return {
-    name,
-    meaning,
-    default: kind.format(fallback),
-    read: (env, errors) => parseText(name, env[name], kind, errors) ?? fallback,
-    describe: (value) => kind.format(value),
-  };
-}
-
 /** Returns a variable that may be absent; `absent` says what holds then. */
 export function optional<T>(
   name: string,
@@ -60,6 +44,19 @@ export function optional<T>(
     default: absent,
     read: (env, errors) => parseText(name, env[name], kind, errors),
     describe: (value) => (value === undefined ? absent : kind.format(value)),
+  };
+}
+
+/** Returns a variable that has a value even when it is not set. */
+export function variable<T>(
+  name: string,
+  kind: Kind<T>,
+  fallback: T,
+  meaning: string,
+): Variable<T> {
+  return {
+    ...optional(name, kind, kind.format(fallback), meaning),
+    read: (env, errors) => parseText(name, env[name], kind, errors) ?? fallback,
   };
 }
 
@@ -118,48 +115,42 @@ function parseText<T>(
 
 /** Returns a whole number's kind, bounds included. */
 export function wholeNumber(min: number, max: number): Kind<number> {
-  const wrong = `is not a whole number from ${min} to ${max}`;
-  return {
-    parse(text) {
-      const value = /^(0|[1-9]\d{0,9})$/.test(text) ? Number(text) : undefined;
-      return within(value, min, max, wrong);
-    },
-    format: String,
-  };
+  const parse = (text: string) => /^(0|[1-9]\d{0,9})$/.test(text) ? Number(text) : undefined;
+  return bounded(parse, min, max, `is not a whole number from ${min} to ${max}`, String);
 }
 
 /** Returns the kind of a duration in milliseconds, from `min` to `max` and in steps of `stepMs`. */
 export function duration(min: string, max: string, stepMs = 1): Kind<number> {
-  const [minMs = 0, maxMs = 0] = [parseDuration(min), parseDuration(max)];
+  const parse = (text: string) => {
+    const ms = parseDuration(text);
+    return ms === undefined || ms % stepMs !== 0 ? undefined : ms;
+  };
   const whole = stepMs === 1_000 ? " of whole seconds" : "";
   const wrong =
     `is not a duration${whole} from ${min} to ${max} (write it like 500ms, 10s, 5m, 12h or 30d)`;
-  return {
-    parse(text) {
-      const ms = parseDuration(text);
-      return ms === undefined || ms % stepMs !== 0 ? { wrong } : within(ms, minMs, maxMs, wrong);
-    },
-    format: formatDuration,
-  };
+  return bounded(parse, parseDuration(min), parseDuration(max), wrong, formatDuration);
 }
 
 /** Returns the kind of a size in bytes, bounds included. */
 export function size(min: string, max: string): Kind<number> {
-  const [minBytes = 0, maxBytes = 0] = [parseSize(min), parseSize(max)];
   const wrong = `is not a size from ${min} to ${max} (write it like 512B, 64KiB or 1MiB)`;
-  return {
-    parse: (text) => within(parseSize(text), minBytes, maxBytes, wrong),
-    format: formatSize,
-  };
+  return bounded(parseSize, parseSize(min), parseSize(max), wrong, formatSize);
 }
 
-function within(
-  value: number | undefined,
-  min: number,
-  max: number,
+function bounded(
+  parse: (text: string) => number | undefined,
+  min = 0,
+  max = 0,
   wrong: string,
-): Parsed<number> {
-  return value === undefined || value < min || value > max ? { wrong } : { value };
+  format: (value: number) => string,
+): Kind<number> {
+  return {
+    parse(text) {
+      const value = parse(text);
+      return value === undefined || value < min || value > max ? { wrong } : { value };
+    },
+    format,
+  };
 }
 
 /** Returns the kind of a value that is one of a few words, in exactly this case. */
@@ -219,7 +210,7 @@ export function findUnknown(
     });
 }
 
-/** Returns the text as one short printable line; what stands before an `@` may be a password. */
+/** Returns the text as one short printable line; what precedes an `@` may be a password. */
 export function quote(text: string): string {
   const bare = text.includes("@") ? `***${text.slice(text.lastIndexOf("@"))}` : text;
   const short = bare.length > 80 ? `${bare.slice(0, 80)}…` : bare;

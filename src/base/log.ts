@@ -53,16 +53,9 @@ export function createLogger(options: LoggerOptions): BufferedLog {
   const { write, now } = options;
   const formatLine = options.pretty === true ? formatPretty : formatJson;
   const least = LOG_LEVELS.indexOf(options.level);
+  const formatTime = createTimeFormat();
   let lines = "";
   let isScheduled = false;
-
-  let lastMs = NaN;
-  let lastText = "";
-  /** Of the many lines of one millisecond the first alone is formatted. */
-  const timeText = (ms: number): string => {
-    if (ms !== lastMs) lastText = new Date(lastMs = ms).toISOString();
-    return lastText;
-  };
 
   const flush = (): void => {
     const collected = lines;
@@ -78,7 +71,7 @@ export function createLogger(options: LoggerOptions): BufferedLog {
   const at = (level: LogLevel): Log["info"] => {
     if (LOG_LEVELS.indexOf(level) < least) return () => {};
     return (msg, fields = {}) => {
-      const line: Line = { time: timeText(now()), level, msg };
+      const line: Line = { time: formatTime(now()), level, msg };
       lines += `${formatSafely(formatLine, line, fields)}\n`;
       if (lines.length >= FLUSH_AT_CHARS) flush();
       if (isScheduled) return;
@@ -88,6 +81,16 @@ export function createLogger(options: LoggerOptions): BufferedLog {
   };
 
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), flush };
+}
+
+/** Formats milliseconds since 1970: of the many lines of one millisecond only the first. */
+function createTimeFormat(): (ms: number) => string {
+  let lastMs = NaN;
+  let lastText = "";
+  return (ms) => {
+    if (ms !== lastMs) lastText = new Date(lastMs = ms).toISOString();
+    return lastText;
+  };
 }
 
 /** What JSON cannot hold (a cycle, a bigint, a throwing getter) must not fail its caller. */
@@ -109,7 +112,8 @@ function formatJson({ time, level, msg }: Line, fields: LogFields): string {
     toJSON: undefined,
   }).slice(1);
   const comma = members === "}" ? "" : ",";
-  const line = `{"time":"${time}","level":"${level}","msg":${JSON.stringify(msg)}${comma}${members}`;
+  const head = `{"time":"${time}","level":"${level}","msg":${JSON.stringify(msg)}`;
+  const line = head + comma + members;
   // ASCII without DEL holds nothing that JSON has not escaped already, and is nearly every line.
   const isPlain = Buffer.byteLength(line) === line.length && !line.includes("\x7f");
   return isPlain ? line : escapeControls(line);

@@ -61,7 +61,11 @@ type LabelsOf<M> = M extends { readonly labels: infer L } ? { readonly [I in key
 /** The metrics of a process. */
 export interface Metrics<Table, Sources> {
   /** Adds 1, or `by`, to a counter. */
-  count<K extends Counted<Table, "counter">>(name: K, labels: LabelsOf<Table[K]>, by?: number): void;
+  count<K extends Counted<Table, "counter">>(
+    name: K,
+    labels: LabelsOf<Table[K]>,
+    by?: number,
+  ): void;
   /** Adds an amount to a histogram. */
   observe<K extends Counted<Table, "histogram">>(
     name: K,
@@ -134,7 +138,7 @@ function createCounter(name: string, labels: Labels): Series {
   };
 }
 
-/** What begins with some values of labels, and the value of those that end with them. */
+/** A node of the tree of label values: the value at it, and its children by the next label. */
 interface Branch<Value> {
   value: Value | undefined;
   readonly branches: Map<string, Branch<Value>>;

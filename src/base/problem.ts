@@ -38,6 +38,11 @@ export class Problem extends Error {
   }
 }
 
+/** What does not fit the state of things. */
+export function conflict(detail: string, options?: ProblemOptions): Problem {
+  return new Problem(409, "conflict", detail, options);
+}
+
 /** Throws one 400 that lists every fault, or returns when there is none. */
 export function checkErrors(errors: readonly FieldError[], what: string): void {
   if (errors.length > 0) {

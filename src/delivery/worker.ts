@@ -1,10 +1,10 @@
 import { MessageChannel, Worker } from "node:worker_threads";
 import { serveWrites } from "../database/shared_database.ts";
+import type { DistributorState } from "../event/distributor_state.ts";
 import type { Services } from "../services.ts";
 import type { SelfTest } from "./egress.ts";
 import { createThreadSupervisor, type Thread } from "./thread_supervisor.ts";
 import {
-  type DistributorState,
   WORKER_ROLE,
   WORKER_SETTINGS,
   type WorkerEvent,
@@ -15,6 +15,8 @@ import {
 export type WorkerOptions = Pick<Services, "config" | "database" | "log" | "metrics"> & {
   readonly name: string;
 };
+
+type Report = Omit<WorkerReport, "attempts">;
 
 /** Delivery, in a thread of its own. */
 export interface DeliveryWorker {
@@ -27,7 +29,7 @@ export interface DeliveryWorker {
   /** Has it take over what processes that have ended had claimed, and look for work. */
   look(): Promise<void>;
   state(): DistributorState;
-  report(): Omit<WorkerReport, "attempts">;
+  report(): Report;
   /** Awaits attempts in flight for at most `graceMs`, aborts the rest, requeues unsent work. */
   stop(graceMs: number): Promise<void>;
 }
@@ -35,7 +37,7 @@ export interface DeliveryWorker {
 // Beyond the grace: to record what came of the attempts. What is not recorded is taken over.
 const STOP_MARGIN_MS = 5_000;
 const STUCK_AFTER_MS = 30_000;
-const NO_REPORT: Omit<WorkerReport, "attempts"> = { quietMs: Infinity, inFlight: 0, want: undefined };
+const NO_REPORT: Report = { quietMs: Infinity, inFlight: 0, want: undefined };
 
 /**
  * Makes the thread that distributes events and sends callbacks. It is apart from the one that

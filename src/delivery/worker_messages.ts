@@ -30,11 +30,6 @@ export interface WorkerStart {
 /** Tells this thread's data from that of others. */
 export const WORKER_ROLE = "gatepost-delivery";
 
-/** How the distributor does: off by configuration, or stuck when it cannot do its work. */
-export const DISTRIBUTOR_STATES = ["on", "off", "stuck"] as const;
-
-export type DistributorState = (typeof DISTRIBUTOR_STATES)[number];
-
 /** What the worker's thread is asked to do. */
 export type WorkerRequest =
   /** There may be work. */

@@ -42,19 +42,14 @@ export const ManagedDelivery = named("ManagedDelivery", record({
   name: NAME,
 }));
 
+const between = (minimum: number, maximum: number) =>
+  shown<number>({ type: "integer", minimum, maximum });
+
 /** An attempt as the owner of the subscription sees it: nothing of what was answered. */
 export const AttemptRecord = named("Attempt", record({
   time: TIME,
-  attempt: described("As in gatepost-attempt.", shown<number>({
-    type: "integer",
-    minimum: 1,
-    maximum: 4,
-  })),
-  status: optional(described("Of the answer.", shown<number>({
-    type: "integer",
-    minimum: 100,
-    maximum: 999,
-  }))),
+  attempt: described("As in gatepost-attempt.", between(1, 4)),
+  status: optional(described("Of the answer.", between(100, 999))),
   error: optional(described("The kind of failure, where there was no answer.", TEXT)),
   duration_ms: COUNT,
 }));

@@ -1,4 +1,4 @@
-import type { Log } from "../base/log.ts";
+import type { Services } from "../services.ts";
 
 /** A job of this process that runs again and again. */
 export interface IntervalJob {
@@ -10,7 +10,8 @@ export interface IntervalJob {
 /** How a job last went and when it runs next; times in milliseconds since 1970. */
 export interface JobState {
   readonly name: string;
-  readonly everyMs: number;
+  /** Undefined where only its modules know it: on the command line. */
+  readonly everyMs: number | undefined;
   readonly isRunning: boolean;
   readonly lastAtMs: number | undefined;
   readonly lastDurationMs: number | undefined;
@@ -18,58 +19,54 @@ export interface JobState {
   readonly nextAtMs: number;
 }
 
-/** What became of the wish to run a job now. */
+/** What became of a request to run a job now. */
 export type RunOutcome = "started" | "running" | "unknown";
 
 /** The registry of setInterval jobs. */
 export interface Cron {
   /** Runs the job every `everyMs` from now on; throws for a name that is taken. */
   start(job: IntervalJob): void;
-  /** Runs a job now, or `work` in its place; its turns stay as they are. */
+  /** Runs a job now, or `work` in its place; its next due time stays as it is. */
   run(name: string, work?: IntervalJob["run"]): RunOutcome;
   list(): JobState[];
-  /** Starts no job any more, tells those that run, and waits for them for at most `graceMs`. */
+  /** Starts no more jobs, aborts those that run, and waits for them for at most `graceMs`. */
   stop(graceMs: number): Promise<void>;
 }
 
-/** What a registry is made with. */
-export interface CronOptions {
-  readonly log: Log;
-  readonly now: () => number;
-  /** Milliseconds from any start by a clock that is never set, as the one on the wall is. */
-  readonly elapsedMs: () => number;
-}
-
-// Node's timers take 32 bits; a longer delay would be none at all.
+// Node's timers take 32 bits; a longer delay would become 1 ms.
 const LONGEST_DELAY_MS = 2_147_483_647;
 
 interface Entry {
   readonly job: IntervalJob;
   timer: NodeJS.Timeout | undefined;
-  /** Of the next turn, in elapsed time. */
+  /** When it is due next, in elapsed time. */
   dueMs: number;
   running: Promise<void> | undefined;
   last: { readonly atMs: number; readonly durationMs: number; readonly error?: string } | undefined;
 }
 
 /**
- * Makes a registry. Turns stand on a grid that begins with the start, so lateness does not add up;
- * a job never overlaps itself: a turn that comes while it runs, or that was slept through, is
- * passed over.
+ * Makes a registry. Due times are whole periods after the start, so lateness does not add up; a job
+ * never overlaps itself: a due time that comes while it runs, or while the machine slept, is
+ * skipped.
+ *
+ * `elapsedMs` is a monotonic clock.
  */
-export function createCron({ log, now, elapsedMs }: CronOptions): Cron {
+export function createCron(
+  { log, now, elapsedMs }: Pick<Services, "log" | "now"> & { readonly elapsedMs: () => number },
+): Cron {
   const entries = new Map<string, Entry>();
   const stopping = new AbortController();
 
-  /** An interval alone would carry each turn's lateness on, so each turn sets the next delay. */
+  /** An interval alone would carry lateness on, so each run sets the next delay. */
   function arm(entry: Entry): void {
     clearInterval(entry.timer);
     if (stopping.signal.aborted) return;
     const delayMs = Math.min(Math.max(entry.dueMs - elapsedMs(), 1), LONGEST_DELAY_MS);
-    entry.timer = setInterval(() => takeTurn(entry), delayMs);
+    entry.timer = setInterval(() => runIfDue(entry), delayMs);
   }
 
-  function takeTurn(entry: Entry): void {
+  function runIfDue(entry: Entry): void {
     const { everyMs } = entry.job;
     const lateMs = elapsedMs() - entry.dueMs;
     if (lateMs >= 0) {

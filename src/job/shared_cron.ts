@@ -1,4 +1,4 @@
-import type { Log } from "../base/log.ts";
+import type { Services } from "../services.ts";
 import {
   claimCronjob,
   type CronjobRun,
@@ -7,7 +7,6 @@ import {
   registerCronjob,
   renewCronjob,
 } from "../store/cronjobs.ts";
-import type { Database } from "../database/database.ts";
 import type { Cron, IntervalJob, JobState, RunOutcome } from "./cron.ts";
 
 /** Jobs that run once per due time and database, however many processes know them. */
@@ -19,24 +18,20 @@ export interface SharedCron {
   list(): Promise<JobState[]>;
 }
 
-/** What shared jobs work with. */
-export interface SharedCronOptions {
-  readonly database: Database;
+/** What shared jobs work with; `claim` is the name of this process, which its leases carry. */
+type SharedCronOptions = Pick<Services, "database" | "log" | "now"> & {
   readonly cron: Cron;
-  /** The name of this process, which its leases carry. */
   readonly claim: string;
-  readonly log: Log;
-  readonly now: () => number;
-}
+};
 
-/** How often it is looked whether a job is due: a read of one row. */
-const LOOK_MS = 1000;
-/** A process that died keeps its job for so long at most; one that lives renews it in good time. */
+/** How often a job is checked for being due: a read of one row. */
+const CHECK_MS = 1000;
+/** A process that died keeps its job for so long at most; a running one renews its lease. */
 const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
 const MAX_ERROR_LENGTH = 500;
 
-/** Makes a registry of shared jobs in that of the process. */
+/** Makes a registry of shared jobs, which run by that of the process. */
 export function createSharedCron(options: SharedCronOptions): SharedCron {
   const { database, cron, log, now } = options;
   const jobs = new Map<string, IntervalJob>();
@@ -111,7 +106,7 @@ export function createSharedCron(options: SharedCronOptions): SharedCron {
       jobs.set(job.name, job);
       cron.start({
         name: job.name,
-        everyMs: Math.min(job.everyMs, LOOK_MS),
+        everyMs: Math.min(job.everyMs, CHECK_MS),
         run: (signal) => runIfDue(job, signal),
       });
       cron.run(job.name); // registers it, so that it is listed with its time

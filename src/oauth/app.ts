@@ -151,13 +151,12 @@ export function isPosable({ type, url }: Pick<App, "type" | "url">): boolean {
 const CODE_GRANTS = ["authorization_code", "refresh_token"] as const;
 
 /** The app that is asked for; throws Problem 400 as `changeApp` does. */
-export function newApp(
-  { type, ...settings }: Infer<typeof NewApp>,
-  more: Pick<App, "id" | "createdAtMs">,
-): App {
+export function newApp(wanted: Infer<typeof NewApp>, more: Pick<App, "id" | "createdAtMs">): App {
+  const { name, url, type } = wanted;
   return changeApp({
-    name: settings.name,
-    url: settings.url,
+    ...more,
+    name,
+    url,
     type,
     scopes: [CONSUMER_SCOPE],
     grants: type === "public" ? CODE_GRANTS : [...CODE_GRANTS, "client_credentials"],
@@ -166,8 +165,7 @@ export function newApp(
     resourceServer: false,
     status: "active",
     notBeforeMs: 0,
-    ...more,
-  }, settings);
+  }, wanted);
 }
 
 /** The app as it will be; throws Problem 400 that lists all that does not fit together in it. */

@@ -1,5 +1,6 @@
 import { idTimeMs } from "../base/id.ts";
 import type { Seal } from "../base/seal.ts";
+import type { Infer } from "../base/shape.ts";
 import { type Caller, LOGIN_APP } from "../oauth/principal.ts";
 import { declaredScopes, LAST_ENDING, mayReceive } from "./authority.ts";
 import {
@@ -128,7 +129,7 @@ function isGrantActive(id: string): Sql {
  */
 export function updateSubscription(
   id: string,
-  change: SubscriptionChange,
+  change: Infer<typeof SubscriptionChange>,
   grant?: SubscriptionGrant,
 ): Sql {
   const [endpoint, status] = [change.endpoint ?? null, change.status ?? null];

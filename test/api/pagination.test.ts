@@ -1,22 +1,28 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { newId } from "../../src/base/id.ts";
+import { idOf, newId } from "../../src/base/id.ts";
 import { Problem } from "../../src/base/problem.ts";
+import { named, record } from "../../src/base/shape.ts";
+import { readQuery } from "../../src/api/input.ts";
 import {
-  checkId,
-  checkWord,
   listResponse,
-  readFilteredPagination,
-  readPagination,
-  readQuery,
+  pageOf,
+  pageOfItems,
+  pagination,
+  toPagination,
 } from "../../src/api/pagination.ts";
 import { FIRST_PAGE } from "../../src/database/database.ts";
-import { sampleRequest } from "../helpers/http_request.ts";
 
 const ID = newId("u", Date.UTC(2026, 0, 1));
-const ask = (query: string) => sampleRequest({ query });
+const USER = idOf("u");
+const read = (query: string) => parsed(readQuery(query, pagination(USER)));
+const parsed = ({ limit, cursor }: Record<string, unknown>) =>
+  toPagination({
+    limit: Number(limit),
+    cursor: cursor === undefined ? undefined : String(cursor),
+  });
 
-describe("readPagination() reads (contract 2)", () => {
+describe("the query of a list is read:", () => {
   const table: [query: string, limit: number, before: string][] = [
     ["", 50, FIRST_PAGE],
     ["limit=1", 1, FIRST_PAGE],
@@ -27,11 +33,11 @@ describe("readPagination() reads (contract 2)", () => {
     ["other=1&limit=3", 3, FIRST_PAGE],
   ];
   for (const [query, limit, before] of table) {
-    test(JSON.stringify(query), () => assert.deepEqual(readPagination(ask(query)), { limit, before }));
+    test(JSON.stringify(query), () => assert.deepEqual(read(query), { limit, before }));
   }
 });
 
-describe("readPagination() refuses, and names the parameter, for", () => {
+describe("the query of a list is refused, and the parameter named, for", () => {
   const table: [query: string, pointers: string[]][] = [
     ["limit=0", ["/limit"]],
     ["limit=201", ["/limit"]],
@@ -47,50 +53,62 @@ describe("readPagination() refuses, and names the parameter, for", () => {
     ["cursor=A", ["/cursor"]],
     ["cursor=a%00", ["/cursor"]],
     [`cursor=${"a".repeat(65)}`, ["/cursor"]],
+    [`cursor=${newId("a", 0)}`, ["/cursor"]],
     ["limit=0&cursor=-", ["/limit", "/cursor"]],
   ];
   for (const [query, pointers] of table) {
-    test(query, () => assert.deepEqual(pointersOf(() => readPagination(ask(query))), pointers));
+    test(query, () => assert.deepEqual(pointersOf(() => read(query)), pointers));
   }
 });
 
-test("readQuery() refuses a query that is broken with 400", () => {
-  for (const query of ["a=%", "a=%zz", "a=%ff", "\u00fc=1"]) {
-    assert.throws(() => readQuery(ask(query)), (error: unknown) => {
-      assert.ok(error instanceof Problem);
-      assert.equal(error.status, 400);
-      return true;
-    });
-  }
-  assert.equal(readQuery(ask("a=b+c")).get("a"), "b c");
+describe("pageOfItems()", () => {
+  const ITEMS = ["c", "b", "a"].map((name) => ({ name }));
+  const page = (items: typeof ITEMS, limit: number, cursor?: string) =>
+    pageOfItems(items, { limit, cursor }, ({ name }) => name);
+
+  test("goes through a list in memory part by part", () => {
+    const first = page(ITEMS, 2);
+    assert.deepEqual(first.items, ITEMS.slice(0, 2));
+    const second = page(ITEMS, 2, first.next);
+    assert.deepEqual(second, { items: ITEMS.slice(2), next: undefined });
+  });
+  test("has no next part at the end, and none of an empty list", () => {
+    assert.equal(page(ITEMS, 3).next, undefined);
+    assert.deepEqual(page([], 3), { items: [], next: undefined });
+  });
+  test("goes on where it was although others have gone or come before", () => {
+    const { next } = page(ITEMS, 2);
+    assert.deepEqual(page(ITEMS.slice(1), 2, next).items, ITEMS.slice(2));
+    assert.deepEqual(page([{ name: "d" }, ...ITEMS], 2, next).items, ITEMS.slice(2));
+  });
+  test("gives cursors that a query takes", () => {
+    const { next = "" } = pageOfItems([{ name: "Not/[a-z]" }, { name: "" }], { limit: 1 },
+      ({ name }) => name);
+    assert.deepEqual(readQuery(`cursor=${next}`, pagination()), { limit: 50, cursor: next });
+  });
+  test("refuses a cursor that names none of its items", () => {
+    for (const cursor of ["zz", "c", ""]) {
+      assert.deepEqual(pointersOf(() => page(ITEMS, 2, cursor)), ["/cursor"]);
+    }
+  });
 });
 
-test("readFilteredPagination() reads the list's own parameters, and leaves out what is not there", () => {
-  const filters = { user: checkId("u"), status: checkWord(["pending", "failed"]) };
-  const { page, filter } = readFilteredPagination(ask(`user=${ID}&limit=2`), filters);
-  assert.deepEqual(filter, { user: ID });
-  assert.equal(page.limit, 2);
-  assert.deepEqual(readFilteredPagination(ask("status=failed"), filters).filter, { status: "failed" });
-});
-
-test("readFilteredPagination() names every fault at once", () => {
-  const filters = { user: checkId("u"), status: checkWord(["pending", "failed"]) };
-  const query = `user=a1&status=FAILED&status=failed&limit=0`;
-  const pointers = pointersOf(() => readFilteredPagination(ask(query), filters));
-  assert.deepEqual(pointers, ["/limit", "/user", "/status"]);
-  assert.deepEqual(pointersOf(() => readFilteredPagination(ask("status=x"), filters)), ["/status"]);
+test("pageOf() names the part of a list after what it lists", () => {
+  const shape = pageOf(named("Ship", record({ id: USER })));
+  assert.deepEqual(shape.schema, { $ref: "#/components/schemas/ShipPage" });
+  assert.deepEqual(Object.keys(shape.definitions).toSorted(), ["Ship", "ShipPage"]);
 });
 
 test("listResponse() has the items and where the next part begins, or null", async () => {
   const items = [{ id: "u2" }, { id: "u1" }];
-  const read = (next: string | undefined) => {
+  const parse = (next: string | undefined) => {
     const { status, headers, body } = listResponse({ items, next }, ({ id }) => ({ sub: id }));
     assert.equal(status, 200);
     assert.equal(headers?.["Content-Type"], "application/json");
     return JSON.parse(String(body)) as unknown;
   };
-  assert.deepEqual(read("u1"), { items: [{ sub: "u2" }, { sub: "u1" }], next_cursor: "u1" });
-  assert.deepEqual(read(undefined), { items: [{ sub: "u2" }, { sub: "u1" }], next_cursor: null });
+  assert.deepEqual(parse("u1"), { items: [{ sub: "u2" }, { sub: "u1" }], next_cursor: "u1" });
+  assert.deepEqual(parse(undefined), { items: [{ sub: "u2" }, { sub: "u1" }], next_cursor: null });
 });
 
 function pointersOf(run: () => unknown): string[] {

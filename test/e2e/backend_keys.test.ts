@@ -106,6 +106,7 @@ test("keys are listed with their state and their public parts alone", async () =
 test("a new key is published everywhere for 10 minutes while the one before signs", async () => {
   const answer = await expectStatus(201, send("POST", "/backend/key"));
   const { kid, status, signs_from: signsFrom } = readObject(answer);
+  assert.equal(new URL(answer.location ?? "").pathname, `/backend/key/${kid}`);
   const waitMs = Date.parse(String(signsFrom)) - Date.now();
   assert.equal(status, "pending");
   assert.ok(waitMs > 590_000 && waitMs <= 600_000, String(waitMs));
@@ -163,6 +164,9 @@ test("keys are listed newest first, part by part", async () => {
   assert.ok(typeof first["next_cursor"] === "string");
   const [second] = await listKeys(`?limit=1&cursor=${first["next_cursor"]}`);
   assert.equal(second?.["kid"], kids[1]);
+  for (const cursor of ["zz", String(kids[0])]) {
+    await expectStatus(400, send("GET", `/backend/key?cursor=${cursor}`));
+  }
 });
 
 test("rotations and withdrawals are audited", async () => {

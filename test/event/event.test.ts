@@ -1,7 +1,20 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
-import { checkEventName, isDispatchableName, isPrincipalId } from "../../src/event/event.ts";
+import { type Shape, parseShape } from "../../src/base/shape.ts";
+import {
+  EVENT_NAME,
+  isDispatchableName,
+  isPrincipalId,
+  NewEvent,
+} from "../../src/event/event.ts";
+
+/** The pointers of what is wrong with a value; none when it is right. */
+function errorsOf(shape: Shape<unknown>, value: unknown): string[] {
+  const pointers: string[] = [];
+  shape.parse(value, (_detail, pointer = "") => pointers.push(pointer));
+  return pointers;
+}
 
 const NAMES: readonly (readonly [name: string, isGood: boolean])[] = [
   ["order.created", true],
@@ -19,15 +32,15 @@ const NAMES: readonly (readonly [name: string, isGood: boolean])[] = [
   ["order*", false],
 ];
 
-describe("checkEventName()", () => {
+describe("EVENT_NAME", () => {
   for (const [name, isGood] of NAMES) {
     test(`${isGood ? "takes" : "refuses"} ${JSON.stringify(name).slice(0, 40)}`, () => {
-      assert.equal(checkEventName(name) === undefined, isGood);
+      assert.deepEqual(errorsOf(EVENT_NAME, name), isGood ? [] : [""]);
     });
   }
 
   test("takes the service's own names: they can be subscribed to", () => {
-    assert.equal(checkEventName("gatepost.delivery.failed"), undefined);
+    assert.deepEqual(errorsOf(EVENT_NAME, "gatepost.delivery.failed"), []);
   });
 });
 
@@ -65,6 +78,29 @@ describe("isPrincipalId()", () => {
   for (const value of others) {
     test(`refuses ${JSON.stringify(value)?.slice(0, 40)}`, () => {
       assert.equal(isPrincipalId(value), false);
+    });
+  }
+});
+
+describe("NewEvent", () => {
+  test("has its data as the JSON text that callbacks have", () => {
+    const event = { name: "a", data: { n: [1, null] }, subject: newId("u", 1) };
+    const parsed = parseShape(NewEvent, event, "body");
+    assert.deepEqual(parsed, { ...event, data: '{"n":[1,null]}' });
+    assert.equal(parseShape(NewEvent, { name: "a", data: null }, "body").data, "null");
+  });
+
+  const wrong: readonly (readonly [body: unknown, pointers: readonly string[]])[] = [
+    [{}, ["/name", "/data"]],
+    [{ name: "gatepost.x", data: 1 }, ["/name"]],
+    [{ name: "a", data: [Infinity] }, ["/data"]], // what a number past a double is read as
+    [{ name: "a", data: 1, subject: "u" }, ["/subject"]],
+    [{ name: "a", data: 1, subject: null }, ["/subject"]],
+    [{ name: "a b", data: 1, to: "all" }, ["/name", "/to"]],
+  ];
+  for (const [body, pointers] of wrong) {
+    test(`names every error of ${JSON.stringify(body)}`, () => {
+      assert.deepEqual(errorsOf(NewEvent, body), pointers);
     });
   }
 });

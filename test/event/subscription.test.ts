@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Problem } from "../../src/base/problem.ts";
-import { parseNewSubscription, parseSubscriptionChange } from "../../src/event/subscription.ts";
+import { parseShape } from "../../src/base/shape.ts";
+import {
+  ManagedSubscriptionChange,
+  NewSubscription,
+  SubscriptionChange,
+} from "../../src/event/subscription.ts";
 
 const GOOD = { event: "order.created", endpoint: "https://shop.example/hook" };
 
@@ -16,10 +21,10 @@ function faultsOf(parse: () => unknown): string[] {
   }
 }
 
-const create = (body: unknown) => parseNewSubscription(body, () => undefined);
-const change = (body: unknown) => parseSubscriptionChange(body, () => undefined);
+const create = (body: unknown) => parseShape(NewSubscription, body, "body");
+const change = (body: unknown) => parseShape(SubscriptionChange, body, "body");
 
-describe("parseNewSubscription()", () => {
+describe("NewSubscription", () => {
   test("reads event and endpoint", () => {
     assert.deepEqual(create(GOOD), GOOD);
   });
@@ -64,12 +69,6 @@ describe("parseNewSubscription()", () => {
     });
   }
 
-  test("refuses an endpoint for the reason that the service has", () => {
-    const refuse = (url: URL) => url.hostname === "10.0.0.1" ? "Not there." : undefined;
-    const body = { ...GOOD, endpoint: "http://10.1/" }; // the same address, written shorter
-    assert.deepEqual(faultsOf(() => parseNewSubscription(body, refuse)), ["/endpoint"]);
-  });
-
   const bodies: readonly (readonly [body: unknown, pointers: readonly string[]])[] = [
     [{}, ["/endpoint", "/event"]],
     [{ event: "x" }, ["/endpoint"]],
@@ -92,9 +91,9 @@ describe("parseNewSubscription()", () => {
   }
 });
 
-describe("parseSubscriptionChange()", () => {
+describe("SubscriptionChange", () => {
   test("reads what is there", () => {
-    assert.deepEqual(change({ status: "paused" }), { endpoint: undefined, status: "paused" });
+    assert.deepEqual(change({ status: "paused" }), { status: "paused" });
     const { endpoint } = GOOD;
     assert.deepEqual(change({ endpoint, status: "active" }), { endpoint, status: "active" });
   });
@@ -114,4 +113,10 @@ describe("parseSubscriptionChange()", () => {
       assert.deepEqual(faultsOf(() => change(body)), pointers);
     });
   }
+});
+
+test("ManagedSubscriptionChange also disables", () => {
+  const parse = (status: string) => parseShape(ManagedSubscriptionChange, { status }, "body");
+  assert.deepEqual(parse("disabled"), { status: "disabled" });
+  assert.deepEqual(faultsOf(() => parse("deleted")), ["/status"]);
 });

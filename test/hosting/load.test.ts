@@ -166,6 +166,7 @@ test("a folder, link or module that cannot be read is a fault", async (t) => {
     const faults = await faultsOf(path);
     assert.equal(faults.length, 1);
     assert.match(faults.join(), /-: cannot be read: (ENOENT|ENOTDIR)/);
+    assert.equal(faults.join().endsWith("(GATEPOST_ENDPOINTS)"), path !== folder);
   }
 });
 

@@ -2,7 +2,14 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Problem } from "../../src/base/problem.ts";
 import { parseShape } from "../../src/base/shape.ts";
-import { type App, AppChange, changeApp, newApp, NewApp, toAppRecord } from "../../src/oauth/app.ts";
+import {
+  type App,
+  AppChange,
+  changeApp,
+  newApp,
+  NewApp,
+  toAppRecord,
+} from "../../src/oauth/app.ts";
 import { sampleApp } from "../helpers/database.ts";
 
 const MORE = { id: "a0", createdAtMs: 1_000 };
@@ -179,8 +186,12 @@ describe("changeApp() names each error of", () => {
       ["/grants/0"]],
     ["introspection for a public app", { resource_server: true }, open, ["/resource_server"]],
     ["all that does not fit together",
-      { resource_server: true, grants: ["password", "client_credentials"], url: "https://b.example/",
-        redirect_uris: ["https://b.example/cb", "https://orders.example/cb"] },
+      {
+        resource_server: true,
+        grants: ["password", "client_credentials"],
+        url: "https://b.example/",
+        redirect_uris: ["https://b.example/cb", "https://orders.example/cb"],
+      },
       open, ["/grants/1", "/redirect_uris/1", "/resource_server"]],
     ["null, which is no removal", { name: null, trusted: null, scopes: null }, confidential,
       ["/name", "/scopes", "/trusted"]],

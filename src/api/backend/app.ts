@@ -26,8 +26,6 @@ import {
 import { deleteCodesOf } from "../../store/codes.ts";
 import { forgetConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
-import { type Operation, operation } from "../operation.ts";
-import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 import {
   type Administration,
   BACKEND,
@@ -36,7 +34,9 @@ import {
   created,
   found,
   storeAudited,
-} from "./administration.ts";
+} from "../administration.ts";
+import { type Operation, operation } from "../operation.ts";
+import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const OLD_SECRET_MS = 24 * 60 * 60_000;
 const PATH = "/backend/app";

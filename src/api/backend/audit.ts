@@ -12,9 +12,9 @@ import {
 import { TIME, toTime } from "../../base/time.ts";
 import type { Services } from "../../services.ts";
 import { type AuditEntry, listAudit } from "../../store/audit.ts";
+import { BACKEND } from "../administration.ts";
 import { type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
-import { BACKEND } from "./administration.ts";
 
 const MAX_LENGTH = 200;
 

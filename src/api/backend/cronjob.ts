@@ -1,13 +1,13 @@
 import { formatDuration } from "../../base/duration.ts";
-import { Problem } from "../../base/problem.ts";
+import { conflict } from "../../base/problem.ts";
 import { described, named, nullable, NUMBER, oneOf, record, TEXT } from "../../base/shape.ts";
 import { TIME, toTime } from "../../base/time.ts";
 import { jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { actorOf, insertAudit } from "../../store/audit.ts";
+import { BACKEND, found } from "../administration.ts";
 import { type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
-import { BACKEND, found } from "./administration.ts";
 
 const PATH = "/backend/cronjob";
 
@@ -57,7 +57,7 @@ export function cronjobOperations(
       refuses: [409],
       async handle({ params: { name }, caller, request }) {
         const job = found((await jobs.listCronjobs()).find((each) => each.name === name), "cronjob");
-        const running = new Problem(409, "conflict", "It runs already.");
+        const running = conflict("It runs already.");
         if (job.isRunning) throw running;
         // Before it runs, so that nothing is done without an entry.
         const entry = { ...actorOf(caller, request), action: "cronjob.run", target: name };

@@ -9,9 +9,9 @@ import { formatScope } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { listDeliveries } from "../../store/delivery_lists.ts";
 import { findEvent, insertEvent, listEvents } from "../../store/events.ts";
+import { type Administration, BACKEND, found, storeAudited } from "../administration.ts";
 import { type Operation, operation } from "../operation.ts";
 import { listResponse, pageMembers, pageOf, pagination, toPagination } from "../pagination.ts";
-import { type Administration, BACKEND, found, storeAudited } from "./administration.ts";
 
 const PATH = "/backend/event";
 const { id: ID, status: STATUS } = EventRecord.members;

@@ -30,9 +30,9 @@ import {
 import { findGrant, type ListedGrant, listGrants } from "../../store/grants.ts";
 import { endSubscriptions } from "../../store/subscription_end.ts";
 import { findUser, revokeTokensOfUser } from "../../store/users.ts";
+import { type Administration, BACKEND, found, storeAudited } from "../administration.ts";
 import { type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
-import { type Administration, BACKEND, found, storeAudited } from "./administration.ts";
 
 const PATH = "/backend/grant";
 const USER = idOf("u");

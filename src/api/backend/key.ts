@@ -16,9 +16,9 @@ import { emptyResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { actorOf, insertAudit } from "../../store/audit.ts";
 import { type RingKey, ROTATION_LEAD_MS } from "../../store/key_ring.ts";
+import { type Actor, BACKEND, created, notFound } from "../administration.ts";
 import { type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
-import { type Actor, BACKEND, created, notFound } from "./administration.ts";
 
 const PATH = "/backend/key";
 

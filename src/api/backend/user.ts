@@ -11,8 +11,6 @@ import {
   revokeTokensOfUser,
   updateUser,
 } from "../../store/users.ts";
-import { type Operation, operation } from "../operation.ts";
-import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 import {
   type Administration,
   BACKEND,
@@ -21,7 +19,9 @@ import {
   created,
   found,
   storeAudited,
-} from "./administration.ts";
+} from "../administration.ts";
+import { type Operation, operation } from "../operation.ts";
+import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const PATH = "/backend/user";
 

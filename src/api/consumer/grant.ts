@@ -3,9 +3,8 @@ import { Problem } from "../../base/problem.ts";
 import { manyOf, named, record, TEXT, URI } from "../../base/shape.ts";
 import { emptyResponse } from "../../http/respond.ts";
 import { type Caller, LOGIN_APP } from "../../oauth/principal.ts";
-import type { Services } from "../../services.ts";
-import { actorOf, insertAudit } from "../../store/audit.ts";
 import { listActingApps, withdrawConsent } from "../../store/consents.ts";
+import { type Administration, found, storeAudited } from "../administration.ts";
 import { CONSUMER, type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
 
@@ -17,10 +16,8 @@ const ActingAppRecord = named(
 );
 
 /** /consumer/grant: the apps that may act for the caller, who is a user that has logged in here. */
-export function consumerGrantOperations(
-  services: Pick<Services, "database" | "revocations" | "config" | "wake" | "now">,
-): Operation[] {
-  const { database, revocations, config: { accessTokenTtlMs }, wake, now } = services;
+export function consumerGrantOperations(services: Administration): Operation[] {
+  const { database, config: { accessTokenTtlMs }, now } = services;
 
   return [
     operation({
@@ -44,18 +41,13 @@ export function consumerGrantOperations(
       path: `${PATH}/:id`,
       summary: "Withdraw from an app what it may do for the caller",
       responses: { 204: undefined },
-      async handle({ params: { id: app }, request, caller }) {
-        checkLoggedIn(caller);
-        const user = caller.sub;
-        const [acting] = await listActingApps(database, user, now(), app);
-        if (!acting) throw new Problem(404, "not_found", "There is no such grant.");
-        const entry = { ...actorOf(caller, request), action: "grant.withdraw", target: app };
-        await database.write([
-          ...withdrawConsent(user, app, "grant withdrawn", now(), accessTokenTtlMs),
-          insertAudit(entry, now()),
-        ]);
-        await revocations.refresh();
-        wake(); // for what it dispatched of the subscriptions
+      async handle({ params: { id: app }, ...context }) {
+        checkLoggedIn(context.caller);
+        const user = context.caller.sub;
+        found((await listActingApps(database, user, now(), app))[0], "grant");
+        const withdraw = withdrawConsent(user, app, "grant withdrawn", now(), accessTokenTtlMs);
+        const action = { action: "grant.withdraw", target: app, always: true };
+        await storeAudited(context, withdraw, action, services);
         return emptyResponse(204);
       },
     }),

@@ -10,6 +10,7 @@ import {
   shown,
   TEXT,
 } from "../../base/shape.ts";
+import { DISTRIBUTOR_STATES } from "../../event/distributor_state.ts";
 import { jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { revision, version } from "../../version.ts";
@@ -30,7 +31,7 @@ const ReadinessRecord = named("Readiness", record({
     "For the metrics token or scope backend alone.",
     record({
       database: oneOf("ok", "locked", "read_only", "full", "replaced", "failing", "unavailable"),
-      distributor: oneOf("on", "off", "stuck"),
+      distributor: oneOf(...DISTRIBUTOR_STATES),
       callbacks: described("ok, or the code of what the process lacks to send them.", TEXT),
       backlog: nullable(COUNT),
       oldest_pending_age_seconds: nullable(NUMBER),

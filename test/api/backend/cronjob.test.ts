@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { Problem } from "../../../src/base/problem.ts";
-import { cronjobRoutes } from "../../../src/api/backend/cronjob.ts";
+import { cronjobOperations } from "../../../src/api/backend/cronjob.ts";
 import { type Database, UnavailableError } from "../../../src/database/database.ts";
 import { sql } from "../../../src/database/sql.ts";
 import { openDatabase } from "../../helpers/database.ts";
@@ -31,7 +31,7 @@ function openStage(t: TestContext, isRunning: boolean, more: Partial<Database> =
     lastError: undefined,
     nextAtMs: NOW_MS,
   };
-  const routes = cronjobRoutes({
+  const operations = cronjobOperations({
     database: { ...stored, ...more },
     jobs: {
       listCronjobs: () => Promise.resolve([job]),
@@ -42,9 +42,16 @@ function openStage(t: TestContext, isRunning: boolean, more: Partial<Database> =
     },
     now: () => NOW_MS,
   });
-  const route = routes.find(({ method }) => method === "POST");
+  const operation = operations.find(({ id }) => id === "runCronjob");
   const run = (name: string) =>
-    route?.handle({ request: sampleRequest(), params: { name }, caller: CALLER });
+    operation?.handle({
+      request: sampleRequest(),
+      params: { name },
+      caller: CALLER,
+      query: {},
+      body: undefined,
+      authenticateAgain: () => Promise.resolve(),
+    });
   const audited = async () => (await stored.query(sql`SELECT 1 FROM audit`)).length;
   return { run, audited, ran: () => ran };
 }

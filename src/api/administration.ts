@@ -1,12 +1,12 @@
-import type { HttpResponse } from "../../base/http_message.ts";
-import { Problem } from "../../base/problem.ts";
-import { ConflictError } from "../../database/database.ts";
-import type { Sql } from "../../database/sql.ts";
-import { jsonResponse, NO_STORE } from "../../http/respond.ts";
-import { BACKEND_SCOPE } from "../../oauth/principal.ts";
-import type { Services } from "../../services.ts";
-import { actorOf, insertAudit, insertAuditOfChange } from "../../store/audit.ts";
-import type { Context } from "../operation.ts";
+import type { HttpResponse } from "../base/http_message.ts";
+import { conflict, Problem } from "../base/problem.ts";
+import { ConflictError } from "../database/database.ts";
+import type { Sql } from "../database/sql.ts";
+import { jsonResponse, NO_STORE } from "../http/respond.ts";
+import { BACKEND_SCOPE } from "../oauth/principal.ts";
+import type { Services } from "../services.ts";
+import { actorOf, insertAudit, insertAuditOfChange } from "../store/audit.ts";
+import type { Context } from "./operation.ts";
 
 /** What the administration of every resource works with. */
 export type Administration = Pick<
@@ -32,7 +32,7 @@ export interface AuditedAction {
  * Stores a change together with its audit entry, which is left out where the first statement, the
  * change itself, changes nothing. Then takes in what it may have revoked, so that it takes effect
  * on the next request, and wakes the distributor for what it may have dispatched. Returns the rows
- * that each statement changed; throws Problem 409 with `conflict` as its detail where a constraint
+ * that each statement changed; throws Problem 409 with `refusal` as its detail where a constraint
  * is broken.
  */
 export async function storeAudited(
@@ -40,12 +40,12 @@ export async function storeAudited(
   statements: readonly Sql[],
   { always = false, ...action }: AuditedAction,
   { database, revocations, wake, now }: Pick<Administration, "database" | "revocations" | "wake" | "now">,
-  conflict = "It conflicts with what is there.",
+  refusal = "It conflicts with what is there.",
 ): Promise<number[]> {
   const entry = { ...actorOf(caller, request), ...action };
   const audit = always ? insertAudit(entry, now()) : insertAuditOfChange(entry, now());
   const changes = await database.write(statements.toSpliced(1, 0, audit))
-    .catch(refuseConflict(conflict));
+    .catch(refuseConflict(refusal));
   await revocations.refresh();
   wake();
   return changes.toSpliced(1, 1);
@@ -55,7 +55,7 @@ export async function storeAudited(
 export function refuseConflict(detail: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof ConflictError)) throw error;
-    throw new Problem(409, "conflict", detail, { cause: error });
+    throw conflict(detail, { cause: error });
   };
 }
 

@@ -1,0 +1,36 @@
+import { conflict, Problem } from "../base/problem.ts";
+import { createThrottle } from "../base/throttle.ts";
+import type { Subscription } from "../event/subscription.ts";
+
+/** Tests and resends together: for each subscription, and for all of a principal. */
+const LIMIT = 6;
+const PRINCIPAL_LIMIT = 30;
+const WINDOW_MS = 60_000;
+
+/**
+ * Makes the check before something is sent by hand to a subscription: it throws Problem 409 where
+ * that is disabled, and 429 past the limits.
+ */
+export function createSendLimit(now: () => number): (subscription: Subscription) => void {
+  const bySubscription = createThrottle({ limit: LIMIT, windowMs: WINDOW_MS, now });
+  const byPrincipal = createThrottle({ limit: PRINCIPAL_LIMIT, windowMs: WINDOW_MS, now });
+
+  // Counts before anything is awaited, so that many at once do not get past the limits. Whoever
+  // deletes a subscription and makes it anew has no more of them.
+  return ({ id, principal, event, endpoint, status }) => {
+    if (status === "disabled") {
+      throw conflict("The subscription is disabled; make it active first.");
+    }
+    const names = [id, `${principal} ${event} ${endpoint}`];
+    const waitMs = Math.max(...names.map(bySubscription.waitMs), byPrincipal.waitMs(principal));
+    if (waitMs > 0) {
+      const detail = `Tests and resends: at most ${LIMIT} a minute of one subscription, and ` +
+        `${PRINCIPAL_LIMIT} of all.`;
+      throw new Problem(429, "throttled", detail, {
+        headers: { "Retry-After": String(Math.ceil(waitMs / 1000)) },
+      });
+    }
+    names.forEach(bySubscription.fail);
+    byPrincipal.fail(principal);
+  };
+}

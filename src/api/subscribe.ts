@@ -1,0 +1,96 @@
+import { newId } from "../base/id.ts";
+import { conflict, Problem } from "../base/problem.ts";
+import { randomBytes } from "../base/secret.ts";
+import { described, named, refined, shown, withMembers } from "../base/shape.ts";
+import { formatSigningSecret } from "../event/signature.ts";
+import {
+  NewSubscription,
+  SUBSCRIPTION_LIMIT,
+  SubscriptionRecord,
+  toSubscriptionRecord,
+} from "../event/subscription.ts";
+import { jsonResponse, NO_STORE } from "../http/respond.ts";
+import type { Services } from "../services.ts";
+import {
+  grantOf,
+  hasActiveGrant,
+  insertSubscription,
+  replaceSubscriptionSecret,
+} from "../store/subscriptions.ts";
+import { type Administration, created, storeAudited } from "./administration.ts";
+import { CONSUMER, type Operation, operation } from "./operation.ts";
+import { checkEventAllowed, checkReachable, getSubscription, TAKEN } from "./subscription.ts";
+
+const PATH = "/consumer/subscription";
+const OLD_SECRET_MS = 24 * 60 * 60_000;
+
+const WithSecret = named("SubscriptionWithSecret", withMembers(SubscriptionRecord, {
+  secret: described(
+    "Signs callbacks (Standard Webhooks); shown here only.",
+    shown<string>({ type: "string", pattern: "^whsec_" }),
+  ),
+}));
+
+/** What shows a signing secret, and is audited for that: subscribing, and replacing it. */
+export function subscribeOperations(
+  services: Administration & Pick<Services, "seal" | "refuseEndpoint">,
+): Operation[] {
+  const { database, seal, now } = services;
+
+  return [
+    operation({
+      ...CONSUMER,
+      id: "subscribe",
+      method: "POST",
+      path: PATH,
+      summary: "Subscribe to an event",
+      body: refined(NewSubscription, checkReachable(services)),
+      responses: { 201: WithSecret },
+      refuses: [409],
+      async handle({ body, ...context }) {
+        const { caller } = context;
+        await checkEventAllowed(database, body.event, caller);
+        const createdAtMs = now();
+        const id = newId("s", createdAtMs);
+        const owner = { principal: caller.sub, app: caller.clientId };
+        const subscription = { ...body, ...owner, id, createdAtMs };
+        const secret = formatSigningSecret(randomBytes(32));
+        const insert = insertSubscription({ ...subscription, secret, grant: grantOf(caller) }, seal);
+        const action = { action: "subscription.create", target: id };
+        const [inserted] = await storeAudited(context, [insert], action, services, TAKEN);
+        if (inserted !== 1) {
+          await checkEventAllowed(database, body.event, caller);
+          if (!await hasActiveGrant(database, caller.grantId)) {
+            throw conflict("The grant of this token was revoked.");
+          }
+          throw new Problem(409, "limit", `There are ${SUBSCRIPTION_LIMIT} subscriptions already.`);
+        }
+        const stored = { ...subscription, status: "active", disabledReason: null } as const;
+        return created(services, `${PATH}/${id}`, { ...toSubscriptionRecord(stored), secret });
+      },
+    }),
+    operation({
+      ...CONSUMER,
+      id: "replaceSigningSecret",
+      method: "POST",
+      path: `${PATH}/:id/secret`,
+      summary: "Replace the signing secret; the old one signs beside it for a day",
+      responses: { 200: WithSecret },
+      refuses: [409],
+      async handle({ params: { id }, ...context }) {
+        const subscription = await getSubscription(database, id, context.caller);
+        const secret = formatSigningSecret(randomBytes(32));
+        const nowMs = now();
+        const times = { nowMs, oldUntilMs: nowMs + OLD_SECRET_MS };
+        const replace = replaceSubscriptionSecret(id, secret, { ...times, seal });
+        const action = { action: "subscription.rotate_secret", target: id };
+        const [replaced] = await storeAudited(context, [replace], action, services);
+        if (replaced !== 1) {
+          await getSubscription(database, id, context.caller); // 404 where it has just been deleted
+          throw conflict("The secret before this one still signs.");
+        }
+        return jsonResponse(200, { ...toSubscriptionRecord(subscription), secret }, NO_STORE);
+      },
+    }),
+  ];
+}

@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { readBody, readQuery } from "../../src/api/input.ts";
+import { operation } from "../../src/api/operation.ts";
+import { Problem } from "../../src/base/problem.ts";
+import { FLAG, listOf, object, oneOf, optional, type Shape, TEXT } from "../../src/base/shape.ts";
+import { sampleRequest } from "../helpers/http_request.ts";
+
+const QUERY = {
+  name: optional(TEXT),
+  state: optional(oneOf("on", "off")),
+  order: optional(TEXT, "new"),
+};
+
+describe("readQuery()", () => {
+  test("reads the parameters of the operation, and ignores others", () => {
+    assert.deepEqual(readQuery("name=b+c%2Fd&colour=red", QUERY), { name: "b c/d", order: "new" });
+    assert.deepEqual(readQuery("state=on&order=old", QUERY), { state: "on", order: "old" });
+  });
+  test("takes an empty parameter for a missing one (RFC 6749 §3.1)", () => {
+    assert.deepEqual(readQuery("name=&state=&order=", QUERY), { order: "new" });
+  });
+  test("names every error at once, and what it speaks of", () => {
+    assert.deepEqual(pointersOf(() => readQuery("state=x&name=1&name=2", QUERY)), [
+      "/name",
+      "/state",
+    ]);
+    assert.throws(() => readQuery("state=x", QUERY), { message: /query/ });
+  });
+  test("takes a parameter that it ignores twice", () => {
+    assert.deepEqual(readQuery("a=1&a=2", QUERY), { order: "new" });
+  });
+  for (const query of ["a=%", "a=%zz", "a=%ff", "\u00fc=1"]) {
+    test(`refuses ${query}, which is broken`, () => {
+      assert.throws(() => readQuery(query, QUERY), { status: 400, code: "malformed" });
+    });
+  }
+});
+
+const BODY = object({ names: listOf(TEXT), isGood: optional(FLAG, false) });
+
+function read(body: Shape<unknown>, text: string | undefined, limitBytes = 1000, max?: number) {
+  const described = operation({
+    id: "do",
+    method: "POST",
+    path: "/",
+    access: "public",
+    cors: false,
+    summary: "Do it",
+    body,
+    responses: {},
+    ...(max !== undefined && { maxBodyBytes: max }),
+    handle: () => Promise.resolve({ status: 204 }),
+  });
+  const headers = { "content-type": "application/json" };
+  const request = sampleRequest(text === undefined ? {} : { headers, body: text });
+  return readBody(described, request, limitBytes);
+}
+
+describe("readBody()", () => {
+  test("gives the body as its shape has parsed it", async () => {
+    const body = await read(BODY, '{"names": ["a", "b", "a"]}');
+    assert.deepEqual(body, { names: ["a", "b"], isGood: false });
+  });
+  test("names every error at once, and what it speaks of", async () => {
+    await assert.rejects(read(BODY, '{"names": [1], "isGood": 1, "x": 1}'), (error: unknown) => {
+      assert.match((error as Error).message, /body/);
+      const pointers = pointersOf(() => {
+        throw error;
+      });
+      assert.deepEqual(pointers, ["/names/0", "/isGood", "/x"]);
+      return true;
+    });
+  });
+  test("takes no body where it may be missing", async () => {
+    assert.equal(await read(optional(BODY), undefined), undefined);
+  });
+  test("parses a body that may be missing where it is there", async () => {
+    assert.deepEqual(await read(optional(BODY), '{"names": []}'), { names: [], isGood: false });
+    await assert.rejects(read(optional(BODY), "null"), { status: 400 });
+    await assert.rejects(read(optional(BODY), ""), { status: 400 });
+  });
+  test("refuses a request without the body that it needs", async () => {
+    await assert.rejects(read(BODY, undefined), { status: 415 });
+  });
+  test("refuses what is no JSON", async () => {
+    await assert.rejects(read(BODY, "{"), { status: 400, code: "malformed" });
+  });
+  test("reads no more than the service or the operation takes", async () => {
+    const text = '{"names": []}';
+    assert.deepEqual(await read(BODY, text, text.length), { names: [], isGood: false });
+    await assert.rejects(read(BODY, text, text.length - 1), { status: 413 });
+    await assert.rejects(read(BODY, text, 1000, text.length - 1), { status: 413 });
+  });
+});
+
+function pointersOf(run: () => unknown): string[] {
+  try {
+    run();
+    return [];
+  } catch (error) {
+    assert.ok(error instanceof Problem);
+    assert.equal(error.status, 400);
+    return error.errors.map(({ pointer }) => pointer);
+  }
+}

@@ -1,0 +1,19 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseShape, refined } from "../../src/base/shape.ts";
+import { checkReachable } from "../../src/api/subscription.ts";
+import { NewSubscription, SubscriptionChange } from "../../src/event/subscription.ts";
+
+test("an endpoint is refused for the reason that the service has", () => {
+  const refuseEndpoint = (url: URL) => url.hostname === "10.0.0.1" ? "Not there." : undefined;
+  const check = checkReachable({ refuseEndpoint });
+  const endpoint = "http://10.1/"; // the same address, written shorter
+  const errors = [{ pointer: "/endpoint", detail: "Not there." }];
+  assert.throws(
+    () => parseShape(refined(NewSubscription, check), { event: "a", endpoint }, "body"),
+    { status: 400, errors },
+  );
+  const change = refined(SubscriptionChange, check);
+  assert.throws(() => parseShape(change, { endpoint }, "body"), { status: 400, errors });
+  assert.deepEqual(parseShape(change, { status: "paused" }, "body"), { status: "paused" });
+});
