@@ -18,6 +18,8 @@ interface OperationRow {
   /** With parameters as the router has them: `/backend/user/:id`. */
   readonly path: string;
   readonly access: "public" | readonly string[];
+  /** Query parameters, by their names. */
+  readonly query?: Readonly<Record<string, unknown>>;
   readonly summary: string;
 }
 
@@ -64,6 +66,10 @@ export function toTable(headings: readonly string[], rows: readonly (readonly st
   return [toLine(headings), `|${"---|".repeat(headings.length)}`, ...rows.map(toLine)].join("\n");
 }
 
+function toCode(names: readonly string[]): string {
+  return names.map((name) => `\`${name}\``).join(" ");
+}
+
 // MERGE: these three lists get places of their own. Import each above, as COMMANDS is; then this
 // function and the three interfaces go, and readRegions is synchronous.
 async function readLists() {
@@ -93,31 +99,31 @@ async function readRegions(): Promise<ReadonlyMap<string, string>> {
 function configurationTable(): string {
   const rows = VARIABLES.map((variable) => {
     const isValue = variable.default !== "none" && !variable.default.includes(" ");
-    const fallback = isValue ? `\`${variable.default}\`` : variable.default;
-    return [`\`${variable.name}\``, fallback, variable.meaning];
+    const fallback = isValue ? toCode([variable.default]) : variable.default;
+    return [toCode([variable.name]), fallback, variable.meaning];
   });
   return toTable(["variable", "default", "meaning"], rows);
 }
 
 function operationTable(operations: readonly OperationRow[]): string {
-  const rows = operations.map(({ method, path, access, summary }) => {
+  const rows = operations.map(({ method, path, access, query = {}, summary }) => {
     const template = path.replace(/:(\w+)/g, "{$1}"); // as OpenAPI writes it
-    const scopes = access === "public" ? "–" : access.map((scope) => `\`${scope}\``).join(" ");
-    return [`\`${method} ${template}\``, scopes || "any token", summary];
+    const scopes = access === "public" ? "–" : toCode(access) || "any token";
+    const filters = Object.keys(query).filter((name) => name !== "limit" && name !== "cursor");
+    return [toCode([`${method} ${template}`]), scopes, summary, toCode(filters)];
   });
-  return toTable(["operation", "scope", "what it does"], rows);
+  return toTable(["operation", "scope", "what it does", "query"], rows);
 }
 
 function metricTable(metrics: readonly MetricRow[]): string {
-  const rows = metrics.map(({ name, type, help, labels = [] }) => {
-    const by = labels.length === 0 ? "" : ` by ${labels.map((each) => `\`${each}\``).join(", ")}`;
-    return [`\`${name}\`${by}`, type, help];
-  });
-  return toTable(["metric", "type", "meaning"], rows);
+  const rows = metrics.map(({ name, type, help, labels = [] }) =>
+    [toCode([name]), type, toCode(labels), help]
+  );
+  return toTable(["metric", "type", "labels", "meaning"], rows);
 }
 
 function eventTable(events: readonly EventRow[]): string {
-  const rows = events.map(({ name, description }) => [`\`${name}\``, description]);
+  const rows = events.map(({ name, description }) => [toCode([name]), description]);
   return toTable(["event", "when"], rows);
 }
 
