@@ -1,8 +1,10 @@
 /**
- * Holds the directions of the house: who may import whom, which folder may touch which part of
- * Node, and where the network, SQL, HTML and the environment may appear.
+ * Checks the layers of src: which folder may import which, which folder may touch which part of
+ * Node, and where the network, SQL, HTML and the environment may appear. In src, test and scripts
+ * no imports go in a circle, and no line is wider than 100 columns.
  *
- *   node scripts/check_layers.ts [FOLDER]         one line for each fault; exit 1 if there is one
+ *   node scripts/check_layers.ts                  one line for each error; exit 1 if there is one
+ *   node scripts/check_layers.ts FOLDER           the same for another tree in the place of src
  *   node scripts/check_layers.ts [FOLDER] --list  the `node:` modules that each folder uses
  */
 import { globSync, readFileSync } from "node:fs";
@@ -70,6 +72,7 @@ const COMPUTED_IMPORT_IN = ["hosting/"];
 
 const FORBIDDEN_NAMES = ["index.ts", "utils.ts", "helpers.ts", "types.ts"];
 const MAX_LINES = 300;
+const MAX_COLUMNS = 100;
 
 const SQL =
   /^\s*(SELECT|INSERT (OR \w+ )?INTO|UPDATE|DELETE FROM|PRAGMA|ATTACH|(CREATE|DROP|ALTER) \w+)\s/;
@@ -83,8 +86,8 @@ const HTML = new RegExp(`</?(${HTML_TAGS.join("|")})(\\s[^<>]*|/)?>|<!doctype`, 
 /** One broken rule. */
 export type LayerError = { file: string; line: number; rule: string };
 
-/** A module of the tree under test. */
-type Module = { file: string; unit: string; lines: number; tokens: Token[]; imports: Import[] };
+/** A module of the tree that is checked. */
+type Module = { file: string; unit: string; lines: string[]; tokens: Token[]; imports: Import[] };
 
 /** Returns every broken rule in a tree of modules, in the order of its files. */
 export function checkLayers(folder: string): LayerError[] {
@@ -96,8 +99,13 @@ export function checkLayers(folder: string): LayerError[] {
       ...checkImports(module, files),
       ...checkContent(module),
     ]),
-    ...checkCycles(modules),
+    ...checkTree(folder, modules),
   ];
+}
+
+/** Returns what is wrong in a tree that has no floors: imports in a circle, and wide lines. */
+export function checkTree(folder: string, modules = readModules(folder)): LayerError[] {
+  return [...modules.flatMap(checkWidth), ...checkCycles(modules)];
 }
 
 /** Returns the `node:` modules that each folder (or file beside them) uses. */
@@ -116,7 +124,7 @@ function readModules(folder: string): Module[] {
   return files.map((file) => {
     const source = readFileSync(join(folder, file), "utf8");
     const tokens = scanSource(source);
-    const lines = source.split("\n").length - (source.endsWith("\n") ? 1 : 0);
+    const lines = source.replace(/\n$/, "").split("\n");
     const unit = file.replace(/[/.].*/, "");
     return { file, unit, lines, tokens, imports: findImports(tokens) };
   });
@@ -128,37 +136,42 @@ function toPosix(path: string): string {
 
 /** Name, size, exports, and a place in the table of floors. */
 function checkShape({ file, unit, lines, tokens }: Module): LayerError[] {
-  const faults: LayerError[] = [];
+  const errors: LayerError[] = [];
   const name = basename(file);
   if (MAY_IMPORT[unit] === undefined) {
-    faults.push({ file, line: 1, rule: `place: ${unit} has no floor in the table` });
+    errors.push({ file, line: 1, rule: `place: ${unit} has no floor in the table` });
   }
   if (FORBIDDEN_NAMES.includes(name)) {
-    faults.push({ file, line: 1, rule: `name: ${name} says nothing of what it holds` });
+    errors.push({ file, line: 1, rule: `name: ${name} says nothing of what it holds` });
   } else if (!/^[a-z0-9]+(_[a-z0-9]+)*\.ts$/.test(name)) {
-    faults.push({ file, line: 1, rule: `name: ${name} is not lower_snake_case.ts` });
+    errors.push({ file, line: 1, rule: `name: ${name} is not lower_snake_case.ts` });
   }
-  if (lines > MAX_LINES) {
-    const rule = `size: ${lines} lines, more than ${MAX_LINES}`;
-    faults.push({ file, line: MAX_LINES + 1, rule });
-  }
+  const rule = `size: ${lines.length} lines, more than ${MAX_LINES}`;
+  if (lines.length > MAX_LINES) errors.push({ file, line: MAX_LINES + 1, rule });
   tokens.forEach(({ kind, text, line }, index) => {
     if (kind !== "word" || text !== "default") return;
     const before = tokens[index - 1]?.text;
-    if (before === "export" || before === "as") faults.push({ file, line, rule: "default export" });
+    if (before === "export" || before === "as") errors.push({ file, line, rule: "default export" });
   });
-  return faults;
+  return errors;
+}
+
+function checkWidth({ file, lines }: Module): LayerError[] {
+  return lines.flatMap((text, index) => {
+    const rule = `width: ${[...text].length} columns, more than ${MAX_COLUMNS}`;
+    return [...text].length > MAX_COLUMNS ? [{ file, line: index + 1, rule }] : [];
+  });
 }
 
 function checkImports(module: Module, files: Set<string>): LayerError[] {
   return module.imports.flatMap((found) => {
-    const rule = importFault(module, found, files);
+    const rule = findImportError(module, found, files);
     return rule === undefined ? [] : [{ file: module.file, line: found.line, rule }];
   });
 }
 
 /** The rule that an import breaks, if any. */
-function importFault(
+function findImportError(
   { file, unit }: Module,
   { specifier, typeOnly }: Import,
   files: Set<string>,
@@ -201,15 +214,13 @@ function touchable(file: string): string[] {
 
 /** The environment, the network, SQL and HTML, each in its own place. */
 function checkContent({ file, tokens }: Module): LayerError[] {
-  const faults: LayerError[] = [];
-  tokens.forEach((token, index) => {
-    const rule = contentFault(file, token, (offset) => tokens[index + offset]?.text);
-    if (rule !== undefined) faults.push({ file, line: token.line, rule });
+  return tokens.flatMap((token, index) => {
+    const rule = findContentError(file, token, (offset) => tokens[index + offset]?.text);
+    return rule === undefined ? [] : [{ file, line: token.line, rule }];
   });
-  return faults;
 }
 
-function contentFault(
+function findContentError(
   file: string,
   { kind, text }: Token,
   near: (offset: number) => string | undefined,
@@ -230,7 +241,7 @@ function contentFault(
     if (near(1) !== "." && near(1) !== ":") return "environment: process as a value";
   }
   if (text === "fetch" && !isIn(file, FETCH_IN)) {
-    if (near(1) === "(") return "network: fetch is called by job/callback.ts alone";
+    if (near(1) === "(") return "network: fetch is called by delivery/callback.ts alone";
     if (near(-2) === "globalThis" && file !== "app.ts") return "network: the global fetch";
   }
   return undefined;
@@ -240,10 +251,10 @@ function isIn(file: string, places: string[]): boolean {
   return places.some((place) => file.startsWith(place));
 }
 
-/** One fault for each import that closes a circle. */
-function checkCycles(modules: Module[]): LayerError[] {
+/** One error for each import that closes a circle. */
+function checkCycles(modules: readonly Module[]): LayerError[] {
   const byFile = new Map(modules.map((module) => [module.file, module]));
-  const faults: LayerError[] = [];
+  const errors: LayerError[] = [];
   const done = new Set<string>();
 
   function visit(file: string, path: string[]): void {
@@ -254,31 +265,33 @@ function checkCycles(modules: Module[]): LayerError[] {
       if (!specifier?.startsWith(".") || typeOnly) continue; // types are gone when it runs
       const target = resolveImport(file, specifier);
       const start = here.indexOf(target);
-      if (start === -1) {
-        visit(target, here);
-        continue;
-      }
       const circle = [...here.slice(start), target].join(" > ");
-      faults.push({ file, line, rule: `cycle: ${circle}` });
+      if (start === -1) visit(target, here);
+      else errors.push({ file, line, rule: `cycle: ${circle}` });
     }
     done.add(file);
   }
 
   for (const { file } of modules) visit(file, []);
-  return faults;
+  return errors;
 }
 
 function main(args: string[]): void {
-  const folder = args.find((arg) => !arg.startsWith("--")) ?? join(import.meta.dirname, "../src");
+  const root = join(import.meta.dirname, "..");
+  const src = args.find((arg) => !arg.startsWith("--")) ?? join(root, "src");
   if (args.includes("--list")) {
-    for (const [group, names] of listNodeModules(folder)) {
+    for (const [group, names] of listNodeModules(src)) {
       console.log(`${group.padEnd(12)} ${names.join(", ") || "-"}`);
     }
     return;
   }
-  const faults = checkLayers(folder);
-  for (const { file, line, rule } of faults) console.log(`${join(folder, file)}:${line}  ${rule}`);
-  if (faults.length > 0) process.exitCode = 1;
+  const others = src === join(root, "src") ? [join(root, "test"), join(root, "scripts")] : [];
+  for (const tree of [src, ...others]) {
+    for (const { file, line, rule } of tree === src ? checkLayers(tree) : checkTree(tree)) {
+      console.log(`${join(tree, file)}:${line}  ${rule}`);
+      process.exitCode = 1;
+    }
+  }
 }
 
 if (process.argv[1] === import.meta.filename) main(process.argv.slice(2));

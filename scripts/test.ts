@@ -1,9 +1,9 @@
 /**
- * Says whether all is well: types, layers, build, then every test, then their coverage of `src`.
+ * Says whether all is well: types, layers, documents, build, every test, their coverage of `src`.
  *
  *   npm test                          everything
  *   npm test -- test/base/id.test.ts  these files alone, without the checks and the coverage
- *   npm run check                     types and layers alone
+ *   npm run check                     types, layers and documents alone
  */
 import { spawnSync } from "node:child_process";
 import { globSync, mkdirSync, readFileSync, rmSync } from "node:fs";
@@ -52,9 +52,9 @@ function step(title: string, succeeds: () => boolean): void {
 }
 
 /**
- * Runs every test; files with a test that failed run once more, alone, because some tests wait for real
- * processes, sockets and browsers, and a machine that is busy with something else can make any of
- * them late. What fails twice fails.
+ * Runs every test; files with a test that failed run once more, alone, because some tests wait for
+ * real processes, sockets and browsers, and a machine that is busy with something else can make any
+ * of them late. What fails twice fails.
  */
 function runTests(files: string[]): boolean {
   const env = { NODE_V8_COVERAGE: coverageFolder };
@@ -73,6 +73,7 @@ function runTests(files: string[]): boolean {
 function checks(): void {
   step("Types", () => run(["node_modules/typescript/bin/tsc", "-p", "test/tsconfig.json"]));
   step("Layers", () => run(["scripts/check_layers.ts"]));
+  step("Documents", () => run(["scripts/docs.ts", "--check"]));
 }
 
 function everything(): void {

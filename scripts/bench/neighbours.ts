@@ -116,7 +116,8 @@ async function besides(
     busy.push(await probeBeside(turnMs));
   }
   // Of each round, so that a moment in which the machine stood still spoils one of them alone.
-  const p99Of = (turns: readonly Float64Array[]) => medianOf(turns, (each) => percentile(each, 0.99));
+  const p99Of = (turns: readonly Float64Array[]) =>
+    medianOf(turns, (each) => percentile(each, 0.99));
   const [idleP99, busyP99] = [p99Of(idle), p99Of(busy)];
   return {
     what: `protected GET ${what}, p99`,

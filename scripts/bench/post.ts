@@ -2,7 +2,8 @@
  * Measures what is promised of events and their delivery, on the built server with its default
  * durability and the address guard on:
  *
- *   npm run measure:post -- [isolation] [backlog] [fan-out] [cost] [--json] [--rounds N] [--profiles FOLDER]
+ *   npm run measure:post -- [isolation] [backlog] [fan-out] [cost]
+ *                           [--json] [--rounds N] [--profiles FOLDER]
  *
  * All four take about ten minutes. Exit code 1 when a promise is not kept.
  */

@@ -65,27 +65,47 @@ export async function measureBacklog(bench: Bench): Promise<Measured[]> {
     const isMillion = name === "million";
     const readyMs = of(name, (each) => each.readyMs);
     const peakMiB = Math.max(...results[name].map((each) => each.peakMiB));
-    const promise = (text: string, isKept: boolean) => isMillion ? { promise: { text, isKept } } : {};
+    const promise = (text: string, isKept: boolean) =>
+      isMillion ? { promise: { text, isKept } } : {};
     return [
-      { what: `a ${name} pending: start to ready`, value: readyMs, unit: "ms", ...promise("< 1000", readyMs < 1000) },
-      { what: "  peak of resident memory", value: peakMiB, unit: "MiB", ...promise("< 200", peakMiB < 200) },
+      {
+        what: `a ${name} pending: start to ready`,
+        value: readyMs,
+        unit: "ms",
+        ...promise("< 1000", readyMs < 1000),
+      },
+      {
+        what: "  peak of resident memory",
+        value: peakMiB,
+        unit: "MiB",
+        ...promise("< 200", peakMiB < 200),
+      },
       { what: "  drained", value: of(name, ({ drain }) => drain.perSecond), unit: "deliveries/s" },
       { what: "  CPU each", value: of(name, ({ drain }) => drain.cpuMsEach), unit: "ms" },
     ];
   });
   return [
     ...lines,
-    { what: "  drain rate of a thousand's", value: share, unit: "%", promise: { text: "≥ 90", isKept: share >= 90 } },
+    {
+      what: "  drain rate of a thousand's",
+      value: share,
+      unit: "%",
+      promise: { text: "≥ 90", isKept: share >= 90 },
+    },
     { what: "  CPU each of a thousand's", value: cpu, unit: "×" },
   ];
 }
 
-async function drainMillion(server: PostServer, { receiver }: Bench, first: number): Promise<Drain> {
+async function drainMillion(
+  server: PostServer,
+  { receiver }: Bench,
+  first: number,
+): Promise<Drain> {
   await receiver.waitFor(first + WARM_UP, BATCH_LIMIT_MS);
   return measureDrain(server, receiver, DRAIN_MS);
 }
 
-/** A thousand after a thousand, each when the one before is drained; the time between is left out. */
+/** One thousand after another, each when the one before is drained; not timed in between. */
 async function drainThousands(
   server: PostServer,
   { receiver }: Bench,

@@ -24,7 +24,7 @@ const MODULE = `export const dispatching = {
 };
 `;
 
-/** How long others wait while one event goes to many, and what a dispatch costs beside a million. */
+/** How long others wait while one event goes to many; what a dispatch costs beside a million. */
 export async function measureFanOut(bench: Bench): Promise<Measured[]> {
   const endpoints = bench.folder("endpoints");
   mkdirSync(endpoints);
@@ -154,10 +154,11 @@ async function measureDispatch(
   });
   const cpu = (name: "few" | "many") => medianOf(results[name], ({ cpuMsEach }) => cpuMsEach);
   const cost = cpu("many") / cpu("few");
+  const beside = { few: "an empty database", many: "a million events and deliveries" };
   return [
     ...(["few", "many"] as const).flatMap((name): Measured[] => [
       {
-        what: `dispatches, ${name === "few" ? "an empty database" : "a million events and deliveries"}`,
+        what: `dispatches, ${beside[name]}`,
         value: medianOf(results[name], ({ perSecond }) => perSecond),
         unit: "/s",
       },

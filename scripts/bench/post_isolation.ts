@@ -27,7 +27,8 @@ export async function measureIsolation({ receiver, folder, rounds }: Bench): Pro
     "one with 100,000 pending": [hanging(1, HUNG_BACKLOG)],
     "100 with 1,000 each": [hanging(HANGING, HUNG_BACKLOG / HANGING)],
   };
-  const healthy = { event: "healthy", endpoints: [`${receiver.urls[0]}/`], deliveries: HEALTHY_BACKLOG };
+  const endpoints = [`${receiver.urls[0]}/`];
+  const healthy = { event: "healthy", endpoints, deliveries: HEALTHY_BACKLOG };
   const names = Object.keys(beside) as Neighbours[];
   const seeded = new Map<Neighbours, string>();
   for (const name of names) {

@@ -84,7 +84,10 @@ export async function inTurn<Name extends string, Result>(
 }
 
 /** The median of a member over rounds. */
-export function medianOf<Result>(results: readonly Result[], read: (result: Result) => number): number {
+export function medianOf<Result>(
+  results: readonly Result[],
+  read: (result: Result) => number,
+): number {
   const sorted = results.map(read).sort((one, other) => one - other);
   const middle = sorted.length >> 1;
   const upper = sorted[middle] ?? NaN;

@@ -73,7 +73,8 @@ export const TABLES: readonly Table[] = [
       {
         heading: "all below a path",
         setup: BELOW,
-        parts: [...getting, ...using, column("verify", tryVerification)].flatMap((one) => one.parts),
+        parts: [...getting, ...using, column("verify", tryVerification)]
+          .flatMap((one) => one.parts),
       },
     ],
   },

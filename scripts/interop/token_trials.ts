@@ -93,7 +93,7 @@ export const tryRefresh: Trial = (client, stage) => {
       const second = await refresh(app, refreshTokenOf(first));
       assert.notEqual(second.refreshToken, first.refreshToken, "the refresh token did not rotate");
       await assertCaller(stage, second, stage.user.id, SCOPE);
-      // Until the new one is presented its answer may have been lost, and the old one may come again.
+      // Until the new one is presented its response may have been lost; the old one may come again.
       const third = await refresh(app, refreshTokenOf(second));
       await assertRefusal(refresh(app, refreshTokenOf(first)), INVALID_GRANT);
       await assertRefusal(refresh(app, refreshTokenOf(third)), INVALID_GRANT);

@@ -5,18 +5,18 @@ import { test } from "node:test";
 import { bearer, startGatepost } from "../helpers/gatepost.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
-const README = new URL("../../README.md", import.meta.url);
+const HANDBOOK = new URL("../../src/hosting/README.md", import.meta.url);
 
-/** The README's modules, as a reader would copy them: the code blocks that have this path. */
+/** The handbook's modules, as a reader would copy them: the code blocks that have this path. */
 async function readModule(path: string): Promise<string> {
-  const text = await readFile(README, "utf8");
+  const text = await readFile(HANDBOOK, "utf8");
   const blocks = [...text.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = ""]) => code);
   const found = blocks.filter((code) => code.includes(`path: "${path}"`));
   assert.equal(found.length, 1);
   return found[0] ?? "";
 }
 
-test("the README's gate and stream work as they are written", async () => {
+test("the handbook's gate and stream work as they are written", async () => {
   const folder = await createDataFolder();
   const endpoints = join(folder, "endpoints");
   await mkdir(endpoints);

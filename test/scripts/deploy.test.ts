@@ -9,10 +9,10 @@ const root = join(import.meta.dirname, "../..");
 const folder = join(root, "scripts/deploy");
 const read = (file: string) => readFileSync(join(folder, file), "utf8");
 
-/** The names in README's table of metrics, which another test holds to the code. */
+/** The names in the table of metrics, which is generated. */
 function documentedMetrics(): string[] {
-  const readme = readFileSync(join(root, "README.md"), "utf8");
-  const [, table = ""] = /<!-- metrics:begin -->([^]*)<!-- metrics:end -->/.exec(readme) ?? [];
+  const text = readFileSync(join(root, "src/cli/OPERATIONS.md"), "utf8");
+  const [, table = ""] = /^<!-- generated: metrics -->([^]*?)<!-- end -->/m.exec(text) ?? [];
   return [...table.matchAll(/^\| `(\w+)`/gm)].map(([, name = ""]) => name);
 }
 
@@ -57,7 +57,8 @@ test("unit and container start the server by a command that there is", () => {
   const commands = COMMANDS.map(({ words }) => words.join(" "));
   assert.ok(commands.includes("serve"));
   assert.match(read("gatepost.service"), /^ExecStart=\S+node dist\/cli\.js serve --locked$/m);
-  assert.match(read("Containerfile"), /^ENTRYPOINT \["node", "dist\/cli\.js"\]\nCMD \["serve", "--locked"\]$/m);
+  const entry = /^ENTRYPOINT \["node", "dist\/cli\.js"\]\nCMD \["serve", "--locked"\]$/m;
+  assert.match(read("Containerfile"), entry);
 });
 
 test("its README names every file beside it", () => {

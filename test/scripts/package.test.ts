@@ -61,7 +61,9 @@ for (const args of [["serve"], ["serve", "--locked"]]) {
     const endpoints = join(consumer, "endpoints");
     mkdirSync(endpoints, { recursive: true });
     const source = `import type { Endpoint } from "gatepost";
-      export const ping: Endpoint = { method: "GET", path: "/ping", public: true, handle: () => 1 };`;
+      export const ping: Endpoint = {
+        method: "GET", path: "/ping", public: true, handle: () => 1,
+      };`;
     writeFileSync(join(endpoints, "ping.ts"), source);
     const env = { GATEPOST_ENDPOINTS: endpoints, NODE_V8_COVERAGE: undefined };
     const server = await startServer({ entry: join(installed, "dist/cli.js"), args, folder, env });

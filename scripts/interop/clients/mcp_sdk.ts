@@ -55,9 +55,10 @@ function open(load: PackageLoader, stage: Stage): Client {
   return {
     auth: ["basic", "body", "none"],
     async findServers() {
-      return (await discoverOAuthProtectedResourceMetadata(stage.issuer)).authorization_servers ?? [];
+      const metadata = await discoverOAuthProtectedResourceMetadata(stage.issuer);
+      return metadata.authorization_servers ?? [];
     },
-    /** Nobody tells it what to ask for: it goes by the challenge of the endpoint, which has `scope`. */
+    /** It is given no scope: it asks for the `scope` in the challenge of the endpoint. */
     async code(app, scope) {
       let address: URL | undefined;
       let answer: Answer | undefined;

@@ -85,7 +85,9 @@ function open(load: PackageLoader, stage: Stage): Client {
         configure(stage.app("basic"), "oidc"),
       ]);
       const [one, other] = found.map((config) => config.serverMetadata().issuer);
-      if (one === undefined || one !== other) throw new Error("the two ways find different servers");
+      if (one === undefined || one !== other) {
+        throw new Error("the two ways find different servers");
+      }
       return one;
     },
     async credentials(app, scope) {

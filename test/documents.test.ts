@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { listDocuments } from "../scripts/docs.ts";
+import { COMMANDS } from "../src/cli/commands.ts";
+import { VARIABLES } from "../src/config.ts";
+
+const root = join(import.meta.dirname, "..");
+const read = (path: string) => readFileSync(join(root, path), "utf8");
+const isThere = (path: string) => existsSync(join(root, path));
+/** Every document's text by its path. */
+const documents = new Map(listDocuments(root).map((path) => [path, read(path)]));
+const everything = [...documents.values()].join("\n");
+
+test("the README is short", () => {
+  assert.ok(read("README.md").split("\n").length <= 250);
+});
+
+test("every file of src that the threat model names is there", () => {
+  const text = read("src/api/authorization/DESIGN.md");
+  const table = /\| threat \|[^]*?\n\n/.exec(text)?.[0] ?? "";
+  const paths = [...table.matchAll(/`([a-z]+\/[a-z_/]+)`/g)].map(([, path = ""]) => path);
+  assert.ok(paths.length > 40);
+  for (const path of paths) assert.ok(isThere(`src/${path}.ts`) || isThere(`src/${path}`), path);
+});
+
+test("every source that a document names is there: beside it, in src, or from the root on", () => {
+  for (const [document, text] of documents) {
+    for (const [, path = ""] of text.matchAll(/`((?!endpoints\/)\w[\w./-]*\.(?:ts|mjs))`/g)) {
+      const places = [dirname(document), "src", "."].map((folder) => join(folder, path));
+      assert.ok(places.some(isThere), `${document}: ${path}`);
+    }
+  }
+});
+
+test("every folder and file in the README's pictures is there", () => {
+  const [, pictures = ""] = /^## How it works$([^]*?)^## /m.exec(read("README.md")) ?? [];
+  const paths = [...pictures.matchAll(/^[a-z]+\/[a-z_/]*/gm)].map(([path]) => path);
+  assert.ok(paths.length > 8);
+  for (const path of paths) assert.ok(globSync(`src/${path}*`, { cwd: root }).length > 0, path);
+});
+
+test("the size of src is what its README says", () => {
+  const files = globSync("src/**/*.ts", { cwd: root });
+  const texts = files.map((file) => read(file).trimEnd().split("\n"));
+  const lines = texts.flat();
+  const code = lines.filter((line) => !/^\s*(\/\/|\/\*|\*|$)/.test(line));
+  const [, said = "", inFiles = "", longest = "", ofCode = ""] =
+    /About ([\d,]+) lines in ([\d,]+) files of `src`, none longer than (\d+);\s+([\d,]+) of/
+      .exec(read("src/README.md")) ?? [];
+  const isNear = (text: string, count: number) =>
+    Math.abs(Number(text.replaceAll(",", "")) / count - 1) < 0.03;
+  assert.ok(isNear(said, lines.length), `${lines.length} lines`);
+  assert.ok(isNear(inFiles, files.length), `${files.length} files`);
+  assert.ok(isNear(ofCode, code.length), `${code.length} lines of code`);
+  assert.ok(Math.max(...texts.map(({ length }) => length)) <= Number(longest));
+});
+
+test("every command that a document shows is one that there is", () => {
+  const known = COMMANDS.map(({ words }) => words.join(" "));
+  const shown = [...everything.matchAll(/(?:^|`|then )gatepost ([a-z][a-z-]*(?: [a-z-]+)?)/gm)]
+    .map(([, words = ""]) => words);
+  assert.ok(shown.length > 30);
+  for (const words of shown) {
+    assert.ok(known.includes(words) || known.includes(words.split(" ")[0] ?? ""), words);
+  }
+});
+
+test("every npm script that a document shows is one that there is", () => {
+  const { scripts } = JSON.parse(read("package.json"));
+  const shown = [...everything.matchAll(/\bnpm run (?:--silent )?([\w:]+)/g)];
+  assert.ok(shown.length > 10);
+  for (const [, name = ""] of shown) assert.ok(name in scripts, name);
+});
+
+test("every variable that a document names is one that there is", () => {
+  const known = new Set(VARIABLES.map(({ name }) => name));
+  for (const [name] of everything.matchAll(/\bGATEPOST_[A-Z_]*[A-Z]\b/g)) {
+    const isOfTests = name === "GATEPOST_SEED" || name === "GATEPOST_REVISION";
+    assert.ok(known.has(name.replace(/_FILE$/, "")) || isOfTests, name);
+  }
+});
+
+/** The anchors of a document's headings, as GitHub makes them. */
+function anchorsOf(text: string): string[] {
+  return [...text.matchAll(/^#+ (.*)$/gm)]
+    .map(([, heading = ""]) => heading.toLowerCase().replace(/[^\w\s-]/g, "").replaceAll(" ", "-"));
+}
+
+for (const [path, text] of documents) {
+  test(`every link of ${path} leads to a file, and to a heading in it`, () => {
+    const prose = text.replace(/^```[^]*?^```$/gm, "");
+    for (const [, file = "", anchor] of prose.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)) {
+      const target = file === "" ? path : join(dirname(path), file);
+      assert.ok(isThere(target), file);
+      if (anchor !== undefined) assert.ok(anchorsOf(read(target)).includes(anchor), anchor);
+    }
+  });
+}
