@@ -16,7 +16,7 @@ import { checkPath, type Router, type RouteMatch } from "./router.ts";
 
 /** What the pipeline is made of. */
 export interface PipelineOptions {
-  /** Asked in turn; the first that knows the path answers. */
+  /** Asked in turn; the first that knows the path decides. */
   readonly routers: readonly Router[];
   readonly bearer: Bearer;
   readonly isOriginAllowed: IsOriginAllowed;
@@ -24,11 +24,11 @@ export interface PipelineOptions {
   readonly maxBodyBytes: number;
   readonly log: Log;
   readonly now: () => number;
-  /** Told of every answer, for the metrics. */
+  /** Called with every response, for the metrics. */
   readonly observe: (route: string, method: string, status: number, ms: number) => void;
 }
 
-/** What is known of a request while it is answered. */
+/** What is known of a request while it is handled. */
 interface Progress {
   match?: RouteMatch;
   caller?: Caller;
@@ -73,7 +73,7 @@ export function createPipeline(
   };
 }
 
-/** What the log and the metrics call a request whose client went away before its answer. */
+/** What the log and the metrics call a request whose client went away before its response. */
 const GONE: HttpResponse = { status: 499 };
 
 async function answerRequest(
@@ -138,7 +138,7 @@ async function carryOut(
 }
 
 /**
- * The path below the base path. Metadata of an issuer with a path stands outside of it too, with
+ * The path below the base path. Metadata of an issuer with a path is outside of it too, with
  * the path at its end (RFC 8414 §3.1, RFC 9728 §3.1).
  */
 function localPath(path: string, basePath: string): string {
@@ -175,7 +175,10 @@ function errorResponse(
 }
 
 /** A person who has lost the way gets a page; a program gets what it always gets. */
-function errorsOfNoRoute({ status }: Problem, { method, headers }: HttpRequest): Operation["errors"] {
+function errorsOfNoRoute(
+  { status }: Problem,
+  { method, headers }: HttpRequest,
+): Operation["errors"] {
   const isLook = method === "GET" || method === "HEAD";
   return status === 404 && isLook && prefersHtml(headers.accept) ? "page" : "problem";
 }

@@ -3,7 +3,7 @@ import { Problem } from "../base/problem.ts";
 import type { Operation, PathParams } from "./operation.ts";
 import { comparePatterns, parsePathPattern, type PathPattern } from "./path_pattern.ts";
 
-/** What stands at a path: the operation of the method, or the methods that there are. */
+/** What is at a path: the operation of the method, or the methods that there are. */
 export interface RouteMatch {
   readonly operation: Operation | undefined;
   /** Percent-decoded; without a prototype, so that nothing else is in it. */
@@ -29,7 +29,7 @@ interface Entry {
   readonly parameters: readonly { readonly index: number; readonly name: string }[];
 }
 
-/** Patterns of literals and parameters by segment: a literal is looked up, a parameter takes any. */
+/** Patterns of literals and parameters by segment: a literal is looked up, a parameter is any. */
 interface TreeNode {
   readonly literals: Map<string, TreeNode>;
   parameter: TreeNode | undefined;

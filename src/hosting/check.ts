@@ -65,7 +65,7 @@ const MAX_EVERY_MS = 366 * 86_400_000;
 /**
  * Reads one export. A plain object is meant to be an endpoint when it has `handle`, or any two of
  * an endpoint's other fields, and a cronjob when it has any two of a cronjob's; so one with
- * a misspelt or missing field is a fault and not silently left out. One that is called `scopes` has
+ * a misspelt or missing field is an error and not silently left out. One that is called `scopes` has
  * scopes in words. Everything else is the module's own.
  */
 export function checkExport(value: unknown, origin: Origin): Checked {
@@ -124,7 +124,7 @@ function checkPath(path: unknown, reasons: string[]): PathPattern | undefined {
   return pattern;
 }
 
-/** The scopes a token needs; undefined when it needs no token, or after a fault. */
+/** The scopes a token needs; undefined when it needs no token, or after an error. */
 function checkAccess(value: Members, reasons: string[]): readonly string[] | undefined {
   const { scope } = value;
   const isPublic = value["public"];

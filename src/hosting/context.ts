@@ -3,8 +3,9 @@ import type { Caller, Context, Logger } from "../mod.ts";
 import { toWebRequest, type WebRequestParts } from "./web_request.ts";
 
 /** What a context is made of beside the request. */
-export interface ContextParts
-  extends WebRequestParts, Pick<Context<unknown>, "params" | "body" | "caller" | "dispatch" | "log"> {}
+export type ContextParts =
+  & WebRequestParts
+  & Pick<Context<unknown>, "params" | "body" | "caller" | "dispatch" | "log">;
 
 /**
  * What a handler gets. What costs something is made when it is first read. The getters stand on a

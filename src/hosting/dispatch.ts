@@ -38,7 +38,7 @@ export interface Collector {
 /** How many events one request or run may dispatch: they are stored in one commit. */
 export const EVENT_LIMIT = 10_000;
 
-/** Returns a collector for the events of one request or run; {@link Dispatch} tells its errors. */
+/** Returns a collector for the events of one request or run; {@link Dispatch} has its errors. */
 export function collectEvents(rules: DispatchRules): Collector {
   let events: DispatchedEvent[] = [];
   let isOpen = true;

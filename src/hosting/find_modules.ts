@@ -8,7 +8,7 @@ const LEFT_ALONE = /^\.|^node_modules$|\.d\.m?ts$|\.(?:test|spec)\.m?[jt]s$/;
  * Returns the paths of all modules (`.ts .mts .js .mjs`) in `folder` and its subfolders, each
  * folder's in the order of their names. Left alone are names that start with a dot, `node_modules`,
  * declarations (`.d.ts`) and tests (`.test.ts`, `.spec.ts`). Links are followed: mounted
- * configuration consists of them. `onError` is told what cannot be read.
+ * configuration consists of them. `onError` gets what cannot be read.
  */
 export async function findModules(
   folder: string,

@@ -21,7 +21,7 @@ const RETRY_AFTER = { "Retry-After": "2" };
 
 /**
  * Makes an endpoint of a module into an operation, which reads the body, calls the handler, stores
- * its events and only then responds. The rules are told to authors in mod.ts.
+ * its events and only then responds. mod.ts has the rules for authors.
  */
 export function hostedOperation(endpoint: LoadedEndpoint, services: HostingServices): Operation {
   const { exportName, method, pattern, scopes, emits, maxBodyBytes } = endpoint;
@@ -43,7 +43,8 @@ export function hostedOperation(endpoint: LoadedEndpoint, services: HostingServi
     async handle({ request, params, caller, authenticateAgain }) {
       const delivery = callbackOf(request);
       if (delivery !== undefined && await hasDelivery(database, delivery)) {
-        throw new Problem(403, "own_callback", "A callback of this service does not come to itself.");
+        const detail = "A callback of this service does not come to itself.";
+        throw new Problem(403, "own_callback", detail);
       }
       const { value: body, bytes } = await readAnyBody(request, { maxBytes, maxFormBytes });
       if (bytes) await authenticateAgain();
@@ -64,7 +65,7 @@ export function hostedOperation(endpoint: LoadedEndpoint, services: HostingServi
         response = toResponse(result);
       } catch (error) {
         collector.close();
-        if (request.isGone) throw error; // nobody is there to be answered, and nothing has failed
+        if (request.isGone) throw error; // nobody waits for a response, and nothing has failed
         throw toProblem(error, bearerChallenge(baseUrl, scopes), () =>
           log.error("endpoint failed", { request_id: request.id, route, error }));
       }
@@ -113,7 +114,7 @@ async function commitAll(
   }
 }
 
-/** Only a refusal that the author wrote, or one of the service's own, tells the caller anything. */
+/** Only a refusal that the author wrote, or one of the service's own, reaches the caller. */
 function toProblem(
   error: unknown,
   challenge: Readonly<Record<string, string>>,

@@ -21,7 +21,7 @@ const SERVERS_OWN = [
   "x-request-id",
 ];
 
-/** What the service may send beside an answer, in its spelling: a name must not be there twice. */
+/** What the service may send beside a response, in its spelling: a name must not be there twice. */
 const SPELLINGS: ReadonlyMap<string, string> = new Map([
   "Vary",
   "X-Content-Type-Options",
@@ -30,7 +30,7 @@ const SPELLINGS: ReadonlyMap<string, string> = new Map([
 ].map((name) => [name.toLowerCase(), name]));
 
 /**
- * Turns what a handler returned into an answer; the rules are told to authors in mod.ts.
+ * Turns what a handler returned into a response; mod.ts has the rules for authors.
  *
  * @throws {TypeError} for a body that JSON cannot hold, for headers that cannot be sent, and for
  * a Response that is used up
@@ -101,8 +101,9 @@ function readHeaders(given: unknown): ResponseHeaders {
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
     for (const one of values) checkHeader(name, one);
     const lower = name.toLowerCase();
-    if (headers[spell(lower)] !== undefined) throw new TypeError(`The header ${lower} is there twice.`);
-    headers[spell(lower)] = Array.isArray(value) ? values.map(String) : String(value);
+    const spelled = spell(lower);
+    if (headers[spelled] !== undefined) throw new TypeError(`The header ${lower} is there twice.`);
+    headers[spelled] = Array.isArray(value) ? values.map(String) : String(value);
   }
   return headers;
 }

@@ -51,7 +51,7 @@ export async function readAnyBody(
   if (!hasBody(request)) return NO_BODY;
   const { kind, isPlain } = bodyTypeOf(request);
   const maxBytes = kind === "form" ? limits.maxFormBytes : limits.maxBytes;
-  // Also where it is left unread: the handler might answer without looking at it.
+  // Also where it is left unread: the handler might respond without looking at it.
   if (Number(request.headers["content-length"] ?? 0) > maxBytes) {
     throw new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`, {
       headers: { Connection: "close" }, // the rest is not worth reading

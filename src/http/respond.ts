@@ -19,7 +19,10 @@ export function jsonResponse(
 }
 
 /** A response without a body. */
-export function emptyResponse(status: number, headers: Readonly<Record<string, string>> = {}): HttpResponse {
+export function emptyResponse(
+  status: number,
+  headers: Readonly<Record<string, string>> = {},
+): HttpResponse {
   return { status, headers };
 }
 

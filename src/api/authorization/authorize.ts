@@ -65,8 +65,8 @@ const AuthorizeForm = named("AuthorizeForm", record({
 
 /**
  * GET and POST /authorization/authorize (RFC 6749 §4.1): login page, consent page, and the redirect
- * back with a code. The pages' forms are sent to this same address with the same query; a form's token
- * is bound to the browser's session and to that query, so neither can be exchanged for another.
+ * back with a code. The pages' forms are sent to this same address with the same query; a form's
+ * token is bound to the browser's session and to that query: neither can be exchanged for another.
  */
 export function authorizeOperations(services: AuthorizeServices): Operation[] {
   const { database, sessions, issuer, site } = services;
@@ -87,7 +87,8 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
     if (!isNavigation(request)) {
       throw new Problem(403, "foreign_request", "The request was not made by opening a page.");
     }
-    const outcome = await readAuthorizeRequest(request.query, (id) => findApp(database, id), issuer);
+    const find = (id: string) => findApp(database, id);
+    const outcome = await readAuthorizeRequest(request.query, find, issuer);
     switch (outcome.kind) {
       case "page":
         return errorPage({

@@ -21,14 +21,14 @@ export interface AuthorizeRequest {
 /** What a query to the authorize page turned out to be (RFC 6749 §4.1.2.1). */
 export type AuthorizeOutcome =
   | { readonly kind: "request"; readonly request: AuthorizeRequest }
-  /** The app is told, at its redirect URI. */
+  /** The app gets the error, at its redirect URI. */
   | {
     readonly kind: "redirect";
     readonly redirectUri: string;
     readonly state: string | undefined;
     readonly error: OAuthError;
   }
-  /** The redirect URI cannot be trusted, so that only the user can be told. */
+  /** The redirect URI cannot be trusted, so the user alone gets the error. */
   | {
     readonly kind: "page";
     readonly detail: string;

@@ -34,18 +34,18 @@ export interface BrowserLogin {
 /** Keeps browsers apart and forms from being forged. */
 export interface BrowserSessions {
   open(request: HttpRequest): Promise<BrowserSession>;
-  /** Logs a user in under a new id (no fixation); answers with the Set-Cookie values. */
+  /** Logs a user in under a new id (no fixation); returns the Set-Cookie values. */
   logIn(session: BrowserSession, login: BrowserLogin): Promise<string[]>;
   /** The id by which the browser is known, if the user has logged in with it before. */
   findDevice(session: BrowserSession, userId: string): string | undefined;
-  /** Ends a session and answers with the anonymous one that takes its place. */
+  /** Ends a session and returns the anonymous one that takes its place. */
   logOut(session: BrowserSession): Promise<BrowserSession>;
   /** The Set-Cookie value that gives a browser its id; nothing is stored for it. */
   cookie(session: BrowserSession): string;
   /** The token of one form: of this session, this step and this very request. */
   formToken(session: BrowserSession, step: string): string;
   checkFormToken(session: BrowserSession, step: string, token: string | undefined): boolean;
-  /** Whether a form was sent by one of our own pages, as far as the browser says (Fetch Metadata). */
+  /** Whether one of our own pages sent a form, as far as the browser says (Fetch Metadata). */
   isOwnForm(request: HttpRequest): boolean;
 }
 
@@ -57,7 +57,7 @@ export function createBrowserSessions(
 ): BrowserSessions {
   const { origin, protocol, hostname } = new URL(issuer);
   const isSecure = protocol === "https:";
-  // The prefix keeps other hosts of the domain, and plain http, from planting one (RFC 6265bis §4.1.3).
+  // RFC 6265bis §4.1.3: with the prefix neither another host of the domain nor plain http sets it.
   const name = isSecure ? "__Host-gatepost" : "gatepost";
   const deviceName = `${name}-device`;
   const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
@@ -73,7 +73,8 @@ export function createBrowserSessions(
   }
 
   // Its own word before it keeps the signature from being taken for a form's.
-  const signDevice = (id: string, userId: string) => `${id}.${hmac(pageKey, `device ${userId} ${id}`)}`;
+  const signDevice = (id: string, userId: string) =>
+    `${id}.${hmac(pageKey, `device ${userId} ${id}`)}`;
 
   /** The device cookie's entry of the user, if it is one of ours and not too old. */
   function findEntry({ devices }: BrowserSession, userId: string): string | undefined {

@@ -73,7 +73,7 @@ function parseCredentials(request: HttpRequest, form: Form, fail: () => OAuthErr
   }
 }
 
-/** Compares every reading with every secret, an unknown app's too, so that the time tells nothing. */
+/** Compares each reading with each secret, an unknown app's too, so that the time says nothing. */
 function hasSecret(
   app: AppWithSecrets | undefined,
   secrets: readonly string[],

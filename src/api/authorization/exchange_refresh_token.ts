@@ -15,7 +15,7 @@ import { readScope, requireParameter } from "./oauth_form.ts";
 /**
  * refresh_token (RFC 6749 §6): the presented token is exchanged for the next one. One that was
  * exchanged before has been stolen from somebody, so it ends the whole grant (RFC 9700 §4.14.2);
- * unless the one for which it was exchanged was never seen again: then the answer may have been
+ * unless the one for which it was exchanged was never seen again: then the response may have been
  * lost, and a request that comes after that exchange may have another instead, once.
  */
 export async function exchangeRefreshToken(

@@ -50,8 +50,8 @@ const Introspection = named("Introspection", described("RFC 7662.", record({
 })));
 
 /**
- * POST /authorization/introspect (RFC 7662). An app sees its own tokens, a resource server and scope
- * `backend` see all; of any other token nothing is told but that it is not active for the asker.
+ * POST /authorization/introspect (RFC 7662). An app sees its own tokens, a resource server and
+ * scope `backend` see all; any other token is reported as not active.
  */
 export function introspectOperation(services: IntrospectionServices): Operation {
   return operation({

@@ -117,6 +117,8 @@ export async function endReplayedGrant(
   { database, revocations, now }: IssuingServices,
 ): Promise<void> {
   const audited = { actor: app.id, action, target: grantId, address };
-  await database.write([insertAuditOfGrant(grantId, audited, now()), ...revokeGrant(grantId, now())]);
+  const nowMs = now();
+  const audit = insertAuditOfGrant(grantId, audited, nowMs);
+  await database.write([audit, ...revokeGrant(grantId, nowMs)]);
   await revocations.refresh();
 }

@@ -28,8 +28,8 @@ const RevokeForm = optional(named("RevokeRequest", record({
 const Empty = named("Empty", shown({ type: "object", maxProperties: 0 }));
 
 /**
- * POST /authorization/revoke (RFC 7009): an app ends its own token; or, with the token itself in the
- * Authorization header and no body, whoever holds a token ends it.
+ * POST /authorization/revoke (RFC 7009): an app ends its own token; or, with the token itself in
+ * the Authorization header and no body, whoever holds a token ends it.
  */
 export function revokeOperation(
   services: PresentedTokenServices & Pick<Services, "clients" | "revocations">,

@@ -19,7 +19,7 @@ export interface IssuedRefreshToken {
   readonly untilMs: number;
 }
 
-/** Makes tokens; storing what must be stored is the caller's part, before anything is answered. */
+/** Makes tokens; storing what must be stored is the caller's part, before it responds. */
 export interface TokenIssuer {
   /** Throws OAuthError `invalid_scope` where the scopes make a token that would not be taken. */
   accessToken(input: Omit<AccessTokenInput, "issuer" | "ttlMs">): IssuedAccessToken;

@@ -46,7 +46,7 @@ export function openApiOperation(
   operations: readonly Operation[],
   services: DocumentServices & Pick<Services, "bearer">,
 ): Operation {
-  // Clients that do not take an answer hold no copies of their own.
+  // Clients that do not read their response hold no copies of their own.
   const documents = createCache<Buffer>(DOCUMENT_LIMIT);
   const itself = operation({
     id: "getOpenApi",
@@ -108,7 +108,7 @@ export function createOpenApi(
     const template = templates.get(shape) ?? own;
     templates.set(shape, template);
     const item = paths[template] ??= {};
-    // Two patterns that OpenAPI cannot tell apart: the one that goes first stands for both.
+    // Two patterns that OpenAPI cannot tell apart: only the one that goes first is there.
     item[each.method.toLowerCase()] ??= {
       operationId: id,
       summary: each.summary,
@@ -176,8 +176,8 @@ const OWN_EVENTS = [
 
 /** Every shape that an operation speaks of. */
 function shapesOf({ query, body, form, responses }: Operation): Shape<unknown>[] {
-  const answers = Object.values(responses).filter((shape) => typeof shape === "object");
-  return [...Object.values(query ?? {}), body ?? [], form ?? [], answers].flat();
+  const sent = Object.values(responses).filter((shape) => typeof shape === "object");
+  return [...Object.values(query ?? {}), body ?? [], form ?? [], sent].flat();
 }
 
 function uniqueId(name: string, taken: Set<string>): string {

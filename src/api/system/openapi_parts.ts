@@ -32,7 +32,7 @@ const OAUTH_ERROR = named("OAuthError", described("An error of RFC 6749, section
   error_description: TEXT,
 })));
 
-/** What is refused, by status: its name in the document, and what it means; `default` is any other. */
+/** Refusals by status: the name in the document, and what it means; `default` is any other. */
 const REFUSALS: Readonly<Record<string, readonly [name: string, description: string]>> = {
   400: ["BadRequest", "Malformed or not valid; `errors` lists every bad field."],
   401: ["Unauthorized", "No token, or one that is not good (any more)."],
