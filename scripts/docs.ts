@@ -7,35 +7,14 @@
  */
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Operation } from "../src/api/operation.ts";
+import { METRICS } from "../src/app/metrics.ts";
+import { ownOperations } from "../src/app/operations.ts";
 import { COMMANDS } from "../src/cli/commands.ts";
 import { formatHelp } from "../src/cli/help.ts";
 import { VARIABLES } from "../src/config.ts";
-
-/** What the table of operations shows of each. */
-interface OperationRow {
-  readonly id: string;
-  readonly method: string;
-  /** With parameters as the router has them: `/backend/user/:id`. */
-  readonly path: string;
-  readonly access: "public" | readonly string[];
-  /** Query parameters, by their names. */
-  readonly query?: Readonly<Record<string, unknown>>;
-  readonly summary: string;
-}
-
-/** What the table of metrics shows of each. */
-interface MetricRow {
-  readonly name: string;
-  readonly type: string;
-  readonly help: string;
-  readonly labels?: readonly string[];
-}
-
-/** An event that the service itself dispatches. */
-interface EventRow {
-  readonly name: string;
-  readonly description: string;
-}
+import { OWN_EVENTS } from "../src/event/own_events.ts";
+import type { Services } from "../src/services.ts";
 
 const REGION = /^(<!-- generated: (.+) -->\n)[^]*?^(<!-- end -->)$/gm;
 const MARK = /^<!-- (generated: .+|end) -->$/gm;
@@ -70,28 +49,22 @@ function toCode(names: readonly string[]): string {
   return names.map((name) => `\`${name}\``).join(" ");
 }
 
-// MERGE: these three lists get places of their own. Import each above, as COMMANDS is; then this
-// function and the three interfaces go, and readRegions is synchronous.
-async function readLists() {
-  const load = async (path: string): Promise<Record<string, unknown>> => import(path);
-  const { OPERATIONS } = await load("../src/app/operations.ts");
-  const { METRICS } = await load("../src/app/metrics.ts");
-  const { OWN_EVENTS } = await load("../src/event/event.ts");
-  return {
-    operations: OPERATIONS as readonly OperationRow[],
-    metrics: METRICS as readonly MetricRow[],
-    events: OWN_EVENTS as readonly EventRow[],
-  };
-}
+/** Stands for every service: an operation says what it is before it uses any. */
+const NO_SERVICE: unknown = new Proxy(() => {}, {
+  get(_target, name) {
+    if (name === Symbol.iterator) return [].values.bind([]);
+    return name === Symbol.toPrimitive ? () => "" : NO_SERVICE;
+  },
+  apply: () => NO_SERVICE,
+});
 
 /** What the code says, as Markdown, by the names of the regions. */
-async function readRegions(): Promise<ReadonlyMap<string, string>> {
-  const { operations, metrics, events } = await readLists();
+function readRegions(): ReadonlyMap<string, string> {
   return new Map([
     ["configuration", configurationTable()],
-    ["operations", operationTable(operations)],
-    ["metrics", metricTable(metrics)],
-    ["events", eventTable(events)],
+    ["operations", operationTable(ownOperations(NO_SERVICE as Services))],
+    ["metrics", metricTable()],
+    ["events", eventTable()],
     ["commands", commandList()],
   ]);
 }
@@ -105,7 +78,7 @@ function configurationTable(): string {
   return toTable(["variable", "default", "meaning"], rows);
 }
 
-function operationTable(operations: readonly OperationRow[]): string {
+function operationTable(operations: readonly Operation[]): string {
   const rows = operations.map(({ method, path, access, query = {}, summary }) => {
     const template = path.replace(/:(\w+)/g, "{$1}"); // as OpenAPI writes it
     const scopes = access === "public" ? "–" : toCode(access) || "any token";
@@ -115,15 +88,15 @@ function operationTable(operations: readonly OperationRow[]): string {
   return toTable(["operation", "scope", "what it does", "query"], rows);
 }
 
-function metricTable(metrics: readonly MetricRow[]): string {
-  const rows = metrics.map(({ name, type, help, labels = [] }) =>
+function metricTable(): string {
+  const rows = Object.entries(METRICS).map(([name, { type, help, labels }]) =>
     [toCode([name]), type, toCode(labels), help]
   );
   return toTable(["metric", "type", "labels", "meaning"], rows);
 }
 
-function eventTable(events: readonly EventRow[]): string {
-  const rows = events.map(({ name, description }) => [toCode([name]), description]);
+function eventTable(): string {
+  const rows = OWN_EVENTS.map(({ name, description }) => [toCode([name]), description]);
   return toTable(["event", "when"], rows);
 }
 
@@ -133,9 +106,9 @@ function commandList(): string {
   return ["```", help, "```"].join("\n");
 }
 
-async function main(isCheck: boolean): Promise<void> {
+function main(isCheck: boolean): void {
   const root = join(import.meta.dirname, "..");
-  const regions = await readRegions();
+  const regions = readRegions();
   for (const document of listDocuments(root)) {
     const text = readFileSync(join(root, document), "utf8");
     const filled = fillRegions(text, regions);
@@ -146,4 +119,4 @@ async function main(isCheck: boolean): Promise<void> {
   }
 }
 
-if (process.argv[1] === import.meta.filename) await main(process.argv.includes("--check"));
+if (process.argv[1] === import.meta.filename) main(process.argv.includes("--check"));

@@ -1,5 +1,4 @@
 import { createCache } from "../../base/cache.ts";
-import { idOf } from "../../base/id.ts";
 import {
   ANYTHING,
   named,
@@ -9,8 +8,7 @@ import {
   shown,
   TEXT,
 } from "../../base/shape.ts";
-import { DELIVERY_ID } from "../../event/delivery_record.ts";
-import { EVENT_NAME } from "../../event/event.ts";
+import { OWN_EVENTS } from "../../event/own_events.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import { version } from "../../version.ts";
@@ -149,30 +147,6 @@ const TAG_TEXTS: Readonly<Record<string, string>> = {
   system: "The service itself.",
   hosted: "The endpoints that are hosted here.",
 };
-
-const SUBSCRIPTION_ID = idOf("s");
-
-/** The events of the service itself. */
-const OWN_EVENTS = [
-  {
-    name: "gatepost.delivery.failed",
-    description: "A delivery has failed after its last resend",
-    shape: named("DeliveryFailed", record({
-      delivery: DELIVERY_ID,
-      subscription: SUBSCRIPTION_ID,
-      event: EVENT_NAME,
-    })),
-  },
-  {
-    name: "gatepost.subscription.disabled",
-    description: "A subscription has been disabled",
-    shape: named("SubscriptionDisabled", record({
-      subscription: SUBSCRIPTION_ID,
-      event: EVENT_NAME,
-      reason: TEXT,
-    })),
-  },
-];
 
 /** Every shape that an operation speaks of. */
 function shapesOf({ query, body, form, responses }: Operation): Shape<unknown>[] {

@@ -1,0 +1,28 @@
+import { idOf } from "../base/id.ts";
+import { named, record, TEXT } from "../base/shape.ts";
+import { DELIVERY_ID } from "./delivery_record.ts";
+import { EVENT_NAME } from "./event.ts";
+
+const SUBSCRIPTION_ID = idOf("s");
+
+/** The events of the service itself. */
+export const OWN_EVENTS = [
+  {
+    name: "gatepost.delivery.failed",
+    description: "A delivery has failed after its last resend",
+    shape: named("DeliveryFailed", record({
+      delivery: DELIVERY_ID,
+      subscription: SUBSCRIPTION_ID,
+      event: EVENT_NAME,
+    })),
+  },
+  {
+    name: "gatepost.subscription.disabled",
+    description: "A subscription has been disabled",
+    shape: named("SubscriptionDisabled", record({
+      subscription: SUBSCRIPTION_ID,
+      event: EVENT_NAME,
+      reason: TEXT,
+    })),
+  },
+];
