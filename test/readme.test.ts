@@ -4,8 +4,6 @@ import { test } from "node:test";
 import { METRICS } from "../src/app/metrics.ts";
 import { COMMANDS } from "../src/cli/commands.ts";
 import { VARIABLES } from "../src/config.ts";
-import { toTemplate } from "../src/api/system/openapi_path.ts";
-import { OPERATIONS } from "../src/api/system/operations.ts";
 
 const root = new URL("../", import.meta.url);
 const readme = readFileSync(new URL("README.md", root), "utf8");
@@ -33,18 +31,6 @@ test("the README's table has every metric with its type and meaning, and no othe
     assert.ok(named.get(name)?.endsWith(`| ${type} | ${help} |`), name);
   }
   assert.deepEqual([...named.keys()].sort(), metrics.map(([name]) => name).sort());
-});
-
-test("the README's table has every call, and no other", () => {
-  const shown = [...readme.matchAll(/^\| `([A-Z ]+) (\/\S+)` \|/gm)].flatMap(([, methods = "", path]) =>
-    methods.split(" ").map((method) => `${method} ${path}`)
-  );
-  const known = Object.entries(OPERATIONS).flatMap(([path, operations]) =>
-    Object.keys(operations).map((method) => `${method} ${toTemplate(path).text}`)
-  );
-  // A delivery is found below its subscription's id, too; one of the two ways is enough to tell.
-  const told = known.filter((call) => !call.includes("{id}/delivery/{delivery}"));
-  assert.deepEqual(shown.toSorted(), told.toSorted());
 });
 
 test("every file of src that the README names is there", () => {

@@ -3,15 +3,28 @@ import { test } from "node:test";
 import type { HttpResponse, HttpRequest } from "../../src/base/http_message.ts";
 import type { Log, LogFields } from "../../src/base/log.ts";
 import { Problem } from "../../src/base/problem.ts";
+import { object, optional, record, TEXT } from "../../src/base/shape.ts";
 import type { Bearer } from "../../src/api/bearer.ts";
+import type { Operation } from "../../src/api/operation.ts";
 import { createPipeline } from "../../src/api/pipeline.ts";
-import type { PublicRoute } from "../../src/api/route.ts";
 import { createRouter } from "../../src/api/router.ts";
+import { pagination } from "../../src/api/pagination.ts";
 import { OAuthError } from "../../src/oauth/errors.ts";
+import type { Caller } from "../../src/oauth/principal.ts";
 import { UnavailableError } from "../../src/database/database.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
+import { sampleOperation } from "../helpers/operation.ts";
 
 const ORIGIN = "https://spa.example";
+const CALLER: Caller = {
+  sub: "u1",
+  kind: "user",
+  clientId: "a1",
+  scopes: [],
+  grantId: "g1",
+  jti: "g12",
+  expiresAtMs: 1,
+};
 
 interface Stage {
   ask(request?: Partial<HttpRequest>): Promise<HttpResponse>;
@@ -26,27 +39,24 @@ const bearer: Bearer = {
   },
 };
 
-/** A pipeline with one public route at /x, whose clock moves on by 1.23456 ms at every look. */
-function openStage(handle: () => HttpResponse, more: Partial<PublicRoute> = {}, basePath = ""): Stage {
+/** A pipeline with one public operation at /x, whose clock moves on by 1.23456 ms at every look. */
+function openStage(
+  handle: () => HttpResponse,
+  more: Partial<Operation> = {},
+  basePath = "",
+): Stage {
   const observed: (readonly [string, string, number, number])[] = [];
   const logged: (readonly [string, LogFields])[] = [];
   const write = (msg: string, fields: LogFields = {}) => void logged.push([msg, fields]);
   const log: Log = { debug: write, info: write, warn: write, error: write };
   let nowMs = 0;
-  const route: PublicRoute = {
-    method: "GET",
-    path: "/x",
-    access: "public",
-    cors: true,
-    summary: "X",
-    handle: async () => handle(),
-    ...more,
-  };
+  const operation = sampleOperation({ cors: true, handle: async () => handle(), ...more });
   const pipeline = createPipeline({
-    routers: [createRouter([route])],
+    routers: [createRouter([operation])],
     bearer,
     isOriginAllowed: async (origin) => origin === ORIGIN,
     site: { name: "Northwind", host: "api.northwind.example", basePath },
+    maxBodyBytes: 100,
     log,
     now: () => nowMs += 1.23456,
     observe: (...seen) => void observed.push(seen),
@@ -132,7 +142,7 @@ test("an allowed origin may read the answer, refusals too, any other may not", a
 });
 
 // what is thrown, the errors' shape, status, what the body says, what it never says
-const THROWN: readonly [what: unknown, errors: PublicRoute["errors"], status: number, says: RegExp][] = [
+const THROWN: readonly [what: unknown, errors: Operation["errors"], status: number, says: RegExp][] = [
   [new Problem(409, "conflict", "No."), "problem", 409, /urn:gatepost:problem:conflict/],
   [new Error("secret"), "problem", 500, /urn:gatepost:problem:internal/],
   ["secret", "problem", 500, /urn:gatepost:problem:internal/],
@@ -188,4 +198,84 @@ test("below a base path nothing outside of it is found but metadata", async () =
   assert.equal((await stage.ask({ path: "/.well-known/x/base" })).status, 200);
   assert.equal((await stage.ask({ path: "/.well-known/x" })).status, 404);
   assert.equal((await stage.ask({ path: "/basex/.well-known/x" })).status, 404);
+});
+
+/** A pipeline whose tokens are good for so many checks, and one operation that needs one. */
+function openProtectedStage(checks: number, more: Partial<Operation>) {
+  let left = checks;
+  const ended: Bearer = {
+    ...bearer,
+    authenticate: async (request, scopes) =>
+      left-- > 0 ? CALLER : await bearer.authenticate(request, scopes),
+  };
+  const operation = sampleOperation({ method: "POST", access: [], ...more });
+  const pipeline = createPipeline({
+    routers: [createRouter([operation])],
+    bearer: ended,
+    isOriginAllowed: () => Promise.resolve(false),
+    site: { name: "Northwind", host: "api.northwind.example", basePath: "" },
+    maxBodyBytes: 100,
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    now: () => 0,
+    observe: () => {},
+  });
+  return {
+    checks: () => checks - left,
+    send: (body: string, type = "application/json") =>
+      pipeline(sampleRequest({
+        method: "POST",
+        path: "/x",
+        query: "limit=5",
+        headers: { "content-type": type, "content-length": String(body.length) },
+        body,
+      })),
+  };
+}
+
+test("a token that has ended while a body came in is refused, and its handler is not called", async () => {
+  let calls = 0;
+  const handle = () => Promise.resolve({ status: 200 + calls++ });
+  const parsed = openProtectedStage(1, { body: record({ a: TEXT }), handle });
+  assert.equal((await parsed.send('{"a":"b"}')).status, 401);
+  const alone = openProtectedStage(1, {
+    async handle({ request, authenticateAgain }) {
+      await request.readBody(100);
+      await authenticateAgain();
+      return handle();
+    },
+  });
+  assert.equal((await alone.send("x")).status, 401);
+  assert.equal(calls, 0);
+  const good = openProtectedStage(2, { body: record({ a: TEXT }), handle });
+  assert.equal((await good.send('{"a":"b"}')).status, 200);
+});
+
+test("a handler gets the query and the body as they were parsed", async () => {
+  const seen: unknown[] = [];
+  const { send } = openProtectedStage(2, {
+    query: pagination(),
+    body: optional(object({ a: TEXT })),
+    handle({ query, body }) {
+      seen.push(query, body);
+      return Promise.resolve({ status: 204 });
+    },
+  });
+  assert.equal((await send('{"a":"b"}')).status, 204);
+  assert.deepEqual(seen, [{ limit: 5 }, { a: "b" }]);
+});
+
+test("what is wrong with a body is listed; its type and size are checked first", async () => {
+  const refuse = async (body: string, type?: string, more: Partial<Operation> = {}) => {
+    const stage = openProtectedStage(1, { body: object({ a: TEXT }), ...more });
+    const { status, body: answer } = await stage.send(body, type);
+    assert.equal(stage.checks(), 1, "refused by its body");
+    return [status, JSON.parse(String(answer)).errors];
+  };
+  assert.deepEqual(await refuse('{"b":1}'), [400, [
+    { pointer: "/a", detail: "Is required." },
+    { pointer: "/b", detail: "Unknown member." },
+  ]]);
+  assert.deepEqual(await refuse("{}", "text/plain"), [415, undefined]);
+  assert.deepEqual(await refuse(`"${"x".repeat(100)}"`), [413, undefined]);
+  assert.deepEqual(await refuse('{"a":"b"}', undefined, { maxBodyBytes: 4 }), [413, undefined]);
 });

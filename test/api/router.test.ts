@@ -1,18 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Problem } from "../../src/base/problem.ts";
-import type { Route } from "../../src/api/route.ts";
+import type { Operation } from "../../src/api/operation.ts";
 import { checkPath, createRouter } from "../../src/api/router.ts";
+import { sampleOperation } from "../helpers/operation.ts";
 
-function route(method: Route["method"], path: string): Route {
-  return {
-    method,
-    path,
-    access: "public",
-    cors: false,
-    summary: "",
-    handle: () => Promise.resolve({ status: 204 }),
-  };
+function route(method: Operation["method"], path: string): Operation {
+  return sampleOperation({ method, path });
 }
 
 /** Paths as `order` has them, and which of them answers what. */
@@ -41,7 +35,7 @@ for (const [name, order] of [["in order", PATHS], ["reversed", PATHS.toReversed(
   const find = createRouter(order.map((path) => route("GET", path)));
   for (const [path, found] of FOUND) {
     test(`createRouter() with routes ${name}: ${path} is answered by ${found}`, () => {
-      assert.equal(find("GET", path)?.route?.path, found);
+      assert.equal(find("GET", path)?.operation?.path, found);
     });
   }
 }
@@ -61,9 +55,9 @@ test("createRouter() decodes parameters", () => {
 test("createRouter() tells the methods of a path whose method is another", () => {
   const find = createRouter([route("GET", "/a/:id"), route("DELETE", "/a/:id")]);
   const match = find("POST", "/a/x");
-  assert.equal(match?.route, undefined);
+  assert.equal(match?.operation, undefined);
   assert.deepEqual(match?.methods.toSorted(), ["DELETE", "GET", "HEAD", "OPTIONS"]);
-  assert.equal(find("HEAD", "/a/x")?.route?.method, "GET");
+  assert.equal(find("HEAD", "/a/x")?.operation?.method, "GET");
 });
 
 test("createRouter() takes paths by case, and no slash behind", () => {
@@ -83,7 +77,7 @@ test("createRouter() knows no method but those it was given, by case", () => {
   const find = createRouter([route("POST", "/a")]);
   for (const method of ["GET", "HEAD", "post", "TRACE", "CONNECT", "toString", "__proto__", ""]) {
     const match = find(method, "/a");
-    assert.equal(match?.route, undefined, method);
+    assert.equal(match?.operation, undefined, method);
     assert.deepEqual(match?.methods.toSorted(), ["OPTIONS", "POST"]);
   }
 });

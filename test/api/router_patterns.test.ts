@@ -2,20 +2,20 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Problem } from "../../src/base/problem.ts";
 import { METHODS } from "../../src/base/http_message.ts";
-import type { Route } from "../../src/api/route.ts";
+import type { Operation } from "../../src/api/operation.ts";
 import { createRouter, type RouteMatch } from "../../src/api/router.ts";
+import { sampleOperation } from "../helpers/operation.ts";
 import { openRandom } from "../helpers/random.ts";
 
-function route(line: string): Route {
+function route(line: string): Operation {
   const [name, path = ""] = line.split(" ");
   const method = METHODS.find((each) => each === name);
   assert.ok(method, line);
-  const handle = () => Promise.resolve({ status: 204 });
-  return { method, path, access: "public", cors: false, summary: "", handle };
+  return sampleOperation({ method, path });
 }
 
 function show(match: RouteMatch | undefined): unknown {
-  if (match?.route) return [match.route.path, { ...match.params }];
+  if (match?.operation) return [match.operation.path, { ...match.params }];
   return match?.methods.join(", ");
 }
 
@@ -59,7 +59,7 @@ test("a path leads to the most literal pattern, segment by segment, whatever the
   for (const [patterns, path, text] of cases) {
     for (const ordered of [patterns, patterns.toReversed()]) {
       const match = createRouter(ordered.map((pattern) => route(`GET ${pattern}`)))("GET", path);
-      assert.equal(match?.route?.path, text, `${path} of ${ordered.join(" ")}`);
+      assert.equal(match?.operation?.path, text, `${path} of ${ordered.join(" ")}`);
     }
   }
 });
@@ -87,7 +87,7 @@ test("parameters are percent-decoded", () => {
 test("params have no name that the path did not send", () => {
   for (const path of ["/a", "/:x", "/*"]) {
     const match = createRouter([route(`GET ${path}`)])("GET", "/a");
-    assert.ok(match?.route);
+    assert.ok(match?.operation);
     assert.equal(match.params["toString"], undefined, path);
   }
 });
@@ -158,7 +158,7 @@ test("matching agrees with URLPattern on random patterns and paths", (t) => {
       const groups = Object.entries(result?.pathname.groups ?? {})
         .flatMap(([name, value]) => value === undefined ? [] : [[name, decodeURIComponent(value)]]);
       const found = match("GET", path);
-      assert.equal(found?.route?.path, result === null ? undefined : text.replaceAll(" ", "%20"));
+      assert.equal(found?.operation?.path, result === null ? undefined : text.replaceAll(" ", "%20"));
       if (!found) continue;
       matched++;
       assert.deepEqual({ ...found.params }, Object.fromEntries(groups), `${text} on ${path}`);

@@ -2,10 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HttpResponse, HttpRequest } from "../../src/base/http_message.ts";
 import { Problem } from "../../src/base/problem.ts";
-import type { Caller, Context, Logger } from "../../src/mod.ts";
+import type { Context, Logger } from "../../src/mod.ts";
+import type { Caller } from "../../src/oauth/principal.ts";
 import type { DispatchedEvent } from "../../src/hosting/dispatch.ts";
-import { createHandler } from "../../src/hosting/handle.ts";
+import { hostedOperation } from "../../src/hosting/handle.ts";
 import { parsePathPattern } from "../../src/api/path_pattern.ts";
+import { hostingServices } from "../helpers/hosting.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 
 type Handle = (context: Context<unknown>) => unknown;
@@ -29,6 +31,7 @@ interface Setting {
   readonly commit?: (events: readonly DispatchedEvent[]) => Promise<void>;
   readonly caller?: Caller;
   readonly params?: Readonly<Record<string, string>>;
+  readonly authenticateAgain?: () => Promise<void>;
 }
 
 interface Outcome {
@@ -39,8 +42,17 @@ interface Outcome {
   readonly reads: number;
 }
 
-const CHALLENGE = { "WWW-Authenticate": 'Bearer realm="gatepost", resource_metadata="x"' };
-const ADA: Caller = { sub: "u1", kind: "user", clientId: "login", scopes: ["orders"] };
+const CHALLENGE = {
+  "WWW-Authenticate": 'Bearer realm="gatepost", ' +
+    'resource_metadata="https://api.example/.well-known/oauth-protected-resource/base"',
+};
+const ADA = {
+  sub: "u1",
+  kind: "user",
+  clientId: "login",
+  scopes: ["orders"],
+} as const;
+const CALLER: Caller = { ...ADA, grantId: "g1", jti: "g12", expiresAtMs: 1 };
 
 /** Lets one handler answer one request, and tells all that came of it. */
 async function call(handle: Handle, sent: Sent = {}, setting: Setting = {}): Promise<Outcome> {
@@ -65,9 +77,18 @@ async function call(handle: Handle, sent: Sent = {}, setting: Setting = {}): Pro
     },
   };
   let ids = 0;
-  const answerFor = createHandler({
-    endpoint: { method: "POST", pattern, maxBodyBytes: setting.ownMaxBodyBytes, handle },
-    maxBodyBytes: setting.maxBodyBytes ?? 1_048_576,
+  const operation = hostedOperation({
+    file: "orders.ts",
+    exportName: "orders",
+    method: "POST",
+    pattern,
+    scopes: setting.caller ? [] : undefined,
+    emits: [],
+    maxBodyBytes: setting.ownMaxBodyBytes,
+    handle,
+  }, hostingServices({
+    ...(setting.maxBodyBytes !== undefined && { maxBodyBytes: setting.maxBodyBytes }),
+    issuer: "https://api.example/base",
     maxPayloadBytes: 64,
     newEventId: () => `e${++ids}`,
     isPrincipal: (subject) => /^[ua]\d+$/.test(subject),
@@ -75,12 +96,17 @@ async function call(handle: Handle, sent: Sent = {}, setting: Setting = {}): Pro
       stored.push(...events);
       return Promise.resolve();
     }),
-    baseUrl: "https://api.example/base",
-    challenge: CHALLENGE,
     log: { debug: write, info: write, warn: write, error: write },
-  });
+  }));
   try {
-    const answer = await answerFor(request, setting.params ?? {}, setting.caller);
+    const answer = await operation.handle({
+      request,
+      params: setting.params ?? {},
+      caller: setting.caller,
+      query: {},
+      body: undefined,
+      authenticateAgain: setting.authenticateAgain ?? (() => Promise.resolve()),
+    });
     return { answer, stored, lines, reads };
   } catch (problem) {
     assert.ok(problem instanceof Problem, String(problem));
@@ -92,7 +118,7 @@ const JSON_TYPE = "application/json";
 const FORM_TYPE = "application/x-www-form-urlencoded";
 
 test("a handler gets the path, query, caller and body of its request", async () => {
-  const secretive = { ...ADA, jti: "secret", grantId: "g1" };
+  const secretive = { ...CALLER, jti: "secret" };
   const { answer } = await call(
     ({ params, query, body, caller, signal }) =>
       [params, query.getAll("a"), body, caller, signal.aborted],
@@ -250,6 +276,22 @@ test("an unread body past the limit is the caller's 413, not a failure", async (
     ownMaxBodyBytes: 4,
   });
   assert.deepEqual([problem?.status, problem?.code, lines.length], [413, "too_large", 0]);
+});
+
+test("a token that has ended while the body came in is refused, whoever reads the body", async () => {
+  const authenticateAgain = () => Promise.reject(new Problem(401, "invalid_token", "It has ended."));
+  const setting = { caller: CALLER, authenticateAgain };
+  let calls = 0;
+  const read: Handle = async ({ request }) => {
+    calls++;
+    return await request.text();
+  };
+  const parsed = await call(read, { type: JSON_TYPE, body: "{}" }, setting);
+  assert.deepEqual([parsed.problem?.status, calls], [401, 0]);
+  const unread = await call(read, { type: "text/plain", body: "x" }, setting);
+  assert.deepEqual([unread.problem?.status, calls, unread.lines.length], [401, 1, 0]);
+  const left = await call(() => "ok", { type: "text/plain", body: "x" }, setting);
+  assert.equal(left.answer?.status, 200);
 });
 
 test("signal and request.signal abort when the client goes away", async () => {

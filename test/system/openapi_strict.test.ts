@@ -92,7 +92,7 @@ describe("the document allows what the server takes, and nothing that it refuses
 
   const ID = "0".repeat(24);
   const QUERIES: readonly [path: string, parameter: string, values: readonly string[]][] = [
-    ["/backend/user", "cursor", ["0az", "", "a b", "A", "x".repeat(65)]],
+    ["/backend/user", "cursor", [`u${ID}`, "0az", "", "a b", "A", "x".repeat(65)]],
     ["/backend/user", "limit", ["1", "200"]],
     ["/backend/grant", "user", [`u${ID}`, "u1", `a${ID}`, `u${ID}0`]],
     ["/backend/grant", "app", [`a${ID}`, "login", "a1", `u${ID}`]],
@@ -108,8 +108,7 @@ describe("the document allows what the server takes, and nothing that it refuses
     for (const value of values.filter((each) => each !== "")) {
       test(`${path}?${parameter}=${value.slice(0, 30)}`, async () => {
         const parameters = asFields(asFields(asFields(document["paths"])[path])["get"])["parameters"];
-        const declared = [parameters].flat()
-          .map((each) => asFields(lookUp(document, String(asFields(each)["$ref"]))))
+        const declared = [parameters].flat().map(asFields)
           .find((each) => each["name"] === parameter);
         assert.ok(declared);
         const given = parameter === "limit" ? Number(value) : value;
@@ -121,5 +120,19 @@ describe("the document allows what the server takes, and nothing that it refuses
         assert.equal(faults.length > 0, answer.status === 400, `${answer.text} ${faults.join()}`);
       });
     }
+  }
+});
+
+test("a cursor that is none of a list's is refused by every list", async () => {
+  const lists = Object.entries(asFields(document["paths"])).filter(([, item]) =>
+    [asFields(asFields(item)["get"])["parameters"]].flat()
+      .some((each) => each !== undefined && asFields(each)["name"] === "cursor")
+  ).map(([path]) => path);
+  assert.ok(lists.length >= 14, lists.join());
+  for (const path of lists) {
+    const url = `${path.replace(/\{.*?\}/g, "x")}?cursor=zz`;
+    const answer = await gatepost.api.get(url, bearer(gatepost.adminToken));
+    assert.equal(answer.status, 400, `${path}: ${answer.text}`);
+    assert.match(answer.text, /"pointer":"\/cursor"/);
   }
 });

@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hostedRouter } from "../../src/app/hosted_router.ts";
 import type { HttpResponse } from "../../src/base/http_message.ts";
 import { Problem } from "../../src/base/problem.ts";
 import type { LoadedEndpoint } from "../../src/hosting/check.ts";
+import { hostedOperation } from "../../src/hosting/handle.ts";
 import { parsePathPattern } from "../../src/api/path_pattern.ts";
-import type { Router } from "../../src/api/router.ts";
+import { createRouter, type Router } from "../../src/api/router.ts";
+import { createOpenApi } from "../../src/api/system/openapi.ts";
 import type { Context } from "../../src/mod.ts";
 import type { Caller } from "../../src/oauth/principal.ts";
+import { hostingServices } from "../helpers/hosting.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 
 const CALLER: Caller = {
@@ -20,31 +22,31 @@ const CALLER: Caller = {
   expiresAtMs: 1,
 };
 
-test("an endpoint with scopes is a route that needs them all", () => {
+test("an endpoint with scopes is an operation that needs them all", () => {
   const find = routerOf(endpoint("GET", "/orders/:id", ["orders", "read"]));
-  assert.deepEqual(find("GET", "/orders/7")?.route?.access, ["orders", "read"]);
+  assert.deepEqual(find("GET", "/orders/7")?.operation?.access, ["orders", "read"]);
 });
 
 test("an endpoint with an empty list of scopes needs a token, and is not public", () => {
   const find = routerOf(endpoint("GET", "/orders", []));
-  assert.deepEqual(find("GET", "/orders")?.route?.access, []);
+  assert.deepEqual(find("GET", "/orders")?.operation?.access, []);
 });
 
 test("an endpoint without scopes is public", () => {
   const find = routerOf(endpoint("GET", "/orders", undefined));
-  assert.equal(find("GET", "/orders")?.route?.access, "public");
+  assert.equal(find("GET", "/orders")?.operation?.access, "public");
 });
 
-test("a route has the pattern's path for the log, never the path that was asked for", () => {
+test("an operation has the pattern's path for the log, never the path that was asked for", () => {
   const find = routerOf(endpoint("GET", "/orders/:id", []));
-  assert.equal(find("GET", "/orders/secret")?.route?.path, "/orders/:id");
+  assert.equal(find("GET", "/orders/secret")?.operation?.path, "/orders/:id");
 });
 
-test("every hosted route takes CORS and has problem details for errors", () => {
+test("every hosted operation takes CORS and has problem details for errors", () => {
   const find = routerOf(endpoint("GET", "/orders", []));
-  const route = find("GET", "/orders")?.route;
-  assert.equal(route?.cors, true);
-  assert.ok(route.errors === undefined || route.errors === "problem");
+  const operation = find("GET", "/orders")?.operation;
+  assert.equal(operation?.cors, true);
+  assert.ok(operation.errors === undefined || operation.errors === "problem");
 });
 
 test("a 401 that a handler throws names the scopes of its endpoint (RFC 6750 §3)", async () => {
@@ -60,14 +62,14 @@ test("a 401 that a handler throws names the scopes of its endpoint (RFC 6750 §3
 test("parameters come decoded, and HEAD finds GET", () => {
   const find = routerOf(endpoint("GET", "/orders/:id", []));
   assert.deepEqual({ ...find("HEAD", "/orders/a%20b")?.params }, { id: "a b" });
-  assert.equal(find("HEAD", "/orders/7")?.route?.method, "GET");
+  assert.equal(find("HEAD", "/orders/7")?.operation?.method, "GET");
 });
 
 test("another method finds what the path takes, and what its errors look like", () => {
   const find = routerOf(endpoint("GET", "/orders", []), endpoint("POST", "/orders", []));
   for (const method of ["DELETE", "OPTIONS", "PATCH", "TRACE"]) {
     const match = find(method, "/orders");
-    assert.equal(match?.route, undefined, method);
+    assert.equal(match?.operation, undefined, method);
     assert.deepEqual(match?.methods.toSorted(), ["GET", "HEAD", "OPTIONS", "POST"]);
     assert.equal(match?.sibling.cors, true);
   }
@@ -81,7 +83,7 @@ test("a path that no endpoint has is not found", () => {
   assert.equal(routerOf()("GET", "/"), undefined);
 });
 
-test("a handler gets the caller of a protected route, without grant and token", async () => {
+test("a handler gets the caller of a protected operation, without grant and token", async () => {
   const seen: unknown[] = [];
   const find = routerOf(endpoint("GET", "/orders/:id", ["orders"], ({ caller, params }) => {
     seen.push({ ...caller }, { ...params });
@@ -95,12 +97,37 @@ test("a handler gets the caller of a protected route, without grant and token", 
   ]);
 });
 
-test("a handler of a public route gets no caller", async () => {
+test("a handler of a public operation gets no caller", async () => {
   const seen: unknown[] = [];
   const see = ({ caller }: Context<unknown>) => void seen.push(caller);
   const find = routerOf(endpoint("GET", "/open", undefined, see));
   assert.equal((await call(find, "GET", "/open", CALLER)).status, 204);
   assert.deepEqual(seen, [undefined]);
+});
+
+test("the document, which anybody may read, does not tell where the server's files are", () => {
+  const file = "/srv/gatepost/endpoints/orders.ts";
+  const services = hostingServices();
+  const operation = hostedOperation({ ...endpoint("GET", "/orders", []), file }, services);
+  const own = { issuer: services.issuer, events: [], scopes: [], scopeWords: new Map() };
+  const document = createOpenApi([operation], own, () => true);
+
+  assert.match(JSON.stringify(document), /Hosted at/);
+  assert.doesNotMatch(JSON.stringify(document), /orders\.ts|\/srv/);
+});
+
+test("a callback of this service is refused, one of another Gatepost's or passed on is not", async () => {
+  const services = hostingServices({ deliveries: ["d1"] });
+  const find = createRouter([hostedOperation(endpoint("POST", "/hook", undefined), services)]);
+  const ask = (agent: string, id: string) =>
+    call(find, "POST", "/hook", undefined, { headers: { "user-agent": agent, "webhook-id": id } });
+  await assert.rejects(ask("Gatepost/1.0", "d1"), (problem) => {
+    assert.ok(problem instanceof Problem);
+    assert.deepEqual([problem.status, problem.code], [403, "own_callback"]);
+    return true;
+  });
+  assert.equal((await ask("Gatepost/1.0", "d2")).status, 204);
+  assert.equal((await ask("Proxy/1.0", "d1")).status, 204);
 });
 
 function endpoint(
@@ -124,24 +151,27 @@ function endpoint(
 }
 
 function routerOf(...endpoints: LoadedEndpoint[]): Router {
-  const ignore = () => {};
-  return hostedRouter(endpoints, {
-    maxBodyBytes: 1_000,
-    maxPayloadBytes: 1_000,
-    baseUrl: "https://api.example",
-    newEventId: () => "e1",
-    isPrincipal: () => true,
-    commit: () => Promise.resolve(),
-    isOwnDelivery: () => Promise.resolve(false),
-    log: { debug: ignore, info: ignore, warn: ignore, error: ignore },
-  });
+  const services = hostingServices();
+  return createRouter(endpoints.map((each) => hostedOperation(each, services)));
 }
 
 /** Calls what is found as the pipeline does. */
-function call(find: Router, method: string, path: string, caller: Caller): Promise<HttpResponse> {
+function call(
+  find: Router,
+  method: string,
+  path: string,
+  caller: Caller | undefined,
+  more: Parameters<typeof sampleRequest>[0] = {},
+): Promise<HttpResponse> {
   const match = find(method, path);
-  assert.ok(match?.route);
-  const { route, params } = match;
-  const context = { request: sampleRequest({ method, path }), params };
-  return route.access === "public" ? route.handle(context) : route.handle({ ...context, caller });
+  assert.ok(match?.operation);
+  const { operation, params } = match;
+  return operation.handle({
+    request: sampleRequest({ method, path, ...more }),
+    params,
+    caller: operation.access === "public" ? undefined : caller,
+    query: {},
+    body: undefined,
+    authenticateAgain: () => Promise.resolve(),
+  });
 }
