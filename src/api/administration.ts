@@ -18,7 +18,7 @@ export type Administration = Pick<
 export const BACKEND = { access: [BACKEND_SCOPE], cors: false } as const;
 
 /** Who changes something, and by which request. */
-export type Actor = Pick<Context<string, readonly string[], unknown, unknown>, "caller" | "request">;
+export type Actor = Pick<Context<string, string[], unknown, unknown>, "caller" | "request">;
 
 /** What a change is audited as. */
 export interface AuditedAction {
@@ -39,7 +39,7 @@ export async function storeAudited(
   { caller, request }: Actor,
   statements: readonly Sql[],
   { always = false, ...action }: AuditedAction,
-  { database, revocations, wake, now }: Pick<Administration, "database" | "revocations" | "wake" | "now">,
+  { database, revocations, wake, now }: Administration,
   refusal = "It conflicts with what is there.",
 ): Promise<number[]> {
   const entry = { ...actorOf(caller, request), ...action };

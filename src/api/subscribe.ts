@@ -55,7 +55,8 @@ export function subscribeOperations(
         const owner = { principal: caller.sub, app: caller.clientId };
         const subscription = { ...body, ...owner, id, createdAtMs };
         const secret = formatSigningSecret(randomBytes(32));
-        const insert = insertSubscription({ ...subscription, secret, grant: grantOf(caller) }, seal);
+        const grant = grantOf(caller);
+        const insert = insertSubscription({ ...subscription, secret, grant }, seal);
         const action = { action: "subscription.create", target: id };
         const [inserted] = await storeAudited(context, [insert], action, services, TAKEN);
         if (inserted !== 1) {
@@ -65,8 +66,8 @@ export function subscribeOperations(
           }
           throw new Problem(409, "limit", `There are ${SUBSCRIPTION_LIMIT} subscriptions already.`);
         }
-        const stored = { ...subscription, status: "active", disabledReason: null } as const;
-        return created(services, `${PATH}/${id}`, { ...toSubscriptionRecord(stored), secret });
+        const fresh = { ...subscription, status: "active", disabledReason: null } as const;
+        return created(services, `${PATH}/${id}`, { ...toSubscriptionRecord(fresh), secret });
       },
     }),
     operation({

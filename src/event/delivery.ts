@@ -37,8 +37,8 @@ export function isSuccess(outcome: AttemptOutcome): boolean {
 
 /**
  * What becomes of a delivery after its `attempt`-th attempt (1 for the first). All failures count
- * alike; the delay before a resend varies by a fifth, so that what failed together does not come back
- * together, and a subscriber's Retry-After stretches it to an hour at most.
+ * alike; the delay before a resend varies by a fifth, so that what failed together does not come
+ * back together, and a subscriber's Retry-After stretches it to an hour at most.
  *
  * @param random a number from 0 to 1
  */
@@ -61,8 +61,8 @@ export function afterAttempt(
 }
 
 /**
- * The wait that a Retry-After header asks for: seconds or an HTTP date (RFC 9110 §10.2.3); undefined
- * when it is neither.
+ * The wait that a Retry-After header asks for: seconds or an HTTP date (RFC 9110 §10.2.3);
+ * undefined when it is neither.
  */
 export function parseRetryAfter(header: string | null, nowMs: number): number | undefined {
   if (header === null) return undefined;

@@ -45,7 +45,7 @@ export const ManagedDelivery = named("ManagedDelivery", record({
 const between = (minimum: number, maximum: number) =>
   shown<number>({ type: "integer", minimum, maximum });
 
-/** An attempt as the owner of the subscription sees it: nothing of what was answered. */
+/** An attempt as the owner of the subscription sees it: nothing of the response but its status. */
 export const AttemptRecord = named("Attempt", record({
   time: TIME,
   attempt: described("As in gatepost-attempt.", between(1, 4)),

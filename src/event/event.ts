@@ -36,7 +36,7 @@ export interface DeclaredEvent {
   readonly scope: readonly string[];
 }
 
-/** Events of the service itself; nobody else dispatches them, and only scope `backend` gets them. */
+/** The service's own events: nobody else dispatches them, and only scope `backend` gets them. */
 export const OWN_PREFIX = "gatepost.";
 
 /** What an event can be. */
@@ -57,11 +57,6 @@ export const checkDispatchableName: Check = (name) => {
   if (name.startsWith(OWN_PREFIX)) return `Must not start with ${OWN_PREFIX}`;
   return NAME.test(name) ? undefined : NAME_ERROR;
 };
-
-/** Whether code or people may dispatch an event of this name. */
-export function isDispatchableName(name: string): boolean {
-  return checkDispatchableName(name) === undefined;
-}
 
 /** Whether the text has the form of a principal's id, so that it can be an event's subject. */
 export function isPrincipalId(text: unknown): text is string {

@@ -18,10 +18,10 @@ import { EVENT_NAME } from "./event.ts";
 /** How many subscriptions one principal may have. */
 export const SUBSCRIPTION_LIMIT = 100;
 
-const MAX_ENDPOINT_LENGTH = 2048;
+const MAX_LENGTH = 2048;
 
 const checkEndpoint: Check = (text) => {
-  if (text.length > MAX_ENDPOINT_LENGTH) return `Must be at most ${MAX_ENDPOINT_LENGTH} characters.`;
+  if (text.length > MAX_LENGTH) return `Must be at most ${MAX_LENGTH} characters.`;
   // URL forgives spaces around, tabs inside, backslashes and slashes too many; what is sent should
   // be what is meant.
   const isPlain = /^https?:\/\/[^\s\\/][^\s\\]*$/i.test(text) && !/\p{Cc}/u.test(text);
@@ -34,7 +34,7 @@ const checkEndpoint: Check = (text) => {
 const ENDPOINT = described("Where callbacks are sent.", text(checkEndpoint, {
   format: "uri",
   pattern: "^https?://",
-  maxLength: MAX_ENDPOINT_LENGTH,
+  maxLength: MAX_LENGTH,
 }));
 const STATUS = oneOf("active", "paused", "disabled");
 

@@ -1,5 +1,5 @@
 import { encodeJson } from "../base/json.ts";
-import { isDispatchableName } from "../event/event.ts";
+import { checkDispatchableName } from "../event/event.ts";
 import type { Dispatch } from "../mod.ts";
 import { isPlainObject } from "./check.ts";
 
@@ -67,7 +67,7 @@ function createEvent(
   data: unknown,
   options: unknown,
 ): DispatchedEvent {
-  if (typeof name !== "string" || !isDispatchableName(name)) {
+  if (typeof name !== "string" || checkDispatchableName(name) !== undefined) {
     throw new TypeError(
       "An event's name is 1 to 128 of A-Za-z0-9._:- and does not start with gatepost.",
     );

@@ -56,7 +56,8 @@ export function cronjobOperations(
       responses: { 202: named("CronjobName", record({ name: TEXT })) },
       refuses: [409],
       async handle({ params: { name }, caller, request }) {
-        const job = found((await jobs.listCronjobs()).find((each) => each.name === name), "cronjob");
+        const all = await jobs.listCronjobs();
+        const job = found(all.find((each) => each.name === name), "cronjob");
         const running = conflict("It runs already.");
         if (job.isRunning) throw running;
         // Before it runs, so that nothing is done without an entry.

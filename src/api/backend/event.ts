@@ -80,11 +80,11 @@ export function eventOperations(
         ),
       },
       async handle({ query, params }) {
-        const event = found(await findEvent(database, params.id), "event");
+        const { json, ...event } = found(await findEvent(database, params.id), "event");
         const page = await listDeliveries(database, { event: event.id }, toPagination(query));
         return jsonResponse(200, {
           ...toRecord(event),
-          data: JSON.parse(event.json),
+          data: JSON.parse(json),
           deliveries: page.items.map(toManagedDelivery),
           next_cursor: page.next ?? null,
         }, NO_STORE);
@@ -93,12 +93,9 @@ export function eventOperations(
   ];
 }
 
-function toRecord(event: EventSummary): object {
-  const { id, name, status, subject, scopes, createdAtMs } = event;
+function toRecord({ subject, scopes, createdAtMs, ...rest }: EventSummary): object {
   return {
-    id,
-    name,
-    status,
+    ...rest,
     ...(subject !== null && { subject }),
     ...(scopes.length > 0 && { scope: formatScope(scopes) }),
     created_at: toTime(createdAtMs),

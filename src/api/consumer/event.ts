@@ -18,7 +18,8 @@ export function eventCatalogueOperation({ events }: Pick<Services, "events">): O
       const allowed = events.filter(({ scope }) =>
         scope.every((each) => caller.scopes.includes(each))
       );
-      return listResponse(pageOfItems(allowed, query, ({ name }) => name), ({ scope, ...rest }) => ({
+      const page = pageOfItems(allowed, query, ({ name }) => name);
+      return listResponse(page, ({ scope, ...rest }) => ({
         ...rest,
         ...(scope.length > 0 && { scope: formatScope(scope) }),
       }));
