@@ -1,5 +1,5 @@
 import type { HttpResponse } from "../base/http_message.ts";
-import { checkErrors } from "../base/problem.ts";
+import { Problem } from "../base/problem.ts";
 import {
   described,
   matching,
@@ -86,20 +86,39 @@ export function listResponse<Item>(
 /**
  * The part of a list in memory that a query asks for.
  *
- * @param keyOf names an item; the key of the last one is the cursor, so that items before it may go
- * @throws {Problem} 400 for a cursor that names none of them
+ * @param items in the order of their keys, up or down: so a list goes on where the item of its
+ * cursor has gone
+ * @throws {Problem} 400 for a cursor that no such list has given
  */
 export function pageOfItems<Item>(
   items: readonly Item[],
   { limit, cursor }: PageQuery,
   keyOf: (item: Item) => string,
 ): Page<Item> {
-  const cursorOf = (item: Item) => Buffer.from(keyOf(item)).toString("hex");
-  const last = cursor === undefined ? -1 : items.findIndex((item) => cursorOf(item) === cursor);
-  if (cursor !== undefined && last < 0) {
-    checkErrors([{ pointer: "/cursor", detail: UNKNOWN_CURSOR }], "query");
-  }
-  const part = items.slice(last + 1, last + 1 + limit);
-  const end = part.at(-1);
-  return { items: part, next: end && end !== items.at(-1) ? cursorOf(end) : undefined };
+  const rest = cursor === undefined ? items : itemsAfter(items, parseCursor(cursor), keyOf);
+  const part = rest.slice(0, limit);
+  const last = part.at(-1);
+  return { items: part, next: last && rest.length > limit ? formatCursor(keyOf(last)) : undefined };
+}
+
+function itemsAfter<Item>(
+  items: readonly Item[],
+  key: string,
+  keyOf: (item: Item) => string,
+): readonly Item[] {
+  const [first, last] = [items[0], items.at(-1)];
+  const isUp = first === undefined || last === undefined || keyOf(first) <= keyOf(last);
+  return items.filter((item) => isUp ? keyOf(item) > key : keyOf(item) < key);
+}
+
+function formatCursor(key: string): string {
+  return Buffer.from(key).toString("hex");
+}
+
+function parseCursor(cursor: string): string {
+  const key = Buffer.from(cursor, "hex").toString();
+  if (formatCursor(key) === cursor) return key;
+  throw new Problem(400, "invalid", "The query is not valid; see errors.", {
+    errors: [{ pointer: "/cursor", detail: UNKNOWN_CURSOR }],
+  });
 }
