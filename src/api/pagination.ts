@@ -84,31 +84,25 @@ export function listResponse<Item>(
 }
 
 /**
- * The part of a list in memory that a query asks for.
+ * The part of a list in memory that a query asks for, in the order of the items' keys: so it goes
+ * on where it was although the item of its cursor has gone.
  *
- * @param items in the order of their keys, up or down: so a list goes on where the item of its
- * cursor has gone
  * @throws {Problem} 400 for a cursor that no such list has given
  */
 export function pageOfItems<Item>(
   items: readonly Item[],
   { limit, cursor }: PageQuery,
   keyOf: (item: Item) => string,
+  order: "up" | "down" = "up",
 ): Page<Item> {
-  const rest = cursor === undefined ? items : itemsAfter(items, parseCursor(cursor), keyOf);
+  const sign = order === "up" ? 1 : -1;
+  const compare = (a: string, b: string) => a === b ? 0 : a < b ? -sign : sign;
+  const key = cursor === undefined ? undefined : parseCursor(cursor);
+  const rest = items.filter((item) => key === undefined || compare(keyOf(item), key) > 0)
+    .sort((a, b) => compare(keyOf(a), keyOf(b)));
   const part = rest.slice(0, limit);
   const last = part.at(-1);
   return { items: part, next: last && rest.length > limit ? formatCursor(keyOf(last)) : undefined };
-}
-
-function itemsAfter<Item>(
-  items: readonly Item[],
-  key: string,
-  keyOf: (item: Item) => string,
-): readonly Item[] {
-  const [first, last] = [items[0], items.at(-1)];
-  const isUp = first === undefined || last === undefined || keyOf(first) <= keyOf(last);
-  return items.filter((item) => isUp ? keyOf(item) > key : keyOf(item) < key);
 }
 
 function formatCursor(key: string): string {

@@ -35,8 +35,7 @@ export function cronjobOperations(
       query: pagination(),
       responses: { 200: pageOf(CronjobRecord) },
       async handle({ query }) {
-        const byName = (await jobs.listCronjobs()).toSorted((a, b) => a.name < b.name ? -1 : 1);
-        const page = pageOfItems(byName, query, ({ name }) => name);
+        const page = pageOfItems(await jobs.listCronjobs(), query, ({ name }) => name);
         return listResponse(page, (job) => ({
           name: job.name,
           every: job.everyMs === undefined ? null : formatDuration(job.everyMs),

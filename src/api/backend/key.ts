@@ -55,8 +55,8 @@ export function keyOperations(services: Pick<Services, "keys" | "basePath" | "no
       query: pagination(),
       responses: { 200: pageOf(KeyRecord) },
       async handle({ query }) {
-        const newestFirst = keys.published().toSorted((a, b) => a.kid < b.kid ? 1 : -1);
-        return listResponse(pageOfItems(newestFirst, query, ({ kid }) => kid), toRecord);
+        const page = pageOfItems(keys.published(), query, ({ kid }) => kid, "down");
+        return listResponse(page, toRecord);
       },
     }),
     operation({

@@ -31,7 +31,7 @@ export function consumerGrantOperations(services: Administration): Operation[] {
       async handle({ query, caller }) {
         checkLoggedIn(caller);
         const apps = await listActingApps(database, caller.sub, now());
-        return listResponse(pageOfItems(apps, query, ({ id }) => id), (app) => app);
+        return listResponse(pageOfItems(apps, query, ({ id }) => id, "down"), (app) => app);
       },
     }),
     operation({
