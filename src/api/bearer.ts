@@ -5,8 +5,7 @@ import { verifyJwt } from "../base/jwt.ts";
 import { Problem } from "../base/problem.ts";
 import { ACCESS_TOKEN_TYPE, parseAccessClaims } from "../oauth/claims.ts";
 import type { Caller } from "../oauth/principal.ts";
-import type { KeyRing } from "../store/key_ring.ts";
-import type { Revocations } from "../store/revocations.ts";
+import type { Services } from "../services.ts";
 
 /** Tells who calls. */
 export interface Bearer {
@@ -17,14 +16,6 @@ export interface Bearer {
    * challenge of RFC 6750 §3. Only the Authorization header is looked at (RFC 9700 §4.3.2).
    */
   authenticate(request: HttpRequest, scopes: readonly string[]): Promise<Caller>;
-}
-
-/** What access tokens are checked against. */
-export interface BearerOptions {
-  readonly issuer: string;
-  readonly keys: KeyRing;
-  readonly revocations: Revocations;
-  readonly now: () => number;
 }
 
 const CACHE_LIMIT = 10_000;
@@ -40,7 +31,8 @@ export function bearerChallenge(
   error?: "invalid_token" | "insufficient_scope",
 ): Record<string, string> {
   const { origin } = new URL(issuer);
-  const metadata = `${origin}/.well-known/oauth-protected-resource${pathOf(issuer)}`; // RFC 9728 §3.1
+  // RFC 9728 §3.1
+  const metadata = `${origin}/.well-known/oauth-protected-resource${pathOf(issuer)}`;
   const parameters = [
     'Bearer realm="gatepost"',
     ...(error === undefined ? [] : [`error="${error}"`]),
@@ -51,7 +43,9 @@ export function bearerChallenge(
 }
 
 /** Makes the check of access tokens; it reads no database, unless very many have been revoked. */
-export function createBearer({ issuer, keys, revocations, now }: BearerOptions): Bearer {
+export function createBearer(
+  { issuer, keys, revocations, now }: Pick<Services, "issuer" | "keys" | "revocations" | "now">,
+): Bearer {
   // A signature, once verified, stays so: what may change is asked on every use.
   const verified = createCache<{ readonly caller: Caller; readonly kid: string }>(CACHE_LIMIT);
 

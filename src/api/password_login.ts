@@ -1,9 +1,7 @@
-import type { PasswordHasher } from "../base/password.ts";
 import { sha256 } from "../base/secret.ts";
 import type { User } from "../oauth/user.ts";
 import { ANONYMOUS, FAILED_LOGIN, UNKNOWN } from "../store/audit.ts";
-import type { Database } from "../database/database.ts";
-import type { FailureAudit } from "../store/failure_audit.ts";
+import type { Services } from "../services.ts";
 import {
   admitLogin,
   BY_APP,
@@ -43,15 +41,6 @@ export interface PasswordLogin {
   check(login: LoginAttempt): Promise<LoginOutcome>;
 }
 
-/** What the check works with; `sleep` is in milliseconds. */
-export interface PasswordLoginOptions {
-  readonly database: Database;
-  readonly hasher: PasswordHasher;
-  readonly failures: FailureAudit;
-  readonly now: () => number;
-  readonly sleep: (ms: number) => Promise<void>;
-}
-
 const ACCOUNT_LIMIT = 10; // of one account from one place
 const ADDRESS_LIMIT = 50; // of one address whatever the accounts
 // Failures of one account from many places: nobody can lock another out, only slow them down.
@@ -60,9 +49,11 @@ const SLOW_STEP_MS = 100;
 const SLOW_STEPS = 20;
 
 /** Makes the check, with its throttles (RFC 6749 §4.3.2, RFC 9700 §4.14). */
-export function createPasswordLogin(options: PasswordLoginOptions): PasswordLogin {
-  const { database, hasher, failures, now, sleep } = options;
-
+export function createPasswordLogin(
+  { database, hasher, failures, now, sleep }:
+    & Pick<Services, "database" | "hasher" | "failures" | "now">
+    & { readonly sleep: (ms: number) => Promise<void> },
+): PasswordLogin {
   return {
     async check(attempt) {
       const { username, password, address } = attempt;
@@ -98,7 +89,7 @@ export function createPasswordLogin(options: PasswordLoginOptions): PasswordLogi
         return { kind: "wrong" };
       };
       if (!isRight) return wrong();
-      // The turn may have been long in coming: a password that was replaced meanwhile opens nothing.
+      // The check may have waited long: a password that was replaced meanwhile opens nothing.
       const current = await findUserByName(database, username);
       return current?.phc === user?.phc && current?.status === "active" &&
           await admitPassword(database, current, now())

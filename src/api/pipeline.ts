@@ -4,25 +4,22 @@ import { Problem } from "../base/problem.ts";
 import { OAuthError } from "../oauth/errors.ts";
 import type { Caller } from "../oauth/principal.ts";
 import { UnavailableError } from "../database/database.ts";
-import type { Bearer } from "./bearer.ts";
 import { prefersHtml } from "../http/accept.ts";
 import { type CorsPolicy, type IsOriginAllowed, optionsResponse, withCors } from "./cors.ts";
 import { errorPage } from "./pages/error_page.ts";
-import type { Site } from "./pages/page_layout.ts";
 import { oauthErrorResponse, problemResponse } from "../http/respond.ts";
 import { readBody, readQuery } from "./input.ts";
 import type { Operation } from "./operation.ts";
+import type { Services } from "../services.ts";
 import { checkPath, type Router, type RouteMatch } from "./router.ts";
 
 /** What the pipeline is made of. */
-export interface PipelineOptions {
+export interface PipelineOptions extends Pick<Services, "bearer" | "site" | "log"> {
   /** Asked in turn; the first that knows the path decides. */
   readonly routers: readonly Router[];
-  readonly bearer: Bearer;
   readonly isOriginAllowed: IsOriginAllowed;
-  readonly site: Site;
   readonly maxBodyBytes: number;
-  readonly log: Log;
+  /** Milliseconds of a clock that never goes back. */
   readonly now: () => number;
   /** Called with every response, for the metrics. */
   readonly observe: (route: string, method: string, status: number, ms: number) => void;

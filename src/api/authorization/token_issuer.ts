@@ -28,22 +28,23 @@ export interface TokenIssuer {
   parseRefreshToken(token: string): RefreshHandle | undefined;
 }
 
-/** What tokens are made with. */
-export interface TokenIssuerOptions extends Pick<Services, "issuer" | "keys"> {
-  readonly accessTtlMs: number;
-  readonly refreshTtlMs: number;
-  /** What refresh tokens prove their issue with. */
-  readonly pageKey: Uint8Array;
-}
-
 /** A chain of refresh tokens ends after so many of their lifetimes. */
 const CHAIN_LIFETIMES = 12;
 /** Base64url digits, 132 bits. */
 const PROOF_LENGTH = 22;
 
-/** Makes an issuer of access and refresh tokens. */
-export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
-  const { issuer, keys, accessTtlMs, refreshTtlMs, pageKey } = options;
+/**
+ * Makes an issuer of access and refresh tokens.
+ *
+ * @param services.pageKey what refresh tokens prove their issue with
+ */
+export function createTokenIssuer(
+  { issuer, keys, config, pageKey }: Pick<Services, "issuer" | "keys"> & {
+    readonly config: Pick<Services["config"], "accessTokenTtlMs" | "refreshTokenTtlMs">;
+    readonly pageKey: Uint8Array;
+  },
+): TokenIssuer {
+  const { accessTokenTtlMs, refreshTokenTtlMs } = config;
   let signer: { readonly key: SigningKey; readonly sign: ReturnType<typeof createJwtSigner> };
 
   function signerOf(key: SigningKey) {
@@ -55,7 +56,8 @@ export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
 
   return {
     accessToken(input) {
-      const { claims, expiresAtMs } = accessTokenClaims({ ...input, issuer, ttlMs: accessTtlMs });
+      const ttlMs = accessTokenTtlMs;
+      const { claims, expiresAtMs } = accessTokenClaims({ ...input, issuer, ttlMs });
       const token = signerOf(keys.signing()).sign(claims);
       if (token.length <= MAX_JWT_LENGTH) return { token, expiresAtMs };
       throw new OAuthError("invalid_scope", "The scopes do not fit into one token: too many.");
@@ -63,8 +65,9 @@ export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
     refreshToken(grantId, nowMs) {
       const unproven = newHandle(grantId).token;
       const token = unproven + proofOf(unproven);
-      const chainEndMs = idTimeMs(grantId) + CHAIN_LIFETIMES * refreshTtlMs;
-      return { token, hash: sha256(token), untilMs: Math.min(nowMs + refreshTtlMs, chainEndMs) };
+      const chainEndMs = idTimeMs(grantId) + CHAIN_LIFETIMES * refreshTokenTtlMs;
+      const untilMs = Math.min(nowMs + refreshTokenTtlMs, chainEndMs);
+      return { token, hash: sha256(token), untilMs };
     },
     parseRefreshToken(token) {
       const old = parseHandle(token); // as 0.1.0 issued them

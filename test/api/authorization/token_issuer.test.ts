@@ -21,8 +21,7 @@ function createIssuer(pageKey: Uint8Array = Buffer.alloc(32, 1)) {
       withdraw: none,
       refresh: none,
     },
-    accessTtlMs: TTL_MS,
-    refreshTtlMs: TTL_MS,
+    config: { accessTokenTtlMs: TTL_MS, refreshTokenTtlMs: TTL_MS },
     pageKey,
   });
 }
