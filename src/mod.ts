@@ -77,9 +77,10 @@ export interface PublicEndpoint<Body = JsonMembers | null | undefined> extends E
  *   has decoded it already;
  * - anything else: 200 with that value as JSON. `{ status: "active" }` is such a value.
  *
- * A response of HTML, SVG or other XML goes out with `Content-Security-Policy: sandbox allow-scripts
- * allow-forms allow-popups`, unless it has a policy of its own: hosted pages share an origin with
- * the sign-in pages, and their scripts must not act there. A policy of your own takes that over.
+ * A response of HTML, SVG or other XML goes out with `Content-Security-Policy: sandbox allow-
+ * scripts allow-forms allow-popups`, unless it has a policy of its own: hosted pages share an
+ * origin with the sign-in pages, and their scripts must not act there. A policy of your own takes
+ * that over.
  *
  * `handle` throws, or rejects with:
  * - a plain object (not an Error) {@link Refusal}: that 4xx, as problem details;

@@ -32,7 +32,9 @@ export const PAYLOAD = JSON.stringify({
 
 const ROWS_A_COMMIT = 20_000;
 
-/** Makes a folder with a database: schema and user admin by a start of the server, then the rows. */
+/**
+ * Makes a folder with a database: schema and user admin by a start of the server, then the rows.
+ */
 export async function seedFolder(folder: string, groups: readonly SeedGroup[]): Promise<string> {
   mkdirSync(folder);
   await startPostServer(folder, { GATEPOST_CRON: "off" }).then(({ stop }) => stop("SIGTERM"));

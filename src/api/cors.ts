@@ -13,9 +13,9 @@ const EXPOSED = {
 const TO_ANYONE = { "Access-Control-Allow-Origin": "*", ...EXPOSED };
 
 /**
- * An answer's headers, with those that let a page of an allowed origin read it (Fetch standard, CORS
- * protocol). What the answer says of that itself counts; Vary is what all have a part in
- * (RFC 9110 §12.5.5).
+ * An answer's headers, with those that let a page of an allowed origin read it (Fetch standard,
+ * CORS protocol). What the answer says of that itself counts; Vary is what all have a part in (RFC
+ * 9110 §12.5.5).
  */
 export async function withCors(
   headers: HttpResponse["headers"],

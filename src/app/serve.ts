@@ -14,7 +14,8 @@ const EXIT_MISCONFIGURED = 2;
 // Ctrl+C under npm arrives twice, from the terminal and from npm, and means one stop.
 const REPEATED_SIGNAL_MS = 100;
 const NO_ARGUMENTS = "The server takes no arguments but --version: GATEPOST_… variables " +
-  "configure it (`gatepost check` shows them), and `gatepost --help` explains how to administer it.\n";
+  "configure it (`gatepost check` shows them), and `gatepost --help` explains how to administer " +
+  "it.\n";
 
 /**
  * Serves until a signal: reads the configuration, starts, and sets the exit code (0 stopped,

@@ -5,8 +5,9 @@ export interface Cache<Value> {
 }
 
 /**
- * Makes a cache of at most `limit` entries. Two generations instead of an order of use: when the young
- * one is full it becomes the old one, and what was in the old one and has not been asked for is gone.
+ * Makes a cache of at most `limit` entries. Two generations instead of an order of use: when the
+ * young one is full it becomes the old one, and what was in the old one and has not been asked for
+ * is gone.
  */
 export function createCache<Value>(limit: number): Cache<Value> {
   const half = Math.ceil(limit / 2);

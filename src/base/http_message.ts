@@ -3,7 +3,10 @@ import type { IncomingHttpHeaders } from "node:http";
 /** Methods that a route may have; HEAD and OPTIONS are made of them. */
 export const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
 
-/** One HTTP request as a plain record: sockets stay in http/node_http.ts, so handlers can be tried without one. */
+/**
+ * One HTTP request as a plain record: sockets stay in http/node_http.ts, so handlers can be tried
+ * without one.
+ */
 export interface HttpRequest {
   /** Goes out as X-Request-Id and into every log line about this request. */
   readonly id: string;

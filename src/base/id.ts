@@ -10,9 +10,9 @@ let lastMs = 0;
 let order = 0;
 
 /**
- * A new id: the kind's letter, the time in milliseconds, a counter and randomness, all lower-case base 36.
- * Ids of one process sort in the order they were made, so rows keyed by them append to an index
- * instead of scattering over it, and "newest first" is a walk backwards.
+ * A new id: the kind's letter, the time in milliseconds, a counter and randomness, all lower-case
+ * base 36. Ids of one process sort in the order they were made, so rows keyed by them append to an
+ * index instead of scattering over it, and "newest first" is a walk backwards.
  */
 export function newId(kind: string, nowMs: number): string {
   if (nowMs > lastMs) {
@@ -28,7 +28,9 @@ export function newId(kind: string, nowMs: number): string {
     randomDigits() + randomDigits();
 }
 
-/** Half of the random digits; 48 bits for 31 leave no digit likelier than another by 1 in 100,000. */
+/**
+ * Half of the random digits; 48 bits for 31 leave no digit likelier than another by 1 in 100,000.
+ */
 function randomDigits(): string {
   const digits = RANDOM_DIGITS / 2;
   return (randomBytes(6).readUIntBE(0, 6) % 36 ** digits).toString(36).padStart(digits, "0");
@@ -42,7 +44,9 @@ export function idTimeMs(id: string): number {
   return parseInt(id.slice(1, 1 + TIME_DIGITS), 36);
 }
 
-/** What sorts before every id of the kind that was made at the time or later, and after all others. */
+/**
+ * What sorts before every id of the kind that was made at the time or later, and after all others.
+ */
 export function idBound(kind: string, timeMs: number): string {
   return kind + Math.max(0, timeMs).toString(36).padStart(TIME_DIGITS, "0");
 }

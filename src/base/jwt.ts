@@ -135,7 +135,10 @@ function encode(value: unknown): string {
   return Buffer.from(JSON.stringify(value)).toString("base64url");
 }
 
-/** Strict base64url (RFC 7515 §2): what does not encode back to itself is refused, stray bits included. */
+/**
+ * Strict base64url (RFC 7515 §2): what does not encode back to itself is refused, stray bits
+ * included.
+ */
 function decodeBytes(part: string): Buffer | undefined {
   const bytes = Buffer.from(part, "base64url");
   return bytes.toString("base64url") === part ? bytes : undefined;

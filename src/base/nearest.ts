@@ -1,6 +1,6 @@
 /**
- * Returns the word that was most likely meant, or undefined when none is near: a beginning of it, or
- * more than it, was typed, or at most a third of its letters are wrong, missing, too many or
+ * Returns the word that was most likely meant, or undefined when none is near: a beginning of it,
+ * or more than it, was typed, or at most a third of its letters are wrong, missing, too many or
  * swapped. Case does not count.
  */
 export function nearest(typed: string, words: readonly string[]): string | undefined {

@@ -16,10 +16,10 @@ export interface PasswordHasher {
   hash(password: string): Promise<string>;
   /**
    * Whether the password belongs to the PHC string. Without one (an unknown user) a dummy hash is
-   * computed and the answer is false, so that both cases take the same time; likewise for a password
-   * that is too long, whose length must buy no work. `turn` is asked when the
-   * turn has come and told the result; up to the hasher's limit of others are checked in between, so
-   * to admit is to count. Then a limit on failures holds for guesses sent all at once, too. Undefined
+   * computed and the answer is false, so that both cases take the same time; likewise for a
+   * password that is too long, whose length must buy no work. `turn` is asked when the turn has
+   * come and told the result; up to the hasher's limit of others are checked in between, so to
+   * admit is to count. Then a limit on failures holds for guesses sent all at once, too. Undefined
    * when it did not admit this one.
    */
   verify(password: string, phc: string | undefined, turn?: Turn): Promise<boolean | undefined>;
@@ -103,7 +103,14 @@ function derive(password: string, salt: Buffer): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     argon2(
       "argon2id",
-      { message, nonce: salt, parallelism: 1, tagLength: TAG_LENGTH, memory: MEMORY_KIB, passes: PASSES },
+      {
+        message,
+        nonce: salt,
+        parallelism: 1,
+        tagLength: TAG_LENGTH,
+        memory: MEMORY_KIB,
+        passes: PASSES,
+      },
       (error, tag) => error ? reject(error) : resolve(tag),
     );
   });

@@ -14,8 +14,8 @@ export interface ProblemOptions {
 }
 
 /**
- * An outcome that ends a request: thrown anywhere, turned into RFC 9457 problem details in one place.
- * `code` is stable and goes into `type`; `detail` is for people and never holds a secret.
+ * An outcome that ends a request: thrown anywhere, turned into RFC 9457 problem details in one
+ * place. `code` is stable and goes into `type`; `detail` is for people and never holds a secret.
  */
 export class Problem extends Error {
   override readonly name = "Problem";

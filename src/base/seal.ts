@@ -1,11 +1,16 @@
 import { createCipheriv, createDecipheriv } from "node:crypto";
 import { randomBytes } from "./secret.ts";
 
-/** Encrypts secrets that must be read again (private keys, signing secrets) before they are stored. */
+/**
+ * Encrypts secrets that must be read again (private keys, signing secrets) before they are stored.
+ */
 export interface Seal {
   /** Whether there is a key, so that what is stored is unreadable without it. */
   readonly active: boolean;
-  /** The stored form of a secret; `context` names its place, and a value moved elsewhere is not decrypted. */
+  /**
+   * The stored form of a secret; `context` names its place, and a value moved elsewhere is not
+   * decrypted.
+   */
   encrypt(secret: string, context: string): string;
   /** The secret; throws SealError when it was encrypted with another key or has been altered. */
   decrypt(stored: string, context: string): string;

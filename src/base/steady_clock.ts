@@ -28,9 +28,9 @@ export function createSteadyClock(wallMs: () => number, elapsedMs: () => number)
 const BELIEVED_AFTER_MS = 86_400_000;
 
 /**
- * Makes a clock to remove things by: it follows the one on the wall backward at once, and forward only
- * after a day. So what a clock that was wrong for a while showed as expired is still there when it is
- * set right: above all what was revoked.
+ * Makes a clock to remove things by: it follows the one on the wall backward at once, and forward
+ * only after a day. So what a clock that was wrong for a while showed as expired is still there
+ * when it is set right: above all what was revoked.
  */
 export function createCautiousClock(wallMs: () => number, elapsedMs: () => number): () => number {
   const clock = createSteadyClock(wallMs, elapsedMs);

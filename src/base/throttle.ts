@@ -14,8 +14,12 @@ export interface ThrottleOptions {
   readonly maxKeys?: number;
 }
 
-/** Makes a throttle. Each key holds at most `limit` times, so it never grows past maxKeys × limit. */
-export function createThrottle({ limit, windowMs, now, maxKeys = 50_000 }: ThrottleOptions): Throttle {
+/**
+ * Makes a throttle. Each key holds at most `limit` times, so it never grows past maxKeys × limit.
+ */
+export function createThrottle(
+  { limit, windowMs, now, maxKeys = 50_000 }: ThrottleOptions,
+): Throttle {
   const failures = new Map<string, number[]>(); // in the order of the last failure
 
   function recent(key: string): number[] {

@@ -40,8 +40,8 @@ export interface Backend {
   /** The keys that the servers sign with. */
   readonly keys: KeyRing;
   /**
-   * Calls one operation as the command line's own caller: validation, audit and records are those of
-   * HTTP. `body` is JSON text; long work ends between two steps when `signal` aborts. Throws
+   * Calls one operation as the command line's own caller: validation, audit and records are those
+   * of HTTP. `body` is JSON text; long work ends between two steps when `signal` aborts. Throws
    * Problem.
    */
   call(method: string, path: string, body?: string, signal?: AbortSignal): Promise<BackendResponse>;
@@ -72,8 +72,8 @@ const CALLER: Caller = {
 };
 
 /**
- * Opens the database that the configuration names, and the backend's operations on it. Throws Failure
- * where there is none and none is to be made, and UnusableDatabaseError.
+ * Opens the database that the configuration names, and the backend's operations on it. Throws
+ * Failure where there is none and none is to be made, and UnusableDatabaseError.
  */
 export async function openBackend(config: Config, options: OpenOptions = {}): Promise<Backend> {
   const path = resolve(config.databasePath);

@@ -28,7 +28,9 @@ export interface CommandWords {
   readonly options?: Readonly<Record<string, Option>>;
 }
 
-/** How a member of a body or a query is given, where its shape does not say it or says it otherwise. */
+/**
+ * How a member of a body or a query is given, where its shape does not say it or says it otherwise.
+ */
 export interface MemberWords extends Partial<Option> {
   /** The option's name where it is not the member's. */
   readonly name?: string;

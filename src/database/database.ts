@@ -37,7 +37,9 @@ export class ConflictError extends Error {
 /** Why writes are refused: what `/system/ready` says of the database. */
 export type Refusal = "locked" | "read_only" | "full" | "replaced" | "failing";
 
-/** The engine cannot read or write just now (locked, full, gone); nothing of the batch is stored. */
+/**
+ * The engine cannot read or write just now (locked, full, gone); nothing of the batch is stored.
+ */
 export class UnavailableError extends Error {
   override readonly name = "UnavailableError";
 }

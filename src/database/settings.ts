@@ -51,7 +51,9 @@ export async function checkSeal(database: Database, seal: Seal): Promise<boolean
   return false;
 }
 
-/** Why the seal does not fit a database with this stored check, in one line; undefined if it does. */
+/**
+ * Why the seal does not fit a database with this stored check, in one line; undefined if it does.
+ */
 export function findSealError(seal: Seal, stored: string): string | undefined {
   try {
     seal.decrypt(stored, SEAL_CHECK);
@@ -77,9 +79,9 @@ async function sealDatabase(database: Database, seal: Seal): Promise<boolean> {
 
 /**
  * Encrypts with the seal's first key what an older one did, in batches between which others write
- * as long as a batch took. What says which key the database needs comes last, with `beside`: wherever
- * this ends early every key is still needed, and it goes on the next time. Returns the number of
- * secrets; throws the reason of `signal`.
+ * as long as a batch took. What says which key the database needs comes last, with `beside`:
+ * wherever this ends early every key is still needed, and it goes on the next time. Returns the
+ * number of secrets; throws the reason of `signal`.
  */
 export async function resealDatabase(
   database: Database,

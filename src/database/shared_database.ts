@@ -14,7 +14,9 @@ interface WriteReply {
   readonly result: WriteResult;
 }
 
-/** Writes what comes in by `port` into `database`: beside this thread's own, in the same commits. */
+/**
+ * Writes what comes in by `port` into `database`: beside this thread's own, in the same commits.
+ */
 export function serveWrites(database: Database, port: MessagePort): void {
   port.on("message", ({ id, statements }: WriteCall) => {
     const response = (result: WriteResult) => port.postMessage({ id, result } satisfies WriteReply);

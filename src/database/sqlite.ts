@@ -24,8 +24,8 @@ interface Waiting {
 const GROUP_LIMIT = 512;
 
 /**
- * Opens the SQLite engine on a file. Reads run here, on a connection that cannot write; writes run in
- * a worker thread, so neither a slow disk nor another process's lock delays a request that only
+ * Opens the SQLite engine on a file. Reads run here, on a connection that cannot write; writes run
+ * in a worker thread, so neither a slow disk nor another process's lock delays a request that only
  * reads. While one group commits the next gathers. Throws UnusableDatabaseError.
  */
 export function openSqliteDatabase(

@@ -12,7 +12,10 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
   13: "full",
 };
 
-/** What an error of node:sqlite means: a broken constraint, an engine in trouble, or our own mistake. */
+/**
+ * What an error of node:sqlite means: a broken constraint, an engine in trouble, or our own
+ * mistake.
+ */
 export function classifySqliteError(error: unknown): "conflict" | "unavailable" | "fault" {
   const code = codeOf(error);
   if (code === CONFLICT_CODE) return "conflict";

@@ -3,8 +3,8 @@ import { constants, DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 
 /**
- * How long a connection waits for a lock that another process holds: a write is refused with the one
- * that waits before it, and gets its answer within two seconds.
+ * How long a connection waits for a lock that another process holds: a write is refused with the
+ * one that waits before it, and gets its answer within two seconds.
  */
 export const LOCK_TIMEOUT_MS = 800;
 

@@ -24,8 +24,8 @@ const LEASE_MARGIN_MS = 30_000;
 /** Claims due deliveries. */
 export interface Claimer {
   /**
-   * Claims for the lanes that have room, and puts the deliveries there. Answers how many there were;
-   * undefined where there is no room for any.
+   * Claims for the lanes that have room, and puts the deliveries there. Answers how many there
+   * were; undefined where there is no room for any.
    */
   claim(nowMs: number): Promise<number | undefined>;
   /** Moves the leases to come by so many milliseconds, as the stored ones have been. */

@@ -44,7 +44,9 @@ export interface DistributorOptions extends AfterAttemptRules {
 export interface Distributor {
   /** Does all that is due; called by the interval, and at once after a dispatch. Never throws. */
   wake(): void;
-  /** Has `shift` move all stored times by so many milliseconds, as `now` is to be moved after it. */
+  /**
+   * Has `shift` move all stored times by so many milliseconds, as `now` is to be moved after it.
+   */
   followClock(stepMs: number, shift: () => Promise<void>): Promise<void>;
   /** Awaits attempts in flight for at most `graceMs`, cuts off the rest, gives unsent work back. */
   stop(graceMs: number): Promise<void>;
@@ -143,7 +145,9 @@ export function createDistributor(options: DistributorOptions): Distributor {
     timer.unref();
   }
 
-  /** Sends what may be sent, few in one turn of the loop, so that whatever else there is has its. */
+  /**
+   * Sends what may be sent, few in one turn of the loop, so that whatever else there is has its.
+   */
   function sendAll(): void {
     if (isSending || stopping) return;
     isSending = true;

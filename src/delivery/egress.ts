@@ -71,10 +71,11 @@ const SELF_TEST_TIMEOUT_MS = 1_500;
 const AGENT_LIFE_MS = 60_000;
 
 /**
- * Opens the guard: only what isReachable() lets pass is dialled, over http and https alike. Literals are vetted before a connection is looked for, names when one is
- * made: the lookup's answer is vetted and exactly what is left of it is dialled, so that an answer
- * that changes between check and use (DNS rebinding) gains nothing. A connection kept alive leads
- * to the address that was vetted when it was made.
+ * Opens the guard: only what isReachable() lets pass is dialled, over http and https alike.
+ * Literals are vetted before a connection is looked for, names when one is made: the lookup's
+ * answer is vetted and exactly what is left of it is dialled, so that an answer that changes
+ * between check and use (DNS rebinding) gains nothing. A connection kept alive leads to the address
+ * that was vetted when it was made.
  */
 export function createEgress(options: EgressOptions): Egress {
   let known: AgentClass | undefined;

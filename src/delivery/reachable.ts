@@ -18,8 +18,8 @@ export function isReachable(address: Address, allow: readonly Cidr[]): boolean {
 }
 
 /**
- * Throws EgressError for a URL that is not http(s) or whose literal address callbacks may not reach;
- * what a name stands for is known when it is dialled.
+ * Throws EgressError for a URL that is not http(s) or whose literal address callbacks may not
+ * reach; what a name stands for is known when it is dialled.
  */
 export function checkReachable(url: URL, allow: readonly Cidr[]): void {
   if (url.protocol !== "http:" && url.protocol !== "https:") {

@@ -18,8 +18,8 @@ export function isWant(code: string | undefined): boolean {
  * The code of what the service itself lacks where that is why an exchange failed, whoever was
  * called; undefined where the subscriber is the reason. Without a network (not one address that
  * leads out of this machine) nobody can be reached, so that is the service's; with one, an address
- * to which there is no route is the subscriber's, and so is one of a family that is not spoken here.
- * No local address for a family that is spoken means that no port is left.
+ * to which there is no route is the subscriber's, and so is one of a family that is not spoken
+ * here. No local address for a family that is spoken means that no port is left.
  *
  * @param families those (4, 6) in which this machine has an address that leads out
  */

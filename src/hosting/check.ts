@@ -65,8 +65,8 @@ const MAX_EVERY_MS = 366 * 86_400_000;
 /**
  * Reads one export. A plain object is meant to be an endpoint when it has `handle`, or any two of
  * an endpoint's other fields, and a cronjob when it has any two of a cronjob's; so one with
- * a misspelt or missing field is an error and not silently left out. One that is called `scopes` has
- * scopes in words. Everything else is the module's own.
+ * a misspelt or missing field is an error and not silently left out. One that is called `scopes`
+ * has scopes in words. Everything else is the module's own.
  */
 export function checkExport(value: unknown, origin: Origin): Checked {
   if (!isPlainObject(value)) return undefined;

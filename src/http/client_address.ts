@@ -2,9 +2,9 @@ import { formatAddress, parseAddress } from "../base/address.ts";
 import { type Cidr, cidrContains } from "../base/cidr.ts";
 
 /**
- * The address of the client behind trusted proxies: X-Forwarded-For is read from its right end, where
- * the nearest proxy wrote, for as long as the address before it is one that is trusted. What a client
- * wrote itself is further left and is never believed.
+ * The address of the client behind trusted proxies: X-Forwarded-For is read from its right end,
+ * where the nearest proxy wrote, for as long as the address before it is one that is trusted. What
+ * a client wrote itself is further left and is never believed.
  */
 export function clientAddress(
   socketAddress: string,

@@ -10,7 +10,9 @@ export interface Reservation {
 
 /** Memory that clients may make the server hold. */
 export interface MemoryBudget {
-  /** Begins to reserve; `onEvicted` is called, after its release, when others need the room more. */
+  /**
+   * Begins to reserve; `onEvicted` is called, after its release, when others need the room more.
+   */
   reserve(onEvicted: () => void): Reservation;
   /** Bytes that are held now. */
   heldBytes(): number;

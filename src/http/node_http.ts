@@ -34,11 +34,11 @@ export interface NodeHttpOptions {
 
 /**
  * What clients, however hostile, can make the server hold: for each connection a head of 16 KiB, as
- * much of a body that nobody has asked for yet, and one read of 64 KiB; for all connections together
- * the bodies and the responses, which have bounds of their own. With the limits below that is
- * 5,000 × 96 KiB + 64 MiB + 64 MiB, about 600 MiB, and test/fuzz/hostile_clients.test.ts tries it;
- * turn_limit.ts sees to it that requests which are sent ahead do not come on top.
- * What a hosted endpoint keeps by itself comes on top.
+ * much of a body that nobody has asked for yet, and one read of 64 KiB; for all connections
+ * together the bodies and the responses, which have bounds of their own. With the limits below that
+ * is 5,000 × 96 KiB + 64 MiB + 64 MiB, about 600 MiB, and test/fuzz/hostile_clients.test.ts tries
+ * it; turn_limit.ts sees to it that requests which are sent ahead do not come on top. What a hosted
+ * endpoint keeps by itself comes on top.
  */
 export interface HttpLimits {
   readonly maxConnections: number;
@@ -58,8 +58,8 @@ export interface HttpLimits {
 }
 
 /**
- * What holds unless `limits` says otherwise: generous for people on slow lines, and so short that idle
- * or dripping clients hold little.
+ * What holds unless `limits` says otherwise: generous for people on slow lines, and so short that
+ * idle or dripping clients hold little.
  */
 export const DEFAULT_LIMITS: HttpLimits = {
   maxConnections: 5_000,

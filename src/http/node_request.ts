@@ -7,8 +7,8 @@ import { newRequestId, readRequestId } from "./request_id.ts";
 
 /**
  * A request of node:http as a plain record. The getters are on a prototype, and so in a class:
- * in an object literal they would cost as much as Node's own work for a request, and keep alive what
- * they close over, until a full collection.
+ * in an object literal they would cost as much as Node's own work for a request, and keep alive
+ * what they close over, until a full collection.
  */
 export class NodeRequest implements HttpRequest {
   readonly id: string;

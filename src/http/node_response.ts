@@ -54,9 +54,9 @@ export async function sendResponse(
 let turnEnd: Promise<void> | undefined;
 
 /**
- * Resolves when all that has come in by this turn of the loop has been looked at. The responses of a
- * turn go out together, because each that goes out alone wakes its client up, which costs more than
- * most requests do.
+ * Resolves when all that has come in by this turn of the loop has been looked at. The responses of
+ * a turn go out together, because each that goes out alone wakes its client up, which costs more
+ * than most requests do.
  */
 function endOfTurn(): Promise<void> {
   return turnEnd ??= new Promise((resolve) =>

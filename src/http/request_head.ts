@@ -8,7 +8,9 @@ export interface RequestHead {
 }
 
 const MAX_FIELDS = 200;
-/** Two of one of these, and two programs on the way could each believe another one; a bit for each. */
+/**
+ * Two of one of these, and two programs on the way could each believe another one; a bit for each.
+ */
 const SINGLE = new Map([
   "host",
   "authorization",

@@ -19,7 +19,8 @@ export interface AccessTokenInput {
 
 /**
  * The claims of a new access token (RFC 9068 §2.2), and when it expires in milliseconds. The `jti`
- * begins with the grant's id, so a token can be told to be revoked without a look into the database.
+ * begins with the grant's id, so a token can be told to be revoked without a look into the
+ * database.
  */
 export function accessTokenClaims(
   input: AccessTokenInput,
@@ -52,7 +53,8 @@ export function parseAccessClaims(
 ): Caller | undefined {
   const { iss, sub, aud, client_id: clientId, exp, iat, jti, scope } = claims;
   if (iss !== issuer || aud !== issuer) return undefined;
-  if (typeof exp !== "number" || !Number.isSafeInteger(exp) || exp * 1000 <= nowMs) return undefined;
+  if (typeof exp !== "number" || !Number.isSafeInteger(exp)) return undefined;
+  if (exp * 1000 <= nowMs) return undefined;
   if (typeof iat !== "number") return undefined;
   if (typeof sub !== "string" || typeof clientId !== "string") return undefined;
   if (typeof jti !== "string" || typeof scope !== "string") return undefined;

@@ -37,7 +37,9 @@ export interface NewGrant {
   readonly refresh: Uint8Array | undefined;
   readonly refreshUntilMs: number;
   readonly accessUntilMs: number;
-  /** When it was decided, where that was before the id was made: what was revoked since stays so. */
+  /**
+   * When it was decided, where that was before the id was made: what was revoked since stays so.
+   */
   readonly decidedAtMs?: number;
 }
 
@@ -120,8 +122,8 @@ export interface RefreshHandle {
 }
 
 /**
- * What a presented refresh token is: valid now; the one before, exchanged a moment ago; or exchanged
- * before.
+ * What a presented refresh token is: valid now; the one before, exchanged a moment ago; or
+ * exchanged before.
  */
 export interface PresentedRefreshToken {
   readonly grant: Grant;

@@ -19,10 +19,13 @@ type Revocable = Pick<Caller, "jti" | "grantId" | "sub" | "clientId">;
 export interface Revocations {
   /**
    * Whether the token of this caller has been revoked, by itself or with its grant, user, app or
-   * both. A promise where the database must be asked, because more is in force than memory may hold.
+   * both. A promise where the database must be asked, because more is in force than memory may
+   * hold.
    */
   has(caller: Revocable): boolean | Promise<boolean>;
-  /** Takes in what any process has stored since the last call; call it after each own revocation. */
+  /**
+   * Takes in what any process has stored since the last call; call it after each own revocation.
+   */
   refresh(): Promise<void>;
 }
 

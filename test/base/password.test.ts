@@ -132,7 +132,8 @@ test("verify() works as long for an unknown user as for a known one, however lon
     return Math.min(...times);
   };
   const known = await timeOf("a wrong password", phc);
-  // Marks that normalization puts in another order, which takes it time by the square of their number.
+  // Marks that normalization puts in another order, which takes it time by the square of their
+  // number.
   const long = "\u0344".repeat(16_300) + "\u0316".repeat(16_300);
   for (const [given, stored] of [["a wrong password", undefined], [long, phc], [long, undefined]]) {
     const other = await timeOf(given ?? "", stored);

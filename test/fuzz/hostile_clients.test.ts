@@ -36,7 +36,9 @@ async function readMemoryMiB(): Promise<number> {
   return await readMetric("process_resident_memory_bytes") / 2 ** 20;
 }
 
-/** Opens connections, has each send its part, and says how far the server's memory grew meanwhile. */
+/**
+ * Opens connections, has each send its part, and says how far the server's memory grew meanwhile.
+ */
 async function attack(
   t: TestContext,
   connections: number,

@@ -36,8 +36,9 @@ export interface RawOptions {
 }
 
 /**
- * Sends bytes (strings are latin1, so that any byte can be written) and collects all that comes back
- * until the server closes or has been silent for `waitMs`. A connection that breaks counts as closed.
+ * Sends bytes (strings are latin1, so that any byte can be written) and collects all that comes
+ * back until the server closes or has been silent for `waitMs`. A connection that breaks counts as
+ * closed.
  */
 export function exchangeRaw(
   port: number,
@@ -109,7 +110,9 @@ export async function holdRequest(port: number, text: string): Promise<() => Pro
   };
 }
 
-/** Opens a connection that stays open; the caller destroys it. Breaking is no error of the test's. */
+/**
+ * Opens a connection that stays open; the caller destroys it. Breaking is no error of the test's.
+ */
 export function openRaw(port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1");

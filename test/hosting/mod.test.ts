@@ -17,12 +17,14 @@ export const createOrder: Endpoint = {
   method: "POST",
   path: "/orders/:id",           // URLPattern pathname
   scope: "orders",               // one or several; [] = any valid token; or public: true = no token
-  emits: { "order.created": "An order was placed" },   // or { description, scope }: needed to subscribe
+  // or { description, scope }: needed to subscribe
+  emits: { "order.created": "An order was placed" },
   maxBody: "64KiB",              // optional
   async handle({ params, query, body, request, caller, dispatch, signal, log }) {
     const order = { ...body, id: params.id, by: caller.sub };
     dispatch("order.created", order);
-    return { status: 201, body: order };     // or any other value = 200 JSON, undefined = 204, or a web Response
+    // or any other value = 200 JSON, undefined = 204, or a web Response
+    return { status: 201, body: order };
   },
 };
 `;

@@ -69,8 +69,8 @@ const USER = newId("u", NOW_MS);
 const CLAIM = "c1";
 
 /**
- * Partial indexes, and a table, that hold nothing but work that is to be done now; walking one is no
- * fault.
+ * Partial indexes, and a table, that hold nothing but work that is to be done now; walking one is
+ * no fault.
  */
 const WORK_LISTS = ["subscriptions_to_clear", "deliveries_claimed"];
 const WORK_TABLE = "subscription_endings";

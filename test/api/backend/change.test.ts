@@ -25,7 +25,9 @@ const CALLER = {
   expiresAtMs: NOW_MS + 1000,
 } as const;
 
-/** The PATCH of users and of apps, on a database in which `meanwhile` is stored before each write. */
+/**
+ * The PATCH of users and of apps, on a database in which `meanwhile` is stored before each write.
+ */
 async function openStage(t: TestContext, meanwhile: () => Promise<readonly Sql[]>) {
   const stored = openDatabase(t);
   const database: Database = {
