@@ -11,6 +11,8 @@ export type KillPoint =
   /** Whenever. */
   | { readonly kind: "random" };
 
+const CLAIM = "UPDATE deliveries SET claim = ?, dueAtMs";
+
 /** Every point by its name, in the order of an event's life. */
 export const KILL_POINTS: Readonly<Record<string, KillPoint>> = {
   "in the handler": { kind: "handler" },
@@ -22,8 +24,8 @@ export const KILL_POINTS: Readonly<Record<string, KillPoint>> = {
   },
   "before the fan-out": { kind: "commit", when: "before", text: "INSERT INTO deliveries" },
   "after the fan-out": { kind: "commit", when: "after", text: "INSERT INTO deliveries" },
-  "before the claim": { kind: "commit", when: "before", text: "UPDATE deliveries SET claim = ?4" },
-  "after the claim": { kind: "commit", when: "after", text: "UPDATE deliveries SET claim = ?4" },
+  "before the claim": { kind: "commit", when: "before", text: CLAIM },
+  "after the claim": { kind: "commit", when: "after", text: CLAIM },
   "during the POST": { kind: "post" },
   "after the answer, before the record": {
     kind: "commit",
