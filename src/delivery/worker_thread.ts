@@ -42,7 +42,7 @@ async function runPost(
   const distributor = createDistributor({
     database,
     claim: name,
-    sender: createCallbackSender({
+    callbacks: createCallbackSender({
       egress,
       timeoutMs: callbackTimeoutMs,
       userAgent: `Gatepost/${version}@${revision}`,
@@ -69,7 +69,7 @@ async function runPost(
       kind: "report",
       quietMs: now() - distributor.lastRoundMs(),
       inFlight: distributor.inFlight(),
-      want: distributor.want(),
+      want: distributor.shortage(),
       attempts,
     });
     attempts = [];

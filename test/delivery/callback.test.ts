@@ -179,7 +179,7 @@ describe("an answer", () => {
     test(`${status} is told as it is`, async () => {
       receiver.answer("/hook", status);
       const { outcome } = await send();
-      assert.deepEqual(outcome, { kind: "answer", status, retryAfterMs: undefined });
+      assert.deepEqual(outcome, { kind: "response", status, retryAfterMs: undefined });
     });
   }
 
@@ -187,7 +187,7 @@ describe("an answer", () => {
     test(`${status} is not followed`, async () => {
       receiver.answer("/hook", status, { location: `${receiver.url}/elsewhere` });
       const { outcome } = await send();
-      assert.equal(outcome.kind === "answer" && outcome.status, status);
+      assert.equal(outcome.kind === "response" && outcome.status, status);
       assert.deepEqual([receiver.count("/hook"), receiver.count("/elsewhere")], [1, 0]);
     });
   }
@@ -201,7 +201,7 @@ describe("an answer", () => {
     test(`with Retry-After: ${header} asks for ${expectedMs} ms`, async () => {
       receiver.answer("/hook", 503, { "retry-after": header });
       const { outcome } = await send();
-      assert.deepEqual(outcome, { kind: "answer", status: 503, retryAfterMs: expectedMs });
+      assert.deepEqual(outcome, { kind: "response", status: 503, retryAfterMs: expectedMs });
     });
   }
 
@@ -218,7 +218,7 @@ describe("an answer", () => {
   test("without end is a success once 4 KiB have come, and its connection ends", async () => {
     const { url, ended, close } = await startEndless();
     const { outcome, snippet } = await send({ endpoint: url });
-    assert.deepEqual(outcome, { kind: "answer", status: 200, retryAfterMs: undefined });
+    assert.deepEqual(outcome, { kind: "response", status: 200, retryAfterMs: undefined });
     assert.equal(snippet?.length, 4096);
     const written = await ended;
     await close();
@@ -228,7 +228,7 @@ describe("an answer", () => {
   test("that drips to its end in time is a success", async () => {
     receiver.react("/hook", { kind: "drip", everyMs: 10, bytes: 5 });
     const { outcome, snippet } = await send();
-    assert.equal(outcome.kind === "answer" && outcome.status, 200);
+    assert.equal(outcome.kind === "response" && outcome.status, 200);
     assert.equal(snippet, ".....");
   });
 });
@@ -307,7 +307,7 @@ test("what the service itself lacks is no attempt", async (t) => {
   t.after(() => own.close());
   const options = { egress: own, timeoutMs: TIMEOUT_MS, userAgent: "Gatepost/1", now: () => NOW_MS };
   const endpoint = "http://name.example/";
-  assert.deepEqual(await sendAny({ endpoint }, createCallbackSender(options)), { want: "EMFILE" });
+  assert.deepEqual(await sendAny({ endpoint }, createCallbackSender(options)), { shortage: "EMFILE" });
 });
 
 describe("a connection that was kept alive", () => {
@@ -331,7 +331,7 @@ describe("a connection that was kept alive", () => {
     t.after(() => server.close());
     const { port } = server.address() as AddressInfo;
     const endpoint = `http://127.0.0.1:${port}/`;
-    assert.equal((await send({ endpoint })).outcome.kind, "answer");
+    assert.equal((await send({ endpoint })).outcome.kind, "response");
     await sleep(20); // until undici has it down as idle
     return { endpoint, counts: () => ({ requests, connections }) };
   }
@@ -344,12 +344,12 @@ describe("a connection that was kept alive", () => {
     test(`and ${what} before an answer: it is tried once more, on a new one`, async (t) => {
       const { endpoint, counts } = await startOnce(t, then);
       const { outcome } = await send({ endpoint });
-      assert.deepEqual(outcome, { kind: "answer", status: 204, retryAfterMs: undefined });
+      assert.deepEqual(outcome, { kind: "response", status: 204, retryAfterMs: undefined });
       assert.deepEqual(counts(), { requests: 3, connections: 2 });
     });
   }
 
-  test("and breaks within an answer is told as reset, and not tried again", async (t) => {
+  test("and breaks within a response is reported as reset, and not tried again", async (t) => {
     const { endpoint, counts } = await startOnce(t, (socket) => {
       socket.write("HTTP/1.1 2", () => socket.destroy());
     });

@@ -32,12 +32,12 @@ const SEAL = createSeal(undefined);
 const SECRET = formatSigningSecret(new Uint8Array(32).fill(7));
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
-type Answer = number | "timeout" | "want";
+type Ending = number | "timeout" | "shortage";
 
 /** An attempt that waits for the test to say how it ends. */
 interface Attempt {
   readonly callback: Callback;
-  end(answer: Answer): void;
+  end(ending: Ending): void;
 }
 
 /** One process's distributor, whose callbacks the test answers. */
@@ -72,7 +72,7 @@ interface ProcessOptions {
   readonly total?: number;
   readonly perSubscription?: number;
   /** Answers at once in place of the test. */
-  readonly answer?: (callback: Callback) => Answer;
+  readonly answer?: (callback: Callback) => Ending;
   readonly database?: Database;
 }
 
@@ -141,17 +141,17 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
     isClockSet: () => stage.isClockSet,
     random: () => 0.5,
     observe() {},
-    sender: {
+    callbacks: {
       send: (callback) =>
         new Promise((resolve) => {
           begun.push(callback);
-          const end = (given: Answer) => {
+          const end = (given: Ending) => {
             const index = open.indexOf(attempt);
             if (index < 0) return;
             open.splice(index, 1);
             resolve(
-              given === "want"
-                ? { want: "EMFILE" }
+              given === "shortage"
+                ? { shortage: "EMFILE" }
                 : { outcome: toOutcome(given), snippet: undefined },
             );
           };
@@ -167,10 +167,10 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
   return { distributor, open, begun, peak: () => peak, stored };
 }
 
-function toOutcome(answer: Exclude<Answer, "want">): AttemptOutcome {
-  return answer === "timeout"
+function toOutcome(ending: Exclude<Ending, "shortage">): AttemptOutcome {
+  return ending === "timeout"
     ? { kind: "error", error: "timeout" }
-    : { kind: "answer", status: answer };
+    : { kind: "response", status: ending };
 }
 
 async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
@@ -412,17 +412,17 @@ describe("the caps", () => {
   });
 });
 
-describe("what is not sent for want of something of the service's own", () => {
+describe("what is not sent for a shortage of the service's own", () => {
   test("is no attempt: it goes out as the first one once that is there", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch(20);
     let isLacking = true;
-    const process = stage.startProcess({ answer: () => isLacking ? "want" : 204 });
+    const process = stage.startProcess({ answer: () => isLacking ? "shortage" : 204 });
     process.distributor.wake();
     await settle(process);
     assert.ok(process.begun.length <= 8, "nothing more is sent for a moment");
-    assert.equal(process.distributor.want(), "EMFILE");
+    assert.equal(process.distributor.shortage(), "EMFILE");
     stage.nowMs += 999;
     process.distributor.wake();
     await settle(process);
@@ -435,14 +435,14 @@ describe("what is not sent for want of something of the service's own", () => {
     const rows = await stage.database.query<{ health: string; attempts: number }>(sql`SELECT health, (SELECT count(*) FROM attempts) AS attempts FROM subscriptions`);
     assert.deepEqual(rows.map((row) => ({ ...row })), [{ health: "healthy", attempts: 20 }]);
     stage.nowMs += 5_000;
-    assert.equal(process.distributor.want(), undefined);
+    assert.equal(process.distributor.shortage(), undefined);
   });
 
   test("says nothing of a subscriber that has failed before, nor of one that has not", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
-    const answers: Answer[] = [500, "want", "want", 500];
+    const answers: Ending[] = [500, "shortage", "shortage", 500];
     const process = stage.startProcess({ answer: () => answers.shift() ?? 204 });
     for (const waitMs of [0, DELAYS_MS[0] ?? 0, 1_000, 1_000, DELAYS_MS[1] ?? 0]) {
       stage.nowMs += waitMs;
@@ -511,7 +511,7 @@ describe("slow subscribers", () => {
   });
 });
 
-describe("what has waited in its lane", () => {
+describe("what has waited in its queue", () => {
   /** Eight attempts are in flight, and as many are claimed and wait behind them. */
   async function crowd(t: TestContext) {
     const stage = await openStage(t);
@@ -592,8 +592,8 @@ describe("what is in flight when its subscription changes", () => {
       stage.nowMs += 3_600_000;
     }
     await inFlight(attempt);
-    const end = async (answer: Answer) => {
-      process.open[0]?.end(answer);
+    const end = async (ending: Ending) => {
+      process.open[0]?.end(ending);
       await settle(process);
     };
     const find = sql`SELECT status, health, failingSinceMs AS since FROM subscriptions
