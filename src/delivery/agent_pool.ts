@@ -29,31 +29,27 @@ interface Dispatcher {
 
 type AgentClass = new (options: object) => Dispatcher;
 
-/** The agent of new requests. */
-interface Current {
-  readonly agent: Dispatcher;
-  readonly openedAtMs: number;
-  /** Whether what starts now does so on a connection that has just been made. */
-  isNewConnection: boolean;
-}
-
-/** Sends over connections that are kept for a while; `close` aborts what is in flight. */
-export type AgentPool = Pick<Dispatcher, "dispatch" | "close">;
-
 /** Why nothing can be sent without findAgentClass(). */
 export const UNSUPPORTED = "this Node's fetch offers no Agent to guard";
+
 /**
  * How long connections are kept and used again. An aborted exchange leaves one behind that nothing
  * would ever close (undici 8.10, nodejs/undici#5845): subscribers that hang would fill the process.
  */
 const AGENT_LIFE_MS = 60_000;
 
-/** Makes a pool whose sockets find addresses by `lookup`. It loads fetch with the first request. */
-export function createAgentPool(options: AgentOptions, lookup: LookupFunction): AgentPool {
+/**
+ * Makes what sends over connections that are kept for a while and find addresses by `lookup`; its
+ * `close` aborts what is in flight. It loads fetch with the first request.
+ */
+export function createAgentPool(
+  options: AgentOptions,
+  lookup: LookupFunction,
+): Pick<Dispatcher, "dispatch" | "close"> {
   const nowMs = options.nowMs ?? (() => performance.now());
   const retired = new Set<Dispatcher>();
   let AgentClass: AgentClass | undefined;
-  let current: Current | undefined;
+  let current: ReturnType<typeof openCurrent> | undefined;
   let isClosed = false;
 
   /** With `pipelining` 0 no connection is used twice. */
@@ -75,7 +71,8 @@ export function createAgentPool(options: AgentOptions, lookup: LookupFunction): 
     });
   }
 
-  function openCurrent(): Current {
+  /** `isNewConnection`: what starts now does so on a connection that has just been made. */
+  function openCurrent() {
     const opened = { agent: openAgent(1), openedAtMs: nowMs(), isNewConnection: false };
     opened.agent.on("connect", () => {
       opened.isNewConnection = true;
@@ -94,7 +91,8 @@ export function createAgentPool(options: AgentOptions, lookup: LookupFunction): 
 
   return {
     dispatch(request, handler) {
-      if (isClosed) throw closed();
+      // As undici reports it of an agent.
+      if (isClosed) throw Object.assign(new Error("closed"), { code: "UND_ERR_CLOSED" });
       if (current && nowMs() - current.openedAtMs > AGENT_LIFE_MS) {
         retire(current.agent);
         current = undefined;
@@ -113,11 +111,6 @@ export function createAgentPool(options: AgentOptions, lookup: LookupFunction): 
       await Promise.all([current?.agent, ...retired].map((each) => each?.destroy()));
     },
   };
-}
-
-/** As undici reports it of an agent. */
-function closed(): Error {
-  return Object.assign(new Error("the guard is closed"), { code: "UND_ERR_CLOSED" });
 }
 
 /**

@@ -68,28 +68,27 @@ export function createCallbackSender(options: CallbackOptions): CallbackSender {
     const message = { id: deliveryId, timestampSeconds, body: json };
     const controller = new AbortController();
     underWay.add(controller);
-    const timer = setTimeout(() => controller.abort(timeoutError()), timeoutMs);
+    const timeOut = () => controller.abort(new DOMException("Too slow", "TimeoutError"));
+    const timer = setTimeout(timeOut, timeoutMs);
     try {
-      const response = await fetch(
-        callback.endpoint,
-        egress.guarded({
-          method: "POST",
-          redirect: "manual",
-          credentials: "omit",
-          referrerPolicy: "no-referrer",
-          headers: {
-            "Content-Type": "application/json",
-            "User-Agent": userAgent,
-            "webhook-id": deliveryId,
-            "webhook-timestamp": String(timestampSeconds),
-            "webhook-signature": signMessage(message, secrets),
-            "gatepost-event": event,
-            "gatepost-attempt": String(attempt),
-          },
-          body: json,
-          signal: controller.signal,
-        }),
-      );
+      const guarded = egress.guarded({
+        method: "POST",
+        redirect: "manual",
+        credentials: "omit",
+        referrerPolicy: "no-referrer",
+        headers: {
+          "Content-Type": "application/json",
+          "User-Agent": userAgent,
+          "webhook-id": deliveryId,
+          "webhook-timestamp": String(timestampSeconds),
+          "webhook-signature": signMessage(message, secrets),
+          "gatepost-event": event,
+          "gatepost-attempt": String(attempt),
+        },
+        body: json,
+        signal: controller.signal,
+      });
+      const response = await fetch(callback.endpoint, guarded);
       const snippet = await readStart(response);
       const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"), now());
       return { outcome: { kind: "response", status: response.status, retryAfterMs }, snippet };
@@ -114,20 +113,14 @@ export function createCallbackSender(options: CallbackOptions): CallbackSender {
   };
 }
 
-function timeoutError(): DOMException {
-  return new DOMException("The subscriber took too long", "TimeoutError");
-}
-
 /** The first 4 KiB of a response; what comes after them is not waited for. */
 async function readStart(response: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  if (response.body) {
-    for await (const chunk of response.body) { // leaving the loop cancels the rest
-      chunks.push(chunk);
-      length += chunk.length;
-      if (length >= SNIPPET_BYTES) break;
-    }
+  for await (const chunk of response.body ?? []) { // leaving the loop cancels the rest
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length >= SNIPPET_BYTES) break;
   }
   return Buffer.concat(chunks).subarray(0, SNIPPET_BYTES).toString("utf8").replaceAll("\0", "");
 }

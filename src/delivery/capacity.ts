@@ -19,41 +19,27 @@ export interface Group {
   waiting: number;
 }
 
-type Groups = Readonly<Record<Health, readonly Group[]>>;
+/** Those that a queue counts in: its own first. */
+export type QueueGroups = readonly [own: Group, ...shared: Group[]];
 
-/** The limits of one process; others have their own. */
-export interface Capacity {
-  /** The groups that a queue counts in: its own first. */
-  groupsOf(health: Health, principal: string): readonly [own: Group, ...shared: Group[]];
-  /** How many more of all queues of a health may be held. */
-  capacityFor(health: Health): number;
-  /** The principals of whose queues of a health no more may be held. */
-  fullPrincipals(health: Health): string[];
-  /** A queue of the principal has been opened. */
-  join(principal: string): void;
-  /** A queue of the principal has been closed, with nothing left in it. */
-  leave(principal: string): void;
-  /** All that there is. */
-  readonly all: Group;
-}
+type Groups = Readonly<Record<Health, readonly Group[]>>;
 
 /**
  * How many items are held for each that may be in flight, that one included, so that one claim
  * serves several sends. More of the healthy, since of a subscriber that hangs each takes as long as
  * an attempt may: the leases of what waits must not end before.
  */
-const HELD_FOR_EACH: Readonly<Record<Health, number>> =
-  { failing: 1, unknown: 2, slow: 2, healthy: 4 };
+const HELD_FOR_EACH = { failing: 1, unknown: 2, slow: 2, healthy: 4 } as const;
 
 /**
- * Makes the limits. The worse the health of queues, the fewer slots they have together, so that
- * there are always some for the healthier, however many the others are:
+ * Makes the limits of one process. The worse the health of queues, the fewer slots they have
+ * together, so that there are always some for the healthier, however many the others are:
  * - one that fails has one slot; all that fail, and all that are slow, have at most half;
  * - with the unknown they leave one subscription's slots (somewhat less than half, where those are
  *   more) to the healthy, and without the unknown as many again;
  * - one principal's have three quarters of what all have, those that fail or are slow a quarter.
  */
-export function createCapacity({ total, perSubscription }: QueueLimits): Capacity {
+export function createCapacity({ total, perSubscription }: QueueLimits) {
   const half = partOf(total, 1 / 2);
   const impairedLimit = Math.max(half, total - 2 * perSubscription);
   // One more than the impaired have at least, or they would keep the unknown out.
@@ -79,19 +65,24 @@ export function createCapacity({ total, perSubscription }: QueueLimits): Capacit
 
   return {
     all,
-    groupsOf: (health, principal) => [
+    /** The groups that a queue counts in. */
+    groupsOf: (health: Health, principal: string): QueueGroups => [
       openGroup(health === "failing" ? 1 : Math.min(perSubscription, total), health),
       ...shared[health],
       ...principals.get(principal)?.groups[health] ?? [],
     ],
-    capacityFor: (health) => capacityOf(shared[health]),
-    fullPrincipals: (health) =>
+    /** How many more of all queues of a health may be held. */
+    capacityFor: (health: Health) => capacityOf(shared[health]),
+    /** The principals of whose queues of a health no more may be held. */
+    fullPrincipals: (health: Health) =>
       [...principals].filter(([, { groups }]) => capacityOf(groups[health]) === 0)
         .map(([principal]) => principal),
-    join(principal) {
+    /** A queue of the principal has been opened. */
+    join(principal: string): void {
       principals.getOrInsertComputed(principal, openPrincipal).queues++;
     },
-    leave(principal) {
+    /** A queue of the principal has been closed, with nothing left in it. */
+    leave(principal: string): void {
       const left = principals.get(principal);
       if (left && --left.queues === 0) principals.delete(principal);
     },

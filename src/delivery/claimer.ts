@@ -1,45 +1,30 @@
-import type { Database } from "../database/database.ts";
 import {
   claimDeliveries,
   type ClaimedDelivery,
+  type ClaimRequest,
+  type DueQueue,
   HEALTHS,
   listDueQueues,
 } from "../store/deliveries.ts";
 import type { Queues } from "./queues.ts";
-import { shareOut } from "./share_out.ts";
-
-/** What claims are made with. */
-export interface ClaimerOptions {
-  readonly database: Database;
-  /** The name of this process, which its claims carry. */
-  readonly claim: string;
-  /** Of one attempt, in milliseconds; a lease is longer. */
-  readonly timeoutMs: number;
-}
+import type { SenderOptions } from "./sender.ts";
 
 // Beyond an attempt's own time: for waiting in the queue before it, and for recording it after.
 const LEASE_MARGIN_MS = 30_000;
 
-/** Claims due deliveries. */
-export interface Claimer {
-  /**
-   * Claims for the queues that have capacity, and puts the deliveries there. Returns how many there
-   * were; undefined where no queue has capacity.
-   */
-  claim(nowMs: number): Promise<number | undefined>;
-  /** Moves the leases to come by so many milliseconds, as the stored ones have been. */
-  followClock(stepMs: number): void;
-}
-
 /** Makes the claimer of one distributor. */
 export function createClaimer(
-  { database, claim: name, timeoutMs }: ClaimerOptions,
+  { database, claim: name, timeoutMs }: Pick<SenderOptions, "database" | "claim" | "timeoutMs">,
   queues: Queues<ClaimedDelivery>,
-): Claimer {
+) {
   let lastLeaseMs = 0;
 
   return {
-    async claim(nowMs) {
+    /**
+     * Claims for the queues that have capacity, and puts the deliveries there. Returns how many
+     * there were; undefined where no queue has capacity.
+     */
+    async claim(nowMs: number): Promise<number | undefined> {
       if (queues.capacityFor("healthy") === 0) return undefined;
       const kinds = await Promise.all(HEALTHS.map((health) => {
         const limit = queues.capacityFor(health);
@@ -58,8 +43,37 @@ export function createClaimer(
       }
       return (await claiming).length; // 0 where others were faster
     },
-    followClock(stepMs) {
+    /** Moves the leases to come by so many milliseconds, as the stored ones have been. */
+    followClock(stepMs: number): void {
       lastLeaseMs += stepMs;
     },
   };
+}
+
+/**
+ * Shares out what may be claimed now: no health keeps another out, however much of it is due, and
+ * no queue gets more than it has capacity for. What is requested is reserved in the queues.
+ *
+ * @param kinds the queues that are due, those of each health in the order in which they are due
+ */
+export function shareOut(
+  kinds: readonly (readonly DueQueue[])[],
+  queues: Pick<Queues<unknown>, "reserve" | "capacityFor">,
+): ClaimRequest[] {
+  // All of one health may have the same.
+  const shares = kinds.map(([first, ...others]) =>
+    first && Math.max(1, Math.floor(queues.capacityFor(first.health) / (1 + others.length)))
+  );
+  const longest = Math.max(...kinds.map(({ length }) => length));
+  const requests: ClaimRequest[] = [];
+  // The first of each health, the second of each, and so on.
+  for (let place = 0; place < longest; place++) {
+    for (const [kind, due] of kinds.entries()) {
+      const queue = due[place];
+      if (queue === undefined) continue;
+      const count = queues.reserve(queue, shares[kind] ?? 0);
+      if (count > 0) requests.push({ subscription: queue.subscription, count });
+    }
+  }
+  return requests;
 }

@@ -2,7 +2,7 @@ import { type ClaimedDelivery, findNextDue } from "../store/deliveries.ts";
 import { fanOut, listPendingEvents, markWithoutSubscribers } from "../store/events.ts";
 import type { QueueLimits } from "./capacity.ts";
 import { chooseFanOuts } from "./choose_fan_outs.ts";
-import { type ClaimerOptions, createClaimer } from "./claimer.ts";
+import { createClaimer } from "./claimer.ts";
 import { createQueues } from "./queues.ts";
 import { createRecorder, type RecorderOptions } from "./recorder.ts";
 import { createRounds } from "./rounds.ts";
@@ -10,7 +10,7 @@ import { createSender, type SenderOptions } from "./sender.ts";
 import { createShortageWatch } from "./shortage.ts";
 
 /** What the distributor works with. */
-export interface DistributorOptions extends ClaimerOptions, SenderOptions, RecorderOptions {
+export interface DistributorOptions extends SenderOptions, RecorderOptions {
   readonly limits: QueueLimits;
   /** Whether the clock has been set and `followClock` is to come: until then nothing is sent. */
   readonly isClockSet: () => boolean;

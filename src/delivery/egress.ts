@@ -1,37 +1,114 @@
-import { createServer } from "node:net";
+import { createServer, type LookupFunction } from "node:net";
 import { type Address, formatAddress } from "../base/address.ts";
-import { findAgentClass, UNSUPPORTED } from "./agent_pool.ts";
+import type { Cidr } from "../base/cidr.ts";
+import { type AgentOptions, createAgentPool, findAgentClass, UNSUPPORTED } from "./agent_pool.ts";
 import { findCode } from "./failure.ts";
-import { createGuard, type EgressRequest, type Guard, type GuardOptions } from "./guard.ts";
-import type { NameLookup } from "./name_lookup.ts";
+import { createNameLookup, type NameLookup } from "./name_lookup.ts";
+import { checkReachable, isReachable, refusal } from "./reachable.ts";
 
 /** Options of createEgress(). */
-export interface EgressOptions extends GuardOptions {
+export interface EgressOptions extends AgentOptions {
+  /** Blocks that may be reached although they are not public. */
+  readonly allow: readonly Cidr[];
   /** The global `fetch`; only the self-test calls it. */
   readonly request: (url: string, init: RequestInit) => Promise<Response>;
+  /** How a host name becomes addresses; createNameLookup() if not given. */
+  readonly lookup?: NameLookup;
+}
+
+/** What is sent through the guard. */
+export interface EgressRequest extends Omit<RequestInit, "headers" | "body"> {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: string;
 }
 
 /** The result of the self-test. */
 export type SelfTest = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
 /** The address guard of everything that leaves this process by `fetch`. */
-export interface Egress extends Guard {
+export interface Egress {
+  /** The same request, bound to the guard: `fetch(url, egress.guarded(init))`. */
+  guarded(request: EgressRequest): RequestInit;
   /** Whether this Node's fetch obeys the guard, tried on a loopback listener (up to 10 s). */
   selfTest(): Promise<SelfTest>;
+  /** Ends idle connections and what is still in flight. */
+  close(): Promise<void>;
 }
 
+/** More addresses than this of one name are not tried: a name is not a list of hosts to scan. */
+const MAX_ADDRESSES = 8;
+/** So many origins are remembered as checked; the addresses of a name never are. */
+const MAX_ORIGINS = 1_000;
 const SELF_TEST_TIMEOUT_MS = 1_500;
 const SELF_TEST_BODY = '"gatepost"';
 
-/** Makes the guard and its self-test; neither loads fetch before it is used. */
-export function createEgress({ request, ...options }: EgressOptions): Egress {
+/** Makes the guard and its self-test. */
+export function createEgress(options: EgressOptions): Egress {
   return {
     ...createGuard(options),
     selfTest: () =>
-      testGuard(request).catch((error: unknown) => ({
+      testGuard(options.request).catch((error: unknown) => ({
         ok: false,
         reason: `loopback was not reached: ${findCode(error) ?? String(error)}`,
       })),
+  };
+}
+
+/**
+ * Makes the guard: only what isReachable() allows is connected to, over http and https alike.
+ * Literal addresses are checked before a connection is looked for, names when one is made: the
+ * result of the lookup is checked and exactly what is left of it is connected to, so that a result
+ * that changes between check and use (DNS rebinding) gains nothing. A connection kept alive leads
+ * to the address that was checked when it was made.
+ */
+function createGuard(options: Omit<EgressOptions, "request">): Omit<Egress, "selfTest"> {
+  const { allow, lookup = createNameLookup() } = options;
+  const pool = createAgentPool(options, checkedLookup(lookup, allow));
+  const checked = new Set<string>();
+
+  function checkOrigin(origin: string): void {
+    if (checked.has(origin)) return;
+    checkReachable(new URL(origin), allow);
+    if (checked.size >= MAX_ORIGINS) checked.clear();
+    checked.add(origin);
+  }
+
+  return {
+    // The body goes past fetch, which would make three streams of it: half of an exchange's cost.
+    guarded({ body, headers, ...init }) {
+      const dispatcher: Pick<typeof pool, "dispatch"> = {
+        dispatch(request, handler) {
+          // Sockets do not look up literals, so those are checked here, where every request passes.
+          checkOrigin(String(request.origin));
+          return pool.dispatch({ ...request, body }, handler);
+        },
+      };
+      const length = String(Buffer.byteLength(body));
+      return Object.assign(init, { headers: { ...headers, "Content-Length": length }, dispatcher });
+    },
+    close: pool.close,
+  };
+}
+
+/** A lookup for sockets: the reachable ones of a name's addresses, or EgressError for none. */
+function checkedLookup(lookup: NameLookup, allow: readonly Cidr[]): LookupFunction {
+  const findReachable = async (hostname: string) => {
+    const addresses = (await lookup(hostname))
+      .filter((address) => isReachable(address, allow)).slice(0, MAX_ADDRESSES)
+      .map((address) => ({ address: formatAddress(address), family: address.family }));
+    const [first] = addresses;
+    if (first === undefined) throw refusal(hostname);
+    return { first, addresses };
+  };
+  return (hostname, { all }, callback) => {
+    findReachable(hostname).then(
+      ({ first, addresses }) => {
+        // Sockets that try several addresses ask for all of them, others for one.
+        if (all === true) callback(null, addresses);
+        else callback(null, first.address, first.family);
+      },
+      (error: Error) => callback(error, []),
+    );
   };
 }
 
@@ -43,18 +120,21 @@ async function testGuard(request: EgressOptions["request"]): Promise<SelfTest> {
   const open = createGuard({ allow: [{ network: loopback, prefixBits: 32 }], lookup });
   const shut = createGuard({ allow: [], lookup });
   const listener = await listen(formatAddress(loopback));
+  const call = (url: string, guard: typeof open) => {
+    const signal = AbortSignal.timeout(SELF_TEST_TIMEOUT_MS);
+    return request(url, guard.guarded({ method: "POST", body: SELF_TEST_BODY, signal }));
+  };
   const hosts = [listener.host, listener.host.replace(/.*:/, "self-test.invalid:")];
   try {
     for (const host of hosts) {
-      const { status } = await request(`http://${host}/`, open.guarded(selfTestRequest()));
+      const { status } = await call(`http://${host}/`, open);
       if (status === 400) return { ok: false, reason: "the body was left behind" };
       if (status !== 204) return { ok: false, reason: `something else answered for ${host}` };
     }
     const reached = listener.connections();
     if (reached === 0) return { ok: false, reason: "the listener was passed by" };
     for (const url of hosts.flatMap((host) => [`http://${host}/`, `https://${host}/`])) {
-      const init = shut.guarded(selfTestRequest());
-      const code = await request(url, init).then(() => "answered", findCode);
+      const code = await call(url, shut).then(() => "answered", findCode);
       if (code !== "EGRESS_REFUSED") return { ok: false, reason: `${url} was not refused` };
     }
     if (listener.connections() > reached) return { ok: false, reason: "a refusal dialled" };
@@ -62,11 +142,6 @@ async function testGuard(request: EgressOptions["request"]): Promise<SelfTest> {
   } finally {
     await Promise.all([open.close(), shut.close(), listener.close()]);
   }
-}
-
-function selfTestRequest(): EgressRequest {
-  const signal = AbortSignal.timeout(SELF_TEST_TIMEOUT_MS);
-  return { method: "POST", body: SELF_TEST_BODY, signal };
 }
 
 /** A listener that counts its connections and answers 204 to the self-test's own body, else 400. */

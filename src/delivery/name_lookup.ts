@@ -70,13 +70,9 @@ export function createNameLookup(options: NameLookupOptions = {}): NameLookup {
 
 /** The addresses of a name in a hosts file (hosts(5)), in the file's order. */
 export function findInHosts(hosts: string, name: string): readonly Address[] {
-  const found: string[] = [];
-  for (const line of hosts.split("\n")) {
-    const [address, ...names] = line.replace(/#.*/s, "").trim().split(/\s+/);
-    if (address === undefined || !names.some((each) => each.toLowerCase() === name)) continue;
-    found.push(address);
-  }
-  return parseAll(found);
+  const lines = hosts.split("\n").map((line) => line.replace(/#.*/s, "").trim().split(/\s+/));
+  const named = lines.filter(([, ...names]) => names.some((each) => each.toLowerCase() === name));
+  return parseAll(named.map(([address = ""]) => address));
 }
 
 async function findAddresses(

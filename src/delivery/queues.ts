@@ -1,5 +1,11 @@
 import type { DueQueue, Health } from "../store/deliveries.ts";
-import { capacityOf, createCapacity, type Group, type QueueLimits, unusedOf } from "./capacity.ts";
+import {
+  capacityOf,
+  createCapacity,
+  type QueueGroups,
+  type QueueLimits,
+  unusedOf,
+} from "./capacity.ts";
 import { healthAfter, meanToStore, moveMean } from "./health.ts";
 
 interface Queue<Item> {
@@ -10,16 +16,7 @@ interface Queue<Item> {
   uses: number;
   health: Health;
   meanMs: number;
-  /** Those that it counts in: its own first. */
-  groups: readonly [own: Group, ...shared: Group[]];
-}
-
-/** What follows an attempt for its queue. */
-export interface Finished<Item> {
-  /** What was waiting in the queue and would wait there for long. */
-  readonly requeued: readonly Item[];
-  /** The mean duration of its attempts in milliseconds, where that is not what is stored. */
-  readonly meanMs: number | undefined;
+  groups: QueueGroups;
 }
 
 /** The work of one process, a queue a subscription: decides what may be claimed and sent now. */
@@ -37,8 +34,14 @@ export interface Queues<Item> {
    * the one that sent longest ago; it is in flight from then on.
    */
   next(): { readonly subscription: number; readonly item: Item } | undefined;
-  /** An item is in flight no more: an attempt of this duration in milliseconds has ended. */
-  finish(subscription: number, isSuccess: boolean, durationMs: number): Finished<Item>;
+  /**
+   * An item is in flight no more: its attempt has ended. Returns what is to be requeued, since it
+   * would wait for long, and the mean duration of the attempts where that is not what is stored.
+   */
+  finish(subscription: number, isSuccess: boolean, durationMs: number): {
+    readonly requeued: readonly Item[];
+    readonly meanMs: number | undefined;
+  };
   /** An item is in flight no more: it was not sent after all. */
   skip(subscription: number): void;
   /** Ends the use of an item from `next`, once its outcome is stored. */

@@ -5,29 +5,18 @@ const PAUSE_MS = 4;
 /** How long what ends at about the same time is gathered, for one commit and one round. */
 const GATHER_MS = 8;
 
-/** Work that is done in rounds, one after the other. */
-export interface Rounds {
-  /** Begins a round, or has one follow the round that is under way. */
-  wake(): void;
-  /** Wakes after so many milliseconds, and at no other time that was set before. */
-  wakeIn(ms: number): void;
-  /** Wakes within a few milliseconds, once for all who have asked meanwhile; resolves then. */
-  gather(): Promise<void>;
-  /** Resolves when no round is under way. */
-  idle(): Promise<void>;
-}
-
 /**
- * Makes the loop of rounds.
+ * Makes a loop of rounds of work, one after the other.
  *
  * @param run one round; returns whether another should follow at once. It must not throw
  * @param mayRun while it is false no round begins, until the next `wake` after that
  */
-export function createRounds(run: () => Promise<boolean>, mayRun: () => boolean): Rounds {
+export function createRounds(run: () => Promise<boolean>, mayRun: () => boolean) {
   let running: Promise<void> | undefined;
   let again = false;
   let alarm: NodeJS.Timeout | undefined;
 
+  /** Begins a round, or has one follow the round that is under way. */
   function wake(): void {
     again = true;
     running ??= runAll().finally(() => {
@@ -47,15 +36,18 @@ export function createRounds(run: () => Promise<boolean>, mayRun: () => boolean)
 
   return {
     wake,
-    wakeIn(ms) {
+    /** Wakes after so many milliseconds, and at no other time that was set before. */
+    wakeIn(ms: number): void {
       clearTimeout(alarm);
       alarm = setTimeout(wake, ms).unref();
     },
     gather: createGatherer(wake),
+    /** Resolves when no round is under way. */
     idle: async () => running,
   };
 }
 
+/** Makes what wakes within a few milliseconds, and resolves then, once for all who have asked. */
 function createGatherer(wake: () => void): () => Promise<void> {
   let gathering: Promise<void> | undefined;
   return () =>

@@ -1,7 +1,7 @@
 import type { Seal } from "../base/seal.ts";
 import { isSuccess } from "../event/delivery.ts";
 import { type ClaimedDelivery, listSendable, type SendableDelivery } from "../store/deliveries.ts";
-import type { CallbackResult, CallbackSender, Unsent } from "./callback.ts";
+import type { CallbackSender } from "./callback.ts";
 import type { Queues } from "./queues.ts";
 import type { Recorder, RecorderOptions } from "./recorder.ts";
 import type { ShortageWatch } from "./shortage.ts";
@@ -10,7 +10,7 @@ import type { ShortageWatch } from "./shortage.ts";
 export interface SenderOptions extends Pick<RecorderOptions, "database" | "claim" | "log" | "now"> {
   readonly callbacks: CallbackSender;
   readonly seal: Seal;
-  /** Of one attempt, in milliseconds. */
+  /** Of one attempt, in milliseconds; a lease is longer. */
   readonly timeoutMs: number;
   /** Milliseconds by a monotonic clock, which attempts are timed by. */
   readonly elapsedMs: () => number;
@@ -28,27 +28,19 @@ export interface SenderParts {
   readonly gather: () => void;
 }
 
-/** Sends what has been claimed. */
-export interface Sender {
-  /** Sends what the queues allow, soon after this call. */
-  send(): void;
-  /** Releases unsent claims, awaits attempts for at most `graceMs`, and aborts those left. */
-  stop(graceMs: number): Promise<void>;
-}
-
 const BATCH_SIZE = 8;
 
 /** Makes the sender of one distributor. */
 export function createSender(
   options: SenderOptions,
   { queues, recorder, shortages, maySend, gather }: SenderParts,
-): Sender {
+) {
   const { database, claim, callbacks, timeoutMs, log, now, elapsedMs } = options;
   const batches = new Set<Promise<void>>();
   let isScheduled = false;
   let isAborted = false;
 
-  /** Sends in small batches, yielding to the event loop in between. */
+  /** Sends what the queues allow, in small batches, yielding to the event loop before each. */
   function send(): void {
     if (isScheduled) return;
     isScheduled = true;
@@ -89,7 +81,10 @@ export function createSender(
     const startedAtMs = now();
     const startedMs = elapsedMs();
     const number = delivery.attempt + 1;
-    const result = await call(delivery, number, startedAtMs);
+    const result = await call(delivery, number, startedAtMs).catch((error: unknown) => {
+      log.error("a delivery cannot be sent", { delivery: delivery.id, error });
+      return { outcome: { kind: "error", error: "other" }, snippet: undefined } as const;
+    });
     if ("shortage" in result) {
       shortages.note(result.shortage);
       return requeue([delivery], shortages.pauseMs());
@@ -115,19 +110,13 @@ export function createSender(
     release(delivery);
   }
 
-  async function call(
-    delivery: SendableDelivery,
-    attempt: number,
-    nowMs: number,
-  ): Promise<CallbackResult | Unsent> {
-    const { id, event, json, endpoint } = delivery;
-    try {
-      const secrets = decryptSecrets(delivery, options.seal, nowMs);
-      return await callbacks.send({ deliveryId: id, event, json, endpoint, attempt, secrets });
-    } catch (error) {
-      log.error("a delivery cannot be sent", { delivery: id, error });
-      return { outcome: { kind: "error", error: "other" }, snippet: undefined };
-    }
+  /** Signed by two secrets for a day after a rotation. Rejects where one cannot be decrypted. */
+  async function call(delivery: SendableDelivery, attempt: number, nowMs: number) {
+    const { id, event, json, endpoint, secret, oldSecret } = delivery;
+    const isOldValid = oldSecret !== null && (delivery.oldSecretUntilMs ?? 0) > nowMs;
+    const secrets = (isOldValid ? [secret, oldSecret] : [secret])
+      .map((encrypted) => options.seal.decrypt(encrypted, delivery.subscriptionId));
+    return callbacks.send({ deliveryId: id, event, json, endpoint, attempt, secrets });
   }
 
   /** Releases claims of what was not sent after all, which is due again after so long. */
@@ -146,7 +135,8 @@ export function createSender(
 
   return {
     send,
-    async stop(graceMs) {
+    /** Releases unsent claims, awaits attempts for at most `graceMs`, and aborts those left. */
+    async stop(graceMs: number): Promise<void> {
       const grace = setTimeout(() => {
         isAborted = true;
         callbacks.abort();
@@ -156,11 +146,4 @@ export function createSender(
       clearTimeout(grace);
     },
   };
-}
-
-/** The secrets that sign a delivery now, the newest first: two for a day after a rotation. */
-function decryptSecrets(delivery: SendableDelivery, seal: Seal, nowMs: number): string[] {
-  const { secret, oldSecret, oldSecretUntilMs, subscriptionId } = delivery;
-  const old = oldSecret !== null && (oldSecretUntilMs ?? 0) > nowMs ? [oldSecret] : [];
-  return [secret, ...old].map((stored) => seal.decrypt(stored, subscriptionId));
 }

@@ -49,31 +49,27 @@ function listFamilies(): ReadonlySet<number> {
 }
 
 /** What the service lacks now, as far as calls have failed for it. */
-export interface ShortageWatch {
-  /** A call was not made for this shortage; nothing more is sent for a moment. */
-  note(code: string): void;
-  /** How long nothing is sent, in milliseconds. */
-  pauseMs(): number;
-  /** The code of the last shortage, where it was within the last seconds. */
-  current(): string | undefined;
-}
+export type ShortageWatch = ReturnType<typeof createShortageWatch>;
 
 /** Makes the watch of one distributor; it warns once a minute. */
 export function createShortageWatch(
-  { log, now }: { readonly log: Log; readonly now: () => number },
-): ShortageWatch {
+  { log, now }: { readonly log: Pick<Log, "warn">; readonly now: () => number },
+) {
   let last: { readonly code: string; readonly atMs: number } | undefined;
   let warnedAtMs = -Infinity;
   const sinceMs = () => last === undefined ? Infinity : now() - last.atMs;
 
   return {
-    note(code) {
+    /** A call was not made for this shortage; nothing more is sent for a moment. */
+    note(code: string): void {
       last = { code, atMs: now() };
       if (last.atMs - warnedAtMs < WARNING_INTERVAL_MS) return;
       warnedAtMs = last.atMs;
       log.warn("callbacks wait for what this process lacks", { code });
     },
+    /** How long nothing is sent, in milliseconds. */
     pauseMs: () => Math.max(0, PAUSE_MS - sinceMs()),
+    /** The code of the last shortage, where it was within the last seconds. */
     current: () => sinceMs() < REPORTED_MS ? last?.code : undefined,
   };
 }

@@ -5,9 +5,13 @@ import * as net from "node:net";
 import { after, before, beforeEach, test } from "node:test";
 import { parseAddress } from "../../src/base/address.ts";
 import { parseCidr } from "../../src/base/cidr.ts";
-import { createEgress, type Egress, type EgressOptions } from "../../src/delivery/egress.ts";
+import {
+  createEgress,
+  type Egress,
+  type EgressOptions,
+  type EgressRequest,
+} from "../../src/delivery/egress.ts";
 import { classifyFailure, findCode } from "../../src/delivery/failure.ts";
-import type { EgressRequest } from "../../src/delivery/guard.ts";
 import { createNameLookup } from "../../src/delivery/name_lookup.ts";
 import { checkReachable, EgressError } from "../../src/delivery/reachable.ts";
 import type { NameLookup } from "../../src/delivery/name_lookup.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { shareOut } from "../../src/delivery/claimer.ts";
 import { createQueues } from "../../src/delivery/queues.ts";
-import { shareOut } from "../../src/delivery/share_out.ts";
 import type { DueQueue, Health } from "../../src/store/deliveries.ts";
 
 const LIMITS = { total: 64, perSubscription: 8 };
