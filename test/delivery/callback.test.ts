@@ -5,7 +5,11 @@ import { after, before, beforeEach, describe, type TestContext, test } from "nod
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseCidr } from "../../src/base/cidr.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
-import { type Callback, type CallbackSender, createCallbackSender } from "../../src/delivery/callback.ts";
+import {
+  type Callback,
+  type CallbackSender,
+  createCallbackSender,
+} from "../../src/delivery/callback.ts";
 import { createEgress, type Egress } from "../../src/delivery/egress.ts";
 import { NameLookupError } from "../../src/delivery/name_lookup.ts";
 import { createCertificate } from "../helpers/certificate.ts";
@@ -176,7 +180,7 @@ describe("a callback", () => {
 
 describe("an answer", () => {
   for (const status of [200, 201, 204, 299, 400, 401, 404, 410, 429, 500, 503, 599]) {
-    test(`${status} is told as it is`, async () => {
+    test(`${status} is reported as it is`, async () => {
       receiver.answer("/hook", status);
       const { outcome } = await send();
       assert.deepEqual(outcome, { kind: "response", status, retryAfterMs: undefined });
@@ -257,7 +261,7 @@ describe("a failure", () => {
     }, "reset"],
   ];
   for (const [what, reaction, error] of reactions) {
-    test(`by ${what} is told as ${error}`, async () => {
+    test(`by ${what} is reported as ${error}`, async () => {
       receiver.react("/hook", reaction);
       const startedMs = performance.now();
       const { outcome, snippet } = await send();
@@ -266,12 +270,12 @@ describe("a failure", () => {
     });
   }
 
-  test("by a port where nobody listens is told as refused", async () => {
+  test("by a port where nobody listens is reported as refused", async () => {
     const { outcome } = await send({ endpoint: `http://127.0.0.1:${deadPort}/` });
     assert.deepEqual(outcome, { kind: "error", error: "refused" });
   });
 
-  test("by a certificate that nobody vouches for is told as tls", async () => {
+  test("by a certificate that nobody vouches for is reported as tls", async () => {
     const { outcome } = await send({ endpoint: `${secure.url}/` });
     assert.deepEqual(outcome, { kind: "error", error: "tls" });
     assert.equal(secure.count(), 0);
@@ -280,7 +284,7 @@ describe("a failure", () => {
   const UNREACHABLE = [
     "http://127.0.0.2/", "http://10.0.0.1/", "http://[::1]/", "http://no.example/",
   ];
-  test("by an address that is not to be reached is told as unreachable, whyever", async () => {
+  test("by an address that is not to be reached is reported as unreachable, whyever", async () => {
     // All at once: each takes a second, so that its duration says no more than its kind.
     await Promise.all(UNREACHABLE.map(async (endpoint) => {
       const startedMs = performance.now();
@@ -291,7 +295,7 @@ describe("a failure", () => {
     }));
   });
 
-  test("by the service's own stop is told as aborted", async () => {
+  test("by the service's own stop is reported as aborted", async () => {
     receiver.react("/hook", { kind: "hang" });
     const sender = createSender(10_000);
     const sending = send({}, sender);
@@ -305,9 +309,11 @@ test("what the service itself lacks is no attempt", async (t) => {
   const lookup = () => Promise.reject(Object.assign(new Error("open"), { code: "EMFILE" }));
   const own = createEgress({ allow: [], request: fetch, lookup });
   t.after(() => own.close());
-  const options = { egress: own, timeoutMs: TIMEOUT_MS, userAgent: "Gatepost/1", now: () => NOW_MS };
+  const now = () => NOW_MS;
+  const options = { egress: own, timeoutMs: TIMEOUT_MS, userAgent: "Gatepost/1", now };
   const endpoint = "http://name.example/";
-  assert.deepEqual(await sendAny({ endpoint }, createCallbackSender(options)), { shortage: "EMFILE" });
+  const result = await sendAny({ endpoint }, createCallbackSender(options));
+  assert.deepEqual(result, { shortage: "EMFILE" });
 });
 
 describe("a connection that was kept alive", () => {

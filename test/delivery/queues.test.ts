@@ -99,7 +99,7 @@ describe("next()", () => {
 
   test("gives the slots that failing ones may not have to the others", () => {
     const queues = createQueues<string>({ total: 8, perSubscription: 8 });
-    for (let subscription = 1; subscription <= 8; subscription++) put(queues, subscription, 1, "failing");
+    for (let number = 1; number <= 8; number++) put(queues, number, 1, "failing");
     put(queues, 100, 20);
     const sent = takeAll(queues);
     assert.equal(sent.filter(({ subscription }) => subscription === 100).length, 4);
@@ -117,7 +117,7 @@ describe("next() of subscriptions of which nothing is known", () => {
       [1, 1, 1],
     ] as const) {
       const queues = createQueues<string>({ total, perSubscription });
-      for (let subscription = 1; subscription <= 70; subscription++) put(queues, subscription, 1, "unknown");
+      for (let number = 1; number <= 70; number++) put(queues, number, 1, "unknown");
       assert.equal(takeAll(queues).length, unproven, `of ${total}`);
       put(queues, 100, total);
       assert.equal(takeAll(queues).length, total - unproven, `the rest of ${total}`);
@@ -126,9 +126,9 @@ describe("next() of subscriptions of which nothing is known", () => {
 
   test("counts those that fail with them", () => {
     const queues = createQueues<string>({ total: 8, perSubscription: 2 });
-    for (let subscription = 1; subscription <= 8; subscription++) put(queues, subscription, 1, "failing");
+    for (let number = 1; number <= 8; number++) put(queues, number, 1, "failing");
     assert.equal(takeAll(queues).length, 4);
-    for (let subscription = 11; subscription <= 18; subscription++) put(queues, subscription, 1, "unknown");
+    for (let number = 11; number <= 18; number++) put(queues, number, 1, "unknown");
     assert.equal(takeAll(queues).length, 2);
   });
 
@@ -153,7 +153,7 @@ describe("next() of subscriptions of which nothing is known", () => {
 
   test("leaves the healthy capacity to wait in, too", () => {
     const queues = createQueues<string>({ total: 64, perSubscription: 8 });
-    for (let subscription = 1; subscription <= 14; subscription++) put(queues, subscription, 8, "unknown");
+    for (let number = 1; number <= 14; number++) put(queues, number, 8, "unknown");
     assert.equal(queues.capacityFor("unknown"), 0);
     assert.equal(queues.capacityFor("failing"), 0);
     assert.equal(queues.capacityFor("healthy"), 144);
@@ -211,7 +211,7 @@ describe("finish()", () => {
   });
 });
 
-describe("finish() tells of the mean duration", () => {
+describe("finish() returns the mean duration", () => {
   const meanAfter = (meanMs: number, durationMs: number) => {
     const queues = createQueues<string>({ total: 64, perSubscription: 2 });
     putInto(queues, { ...due(1), meanMs }, 1);

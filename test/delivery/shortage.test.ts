@@ -31,9 +31,10 @@ describe("findShortage()", () => {
     ["ETIMEDOUT", "192.0.2.1", []],
   ];
   for (const [code, address, own] of CASES) {
-    test(`finds ${code} of ${address} the service's own with ${own.join(", ") || "nothing"}`, () => {
+    test(`finds ${code} of ${address} a shortage with ${own.join(", ") || "nothing"}`, () => {
+      const error = failed(code, address);
       const found = Object.entries(FAMILIES)
-        .filter(([, families]) => findShortage(failed(code, address), () => new Set(families)) === code)
+        .filter(([, families]) => findShortage(error, () => new Set(families)) === code)
         .map(([name]) => name);
       assert.deepEqual(found, own);
     });
