@@ -38,30 +38,23 @@ export function openSharedDatabase(path: string, port: MessagePort): Database {
   let lastId = 0;
   let isOpen = true;
   let closing: Promise<void> | undefined;
-  let drained: (() => void) | undefined;
 
   port.on("message", ({ id, result }: WriteReply) => {
     const call = waiting.get(id);
     waiting.delete(id);
     if (result.kind === "stored") call?.resolve(result.changes);
     else call?.reject(errorOf(result));
-    if (waiting.size === 0) drained?.();
   });
   port.on("close", () => {
     isOpen = false;
     const gone = new UnavailableError("The database is closed");
     for (const { reject } of waiting.values()) reject(gone);
     waiting.clear();
-    drained?.();
   });
 
   async function close(): Promise<void> {
     isOpen = false;
-    if (waiting.size > 0) {
-      await new Promise<void>((resolve) => {
-        drained = resolve;
-      });
-    }
+    await Promise.allSettled(waiting.values().map(({ promise }) => promise));
     reader.close();
     port.close();
   }

@@ -14,10 +14,8 @@ export interface CommitReport {
   readonly refusal: Refusal | undefined;
 }
 
-interface Waiting {
+interface Waiting extends PromiseWithResolvers<number[]> {
   readonly batch: readonly Sql[];
-  readonly resolve: (changes: number[]) => void;
-  readonly reject: (error: Error) => void;
 }
 
 /** No commit holds more batches, so that none makes the others wait long. */
@@ -35,81 +33,57 @@ export function openSqliteDatabase(
   prepareSqliteFile(path);
   const identity = identify(path);
   const reader = openSqliteReader(path);
-  let writer: Worker | undefined = watch(startWriter(path, identity));
-  let gathering: Waiting[] = [];
-  let committing: Waiting[] = [];
-  let committingSinceMs = 0;
-  let scheduled = false;
+  const writer = createWriter(path, identity, onResults, onEnd);
+  const gathering: Waiting[] = [];
+  let committing: { readonly group: readonly Waiting[]; readonly sinceMs: number } | undefined;
   let closing: Promise<void> | undefined;
-  let drained: (() => void) | undefined;
 
   function flush(): void {
-    scheduled = false;
-    if (committing.length > 0 || gathering.length === 0) return;
-    committing = gathering.splice(0, GROUP_LIMIT);
-    committingSinceMs = performance.now();
-    writer ??= watch(startWriter(path, identity)); // the one before has died
-    writer.postMessage(committing.map(({ batch }) => batch));
+    if (committing || gathering.length === 0) return;
+    committing = { group: gathering.splice(0, GROUP_LIMIT), sinceMs: performance.now() };
+    writer.commit(committing.group.map(({ batch }) => batch));
   }
 
-  function report(batches: number, refusal: Refusal | undefined): void {
-    observe({ batches, ms: performance.now() - committingSinceMs, refusal });
+  function endCommit(refusal: Refusal | undefined): readonly Waiting[] {
+    if (!committing) return [];
+    const { group, sinceMs } = committing;
+    committing = undefined;
+    observe({ batches: group.length, ms: performance.now() - sinceMs, refusal });
+    return group;
   }
 
-  function watch(worker: Worker): Worker {
-    let cause: unknown;
-    worker.on("message", (results: WriteResult[]) => {
-      if (!Array.isArray(results)) return; // Node's own, under --watch
-      const done = committing;
-      committing = [];
-      const refusal = refusalOf(results);
-      report(done.length, refusal);
-      // A locked file: what gathered meanwhile has waited too, and would wait as long again.
-      const refused = refusal === undefined ? [] : gathering.splice(0);
-      flush(); // the next group commits while this one's answers go out
-      done.forEach((waiting, index) => settle(waiting, results[index]));
-      for (const waiting of refused) settle(waiting, results[0]);
-      if (committing.length === 0) drained?.();
-    });
-    worker.on("error", (error) => {
-      cause = error;
-    });
-    worker.on("exit", () => {
-      writer = undefined;
-      if (committing.length > 0) report(committing.length, "failing");
-      const error = new UnavailableError("The database writer has ended", { cause });
-      for (const { reject } of [...committing, ...gathering]) reject(error);
-      committing = [];
-      gathering = [];
-      drained?.();
-    });
-    return worker;
+  function onResults(results: readonly WriteResult[]): void {
+    const refusal = refusalOf(results);
+    const done = endCommit(refusal);
+    // A locked file: what gathered meanwhile has waited too, and would wait as long again.
+    const refused = refusal === undefined ? [] : gathering.splice(0);
+    flush(); // the next group commits while this one's results go out
+    done.forEach((waiting, index) => settle(waiting, results[index]));
+    for (const waiting of refused) settle(waiting, results[0]);
+  }
+
+  function onEnd(cause: unknown): void {
+    const error = new UnavailableError("The database writer has ended", { cause });
+    for (const { reject } of [...endCommit("failing"), ...gathering.splice(0)]) reject(error);
   }
 
   async function close(): Promise<void> {
-    if (committing.length > 0 || gathering.length > 0) {
-      await new Promise<void>((resolve) => {
-        drained = resolve;
-      });
-    }
+    const waiting = [...committing?.group ?? [], ...gathering];
+    await Promise.allSettled(waiting.map(({ promise }) => promise));
     reader.close(); // before the writer, since the last to close empties the log into the file
-    await new Promise<unknown>((resolve) => {
-      if (!writer) return resolve(undefined);
-      writer.once("exit", resolve);
-      writer.postMessage("close");
-    });
+    await writer.close();
   }
 
   return {
     query: reader.query,
-    write: (batch) =>
-      new Promise((resolve, reject) => {
-        if (closing) return reject(new UnavailableError("The database is closed"));
-        gathering.push({ batch, resolve, reject });
-        if (scheduled || committing.length > 0) return;
-        scheduled = true; // after this turn of the loop, so that its other writes join
-        setImmediate(flush);
-      }),
+    write(batch) {
+      if (closing) return Promise.reject(new UnavailableError("The database is closed"));
+      const waiting = { batch, ...Promise.withResolvers<number[]>() };
+      gathering.push(waiting);
+      // After this turn of the loop, so that its other writes join.
+      if (gathering.length === 1 && !committing) setImmediate(flush);
+      return waiting.promise;
+    },
     close: () => closing ??= close(),
   };
 }
@@ -121,11 +95,46 @@ function refusalOf(results: readonly WriteResult[]): Refusal | undefined {
   return first?.kind === "unavailable" ? first.refusal ?? "failing" : undefined;
 }
 
-function startWriter(path: string, identity: string): Worker {
-  // The same module runs as source (.ts) and as built (.js).
-  const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
-  const url = new URL(`./sqlite_writer${extension}`, import.meta.url);
-  return new Worker(url, { workerData: { role: "gatepost-sqlite-writer", path, identity } });
+/** Makes the thread that commits; one that has died is started again for the next group. */
+function createWriter(
+  path: string,
+  identity: string,
+  onResults: (results: readonly WriteResult[]) => void,
+  onEnd: (cause: unknown) => void,
+) {
+  let worker: Worker | undefined = start();
+
+  function start(): Worker {
+    // The same module runs as source (.ts) and as built (.js).
+    const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
+    const url = new URL(`./sqlite_writer${extension}`, import.meta.url);
+    const workerData = { role: "gatepost-sqlite-writer", path, identity };
+    let cause: unknown;
+    return new Worker(url, { workerData })
+      .on("message", (results: readonly WriteResult[]) => {
+        if (Array.isArray(results)) onResults(results); // others are Node's own, under --watch
+      })
+      .on("error", (error) => {
+        cause = error;
+      })
+      .on("exit", () => {
+        worker = undefined;
+        onEnd(cause);
+      });
+  }
+
+  return {
+    commit(batches: readonly (readonly Sql[])[]): void {
+      worker ??= start();
+      worker.postMessage(batches);
+    },
+    close: () =>
+      new Promise<unknown>((resolve) => {
+        if (!worker) return resolve(undefined);
+        worker.once("exit", resolve);
+        worker.postMessage("close");
+      }),
+  };
 }
 
 function settle({ resolve, reject }: Waiting, result: WriteResult | undefined): void {

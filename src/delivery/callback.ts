@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { AttemptOutcome } from "../event/delivery.ts";
-import { parseRetryAfter } from "../event/delivery.ts";
+import { type AttemptOutcome, parseRetryAfter } from "../event/delivery.ts";
 import { signMessage } from "../event/signature.ts";
 import type { Egress } from "./egress.ts";
 import { classifyFailure } from "./failure.ts";
-import { findWant } from "./shortage.ts";
+import { findShortage } from "./shortage.ts";
 
 /** One POST to a subscriber. */
 export interface Callback {
@@ -15,34 +14,34 @@ export interface Callback {
   readonly endpoint: string;
   /** 1 for the first, 4 for the last resend. */
   readonly attempt: number;
-  /** Each signs: the newest first. */
+  /** Each of them signs; the newest first. */
   readonly secrets: readonly string[];
 }
 
-/** What came of a POST. */
+/** The result of a POST. */
 export interface CallbackResult {
   readonly outcome: AttemptOutcome;
-  /** The first bytes of the answer, as text. */
+  /** The first bytes of the response, as text. */
   readonly snippet: string | undefined;
 }
 
-/** It was not sent, since the service itself lacks something: the code says what. */
+/** Not sent, because the service itself lacks what this code says. */
 export interface Unsent {
-  readonly want: string;
+  readonly shortage: string;
 }
 
 /** Sends callbacks. */
 export interface CallbackSender {
-  /** Sends one; failures are results, it never throws. */
+  /** Sends one; failures are results: it never rejects. */
   send(callback: Callback): Promise<CallbackResult | Unsent>;
-  /** Ends what is under way, as failures. */
+  /** Aborts what is under way, which then fails. */
   abort(): void;
 }
 
 /** What callbacks are sent with. */
 export interface CallbackOptions {
   readonly egress: Egress;
-  /** For the whole exchange, body included. */
+  /** For the whole exchange, body included, in milliseconds. */
   readonly timeoutMs: number;
   /** `<product_name>/<version>@<revision>`. */
   readonly userAgent: string;
@@ -51,12 +50,12 @@ export interface CallbackOptions {
 
 const SNIPPET_BYTES = 4096;
 /**
- * An attempt that reached nobody takes whole seconds: to the millisecond its duration would tell a
- * name that leads to a private address from one that leads nowhere.
+ * An attempt that reached nobody takes whole seconds: an exact duration would distinguish a name
+ * that leads to a private address from one that does not exist.
  */
 const STEP_MS = 1000;
 
-/** Makes the one caller of `fetch`: POST, the data's JSON, and nothing else of the service. */
+/** Makes the one caller of `fetch`: a POST of the event's JSON, and nothing else of the service. */
 export function createCallbackSender(options: CallbackOptions): CallbackSender {
   const { egress, timeoutMs, userAgent, now } = options;
   // Listeners on one signal for all would each keep alive those that came after it.
@@ -69,34 +68,33 @@ export function createCallbackSender(options: CallbackOptions): CallbackSender {
     const message = { id: deliveryId, timestampSeconds, body: json };
     const controller = new AbortController();
     underWay.add(controller);
-    const timer = setTimeout(() => controller.abort(timedOut()), timeoutMs);
+    const timeOut = () => controller.abort(new DOMException("Too slow", "TimeoutError"));
+    const timer = setTimeout(timeOut, timeoutMs);
     try {
-      const response = await fetch(
-        callback.endpoint,
-        egress.guarded({
-          method: "POST",
-          redirect: "manual",
-          credentials: "omit",
-          referrerPolicy: "no-referrer",
-          headers: {
-            "Content-Type": "application/json",
-            "User-Agent": userAgent,
-            "webhook-id": deliveryId,
-            "webhook-timestamp": String(timestampSeconds),
-            "webhook-signature": signMessage(message, secrets),
-            "gatepost-event": event,
-            "gatepost-attempt": String(attempt),
-          },
-          body: json,
-          signal: controller.signal,
-        }),
-      );
+      const guarded = egress.guarded({
+        method: "POST",
+        redirect: "manual",
+        credentials: "omit",
+        referrerPolicy: "no-referrer",
+        headers: {
+          "Content-Type": "application/json",
+          "User-Agent": userAgent,
+          "webhook-id": deliveryId,
+          "webhook-timestamp": String(timestampSeconds),
+          "webhook-signature": signMessage(message, secrets),
+          "gatepost-event": event,
+          "gatepost-attempt": String(attempt),
+        },
+        body: json,
+        signal: controller.signal,
+      });
+      const response = await fetch(callback.endpoint, guarded);
       const snippet = await readStart(response);
       const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"), now());
-      return { outcome: { kind: "answer", status: response.status, retryAfterMs }, snippet };
+      return { outcome: { kind: "response", status: response.status, retryAfterMs }, snippet };
     } catch (error) {
-      const want = findWant(error);
-      if (want !== undefined) return { want };
+      const shortage = findShortage(error);
+      if (shortage !== undefined) return { shortage };
       const kind = classifyFailure(error);
       if (kind === "unreachable") await sleep(STEP_MS - (performance.now() - startedMs) % STEP_MS);
       return { outcome: { kind: "error", error: kind }, snippet: undefined };
@@ -115,20 +113,14 @@ export function createCallbackSender(options: CallbackOptions): CallbackSender {
   };
 }
 
-function timedOut(): DOMException {
-  return new DOMException("The subscriber took too long", "TimeoutError");
-}
-
-/** The first 4 KiB of an answer; what comes after them is not waited for. */
+/** The first 4 KiB of a response; what comes after them is not waited for. */
 async function readStart(response: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  if (response.body) {
-    for await (const chunk of response.body) { // leaving the loop cancels the rest
-      chunks.push(chunk);
-      length += chunk.length;
-      if (length >= SNIPPET_BYTES) break;
-    }
+  for await (const chunk of response.body ?? []) { // leaving the loop cancels the rest
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length >= SNIPPET_BYTES) break;
   }
   return Buffer.concat(chunks).subarray(0, SNIPPET_BYTES).toString("utf8").replaceAll("\0", "");
 }

@@ -8,7 +8,7 @@ export interface QueueLimits {
   readonly perSubscription: number;
 }
 
-/** A limit that lanes share, and what of theirs counts against it. */
+/** A limit that a queue has or that several share, and what of theirs counts against it. */
 export interface Group {
   /** How many may be in flight. */
   readonly limit: number;
@@ -19,105 +19,88 @@ export interface Group {
   waiting: number;
 }
 
-/** Those of one principal's lanes, of which so many are open. */
-interface PrincipalGroups {
-  readonly groups: Readonly<Record<Health, readonly Group[]>>;
-  queues: number;
-}
+/** Those that a queue counts in: its own first. */
+export type QueueGroups = readonly [own: Group, ...shared: Group[]];
 
-/** The limits of one process; others have their own. */
-export interface Capacity {
-  /** How many of one lane may be in flight. */
-  capOf(health: Health): number;
-  /** How many of one lane should be held, so that it never runs dry. */
-  heldOf(health: Health): number;
-  /** The groups that a lane counts in. */
-  groupsOf(health: Health, principal: string): readonly Group[];
-  /** How many more of all lanes of a health may be held. */
-  roomFor(health: Health): number;
-  /** The principals of whose lanes of a health no more may be held. */
-  fullPrincipals(health: Health): string[];
-  /** A lane of the principal has been opened. */
-  join(principal: string): void;
-  /** A lane of the principal has been closed, with nothing left in it. */
-  leave(principal: string): void;
-  /** All that there is. */
-  readonly all: Group;
-}
+type Groups = Readonly<Record<Health, readonly Group[]>>;
 
 /**
- * How many turns are held, the one in flight included, so that one claim serves for several. More
- * of those that are well, since of what turns out to hang a turn takes as long as an attempt may:
- * the leases of what waits must not end before.
+ * How many items are held for each that may be in flight, that one included, so that one claim
+ * serves several sends. More of the healthy, since of a subscriber that hangs each takes as long as
+ * an attempt may: the leases of what waits must not end before.
  */
-const TURNS: Readonly<Record<Health, number>> = { failing: 1, unknown: 2, slow: 2, healthy: 4 };
+const HELD_FOR_EACH = { failing: 1, unknown: 2, slow: 2, healthy: 4 } as const;
 
 /**
- * Makes the limits. The worse lanes fare, the fewer slots are theirs together, so that there are
- * always some for those that fare better, however many the others are:
+ * Makes the limits of one process. The worse the health of queues, the fewer slots they have
+ * together, so that there are always some for the healthier, however many the others are:
  * - one that fails has one slot; all that fail, and all that are slow, have at most half;
- * - with those of which nothing is known yet they leave one subscription's slots (somewhat less
- *   than half, where those are more) to those that are well, and without them as many again;
+ * - with the unknown they leave one subscription's slots (somewhat less than half, where those are
+ *   more) to the healthy, and without the unknown as many again;
  * - one principal's have three quarters of what all have, those that fail or are slow a quarter.
  */
-export function createCapacity({ total, perSubscription }: QueueLimits): Capacity {
+export function createCapacity({ total, perSubscription }: QueueLimits) {
   const half = partOf(total, 1 / 2);
-  const hinderedLimit = Math.max(half, total - 2 * perSubscription);
-  // One more than the hindered have at least, or they would keep the new ones out.
-  const unprovenLimit = Math.min(total, Math.max(hinderedLimit + 1, total - perSubscription));
-  const all = openGroup(total, TURNS.healthy);
-  const unproven = openGroup(unprovenLimit, TURNS.unknown);
-  const hindered = openGroup(hinderedLimit, TURNS.slow);
-  const shared: PrincipalGroups["groups"] = {
+  const impairedLimit = Math.max(half, total - 2 * perSubscription);
+  // One more than the impaired have at least, or they would keep the unknown out.
+  const unprovenLimit = Math.min(total, Math.max(impairedLimit + 1, total - perSubscription));
+  const all = openGroup(total, "healthy");
+  const unproven = openGroup(unprovenLimit, "unknown");
+  const impaired = openGroup(impairedLimit, "slow");
+  const shared: Groups = {
     healthy: [all],
     unknown: [unproven, all],
-    slow: [openGroup(half, TURNS.slow), hindered, unproven, all],
-    failing: [openGroup(half, TURNS.unknown), hindered, unproven, all],
+    slow: [openGroup(half, "slow"), impaired, unproven, all],
+    failing: [openGroup(half, "unknown"), impaired, unproven, all],
   };
-  const principals = new Map<string, PrincipalGroups>();
+  const principals = new Map<string, { readonly groups: Groups; queues: number }>();
 
-  function openPrincipal(): PrincipalGroups {
-    const own = openGroup(partOf(total, 3 / 4), TURNS.healthy);
-    const ownNew = openGroup(partOf(unprovenLimit, 3 / 4), TURNS.unknown);
-    const ownHindered = [openGroup(partOf(total, 1 / 4), TURNS.slow), ownNew, own];
-    const groups = { healthy: [own], unknown: [ownNew, own], slow: ownHindered, failing: ownHindered };
+  function openPrincipal() {
+    const own = openGroup(partOf(total, 3 / 4), "healthy");
+    const ownUnproven = openGroup(partOf(unprovenLimit, 3 / 4), "unknown");
+    const worst = [openGroup(partOf(total, 1 / 4), "slow"), ownUnproven, own];
+    const groups = { healthy: [own], unknown: [ownUnproven, own], slow: worst, failing: worst };
     return { groups, queues: 0 };
   }
 
-  const capOf = (health: Health) =>
-    health === "failing" ? 1 : Math.min(perSubscription, total);
-
   return {
     all,
-    capOf,
-    heldOf: (health) => TURNS[health] * capOf(health),
-    groupsOf: (health, principal) => [
+    /** The groups that a queue counts in. */
+    groupsOf: (health: Health, principal: string): QueueGroups => [
+      openGroup(health === "failing" ? 1 : Math.min(perSubscription, total), health),
       ...shared[health],
       ...principals.get(principal)?.groups[health] ?? [],
     ],
-    roomFor: (health) => roomIn(shared[health]),
-    fullPrincipals: (health) =>
-      [...principals].filter(([, { groups }]) => roomIn(groups[health]) === 0)
+    /** How many more of all queues of a health may be held. */
+    capacityFor: (health: Health) => capacityOf(shared[health]),
+    /** The principals of whose queues of a health no more may be held. */
+    fullPrincipals: (health: Health) =>
+      [...principals].filter(([, { groups }]) => capacityOf(groups[health]) === 0)
         .map(([principal]) => principal),
-    join(principal) {
-      const joined = principals.getOrInsertComputed(principal, openPrincipal);
-      joined.queues++;
+    /** A queue of the principal has been opened. */
+    join(principal: string): void {
+      principals.getOrInsertComputed(principal, openPrincipal).queues++;
     },
-    leave(principal) {
+    /** A queue of the principal has been closed, with nothing left in it. */
+    leave(principal: string): void {
       const left = principals.get(principal);
       if (left && --left.queues === 0) principals.delete(principal);
     },
   };
 }
 
-/** How many more may be held of what counts in all of these groups. */
-export function roomIn(groups: readonly Group[]): number {
-  return groups.reduce((room, { held, inFlight, waiting }) =>
-    Math.max(0, Math.min(room, held - inFlight - waiting)), Infinity);
+/** How many more may be held of what counts in all of these groups; 0 where they hold too many. */
+export function capacityOf(groups: readonly Group[]): number {
+  return groups.reduce((least, group) => Math.max(0, Math.min(least, unusedOf(group))), Infinity);
 }
 
-function openGroup(limit: number, turns: number): Group {
-  return { limit, held: turns * limit, inFlight: 0, waiting: 0 };
+/** How many more a group may hold; less than 0 where it holds too many. */
+export function unusedOf({ held, inFlight, waiting }: Group): number {
+  return held - inFlight - waiting;
+}
+
+function openGroup(limit: number, holdsAs: Health): Group {
+  return { limit, held: HELD_FOR_EACH[holdsAs] * limit, inFlight: 0, waiting: 0 };
 }
 
 function partOf(slots: number, part: number): number {

@@ -1,21 +1,17 @@
-/** What of a pending event decides whether it has its turn. */
-export interface FanOutCandidate {
-  /** The last subscription that has its delivery; 0 where it has not begun. */
-  readonly fannedOut: number;
-}
-
 const AT_ONCE = 32;
-/** How many deliveries all parts of a round make together, and each of them. */
+/** How many deliveries all events of a round make together, and each of them. */
 const PER_ROUND = 2000;
 const PER_EVENT = 500;
 
 /**
  * Chooses which events, given in the order of their dispatch, make deliveries in one round, and how
- * many each makes at most. At least half of the turns are for events that have not begun, as long
- * as there are any, and of either kind the oldest and the newest share theirs: so small ones are
- * held up neither by large ones nor by very many.
+ * many each makes at most. At least half of the places are for events that have not begun, as long
+ * as there are any; of those that have and those that have not, the oldest and the newest share
+ * the places. So small events are held up neither by large ones nor by very many.
+ *
+ * @param events `fannedOut`: the last subscription that has its delivery; 0 where it has not begun
  */
-export function chooseFanOuts<Event extends FanOutCandidate>(
+export function chooseFanOuts<Event extends { readonly fannedOut: number }>(
   events: readonly Event[],
 ): { readonly chosen: readonly Event[]; readonly limit: number } {
   const fresh = events.filter(({ fannedOut }) => fannedOut === 0);

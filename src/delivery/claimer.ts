@@ -1,70 +1,79 @@
-import type { Database } from "../database/database.ts";
 import {
   claimDeliveries,
   type ClaimedDelivery,
-  listDueQueues,
+  type ClaimRequest,
+  type DueQueue,
   HEALTHS,
+  listDueQueues,
 } from "../store/deliveries.ts";
 import type { Queues } from "./queues.ts";
-import { shareOut } from "./share_out.ts";
+import type { SenderOptions } from "./sender.ts";
 
-/** What claims are made with. */
-export interface ClaimerOptions {
-  readonly database: Database;
-  readonly queues: Queues<ClaimedDelivery>;
-  /** The name of this process, which its claims carry. */
-  readonly claim: string;
-  /** Of one attempt; a lease is longer. */
-  readonly timeoutMs: number;
-}
-
-// Beyond an attempt's own time: for the turn in the lane before it, and for recording it after.
+// Beyond an attempt's own time: for waiting in the queue before it, and for recording it after.
 const LEASE_MARGIN_MS = 30_000;
-
-/** Claims due deliveries. */
-export interface Claimer {
-  /**
-   * Claims for the lanes that have room, and puts the deliveries there. Answers how many there
-   * were; undefined where there is no room for any.
-   */
-  claim(nowMs: number): Promise<number | undefined>;
-  /** Moves the leases to come by so many milliseconds, as the stored ones have been. */
-  followClock(stepMs: number): void;
-}
 
 /** Makes the claimer of one distributor. */
 export function createClaimer(
-  { database, queues, claim: name, timeoutMs }: ClaimerOptions,
-): Claimer {
+  { database, claim: name, timeoutMs }: Pick<SenderOptions, "database" | "claim" | "timeoutMs">,
+  queues: Queues<ClaimedDelivery>,
+) {
   let lastLeaseMs = 0;
 
-  async function claim(nowMs: number): Promise<number | undefined> {
-    if (queues.roomFor("healthy") === 0) return undefined;
-    const kinds = await Promise.all(HEALTHS.map((health) => {
-      const limit = queues.roomFor(health);
-      if (limit === 0) return [];
-      return listDueQueues(database, { health, except: queues.full(health), limit, nowMs });
-    }));
-    const requests = shareOut(kinds, queues);
-    if (requests.length === 0) return 0;
-    let claimed: ClaimedDelivery[] = [];
-    try {
-      // Later than every one before: claims are told apart by it.
+  return {
+    /**
+     * Claims for the queues that have capacity, and puts the deliveries there. Returns how many
+     * there were; undefined where no queue has capacity.
+     */
+    async claim(nowMs: number): Promise<number | undefined> {
+      if (queues.capacityFor("healthy") === 0) return undefined;
+      const kinds = await Promise.all(HEALTHS.map((health) => {
+        const limit = queues.capacityFor(health);
+        if (limit === 0) return [];
+        return listDueQueues(database, { health, except: queues.full(health), limit, nowMs });
+      }));
+      const requests = shareOut(kinds, queues);
+      if (requests.length === 0) return 0;
+      // Later than every one before: claimed rows are found by it.
       lastLeaseMs = Math.max(lastLeaseMs + 1, nowMs + 2 * timeoutMs + LEASE_MARGIN_MS);
-      claimed = await claimDeliveries(database, requests, name, lastLeaseMs, nowMs);
-      return claimed.length; // 0 where others were faster
-    } finally {
+      const claiming = claimDeliveries(database, requests, name, lastLeaseMs, nowMs);
+      const claimed = await claiming.catch(() => []);
       const found = Map.groupBy(claimed, ({ subscription }) => subscription);
       for (const { subscription, count } of requests) {
         queues.add(subscription, count, found.get(subscription) ?? []);
       }
-    }
-  }
-
-  return {
-    claim,
-    followClock(stepMs) {
+      return (await claiming).length; // 0 where others were faster
+    },
+    /** Moves the leases to come by so many milliseconds, as the stored ones have been. */
+    followClock(stepMs: number): void {
       lastLeaseMs += stepMs;
     },
   };
+}
+
+/**
+ * Shares out what may be claimed now: no health keeps another out, however much of it is due, and
+ * no queue gets more than it has capacity for. What is requested is reserved in the queues.
+ *
+ * @param kinds the queues that are due, those of each health in the order in which they are due
+ */
+export function shareOut(
+  kinds: readonly (readonly DueQueue[])[],
+  queues: Pick<Queues<unknown>, "reserve" | "capacityFor">,
+): ClaimRequest[] {
+  // All of one health may have the same.
+  const shares = kinds.map(([first, ...others]) =>
+    first && Math.max(1, Math.floor(queues.capacityFor(first.health) / (1 + others.length)))
+  );
+  const longest = Math.max(...kinds.map(({ length }) => length));
+  const requests: ClaimRequest[] = [];
+  // The first of each health, the second of each, and so on.
+  for (let place = 0; place < longest; place++) {
+    for (const [kind, due] of kinds.entries()) {
+      const queue = due[place];
+      if (queue === undefined) continue;
+      const count = queues.reserve(queue, shares[kind] ?? 0);
+      if (count > 0) requests.push({ subscription: queue.subscription, count });
+    }
+  }
+  return requests;
 }

@@ -1,20 +1,17 @@
-import type { Log } from "../base/log.ts";
 import type { SteadyClock } from "../base/steady_clock.ts";
 import { countClockSteps, createShift, takeClockStep } from "../store/clock_shift.ts";
-import type { Database } from "../database/database.ts";
 import type { Distributor } from "./distributor.ts";
+import type { RecorderOptions } from "./recorder.ts";
 
 /** What the watch works with. */
-export interface ClockWatchOptions {
-  readonly database: Database;
+export interface ClockWatchOptions extends Pick<RecorderOptions, "database" | "log"> {
   readonly clock: SteadyClock;
   readonly distributor: Pick<Distributor, "followClock">;
-  readonly log: Log;
 }
 
 /**
- * Makes the look whether the clock on the wall has been set. If so, all that waits is shifted by as
- * much, once for all processes on the database, so that none of it waits longer or less for it.
+ * Makes the check whether the system clock has been set. If so, the times of all that waits are
+ * shifted by as much, once for all processes on the database, so that nothing waits longer or less.
  */
 export function createClockWatch(options: ClockWatchOptions): () => Promise<void> {
   const { database, clock, distributor, log } = options;
@@ -22,10 +19,10 @@ export function createClockWatch(options: ClockWatchOptions): () => Promise<void
   let following: { readonly stepMs: number; readonly shift: () => Promise<void> } | undefined;
 
   async function notice(): Promise<void> {
-    // Read first: a step after this is one that nobody can have counted yet.
+    // Read first: a step after this cannot have been counted by another process yet.
     const count = await countClockSteps(database);
     const stepMs = clock.stepMs();
-    // Who counted it since the last look, when it was still to come, shifts for all.
+    // The process that has counted it since the last check shifts for all.
     const isNew = stepMs !== 0 && count === (lastCount ?? count);
     if (stepMs === 0) clock.follow();
     else {
@@ -40,7 +37,7 @@ export function createClockWatch(options: ClockWatchOptions): () => Promise<void
   return async () => {
     if (following === undefined) await notice();
     if (following === undefined) return;
-    // Should the database not take all of it now, the next look goes on with the rest.
+    // If the database does not take all of it now, the next check continues.
     await distributor.followClock(following.stepMs, following.shift);
     clock.follow(following.stepMs); // and no further: it may have been set again meanwhile
     following = undefined;

@@ -1,6 +1,6 @@
 /**
- * Why an exchange failed, for those who subscribed. "unreachable" is told of an address that the
- * guard refuses and of a name that has none alike, so that nobody can map what lies behind it.
+ * Why an exchange failed, as subscribers see it. "unreachable" means an address that the guard
+ * refuses and a name that has none alike, so that nobody can map the network behind the guard.
  */
 export type FailureKind =
   | "timeout" // no connection, headers or body in time
@@ -8,7 +8,7 @@ export type FailureKind =
   | "refused" // the host is there, nobody listens
   | "reset" // the connection broke
   | "tls" // handshake or certificate
-  | "protocol" // the answer is not HTTP, or not sound
+  | "protocol" // the response is not valid HTTP
   | "aborted" // ended by this side
   | "other";
 
@@ -42,7 +42,7 @@ const NAMED = ["TimeoutError", "AbortError", "HTTPParserError"];
 /** How deep causes are followed: fetch wraps once, a socket's attempts once more. */
 const MAX_DEPTH = 5;
 
-/** The kind of failure that an error of `fetch`, or of reading its answer, stands for. */
+/** The kind of failure of an error of `fetch`, or of reading its response. */
 export function classifyFailure(error: unknown): FailureKind {
   const code = findCode(error);
   if (code === undefined) return "other";

@@ -1,18 +1,17 @@
 import { Resolver } from "node:dns/promises";
 import { readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
-import { parseAddress } from "../base/address.ts";
-import type { Address } from "../base/address.ts";
+import { type Address, parseAddress } from "../base/address.ts";
 import { findCode } from "./failure.ts";
-import { isWant } from "./shortage.ts";
+import { isShortage } from "./shortage.ts";
 
 /**
  * The addresses of a host name, IPv4 first, at least one. Rejects with NameLookupError, or with the
- * system's error where this process lacks what looking up needs (want.ts).
+ * system's error where this process lacks what looking up needs (shortage.ts).
  */
 export type NameLookup = (name: string) => Promise<readonly Address[]>;
 
-/** A name that led to no address: it does not exist, or nobody answered in time. */
+/** A name without an address: it does not exist, or no name server responded in time. */
 export class NameLookupError extends Error {
   override readonly name = "NameLookupError";
   readonly code: "NAME_LOOKUP_FAILED" | "NAME_LOOKUP_TIMEOUT";
@@ -26,24 +25,24 @@ export class NameLookupError extends Error {
 
 /** Options of createNameLookup(). */
 export interface NameLookupOptions {
-  /** For one name in all, hosts file and both families; 4 s if not given. */
+  /** For one name in all: hosts file and both families; 4 s if not given. */
   readonly timeoutMs?: number;
   /** Name servers, as `address` or `address:port`; the system's if not given. */
   readonly servers?: readonly string[];
-  /** Gives the text of the hosts file; the system's if not given. An unreadable one is empty. */
+  /** Reads the text of the hosts file; the system's if not given. An unreadable one is empty. */
   readonly readHosts?: () => Promise<string>;
 }
 
 const HOSTS_FILE = "/etc/hosts";
-/** How long a family that has answered waits for the other (RFC 8305 §3, generously). */
+/** How long one family's addresses wait for the other's (RFC 8305 §3 has 50 ms). */
 const OTHER_FAMILY_WAIT_MS = 250;
 
 /**
- * A lookup that asks the hosts file, then DNS for A and AAAA together. It has its own timeout and a
- * resolver of its own per name, never the thread pool's getaddrinfo, so that a name that hangs
- * delays nothing but itself. It keeps no cache: what it answers is what is dialled next. Names are
- * absolute: search domains are not tried. `localhost` and all below it are the loopback addresses
- * and ask nobody (RFC 6761 §6.3).
+ * Makes a lookup that reads the hosts file, then asks DNS for A and AAAA together. It has its own
+ * timeout and a resolver for each name, never the thread pool's getaddrinfo, so that a name that
+ * hangs delays nothing but itself. It keeps no cache: what it returns is connected to next. Names
+ * are absolute: search domains are not tried. `localhost` and all below it are the loopback
+ * addresses, without asking DNS (RFC 6761 §6.3).
  */
 export function createNameLookup(options: NameLookupOptions = {}): NameLookup {
   const timeoutMs = options.timeoutMs ?? 4_000;
@@ -69,15 +68,11 @@ export function createNameLookup(options: NameLookupOptions = {}): NameLookup {
   };
 }
 
-/** The addresses that a hosts file (hosts(5)) gives to a name, in the file's order. */
+/** The addresses of a name in a hosts file (hosts(5)), in the file's order. */
 export function findInHosts(hosts: string, name: string): readonly Address[] {
-  const found: string[] = [];
-  for (const line of hosts.split("\n")) {
-    const [address, ...names] = line.replace(/#.*/s, "").trim().split(/\s+/);
-    if (address === undefined || !names.some((each) => each.toLowerCase() === name)) continue;
-    found.push(address);
-  }
-  return parseAll(found);
+  const lines = hosts.split("\n").map((line) => line.replace(/#.*/s, "").trim().split(/\s+/));
+  const named = lines.filter(([, ...names]) => names.some((each) => each.toLowerCase() === name));
+  return parseAll(named.map(([address = ""]) => address));
 }
 
 async function findAddresses(
@@ -91,14 +86,14 @@ async function findAddresses(
   const found: { v4: string[]; v6: string[] } = { v4: [], v6: [] };
   const v4 = resolver.resolve4(host).then((response) => void (found.v4 = response));
   const v6 = resolver.resolve6(host).then((response) => void (found.v6 = response));
-  // Rejects when both families have failed; one that fails alone leaves it to the other.
+  // Rejects when both families have failed; if one fails alone, the other decides.
   const first = Promise.any([v4, v6]);
   const both = Promise.all([v4.catch(() => first), v6.catch(() => first)]);
   const waited = first.then(() => delay(OTHER_FAMILY_WAIT_MS, undefined, { ref: false }));
   try {
     await Promise.race([both, waited]);
   } catch (cause) {
-    // The resolver does not say that it has got no socket; the file does.
+    // The resolver does not report that it got no socket; reading the file does.
     await readHostsIfAny(readHosts);
     throw new NameLookupError("NAME_LOOKUP_FAILED", host, { cause });
   }
@@ -110,12 +105,12 @@ async function findAddresses(
 /** The hosts file may be absent, or closed to this process by Node's permission model: then "". */
 function readHostsIfAny(readHosts: () => Promise<string>): Promise<string> {
   return readHosts().catch((error: unknown) => {
-    if (isWant(findCode(error))) throw error;
+    if (isShortage(findCode(error))) throw error;
     return "";
   });
 }
 
-/** Those of the texts that are addresses; a zone (`fe80::1%eth0`) makes a text none. */
+/** Those of the texts that are addresses; one with a zone (`fe80::1%eth0`) is not. */
 function parseAll(texts: readonly string[]): readonly Address[] {
   return texts.map(parseAddress).filter((address) => address !== undefined);
 }

@@ -1,116 +1,109 @@
 import type { DueQueue, Health } from "../store/deliveries.ts";
-import { createCapacity, type Group, type QueueLimits, roomIn } from "./capacity.ts";
-import { meanToStore, moveMean, healthAfter } from "./health.ts";
+import {
+  capacityOf,
+  createCapacity,
+  type QueueGroups,
+  type QueueLimits,
+  unusedOf,
+} from "./capacity.ts";
+import { healthAfter, meanToStore, moveMean } from "./health.ts";
 
 interface Queue<Item> {
   readonly subscription: number;
   readonly principal: string;
   readonly waiting: Item[];
-  inFlight: number;
-  /** How many are about to be claimed. */
-  reserved: number;
-  /** Claims and items taken that are not settled yet. */
-  unsettled: number;
+  /** Claims under way, and items whose outcome is not stored yet; it is kept open for them. */
+  uses: number;
   health: Health;
   meanMs: number;
-  /** Those that it counts in. */
-  groups: readonly Group[];
+  groups: QueueGroups;
 }
 
-/** What an attempt tells of its subscription. */
-export interface Fared {
-  readonly isSuccess: boolean;
-  readonly durationMs: number;
-}
-
-/** What follows for a lane. */
-export interface Finished<Item> {
-  /** What waits in the lane and would not have its turn for long. */
-  readonly handedBack: readonly Item[];
-  /** The mean duration of its attempts in milliseconds, where it is no longer what is stored. */
-  readonly meanMs: number | undefined;
-}
-
-/** The work of one process, a lane a subscription: decides what may be claimed and sent now. */
+/** The work of one process, a queue a subscription: decides what may be claimed and sent now. */
 export interface Queues<Item> {
   /**
-   * Opens a subscription's lane, or keeps it open, for a claim of up to `wanted` items, and tells
-   * how many it has room for; with 0 it is left as it was. Until settled a lane remembers how it
-   * fares.
+   * Opens a subscription's queue, or keeps it open, for a claim of up to `wanted` items, and
+   * returns how many it has capacity for; with 0 it is left as it was. An open queue remembers the
+   * health of its subscription.
    */
   reserve(queue: DueQueue, wanted: number): number;
   /** Ends a `reserve` of so many, with what has been claimed. */
   add(subscription: number, reserved: number, items: readonly Item[]): void;
   /**
-   * The next item that may be sent, from the lane with the fewest in flight, and of several from
-   * the one whose turn is longest ago; it is in flight from then on.
+   * The next item that may be sent, from the queue with the fewest in flight, and of several from
+   * the one that sent longest ago; it is in flight from then on.
    */
-  take(): { readonly subscription: number; readonly item: Item } | undefined;
-  /** An item is no longer in flight; without `fared` it was not sent after all. */
-  finish(subscription: number, fared: Fared | undefined): Finished<Item>;
-  /** Ends one `take`, once what came of it is stored. */
-  settle(subscription: number): void;
-  /** How many more items of lanes of a health may be held: others need room to wait in too. */
-  roomFor(health: Health): number;
-  /** What needs nothing more now: subscriptions, and all of a health that these principals have. */
+  next(): { readonly subscription: number; readonly item: Item } | undefined;
+  /**
+   * An item is in flight no more: its attempt has ended. Returns what is to be requeued, since it
+   * would wait for long, and the mean duration of the attempts where that is not what is stored.
+   */
+  finish(subscription: number, isSuccess: boolean, durationMs: number): {
+    readonly requeued: readonly Item[];
+    readonly meanMs: number | undefined;
+  };
+  /** An item is in flight no more: it was not sent after all. */
+  skip(subscription: number): void;
+  /** Ends the use of an item from `next`, once its outcome is stored. */
+  release(subscription: number): void;
+  /** How many more items of all queues of a health may be held. */
+  capacityFor(health: Health): number;
+  /** What needs no more claims now: subscriptions, and all of a health of these principals. */
   full(health: Health): { readonly subscriptions: number[]; readonly principals: string[] };
-  /** Takes back all that waits. */
+  /** Removes and returns all that waits. */
   drain(): readonly Item[];
   inFlight(): number;
   waiting(): number;
 }
 
-/** Makes the lanes of one distributor. */
+/** Makes the queues of one distributor. */
 export function createQueues<Item>(limits: QueueLimits): Queues<Item> {
-  const queues = new Map<number, Queue<Item>>(); // in the order of their turns
+  const queues = new Map<number, Queue<Item>>(); // first the one that sent longest ago
   const capacity = createCapacity(limits);
-  const { all, capOf, heldOf } = capacity;
+  const { all } = capacity;
 
   function open({ subscription, health, principal, meanMs }: DueQueue): Queue<Item> {
     capacity.join(principal);
     const groups = capacity.groupsOf(health, principal);
-    const counts = { waiting: [], inFlight: 0, reserved: 0, unsettled: 0 };
-    const queue = { subscription, principal, health, meanMs, groups, ...counts };
+    const queue = { subscription, principal, waiting: [], uses: 0, health, meanMs, groups };
     queues.set(subscription, queue);
     return queue;
   }
 
-  function closeIfDone(queue: Queue<Item>): void {
-    if (queue.unsettled > 0 || queue.waiting.length > 0) return;
-    queues.delete(queue.subscription);
-    capacity.leave(queue.principal);
+  function find(subscription: number): Queue<Item> {
+    const queue = queues.get(subscription);
+    if (!queue) throw new Error("The queue is not open");
+    return queue;
+  }
+
+  function closeIfDone({ subscription, principal, uses, waiting }: Queue<Item>): void {
+    if (uses > 0 || waiting.length > 0) return;
+    queues.delete(subscription);
+    capacity.leave(principal);
   }
 
   function setHealth(queue: Queue<Item>, health: Health): void {
     if (queue.health === health) return;
-    const waiting = queue.waiting.length + queue.reserved;
-    count(queue, -queue.inFlight, -waiting);
+    const [{ inFlight, waiting }] = queue.groups;
+    count(queue, -inFlight, -waiting);
     queue.health = health;
     queue.groups = capacity.groupsOf(health, queue.principal);
-    count(queue, queue.inFlight, waiting);
-  }
-
-  function maySend({ waiting, inFlight, health, groups }: Queue<Item>): boolean {
-    return waiting.length > 0 && inFlight < capOf(health) &&
-      groups.every((group) => group.inFlight < group.limit);
-  }
-
-  function roomOf({ health, inFlight, waiting, reserved }: Queue<Item>): number {
-    return heldOf(health) - inFlight - waiting.length - reserved;
+    count(queue, inFlight, waiting);
   }
 
   function findNext(): Queue<Item> | undefined {
     if (all.inFlight >= all.limit) return undefined;
     let next: Queue<Item> | undefined;
     for (const queue of queues.values()) {
-      if (next && queue.inFlight >= next.inFlight || !maySend(queue)) continue;
+      const { inFlight } = queue.groups[0];
+      if (next && inFlight >= next.groups[0].inFlight || !maySend(queue)) continue;
       next = queue;
-      if (queue.inFlight === 0) break;
+      if (inFlight === 0) break;
     }
     return next;
   }
 
-  function takeBack(queue: Queue<Item>): readonly Item[] {
+  function empty(queue: Queue<Item>): readonly Item[] {
     const items = queue.waiting.splice(0);
     count(queue, 0, -items.length);
     return items;
@@ -119,72 +112,68 @@ export function createQueues<Item>(limits: QueueLimits): Queues<Item> {
   return {
     reserve(due, wanted) {
       const queue = queues.get(due.subscription) ?? open(due);
-      const reserved = Math.max(0, Math.min(wanted, roomOf(queue), roomIn(queue.groups)));
+      const reserved = Math.min(wanted, capacityOf(queue.groups));
       if (reserved > 0) {
-        queue.unsettled++;
-        queue.reserved += reserved;
+        queue.uses++;
         count(queue, 0, reserved);
       } else closeIfDone(queue);
       return reserved;
     },
     add(subscription, reserved, items) {
-      const queue = queues.get(subscription);
-      if (!queue) throw new Error("Work is put into a lane that is not open");
+      const queue = find(subscription);
       queue.waiting.push(...items);
-      queue.reserved -= reserved;
-      queue.unsettled--;
+      queue.uses--;
       count(queue, 0, items.length - reserved);
       closeIfDone(queue);
     },
-    take() {
+    next() {
       const queue = findNext();
       const item = queue?.waiting.shift();
       if (!queue || item === undefined) return undefined;
       const { subscription } = queue;
-      queues.delete(subscription); // to the end of the turns
+      queues.delete(subscription); // to the end
       queues.set(subscription, queue);
-      queue.unsettled++;
-      queue.inFlight++;
+      queue.uses++;
       count(queue, 1, -1);
       return { subscription, item };
     },
-    finish(subscription, fared) {
-      const queue = queues.get(subscription);
-      if (!queue) return { handedBack: [], meanMs: undefined };
-      queue.inFlight--;
+    finish(subscription, isSuccess, durationMs) {
+      const queue = find(subscription);
       count(queue, -1, 0);
-      if (fared === undefined) return { handedBack: [], meanMs: undefined };
-      const { isSuccess, durationMs } = fared;
       const before = { health: queue.health, meanMs: meanToStore(queue.meanMs) };
       queue.meanMs = moveMean(queue.meanMs, durationMs);
       setHealth(queue, healthAfter(isSuccess, queue.meanMs));
       const isHeldUp = !isSuccess || (queue.health === "slow" && before.health !== "slow");
       const meanMs = meanToStore(queue.meanMs);
       return {
-        handedBack: isHeldUp ? takeBack(queue) : [],
+        requeued: isHeldUp ? empty(queue) : [],
         meanMs: meanMs === before.meanMs ? undefined : meanMs,
       };
     },
-    settle(subscription) {
-      const queue = queues.get(subscription);
-      if (!queue) return;
-      queue.unsettled--;
+    skip: (subscription) => count(find(subscription), -1, 0),
+    release(subscription) {
+      const queue = find(subscription);
+      queue.uses--;
       closeIfDone(queue);
     },
-    roomFor: capacity.roomFor,
+    capacityFor: capacity.capacityFor,
     full: (health) => ({
       principals: capacity.fullPrincipals(health),
       subscriptions: [...queues.values()]
-        .filter((queue) => roomOf(queue) < capOf(queue.health))
+        .filter(({ groups: [own] }) => unusedOf(own) < own.limit)
         .map(({ subscription }) => subscription),
     }),
-    drain: () => queues.values().flatMap(takeBack).toArray(),
+    drain: () => queues.values().flatMap(empty).toArray(),
     inFlight: () => all.inFlight,
     waiting: () => all.waiting,
   };
 }
 
-/** Counts in all groups of a lane what has been added to it or taken from it. */
+function maySend({ waiting, groups }: Queue<unknown>): boolean {
+  return waiting.length > 0 && groups.every((group) => group.inFlight < group.limit);
+}
+
+/** Counts in all groups of a queue what has been added to it or taken from it. */
 function count({ groups }: Queue<unknown>, inFlight: number, waiting: number): void {
   for (const group of groups) {
     group.inFlight += inFlight;

@@ -1,7 +1,7 @@
 import { type Address, formatAddress, isPublicAddress, parseAddress } from "../base/address.ts";
 import { type Cidr, cidrContains } from "../base/cidr.ts";
 
-/** The guard's own refusal: where the request wanted to go, callbacks may not. */
+/** The guard's own refusal: callbacks may not go where the request should. */
 export class EgressError extends Error {
   override readonly name = "EgressError";
   readonly code: "EGRESS_REFUSED" | "EGRESS_UNSUPPORTED";
@@ -19,7 +19,7 @@ export function isReachable(address: Address, allow: readonly Cidr[]): boolean {
 
 /**
  * Throws EgressError for a URL that is not http(s) or whose literal address callbacks may not
- * reach; what a name stands for is known when it is dialled.
+ * reach; the addresses of a name are checked when a connection is made.
  */
 export function checkReachable(url: URL, allow: readonly Cidr[]): void {
   if (url.protocol !== "http:" && url.protocol !== "https:") {

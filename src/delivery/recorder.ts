@@ -1,52 +1,61 @@
 import type { Log } from "../base/log.ts";
-import { isSuccess } from "../event/delivery.ts";
 import type { Database } from "../database/database.ts";
 import type { Sql } from "../database/sql.ts";
+import { afterAttempt, isSuccess, type ResendPolicy } from "../event/delivery.ts";
 import {
   type AttemptRecord,
   type ClaimedDelivery,
   recordDelivered,
+  recordFailure,
   releaseDeliveries,
 } from "../store/deliveries.ts";
-import { type AfterAttemptRules, finishFailure } from "./finish_attempt.ts";
+import { announceFailedDelivery } from "../store/events.ts";
+import { disableAfterFailure } from "../store/subscription_end.ts";
 
 /** What the recorder works with. */
-export interface RecorderOptions extends AfterAttemptRules {
+export interface RecorderOptions {
   readonly database: Database;
   /** The name of this process, which its claims carry. */
   readonly claim: string;
-  /** Ends when what has come together since is to be stored. */
-  readonly gather: () => Promise<void>;
-  /** Whether what cannot be stored now is left to other processes. */
-  readonly isStopping: () => boolean;
   readonly log: Log;
+  /** Milliseconds since 1970, shifted only together with what is stored (see `followClock`). */
   readonly now: () => number;
+  readonly policy: ResendPolicy;
+  /** A subscription whose attempts have all failed for so long is disabled; 0 = never. */
+  readonly disableAfterMs: number;
+  /** A number from 0 to 1. */
+  readonly random: () => number;
 }
 
-/** Stores what became of claimed deliveries; never throws. */
-export interface Recorder {
-  /** Records an attempt, together with those that end at about the same time. */
-  record(attempt: AttemptRecord): Promise<void>;
-  /** Gives deliveries back unsent; they are due again after so long. */
-  release(deliveries: readonly ClaimedDelivery[], delayMs?: number): Promise<void>;
-}
+/** Stores the outcomes of claimed deliveries; never rejects. */
+export type Recorder = ReturnType<typeof createRecorder>;
 
-/** Makes the recorder of one distributor. */
-export function createRecorder(options: RecorderOptions): Recorder {
-  const { database, claim, log, now } = options;
+/**
+ * Makes the recorder of one distributor.
+ *
+ * @param gather resolves when what has ended since the call is to be stored
+ * @param isStopping whether what cannot be stored now is left to other processes
+ */
+export function createRecorder(
+  options: RecorderOptions,
+  gather: () => Promise<void>,
+  isStopping: () => boolean,
+) {
+  const { database, claim, log, now, disableAfterMs } = options;
   let ended: AttemptRecord[] = [];
+  let requeued: ClaimedDelivery[] = [];
   let recording: Promise<void> | undefined;
 
   async function recordEnded(): Promise<void> {
-    await options.gather();
-    const attempts = ended;
-    ended = [];
-    recording = undefined;
+    await gather();
+    const [attempts, unsent] = [ended, requeued];
+    [ended, requeued, recording] = [[], [], undefined];
     const delivered = attempts.filter(({ outcome }) => isSuccess(outcome));
     const failed = attempts.filter(({ outcome }) => !isSuccess(outcome));
     await Promise.all([
       storeDelivered(delivered),
-      ...failed.map((each) => store(finishFailure(each, claim, options, now()))),
+      ...failed.map((each) => store(finishFailure(each))),
+      release(unsent),
     ]);
   }
 
@@ -60,6 +69,31 @@ export function createRecorder(options: RecorderOptions): Recorder {
     }
   }
 
+  /**
+   * All that follows from an attempt that failed, as one batch: its record, and what comes of it.
+   * None of it happens where another process has taken the delivery over meanwhile.
+   */
+  function finishFailure(record: AttemptRecord): readonly Sql[] {
+    const nowMs = now();
+    const { delivery, subscription, endpoint, attempt, outcome } = record;
+    const next = afterAttempt(attempt, outcome, options.policy, nowMs, options.random());
+    const recording = recordFailure({ ...record, next }, claim, nowMs);
+    if (next.status !== "failed") return recording;
+    const held = { delivery, claim, subscription };
+    const { before, after } = disableAfterFailure(held, {
+      goneEndpoint: next.gone ? endpoint : undefined,
+      failingSinceMs: disableAfterMs > 0 ? nowMs - disableAfterMs : undefined,
+    }, nowMs);
+    return [announceFailedDelivery(held, nowMs), ...before, ...recording, ...after];
+  }
+
+  /** Releases claims of what was not sent; it is due again after so many milliseconds. */
+  async function release(deliveries: readonly ClaimedDelivery[], delayMs = 0): Promise<void> {
+    if (deliveries.length === 0) return;
+    const nowMs = now();
+    await store(releaseDeliveries(deliveries, claim, nowMs, nowMs + delayMs));
+  }
+
   /** Tries until it is stored or the process ends: then another takes the delivery over. */
   async function store(statements: readonly Sql[]): Promise<void> {
     for (let waitMs = 100; ; waitMs = Math.min(waitMs * 2, 5000)) {
@@ -68,20 +102,22 @@ export function createRecorder(options: RecorderOptions): Recorder {
         return;
       } catch (error) {
         log.warn("an attempt cannot be recorded yet", { error });
-        if (options.isStopping()) return;
+        if (isStopping()) return;
         await new Promise((resolve) => setTimeout(resolve, waitMs));
       }
     }
   }
 
   return {
-    record(attempt) {
+    release,
+    /**
+     * Records an attempt, together with those that end at about the same time, and releases what
+     * was claimed for the same queue and is not to be sent now.
+     */
+    record(attempt: AttemptRecord, unsent: readonly ClaimedDelivery[]): Promise<void> {
       ended.push(attempt);
+      requeued.push(...unsent);
       return recording ??= recordEnded();
-    },
-    release(deliveries, delayMs = 0) {
-      const nowMs = now();
-      return store(releaseDeliveries(deliveries, claim, nowMs, nowMs + delayMs));
     },
   };
 }

@@ -1,18 +1,18 @@
 import { classifyFailure } from "./failure.ts";
 
-/** What undici's dispatchers tell of one exchange, as far as it matters here. */
+/** What undici's dispatchers report of one exchange, as far as it matters here. */
 export interface ExchangeHandler {
   onRequestStart(controller: unknown, context: unknown): void;
-  /** The first byte of an answer is there. */
+  /** The first byte of a response is there. */
   onResponseStarted?(): void;
   onResponseError(controller: unknown, error: Error): void;
 }
 
 /**
  * The handler of an exchange that is made once more where its connection had been kept alive and
- * breaks before the first byte of an answer: the other side was closing it when the request was on
- * its way, or about to be. Whether it has been served is not known then, so it must be one that
- * may come twice (RFC 9110 §9.2.2), as a callback with its `webhook-id` may.
+ * breaks before the first byte of a response: the other side was closing it when the request was
+ * sent. Whether the request has been processed is not known then, so it must be one that may come
+ * twice (RFC 9110 §9.2.2), as a callback with its `webhook-id` may.
  *
  * @param handler of this exchange alone; it is changed, since V8 makes a slow object of a prototype
  * @param isNew whether the connection of the exchange that starts now has just been made

@@ -43,7 +43,7 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
   const distributor = createDistributor({
     database,
     claim: name,
-    sender: createCallbackSender({
+    callbacks: createCallbackSender({
       egress,
       timeoutMs: callbackTimeoutMs,
       userAgent: `Gatepost/${version}@${revision}`,
@@ -70,7 +70,7 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
       kind: "report",
       quietMs: now() - distributor.lastRoundMs(),
       inFlight: distributor.inFlight(),
-      want: distributor.want(),
+      want: distributor.shortage(),
       attempts,
     });
     attempts = [];

@@ -1,9 +1,9 @@
 /** How one attempt ended. */
 export type AttemptOutcome =
   | {
-    readonly kind: "answer";
+    readonly kind: "response";
     readonly status: number;
-    /** What the answer's Retry-After asks for. */
+    /** What the response's Retry-After asks for. */
     readonly retryAfterMs?: number | undefined;
   }
   | { readonly kind: "error"; readonly error: string };
@@ -12,7 +12,7 @@ export type AttemptOutcome =
 export type NextState =
   | { readonly status: "delivered" }
   | { readonly status: "pending"; readonly dueAtMs: number }
-  /** `gone`: the last answer was 410, the subscriber wants no more. */
+  /** `gone`: the last response was 410, the subscriber wants no more. */
   | { readonly status: "failed"; readonly gone: boolean };
 
 /** How often and when a delivery is sent again. */
@@ -21,7 +21,7 @@ export interface ResendPolicy {
   readonly delaysMs: readonly number[];
 }
 
-/** All three must be understood (RFC 9110 §5.6.7). */
+/** Recipients must accept all three (RFC 9110 §5.6.7). */
 const HTTP_DATES = [
   /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/, // IMF-fixdate
   /^[A-Z][a-z]+day, \d{2}-[A-Z][a-z]{2}-\d{2} \d{2}:\d{2}:\d{2} GMT$/, // RFC 850
@@ -32,13 +32,13 @@ const JITTER = 0.2;
 
 /** Whether an attempt reached the subscriber: status 2xx and nothing else. */
 export function isSuccess(outcome: AttemptOutcome): boolean {
-  return outcome.kind === "answer" && outcome.status >= 200 && outcome.status <= 299;
+  return outcome.kind === "response" && outcome.status >= 200 && outcome.status <= 299;
 }
 
 /**
- * What becomes of a delivery after its `attempt`-th attempt (1 for the first). All failures count
+ * The state of a delivery after its `attempt`-th attempt (1 for the first). All failures count
  * alike; the delay before a resend varies by a fifth, so that what failed together does not come
- * back together, and a subscriber's Retry-After stretches it to an hour at most.
+ * back together, and a subscriber's Retry-After extends it, to an hour at most.
  *
  * @param random a number from 0 to 1
  */
@@ -52,23 +52,23 @@ export function afterAttempt(
   if (isSuccess(outcome)) return { status: "delivered" };
   const delayMs = policy.delaysMs[attempt - 1];
   if (delayMs === undefined) {
-    return { status: "failed", gone: outcome.kind === "answer" && outcome.status === 410 };
+    return { status: "failed", gone: outcome.kind === "response" && outcome.status === 410 };
   }
   const jitteredMs = delayMs * (1 - JITTER + 2 * JITTER * random);
-  const askedMs = outcome.kind === "answer" ? outcome.retryAfterMs ?? 0 : 0;
+  const askedMs = outcome.kind === "response" ? outcome.retryAfterMs ?? 0 : 0;
   const waitMs = Math.max(jitteredMs, Math.min(askedMs, MAX_RETRY_AFTER_MS));
   return { status: "pending", dueAtMs: nowMs + Math.round(waitMs) };
 }
 
 /**
- * The wait that a Retry-After header asks for: seconds or an HTTP date (RFC 9110 §10.2.3);
- * undefined when it is neither.
+ * The wait that a Retry-After header asks for, in milliseconds: seconds or an HTTP date (RFC 9110
+ * §10.2.3); undefined when it is neither.
  */
 export function parseRetryAfter(header: string | null, nowMs: number): number | undefined {
   if (header === null) return undefined;
   if (/^\d+$/.test(header)) return Number(header) * 1000;
   const isDate = HTTP_DATES.some((form) => form.test(header));
-  // An asctime date says no zone; it is UTC like the others.
+  // An asctime date has no zone; it is UTC like the others.
   const atMs = isDate ? Date.parse(header.endsWith("GMT") ? header : `${header} GMT`) : NaN;
   return Number.isNaN(atMs) ? undefined : Math.max(0, atMs - nowMs);
 }

@@ -105,7 +105,7 @@ export function toAttemptRecord(
   return {
     time: toTime(atMs),
     attempt,
-    ...outcome.kind === "answer" ? { status: outcome.status } : { error: outcome.error },
+    ...outcome.kind === "response" ? { status: outcome.status } : { error: outcome.error },
     duration_ms: durationMs,
   };
 }

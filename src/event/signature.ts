@@ -18,7 +18,7 @@ export interface SignedMessage {
 
 /**
  * The value of `webhook-signature`: HMAC-SHA-256 over `id.timestamp.body`, once for each secret
- * that holds now, so that a subscriber may change from one to the next.
+ * that is valid now, so that a subscriber may change from one to the next.
  */
 export function signMessage(message: SignedMessage, secrets: readonly string[]): string {
   const signed = `${message.id}.${message.timestampSeconds}.${message.body}`;

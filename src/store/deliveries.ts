@@ -226,7 +226,7 @@ export function recordFailure(
 ): Sql[] {
   const { delivery, subscription, endpoint, attempt, outcome, next, snippet = null } = record;
   const claimed = isClaimed({ delivery, claim });
-  const [status, error] = outcome.kind === "answer"
+  const [status, error] = outcome.kind === "response"
     ? [outcome.status, null]
     : [null, outcome.error];
   const [dueAtMs, finishedAtMs] = next.status === "pending" ? [next.dueAtMs, null] : [nowMs, nowMs];

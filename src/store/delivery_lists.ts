@@ -91,6 +91,6 @@ export async function listAttempts(database: Database, delivery: string): Promis
     ...rest,
     outcome: status === null
       ? { kind: "error", error: error ?? "other" }
-      : { kind: "answer", status },
+      : { kind: "response", status },
   }));
 }

@@ -52,59 +52,31 @@ export async function loadRevocations(
   now: () => number,
   limit = HELD_LIMIT,
 ): Promise<Revocations> {
-  const held = new Map<string, { notBeforeMs: number; untilMs: number }>();
-  let allHeldFromMs = 0; // until then some are in force that found no room
-  let holdsPairs = false; // of a user and an app: to look for one costs as much as all the rest
+  const memory = createMemory(limit, now);
   let lastSeq = 0;
-  let nextSweepMs = 0;
 
   async function refresh(): Promise<void> {
     for (let full = true; full;) {
       const rows = await database.query<RevocationRow>(
         sql`${SELECT} WHERE seq > ${lastSeq} ORDER BY seq ${limitTo(READ_LIMIT)}`,
       );
-      rows.forEach(hold);
+      rows.forEach(memory.hold);
       lastSeq = Math.max(lastSeq, rows.at(-1)?.seq ?? 0);
       full = rows.length === READ_LIMIT;
       if (full) await new Promise((resolve) => setImmediate(resolve));
     }
-    sweep();
-  }
-
-  function hold({ target, notBeforeMs, untilMs }: RevocationRow): void {
-    const known = held.get(target);
-    if (!known && held.size >= limit) {
-      allHeldFromMs = Math.max(allHeldFromMs, untilMs);
-      return;
-    }
-    holdsPairs ||= target.includes(" ");
-    held.set(target, {
-      notBeforeMs: Math.max(notBeforeMs, known?.notBeforeMs ?? 0),
-      untilMs: Math.max(untilMs, known?.untilMs ?? 0),
-    });
-  }
-
-  function isRevoked(target: string, grantId: string): boolean {
-    const known = held.get(target);
-    return known !== undefined && idTimeMs(grantId) <= known.notBeforeMs;
-  }
-
-  function sweep(): void {
-    const nowMs = now();
-    if (nowMs < nextSweepMs) return;
-    nextSweepMs = nowMs + 60_000;
-    for (const [target, { untilMs }] of held) if (untilMs <= nowMs) held.delete(target);
+    memory.sweep();
   }
 
   /** Reads what is in force, those first that stay so for longest. */
   async function readInForce(): Promise<void> {
     let [untilMs, seq] = [Number.MAX_SAFE_INTEGER, 0];
-    for (let full = true; full && allHeldFromMs === 0;) {
+    for (let full = true; full && !memory.isPartial();) {
       const rows = await database.query<RevocationRow>(
         sql`${SELECT} WHERE untilMs > ${now()} AND (untilMs, seq) < (${untilMs}, ${seq})
           ORDER BY untilMs DESC, seq DESC ${limitTo(READ_LIMIT)}`,
       );
-      rows.forEach(hold);
+      rows.forEach(memory.hold);
       ({ untilMs, seq } = rows.at(-1) ?? { untilMs, seq });
       full = rows.length === READ_LIMIT;
     }
@@ -129,12 +101,48 @@ export async function loadRevocations(
   lastSeq = Math.max(lastSeq, newest[0]?.seq ?? 0);
   return {
     refresh,
-    has(caller) {
-      if (held.size === 0 && allHeldFromMs === 0) return false;
-      const { jti, grantId, sub, clientId } = caller;
-      return held.has(jti) || held.has(grantId) || isRevoked(sub, grantId) ||
-        isRevoked(clientId, grantId) || (holdsPairs && isRevoked(`${sub} ${clientId}`, grantId)) ||
-        (allHeldFromMs > now() && isStored(caller));
+    has: (caller) => memory.has(caller) || (memory.isPartial() && isStored(caller)),
+  };
+}
+
+/** Holds in memory what fits: those targets that are held first. */
+function createMemory(limit: number, now: () => number) {
+  const held = new Map<string, { notBeforeMs: number; untilMs: number }>();
+  let allHeldFromMs = 0; // until then some are in force that found no room
+  let holdsPairs = false; // of a user and an app: to look for one costs as much as all the rest
+  let nextSweepMs = 0;
+
+  function isRevoked(target: string, grantId: string): boolean {
+    const known = held.get(target);
+    return known !== undefined && idTimeMs(grantId) <= known.notBeforeMs;
+  }
+
+  return {
+    /** Whether some are in force that found no room. */
+    isPartial: () => allHeldFromMs > 0 && allHeldFromMs > now(),
+    has: ({ jti, grantId, sub, clientId }: Revocable) =>
+      held.size > 0 && (
+        held.has(jti) || held.has(grantId) || isRevoked(sub, grantId) ||
+        isRevoked(clientId, grantId) || (holdsPairs && isRevoked(`${sub} ${clientId}`, grantId))
+      ),
+    hold({ target, notBeforeMs, untilMs }: RevocationRow): void {
+      const known = held.get(target);
+      if (!known && held.size >= limit) {
+        allHeldFromMs = Math.max(allHeldFromMs, untilMs);
+        return;
+      }
+      holdsPairs ||= target.includes(" ");
+      held.set(target, {
+        notBeforeMs: Math.max(notBeforeMs, known?.notBeforeMs ?? 0),
+        untilMs: Math.max(untilMs, known?.untilMs ?? 0),
+      });
+    },
+    /** Removes what has expired, once a minute. */
+    sweep(): void {
+      const nowMs = now();
+      if (nowMs < nextSweepMs) return;
+      nextSweepMs = nowMs + 60_000;
+      for (const [target, { untilMs }] of held) if (untilMs <= nowMs) held.delete(target);
     },
   };
 }

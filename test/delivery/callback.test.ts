@@ -5,7 +5,11 @@ import { after, before, beforeEach, describe, type TestContext, test } from "nod
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseCidr } from "../../src/base/cidr.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
-import { type Callback, type CallbackSender, createCallbackSender } from "../../src/delivery/callback.ts";
+import {
+  type Callback,
+  type CallbackSender,
+  createCallbackSender,
+} from "../../src/delivery/callback.ts";
 import { createEgress, type Egress } from "../../src/delivery/egress.ts";
 import { NameLookupError } from "../../src/delivery/name_lookup.ts";
 import { createCertificate } from "../helpers/certificate.ts";
@@ -176,10 +180,10 @@ describe("a callback", () => {
 
 describe("an answer", () => {
   for (const status of [200, 201, 204, 299, 400, 401, 404, 410, 429, 500, 503, 599]) {
-    test(`${status} is told as it is`, async () => {
+    test(`${status} is reported as it is`, async () => {
       receiver.answer("/hook", status);
       const { outcome } = await send();
-      assert.deepEqual(outcome, { kind: "answer", status, retryAfterMs: undefined });
+      assert.deepEqual(outcome, { kind: "response", status, retryAfterMs: undefined });
     });
   }
 
@@ -187,7 +191,7 @@ describe("an answer", () => {
     test(`${status} is not followed`, async () => {
       receiver.answer("/hook", status, { location: `${receiver.url}/elsewhere` });
       const { outcome } = await send();
-      assert.equal(outcome.kind === "answer" && outcome.status, status);
+      assert.equal(outcome.kind === "response" && outcome.status, status);
       assert.deepEqual([receiver.count("/hook"), receiver.count("/elsewhere")], [1, 0]);
     });
   }
@@ -201,7 +205,7 @@ describe("an answer", () => {
     test(`with Retry-After: ${header} asks for ${expectedMs} ms`, async () => {
       receiver.answer("/hook", 503, { "retry-after": header });
       const { outcome } = await send();
-      assert.deepEqual(outcome, { kind: "answer", status: 503, retryAfterMs: expectedMs });
+      assert.deepEqual(outcome, { kind: "response", status: 503, retryAfterMs: expectedMs });
     });
   }
 
@@ -218,7 +222,7 @@ describe("an answer", () => {
   test("without end is a success once 4 KiB have come, and its connection ends", async () => {
     const { url, ended, close } = await startEndless();
     const { outcome, snippet } = await send({ endpoint: url });
-    assert.deepEqual(outcome, { kind: "answer", status: 200, retryAfterMs: undefined });
+    assert.deepEqual(outcome, { kind: "response", status: 200, retryAfterMs: undefined });
     assert.equal(snippet?.length, 4096);
     const written = await ended;
     await close();
@@ -228,7 +232,7 @@ describe("an answer", () => {
   test("that drips to its end in time is a success", async () => {
     receiver.react("/hook", { kind: "drip", everyMs: 10, bytes: 5 });
     const { outcome, snippet } = await send();
-    assert.equal(outcome.kind === "answer" && outcome.status, 200);
+    assert.equal(outcome.kind === "response" && outcome.status, 200);
     assert.equal(snippet, ".....");
   });
 });
@@ -257,7 +261,7 @@ describe("a failure", () => {
     }, "reset"],
   ];
   for (const [what, reaction, error] of reactions) {
-    test(`by ${what} is told as ${error}`, async () => {
+    test(`by ${what} is reported as ${error}`, async () => {
       receiver.react("/hook", reaction);
       const startedMs = performance.now();
       const { outcome, snippet } = await send();
@@ -266,12 +270,12 @@ describe("a failure", () => {
     });
   }
 
-  test("by a port where nobody listens is told as refused", async () => {
+  test("by a port where nobody listens is reported as refused", async () => {
     const { outcome } = await send({ endpoint: `http://127.0.0.1:${deadPort}/` });
     assert.deepEqual(outcome, { kind: "error", error: "refused" });
   });
 
-  test("by a certificate that nobody vouches for is told as tls", async () => {
+  test("by a certificate that nobody vouches for is reported as tls", async () => {
     const { outcome } = await send({ endpoint: `${secure.url}/` });
     assert.deepEqual(outcome, { kind: "error", error: "tls" });
     assert.equal(secure.count(), 0);
@@ -280,7 +284,7 @@ describe("a failure", () => {
   const UNREACHABLE = [
     "http://127.0.0.2/", "http://10.0.0.1/", "http://[::1]/", "http://no.example/",
   ];
-  test("by an address that is not to be reached is told as unreachable, whyever", async () => {
+  test("by an address that is not to be reached is reported as unreachable, whyever", async () => {
     // All at once: each takes a second, so that its duration says no more than its kind.
     await Promise.all(UNREACHABLE.map(async (endpoint) => {
       const startedMs = performance.now();
@@ -291,7 +295,7 @@ describe("a failure", () => {
     }));
   });
 
-  test("by the service's own stop is told as aborted", async () => {
+  test("by the service's own stop is reported as aborted", async () => {
     receiver.react("/hook", { kind: "hang" });
     const sender = createSender(10_000);
     const sending = send({}, sender);
@@ -305,9 +309,11 @@ test("what the service itself lacks is no attempt", async (t) => {
   const lookup = () => Promise.reject(Object.assign(new Error("open"), { code: "EMFILE" }));
   const own = createEgress({ allow: [], request: fetch, lookup });
   t.after(() => own.close());
-  const options = { egress: own, timeoutMs: TIMEOUT_MS, userAgent: "Gatepost/1", now: () => NOW_MS };
+  const now = () => NOW_MS;
+  const options = { egress: own, timeoutMs: TIMEOUT_MS, userAgent: "Gatepost/1", now };
   const endpoint = "http://name.example/";
-  assert.deepEqual(await sendAny({ endpoint }, createCallbackSender(options)), { want: "EMFILE" });
+  const result = await sendAny({ endpoint }, createCallbackSender(options));
+  assert.deepEqual(result, { shortage: "EMFILE" });
 });
 
 describe("a connection that was kept alive", () => {
@@ -331,7 +337,7 @@ describe("a connection that was kept alive", () => {
     t.after(() => server.close());
     const { port } = server.address() as AddressInfo;
     const endpoint = `http://127.0.0.1:${port}/`;
-    assert.equal((await send({ endpoint })).outcome.kind, "answer");
+    assert.equal((await send({ endpoint })).outcome.kind, "response");
     await sleep(20); // until undici has it down as idle
     return { endpoint, counts: () => ({ requests, connections }) };
   }
@@ -344,12 +350,12 @@ describe("a connection that was kept alive", () => {
     test(`and ${what} before an answer: it is tried once more, on a new one`, async (t) => {
       const { endpoint, counts } = await startOnce(t, then);
       const { outcome } = await send({ endpoint });
-      assert.deepEqual(outcome, { kind: "answer", status: 204, retryAfterMs: undefined });
+      assert.deepEqual(outcome, { kind: "response", status: 204, retryAfterMs: undefined });
       assert.deepEqual(counts(), { requests: 3, connections: 2 });
     });
   }
 
-  test("and breaks within an answer is told as reset, and not tried again", async (t) => {
+  test("and breaks within a response is reported as reset, and not tried again", async (t) => {
     const { endpoint, counts } = await startOnce(t, (socket) => {
       socket.write("HTTP/1.1 2", () => socket.destroy());
     });

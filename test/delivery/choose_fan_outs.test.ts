@@ -8,17 +8,17 @@ const make = (kind: string, count: number, fannedOut: number) =>
 const chosenOf = (...events: readonly { name: string; fannedOut: number }[]) =>
   chooseFanOuts(events).chosen.map(({ name }) => name);
 
-test("an event that has not begun has its turn behind forty that are under way", () => {
+test("an event that has not begun is chosen behind forty that are under way", () => {
   const chosen = chosenOf(...make("large", 40, 9), ...make("small", 1, 0));
   assert.ok(chosen.includes("small0"));
   assert.equal(chosen.length, 32);
 });
 
-test("an event that is under way has its turn behind forty older ones", () => {
+test("an event that is under way is chosen behind forty older ones", () => {
   assert.ok(chosenOf(...make("large", 40, 9), ...make("medium", 1, 9)).includes("medium0"));
 });
 
-test("the newest event has its turn behind hundreds that have not begun either", () => {
+test("the newest event is chosen behind hundreds that have not begun either", () => {
   const chosen = chosenOf(...make("other", 300, 0), ...make("small", 1, 0));
   assert.ok(chosen.includes("small0") && chosen.includes("other0"));
 });

@@ -42,7 +42,8 @@ async function addDeliveries(database: Database, rows: readonly Row[]) {
   await database.write([
     sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs,
          dueAtMs, failingSinceMs)
-       VALUES ('s1', 'u1', 'login', 'a', 'https://a.example/', 'active', '', ${START_MS}, ${Math.min(...rows.map(({ dueMs }) => dueMs))}, ${START_MS})`,
+       VALUES ('s1', 'u1', 'login', 'a', 'https://a.example/', 'active', '', ${START_MS},
+        ${Math.min(...rows.map(({ dueMs }) => dueMs))}, ${START_MS})`,
     ...rows.map(({ id, dueMs, attempt = 0, claim }) =>
       sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs, attempt, claim)
          VALUES (${id}, 'e1', 1, 'pending', ${dueMs}, ${attempt}, ${claim ?? null})`
@@ -52,12 +53,16 @@ async function addDeliveries(database: Database, rows: readonly Row[]) {
 
 /** When each delivery is due, in milliseconds from `nowMs` on. */
 async function dueIn(database: Database, nowMs: number): Promise<Record<string, number>> {
-  const rows = await database.query<{ id: string; dueMs: number }>(sql`SELECT id, dueAtMs AS dueMs FROM deliveries`);
+  const rows = await database.query<{ id: string; dueMs: number }>(
+    sql`SELECT id, dueAtMs AS dueMs FROM deliveries`,
+  );
   return Object.fromEntries(rows.map(({ id, dueMs }) => [id, dueMs - nowMs]));
 }
 
 async function subscriptionTimes(database: Database) {
-  const [row] = await database.query<{ dueMs: number; failingMs: number }>(sql`SELECT dueAtMs AS dueMs, failingSinceMs AS failingMs FROM subscriptions`);
+  const [row] = await database.query<{ dueMs: number; failingMs: number }>(
+    sql`SELECT dueAtMs AS dueMs, failingSinceMs AS failingMs FROM subscriptions`,
+  );
   return row;
 }
 
@@ -143,11 +148,15 @@ test("cronjobs keep their true time, and their leases", async (t) => {
   const { machine, start } = await openMachine(t);
   const { look } = await start();
   await machine.database.write([
-    sql`INSERT INTO cronjobs (name, nextAtMs, leaseUntilMs) VALUES ('a', ${START_MS + 60_000}, 0), ('b', ${START_MS + 90_000}, ${START_MS + 30_000})`,
+    sql`INSERT INTO cronjobs (name, nextAtMs, leaseUntilMs) VALUES
+      ('a', ${START_MS + 60_000}, 0), ('b', ${START_MS + 90_000}, ${START_MS + 30_000})`,
   ]);
   machine.wallMs -= HOUR_MS;
   await look();
-  const rows = await machine.database.query(sql`SELECT name, nextAtMs - ${machine.wallMs} AS nextMs, max(leaseUntilMs - ${machine.wallMs}, 0) AS leaseMs FROM cronjobs`);
+  const rows = await machine.database.query(
+    sql`SELECT name, nextAtMs - ${machine.wallMs} AS nextMs,
+      max(leaseUntilMs - ${machine.wallMs}, 0) AS leaseMs FROM cronjobs`,
+  );
   assert.deepEqual(rows.map((row) => ({ ...row as object })), [
     { name: "a", nextMs: 60_000, leaseMs: 0 },
     { name: "b", nextMs: 90_000, leaseMs: 30_000 },
@@ -184,12 +193,14 @@ test("what the database does not take at once is shifted at the next look", asyn
   machine.database = { ...database, write };
   const { clock, look } = await start();
   machine.wallMs -= HOUR_MS;
-  for (let turn = 0; turn < 2; turn++) await assert.rejects(look(), UnavailableError);
+  for (let round = 0; round < 2; round++) await assert.rejects(look(), UnavailableError);
   assert.notEqual(clock.stepMs(), 0);
-  for (let turn = 0; turn < 2; turn++) await look();
+  for (let round = 0; round < 2; round++) await look();
   assert.equal(clock.stepMs(), 0);
   assert.deepEqual(await dueIn(database, clock.now()), { d1: 300_000 });
-  const [job] = await database.query<{ nextMs: number }>(sql`SELECT nextAtMs AS nextMs FROM cronjobs`);
+  const [job] = await database.query<{ nextMs: number }>(
+    sql`SELECT nextAtMs AS nextMs FROM cronjobs`,
+  );
   assert.equal(job?.nextMs, clock.now() + 60_000);
   assert.equal(machine.warnings, 1);
 });

@@ -32,12 +32,12 @@ const SEAL = createSeal(undefined);
 const SECRET = formatSigningSecret(new Uint8Array(32).fill(7));
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
-type Answer = number | "timeout" | "want";
+type Ending = number | "timeout" | "shortage";
 
 /** An attempt that waits for the test to say how it ends. */
 interface Attempt {
   readonly callback: Callback;
-  end(answer: Answer): void;
+  end(ending: Ending): void;
 }
 
 /** One process's distributor, whose callbacks the test answers. */
@@ -55,7 +55,7 @@ interface Process {
 
 interface Stage {
   readonly database: Database;
-  /** The processes' common clock, which stands still unless a test moves it. */
+  /** The processes' common clock, which a test moves; it does not go on by itself. */
   nowMs: number;
   isClockSet: boolean;
   startProcess(options?: ProcessOptions): Process;
@@ -72,7 +72,7 @@ interface ProcessOptions {
   readonly total?: number;
   readonly perSubscription?: number;
   /** Answers at once in place of the test. */
-  readonly answer?: (callback: Callback) => Answer;
+  readonly answer?: (callback: Callback) => Ending;
   readonly database?: Database;
 }
 
@@ -97,9 +97,12 @@ async function openStage(t: TestContext): Promise<Stage> {
     },
     async subscribe(endpoint = "http://shop.example/") {
       const id = newId("s", stage.nowMs);
+      const principal = await addUser(database, { createdAtMs: stage.nowMs });
       await database.write([
-        sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)
-           VALUES (${id}, ${await addUser(database, { createdAtMs: stage.nowMs })}, 'login', 'e', ${endpoint}, 'active', ${SEAL.encrypt(SECRET, id)}, ${stage.nowMs})`,
+        sql`INSERT INTO subscriptions
+            (id, principal, app, event, endpoint, status, secret, createdAtMs)
+          VALUES (${id}, ${principal}, 'login', 'e', ${endpoint}, 'active',
+            ${SEAL.encrypt(SECRET, id)}, ${stage.nowMs})`,
       ]);
       return id;
     },
@@ -115,7 +118,9 @@ async function openStage(t: TestContext): Promise<Stage> {
       return events.map(({ id }) => id);
     },
     async counts() {
-      const rows = await database.query<{ status: string; n: number }>(sql`SELECT status, count(*) AS n FROM deliveries GROUP BY status`);
+      const rows = await database.query<{ status: string; n: number }>(
+        sql`SELECT status, count(*) AS n FROM deliveries GROUP BY status`,
+      );
       return Object.fromEntries(rows.map(({ status, n }) => [status, n]));
     },
   };
@@ -141,17 +146,17 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
     isClockSet: () => stage.isClockSet,
     random: () => 0.5,
     observe() {},
-    sender: {
+    callbacks: {
       send: (callback) =>
         new Promise((resolve) => {
           begun.push(callback);
-          const end = (given: Answer) => {
+          const end = (given: Ending) => {
             const index = open.indexOf(attempt);
             if (index < 0) return;
             open.splice(index, 1);
             resolve(
-              given === "want"
-                ? { want: "EMFILE" }
+              given === "shortage"
+                ? { shortage: "EMFILE" }
                 : { outcome: toOutcome(given), snippet: undefined },
             );
           };
@@ -167,10 +172,10 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
   return { distributor, open, begun, peak: () => peak, stored };
 }
 
-function toOutcome(answer: Exclude<Answer, "want">): AttemptOutcome {
-  return answer === "timeout"
+function toOutcome(ending: Exclude<Ending, "shortage">): AttemptOutcome {
+  return ending === "timeout"
     ? { kind: "error", error: "timeout" }
-    : { kind: "answer", status: answer };
+    : { kind: "response", status: ending };
 }
 
 async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
@@ -192,7 +197,7 @@ async function settle(...processes: readonly Process[]): Promise<void> {
 }
 
 describe("distribution", () => {
-  test("sends every event once to every subscription, though its clock stands still", async (t) => {
+  test("sends every event once to every subscription, without a tick of its clock", async (t) => {
     const stage = await openStage(t);
     const endpoints = ["http://a.example/", "http://b.example/", "http://c.example/"];
     for (const endpoint of endpoints) await stage.subscribe(endpoint);
@@ -222,7 +227,9 @@ describe("distribution", () => {
     const [id] = await stage.dispatch();
     stage.startProcess().distributor.wake();
     await until(async () => {
-      const rows = await stage.database.query<{ status: string }>(sql`SELECT status FROM events WHERE id = ${id ?? ""}`);
+      const rows = await stage.database.query<{ status: string }>(
+        sql`SELECT status FROM events WHERE id = ${id ?? ""}`,
+      );
       return rows[0]?.status === "distributed";
     });
   });
@@ -233,7 +240,8 @@ describe("distribution", () => {
     await stage.database.write([
       sql`UPDATE subscriptions SET event = 'small'`,
       sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
-         INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, createdAtMs)
+         INSERT INTO subscriptions
+           (id, principal, app, event, endpoint, status, secret, createdAtMs)
          SELECT id || i, principal, app, 'e', endpoint || i, 'paused', secret, createdAtMs
          FROM subscriptions, n`,
     ]);
@@ -336,9 +344,9 @@ describe("the caps", () => {
     process.distributor.wake();
     await settle(process);
     for (const attempt of [...process.open]) attempt.end(500);
-    for (let turn = 0; turn < 5; turn++) {
+    for (let round = 0; round < 5; round++) {
       await settle(process);
-      assert.equal(process.open.length, 1, `after ${turn} failures in a row`);
+      assert.equal(process.open.length, 1, `after ${round} failures in a row`);
       process.open[0]?.end(500);
     }
     await settle(process);
@@ -347,7 +355,7 @@ describe("the caps", () => {
     assert.equal(process.open.length, 8);
   });
 
-  test("leave one that has had a success its slots beside a hundred that never answer", async (t) => {
+  test("leave a healthy one its slots beside a hundred that never respond", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe("http://healthy.example/");
     await stage.dispatch(1);
@@ -356,15 +364,15 @@ describe("the caps", () => {
     await settle(process);
     process.open[0]?.end(204);
     await settle(process);
-    for (let index = 0; index < 100; index++) await stage.subscribe(`http://${index}.hung.example/`);
+    for (let index = 0; index < 100; index++) await stage.subscribe(`http://${index}.hung/`);
     await stage.dispatch(40);
     process.distributor.wake();
     await settle(process);
     const ofHealthy = () =>
       process.open.filter(({ callback }) => callback.endpoint === "http://healthy.example/");
-    for (let turn = 0; turn < 4; turn++) {
+    for (let round = 0; round < 4; round++) {
       assert.equal(process.open.length, 64);
-      assert.equal(ofHealthy().length, 8, `in turn ${turn}`);
+      assert.equal(ofHealthy().length, 8, `in round ${round}`);
       for (const attempt of ofHealthy()) attempt.end(204);
       await settle(process);
     }
@@ -390,7 +398,7 @@ describe("the caps", () => {
     second.distributor.wake();
     await settle(second);
     const healthy = second.open.filter(({ callback }) => callback.endpoint.includes("healthy"));
-    assert.equal(healthy.length, 8, "while 100 dead ones wait for their turn");
+    assert.equal(healthy.length, 8, "while 100 dead ones wait");
     assert.equal(second.open.length, 40);
   });
 
@@ -408,21 +416,21 @@ describe("the caps", () => {
     const process = stage.startProcess({ total: 4, perSubscription: 2, answer: () => 204 });
     process.distributor.wake();
     await until(() => process.begun.some(({ attempt }) => attempt === 2));
-    assert.ok(process.begun.length < 100, `its turn came after ${process.begun.length} others`);
+    assert.ok(process.begun.length < 100, `it came after ${process.begun.length} others`);
   });
 });
 
-describe("what is not sent for want of something of the service's own", () => {
+describe("what is not sent for a shortage of the service's own", () => {
   test("is no attempt: it goes out as the first one once that is there", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch(20);
     let isLacking = true;
-    const process = stage.startProcess({ answer: () => isLacking ? "want" : 204 });
+    const process = stage.startProcess({ answer: () => isLacking ? "shortage" : 204 });
     process.distributor.wake();
     await settle(process);
     assert.ok(process.begun.length <= 8, "nothing more is sent for a moment");
-    assert.equal(process.distributor.want(), "EMFILE");
+    assert.equal(process.distributor.shortage(), "EMFILE");
     stage.nowMs += 999;
     process.distributor.wake();
     await settle(process);
@@ -432,17 +440,19 @@ describe("what is not sent for want of something of the service's own", () => {
     process.distributor.wake();
     await until(async () => (await stage.counts())["delivered"] === 20);
     assert.deepEqual(new Set(process.begun.map(({ attempt }) => attempt)), new Set([1]));
-    const rows = await stage.database.query<{ health: string; attempts: number }>(sql`SELECT health, (SELECT count(*) FROM attempts) AS attempts FROM subscriptions`);
+    const rows = await stage.database.query<{ health: string; attempts: number }>(
+      sql`SELECT health, (SELECT count(*) FROM attempts) AS attempts FROM subscriptions`,
+    );
     assert.deepEqual(rows.map((row) => ({ ...row })), [{ health: "healthy", attempts: 20 }]);
     stage.nowMs += 5_000;
-    assert.equal(process.distributor.want(), undefined);
+    assert.equal(process.distributor.shortage(), undefined);
   });
 
-  test("says nothing of a subscriber that has failed before, nor of one that has not", async (t) => {
+  test("changes nothing for a subscriber that has failed before, or has not", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
-    const answers: Answer[] = [500, "want", "want", 500];
+    const answers: Ending[] = [500, "shortage", "shortage", 500];
     const process = stage.startProcess({ answer: () => answers.shift() ?? 204 });
     for (const waitMs of [0, DELAYS_MS[0] ?? 0, 1_000, 1_000, DELAYS_MS[1] ?? 0]) {
       stage.nowMs += waitMs;
@@ -511,7 +521,7 @@ describe("slow subscribers", () => {
   });
 });
 
-describe("what has waited in its lane", () => {
+describe("what has waited in its queue", () => {
   /** Eight attempts are in flight, and as many are claimed and wait behind them. */
   async function crowd(t: TestContext) {
     const stage = await openStage(t);
@@ -592,8 +602,8 @@ describe("what is in flight when its subscription changes", () => {
       stage.nowMs += 3_600_000;
     }
     await inFlight(attempt);
-    const end = async (answer: Answer) => {
-      process.open[0]?.end(answer);
+    const end = async (ending: Ending) => {
+      process.open[0]?.end(ending);
       await settle(process);
     };
     const find = sql`SELECT status, health, failingSinceMs AS since FROM subscriptions
@@ -660,7 +670,7 @@ describe("several processes", () => {
     const processes = ["c1", "c2", "c3"].map((name) =>
       stage.startProcess({ name, answer: () => 204 })
     );
-    for (let turn = 0; turn < 10; turn++) {
+    for (let round = 0; round < 10; round++) {
       await stage.dispatch(10);
       for (const { distributor } of processes) {
         distributor.wake();
@@ -805,7 +815,7 @@ describe("when storage is in trouble", () => {
     });
   }
 
-  test("a look for work that failed counts as none, so that it shows when none succeeds", async (t) => {
+  test("a round that failed does not count, so that it shows when none succeeds", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe();
     await stage.dispatch();
@@ -864,7 +874,9 @@ describe("stop()", () => {
     await stopped;
     assert.equal(process.begun.length, 8);
     assert.deepEqual(await stage.counts(), { delivered: 8, pending: 32 });
-    const claims = await stage.database.query(sql`SELECT 1 FROM deliveries WHERE claim IS NOT NULL`);
+    const claims = await stage.database.query(
+      sql`SELECT 1 FROM deliveries WHERE claim IS NOT NULL`,
+    );
     assert.equal(claims.length, 0);
     const next = stage.startProcess({ answer: () => 204 });
     next.distributor.wake();
@@ -904,13 +916,13 @@ describe("stop()", () => {
   });
 });
 
-test("both secrets sign until the old one has had its time", async (t) => {
+test("both secrets sign until the old one has expired", async (t) => {
   const stage = await openStage(t);
   const id = await stage.subscribe();
   const newer = formatSigningSecret(new Uint8Array(32).fill(9));
   await stage.database.write([
-    sql`UPDATE subscriptions SET oldSecret = secret, secret = ${SEAL.encrypt(newer, id)}, oldSecretUntilMs = ${START_MS + 1000}
-       WHERE id = ${id}`,
+    sql`UPDATE subscriptions SET oldSecret = secret, secret = ${SEAL.encrypt(newer, id)},
+      oldSecretUntilMs = ${START_MS + 1000} WHERE id = ${id}`,
   ]);
   const process = stage.startProcess({ answer: () => 204 });
   for (const [afterMs, secrets] of [[999, [newer, SECRET]], [1, [newer]]] as const) {

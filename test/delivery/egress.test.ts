@@ -5,8 +5,12 @@ import * as net from "node:net";
 import { after, before, beforeEach, test } from "node:test";
 import { parseAddress } from "../../src/base/address.ts";
 import { parseCidr } from "../../src/base/cidr.ts";
-import { createEgress } from "../../src/delivery/egress.ts";
-import type { Egress, EgressOptions, EgressRequest } from "../../src/delivery/egress.ts";
+import {
+  createEgress,
+  type Egress,
+  type EgressOptions,
+  type EgressRequest,
+} from "../../src/delivery/egress.ts";
 import { classifyFailure, findCode } from "../../src/delivery/failure.ts";
 import { createNameLookup } from "../../src/delivery/name_lookup.ts";
 import { checkReachable, EgressError } from "../../src/delivery/reachable.ts";
@@ -149,7 +153,8 @@ test("an allowed literal is reached and its neighbour is not", async (t) => {
 
 test("a refusal is the cause of fetch's failure and reads unreachable outwards", async (t) => {
   const egress = open(t, { lookup: answering(PRIVATE) });
-  const failing = fetch(`http://name.example:${port}/`, egress.guarded({ method: "POST", body: "{}" }));
+  const init = egress.guarded({ method: "POST", body: "{}" });
+  const failing = fetch(`http://name.example:${port}/`, init);
   const error: unknown = await failing.catch((reason: unknown) => reason);
   assert.ok(error instanceof TypeError);
   assert.ok(error.cause instanceof EgressError);
@@ -262,7 +267,7 @@ test("a redirect to a refused address is not followed there", async (t) => {
   assert.deepEqual(dialled, [PUBLIC]);
 });
 
-test("over https the vetted address is dialled and told the name", async (t) => {
+test("over https the vetted address is dialled and sent the name", async (t) => {
   const hello = Promise.withResolvers<string>();
   const listener = net.createServer((socket) => {
     socket.on("error", () => {});
@@ -276,7 +281,8 @@ test("over https the vetted address is dialled and told the name", async (t) => 
   const bound = listener.address();
   assert.ok(bound !== null && typeof bound === "object");
   const egress = open(t, { lookup: answering(PRIVATE, PUBLIC) });
-  const failing = fetch(`https://name.example:${bound.port}/`, egress.guarded({ method: "POST", body: "{}" }));
+  const init = egress.guarded({ method: "POST", body: "{}" });
+  const failing = fetch(`https://name.example:${bound.port}/`, init);
   const error: unknown = await failing.catch((reason: unknown) => reason);
   assert.equal(classifyFailure(error), "tls");
   const bytes = await hello.promise;

@@ -88,7 +88,7 @@ test("createNameLookup() goes on without a hosts file that it cannot read", asyn
   assert.deepEqual(await lookUp("four.example", { readHosts }), ["192.0.2.4"]);
 });
 
-test("createNameLookup() tells what this process lacks from a name that has no address", async () => {
+test("createNameLookup() distinguishes a shortage from a name without an address", async () => {
   const lacking = Object.assign(new Error("open"), { code: "EMFILE" });
   const always = () => Promise.reject(lacking);
   await assert.rejects(lookUp("four.example", { readHosts: always }), lacking);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { createWantWatch, findWant } from "../../src/delivery/shortage.ts";
+import { createShortageWatch, findShortage } from "../../src/delivery/shortage.ts";
 
 /** As fetch rejects when a socket cannot be connected. */
 function failed(code: string, address?: string): Error {
@@ -9,7 +9,7 @@ function failed(code: string, address?: string): Error {
   });
 }
 
-describe("findWant()", () => {
+describe("findShortage()", () => {
   const FAMILIES: Readonly<Record<string, readonly number[]>> = {
     "no network": [],
     "IPv4 alone": [4],
@@ -31,9 +31,10 @@ describe("findWant()", () => {
     ["ETIMEDOUT", "192.0.2.1", []],
   ];
   for (const [code, address, own] of CASES) {
-    test(`finds ${code} of ${address} the service's own with ${own.join(", ") || "nothing"}`, () => {
+    test(`finds ${code} of ${address} a shortage with ${own.join(", ") || "nothing"}`, () => {
+      const error = failed(code, address);
       const found = Object.entries(FAMILIES)
-        .filter(([, families]) => findWant(failed(code, address), () => new Set(families)) === code)
+        .filter(([, families]) => findShortage(error, () => new Set(families)) === code)
         .map(([name]) => name);
       assert.deepEqual(found, own);
     });
@@ -44,31 +45,31 @@ describe("findWant()", () => {
       Object.assign(new Error("connect"), { code: "EADDRNOTAVAIL", address })
     );
     const all = Object.assign(new AggregateError(errors), { code: "EADDRNOTAVAIL" });
-    assert.equal(findWant(all, () => new Set([4])), "EADDRNOTAVAIL");
-    assert.equal(findWant(all, () => new Set([6])), undefined);
+    assert.equal(findShortage(all, () => new Set([4])), "EADDRNOTAVAIL");
+    assert.equal(findShortage(all, () => new Set([6])), undefined);
   });
 
   test("asks this machine for its addresses, and finds nothing in what is no error", () => {
-    assert.equal(findWant(failed("EMFILE", "192.0.2.1")), "EMFILE");
-    assert.equal(findWant(undefined), undefined);
+    assert.equal(findShortage(failed("EMFILE", "192.0.2.1")), "EMFILE");
+    assert.equal(findShortage(undefined), undefined);
   });
 });
 
-describe("createWantWatch()", () => {
+describe("createShortageWatch()", () => {
   function open() {
     const warned: unknown[] = [];
     const stage = { nowMs: 1_000_000, warned };
     const silent = { debug() {}, info() {}, error() {} };
     const log = { ...silent, warn: (_msg: string, fields: unknown) => void warned.push(fields) };
-    return { stage, watch: createWantWatch({ log, now: () => stage.nowMs }) };
+    return { stage, watch: createShortageWatch({ log, now: () => stage.nowMs }) };
   }
 
-  test("knows of nothing at first", () => {
+  test("has nothing to report at first", () => {
     const { watch } = open();
     assert.deepEqual([watch.pauseMs(), watch.current()], [0, undefined]);
   });
 
-  test("pauses for a second, and tells of it for five", () => {
+  test("pauses for a second, and reports it for five", () => {
     const { stage, watch } = open();
     watch.note("EMFILE");
     stage.nowMs += 400;

@@ -14,7 +14,7 @@ const HOUR_MS = 3_600_000;
 const MIDDLE = 0.5;
 
 function answer(status: number, retryAfterMs?: number): AttemptOutcome {
-  return { kind: "answer", status, retryAfterMs };
+  return { kind: "response", status, retryAfterMs };
 }
 
 function error(kind: string): AttemptOutcome {
@@ -46,7 +46,7 @@ describe("afterAttempt()", () => {
       .map(error),
   ];
   for (const outcome of failures) {
-    const name = outcome.kind === "answer" ? String(outcome.status) : outcome.error;
+    const name = outcome.kind === "response" ? String(outcome.status) : outcome.error;
     test(`sends again after ${name} as after any other failure`, () => {
       assert.deepEqual([1, 2, 3].map((attempt) => waitMs(attempt, outcome)), DEFAULT.delaysMs);
       assert.equal(waitMs(4, outcome), undefined);

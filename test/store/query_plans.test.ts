@@ -177,7 +177,7 @@ const ATTEMPT = {
   startedAtMs: NOW_MS,
   durationMs: 1,
   meanMs: 1,
-  outcome: { kind: "answer", status: 500 },
+  outcome: { kind: "response", status: 500 },
   snippet: undefined,
   next: { status: "failed", gone: false },
 } as const;

@@ -1,0 +1,134 @@
+import type { LookupFunction } from "node:net";
+import { EgressError } from "./reachable.ts";
+import { type ExchangeHandler, trySecond } from "./second_try.ts";
+
+/** How connections are made. */
+export interface AgentOptions {
+  /** Sockets per origin; 64 if not given. Fewer than the attempts in flight make attempts queue. */
+  readonly connectionsPerOrigin?: number;
+  /** For name lookup, TCP and TLS together; 5 s if not given. */
+  readonly connectTimeoutMs?: number;
+  /** Longest silence before the headers and within the body; 10 s if not given. */
+  readonly silenceTimeoutMs?: number;
+  /** A monotonic clock; performance.now() if not given. */
+  readonly nowMs?: () => number;
+}
+
+/** What this module uses of the dispatchers of undici, the HTTP client inside Node's fetch. */
+interface Dispatcher {
+  dispatch(
+    options: { readonly origin: string | URL; readonly body: unknown },
+    handler: ExchangeHandler,
+  ): boolean;
+  /** A connection has been made; what waited for it starts before any other event. */
+  on(event: "connect", listener: () => void): unknown;
+  /** Awaits what is in flight, then ends all connections. */
+  close(): Promise<void>;
+  destroy(): Promise<void>;
+}
+
+type AgentClass = new (options: object) => Dispatcher;
+
+/** Why nothing can be sent without findAgentClass(). */
+export const UNSUPPORTED = "this Node's fetch offers no Agent to guard";
+
+/**
+ * How long connections are kept and used again. An aborted exchange leaves one behind that nothing
+ * would ever close (undici 8.10, nodejs/undici#5845): subscribers that hang would fill the process.
+ */
+const AGENT_LIFE_MS = 60_000;
+
+/**
+ * Makes what sends over connections that are kept for a while and find addresses by `lookup`; its
+ * `close` aborts what is in flight. It loads fetch with the first request.
+ */
+export function createAgentPool(
+  options: AgentOptions,
+  lookup: LookupFunction,
+): Pick<Dispatcher, "dispatch" | "close"> {
+  const nowMs = options.nowMs ?? (() => performance.now());
+  const retired = new Set<Dispatcher>();
+  let AgentClass: AgentClass | undefined;
+  let current: ReturnType<typeof openCurrent> | undefined;
+  let isClosed = false;
+
+  /** With `pipelining` 0 no connection is used twice. */
+  function openAgent(pipelining: 0 | 1): Dispatcher {
+    AgentClass ??= findAgentClass();
+    if (AgentClass === undefined) throw new EgressError("EGRESS_UNSUPPORTED", UNSUPPORTED);
+    return new AgentClass({
+      allowH2: false,
+      connections: options.connectionsPerOrigin ?? 64,
+      pipelining,
+      headersTimeout: options.silenceTimeoutMs ?? 10_000,
+      bodyTimeout: options.silenceTimeoutMs ?? 10_000,
+      connect: {
+        timeout: options.connectTimeoutMs ?? 5_000,
+        lookup,
+        // Node's own 250 ms give up on far hosts.
+        autoSelectFamilyAttemptTimeout: 1_000,
+      },
+    });
+  }
+
+  /** `isNewConnection`: what starts now does so on a connection that has just been made. */
+  function openCurrent() {
+    const opened = { agent: openAgent(1), openedAtMs: nowMs(), isNewConnection: false };
+    opened.agent.on("connect", () => {
+      opened.isNewConnection = true;
+      queueMicrotask(() => {
+        opened.isNewConnection = false;
+      });
+    });
+    return opened;
+  }
+
+  function retire(agent: Dispatcher): void {
+    retired.add(agent);
+    // An error of a connection at its end has reached the exchanges that it carried.
+    agent.close().catch(() => {}).finally(() => retired.delete(agent));
+  }
+
+  return {
+    dispatch(request, handler) {
+      // As undici reports it of an agent.
+      if (isClosed) throw Object.assign(new Error("closed"), { code: "UND_ERR_CLOSED" });
+      if (current && nowMs() - current.openedAtMs > AGENT_LIFE_MS) {
+        retire(current.agent);
+        current = undefined;
+      }
+      const used = current ??= openCurrent();
+      return used.agent.dispatch(request, trySecond(handler, () => used.isNewConnection, () => {
+        if (isClosed) return false;
+        const once = openAgent(0);
+        once.dispatch(request, handler);
+        retire(once);
+        return true;
+      }));
+    },
+    async close() {
+      isClosed = true;
+      await Promise.all([current?.agent, ...retired].map((each) => each?.destroy()));
+    },
+  };
+}
+
+/**
+ * The Agent class of the undici inside Node, which is exported nowhere: the global dispatcher is
+ * one, under a registered symbol, once a global of fetch has been touched. Undefined where another
+ * kind has been set (a proxy by NODE_USE_ENV_PROXY, a mock): it would connect past the guard.
+ */
+export function findAgentClass(): AgentClass | undefined {
+  void globalThis.Response;
+  for (const version of [2, 1]) {
+    const key = Symbol.for(`undici.globalDispatcher.${version}`);
+    const dispatcher: unknown = Reflect.get(globalThis, key);
+    if (typeof dispatcher !== "object" || dispatcher === null) continue;
+    if (isAgentClass(dispatcher.constructor)) return dispatcher.constructor;
+  }
+  return undefined;
+}
+
+function isAgentClass(value: unknown): value is AgentClass {
+  return typeof value === "function" && value.name === "Agent";
+}

@@ -1,0 +1,149 @@
+import type { Seal } from "../base/seal.ts";
+import { isSuccess } from "../event/delivery.ts";
+import { type ClaimedDelivery, listSendable, type SendableDelivery } from "../store/deliveries.ts";
+import type { CallbackSender } from "./callback.ts";
+import type { Queues } from "./queues.ts";
+import type { Recorder, RecorderOptions } from "./recorder.ts";
+import type { ShortageWatch } from "./shortage.ts";
+
+/** What deliveries are sent with. */
+export interface SenderOptions extends Pick<RecorderOptions, "database" | "claim" | "log" | "now"> {
+  readonly callbacks: CallbackSender;
+  readonly seal: Seal;
+  /** Of one attempt, in milliseconds; a lease is longer. */
+  readonly timeoutMs: number;
+  /** Milliseconds by a monotonic clock, which attempts are timed by. */
+  readonly elapsedMs: () => number;
+  /** Called after every attempt, for the metrics. */
+  readonly observe: (isSuccess: boolean, ms: number) => void;
+}
+
+/** The parts of a distributor that its sender works with. */
+export interface SenderParts {
+  readonly queues: Queues<ClaimedDelivery>;
+  readonly recorder: Recorder;
+  readonly shortages: ShortageWatch;
+  readonly maySend: () => boolean;
+  /** Called when queues may have capacity for new claims. */
+  readonly gather: () => void;
+}
+
+const BATCH_SIZE = 8;
+
+/** Makes the sender of one distributor. */
+export function createSender(
+  options: SenderOptions,
+  { queues, recorder, shortages, maySend, gather }: SenderParts,
+) {
+  const { database, claim, callbacks, timeoutMs, log, now, elapsedMs } = options;
+  const batches = new Set<Promise<void>>();
+  let isScheduled = false;
+  let isAborted = false;
+
+  /** Sends what the queues allow, in small batches, yielding to the event loop before each. */
+  function send(): void {
+    if (isScheduled) return;
+    isScheduled = true;
+    setImmediate(() => {
+      isScheduled = false;
+      const claimed = nextBatch();
+      if (claimed.length === 0) return;
+      const batch = sendBatch(claimed).finally(() => batches.delete(batch));
+      batches.add(batch);
+      send();
+    });
+  }
+
+  function nextBatch(): readonly ClaimedDelivery[] {
+    const batch: ClaimedDelivery[] = [];
+    if (!maySend() || shortages.pauseMs() > 0) return batch;
+    for (let next = queues.next(); next; next = queues.next()) {
+      batch.push(next.item);
+      if (batch.length === BATCH_SIZE) break;
+    }
+    return batch;
+  }
+
+  async function sendBatch(claimed: readonly ClaimedDelivery[]): Promise<void> {
+    const ids = claimed.map(({ id }) => id);
+    // They may have waited in their queues: what was paused, ended or changed since must count.
+    const found = await listSendable(database, ids, claim, now() + timeoutMs)
+      .catch((error: unknown): SendableDelivery[] => {
+        log.warn("deliveries cannot be read", { deliveries: ids, error });
+        return [];
+      });
+    const foundIds = new Set(found.map(({ id }) => id));
+    const left = claimed.filter(({ id }) => !foundIds.has(id));
+    await Promise.all([...found.map(attempt), requeue(left)]);
+  }
+
+  async function attempt(delivery: SendableDelivery): Promise<void> {
+    const startedAtMs = now();
+    const startedMs = elapsedMs();
+    const number = delivery.attempt + 1;
+    const result = await call(delivery, number, startedAtMs).catch((error: unknown) => {
+      log.error("a delivery cannot be sent", { delivery: delivery.id, error });
+      return { outcome: { kind: "error", error: "other" }, snippet: undefined } as const;
+    });
+    if ("shortage" in result) {
+      shortages.note(result.shortage);
+      return requeue([delivery], shortages.pauseMs());
+    }
+    const succeeded = isSuccess(result.outcome);
+    // What this process aborted is no failure of the subscriber's.
+    if (isAborted && !succeeded) return requeue([delivery]);
+    const { id, subscription, endpoint } = delivery;
+    const durationMs = Math.round(elapsedMs() - startedMs);
+    const { requeued, meanMs } = queues.finish(subscription, succeeded, durationMs);
+    send();
+    options.observe(succeeded, durationMs);
+    await recorder.record({
+      delivery: id,
+      subscription,
+      endpoint,
+      attempt: number,
+      startedAtMs,
+      durationMs,
+      meanMs,
+      ...result,
+    }, requeued);
+    release(delivery);
+  }
+
+  /** Signed by two secrets for a day after a rotation. Rejects where one cannot be decrypted. */
+  async function call(delivery: SendableDelivery, attempt: number, nowMs: number) {
+    const { id, event, json, endpoint, secret, oldSecret } = delivery;
+    const isOldValid = oldSecret !== null && (delivery.oldSecretUntilMs ?? 0) > nowMs;
+    const secrets = (isOldValid ? [secret, oldSecret] : [secret])
+      .map((encrypted) => options.seal.decrypt(encrypted, delivery.subscriptionId));
+    return callbacks.send({ deliveryId: id, event, json, endpoint, attempt, secrets });
+  }
+
+  /** Releases claims of what was not sent after all, which is due again after so long. */
+  async function requeue(deliveries: readonly ClaimedDelivery[], delayMs = 0): Promise<void> {
+    if (deliveries.length === 0) return;
+    for (const { subscription } of deliveries) queues.skip(subscription);
+    send();
+    await recorder.release(deliveries, delayMs);
+    deliveries.forEach(release);
+  }
+
+  function release({ subscription }: ClaimedDelivery): void {
+    queues.release(subscription);
+    gather();
+  }
+
+  return {
+    send,
+    /** Releases unsent claims, awaits attempts for at most `graceMs`, and aborts those left. */
+    async stop(graceMs: number): Promise<void> {
+      const grace = setTimeout(() => {
+        isAborted = true;
+        callbacks.abort();
+      }, graceMs);
+      await recorder.release(queues.drain());
+      await Promise.all(batches);
+      clearTimeout(grace);
+    },
+  };
+}
