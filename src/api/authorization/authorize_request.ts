@@ -1,7 +1,7 @@
 import { type Form, parseForm } from "../../base/form.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import { isCodeChallenge } from "../../oauth/pkce.ts";
+import { CODE_CHALLENGE } from "../../oauth/pkce.ts";
 import { checkRedirectUri } from "../../oauth/redirect_uri.ts";
 import { checkAppScopes } from "../../oauth/scope.ts";
 import { checkResource, readScope } from "./oauth_form.ts";
@@ -111,7 +111,7 @@ function readChallenge(form: Form, app: App): string | undefined {
   if (method !== "S256") {
     throw new OAuthError("invalid_request", "The only code_challenge_method is S256.");
   }
-  if (!isCodeChallenge(challenge)) {
+  if (!CODE_CHALLENGE.test(challenge)) {
     throw new OAuthError("invalid_request", "The code_challenge is not an S256 challenge.");
   }
   return challenge;

@@ -64,7 +64,7 @@ export function createClientAuthenticator(
 
 function parseCredentials(request: HttpRequest, form: Form, fail: () => OAuthError) {
   try {
-    return parseClientAuth({ authorization: request.headers.authorization, form });
+    return parseClientAuth(request.headers.authorization, form);
   } catch (error) {
     const isFailure = error instanceof OAuthError && error.status === 401;
     if (!isFailure) throw error;
