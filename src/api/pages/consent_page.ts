@@ -3,9 +3,15 @@ import { attributes, type Html, html } from "../../base/html.ts";
 import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import type { ScopeWords } from "../../oauth/scope.ts";
 import { displayText } from "./display_text.ts";
-import { pageHeaders } from "./page_headers.ts";
-import { appPanel, csrfField, errorMessage, type FormPageInput } from "./page_layout.ts";
-import { pageLayout, tickIcon, warningIcon } from "./page_layout.ts";
+import {
+  appPanel,
+  csrfField,
+  errorMessage,
+  type FormPageInput,
+  renderPage,
+  tickIcon,
+  warningIcon,
+} from "./page_layout.ts";
 
 /** How many scopes are shown at once; more are folded away, the grave ones never. */
 const SHOWN = 6;
@@ -34,9 +40,9 @@ export interface ConsentPageInput extends FormPageInput {
  * Nothing has the focus, so that a key pressed too early allows nothing.
  */
 export function consentPage(input: ConsentPageInput): HttpResponse {
-  const { site, app, scopes, isPosable } = input;
+  const { site, app, scopes, isPosable, formActionOrigin } = input;
   const expired = input.error === "expired";
-  // Then neither answer is the louder one.
+  // Then neither button stands out.
   const warned = isPosable || scopes.some(isGrave);
   const before = scopes.filter(({ isNew }) => !isNew);
   const isMixed = before.length > 0 && before.length < scopes.length;
@@ -65,13 +71,9 @@ ${isPosable && posableWarning}
 ${!isPosable && isLoopbackHost(new URL(app.origin).hostname) && developmentNote}
 <p class="note">The app sees your username, never your password. To withdraw this permission later,
 ask the people who run ${site.name}.</p>
-<p class="note">Either way you go back to <span class="wrap">${input.formActionOrigin}</span>.</p>`;
-  const title = "Allow access?";
-  return {
-    status: expired ? 400 : 200,
-    headers: pageHeaders({ formActionOrigin: input.formActionOrigin }),
-    body: pageLayout(expired ? `This page was open for too long – ${title}` : title, main, site),
-  };
+<p class="note">Either way you go back to <span class="wrap">${formActionOrigin}</span>.</p>`;
+  const title = expired ? "This page was open for too long – Allow access?" : "Allow access?";
+  return renderPage({ site, status: expired ? 400 : 200, title, main, formActionOrigin });
 }
 
 function isGrave({ words }: ConsentScope): boolean {
