@@ -71,5 +71,5 @@ async function refuseReplay(
 }
 
 function badCode(): OAuthError {
-  return new OAuthError("invalid_grant", "The code is not valid (any more).");
+  return new OAuthError("invalid_grant", "The code is not valid.");
 }

@@ -53,5 +53,5 @@ export async function exchangeRefreshToken(
 }
 
 function badRefreshToken(): OAuthError {
-  return new OAuthError("invalid_grant", "The refresh token is not valid (any more).");
+  return new OAuthError("invalid_grant", "The refresh token is not valid.");
 }

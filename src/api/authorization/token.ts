@@ -43,9 +43,7 @@ type TokenServices =
 const TokenForm = named("TokenRequest", record({
   grant_type: oneOf(...GRANT_TYPES),
   code: optional(described("authorization_code: as it came to the redirect URI.", TEXT)),
-  redirect_uri: optional(
-    described("authorization_code: as the authorize request had it.", URI),
-  ),
+  redirect_uri: optional(described("authorization_code: as the authorize request had it.", URI)),
   code_verifier: optional(
     described("authorization_code: of PKCE (RFC 7636).", matching(CODE_VERIFIER, "")),
   ),
@@ -86,7 +84,7 @@ export function tokenOperation(services: TokenServices): Operation {
       const app = await clients.authenticate(request, form);
       const type = parseGrantType(name);
       if (type === undefined) {
-        throw new OAuthError("unsupported_grant_type", "This grant_type is not known here.");
+        throw new OAuthError("unsupported_grant_type", "The grant_type is unknown.");
       }
       checkAllowed(app, type);
       checkResource(form, issuer);
@@ -119,7 +117,7 @@ async function exchange(
     case "client_credentials": { // RFC 6749 §4.4: the app acts for itself
       const { app, form } = request;
       const scopes = grantScope({ requested: readScope(form), app: app.scopes, user: undefined });
-      return issueGrant({ app, user: undefined, type, scopes }, services);
+      return issueGrant({ app, user: null, type, scopes }, services);
     }
     case "password":
       return exchangePassword(request, services);
