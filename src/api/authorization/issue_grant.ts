@@ -13,18 +13,27 @@ import { type Grant, insertGrant } from "../../store/grants.ts";
 export type IssuingServices = Pick<Services, "database" | "tokens" | "revocations" | "now">;
 
 /** One proven app's request for tokens, with its form read. */
-export interface TokenRequest {
+interface TokenRequest {
   readonly app: App;
   readonly form: Form;
   readonly request: HttpRequest;
 }
 
 /** The tokens of a response: what must be stored of them is. */
-export interface IssuedTokens {
+interface IssuedTokens {
   readonly accessToken: string;
   readonly refreshToken: string | undefined;
   readonly scopes: readonly string[];
 }
+
+/**
+ * One grant type: checks what its form presents and issues tokens for it. Throws OAuthError;
+ * undefined where the user or the app has been disabled meanwhile.
+ */
+export type Exchange = (
+  request: TokenRequest,
+  services: IssuingServices & Pick<Services, "accounts" | "passwordLogin">,
+) => Promise<IssuedTokens | undefined>;
 
 /** A new authorization: of a user, or of the app for itself. */
 interface NewAuthorization {

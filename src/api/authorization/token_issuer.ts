@@ -59,12 +59,6 @@ export function createTokenIssuer(
   };
 }
 
-/** A code as it was presented: the grant that it names, and its hash. */
-export interface Handle {
-  readonly grantId: string;
-  readonly hash: Uint8Array;
-}
-
 const SECRET_LENGTH = 43;
 
 /**
@@ -76,8 +70,8 @@ export function newHandle(grantId: string) {
   return { token, hash: sha256(token) };
 }
 
-/** Takes a presented code apart; undefined when it does not have the form of one. */
-export function parseHandle(token: string): Handle | undefined {
+/** The grant that a presented code names, and its hash; undefined where it cannot be a code. */
+export function parseHandle(token: string) {
   const grantId = token.slice(0, ID_LENGTH);
   const isHandle = isId("g", grantId) && token.length === ID_LENGTH + SECRET_LENGTH &&
     /^[\w-]+$/.test(token);

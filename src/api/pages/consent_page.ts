@@ -5,9 +5,9 @@ import type { ScopeWords } from "../../oauth/scope.ts";
 import { displayText } from "./display_text.ts";
 import {
   appPanel,
-  csrfField,
   errorMessage,
   type FormPageInput,
+  formStart,
   renderPage,
   tickIcon,
   warningIcon,
@@ -49,8 +49,7 @@ export function consentPage(input: ConsentPageInput): HttpResponse {
   const main = html`<h1>Allow this app to act for you?</h1>
 ${appPanel(app)}
 ${expired && errorMessage("This page was open for too long. Please decide once more.")}
-<form method="post" action="${input.action}">
-${csrfField(input.csrf)}
+${formStart(input)}
 <div class="account">
 <p>Signed in as <bdi class="user">${displayText(input.username, "?")}</bdi></p>
 <button class="plain" type="submit" name="decision" value="switch">
@@ -61,14 +60,18 @@ ${isMixed && [
     scopeList("new", "New: if you allow it, this app can also:", scopes.filter((s) => s.isNew)),
     scopeList("before", "You allowed before that it can:", before),
   ]}
-${isPosable && posableWarning}
+${isPosable && html`<div class="message warning">${warningIcon}<p>This app runs on your own
+device, where any program could pose as it. Allow it only if you have just started it
+yourself.</p></div>`}
 <div class="actions decide">
 <button type="submit" name="decision" value="allow"
  ${attributes({ class: warned ? undefined : "primary" })}>Allow</button>
 <button type="submit" name="decision" value="deny">Deny</button>
 </div>
 </form>
-${!isPosable && isLoopbackHost(new URL(app.origin).hostname) && developmentNote}
+${!isPosable && isLoopbackHost(new URL(app.origin).hostname) &&
+    html`<p class="note">Development address: this app runs on your own
+device.</p>`}
 <p class="note">The app sees your username, never your password. To withdraw this permission later,
 ask the people who run ${site.name}.</p>
 <p class="note">Either way you go back to <span class="wrap">${formActionOrigin}</span>.</p>`;
@@ -103,10 +106,3 @@ function scopeItem({ name, words }: ConsentScope): Html {
 <strong>Warning: ${description} <code>${name}</code></strong>
 Allow this only to an app that you trust as much as yourself.</span></li>`;
 }
-
-const developmentNote = html`<p class="note">Development address: this app runs on your own
-device.</p>`;
-
-const posableWarning = html`<div class="message warning">${warningIcon}<p>This app runs on your own
-device, where any program could pose as it. Allow it only if you have just started it
-yourself.</p></div>`;

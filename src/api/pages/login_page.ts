@@ -2,9 +2,9 @@ import type { HttpResponse } from "../../base/http_message.ts";
 import { attributes, html } from "../../base/html.ts";
 import {
   appPanel,
-  csrfField,
   errorMessage,
   type FormPageInput,
+  formStart,
   noticeMessage,
   renderPage,
 } from "./page_layout.ts";
@@ -72,8 +72,7 @@ export function loginPage(input: LoginPageInput): HttpResponse {
 ${appPanel(input.app)}
 ${input.signedOut === true && !refusal && noticeMessage(SIGNED_OUT)}
 ${refusal && errorMessage(refusal.text(waitSeconds ?? 0))}
-<form method="post" action="${input.action}">
-${csrfField(input.csrf)}
+${formStart(input)}
 <div class="field">
 <label for="username">Username</label>
 <input id="username" name="username" type="text" autocomplete="username" autocapitalize="none"

@@ -81,9 +81,10 @@ export function noticeMessage(text: string): Html {
   return html`<div class="message notice" role="status">${tickIcon}<p>${text}</p></div>`;
 }
 
-/** Returns the hidden field that carries the CSRF token; browsers must not restore an older one. */
-export function csrfField(csrf: string): Html {
-  return html`<input type="hidden" name="csrf" value="${csrf}" autocomplete="off">`;
+/** Opens a form with its CSRF token; browsers must not restore an older one. */
+export function formStart({ action, csrf }: Pick<FormPageInput, "action" | "csrf">): Html {
+  return html`<form method="post" action="${action}">
+<input type="hidden" name="csrf" value="${csrf}" autocomplete="off">`;
 }
 
 const mark = html`<path fill="currentColor" d="M2 7 5 3l3 4v18H2zM20 7l3-4 3 4v18h-6z"/>
