@@ -66,7 +66,7 @@ export function grantScope({ requested = [], app, user }: {
   const granted = [...new Set(wanted)].filter((name) => (user ?? app).includes(name));
   if (granted.length > 0) return granted;
   throw first === undefined
-    ? new OAuthError("invalid_scope", "There is no scope that need not be asked for by name.")
+    ? new OAuthError("invalid_scope", "No scope can be granted unless it is asked for by name.")
     : refuseScope("The user does not have", first, addTo("user"));
 }
 

@@ -14,11 +14,7 @@ const CHAIN_LIFETIMES = 12;
 /** Base64url digits, 132 bits. */
 const PROOF_LENGTH = 22;
 
-/**
- * Makes an issuer of access and refresh tokens.
- *
- * @param services.pageKey what refresh tokens prove their issue with
- */
+/** Makes an issuer of tokens; with `pageKey` refresh tokens prove that they were issued here. */
 export function createTokenIssuer(
   { issuer, keys, config, pageKey }: Pick<Services, "issuer" | "keys"> & {
     readonly config: Pick<Services["config"], "accessTokenTtlMs" | "refreshTokenTtlMs">;
