@@ -40,7 +40,7 @@ const TRUSTED = described("Needs no consent of the user.", FLAG);
 const RESOURCE_SERVER = described("May introspect the tokens of every app.", FLAG);
 const SECRET = described("Shown here only.", TEXT);
 
-/** None listed lets the weaker prefix rule hold, so that is said by null and never by the way. */
+/** Without a list the weaker prefix rule holds, so that must be said explicitly, by null. */
 const REDIRECT_URIS = described(
   "One of these exactly, each at or below the url; null: any at or below it.",
   nullable(refined(listOf(REDIRECT_URI), (uris, report) => {
@@ -143,7 +143,7 @@ export function toAppRecord(app: App): Infer<typeof AppRecord> {
   };
 }
 
-/** Tells whether any program on the user's device can pose as an app (RFC 8252 §8.6). */
+/** Whether any program on the user's device can pose as an app (RFC 8252 §8.6). */
 export function isPosable({ type, url }: Pick<App, "type" | "url">): boolean {
   return type === "public" && isLoopbackHost(new URL(url).hostname);
 }
@@ -191,12 +191,11 @@ export function changeApp(app: App, change: Infer<typeof AppChange>): App {
       refuse("/resource_server", "A public app cannot prove itself and so cannot introspect.");
     }
   }
-  const isListable = (uri: string) =>
-    checkRedirectUri(uri, { url: changed.url, redirectUris: [] });
+  const rule = { url: changed.url, redirectUris: [] };
   uris?.forEach((uri, at) => {
-    if (!isListable(uri)) refuse(`/redirect_uris/${at}`, NOT_BELOW_URL);
+    if (!checkRedirectUri(uri, rule)) refuse(`/redirect_uris/${at}`, NOT_BELOW_URL);
   });
-  if (uris === undefined && !app.redirectUris.every(isListable)) {
+  if (uris === undefined && !app.redirectUris.every((uri) => checkRedirectUri(uri, rule))) {
     refuse("/url", "The listed redirect_uris do not fit this url; send both.");
   }
   checkErrors(errors, "body");

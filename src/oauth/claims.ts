@@ -18,33 +18,23 @@ export interface AccessTokenInput {
 }
 
 /**
- * The claims of a new access token (RFC 9068 §2.2), and when it expires in milliseconds. The `jti`
- * begins with the grant's id, so a token can be told to be revoked without a look into the
- * database.
+ * The claims of a new access token (RFC 9068 §2.2), and when it expires. The `jti` begins with the
+ * grant's id, so a revoked token is recognized without the database.
  */
 export function accessTokenClaims(
-  input: AccessTokenInput,
+  { issuer, sub, clientId, grantId, scopes, issuedAtMs, ttlMs }: AccessTokenInput,
 ): { claims: Record<string, unknown>; expiresAtMs: number } {
-  const iat = Math.floor(input.issuedAtMs / 1000);
-  const exp = iat + Math.max(1, Math.round(input.ttlMs / 1000));
-  return {
-    claims: {
-      iss: input.issuer,
-      sub: input.sub,
-      aud: input.issuer,
-      client_id: input.clientId,
-      iat,
-      exp,
-      jti: input.grantId + randomBytes(8).toString("hex"),
-      scope: formatScope(input.scopes),
-    },
-    expiresAtMs: exp * 1000,
-  };
+  const iat = Math.floor(issuedAtMs / 1000);
+  const exp = iat + Math.max(1, Math.round(ttlMs / 1000));
+  const jti = grantId + randomBytes(8).toString("hex");
+  const scope = formatScope(scopes);
+  const claims = { iss: issuer, sub, aud: issuer, client_id: clientId, iat, exp, jti, scope };
+  return { claims, expiresAtMs: exp * 1000 };
 }
 
 /**
- * The caller that verified claims stand for, or undefined when they are another issuer's, for
- * another audience, expired, or not of the shape that this service issues (RFC 9068 §4).
+ * The caller that verified claims name, or undefined when they are another issuer's, for another
+ * audience, expired, or not of the shape that this service issues (RFC 9068 §4).
  */
 export function parseAccessClaims(
   claims: Readonly<Record<string, unknown>>,
@@ -53,9 +43,8 @@ export function parseAccessClaims(
 ): Caller | undefined {
   const { iss, sub, aud, client_id: clientId, exp, iat, jti, scope } = claims;
   if (iss !== issuer || aud !== issuer) return undefined;
-  if (typeof exp !== "number" || !Number.isSafeInteger(exp)) return undefined;
-  if (exp * 1000 <= nowMs) return undefined;
-  if (typeof iat !== "number") return undefined;
+  if (typeof iat !== "number" || typeof exp !== "number") return undefined;
+  if (!Number.isSafeInteger(exp) || exp * 1000 <= nowMs) return undefined;
   if (typeof sub !== "string" || typeof clientId !== "string") return undefined;
   if (typeof jti !== "string" || typeof scope !== "string") return undefined;
   const kind = sub.startsWith("u") ? "user" : sub.startsWith("a") ? "app" : undefined;

@@ -20,7 +20,7 @@ const AMBIGUOUS_PATH = /%2e|%2f|%5c|%25|;|\/\//i;
 
 const BAD_ESCAPE = /%(?![0-9a-f]{2})/i;
 
-/** The URL Standard lets `;`, `*` or `,` stand in a host; in a policy header they would speak. */
+/** The URL Standard allows `;`, `*` and `,` in a host; in a policy header they have a meaning. */
 const PLAIN_HOST = /^(?:[a-z0-9._-]+|\[[0-9a-f:]+\])$/;
 
 const LOOPBACK_HOSTS: readonly string[] = ["localhost", "127.0.0.1", "[::1]"];
@@ -35,7 +35,7 @@ export const APP_URL = described("Every redirect URI is at or below it.", text(
 /** What is wrong with a redirect URI that an app may not list. */
 export const NOT_BELOW_URL = "Must lie at or below the app's url.";
 
-/** A redirect URI in JSON, of whatever app: held against its own origin. */
+/** A redirect URI in JSON, of whatever app: it is compared with its own origin. */
 export const REDIRECT_URI = text((uri) => {
   const url = URL.parse(uri)?.origin ?? "";
   return checkRedirectUri(uri, { url, redirectUris: [] }) ? undefined : NOT_BELOW_URL;
@@ -44,7 +44,7 @@ export const REDIRECT_URI = text((uri) => {
 /**
  * Returns an app URL parsed, or undefined where it breaks the rule: canonical, no query, no
  * fragment, https; http only on `localhost`, `127.0.0.1` and `[::1]` (RFC 9700 §2.6, RFC 8252
- * §7.3). Its host is plain: no wildcard, nothing that could speak in a policy header.
+ * §7.3). Its host is plain: no wildcard, nothing that means something in a policy header.
  */
 export function parseAppUrl(text: string): URL | undefined {
   const url = parseCanonical(text);
@@ -52,13 +52,13 @@ export function parseAppUrl(text: string): URL | undefined {
   return url.protocol === "https:" || LOOPBACK_HOSTS.includes(url.hostname) ? url : undefined;
 }
 
-/** Tells whether a URL's host is the user's own machine, where any program may listen. */
+/** Whether a URL's host is the user's own machine, where any program may listen. */
 export function isLoopbackHost(hostname: string): boolean {
   return /^(?:.*\.)?localhost$|^127\.|^\[::1\]$/.test(hostname);
 }
 
 /**
- * Tells whether `raw`, exactly as it was sent, may be a redirect URI of `app` (RFC 6749 §3.1.2):
+ * Whether `raw`, exactly as it was sent, may be a redirect URI of `app` (RFC 6749 §3.1.2):
  * canonical, the app URL's origin, its path or below it; and where the app lists redirect URIs, one
  * of those exactly (RFC 9700 §2.1). For an app URL on a loopback address without a port, any port
  * will do, for listed redirect URIs without a port too (RFC 8252 §7.3).
@@ -68,30 +68,32 @@ export function checkRedirectUri(raw: string, app: RedirectRule): boolean {
   const url = parseCanonical(raw);
   if (appUrl === undefined || url === undefined) return false;
   const anyPort = takesAnyPort(appUrl);
-  if (anyPort ? !sameHost(url, appUrl) : url.origin !== appUrl.origin) return false;
-  if (!isAtOrBelow(url.pathname, appUrl.pathname)) return false;
+  const isSame = anyPort ? withoutPort(url) === withoutPort(appUrl) : url.origin === appUrl.origin;
+  if (!isSame) return false;
+  const { pathname } = appUrl;
+  const folder = pathname.endsWith("/") ? pathname : `${pathname}/`;
+  if (url.pathname !== pathname && !url.pathname.startsWith(folder)) return false;
   if (app.redirectUris.length === 0 || app.redirectUris.includes(raw)) return true;
-  return anyPort && app.redirectUris.includes(withoutPort(raw, url));
+  // `raw` is canonical, so it begins with its origin.
+  return anyPort && app.redirectUris.includes(withoutPort(url) + raw.slice(url.origin.length));
 }
 
 /**
  * Returns the address that carries `params` to the app: in the query, form-encoded (RFC 6749
  * §4.1.2), after what the redirect URI's own query has, which stays byte for byte. Parameters there
- * that speak for this server (`code`, `state`, `iss`, `error…`, and those of `params`) are taken
- * out, so that nobody can plant one. Undefined values are left out.
+ * that only this server may send (`code`, `state`, `iss`, `error…`, and those of `params`) are
+ * removed, so that nobody can plant one. Undefined values are left out.
  */
 export function redirectWith(
   redirectUri: string,
   params: Readonly<Record<string, string | undefined>>,
 ): string {
-  const mark = redirectUri.indexOf("?");
-  const address = mark < 0 ? redirectUri : redirectUri.slice(0, mark);
-  const own = mark < 0 ? "" : redirectUri.slice(mark + 1);
-  const kept = own.split("&").filter((pair) => !speaksForServer(pair, params));
+  const [address = "", ...own] = redirectUri.split("?");
+  const kept = own.join("?").split("&").filter((pair) => !isReserved(pair, params)).join("&");
   const added = Object.entries(params).flatMap(([name, value]) =>
     value === undefined ? [] : [`${encodeParameter(name)}=${encodeParameter(value)}`],
   );
-  const query = [...(kept.join("&") === "" ? [] : kept), ...added].join("&");
+  const query = (kept === "" ? added : [kept, ...added]).join("&");
   return query === "" ? address : `${address}?${query}`;
 }
 
@@ -107,16 +109,8 @@ function parseCanonical(raw: string): URL | undefined {
 
 /** Overlong UTF-8 and encoded control characters are refused too: some servers act on them. */
 function isPlainPath(path: string): boolean {
-  if (AMBIGUOUS_PATH.test(path)) return false;
-  try {
-    return !/[\x00-\x1f\x7f]/.test(decodeURIComponent(path));
-  } catch {
-    return false;
-  }
-}
-
-function isAtOrBelow(path: string, base: string): boolean {
-  return path === base || path.startsWith(base.endsWith("/") ? base : `${base}/`);
+  const decoded = AMBIGUOUS_PATH.test(path) ? undefined : decodeFormText(path);
+  return decoded !== undefined && !/[\x00-\x1f\x7f]/.test(decoded);
 }
 
 function takesAnyPort(appUrl: URL): boolean {
@@ -125,21 +119,15 @@ function takesAnyPort(appUrl: URL): boolean {
   return appUrl.protocol === "http:" && isAddress && appUrl.port === "";
 }
 
-function sameHost(url: URL, other: URL): boolean {
-  return url.protocol === other.protocol && url.hostname === other.hostname;
+function withoutPort({ protocol, hostname }: URL): string {
+  return `${protocol}//${hostname}`;
 }
 
-/** `raw` is canonical, so it begins with its origin. */
-function withoutPort(raw: string, url: URL): string {
-  return `${url.protocol}//${url.hostname}${raw.slice(url.origin.length)}`;
-}
-
-function speaksForServer(pair: string, params: Readonly<Record<string, unknown>>): boolean {
-  const equals = pair.indexOf("=");
-  // Decoded as the app will: a name that hides behind `%63ode` is still `code`; and to the parsers
-  // of PHP, Rails and qs ` code`, `code[]` and `[code]` are.
-  const decoded = decodeFormText(equals < 0 ? pair : pair.slice(0, equals)) ?? "";
-  const name = /[^\s\0[\]]+/.exec(decoded)?.[0] ?? "";
+function isReserved(pair: string, params: Readonly<Record<string, unknown>>): boolean {
+  // Decoded as the app will: `%63ode` is `code`, and so are ` code`, `code[]` and `[code]` to the
+  // parsers of PHP, Rails and qs.
+  const [encoded = ""] = pair.split("=");
+  const name = /[^\s\0[\]]+/.exec(decodeFormText(encoded) ?? "")?.[0] ?? "";
   if (name === "code" || name === "state" || name === "iss") return true;
   return name.startsWith("error") || Object.hasOwn(params, name);
 }

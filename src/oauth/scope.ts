@@ -11,16 +11,6 @@ export const SCOPES = listOf(matching(
   "Must be 1 to 64 printable ASCII characters without space, comma, quote or backslash.",
 ));
 
-/** Who takes part in one decision about scopes. */
-export interface ScopeRequest {
-  /** What the request asked for; undefined or empty: nothing by name. */
-  readonly requested: readonly string[] | undefined;
-  /** What the app may ask for. */
-  readonly app: readonly string[];
-  /** What the user has; undefined where the app acts for itself (client_credentials). */
-  readonly user: readonly string[] | undefined;
-}
-
 /** What a scope lets an app do, for who is asked to allow it. */
 export interface ScopeWords {
   readonly description: string;
@@ -40,14 +30,14 @@ export const OWN_SCOPES: ReadonlyMap<string, ScopeWords> = new Map([
   }],
 ]);
 
-/** Tells whether `text` can be a scope's name: 1 to 64 characters of RFC 6749 §3.3, no comma. */
+/** Whether `text` can be a scope's name: 1 to 64 characters of RFC 6749 §3.3, no comma. */
 export function isScopeName(text: string): boolean {
   return SCOPE_NAME.test(text);
 }
 
 /**
  * Returns the names in a `scope` parameter, separated by spaces (RFC 6749 §3.3), commas, or any
- * mixture of both: in order, each once. Undefined where any is no scope name.
+ * mixture of both: in order, each once. Undefined where one cannot be a scope's name.
  */
 export function parseScope(text: string): string[] | undefined {
   const names = new Set(text.split(/[ ,]/).filter((name) => name !== ""));
@@ -64,48 +54,44 @@ export function formatScope(names: readonly string[]): string {
  * the app, and what the user has not is left out. With none requested these are all of the app's
  * that the user has, except `backend`. Throws OAuthError `invalid_scope` rather than grant none.
  */
-export function grantScope({ requested = [], app, user }: ScopeRequest): string[] {
+export function grantScope({ requested = [], app, user }: {
+  readonly requested: readonly string[] | undefined;
+  readonly app: readonly string[];
+  /** Undefined where the app acts for itself (client_credentials). */
+  readonly user: readonly string[] | undefined;
+}): string[] {
   checkAppScopes(requested, app);
-  const isNamed = requested.length > 0;
-  const wanted = isNamed ? requested : app.filter((name) => name !== BACKEND_SCOPE);
-  const owned = new Set(user ?? app);
-  const granted = [...new Set(wanted)].filter((name) => owned.has(name));
+  const [first] = requested;
+  const wanted = first === undefined ? app.filter((name) => name !== BACKEND_SCOPE) : requested;
+  const granted = [...new Set(wanted)].filter((name) => (user ?? app).includes(name));
   if (granted.length > 0) return granted;
-  throw isNamed
-    ? refuseScopes("The user does not have", wanted, addTo("user"))
-    : new OAuthError("invalid_scope", "There is no scope that need not be asked for by name.");
+  throw first === undefined
+    ? new OAuthError("invalid_scope", "No scope can be granted unless it is asked for by name.")
+    : refuseScope("The user does not have", first, addTo("user"));
 }
 
 /** Throws OAuthError `invalid_scope` where the app may not ask for all of the scopes. */
 export function checkAppScopes(requested: readonly string[], app: readonly string[]): void {
-  const missing = without(requested, app);
-  if (missing.length > 0) throw refuseScopes("The app may not have", missing, addTo("app"));
+  const missing = requested.find((name) => !app.includes(name));
+  if (missing !== undefined) throw refuseScope("The app may not have", missing, addTo("app"));
 }
 
 /**
  * Returns the scopes of the access token that a refresh asks for. RFC 6749 §6: only scopes that
  * were granted at first may be named, else OAuthError `invalid_scope`; none named = all of them.
  */
-export function narrowScope(
-  requested: readonly string[] | undefined,
-  chain: readonly string[],
-): string[] {
-  const missing = without(requested ?? [], chain);
-  if (missing.length > 0) {
-    throw refuseScopes("The grant does not carry", missing, "Authorize anew with it.");
+export function narrowScope(requested: readonly string[] = [], chain: readonly string[]): string[] {
+  const missing = requested.find((name) => !chain.includes(name));
+  if (missing !== undefined) {
+    throw refuseScope("The grant does not carry", missing, "Authorize anew with it.");
   }
-  return [...new Set(requested === undefined || requested.length === 0 ? chain : requested)];
-}
-
-function without(names: readonly string[], others: readonly string[]): string[] {
-  const all = new Set(others);
-  return names.filter((name) => !all.has(name));
+  return [...new Set(requested.length === 0 ? chain : requested)];
 }
 
 const addTo = (party: "app" | "user") =>
   `An administrator can allow it: add it to the scopes of the ${party}.`;
 
-/** Names the first of the scopes, which is well-formed: nothing else of the request is repeated. */
-function refuseScopes(fault: string, names: readonly string[], remedy: string): OAuthError {
-  return new OAuthError("invalid_scope", `${fault} scope ${names[0]}. ${remedy}`);
+/** Names a scope, which is well-formed; nothing else of the request is repeated. */
+function refuseScope(reason: string, name: string, remedy: string): OAuthError {
+  return new OAuthError("invalid_scope", `${reason} scope ${name}. ${remedy}`);
 }

@@ -16,25 +16,19 @@ import { TIME, toTime } from "../base/time.ts";
 import { CONSUMER_SCOPE } from "./principal.ts";
 import { SCOPES } from "./scope.ts";
 
-const USERNAME = matching(
-  /^[A-Za-z0-9._@+-]{1,64}$/,
-  "Must be 1 to 64 of A-Z a-z 0-9 . _ @ + -.",
-);
+const USERNAME = matching(/^[A-Za-z0-9._@+-]{1,64}$/, "Must be 1 to 64 of A-Z a-z 0-9 . _ @ + -.");
+
+const { min, max } = PASSWORD_BYTES;
 
 /** Says what is wrong with a password: 8 to 1,024 bytes of UTF-8. */
 export const checkPassword: Check = (password) => {
   const bytes = Buffer.byteLength(password);
-  const { min, max } = PASSWORD_BYTES;
   return bytes >= min && bytes <= max ? undefined : `Must be ${min} to ${max} bytes long.`;
 };
 
 const PASSWORD = described(
   "Its length is that of its bytes as UTF-8.",
-  text(checkPassword, {
-    format: "password",
-    minLength: PASSWORD_BYTES.min,
-    maxLength: PASSWORD_BYTES.max,
-  }),
+  text(checkPassword, { format: "password", minLength: min, maxLength: max }),
 );
 
 /** Whether an account may be used. */

@@ -57,7 +57,7 @@ test("parseClientAuth() throws nothing but its own errors on hostile headers", (
     const form = parseForm(body);
     assert.ok(form !== undefined);
     try {
-      const { clientId, secrets } = parseClientAuth({ authorization, form });
+      const { clientId, secrets } = parseClientAuth(authorization, form);
       // Whatever is read was said: the readings are those of what the base64 decodes to.
       const [, encoded = ""] = authorization.split(/ +/);
       assert.equal(basic(Buffer.from(encoded, "base64").toString()), `Basic ${encoded}`, note);
@@ -85,7 +85,7 @@ test("parseClientAuth() reads every pair back, form-encoded and raw (RFC 6749 §
     const secret = random.text(alphabet, 20);
     const encoded = new URLSearchParams([[id, secret]]).toString().replace("=", ":");
     for (const pair of [encoded, `${id}:${secret}`]) {
-      const read = parseClientAuth({ authorization: basic(pair), form });
+      const read = parseClientAuth(basic(pair), form);
       const note = describeInput(random, pair);
       assert.equal(read.clientId, id, note);
       assert.equal(read.secrets.includes(secret), secret !== "", note);

@@ -8,7 +8,7 @@ import { badBasicHeaders, basic, goodBasicHeaders } from "../corpus/basic_header
 describe("parseClientAuth() reads Basic (RFC 6749 §2.3.1, RFC 7617 §2)", () => {
   for (const [what, authorization, clientId, secrets] of goodBasicHeaders) {
     test(what, () => {
-      assert.deepEqual(parseClientAuth({ authorization, form: form("") }), { clientId, secrets });
+      assert.deepEqual(parseClientAuth(authorization, form("")), { clientId, secrets });
     });
   }
 });
@@ -33,8 +33,7 @@ describe("parseClientAuth() reads the body (RFC 6749 §2.3.1, §3.2.1)", () => {
   ];
   for (const [what, body, clientId, secrets] of table) {
     test(what, () => {
-      const input = { authorization: undefined, form: form(body) };
-      assert.deepEqual(parseClientAuth(input), { clientId, secrets });
+      assert.deepEqual(parseClientAuth(undefined, form(body)), { clientId, secrets });
     });
   }
 });
@@ -49,8 +48,7 @@ describe("parseClientAuth() takes client_id beside Basic (RFC 6749 §3.2.1, cont
   ];
   for (const [what, pair, body, secrets] of table) {
     test(what, () => {
-      const input = { authorization: basic(pair), form: form(body) };
-      assert.deepEqual(parseClientAuth(input), { clientId: "a", secrets });
+      assert.deepEqual(parseClientAuth(basic(pair), form(body)), { clientId: "a", secrets });
     });
   }
 });
@@ -120,7 +118,7 @@ function form(body: string): Form {
 
 function refusal(authorization: string | undefined, body: string): OAuthError {
   try {
-    parseClientAuth({ authorization, form: form(body) });
+    parseClientAuth(authorization, form(body));
   } catch (error) {
     assert.ok(error instanceof OAuthError);
     return error;

@@ -9,7 +9,6 @@ import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import { grantScope } from "../../oauth/scope.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
-import { findApp } from "../../store/apps.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
 import { readForm } from "../../http/body.ts";
 import { errorPage } from "../pages/error_page.ts";
@@ -25,21 +24,13 @@ import {
   type Visit,
 } from "./authorize_pages.ts";
 import { errorRedirect, seeOther, sendCode } from "./authorize_redirect.ts";
-import { type AuthorizeRequest, readAuthorizeRequest } from "./authorize_request.ts";
+import { type AuthorizeRequest, findTarget, readAuthorizeRequest } from "./authorize_request.ts";
 import { isNavigation } from "./browser_session.ts";
 import { SECRET } from "./oauth_form.ts";
 
-type AuthorizeServices = Pick<
-  Services,
-  | "database"
-  | "sessions"
-  | "site"
-  | "scopeWords"
-  | "passwordLogin"
-  | "issuer"
-  | "config"
-  | "now"
->;
+type AuthorizeServices =
+  & Pick<Services, "database" | "sessions" | "site" | "scopeWords">
+  & Pick<Services, "passwordLogin" | "issuer" | "config" | "now">;
 
 /** RFC 6749 §4.1.1, RFC 7636 §4.3, RFC 8707 §2; authorize_request.ts reads them. */
 const QUERY = {
@@ -69,7 +60,7 @@ const AuthorizeForm = named("AuthorizeForm", record({
  * token is bound to the browser's session and to that query: neither can be exchanged for another.
  */
 export function authorizeOperations(services: AuthorizeServices): Operation[] {
-  const { database, sessions, issuer, site } = services;
+  const { sessions, issuer, site } = services;
   const base = {
     path: "/authorization/authorize",
     access: "public",
@@ -79,40 +70,27 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
     responses: { 200: "text/html", 303: undefined },
   } as const;
 
+  /** Errors go to the app once it is known (RFC 6749 §4.1.2.1). */
   async function withVisit(
-    request: HttpRequest,
+    http: HttpRequest,
     respond: (visit: Visit) => Promise<HttpResponse>,
   ): Promise<HttpResponse> {
-    // No page of our own origin, hosted ones among them, is to read a form or to send one.
-    if (!isNavigation(request)) {
+    // No page of our own origin, hosted ones among them, may read a form or send one.
+    if (!isNavigation(http)) {
       throw new Problem(403, "foreign_request", "The request was not made by opening a page.");
     }
-    const find = (id: string) => findApp(database, id);
-    const outcome = await readAuthorizeRequest(request.query, find, issuer);
-    switch (outcome.kind) {
-      case "page":
-        return errorPage({
-          site,
-          status: 400,
-          title: "This sign-in link does not work",
-          detail: outcome.detail,
-          facts: outcome.facts ?? [],
-          requestId: request.id,
-        });
-      case "redirect":
-        return errorRedirect(outcome, outcome.error, issuer);
-      case "request": {
-        const session = await sessions.open(request);
-        const visit = { request: outcome.request, session, query: request.query };
-        try {
-          return await respond(visit);
-        } catch (error) {
-          if (!(error instanceof OAuthError)) throw error;
-          return errorRedirect(outcome.request, error, issuer);
-        }
-      }
-      default:
-        return outcome satisfies never;
+    const { id: requestId, query } = http;
+    const target = await findTarget(query, services);
+    if ("detail" in target) {
+      const title = "This sign-in link does not work";
+      return errorPage({ site, status: 400, title, ...target, requestId });
+    }
+    try {
+      const request = readAuthorizeRequest(target, issuer);
+      return await respond({ request, session: await sessions.open(http), query });
+    } catch (error) {
+      if (!(error instanceof OAuthError)) throw error;
+      return errorRedirect(target, error, issuer);
     }
   }
 
@@ -135,9 +113,9 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       summary: "A form of the login or the consent page",
       form: AuthorizeForm,
       async handle({ request }) {
-        // First, since it may come slowly: what has ended meanwhile is not found any more.
+        // First, since it may come slowly: what has ended meanwhile is then no longer found.
         const form = await readOwnForm(request, services);
-        return withVisit(request, (visit) => takeForm(request, form, visit, services));
+        return withVisit(request, (visit) => carryOut(form, request, visit, services));
       },
     }),
   ];
@@ -149,16 +127,12 @@ async function showNext(visit: Visit, services: AuthorizeServices): Promise<Http
   const user = await findLoggedIn(session, services);
   if (!user) return showLogin(visit, {}, services);
   const scopes = findScopes(request, user);
-  const spared = await canSkipConsent(request, user, scopes, services);
-  if (!spared) return showConsent(visit, user, scopes, {}, services);
-  return await sendCode(request, session, user, scopes, undefined, services) ??
-    showLogin(visit, { error: "expired" }, services);
+  return await canSkipConsent(request, user, scopes, services)
+    ? sendCode(visit, user, scopes, undefined, services)
+    : showConsent(visit, user, scopes, {}, services);
 }
 
-async function readOwnForm(
-  http: HttpRequest,
-  { sessions }: AuthorizeServices,
-): Promise<Form> {
+async function readOwnForm(http: HttpRequest, { sessions }: AuthorizeServices): Promise<Form> {
   if (!sessions.isOwnForm(http)) {
     throw new Problem(403, "foreign_form", "The form was not sent by this page.");
   }
@@ -169,33 +143,33 @@ async function readOwnForm(
   return form;
 }
 
-async function takeForm(
-  http: HttpRequest,
+async function carryOut(
   form: Form,
+  http: HttpRequest,
   visit: Visit,
   services: AuthorizeServices,
 ): Promise<HttpResponse> {
   const { sessions } = services;
   const { session, request, query } = visit;
+  const expired = { error: "expired" } as const;
   const token = form.get("csrf");
   const decision = form.get("decision");
   if (decision === undefined) {
     const username = form.get("username") ?? "";
     if (!sessions.checkFormToken(session, loginStep(query), token)) {
-      return showLogin(visit, { error: "expired", username }, services);
+      return showLogin(visit, { ...expired, username }, services);
     }
     return logIn(http, visit, username, form.get("password") ?? "", services);
   }
   const user = await findLoggedIn(session, services);
-  if (!user) return showLogin(visit, { error: "expired" }, services);
+  if (!user) return showLogin(visit, expired, services);
   const scopes = findScopes(request, user);
   if (!sessions.checkFormToken(session, consentStep(query, scopes), token)) {
-    return showConsent(visit, user, scopes, { error: "expired" }, services);
+    return showConsent(visit, user, scopes, expired, services);
   }
   switch (decision) {
     case "allow":
-      return await sendCode(request, session, user, scopes, http.address, services) ??
-        showLogin(visit, { error: "expired" }, services);
+      return sendCode(visit, user, scopes, http.address, services);
     case "deny":
       throw new OAuthError("access_denied", "The user did not allow it.");
     case "switch": {
@@ -211,16 +185,16 @@ async function takeForm(
 const SIGNED_OUT = { signedOut: true, username: "" };
 
 async function logIn(
-  http: HttpRequest,
+  { address }: HttpRequest,
   visit: Visit,
   username: string,
   password: string,
   services: AuthorizeServices,
 ): Promise<HttpResponse> {
+  const { sessions, passwordLogin } = services;
+  const findDevice = (user: string) => sessions.findDevice(visit.session, user);
   try {
-    const { address } = http;
-    const findDevice = (user: string) => services.sessions.findDevice(visit.session, user);
-    const outcome = await services.passwordLogin.check({ username, password, address, findDevice });
+    const outcome = await passwordLogin.check({ username, password, address, findDevice });
     switch (outcome.kind) {
       case "wrong":
         return showLogin(visit, { error: "wrong", username }, services);
@@ -230,8 +204,7 @@ async function logIn(
       }
       case "ok": {
         const { user, sinceMs } = outcome;
-        const login = { userId: user.id, sinceMs, address };
-        const cookies = await services.sessions.logIn(visit.session, login);
+        const cookies = await sessions.logIn(visit.session, user.id, sinceMs, address);
         return seeOther(pageAddress(visit.query, services), { "Set-Cookie": cookies });
       }
       default:
@@ -248,8 +221,8 @@ function findScopes({ app, requestedScopes }: AuthorizeRequest, user: User): str
 }
 
 /**
- * A trusted app needs no consent, and one given before is remembered; but not where another program
- * can pose as the app, and scope `backend` is too much to pass unseen.
+ * A trusted app needs no consent, and one given before is remembered; except where another program
+ * can pose as the app, and for scope `backend`, which is never granted unseen.
  */
 async function canSkipConsent(
   { app }: AuthorizeRequest,

@@ -9,9 +9,6 @@ import { loginPage, type LoginPageInput } from "../pages/login_page.ts";
 import type { AuthorizeRequest } from "./authorize_request.ts";
 import type { BrowserSession } from "./browser_session.ts";
 
-/** What the pages are made with. */
-type PageServices = Pick<Services, "database" | "sessions" | "site" | "scopeWords">;
-
 /** One visit to the page: a valid request, and the browser that makes it. */
 export interface Visit {
   readonly request: AuthorizeRequest;
@@ -20,7 +17,7 @@ export interface Visit {
   readonly query: string;
 }
 
-/** The user whom a browser is logged in as. */
+/** The user who is logged in with a browser. */
 export async function findLoggedIn(
   { userId }: BrowserSession,
   { database }: Pick<Services, "database">,
@@ -41,7 +38,8 @@ export function showLogin(
     ...state,
     csrf: sessions.formToken(visit.session, loginStep(visit.query)),
   });
-  return visit.session.isNew ? withCookie(page, sessions.cookie(visit.session)) : page;
+  if (!visit.session.isNew) return page;
+  return { ...page, headers: { ...page.headers, "Set-Cookie": sessions.cookie(visit.session) } };
 }
 
 /** The consent page for these scopes. */
@@ -50,20 +48,19 @@ export async function showConsent(
   user: User,
   scopes: readonly string[],
   state: Pick<ConsentPageInput, "error">,
-  services: PageServices,
+  services: Pick<Services, "database" | "sessions" | "site" | "scopeWords">,
 ): Promise<HttpResponse> {
   const { app } = visit.request;
+  const { sessions, scopeWords } = services;
   const allowed = await findConsentedScopes(services.database, user.id, app.id);
   return consentPage({
     ...pageFrame(visit, services),
     ...state,
-    csrf: services.sessions.formToken(visit.session, consentStep(visit.query, scopes)),
+    csrf: sessions.formToken(visit.session, consentStep(visit.query, scopes)),
     username: user.username,
-    scopes: scopes.map((name) => ({
-      name,
-      words: services.scopeWords.get(name),
-      isNew: !allowed.includes(name),
-    })),
+    scopes: scopes.map((name) =>
+      ({ name, words: scopeWords.get(name), isNew: !allowed.includes(name) })
+    ),
     isPosable: isPosable(app),
   });
 }
@@ -75,11 +72,11 @@ export function pageAddress(query: string, { site }: Pick<Services, "site">): st
 
 function pageFrame(
   { request: { app, redirectUri }, query }: Visit,
-  services: Pick<Services, "site">,
+  { site }: Pick<Services, "site">,
 ) {
   return {
-    site: services.site,
-    action: pageAddress(query, services),
+    site,
+    action: pageAddress(query, { site }),
     app: { name: app.name, origin: new URL(app.url).origin },
     formActionOrigin: new URL(redirectUri).origin,
   };
@@ -90,7 +87,3 @@ export const loginStep = (query: string) => `login ${query}`;
 /** Of a consent form, too: what the user reads is what the user allows. */
 export const consentStep = (query: string, scopes: readonly string[]) =>
   `consent ${scopes.join(" ")} ${query}`;
-
-function withCookie(response: HttpResponse, cookie: string): HttpResponse {
-  return { ...response, headers: { ...response.headers, "Set-Cookie": cookie } };
-}

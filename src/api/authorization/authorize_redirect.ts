@@ -9,49 +9,45 @@ import { insertCode } from "../../store/codes.ts";
 import { putConsentOfCode } from "../../store/consents.ts";
 import type { Services } from "../../services.ts";
 import { emptyResponse, NO_STORE } from "../../http/respond.ts";
-import type { AuthorizeRequest } from "./authorize_request.ts";
-import type { BrowserSession } from "./browser_session.ts";
+import { showLogin, type Visit } from "./authorize_pages.ts";
+import type { AuthorizeTarget } from "./authorize_request.ts";
 import { newHandle } from "./token_issuer.ts";
 
 /**
  * Stores a code, and the consent where it was given just now (from an address), and sends the code
- * to the app. Undefined, and nothing is stored, when the session has ended meanwhile.
+ * to the app. When the session has ended meanwhile nothing is stored, and the user logs in again.
  */
 export async function sendCode(
-  { app, redirectUri, challenge, state }: AuthorizeRequest,
-  session: BrowserSession,
+  visit: Visit,
   user: User,
   scopes: readonly string[],
   consentFrom: string | undefined,
-  { database, issuer, config, now }: Pick<Services, "database" | "issuer" | "config" | "now">,
-): Promise<HttpResponse | undefined> {
+  services: Pick<Services, "database" | "issuer" | "config" | "now" | "sessions" | "site">,
+): Promise<HttpResponse> {
+  const { request: { app, redirectUri, challenge, state }, session } = visit;
+  const { database, issuer, config, now } = services;
   const nowMs = now();
   const id = newId("g", nowMs);
-  const { token: code, hash } = newHandle(id);
+  const { token, hash } = newHandle(id);
   const audited = { actor: user.id, app: app.id, address: consentFrom || null };
+  const untilMs = nowMs + config.codeTtlMs;
+  const parties = { app: app.id, user: user.id };
+  const code = { id, ...parties, scopes, redirectUri, challenge: challenge ?? null, untilMs };
   const [inserted] = await database.write([
-    insertCode({
-      id,
-      app: app.id,
-      user: user.id,
-      scopes,
-      redirectUri,
-      challenge: challenge ?? null,
-      untilMs: nowMs + config.codeTtlMs,
-    }, hash, sha256(session.id)),
+    insertCode(code, hash, sha256(session.id)),
     insertAuditOfChange({ ...audited, action: GRANT_ALLOWED, target: id }, nowMs),
     ...consentFrom === undefined ? [] : [
       putConsentOfCode(id),
       insertAuditOfChange({ ...audited, action: "consent.allow", target: app.id }, nowMs),
     ],
   ]);
-  if (inserted !== 1) return undefined;
-  return seeOther(redirectWith(redirectUri, { code, state, iss: issuer }));
+  if (inserted !== 1) return showLogin(visit, { error: "expired" }, services);
+  return seeOther(redirectWith(redirectUri, { code: token, state, iss: issuer }));
 }
 
-/** Tells the app, at its redirect URI, why it gets no code (RFC 6749 §4.1.2.1). */
+/** Sends the app, at its redirect URI, the reason why it gets no code (RFC 6749 §4.1.2.1). */
 export function errorRedirect(
-  { redirectUri, state }: { readonly redirectUri: string; readonly state: string | undefined },
+  { redirectUri, state }: AuthorizeTarget,
   { error, description }: OAuthError,
   issuer: string,
 ): HttpResponse {

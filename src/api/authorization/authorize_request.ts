@@ -1,16 +1,25 @@
 import { type Form, parseForm } from "../../base/form.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import { isCodeChallenge } from "../../oauth/pkce.ts";
+import { CODE_CHALLENGE } from "../../oauth/pkce.ts";
 import { checkRedirectUri } from "../../oauth/redirect_uri.ts";
 import { checkAppScopes } from "../../oauth/scope.ts";
+import type { Services } from "../../services.ts";
+import { findApp } from "../../store/apps.ts";
+import type { ErrorPageInput } from "../pages/error_page.ts";
 import { checkResource, readScope } from "./oauth_form.ts";
 
-/** A valid authorization request (RFC 6749 §4.1.1, RFC 7636 §4.3). */
-export interface AuthorizeRequest {
+/** An active app and a redirect URI of it: where the outcome of a request may go. */
+export interface AuthorizeTarget {
+  /** The whole request. */
+  readonly form: Form;
   readonly app: App;
   readonly redirectUri: string;
   readonly state: string | undefined;
+}
+
+/** A valid authorization request (RFC 6749 §4.1.1, RFC 7636 §4.3). */
+export interface AuthorizeRequest extends AuthorizeTarget {
   /** The scopes asked for by name; each is allowed to the app. */
   readonly requestedScopes: readonly string[] | undefined;
   readonly challenge: string | undefined;
@@ -18,64 +27,36 @@ export interface AuthorizeRequest {
   readonly loginHint: string;
 }
 
-/** What a query to the authorize page turned out to be (RFC 6749 §4.1.2.1). */
-export type AuthorizeOutcome =
-  | { readonly kind: "request"; readonly request: AuthorizeRequest }
-  /** The app gets the error, at its redirect URI. */
-  | {
-    readonly kind: "redirect";
-    readonly redirectUri: string;
-    readonly state: string | undefined;
-    readonly error: OAuthError;
-  }
-  /** The redirect URI cannot be trusted, so the user alone gets the error. */
-  | {
-    readonly kind: "page";
-    readonly detail: string;
-    readonly facts?: readonly (readonly [name: string, text: string])[];
-  };
+/** Why a request has no target: the user alone gets the error (RFC 6749 §4.1.2.1). */
+export type TargetError = Pick<ErrorPageInput, "detail" | "facts">;
 
-/** Reads an authorization request; `findApp` finds active apps and others alike. */
-export async function readAuthorizeRequest(
+/** Finds where the outcome of an authorization request goes. */
+export async function findTarget(
   query: string,
-  findApp: (id: string) => Promise<App | undefined>,
-  issuer: string,
-): Promise<AuthorizeOutcome> {
+  { database }: Pick<Services, "database">,
+): Promise<AuthorizeTarget | TargetError> {
   const form = parseForm(query);
-  if (!form) return { kind: "page", detail: "The query is not well-formed." };
+  if (!form) return { detail: "The query is not well-formed." };
   const clientId = form.get("client_id");
-  if (clientId === undefined) return { kind: "page", detail: "client_id is missing or repeated." };
-  const app = await findApp(clientId);
-  if (app?.status !== "active") return { kind: "page", detail: "client_id names no active app." };
+  if (clientId === undefined) return { detail: "client_id is missing or repeated." };
+  const app = await findApp(database, clientId);
+  if (app?.status !== "active") return { detail: "client_id names no active app." };
   const redirectUri = form.get("redirect_uri");
-  if (redirectUri === undefined) {
-    return { kind: "page", detail: "redirect_uri is missing or repeated." };
+  if (redirectUri === undefined) return { detail: "redirect_uri is missing or repeated." };
+  if (checkRedirectUri(redirectUri, app)) {
+    return { form, app, redirectUri, state: form.get("state") };
   }
-  if (!checkRedirectUri(redirectUri, app)) {
-    return {
-      kind: "page",
-      detail: app.redirectUris.length > 0 && !app.redirectUris.includes(redirectUri)
-        ? "redirect_uri is not one of the app's redirect_uris."
-        : `redirect_uri is not at or below ${app.url}, in canonical form.`,
-      facts: [["App", app.name], ["redirect_uri", redirectUri]],
-    };
-  }
-  const state = form.get("state");
-  const loginHint = form.get("login_hint") ?? "";
-  try {
-    const rest = readRest(form, app, issuer);
-    return { kind: "request", request: { ...rest, app, redirectUri, state, loginHint } };
-  } catch (error) {
-    if (!(error instanceof OAuthError)) throw error;
-    return { kind: "redirect", redirectUri, state, error };
-  }
+  return {
+    detail: app.redirectUris.length > 0 && !app.redirectUris.includes(redirectUri)
+      ? "redirect_uri is not one of the app's redirect_uris."
+      : `redirect_uri is not at or below ${app.url}, in canonical form.`,
+    facts: [["App", app.name], ["redirect_uri", redirectUri]],
+  };
 }
 
-function readRest(
-  form: Form,
-  app: App,
-  issuer: string,
-): Pick<AuthorizeRequest, "requestedScopes" | "challenge"> {
+/** Reads the rest of a request; throws OAuthError, which the app gets at its redirect URI. */
+export function readAuthorizeRequest(target: AuthorizeTarget, issuer: string): AuthorizeRequest {
+  const { form, app } = target;
   if (form.duplicates.some((name) => name !== "resource")) {
     throw new OAuthError("invalid_request", "A parameter is repeated.");
   }
@@ -92,10 +73,10 @@ function readRest(
   const challenge = readChallenge(form, app);
   const requestedScopes = readScope(form);
   checkAppScopes(requestedScopes ?? [], app.scopes);
-  return { requestedScopes, challenge };
+  return { ...target, requestedScopes, challenge, loginHint: form.get("login_hint") ?? "" };
 }
 
-/** PKCE with S256 alone; a public app has nothing else to prove itself with (RFC 9700 §2.1.1). */
+/** PKCE with S256 only; a public app has no other proof (RFC 9700 §2.1.1). */
 function readChallenge(form: Form, app: App): string | undefined {
   const challenge = form.get("code_challenge");
   const method = form.get("code_challenge_method");
@@ -111,7 +92,7 @@ function readChallenge(form: Form, app: App): string | undefined {
   if (method !== "S256") {
     throw new OAuthError("invalid_request", "The only code_challenge_method is S256.");
   }
-  if (!isCodeChallenge(challenge)) {
+  if (!CODE_CHALLENGE.test(challenge)) {
     throw new OAuthError("invalid_request", "The code_challenge is not an S256 challenge.");
   }
   return challenge;

@@ -23,38 +23,15 @@ export interface BrowserSession {
   readonly devices: readonly string[];
 }
 
-/** A password that was right. */
-export interface BrowserLogin {
-  readonly userId: string;
-  /** When its check began: a session that was cut off since is not revived by it. */
-  readonly sinceMs: number;
-  readonly address: string;
-}
-
 /** Keeps browsers apart and forms from being forged. */
-export interface BrowserSessions {
-  open(request: HttpRequest): Promise<BrowserSession>;
-  /** Logs a user in under a new id (no fixation); returns the Set-Cookie values. */
-  logIn(session: BrowserSession, login: BrowserLogin): Promise<string[]>;
-  /** The id by which the browser is known, if the user has logged in with it before. */
-  findDevice(session: BrowserSession, userId: string): string | undefined;
-  /** Ends a session and returns the anonymous one that takes its place. */
-  logOut(session: BrowserSession): Promise<BrowserSession>;
-  /** The Set-Cookie value that gives a browser its id; nothing is stored for it. */
-  cookie(session: BrowserSession): string;
-  /** The token of one form: of this session, this step and this very request. */
-  formToken(session: BrowserSession, step: string): string;
-  checkFormToken(session: BrowserSession, step: string, token: string | undefined): boolean;
-  /** Whether one of our own pages sent a form, as far as the browser says (Fetch Metadata). */
-  isOwnForm(request: HttpRequest): boolean;
-}
+export type BrowserSessions = ReturnType<typeof createBrowserSessions>;
 
 /** Makes the keeper of browser sessions. */
 export function createBrowserSessions(
   { database, issuer, pageKey, now }:
     & Pick<Services, "database" | "issuer" | "now">
     & { readonly pageKey: Uint8Array },
-): BrowserSessions {
+) {
   const { origin, protocol, hostname } = new URL(issuer);
   const isSecure = protocol === "https:";
   // RFC 6265bis §4.1.3: with the prefix neither another host of the domain nor plain http sets it.
@@ -64,6 +41,7 @@ export function createBrowserSessions(
   // Browsers send Sec-Fetch-Site to such origins alone.
   const isTrustworthy = isSecure || isLoopbackHost(hostname);
 
+  /** The token of one form: of this session, this step and this very request. */
   function formToken(session: BrowserSession, step: string): string {
     return hmac(pageKey, `form ${session.id} ${step}`);
   }
@@ -72,7 +50,7 @@ export function createBrowserSessions(
     return { id: newSecret(), isNew: true, userId: undefined, devices: [] };
   }
 
-  // Its own word before it keeps the signature from being taken for a form's.
+  // The word before it distinguishes the signature from a form's.
   const signDevice = (id: string, userId: string) =>
     `${id}.${hmac(pageKey, `device ${userId} ${id}`)}`;
 
@@ -86,7 +64,7 @@ export function createBrowserSessions(
   }
 
   return {
-    async open({ headers }) {
+    async open({ headers }: HttpRequest): Promise<BrowserSession> {
       const [sent] = readCookie(headers.cookie, name, /^[\w-]{43}$/);
       const devices = readCookie(headers.cookie, deviceName, DEVICES)
         .flatMap((value) => value.split("~"));
@@ -94,7 +72,12 @@ export function createBrowserSessions(
       const userId = await findSessionUser(database, sha256(sent), now());
       return { id: sent, isNew: false, userId, devices };
     },
-    async logIn(session, { userId, sinceMs, address }) {
+    /**
+     * Logs a user in under a new id (no fixation); returns the Set-Cookie values.
+     *
+     * @param sinceMs when the check of the password began: a session that was ended since stays so
+     */
+    async logIn(session: BrowserSession, userId: string, sinceMs: number, address: string) {
       const id = newSecret();
       await database.write([
         deleteSession(sha256(session.id)),
@@ -108,20 +91,25 @@ export function createBrowserSessions(
         `${deviceName}=${devices.join("~")}; Max-Age=${DEVICE_MS / 1000}; ${attributes}`,
       ];
     },
-    findDevice: (session, userId) => findEntry(session, userId)?.split(".")[0],
-    async logOut(session) {
+    /** The id by which the browser is known, if the user has logged in with it before. */
+    findDevice: (session: BrowserSession, userId: string) =>
+      findEntry(session, userId)?.split(".")[0],
+    /** Ends a session and returns the anonymous one that takes its place. */
+    async logOut(session: BrowserSession): Promise<BrowserSession> {
       if (session.userId !== undefined) await database.write([deleteSession(sha256(session.id))]);
       return anonymousSession();
     },
-    cookie: ({ id }) => `${name}=${id}; ${attributes}`,
+    /** The Set-Cookie value that gives a browser its id; nothing is stored for it. */
+    cookie: ({ id }: BrowserSession) => `${name}=${id}; ${attributes}`,
     formToken,
-    checkFormToken: (session, step, token) =>
-      token !== undefined && equalText(token, formToken(session, step)),
-    isOwnForm({ headers }) {
+    checkFormToken: (session: BrowserSession, step: string, token = "") =>
+      equalText(token, formToken(session, step)),
+    /** Whether one of our own pages sent a form, as far as the browser says (Fetch Metadata). */
+    isOwnForm({ headers }: HttpRequest): boolean {
       const site = headers["sec-fetch-site"];
       if (site !== undefined && site !== "same-origin") return false;
       if (headers.origin === undefined || headers.origin === origin) return true;
-      // Referrer-Policy: no-referrer makes browsers say "null" for our own forms, too.
+      // With Referrer-Policy: no-referrer browsers send "null" for our own forms too.
       return headers.origin === "null" && (site === "same-origin" || !isTrustworthy);
     },
   };
@@ -129,7 +117,7 @@ export function createBrowserSessions(
 
 /**
  * Whether a request can be a window that goes to another address, and not a script's `fetch` or a
- * frame (Fetch Metadata §2.1). Clients that are no browsers do not send the header.
+ * frame (Fetch Metadata §2.1). Only browsers send the header.
  */
 export function isNavigation({ headers }: Pick<HttpRequest, "headers">): boolean {
   return (headers["sec-fetch-dest"] ?? "document") === "document";

@@ -22,55 +22,47 @@ const NO_SECRET = randomBytes(32); // matches nothing
 
 /**
  * Makes the authentication of apps. Secrets have 256 bits, so the throttle is not what keeps them
- * from being guessed: past its limit an address hears 429 to its failures, and the right secret
- * still opens, so that nobody can lock out an app that shares the address.
+ * from being guessed: beyond its limit the failures of an address get 429, and the right secret is
+ * still accepted, so that nobody can lock out an app that shares the address.
  */
 export function createClientAuthenticator(
   { accounts, failures, now }: Pick<Services, "accounts" | "failures" | "now">,
 ): ClientAuthenticator {
   const throttle = createThrottle({ limit: ADDRESS_LIMIT, windowMs: WINDOW_MS, now });
 
-  function fail({ address }: HttpRequest, app: App | undefined): OAuthError {
+  /** Counts a failure; returns it, or the 429 that takes its place. */
+  function countFailure(failure: OAuthError, address: string, app: App | undefined): OAuthError {
     const from = throttleAddress(address);
     const waitMs = throttle.waitMs(from);
-    if (waitMs === 0) {
-      throttle.fail(from);
-      failures.record(from, {
-        actor: ANONYMOUS,
-        action: FAILED_AUTHENTICATION,
-        target: app?.id ?? UNKNOWN,
-        address,
+    if (waitMs > 0) {
+      return new OAuthError("temporarily_unavailable", "Too many failures from this address.", {
+        status: 429,
+        headers: { "Retry-After": String(Math.ceil(waitMs / 1000)) },
       });
-      return clientAuthFailed();
     }
-    return new OAuthError("temporarily_unavailable", "Too many failures from this address.", {
-      status: 429,
-      headers: { "Retry-After": String(Math.ceil(waitMs / 1000)) },
-    });
+    throttle.fail(from);
+    const target = app?.id ?? UNKNOWN;
+    failures.record(from, { actor: ANONYMOUS, action: FAILED_AUTHENTICATION, target, address });
+    return failure;
   }
 
   return {
-    async authenticate(request, form) {
-      const { clientId, secrets } = parseCredentials(request, form, () => fail(request, undefined));
-      const app = await accounts.findApp(clientId);
-      const isProven = app?.type === "public"
-        ? secrets.length === 0
-        : hasSecret(app, secrets, now());
-      if (!app || !isProven || app.status !== "active") throw fail(request, app);
-      return app;
+    async authenticate({ address, headers }, form) {
+      let app: AppWithSecrets | undefined;
+      try {
+        const { clientId, secrets } = parseClientAuth(headers.authorization, form);
+        app = await accounts.findApp(clientId);
+        const isProven = app?.type === "public"
+          ? secrets.length === 0
+          : hasSecret(app, secrets, now());
+        if (!app || !isProven || app.status !== "active") throw clientAuthFailed();
+        return app;
+      } catch (error) {
+        const isFailure = error instanceof OAuthError && error.status === 401;
+        throw isFailure ? countFailure(error, address, app) : error;
+      }
     },
   };
-}
-
-function parseCredentials(request: HttpRequest, form: Form, fail: () => OAuthError) {
-  try {
-    return parseClientAuth({ authorization: request.headers.authorization, form });
-  } catch (error) {
-    const isFailure = error instanceof OAuthError && error.status === 401;
-    if (!isFailure) throw error;
-    const counted = fail();
-    throw counted.status === 401 ? error : counted;
-  }
 }
 
 /** Compares each reading with each secret, an unknown app's too, so that the time says nothing. */

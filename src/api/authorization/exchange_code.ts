@@ -2,43 +2,40 @@ import type { Form } from "../../base/form.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { verifyPkce } from "../../oauth/pkce.ts";
-import type { Services } from "../../services.ts";
 import { type Code, findCode, findRedeemedCode, redeemCode } from "../../store/codes.ts";
-import {
-  currentScopes,
-  endReplayedGrant,
-  type IssuedTokens,
-  type IssuingServices,
-  makeTokens,
-  type TokenRequest,
-} from "./issue_grant.ts";
+import { currentScopes, endReplayedGrant, type Exchange, makeTokens } from "./issue_grant.ts";
 import { requireParameter } from "./oauth_form.ts";
-import { type Handle, parseHandle } from "./token_issuer.ts";
+import { parseHandle } from "./token_issuer.ts";
 
 /**
  * authorization_code (RFC 6749 §4.1.3, RFC 7636 §4.6). A failed exchange leaves the code as it is;
  * a redeemed one that its app presents again ends all that came from it (RFC 6749 §4.1.2).
  */
-export async function exchangeCode(
-  request: TokenRequest,
-  services: IssuingServices & Pick<Services, "accounts">,
-): Promise<IssuedTokens> {
+export const exchangeCode: Exchange = async (request, services) => {
   const { app, form } = request;
   const { database, revocations, now } = services;
   const handle = parseHandle(requireParameter(form, "code"));
   if (!handle) throw badCode();
-  const code = await findCode(database, handle.grantId, handle.hash);
-  if (!code) throw await refuseReplay(handle, request, services);
+  const { grantId, hash } = handle;
+  const refuseReplay = async () => {
+    const redeemed = await findRedeemedCode(database, grantId, hash);
+    if (redeemed?.app === app.id) {
+      await endReplayedGrant(grantId, "grant.replay", request, services);
+    }
+    return badCode();
+  };
+  const code = await findCode(database, grantId, hash);
+  if (!code) throw await refuseReplay();
   checkCode(code, app, form, now());
 
   const scopes = await currentScopes(code.scopes, code.user, app, services);
   const nowMs = now();
   const { issued, stored } = makeTokens({ ...code, scopes }, app, nowMs, services);
-  const redemption = { ...code, ...stored, hash: handle.hash, accessScopes: scopes };
+  const redemption = { ...code, ...stored, hash, accessScopes: scopes };
   const isRedeemed = await redeemCode(database, redemption, nowMs, revocations);
-  if (!isRedeemed) throw await refuseReplay(handle, request, services);
+  if (!isRedeemed) throw await refuseReplay();
   return issued;
-}
+};
 
 function checkCode(code: Code, app: App, form: Form, nowMs: number): void {
   if (code.app !== app.id || code.untilMs <= nowMs) throw badCode();
@@ -58,18 +55,6 @@ function checkCode(code: Code, app: App, form: Form, nowMs: number): void {
   }
 }
 
-async function refuseReplay(
-  { grantId, hash }: Handle,
-  request: TokenRequest,
-  services: IssuingServices,
-): Promise<OAuthError> {
-  const redeemed = await findRedeemedCode(services.database, grantId, hash);
-  if (redeemed?.app === request.app.id) {
-    await endReplayedGrant(grantId, "grant.replay", request, services);
-  }
-  return badCode();
-}
-
 function badCode(): OAuthError {
-  return new OAuthError("invalid_grant", "The code is not valid (any more).");
+  return new OAuthError("invalid_grant", "The code is not valid.");
 }

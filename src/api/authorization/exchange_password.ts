@@ -1,19 +1,11 @@
 import { OAuthError } from "../../oauth/errors.ts";
 import { grantScope } from "../../oauth/scope.ts";
-import type { Services } from "../../services.ts";
-import {
-  issueGrant,
-  type IssuedTokens,
-  type IssuingServices,
-  type TokenRequest,
-} from "./issue_grant.ts";
+import { type Exchange, issueGrant } from "./issue_grant.ts";
 import { readScope, requireParameter } from "./oauth_form.ts";
 
-/** password (RFC 6749 §4.3): for apps that were allowed it, throttled as the login is. */
-export async function exchangePassword(
-  { app, form, request: { address } }: TokenRequest,
-  services: IssuingServices & Pick<Services, "passwordLogin">,
-): Promise<IssuedTokens | undefined> {
+/** password (RFC 6749 §4.3): for apps that may use it; limited as the login is. */
+export const exchangePassword: Exchange = async ({ app, form, request }, services) => {
+  const { address } = request;
   const username = requireParameter(form, "username");
   const password = requireParameter(form, "password");
   const requested = readScope(form);
@@ -43,4 +35,4 @@ export async function exchangePassword(
     default:
       return outcome satisfies never;
   }
-}
+};

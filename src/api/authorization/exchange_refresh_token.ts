@@ -1,27 +1,15 @@
 import { OAuthError } from "../../oauth/errors.ts";
 import { narrowScope } from "../../oauth/scope.ts";
-import type { Services } from "../../services.ts";
 import { findRefreshToken, rotateRefreshToken } from "../../store/grants.ts";
-import {
-  currentScopes,
-  endReplayedGrant,
-  type IssuedTokens,
-  type IssuingServices,
-  makeTokens,
-  type TokenRequest,
-} from "./issue_grant.ts";
+import { currentScopes, endReplayedGrant, type Exchange, makeTokens } from "./issue_grant.ts";
 import { readScope, requireParameter } from "./oauth_form.ts";
 
 /**
  * refresh_token (RFC 6749 §6): the presented token is exchanged for the next one. One that was
- * exchanged before has been stolen from somebody, so it ends the whole grant (RFC 9700 §4.14.2);
- * unless the one for which it was exchanged was never seen again: then the response may have been
- * lost, and a request that comes after that exchange may have another instead, once.
+ * exchanged before may be stolen, so it ends the whole grant (RFC 9700 §4.14.2), except where the
+ * next one was never presented: the response may have been lost, and the token works once more.
  */
-export async function exchangeRefreshToken(
-  request: TokenRequest,
-  services: IssuingServices & Pick<Services, "accounts">,
-): Promise<IssuedTokens> {
+export const exchangeRefreshToken: Exchange = async (request, services) => {
   const { app, form } = request;
   const { database, tokens, now } = services;
   const old = tokens.parseRefreshToken(requireParameter(form, "refresh_token"));
@@ -50,8 +38,8 @@ export async function exchangeRefreshToken(
     throw again?.state === state ? badRefreshToken() : await refuseReuse();
   }
   return issued;
-}
+};
 
 function badRefreshToken(): OAuthError {
-  return new OAuthError("invalid_grant", "The refresh token is not valid (any more).");
+  return new OAuthError("invalid_grant", "The refresh token is not valid.");
 }

@@ -71,7 +71,7 @@ export function introspectOperation(services: IntrospectionServices): Operation 
       const token = requireParameter(form, "token");
       const maySee = await authorizeIntrospection(request, form, services);
       const presented = await findPresentedToken(token, services);
-      const isVisible = presented.kind !== "none" && maySee(presented.app);
+      const isVisible = presented && maySee(presented.app);
       const description = isVisible ? await describe(presented, services) : undefined;
       return jsonResponse(200, description ?? { active: false }, NO_STORE);
     },
@@ -97,44 +97,35 @@ async function describe(
   presented: PresentedToken,
   { database, issuer, now }: IntrospectionServices,
 ): Promise<Record<string, unknown> | undefined> {
-  switch (presented.kind) {
-    case "none":
-      return undefined;
-    case "access": {
-      const { sub, clientId, scopes, expiresAtMs, jti, kind } = presented.caller;
-      const user = kind === "user" ? await findUser(database, sub) : undefined;
-      return {
-        active: true,
-        scope: formatScope(scopes),
-        client_id: clientId,
-        ...(user && { username: user.username }),
-        token_type: "bearer",
-        exp: expiresAtMs / 1000,
-        sub,
-        aud: issuer,
-        iss: issuer,
-        jti,
-      };
-    }
-    case "refresh": {
-      const { grant, state } = presented.refresh;
-      const isGood = state === "current" && grant.refreshUntilMs > now() &&
-        await hasActiveGrant(database, grant.id);
-      const app = await findApp(database, grant.app);
-      if (!isGood || !app?.grants.includes("refresh_token")) return undefined;
-      const user = grant.user === null ? undefined : await findUser(database, grant.user);
-      return {
-        active: true,
-        scope: formatScope(grant.scopes),
-        client_id: grant.app,
-        ...(user && { username: user.username }),
-        exp: Math.floor(grant.refreshUntilMs / 1000),
-        sub: grant.user ?? grant.app,
-        aud: issuer,
-        iss: issuer,
-      };
-    }
-    default:
-      return presented satisfies never;
+  const common = { active: true, aud: issuer, iss: issuer };
+  const findName = async (userId: string) => {
+    const user = await findUser(database, userId);
+    return user && { username: user.username };
+  };
+  if (presented.kind === "access") {
+    const { sub, clientId, scopes, expiresAtMs, jti, kind } = presented.caller;
+    return {
+      ...common,
+      scope: formatScope(scopes),
+      client_id: clientId,
+      ...(kind === "user" && await findName(sub)),
+      token_type: "bearer",
+      exp: expiresAtMs / 1000,
+      sub,
+      jti,
+    };
   }
+  const { grant: { id, app: clientId, user, scopes, refreshUntilMs }, state } = presented;
+  const isGood = state === "current" && refreshUntilMs > now() &&
+    await hasActiveGrant(database, id);
+  const app = await findApp(database, clientId);
+  if (!isGood || !app?.grants.includes("refresh_token")) return undefined;
+  return {
+    ...common,
+    scope: formatScope(scopes),
+    client_id: clientId,
+    ...(user !== null && await findName(user)),
+    exp: Math.floor(refreshUntilMs / 1000),
+    sub: user ?? clientId,
+  };
 }

@@ -7,29 +7,38 @@ import type { GrantType } from "../../oauth/grant_type.ts";
 import type { Services } from "../../services.ts";
 import { type AuditRecord, insertAuditOfGrant } from "../../store/audit.ts";
 import { revokeGrant } from "../../store/grant_end.ts";
-import { insertGrant } from "../../store/grants.ts";
+import { type Grant, insertGrant } from "../../store/grants.ts";
 
 /** What tokens are issued with. */
 export type IssuingServices = Pick<Services, "database" | "tokens" | "revocations" | "now">;
 
 /** One proven app's request for tokens, with its form read. */
-export interface TokenRequest {
+interface TokenRequest {
   readonly app: App;
   readonly form: Form;
   readonly request: HttpRequest;
 }
 
 /** The tokens of a response: what must be stored of them is. */
-export interface IssuedTokens {
+interface IssuedTokens {
   readonly accessToken: string;
   readonly refreshToken: string | undefined;
   readonly scopes: readonly string[];
 }
 
+/**
+ * One grant type: checks what its form presents and issues tokens for it. Throws OAuthError;
+ * undefined where the user or the app has been disabled meanwhile.
+ */
+export type Exchange = (
+  request: TokenRequest,
+  services: IssuingServices & Pick<Services, "accounts" | "passwordLogin">,
+) => Promise<IssuedTokens | undefined>;
+
 /** A new authorization: of a user, or of the app for itself. */
-export interface NewAuthorization {
+interface NewAuthorization {
   readonly app: Pick<App, "id" | "grants">;
-  readonly user: string | undefined;
+  readonly user: string | null;
   readonly type: GrantType | "login";
   readonly scopes: readonly string[];
   /** When it was decided, where that was earlier. */
@@ -47,36 +56,24 @@ export async function issueGrant(
   services: IssuingServices,
 ): Promise<IssuedTokens | undefined> {
   const nowMs = services.now();
-  const grant = { id: newId("g", nowMs), app: app.id, user: user ?? null, scopes };
+  const grant = { id: newId("g", nowMs), app: app.id, user, scopes };
   const { issued, stored } = makeTokens(grant, app, nowMs, services);
-  const isStored = await insertGrant(
-    services.database,
-    { ...grant, ...stored, type, decidedAtMs: decidedAtMs ?? nowMs },
-    audited,
-    services.revocations,
-  );
-  return isStored ? issued : undefined;
+  const newGrant = { ...grant, ...stored, type, decidedAtMs: decidedAtMs ?? nowMs };
+  const { database, revocations } = services;
+  return await insertGrant(database, newGrant, audited, revocations) ? issued : undefined;
 }
 
 /** Makes the tokens of a grant with these scopes, and what is to be stored of them. */
 export function makeTokens(
-  { id, user, scopes }: {
-    readonly id: string;
-    readonly user: string | null;
-    readonly scopes: readonly string[];
-  },
+  { id: grantId, user, scopes }: Pick<Grant, "id" | "user" | "scopes">,
   app: NewAuthorization["app"],
   nowMs: number,
   { tokens }: Pick<Services, "tokens">,
 ) {
-  const access = tokens.accessToken({
-    sub: user ?? app.id,
-    clientId: app.id,
-    grantId: id,
-    scopes,
-    issuedAtMs: nowMs,
-  });
-  const refresh = app.grants.includes("refresh_token") ? tokens.refreshToken(id, nowMs) : undefined;
+  const sub = user ?? app.id;
+  const access = tokens.accessToken({ sub, clientId: app.id, grantId, scopes, issuedAtMs: nowMs });
+  const mayRefresh = app.grants.includes("refresh_token");
+  const refresh = mayRefresh ? tokens.refreshToken(grantId, nowMs) : undefined;
   const issued: IssuedTokens = { accessToken: access.token, refreshToken: refresh?.token, scopes };
   const stored = {
     refresh: refresh?.hash,
@@ -116,8 +113,8 @@ export async function endReplayedGrant(
   { app, request: { address } }: TokenRequest,
   { database, revocations, now }: IssuingServices,
 ): Promise<void> {
-  const audited = { actor: app.id, action, target: grantId, address };
   const nowMs = now();
+  const audited = { actor: app.id, action, target: grantId, address };
   const audit = insertAuditOfGrant(grantId, audited, nowMs);
   await database.write([audit, ...revokeGrant(grantId, nowMs)]);
   await revocations.refresh();

@@ -8,25 +8,6 @@ import { type Operation, operation } from "../operation.ts";
 
 const TEXTS = manyOf(TEXT);
 
-const ServerMetadata = named("ServerMetadata", described("RFC 8414.", record({
-  issuer: URI,
-  authorization_endpoint: URI,
-  token_endpoint: URI,
-  jwks_uri: URI,
-  revocation_endpoint: URI,
-  introspection_endpoint: URI,
-  userinfo_endpoint: URI,
-  scopes_supported: TEXTS,
-  response_types_supported: TEXTS,
-  response_modes_supported: TEXTS,
-  grant_types_supported: TEXTS,
-  token_endpoint_auth_methods_supported: TEXTS,
-  revocation_endpoint_auth_methods_supported: TEXTS,
-  introspection_endpoint_auth_methods_supported: TEXTS,
-  code_challenge_methods_supported: TEXTS,
-  authorization_response_iss_parameter_supported: FLAG,
-})));
-
 const ResourceMetadata = named("ResourceMetadata", described("RFC 9728.", record({
   resource: URI,
   authorization_servers: manyOf(URI),
@@ -62,21 +43,24 @@ export function metadataOperations(
     code_challenge_methods_supported: ["S256"],
     authorization_response_iss_parameter_supported: true, // RFC 9207 §3
   };
+  const members = Object.entries(server).map(([name, value]) => [name, shapeOf(value)]);
+  const metadata = {
+    shape: named("ServerMetadata", described("RFC 8414.", record(Object.fromEntries(members)))),
+    make: () => server,
+  };
   return [
     document({
       id: "getServerMetadata",
       path: "/.well-known/oauth-authorization-server",
       summary: "Server metadata (RFC 8414)",
-      shape: ServerMetadata,
-      make: () => server,
+      ...metadata,
     }),
     // RFC 8414 §5: clients of OpenID providers look there, by either of the two forms.
     document({
       id: "getOpenIdConfiguration",
       path: "/.well-known/openid-configuration",
       summary: "The same where OpenID clients look",
-      shape: ServerMetadata,
-      make: () => server,
+      ...metadata,
     }),
     document({
       id: "getResourceMetadata",
@@ -99,6 +83,12 @@ export function metadataOperations(
       make: () => ({ keys: keys.published().map(({ jwk }) => jwk) }),
     }),
   ];
+}
+
+/** Every text of the server's metadata is an address. */
+function shapeOf(value: string | readonly string[] | boolean): Shape<unknown> {
+  if (typeof value === "string") return URI;
+  return typeof value === "boolean" ? FLAG : TEXTS;
 }
 
 function document<T>(

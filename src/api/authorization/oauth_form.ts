@@ -17,16 +17,9 @@ export const CREDENTIALS = {
 /** Scopes in a response of an OAuth endpoint. */
 export const SCOPE = described("Names separated by spaces.", TEXT);
 
-/** What must never stand in a query, where logs and histories keep it (RFC 6749 §2.3.1). */
-const SECRET_PARAMETERS = [
-  "client_id",
-  "client_secret",
-  "password",
-  "code",
-  "code_verifier",
-  "refresh_token",
-  "token",
-];
+/** What must never be in a query, where logs and histories keep it (RFC 6749 §2.3.1). */
+const SECRET_PARAMETERS =
+  "client_id client_secret password code code_verifier refresh_token token".split(" ");
 
 /**
  * The form of a request to the token endpoint and its neighbours; throws OAuthError

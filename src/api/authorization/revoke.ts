@@ -2,7 +2,7 @@ import type { HttpRequest } from "../../base/http_message.ts";
 import { described, named, optional, record, shown, TEXT } from "../../base/shape.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { Caller } from "../../oauth/principal.ts";
-import { type AuditRecord, insertAuditOfGrant } from "../../store/audit.ts";
+import { insertAuditOfGrant } from "../../store/audit.ts";
 import type { Sql } from "../../database/sql.ts";
 import { revokeAccessToken, revokeGrant } from "../../store/grant_end.ts";
 import type { Services } from "../../services.ts";
@@ -63,10 +63,10 @@ export function revokeOperation(
       const token = requireParameter(form, "token");
       const app = await clients.authenticate(request, form);
       const presented = await findPresentedToken(token, services);
-      if (presented.kind !== "none" && presented.app !== app.id) {
+      if (presented && presented.app !== app.id) {
         throw new OAuthError("unauthorized_client", "The token was issued to another app.");
       }
-      await revoke(endToken(presented, { actor: app.id, address: request.address }, now()));
+      await revoke(presented ? endToken(presented, request.address, now()) : []);
       return jsonResponse(200, {}, NO_STORE);
     },
   });
@@ -76,27 +76,14 @@ export function revokeOperation(
  * An access token ends alone, a refresh token with its grant (RFC 7009 §2.1), which is recorded
  * where a user had given it.
  */
-function endToken(
-  presented: PresentedToken,
-  by: Pick<AuditRecord, "actor" | "address">,
-  nowMs: number,
-): Sql[] {
-  switch (presented.kind) {
-    case "access":
-      return [revokeAccessToken(presented.caller.jti, presented.caller.expiresAtMs)];
-    case "refresh": {
-      const { id, user } = presented.refresh.grant;
-      const audited = { ...by, action: "grant.revoke", target: id };
-      return [
-        ...user === null ? [] : [insertAuditOfGrant(id, audited, nowMs)],
-        ...revokeGrant(id, nowMs),
-      ];
-    }
-    case "none":
-      return [];
-    default:
-      return presented satisfies never;
+function endToken(presented: PresentedToken, address: string, nowMs: number): Sql[] {
+  if (presented.kind === "access") {
+    return [revokeAccessToken(presented.caller.jti, presented.caller.expiresAtMs)];
   }
+  const { id, app, user } = presented.grant;
+  const audited = { actor: app, action: "grant.revoke", target: id, address };
+  const audit = user === null ? [] : [insertAuditOfGrant(id, audited, nowMs)];
+  return [...audit, ...revokeGrant(id, nowMs)];
 }
 
 /** The caller of a request that revokes the token it presents, and may name no other. */

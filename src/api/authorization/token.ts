@@ -20,12 +20,7 @@ import { type Operation, operation } from "../operation.ts";
 import { exchangeCode } from "./exchange_code.ts";
 import { exchangePassword } from "./exchange_password.ts";
 import { exchangeRefreshToken } from "./exchange_refresh_token.ts";
-import {
-  issueGrant,
-  type IssuedTokens,
-  type IssuingServices,
-  type TokenRequest,
-} from "./issue_grant.ts";
+import { type Exchange, issueGrant, type IssuingServices } from "./issue_grant.ts";
 import {
   checkResource,
   CREDENTIALS,
@@ -43,9 +38,7 @@ type TokenServices =
 const TokenForm = named("TokenRequest", record({
   grant_type: oneOf(...GRANT_TYPES),
   code: optional(described("authorization_code: as it came to the redirect URI.", TEXT)),
-  redirect_uri: optional(
-    described("authorization_code: as the authorize request had it.", URI),
-  ),
+  redirect_uri: optional(described("authorization_code: as the authorize request had it.", URI)),
   code_verifier: optional(
     described("authorization_code: of PKCE (RFC 7636).", matching(CODE_VERIFIER, "")),
   ),
@@ -86,11 +79,11 @@ export function tokenOperation(services: TokenServices): Operation {
       const app = await clients.authenticate(request, form);
       const type = parseGrantType(name);
       if (type === undefined) {
-        throw new OAuthError("unsupported_grant_type", "This grant_type is not known here.");
+        throw new OAuthError("unsupported_grant_type", "The grant_type is unknown.");
       }
       checkAllowed(app, type);
       checkResource(form, issuer);
-      const issued = await exchange(type, { app, form, request }, services);
+      const issued = await EXCHANGES[type]({ app, form, request }, services);
       if (!issued) {
         throw new OAuthError("invalid_grant", "The user or the app has been disabled.");
       }
@@ -106,27 +99,18 @@ export function tokenOperation(services: TokenServices): Operation {
   });
 }
 
-async function exchange(
-  type: GrantType,
-  request: TokenRequest,
-  services: TokenServices,
-): Promise<IssuedTokens | undefined> {
-  switch (type) {
-    case "authorization_code":
-      return exchangeCode(request, services);
-    case "refresh_token":
-      return exchangeRefreshToken(request, services);
-    case "client_credentials": { // RFC 6749 §4.4: the app acts for itself
-      const { app, form } = request;
-      const scopes = grantScope({ requested: readScope(form), app: app.scopes, user: undefined });
-      return issueGrant({ app, user: undefined, type, scopes }, services);
-    }
-    case "password":
-      return exchangePassword(request, services);
-    default:
-      return type satisfies never;
-  }
-}
+/** RFC 6749 §4.4: the app acts for itself. */
+const exchangeCredentials: Exchange = async ({ app, form }, services) => {
+  const scopes = grantScope({ requested: readScope(form), app: app.scopes, user: undefined });
+  return issueGrant({ app, user: null, type: "client_credentials", scopes }, services);
+};
+
+const EXCHANGES: Record<GrantType, Exchange> = {
+  authorization_code: exchangeCode,
+  refresh_token: exchangeRefreshToken,
+  client_credentials: exchangeCredentials,
+  password: exchangePassword,
+};
 
 function checkAllowed(app: App, type: GrantType): void {
   if (app.grants.includes(type)) return;

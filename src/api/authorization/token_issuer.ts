@@ -6,70 +6,45 @@ import { OAuthError } from "../../oauth/errors.ts";
 import type { Services } from "../../services.ts";
 import type { RefreshHandle } from "../../store/grants.ts";
 
-/** An access token, and when it expires. */
-export interface IssuedAccessToken {
-  readonly token: string;
-  readonly expiresAtMs: number;
-}
-
-/** A refresh token; only its hash is stored. */
-export interface IssuedRefreshToken {
-  readonly token: string;
-  readonly hash: Uint8Array;
-  readonly untilMs: number;
-}
-
 /** Makes tokens; storing what must be stored is the caller's part, before it responds. */
-export interface TokenIssuer {
-  /** Throws OAuthError `invalid_scope` where the scopes make a token that would not be taken. */
-  accessToken(input: Omit<AccessTokenInput, "issuer" | "ttlMs">): IssuedAccessToken;
-  refreshToken(grantId: string, nowMs: number): IssuedRefreshToken;
-  /** Takes a presented refresh token apart; undefined when it cannot have been issued here. */
-  parseRefreshToken(token: string): RefreshHandle | undefined;
-}
+export type TokenIssuer = ReturnType<typeof createTokenIssuer>;
 
 /** A chain of refresh tokens ends after so many of their lifetimes. */
 const CHAIN_LIFETIMES = 12;
 /** Base64url digits, 132 bits. */
 const PROOF_LENGTH = 22;
 
-/**
- * Makes an issuer of access and refresh tokens.
- *
- * @param services.pageKey what refresh tokens prove their issue with
- */
+/** Makes an issuer of tokens; with `pageKey` refresh tokens prove that they were issued here. */
 export function createTokenIssuer(
   { issuer, keys, config, pageKey }: Pick<Services, "issuer" | "keys"> & {
     readonly config: Pick<Services["config"], "accessTokenTtlMs" | "refreshTokenTtlMs">;
     readonly pageKey: Uint8Array;
   },
-): TokenIssuer {
-  const { accessTokenTtlMs, refreshTokenTtlMs } = config;
+) {
+  const { accessTokenTtlMs: ttlMs, refreshTokenTtlMs } = config;
   let signer: { readonly key: SigningKey; readonly sign: ReturnType<typeof createJwtSigner> };
-
-  function signerOf(key: SigningKey) {
-    if (signer?.key !== key) signer = { key, sign: createJwtSigner(ACCESS_TOKEN_TYPE, key) };
-    return signer;
-  }
-
   const proofOf = (token: string) => hmac(pageKey, `refresh ${token}`).slice(0, PROOF_LENGTH);
 
   return {
-    accessToken(input) {
-      const ttlMs = accessTokenTtlMs;
+    /** Throws OAuthError `invalid_scope` where the scopes make a token that would be refused. */
+    accessToken(input: Omit<AccessTokenInput, "issuer" | "ttlMs">) {
       const { claims, expiresAtMs } = accessTokenClaims({ ...input, issuer, ttlMs });
-      const token = signerOf(keys.signing()).sign(claims);
+      const key = keys.signing();
+      if (signer?.key !== key) signer = { key, sign: createJwtSigner(ACCESS_TOKEN_TYPE, key) };
+      const token = signer.sign(claims);
       if (token.length <= MAX_JWT_LENGTH) return { token, expiresAtMs };
       throw new OAuthError("invalid_scope", "The scopes do not fit into one token: too many.");
     },
-    refreshToken(grantId, nowMs) {
+    /** Makes a refresh token; only its hash is stored. */
+    refreshToken(grantId: string, nowMs: number) {
       const unproven = newHandle(grantId).token;
       const token = unproven + proofOf(unproven);
       const chainEndMs = idTimeMs(grantId) + CHAIN_LIFETIMES * refreshTokenTtlMs;
       const untilMs = Math.min(nowMs + refreshTokenTtlMs, chainEndMs);
       return { token, hash: sha256(token), untilMs };
     },
-    parseRefreshToken(token) {
+    /** Takes a presented refresh token apart; undefined when it cannot have been issued here. */
+    parseRefreshToken(token: string): RefreshHandle | undefined {
       const old = parseHandle(token); // as 0.1.0 issued them
       if (old) return { ...old, isGenuine: false };
       const unproven = token.slice(0, -PROOF_LENGTH);
@@ -80,25 +55,19 @@ export function createTokenIssuer(
   };
 }
 
-/** A code as it was presented: the grant that it names, and its hash. */
-export interface Handle {
-  readonly grantId: string;
-  readonly hash: Uint8Array;
-}
-
 const SECRET_LENGTH = 43;
 
 /**
  * A new code, or the beginning of a refresh token: the grant's id, so that its row is found without
  * a search, and 256 random bits, of which only the SHA-256 is kept.
  */
-export function newHandle(grantId: string): { readonly token: string; readonly hash: Uint8Array } {
+export function newHandle(grantId: string) {
   const token = grantId + newSecret();
   return { token, hash: sha256(token) };
 }
 
-/** Takes a presented code apart; undefined when it has not the form of one. */
-export function parseHandle(token: string): Handle | undefined {
+/** The grant that a presented code names, and its hash; undefined where it cannot be a code. */
+export function parseHandle(token: string) {
   const grantId = token.slice(0, ID_LENGTH);
   const isHandle = isId("g", grantId) && token.length === ID_LENGTH + SECRET_LENGTH &&
     /^[\w-]+$/.test(token);

@@ -3,9 +3,15 @@ import { attributes, type Html, html } from "../../base/html.ts";
 import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import type { ScopeWords } from "../../oauth/scope.ts";
 import { displayText } from "./display_text.ts";
-import { pageHeaders } from "./page_headers.ts";
-import { appPanel, csrfField, errorMessage, type FormPageInput } from "./page_layout.ts";
-import { pageLayout, tickIcon, warningIcon } from "./page_layout.ts";
+import {
+  appPanel,
+  errorMessage,
+  type FormPageInput,
+  formStart,
+  renderPage,
+  tickIcon,
+  warningIcon,
+} from "./page_layout.ts";
 
 /** How many scopes are shown at once; more are folded away, the grave ones never. */
 const SHOWN = 6;
@@ -34,17 +40,16 @@ export interface ConsentPageInput extends FormPageInput {
  * Nothing has the focus, so that a key pressed too early allows nothing.
  */
 export function consentPage(input: ConsentPageInput): HttpResponse {
-  const { site, app, scopes, isPosable } = input;
+  const { site, app, scopes, isPosable, formActionOrigin } = input;
   const expired = input.error === "expired";
-  // Then neither answer is the louder one.
+  // Then neither button stands out.
   const warned = isPosable || scopes.some(isGrave);
   const before = scopes.filter(({ isNew }) => !isNew);
   const isMixed = before.length > 0 && before.length < scopes.length;
   const main = html`<h1>Allow this app to act for you?</h1>
 ${appPanel(app)}
 ${expired && errorMessage("This page was open for too long. Please decide once more.")}
-<form method="post" action="${input.action}">
-${csrfField(input.csrf)}
+${formStart(input)}
 <div class="account">
 <p>Signed in as <bdi class="user">${displayText(input.username, "?")}</bdi></p>
 <button class="plain" type="submit" name="decision" value="switch">
@@ -55,23 +60,23 @@ ${isMixed && [
     scopeList("new", "New: if you allow it, this app can also:", scopes.filter((s) => s.isNew)),
     scopeList("before", "You allowed before that it can:", before),
   ]}
-${isPosable && posableWarning}
+${isPosable && html`<div class="message warning">${warningIcon}<p>This app runs on your own
+device, where any program could pose as it. Allow it only if you have just started it
+yourself.</p></div>`}
 <div class="actions decide">
 <button type="submit" name="decision" value="allow"
  ${attributes({ class: warned ? undefined : "primary" })}>Allow</button>
 <button type="submit" name="decision" value="deny">Deny</button>
 </div>
 </form>
-${!isPosable && isLoopbackHost(new URL(app.origin).hostname) && developmentNote}
+${!isPosable && isLoopbackHost(new URL(app.origin).hostname) &&
+    html`<p class="note">Development address: this app runs on your own
+device.</p>`}
 <p class="note">The app sees your username, never your password. To withdraw this permission later,
 ask the people who run ${site.name}.</p>
-<p class="note">Either way you go back to <span class="wrap">${input.formActionOrigin}</span>.</p>`;
-  const title = "Allow access?";
-  return {
-    status: expired ? 400 : 200,
-    headers: pageHeaders({ formActionOrigin: input.formActionOrigin }),
-    body: pageLayout(expired ? `This page was open for too long – ${title}` : title, main, site),
-  };
+<p class="note">Either way you go back to <span class="wrap">${formActionOrigin}</span>.</p>`;
+  const title = expired ? "This page was open for too long – Allow access?" : "Allow access?";
+  return renderPage({ site, status: expired ? 400 : 200, title, main, formActionOrigin });
 }
 
 function isGrave({ words }: ConsentScope): boolean {
@@ -101,10 +106,3 @@ function scopeItem({ name, words }: ConsentScope): Html {
 <strong>Warning: ${description} <code>${name}</code></strong>
 Allow this only to an app that you trust as much as yourself.</span></li>`;
 }
-
-const developmentNote = html`<p class="note">Development address: this app runs on your own
-device.</p>`;
-
-const posableWarning = html`<div class="message warning">${warningIcon}<p>This app runs on your own
-device, where any program could pose as it. Allow it only if you have just started it
-yourself.</p></div>`;

@@ -1,8 +1,7 @@
 import type { HttpResponse } from "../../base/http_message.ts";
 import { html } from "../../base/html.ts";
 import { displayText } from "./display_text.ts";
-import { pageHeaders } from "./page_headers.ts";
-import { pageLayout, type Site } from "./page_layout.ts";
+import { renderPage, type Site } from "./page_layout.ts";
 
 export interface ErrorPageInput {
   readonly site: Site;
@@ -33,17 +32,11 @@ ${facts.map(([name, text]) => html`<dt>${name}</dt><dd><bdi>${displayText(text, 
 <dt>Status</dt><dd>${status}</dd>
 <dt>Request</dt><dd class="id">${input.requestId}</dd>
 </dl>`;
-  return { status, headers: pageHeaders(), body: pageLayout(title, main, site) };
+  return renderPage({ site, status, title, main });
 }
 
-interface Words {
-  readonly title?: string;
-  readonly words: readonly string[];
-  /** Who can mend it. */
-  readonly people?: string;
-}
-
-function wordsFor(status: number, name: string): Words {
+/** What the page says; `people` are those who can mend it, where that is not the app's. */
+function wordsFor(status: number, name: string) {
   switch (Math.min(status, 500)) {
     case 403:
       return {
@@ -57,16 +50,17 @@ function wordsFor(status: number, name: string): Words {
         words: ["The address may be mistyped, or what was here is gone."],
         people: name,
       };
-    case 429: {
-      const words = [`${name} got too many requests from you.`,
-        "Wait a few minutes, then try again."];
-      return { words, people: name };
-    }
-    case 500: {
-      const words = ["Something failed on our side. You did nothing wrong.",
-        "Try again in a moment. If it keeps happening, pass on the details below."];
-      return { words, people: name };
-    }
+    case 429:
+      return {
+        words: [`${name} got too many requests from you.`, "Wait a few minutes, then try again."],
+        people: name,
+      };
+    case 500:
+      return {
+        words: ["Something failed on our side. You did nothing wrong.",
+          "Try again in a moment. If it keeps happening, pass on the details below."],
+        people: name,
+      };
     default:
       return {
         words: [`The app that sent you here asked for something that ${name} cannot accept. ` +

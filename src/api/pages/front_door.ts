@@ -1,12 +1,12 @@
 import { html } from "../../base/html.ts";
+import type { HttpResponse } from "../../base/http_message.ts";
 import { prefersHtml } from "../../http/accept.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { findLoggedIn } from "../authorization/authorize_pages.ts";
 import { type Operation, operation } from "../operation.ts";
 import { displayText } from "./display_text.ts";
-import { pageHeaders } from "./page_headers.ts";
-import { markImage, pageLayout, type Site } from "./page_layout.ts";
+import { markImage, renderPage, type Site } from "./page_layout.ts";
 
 /**
  * GET /: what this is and where its documents are, as a page for browsers and in JSON for programs;
@@ -31,13 +31,11 @@ export function frontDoorOperations(
       summary: "The front door",
       responses: { 200: "text/html" },
       async handle({ request }) {
-        const vary = { Vary: "Accept" };
         if (!prefersHtml(request.headers.accept)) {
-          return jsonResponse(200, { name: site.name, issuer, links }, vary);
+          return jsonResponse(200, { name: site.name, issuer, links }, VARY);
         }
         const user = await findLoggedIn(await sessions.open(request), services);
-        const body = frontDoor(site, issuer, user?.username);
-        return { status: 200, headers: { ...pageHeaders(), ...vary }, body };
+        return frontDoor(site, issuer, user?.username);
       },
     }),
     ...["/favicon.ico", "/mark.svg"].map((path) =>
@@ -53,14 +51,16 @@ export function frontDoorOperations(
   ];
 }
 
+const VARY = { Vary: "Accept" };
+
 const MARK_HEADERS = {
   "Content-Type": "image/svg+xml",
   "Content-Security-Policy": "default-src 'none'",
   "Cache-Control": "public, max-age=86400",
 };
 
-/** Returns the front door's document; `username` is who is signed in in this browser. */
-export function frontDoor(site: Site, issuer: string, username: string | undefined): string {
+/** The front door as a page; `username` is who is signed in in this browser. */
+export function frontDoor(site: Site, issuer: string, username: string | undefined): HttpResponse {
   const at = (path: string) => `${site.basePath}${path}`;
   const main = html`<h1>Access tokens and events</h1>
 <p class="lead">This is the API at <code>${issuer}</code>, served by Gatepost.</p>
@@ -73,5 +73,5 @@ ${username !== undefined && html`<p class="words">In this browser you are signed
 <p class="note">For programs:
 <a href="${at("/.well-known/oauth-authorization-server")}">OAuth metadata</a> ·
 <a href="${at("/system/health")}">health</a></p>`;
-  return pageLayout("Start", main, site);
+  return renderPage({ site, status: 200, title: "Start", main, headers: VARY });
 }

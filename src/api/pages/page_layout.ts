@@ -1,6 +1,8 @@
+import type { HttpResponse } from "../../base/http_message.ts";
 import { type Html, html, renderHtml, styleElement } from "../../base/html.ts";
 import { displayText } from "./display_text.ts";
-import { darkPalette, lightPalette } from "./palette.ts";
+import { pageHeaders } from "./page_headers.ts";
+import { PALETTE } from "./palette.ts";
 import { pageStyle } from "./page_style.ts";
 
 /** Whose service the pages speak for. */
@@ -13,38 +15,37 @@ export interface Site {
   readonly basePath: string;
 }
 
-/** The app that a page is about; its name is untrusted text. */
-export interface PageApp {
-  readonly name: string;
-  /** Where the user will be sent, e.g. "https://shop.example". */
-  readonly origin: string;
-}
-
 /** What every page with a form is made of. */
 export interface FormPageInput {
   readonly site: Site;
   /** Where the form is sent, query included. */
   readonly action: string;
   readonly csrf: string;
-  readonly app: PageApp;
+  /** Its name is untrusted text; its origin is where the user will be sent. */
+  readonly app: { readonly name: string; readonly origin: string };
   /** Origin of the redirect URI; it may have a port that the app's URL leaves open. */
   readonly formActionOrigin: string;
 }
 
-/**
- * Returns a whole document as text. `title` goes first in the window's title, `main` is what the
- * page says; neither page frame nor style depend on the request.
- */
-export function pageLayout(title: string, main: Html, site: Site): string {
-  return renderHtml(html`<!doctype html>
+/** A page: `title` goes first in the window's title, `main` is what the page says. */
+export function renderPage({ site, status, title, main, formActionOrigin, headers }: {
+  readonly site: Site;
+  readonly status: number;
+  readonly title: string;
+  readonly main: Html;
+  /** See FormPageInput; undefined: the page has no form. */
+  readonly formActionOrigin?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}): HttpResponse {
+  const body = renderHtml(html`<!doctype html>
 <html lang="en" dir="ltr">
 <head>
 <meta charset="utf-8">
 <title>${title} · ${site.name}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<meta name="theme-color" media="(prefers-color-scheme: light)" content="${lightPalette.page}">
-<meta name="theme-color" media="(prefers-color-scheme: dark)" content="${darkPalette.page}">
+<meta name="theme-color" media="(prefers-color-scheme: light)" content="${PALETTE.page.light}">
+<meta name="theme-color" media="(prefers-color-scheme: dark)" content="${PALETTE.page.dark}">
 <meta name="robots" content="noindex">
 <link rel="icon" type="image/svg+xml" href="${site.basePath}/favicon.ico">
 ${styleElement(pageStyle)}
@@ -58,10 +59,11 @@ ${main}
 </body>
 </html>
 `);
+  return { status, headers: { ...pageHeaders(formActionOrigin), ...headers }, body };
 }
 
 /** Returns the panel that names an app and its origin. */
-export function appPanel(app: PageApp): Html {
+export function appPanel(app: FormPageInput["app"]): Html {
   return html`<div class="app">
 ${appIcon}
 <p><span class="name"><bdi>${displayText(app.name, app.origin)}</bdi></span>
@@ -79,9 +81,10 @@ export function noticeMessage(text: string): Html {
   return html`<div class="message notice" role="status">${tickIcon}<p>${text}</p></div>`;
 }
 
-/** Returns the hidden field that carries the CSRF token; browsers must not restore an older one. */
-export function csrfField(csrf: string): Html {
-  return html`<input type="hidden" name="csrf" value="${csrf}" autocomplete="off">`;
+/** Opens a form with its CSRF token; browsers must not restore an older one. */
+export function formStart({ action, csrf }: Pick<FormPageInput, "action" | "csrf">): Html {
+  return html`<form method="post" action="${action}">
+<input type="hidden" name="csrf" value="${csrf}" autocomplete="off">`;
 }
 
 const mark = html`<path fill="currentColor" d="M2 7 5 3l3 4v18H2zM20 7l3-4 3 4v18h-6z"/>
@@ -89,24 +92,24 @@ const mark = html`<path fill="currentColor" d="M2 7 5 3l3 4v18H2zM20 7l3-4 3 4v1
 
 /** The mark as an image of its own: on a tile, since a browser's tabs may be light or dark. */
 export const markImage = renderHtml(html`<svg xmlns="http://www.w3.org/2000/svg"
- viewBox="-5 -5 38 38" color="${lightPalette.onAccent}">
-<rect x="-5" y="-5" width="38" height="38" rx="8" fill="${lightPalette.accent}"/>${mark}</svg>`);
+ viewBox="-5 -5 38 38" color="${PALETTE.onAccent.light}">
+<rect x="-5" y="-5" width="38" height="38" rx="8" fill="${PALETTE.accent.light}"/>${mark}</svg>`);
 
-const appIcon = html`<svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true"
- fill="none" stroke="currentColor" stroke-width="1.5" stroke-linejoin="round">
-<rect x="2" y="3" width="16" height="14" rx="2.5"/><path d="M2 7.5h16M5 5.25h.01M7.5 5.25h.01"
- stroke-linecap="round"/></svg>`;
+/** A drawing in lines, in the colour of the text around it. */
+function icon(lineWidth: string, lines: Html): Html {
+  return html`<svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true" fill="none"
+ stroke="currentColor" stroke-width="${lineWidth}" stroke-linecap="round"
+ stroke-linejoin="round">${lines}</svg>`;
+}
 
-const alertIcon = html`<svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true"
- fill="none" stroke="currentColor" stroke-width="1.6" stroke-linecap="round">
-<circle cx="10" cy="10" r="8"/><path d="M10 5.75v5M10 14h.01"/></svg>`;
+const appIcon = icon("1.5", html`<rect x="2" y="3" width="16" height="14" rx="2.5"/>
+<path d="M2 7.5h16M5 5.25h.01M7.5 5.25h.01"/>`);
+
+const alertIcon = icon("1.6", html`<circle cx="10" cy="10" r="8"/>
+<path d="M10 5.75v5M10 14h.01"/>`);
 
 /** A triangle with an exclamation mark, for what deserves a second look. */
-export const warningIcon = html`<svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true"
- fill="none" stroke="currentColor" stroke-width="1.6" stroke-linecap="round"
- stroke-linejoin="round"><path d="M10 2.5 18.5 17h-17zM10 8v4M10 14.5h.01"/></svg>`;
+export const warningIcon = icon("1.6", html`<path d="M10 2.5 18.5 17h-17zM10 8v4M10 14.5h.01"/>`);
 
 /** A tick, for what is allowed or done. */
-export const tickIcon = html`<svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true"
- fill="none" stroke="currentColor" stroke-width="1.8" stroke-linecap="round"
- stroke-linejoin="round"><path d="m4 10.5 4 4 8-9"/></svg>`;
+export const tickIcon = icon("1.8", html`<path d="m4 10.5 4 4 8-9"/>`);

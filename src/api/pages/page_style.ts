@@ -1,11 +1,10 @@
-import { hash } from "node:crypto";
-
-import { darkPalette, lightPalette, type Palette } from "./palette.ts";
+import { sha256 } from "../../base/secret.ts";
+import { PALETTE } from "./palette.ts";
 
 /** The one style sheet of all pages, inline in each. */
 export const pageStyle = `
-:root { color-scheme: light dark; ${customProperties(lightPalette)} }
-@media (prefers-color-scheme: dark) { :root { ${customProperties(darkPalette)} } }
+:root { color-scheme: light dark; ${customProperties("light")} }
+@media (prefers-color-scheme: dark) { :root { ${customProperties("dark")} } }
 
 *, ::before, ::after { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
@@ -140,11 +139,12 @@ details[open] summary { margin-bottom: .5rem; }
 }
 `;
 
-/** The CSP source that lets pageStyle apply and no other style (CSP3 §2.3.1, hash-source). */
-export const pageStyleSource = `'sha256-${hash("sha256", pageStyle, "base64")}'`;
+/** The CSP source that allows this style sheet alone (CSP3 §2.3.1, hash-source). */
+export const pageStyleSource = `'sha256-${sha256(pageStyle).toString("base64")}'`;
 
-function customProperties(palette: Palette): string {
-  return Object.entries(palette)
-    .map(([role, colour]) => `--${role.replace(/[A-Z]/g, "-$&").toLowerCase()}: ${colour};`)
-    .join(" ");
+function customProperties(scheme: "light" | "dark"): string {
+  const properties = Object.entries(PALETTE).map(([role, { [scheme]: colour }]) =>
+    `--${role.replace(/[A-Z]/g, "-$&").toLowerCase()}: ${colour};`
+  );
+  return properties.join(" ");
 }

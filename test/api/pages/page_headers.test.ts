@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { pageHeaders } from "../../../src/api/pages/page_headers.ts";
 
 test("pageHeaders() of a page with a form", () => {
-  const headers = pageHeaders({ formActionOrigin: "https://orders.example:8443" });
+  const headers = pageHeaders("https://orders.example:8443");
   const { "Content-Security-Policy": policy, "Permissions-Policy": permissions, ...rest } = headers;
   assert.equal(
     policy?.replace(/'sha256-[A-Za-z0-9+/]{43}='/, "'sha256-…'"),
@@ -38,7 +38,7 @@ test("pageHeaders() lets an app through by its scheme where CSP cannot name its 
     ["http://localhost", "http://localhost"],
     ["https://xn--mnchen-3ya.example", "https://xn--mnchen-3ya.example"],
   ] as const) {
-    const policy = pageHeaders({ formActionOrigin: origin })["Content-Security-Policy"] ?? "";
+    const policy = pageHeaders(origin)["Content-Security-Policy"] ?? "";
     assert.ok(policy.includes(`; form-action 'self' ${source}; `), origin);
   }
 });
@@ -61,6 +61,6 @@ test("pageHeaders() refuses what could smuggle a source or directive into the CS
     "data:text/html,x",
     "https://a.example\r\nset-cookie: x=1",
   ]) {
-    assert.throws(() => pageHeaders({ formActionOrigin: origin }), TypeError, origin);
+    assert.throws(() => pageHeaders(origin), TypeError, origin);
   }
 });

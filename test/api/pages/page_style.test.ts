@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { pageStyle } from "../../../src/api/pages/page_style.ts";
-import { darkPalette, lightPalette, type Palette } from "../../../src/api/pages/palette.ts";
+import { PALETTE } from "../../../src/api/pages/palette.ts";
 import { count } from "../../helpers/pages.ts";
 
 /** WCAG 2.2, "contrast ratio": 1 to 21. */
@@ -26,7 +26,9 @@ test("contrast() agrees with the definition's known values", () => {
   assert.equal(contrast("#767676", "#ffffff").toFixed(2), "4.54");
 });
 
-const textPairs: readonly (readonly [keyof Palette, keyof Palette])[] = [
+type Role = keyof typeof PALETTE;
+
+const textPairs: readonly (readonly [Role, Role])[] = [
   ["text", "page"],
   ["text", "surface"],
   ["text", "panel"],
@@ -40,31 +42,31 @@ const textPairs: readonly (readonly [keyof Palette, keyof Palette])[] = [
   ["warning", "warningPanel"],
   ["notice", "noticePanel"],
 ];
-const edgePairs: readonly (readonly [keyof Palette, keyof Palette])[] = [
+const edgePairs: readonly (readonly [Role, Role])[] = [
   ["edge", "surface"],
   ["accent", "page"],
   ["error", "surface"],
   ["accent", "surface"],
 ];
 
-for (const [scheme, palette] of Object.entries({ light: lightPalette, dark: darkPalette })) {
+for (const scheme of ["light", "dark"] as const) {
   test(`the ${scheme} palette's text has a contrast of 4.5 or more (WCAG 2.2 1.4.3 AA)`, () => {
     for (const [front, back] of textPairs) {
-      const ratio = contrast(palette[front], palette[back]);
+      const ratio = contrast(PALETTE[front][scheme], PALETTE[back][scheme]);
       assert.ok(ratio >= 4.5, `${front} on ${back}: ${ratio.toFixed(2)}`);
     }
   });
 
   test(`the ${scheme} palette's edges and focus ring have 3 or more (WCAG 2.2 1.4.11)`, () => {
     for (const [front, back] of edgePairs) {
-      const ratio = contrast(palette[front], palette[back]);
+      const ratio = contrast(PALETTE[front][scheme], PALETTE[back][scheme]);
       assert.ok(ratio >= 3, `${front} on ${back}: ${ratio.toFixed(2)}`);
     }
   });
 }
 
 test("the style sheet takes every colour from the palettes", () => {
-  const known = new Set([...Object.values(lightPalette), ...Object.values(darkPalette)]);
+  const known = new Set(Object.values(PALETTE).flatMap((colour) => Object.values(colour)));
   const used = pageStyle.match(/#[0-9a-f]{3,8}\b/gi) ?? [];
   assert.ok(used.length > 0);
   for (const colour of used) assert.ok(known.has(colour), colour);
