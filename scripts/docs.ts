@@ -59,13 +59,14 @@ const NO_SERVICE: unknown = new Proxy(() => {}, {
 });
 
 /** What the code says, as Markdown, by the names of the regions. */
-function readRegions(): ReadonlyMap<string, string> {
+function readRegions(root: string): ReadonlyMap<string, string> {
   return new Map([
     ["configuration", configurationTable()],
     ["operations", operationTable(ownOperations(NO_SERVICE as Services))],
     ["metrics", metricTable()],
     ["events", eventTable()],
     ["commands", commandList()],
+    ["size", sizeOf(root)],
   ]);
 }
 
@@ -100,6 +101,18 @@ function eventTable(): string {
   return toTable(["event", "when"], rows);
 }
 
+/** How much there is to read, to the nearest hundred lines. */
+function sizeOf(root: string): string {
+  const texts = globSync("src/**/*.ts", { cwd: root })
+    .map((file) => readFileSync(join(root, file), "utf8").trimEnd().split("\n"));
+  const lines = texts.flat();
+  const code = lines.filter((line) => !/^\s*(\/\/|\/\*|\*|$)/.test(line));
+  const about = (count: number) => (Math.round(count / 100) * 100).toLocaleString("en");
+  const longest = Math.max(...texts.map(({ length }) => length));
+  return `About ${about(lines.length)} lines in ${texts.length} files of \`src\`, none longer than ` +
+    `${longest}; ${about(code.length)} of them are neither blank nor comment.`;
+}
+
 /** What `gatepost --help` prints. */
 function commandList(): string {
   const help = formatHelp([], COMMANDS, { columns: undefined, bold: (text) => text });
@@ -108,7 +121,7 @@ function commandList(): string {
 
 function main(isCheck: boolean): void {
   const root = join(import.meta.dirname, "..");
-  const regions = readRegions();
+  const regions = readRegions(root);
   for (const document of listDocuments(root)) {
     const text = readFileSync(join(root, document), "utf8");
     const filled = fillRegions(text, regions);

@@ -41,22 +41,6 @@ test("every folder and file in the README's pictures is there", () => {
   for (const path of paths) assert.ok(globSync(`src/${path}*`, { cwd: root }).length > 0, path);
 });
 
-test("the size of src is what its README says", () => {
-  const files = globSync("src/**/*.ts", { cwd: root });
-  const texts = files.map((file) => read(file).trimEnd().split("\n"));
-  const lines = texts.flat();
-  const code = lines.filter((line) => !/^\s*(\/\/|\/\*|\*|$)/.test(line));
-  const [, said = "", inFiles = "", longest = "", ofCode = ""] =
-    /About ([\d,]+) lines in ([\d,]+) files of `src`, none longer than (\d+);\s+([\d,]+) of/
-      .exec(read("src/README.md")) ?? [];
-  const isNear = (text: string, count: number) =>
-    Math.abs(Number(text.replaceAll(",", "")) / count - 1) < 0.03;
-  assert.ok(isNear(said, lines.length), `${lines.length} lines`);
-  assert.ok(isNear(inFiles, files.length), `${files.length} files`);
-  assert.ok(isNear(ofCode, code.length), `${code.length} lines of code`);
-  assert.ok(Math.max(...texts.map(({ length }) => length)) <= Number(longest));
-});
-
 test("every command that a document shows is one that there is", () => {
   const known = COMMANDS.map(({ words }) => words.join(" "));
   const shown = [...everything.matchAll(/(?:^|`|then )gatepost ([a-z][a-z-]*(?: [a-z-]+)?)/gm)]
