@@ -57,5 +57,6 @@ test("each table is in exactly one document", () => {
   const names = [...texts.join("\n").matchAll(/^<!-- generated: (.+) -->$/gm)]
     .map(([, name = ""]) => name);
 
-  assert.deepEqual(names.sort(), ["commands", "configuration", "events", "metrics", "operations"]);
+  const tables = ["commands", "configuration", "events", "metrics", "operations", "size"];
+  assert.deepEqual(names.sort(), tables);
 });
