@@ -142,7 +142,8 @@ test("an allowed origin may read the answer, refusals too, any other may not", a
 });
 
 // what is thrown, the errors' shape, status, what the body says, what it never says
-const THROWN: readonly [what: unknown, errors: Operation["errors"], status: number, says: RegExp][] = [
+type Thrown = [what: unknown, errors: Operation["errors"], status: number, says: RegExp];
+const THROWN: readonly Thrown[] = [
   [new Problem(409, "conflict", "No."), "problem", 409, /urn:gatepost:problem:conflict/],
   [new Error("secret"), "problem", 500, /urn:gatepost:problem:internal/],
   ["secret", "problem", 500, /urn:gatepost:problem:internal/],
@@ -232,7 +233,7 @@ function openProtectedStage(checks: number, more: Partial<Operation>) {
   };
 }
 
-test("a token that has ended while a body came in is refused, and its handler is not called", async () => {
+test("a token that ended while a body came in is refused, its handler not called", async () => {
   let calls = 0;
   const handle = () => Promise.resolve({ status: 200 + calls++ });
   const parsed = openProtectedStage(1, { body: record({ a: TEXT }), handle });

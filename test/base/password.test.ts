@@ -118,7 +118,7 @@ test("verify() without a hash, as for an unknown user, is false for any password
   }
 });
 
-test("verify() works as long for an unknown user as for a known one, however long a guess is", async () => {
+test("verify() takes as long for an unknown user as for a known one, with any guess", async () => {
   const alone = createPasswordHasher(1);
   const phc = await alone.hash(PASSWORD);
   const timeOf = async (given: string, stored: string | undefined) => {

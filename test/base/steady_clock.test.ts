@@ -55,7 +55,7 @@ function openCautious() {
   return { time, now, pass };
 }
 
-test("a cautious clock goes with the clock on the wall, and with what a time service corrects", () => {
+test("a cautious clock follows the wall clock and the corrections of a time service", () => {
   const { time, now, pass } = openCautious();
   pass(HOUR_MS);
   assert.equal(now(), START_MS + HOUR_MS);

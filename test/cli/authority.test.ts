@@ -63,7 +63,7 @@ test("grant revoke takes an id or a filter, not both, and knows what is not ther
   assert.match(malformed.stderr, /^ {2}app: /m);
 });
 
-test("audit list prints what HTTP answers, narrowed by actor, action, target and time", async () => {
+test("audit list prints what HTTP lists, narrowed by actor, action, target and time", async () => {
   const user = await gatepost.createUser();
   await gatepost.login(user);
   await cli.run("user", "disable", user.username);

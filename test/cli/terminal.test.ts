@@ -113,7 +113,8 @@ test("progress replaces its own line on a terminal and is silent elsewhere", () 
   assert.equal(off.text(), "done\n");
 });
 
-for (const [typed, expected] of [["y\r", true], ["Yes\r", true], ["n\r", false], ["\r", false]] as const) {
+const REPLIES = [["y\r", true], ["Yes\r", true], ["n\r", false], ["\r", false]] as const;
+for (const [typed, expected] of REPLIES) {
   test(`a question that is answered by ${JSON.stringify(typed)} is ${expected}`, async () => {
     const { terminal, type, text, stdin } = openFakeTerminal();
 

@@ -144,7 +144,8 @@ export function testDatabaseContract(engine: Engine): void {
 
     test("stores nothing of a batch with a mistake in it, and goes on", async (t) => {
       const { database } = engine.open(t);
-      for (const statement of [sql`INSERT INTO nowhere VALUES (1)`, sql`UPDATE settings SET x = ?9`]) {
+      const mistakes = [sql`INSERT INTO nowhere VALUES (1)`, sql`UPDATE settings SET x = ?9`];
+      for (const statement of mistakes) {
         await assert.rejects(database.write([put("a", "1"), statement]), isFault);
       }
       assert.equal(await count(database), 0);

@@ -10,7 +10,8 @@ function openStage() {
   const told: string[] = [];
   const tell = (level: string): Log["info"] => (msg, fields) =>
     void told.push(`${level} ${msg} ${String(fields?.["reason"] ?? "")}`.trim());
-  const log = { debug: tell("debug"), info: tell("info"), warn: tell("warn"), error: tell("error") };
+  const [debug, info, warn, error] = [tell("debug"), tell("info"), tell("warn"), tell("error")];
+  const log = { debug, info, warn, error };
   const watch = createWriteWatch(log, () => stage.nowMs);
   const database: Database = {
     query: () => Promise.resolve([]),
@@ -46,7 +47,7 @@ test("where nobody writes it does, each ten seconds", async () => {
   assert.equal(stage.writes, 5);
 });
 
-test("writes that are refused for two seconds: it says why, tells the log once, and recovers", async () => {
+test("writes refused for two seconds: it says why, logs it once, and recovers", async () => {
   const { stage, told, watch, look } = openStage();
   stage.refusal = "full";
   watch.observe("full");

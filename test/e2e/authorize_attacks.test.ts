@@ -427,7 +427,7 @@ describe("the session cookie", () => {
   });
 });
 
-describe("a session that ends while the form of its consent is still coming gives no code, by", () => {
+describe("a session that ends while its consent's form is still coming gives no code, by", () => {
   const ENDINGS: [what: string, end: (of: TestUser, browser: Client) => Promise<unknown>][] = [
     ["a new password", (of) => gatepost.change(of, { password: "another long password" })],
     ["the user's being disabled, and enabled again", async (of) => {
@@ -458,7 +458,9 @@ describe("a session that ends while the form of its consent is still coming give
       const database = new DatabaseSync(join(gatepost.server.folder, "gatepost.db"));
       try {
         for (const table of ["consents", "codes"]) {
-          const count = database.prepare(`SELECT count(*) AS n FROM ${table} WHERE user = ? AND app = ?`);
+          const count = database.prepare(
+            `SELECT count(*) AS n FROM ${table} WHERE user = ? AND app = ?`,
+          );
           assert.equal(count.get(victim.id, app.id)?.["n"], 0, table);
         }
       } finally {

@@ -490,9 +490,10 @@ test("a scope that a user loses revokes the grants that carry it, and no others"
 });
 
 for (const kind of ["user", "app"] as const) {
-  test(`a scope that a ${kind} loses ends the codes that carry it: it comes back with none`, async () => {
+  test(`a scope that a ${kind} loses ends the codes with it: it comes back with none`, async () => {
     const scopes = ["consumer", "orders"];
-    const [user, app] = [await gatepost.createUser({ scopes }), await gatepost.createApp({ scopes })];
+    const user = await gatepost.createUser({ scopes });
+    const app = await gatepost.createApp({ scopes });
     const carries = await gatepost.code(app, user);
     const spared = await gatepost.code(app, user, { scope: "consumer" });
     const party = kind === "user" ? user : app;
@@ -699,7 +700,7 @@ test("what users allowed an app at one origin is asked anew at another", async (
   assertOAuthError(await gatepost.token(app, exchange), 400, "invalid_grant");
 });
 
-test("redirect URIs are taken away by null alone, and the answer says what holds then", async () => {
+test("redirect URIs are removed by null alone, and the response says what holds then", async () => {
   const uri = "https://app.example/cb";
   const app = await gatepost.createApp({ redirect_uris: [uri] });
   const path = `/backend/app/${app.id}`;
@@ -717,7 +718,7 @@ test("redirect URIs are taken away by null alone, and the answer says what holds
 });
 
 for (const kind of ["app", "user"] as const) {
-  test(`what a slow change of a ${kind} says holds afterwards, whatever came meanwhile`, async () => {
+  test(`what a slow change of a ${kind} returns holds, whatever came meanwhile`, async () => {
     const party = kind === "app" ? await gatepost.createApp() : await gatepost.createUser();
     const path = `/backend/${kind}/${party.id}`;
     const flag = kind === "app" ? { trusted: false } : {};

@@ -139,7 +139,7 @@ describe("POST /consumer/login throttles", () => {
 });
 
 describe("the password grant of a confidential app", () => {
-  test("is throttled by account alone: made-up names lock no other user of its form out", async () => {
+  test("is throttled by account alone: made-up names lock out no other user", async () => {
     const app = await gatepost.createApp({ grants: ["password"] });
     const [user, address] = [await gatepost.createUser(), newAddress()];
     const grant = ({ username, password }: Credentials) => {
@@ -175,7 +175,7 @@ describe("the address that is throttled", () => {
     });
   }
 
-  test("is the socket's where that is no trusted proxy, whatever X-Forwarded-For says", async () => {
+  test("is the socket's without a trusted proxy, whatever X-Forwarded-For says", async () => {
     const user = await gatepost.createUser();
     for (let count = 0; count < 10; count++) {
       assert.equal(await logInFrom("127.0.0.2", wrong(user), newAddress()), 401);

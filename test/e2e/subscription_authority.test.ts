@@ -293,7 +293,7 @@ describe("scopes", () => {
     assert.equal(stage.receiver.count(subscription.path), sent);
   });
 
-  test("the command line and a process without modules know what the server declares", async (t) => {
+  test("the CLI and a process without modules know what the server declares", async (t) => {
     const user = await stage.gatepost.createUser({ scopes: ALL });
     const subscription = await stage.subscribe(await stage.gatepost.login(user), SCOPED);
     await stage.gatepost.change(user, { scopes: ["consumer"] });

@@ -72,7 +72,7 @@ describe("two processes on one database (contract 6)", () => {
     await waitUntilBothRefuse(readTokens(won));
   });
 
-  test("exchange a refresh token once or twice, of 20 at once, and then revoke the grant", async () => {
+  test("exchange a refresh token once or twice of 20 at once, then revoke the grant", async () => {
     const { refresh_token } = await first.codeTokens(app, user);
     const fields = { grant_type: "refresh_token", refresh_token };
     const answers = await sendToBoth((at) => at.token(app, fields));

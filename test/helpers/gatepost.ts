@@ -228,7 +228,8 @@ export async function sendSlowly(
   };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`).join("");
   const path = pathname.replace(/\/$/, "") + target;
-  const finish = await holdRequest(Number(port), `${method} ${path} HTTP/1.1\r\n${lines}\r\n${body}`);
+  const start = `${method} ${path} HTTP/1.1\r\n${lines}\r\n`;
+  const finish = await holdRequest(Number(port), start + body);
   await sleep(200);
   return finish;
 }

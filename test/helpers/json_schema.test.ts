@@ -46,7 +46,8 @@ for (const [schema, good, bad] of CASES) {
 }
 
 test("findFaults() finds undeclared members at any depth when it is strict", () => {
-  const schema = { allOf: [{ $ref: "#/a" }, { properties: { list: { type: "array", items: { $ref: "#/a" } } } }] };
+  const list = { type: "array", items: { $ref: "#/a" } };
+  const schema = { allOf: [{ $ref: "#/a" }, { properties: { list } }] };
   const value = { id: "1", list: [{ id: "2", more: 1 }] };
   assert.deepEqual(findFaults(schema, value, { resolve }), []);
   assert.deepEqual(findFaults(schema, value, { resolve, strict: true }), [

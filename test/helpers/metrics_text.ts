@@ -75,15 +75,19 @@ function belongsTo(name: string, { name: family, type }: MetricFamily): boolean 
 }
 
 function checkHistogram({ name, samples }: MetricFamily): void {
-  const groups = Map.groupBy(samples, ({ labels: { le: _le, ...labels } }) => JSON.stringify(labels));
+  const groups = Map.groupBy(samples, ({ labels: { le: _le, ...labels } }) =>
+    JSON.stringify(labels)
+  );
   for (const group of groups.values()) {
     const buckets = group.filter((sample) => sample.name === `${name}_bucket`);
-    const ends = buckets.map(({ labels }) => labels["le"] === "+Inf" ? Infinity : Number(labels["le"]));
+    const bounds = buckets.map(({ labels }) => labels["le"]);
+    const ends = bounds.map((bound) => bound === "+Inf" ? Infinity : Number(bound));
     const total = group.find((sample) => sample.name === `${name}_count`)?.value;
     const isSorted = ends.every((end, index) => index === 0 || end > (ends[index - 1] ?? end));
     const grows = buckets.every(({ value }, index) => value >= (buckets[index - 1]?.value ?? 0));
     const hasSum = group.some((sample) => sample.name === `${name}_sum`);
-    if (!isSorted || !grows || !hasSum || ends.at(-1) !== Infinity || buckets.at(-1)?.value !== total) {
+    const endsWell = ends.at(-1) === Infinity && buckets.at(-1)?.value === total;
+    if (!isSorted || !grows || !hasSum || !endsWell) {
       throw new Error(`${name} is no sound histogram`);
     }
   }

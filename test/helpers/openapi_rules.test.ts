@@ -44,8 +44,14 @@ const BROKEN: readonly [what: string, document: unknown][] = [
   ["two identical templates", paths({ "/a/{other}": {} })],
   ["an undeclared path parameter", paths({ "/x/{y}": { get: operation() } })],
   ["a path parameter that is not in the path", get({ parameters: [id] })],
-  ["an optional path parameter", paths({ "/x/{id}": { get: operation({ parameters: [{ ...id, required: false }] }) } })],
-  ["a parameter twice", get({ parameters: [1, 2].map(() => ({ name: "q", in: "query", schema: {} })) })],
+  [
+    "an optional path parameter",
+    paths({ "/x/{id}": { get: operation({ parameters: [{ ...id, required: false }] }) } }),
+  ],
+  [
+    "a parameter twice",
+    get({ parameters: [1, 2].map(() => ({ name: "q", in: "query", schema: {} })) }),
+  ],
   ["a parameter without a schema", get({ parameters: [{ name: "q", in: "query" }] })],
   ["an unknown method", paths({ "/x": { fetch: operation() } })],
   ["an operationId twice", get({ operationId: "a" })],
@@ -54,18 +60,30 @@ const BROKEN: readonly [what: string, document: unknown][] = [
   ["a response without a description", get({ responses: { 200: {} } })],
   ["a body without content", get({ requestBody: {} })],
   ["a media type that is none", get({ requestBody: { content: { json: {} } } })],
-  ["a reference that leads nowhere", get({ responses: { 200: { $ref: "#/components/responses/X" } } })],
-  ["a reference beside something", get({ responses: { 200: { $ref: "#/components/schemas/A", content: {} } } })],
+  [
+    "a reference that leads nowhere",
+    get({ responses: { 200: { $ref: "#/components/responses/X" } } }),
+  ],
+  [
+    "a reference beside something",
+    get({ responses: { 200: { $ref: "#/components/schemas/A", content: {} } } }),
+  ],
   ["a security scheme that is not there", get({ security: [{ nothing: [] }] })],
   ["a scope that no flow knows", get({ security: [{ oauth2: ["b"] }] })],
-  ["a schema that is none", get({ responses: { 200: { ...ok, content: { "a/b": { schema: { type: "x" } } } } } })],
+  [
+    "a schema that is none",
+    get({ responses: { 200: { ...ok, content: { "a/b": { schema: { type: "x" } } } } } }),
+  ],
   ["a tag twice", { ...SOUND, tags: [{ name: "a" }, { name: "a" }] }],
   [
     "a flow without its address",
     {
       ...SOUND,
       components: {
-        securitySchemes: { x: { type: "oauth2", flows: { password: { scopes: {} } } }, ...SOUND.components.securitySchemes },
+        securitySchemes: {
+          x: { type: "oauth2", flows: { password: { scopes: {} } } },
+          ...SOUND.components.securitySchemes,
+        },
       },
     },
   ],

@@ -23,7 +23,8 @@ export function findOpenApiFaults(document: unknown): string[] {
       const known = Object.entries(table).map(([name, check]) =>
         [name.replace("!", ""), check, name.endsWith("!")] as const
       );
-      const missing = known.filter(([name, , isRequired]) => isRequired && value[name] === undefined)
+      const missing = known
+        .filter(([name, , isRequired]) => isRequired && value[name] === undefined)
         .map(([name]) => `${at}/${name} is missing`);
       const faults = Object.entries(value).flatMap(([name, each]) => {
         if (name.startsWith("x-")) return [];
@@ -53,7 +54,8 @@ export function findOpenApiFaults(document: unknown): string[] {
     const reference = asFields(value)["$ref"];
     if (reference === undefined) return check(value, at);
     const target = resolve(String(reference));
-    if (Object.keys(asFields(value)).some((name) => !["$ref", "summary", "description"].includes(name))) {
+    const beside = ["$ref", "summary", "description"];
+    if (Object.keys(asFields(value)).some((name) => !beside.includes(name))) {
       return [`${at} has more than a reference`];
     }
     return target === undefined ? [`${at}/$ref leads nowhere`] : check(target, at);
@@ -84,10 +86,13 @@ export function findOpenApiFaults(document: unknown): string[] {
       })(value, at),
       ...["path", "query", "header", "cookie"].includes(String(place)) ? [] : [`${at}/in`],
       ...place === "path" && required !== true ? [`${at} is in the path and not required`] : [],
-      ...(type === undefined) === (media === undefined) ? [`${at} has no one of schema, content`] : [],
+      ...(type === undefined) === (media === undefined)
+        ? [`${at} has no one of schema, content`] : [],
     ];
   };
-  const requestBody = orReference(fixed({ description: text, "content!": content, required: flag }));
+  const requestBody = orReference(
+    fixed({ description: text, "content!": content, required: flag }),
+  );
   const security = list((value, at) =>
     Object.entries(asFields(value)).flatMap(([name, scopes]) => {
       const flows = Object.values(asFields(asFields(schemes[name])["flows"]));
@@ -206,7 +211,8 @@ function findTemplateFaults(paths: Fields, resolve: Resolve): string[] {
 
 function placeOf(parameter: unknown, resolve: Resolve): string {
   const reference = asFields(parameter)["$ref"];
-  const { in: place, name } = asFields(reference === undefined ? parameter : resolve(String(reference)));
+  const target = reference === undefined ? parameter : resolve(String(reference));
+  const { in: place, name } = asFields(target);
   return `${String(place)} ${String(name)}`;
 }
 

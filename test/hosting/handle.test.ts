@@ -278,8 +278,9 @@ test("an unread body past the limit is the caller's 413, not a failure", async (
   assert.deepEqual([problem?.status, problem?.code, lines.length], [413, "too_large", 0]);
 });
 
-test("a token that has ended while the body came in is refused, whoever reads the body", async () => {
-  const authenticateAgain = () => Promise.reject(new Problem(401, "invalid_token", "It has ended."));
+test("a token that ended while the body came in is refused, whoever reads the body", async () => {
+  const problem = new Problem(401, "invalid_token", "It has ended.");
+  const authenticateAgain = () => Promise.reject(problem);
   const setting = { caller: CALLER, authenticateAgain };
   let calls = 0;
   const read: Handle = async ({ request }) => {

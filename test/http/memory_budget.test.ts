@@ -6,7 +6,8 @@ import { createMemoryBudget } from "../../src/http/memory_budget.ts";
 function openBudget() {
   const budget = createMemoryBudget(100);
   const givenUp: string[] = [];
-  return { budget, givenUp, reserve: (name: string) => budget.reserve(() => void givenUp.push(name)) };
+  const reserve = (name: string) => budget.reserve(() => void givenUp.push(name));
+  return { budget, givenUp, reserve };
 }
 
 test("what fits is kept", () => {

@@ -86,7 +86,9 @@ describe("grantScope() decides (RFC 6749 §3.3, contract 5)", () => {
     ["an inherited name as no scope", ["constructor"], ["a"], ["a"], undefined],
   ];
   for (const [what, requested, app, user, granted] of table) {
-    test(what, () => assert.deepEqual(unlessInvalid(() => grantScope({ requested, app, user })), granted));
+    test(what, () => {
+      assert.deepEqual(unlessInvalid(() => grantScope({ requested, app, user })), granted);
+    });
   }
 });
 

@@ -66,7 +66,7 @@ test("withdrawConsent() forgets one consent alone", async (t) => {
   assert.deepEqual(await findConsentedScopes(database, user, app), ["orders"]);
 });
 
-test("withdrawConsent() ends the pair's grants and codes made until then, and no other", async (t) => {
+test("withdrawConsent() ends the pair's earlier grants and codes, and no others", async (t) => {
   const database = openDatabase(t);
   const [user, otherUser] = [await addUser(database), await addUser(database)];
   const [app, otherApp] = [await addApp(database), await addApp(database)];
@@ -191,7 +191,8 @@ describe("listActingApps() lists", () => {
     ["no app from which the user has withdrawn it", async (database, user, app) => {
       await consent(database, user, app, ["orders"]);
       await give(database, app, user);
-      await database.write(withdrawConsent(user, app, "grant withdrawn", NOW_MS + HOUR_MS, HOUR_MS));
+      const atMs = NOW_MS + HOUR_MS;
+      await database.write(withdrawConsent(user, app, "grant withdrawn", atMs, HOUR_MS));
     }, undefined],
     ["no app of another user", async (database, _, app) =>
       give(database, app, await addUser(database)), undefined],

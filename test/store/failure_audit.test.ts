@@ -61,7 +61,7 @@ async function setUp(t: TestContext, keep = 1000): Promise<Book> {
   return book;
 }
 
-test("no more failures of a kind are kept than were asked for, were there never a purge", async (t) => {
+test("no more failures of a kind are kept than configured, even without a purge", async (t) => {
   const book = await setUp(t, 3);
   for (const [index, target] of ["u1", "u2", "u3", "u4", "u5"].entries()) {
     book.nowMs = START_MS + index;

@@ -39,7 +39,9 @@ async function scrape(): Promise<MetricFamily[]> {
 function sum(families: readonly MetricFamily[], name: string, labels: Record<string, string> = {}) {
   return families.flatMap(({ samples }) => samples)
     .filter((sample) => sample.name === name)
-    .filter((sample) => Object.entries(labels).every(([key, value]) => sample.labels[key] === value))
+    .filter((sample) =>
+      Object.entries(labels).every(([key, value]) => sample.labels[key] === value)
+    )
     .reduce((total, { value }) => total + value, 0);
 }
 
@@ -150,9 +152,12 @@ test("no path, method or query of a client becomes a label", async () => {
   const requests = families.find(({ name }) => name === "gatepost_http_requests_total");
   const grown = (requests?.samples.length ?? 0) - (start?.samples.length ?? 0);
   assert.ok(grown <= 6, `${grown} series`);
-  assert.ok(sum(families, "gatepost_http_requests_total", { route: "unknown", status: "404" }) >= 30);
+  const unknown = { route: "unknown", status: "404" };
+  assert.ok(sum(families, "gatepost_http_requests_total", unknown) >= 30);
   assert.equal(sum(families, "gatepost_http_requests_total", { method: "other" }), 3);
-  const values = families.flatMap(({ samples }) => samples.flatMap(({ labels }) => Object.values(labels)));
+  const values = families.flatMap(({ samples }) =>
+    samples.flatMap(({ labels }) => Object.values(labels))
+  );
   assert.deepEqual(values.filter((value) => value.includes(made)), []);
 });
 
@@ -208,7 +213,8 @@ test("events, attempts and what is pending are told of", async () => {
   await subscribe("/good");
   const failing = await subscribe("/bad");
   const start = await scrape();
-  await gatepost.api.postJson("/backend/event", { name: event, data: 1 }, bearer(gatepost.adminToken));
+  const admin = bearer(gatepost.adminToken);
+  await gatepost.api.postJson("/backend/event", { name: event, data: 1 }, admin);
   const attempts = "gatepost_delivery_attempts_total";
   await waitFor(async () => sum(await scrape(), attempts) - sum(start, attempts) === 2);
   await waitFor(async () => sum(await scrape(), "gatepost_deliveries_in_flight") === 0);
@@ -226,5 +232,6 @@ test("events, attempts and what is pending are told of", async () => {
   assert.equal(sum(end, "gatepost_distributor_state", { state: "on" }), 1);
   assert.ok(sum(end, "gatepost_database_commit_batches_count") > 5);
   assert.ok(sum(end, "gatepost_database_commit_duration_seconds_sum") > 0);
-  await gatepost.api.send("DELETE", `/consumer/subscription/${failing}`, { headers: bearer(token) });
+  const path = `/consumer/subscription/${failing}`;
+  await gatepost.api.send("DELETE", path, { headers: bearer(token) });
 });

@@ -128,7 +128,8 @@ test("the document keeps the rules of OpenAPI 3.1", () => {
 
 test("the README's table has every call, and no other", () => {
   const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
-  const shown = [...readme.matchAll(/^\| `([A-Z ]+) (\/\S+)` \|/gm)].flatMap(([, methods = "", path]) =>
+  const rows = readme.matchAll(/^\| `([A-Z ]+) (\/\S+)` \|/gm);
+  const shown = [...rows].flatMap(([, methods = "", path]) =>
     methods.split(" ").map((method) => `${method} ${path}`)
   );
   const known = operations().filter(([, , { tags }]) => String(tags) !== "hosted")
@@ -153,7 +154,8 @@ test("a hosted endpoint is there with its scope, its parameters, its limit and i
 test("declared events, and those of the service, are webhooks with their headers", () => {
   const webhooks = asFields(document["webhooks"]);
   const names = Object.keys(webhooks);
-  for (const name of ["order.created", "gatepost.delivery.failed", "gatepost.subscription.disabled"]) {
+  const events = ["order.created", "gatepost.delivery.failed", "gatepost.subscription.disabled"];
+  for (const name of events) {
     assert.ok(names.includes(name), name);
   }
   const post = asFields(asFields(webhooks["order.audited"])["post"]);
@@ -181,7 +183,8 @@ test("every operation says what opens it, also where that is nothing", () => {
 
 describe("what only callers with a scope may know", () => {
   const read = async (token?: string) => {
-    const answer = await gatepost.api.get("/openapi.json", token === undefined ? {} : bearer(token));
+    const headers = token === undefined ? {} : bearer(token);
+    const answer = await gatepost.api.get("/openapi.json", headers);
     assert.equal(answer.status, 200);
     assert.equal(answer.headers.get("vary"), "Authorization");
     const control = token === undefined ? "no-cache" : "private, no-cache";
@@ -236,7 +239,8 @@ test("the address of the service is the only server", () => {
 });
 
 test("the scopes of endpoint modules are known to the OAuth flows, in words", () => {
-  const flows = lookUp(document, "#/components/securitySchemes/oauth2/flows/clientCredentials/scopes");
+  const path = "#/components/securitySchemes/oauth2/flows/clientCredentials/scopes";
+  const flows = lookUp(document, path);
   const names = Object.keys(asFields(flows));
   for (const name of ["consumer", "backend", "orders"]) assert.ok(names.includes(name), name);
   assert.equal(asFields(flows)["orders"], "Place orders");
@@ -275,7 +279,8 @@ test("what the OAuth endpoints answer is as declared", async () => {
   const token = String(fresh["access_token"]);
   const described = await post("/authorization/introspect", { token });
   const { properties } = asFields(lookUp(document, "#/components/schemas/Introspection"));
-  assert.deepEqual(Object.keys(readObject(described)).sort(), Object.keys(asFields(properties)).sort());
+  const members = (record: object) => Object.keys(record).sort();
+  assert.deepEqual(members(readObject(described)), members(asFields(properties)));
   await post("/authorization/introspect", { token: String(fresh["refresh_token"]) });
   await post("/authorization/introspect", { token: "nothing" });
   await ask("GET", "/authorization/whoami", undefined, token);
@@ -326,7 +331,8 @@ test("what subscriptions, events and deliveries are answered with is as declared
   await ask("GET", `/consumer/subscription/delivery/${delivery}`, undefined, token);
   const isFailed = async () =>
     (await ask("GET", `/backend/delivery/${delivery}`))["status"] === "failed";
-  for (const resend of [`${path}/delivery/${delivery}`, `/consumer/subscription/delivery/${delivery}`]) {
+  const paths = [`${path}/delivery/${delivery}`, `/consumer/subscription/delivery/${delivery}`];
+  for (const resend of paths) {
     await ask("POST", `${resend}/resend`, undefined, token);
     await waitFor(isFailed);
   }

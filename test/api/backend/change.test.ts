@@ -72,7 +72,7 @@ async function openStage(t: TestContext, meanwhile: () => Promise<readonly Sql[]
 }
 
 for (const kind of ["user", "app"] as const) {
-  test(`a scope that a ${kind} gets while a change takes it away is lost like the others`, async (t) => {
+  test(`a scope a ${kind} gets while a change takes it away is lost like the others`, async (t) => {
     let others: (() => Promise<readonly Sql[]>) | undefined;
     const { stored, patch } = await openStage(t, async () => await others?.() ?? []);
     const all = ["consumer", "orders"];
@@ -101,7 +101,7 @@ for (const kind of ["user", "app"] as const) {
   });
 }
 
-test("a change of an app that goes on being changed is a conflict, and nothing of it is stored", async (t) => {
+test("a change of an app that keeps changing is a conflict, and nothing is stored", async (t) => {
   let app = "";
   let round = 0;
   const { stored, patch } = await openStage(t, async () => {
