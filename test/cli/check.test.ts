@@ -206,7 +206,7 @@ test("check lists every load error of every module, and exits 1", async (t) => {
   assert.ok(Array.isArray(faults) && faults.length >= 3);
 });
 
-test("check exits 2 on a bad configuration, every fault on a line of its own", async (t) => {
+test("check exits 2 on a bad configuration, every error on a line of its own", async (t) => {
   const cli = await openCommandLine(t);
 
   const env = { GATEPOST_PORT: "x", GATEPOST_CRON: "maybe" };

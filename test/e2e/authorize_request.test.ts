@@ -135,7 +135,7 @@ describe("an authorization request whose redirect URI cannot be trusted is an er
   }
 });
 
-describe("other faults of an authorization request go to the app (RFC 6749 §4.1.2.1):", () => {
+describe("other errors of an authorization request go to the app (RFC 6749 §4.1.2.1):", () => {
   const { challenge } = newPkce();
   const { code_challenge } = challenge;
   const cases: [what: string, query: Fields | string, error: string][] = [

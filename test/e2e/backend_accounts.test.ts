@@ -43,8 +43,8 @@ async function expectStatus(status: number, answer: Promise<Answer>): Promise<It
   return given.text === "" ? {} : readObject(given);
 }
 
-/** Checks a 400 in the form of RFC 9457, and answers with the places of its faults. */
-async function expectFaults(answer: Promise<Answer>): Promise<unknown[]> {
+/** Checks a 400 in the form of RFC 9457, and answers with the places of its errors. */
+async function expectErrors(answer: Promise<Answer>): Promise<unknown[]> {
   const given = await answer;
   assert.equal(given.status, 400, given.text);
   assert.equal(given.headers.get("content-type"), "application/problem+json");
@@ -113,23 +113,23 @@ const BAD_NEW_USERS: readonly (readonly [string, object, readonly string[]])[] =
   ["an unknown member with a slash", { "a/b~c": 1 }, ["/a~1b~0c"]],
   ["a status, which is not chosen", { status: "active" }, ["/status"]],
   [
-    "every fault at once",
+    "every error at once",
     { username: "", password: "short", scopes: ["a b", "ok", 3], id: "u1" },
     ["/username", "/password", "/scopes/0", "/scopes/2", "/id"],
   ],
 ];
 
-for (const [what, fault, pointers] of BAD_NEW_USERS) {
-  test(`a new user with ${what} is refused, and each fault named`, async () => {
-    const faults = await expectFaults(send("POST", "/backend/user", newUser(fault)));
-    assert.deepEqual(faults, pointers);
+for (const [what, fields, pointers] of BAD_NEW_USERS) {
+  test(`a new user with ${what} is refused, and each error named`, async () => {
+    const errors = await expectErrors(send("POST", "/backend/user", newUser(fields)));
+    assert.deepEqual(errors, pointers);
   });
 }
 
 for (const [name, body] of [["list", []], ["string", "x"], ["null", null]] as const) {
   test(`a ${name} is no user and no app`, async () => {
-    assert.deepEqual(await expectFaults(send("POST", "/backend/user", body)), [""]);
-    assert.deepEqual(await expectFaults(send("POST", "/backend/app", body)), [""]);
+    assert.deepEqual(await expectErrors(send("POST", "/backend/user", body)), [""]);
+    assert.deepEqual(await expectErrors(send("POST", "/backend/app", body)), [""]);
   });
 }
 
@@ -200,19 +200,19 @@ const BAD_USER_CHANGES: readonly (readonly [string, object, readonly string[]])[
   ["null as status", { status: null }, ["/status"]],
   ["a user name, which is fixed", { username: "other" }, ["/username"]],
   [
-    "every fault at once",
+    "every error at once",
     { password: "x", scopes: [1], status: 1, id: "u" },
     ["/password", "/scopes/0", "/status", "/id"],
   ],
 ];
 
-test("a bad change of a user is refused with each fault, and nothing is changed", async () => {
+test("a bad change of a user is refused with each error, and nothing is changed", async () => {
   const user = await gatepost.createUser();
   const path = `/backend/user/${user.id}`;
   const before = await expectStatus(200, send("GET", path));
   for (const [what, change, pointers] of BAD_USER_CHANGES) {
-    const faults = await expectFaults(send("PATCH", path, { scopes: ["x"], ...change }));
-    assert.deepEqual(faults, pointers, what);
+    const errors = await expectErrors(send("PATCH", path, { scopes: ["x"], ...change }));
+    assert.deepEqual(errors, pointers, what);
   }
   assert.deepEqual(await expectStatus(200, send("GET", path)), before);
   assert.equal((await tryLogin(user.username, user.password)).status, 200);
@@ -308,13 +308,13 @@ for (const [kind, create] of [
   for (const limit of ["0", "201", "-1", "1.5", "ten", "1e1", "0x5"]) {
     test(`a list of ${kind}s with limit=${limit} is refused`, async () => {
       const answer = send("GET", `/backend/${kind}?limit=${limit}`);
-      assert.deepEqual(await expectFaults(answer), ["/limit"]);
+      assert.deepEqual(await expectErrors(answer), ["/limit"]);
     });
   }
 
   test(`a list of ${kind}s refuses a made-up cursor, but no unknown parameter`, async () => {
     const bad = send("GET", `/backend/${kind}?cursor=%27%20OR&limit=0`);
-    assert.deepEqual((await expectFaults(bad)).toSorted(), ["/cursor", "/limit"]);
+    assert.deepEqual((await expectErrors(bad)).toSorted(), ["/cursor", "/limit"]);
     await expectStatus(200, send("GET", `/backend/${kind}?colour=red`));
   });
 }
@@ -581,7 +581,7 @@ const BAD_NEW_APPS: readonly (readonly [string, object, readonly string[]])[] = 
   ["a status, which is not chosen", { status: "active" }, ["/status"]],
   ...BAD_APP_MEMBERS,
   [
-    "every fault at once",
+    "every error at once",
     {
       name: "",
       url: "http://app.example",
@@ -607,14 +607,14 @@ const BAD_NEW_APPS: readonly (readonly [string, object, readonly string[]])[] = 
   ],
 ];
 
-for (const [what, fault, pointers] of BAD_NEW_APPS) {
-  test(`a new app with ${what} is refused, and each fault named`, async () => {
-    const faults = await expectFaults(send("POST", "/backend/app", newApp(fault)));
-    assert.deepEqual(faults.toSorted(), pointers);
+for (const [what, fields, pointers] of BAD_NEW_APPS) {
+  test(`a new app with ${what} is refused, and each error named`, async () => {
+    const errors = await expectErrors(send("POST", "/backend/app", newApp(fields)));
+    assert.deepEqual(errors.toSorted(), pointers);
   });
 }
 
-test("a bad change of an app is refused with each fault, and nothing is changed", async () => {
+test("a bad change of an app is refused with each error, and nothing is changed", async () => {
   const app = await gatepost.createApp();
   const path = `/backend/app/${app.id}`;
   const before = await expectStatus(200, send("GET", path));
@@ -625,8 +625,8 @@ test("a bad change of an app is refused with each fault, and nothing is changed"
     ["a client_id", { client_id: "a1" }, ["/client_id"]],
   ];
   for (const [what, change, pointers] of changes) {
-    const faults = await expectFaults(send("PATCH", path, { trusted: true, ...change }));
-    assert.deepEqual(faults, pointers, what);
+    const errors = await expectErrors(send("PATCH", path, { trusted: true, ...change }));
+    assert.deepEqual(errors, pointers, what);
   }
   assert.deepEqual(await expectStatus(200, send("GET", path)), before);
 });
@@ -704,7 +704,7 @@ test("redirect URIs are removed by null alone, and the response says what holds 
   const uri = "https://app.example/cb";
   const app = await gatepost.createApp({ redirect_uris: [uri] });
   const path = `/backend/app/${app.id}`;
-  assert.deepEqual(await expectFaults(send("PATCH", path, { redirect_uris: [] })), [
+  assert.deepEqual(await expectErrors(send("PATCH", path, { redirect_uris: [] })), [
     "/redirect_uris",
   ]);
   const kept = await expectStatus(200, send("GET", path));
@@ -714,7 +714,7 @@ test("redirect URIs are removed by null alone, and the response says what holds 
   const none = newApp({ redirect_uris: null });
   const made = await expectStatus(201, send("POST", "/backend/app", none));
   assert.equal(made["redirect_rule"], "prefix");
-  await expectFaults(send("POST", "/backend/app", newApp({ redirect_uris: [] })));
+  await expectErrors(send("POST", "/backend/app", newApp({ redirect_uris: [] })));
 });
 
 for (const kind of ["app", "user"] as const) {
@@ -742,7 +742,7 @@ test("an app's URL cannot leave the listed redirect URIs behind", async () => {
   const app = await gatepost.createApp({ redirect_uris: ["https://app.example/cb"] });
   const path = `/backend/app/${app.id}`;
   const url = "https://new.example";
-  assert.deepEqual(await expectFaults(send("PATCH", path, { url })), ["/url"]);
+  assert.deepEqual(await expectErrors(send("PATCH", path, { url })), ["/url"]);
   await expectStatus(200, send("PATCH", path, { url, redirect_uris: [`${url}/cb`] }));
 });
 
@@ -841,7 +841,7 @@ test("a new secret with revoke ends the old one at once", async () => {
   const app = await gatepost.createApp();
   const path = `/backend/app/${app.id}/secret`;
   const bad = send("POST", path, { revoke: "yes", x: 1 });
-  assert.deepEqual(await expectFaults(bad), ["/revoke", "/x"]);
+  assert.deepEqual(await expectErrors(bad), ["/revoke", "/x"]);
   assert.equal(await proves(app, app.secret), true);
   const { client_secret: secret } = await expectStatus(200, send("POST", path, { revoke: true }));
   assert.equal(await proves(app, app.secret), false);

@@ -318,7 +318,7 @@ const BAD_REVOCATIONS: readonly (readonly [string, unknown, readonly string[]])[
 ];
 
 for (const [what, body, pointers] of BAD_REVOCATIONS) {
-  test(`a revocation of ${what} is refused with every fault`, async () => {
+  test(`a revocation of ${what} is refused with every error`, async () => {
     const answer = await expectStatus(400, send("POST", "/backend/grant/revoke", body));
     const errors = readObject(answer)["errors"] as Item[];
     assert.deepEqual(errors.map(({ pointer }) => pointer), pointers);

@@ -118,7 +118,7 @@ describe("POST /backend/event", () => {
     ["a subject that is null", { name: "a", data: 1, subject: null }, ["/subject"]],
     ["a member that is unknown", { name: "a", data: 1, scope: "b" }, ["/scope"]],
     [
-      "all faults at once",
+      "all errors at once",
       { name: "", subject: "x", more: 1 },
       ["/data", "/more", "/name", "/subject"],
     ],

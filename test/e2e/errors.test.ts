@@ -232,7 +232,7 @@ describe("a JSON body nests 64 deep at most", () => {
   test("8,000 are 400", async () => assert.equal((await post(8000)).status, 400));
 });
 
-describe("faults of a body are all named at once, by JSON Pointer (RFC 6901)", () => {
+describe("errors of a body are all named at once, by JSON Pointer (RFC 6901)", () => {
   const table: [what: string, path: string, body: unknown, pointers: string[]][] = [
     ["of a user", "/backend/user", { username: "a b", password: "short", scopes: "x", more: 1 },
       ["/more", "/password", "/scopes", "/username"]],

@@ -189,7 +189,7 @@ describe("POST /consumer/subscription", () => {
     [goodBody({ principal: "u1", app: "a1" }), ["/app", "/principal"]],
   ];
   for (const [body, pointers] of BODIES) {
-    test(`names all faults of ${JSON.stringify(body)}`, async () => {
+    test(`names all errors of ${JSON.stringify(body)}`, async () => {
       assert.deepEqual(assertProblem(await subscribe(body), 400), pointers);
     });
   }
@@ -419,7 +419,7 @@ describe("PATCH /consumer/subscription/{id}", () => {
     [{ endpoint: "x", status: "y", z: 1 }, ["/endpoint", "/status", "/z"]],
   ];
   for (const [body, pointers] of FAULTS) {
-    test(`names all faults of ${JSON.stringify(body)}, and changes nothing`, async () => {
+    test(`names all errors of ${JSON.stringify(body)}, and changes nothing`, async () => {
       const { id, secret, ...record } = await subscribed();
       const path = `${PATH}/${String(id)}`;
       const answer = await stage.call("PATCH", path, consumer, body);

@@ -10,8 +10,8 @@ import {
 
 const GOOD = { event: "order.created", endpoint: "https://shop.example/hook" };
 
-/** The pointers of the faults, in order; none when the body is good. */
-function faultsOf(parse: () => unknown): string[] {
+/** The pointers of the errors, in order; none when the body is good. */
+function errorsOf(parse: () => unknown): string[] {
   try {
     parse();
     return [];
@@ -65,7 +65,7 @@ describe("NewSubscription", () => {
   ];
   for (const [endpoint, isGood] of endpoints) {
     test(`${isGood ? "takes" : "refuses"} ${JSON.stringify(endpoint).slice(0, 50)}`, () => {
-      assert.deepEqual(faultsOf(() => create({ ...GOOD, endpoint })), isGood ? [] : ["/endpoint"]);
+      assert.deepEqual(errorsOf(() => create({ ...GOOD, endpoint })), isGood ? [] : ["/endpoint"]);
     });
   }
 
@@ -85,8 +85,8 @@ describe("NewSubscription", () => {
     [7, [""]],
   ];
   for (const [body, pointers] of bodies) {
-    test(`names every fault of ${JSON.stringify(body)}`, () => {
-      assert.deepEqual(faultsOf(() => create(body)), pointers);
+    test(`names every error of ${JSON.stringify(body)}`, () => {
+      assert.deepEqual(errorsOf(() => create(body)), pointers);
     });
   }
 });
@@ -109,8 +109,8 @@ describe("SubscriptionChange", () => {
     [null, [""]],
   ];
   for (const [body, pointers] of bodies) {
-    test(`names every fault of ${JSON.stringify(body)}`, () => {
-      assert.deepEqual(faultsOf(() => change(body)), pointers);
+    test(`names every error of ${JSON.stringify(body)}`, () => {
+      assert.deepEqual(errorsOf(() => change(body)), pointers);
     });
   }
 });
@@ -118,5 +118,5 @@ describe("SubscriptionChange", () => {
 test("ManagedSubscriptionChange also disables", () => {
   const parse = (status: string) => parseShape(ManagedSubscriptionChange, { status }, "body");
   assert.deepEqual(parse("disabled"), { status: "disabled" });
-  assert.deepEqual(faultsOf(() => parse("deleted")), ["/status"]);
+  assert.deepEqual(errorsOf(() => parse("deleted")), ["/status"]);
 });

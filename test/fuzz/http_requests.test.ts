@@ -168,7 +168,7 @@ async function readMetric(name: string, labels = /.*/): Promise<number> {
     .reduce((sum, row) => sum + Number(row?.[3]), 0);
 }
 
-function faultLines(): string[] {
+function errorLines(): string[] {
   return gatepost.server.lines.filter((line) => /"level":"error"/.test(line));
 }
 
@@ -189,7 +189,7 @@ async function sendAll(random: Random, count: number): Promise<Map<number, numbe
         (error: unknown) => assert.fail(`${String(error)} ${note}`),
       );
       for (const answer of answers) {
-        if (answer.status >= 500) assert.fail(`${note}\n${faultLines().join("\n")}`);
+        if (answer.status >= 500) assert.fail(`${note}\n${errorLines().join("\n")}`);
         checkAnswer(answer, note);
         statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
       }
@@ -220,5 +220,5 @@ test("malformed requests cause no crash, no 5xx and no lasting memory", async (t
     assert.ok(statuses.has(status), `no ${status}: the requests do not reach what they should`);
   }
   assert.equal((await gatepost.api.get("/system/health")).status, 200);
-  assert.deepEqual(faultLines(), []);
+  assert.deepEqual(errorLines(), []);
 });

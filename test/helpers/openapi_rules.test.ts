@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findOpenApiFaults } from "./openapi_rules.ts";
+import { findOpenApiErrors } from "./openapi_rules.ts";
 
 const ok = { description: "Good." };
 const operation = (more: Record<string, unknown> = {}) => ({ responses: { 200: ok }, ...more });
@@ -27,8 +27,8 @@ const SOUND = {
   },
 };
 
-test("findOpenApiFaults() finds nothing in a sound document", () => {
-  assert.deepEqual(findOpenApiFaults(SOUND), []);
+test("findOpenApiErrors() finds nothing in a sound document", () => {
+  assert.deepEqual(findOpenApiErrors(SOUND), []);
 });
 
 const paths = (more: Record<string, unknown>) => ({ ...SOUND, paths: { ...SOUND.paths, ...more } });
@@ -90,7 +90,7 @@ const BROKEN: readonly [what: string, document: unknown][] = [
 ];
 
 for (const [what, document] of BROKEN) {
-  test(`findOpenApiFaults() finds ${what}`, () => {
-    assert.notDeepEqual(findOpenApiFaults(document), []);
+  test(`findOpenApiErrors() finds ${what}`, () => {
+    assert.notDeepEqual(findOpenApiErrors(document), []);
   });
 }

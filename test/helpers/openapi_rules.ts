@@ -1,4 +1,4 @@
-import { findSchemaFaults, type Resolve } from "./json_schema.ts";
+import { findSchemaErrors, type Resolve } from "./json_schema.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 type Check = (value: unknown, at: string) => string[];
@@ -10,7 +10,7 @@ const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "tr
  * required ones, path templates and their parameters, unique operation ids, references, security.
  * Written from the specification's text (3.1.1, section 4.8), for the parts that are used here.
  */
-export function findOpenApiFaults(document: unknown): string[] {
+export function findOpenApiErrors(document: unknown): string[] {
   const root = asFields(document);
   const resolve: Resolve = (reference) => lookUp(root, reference);
   const operationIds: string[] = [];
@@ -26,19 +26,19 @@ export function findOpenApiFaults(document: unknown): string[] {
       const missing = known
         .filter(([name, , isRequired]) => isRequired && value[name] === undefined)
         .map(([name]) => `${at}/${name} is missing`);
-      const faults = Object.entries(value).flatMap(([name, each]) => {
+      const errors = Object.entries(value).flatMap(([name, each]) => {
         if (name.startsWith("x-")) return [];
         const found = known.find(([other]) => other === name);
         return found ? found[1](each, `${at}/${name}`) : [`${at}/${name} is no fixed field`];
       });
-      return [...missing, ...faults];
+      return [...missing, ...errors];
     };
   }
 
   const text: Check = (value, at) => typeof value === "string" ? [] : [`${at} is no string`];
   const flag: Check = (value, at) => typeof value === "boolean" ? [] : [`${at} is no boolean`];
   const url: Check = (value, at) => URL.canParse(String(value)) ? [] : [`${at} is no URL`];
-  const schema: Check = (value, at) => findSchemaFaults(value, resolve, at);
+  const schema: Check = (value, at) => findSchemaErrors(value, resolve, at);
   const list = (check: Check): Check => (value, at) =>
     Array.isArray(value)
       ? value.flatMap((each, index) => check(each, `${at}/${index}`))
@@ -139,7 +139,7 @@ export function findOpenApiFaults(document: unknown): string[] {
     })(value, at);
   const paths: Check = (value, at) => [
     ...map(pathItem, /^\//)(value, at),
-    ...findTemplateFaults(asFields(value), resolve),
+    ...findTemplateErrors(asFields(value), resolve),
   ];
   const flow = (...urls: readonly string[]) =>
     fixed({
@@ -166,7 +166,7 @@ export function findOpenApiFaults(document: unknown): string[] {
     }
   };
   const name = /^[a-zA-Z0-9._-]+$/;
-  const faults = fixed({
+  const errors = fixed({
     "openapi!": (value, at) => /^3\.1\.\d+$/.test(String(value)) ? [] : [`${at} is not 3.1`],
     "info!": fixed({ "title!": text, "version!": text, description: text, summary: text }),
     servers: list(fixed({ "url!": url, description: text })),
@@ -184,7 +184,7 @@ export function findOpenApiFaults(document: unknown): string[] {
   })(document, "#");
   const tags = asList(root["tags"]).map((tag) => asFields(tag)["name"]);
   return [
-    ...faults,
+    ...errors,
     ...operationIds.filter((id, index) => operationIds.indexOf(id) !== index)
       .map((id) => `operationId ${id} is there twice`),
     ...new Set(tags).size === tags.length ? [] : ["a tag is there twice"],
@@ -192,7 +192,7 @@ export function findOpenApiFaults(document: unknown): string[] {
 }
 
 /** Every name of a template is a parameter and the reverse; no two templates are identical. */
-function findTemplateFaults(paths: Fields, resolve: Resolve): string[] {
+function findTemplateErrors(paths: Fields, resolve: Resolve): string[] {
   const shapes = Object.keys(paths).map((path) => path.replace(/\{[^}]*\}/g, "{}"));
   const identical = shapes.filter((shape, index) => shapes.indexOf(shape) !== index)
     .map((shape) => `#/paths has ${shape} twice`);

@@ -42,7 +42,7 @@ test("problemResponse() is problem details with the request's id (RFC 9457 §3)"
   });
 });
 
-test("problemResponse() lists faults where there are any, and sends the problem's headers", () => {
+test("problemResponse() lists errors where there are any, and sends the problem's headers", () => {
   const errors = [{ pointer: "/url", detail: "Is required." }];
   const headers = { "Retry-After": "2" };
   const answer = problemResponse(new Problem(503, "busy", "Later.", { errors, headers }), "r1");

@@ -70,7 +70,7 @@ const CLAIM = "c1";
 
 /**
  * Partial indexes, and a table, that hold nothing but work that is to be done now; walking one is
- * no fault.
+ * no error.
  */
 const WORK_LISTS = ["subscriptions_to_clear", "deliveries_claimed"];
 const WORK_TABLE = "subscription_endings";

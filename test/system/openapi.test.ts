@@ -14,8 +14,8 @@ import {
   startGatepost,
   type TestApp,
 } from "../helpers/gatepost.ts";
-import { findFaults } from "../helpers/json_schema.ts";
-import { asFields, findOpenApiFaults, lookUp } from "../helpers/openapi_rules.ts";
+import { findErrors } from "../helpers/json_schema.ts";
+import { asFields, findOpenApiErrors, lookUp } from "../helpers/openapi_rules.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
@@ -84,11 +84,11 @@ function checkAnswer(method: string, path: string, answer: Answer): Answer {
     const media = asFields(content[type]);
     assert.ok(content[type], `${type} is not declared: ${note}`);
     if (type.endsWith("json") && media["schema"] !== undefined) {
-      const faults = findFaults(asFields(media["schema"]), JSON.parse(answer.text), {
+      const errors = findErrors(asFields(media["schema"]), JSON.parse(answer.text), {
         resolve: (ref) => lookUp(document, ref),
         strict: true,
       });
-      assert.deepEqual(faults, [], note);
+      assert.deepEqual(errors, [], note);
     }
   }
   const location = asFields(response["headers"])["Location"] !== undefined;
@@ -123,7 +123,7 @@ async function waitFor(condition: () => Promise<boolean>): Promise<void> {
 }
 
 test("the document keeps the rules of OpenAPI 3.1", () => {
-  assert.deepEqual(findOpenApiFaults(document), []);
+  assert.deepEqual(findOpenApiErrors(document), []);
 });
 
 test("the README's table has every call, and no other", () => {
@@ -190,7 +190,7 @@ describe("what only callers with a scope may know", () => {
     const control = token === undefined ? "no-cache" : "private, no-cache";
     assert.equal(answer.headers.get("cache-control"), control);
     const own = readObject(answer);
-    assert.deepEqual(findOpenApiFaults(own), []);
+    assert.deepEqual(findOpenApiErrors(own), []);
     return own;
   };
   const reads = async (scopes: readonly string[]) =>

@@ -8,7 +8,7 @@ import {
   readObject,
   startGatepost,
 } from "../helpers/gatepost.ts";
-import { findFaults } from "../helpers/json_schema.ts";
+import { findErrors } from "../helpers/json_schema.ts";
 import { asFields, lookUp } from "../helpers/openapi_rules.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -84,9 +84,9 @@ describe("the document allows what the server takes, and nothing that it refuses
         const body = fresh({ ...good, ...each });
         const answer = await gatepost.api.postJson(path, body, bearer(gatepost.adminToken));
         const schema = asFields(lookUp(document, `#/components/schemas/${name}`));
-        const faults = findFaults(schema, body, { resolve: (ref) => lookUp(document, ref) });
+        const errors = findErrors(schema, body, { resolve: (ref) => lookUp(document, ref) });
         assert.notEqual(answer.status, 401);
-        assert.equal(faults.length > 0, answer.status === 400, `${answer.text} ${faults.join()}`);
+        assert.equal(errors.length > 0, answer.status === 400, `${answer.text} ${errors.join()}`);
       });
     }
   }
@@ -115,11 +115,11 @@ describe("the document allows what the server takes, and nothing that it refuses
         assert.ok(declared);
         const given = parameter === "limit" ? Number(value) : value;
         const options = { resolve: (ref: string) => lookUp(document, ref) };
-        const faults = findFaults(asFields(declared["schema"]), given, options);
+        const errors = findErrors(asFields(declared["schema"]), given, options);
         const query = new URLSearchParams({ [parameter]: value });
         const answer = await gatepost.api.get(`${path}?${query}`, bearer(gatepost.adminToken));
         assert.notEqual(answer.status, 401);
-        assert.equal(faults.length > 0, answer.status === 400, `${answer.text} ${faults.join()}`);
+        assert.equal(errors.length > 0, answer.status === 400, `${answer.text} ${errors.join()}`);
       });
     }
   }
