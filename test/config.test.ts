@@ -233,7 +233,7 @@ test("parseConfig() takes a GATEPOST_METRICS_TOKEN that a Bearer header can carr
   }
 });
 
-test("parseConfig() takes a canonical GATEPOST_BASE_URL as it stands", () => {
+test("parseConfig() takes a canonical GATEPOST_BASE_URL unchanged", () => {
   const cases = [
     "http://localhost:8080",
     "https://api.example.com",

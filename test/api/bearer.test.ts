@@ -133,7 +133,7 @@ test("without a token the challenge names the scopes that are needed (RFC 6750 Â
   );
 });
 
-test("with a bad token: 401 invalid_token, and nothing of the token in the answer", async (t) => {
+test("with a bad token: 401 invalid_token, and nothing of the token in the response", async (t) => {
   const { bearer } = await open(t);
   const problem = await refusal(bearer, "Bearer hunter2.hunter2.hunter2", []);
   assert.equal(problem.status, 401);

@@ -30,7 +30,7 @@ test("a name may be given in any case", async (t) => {
   assert.equal((await login("MARTA", RIGHT)).kind, "ok");
 });
 
-test("a wrong password, an unknown name and a disabled user are not told apart", async (t) => {
+test("a wrong password, an unknown name and a disabled user look the same", async (t) => {
   const { login, addDisabled } = await openLogin(t);
   await addDisabled("otto");
   for (const [name, password] of [["marta", WRONG], ["nobody", RIGHT], ["otto", RIGHT]] as const) {

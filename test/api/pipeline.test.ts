@@ -75,7 +75,7 @@ function valuesOf(answer: HttpResponse, name: string): (string | string[])[] {
     .map(([, value]) => value);
 }
 
-test("no header goes out twice, whatever the answer brings", async () => {
+test("no header goes out twice, whatever the response brings", async () => {
   const headers = {
     "X-Content-Type-Options": "sniff",
     "X-Request-Id": "mine",
@@ -98,7 +98,7 @@ test("several values of one header stay several", async () => {
   assert.deepEqual(valuesOf(await ask(), "set-cookie"), [["a=1", "b=2"]]);
 });
 
-test("every answer has an id and nosniff, refusals too", async () => {
+test("every response has an id and nosniff, refusals too", async () => {
   for (const request of [{}, { path: "/nowhere" }, { method: "TRACE" }, { path: "/%2f" }]) {
     const answer = await openStage(() => ({ status: 200 })).ask(request);
     assert.deepEqual(valuesOf(answer, "x-request-id"), ["r1"]);
@@ -129,7 +129,7 @@ test("HEAD is answered where GET is; 405 says what the path takes", async () => 
   assert.deepEqual(valuesOf(refused, "allow"), ["GET, HEAD, OPTIONS"]);
 });
 
-test("an allowed origin may read the answer, refusals too, any other may not", async () => {
+test("an allowed origin may read the response, refusals too, any other may not", async () => {
   const { ask } = openStage(() => {
     throw new Problem(409, "conflict", "No.");
   });

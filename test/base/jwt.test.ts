@@ -298,7 +298,7 @@ function strayBits(text: string): string {
   return text.slice(0, -1) + alphabet[alphabet.indexOf(text.at(-1) ?? "") + 1];
 }
 
-/** A token of our ES256 key whatever stands in it. */
+/** A token of our ES256 key whatever it contains. */
 function signRaw(header: string, claims: string): string {
   const signed = [header, claims].map((text) => Buffer.from(text).toString("base64url")).join(".");
   const signature = sign("sha256", Buffer.from(signed), {

@@ -18,7 +18,7 @@ test("a steady clock goes as time passes, and not as the clock on the wall is se
   assert.equal(clock.stepMs(), -3_600_000);
 });
 
-test("it follows when it is told to", () => {
+test("it follows when it is asked to", () => {
   const { time, clock } = open();
   time.wallMs += 7_200_000;
   assert.equal(clock.stepMs(), 7_200_000);
@@ -27,7 +27,7 @@ test("it follows when it is told to", () => {
   assert.equal(clock.stepMs(), 0);
 });
 
-test("told by how much, it does not follow what has been set since", () => {
+test("asked to follow by an amount, it does not follow what has been set since", () => {
   const { time, clock } = open();
   time.wallMs += 7_200_000;
   const stepMs = clock.stepMs();

@@ -10,7 +10,7 @@ import {
   type StageApp,
 } from "../helpers/sign_in_stage.ts";
 
-// Everything here runs without script: the pages must not need any (contract 4).
+// Everything here runs without script: the pages must not need any.
 const TAB = "\uE004";
 const ENTER = "\uE007";
 const SPACE = "\uE00D";

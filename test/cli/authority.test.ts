@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type CommandLine, openCommandLine, readItems } from "../helpers/command_line.ts";
 import { bearer, type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 
-/** Contract 6: in any other process on the same database within a second. */
+/** Promised: in any other process on the same database within a second. */
 const BITES_MS = 1_000;
 
 let gatepost: Gatepost;
@@ -24,7 +24,7 @@ async function assertDies(token: string, fromMs: number): Promise<void> {
   }
 }
 
-test("grant list prints what HTTP answers, for a user by name and for an app", async () => {
+test("grant list prints what HTTP returns, for a user by name and for an app", async () => {
   const user = await gatepost.createUser();
   await gatepost.login(user);
 

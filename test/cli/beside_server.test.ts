@@ -12,7 +12,7 @@ import {
 import { startServer } from "../helpers/process.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
 
-/** Contract 6: in any other process on the same database within a second. */
+/** Promised: in any other process on the same database within a second. */
 const BITES_MS = 1_000;
 
 let gatepost: Gatepost;
@@ -118,7 +118,7 @@ test("grants that the command line revokes end within a second, the user stays",
   assert.ok(await gatepost.isAlive(await gatepost.login(user)));
 });
 
-test("what HTTP answers an administrator is what the command line prints", async () => {
+test("what HTTP returns to an administrator is what the command line prints", async () => {
   const [user, app] = [await gatepost.createUser(), await gatepost.createApp()];
   for (const [path, ...args] of [
     ["/backend/user", "user", "list"],
@@ -150,7 +150,7 @@ test("an event that the command line dispatches is delivered, and resent", async
   const [first] = await receiver.waitFor(1, 5_000, "/hook");
   receiver.answer("/hook", 204);
   let resent: Readonly<Record<string, unknown>> = {};
-  // The attempt's record follows its answer.
+  // The attempt's record follows its response.
   for (let tries = 0; tries < 10 && resent["count"] !== 1; tries++) {
     resent = readJson(await cli.run("delivery", "resend", "--failed", "--json"));
   }

@@ -7,7 +7,7 @@ function parse(...args: readonly string[]) {
   return parseCommandLine(args, COMMANDS);
 }
 
-/** Contract 11, line by line. */
+/** Every documented command line. */
 const COMMAND_LINES: readonly (readonly string[])[] = [
   ["user", "add", "NAME"],
   ["user", "add", "NAME", "--password-stdin", "--scope", "a b", "--admin"],

@@ -204,7 +204,7 @@ test("no command makes a database where there is none: one line that names it", 
   assert.ok(!existsSync(cli.databasePath));
 });
 
-test("every error of the configuration is told, exit 2, before anything is opened", async (t) => {
+test("every error of the configuration is reported, exit 2, before anything opens", async (t) => {
   const cli = await openCommandLine(t, { isNew: true });
 
   const refused = await cli.runWith(

@@ -15,7 +15,7 @@ export type KillPoint =
 export const KILL_POINTS: Readonly<Record<string, KillPoint>> = {
   "in the handler": { kind: "handler" },
   "before the commit": { kind: "commit", when: "before", text: "INSERT INTO events" },
-  "after the commit, before the answer": {
+  "after the commit, before the response": {
     kind: "commit",
     when: "after",
     text: "INSERT INTO events",
@@ -25,7 +25,7 @@ export const KILL_POINTS: Readonly<Record<string, KillPoint>> = {
   "before the claim": { kind: "commit", when: "before", text: "UPDATE deliveries SET claim = ?4" },
   "after the claim": { kind: "commit", when: "after", text: "UPDATE deliveries SET claim = ?4" },
   "during the POST": { kind: "post" },
-  "after the answer, before the record": {
+  "after the response, before the record": {
     kind: "commit",
     when: "before",
     text: "INSERT INTO attempts",

@@ -105,7 +105,7 @@ export function testDatabaseContract(engine: Engine): void {
       assert.deepEqual(changes, [1, 1]);
     });
 
-    test("shows what a write stored to every query after its answer", async (t) => {
+    test("shows what a write stored to every query after its response", async (t) => {
       const { database } = engine.open(t);
       for (let round = 0; round < 20; round++) {
         await database.write([put(`k${round}`, String(round))]);

@@ -4,7 +4,7 @@ import type { Log } from "../../src/base/log.ts";
 import { type Database, type Refusal, UnavailableError } from "../../src/database/database.ts";
 import { createWriteWatch } from "../../src/database/write_watch.ts";
 
-/** A watch on a database that refuses as told, by a clock that the test sets. */
+/** A watch on a database that refuses on request, by a clock that the test sets. */
 function openStage() {
   const stage = { nowMs: 0, refusal: undefined as Refusal | undefined, writes: 0 };
   const told: string[] = [];
@@ -72,7 +72,7 @@ test("a refusal in between that passes is none", async () => {
   assert.deepEqual(told, []);
 });
 
-test("a file that was replaced is told of at once", async () => {
+test("a file that was replaced is reported at once", async () => {
   const { stage, told, watch, look } = openStage();
   stage.refusal = "replaced";
   await look(10_000);

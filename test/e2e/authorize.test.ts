@@ -380,7 +380,7 @@ describe("an app that is asked about", () => {
   });
 });
 
-test("the whole flow works for an app that was told nothing but SPEC 4.2 and 4.3", async () => {
+test("the whole flow works for an app that knows only the documented interface", async () => {
   const plain = await gatepost.createApp();
   const query = new URLSearchParams({ client_id: plain.id, redirect_uri: plain.redirectUri });
   const browser = gatepost.openBrowser();

@@ -43,7 +43,7 @@ async function expectStatus(status: number, answer: Promise<Answer>): Promise<It
   return given.text === "" ? {} : readObject(given);
 }
 
-/** Checks a 400 in the form of RFC 9457, and answers with the places of its errors. */
+/** Checks a 400 in the form of RFC 9457, and returns the places of its errors. */
 async function expectErrors(answer: Promise<Answer>): Promise<unknown[]> {
   const given = await answer;
   assert.equal(given.status, 400, given.text);
@@ -168,7 +168,7 @@ for (const [what, more] of GOOD_USERS) {
   });
 }
 
-test("a new user has scope consumer unless told otherwise, and may have none", async () => {
+test("a new user has scope consumer by default, and may have none", async () => {
   const first = await expectStatus(201, send("POST", "/backend/user", newUser()));
   assert.deepEqual(first["scopes"], ["consumer"]);
   const second = await expectStatus(201, send("POST", "/backend/user", newUser({ scopes: [] })));

@@ -198,7 +198,7 @@ test("a revoked grant ends with its access token and its refresh token, and says
   assert.ok(Date.parse(String(grant["revoked_at"])) <= Date.now());
 });
 
-test("a revocation bites within a second in another process on the database", async () => {
+test("a revocation takes effect within a second in another process on the database", async () => {
   const user = await gatepost.createUser();
   const token = await gatepost.login(user);
   assert.equal(await other.isAlive(token), true);

@@ -56,7 +56,7 @@ async function publishedKids(of: Gatepost): Promise<unknown[]> {
   return (keys as Item[]).map(({ kid }) => kid);
 }
 
-/** Contract 6: within 1 s in any other process. */
+/** Promised: within 1 s in any other process. */
 async function withinASecond(holds: () => Promise<boolean>, what: string): Promise<void> {
   const endMs = Date.now() + 1000;
   while (!await holds()) {

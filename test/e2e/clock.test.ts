@@ -8,7 +8,7 @@ import { bearer, newName } from "../helpers/gatepost.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
 const HOUR_MS = 3_600_000;
-/** How long the clock stands wrong at least before the server must have noticed: two looks. */
+/** How long the clock is wrong at least before the server must have noticed: two looks. */
 const NOTICED_MS = 2_500;
 
 let stage: EventStage;

@@ -72,7 +72,7 @@ test("an app that was allowed twice is listed once, with name, url and scopes", 
   });
 });
 
-test("a remembered consent is enough to be listed, and so is a grant that stands", async () => {
+test("a remembered consent is enough to be listed, and so is a valid grant", async () => {
   const user = await gatepost.createUser();
   const consented = await gatepost.createApp();
   await gatepost.code(consented, user); // never exchanged

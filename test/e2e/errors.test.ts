@@ -113,7 +113,7 @@ describe("HEAD is answered where GET is, with its headers and no body (RFC 9110 
 });
 
 describe("X-Request-Id", () => {
-  test("is on every answer, and another one each time", async () => {
+  test("is on every response, and another one each time", async () => {
     const ids = new Set<string>();
     const paths = ["/system/health", "/nowhere", "/consumer/login", "/authorization/authorize"];
     for (const path of paths) {
@@ -212,7 +212,7 @@ describe("a JSON body that is not well-formed is 400", () => {
     });
   }
 
-  test("one that repeats itself in the answer's detail never", async () => {
+  test("one that repeats itself in the response's detail never", async () => {
     const answer = await postText("/backend/user", '{"password": "zzyzx"');
     assert.ok(!answer.text.includes("zzyzx"), answer.text);
   });

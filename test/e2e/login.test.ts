@@ -28,8 +28,8 @@ function logIn({ username, password }: Credentials, address = newAddress()): Pro
 
 const wrong = (user: Credentials): Credentials => ({ ...user, password: "not the password" });
 
-describe("POST /consumer/login (SPEC 4.1)", () => {
-  test("answers 200 with the token and nothing else, kept out of caches", async () => {
+describe("POST /consumer/login", () => {
+  test("returns 200 with the token and nothing else, kept out of caches", async () => {
     const answer = await logIn(await gatepost.createUser());
     assert.equal(answer.status, 200);
     assert.match(answer.headers.get("content-type") ?? "", /^application\/json\b/);
@@ -148,7 +148,7 @@ describe("POST /consumer/login refuses alike", () => {
   });
 });
 
-describe("POST /consumer/login answers 400 and names the fields", () => {
+describe("POST /consumer/login returns 400 and names the fields", () => {
   const good = { username: "admin", password: PASSWORD };
   const table: [what: string, body: unknown, pointers: string[]][] = [
     ["nothing", {}, ["/password", "/username"]],
@@ -174,7 +174,7 @@ describe("POST /consumer/login answers 400 and names the fields", () => {
   }
 });
 
-describe("POST /consumer/login answers 415 to", () => {
+describe("POST /consumer/login returns 415 for", () => {
   const types = [
     "application/x-www-form-urlencoded",
     "text/plain",

@@ -55,7 +55,7 @@ function tryStart(folder: string, env: Record<string, string> = {}): Promise<Run
   });
 }
 
-/** One clear line on stderr, no stack, nothing on stdout, exit 1 (contract 1). */
+/** One clear line on stderr, no stack, nothing on stdout, exit 1. */
 function assertRefused({ code, stdout, stderr }: RunResult, reason: RegExp): void {
   assert.equal(code, 1, stderr);
   assert.equal(stdout, "");
@@ -397,7 +397,7 @@ test("a second signal ends it at once", async (t) => {
   assert.equal((await slow).text, "");
 });
 
-test("a generated password is told once, on stderr, and opens", async (t) => {
+test("a generated password is shown once, on stderr, and works", async (t) => {
   const folder = await createFolder(t);
   const server = await start(t, { folder });
   const [, password = ""] = /password (\S+)/.exec(server.stderr()) ?? [];
@@ -419,7 +419,7 @@ test("GATEPOST_ADMIN_PASSWORD is for a database without users alone", async (t) 
   assert.equal(await canLogIn(server.url, "another password"), false);
 });
 
-test("two first starts on one database make one admin, whose password is told once", async (t) => {
+test("two first starts on one database make one admin, whose password is shown once", async (t) => {
   const folder = await createFolder(t);
   const servers = await Promise.all([start(t, { folder }), start(t, { folder })]);
   const told = servers.flatMap((server) => server.stderr().match(/password \S+/g) ?? []);

@@ -28,7 +28,7 @@ function head(server: RunningServer, path: string): ReturnType<typeof exchangeRa
   return exchangeRaw(portOf(server), request, { waitMs: 5000 });
 }
 
-/** Begins a request, waits for the first bytes of its answer, and leaves. */
+/** Begins a request, waits for the first bytes of its response, and leaves. */
 async function leave(server: RunningServer, path: string): Promise<void> {
   const socket = await openRaw(portOf(server));
   socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);

@@ -194,7 +194,7 @@ describe("a failed exchange is invalid_grant and does not burn the code (RFC 674
   });
 });
 
-describe("an exchange may leave redirect_uri out (contract 5)", () => {
+describe("an exchange may leave redirect_uri out", () => {
   test("where the app proves itself with its secret", async () => {
     readTokens(await exchange(await gatepost.code(app, user)));
   });

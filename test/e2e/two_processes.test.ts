@@ -42,7 +42,7 @@ async function waitUntilBothRefuse({ access_token }: TokenResponse): Promise<voi
   await waitUntilDead(second, access_token);
 }
 
-describe("two processes on one database (contract 6)", () => {
+describe("two processes on one database", () => {
   test("take what the other has made: users, apps, codes and tokens", async () => {
     const at = await first.createApp({ trusted: true });
     const someone = await first.createUser();
@@ -77,7 +77,7 @@ describe("two processes on one database (contract 6)", () => {
     const fields = { grant_type: "refresh_token", refresh_token };
     const answers = await sendToBoth((at) => at.token(app, fields));
     const won = answers.filter(({ status }) => status === 200);
-    // The second came when the first had been exchanged: its answer might have been lost.
+    // The second came when the first had been exchanged: its response might have been lost.
     assert.ok(won.length === 1 || won.length === 2, String(won.length));
     for (const tokens of won.map(readTokens)) {
       await waitUntilBothRefuse(tokens);

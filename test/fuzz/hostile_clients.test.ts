@@ -103,7 +103,7 @@ test("bodies in chunks of a byte are held within the bound", async (t) => {
   assert.ok(grownMiB < count * PER_CONNECTION_MIB + BODIES_MIB + GARBAGE_MIB, `${grownMiB} MiB`);
 });
 
-test("answers that nobody takes are held within the bound", async (t) => {
+test("responses that nobody takes are held within the bound", async (t) => {
   const count = 300;
   const request = `GET /openapi.json HTTP/1.1\r\n${HOST}\r\n`;
   const grownMiB = await attack(t, count, (socket) => {

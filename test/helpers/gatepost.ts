@@ -9,7 +9,7 @@ import { exchangeRaw, holdRequest, type RawAnswer } from "./raw_http.ts";
 /** The server's source: what it runs is counted in the coverage. */
 export const SOURCE_ENTRY = fileURLToPath(new URL("../../src/server.ts", import.meta.url));
 
-/** Of user `admin`, and of every user that `createUser` is not told another. */
+/** Of user `admin`, and of every user that `createUser` is given no other for. */
 export const PASSWORD = "correct horse battery";
 
 type Fields = Readonly<Record<string, string>>;
@@ -31,7 +31,7 @@ export interface TestApp {
   readonly redirectUri: string;
 }
 
-/** What the token endpoint answers with 200. */
+/** What the token endpoint returns with 200. */
 export interface TokenResponse {
   readonly access_token: string;
   readonly token_type: string;
@@ -60,7 +60,7 @@ export interface Gatepost {
   /** A browser of its own; each request comes from an address of its own. */
   openBrowser(): Client;
   createUser(more?: { readonly scopes?: readonly string[] }): Promise<TestUser>;
-  /** A confidential app with scope `consumer` at https://app.example, changed as told. */
+  /** A confidential app with scope `consumer` at https://app.example, changed as given. */
   createApp(more?: Readonly<Record<string, unknown>>): Promise<TestApp>;
   /** PATCH of a user or an app; anything but 200 fails the test. */
   change(party: TestUser | TestApp, fields: Readonly<Record<string, unknown>>): Promise<void>;
@@ -211,7 +211,7 @@ export async function sendRaw(
 
 /**
  * Sends all of a request but the last byte of its body, and waits until the server has begun to
- * read it; the function that comes back completes it and returns the answer.
+ * read it; the function that comes back completes it and returns the response.
  */
 export async function sendSlowly(
   url: string,
@@ -235,8 +235,8 @@ export async function sendSlowly(
 }
 
 /**
- * Waits until a process refuses an access token that another has revoked. One second is promised
- * (contract 6); the second one is for a busy machine.
+ * Waits until a process refuses an access token that another has revoked. One second is promised;
+ * the second one is for a busy machine.
  */
 export async function waitUntilDead(at: Gatepost, accessToken: string): Promise<void> {
   const endMs = performance.now() + 2000;
@@ -290,14 +290,14 @@ export function authorizePath(app: TestApp, parameters: Fields = {}): string {
   return `/authorization/authorize?${query}`;
 }
 
-/** The tokens of an answer, which must be 200. */
+/** The tokens of a response, which must be 200. */
 export function readTokens(answer: Answer): TokenResponse {
   assert.equal(answer.status, 200, answer.text);
   const tokens: TokenResponse = JSON.parse(answer.text);
   return tokens;
 }
 
-/** An answer's JSON, which must be an object. */
+/** A response's JSON, which must be an object. */
 export function readObject(answer: Answer): Readonly<Record<string, unknown>> {
   const value: unknown = JSON.parse(answer.text);
   assert.ok(typeof value === "object" && value !== null && !Array.isArray(value), answer.text);

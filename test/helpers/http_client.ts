@@ -57,7 +57,7 @@ export interface Client {
   postJson(path: string, body: unknown, headers?: HeaderFields): Promise<Answer>;
   /** Fills in a form of the page and presses the button with this value (or none). */
   submit(page: Answer, values?: HeaderFields, button?: string, form?: Form): Promise<Answer>;
-  /** Goes where the answer's Location leads. */
+  /** Goes where the response's Location leads. */
   follow(answer: Answer): Promise<Answer>;
   /** The cookies kept for the base URL's host. */
   cookies(): readonly Cookie[];

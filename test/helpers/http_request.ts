@@ -1,7 +1,7 @@
 import type { HttpRequest } from "../../src/base/http_message.ts";
 import { Problem } from "../../src/base/problem.ts";
 
-/** A request as the pipeline gets it, without a socket: GET / from 192.0.2.1, changed as told. */
+/** A request as the pipeline gets it, without a socket: GET / from 192.0.2.1, changed as given. */
 export function sampleRequest(
   more: Partial<Omit<HttpRequest, "readBody">> & { readonly body?: string | Uint8Array } = {},
 ): HttpRequest {

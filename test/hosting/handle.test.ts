@@ -346,7 +346,7 @@ test("a request without events commits nothing", async () => {
   assert.equal((await call(() => undefined, {}, { commit })).answer?.status, 204);
 });
 
-test("events are stored for an answer below 500 and for no other", async () => {
+test("events are stored for a response below 500 and for no other", async () => {
   const cases: [handle: Handle, count: number][] = [
     [() => ({ status: 200 }), 1],
     [() => ({ status: 404 }), 1],
@@ -372,7 +372,7 @@ test("events are stored for an answer below 500 and for no other", async () => {
   }
 });
 
-test("a failed commit is a logged 503 with Retry-After, and ends the answer's stream", async () => {
+test("a failed commit is a logged 503 with Retry-After, and ends the stream", async () => {
   const ends: string[] = [];
   const abort = () => void ends.push("signal");
   const { problem, stored, lines } = await call(({ dispatch }) => {

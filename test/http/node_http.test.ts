@@ -24,7 +24,7 @@ interface Stage {
 
 type Handle = (request: HttpRequest) => Promise<HttpResponse> | HttpResponse;
 
-/** Answers with what it was asked; reads the body of POST and PUT. */
+/** Returns what it was asked; reads the body of POST and PUT. */
 async function echo(request: HttpRequest): Promise<HttpResponse> {
   const { method, path, query } = request;
   const reads = method === "POST" || method === "PUT";
@@ -34,7 +34,7 @@ async function echo(request: HttpRequest): Promise<HttpResponse> {
 
 const HEADERS = { "X-Content-Type-Options": "nosniff" };
 
-/** Starts a server whose handler turns problems into answers, as the pipeline does. */
+/** Starts a server whose handler turns problems into responses, as the pipeline does. */
 async function startStage(
   t: TestContext,
   { handle = echo, limits = {} }: { handle?: Handle; limits?: Partial<HttpLimits> } = {},
@@ -72,7 +72,7 @@ async function startStage(
   return { port: address.port, server, requests, refusals, log: lines };
 }
 
-/** What every refusal has, whoever made it (contract 2). */
+/** What every refusal has, whoever made it. */
 function assertProblem(answer: RawAnswer | undefined, status: number, note = ""): void {
   assert.ok(answer, note);
   assert.equal(answer.status, status, `${note} ${answer.body}`);
@@ -92,7 +92,7 @@ const CHUNKED = "Transfer-Encoding: chunked\r\n";
 const END = "0\r\n\r\n";
 const LONG = "x".repeat(17_000);
 
-// what is wrong, the request, the answer's status
+// what is wrong, the request, the response's status
 const REFUSED: readonly [what: string, bytes: string, status: number][] = [
   ["no Host", "GET / HTTP/1.1\r\n\r\n", 400],
   ["two Hosts", `GET / HTTP/1.1\r\n${HOST}Host: b\r\n\r\n`, 400],
@@ -164,7 +164,7 @@ for (const [what, bytes, status] of REFUSED) {
     const { port } = await startStage(t);
     const { answers, isClosed } = await exchangeRaw(port, bytes, { waitMs: 3000 });
     assertProblem(answers[0], status, what);
-    assert.equal(answers.length, 1, "one answer and no more");
+    assert.equal(answers.length, 1, "one response and no more");
     assert.equal(answers[0]?.headers["connection"], "close");
     assert.ok(isClosed);
   });
@@ -285,7 +285,7 @@ test("more pipelined requests than allowed end it, however fast the responses ar
   assert.equal(answers.length, 4);
 });
 
-test("a body that nobody read ends the connection, after the whole answer", async (t) => {
+test("a body that nobody read ends the connection, after the whole response", async (t) => {
   const body = "y".repeat(10_000);
   const { port, requests } = await startStage(t, { handle: () => ({ status: 200, body }) });
   const bytes = post("Content-Length: 50000\r\n", "x".repeat(20_000));
@@ -296,7 +296,7 @@ test("a body that nobody read ends the connection, after the whole answer", asyn
   assert.equal(requests.length, 1);
 });
 
-test("a client that still sends its too large body gets the whole answer", async (t) => {
+test("a client that still sends its too large body gets the whole response", async (t) => {
   const { port } = await startStage(t);
   const url = `http://127.0.0.1:${port}/`;
   for (let count = 0; count < 5; count++) {
@@ -331,7 +331,7 @@ test("a slow head is cut off with 408", async (t) => {
   assert.ok(isClosed);
 });
 
-test("a slow body is cut off with 408 as the answer to its request", async (t) => {
+test("a slow body is cut off with 408 as the response to its request", async (t) => {
   const { port, requests } = await startStage(t, {
     limits: { headersTimeoutMs: 100, requestTimeoutMs: 200 },
   });
@@ -355,7 +355,7 @@ test("a handler may take longer than a request may take to arrive", async (t) =>
   assert.equal(answers[0]?.status, 200);
 });
 
-test("a client that takes nothing of its answer is cut off", async (t) => {
+test("a client that takes nothing of its response is cut off", async (t) => {
   const { port, server } = await startStage(t, {
     limits: { stallTimeoutMs: 150 },
     handle: () => ({ status: 200, body: "x".repeat(30_000_000) }),
@@ -436,7 +436,7 @@ test("bodies past the budget cost the one that has been coming longest", async (
   assert.equal(first?.headers["retry-after"], "1");
 });
 
-test("answers past the budget cost the client that has taken none for longest", async (t) => {
+test("responses past the budget cost the client that has taken none for longest", async (t) => {
   const size = 20_000_000; // more than the kernel takes
   const { port, server } = await startStage(t, {
     limits: { maxHeldResponseBytes: 1.5 * size },
@@ -452,7 +452,7 @@ test("answers past the budget cost the client that has taken none for longest", 
   hoarder.destroy();
 });
 
-test("an answer that cannot be sent ends the connection and is logged", async (t) => {
+test("a response that cannot be sent ends the connection and is logged", async (t) => {
   const { port, log } = await startStage(t, {
     handle: () => ({ status: 200, headers: { "X-Bad": "a\nb" }, body: "secret" }),
   });
@@ -464,7 +464,7 @@ test("an answer that cannot be sent ends the connection and is logged", async (t
   assert.doesNotMatch(log.join(""), /secret/);
 });
 
-test("a stream that breaks cuts the answer off", async (t) => {
+test("a stream that breaks cuts the response off", async (t) => {
   const { port, log } = await startStage(t, {
     handle: () => ({
       status: 200,
@@ -481,7 +481,7 @@ test("a stream that breaks cuts the answer off", async (t) => {
   assert.match(log.join(""), /broken/);
 });
 
-test("once the server closes, an answer ends its connection", async (t) => {
+test("once the server closes, a response ends its connection", async (t) => {
   const { port, server } = await startStage(t, {
     async handle(request) {
       await delay(100);

@@ -23,7 +23,7 @@ test("emptyResponse() has no body and no type", () => {
   assert.deepEqual(emptyResponse(202, { Location: "/x" }).headers, { Location: "/x" });
 });
 
-test("NO_STORE keeps an answer out of caches, old ones too (RFC 6749 §5.1)", () => {
+test("NO_STORE keeps a response out of caches, old ones too (RFC 6749 §5.1)", () => {
   assert.deepEqual(NO_STORE, { "Cache-Control": "no-store", Pragma: "no-cache" });
 });
 

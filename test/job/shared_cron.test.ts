@@ -99,7 +99,7 @@ function createCounter() {
   return counter;
 }
 
-/** A run that goes on until it is told to end. */
+/** A run that goes on until it is asked to end. */
 function createLongRun() {
   const { promise, resolve } = Promise.withResolvers<void>();
   const long = {

@@ -166,7 +166,7 @@ describe("listActingApps() lists", () => {
     ["no app that was never allowed anything", async () => {}, undefined],
     ["an app with a consent", (database, user, app) => consent(database, user, app, ["orders"]),
       ["orders"]],
-    ["an app with a grant that stands", (database, user, app) => give(database, app, user),
+    ["an app with a valid grant", (database, user, app) => give(database, app, user),
       ["consumer"]],
     ["what both say, each scope once", async (database, user, app) => {
       await consent(database, user, app, ["orders", "consumer"]);

@@ -128,7 +128,7 @@ test("a rotation puts the new token in the place of the old, which is remembered
   assert.equal((await find(database, grant.id, SECOND))?.state, "current");
 });
 
-describe("what a lost answer held is replaced:", () => {
+describe("what a lost response held is replaced:", () => {
   const THIRD = sha256("third");
 
   test("the token before is good once more, and what it was exchanged for no more", async (t) => {
@@ -333,7 +333,7 @@ async function countUsed(database: Database, grantId: string): Promise<number> {
   return (await database.query(query)).length;
 }
 
-/** The time that stands in an id: base 36, nine digits behind the letter. */
+/** The time within an id: base 36, nine digits behind the letter. */
 function timeOf(id: string): number {
   return parseInt(id.slice(1, 10), 36);
 }

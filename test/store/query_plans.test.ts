@@ -129,7 +129,7 @@ function findScans(sql: string): string[] {
   });
 }
 
-/** Whether a statement sorts: then a list reads all that fits before it answers with a part. */
+/** Whether a statement sorts: then a list reads all that fits before it returns a part. */
 function findSorts(sql: string): string[] {
   return readPlan(sql).filter((step) => step.includes("TEMP B-TREE"));
 }
@@ -339,7 +339,7 @@ const CASES: readonly Case[] = [
     run: (database) => findSubscription(database, SUBSCRIPTION.id),
   },
   {
-    name: "asking whether the grant stands",
+    name: "asking whether the grant is valid",
     run: (database) => hasActiveGrant(database, GRANT),
   },
   writing("changing a subscription", () => [

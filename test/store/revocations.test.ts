@@ -130,7 +130,7 @@ test("a later cut counts, and an earlier one that comes later does not take it b
   }
 });
 
-test("what has had its time is forgotten, and nothing before its time", async (t) => {
+test("what has expired is forgotten, and nothing before", async (t) => {
   const database = openDatabase(t);
   let nowMs = NOW_MS;
   await database.write([

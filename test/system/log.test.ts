@@ -20,7 +20,7 @@ const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url
 
 let gatepost: Gatepost;
 let receiver: Receiver;
-/** What must stand in no line, by what it is. */
+/** What must be in no line, by what it is. */
 const secrets = new Map<string, string>([["metrics token", METRICS_TOKEN], ["password", PASSWORD]]);
 
 before(async () => {
@@ -141,7 +141,7 @@ test("a request is one line: method, route, status, ms, request_id and who asked
   assert.ok(requests.some(({ route, status }) => route === "" && status === 404));
 });
 
-test("what was no request is told of in one line, too", () => {
+test("what was not a request is logged in one line, too", () => {
   const refused = gatepost.server.lines.map((line): Record<string, unknown> => JSON.parse(line))
     .filter(({ msg }) => msg === "refused");
   assert.deepEqual(refused.map(({ status, code }) => [status, code]), [

@@ -200,7 +200,7 @@ test("refusals of what is no request are counted", async () => {
   assert.equal(sum(await scrape(), "gatepost_http_refusals_total", { status: "400" }) - start, 1);
 });
 
-test("events, attempts and what is pending are told of", async () => {
+test("events, attempts and what is pending are reported", async () => {
   const token = await gatepost.login(await gatepost.createUser());
   const event = newName("event");
   const subscribe = async (path: string) => {

@@ -23,7 +23,7 @@ const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url
 let gatepost: Gatepost;
 let receiver: Receiver;
 let document: Readonly<Record<string, unknown>> = {};
-/** The operations that a test has had a good answer of. */
+/** The operations that a test has had a good response of. */
 const answered = new Set<string>();
 
 before(async () => {
@@ -65,7 +65,7 @@ function findOperation(method: string, path: string) {
   return found.sort(([one], [other]) => one.split("{").length - other.split("{").length)[0];
 }
 
-/** Checks an answer against what the document declares of it, to the last member. */
+/** Checks a response against what the document declares of it, to the last member. */
 function checkAnswer(method: string, path: string, answer: Answer): Answer {
   const [template = "", , operation = {}] = findOperation(method, path) ?? [];
   const note = `${method} ${path} (${template}): ${answer.status} ${answer.text.slice(0, 500)}`;
@@ -216,7 +216,7 @@ describe("what only callers with a scope may know", () => {
     assert.ok(events(await reads(["consumer", "backend"])).includes("order.audited"));
   });
 
-  test("is not told for a token that is no good", async () => {
+  test("is not shown for a bad token", async () => {
     const answer = await gatepost.api.get("/openapi.json", bearer("nonsense"));
     assert.equal(answer.status, 401);
     checkAnswer("GET", "/openapi.json", answer);
@@ -264,7 +264,7 @@ test("what users and apps are answered is as declared", async () => {
   await ask("GET", "/backend/audit?limit=200");
 });
 
-test("what the OAuth endpoints answer is as declared", async () => {
+test("what the OAuth endpoints return is as declared", async () => {
   const user = await gatepost.createUser();
   const login = await gatepost.api.postJson("/consumer/login", user);
   checkAnswer("POST", "/consumer/login", login);
@@ -350,7 +350,7 @@ test("what subscriptions, events and deliveries are answered with is as declared
   await ask("DELETE", `/backend/subscription/${String(other["id"])}`);
 });
 
-test("what the rest of the backend and the system answer is as declared", async () => {
+test("what the rest of the backend and the system return is as declared", async () => {
   const { items } = await ask("GET", "/backend/cronjob");
   await ask("POST", `/backend/cronjob/${String(asFields(Object(items)[0])["name"])}/run`);
   const key = await ask("POST", "/backend/key", { at_once: true });
@@ -408,7 +408,7 @@ test("refusals are as declared", async () => {
   }
 });
 
-test("every built-in operation has had a good answer in these tests", () => {
+test("every built-in operation has had a good response in these tests", () => {
   const ids = operations().filter(([, , { tags }]) => String(tags) !== "hosted")
     .map(([, , { operationId }]) => String(operationId));
   assert.deepEqual(ids.filter((id) => !answered.has(id)), []);

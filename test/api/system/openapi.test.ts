@@ -39,7 +39,7 @@ test("methods of one path shape are one path item, whatever their parameters are
       [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
     );
   }
-  // The author's own name is still told.
+  // The author's own name is still shown.
   const description = lookUp(document, "#/paths/~1orders~1{id}/post/description");
   assert.match(String(description), /\/orders\/:order/);
 });
