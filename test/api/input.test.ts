@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { readBody, readQuery } from "../../src/api/input.ts";
 import { operation } from "../../src/api/operation.ts";
-import { Problem } from "../../src/base/problem.ts";
 import { FLAG, listOf, object, oneOf, optional, type Shape, TEXT } from "../../src/base/shape.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
+import { pointersOf } from "../helpers/problem.ts";
 
 const QUERY = {
   name: optional(TEXT),
@@ -93,14 +93,3 @@ describe("readBody()", () => {
     await assert.rejects(read(BODY, text, 1000, text.length - 1), { status: 413 });
   });
 });
-
-function pointersOf(run: () => unknown): string[] {
-  try {
-    run();
-    return [];
-  } catch (error) {
-    assert.ok(error instanceof Problem);
-    assert.equal(error.status, 400);
-    return error.errors.map(({ pointer }) => pointer);
-  }
-}

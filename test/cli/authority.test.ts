@@ -1,11 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { type CommandLine, openCommandLine, readItems } from "../helpers/command_line.ts";
 import { bearer, type Gatepost, startGatepost } from "../helpers/gatepost.ts";
-
-/** Promised: in any other process on the same database within a second. */
-const BITES_MS = 1_000;
 
 let gatepost: Gatepost;
 let cli: CommandLine;
@@ -16,13 +12,6 @@ before(async () => {
 });
 
 after(() => gatepost.stop());
-
-async function assertDies(token: string, fromMs: number): Promise<void> {
-  while (await gatepost.isAlive(token)) {
-    assert.ok(performance.now() - fromMs < BITES_MS, "the token still opens a protected endpoint");
-    await sleep(20);
-  }
-}
 
 test("grant list prints what HTTP returns, for a user by name and for an app", async () => {
   const user = await gatepost.createUser();
@@ -49,7 +38,7 @@ test("grant revoke with an id ends that grant alone, within a second", async () 
   const revoked = await cli.run("grant", "revoke", String(readItems(listed)[0]?.["id"]));
 
   assert.equal(revoked.code, 0, revoked.stderr);
-  await assertDies(lost, performance.now());
+  await gatepost.assertDies(lost, performance.now());
   assert.ok(await gatepost.isAlive(kept));
 });
 
@@ -129,7 +118,7 @@ test("key withdraw ends every token of the key within a second, with an audit en
   const kid = String(listed.find(({ status }) => status === "signing")?.["kid"]);
 
   const withdrawn = await cli.run("key", "withdraw", kid);
-  await assertDies(token, performance.now());
+  await gatepost.assertDies(token, performance.now());
   const again = await cli.run("key", "withdraw", kid);
   const left = readItems(await cli.run("key", "list", "--json"));
   const audit = readItems(await cli.run("audit", "list", "--action", "key.withdraw", "--json"));

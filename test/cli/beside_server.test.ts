@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { type CommandLine, openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
 import {
   bearer,
@@ -11,9 +10,6 @@ import {
 } from "../helpers/gatepost.ts";
 import { startServer } from "../helpers/process.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
-
-/** Promised: in any other process on the same database within a second. */
-const BITES_MS = 1_000;
 
 let gatepost: Gatepost;
 let receiver: Receiver;
@@ -34,14 +30,6 @@ after(async () => {
   await gatepost.stop();
   await receiver.close();
 });
-
-/** Waits until a token is refused, and fails the test where that takes longer than it may. */
-async function assertDies(token: string, fromMs: number): Promise<void> {
-  while (await gatepost.isAlive(token)) {
-    assert.ok(performance.now() - fromMs < BITES_MS, "the token still opens a protected endpoint");
-    await sleep(20);
-  }
-}
 
 test("a user that the command line has added can log in at once, as it said", async () => {
   const added = await cli.runWith(
@@ -69,7 +57,7 @@ test("a user that the command line disables is refused within a second", async (
   const atMs = performance.now();
 
   assert.equal(disabled.code, 0, disabled.stderr);
-  await assertDies(token, atMs);
+  await gatepost.assertDies(token, atMs);
   const answer = await gatepost.api.postJson("/consumer/login", user);
   assert.equal(answer.status, 401);
 });
@@ -92,7 +80,7 @@ test("an app that the command line has added gets tokens, none when disabled", a
   await cli.run("app", "disable", app.id);
   const atMs = performance.now();
 
-  await assertDies(token, atMs);
+  await gatepost.assertDies(token, atMs);
   const refused = await gatepost.token(app, fields);
   assert.deepEqual([refused.status, JSON.parse(refused.text).error], [401, "invalid_client"]);
 });
@@ -113,7 +101,7 @@ test("grants that the command line revokes end within a second, the user stays",
   const token = await gatepost.login(user);
 
   await cli.run("grant", "revoke", "--user", user.username);
-  await assertDies(token, performance.now());
+  await gatepost.assertDies(token, performance.now());
 
   assert.ok(await gatepost.isAlive(await gatepost.login(user)));
 });

@@ -39,12 +39,7 @@ before(async () => {
 });
 after(() => gatepost.stop());
 
-/** A browser in which a user has logged in. */
-async function openLoggedIn(as: TestUser = user): Promise<Client> {
-  const browser = gatepost.openBrowser();
-  await gatepost.allow(browser, trustedApp, as);
-  return browser;
-}
+const openLoggedIn = (as = user) => gatepost.openLoggedIn(trustedApp, as);
 
 /** Signs the browser's user out; the login page comes again. */
 async function signOut(browser: Client): Promise<Answer> {

@@ -38,11 +38,7 @@ const OWN_PAGE = { "sec-fetch-site": "same-origin", origin: "null" };
 /** What a page's form would send, without its buttons. */
 const fieldsOf = (page: Answer): Fields => page.forms()[0]?.fields ?? {};
 
-async function openLoggedIn(): Promise<Client> {
-  const browser = gatepost.openBrowser();
-  await gatepost.allow(browser, trustedApp, user);
-  return browser;
-}
+const openLoggedIn = () => gatepost.openLoggedIn(trustedApp, user);
 
 async function isLoggedIn(browser: Client): Promise<boolean> {
   return (await gatepost.authorize(browser, trustedApp)).status === 303;

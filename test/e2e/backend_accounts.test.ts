@@ -62,15 +62,6 @@ const newApp = (more: object = {}) => ({ name: "App", url: "https://app.example"
 const tryLogin = (username: string, password: string): Promise<Answer> =>
   gatepost.api.postJson("/consumer/login", { username, password });
 
-async function passwordTokens(app: TestApp, user: TestUser, scope?: string) {
-  const { username, password } = user;
-  const fields = { grant_type: "password", username, password };
-  return readTokens(await gatepost.token(app, scope === undefined ? fields : { ...fields, scope }));
-}
-
-const refresh = (app: TestApp, token: string) =>
-  gatepost.token(app, { grant_type: "refresh_token", refresh_token: token });
-
 const createPasswordApp = (more: Item = {}) =>
   gatepost.createApp({ grants: ["password", "refresh_token", "client_credentials"], ...more });
 
@@ -351,7 +342,7 @@ async function probe(foothold: Foothold): Promise<Item> {
     loginToken: await gatepost.isAlive(foothold.loginToken),
     accessToken: await gatepost.isAlive(foothold.accessToken),
     code: (await gatepost.token(app, { grant_type: "authorization_code", code })).status === 200,
-    refreshToken: (await refresh(app, foothold.refreshToken)).status === 200,
+    refreshToken: (await gatepost.refresh(app, foothold.refreshToken)).status === 200,
     browser: (await gatepost.authorize(foothold.browser, app)).status === 303,
   };
 }
@@ -477,15 +468,15 @@ test("of changes of two members of an app at once neither is lost", async () => 
 test("a scope that a user loses revokes the grants that carry it, and no others", async () => {
   const user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
   const app = await createPasswordApp({ scopes: ["consumer", "orders"] });
-  const carries = await passwordTokens(app, user, "consumer orders");
-  const spared = await passwordTokens(app, user, "consumer");
+  const carries = await gatepost.passwordTokens(app, user, { scope: "consumer orders" });
+  const spared = await gatepost.passwordTokens(app, user, { scope: "consumer" });
   const login = await gatepost.login(user);
   await gatepost.change(user, { scopes: ["consumer", "stock"] });
   assert.equal(await gatepost.isAlive(carries.access_token), false);
-  assertOAuthError(await refresh(app, carries.refresh_token), 400, "invalid_grant");
+  assertOAuthError(await gatepost.refresh(app, carries.refresh_token), 400, "invalid_grant");
   assert.equal(await gatepost.isAlive(login), false, "a login token carries every scope");
   assert.equal(await gatepost.isAlive(spared.access_token), true);
-  readTokens(await refresh(app, spared.refresh_token));
+  readTokens(await gatepost.refresh(app, spared.refresh_token));
   assert.equal((await tryLogin(user.username, user.password)).status, 200);
 });
 
@@ -516,7 +507,7 @@ test("a scope that a user gets revokes nothing", async () => {
 test("a scope whose name begins like a lost one is not lost with it", async () => {
   const user = await gatepost.createUser({ scopes: ["order", "orders", "order.read"] });
   const app = await createPasswordApp({ scopes: ["orders", "order.read"] });
-  const spared = await passwordTokens(app, user);
+  const spared = await gatepost.passwordTokens(app, user);
   await gatepost.change(user, { scopes: ["orders", "order.read"] });
   assert.equal(await gatepost.isAlive(spared.access_token), true);
 });
@@ -751,7 +742,7 @@ test("disabling an app ends its tokens and closes every door; enabling revives n
   const app = await createPasswordApp({
     grants: ["password", "refresh_token", "client_credentials", "authorization_code"],
   });
-  const tokens = await passwordTokens(app, user);
+  const tokens = await gatepost.passwordTokens(app, user);
   const own = readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
   const code = await gatepost.code(app, user);
   const spared = await gatepost.login(user);
@@ -759,11 +750,11 @@ test("disabling an app ends its tokens and closes every door; enabling revives n
   for (const { access_token: token } of [tokens, own]) {
     assert.equal(await gatepost.isAlive(token), false);
   }
-  assertOAuthError(await refresh(app, tokens.refresh_token), 401, "invalid_client");
+  assertOAuthError(await gatepost.refresh(app, tokens.refresh_token), 401, "invalid_client");
   assert.equal((await gatepost.authorize(gatepost.openBrowser(), app)).status, 400);
   await gatepost.change(app, { status: "active" });
   assert.equal(await gatepost.isAlive(tokens.access_token), false);
-  assertOAuthError(await refresh(app, tokens.refresh_token), 400, "invalid_grant");
+  assertOAuthError(await gatepost.refresh(app, tokens.refresh_token), 400, "invalid_grant");
   const exchange = { grant_type: "authorization_code", code };
   assertOAuthError(await gatepost.token(app, exchange), 400, "invalid_grant");
   readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
@@ -774,15 +765,15 @@ test("a scope that an app loses revokes its grants that carry it, and no others"
   const user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
   const app = await createPasswordApp({ scopes: ["consumer", "orders"] });
   const another = await createPasswordApp({ scopes: ["consumer", "orders"] });
-  const carries = await passwordTokens(app, user);
+  const carries = await gatepost.passwordTokens(app, user);
   const own = readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
-  const narrow = await passwordTokens(app, user, "consumer");
-  const ofAnother = await passwordTokens(another, user);
+  const narrow = await gatepost.passwordTokens(app, user, { scope: "consumer" });
+  const ofAnother = await gatepost.passwordTokens(another, user);
   await gatepost.change(app, { scopes: ["consumer"] });
   const alive = [carries, own, narrow, ofAnother]
     .map(({ access_token: token }) => gatepost.isAlive(token));
   assert.deepEqual(await Promise.all(alive), [false, false, true, true]);
-  assertOAuthError(await refresh(app, carries.refresh_token), 400, "invalid_grant");
+  assertOAuthError(await gatepost.refresh(app, carries.refresh_token), 400, "invalid_grant");
 });
 
 test("deleting an app ends its tokens, and what it was allowed", async () => {
@@ -791,7 +782,7 @@ test("deleting an app ends its tokens, and what it was allowed", async () => {
   const tokens = await gatepost.codeTokens(app, user);
   await expectStatus(204, send("DELETE", `/backend/app/${app.id}`));
   assert.equal(await gatepost.isAlive(tokens.access_token), false);
-  assertOAuthError(await refresh(app, tokens.refresh_token), 401, "invalid_client");
+  assertOAuthError(await gatepost.refresh(app, tokens.refresh_token), 401, "invalid_client");
   await expectStatus(404, send("GET", `/backend/app/${app.id}`));
   const grants = await gatepost.api.get("/consumer/grant", bearer(await gatepost.login(user)));
   assert.deepEqual(readObject(grants)["items"], []);

@@ -99,16 +99,8 @@ async function within(ms: number, holds: () => Promise<boolean>, what: string): 
   }
 }
 
-async function passwordTokens(app: TestApp, user: TestUser) {
-  const { username, password } = user;
-  return readTokens(await gatepost.token(app, { grant_type: "password", username, password }));
-}
-
 const createPasswordApp = () =>
   gatepost.createApp({ grants: ["password", "refresh_token", "client_credentials"] });
-
-const refresh = (app: TestApp, token: string) =>
-  gatepost.token(app, { grant_type: "refresh_token", refresh_token: token });
 
 async function grantOf(user: TestUser, app: string): Promise<Item> {
   const [grant] = await list(`/backend/grant?user=${user.id}&app=${app}`);
@@ -141,8 +133,8 @@ test("grants are listed newest first, by user and by app, and no others with the
   const user = await gatepost.createUser();
   const app = await createPasswordApp();
   await gatepost.login(user);
-  await passwordTokens(app, user);
-  await passwordTokens(app, await gatepost.createUser());
+  await gatepost.passwordTokens(app, user);
+  await gatepost.passwordTokens(app, await gatepost.createUser());
   const ofUser = await list(`/backend/grant?user=${user.id}`);
   assert.deepEqual(ofUser.map((grant) => [grant["app"], grant["type"]]), [
     [app.id, "password"],
@@ -186,12 +178,12 @@ test("a list of grants goes on where its cursor says", async () => {
 test("a revoked grant ends with its access token and its refresh token, and says so", async () => {
   const user = await gatepost.createUser();
   const app = await createPasswordApp();
-  const tokens = await passwordTokens(app, user);
-  const spared = await passwordTokens(app, await gatepost.createUser());
+  const tokens = await gatepost.passwordTokens(app, user);
+  const spared = await gatepost.passwordTokens(app, await gatepost.createUser());
   const { id } = await grantOf(user, app.id);
   await expectStatus(204, send("DELETE", `/backend/grant/${id}`));
   assert.equal(await gatepost.isAlive(tokens.access_token), false);
-  assert.equal((await refresh(app, tokens.refresh_token)).status, 400);
+  assert.equal((await gatepost.refresh(app, tokens.refresh_token)).status, 400);
   assert.equal(await gatepost.isAlive(spared.access_token), true);
   const grant = await grantOf(user, app.id);
   assert.equal(grant["status"], "revoked");
@@ -225,7 +217,7 @@ test("revoking by user ends a browser session, too", async () => {
 test("revoking by user ends every grant of theirs and nobody else's", async () => {
   const [user, neighbour] = [await gatepost.createUser(), await gatepost.createUser()];
   const app = await createPasswordApp();
-  const tokens = await passwordTokens(app, user);
+  const tokens = await gatepost.passwordTokens(app, user);
   const login = await gatepost.login(user);
   const spared = await gatepost.login(neighbour);
   await expectStatus(204, send("POST", "/backend/grant/revoke", { user: user.id }));
@@ -237,7 +229,7 @@ test("revoking by user ends every grant of theirs and nobody else's", async () =
     ],
     [false, false, true],
   );
-  assert.equal((await refresh(app, tokens.refresh_token)).status, 400);
+  assert.equal((await gatepost.refresh(app, tokens.refresh_token)).status, 400);
   const statuses = (await list(`/backend/grant?user=${user.id}`)).map(({ status }) => status);
   assert.deepEqual(statuses, ["revoked", "revoked"]);
   assert.equal(await gatepost.isAlive(await gatepost.login(user)), true, "they may log in again");
@@ -246,9 +238,9 @@ test("revoking by user ends every grant of theirs and nobody else's", async () =
 test("revoking by app ends what anyone gave it, and leaves other apps' grants", async () => {
   const user = await gatepost.createUser();
   const [app, another] = [await createPasswordApp(), await createPasswordApp()];
-  const tokens = await passwordTokens(app, user);
+  const tokens = await gatepost.passwordTokens(app, user);
   const own = readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
-  const spared = await passwordTokens(another, user);
+  const spared = await gatepost.passwordTokens(another, user);
   await expectStatus(204, send("POST", "/backend/grant/revoke", { app: app.id }));
   assert.deepEqual(
     [
@@ -258,15 +250,15 @@ test("revoking by app ends what anyone gave it, and leaves other apps' grants", 
     ],
     [false, false, true],
   );
-  assert.equal((await refresh(app, tokens.refresh_token)).status, 400);
+  assert.equal((await gatepost.refresh(app, tokens.refresh_token)).status, 400);
 });
 
 test("revoking by user and app ends what this user gave this app", async () => {
   const [user, neighbour] = [await gatepost.createUser(), await gatepost.createUser()];
   const app = await createPasswordApp();
-  const tokens = await passwordTokens(app, user);
+  const tokens = await gatepost.passwordTokens(app, user);
   const spared = [
-    (await passwordTokens(app, neighbour)).access_token,
+    (await gatepost.passwordTokens(app, neighbour)).access_token,
     await gatepost.login(user),
   ];
   await expectStatus(204, send("POST", "/backend/grant/revoke", { user: user.id, app: app.id }));
@@ -365,7 +357,7 @@ test("logins are audited: the endpoint, the page, and the app of a password gran
   const user = await gatepost.createUser();
   const app = await gatepost.createApp({ grants: ["password", "authorization_code"] });
   await gatepost.login(user);
-  await passwordTokens(app, user);
+  await gatepost.passwordTokens(app, user);
   await gatepost.code(app, user);
   const logins = await list(`/backend/audit?target=${user.id}&action=user.login`);
   assert.deepEqual(logins.map(({ actor }) => actor), [user.id, app.id, user.id]);
@@ -465,9 +457,9 @@ test("a reused refresh token and a replayed code are audited once", async () => 
   const user = await gatepost.createUser();
   const app = await gatepost.createApp();
   const tokens = await gatepost.codeTokens(app, user);
-  const second = readTokens(await refresh(app, tokens.refresh_token));
-  readTokens(await refresh(app, second.refresh_token));
-  for (let i = 0; i < 3; i++) await expectStatus(400, refresh(app, tokens.refresh_token));
+  const second = readTokens(await gatepost.refresh(app, tokens.refresh_token));
+  readTokens(await gatepost.refresh(app, second.refresh_token));
+  for (let i = 0; i < 3; i++) await expectStatus(400, gatepost.refresh(app, tokens.refresh_token));
   const reused = await list(`/backend/audit?target=${(await grantOf(user, app.id))["id"]}`);
   assert.deepEqual(reused.map(({ actor, action }) => [actor, action]), [
     [app.id, "grant.reuse"],
@@ -522,7 +514,7 @@ test("a consent, the grant that comes of it and its end are audited, with the ap
 test("a refresh and an app's tokens for itself leave no entry", async () => {
   const app = await gatepost.createApp();
   const own = readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
-  readTokens(await refresh(app, own.refresh_token));
+  readTokens(await gatepost.refresh(app, own.refresh_token));
   await gatepost.api.postForm("/authorization/revoke", {
     token: own.refresh_token,
     client_id: app.id,

@@ -14,6 +14,9 @@ export const PASSWORD = "correct horse battery";
 
 type Fields = Readonly<Record<string, string>>;
 
+/** What a user types to log in. */
+export type Credentials = Pick<TestUser, "username" | "password">;
+
 /** A user as a test knows it. */
 export interface TestUser {
   readonly id: string;
@@ -65,18 +68,28 @@ export interface Gatepost {
   /** PATCH of a user or an app; anything but 200 fails the test. */
   change(party: TestUser | TestApp, fields: Readonly<Record<string, unknown>>): Promise<void>;
   login(user: TestUser): Promise<string>;
+  /** POST /consumer/login from `address`, or from one of its own. */
+  tryLogin(user: Credentials, address?: string): Promise<Answer>;
   /** POST to the token endpoint; the app authenticates by Basic, a public one by its id. */
   token(app: TestApp, fields: Fields): Promise<Answer>;
+  /** The token endpoint's response to an app's refresh token. */
+  refresh(app: TestApp, refreshToken: string, more?: Fields): Promise<Answer>;
+  /** The tokens of a user's password, for an app that may use it. */
+  passwordTokens(app: TestApp, user: TestUser, more?: Fields): Promise<TokenResponse>;
   /** GET of the authorize page with the app's id and redirect URI beside `parameters`. */
   authorize(browser: Client, app: TestApp, parameters?: Fields): Promise<Answer>;
   /** Logs in and allows through the pages; returns where the app is called back. */
   allow(browser: Client, app: TestApp, user: TestUser, parameters?: Fields): Promise<URL>;
+  /** A new browser in which a user has logged in, for an app that asks for no consent. */
+  openLoggedIn(app: TestApp, user: TestUser): Promise<Client>;
   /** A code for the app, by `allow` in a new browser. */
   code(app: TestApp, user: TestUser, parameters?: Fields): Promise<string>;
   /** The tokens for a new code. */
   codeTokens(app: TestApp, user: TestUser, parameters?: Fields): Promise<TokenResponse>;
   /** Whether an access token opens a protected endpoint: 200, else 401. */
   isAlive(accessToken: string): Promise<boolean>;
+  /** Waits until an access token is refused; fails later than a second after `fromMs`. */
+  assertDies(accessToken: string, fromMs: number): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -98,8 +111,13 @@ export async function startGatepost(options: GatepostOptions = {}): Promise<Gate
     createClient(url, { headers: () => ({ "x-forwarded-for": newAddress() }) });
   const api = openBrowser();
 
-  async function login({ username, password }: Omit<TestUser, "id">): Promise<string> {
-    const answer = await api.postJson("/consumer/login", { username, password });
+  function tryLogin({ username, password }: Credentials, address = newAddress()) {
+    const headers = { "x-forwarded-for": address };
+    return api.postJson("/consumer/login", { username, password }, headers);
+  }
+
+  async function login(user: Credentials): Promise<string> {
+    const answer = await tryLogin(user);
     assert.equal(answer.status, 200, answer.text);
     const { token }: { token: string } = JSON.parse(answer.text);
     return token;
@@ -116,6 +134,7 @@ export async function startGatepost(options: GatepostOptions = {}): Promise<Gate
     api,
     openBrowser,
     login,
+    tryLogin,
     async createUser({ scopes = ["consumer"] } = {}) {
       const user = { username: newName("user"), password: PASSWORD };
       const answer = await api.postJson("/backend/user", { ...user, scopes }, asAdmin);
@@ -147,6 +166,16 @@ export async function startGatepost(options: GatepostOptions = {}): Promise<Gate
       app.secret === ""
         ? api.postForm("/authorization/token", { client_id: app.id, ...fields })
         : api.postForm("/authorization/token", fields, basicAuth(app)),
+    refresh: (app, refreshToken, more = {}) =>
+      gatepost.token(app, {
+        grant_type: "refresh_token",
+        refresh_token: refreshToken,
+        ...more,
+      }),
+    async passwordTokens(app, { username, password }, more = {}) {
+      const fields = { grant_type: "password", username, password, ...more };
+      return readTokens(await gatepost.token(app, fields));
+    },
     authorize: (browser, app, parameters = {}) =>
       browser.get(authorizePath(app, parameters)),
     async allow(browser, app, user, parameters = {}) {
@@ -164,6 +193,11 @@ export async function startGatepost(options: GatepostOptions = {}): Promise<Gate
       }
       throw new Error(`no way back to the app: ${page.status}\n${page.text}`);
     },
+    async openLoggedIn(app, user) {
+      const browser = openBrowser();
+      await gatepost.allow(browser, app, user);
+      return browser;
+    },
     async code(app, user, parameters = {}) {
       const callback = await gatepost.allow(openBrowser(), app, user, parameters);
       const code = callback.searchParams.get("code");
@@ -180,6 +214,12 @@ export async function startGatepost(options: GatepostOptions = {}): Promise<Gate
       const answer = await api.get("/authorization/whoami", bearer(accessToken));
       assert.ok(answer.status === 200 || answer.status === 401, answer.text);
       return answer.status === 200;
+    },
+    async assertDies(accessToken, fromMs) {
+      while (await gatepost.isAlive(accessToken)) {
+        assert.ok(performance.now() - fromMs < 1000, "the token still opens a protected endpoint");
+        await sleep(20);
+      }
     },
     async stop() {
       assert.equal(await server.stop(), 0, server.stderr());
