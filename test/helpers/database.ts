@@ -27,6 +27,21 @@ export function openDatabase(test: TestContext, path?: string): Database {
   return database;
 }
 
+/** The database, and how many rows its queries have found: all of them, and the most of one. */
+export function countRows(database: Database) {
+  const found = { rows: 0, most: 0 };
+  const counted: Database = {
+    ...database,
+    async query<Row>(...asked: Parameters<Database["query"]>) {
+      const rows = await database.query<Row>(...asked);
+      found.rows += rows.length;
+      found.most = Math.max(found.most, rows.length);
+      return rows;
+    },
+  };
+  return { counted, found };
+}
+
 /** Stores a user with scopes `consumer orders`, changed as given. */
 export async function addUser(
   database: Database,

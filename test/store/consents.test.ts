@@ -20,7 +20,14 @@ import { loadRevocations } from "../../src/store/revocations.ts";
 import { endSubscriptions } from "../../src/store/subscription_end.ts";
 import { insertSubscription } from "../../src/store/subscriptions.ts";
 import { revokeTokensOfUser, updateUser } from "../../src/store/users.ts";
-import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
+import {
+  addApp,
+  addSession,
+  addUser,
+  countRows,
+  openDatabase,
+  sampleGrant,
+} from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const HOUR_MS = 3_600_000;
@@ -229,17 +236,9 @@ test("listActingApps() reads a bounded number of grants", async (t) => {
      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)
      SELECT 'g' || printf('%06d', i), ${app}, ${user}, 'password', '["scope' || i || '"]',
        ${NOW_MS + HOUR_MS}, 0 FROM n`]);
-  let rows = 0;
-  const counted: Database = {
-    ...database,
-    async query<Row>(...asked: Parameters<Database["query"]>) {
-      const found = await database.query<Row>(...asked);
-      rows += found.length;
-      return found;
-    },
-  };
+  const { counted, found } = countRows(database);
   await listActingApps(counted, user, NOW_MS);
-  assert.equal(rows, 500);
+  assert.equal(found.rows, 500);
 });
 
 /** An id of a grant that was made then, whatever was made before. */

@@ -6,6 +6,7 @@ import { bearer, type Gatepost, newName, readObject, startGatepost } from "../he
 import { type MetricFamily, parseMetrics } from "../helpers/metrics_text.ts";
 import { exchangeRaw } from "../helpers/raw_http.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
+import { until } from "../helpers/event_stage.ts";
 
 const METRICS_TOKEN = "metrics-token-of-the-metrics-test";
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
@@ -43,13 +44,6 @@ function sum(families: readonly MetricFamily[], name: string, labels: Record<str
       Object.entries(labels).every(([key, value]) => sample.labels[key] === value)
     )
     .reduce((total, { value }) => total + value, 0);
-}
-
-async function waitFor(isTrue: () => Promise<boolean>): Promise<void> {
-  for (let waitedMs = 0; !await isTrue(); waitedMs += 50) {
-    assert.ok(waitedMs < 5000, "it took too long");
-    await delay(50);
-  }
 }
 
 test("the metrics are for the metrics token and scope backend alone", async () => {
@@ -216,8 +210,8 @@ test("events, attempts and what is pending are reported", async () => {
   const admin = bearer(gatepost.adminToken);
   await gatepost.api.postJson("/backend/event", { name: event, data: 1 }, admin);
   const attempts = "gatepost_delivery_attempts_total";
-  await waitFor(async () => sum(await scrape(), attempts) - sum(start, attempts) === 2);
-  await waitFor(async () => sum(await scrape(), "gatepost_deliveries_in_flight") === 0);
+  await until(async () => sum(await scrape(), attempts) - sum(start, attempts) === 2);
+  await until(async () => sum(await scrape(), "gatepost_deliveries_in_flight") === 0);
   const end = await scrape();
   const grown = (name: string, labels: Record<string, string> = {}) =>
     sum(end, name, labels) - sum(start, name, labels);

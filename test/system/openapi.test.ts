@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { setTimeout as delay } from "node:timers/promises";
 import type { Answer } from "../helpers/http_client.ts";
 import {
   basicAuth,
@@ -17,6 +15,7 @@ import {
 import { findErrors } from "../helpers/json_schema.ts";
 import { asFields, findOpenApiErrors, lookUp } from "../helpers/openapi_rules.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
+import { until } from "../helpers/event_stage.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
 
@@ -115,28 +114,8 @@ async function ask(
   return answer.text === "" ? {} : readObject(answer);
 }
 
-async function waitFor(condition: () => Promise<boolean>): Promise<void> {
-  for (let waitedMs = 0; !await condition(); waitedMs += 50) {
-    assert.ok(waitedMs < 5000, "it took too long");
-    await delay(50);
-  }
-}
-
 test("the document keeps the rules of OpenAPI 3.1", () => {
   assert.deepEqual(findOpenApiErrors(document), []);
-});
-
-test("the README's table has every call, and no other", () => {
-  const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
-  const rows = readme.matchAll(/^\| `([A-Z ]+) (\/\S+)` \|/gm);
-  const shown = [...rows].flatMap(([, methods = "", path]) =>
-    methods.split(" ").map((method) => `${method} ${path}`)
-  );
-  const known = operations().filter(([, , { tags }]) => String(tags) !== "hosted")
-    .map(([path, method]) => `${method.toUpperCase()} ${path}`);
-  // A delivery is found below its subscription's id, too; one of the two ways is enough to tell.
-  const told = known.filter((call) => !call.includes("{id}/delivery/{delivery}"));
-  assert.deepEqual(shown.toSorted(), told.toSorted());
 });
 
 test("a hosted endpoint is there with its scope, its parameters, its limit and its events", () => {
@@ -317,7 +296,7 @@ test("what subscriptions, events and deliveries are answered with is as declared
   await ask("GET", "/consumer/event", undefined, token);
   receiver.answer("/a", 500);
   const dispatched = await ask("POST", "/backend/event", { name: event, data: { a: [1] } });
-  await waitFor(async () => {
+  await until(async () => {
     const { items } = await ask("GET", `${path}/delivery`, undefined, token);
     return asFields(Object(items)[0])["status"] === "failed";
   });
@@ -334,10 +313,10 @@ test("what subscriptions, events and deliveries are answered with is as declared
   const paths = [`${path}/delivery/${delivery}`, `/consumer/subscription/delivery/${delivery}`];
   for (const resend of paths) {
     await ask("POST", `${resend}/resend`, undefined, token);
-    await waitFor(isFailed);
+    await until(isFailed);
   }
   await ask("POST", `/backend/delivery/${delivery}/resend`);
-  await waitFor(isFailed);
+  await until(isFailed);
   await ask("POST", "/backend/delivery/resend", { status: "failed" });
   await ask("POST", `${path}/test`, undefined, token);
   const managed = `/backend/subscription/${String(mine["id"])}`;

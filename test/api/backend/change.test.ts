@@ -12,18 +12,10 @@ import { findGrant, insertGrant } from "../../../src/store/grants.ts";
 import { loadRevocations } from "../../../src/store/revocations.ts";
 import { findUser, updateUser } from "../../../src/store/users.ts";
 import { addApp, addUser, openDatabase, sampleGrant } from "../../helpers/database.ts";
-import { sampleRequest } from "../../helpers/http_request.ts";
+import { backendCaller, sampleRequest } from "../../helpers/http_request.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
-const CALLER = {
-  sub: "u00000000",
-  kind: "user",
-  clientId: "login",
-  scopes: ["backend"],
-  grantId: "g00000000",
-  jti: "j00000000",
-  expiresAtMs: NOW_MS + 1000,
-} as const;
+const CALLER = backendCaller(NOW_MS + 1000);
 
 /**
  * The PATCH of users and of apps, on a database in which `meanwhile` is stored before each write.
