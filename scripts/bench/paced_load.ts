@@ -72,7 +72,7 @@ export async function runPaced(options: PacedOptions): Promise<PacedResult> {
     connection.socket.write(options.next(sent++));
   }
 
-  // Connecting is no part of what is measured.
+  // Connecting is not part of what is measured.
   const ready = Array.from({ length: 4 }, open);
   await Promise.all(ready.map(({ socket }) => once(socket, "connect")));
   idle.push(...ready);

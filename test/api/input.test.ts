@@ -83,7 +83,7 @@ describe("readBody()", () => {
   test("refuses a request without the body that it needs", async () => {
     await assert.rejects(read(BODY, undefined), { status: 415 });
   });
-  test("refuses what is no JSON", async () => {
+  test("refuses what is not JSON", async () => {
     await assert.rejects(read(BODY, "{"), { status: 400, code: "malformed" });
   });
   test("reads no more than the service or the operation takes", async () => {

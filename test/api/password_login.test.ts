@@ -201,7 +201,7 @@ test("right passwords sent all at once are all ok, and leave no failure", async 
   assert.equal((await login("marta", RIGHT)).kind, "ok");
 });
 
-test("too many at once: 503, which is no failure", async (t) => {
+test("too many at once: 503, which is not a failure", async (t) => {
   const { login } = await openLogin(t, createPasswordHasher(1, 0));
   const results = await Promise.allSettled(Array.from({ length: 12 }, () => login("marta", RIGHT)));
   const refused = results.filter((result) => result.status === "rejected");

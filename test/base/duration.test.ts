@@ -47,7 +47,7 @@ test("formatDuration() writes what parseDuration() reads back", () => {
   }
 });
 
-test("formatDuration() throws a RangeError for what is no whole number", () => {
+test("formatDuration() throws a RangeError for what is not a whole number", () => {
   for (const ms of [0.5, NaN, Infinity]) assert.throws(() => formatDuration(ms), RangeError);
 });
 

@@ -118,7 +118,7 @@ test("attributes() escapes values, writes true as the bare name and leaves out t
   );
 });
 
-test("attributes() refuses what is no attribute name", () => {
+test("attributes() refuses what is not an attribute name", () => {
   for (const name of ["", "a b", "a>", 'a"', "a=b", "a/b", "A", "1", "on\nload"]) {
     assert.throws(() => attributes({ [name]: "x" }), TypeError, name);
   }

@@ -114,7 +114,7 @@ describe("a shape names by its pointer", () => {
     test(what, () => assert.deepEqual(pointersIn(shape, value), pointers));
   }
   for (const value of [null, true, 1, "text", [], [{}], undefined]) {
-    test(`${JSON.stringify(value)} that is no object`, () => {
+    test(`${JSON.stringify(value)} that is not an object`, () => {
       assert.deepEqual(pointersIn(object({ a: TEXT }), value), [""]);
       assert.deepEqual(pointersIn(record({ a: TEXT }), value), [""]);
     });

@@ -37,7 +37,7 @@ test("asked to follow by an amount, it does not follow what has been set since",
   assert.equal(clock.stepMs(), -5_000);
 });
 
-test("what a time service corrects bit by bit is no step", () => {
+test("what a time service corrects bit by bit is not a step", () => {
   const { time, clock } = open();
   time.wallMs += 999;
   assert.equal(clock.stepMs(), 0);

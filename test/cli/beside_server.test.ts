@@ -85,7 +85,7 @@ test("an app that the command line has added gets tokens, none when disabled", a
   assert.deepEqual([refused.status, JSON.parse(refused.text).error], [401, "invalid_client"]);
 });
 
-test("a secret that the command line replaces with --revoke is no good any more", async () => {
+test("a secret that the command line replaces with --revoke is no longer valid", async () => {
   const app = await gatepost.createApp();
   const fields = { grant_type: "client_credentials" };
 

@@ -91,7 +91,7 @@ for (const [name, key] of ENDS) {
   });
 }
 
-test("standard input that is no UTF-8, or far too long, is refused", async () => {
+test("standard input that is not UTF-8, or far too long, is refused", async () => {
   for (const bytes of [Buffer.from([0xff, 0xfe]), Buffer.alloc(1_048_577, "a")]) {
     const { terminal, stdin } = openFakeTerminal({ isTTY: false });
     stdin.end(bytes);

@@ -65,7 +65,7 @@ export function testDatabaseContract(engine: Engine): void {
       assert.equal(rows[0]?.untilMs, untilMs);
     });
 
-    test("rejects a query that is no SQL, and goes on", async (t) => {
+    test("rejects a query that is not SQL, and goes on", async (t) => {
       const { database } = engine.open(t);
       await assert.rejects(database.query(sql`SELEKT 1`), isFault);
       assert.equal((await database.query(sql`SELECT 1`)).length, 1);

@@ -279,7 +279,7 @@ describe("a session", () => {
     });
   }
 
-  test("is no login anywhere else: the API takes tokens alone", async () => {
+  test("is not a login anywhere else: the API takes tokens alone", async () => {
     const browser = await openLoggedIn();
     assert.equal((await browser.get("/authorization/whoami")).status, 401);
     assert.equal((await browser.get("/consumer/subscription")).status, 401);

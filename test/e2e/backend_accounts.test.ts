@@ -118,7 +118,7 @@ for (const [what, fields, pointers] of BAD_NEW_USERS) {
 }
 
 for (const [name, body] of [["list", []], ["string", "x"], ["null", null]] as const) {
-  test(`a ${name} is no user and no app`, async () => {
+  test(`a ${name} is neither a user nor an app`, async () => {
     assert.deepEqual(await expectErrors(send("POST", "/backend/user", body)), [""]);
     assert.deepEqual(await expectErrors(send("POST", "/backend/app", body)), [""]);
   });
@@ -255,7 +255,7 @@ test("no page of another origin may call the backend", async () => {
   assert.equal(answer.headers.get("access-control-allow-origin"), null);
 });
 
-test("a body that is no JSON, or not said to be, is refused", async () => {
+test("a body that is not JSON, or not said to be, is refused", async () => {
   const headers = bearer(gatepost.adminToken);
   const post = (type: string, body: string) =>
     gatepost.api.send("POST", "/backend/user", {

@@ -168,7 +168,7 @@ describe("who may call", () => {
     });
   }
 
-  test("a public endpoint does not care for a token that is no good", async () => {
+  test("a public endpoint does not care for a token that is not valid", async () => {
     const answer = await send("GET", "/echo/literal", bearer("nonsense"));
     assert.deepEqual(readObject(answer), { by: "literal", isAnonymous: true });
   });

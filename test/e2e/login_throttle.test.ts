@@ -153,7 +153,7 @@ describe("the password grant of a confidential app", () => {
 });
 
 describe("the address that is throttled", () => {
-  /** Logs in from a loopback address of the machine, as a client that is no trusted proxy. */
+  /** Logs in from a loopback address of the machine, as a client that is not a trusted proxy. */
   function logInFrom(localAddress: string, user: Credentials, forwardedFor: string) {
     return new Promise<number | undefined>((resolve, reject) => {
       const headers = { "content-type": "application/json", "x-forwarded-for": forwardedFor };

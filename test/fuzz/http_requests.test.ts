@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import { createRandom, openRandom, type Random } from "../helpers/random.ts";
 import { exchangeRaw, type RawAnswer } from "../helpers/raw_http.ts";
+import { readMetric } from "../helpers/metrics_text.ts";
 
 /** How many requests are sent; GATEPOST_FUZZ_REQUESTS says another number. */
 const REQUESTS = Number(process.env["GATEPOST_FUZZ_REQUESTS"] || 100_000);
@@ -158,15 +159,8 @@ function parseProblem(body: string, note: string): Record<string, unknown> {
   }
 }
 
-/** The value of one metric, summed over its labels that fit. */
-async function readMetric(name: string, labels = /.*/): Promise<number> {
-  const { text } = await gatepost.api.get("/system/metrics", {
-    authorization: `Bearer ${METRICS_TOKEN}`,
-  });
-  const rows = text.split("\n").map((line) => /^(\w+)(\{.*\})? (\S+)$/.exec(line));
-  return rows.filter((row) => row?.[1] === name && labels.test(row[2] ?? ""))
-    .reduce((sum, row) => sum + Number(row?.[3]), 0);
-}
+const countFailed = () =>
+  readMetric(gatepost, METRICS_TOKEN, "gatepost_http_requests_total", /status="5/);
 
 function errorLines(): string[] {
   return gatepost.server.lines.filter((line) => /"level":"error"/.test(line));
@@ -205,17 +199,17 @@ async function sendAll(random: Random, count: number): Promise<Map<number, numbe
 test("malformed requests cause no crash, no 5xx and no lasting memory", async (t: TestContext) => {
   const random = openRandom(t);
   await sendAll(random, Math.min(4000, REQUESTS / 5)); // compiles, and fills pools and caches
-  const before = await readMetric("process_resident_memory_bytes");
-  const failedBefore = await readMetric("gatepost_http_requests_total", /status="5/);
+  const before = await readMetric(gatepost, METRICS_TOKEN, "process_resident_memory_bytes");
+  const failedBefore = await countFailed();
   const statuses = await sendAll(random, REQUESTS);
-  const after = await readMetric("process_resident_memory_bytes");
+  const after = await readMetric(gatepost, METRICS_TOKEN, "process_resident_memory_bytes");
 
   t.diagnostic(`${REQUESTS} requests: ${JSON.stringify(Object.fromEntries([...statuses].sort()))}`);
   const grownMiB = (after - before) / 2 ** 20;
   const residentMiB = Math.round(after / 2 ** 20);
   t.diagnostic(`resident memory ${residentMiB} MiB, grown ${grownMiB.toFixed(1)} MiB`);
   assert.ok(grownMiB < GROWTH_MIB, `${grownMiB} MiB`);
-  assert.equal(await readMetric("gatepost_http_requests_total", /status="5/), failedBefore);
+  assert.equal(await countFailed(), failedBefore);
   for (const status of [200, 204, 400, 401, 404, 405, 413, 415, 431]) {
     assert.ok(statuses.has(status), `no ${status}: the requests do not reach what they should`);
   }

@@ -46,7 +46,7 @@ export function findOpenApiErrors(document: unknown): string[] {
   const map = (check: Check, names = /./s): Check => (value, at) =>
     isFields(value)
       ? Object.entries(value).flatMap(([name, each]) => [
-        ...names.test(name) ? [] : [`${at}/${name} is no name for this`],
+        ...names.test(name) ? [] : [`${at}/${name} is not a name for this`],
         ...check(each, `${at}/${name}`),
       ])
       : [`${at} is no object`];

@@ -111,7 +111,7 @@ export async function holdRequest(port: number, text: string): Promise<() => Pro
 }
 
 /**
- * Opens a connection that stays open; the caller destroys it. Breaking is no error of the test's.
+ * Opens a connection that stays open; the caller destroys it. Breaking is no test error.
  */
 export function openRaw(port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
@@ -125,7 +125,7 @@ export function openRaw(port: number): Promise<Socket> {
   });
 }
 
-/** Takes a stream of responses apart; throws where it is no sound HTTP/1.1. */
+/** Takes a stream of responses apart; throws where it is not sound HTTP/1.1. */
 export function parseAnswers(text: string): RawAnswer[] {
   const answers: RawAnswer[] = [];
   let rest = text;

@@ -150,8 +150,8 @@ for (const [name, end] of ENDS) {
     await database.write(end());
     const except = { subscriptions: [], principals: [] };
     const query = { health: "unknown", except, limit: 99, nowMs: NOW_MS } as const;
-    const lanes = await listDueQueues(database, query);
-    assert.ok(!lanes.some(({ subscription }) => subscription === seq));
+    const due = await listDueQueues(database, query);
+    assert.ok(!due.some(({ subscription }) => subscription === seq));
     const request = [{ subscription: seq, count: 8 }];
     assert.deepEqual(await claimDeliveries(database, request, "c1", NOW_MS + 9999, NOW_MS), []);
   });

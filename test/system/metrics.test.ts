@@ -187,7 +187,7 @@ test("the age of the signing key begins anew when another one signs", async () =
   assert.ok(fresh <= (performance.now() - sinceMs) / 1000, `${fresh} s`);
 });
 
-test("refusals of what is no request are counted", async () => {
+test("refusals of what is not a request are counted", async () => {
   const start = sum(await scrape(), "gatepost_http_refusals_total", { status: "400" });
   const port = Number(new URL(gatepost.server.url).port);
   await exchangeRaw(port, "nonsense\r\n\r\n", { waitMs: 2000 });
