@@ -31,10 +31,7 @@ function send(
   body?: unknown,
   headers: Readonly<Record<string, string>> = bearer(gatepost.adminToken),
 ): Promise<Answer> {
-  return gatepost.api.send(method, path, {
-    headers: { ...headers, ...(body !== undefined && { "content-type": "application/json" }) },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
+  return gatepost.api.sendJson(method, path, body, headers);
 }
 
 async function expectStatus(status: number, answer: Promise<Answer>): Promise<Item> {

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import {
   bearer,
   decodeJwt,
+  expectStatus,
   type Gatepost,
   newAddress,
   newName,
@@ -66,14 +67,7 @@ function send(
   body?: unknown,
   token: string = gatepost.adminToken,
 ): Promise<Answer> {
-  const headers = {
-    ...(token !== "" && bearer(token)),
-    ...(body !== undefined && { "content-type": "application/json" }),
-  };
-  return gatepost.api.send(method, path, {
-    headers,
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
+  return gatepost.api.sendJson(method, path, body, token === "" ? {} : bearer(token));
 }
 
 async function list(path: string): Promise<Item[]> {
@@ -82,12 +76,6 @@ async function list(path: string): Promise<Item[]> {
   const { items } = readObject(answer);
   assert.ok(Array.isArray(items), answer.text);
   return items;
-}
-
-async function expectStatus(status: number, answer: Promise<Answer>): Promise<Answer> {
-  const given = await answer;
-  assert.equal(given.status, status, given.text);
-  return given;
 }
 
 /** Tries every 50 ms until it holds; what must be within a second may not take longer. */

@@ -34,7 +34,7 @@ const revoke = (fields: Fields, headers: Fields = basicAuth(app)): Promise<Answe
   gatepost.api.postForm("/authorization/revoke", fields, headers);
 
 const refresh = (token: string, by: TestApp = app): Promise<Answer> =>
-  gatepost.token(by, { grant_type: "refresh_token", refresh_token: token });
+  gatepost.refresh(by, token);
 
 function assertRevoked(answer: Answer): void {
   assert.equal(answer.status, 200, answer.text);

@@ -32,7 +32,7 @@ before(async () => {
 after(() => gatepost.stop());
 
 function refresh(token: string, more = {}, by: TestApp = app): Promise<Answer> {
-  return gatepost.token(by, { grant_type: "refresh_token", refresh_token: token, ...more });
+  return gatepost.refresh(by, token, more);
 }
 
 /** Exchanges a refresh token that must be good. */

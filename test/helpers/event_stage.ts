@@ -68,13 +68,7 @@ export async function startEventStage(
       return gatepost.login(await gatepost.createUser({ scopes }));
     },
     call: (method, path, token, body) =>
-      gatepost.api.send(method, path, {
-        headers: {
-          ...bearer(token),
-          ...(body !== undefined && { "content-type": "application/json" }),
-        },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-      }),
+      gatepost.api.sendJson(method, path, body, bearer(token)),
     async subscribe(token, event, first = 204, ...others) {
       const path = `/${newName("hook")}`;
       const react = (status: number) => ({ kind: "answer", status, body: "not for you" } as const);

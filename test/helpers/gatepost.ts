@@ -157,9 +157,7 @@ export async function startGatepost(options: GatepostOptions = {}): Promise<Gate
     },
     async change(party, fields) {
       const path = "username" in party ? `/backend/user/${party.id}` : `/backend/app/${party.id}`;
-      const body = JSON.stringify(fields);
-      const headers = { ...asAdmin, "content-type": "application/json" };
-      const answer = await api.send("PATCH", path, { headers, body });
+      const answer = await api.sendJson("PATCH", path, fields, asAdmin);
       assert.equal(answer.status, 200, answer.text);
     },
     token: (app, fields) =>
@@ -335,6 +333,13 @@ export function readTokens(answer: Answer): TokenResponse {
   assert.equal(answer.status, 200, answer.text);
   const tokens: TokenResponse = JSON.parse(answer.text);
   return tokens;
+}
+
+/** The response, once it has this status; another one fails the test. */
+export async function expectStatus(status: number, response: Promise<Answer>): Promise<Answer> {
+  const answer = await response;
+  assert.equal(answer.status, status, answer.text);
+  return answer;
 }
 
 /** A response's JSON, which must be an object. */

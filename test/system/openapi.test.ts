@@ -102,13 +102,8 @@ async function ask(
   body?: unknown,
   token = gatepost.adminToken,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const answer = await gatepost.api.send(method, path, {
-    headers: {
-      ...(token !== "" && bearer(token)),
-      ...(body !== undefined && { "content-type": "application/json" }),
-    },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
+  const headers = token === "" ? {} : bearer(token);
+  const answer = await gatepost.api.sendJson(method, path, body, headers);
   checkAnswer(method, path, answer);
   assert.ok(answer.status < 300, `${method} ${path}: ${answer.status} ${answer.text}`);
   return answer.text === "" ? {} : readObject(answer);
