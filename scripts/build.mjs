@@ -37,7 +37,7 @@ export function isStale(root, env = process.env) {
  *
  * @param {string} root the folder of package.json
  * @param {Env} [env] GATEPOST_REVISION replaces the commit
- * @returns {boolean} false if the compiler found a fault
+ * @returns {boolean} false if the compiler found an error
  */
 export function build(root, env = process.env) {
   const dist = join(root, "dist");
@@ -48,7 +48,7 @@ export function build(root, env = process.env) {
     stdio: ["ignore", 2, 2],
   });
   if (status !== 0) {
-    console.error("The build failed: the compiler found the faults above.");
+    console.error("The build failed: the compiler found the errors above.");
     return false;
   }
   const program = join(dist, "cli.js");

@@ -33,7 +33,7 @@ class InterruptedError extends Error {
   override readonly name = "InterruptedError";
 }
 
-/** Goes the whole way; answers with the exit code. */
+/** Goes the whole way; returns the exit code. */
 async function show(stage: DemoStage, ended: Promise<never>): Promise<number> {
   const story = createStory(process.stdout);
   const startedMs = performance.now();

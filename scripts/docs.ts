@@ -49,7 +49,7 @@ function toCode(names: readonly string[]): string {
   return names.map((name) => `\`${name}\``).join(" ");
 }
 
-/** Stands for every service: an operation says what it is before it uses any. */
+/** In place of every service: an operation says what it is before it uses any. */
 const NO_SERVICE: unknown = new Proxy(() => {}, {
   get(_target, name) {
     if (name === Symbol.iterator) return [].values.bind([]);

@@ -1,7 +1,7 @@
 /**
  * Runs real OAuth clients, token verifiers and a webhook verifier against the built server, each
  * through all that it knows. They are installed into a scratch folder, which is removed again:
- * they are no dependencies.
+ * they are not dependencies.
  *
  *   npm run interop    a table, a row a client and a column a feature; exit 1 if there is a ✗
  */

@@ -4,7 +4,7 @@
  * regular expressions, and takes everything else as words and punctuation.
  */
 
-/** One piece of source. Of a string or a template, `text` is what stands between its quotes. */
+/** One piece of source. Of a string or a template, `text` is what is between its quotes. */
 export type Token = {
   kind: "word" | "punctuation" | "string" | "template" | "regex";
   text: string;

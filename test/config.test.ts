@@ -14,19 +14,19 @@ function configOf(env: Env): Config {
   return result.config;
 }
 
-function faultsOf(env: Env): readonly string[] {
+function errorsOf(env: Env): readonly string[] {
   const result = parseConfig(env);
   return result.ok ? [] : result.errors;
 }
 
-/** The only fault of one variable that has this value, all others being unset. */
+/** The only error of one variable that has this value, all others being unset. */
 function errorOf(name: string, value: string): string {
-  const faults = faultsOf({ [`GATEPOST_${name}`]: value });
-  assert.equal(faults.length, 1, `${name}=${JSON.stringify(value)}: ${faults.join(" | ")}`);
-  const [fault = ""] = faults;
-  assert.ok(fault.startsWith(`GATEPOST_${name}: `), fault);
-  assert.match(fault, /^[\x20-\x7e…]+$/);
-  return fault;
+  const errors = errorsOf({ [`GATEPOST_${name}`]: value });
+  assert.equal(errors.length, 1, `${name}=${JSON.stringify(value)}: ${errors.join(" | ")}`);
+  const [error = ""] = errors;
+  assert.ok(error.startsWith(`GATEPOST_${name}: `), error);
+  assert.match(error, /^[\x20-\x7e…]+$/);
+  return error;
 }
 
 test("parseConfig() gives the contract's defaults for an empty environment", () => {
@@ -166,15 +166,15 @@ test("parseConfig() refuses bad values of each variable and says what would be r
   }
 });
 
-test("parseConfig() reports every fault at once, a line each", () => {
-  const faults = faultsOf({
+test("parseConfig() reports every error at once, a line each", () => {
+  const errors = errorsOf({
     GATEPOST_PORT: "http",
     GATEPOST_CRON: "maybe",
     GATEPOST_HOST: "0.0.0.0",
     GATEPOST_SECRET_KEY: "short",
     GATEPOST_LOGLEVEL: "debug",
   });
-  const names = faults.map((fault) => fault.split(":")[0]);
+  const names = errors.map((error) => error.split(":")[0]);
   assert.deepEqual(names.sort(), [
     "GATEPOST_BASE_URL",
     "GATEPOST_CRON",
@@ -184,7 +184,7 @@ test("parseConfig() reports every fault at once, a line each", () => {
   ]);
 });
 
-test("parseConfig() never repeats a secret in a fault", () => {
+test("parseConfig() never repeats a secret in an error", () => {
   const cases: [name: string, value: string][] = [
     ["SECRET_KEY", "hunter2-hunter2"],
     ["SECRET_KEY", `${SECRET_KEY}hunter2`],
@@ -233,7 +233,7 @@ test("parseConfig() takes a GATEPOST_METRICS_TOKEN that a Bearer header can carr
   }
 });
 
-test("parseConfig() takes a canonical GATEPOST_BASE_URL as it stands", () => {
+test("parseConfig() takes a canonical GATEPOST_BASE_URL unchanged", () => {
   const cases = [
     "http://localhost:8080",
     "https://api.example.com",
@@ -290,9 +290,9 @@ test("parseConfig() requires GATEPOST_BASE_URL for every spelling of a wildcard 
     "::ffff:0.0.0.0", "::FFFF:0:0", "0000:0000:0000:0000:0000:0000:0000:0000",
   ];
   for (const host of cases) {
-    const faults = faultsOf({ GATEPOST_HOST: host });
-    assert.equal(faults.length, 1, host);
-    assert.match(faults[0] ?? "", /^GATEPOST_BASE_URL: is required/, host);
+    const errors = errorsOf({ GATEPOST_HOST: host });
+    assert.equal(errors.length, 1, host);
+    assert.match(errors[0] ?? "", /^GATEPOST_BASE_URL: is required/, host);
     const env = { GATEPOST_HOST: host, GATEPOST_BASE_URL: "https://api.example.com" };
     assert.equal(configOf(env).baseUrl, "https://api.example.com", host);
   }
@@ -316,8 +316,8 @@ test("parseConfig() reads `none` as a list without entries: no resend", () => {
 });
 
 test("parseConfig() names the entry of a list that is wrong", () => {
-  const fault = errorOf("CALLBACK_ALLOW", "10.0.0.0/8, 10.0.0.300/8");
-  assert.match(fault, /has the entry "10\.0\.0\.300\/8"/);
+  const error = errorOf("CALLBACK_ALLOW", "10.0.0.0/8, 10.0.0.300/8");
+  assert.match(error, /has the entry "10\.0\.0\.300\/8"/);
 });
 
 test("parseConfig() suggests the nearest name for an unknown one", () => {
@@ -330,7 +330,7 @@ test("parseConfig() suggests the nearest name for an unknown one", () => {
     ["GATEPOST_port", "GATEPOST_PORT"],
   ];
   for (const [unknown, known] of cases) {
-    assert.deepEqual(faultsOf({ [unknown]: "x" }), [
+    assert.deepEqual(errorsOf({ [unknown]: "x" }), [
       `${unknown}: no such variable; did you mean ${known}?`,
     ]);
   }
@@ -342,9 +342,9 @@ test("parseConfig() leaves GATEPOST_REVISION and other programs' variables alone
 
 test("parseConfig() ignores unknown names without a value, and survives strange ones", () => {
   configOf({ GATEPOST_OLD: "", GATEPOST_OLDER: undefined });
-  const [fault = ""] = faultsOf({ [`GATEPOST_\n\u001b[31m${"x".repeat(500)}`]: "x" });
-  assert.match(fault, /^[\x20-\x7e…]{1,200}$/);
-  assert.equal(faultsOf({ GATEPOST___proto__: "x", GATEPOST_CONSTRUCTOR: "x" }).length, 2);
+  const [error = ""] = errorsOf({ [`GATEPOST_\n\u001b[31m${"x".repeat(500)}`]: "x" });
+  assert.match(error, /^[\x20-\x7e…]{1,200}$/);
+  assert.equal(errorsOf({ GATEPOST___proto__: "x", GATEPOST_CONSTRUCTOR: "x" }).length, 2);
 });
 
 test("describeConfig() lists every variable once, with its effective value and no secret", () => {
@@ -459,8 +459,8 @@ test("each secret may be given as a file, with a line break at its end", () => {
   assert.deepEqual([metricsToken, adminPassword], [METRICS_TOKEN, ADMIN_PASSWORD]);
 });
 
-test("a secret's file that cannot be read is a fault, and so are both forms at once", () => {
-  const [missing = "", ...more] = faultsOf({ GATEPOST_METRICS_TOKEN_FILE: "/none/here" });
+test("a secret's file that cannot be read is an error, and so are both forms at once", () => {
+  const [missing = "", ...more] = errorsOf({ GATEPOST_METRICS_TOKEN_FILE: "/none/here" });
   assert.match(missing, /^GATEPOST_METRICS_TOKEN_FILE: cannot be read: ENOENT.*\/none\/here/);
   assert.deepEqual(more, []);
   const result = parseConfig(
@@ -471,7 +471,7 @@ test("a secret's file that cannot be read is a fault, and so are both forms at o
   assert.match(result.errors.join("\n"), /^GATEPOST_METRICS_TOKEN: GATEPOST_METRICS_TOKEN_FILE is/);
 });
 
-test("a secret's file that holds nothing is a fault: it was meant to hold something", () => {
+test("a secret's file that holds nothing is an error: it was meant to hold something", () => {
   for (const nothing of ["", "\n", "\r\n"]) {
     const result = parseConfig({ GATEPOST_SECRET_KEY_FILE: "/run/key" }, () => nothing);
     assert.ok(!result.ok);
@@ -486,7 +486,7 @@ test("what is in a file is not repeated in an error, which names the variable of
 });
 
 test("only secrets are read from files", () => {
-  assert.deepEqual(faultsOf({ GATEPOST_PORT_FILE: "/run/port" }).map((line) => line.slice(0, 35)), [
+  assert.deepEqual(errorsOf({ GATEPOST_PORT_FILE: "/run/port" }).map((line) => line.slice(0, 35)), [
     "GATEPOST_PORT_FILE: no such variable".slice(0, 35),
   ]);
 });
@@ -502,8 +502,8 @@ test("what Kubernetes and Docker set for a service named gatepost is passed over
     GATEPOST_PORT_8080_TCP_ADDR: "10.0.0.7",
   });
   assert.deepEqual(config, configOf({}));
-  const fault = errorOf("PORT", "tcp://10.0.0.7:8080");
-  assert.match(fault, /0 to 65535; Kubernetes .* service .* named gatepost.*enableServiceLinks/);
+  const error = errorOf("PORT", "tcp://10.0.0.7:8080");
+  assert.match(error, /0 to 65535; Kubernetes .* service .* named gatepost.*enableServiceLinks/);
   assert.match(errorOf("SERVICE_HOSTS", "x"), /no such variable/);
 });
 

@@ -26,13 +26,13 @@ export interface Finding {
   readonly what: string;
   readonly unit: string;
   readonly gatepost: number;
-  /** What it is held against: none where the figure stands for itself. */
+  /** What it is compared with: none where the figure is for itself. */
   readonly reference?: { readonly name: string; readonly value: number };
   /** Gatepost's figure as a multiple of the reference's. */
   readonly ratio?: number;
   /** CPU time of one operation in microseconds, all threads of the server. */
   readonly cpuMicros?: { readonly gatepost: number; readonly reference: number };
-  /** Of Gatepost's answers, in milliseconds. */
+  /** Of Gatepost's responses, in milliseconds. */
   readonly latencyMs?: { readonly p50: number; readonly p99: number };
   /** Of the ratio where there is one, else of the figure; none where it is for information. */
   readonly target?: Target;

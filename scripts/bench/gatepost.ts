@@ -8,7 +8,7 @@ export interface BenchGatepost extends ServerProcess {
   /** The user id of `admin`, and a token with its scopes. */
   readonly admin: { readonly id: string; readonly token: string };
   readonly app: BenchApp;
-  /** POST of JSON with the administrator's token; throws unless the answer is 2xx. */
+  /** POST of JSON with the administrator's token; throws unless the response is 2xx. */
   post(path: string, body: object, token?: string): Promise<Readonly<Record<string, unknown>>>;
   /** A client_credentials token of the app. */
   appToken(): Promise<string>;
@@ -45,7 +45,7 @@ export function startServer(
     GATEPOST_PORT: "0",
     GATEPOST_DATABASE: join(folder, "gatepost.db"),
     GATEPOST_ENDPOINTS: join(import.meta.dirname, "endpoints"),
-    GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8", // the guard stands; subscribers here are on loopback
+    GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8", // the guard is on; subscribers here are on loopback
     GATEPOST_ADMIN_PASSWORD: ADMIN_PASSWORD,
     ...env,
   });

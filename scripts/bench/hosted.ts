@@ -54,7 +54,7 @@ export function itemRequest(token: string): Buffer {
   return requestBytes("GET", ITEM_PATH, { Authorization: `Bearer ${token}` });
 }
 
-/** The same headers and body that Gatepost answers; those of the connection are Node's. */
+/** The same headers and body that Gatepost returns; those of the connection are Node's. */
 async function readAnswer(url: string, token: string): Promise<FixedAnswer> {
   const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
   const body = await response.text();

@@ -6,9 +6,9 @@ export interface LoadOptions {
   readonly port: number;
   readonly connections: number;
   readonly durationMs: number;
-  /** The bytes of a connection's next request; it may use the body of the answer before. */
+  /** The bytes of a connection's next request; it may use the body of the response before. */
   readonly next: (connection: number, lastBody: string | undefined) => Buffer | undefined;
-  /** The status that every answer must have. */
+  /** The status that every response must have. */
   readonly status: number;
 }
 
@@ -21,9 +21,9 @@ export interface LoadResult {
 }
 
 /**
- * Sends requests over raw keep-alive connections, each the next as soon as its answer is there. It
- * does as little as possible itself, because it shares the machine with what it measures. Throws
- * when an answer has another status than it should.
+ * Sends requests over raw keep-alive connections, each the next as soon as its response is there.
+ * It does as little as possible itself, because it shares the machine with what it measures.
+ * Throws when a response has another status than it should.
  */
 export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   const latencies: number[] = [];

@@ -8,7 +8,7 @@ import { generateKeyPairSync, randomUUID, sign } from "node:crypto";
 import { createServer, type IncomingMessage, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** One answer, as it is given to mode `answer`. */
+/** One response, as it is given to mode `answer`. */
 export interface FixedAnswer {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;

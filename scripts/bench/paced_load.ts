@@ -8,15 +8,15 @@ export interface PacedOptions {
   readonly durationMs: number;
   /** The bytes of the n-th request. */
   readonly next: (index: number) => Buffer;
-  /** The statuses that answers may have. */
+  /** The statuses that responses may have. */
   readonly statuses: readonly number[];
 }
 
 /** What came of them. */
 export interface PacedResult {
-  /** From writing a request to having its answer, in milliseconds, sorted. */
+  /** From writing a request to having its response, in milliseconds, sorted. */
   readonly latenciesMs: Float64Array;
-  /** How many answers had each status. */
+  /** How many responses had each status. */
   readonly byStatus: Readonly<Record<number, number>>;
 }
 
@@ -30,7 +30,7 @@ const PATIENCE_MS = 10_000;
 
 /**
  * Sends so many requests a second over as many keep-alive connections as it takes, and waits for
- * all answers. Throws when an answer has another status than it may, or takes longer than 10 s.
+ * all responses. Throws when a response has another status than it may, or takes longer than 10 s.
  */
 export async function runPaced(options: PacedOptions): Promise<PacedResult> {
   const { port, perSecond, durationMs, statuses } = options;
@@ -72,7 +72,7 @@ export async function runPaced(options: PacedOptions): Promise<PacedResult> {
     connection.socket.write(options.next(sent++));
   }
 
-  // Connecting is no part of what is measured.
+  // Connecting is not part of what is measured.
   const ready = Array.from({ length: 4 }, open);
   await Promise.all(ready.map(({ socket }) => once(socket, "connect")));
   idle.push(...ready);

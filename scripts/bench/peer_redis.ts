@@ -1,12 +1,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync } from "node:fs";
-import { connect, createServer, type AddressInfo } from "node:net";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Stage } from "./bench_case.ts";
 import { endWithParent } from "./post_process.ts";
 import { cpuMsOf, type ServerProcess, startProcess } from "./processes.ts";
+import { findFreePort } from "../free_port.ts";
 
 /** A Redis of its own, with workers of BullMQ that POST with fetch. */
 export interface BullMq {
@@ -49,15 +50,6 @@ export async function startBullMq({ peers, newFolder, say }: Stage): Promise<Bul
       await ended;
     },
   };
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 async function waitForPort(port: number): Promise<void> {

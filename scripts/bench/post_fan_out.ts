@@ -91,7 +91,7 @@ async function measureWaits(
   }
 }
 
-/** Asks for the health each few milliseconds until the end; answers with the waits, sorted. */
+/** Asks for the health each few milliseconds until the end; returns the waits, sorted. */
 async function probe(port: number, end: Promise<unknown>): Promise<number[]> {
   const agent = new Agent({ keepAlive: true });
   const waits: number[] = [];

@@ -4,7 +4,7 @@ import { createServer, type AddressInfo, type Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { endWithParent } from "./post_process.ts";
 
-/** Subscribers in a process of their own: some answer 204 at once, one never answers. */
+/** Subscribers in a process of their own: some return 204 at once, one never responds. */
 export interface PostReceiver {
   /** Those that answer, each on a loopback address of its own. */
   readonly urls: readonly string[];

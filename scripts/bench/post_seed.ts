@@ -49,7 +49,7 @@ export function copyFolder(from: string, to: string): string {
   return to;
 }
 
-/** Adds rows to a database; answers with the numbers of each group's subscriptions. */
+/** Adds rows to a database; returns the numbers of each group's subscriptions. */
 export function seed(folder: string, groups: readonly SeedGroup[]): number[][] {
   return withDatabase(folder, (run) => groups.map((group) => seedGroup(group, run)));
 }

@@ -106,7 +106,7 @@ function clientCredentials({ name, server, app }: TokenSource, path = PATH): Sid
   };
 }
 
-/** Every connection keeps exchanging the refresh token of its last answer. */
+/** Every connection keeps exchanging the refresh token of its last response. */
 function refreshing({ name, server, app, gatepost }: TokenSource): Side {
   let first: readonly string[] = [];
   const { id: client_id, secret: client_secret } = app;

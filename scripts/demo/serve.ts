@@ -34,7 +34,7 @@ Ctrl+C ends it all.
   }
 }
 
-/** Adds user and app, and subscribes to what the app will cause; answers with the password. */
+/** Adds user and app, and subscribes to what the app will cause; returns the password. */
 async function prepare(stage: DemoStage, spa: SpaServer): Promise<string> {
   const password = randomBytes(9).toString("base64url");
   const scope = ["--scope", SCOPE, "--json"];

@@ -15,7 +15,7 @@ export interface DemoStage {
   readonly subscriber: Subscriber;
   /** Runs `gatepost …` on the server's database, as an operator does beside a running server. */
   gatepost(args: readonly string[], stdin?: string): Promise<RunResult>;
-  /** Stops the server as an operator does, and answers with its exit code. */
+  /** Stops the server as an operator does, and returns its exit code. */
   stopServer(): Promise<number | null>;
   /** Ends whatever still runs, and removes the data folder. */
   close(): Promise<void>;

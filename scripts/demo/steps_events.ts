@@ -115,7 +115,7 @@ function checkResends({ story }: Journey, callbacks: readonly ReceivedCallback[]
   story.check("none too early", waited, RESEND_DELAYS_MS.map(() => true));
 }
 
-/** The record follows the answer to the last attempt by a moment. */
+/** The record follows the response to the last attempt by a moment. */
 async function waitForEnd(
   { stage }: Journey,
   token: string,

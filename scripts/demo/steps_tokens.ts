@@ -12,7 +12,7 @@ const TOKEN = "/authorization/token";
 const REVOKE = "/authorization/revoke";
 const WHOAMI = "/authorization/whoami";
 
-/** Logs in by the simple endpoint; answers with the token. */
+/** Logs in by the simple endpoint; returns the token. */
 export async function logIn(journey: Journey): Promise<string> {
   const { story, visitor, username, password } = journey;
   story.step("Ada logs in", "User name and password in, one token out.");

@@ -7,7 +7,7 @@ export class DifferenceError extends Error {
   override readonly name = "DifferenceError";
 }
 
-/** What an answer looked like. */
+/** What a response looked like. */
 export interface Told {
   readonly status: number;
   readonly headers: Headers;
@@ -31,7 +31,7 @@ export interface Story {
     headers?: Readonly<Record<string, string>>,
     body?: unknown,
   ): void;
-  /** An answer with its body; a page is told by `page`, in words. */
+  /** A response with its body; a page is described by `page`, in words. */
   received(answer: Told, page?: string): void;
   /** Compares with what the contract says, and throws DifferenceError where they differ. */
   check(claim: string, actual: unknown, expected: unknown): void;
@@ -41,7 +41,7 @@ export interface Story {
 
 type Style = Parameters<typeof styleText>[0];
 
-/** Answer headers that say something to a reader. */
+/** Response headers that say something to a reader. */
 const SHOWN = ["www-authenticate", "location", "retry-after"];
 const LONG_QUERY = 60;
 

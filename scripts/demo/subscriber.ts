@@ -29,12 +29,12 @@ export interface Subscriber {
   /** Waits until `n` callbacks have come since the last `forget`; throws after `timeoutMs`. */
   waitFor(n: number, timeoutMs: number): Promise<readonly ReceivedCallback[]>;
   forget(): void;
-  /** Is told of every callback. */
+  /** Called for every callback. */
   onCallback(listener: (callback: ReceivedCallback) => void): void;
   close(): Promise<void>;
 }
 
-/** What the subscriber is told, one message at a time. */
+/** Messages to the subscriber, one at a time. */
 type Order = { readonly secret: string } | { readonly failWith: readonly number[] };
 
 /** What the subscriber tells. */

@@ -1,7 +1,7 @@
 import { type Form, parseForms } from "../../test/helpers/http_client.ts";
 import type { Story, Told } from "./story.ts";
 
-/** An answer with its body understood. */
+/** A response with its body understood. */
 export interface Answer extends Told {
   readonly url: string;
   /** The body as a JSON object; empty where it is none. */
@@ -12,7 +12,7 @@ export interface Answer extends Told {
   readonly form: Form | undefined;
 }
 
-/** Sends real requests and tells each with its answer. */
+/** Sends real requests and reports each with its response. */
 export interface Visitor {
   get(path: string, token?: string): Promise<Answer>;
   postJson(path: string, body: object, token?: string): Promise<Answer>;

@@ -12,7 +12,7 @@ export interface AppLogin {
   readonly auth: ClientAuth;
 }
 
-/** A token answer as a client understood it. */
+/** A token response as a client understood it. */
 export interface Tokens {
   readonly accessToken: string;
   readonly refreshToken: string | undefined;
@@ -44,7 +44,7 @@ export interface Client {
   refresh?(app: AppLogin, refreshToken: string, scope?: string): Promise<Tokens>;
   revoke?(app: AppLogin, token: string, hint: "access_token" | "refresh_token"): Promise<void>;
   introspect?(app: AppLogin, token: string): Promise<Members>;
-  /** GET of a protected resource with the token; rejects unless it answers with JSON. */
+  /** GET of a protected resource with the token; rejects unless it returns JSON. */
   request?(url: string, accessToken: string): Promise<Members>;
   /** Checks an access token as a resource server does (RFC 9068 §4); returns its claims. */
   verify?(accessToken: string, audience: string): Promise<Members>;

@@ -3,7 +3,7 @@ import { inspect } from "node:util";
 import type { Tokens } from "./client.ts";
 import type { Stage } from "./stage.ts";
 
-/** Checks whom the server takes a token for, and what the client was told of its scope. */
+/** Checks whom the server takes a token for, and what the client was given as its scope. */
 export async function assertCaller(
   stage: Stage,
   { accessToken, scope }: Tokens,

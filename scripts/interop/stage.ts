@@ -1,12 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
 import { mkdir, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { createBrowser, type Visitor } from "./browser.ts";
 import type { AppLogin, ClientAuth, Members } from "./client.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
 import { startServer } from "./server_process.ts";
+import { findFreePort } from "../free_port.ts";
 
 /** What a stage's server is started with. */
 export interface StageSetup {
@@ -142,14 +141,4 @@ async function furnish(issuer: string, adminPassword: string) {
       return response.status === 200 ? body : undefined;
     },
   };
-}
-
-/** A port that is free now: a base URL must be known before the server listens. */
-async function findFreePort(): Promise<number> {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const address = probe.address();
-  probe.close();
-  await once(probe, "close");
-  return address !== null && typeof address === "object" ? address.port : 0;
 }

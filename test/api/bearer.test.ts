@@ -2,11 +2,10 @@ import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { generatePrivateKey, importKey } from "../../src/base/jwt.ts";
-import { signJwt } from "../helpers/jwt.ts";
+import { ringOf, signJwt } from "../helpers/jwt.ts";
 import { Problem } from "../../src/base/problem.ts";
 import { type Bearer, bearerToken, createBearer } from "../../src/api/bearer.ts";
 import { accessTokenClaims } from "../../src/oauth/claims.ts";
-import type { KeyRing } from "../../src/store/key_ring.ts";
 import { loadRevocations, revocation } from "../../src/store/revocations.ts";
 import { openDatabase } from "../helpers/database.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
@@ -133,7 +132,7 @@ test("without a token the challenge names the scopes that are needed (RFC 6750 Â
   );
 });
 
-test("with a bad token: 401 invalid_token, and nothing of the token in the answer", async (t) => {
+test("with a bad token: 401 invalid_token, and nothing of the token in the response", async (t) => {
   const { bearer } = await open(t);
   const problem = await refusal(bearer, "Bearer hunter2.hunter2.hunter2", []);
   assert.equal(problem.status, 401);
@@ -207,16 +206,7 @@ async function open(t: TestContext) {
   const now = () => clock.nowMs;
   const revocations = await loadRevocations(database, now);
   const kids = new Set(["k1"]);
-  const find: KeyRing["find"] = (kid) => kids.has(kid) ? key : undefined;
-  const none = () => Promise.reject(new Error("not needed here"));
-  const keys: KeyRing = {
-    find,
-    signing: () => ({ ...key, signsFromMs: 0 }),
-    published: () => [],
-    rotate: none,
-    withdraw: none,
-    refresh: none,
-  };
+  const keys = ringOf(key, (kid) => kids.has(kid) ? key : undefined);
   const createFor = (issuer: string) => createBearer({ issuer, keys, revocations, now });
   return {
     bearer: createFor(ISSUER),

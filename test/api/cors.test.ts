@@ -8,7 +8,7 @@ const isAllowed = (origin: string) => Promise.resolve(origin === APP);
 const from = (origin: string | undefined) =>
   sampleRequest({ method: "OPTIONS", headers: origin === undefined ? {} : { origin } });
 
-test("withCors() lets a page of an allowed origin read the answer (Fetch)", async () => {
+test("withCors() lets a page of an allowed origin read the response (Fetch)", async () => {
   const headers = await withCors({}, from(APP), isAllowed);
   assert.equal(headers["Access-Control-Allow-Origin"], APP);
   assert.equal(headers["Vary"], "Origin");
@@ -35,7 +35,7 @@ describe("withCors() says nothing but Vary to", () => {
   }
 });
 
-test("no answer ever lets cookies be sent along", async () => {
+test("no response ever lets cookies be sent along", async () => {
   const answers = [
     await withCors({}, from(APP), isAllowed),
     (await optionsResponse(from(APP), ["GET", "OPTIONS"], isAllowed)).headers ?? {},
@@ -61,7 +61,8 @@ test("optionsResponse() answers a preflight of an allowed origin", async () => {
 });
 
 test("optionsResponse() tells another origin what the path takes, and no more", async () => {
-  const { status, headers } = await optionsResponse(from("https://evil.example"), ["GET"], isAllowed);
+  const request = from("https://evil.example");
+  const { status, headers } = await optionsResponse(request, ["GET"], isAllowed);
   assert.equal(status, 204);
   assert.deepEqual(headers, { Allow: "GET", Vary: "Origin" });
 });
@@ -71,7 +72,7 @@ test("optionsResponse() of a path without CORS lets no origin do anything", asyn
   assert.deepEqual(headers, { Allow: "POST, OPTIONS" });
 });
 
-test("withCors() leaves what the answer says itself, and adds to its Vary", async () => {
+test("withCors() leaves what the response says itself, and adds to its Vary", async () => {
   const given = { "Vary": "Accept, Origin", "Access-Control-Allow-Origin": "*", "Allow": "GET" };
   const headers = await withCors(given, from(APP), isAllowed);
   assert.equal(headers["Access-Control-Allow-Origin"], "*");

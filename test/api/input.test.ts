@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { readBody, readQuery } from "../../src/api/input.ts";
 import { operation } from "../../src/api/operation.ts";
-import { Problem } from "../../src/base/problem.ts";
 import { FLAG, listOf, object, oneOf, optional, type Shape, TEXT } from "../../src/base/shape.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
+import { pointersOf } from "../helpers/problem.ts";
 
 const QUERY = {
   name: optional(TEXT),
@@ -83,7 +83,7 @@ describe("readBody()", () => {
   test("refuses a request without the body that it needs", async () => {
     await assert.rejects(read(BODY, undefined), { status: 415 });
   });
-  test("refuses what is no JSON", async () => {
+  test("refuses what is not JSON", async () => {
     await assert.rejects(read(BODY, "{"), { status: 400, code: "malformed" });
   });
   test("reads no more than the service or the operation takes", async () => {
@@ -93,14 +93,3 @@ describe("readBody()", () => {
     await assert.rejects(read(BODY, text, 1000, text.length - 1), { status: 413 });
   });
 });
-
-function pointersOf(run: () => unknown): string[] {
-  try {
-    run();
-    return [];
-  } catch (error) {
-    assert.ok(error instanceof Problem);
-    assert.equal(error.status, 400);
-    return error.errors.map(({ pointer }) => pointer);
-  }
-}

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { idOf, newId } from "../../src/base/id.ts";
-import { Problem } from "../../src/base/problem.ts";
 import { named, record } from "../../src/base/shape.ts";
 import { readQuery } from "../../src/api/input.ts";
 import {
@@ -12,6 +11,7 @@ import {
   toPagination,
 } from "../../src/api/pagination.ts";
 import { FIRST_PAGE } from "../../src/database/database.ts";
+import { pointersOf } from "../helpers/problem.ts";
 
 const ID = newId("u", Date.UTC(2026, 0, 1));
 const USER = idOf("u");
@@ -115,15 +115,3 @@ test("listResponse() has the items and where the next part begins, or null", asy
   assert.deepEqual(parse("u1"), { items: [{ sub: "u2" }, { sub: "u1" }], next_cursor: "u1" });
   assert.deepEqual(parse(undefined), { items: [{ sub: "u2" }, { sub: "u1" }], next_cursor: null });
 });
-
-function pointersOf(run: () => unknown): string[] {
-  try {
-    run();
-    return [];
-  } catch (error) {
-    assert.ok(error instanceof Problem);
-    assert.equal(error.status, 400);
-    assert.equal(error.code, "invalid");
-    return error.errors.map(({ pointer }) => pointer);
-  }
-}

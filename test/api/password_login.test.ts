@@ -30,7 +30,7 @@ test("a name may be given in any case", async (t) => {
   assert.equal((await login("MARTA", RIGHT)).kind, "ok");
 });
 
-test("a wrong password, an unknown name and a disabled user are not told apart", async (t) => {
+test("a wrong password, an unknown name and a disabled user look the same", async (t) => {
   const { login, addDisabled } = await openLogin(t);
   await addDisabled("otto");
   for (const [name, password] of [["marta", WRONG], ["nobody", RIGHT], ["otto", RIGHT]] as const) {
@@ -201,7 +201,7 @@ test("right passwords sent all at once are all ok, and leave no failure", async 
   assert.equal((await login("marta", RIGHT)).kind, "ok");
 });
 
-test("too many at once: 503, which is no failure", async (t) => {
+test("too many at once: 503, which is not a failure", async (t) => {
   const { login } = await openLogin(t, createPasswordHasher(1, 0));
   const results = await Promise.allSettled(Array.from({ length: 12 }, () => login("marta", RIGHT)));
   const refused = results.filter((result) => result.status === "rejected");
@@ -278,7 +278,7 @@ test("a try that waits writes nothing", async (t) => {
   assert.equal(writes.count, before);
 });
 
-test("a login costs one write before its check, and one beside what it stores itself", async (t) => {
+test("a login costs one write before its check and one beside what it stores", async (t) => {
   const { login, writes } = await openLogin(t);
   const before = writes.count;
   await login("marta", WRONG);
@@ -294,7 +294,7 @@ test("a clock that is set back by an hour locks nobody", async (t) => {
   assert.equal((await login("marta", RIGHT)).kind, "ok");
 });
 
-test("what counts no more is purged, and never counts again once the clock was set back", async (t) => {
+test("what no longer counts is purged, and stays gone when the clock is set back", async (t) => {
   const { database, login, fail, clock } = await openLogin(t);
   const rows = async () =>
     (await database.query(sql`SELECT 1 FROM login_failures`)).length;
@@ -323,7 +323,7 @@ test("what is stored of a failure does not hold what was sent as a name", async 
 
 const APP = { app: { id: "a1", isProven: true } };
 
-test("an app that has proven itself has no limit of its address, whoever fails there", async (t) => {
+test("a proven app is not limited by its address, whoever fails there", async (t) => {
   const { login, fail } = await openLogin(t);
   for (let at = 0; at < 60; at++) await fail(1, `name${at}`, HERE, APP);
   assert.equal((await login("marta", RIGHT, HERE, APP)).kind, "ok");
@@ -358,7 +358,7 @@ test("a device that the user has logged in with is spared the limit of its addre
   assert.equal((await login("marta", RIGHT, HERE, known)).kind, "ok");
 });
 
-test("a device has 10 failures of its own, wherever it is: stolen, it is no free pass", async (t) => {
+test("a device has 10 failures of its own anywhere: a stolen one is not exempt", async (t) => {
   const { login, fail } = await openLogin(t);
   const known = { findDevice: () => "d1" };
   for (let at = 0; at < 10; at++) await fail(1, "marta", `192.0.2.${at + 1}`, known);

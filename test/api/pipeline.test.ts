@@ -75,7 +75,7 @@ function valuesOf(answer: HttpResponse, name: string): (string | string[])[] {
     .map(([, value]) => value);
 }
 
-test("no header goes out twice, whatever the answer brings", async () => {
+test("no header goes out twice, whatever the response brings", async () => {
   const headers = {
     "X-Content-Type-Options": "sniff",
     "X-Request-Id": "mine",
@@ -98,7 +98,7 @@ test("several values of one header stay several", async () => {
   assert.deepEqual(valuesOf(await ask(), "set-cookie"), [["a=1", "b=2"]]);
 });
 
-test("every answer has an id and nosniff, refusals too", async () => {
+test("every response has an id and nosniff, refusals too", async () => {
   for (const request of [{}, { path: "/nowhere" }, { method: "TRACE" }, { path: "/%2f" }]) {
     const answer = await openStage(() => ({ status: 200 })).ask(request);
     assert.deepEqual(valuesOf(answer, "x-request-id"), ["r1"]);
@@ -129,7 +129,7 @@ test("HEAD is answered where GET is; 405 says what the path takes", async () => 
   assert.deepEqual(valuesOf(refused, "allow"), ["GET, HEAD, OPTIONS"]);
 });
 
-test("an allowed origin may read the answer, refusals too, any other may not", async () => {
+test("an allowed origin may read the response, refusals too, any other may not", async () => {
   const { ask } = openStage(() => {
     throw new Problem(409, "conflict", "No.");
   });
@@ -142,7 +142,8 @@ test("an allowed origin may read the answer, refusals too, any other may not", a
 });
 
 // what is thrown, the errors' shape, status, what the body says, what it never says
-const THROWN: readonly [what: unknown, errors: Operation["errors"], status: number, says: RegExp][] = [
+type Thrown = [what: unknown, errors: Operation["errors"], status: number, says: RegExp];
+const THROWN: readonly Thrown[] = [
   [new Problem(409, "conflict", "No."), "problem", 409, /urn:gatepost:problem:conflict/],
   [new Error("secret"), "problem", 500, /urn:gatepost:problem:internal/],
   ["secret", "problem", 500, /urn:gatepost:problem:internal/],
@@ -232,7 +233,7 @@ function openProtectedStage(checks: number, more: Partial<Operation>) {
   };
 }
 
-test("a token that has ended while a body came in is refused, and its handler is not called", async () => {
+test("a token that ended while a body came in is refused, its handler not called", async () => {
   let calls = 0;
   const handle = () => Promise.resolve({ status: 200 + calls++ });
   const parsed = openProtectedStage(1, { body: record({ a: TEXT }), handle });

@@ -117,7 +117,7 @@ describe("checkPath() takes", () => {
   }
 });
 
-describe("checkPath() refuses with 400 (contract 2)", () => {
+describe("checkPath() refuses with 400", () => {
   const table: [what: string, path: string][] = [
     ["a dot segment", "/a/./b"],
     ["a dot segment at the end", "/a/."],

@@ -20,7 +20,7 @@ test("a database without users gets `admin` with scopes backend and consumer", a
   assert.equal(admin.createdAtMs, NOW_MS);
 });
 
-test("a generated password is told once, opens, and has 18 random bytes", async (t) => {
+test("a generated password is shown once, works, and has 18 random bytes", async (t) => {
   const database = openDatabase(t);
   const password = await ensureFirstUser(database, hasher, undefined, NOW_MS);
   assert.match(password ?? "", /^[A-Za-z0-9_-]{24}$/);
@@ -36,7 +36,7 @@ test("each database gets a password of its own", async (t) => {
   assert.notEqual(passwords[0], passwords[1]);
 });
 
-test("a given password is used and not told", async (t) => {
+test("a given password is used and not shown", async (t) => {
   const database = openDatabase(t);
   assert.equal(await ensureFirstUser(database, hasher, "correct horse", NOW_MS), undefined);
   const admin = await findUserByName(database, "admin");

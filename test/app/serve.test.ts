@@ -20,7 +20,7 @@ async function loadsFetch(specifier: string): Promise<boolean> {
   return JSON.parse(stdout);
 }
 
-test("the program is imported without fetch, which takes as long to load as half of it", async () => {
+test("the program is imported without fetch, which takes as long as half of it", async () => {
   assert.equal(await loadsFetch(SERVE), false);
   assert.equal(await loadsFetch("node:http"), true, "then the test cannot tell any longer");
 });

@@ -32,7 +32,7 @@ test("parseAddress() holds one address in one form however it was written", () =
   }
 });
 
-test("parseAddress() holds an IPv4-mapped address as the IPv4 address that it stands for", () => {
+test("parseAddress() holds an IPv4-mapped address as the IPv4 address that it represents", () => {
   for (const form of ["192.0.2.1", "::ffff:192.0.2.1", "0:0:0:0:0:FFFF:c000:0201"]) {
     assert.deepEqual(parseAddress(form), { family: 4, value: 0xc0000201n });
   }

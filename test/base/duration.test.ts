@@ -19,9 +19,9 @@ test("parseDuration() reads each unit of the contract as milliseconds", () => {
 
 test("parseDuration() refuses everything else", () => {
   const cases = [
-    "", " ", "10", "00", "1", "s", "ms", "-1s", "+1s", "1.5s", "1e3s", "10 s", " 10s", "10s ", "10S",
-    "10sec", "1h30m", "010s", "00s", "10s\n", "１０s", "Infinity", "NaN", "0x10s", "1w", "1MiB",
-    "99999999999999999999s", "9007199254740991d", "9007199254740992ms",
+    "", " ", "10", "00", "1", "s", "ms", "-1s", "+1s", "1.5s", "1e3s", "10 s", " 10s", "10s ",
+    "10S", "10sec", "1h30m", "010s", "00s", "10s\n", "１０s", "Infinity", "NaN", "0x10s", "1w",
+    "1MiB", "99999999999999999999s", "9007199254740991d", "9007199254740992ms",
   ];
   for (const text of cases) assert.equal(parseDuration(text), undefined, JSON.stringify(text));
 });
@@ -47,7 +47,7 @@ test("formatDuration() writes what parseDuration() reads back", () => {
   }
 });
 
-test("formatDuration() throws a RangeError for what is no whole number", () => {
+test("formatDuration() throws a RangeError for what is not a whole number", () => {
   for (const ms of [0.5, NaN, Infinity]) assert.throws(() => formatDuration(ms), RangeError);
 });
 

@@ -15,7 +15,7 @@ function fromJson(text: string): HtmlValue {
   return value;
 }
 
-test("html escapes what stands in text", () => {
+test("html escapes text", () => {
   const cases: readonly (readonly [HtmlValue, string])[] = [
     ["plain", "plain"],
     ["<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"],
@@ -37,7 +37,7 @@ test("html escapes what stands in text", () => {
   }
 });
 
-test("html escapes what stands in a quoted attribute value", () => {
+test("html escapes quoted attribute values", () => {
   const value = `" onfocus='x' <&>`;
   const escaped = "&quot; onfocus=&#39;x&#39; &lt;&amp;&gt;";
   assert.equal(renderHtml(html`<a title="x ${value} y">`), `<a title="x ${escaped} y">`);
@@ -103,7 +103,7 @@ test("html refuses objects that it did not make", () => {
   for (const text of cases) assert.throws(() => html`<p>${fromJson(text)}</p>`, TypeError, text);
 });
 
-test("html lets only attributes() stand inside a tag", () => {
+test("html allows only attributes() inside a tag", () => {
   assert.equal(renderHtml(html`<input${attributes({ id: "a" })}>`), '<input id="a">');
   assert.throws(() => html`<p>${attributes({ id: "a" })}</p>`, TypeError);
   assert.throws(() => html`<p ${html`<b></b>`}></p>`, TypeError);
@@ -118,7 +118,7 @@ test("attributes() escapes values, writes true as the bare name and leaves out t
   );
 });
 
-test("attributes() refuses what is no attribute name", () => {
+test("attributes() refuses what is not an attribute name", () => {
   for (const name of ["", "a b", "a>", 'a"', "a=b", "a/b", "A", "1", "on\nload"]) {
     assert.throws(() => attributes({ [name]: "x" }), TypeError, name);
   }

@@ -30,7 +30,7 @@ test("newId() gives ids that differ in their last part even where all else is eq
   assert.equal(parts.size, 20_000);
 });
 
-test("newId() goes on in order while the clock stands still, past the counter's end too", () => {
+test("newId() goes on in order while the clock does not move, past the counter's end too", () => {
   const nowMs = START_MS + 3 * MINUTE_MS;
   const ids = Array.from({ length: 36 ** 3 + 10 }, () => newId("e", nowMs));
   assert.deepEqual(ids, ids.toSorted());
@@ -53,7 +53,7 @@ test("idTimeMs() reads the time back", () => {
   }
 });
 
-test("idBound() stands between the ids made before a time and those made then or later", () => {
+test("idBound() sorts between the ids made before a time and those made then or later", () => {
   const timeMs = Date.UTC(5001, 0, 1);
   const before = newId("g", timeMs - 1);
   const then = newId("g", timeMs);

@@ -196,7 +196,7 @@ test("verifyJwt() refuses HS256 with the public key as the secret (RFC 8725 §2.
   assert.equal(verify(`${signed}.${signature.toString("base64url")}`), undefined);
 });
 
-describe("verifyJwt() refuses claims that are no object, well signed all the same:", () => {
+describe("verifyJwt() refuses claims that are not an object, well signed all the same:", () => {
   const header = JSON.stringify({ alg: "ES256", typ: TYP, kid: keys.ES256.kid });
   for (const claims of ["[]", "null", "1", '"x"', "", "{", "{}x", "\ufeff{}"]) {
     test(JSON.stringify(claims), () => assert.equal(verify(signRaw(header, claims)), undefined));
@@ -298,7 +298,7 @@ function strayBits(text: string): string {
   return text.slice(0, -1) + alphabet[alphabet.indexOf(text.at(-1) ?? "") + 1];
 }
 
-/** A token of our ES256 key whatever stands in it. */
+/** A token of our ES256 key whatever it contains. */
 function signRaw(header: string, claims: string): string {
   const signed = [header, claims].map((text) => Buffer.from(text).toString("base64url")).join(".");
   const signature = sign("sha256", Buffer.from(signed), {

@@ -147,7 +147,8 @@ test("createLogger() never throws for a field that JSON cannot hold", () => {
 
 test("createLogger() writes a readable line for a terminal", () => {
   const { log, lines } = collect({ pretty: true });
-  log.warn("callback failed", { delivery: "d1", error: "timeout", note: "two words", no: undefined });
+  const fields = { delivery: "d1", error: "timeout", note: "two words", no: undefined };
+  log.warn("callback failed", fields);
   log.info("done", { ms: 12 });
   assert.deepEqual(lines(), [
     '2026-01-02T03:04:05.678Z WARN  callback failed delivery=d1 error=timeout note="two words"',

@@ -36,7 +36,7 @@ test("hash() writes argon2id with 19 MiB, two passes, one lane as a PHC string",
   assert.match(await hasher.hash(PASSWORD), PHC);
 });
 
-test("hash() writes what argon2id gives for the salt and parameters that stand there", async () => {
+test("hash() writes what argon2id gives for the salt and parameters in it", async () => {
   const [, salt = "", tag = ""] = PHC.exec(await hasher.hash(PASSWORD)) ?? [];
   const expected = argon2Sync("argon2id", {
     message: Buffer.from(PASSWORD),
@@ -118,7 +118,7 @@ test("verify() without a hash, as for an unknown user, is false for any password
   }
 });
 
-test("verify() works as long for an unknown user as for a known one, however long a guess is", async () => {
+test("verify() takes as long for an unknown user as for a known one, with any guess", async () => {
   const alone = createPasswordHasher(1);
   const phc = await alone.hash(PASSWORD);
   const timeOf = async (given: string, stored: string | undefined) => {
@@ -206,7 +206,7 @@ test("a hash that fails gives its place back", async () => {
   assert.deepEqual(own.load(), { running: 0, waiting: 0 });
 });
 
-test("a turn that is not admitted computes nothing and answers undefined", async () => {
+test("a turn that is not admitted computes nothing and returns undefined", async () => {
   const own = createPasswordHasher(1);
   const phc = await own.hash(PASSWORD);
   let reports = 0;

@@ -13,7 +13,7 @@ test("Problem holds status, code and detail, and is an Error", () => {
   assert.deepEqual(problem.headers, {});
 });
 
-test("Problem keeps its faults, headers and cause", () => {
+test("Problem keeps its errors, headers and cause", () => {
   const cause = new Error("disk");
   const errors = [{ pointer: "/name", detail: "Is required." }];
   const headers = { "Retry-After": "2" };
@@ -44,17 +44,17 @@ test("checkErrors() returns where there is none", () => {
   assert.equal(checkErrors([], "app"), undefined);
 });
 
-test("checkErrors() throws one 400 with every fault", () => {
-  const faults = [
+test("checkErrors() throws one 400 with every error", () => {
+  const errors = [
     { pointer: "/name", detail: "Is required." },
     { pointer: "/url", detail: "Must be a string." },
   ];
-  assert.throws(() => checkErrors(faults, "app"), (error: unknown) => {
+  assert.throws(() => checkErrors(errors, "app"), (error: unknown) => {
     assert.ok(error instanceof Problem);
     assert.equal(error.status, 400);
     assert.equal(error.code, "invalid");
     assert.match(error.message, /app/);
-    assert.deepEqual(error.errors, faults);
+    assert.deepEqual(error.errors, errors);
     return true;
   });
 });

@@ -11,16 +11,16 @@ describe("runtimeError() passes", () => {
 describe("runtimeError() names both versions and the remedy in one line for", () => {
   for (const version of ["20.19.0", "25.9.9", "9.0.0", "", "unknown"]) {
     test(JSON.stringify(version), () => {
-      const fault = runtimeError(version);
-      assert.ok(fault?.includes(version) && fault.includes("26") && fault.includes("npm start"));
-      assert.doesNotMatch(fault ?? "", /\n/);
+      const error = runtimeError(version);
+      assert.ok(error?.includes(version) && error.includes("26") && error.includes("npm start"));
+      assert.doesNotMatch(error ?? "", /\n/);
     });
   }
 });
 
 test("runtimeError() advises an installed package in one line, without npm start", () => {
   const url = "file:///srv/app/node_modules/gatepost/dist/base/runtime.js";
-  const fault = runtimeError("20.19.0", url) ?? "";
-  assert.match(fault, /26 or newer and this is 20\.19\.0: .*npm install node@26[^\n]*$/);
-  assert.doesNotMatch(fault, /npm start/);
+  const error = runtimeError("20.19.0", url) ?? "";
+  assert.match(error, /26 or newer and this is 20\.19\.0: .*npm install node@26[^\n]*$/);
+  assert.doesNotMatch(error, /npm start/);
 });

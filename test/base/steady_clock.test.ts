@@ -18,7 +18,7 @@ test("a steady clock goes as time passes, and not as the clock on the wall is se
   assert.equal(clock.stepMs(), -3_600_000);
 });
 
-test("it follows when it is told to", () => {
+test("it follows when it is asked to", () => {
   const { time, clock } = open();
   time.wallMs += 7_200_000;
   assert.equal(clock.stepMs(), 7_200_000);
@@ -27,7 +27,7 @@ test("it follows when it is told to", () => {
   assert.equal(clock.stepMs(), 0);
 });
 
-test("told by how much, it does not follow what has been set since", () => {
+test("asked to follow by an amount, it does not follow what has been set since", () => {
   const { time, clock } = open();
   time.wallMs += 7_200_000;
   const stepMs = clock.stepMs();
@@ -37,7 +37,7 @@ test("told by how much, it does not follow what has been set since", () => {
   assert.equal(clock.stepMs(), -5_000);
 });
 
-test("what a time service corrects bit by bit is no step", () => {
+test("what a time service corrects bit by bit is not a step", () => {
   const { time, clock } = open();
   time.wallMs += 999;
   assert.equal(clock.stepMs(), 0);
@@ -55,7 +55,7 @@ function openCautious() {
   return { time, now, pass };
 }
 
-test("a cautious clock goes with the clock on the wall, and with what a time service corrects", () => {
+test("a cautious clock follows the wall clock and the corrections of a time service", () => {
   const { time, now, pass } = openCautious();
   pass(HOUR_MS);
   assert.equal(now(), START_MS + HOUR_MS);

@@ -40,7 +40,7 @@ const XML = `<script xmlns="http://www.w3.org/1999/xhtml"><![CDATA[${ATTACK}]]><
 const SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="99" height="99">${XML}</svg>`;
 const XHTML = `<html xmlns="http://www.w3.org/1999/xhtml"><body>hosted${XML}</body></html>`;
 
-/** The answers that hold the script, by path, as a module's author writes them. */
+/** The responses that hold the script, by path, as a module's author writes them. */
 const ANSWERS: Readonly<Record<string, string>> = {
   plain: `{ status: 200, headers: { "Content-Type": "text/HTML; charset=utf-8" }, body: HTML }`,
   response: `new Response(HTML, { headers: { "content-type": "text/html" } })`,

@@ -10,7 +10,7 @@ import {
   type StageApp,
 } from "../helpers/sign_in_stage.ts";
 
-// Everything here runs without script: the pages must not need any (contract 4).
+// Everything here runs without script: the pages must not need any.
 const TAB = "\uE004";
 const ENTER = "\uE007";
 const SPACE = "\uE00D";
@@ -172,7 +172,8 @@ test("a user signs out and another signs in, and the first one's session is over
   assert.match(await browser.text("main"), /Signed in as marta/);
   const [former] = await browser.cookies();
   await browser.click("button[value=switch]");
-  assert.match(await browser.text("[role=status]"), /^You are signed out here\..* keep their access/);
+  const status = await browser.text("[role=status]");
+  assert.match(status, /^You are signed out here\..* keep their access/);
   await logIn("nils");
   await browser.find("button[value=allow]");
   assert.match(await browser.text("main"), /Signed in as nils/);

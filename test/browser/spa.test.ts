@@ -125,7 +125,7 @@ for (const [what, change, complaint] of [
   ["state", (query: URLSearchParams) => query.set("state", "forged"), /\(state\)/],
   ["iss", (query: URLSearchParams) => query.set("iss", "https://evil.example"), /\(iss\)/],
 ] as const) {
-  test(`it refuses an answer with another ${what} before it uses the code`, async () => {
+  test(`it refuses a response with another ${what} before it uses the code`, async () => {
     await browser.click("#signed-out:not([hidden]) button");
     const request = new URL(await browser.waitForUrl(/\/authorize\?/)).searchParams;
     const answer = new URLSearchParams({
@@ -146,7 +146,7 @@ test("it fits a phone", async () => {
   assert.ok(Number(width) <= 360, `${width} px`);
 });
 
-/** Watches the answers of the token endpoint from outside the page. */
+/** Watches the responses of the token endpoint from outside the page. */
 async function recordTokens(): Promise<() => Promise<(string | undefined)[]>> {
   const source = `
     const real = window.fetch;

@@ -57,7 +57,7 @@ test("app add --public gives no secret", async (t) => {
   assert.equal(readJson(json)["client_secret"], undefined);
 });
 
-test("app add refuses with every fault at once, and adds nothing", async (t) => {
+test("app add refuses with every error at once, and adds nothing", async (t) => {
   const cli = await openCommandLine(t);
 
   const refused = await cli.run(

@@ -162,7 +162,7 @@ test("backup of a sealed database needs no key and stays sealed", async (t) => {
   assert.equal(opened.code, 0);
 });
 
-test("backup to standard output or to what is no file is refused in one line", async (t) => {
+test("backup to standard output or to what is not a file is refused in one line", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");
   const dash = await cli.run("backup", "-");

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { type CommandLine, openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
 import {
   bearer,
@@ -11,9 +10,6 @@ import {
 } from "../helpers/gatepost.ts";
 import { startServer } from "../helpers/process.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
-
-/** Contract 6: in any other process on the same database within a second. */
-const BITES_MS = 1_000;
 
 let gatepost: Gatepost;
 let receiver: Receiver;
@@ -34,14 +30,6 @@ after(async () => {
   await gatepost.stop();
   await receiver.close();
 });
-
-/** Waits until a token is refused, and fails the test where that takes longer than it may. */
-async function assertDies(token: string, fromMs: number): Promise<void> {
-  while (await gatepost.isAlive(token)) {
-    assert.ok(performance.now() - fromMs < BITES_MS, "the token still opens a protected endpoint");
-    await sleep(20);
-  }
-}
 
 test("a user that the command line has added can log in at once, as it said", async () => {
   const added = await cli.runWith(
@@ -69,7 +57,7 @@ test("a user that the command line disables is refused within a second", async (
   const atMs = performance.now();
 
   assert.equal(disabled.code, 0, disabled.stderr);
-  await assertDies(token, atMs);
+  await gatepost.assertDies(token, atMs);
   const answer = await gatepost.api.postJson("/consumer/login", user);
   assert.equal(answer.status, 401);
 });
@@ -92,12 +80,12 @@ test("an app that the command line has added gets tokens, none when disabled", a
   await cli.run("app", "disable", app.id);
   const atMs = performance.now();
 
-  await assertDies(token, atMs);
+  await gatepost.assertDies(token, atMs);
   const refused = await gatepost.token(app, fields);
   assert.deepEqual([refused.status, JSON.parse(refused.text).error], [401, "invalid_client"]);
 });
 
-test("a secret that the command line replaces with --revoke is no good any more", async () => {
+test("a secret that the command line replaces with --revoke is no longer valid", async () => {
   const app = await gatepost.createApp();
   const fields = { grant_type: "client_credentials" };
 
@@ -113,12 +101,12 @@ test("grants that the command line revokes end within a second, the user stays",
   const token = await gatepost.login(user);
 
   await cli.run("grant", "revoke", "--user", user.username);
-  await assertDies(token, performance.now());
+  await gatepost.assertDies(token, performance.now());
 
   assert.ok(await gatepost.isAlive(await gatepost.login(user)));
 });
 
-test("what HTTP answers an administrator is what the command line prints", async () => {
+test("what HTTP returns to an administrator is what the command line prints", async () => {
   const [user, app] = [await gatepost.createUser(), await gatepost.createApp()];
   for (const [path, ...args] of [
     ["/backend/user", "user", "list"],
@@ -150,7 +138,7 @@ test("an event that the command line dispatches is delivered, and resent", async
   const [first] = await receiver.waitFor(1, 5_000, "/hook");
   receiver.answer("/hook", 204);
   let resent: Readonly<Record<string, unknown>> = {};
-  // The attempt's record follows its answer.
+  // The attempt's record follows its response.
   for (let tries = 0; tries < 10 && resent["count"] !== 1; tries++) {
     resent = readJson(await cli.run("delivery", "resend", "--failed", "--json"));
   }

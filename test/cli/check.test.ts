@@ -206,7 +206,7 @@ test("check lists every load error of every module, and exits 1", async (t) => {
   assert.ok(Array.isArray(faults) && faults.length >= 3);
 });
 
-test("check exits 2 on a bad configuration, every fault on a line of its own", async (t) => {
+test("check exits 2 on a bad configuration, every error on a line of its own", async (t) => {
   const cli = await openCommandLine(t);
 
   const env = { GATEPOST_PORT: "x", GATEPOST_CRON: "maybe" };
@@ -235,6 +235,7 @@ test("check warns of what the start would warn of", async (t) => {
   const json = readJson(await cli.runWith({ env }, "check", "--json"));
 
   assert.equal(people.code, 0);
-  assert.match(people.stdout, /\nWarnings\n {2}GATEPOST_BASE_URL: .*\n {2}GATEPOST_SECRET_KEY: .*\n$/);
+  const warnings = /\nWarnings\n {2}GATEPOST_BASE_URL: .*\n {2}GATEPOST_SECRET_KEY: .*\n$/;
+  assert.match(people.stdout, warnings);
   assert.equal(Array.isArray(json["warnings"]) && json["warnings"].length, 2);
 });

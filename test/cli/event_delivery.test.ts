@@ -88,7 +88,7 @@ const REFUSED: readonly (readonly [args: readonly string[], code: number])[] = [
   [["x", "1", "--subject", "nobody"], 1],
 ];
 
-test("event dispatch refuses what is no JSON, name or subject, and stores nothing", async (t) => {
+test("event dispatch refuses what is not JSON, name or subject, and stores nothing", async (t) => {
   const cli = await openCommandLine(t);
   for (const [args, code] of REFUSED) {
     const refused = await cli.run("event", "dispatch", ...args);

@@ -5,7 +5,7 @@ import { type Database, UnavailableError } from "../../src/database/database.ts"
 import { resendDeliveries } from "../../src/store/resends.ts";
 import { openDatabase } from "../helpers/database.ts";
 
-/** A database whose writes take as long as is told; what it waits between them. */
+/** A database whose writes take as long as given; what it waits between them. */
 function open(t: TestContext, writeMs: readonly number[], isLocked = false) {
   const time = { nowMs: 1_000 };
   const pauses: number[] = [];

@@ -115,7 +115,7 @@ for (const cron of ["on", "off"]) {
   });
 }
 
-test("restore refuses what is no sound backup, and changes nothing", async (t) => {
+test("restore refuses what is not a sound backup, and changes nothing", async (t) => {
   const { cli, copy } = await openWithBackup(t);
   const make = (name: string, sql: string) => {
     const path = join(cli.folder, "copy", name);

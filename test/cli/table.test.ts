@@ -35,7 +35,7 @@ test("formatTable() cuts the widest column first, whichever it is", () => {
   assert.match(narrow, /^n{14}…  u{25}  x{15}…$/m);
 });
 
-test("formatTable() cuts nothing where the output is no terminal", () => {
+test("formatTable() cuts nothing where the output is not a terminal", () => {
   assert.match(format([{ name: "x".repeat(300), id: "u1" }]), /^x{300}  u1$/m);
 });
 

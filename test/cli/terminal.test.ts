@@ -91,7 +91,7 @@ for (const [name, key] of ENDS) {
   });
 }
 
-test("standard input that is no UTF-8, or far too long, is refused", async () => {
+test("standard input that is not UTF-8, or far too long, is refused", async () => {
   for (const bytes of [Buffer.from([0xff, 0xfe]), Buffer.alloc(1_048_577, "a")]) {
     const { terminal, stdin } = openFakeTerminal({ isTTY: false });
     stdin.end(bytes);
@@ -113,7 +113,8 @@ test("progress replaces its own line on a terminal and is silent elsewhere", () 
   assert.equal(off.text(), "done\n");
 });
 
-for (const [typed, expected] of [["y\r", true], ["Yes\r", true], ["n\r", false], ["\r", false]] as const) {
+const REPLIES = [["y\r", true], ["Yes\r", true], ["n\r", false], ["\r", false]] as const;
+for (const [typed, expected] of REPLIES) {
   test(`a question that is answered by ${JSON.stringify(typed)} is ${expected}`, async () => {
     const { terminal, type, text, stdin } = openFakeTerminal();
 

@@ -78,7 +78,7 @@ test("user add keeps all of standard input but one line break at its end", async
   assert.match(short.stderr, /password: Must be 8 to 1024 bytes long\./);
 });
 
-test("user add refuses with every fault at once, and adds nobody", async (t) => {
+test("user add refuses with every error at once, and adds nobody", async (t) => {
   const cli = await openCommandLine(t);
 
   const refused = await cli.runWith(
@@ -204,7 +204,7 @@ test("no command makes a database where there is none: one line that names it", 
   assert.ok(!existsSync(cli.databasePath));
 });
 
-test("every fault of the configuration is told, exit 2, before anything is opened", async (t) => {
+test("every error of the configuration is reported, exit 2, before anything opens", async (t) => {
   const cli = await openCommandLine(t, { isNew: true });
 
   const refused = await cli.runWith(

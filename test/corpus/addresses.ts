@@ -265,7 +265,7 @@ export const URL_HOSTS: readonly AddressCase[] = [
   ]),
 ];
 
-/** What is no address literal, though one reader or another might take it for one. */
+/** What is not an address literal, though one reader or another might take it for one. */
 export const NO_LITERALS: readonly string[] = [
   "", " ", "0", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1",
   "127.0.0.01", "127.0.0.00", "1.2.3", "1.2.3.", ".1.2.3", "1..2.3", "1.2.3.4.", "1.2.3.4.5",

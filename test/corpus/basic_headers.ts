@@ -46,7 +46,7 @@ export const goodBasicHeaders: readonly (readonly [
   ["a byte order mark, which is part of the id", basic("\ufeffa:b"), "\ufeffa", ["b"]],
   ["a space in the id", basic("a b:c"), "a b", ["c"]],
   ["a plus sign in the id", basic("a+b:c"), "a b", ["c"]],
-  ["an id that is no encoding", basic("%a:c"), "%a", ["c"]],
+  ["an id that is not an encoding", basic("%a:c"), "%a", ["c"]],
   ["characters that need no encoding", basic("a:-._~*"), "a", ["-._~*"]],
   ["a secret of base64", basic("a:q+/Z=="), "a", ["q /Z==", "q+/Z=="]],
   ["a secret that is one space", basic("a: "), "a", [" "]],

@@ -245,7 +245,7 @@ function withOddJson(token: string): Forgery[] {
 }
 
 /**
- * Tokens signed with the service's own key that are no access tokens of this service (RFC 9068 §4,
+ * Tokens signed with the service's own key that are not its access tokens (RFC 9068 §4,
  * RFC 8725 §3.11, §3.12): as if a second kind of token shared the key.
  */
 export function misusedTokens(token: string, key: KeyObject): readonly Forgery[] {

@@ -138,7 +138,7 @@ export const redirectAttacks: readonly RedirectTable[] = [
       ["https://app.examples/app/cb", "a longer top-level domain"],
       ["https://app.exampl/app/cb", "a shorter top-level domain"],
       ["https://app-example/app/cb", "a dot made a hyphen"],
-      ["https://appxexample/app/cb", "a dot that is no wildcard"],
+      ["https://appxexample/app/cb", "a dot that is not a wildcard"],
       ["https://app.example./app/cb", "a trailing dot on the host"],
       ["https://app..example/app/cb", "two dots in the host"],
       ["https://.app.example/app/cb", "a leading dot on the host"],
@@ -150,7 +150,7 @@ export const redirectAttacks: readonly RedirectTable[] = [
       ["https://app.example:/app/cb", "an empty port"],
       ["https://app.example:65536/app/cb", "a port out of range"],
       ["https://app.example:443:80/app/cb", "two ports"],
-      ["https://app.example:evil/app/cb", "a port that is no number"],
+      ["https://app.example:evil/app/cb", "a port that is not a number"],
       ["https://app.example:8443@evil.example/app/cb", "a port that is a password"],
       ["http://app.example/app/cb", "http for https"],
       ["http://app.example:443/app/cb", "http on the port of https"],
@@ -335,7 +335,7 @@ export const redirectAttacks: readonly RedirectTable[] = [
       ["https://app.example/app/cb?a='", "an apostrophe that would be encoded"],
       ["https://app.example/app/cb?a=\"", "a quote in the query that would be encoded"],
       ["https://app.example/app/cb?<script>", "angle brackets in the query"],
-      // Other schemes (RFC 9700 §2.6; a custom scheme is no origin).
+      // Other schemes (RFC 9700 §2.6; a custom scheme is not an origin).
       ["javascript:alert(1)", "a script"],
       ["javascript://app.example/app/cb%0aalert(1)", "a script that has the host in a comment"],
       ["data:text/html,<script>alert(1)</script>", "a document"],

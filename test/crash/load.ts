@@ -6,14 +6,14 @@ import { HANDLER_PATH } from "./recorder.ts";
 export interface Batch {
   readonly event: string;
   readonly numbers: readonly number[];
-  /** 2xx; 5xx; or no answer at all, since the server died. */
+  /** 2xx; 5xx; or no response at all, since the server died. */
   readonly outcome: "acknowledged" | "refused" | "unanswered";
 }
 
 /** Dispatches without a pause, over all lives of the server. */
 export interface Load {
   readonly batches: readonly Batch[];
-  /** Keeps some requests in flight until the server is gone or it is told to stop. */
+  /** Keeps some requests in flight until the server is gone or it is asked to stop. */
   run(serverUrl: string, stop: AbortSignal): Promise<void>;
   /** One request whose handler waits for the receiver after it has dispatched. */
   interruptHandler(serverUrl: string): Promise<void>;
@@ -59,7 +59,7 @@ export function createLoad(events: readonly string[], receiverUrl: string, rando
   };
 }
 
-/** The status of the answer; undefined where there was none. */
+/** The status of the response; undefined where there was none. */
 async function post(url: string, body: unknown): Promise<number | undefined> {
   try {
     const response = await fetch(url, {

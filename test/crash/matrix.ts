@@ -26,7 +26,7 @@ export interface CrashFigures {
   readonly lost: number;
   /** Deliveries of events that were answered 5xx. */
   readonly sentThoughRefused: number;
-  /** Requests without an answer of whose events some came and others did not. */
+  /** Requests without a response of whose events some came and others did not. */
   readonly halfStored: number;
   /** Callbacks that came again, with the same `webhook-id`. */
   readonly duplicates: number;
@@ -41,7 +41,7 @@ export interface CrashFigures {
 export interface CrashOptions {
   readonly kills: number;
   readonly random: Random;
-  /** Told of each kill. */
+  /** Called at each kill. */
   readonly report?: (line: string) => void;
 }
 
@@ -157,7 +157,7 @@ async function liveAndDie(point: KillPoint, stage: Stage): Promise<void> {
     case "shutdown": {
       await sleep(100 + random.below(200));
       recorder.delay(() => 400); // so that it has something to wait for
-      await sleep(50); // until those that came before have their answers
+      await sleep(50); // until those that came before have their responses
       await until(() => recorder.open() > 0, "no attempt is in flight");
       const stopped = server.stop();
       await sleep(random.below(100));

@@ -17,7 +17,7 @@ const CLAIM = "UPDATE deliveries SET claim = ?, dueAtMs";
 export const KILL_POINTS: Readonly<Record<string, KillPoint>> = {
   "in the handler": { kind: "handler" },
   "before the commit": { kind: "commit", when: "before", text: "INSERT INTO events" },
-  "after the commit, before the answer": {
+  "after the commit, before the response": {
     kind: "commit",
     when: "after",
     text: "INSERT INTO events",
@@ -27,7 +27,7 @@ export const KILL_POINTS: Readonly<Record<string, KillPoint>> = {
   "before the claim": { kind: "commit", when: "before", text: CLAIM },
   "after the claim": { kind: "commit", when: "after", text: CLAIM },
   "during the POST": { kind: "post" },
-  "after the answer, before the record": {
+  "after the response, before the record": {
     kind: "commit",
     when: "before",
     text: "INSERT INTO attempts",

@@ -14,11 +14,11 @@ export interface Recorder {
   open(): number;
   /** Connections: what came by one that is closed has been counted. */
   connections(): number;
-  /** Told of the next callback before it is answered, which it then never is; undefined: nobody. */
+  /** Called for the next callback, which is then never answered; undefined: nobody. */
   onNextPost(told: (() => void) | undefined): void;
-  /** Told when a handler that is to be interrupted has dispatched. */
+  /** Called when a handler that is to be interrupted has dispatched. */
   onNextHandler(told: () => void): void;
-  /** How long callbacks wait for their answer. */
+  /** How long callbacks wait for their response. */
   delay(ms: () => number): void;
   close(): Promise<void>;
 }
@@ -30,7 +30,7 @@ export function pairKey(path: string, n: number): string {
 /** Where a handler says that it has dispatched; it is answered after a while. */
 export const HANDLER_PATH = "/handler";
 
-/** Starts the receiver of the crash matrix: it answers 204, and never forgets. */
+/** Starts the receiver of the crash matrix: it returns 204, and never forgets. */
 export async function startRecorder(): Promise<Recorder> {
   const counts = new Map<string, number>();
   const pairs = new Map<string, string>();

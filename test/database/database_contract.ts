@@ -65,7 +65,7 @@ export function testDatabaseContract(engine: Engine): void {
       assert.equal(rows[0]?.untilMs, untilMs);
     });
 
-    test("rejects a query that is no SQL, and goes on", async (t) => {
+    test("rejects a query that is not SQL, and goes on", async (t) => {
       const { database } = engine.open(t);
       await assert.rejects(database.query(sql`SELEKT 1`), isFault);
       assert.equal((await database.query(sql`SELECT 1`)).length, 1);
@@ -105,7 +105,7 @@ export function testDatabaseContract(engine: Engine): void {
       assert.deepEqual(changes, [1, 1]);
     });
 
-    test("shows what a write stored to every query after its answer", async (t) => {
+    test("shows what a write stored to every query after its response", async (t) => {
       const { database } = engine.open(t);
       for (let round = 0; round < 20; round++) {
         await database.write([put(`k${round}`, String(round))]);
@@ -144,7 +144,8 @@ export function testDatabaseContract(engine: Engine): void {
 
     test("stores nothing of a batch with a mistake in it, and goes on", async (t) => {
       const { database } = engine.open(t);
-      for (const statement of [sql`INSERT INTO nowhere VALUES (1)`, sql`UPDATE settings SET x = ?9`]) {
+      const mistakes = [sql`INSERT INTO nowhere VALUES (1)`, sql`UPDATE settings SET x = ?9`];
+      for (const statement of mistakes) {
         await assert.rejects(database.write([put("a", "1"), statement]), isFault);
       }
       assert.equal(await count(database), 0);

@@ -38,7 +38,7 @@ test("what one thread has stored the other reads at once, both ways", async (t) 
   assert.deepEqual(await names(shared), ["a", "b"]);
 });
 
-test("to close it finishes what was given to write, and leaves the writer's database open", async (t) => {
+test("close() finishes the writes it was given, and leaves the writer's database", async (t) => {
   const { own, shared } = share(t, join(makeFolder(t), "gatepost.db"));
   const writes = [shared.write([put("a")]), shared.write([put("b")])];
   await shared.close();

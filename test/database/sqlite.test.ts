@@ -39,7 +39,7 @@ test("writes given at once are grouped: 300 of them into a few commits", async (
   assert.ok(commits >= 1 && commits <= 3, `${commits} commits`);
 });
 
-test("writes given one after the other are each committed before their answer", async (t) => {
+test("writes given one after the other are each committed before their response", async (t) => {
   const { database, path } = await openFile(t);
   for (let round = 0; round < 5; round++) {
     const before = countCommits(path);

@@ -4,13 +4,14 @@ import type { Log } from "../../src/base/log.ts";
 import { type Database, type Refusal, UnavailableError } from "../../src/database/database.ts";
 import { createWriteWatch } from "../../src/database/write_watch.ts";
 
-/** A watch on a database that refuses as told, by a clock that the test sets. */
+/** A watch on a database that refuses on request, by a clock that the test sets. */
 function openStage() {
   const stage = { nowMs: 0, refusal: undefined as Refusal | undefined, writes: 0 };
   const told: string[] = [];
   const tell = (level: string): Log["info"] => (msg, fields) =>
     void told.push(`${level} ${msg} ${String(fields?.["reason"] ?? "")}`.trim());
-  const log = { debug: tell("debug"), info: tell("info"), warn: tell("warn"), error: tell("error") };
+  const [debug, info, warn, error] = [tell("debug"), tell("info"), tell("warn"), tell("error")];
+  const log = { debug, info, warn, error };
   const watch = createWriteWatch(log, () => stage.nowMs);
   const database: Database = {
     query: () => Promise.resolve([]),
@@ -46,7 +47,7 @@ test("where nobody writes it does, each ten seconds", async () => {
   assert.equal(stage.writes, 5);
 });
 
-test("writes that are refused for two seconds: it says why, tells the log once, and recovers", async () => {
+test("writes refused for two seconds: it says why, logs it once, and recovers", async () => {
   const { stage, told, watch, look } = openStage();
   stage.refusal = "full";
   watch.observe("full");
@@ -71,7 +72,7 @@ test("a refusal in between that passes is none", async () => {
   assert.deepEqual(told, []);
 });
 
-test("a file that was replaced is told of at once", async () => {
+test("a file that was replaced is reported at once", async () => {
   const { stage, told, watch, look } = openStage();
   stage.refusal = "replaced";
   await look(10_000);

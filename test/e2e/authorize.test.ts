@@ -39,12 +39,7 @@ before(async () => {
 });
 after(() => gatepost.stop());
 
-/** A browser in which a user has logged in. */
-async function openLoggedIn(as: TestUser = user): Promise<Client> {
-  const browser = gatepost.openBrowser();
-  await gatepost.allow(browser, trustedApp, as);
-  return browser;
-}
+const openLoggedIn = (as = user) => gatepost.openLoggedIn(trustedApp, as);
 
 /** Signs the browser's user out; the login page comes again. */
 async function signOut(browser: Client): Promise<Answer> {
@@ -146,14 +141,15 @@ describe("the login page", () => {
     }
   });
 
-  test("remembers the device in a cookie that says no name, for this host and no script", async () => {
+  test("remembers the device in a cookie without a name, for this host and no script", async () => {
     const browser = gatepost.openBrowser();
     const page = await gatepost.authorize(browser, app);
     const { username, password } = user;
     const answer = await browser.submit(page, { username, password });
     const [, device = "", ...more] = answer.headers.getSetCookie();
     assert.equal(more.length, 0);
-    assert.match(device, /^gatepost-device=[\w.-]+; Max-Age=15552000; Path=\/; HttpOnly; SameSite=Lax$/);
+    const form = /^gatepost-device=[\w.-]+; Max-Age=15552000; Path=\/; HttpOnly; SameSite=Lax$/;
+    assert.match(device, form);
     assert.ok(!device.includes(username) && !device.includes(user.id));
   });
 
@@ -283,7 +279,7 @@ describe("a session", () => {
     });
   }
 
-  test("is no login anywhere else: the API takes tokens alone", async () => {
+  test("is not a login anywhere else: the API takes tokens alone", async () => {
     const browser = await openLoggedIn();
     assert.equal((await browser.get("/authorization/whoami")).status, 401);
     assert.equal((await browser.get("/consumer/subscription")).status, 401);
@@ -379,7 +375,7 @@ describe("an app that is asked about", () => {
   });
 });
 
-test("the whole flow works for an app that was told nothing but SPEC 4.2 and 4.3", async () => {
+test("the whole flow works for an app that knows only the documented interface", async () => {
   const plain = await gatepost.createApp();
   const query = new URLSearchParams({ client_id: plain.id, redirect_uri: plain.redirectUri });
   const browser = gatepost.openBrowser();

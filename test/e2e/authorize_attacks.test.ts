@@ -38,11 +38,7 @@ const OWN_PAGE = { "sec-fetch-site": "same-origin", origin: "null" };
 /** What a page's form would send, without its buttons. */
 const fieldsOf = (page: Answer): Fields => page.forms()[0]?.fields ?? {};
 
-async function openLoggedIn(): Promise<Client> {
-  const browser = gatepost.openBrowser();
-  await gatepost.allow(browser, trustedApp, user);
-  return browser;
-}
+const openLoggedIn = () => gatepost.openLoggedIn(trustedApp, user);
 
 async function isLoggedIn(browser: Client): Promise<boolean> {
   return (await gatepost.authorize(browser, trustedApp)).status === 303;
@@ -427,7 +423,7 @@ describe("the session cookie", () => {
   });
 });
 
-describe("a session that ends while the form of its consent is still coming gives no code, by", () => {
+describe("a session that ends while its consent's form is still coming gives no code, by", () => {
   const ENDINGS: [what: string, end: (of: TestUser, browser: Client) => Promise<unknown>][] = [
     ["a new password", (of) => gatepost.change(of, { password: "another long password" })],
     ["the user's being disabled, and enabled again", async (of) => {
@@ -458,7 +454,9 @@ describe("a session that ends while the form of its consent is still coming give
       const database = new DatabaseSync(join(gatepost.server.folder, "gatepost.db"));
       try {
         for (const table of ["consents", "codes"]) {
-          const count = database.prepare(`SELECT count(*) AS n FROM ${table} WHERE user = ? AND app = ?`);
+          const count = database.prepare(
+            `SELECT count(*) AS n FROM ${table} WHERE user = ? AND app = ?`,
+          );
           assert.equal(count.get(victim.id, app.id)?.["n"], 0, table);
         }
       } finally {

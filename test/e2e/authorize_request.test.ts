@@ -40,12 +40,7 @@ before(async () => {
 });
 after(() => gatepost.stop());
 
-/** A browser in which the user has logged in. */
-async function openLoggedIn(): Promise<Client> {
-  const browser = gatepost.openBrowser();
-  await gatepost.allow(browser, trustedApp, user);
-  return browser;
-}
+const openLoggedIn = () => gatepost.openLoggedIn(trustedApp, user);
 
 describe("an authorization request whose redirect URI cannot be trusted is an error page " +
   "(RFC 6749 §4.1.2.1)", () => {
@@ -135,7 +130,7 @@ describe("an authorization request whose redirect URI cannot be trusted is an er
   }
 });
 
-describe("other faults of an authorization request go to the app (RFC 6749 §4.1.2.1):", () => {
+describe("other errors of an authorization request go to the app (RFC 6749 §4.1.2.1):", () => {
   const { challenge } = newPkce();
   const { code_challenge } = challenge;
   const cases: [what: string, query: Fields | string, error: string][] = [

@@ -31,10 +31,7 @@ function send(
   body?: unknown,
   headers: Readonly<Record<string, string>> = bearer(gatepost.adminToken),
 ): Promise<Answer> {
-  return gatepost.api.send(method, path, {
-    headers: { ...headers, ...(body !== undefined && { "content-type": "application/json" }) },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
+  return gatepost.api.sendJson(method, path, body, headers);
 }
 
 async function expectStatus(status: number, answer: Promise<Answer>): Promise<Item> {
@@ -43,8 +40,8 @@ async function expectStatus(status: number, answer: Promise<Answer>): Promise<It
   return given.text === "" ? {} : readObject(given);
 }
 
-/** Checks a 400 in the form of RFC 9457, and answers with the places of its faults. */
-async function expectFaults(answer: Promise<Answer>): Promise<unknown[]> {
+/** Checks a 400 in the form of RFC 9457, and returns the places of its errors. */
+async function expectErrors(answer: Promise<Answer>): Promise<unknown[]> {
   const given = await answer;
   assert.equal(given.status, 400, given.text);
   assert.equal(given.headers.get("content-type"), "application/problem+json");
@@ -61,15 +58,6 @@ const newApp = (more: object = {}) => ({ name: "App", url: "https://app.example"
 
 const tryLogin = (username: string, password: string): Promise<Answer> =>
   gatepost.api.postJson("/consumer/login", { username, password });
-
-async function passwordTokens(app: TestApp, user: TestUser, scope?: string) {
-  const { username, password } = user;
-  const fields = { grant_type: "password", username, password };
-  return readTokens(await gatepost.token(app, scope === undefined ? fields : { ...fields, scope }));
-}
-
-const refresh = (app: TestApp, token: string) =>
-  gatepost.token(app, { grant_type: "refresh_token", refresh_token: token });
 
 const createPasswordApp = (more: Item = {}) =>
   gatepost.createApp({ grants: ["password", "refresh_token", "client_credentials"], ...more });
@@ -113,23 +101,23 @@ const BAD_NEW_USERS: readonly (readonly [string, object, readonly string[]])[] =
   ["an unknown member with a slash", { "a/b~c": 1 }, ["/a~1b~0c"]],
   ["a status, which is not chosen", { status: "active" }, ["/status"]],
   [
-    "every fault at once",
+    "every error at once",
     { username: "", password: "short", scopes: ["a b", "ok", 3], id: "u1" },
     ["/username", "/password", "/scopes/0", "/scopes/2", "/id"],
   ],
 ];
 
-for (const [what, fault, pointers] of BAD_NEW_USERS) {
-  test(`a new user with ${what} is refused, and each fault named`, async () => {
-    const faults = await expectFaults(send("POST", "/backend/user", newUser(fault)));
-    assert.deepEqual(faults, pointers);
+for (const [what, fields, pointers] of BAD_NEW_USERS) {
+  test(`a new user with ${what} is refused, and each error named`, async () => {
+    const errors = await expectErrors(send("POST", "/backend/user", newUser(fields)));
+    assert.deepEqual(errors, pointers);
   });
 }
 
 for (const [name, body] of [["list", []], ["string", "x"], ["null", null]] as const) {
-  test(`a ${name} is no user and no app`, async () => {
-    assert.deepEqual(await expectFaults(send("POST", "/backend/user", body)), [""]);
-    assert.deepEqual(await expectFaults(send("POST", "/backend/app", body)), [""]);
+  test(`a ${name} is neither a user nor an app`, async () => {
+    assert.deepEqual(await expectErrors(send("POST", "/backend/user", body)), [""]);
+    assert.deepEqual(await expectErrors(send("POST", "/backend/app", body)), [""]);
   });
 }
 
@@ -168,7 +156,7 @@ for (const [what, more] of GOOD_USERS) {
   });
 }
 
-test("a new user has scope consumer unless told otherwise, and may have none", async () => {
+test("a new user has scope consumer by default, and may have none", async () => {
   const first = await expectStatus(201, send("POST", "/backend/user", newUser()));
   assert.deepEqual(first["scopes"], ["consumer"]);
   const second = await expectStatus(201, send("POST", "/backend/user", newUser({ scopes: [] })));
@@ -200,19 +188,19 @@ const BAD_USER_CHANGES: readonly (readonly [string, object, readonly string[]])[
   ["null as status", { status: null }, ["/status"]],
   ["a user name, which is fixed", { username: "other" }, ["/username"]],
   [
-    "every fault at once",
+    "every error at once",
     { password: "x", scopes: [1], status: 1, id: "u" },
     ["/password", "/scopes/0", "/status", "/id"],
   ],
 ];
 
-test("a bad change of a user is refused with each fault, and nothing is changed", async () => {
+test("a bad change of a user is refused with each error, and nothing is changed", async () => {
   const user = await gatepost.createUser();
   const path = `/backend/user/${user.id}`;
   const before = await expectStatus(200, send("GET", path));
   for (const [what, change, pointers] of BAD_USER_CHANGES) {
-    const faults = await expectFaults(send("PATCH", path, { scopes: ["x"], ...change }));
-    assert.deepEqual(faults, pointers, what);
+    const errors = await expectErrors(send("PATCH", path, { scopes: ["x"], ...change }));
+    assert.deepEqual(errors, pointers, what);
   }
   assert.deepEqual(await expectStatus(200, send("GET", path)), before);
   assert.equal((await tryLogin(user.username, user.password)).status, 200);
@@ -264,7 +252,7 @@ test("no page of another origin may call the backend", async () => {
   assert.equal(answer.headers.get("access-control-allow-origin"), null);
 });
 
-test("a body that is no JSON, or not said to be, is refused", async () => {
+test("a body that is not JSON, or not said to be, is refused", async () => {
   const headers = bearer(gatepost.adminToken);
   const post = (type: string, body: string) =>
     gatepost.api.send("POST", "/backend/user", {
@@ -308,13 +296,13 @@ for (const [kind, create] of [
   for (const limit of ["0", "201", "-1", "1.5", "ten", "1e1", "0x5"]) {
     test(`a list of ${kind}s with limit=${limit} is refused`, async () => {
       const answer = send("GET", `/backend/${kind}?limit=${limit}`);
-      assert.deepEqual(await expectFaults(answer), ["/limit"]);
+      assert.deepEqual(await expectErrors(answer), ["/limit"]);
     });
   }
 
   test(`a list of ${kind}s refuses a made-up cursor, but no unknown parameter`, async () => {
     const bad = send("GET", `/backend/${kind}?cursor=%27%20OR&limit=0`);
-    assert.deepEqual((await expectFaults(bad)).toSorted(), ["/cursor", "/limit"]);
+    assert.deepEqual((await expectErrors(bad)).toSorted(), ["/cursor", "/limit"]);
     await expectStatus(200, send("GET", `/backend/${kind}?colour=red`));
   });
 }
@@ -351,7 +339,7 @@ async function probe(foothold: Foothold): Promise<Item> {
     loginToken: await gatepost.isAlive(foothold.loginToken),
     accessToken: await gatepost.isAlive(foothold.accessToken),
     code: (await gatepost.token(app, { grant_type: "authorization_code", code })).status === 200,
-    refreshToken: (await refresh(app, foothold.refreshToken)).status === 200,
+    refreshToken: (await gatepost.refresh(app, foothold.refreshToken)).status === 200,
     browser: (await gatepost.authorize(foothold.browser, app)).status === 303,
   };
 }
@@ -477,22 +465,23 @@ test("of changes of two members of an app at once neither is lost", async () => 
 test("a scope that a user loses revokes the grants that carry it, and no others", async () => {
   const user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
   const app = await createPasswordApp({ scopes: ["consumer", "orders"] });
-  const carries = await passwordTokens(app, user, "consumer orders");
-  const spared = await passwordTokens(app, user, "consumer");
+  const carries = await gatepost.passwordTokens(app, user, { scope: "consumer orders" });
+  const spared = await gatepost.passwordTokens(app, user, { scope: "consumer" });
   const login = await gatepost.login(user);
   await gatepost.change(user, { scopes: ["consumer", "stock"] });
   assert.equal(await gatepost.isAlive(carries.access_token), false);
-  assertOAuthError(await refresh(app, carries.refresh_token), 400, "invalid_grant");
+  assertOAuthError(await gatepost.refresh(app, carries.refresh_token), 400, "invalid_grant");
   assert.equal(await gatepost.isAlive(login), false, "a login token carries every scope");
   assert.equal(await gatepost.isAlive(spared.access_token), true);
-  readTokens(await refresh(app, spared.refresh_token));
+  readTokens(await gatepost.refresh(app, spared.refresh_token));
   assert.equal((await tryLogin(user.username, user.password)).status, 200);
 });
 
 for (const kind of ["user", "app"] as const) {
-  test(`a scope that a ${kind} loses ends the codes that carry it: it comes back with none`, async () => {
+  test(`a scope that a ${kind} loses ends the codes with it: it comes back with none`, async () => {
     const scopes = ["consumer", "orders"];
-    const [user, app] = [await gatepost.createUser({ scopes }), await gatepost.createApp({ scopes })];
+    const user = await gatepost.createUser({ scopes });
+    const app = await gatepost.createApp({ scopes });
     const carries = await gatepost.code(app, user);
     const spared = await gatepost.code(app, user, { scope: "consumer" });
     const party = kind === "user" ? user : app;
@@ -515,7 +504,7 @@ test("a scope that a user gets revokes nothing", async () => {
 test("a scope whose name begins like a lost one is not lost with it", async () => {
   const user = await gatepost.createUser({ scopes: ["order", "orders", "order.read"] });
   const app = await createPasswordApp({ scopes: ["orders", "order.read"] });
-  const spared = await passwordTokens(app, user);
+  const spared = await gatepost.passwordTokens(app, user);
   await gatepost.change(user, { scopes: ["orders", "order.read"] });
   assert.equal(await gatepost.isAlive(spared.access_token), true);
 });
@@ -580,7 +569,7 @@ const BAD_NEW_APPS: readonly (readonly [string, object, readonly string[]])[] = 
   ["a status, which is not chosen", { status: "active" }, ["/status"]],
   ...BAD_APP_MEMBERS,
   [
-    "every fault at once",
+    "every error at once",
     {
       name: "",
       url: "http://app.example",
@@ -606,14 +595,14 @@ const BAD_NEW_APPS: readonly (readonly [string, object, readonly string[]])[] = 
   ],
 ];
 
-for (const [what, fault, pointers] of BAD_NEW_APPS) {
-  test(`a new app with ${what} is refused, and each fault named`, async () => {
-    const faults = await expectFaults(send("POST", "/backend/app", newApp(fault)));
-    assert.deepEqual(faults.toSorted(), pointers);
+for (const [what, fields, pointers] of BAD_NEW_APPS) {
+  test(`a new app with ${what} is refused, and each error named`, async () => {
+    const errors = await expectErrors(send("POST", "/backend/app", newApp(fields)));
+    assert.deepEqual(errors.toSorted(), pointers);
   });
 }
 
-test("a bad change of an app is refused with each fault, and nothing is changed", async () => {
+test("a bad change of an app is refused with each error, and nothing is changed", async () => {
   const app = await gatepost.createApp();
   const path = `/backend/app/${app.id}`;
   const before = await expectStatus(200, send("GET", path));
@@ -624,8 +613,8 @@ test("a bad change of an app is refused with each fault, and nothing is changed"
     ["a client_id", { client_id: "a1" }, ["/client_id"]],
   ];
   for (const [what, change, pointers] of changes) {
-    const faults = await expectFaults(send("PATCH", path, { trusted: true, ...change }));
-    assert.deepEqual(faults, pointers, what);
+    const errors = await expectErrors(send("PATCH", path, { trusted: true, ...change }));
+    assert.deepEqual(errors, pointers, what);
   }
   assert.deepEqual(await expectStatus(200, send("GET", path)), before);
 });
@@ -699,11 +688,11 @@ test("what users allowed an app at one origin is asked anew at another", async (
   assertOAuthError(await gatepost.token(app, exchange), 400, "invalid_grant");
 });
 
-test("redirect URIs are taken away by null alone, and the answer says what holds then", async () => {
+test("redirect URIs are removed by null alone, and the response says what holds then", async () => {
   const uri = "https://app.example/cb";
   const app = await gatepost.createApp({ redirect_uris: [uri] });
   const path = `/backend/app/${app.id}`;
-  assert.deepEqual(await expectFaults(send("PATCH", path, { redirect_uris: [] })), [
+  assert.deepEqual(await expectErrors(send("PATCH", path, { redirect_uris: [] })), [
     "/redirect_uris",
   ]);
   const kept = await expectStatus(200, send("GET", path));
@@ -713,11 +702,11 @@ test("redirect URIs are taken away by null alone, and the answer says what holds
   const none = newApp({ redirect_uris: null });
   const made = await expectStatus(201, send("POST", "/backend/app", none));
   assert.equal(made["redirect_rule"], "prefix");
-  await expectFaults(send("POST", "/backend/app", newApp({ redirect_uris: [] })));
+  await expectErrors(send("POST", "/backend/app", newApp({ redirect_uris: [] })));
 });
 
 for (const kind of ["app", "user"] as const) {
-  test(`what a slow change of a ${kind} says holds afterwards, whatever came meanwhile`, async () => {
+  test(`what a slow change of a ${kind} returns holds, whatever came meanwhile`, async () => {
     const party = kind === "app" ? await gatepost.createApp() : await gatepost.createUser();
     const path = `/backend/${kind}/${party.id}`;
     const flag = kind === "app" ? { trusted: false } : {};
@@ -741,7 +730,7 @@ test("an app's URL cannot leave the listed redirect URIs behind", async () => {
   const app = await gatepost.createApp({ redirect_uris: ["https://app.example/cb"] });
   const path = `/backend/app/${app.id}`;
   const url = "https://new.example";
-  assert.deepEqual(await expectFaults(send("PATCH", path, { url })), ["/url"]);
+  assert.deepEqual(await expectErrors(send("PATCH", path, { url })), ["/url"]);
   await expectStatus(200, send("PATCH", path, { url, redirect_uris: [`${url}/cb`] }));
 });
 
@@ -750,7 +739,7 @@ test("disabling an app ends its tokens and closes every door; enabling revives n
   const app = await createPasswordApp({
     grants: ["password", "refresh_token", "client_credentials", "authorization_code"],
   });
-  const tokens = await passwordTokens(app, user);
+  const tokens = await gatepost.passwordTokens(app, user);
   const own = readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
   const code = await gatepost.code(app, user);
   const spared = await gatepost.login(user);
@@ -758,11 +747,11 @@ test("disabling an app ends its tokens and closes every door; enabling revives n
   for (const { access_token: token } of [tokens, own]) {
     assert.equal(await gatepost.isAlive(token), false);
   }
-  assertOAuthError(await refresh(app, tokens.refresh_token), 401, "invalid_client");
+  assertOAuthError(await gatepost.refresh(app, tokens.refresh_token), 401, "invalid_client");
   assert.equal((await gatepost.authorize(gatepost.openBrowser(), app)).status, 400);
   await gatepost.change(app, { status: "active" });
   assert.equal(await gatepost.isAlive(tokens.access_token), false);
-  assertOAuthError(await refresh(app, tokens.refresh_token), 400, "invalid_grant");
+  assertOAuthError(await gatepost.refresh(app, tokens.refresh_token), 400, "invalid_grant");
   const exchange = { grant_type: "authorization_code", code };
   assertOAuthError(await gatepost.token(app, exchange), 400, "invalid_grant");
   readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
@@ -773,15 +762,15 @@ test("a scope that an app loses revokes its grants that carry it, and no others"
   const user = await gatepost.createUser({ scopes: ["consumer", "orders"] });
   const app = await createPasswordApp({ scopes: ["consumer", "orders"] });
   const another = await createPasswordApp({ scopes: ["consumer", "orders"] });
-  const carries = await passwordTokens(app, user);
+  const carries = await gatepost.passwordTokens(app, user);
   const own = readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
-  const narrow = await passwordTokens(app, user, "consumer");
-  const ofAnother = await passwordTokens(another, user);
+  const narrow = await gatepost.passwordTokens(app, user, { scope: "consumer" });
+  const ofAnother = await gatepost.passwordTokens(another, user);
   await gatepost.change(app, { scopes: ["consumer"] });
   const alive = [carries, own, narrow, ofAnother]
     .map(({ access_token: token }) => gatepost.isAlive(token));
   assert.deepEqual(await Promise.all(alive), [false, false, true, true]);
-  assertOAuthError(await refresh(app, carries.refresh_token), 400, "invalid_grant");
+  assertOAuthError(await gatepost.refresh(app, carries.refresh_token), 400, "invalid_grant");
 });
 
 test("deleting an app ends its tokens, and what it was allowed", async () => {
@@ -790,7 +779,7 @@ test("deleting an app ends its tokens, and what it was allowed", async () => {
   const tokens = await gatepost.codeTokens(app, user);
   await expectStatus(204, send("DELETE", `/backend/app/${app.id}`));
   assert.equal(await gatepost.isAlive(tokens.access_token), false);
-  assertOAuthError(await refresh(app, tokens.refresh_token), 401, "invalid_client");
+  assertOAuthError(await gatepost.refresh(app, tokens.refresh_token), 401, "invalid_client");
   await expectStatus(404, send("GET", `/backend/app/${app.id}`));
   const grants = await gatepost.api.get("/consumer/grant", bearer(await gatepost.login(user)));
   assert.deepEqual(readObject(grants)["items"], []);
@@ -840,7 +829,7 @@ test("a new secret with revoke ends the old one at once", async () => {
   const app = await gatepost.createApp();
   const path = `/backend/app/${app.id}/secret`;
   const bad = send("POST", path, { revoke: "yes", x: 1 });
-  assert.deepEqual(await expectFaults(bad), ["/revoke", "/x"]);
+  assert.deepEqual(await expectErrors(bad), ["/revoke", "/x"]);
   assert.equal(await proves(app, app.secret), true);
   const { client_secret: secret } = await expectStatus(200, send("POST", path, { revoke: true }));
   assert.equal(await proves(app, app.secret), false);

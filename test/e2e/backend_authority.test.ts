@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import {
   bearer,
   decodeJwt,
+  expectStatus,
   type Gatepost,
   newAddress,
   newName,
@@ -66,14 +67,7 @@ function send(
   body?: unknown,
   token: string = gatepost.adminToken,
 ): Promise<Answer> {
-  const headers = {
-    ...(token !== "" && bearer(token)),
-    ...(body !== undefined && { "content-type": "application/json" }),
-  };
-  return gatepost.api.send(method, path, {
-    headers,
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
+  return gatepost.api.sendJson(method, path, body, token === "" ? {} : bearer(token));
 }
 
 async function list(path: string): Promise<Item[]> {
@@ -82,12 +76,6 @@ async function list(path: string): Promise<Item[]> {
   const { items } = readObject(answer);
   assert.ok(Array.isArray(items), answer.text);
   return items;
-}
-
-async function expectStatus(status: number, answer: Promise<Answer>): Promise<Answer> {
-  const given = await answer;
-  assert.equal(given.status, status, given.text);
-  return given;
 }
 
 /** Tries every 50 ms until it holds; what must be within a second may not take longer. */
@@ -99,16 +87,8 @@ async function within(ms: number, holds: () => Promise<boolean>, what: string): 
   }
 }
 
-async function passwordTokens(app: TestApp, user: TestUser) {
-  const { username, password } = user;
-  return readTokens(await gatepost.token(app, { grant_type: "password", username, password }));
-}
-
 const createPasswordApp = () =>
   gatepost.createApp({ grants: ["password", "refresh_token", "client_credentials"] });
-
-const refresh = (app: TestApp, token: string) =>
-  gatepost.token(app, { grant_type: "refresh_token", refresh_token: token });
 
 async function grantOf(user: TestUser, app: string): Promise<Item> {
   const [grant] = await list(`/backend/grant?user=${user.id}&app=${app}`);
@@ -141,8 +121,8 @@ test("grants are listed newest first, by user and by app, and no others with the
   const user = await gatepost.createUser();
   const app = await createPasswordApp();
   await gatepost.login(user);
-  await passwordTokens(app, user);
-  await passwordTokens(app, await gatepost.createUser());
+  await gatepost.passwordTokens(app, user);
+  await gatepost.passwordTokens(app, await gatepost.createUser());
   const ofUser = await list(`/backend/grant?user=${user.id}`);
   assert.deepEqual(ofUser.map((grant) => [grant["app"], grant["type"]]), [
     [app.id, "password"],
@@ -186,19 +166,19 @@ test("a list of grants goes on where its cursor says", async () => {
 test("a revoked grant ends with its access token and its refresh token, and says so", async () => {
   const user = await gatepost.createUser();
   const app = await createPasswordApp();
-  const tokens = await passwordTokens(app, user);
-  const spared = await passwordTokens(app, await gatepost.createUser());
+  const tokens = await gatepost.passwordTokens(app, user);
+  const spared = await gatepost.passwordTokens(app, await gatepost.createUser());
   const { id } = await grantOf(user, app.id);
   await expectStatus(204, send("DELETE", `/backend/grant/${id}`));
   assert.equal(await gatepost.isAlive(tokens.access_token), false);
-  assert.equal((await refresh(app, tokens.refresh_token)).status, 400);
+  assert.equal((await gatepost.refresh(app, tokens.refresh_token)).status, 400);
   assert.equal(await gatepost.isAlive(spared.access_token), true);
   const grant = await grantOf(user, app.id);
   assert.equal(grant["status"], "revoked");
   assert.ok(Date.parse(String(grant["revoked_at"])) <= Date.now());
 });
 
-test("a revocation bites within a second in another process on the database", async () => {
+test("a revocation takes effect within a second in another process on the database", async () => {
   const user = await gatepost.createUser();
   const token = await gatepost.login(user);
   assert.equal(await other.isAlive(token), true);
@@ -225,7 +205,7 @@ test("revoking by user ends a browser session, too", async () => {
 test("revoking by user ends every grant of theirs and nobody else's", async () => {
   const [user, neighbour] = [await gatepost.createUser(), await gatepost.createUser()];
   const app = await createPasswordApp();
-  const tokens = await passwordTokens(app, user);
+  const tokens = await gatepost.passwordTokens(app, user);
   const login = await gatepost.login(user);
   const spared = await gatepost.login(neighbour);
   await expectStatus(204, send("POST", "/backend/grant/revoke", { user: user.id }));
@@ -237,7 +217,7 @@ test("revoking by user ends every grant of theirs and nobody else's", async () =
     ],
     [false, false, true],
   );
-  assert.equal((await refresh(app, tokens.refresh_token)).status, 400);
+  assert.equal((await gatepost.refresh(app, tokens.refresh_token)).status, 400);
   const statuses = (await list(`/backend/grant?user=${user.id}`)).map(({ status }) => status);
   assert.deepEqual(statuses, ["revoked", "revoked"]);
   assert.equal(await gatepost.isAlive(await gatepost.login(user)), true, "they may log in again");
@@ -246,9 +226,9 @@ test("revoking by user ends every grant of theirs and nobody else's", async () =
 test("revoking by app ends what anyone gave it, and leaves other apps' grants", async () => {
   const user = await gatepost.createUser();
   const [app, another] = [await createPasswordApp(), await createPasswordApp()];
-  const tokens = await passwordTokens(app, user);
+  const tokens = await gatepost.passwordTokens(app, user);
   const own = readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
-  const spared = await passwordTokens(another, user);
+  const spared = await gatepost.passwordTokens(another, user);
   await expectStatus(204, send("POST", "/backend/grant/revoke", { app: app.id }));
   assert.deepEqual(
     [
@@ -258,15 +238,15 @@ test("revoking by app ends what anyone gave it, and leaves other apps' grants", 
     ],
     [false, false, true],
   );
-  assert.equal((await refresh(app, tokens.refresh_token)).status, 400);
+  assert.equal((await gatepost.refresh(app, tokens.refresh_token)).status, 400);
 });
 
 test("revoking by user and app ends what this user gave this app", async () => {
   const [user, neighbour] = [await gatepost.createUser(), await gatepost.createUser()];
   const app = await createPasswordApp();
-  const tokens = await passwordTokens(app, user);
+  const tokens = await gatepost.passwordTokens(app, user);
   const spared = [
-    (await passwordTokens(app, neighbour)).access_token,
+    (await gatepost.passwordTokens(app, neighbour)).access_token,
     await gatepost.login(user),
   ];
   await expectStatus(204, send("POST", "/backend/grant/revoke", { user: user.id, app: app.id }));
@@ -318,7 +298,7 @@ const BAD_REVOCATIONS: readonly (readonly [string, unknown, readonly string[]])[
 ];
 
 for (const [what, body, pointers] of BAD_REVOCATIONS) {
-  test(`a revocation of ${what} is refused with every fault`, async () => {
+  test(`a revocation of ${what} is refused with every error`, async () => {
     const answer = await expectStatus(400, send("POST", "/backend/grant/revoke", body));
     const errors = readObject(answer)["errors"] as Item[];
     assert.deepEqual(errors.map(({ pointer }) => pointer), pointers);
@@ -365,7 +345,7 @@ test("logins are audited: the endpoint, the page, and the app of a password gran
   const user = await gatepost.createUser();
   const app = await gatepost.createApp({ grants: ["password", "authorization_code"] });
   await gatepost.login(user);
-  await passwordTokens(app, user);
+  await gatepost.passwordTokens(app, user);
   await gatepost.code(app, user);
   const logins = await list(`/backend/audit?target=${user.id}&action=user.login`);
   assert.deepEqual(logins.map(({ actor }) => actor), [user.id, app.id, user.id]);
@@ -465,9 +445,9 @@ test("a reused refresh token and a replayed code are audited once", async () => 
   const user = await gatepost.createUser();
   const app = await gatepost.createApp();
   const tokens = await gatepost.codeTokens(app, user);
-  const second = readTokens(await refresh(app, tokens.refresh_token));
-  readTokens(await refresh(app, second.refresh_token));
-  for (let i = 0; i < 3; i++) await expectStatus(400, refresh(app, tokens.refresh_token));
+  const second = readTokens(await gatepost.refresh(app, tokens.refresh_token));
+  readTokens(await gatepost.refresh(app, second.refresh_token));
+  for (let i = 0; i < 3; i++) await expectStatus(400, gatepost.refresh(app, tokens.refresh_token));
   const reused = await list(`/backend/audit?target=${(await grantOf(user, app.id))["id"]}`);
   assert.deepEqual(reused.map(({ actor, action }) => [actor, action]), [
     [app.id, "grant.reuse"],
@@ -522,7 +502,7 @@ test("a consent, the grant that comes of it and its end are audited, with the ap
 test("a refresh and an app's tokens for itself leave no entry", async () => {
   const app = await gatepost.createApp();
   const own = readTokens(await gatepost.token(app, { grant_type: "client_credentials" }));
-  readTokens(await refresh(app, own.refresh_token));
+  readTokens(await gatepost.refresh(app, own.refresh_token));
   await gatepost.api.postForm("/authorization/revoke", {
     token: own.refresh_token,
     client_id: app.id,

@@ -118,7 +118,7 @@ describe("POST /backend/event", () => {
     ["a subject that is null", { name: "a", data: 1, subject: null }, ["/subject"]],
     ["a member that is unknown", { name: "a", data: 1, scope: "b" }, ["/scope"]],
     [
-      "all faults at once",
+      "all errors at once",
       { name: "", subject: "x", more: 1 },
       ["/data", "/more", "/name", "/subject"],
     ],
@@ -157,7 +157,7 @@ describe("POST /backend/event", () => {
     });
   }
 
-  test("takes data up to GATEPOST_MAX_PAYLOAD, and answers 413 past it", async () => {
+  test("takes data up to GATEPOST_MAX_PAYLOAD, and returns 413 past it", async () => {
     const fits = "x".repeat(MAX_PAYLOAD - 2); // with its quotes
     assert.equal((await post("/backend/event", { name: "a", data: fits })).status, 202);
     assertProblem(await post("/backend/event", { name: "a", data: `${fits}x` }), 413);
@@ -277,7 +277,7 @@ describe("/backend/delivery", () => {
     );
   });
 
-  test("shows one with its attempts and how each answer began", async () => {
+  test("shows one with its attempts and how each response began", async () => {
     const { ids: [id] } = await fail(1);
     const record = readObject(await get(`/backend/delivery/${id}`));
     const attempts = record["attempts"] as Record<string, unknown>[];

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import {
   bearer,
   decodeJwt,
+  expectStatus,
   type Gatepost,
   PASSWORD,
   readObject,
@@ -33,17 +34,7 @@ type Item = Readonly<Record<string, unknown>>;
 /** Sends as an administrator who has just logged in: no withdrawn key ends that token. */
 async function send(method: string, path: string, body?: unknown): Promise<Answer> {
   const token = await gatepost.login({ id: "", username: "admin", password: PASSWORD });
-  const type = body === undefined ? {} : { "content-type": "application/json" };
-  return gatepost.api.send(method, path, {
-    headers: { ...bearer(token), ...type },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-}
-
-async function expectStatus(status: number, answer: Promise<Answer>): Promise<Answer> {
-  const given = await answer;
-  assert.equal(given.status, status, given.text);
-  return given;
+  return gatepost.api.sendJson(method, path, body, bearer(token));
 }
 
 async function listKeys(query = ""): Promise<Item[]> {
@@ -56,7 +47,7 @@ async function publishedKids(of: Gatepost): Promise<unknown[]> {
   return (keys as Item[]).map(({ kid }) => kid);
 }
 
-/** Contract 6: within 1 s in any other process. */
+/** Promised: within 1 s in any other process. */
 async function withinASecond(holds: () => Promise<boolean>, what: string): Promise<void> {
   const endMs = Date.now() + 1000;
   while (!await holds()) {

@@ -48,7 +48,7 @@ describe("a base URL with a path prefixes", () => {
   });
 });
 
-describe("metadata of an issuer with a path stands at the inserted form too", () => {
+describe("metadata of an issuer with a path is at the inserted form too", () => {
   const documents: [rfc: string, name: string, member: string][] = [
     ["RFC 8414 §3.1", "oauth-authorization-server", "issuer"],
     ["RFC 8414 §5", "openid-configuration", "issuer"],

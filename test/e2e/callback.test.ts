@@ -26,7 +26,7 @@ let secure: Receiver;
 let token: string;
 /** Where nobody listens any more. */
 let closedUrl: string;
-/** Whose certificate the server has been told to trust. */
+/** Whose certificate the server is configured to trust. */
 let trusted: Receiver;
 const folder = mkdtempSync(join(tmpdir(), "gatepost-callback-"));
 before(async () => {
@@ -82,7 +82,7 @@ async function finished(subscription: StagedSubscription) {
   return { status: full["status"], attempts };
 }
 
-describe("a callback (SPEC 6.4)", () => {
+describe("a callback", () => {
   const DATA: readonly unknown[] = [
     { order: 1, "ä€": ["😀", null, 1.5, true], nested: { deep: [[]] } },
     [], "text", "", 0, false, null,
@@ -186,7 +186,7 @@ describe("a success", () => {
     assert.equal(String(request?.body), '{"a":1}');
   });
 
-  test("needs no more of the answer than its first 4 KiB", async () => {
+  test("needs no more of the response than its first 4 KiB", async () => {
     const { url, written, close } = await startEndless();
     const subscription = await subscribe(url);
     await dispatch(subscription.event, 1);
@@ -303,7 +303,7 @@ describe("the address guard", () => {
   });
 });
 
-/** A server whose answer does not end; `written` gives its length once its connection has ended. */
+/** A server whose response does not end; `written` gives its length once its connection ended. */
 async function startEndless() {
   const sockets = new Set<Socket>();
   const first = Promise.withResolvers<number>();

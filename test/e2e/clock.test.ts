@@ -8,7 +8,7 @@ import { bearer, newName } from "../helpers/gatepost.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
 const HOUR_MS = 3_600_000;
-/** How long the clock stands wrong at least before the server must have noticed: two looks. */
+/** How long the clock is wrong at least before the server must have noticed: two looks. */
 const NOTICED_MS = 2_500;
 
 let stage: EventStage;
@@ -47,7 +47,8 @@ function warnings(): readonly string[] {
 }
 
 describe("when the clock on the wall is set", () => {
-  for (const [what, aheadMs] of [["back by an hour", -HOUR_MS], ["forward by two", 2 * HOUR_MS]] as const) {
+  const SETTINGS = [["back by an hour", -HOUR_MS], ["forward by two", 2 * HOUR_MS]] as const;
+  for (const [what, aheadMs] of SETTINGS) {
     test(`${what}, a resend comes at its true time, and what is dispatched goes out`, async () => {
       const { event, path } = await stage.subscribe(token, newName("e"), 500, 204);
       await stage.dispatch(event, { n: 1 });
@@ -80,7 +81,7 @@ describe("when the clock on the wall is set", () => {
     assert.equal(await isReady(), true);
   });
 
-  test("forward by two hours for half a second, an attempt that fails then is sent again", async () => {
+  test("forward by two hours for half a second, a failed attempt is sent again", async () => {
     await setClock(0);
     await sleep(NOTICED_MS);
     const { event, path } = await stage.subscribe(token, newName("e"), 500, 204);

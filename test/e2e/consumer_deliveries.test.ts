@@ -90,7 +90,7 @@ describe("GET /consumer/subscription/{id}/delivery", () => {
 });
 
 describe("one delivery", () => {
-  test("shows its attempts with time, number, status and duration, and no answer", async () => {
+  test("shows its attempts with time, number, status and duration, and no response", async () => {
     const { subscription, delivery } = await fail();
     const answer = await stage.call("GET", deliveryPath(subscription, delivery), consumer);
     assert.equal(answer.status, 200, answer.text);
@@ -110,7 +110,7 @@ describe("one delivery", () => {
     assert.ok(!answer.text.includes("not for you"), answer.text);
   });
 
-  test("says what went wrong where there was no answer", async () => {
+  test("says what went wrong where there was no response", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"));
     stage.receiver.react(subscription.path, { kind: "reset" });
     await stage.dispatch(subscription.event, null);

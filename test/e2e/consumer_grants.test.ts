@@ -7,8 +7,6 @@ import {
   readObject,
   readTokens,
   startGatepost,
-  type TestApp,
-  type TestUser,
 } from "../helpers/gatepost.ts";
 import type { Answer } from "../helpers/http_client.ts";
 import { createDataFolder } from "../helpers/process.ts";
@@ -39,11 +37,6 @@ async function listedIds(token: string): Promise<unknown[]> {
   return (await listGrants(token)).map(({ id }) => id);
 }
 
-async function passwordTokens(app: TestApp, user: TestUser) {
-  const { username, password } = user;
-  return readTokens(await gatepost.token(app, { grant_type: "password", username, password }));
-}
-
 async function subscribe(token: string, event: string): Promise<string> {
   const body = { event, endpoint: "https://hooks.example/in" };
   const answer = await gatepost.api.postJson("/consumer/subscription", body, bearer(token));
@@ -72,14 +65,14 @@ test("an app that was allowed twice is listed once, with name, url and scopes", 
   });
 });
 
-test("a remembered consent is enough to be listed, and so is a grant that stands", async () => {
+test("a remembered consent is enough to be listed, and so is a valid grant", async () => {
   const user = await gatepost.createUser();
   const consented = await gatepost.createApp();
   await gatepost.code(consented, user); // never exchanged
   const trusted = await gatepost.createApp({ trusted: true });
   await gatepost.codeTokens(trusted, user); // never consented
   const given = await gatepost.createApp({ grants: ["password"] });
-  await passwordTokens(given, user);
+  await gatepost.passwordTokens(given, user);
   const token = await gatepost.login(user);
   assert.deepEqual(await listedIds(token), [given.id, trusted.id, consented.id]);
 });
@@ -88,7 +81,7 @@ test("what ended elsewhere is listed no more", async () => {
   const user = await gatepost.createUser();
   const app = await gatepost.createApp({ grants: ["password", "refresh_token"] });
   const disabled = await gatepost.createApp();
-  const tokens = await passwordTokens(app, user);
+  const tokens = await gatepost.passwordTokens(app, user);
   await gatepost.code(disabled, user);
   const token = await gatepost.login(user);
   assert.equal((await listGrants(token)).length, 2);

@@ -70,7 +70,7 @@ describe("CORS is open to a registered app's origin (Fetch standard §3.2)", () 
       assert.match(answer.headers.get("vary") ?? "", /\borigin\b/i);
     });
 
-    test(`in the answer to ${method} ${path}, an error too`, async () => {
+    test(`in the response to ${method} ${path}, an error too`, async () => {
       const headers = { origin: APP_ORIGIN, ...FORM };
       const answer = await gatepost.api.send(method, path, { headers });
       assert.equal(allowed(answer), APP_ORIGIN, answer.text);
@@ -110,7 +110,7 @@ describe("CORS is open to every origin for", () => {
 
 describe("CORS is never open", () => {
   for (const [method, path] of closed) {
-    test(`for ${method} ${path}, by preflight or answer`, async () => {
+    test(`for ${method} ${path}, by preflight or response`, async () => {
       for (const origin of [APP_ORIGIN, EXTRA_ORIGIN]) {
         assert.equal(allowed(await preflight(path, origin, method)), null);
         const headers = { origin, ...bearer(gatepost.adminToken) };

@@ -106,7 +106,7 @@ test("an interrupted demo ends everything that it started", async (context) => {
   assertEnded(demo.output());
 });
 
-test("--serve says where to go and how to log in, until it is told to stop", async (context) => {
+test("--serve says where to go and how to log in, until it is asked to stop", async (context) => {
   const demo = startDemo(context, ["--serve"]);
   await demo.shows(/Ctrl\+C/);
   const [, app = ""] = await demo.shows(/app +(http:\S+)/);

@@ -113,7 +113,7 @@ describe("HEAD is answered where GET is, with its headers and no body (RFC 9110 
 });
 
 describe("X-Request-Id", () => {
-  test("is on every answer, and another one each time", async () => {
+  test("is on every response, and another one each time", async () => {
     const ids = new Set<string>();
     const paths = ["/system/health", "/nowhere", "/consumer/login", "/authorization/authorize"];
     for (const path of paths) {
@@ -212,7 +212,7 @@ describe("a JSON body that is not well-formed is 400", () => {
     });
   }
 
-  test("one that repeats itself in the answer's detail never", async () => {
+  test("one that repeats itself in the response's detail never", async () => {
     const answer = await postText("/backend/user", '{"password": "zzyzx"');
     assert.ok(!answer.text.includes("zzyzx"), answer.text);
   });
@@ -232,7 +232,7 @@ describe("a JSON body nests 64 deep at most", () => {
   test("8,000 are 400", async () => assert.equal((await post(8000)).status, 400));
 });
 
-describe("faults of a body are all named at once, by JSON Pointer (RFC 6901)", () => {
+describe("errors of a body are all named at once, by JSON Pointer (RFC 6901)", () => {
   const table: [what: string, path: string, body: unknown, pointers: string[]][] = [
     ["of a user", "/backend/user", { username: "a b", password: "short", scopes: "x", more: 1 },
       ["/more", "/password", "/scopes", "/username"]],

@@ -168,13 +168,13 @@ describe("who may call", () => {
     });
   }
 
-  test("a public endpoint does not care for a token that is no good", async () => {
+  test("a public endpoint does not care for a token that is not valid", async () => {
     const answer = await send("GET", "/echo/literal", bearer("nonsense"));
     assert.deepEqual(readObject(answer), { by: "literal", isAnonymous: true });
   });
 });
 
-describe("what a handler answers", () => {
+describe("what a handler returns", () => {
   const JSON_TYPE = "application/json";
   const ANSWERS: readonly (readonly [
     name: string,
@@ -323,7 +323,7 @@ describe("what a handler dispatches", () => {
   }
 
   for (const status of [200, 204, 303, 400, 404, 499]) {
-    test(`is stored when it answers ${status}`, async () => {
+    test(`is stored when it returns ${status}`, async () => {
       const event = newName("e");
       const subscription = await stage.subscribe(token, event);
       assert.equal((await dispatch({ events: [{ name: event, data: 1 }], status })).status, status);
@@ -331,7 +331,7 @@ describe("what a handler dispatches", () => {
     });
   }
 
-  test("is stored when it answers with a stream", async () => {
+  test("is stored when it returns a stream", async () => {
     const event = newName("e");
     const subscription = await stage.subscribe(token, event);
     const answer = await dispatch({ events: [{ name: event, data: 1 }], then: "stream" });

@@ -112,7 +112,7 @@ describe("POST /authorization/introspect tells only", () => {
   }
 });
 
-describe("POST /authorization/introspect answers exactly {active: false} to", () => {
+describe("POST /authorization/introspect returns exactly {active: false} for", () => {
   for (const token of ["x", "a.b.c", "A".repeat(66), "ü"]) {
     test(`a token that never was: ${token.slice(0, 9)}`, async () => {
       await assertInactive(token);

@@ -4,14 +4,13 @@ import { after, before, describe, test } from "node:test";
 import {
   assertOAuthError,
   basicAuth,
+  type Credentials,
   type Gatepost,
   newAddress,
   newName,
   PASSWORD,
   startGatepost,
-  type TestUser,
 } from "../helpers/gatepost.ts";
-import type { Answer } from "../helpers/http_client.ts";
 
 let gatepost: Gatepost;
 before(async () => {
@@ -19,19 +18,11 @@ before(async () => {
 });
 after(() => gatepost.stop());
 
-type Credentials = Pick<TestUser, "username" | "password">;
-
-/** Logs in from an address: its own for every call unless one is given. */
-function logIn({ username, password }: Credentials, address = newAddress()): Promise<Answer> {
-  const headers = { "x-forwarded-for": address };
-  return gatepost.api.postJson("/consumer/login", { username, password }, headers);
-}
-
 const wrong = (user: Credentials): Credentials => ({ ...user, password: "not the password" });
 
 async function failOften(user: Credentials, times: number, address: string): Promise<void> {
   for (let count = 0; count < times; count++) {
-    assert.equal((await logIn(user, address)).status, 401, `failure ${count + 1}`);
+    assert.equal((await gatepost.tryLogin(user, address)).status, 401, `failure ${count + 1}`);
   }
 }
 
@@ -40,7 +31,7 @@ describe("POST /consumer/login throttles", () => {
     const [user, address] = [await gatepost.createUser(), newAddress()];
     await failOften(wrong(user), 10, address);
     for (const credentials of [wrong(user), user]) {
-      const answer = await logIn(credentials, address);
+      const answer = await gatepost.tryLogin(credentials, address);
       assert.equal(answer.status, 429);
       const seconds = Number(answer.headers.get("retry-after"));
       assert.ok(Number.isInteger(seconds) && seconds > 0 && seconds <= 900, String(seconds));
@@ -52,28 +43,28 @@ describe("POST /consumer/login throttles", () => {
     await failOften(wrong(user), 5, address);
     const shouted = { ...user, username: user.username.toUpperCase() };
     await failOften(wrong(shouted), 5, address);
-    assert.equal((await logIn(user, address)).status, 429);
+    assert.equal((await gatepost.tryLogin(user, address)).status, 429);
   });
 
   test("a name that nobody has just as one that somebody has", async () => {
     const [nobody, address] = [{ username: newName("nobody"), password: PASSWORD }, newAddress()];
     await failOften(nobody, 10, address);
-    assert.equal((await logIn(nobody, address)).status, 429);
+    assert.equal((await gatepost.tryLogin(nobody, address)).status, 429);
   });
 
   test("neither the account at other addresses nor other accounts at this one", async () => {
     const [user, other] = [await gatepost.createUser(), await gatepost.createUser()];
     const address = newAddress();
     await failOften(wrong(user), 10, address);
-    assert.equal((await logIn(user, newAddress())).status, 200);
-    assert.equal((await logIn(other, address)).status, 200);
+    assert.equal((await gatepost.tryLogin(user, newAddress())).status, 200);
+    assert.equal((await gatepost.tryLogin(other, address)).status, 200);
   });
 
   test("afresh after a success", async () => {
     const [user, address] = [await gatepost.createUser(), newAddress()];
     for (let round = 0; round < 2; round++) {
       await failOften(wrong(user), 9, address);
-      assert.equal((await logIn(user, address)).status, 200);
+      assert.equal((await gatepost.tryLogin(user, address)).status, 200);
     }
   });
 
@@ -81,65 +72,65 @@ describe("POST /consumer/login throttles", () => {
     const [user, address] = [await gatepost.createUser(), newAddress()];
     for (let count = 0; count < 50; count++) {
       const nobody = { username: newName("nobody"), password: PASSWORD };
-      assert.equal((await logIn(nobody, address)).status, 401, `failure ${count + 1}`);
+      assert.equal((await gatepost.tryLogin(nobody, address)).status, 401, `failure ${count + 1}`);
     }
-    assert.equal((await logIn(user, address)).status, 429);
-    assert.equal((await logIn(user, newAddress())).status, 200);
+    assert.equal((await gatepost.tryLogin(user, address)).status, 429);
+    assert.equal((await gatepost.tryLogin(user, newAddress())).status, 200);
   });
 
   test("the 50 of an address with successes between them", async () => {
     const [user, address] = [await gatepost.createUser(), newAddress()];
     for (let round = 0; round < 5; round++) {
       for (let count = 0; count < 10; count++) {
-        await logIn({ username: newName("nobody"), password: PASSWORD }, address);
+        await gatepost.tryLogin({ username: newName("nobody"), password: PASSWORD }, address);
       }
-      if (round < 4) assert.equal((await logIn(user, address)).status, 200);
+      if (round < 4) assert.equal((await gatepost.tryLogin(user, address)).status, 200);
     }
-    assert.equal((await logIn(user, address)).status, 429);
+    assert.equal((await gatepost.tryLogin(user, address)).status, 429);
   });
 
   test("the addresses of one IPv6 /64 as one", async () => {
     const user = await gatepost.createUser();
     const prefix = `2001:db8:1:${(Math.random() * 0xffff | 0).toString(16)}`;
     for (let host = 1; host <= 10; host++) {
-      assert.equal((await logIn(wrong(user), `${prefix}::${host}`)).status, 401);
+      assert.equal((await gatepost.tryLogin(wrong(user), `${prefix}::${host}`)).status, 401);
     }
-    assert.equal((await logIn(user, `${prefix}:ffff::1`)).status, 429);
-    assert.equal((await logIn(user, "2001:db8:2::1")).status, 200);
+    assert.equal((await gatepost.tryLogin(user, `${prefix}:ffff::1`)).status, 429);
+    assert.equal((await gatepost.tryLogin(user, "2001:db8:2::1")).status, 200);
   });
 
   test("guesses that are sent all at once", async () => {
     const [user, address] = [await gatepost.createUser(), newAddress()];
     const answers = await Promise.all(
-      Array.from({ length: 40 }, () => logIn(wrong(user), address)),
+      Array.from({ length: 40 }, () => gatepost.tryLogin(wrong(user), address)),
     );
     const guesses = answers.filter(({ status }) => status === 401).length;
     // Those that are being checked when the tenth fails may end: one for each core at most.
     assert.ok(guesses >= 10 && guesses <= 13, String(guesses));
-    assert.equal((await logIn(user, address)).status, 429);
+    assert.equal((await gatepost.tryLogin(user, address)).status, 429);
   });
 
   test("an account that fails from many addresses: it gets slower, never locked", async () => {
     const user = await gatepost.createUser();
-    await Promise.all(Array.from({ length: 40 }, () => logIn(wrong(user))));
+    await Promise.all(Array.from({ length: 40 }, () => gatepost.tryLogin(wrong(user))));
     const startMs = performance.now();
-    assert.equal((await logIn(user)).status, 200);
+    assert.equal((await gatepost.tryLogin(user)).status, 200);
     assert.ok(performance.now() - startMs > 500, "it is slower than the hash alone");
   });
 
   test("with 503 and Retry-After when too many passwords wait, and recovers", async () => {
     const user = await gatepost.createUser();
-    const answers = await Promise.all(Array.from({ length: 80 }, () => logIn(user)));
+    const answers = await Promise.all(Array.from({ length: 80 }, () => gatepost.tryLogin(user)));
     const refused = answers.filter(({ status }) => status !== 200);
     assert.ok(refused.length > 0);
     assert.deepEqual([...new Set(refused.map(({ status }) => status))], [503]);
     assert.ok(refused.every(({ headers }) => Number(headers.get("retry-after")) > 0));
-    assert.equal((await logIn(user)).status, 200);
+    assert.equal((await gatepost.tryLogin(user)).status, 200);
   });
 });
 
 describe("the password grant of a confidential app", () => {
-  test("is throttled by account alone: made-up names lock no other user of its form out", async () => {
+  test("is throttled by account alone: made-up names lock out no other user", async () => {
     const app = await gatepost.createApp({ grants: ["password"] });
     const [user, address] = [await gatepost.createUser(), newAddress()];
     const grant = ({ username, password }: Credentials) => {
@@ -152,17 +143,17 @@ describe("the password grant of a confidential app", () => {
       assertOAuthError(await grant(nobody), 400, "invalid_grant");
     }
     assert.equal((await grant(user)).status, 200);
-    assert.equal((await logIn(user, address)).status, 200);
+    assert.equal((await gatepost.tryLogin(user, address)).status, 200);
     for (let count = 0; count < 10; count++) {
       assertOAuthError(await grant(wrong(user)), 400, "invalid_grant");
     }
     assertOAuthError(await grant(user), 429, "temporarily_unavailable");
-    assert.equal((await logIn(user, address)).status, 429);
+    assert.equal((await gatepost.tryLogin(user, address)).status, 429);
   });
 });
 
 describe("the address that is throttled", () => {
-  /** Logs in from a loopback address of the machine, as a client that is no trusted proxy. */
+  /** Logs in from a loopback address of the machine, as a client that is not a trusted proxy. */
   function logInFrom(localAddress: string, user: Credentials, forwardedFor: string) {
     return new Promise<number | undefined>((resolve, reject) => {
       const headers = { "content-type": "application/json", "x-forwarded-for": forwardedFor };
@@ -175,7 +166,7 @@ describe("the address that is throttled", () => {
     });
   }
 
-  test("is the socket's where that is no trusted proxy, whatever X-Forwarded-For says", async () => {
+  test("is the socket's without a trusted proxy, whatever X-Forwarded-For says", async () => {
     const user = await gatepost.createUser();
     for (let count = 0; count < 10; count++) {
       assert.equal(await logInFrom("127.0.0.2", wrong(user), newAddress()), 401);
@@ -187,8 +178,8 @@ describe("the address that is throttled", () => {
   test("is what the trusted proxy saw: what a client wrote before it is not believed", async () => {
     const [user, address] = [await gatepost.createUser(), newAddress()];
     for (let count = 0; count < 10; count++) {
-      await logIn(wrong(user), `${newAddress()}, ${address}`);
+      await gatepost.tryLogin(wrong(user), `${newAddress()}, ${address}`);
     }
-    assert.equal((await logIn(user, `${newAddress()}, ${address}`)).status, 429);
+    assert.equal((await gatepost.tryLogin(user, `${newAddress()}, ${address}`)).status, 429);
   });
 });

@@ -91,7 +91,7 @@ describe("server metadata (RFC 8414 §2, §3.2)", () => {
     assert.deepEqual([found.status, found.text], [200, answer.text]);
   });
 
-  test("says that iss comes back with each authorization answer (RFC 9207 §3)", () => {
+  test("says that iss comes back with each authorization response (RFC 9207 §3)", () => {
     assert.equal(metadata["authorization_response_iss_parameter_supported"], true);
   });
 });

@@ -55,7 +55,7 @@ function tryStart(folder: string, env: Record<string, string> = {}): Promise<Run
   });
 }
 
-/** One clear line on stderr, no stack, nothing on stdout, exit 1 (contract 1). */
+/** One clear line on stderr, no stack, nothing on stdout, exit 1. */
 function assertRefused({ code, stdout, stderr }: RunResult, reason: RegExp): void {
   assert.equal(code, 1, stderr);
   assert.equal(stdout, "");
@@ -97,7 +97,8 @@ async function makeDatabase(t: TestContext, kind: "plain" | "sealed" = "plain"):
 }
 
 async function canLogIn(url: string, password: string): Promise<boolean> {
-  const answer = await createClient(url).postJson("/consumer/login", { username: "admin", password });
+  const login = { username: "admin", password };
+  const answer = await createClient(url).postJson("/consumer/login", login);
   return answer.status === 200;
 }
 
@@ -212,7 +213,8 @@ for (const state of ["at work on", "that has crashed on"]) {
 const SPOILED: readonly [what: string, spoil: (file: string) => void, says: RegExp][] = [
   ["a text", (file) => writeFileSync(file, "Dear diary"), /not an SQLite database/],
   ["noise behind SQLite's mark", (file) => {
-    writeFileSync(file, Buffer.concat([Buffer.from("SQLite format 3\0"), Buffer.alloc(9000, 0xa5)]));
+    const noise = Buffer.alloc(9000, 0xa5);
+    writeFileSync(file, Buffer.concat([Buffer.from("SQLite format 3\0"), noise]));
   }, /is damaged/],
   ["a database whose first page is noise", (file) => {
     const bytes = readFileSync(file);
@@ -305,7 +307,7 @@ test("a database that cannot be used is named in the line that says so", async (
   assert.ok(stderr.includes(join(folder, "gatepost.db")), stderr);
 });
 
-test("endpoint modules that do not load: exit 1 with file and reason, no database made", async (t) => {
+test("endpoint modules that do not load: exit 1 with file and reason, no database", async (t) => {
   const folder = await createFolder(t);
   const endpoints = join(folder, "endpoints");
   mkdirSync(endpoints);
@@ -395,7 +397,7 @@ test("a second signal ends it at once", async (t) => {
   assert.equal((await slow).text, "");
 });
 
-test("a generated password is told once, on stderr, and opens", async (t) => {
+test("a generated password is shown once, on stderr, and works", async (t) => {
   const folder = await createFolder(t);
   const server = await start(t, { folder });
   const [, password = ""] = /password (\S+)/.exec(server.stderr()) ?? [];
@@ -417,7 +419,7 @@ test("GATEPOST_ADMIN_PASSWORD is for a database without users alone", async (t) 
   assert.equal(await canLogIn(server.url, "another password"), false);
 });
 
-test("two first starts on one database make one admin, whose password is told once", async (t) => {
+test("two first starts on one database make one admin, whose password is shown once", async (t) => {
   const folder = await createFolder(t);
   const servers = await Promise.all([start(t, { folder }), start(t, { folder })]);
   const told = servers.flatMap((server) => server.stderr().match(/password \S+/g) ?? []);
@@ -466,7 +468,8 @@ test("a locked server does its work and reaches nothing outside", async (t) => {
   const fields = { name: "App", url: "https://app.example", scopes: ["consumer", "probe"] };
   const app = readObject(await client.postJson("/backend/app", fields, bearer));
   const [id, secret] = [app["client_id"], app["client_secret"]].map(String);
-  const tokens = await client.postForm("/authorization/token", { grant_type: "client_credentials" }, {
+  const form = { grant_type: "client_credentials" };
+  const tokens = await client.postForm("/authorization/token", form, {
     authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}`,
   });
   const own = { authorization: `Bearer ${String(readObject(tokens)["access_token"])}` };

@@ -60,7 +60,7 @@ test("a callback of another service is a request like every other", async () => 
   assert.equal((await post(newName("event"), foreign)).status, 204);
 });
 
-test("a delivery's id is refused from Gatepost alone: others may pass their callbacks on", async () => {
+test("only Gatepost's own delivery id is refused: others may pass their callbacks on", async () => {
   const event = newName("event");
   const token = await stage.newConsumer();
   const subscription = await stage.subscribe(token, event);

@@ -55,7 +55,7 @@ const paths: [method: string, path: string, scope?: string][] = [
 
 describe("a protected request without a token (RFC 6750 §3, RFC 9728 §5.1)", () => {
   for (const [method, path, scope] of paths) {
-    test(`${method} ${path} answers 401 with a challenge that names no error`, async () => {
+    test(`${method} ${path} returns 401 with a challenge that names no error`, async () => {
       const answer = await gatepost.api.send(method, path);
       assert.equal(answer.status, 401);
       const challenge = answer.headers.get("www-authenticate");
@@ -97,7 +97,7 @@ describe("a protected request with a good token", () => {
     assert.equal(readObject(await whoami(headers))["sub"], user.id);
   });
 
-  test("answers 403 and the scope that is missing where it lacks one (RFC 6750 §3.1)", async () => {
+  test("returns 403 and the missing scope where it lacks one (RFC 6750 §3.1)", async () => {
     const missing: [method: string, path: string, scope: string][] = [
       ["GET", "/backend/user", "backend"],
       ["POST", "/backend/app", "backend"],
@@ -113,7 +113,7 @@ describe("a protected request with a good token", () => {
     }
   });
 
-  test("answers 403 to a token whose scopes only resemble the one that is needed", async () => {
+  test("returns 403 for a token whose scopes only resemble the one that is needed", async () => {
     const scopes = ["consumer2", "Consumer", "consume", "consumer.read"];
     const other = await gatepost.login(await gatepost.createUser({ scopes }));
     const answer = await gatepost.api.get("/consumer/subscription", bearer(other));
@@ -126,7 +126,7 @@ describe("a protected request with a good token", () => {
   });
 });
 
-describe("whoami answers", () => {
+describe("whoami returns", () => {
   test("a login token with the user, the app login, the scopes and the end", async () => {
     const { claims } = decodeJwt(token);
     assert.deepEqual(readObject(await whoami(bearer(token))), {
@@ -145,7 +145,7 @@ describe("whoami answers", () => {
   });
 });
 
-describe("an access token that is not good answers 401 invalid_token (RFC 6750 §3.1)", () => {
+describe("an access token that is not good returns 401 invalid_token (RFC 6750 §3.1)", () => {
   /** The service's published key. */
   async function readJwk(): Promise<PublishedKey> {
     const answer = await gatepost.api.get("/.well-known/jwks.json");
@@ -179,7 +179,7 @@ describe("an access token that is not good answers 401 invalid_token (RFC 6750 �
       if (!near(index)) continue;
       for (let bit = 0; bit < 8; bit++) {
         const character = String.fromCharCode(token.charCodeAt(index) ^ (1 << bit));
-        // RFC 9110 §5.5: nothing else can stand in a header.
+        // RFC 9110 §5.5: nothing else can be in a header.
         if (!/[\x21-\x7e\x80-\xff]/.test(character)) continue;
         flipped.push(token.slice(0, index) + character + token.slice(index + 1));
       }

@@ -95,7 +95,7 @@ describe("with three delays", () => {
     });
   }
 
-  test("410 is resent; the subscription is disabled if the last answer is 410, too", async () => {
+  test("410 is resent; the subscription is disabled if the last response is 410, too", async () => {
     const gone = await stage.subscribe(token, newName("e"), 410);
     const back = await stage.subscribe(token, newName("e"), 410, 410, 410, 204);
     const other = await stage.subscribe(token, newName("e"), 410, 410, 410, 500);

@@ -34,7 +34,7 @@ const revoke = (fields: Fields, headers: Fields = basicAuth(app)): Promise<Answe
   gatepost.api.postForm("/authorization/revoke", fields, headers);
 
 const refresh = (token: string, by: TestApp = app): Promise<Answer> =>
-  gatepost.token(by, { grant_type: "refresh_token", refresh_token: token });
+  gatepost.refresh(by, token);
 
 function assertRevoked(answer: Answer): void {
   assert.equal(answer.status, 200, answer.text);
@@ -91,7 +91,7 @@ describe("POST /authorization/revoke (RFC 7009 §2)", () => {
     assert.equal(await gatepost.isAlive(access_token), false);
   });
 
-  test("answers 200 the second time too", async () => {
+  test("returns 200 the second time too", async () => {
     const { access_token, refresh_token } = await gatepost.codeTokens(app, user);
     for (const token of [access_token, access_token, refresh_token, refresh_token]) {
       assertRevoked(await revoke({ token }));
@@ -99,12 +99,12 @@ describe("POST /authorization/revoke (RFC 7009 §2)", () => {
   });
 
   for (const token of ["x", "a.b.c", "A".repeat(66), "A".repeat(20_000), "ü", "\0"]) {
-    test(`answers 200 to an unknown token: ${JSON.stringify(token.slice(0, 9))}`, async () => {
+    test(`returns 200 for an unknown token: ${JSON.stringify(token.slice(0, 9))}`, async () => {
       assertRevoked(await revoke({ token }));
     });
   }
 
-  test("answers 200 to an access token with a changed signature, which ends nothing", async () => {
+  test("returns 200 for an access token with a changed signature, which ends nothing", async () => {
     const { access_token } = await gatepost.codeTokens(app, user);
     const changed = access_token.slice(0, -4) + (access_token.endsWith("AAAA") ? "BBBB" : "AAAA");
     assertRevoked(await revoke({ token: changed }));
@@ -163,7 +163,7 @@ describe("POST /authorization/revoke (RFC 7009 §2)", () => {
   });
 });
 
-describe("POST /authorization/revoke with Authorization: Bearer (SPEC 4.5)", () => {
+describe("POST /authorization/revoke with Authorization: Bearer", () => {
   const revokeOwn = (token: string) =>
     gatepost.api.send("POST", "/authorization/revoke", { headers: bearer(token) });
 
@@ -206,7 +206,7 @@ describe("POST /authorization/revoke with Authorization: Bearer (SPEC 4.5)", () 
     assert.equal(await gatepost.isAlive(token), false);
   });
 
-  test("answers 400 to a token in the header and one in the body, and ends neither", async () => {
+  test("returns 400 for a token in the header and one in the body, and ends neither", async () => {
     const token = await gatepost.login(user);
     const { access_token } = await gatepost.codeTokens(publicApp, user);
     for (const more of [{}, { client_id: publicApp.id }]) {
@@ -217,7 +217,7 @@ describe("POST /authorization/revoke with Authorization: Bearer (SPEC 4.5)", () 
     assert.equal(await gatepost.isAlive(access_token), true);
   });
 
-  test("answers 401 to a token that never was", async () => {
+  test("returns 401 for a token that never was", async () => {
     const answer = await revokeOwn("a.b.c");
     assert.equal(answer.status, 401);
     assert.match(answer.headers.get("www-authenticate") ?? "", /^Bearer /);

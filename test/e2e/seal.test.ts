@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { bearer, newName, readObject, startGatepost } from "../helpers/gatepost.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
-test("once a secret key is set nothing readable is left in any file, while it runs too", async (t) => {
+test("once a secret key is set no file holds anything readable, even while it runs", async (t) => {
   const folder = await createDataFolder();
   const open = await startGatepost({ folder });
   const token = bearer(await open.login(await open.createUser()));

@@ -27,13 +27,13 @@ before(async () => {
 });
 after(() => stage.stop());
 
-/** What was told of a subscription so far. */
+/** What was reported of a subscription so far. */
 function told(by: StagedSubscription, { id }: StagedSubscription): Record<string, unknown>[] {
   return stage.receiver.requests(by.path).map(({ body }) => JSON.parse(String(body)))
     .filter(({ subscription }) => subscription === id);
 }
 
-/** Waits until a subscription's disabling was told of, which must be once, and returns that. */
+/** Waits until a subscription's disabling was reported, which must be once, and returns that. */
 async function tellsDisabled(subscription: StagedSubscription): Promise<unknown> {
   await until(() => told(disabled, subscription).length > 0);
   const [first, ...more] = told(disabled, subscription);
@@ -73,7 +73,7 @@ describe("gatepost.delivery.failed", () => {
 });
 
 describe("gatepost.subscription.disabled", () => {
-  test("tells of a last attempt that was answered with 410", async () => {
+  test("reports a last attempt that was answered with 410", async () => {
     const token = await stage.newConsumer();
     const subscription = await stage.subscribe(token, newName("e"), 410);
     await stage.dispatch(subscription.event, 1);
@@ -216,7 +216,7 @@ test("the service's events are never about subscriptions to themselves", async (
   }
 });
 
-test("only who has scope backend is told", async () => {
+test("only who has scope backend is notified", async () => {
   const user = await stage.gatepost.createUser({ scopes: ["consumer", "backend"] });
   const token = await stage.gatepost.login(user);
   const subscription = await stage.subscribe(token, "gatepost.delivery.failed");

@@ -19,7 +19,7 @@ import { bearer, newName } from "../helpers/gatepost.ts";
 import type { Answer } from "../helpers/http_client.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));
-/** CONTRACT 13: what is in trouble says so within 2 s; beside it, what this machine needs. */
+/** Promised: what is in trouble says so within 2 s; beside it, what this machine needs. */
 const ANSWER_MS = 2_000 + 200;
 /** Requests that write nothing: a busy machine delays them, waiting for a lock would longer. */
 const PROMPT_MS = 600;

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
 import { type RunningServer, startServer } from "../helpers/process.ts";
 import { exchangeRaw, openRaw } from "../helpers/raw_http.ts";
+import { until } from "../helpers/event_stage.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/streaming", import.meta.url));
 const METRICS_TOKEN = "a-long-metrics-token";
@@ -28,7 +29,7 @@ function head(server: RunningServer, path: string): ReturnType<typeof exchangeRa
   return exchangeRaw(portOf(server), request, { waitMs: 5000 });
 }
 
-/** Begins a request, waits for the first bytes of its answer, and leaves. */
+/** Begins a request, waits for the first bytes of its response, and leaves. */
 async function leave(server: RunningServer, path: string): Promise<void> {
   const socket = await openRaw(portOf(server));
   socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
@@ -42,13 +43,6 @@ async function seen(server: RunningServer): Promise<readonly string[]> {
   return ends;
 }
 
-async function waitFor(condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let waitedMs = 0; !await condition(); waitedMs += 20) {
-    assert.ok(waitedMs < 5000, "it took too long");
-    await delay(20);
-  }
-}
-
 interface Line {
   readonly level: string;
   readonly msg: string;
@@ -59,11 +53,11 @@ interface Line {
 const linesOf = (server: RunningServer): Line[] => server.lines.map((line) => JSON.parse(line));
 
 for (const method of ["HEAD", "GET"]) {
-  test(`a stream fed for ever does not end the process after a ${method} that is over`, async (t) => {
+  test(`an endless stream does not end the process after a finished ${method}`, async (t) => {
     const server = await start(t);
     if (method === "GET") await leave(server, "/deaf");
     else assert.equal((await head(server, "/deaf")).answers[0]?.status, 200);
-    await waitFor(() => linesOf(server).some(({ msg }) => msg.includes("stream that has ended")));
+    await until(() => linesOf(server).some(({ msg }) => msg.includes("stream that has ended")));
     await delay(200); // the timer has fired some twenty times by now
     assert.equal((await fetch(`${server.url}/system/health`)).status, 200);
     const told = linesOf(server).filter(({ level }) => level === "warn" || level === "error");
@@ -75,7 +69,7 @@ for (const method of ["HEAD", "GET"]) {
   test(`signal aborts, and then the stream is cancelled, after such a ${method}`, async (t) => {
     const server = await start(t);
     await (method === "GET" ? leave(server, "/heeding") : head(server, "/heeding"));
-    await waitFor(async () => (await seen(server)).length === 2);
+    await until(async () => (await seen(server)).length === 2);
     assert.deepEqual(await seen(server), ["signal", "cancel"]);
     assert.deepEqual(linesOf(server).filter(({ level }) => level !== "info"), []);
   });
@@ -84,7 +78,7 @@ for (const method of ["HEAD", "GET"]) {
 test("a stream that is silent is cancelled as soon as its client has gone", async (t) => {
   const server = await start(t);
   await leave(server, "/silent");
-  await waitFor(async () => (await seen(server)).join() === "silent cancel");
+  await until(async () => (await seen(server)).join() === "silent cancel");
 });
 
 for (const path of ["/waiting", "/failing"]) {
@@ -94,13 +88,14 @@ for (const path of ["/waiting", "/failing"]) {
     socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
     await delay(200);
     socket.destroy();
-    await waitFor(() => linesOf(server).some(({ route }) => route === path));
+    await until(() => linesOf(server).some(({ route }) => route === path));
     const line = linesOf(server).find(({ route }) => route === path);
     assert.deepEqual([line?.level, line?.msg, line?.status], ["info", "request", 499]);
     assert.deepEqual(linesOf(server).filter(({ level }) => level !== "info"), []);
     const headers = { authorization: `Bearer ${METRICS_TOKEN}` };
     const metrics = await (await fetch(`${server.url}/system/metrics`, { headers })).text();
-    assert.match(metrics, new RegExp(`_requests_total\\{[^}]*route="${path}"[^}]*status="499"\\} 1`));
+    const counted = new RegExp(`_requests_total\\{[^}]*route="${path}"[^}]*status="499"\\} 1`);
+    assert.match(metrics, counted);
     assert.doesNotMatch(metrics, /status="500"/);
   });
 }

@@ -56,7 +56,7 @@ async function appToken(app: TestApp, fields: Readonly<Record<string, string>>):
 }
 
 describe("POST /consumer/subscription", () => {
-  test("answers 201 with the record, its Location and its secret", async () => {
+  test("returns 201 with the record, its Location and its secret", async () => {
     const body = goodBody();
     const answer = await subscribe(body);
     assert.equal(answer.status, 201);
@@ -189,7 +189,7 @@ describe("POST /consumer/subscription", () => {
     [goodBody({ principal: "u1", app: "a1" }), ["/app", "/principal"]],
   ];
   for (const [body, pointers] of BODIES) {
-    test(`names all faults of ${JSON.stringify(body)}`, async () => {
+    test(`names all errors of ${JSON.stringify(body)}`, async () => {
       assert.deepEqual(assertProblem(await subscribe(body), 400), pointers);
     });
   }
@@ -207,17 +207,17 @@ describe("POST /consumer/subscription", () => {
     ["{}", "text/plain", 415],
   ];
   for (const [body, type, status] of TEXTS) {
-    test(`answers ${status} to ${type} ${JSON.stringify(body).slice(0, 50)}`, async () => {
+    test(`returns ${status} for ${type} ${JSON.stringify(body).slice(0, 50)}`, async () => {
       const headers = { ...bearer(consumer), "content-type": type };
       assertProblem(await stage.gatepost.api.send("POST", PATH, { headers, body }), status);
     });
   }
 
-  test("answers 413 to a body past GATEPOST_MAX_BODY", async () => {
+  test("returns 413 for a body past GATEPOST_MAX_BODY", async () => {
     assertProblem(await subscribe(goodBody({ more: "x".repeat(1_048_576) })), 413);
   });
 
-  test("answers 409 to the same event and endpoint of one principal", async () => {
+  test("returns 409 for the same event and endpoint of one principal", async () => {
     const body = goodBody();
     assert.equal((await subscribe(body)).status, 201);
     assertProblem(await subscribe(body), 409);
@@ -239,7 +239,7 @@ describe("POST /consumer/subscription", () => {
     assert.equal((await subscribe(body)).status, 201);
   });
 
-  test("makes 100 for one principal and answers 409 to the next", async () => {
+  test("makes 100 for one principal and returns 409 for the next", async () => {
     const token = await stage.newConsumer();
     const answers = await Promise.all(
       Array.from({ length: 104 }, () => subscribe(goodBody(), token)),
@@ -268,7 +268,7 @@ describe("POST /consumer/subscription", () => {
     ["gatepost.delivery.failed", ["consumer", "backend"], 201],
   ];
   for (const [event, scopes, status] of ALLOWED) {
-    test(`answers ${status} to ${event} with scopes ${scopes.join(" ")}`, async () => {
+    test(`returns ${status} for ${event} with scopes ${scopes.join(" ")}`, async () => {
       const answer = await subscribe(goodBody({ event }), await stage.newConsumer(scopes));
       if (status === 201) assert.equal(answer.status, 201, answer.text);
       else assertProblem(answer, status);
@@ -419,7 +419,7 @@ describe("PATCH /consumer/subscription/{id}", () => {
     [{ endpoint: "x", status: "y", z: 1 }, ["/endpoint", "/status", "/z"]],
   ];
   for (const [body, pointers] of FAULTS) {
-    test(`names all faults of ${JSON.stringify(body)}, and changes nothing`, async () => {
+    test(`names all errors of ${JSON.stringify(body)}, and changes nothing`, async () => {
       const { id, secret, ...record } = await subscribed();
       const path = `${PATH}/${String(id)}`;
       const answer = await stage.call("PATCH", path, consumer, body);
@@ -443,7 +443,7 @@ describe("PATCH /consumer/subscription/{id}", () => {
 });
 
 describe("DELETE /consumer/subscription/{id}", () => {
-  test("answers 204 without a body, and 404 from then on", async () => {
+  test("returns 204 without a body, and 404 from then on", async () => {
     const { id } = await subscribed();
     const path = `${PATH}/${String(id)}`;
     const answer = await stage.call("DELETE", path, consumer);
@@ -464,7 +464,7 @@ describe("POST /consumer/subscription/{id}/secret", () => {
     return requests.at(-1) ?? assert.fail();
   }
 
-  test("answers with a new secret; old and new sign together", async () => {
+  test("returns a new secret; old and new sign together", async () => {
     const path = `/${newName("hook")}`;
     const body = { event: newName("e"), endpoint: stage.receiver.url + path };
     const { id, secret: first } = readObject(await subscribe(body));

@@ -62,9 +62,6 @@ async function authorize(): Promise<Authorized> {
 const redeem = (app: TestApp, code: string) =>
   stage.gatepost.token(app, { grant_type: "authorization_code", code });
 
-const refresh = (app: TestApp, token: string) =>
-  stage.gatepost.token(app, { grant_type: "refresh_token", refresh_token: token });
-
 const administer = async (method: string, path: string, body?: unknown) => {
   const answer = await stage.call(method, path, stage.admin, body);
   assert.ok(answer.status < 300, answer.text);
@@ -122,9 +119,9 @@ const ENDS: readonly (readonly [name: string, end: End, reason: string])[] =
         client_secret: app.secret,
       }), REVOKED],
     ["its refresh token is used twice", async ({ app, tokens }) => {
-      const next = readTokens(await refresh(app, tokens.refresh_token));
-      readTokens(await refresh(app, next.refresh_token));
-      await refresh(app, tokens.refresh_token);
+      const next = readTokens(await stage.gatepost.refresh(app, tokens.refresh_token));
+      readTokens(await stage.gatepost.refresh(app, next.refresh_token));
+      await stage.gatepost.refresh(app, tokens.refresh_token);
     }, REVOKED],
     ["its code is used twice", ({ app, code }) => redeem(app, code), REVOKED],
     ["its user loses a scope", ({ user }) =>
@@ -182,8 +179,8 @@ describe("a subscription outlives", () => {
   test("another grant of the same user and app", async () => {
     const of = await authorize();
     const others = await stage.gatepost.codeTokens(of.app, of.user);
-    await refresh(of.app, others.refresh_token);
-    await refresh(of.app, others.refresh_token);
+    await stage.gatepost.refresh(of.app, others.refresh_token);
+    await stage.gatepost.refresh(of.app, others.refresh_token);
     assert.equal((await look(of.subscription)).status, "active");
   });
 
@@ -293,7 +290,7 @@ describe("scopes", () => {
     assert.equal(stage.receiver.count(subscription.path), sent);
   });
 
-  test("the command line and a process without modules know what the server declares", async (t) => {
+  test("the CLI and a process without modules know what the server declares", async (t) => {
     const user = await stage.gatepost.createUser({ scopes: ALL });
     const subscription = await stage.subscribe(await stage.gatepost.login(user), SCOPED);
     await stage.gatepost.change(user, { scopes: ["consumer"] });

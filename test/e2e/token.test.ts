@@ -46,7 +46,7 @@ const passwordFields = () => ({
   password: user.password,
 });
 
-describe("the token endpoint answers (RFC 6749 §5.1, RFC 9068 §2)", () => {
+describe("the token endpoint returns (RFC 6749 §5.1, RFC 9068 §2)", () => {
   const grants: [type: string, get: () => Promise<Answer>, subject: () => string][] = [
     ["client_credentials", () => gatepost.token(app, { grant_type: "client_credentials" }),
       () => app.id],
@@ -150,7 +150,7 @@ describe("grants of an app (RFC 6749 §5.2 unauthorized_client)", () => {
     assertOAuthError(answer, 400, "unauthorized_client");
   });
 
-  test("do not hold password until it is allowed, and the answer says how", async () => {
+  test("do not hold password until it is allowed, and the response says how", async () => {
     const answer = await gatepost.token(plainApp, passwordFields());
     assertOAuthError(answer, 400, "unauthorized_client");
     const description = String(readObject(answer)["error_description"]);
@@ -173,7 +173,7 @@ describe("grants of an app (RFC 6749 §5.2 unauthorized_client)", () => {
 });
 
 describe("password (RFC 6749 §4.3)", () => {
-  test("answers one invalid_grant to wrong password, disabled and unknown user", async () => {
+  test("returns one invalid_grant for wrong password, disabled and unknown user", async () => {
     const disabled = await gatepost.createUser();
     await gatepost.change(disabled, { status: "disabled" });
     const fields = passwordFields();

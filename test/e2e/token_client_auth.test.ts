@@ -100,7 +100,7 @@ describe("client authentication takes", () => {
   });
 });
 
-describe("client authentication answers 401 invalid_client (RFC 6749 §5.2) to", () => {
+describe("client authentication returns 401 invalid_client (RFC 6749 §5.2) to", () => {
   const b64 = (text: string) => `Basic ${Buffer.from(text).toString("base64")}`;
   const cases: [what: string, fields: () => Fields, headers: () => Fields][] = [
     ["nothing", () => ({}), () => ({})],
@@ -162,7 +162,7 @@ describe("client authentication answers 401 invalid_client (RFC 6749 §5.2) to",
   });
 });
 
-describe("client authentication answers 400 invalid_request (RFC 6749 §2.3) to", () => {
+describe("client authentication returns 400 invalid_request (RFC 6749 §2.3) to", () => {
   const cases: [what: string, body: () => string, headers: () => Fields][] = [
     ["both secrets", () => `client_id=${app.id}&client_secret=${app.secret}`, () => basicAuth(app)],
     ["a secret in the body beside Basic", () => `client_secret=${app.secret}`,

@@ -36,7 +36,7 @@ const exchange = (code: string, more: Fields = {}, by: TestApp = app): Promise<A
   gatepost.token(by, { grant_type: "authorization_code", code, ...more });
 
 const refresh = (tokens: TokenResponse, by: TestApp = app): Promise<Answer> =>
-  gatepost.token(by, { grant_type: "refresh_token", refresh_token: tokens.refresh_token });
+  gatepost.refresh(by, tokens.refresh_token);
 
 async function assertAlive(tokens: TokenResponse): Promise<void> {
   assert.equal(await gatepost.isAlive(tokens.access_token), true);
@@ -194,7 +194,7 @@ describe("a failed exchange is invalid_grant and does not burn the code (RFC 674
   });
 });
 
-describe("an exchange may leave redirect_uri out (contract 5)", () => {
+describe("an exchange may leave redirect_uri out", () => {
   test("where the app proves itself with its secret", async () => {
     readTokens(await exchange(await gatepost.code(app, user)));
   });

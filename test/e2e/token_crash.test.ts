@@ -37,10 +37,9 @@ async function crash(env: Readonly<Record<string, string>> = {}): Promise<void> 
   gatepost = await startGatepost({ folder, env: { ...BASE, ...env } });
 }
 
-const refresh = (token: string) =>
-  gatepost.token(app, { grant_type: "refresh_token", refresh_token: token });
+const refresh = (token: string) => gatepost.refresh(app, token);
 
-describe("what was acknowledged outlives a kill -9 (contract 13)", () => {
+describe("what was acknowledged outlives a kill -9", () => {
   test("a code, with its challenge", async () => {
     const pair = newPkce();
     const code = await gatepost.code(app, user, pair.challenge);

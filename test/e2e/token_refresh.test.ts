@@ -32,7 +32,7 @@ before(async () => {
 after(() => gatepost.stop());
 
 function refresh(token: string, more = {}, by: TestApp = app): Promise<Answer> {
-  return gatepost.token(by, { grant_type: "refresh_token", refresh_token: token, ...more });
+  return gatepost.refresh(by, token, more);
 }
 
 /** Exchanges a refresh token that must be good. */
@@ -49,7 +49,7 @@ async function assertDead(...all: readonly TokenResponse[]): Promise<void> {
 }
 
 describe("refresh_token (RFC 6749 §6)", () => {
-  test("answers with a new access token and a new refresh token", async () => {
+  test("returns a new access token and a new refresh token", async () => {
     const first = await gatepost.codeTokens(app, user);
     const second = await renew(first);
     assert.notEqual(second.refresh_token, first.refresh_token);
@@ -135,7 +135,7 @@ describe("a refresh token that was used again ends the whole grant (RFC 9700 §4
       Array.from({ length: 20 }, () => refresh(first.refresh_token)),
     );
     const won = answers.filter(({ status }) => status === 200).map(readTokens);
-    // The second came when the first had been exchanged, which a lost answer's would have, too.
+    // The second came when the first had been exchanged, which a lost response's would have, too.
     assert.ok(won.length === 1 || won.length === 2, String(won.length));
     for (const answer of answers) {
       if (answer.status !== 200) assertOAuthError(answer, 400, "invalid_grant");
@@ -145,7 +145,7 @@ describe("a refresh token that was used again ends the whole grant (RFC 9700 §4
   });
 });
 
-describe("an answer that may have been lost is given again, with other tokens:", () => {
+describe("a response that may have been lost is given again, with other tokens:", () => {
   test("the token before is good once more, and the chain goes on from there", async () => {
     const first = await gatepost.codeTokens(app, user);
     const lost = await renew(first);
@@ -274,7 +274,7 @@ describe("the scope of a refresh (RFC 6749 §6)", () => {
     const first = await gatepost.codeTokens(app, demoted);
     await gatepost.change(demoted, { scopes: ["consumer"] });
     const answer = await refresh(first.refresh_token);
-    // A removed scope revokes the grants that carry it (contract 10).
+    // A removed scope revokes the grants that carry it.
     if (answer.status === 200) assert.equal(readTokens(answer).scope, "consumer");
     else assertOAuthError(answer, 400, "invalid_grant");
     await assertDead(first);

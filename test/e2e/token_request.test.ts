@@ -27,7 +27,7 @@ function post(body: string, headers: Readonly<Record<string, string>> = {}): Pro
   return gatepost.api.send("POST", "/authorization/token", { headers: sent, body });
 }
 
-describe("the token endpoint answers 400 invalid_request (RFC 6749 §3.2, §5.2) to", () => {
+describe("the token endpoint returns 400 invalid_request (RFC 6749 §3.2, §5.2) to", () => {
   const cc = "grant_type=client_credentials";
   const bodies: [what: string, body: string][] = [
     ["an empty body", ""],

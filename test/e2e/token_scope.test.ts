@@ -152,7 +152,8 @@ describe("more scopes than fit into a token that is taken (8,192 characters)", (
     assert.equal(answer.status, 400, answer.text);
     assert.match(answer.headers.get("content-type") ?? "", /^application\/problem\+json/);
     assert.equal(readObject(answer)["type"], "urn:gatepost:problem:invalid_scope");
-    const grants = await gatepost.api.get(`/backend/grant?user=${user.id}`, bearer(gatepost.adminToken));
+    const admin = bearer(gatepost.adminToken);
+    const grants = await gatepost.api.get(`/backend/grant?user=${user.id}`, admin);
     assert.deepEqual(readObject(grants)["items"], []);
     await gatepost.change(user, { scopes: scopes.slice(0, 50) });
     assert.equal(await gatepost.isAlive(await gatepost.login(user)), true);

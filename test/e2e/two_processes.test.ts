@@ -42,7 +42,7 @@ async function waitUntilBothRefuse({ access_token }: TokenResponse): Promise<voi
   await waitUntilDead(second, access_token);
 }
 
-describe("two processes on one database (contract 6)", () => {
+describe("two processes on one database", () => {
   test("take what the other has made: users, apps, codes and tokens", async () => {
     const at = await first.createApp({ trusted: true });
     const someone = await first.createUser();
@@ -72,12 +72,12 @@ describe("two processes on one database (contract 6)", () => {
     await waitUntilBothRefuse(readTokens(won));
   });
 
-  test("exchange a refresh token once or twice, of 20 at once, and then revoke the grant", async () => {
+  test("exchange a refresh token once or twice of 20 at once, then revoke the grant", async () => {
     const { refresh_token } = await first.codeTokens(app, user);
     const fields = { grant_type: "refresh_token", refresh_token };
     const answers = await sendToBoth((at) => at.token(app, fields));
     const won = answers.filter(({ status }) => status === 200);
-    // The second came when the first had been exchanged: its answer might have been lost.
+    // The second came when the first had been exchanged: its response might have been lost.
     assert.ok(won.length === 1 || won.length === 2, String(won.length));
     for (const tokens of won.map(readTokens)) {
       await waitUntilBothRefuse(tokens);

@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { hash } from "node:crypto";
-import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -160,9 +162,10 @@ test("a database that is not this user's to write is refused", async (t) => {
   const folder = makeFolder(t);
   const cli = await openCommandLine(t, { folder });
   spawnSync("chmod", ["755", folder]);
+  const source = (path: string) => JSON.stringify(import.meta.resolve(`../../src/${path}`));
   const program = `process.setgid(65534); process.setuid(65534);
-    const { judgeDatabase } = await import(${JSON.stringify(import.meta.resolve("../../src/database/judge.ts"))});
-    const { createSeal } = await import(${JSON.stringify(import.meta.resolve("../../src/base/seal.ts"))});
+    const { judgeDatabase } = await import(${source("database/judge.ts")});
+    const { createSeal } = await import(${source("base/seal.ts")});
     console.log(judgeDatabase(${JSON.stringify(cli.databasePath)}, createSeal(undefined)).reason);`;
   const { stdout, stderr } = await runNode(["--input-type=module", "-e", program]);
   assert.match(stdout, /^EACCES: permission denied/, stderr);

@@ -43,7 +43,7 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Sends JSON with a token; the answer must have the status. */
+/** Sends JSON with a token; the response must have the status. */
 async function send(method: string, path: string, token: string, body: object, status: number) {
   const headers = { ...bearer(token), "content-type": "application/json" };
   const answer = await gatepost.api.send(method, path, { headers, body: JSON.stringify(body) });

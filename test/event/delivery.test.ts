@@ -69,7 +69,7 @@ describe("afterAttempt()", () => {
     });
   }
 
-  test("says gone when the last answer was 410", () => {
+  test("says gone when the last response was 410", () => {
     const next = afterAttempt(4, answer(410), DEFAULT, NOW_MS, MIDDLE);
     assert.deepEqual(next, { status: "failed", gone: true });
   });

@@ -4,6 +4,7 @@ import { after, before, test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Gatepost, startGatepost } from "../helpers/gatepost.ts";
 import { openRaw } from "../helpers/raw_http.ts";
+import { readMetric } from "../helpers/metrics_text.ts";
 
 // What the server promises in node_http.ts: for each connection so much, for all bodies and for all
 // answers together so much; and what V8 lets pile up before it collects garbage.
@@ -25,15 +26,8 @@ before(async () => {
 });
 after(() => gatepost.stop());
 
-async function readMetric(name: string): Promise<number> {
-  const { text } = await gatepost.api.get("/system/metrics", {
-    authorization: `Bearer ${METRICS_TOKEN}`,
-  });
-  return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1]);
-}
-
 async function readMemoryMiB(): Promise<number> {
-  return await readMetric("process_resident_memory_bytes") / 2 ** 20;
+  return await readMetric(gatepost, METRICS_TOKEN, "process_resident_memory_bytes") / 2 ** 20;
 }
 
 /**
@@ -103,7 +97,7 @@ test("bodies in chunks of a byte are held within the bound", async (t) => {
   assert.ok(grownMiB < count * PER_CONNECTION_MIB + BODIES_MIB + GARBAGE_MIB, `${grownMiB} MiB`);
 });
 
-test("answers that nobody takes are held within the bound", async (t) => {
+test("responses that nobody takes are held within the bound", async (t) => {
   const count = 300;
   const request = `GET /openapi.json HTTP/1.1\r\n${HOST}\r\n`;
   const grownMiB = await attack(t, count, (socket) => {

@@ -208,7 +208,7 @@ function checkAgainstReference(form: Form, bytes: Uint8Array, note: string): voi
   assert.ok(form.duplicates.every((name) => reference.has(name)), note);
 }
 
-/** Bad escapes, or bytes that are not UTF-8 once decoded: told by Node's own UTF-8 check. */
+/** Bad escapes, or bytes that are not UTF-8 once decoded: found by Node's own UTF-8 check. */
 function isBadForm(bytes: Uint8Array): boolean {
   const text = Buffer.from(bytes).toString("latin1");
   if (/%(?![0-9A-Fa-f]{2})/.test(text)) return true;
@@ -268,7 +268,7 @@ function isScopeCharacter(character: string): boolean {
 }
 
 /**
- * The rule told a second way, without the parser's idea of what is canonical: the text is taken
+ * The rule in a second form, without the parser's idea of what is canonical: the text is taken
  * apart as RFC 3986 Appendix B has it, its authority is compared as text, and its path is made as
  * harmless-looking as any server might: decoded, backslashes turned, parameters cut, dots resolved.
  */

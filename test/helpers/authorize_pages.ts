@@ -22,7 +22,7 @@ export function assertConsentPage(answer: Answer): void {
   assert.ok(values.includes("allow") && values.includes("deny"), answer.text);
 }
 
-/** The parameters with which an answer sends the browser back to the app. */
+/** The parameters with which a response sends the browser back to the app. */
 export function readCallback(
   gatepost: Gatepost,
   answer: Answer,
@@ -35,13 +35,13 @@ export function readCallback(
   return url.searchParams;
 }
 
-/** Checks an answer that sends the browser back to the app with a code. */
+/** Checks a response that sends the browser back to the app with a code. */
 export function assertCode(gatepost: Gatepost, answer: Answer, app: TestApp): void {
   const parameters = readCallback(gatepost, answer, app);
   assert.ok(parameters.has("code"), parameters.toString());
 }
 
-/** Checks an answer that sends the browser back to the app with an error (RFC 6749 §4.1.2.1). */
+/** Checks a response that sends the browser back to the app with an error (RFC 6749 §4.1.2.1). */
 export function assertErrorRedirect(
   gatepost: Gatepost,
   answer: Answer,

@@ -27,7 +27,22 @@ export function openDatabase(test: TestContext, path?: string): Database {
   return database;
 }
 
-/** Stores a user with scopes `consumer orders`, changed as told. */
+/** The database, and how many rows its queries have found: all of them, and the most of one. */
+export function countRows(database: Database) {
+  const found = { rows: 0, most: 0 };
+  const counted: Database = {
+    ...database,
+    async query<Row>(...asked: Parameters<Database["query"]>) {
+      const rows = await database.query<Row>(...asked);
+      found.rows += rows.length;
+      found.most = Math.max(found.most, rows.length);
+      return rows;
+    },
+  };
+  return { counted, found };
+}
+
+/** Stores a user with scopes `consumer orders`, changed as given. */
 export async function addUser(
   database: Database,
   more: Partial<User & { readonly phc: string }> = {},
@@ -39,14 +54,14 @@ export async function addUser(
   return id;
 }
 
-/** Stores a browser session of the user, without end, and answers with its hash. */
+/** Stores a browser session of the user, without end, and returns its hash. */
 export async function addSession(database: Database, user: string): Promise<Uint8Array> {
   const hash = sha256(newId("s", 1_000));
   await database.write([insertSession(hash, user, 1_000, Number.MAX_SAFE_INTEGER)]);
   return hash;
 }
 
-/** A confidential app with scopes `consumer orders`, changed as told. */
+/** A confidential app with scopes `consumer orders`, changed as given. */
 export function sampleApp(more: Partial<App> = {}): App {
   return {
     id: newId("a", 1_000),
@@ -74,7 +89,7 @@ export async function addApp(database: Database, more: Partial<App> = {}): Promi
 
 /**
  * A grant of scope `consumer`, made at the beginning of 2026: its refresh token ("first") is good
- * for 20 hours and its access token for one; changed as told.
+ * for 20 hours and its access token for one; changed as given.
  */
 export function sampleGrant(
   app: string,

@@ -21,7 +21,7 @@ export interface EventStage {
   subscribe(token: string, event: string, ...statuses: number[]): Promise<StagedSubscription>;
   /** Dispatches through the backend and returns the event's id. */
   dispatch(name: string, data: unknown, more?: Readonly<Record<string, unknown>>): Promise<string>;
-  /** The subscription's deliveries as its owner sees them, once all are as told. */
+  /** The subscription's deliveries as its owner sees them, once they satisfy the condition. */
   deliveries(
     subscription: StagedSubscription,
     ...statuses: readonly string[]
@@ -68,13 +68,7 @@ export async function startEventStage(
       return gatepost.login(await gatepost.createUser({ scopes }));
     },
     call: (method, path, token, body) =>
-      gatepost.api.send(method, path, {
-        headers: {
-          ...bearer(token),
-          ...(body !== undefined && { "content-type": "application/json" }),
-        },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-      }),
+      gatepost.api.sendJson(method, path, body, bearer(token)),
     async subscribe(token, event, first = 204, ...others) {
       const path = `/${newName("hook")}`;
       const react = (status: number) => ({ kind: "answer", status, body: "not for you" } as const);
@@ -107,7 +101,7 @@ export async function startEventStage(
   return stage;
 }
 
-/** The items of a list's answer, which must be 200. */
+/** The items of a list's response, which must be 200. */
 export function readItems(answer: Answer): readonly Readonly<Record<string, unknown>>[] {
   assert.equal(answer.status, 200, answer.text);
   const { items } = readObject(answer);
@@ -126,7 +120,7 @@ export async function until(
   }
 }
 
-/** Checks a problem answer (RFC 9457) and returns the pointers of its errors, sorted. */
+/** Checks a problem response (RFC 9457) and returns the pointers of its errors, sorted. */
 export function assertProblem(answer: Answer, status: number): readonly string[] {
   assert.equal(answer.status, status, answer.text);
   assert.match(answer.headers.get("content-type") ?? "", /^application\/problem\+json/);

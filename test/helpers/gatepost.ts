@@ -9,10 +9,13 @@ import { exchangeRaw, holdRequest, type RawAnswer } from "./raw_http.ts";
 /** The server's source: what it runs is counted in the coverage. */
 export const SOURCE_ENTRY = fileURLToPath(new URL("../../src/server.ts", import.meta.url));
 
-/** Of user `admin`, and of every user that `createUser` is not told another. */
+/** Of user `admin`, and of every user that `createUser` is given no other for. */
 export const PASSWORD = "correct horse battery";
 
 type Fields = Readonly<Record<string, string>>;
+
+/** What a user types to log in. */
+export type Credentials = Pick<TestUser, "username" | "password">;
 
 /** A user as a test knows it. */
 export interface TestUser {
@@ -31,7 +34,7 @@ export interface TestApp {
   readonly redirectUri: string;
 }
 
-/** What the token endpoint answers with 200. */
+/** What the token endpoint returns with 200. */
 export interface TokenResponse {
   readonly access_token: string;
   readonly token_type: string;
@@ -60,23 +63,33 @@ export interface Gatepost {
   /** A browser of its own; each request comes from an address of its own. */
   openBrowser(): Client;
   createUser(more?: { readonly scopes?: readonly string[] }): Promise<TestUser>;
-  /** A confidential app with scope `consumer` at https://app.example, changed as told. */
+  /** A confidential app with scope `consumer` at https://app.example, changed as given. */
   createApp(more?: Readonly<Record<string, unknown>>): Promise<TestApp>;
   /** PATCH of a user or an app; anything but 200 fails the test. */
   change(party: TestUser | TestApp, fields: Readonly<Record<string, unknown>>): Promise<void>;
   login(user: TestUser): Promise<string>;
+  /** POST /consumer/login from `address`, or from one of its own. */
+  tryLogin(user: Credentials, address?: string): Promise<Answer>;
   /** POST to the token endpoint; the app authenticates by Basic, a public one by its id. */
   token(app: TestApp, fields: Fields): Promise<Answer>;
+  /** The token endpoint's response to an app's refresh token. */
+  refresh(app: TestApp, refreshToken: string, more?: Fields): Promise<Answer>;
+  /** The tokens of a user's password, for an app that may use it. */
+  passwordTokens(app: TestApp, user: TestUser, more?: Fields): Promise<TokenResponse>;
   /** GET of the authorize page with the app's id and redirect URI beside `parameters`. */
   authorize(browser: Client, app: TestApp, parameters?: Fields): Promise<Answer>;
   /** Logs in and allows through the pages; returns where the app is called back. */
   allow(browser: Client, app: TestApp, user: TestUser, parameters?: Fields): Promise<URL>;
+  /** A new browser in which a user has logged in, for an app that asks for no consent. */
+  openLoggedIn(app: TestApp, user: TestUser): Promise<Client>;
   /** A code for the app, by `allow` in a new browser. */
   code(app: TestApp, user: TestUser, parameters?: Fields): Promise<string>;
   /** The tokens for a new code. */
   codeTokens(app: TestApp, user: TestUser, parameters?: Fields): Promise<TokenResponse>;
   /** Whether an access token opens a protected endpoint: 200, else 401. */
   isAlive(accessToken: string): Promise<boolean>;
+  /** Waits until an access token is refused; fails later than a second after `fromMs`. */
+  assertDies(accessToken: string, fromMs: number): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -98,8 +111,13 @@ export async function startGatepost(options: GatepostOptions = {}): Promise<Gate
     createClient(url, { headers: () => ({ "x-forwarded-for": newAddress() }) });
   const api = openBrowser();
 
-  async function login({ username, password }: Omit<TestUser, "id">): Promise<string> {
-    const answer = await api.postJson("/consumer/login", { username, password });
+  function tryLogin({ username, password }: Credentials, address = newAddress()) {
+    const headers = { "x-forwarded-for": address };
+    return api.postJson("/consumer/login", { username, password }, headers);
+  }
+
+  async function login(user: Credentials): Promise<string> {
+    const answer = await tryLogin(user);
     assert.equal(answer.status, 200, answer.text);
     const { token }: { token: string } = JSON.parse(answer.text);
     return token;
@@ -116,6 +134,7 @@ export async function startGatepost(options: GatepostOptions = {}): Promise<Gate
     api,
     openBrowser,
     login,
+    tryLogin,
     async createUser({ scopes = ["consumer"] } = {}) {
       const user = { username: newName("user"), password: PASSWORD };
       const answer = await api.postJson("/backend/user", { ...user, scopes }, asAdmin);
@@ -138,15 +157,23 @@ export async function startGatepost(options: GatepostOptions = {}): Promise<Gate
     },
     async change(party, fields) {
       const path = "username" in party ? `/backend/user/${party.id}` : `/backend/app/${party.id}`;
-      const body = JSON.stringify(fields);
-      const headers = { ...asAdmin, "content-type": "application/json" };
-      const answer = await api.send("PATCH", path, { headers, body });
+      const answer = await api.sendJson("PATCH", path, fields, asAdmin);
       assert.equal(answer.status, 200, answer.text);
     },
     token: (app, fields) =>
       app.secret === ""
         ? api.postForm("/authorization/token", { client_id: app.id, ...fields })
         : api.postForm("/authorization/token", fields, basicAuth(app)),
+    refresh: (app, refreshToken, more = {}) =>
+      gatepost.token(app, {
+        grant_type: "refresh_token",
+        refresh_token: refreshToken,
+        ...more,
+      }),
+    async passwordTokens(app, { username, password }, more = {}) {
+      const fields = { grant_type: "password", username, password, ...more };
+      return readTokens(await gatepost.token(app, fields));
+    },
     authorize: (browser, app, parameters = {}) =>
       browser.get(authorizePath(app, parameters)),
     async allow(browser, app, user, parameters = {}) {
@@ -164,6 +191,11 @@ export async function startGatepost(options: GatepostOptions = {}): Promise<Gate
       }
       throw new Error(`no way back to the app: ${page.status}\n${page.text}`);
     },
+    async openLoggedIn(app, user) {
+      const browser = openBrowser();
+      await gatepost.allow(browser, app, user);
+      return browser;
+    },
     async code(app, user, parameters = {}) {
       const callback = await gatepost.allow(openBrowser(), app, user, parameters);
       const code = callback.searchParams.get("code");
@@ -180,6 +212,12 @@ export async function startGatepost(options: GatepostOptions = {}): Promise<Gate
       const answer = await api.get("/authorization/whoami", bearer(accessToken));
       assert.ok(answer.status === 200 || answer.status === 401, answer.text);
       return answer.status === 200;
+    },
+    async assertDies(accessToken, fromMs) {
+      while (await gatepost.isAlive(accessToken)) {
+        assert.ok(performance.now() - fromMs < 1000, "the token still opens a protected endpoint");
+        await sleep(20);
+      }
     },
     async stop() {
       assert.equal(await server.stop(), 0, server.stderr());
@@ -211,7 +249,7 @@ export async function sendRaw(
 
 /**
  * Sends all of a request but the last byte of its body, and waits until the server has begun to
- * read it; the function that comes back completes it and returns the answer.
+ * read it; the function that comes back completes it and returns the response.
  */
 export async function sendSlowly(
   url: string,
@@ -228,14 +266,15 @@ export async function sendSlowly(
   };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`).join("");
   const path = pathname.replace(/\/$/, "") + target;
-  const finish = await holdRequest(Number(port), `${method} ${path} HTTP/1.1\r\n${lines}\r\n${body}`);
+  const start = `${method} ${path} HTTP/1.1\r\n${lines}\r\n`;
+  const finish = await holdRequest(Number(port), start + body);
   await sleep(200);
   return finish;
 }
 
 /**
- * Waits until a process refuses an access token that another has revoked. One second is promised
- * (contract 6); the second one is for a busy machine.
+ * Waits until a process refuses an access token that another has revoked. One second is promised;
+ * the second one is for a busy machine.
  */
 export async function waitUntilDead(at: Gatepost, accessToken: string): Promise<void> {
   const endMs = performance.now() + 2000;
@@ -289,14 +328,21 @@ export function authorizePath(app: TestApp, parameters: Fields = {}): string {
   return `/authorization/authorize?${query}`;
 }
 
-/** The tokens of an answer, which must be 200. */
+/** The tokens of a response, which must be 200. */
 export function readTokens(answer: Answer): TokenResponse {
   assert.equal(answer.status, 200, answer.text);
   const tokens: TokenResponse = JSON.parse(answer.text);
   return tokens;
 }
 
-/** An answer's JSON, which must be an object. */
+/** The response, once it has this status; another one fails the test. */
+export async function expectStatus(status: number, response: Promise<Answer>): Promise<Answer> {
+  const answer = await response;
+  assert.equal(answer.status, status, answer.text);
+  return answer;
+}
+
+/** A response's JSON, which must be an object. */
 export function readObject(answer: Answer): Readonly<Record<string, unknown>> {
   const value: unknown = JSON.parse(answer.text);
   assert.ok(typeof value === "object" && value !== null && !Array.isArray(value), answer.text);

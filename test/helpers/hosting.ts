@@ -4,7 +4,7 @@ import type { Database } from "../../src/database/database.ts";
 import type { Sql } from "../../src/database/sql.ts";
 import type { HostingServices } from "../../src/hosting/handle.ts";
 
-/** What the endpoints of modules work with, changed as told; nothing is logged or stored. */
+/** What the endpoints of modules work with, changed as given; nothing is logged or stored. */
 export function hostingServices(
   { deliveries = [], maxBodyBytes = 1_048_576, ...more }:
     & Partial<HostingServices>

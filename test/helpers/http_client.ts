@@ -55,9 +55,16 @@ export interface Client {
   get(path: string, headers?: HeaderFields): Promise<Answer>;
   postForm(path: string, fields: HeaderFields, headers?: HeaderFields): Promise<Answer>;
   postJson(path: string, body: unknown, headers?: HeaderFields): Promise<Answer>;
+  /** Sends a JSON body; none at all where it is undefined. */
+  sendJson(
+    method: string,
+    path: string,
+    body: unknown,
+    headers?: HeaderFields,
+  ): Promise<Answer>;
   /** Fills in a form of the page and presses the button with this value (or none). */
   submit(page: Answer, values?: HeaderFields, button?: string, form?: Form): Promise<Answer>;
-  /** Goes where the answer's Location leads. */
+  /** Goes where the response's Location leads. */
   follow(answer: Answer): Promise<Answer>;
   /** The cookies kept for the base URL's host. */
   cookies(): readonly Cookie[];
@@ -111,8 +118,9 @@ export function createClient(baseUrl: string, options: ClientOptions = {}): Clie
         headers: { "content-type": "application/x-www-form-urlencoded", ...headers },
         body: new URLSearchParams(fields).toString(),
       }),
-    postJson: (path, body, headers = {}) =>
-      client.send("POST", path, {
+    postJson: (path, body, headers = {}) => client.sendJson("POST", path, body, headers),
+    sendJson: (method, path, body, headers = {}) =>
+      client.send(method, path, body === undefined ? { headers } : {
         headers: { "content-type": "application/json", ...headers },
         body: JSON.stringify(body),
       }),

@@ -1,7 +1,21 @@
 import type { HttpRequest } from "../../src/base/http_message.ts";
 import { Problem } from "../../src/base/problem.ts";
+import type { Caller } from "../../src/oauth/principal.ts";
 
-/** A request as the pipeline gets it, without a socket: GET / from 192.0.2.1, changed as told. */
+/** A caller with scope `backend`, whose token is good until then. */
+export function backendCaller(expiresAtMs: number): Caller {
+  return {
+    sub: "u00000000",
+    kind: "user",
+    clientId: "login",
+    scopes: ["backend"],
+    grantId: "g00000000",
+    jti: "j00000000",
+    expiresAtMs,
+  };
+}
+
+/** A request as the pipeline gets it, without a socket: GET / from 192.0.2.1, changed as given. */
 export function sampleRequest(
   more: Partial<Omit<HttpRequest, "readBody">> & { readonly body?: string | Uint8Array } = {},
 ): HttpRequest {

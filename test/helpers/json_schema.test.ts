@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findFaults, findSchemaFaults } from "./json_schema.ts";
+import { findErrors, findSchemaErrors } from "./json_schema.ts";
 
 const schemas: Readonly<Record<string, unknown>> = {
   "#/a": { type: "object", properties: { id: { type: "string" } }, required: ["id"] },
@@ -38,18 +38,19 @@ const CASES: readonly [schema: Record<string, unknown>, good: unknown, bad: unkn
 ];
 
 for (const [schema, good, bad] of CASES) {
-  test(`findFaults() tells good from bad by ${JSON.stringify(schema)}`, () => {
-    assert.deepEqual(findSchemaFaults(schema, resolve, "#"), []);
-    assert.deepEqual(findFaults(schema, good, { resolve }), []);
-    assert.equal(findFaults(schema, bad, { resolve }).length > 0, true);
+  test(`findErrors() tells good from bad by ${JSON.stringify(schema)}`, () => {
+    assert.deepEqual(findSchemaErrors(schema, resolve, "#"), []);
+    assert.deepEqual(findErrors(schema, good, { resolve }), []);
+    assert.equal(findErrors(schema, bad, { resolve }).length > 0, true);
   });
 }
 
-test("findFaults() finds undeclared members at any depth when it is strict", () => {
-  const schema = { allOf: [{ $ref: "#/a" }, { properties: { list: { type: "array", items: { $ref: "#/a" } } } }] };
+test("findErrors() finds undeclared members at any depth when it is strict", () => {
+  const list = { type: "array", items: { $ref: "#/a" } };
+  const schema = { allOf: [{ $ref: "#/a" }, { properties: { list } }] };
   const value = { id: "1", list: [{ id: "2", more: 1 }] };
-  assert.deepEqual(findFaults(schema, value, { resolve }), []);
-  assert.deepEqual(findFaults(schema, value, { resolve, strict: true }), [
+  assert.deepEqual(findErrors(schema, value, { resolve }), []);
+  assert.deepEqual(findErrors(schema, value, { resolve, strict: true }), [
     "/list/0/more is not declared",
   ]);
 });
@@ -68,7 +69,7 @@ const BAD_SCHEMAS: readonly Record<string, unknown>[] = [
 ];
 
 for (const schema of BAD_SCHEMAS) {
-  test(`findSchemaFaults() refuses ${JSON.stringify(schema)}`, () => {
-    assert.equal(findSchemaFaults(schema, resolve, "#").length, 1);
+  test(`findSchemaErrors() refuses ${JSON.stringify(schema)}`, () => {
+    assert.equal(findSchemaErrors(schema, resolve, "#").length, 1);
   });
 }

@@ -6,13 +6,13 @@ export type Resolve = (reference: string) => unknown;
 
 interface CheckOptions {
   readonly resolve: Resolve;
-  /** Members that no schema speaks of are faults. */
+  /** Members that no schema speaks of are errors. */
   readonly strict?: boolean;
 }
 
 const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"];
 
-/** What kind of value each keyword takes; any other keyword is a fault. */
+/** What kind of value each keyword takes; any other keyword is an error. */
 const KEYWORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   $ref: isText,
   type: (value) => [value].flat().every((name) => TYPES.includes(String(name))),
@@ -40,18 +40,18 @@ const KEYWORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   description: isText,
 };
 
-/** Everything that is wrong with a schema itself, with the place of each fault. */
-export function findSchemaFaults(schema: unknown, resolve: Resolve, at: string): string[] {
+/** Everything that is wrong with a schema itself, with the place of each error. */
+export function findSchemaErrors(schema: unknown, resolve: Resolve, at: string): string[] {
   if (!isRecord(schema)) return [`${at} is no schema`];
-  const faults = Object.entries(schema).flatMap(([keyword, value]) =>
+  const errors = Object.entries(schema).flatMap(([keyword, value]) =>
     KEYWORDS[keyword]?.(value) ? [] : [`${at}/${keyword} is not known, or not of its kind`]
   );
   if (isText(schema["$ref"]) && resolve(schema["$ref"]) === undefined) {
-    faults.push(`${at}/$ref leads nowhere: ${schema["$ref"]}`);
+    errors.push(`${at}/$ref leads nowhere: ${schema["$ref"]}`);
   }
   const properties = isRecord(schema["properties"]) ? schema["properties"] : {};
   for (const name of listOf(schema["required"])) {
-    if (!Object.hasOwn(properties, String(name))) faults.push(`${at} requires ${String(name)}`);
+    if (!Object.hasOwn(properties, String(name))) errors.push(`${at} requires ${String(name)}`);
   }
   const inner = [
     ...Object.entries(properties).map(([name, each]) => [`properties/${name}`, each]),
@@ -62,81 +62,84 @@ export function findSchemaFaults(schema: unknown, resolve: Resolve, at: string):
     ),
   ];
   return [
-    ...faults,
-    ...inner.flatMap(([name, each]) => findSchemaFaults(each, resolve, `${at}/${String(name)}`)),
+    ...errors,
+    ...inner.flatMap(([name, each]) => findSchemaErrors(each, resolve, `${at}/${String(name)}`)),
   ];
 }
 
 /** Everything in which a value does not fit a schema. */
-export function findFaults(
+export function findErrors(
   schema: SchemaObject,
   value: unknown,
   options: CheckOptions,
   at = "",
 ): string[] {
-  const faults = findOwnFaults(schema, value, options, at);
-  if (options.strict !== true) return faults;
-  return [...faults, ...findUndeclared(schema, value, options, at)];
+  const errors = findOwnErrors(schema, value, options, at);
+  if (options.strict !== true) return errors;
+  return [...errors, ...findUndeclared(schema, value, options, at)];
 }
 
-function findOwnFaults(
+function findOwnErrors(
   schema: SchemaObject,
   value: unknown,
   options: CheckOptions,
   at: string,
 ): string[] {
   const inner = (each: unknown, part: unknown, where: string) =>
-    findOwnFaults(isRecord(each) ? each : {}, part, options, where);
-  const faults: string[] = [];
-  const fault = (keyword: string) => void faults.push(`${at || "/"} breaks ${keyword}: ${show(value)}`);
+    findOwnErrors(isRecord(each) ? each : {}, part, options, where);
+  const errors: string[] = [];
+  const report = (keyword: string) =>
+    void errors.push(`${at || "/"} breaks ${keyword}: ${show(value)}`);
 
-  if (isText(schema["$ref"])) faults.push(...inner(options.resolve(schema["$ref"]), value, at));
-  for (const each of listOf(schema["allOf"])) faults.push(...inner(each, value, at));
+  if (isText(schema["$ref"])) errors.push(...inner(options.resolve(schema["$ref"]), value, at));
+  for (const each of listOf(schema["allOf"])) errors.push(...inner(each, value, at));
   for (const keyword of ["anyOf", "oneOf"]) {
     const choices = listOf(schema[keyword]);
     const fitting = choices.filter((each) => inner(each, value, at).length === 0).length;
-    if (choices.length > 0 && (keyword === "anyOf" ? fitting === 0 : fitting !== 1)) fault(keyword);
+    const isBroken = keyword === "anyOf" ? fitting === 0 : fitting !== 1;
+    if (choices.length > 0 && isBroken) report(keyword);
   }
   const types = [schema["type"] ?? []].flat();
-  if (types.length > 0 && !types.some((type) => hasType(value, String(type)))) fault("type");
-  if (schema["enum"] !== undefined && !listOf(schema["enum"]).includes(value)) fault("enum");
-  if (Object.hasOwn(schema, "const") && schema["const"] !== value) fault("const");
-  if (isRecord(schema["not"]) && inner(schema["not"], value, at).length === 0) fault("not");
+  if (types.length > 0 && !types.some((type) => hasType(value, String(type)))) report("type");
+  if (schema["enum"] !== undefined && !listOf(schema["enum"]).includes(value)) report("enum");
+  if (Object.hasOwn(schema, "const") && schema["const"] !== value) report("const");
+  if (isRecord(schema["not"]) && inner(schema["not"], value, at).length === 0) report("not");
   if (typeof value === "string") {
-    if (isText(schema["pattern"]) && !new RegExp(schema["pattern"], "u").test(value)) fault("pattern");
+    const { pattern } = schema;
+    if (isText(pattern) && !new RegExp(pattern, "u").test(value)) report("pattern");
     const { length } = [...value]; // JSON Schema counts characters, not code units
-    if (length < numberOf(schema["minLength"], 0)) fault("minLength");
-    if (length > numberOf(schema["maxLength"], Infinity)) fault("maxLength");
-    if (!hasFormat(value, schema["format"])) fault("format");
+    if (length < numberOf(schema["minLength"], 0)) report("minLength");
+    if (length > numberOf(schema["maxLength"], Infinity)) report("maxLength");
+    if (!hasFormat(value, schema["format"])) report("format");
   }
   if (typeof value === "number") {
-    if (value < numberOf(schema["minimum"], -Infinity)) fault("minimum");
-    if (value > numberOf(schema["maximum"], Infinity)) fault("maximum");
+    if (value < numberOf(schema["minimum"], -Infinity)) report("minimum");
+    if (value > numberOf(schema["maximum"], Infinity)) report("maximum");
   }
   if (Array.isArray(value) && value.length > numberOf(schema["maxItems"], Infinity)) {
-    fault("maxItems");
+    report("maxItems");
   }
-  if (Array.isArray(value) && value.length < numberOf(schema["minItems"], 0)) fault("minItems");
+  if (Array.isArray(value) && value.length < numberOf(schema["minItems"], 0)) report("minItems");
   if (Array.isArray(value) && schema["items"] !== undefined) {
-    value.forEach((each, index) => faults.push(...inner(schema["items"], each, `${at}/${index}`)));
+    value.forEach((each, index) => errors.push(...inner(schema["items"], each, `${at}/${index}`)));
   }
   if (isRecord(value)) {
     const members = Object.keys(value);
-    if (members.length < numberOf(schema["minProperties"], 0)) fault("minProperties");
-    if (members.length > numberOf(schema["maxProperties"], Infinity)) fault("maxProperties");
+    if (members.length < numberOf(schema["minProperties"], 0)) report("minProperties");
+    if (members.length > numberOf(schema["maxProperties"], Infinity)) report("maxProperties");
     for (const name of listOf(schema["required"])) {
-      if (!Object.hasOwn(value, String(name))) faults.push(`${at}/${String(name)} is missing`);
+      if (!Object.hasOwn(value, String(name))) errors.push(`${at}/${String(name)} is missing`);
     }
     const properties = isRecord(schema["properties"]) ? schema["properties"] : {};
     for (const [name, each] of Object.entries(value)) {
       if (Object.hasOwn(properties, name)) {
-        faults.push(...inner(properties[name], each, `${at}/${name}`));
+        errors.push(...inner(properties[name], each, `${at}/${name}`));
       } else if (schema["additionalProperties"] === false) {
-        faults.push(`${at}/${name} is not allowed`);
+        errors.push(`${at}/${name} is not allowed`);
       }
     }
   }
-  return faults;
+  return errors;
 }
 
 /** Members, at any depth, that no schema which applies to their object speaks of. */
@@ -171,7 +174,7 @@ function collectApplied(
 ): SchemaObject[] {
   const referred = isText(schema["$ref"]) ? [options.resolve(schema["$ref"])] : [];
   const chosen = ["anyOf", "oneOf"].flatMap((name) => listOf(schema[name])).filter((each) =>
-    isRecord(each) && findOwnFaults(each, value, options, "").length === 0
+    isRecord(each) && findOwnErrors(each, value, options, "").length === 0
   );
   const parts = [...referred, ...listOf(schema["allOf"]), ...chosen].filter(isRecord);
   return [schema, ...parts.flatMap((part) => collectApplied(part, value, options))];

@@ -1,4 +1,5 @@
-import { createJwtSigner, type SigningKey } from "../../src/base/jwt.ts";
+import { createJwtSigner, type SigningKey, type VerificationKey } from "../../src/base/jwt.ts";
+import type { KeyRing } from "../../src/store/key_ring.ts";
 
 /** One JWT of any claims. */
 export function signJwt(
@@ -7,4 +8,20 @@ export function signJwt(
   key: SigningKey,
 ): string {
   return createJwtSigner(typ, key)(claims);
+}
+
+/** A key ring of one key, which never changes. */
+export function ringOf(
+  key: SigningKey & VerificationKey,
+  find: KeyRing["find"] = () => key,
+): KeyRing {
+  const none = () => Promise.reject(new Error("not needed here"));
+  return {
+    find,
+    signing: () => ({ ...key, signsFromMs: 0 }),
+    published: () => [],
+    rotate: none,
+    withdraw: none,
+    refresh: none,
+  };
 }

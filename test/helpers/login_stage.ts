@@ -14,7 +14,7 @@ import { addUser, openDatabase } from "./database.ts";
 /** The password of user `marta`, and one that is not. */
 export const RIGHT = "correct horse battery";
 export const WRONG = "not the password";
-/** Where a login comes from unless it is told. */
+/** Where a login comes from by default. */
 export const HERE = "192.0.2.1";
 
 /** How many passwords have been checked. */

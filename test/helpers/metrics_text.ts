@@ -1,3 +1,5 @@
+import { bearer, type Gatepost } from "./gatepost.ts";
+
 /** One line with a value. */
 export interface Sample {
   readonly name: string;
@@ -33,9 +35,9 @@ export function parseMetrics(text: string): MetricFamily[] {
       help = [name, rest];
     } else if (keyword === "TYPE") {
       if (help?.[0] !== name) throw new Error(`${name} has no HELP before its TYPE`);
-      if (!TYPES.includes(rest)) throw new Error(`${rest} is no type`);
+      if (!TYPES.includes(rest)) throw new Error(`${rest} is not a type`);
       if (!NAME.test(name) || families.some((family) => family.name === name)) {
-        throw new Error(`${name} is no name, or there twice`);
+        throw new Error(`${name} is not a name, or there twice`);
       }
       families.push({ name, type: rest, help: help[1], samples: [] });
     } else {
@@ -57,12 +59,12 @@ function parseSample(line: string): Sample {
     /^([^\s{]+)(\{(.*)\})? (\S+)$/s.exec(line) ?? [];
   const value = valueText === "+Inf" ? Infinity : Number(valueText);
   const isNumber = valueText !== "" && (valueText === "NaN" || !Number.isNaN(value));
-  if (!NAME.test(name) || !isNumber) throw new Error(`${JSON.stringify(line)} is no sample`);
+  if (!NAME.test(name) || !isNumber) throw new Error(`${JSON.stringify(line)} is not a sample`);
   const labels: Record<string, string> = {};
   let rest = labelText;
   while (rest !== "") {
     const [all = "", label = "", escaped = ""] = LABEL.exec(rest) ?? [];
-    if (all === "" || Object.hasOwn(labels, label)) throw new Error(`${rest} is no label`);
+    if (all === "" || Object.hasOwn(labels, label)) throw new Error(`${rest} is not a label`);
     labels[label] = escaped.replace(/\\(.)/g, (_, mark: string) => mark === "n" ? "\n" : mark);
     rest = rest.slice(all.length);
   }
@@ -75,16 +77,35 @@ function belongsTo(name: string, { name: family, type }: MetricFamily): boolean 
 }
 
 function checkHistogram({ name, samples }: MetricFamily): void {
-  const groups = Map.groupBy(samples, ({ labels: { le: _le, ...labels } }) => JSON.stringify(labels));
+  const groups = Map.groupBy(samples, ({ labels: { le: _le, ...labels } }) =>
+    JSON.stringify(labels)
+  );
   for (const group of groups.values()) {
     const buckets = group.filter((sample) => sample.name === `${name}_bucket`);
-    const ends = buckets.map(({ labels }) => labels["le"] === "+Inf" ? Infinity : Number(labels["le"]));
+    const bounds = buckets.map(({ labels }) => labels["le"]);
+    const ends = bounds.map((bound) => bound === "+Inf" ? Infinity : Number(bound));
     const total = group.find((sample) => sample.name === `${name}_count`)?.value;
     const isSorted = ends.every((end, index) => index === 0 || end > (ends[index - 1] ?? end));
     const grows = buckets.every(({ value }, index) => value >= (buckets[index - 1]?.value ?? 0));
     const hasSum = group.some((sample) => sample.name === `${name}_sum`);
-    if (!isSorted || !grows || !hasSum || ends.at(-1) !== Infinity || buckets.at(-1)?.value !== total) {
-      throw new Error(`${name} is no sound histogram`);
+    const endsWell = ends.at(-1) === Infinity && buckets.at(-1)?.value === total;
+    if (!isSorted || !grows || !hasSum || !endsWell) {
+      throw new Error(`${name} is not a sound histogram`);
     }
   }
+}
+
+/** A metric of a running server, summed over its labels that fit; throws where it has no value. */
+export async function readMetric(
+  gatepost: Gatepost,
+  metricsToken: string,
+  name: string,
+  labels = /.*/,
+): Promise<number> {
+  const { text } = await gatepost.api.get("/system/metrics", bearer(metricsToken));
+  const rows = text.split("\n").map((line) => /^(\w+)(\{.*\})? (\S+)$/.exec(line))
+    .filter((row) => row?.[1] === name);
+  if (rows.length === 0) throw new Error(`${name} has no value`);
+  return rows.filter((row) => labels.test(row?.[2] ?? ""))
+    .reduce((sum, row) => sum + Number(row?.[3]), 0);
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findOpenApiFaults } from "./openapi_rules.ts";
+import { findOpenApiErrors } from "./openapi_rules.ts";
 
 const ok = { description: "Good." };
 const operation = (more: Record<string, unknown> = {}) => ({ responses: { 200: ok }, ...more });
@@ -27,8 +27,8 @@ const SOUND = {
   },
 };
 
-test("findOpenApiFaults() finds nothing in a sound document", () => {
-  assert.deepEqual(findOpenApiFaults(SOUND), []);
+test("findOpenApiErrors() finds nothing in a sound document", () => {
+  assert.deepEqual(findOpenApiErrors(SOUND), []);
 });
 
 const paths = (more: Record<string, unknown>) => ({ ...SOUND, paths: { ...SOUND.paths, ...more } });
@@ -44,8 +44,14 @@ const BROKEN: readonly [what: string, document: unknown][] = [
   ["two identical templates", paths({ "/a/{other}": {} })],
   ["an undeclared path parameter", paths({ "/x/{y}": { get: operation() } })],
   ["a path parameter that is not in the path", get({ parameters: [id] })],
-  ["an optional path parameter", paths({ "/x/{id}": { get: operation({ parameters: [{ ...id, required: false }] }) } })],
-  ["a parameter twice", get({ parameters: [1, 2].map(() => ({ name: "q", in: "query", schema: {} })) })],
+  [
+    "an optional path parameter",
+    paths({ "/x/{id}": { get: operation({ parameters: [{ ...id, required: false }] }) } }),
+  ],
+  [
+    "a parameter twice",
+    get({ parameters: [1, 2].map(() => ({ name: "q", in: "query", schema: {} })) }),
+  ],
   ["a parameter without a schema", get({ parameters: [{ name: "q", in: "query" }] })],
   ["an unknown method", paths({ "/x": { fetch: operation() } })],
   ["an operationId twice", get({ operationId: "a" })],
@@ -54,25 +60,37 @@ const BROKEN: readonly [what: string, document: unknown][] = [
   ["a response without a description", get({ responses: { 200: {} } })],
   ["a body without content", get({ requestBody: {} })],
   ["a media type that is none", get({ requestBody: { content: { json: {} } } })],
-  ["a reference that leads nowhere", get({ responses: { 200: { $ref: "#/components/responses/X" } } })],
-  ["a reference beside something", get({ responses: { 200: { $ref: "#/components/schemas/A", content: {} } } })],
+  [
+    "a reference that leads nowhere",
+    get({ responses: { 200: { $ref: "#/components/responses/X" } } }),
+  ],
+  [
+    "a reference beside something",
+    get({ responses: { 200: { $ref: "#/components/schemas/A", content: {} } } }),
+  ],
   ["a security scheme that is not there", get({ security: [{ nothing: [] }] })],
   ["a scope that no flow knows", get({ security: [{ oauth2: ["b"] }] })],
-  ["a schema that is none", get({ responses: { 200: { ...ok, content: { "a/b": { schema: { type: "x" } } } } } })],
+  [
+    "a schema that is none",
+    get({ responses: { 200: { ...ok, content: { "a/b": { schema: { type: "x" } } } } } }),
+  ],
   ["a tag twice", { ...SOUND, tags: [{ name: "a" }, { name: "a" }] }],
   [
     "a flow without its address",
     {
       ...SOUND,
       components: {
-        securitySchemes: { x: { type: "oauth2", flows: { password: { scopes: {} } } }, ...SOUND.components.securitySchemes },
+        securitySchemes: {
+          x: { type: "oauth2", flows: { password: { scopes: {} } } },
+          ...SOUND.components.securitySchemes,
+        },
       },
     },
   ],
 ];
 
 for (const [what, document] of BROKEN) {
-  test(`findOpenApiFaults() finds ${what}`, () => {
-    assert.notDeepEqual(findOpenApiFaults(document), []);
+  test(`findOpenApiErrors() finds ${what}`, () => {
+    assert.notDeepEqual(findOpenApiErrors(document), []);
   });
 }

@@ -1,4 +1,4 @@
-import { findSchemaFaults, type Resolve } from "./json_schema.ts";
+import { findSchemaErrors, type Resolve } from "./json_schema.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 type Check = (value: unknown, at: string) => string[];
@@ -10,7 +10,7 @@ const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "tr
  * required ones, path templates and their parameters, unique operation ids, references, security.
  * Written from the specification's text (3.1.1, section 4.8), for the parts that are used here.
  */
-export function findOpenApiFaults(document: unknown): string[] {
+export function findOpenApiErrors(document: unknown): string[] {
   const root = asFields(document);
   const resolve: Resolve = (reference) => lookUp(root, reference);
   const operationIds: string[] = [];
@@ -23,21 +23,22 @@ export function findOpenApiFaults(document: unknown): string[] {
       const known = Object.entries(table).map(([name, check]) =>
         [name.replace("!", ""), check, name.endsWith("!")] as const
       );
-      const missing = known.filter(([name, , isRequired]) => isRequired && value[name] === undefined)
+      const missing = known
+        .filter(([name, , isRequired]) => isRequired && value[name] === undefined)
         .map(([name]) => `${at}/${name} is missing`);
-      const faults = Object.entries(value).flatMap(([name, each]) => {
+      const errors = Object.entries(value).flatMap(([name, each]) => {
         if (name.startsWith("x-")) return [];
         const found = known.find(([other]) => other === name);
         return found ? found[1](each, `${at}/${name}`) : [`${at}/${name} is no fixed field`];
       });
-      return [...missing, ...faults];
+      return [...missing, ...errors];
     };
   }
 
   const text: Check = (value, at) => typeof value === "string" ? [] : [`${at} is no string`];
   const flag: Check = (value, at) => typeof value === "boolean" ? [] : [`${at} is no boolean`];
   const url: Check = (value, at) => URL.canParse(String(value)) ? [] : [`${at} is no URL`];
-  const schema: Check = (value, at) => findSchemaFaults(value, resolve, at);
+  const schema: Check = (value, at) => findSchemaErrors(value, resolve, at);
   const list = (check: Check): Check => (value, at) =>
     Array.isArray(value)
       ? value.flatMap((each, index) => check(each, `${at}/${index}`))
@@ -45,7 +46,7 @@ export function findOpenApiFaults(document: unknown): string[] {
   const map = (check: Check, names = /./s): Check => (value, at) =>
     isFields(value)
       ? Object.entries(value).flatMap(([name, each]) => [
-        ...names.test(name) ? [] : [`${at}/${name} is no name for this`],
+        ...names.test(name) ? [] : [`${at}/${name} is not a name for this`],
         ...check(each, `${at}/${name}`),
       ])
       : [`${at} is no object`];
@@ -53,7 +54,8 @@ export function findOpenApiFaults(document: unknown): string[] {
     const reference = asFields(value)["$ref"];
     if (reference === undefined) return check(value, at);
     const target = resolve(String(reference));
-    if (Object.keys(asFields(value)).some((name) => !["$ref", "summary", "description"].includes(name))) {
+    const beside = ["$ref", "summary", "description"];
+    if (Object.keys(asFields(value)).some((name) => !beside.includes(name))) {
       return [`${at} has more than a reference`];
     }
     return target === undefined ? [`${at}/$ref leads nowhere`] : check(target, at);
@@ -84,10 +86,13 @@ export function findOpenApiFaults(document: unknown): string[] {
       })(value, at),
       ...["path", "query", "header", "cookie"].includes(String(place)) ? [] : [`${at}/in`],
       ...place === "path" && required !== true ? [`${at} is in the path and not required`] : [],
-      ...(type === undefined) === (media === undefined) ? [`${at} has no one of schema, content`] : [],
+      ...(type === undefined) === (media === undefined)
+        ? [`${at} has no one of schema, content`] : [],
     ];
   };
-  const requestBody = orReference(fixed({ description: text, "content!": content, required: flag }));
+  const requestBody = orReference(
+    fixed({ description: text, "content!": content, required: flag }),
+  );
   const security = list((value, at) =>
     Object.entries(asFields(value)).flatMap(([name, scopes]) => {
       const flows = Object.values(asFields(asFields(schemes[name])["flows"]));
@@ -134,7 +139,7 @@ export function findOpenApiFaults(document: unknown): string[] {
     })(value, at);
   const paths: Check = (value, at) => [
     ...map(pathItem, /^\//)(value, at),
-    ...findTemplateFaults(asFields(value), resolve),
+    ...findTemplateErrors(asFields(value), resolve),
   ];
   const flow = (...urls: readonly string[]) =>
     fixed({
@@ -161,7 +166,7 @@ export function findOpenApiFaults(document: unknown): string[] {
     }
   };
   const name = /^[a-zA-Z0-9._-]+$/;
-  const faults = fixed({
+  const errors = fixed({
     "openapi!": (value, at) => /^3\.1\.\d+$/.test(String(value)) ? [] : [`${at} is not 3.1`],
     "info!": fixed({ "title!": text, "version!": text, description: text, summary: text }),
     servers: list(fixed({ "url!": url, description: text })),
@@ -179,7 +184,7 @@ export function findOpenApiFaults(document: unknown): string[] {
   })(document, "#");
   const tags = asList(root["tags"]).map((tag) => asFields(tag)["name"]);
   return [
-    ...faults,
+    ...errors,
     ...operationIds.filter((id, index) => operationIds.indexOf(id) !== index)
       .map((id) => `operationId ${id} is there twice`),
     ...new Set(tags).size === tags.length ? [] : ["a tag is there twice"],
@@ -187,7 +192,7 @@ export function findOpenApiFaults(document: unknown): string[] {
 }
 
 /** Every name of a template is a parameter and the reverse; no two templates are identical. */
-function findTemplateFaults(paths: Fields, resolve: Resolve): string[] {
+function findTemplateErrors(paths: Fields, resolve: Resolve): string[] {
   const shapes = Object.keys(paths).map((path) => path.replace(/\{[^}]*\}/g, "{}"));
   const identical = shapes.filter((shape, index) => shapes.indexOf(shape) !== index)
     .map((shape) => `#/paths has ${shape} twice`);
@@ -206,7 +211,8 @@ function findTemplateFaults(paths: Fields, resolve: Resolve): string[] {
 
 function placeOf(parameter: unknown, resolve: Resolve): string {
   const reference = asFields(parameter)["$ref"];
-  const { in: place, name } = asFields(reference === undefined ? parameter : resolve(String(reference)));
+  const target = reference === undefined ? parameter : resolve(String(reference));
+  const { in: place, name } = asFields(target);
   return `${String(place)} ${String(name)}`;
 }
 

@@ -22,12 +22,12 @@ const form = {
   formActionOrigin: "https://orders.example",
 };
 
-/** A login page for Harbour Orders, changed as told. */
+/** A login page for Harbour Orders, changed as given. */
 export function sampleLogin(more: Partial<LoginPageInput> = {}): HttpResponse {
   return loginPage({ ...form, ...more });
 }
 
-/** A consent page on which marta is asked for `consumer` by Harbour Orders, changed as told. */
+/** A consent page on which marta is asked for `consumer` by Harbour Orders, changed as given. */
 export function sampleConsent(more: Partial<ConsentPageInput> = {}): HttpResponse {
   const scopes = asked("consumer");
   return consentPage({ ...form, username: "marta", scopes, isPosable: false, ...more });
@@ -48,7 +48,7 @@ export function askedAs(name: string, description: string, more: Partial<ScopeWo
   return { name, words: { description, grave: false, ...more }, isNew: true };
 }
 
-/** An error page for a link that does not work, changed as told. */
+/** An error page for a link that does not work, changed as given. */
 export function sampleError(more: Partial<ErrorPageInput> = {}): HttpResponse {
   return errorPage({
     site,

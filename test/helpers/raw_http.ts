@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
-/** One answer as it came over the wire. */
+/** One response as it came over the wire. */
 export interface RawAnswer {
   readonly status: number;
   /** The status line without the version: "200 OK". */
@@ -12,7 +12,7 @@ export interface RawAnswer {
 }
 
 export interface RawExchange {
-  /** Final answers in order; 1xx are left out. */
+  /** Final responses in order; 1xx are left out. */
   readonly answers: readonly RawAnswer[];
   /** Every byte that came, as latin1. */
   readonly text: string;
@@ -91,7 +91,7 @@ export function exchangeRaw(
 
 /**
  * Sends all of a request but its last byte; the function that comes back sends that, too, and
- * returns the answer. The request must ask for the connection to be closed.
+ * returns the response. The request must ask for the connection to be closed.
  */
 export async function holdRequest(port: number, text: string): Promise<() => Promise<RawAnswer>> {
   const socket = await openRaw(port);
@@ -111,7 +111,7 @@ export async function holdRequest(port: number, text: string): Promise<() => Pro
 }
 
 /**
- * Opens a connection that stays open; the caller destroys it. Breaking is no error of the test's.
+ * Opens a connection that stays open; the caller destroys it. Breaking is no test error.
  */
 export function openRaw(port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
@@ -125,7 +125,7 @@ export function openRaw(port: number): Promise<Socket> {
   });
 }
 
-/** Takes a stream of answers apart; throws where it is no sound HTTP/1.1. */
+/** Takes a stream of responses apart; throws where it is not sound HTTP/1.1. */
 export function parseAnswers(text: string): RawAnswer[] {
   const answers: RawAnswer[] = [];
   let rest = text;
@@ -159,7 +159,7 @@ function takeBody(
   headers: Readonly<Record<string, string>>,
 ): [body: string, rest: string] {
   if (status === 204 || status === 304) return ["", text];
-  // An answer to HEAD announces a body that does not come: the next answer does, or nothing.
+  // A response to HEAD announces a body that does not come: the next response does, or nothing.
   if (text.startsWith("HTTP/1.1 ")) return ["", text];
   if (headers["transfer-encoding"] === "chunked") return takeChunks(text);
   const length = headers["content-length"];

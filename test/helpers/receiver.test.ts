@@ -14,7 +14,7 @@ async function receiverOf(t: TestContext) {
 const post = (url: string, body = "{}") =>
   fetch(url, { method: "POST", body, redirect: "manual", signal: AbortSignal.timeout(5_000) });
 
-test("startReceiver() records a request byte for byte and answers 204 by default", async (t) => {
+test("startReceiver() records a request byte for byte and returns 204 by default", async (t) => {
   const receiver = await receiverOf(t);
   const answer = await post(`${receiver.url}/hook?a=1`, '{"ü":1}');
   assert.equal(answer.status, 204);
@@ -43,7 +43,7 @@ test("react() plays its reactions one after the other and stays at the last one"
   assert.equal(receiver.count(), 5);
 });
 
-test("react() can end a connection without an answer", async (t) => {
+test("react() can end a connection without a response", async (t) => {
   const receiver = await receiverOf(t);
   for (const kind of ["close", "reset"] as const) {
     receiver.react("/x", { kind });
@@ -54,7 +54,7 @@ test("react() can end a connection without an answer", async (t) => {
   assert.equal(receiver.count("/x"), 3);
 });
 
-test("react() can withhold the answer or its end until the client gives up", async (t) => {
+test("react() can withhold the response or its end until the client gives up", async (t) => {
   const receiver = await receiverOf(t);
   receiver.react("/hang", { kind: "hang" });
   const hanging = fetch(`${receiver.url}/hang`, { signal: AbortSignal.timeout(100) });

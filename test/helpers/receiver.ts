@@ -14,17 +14,17 @@ export type Reaction =
     readonly body?: string;
     readonly delayMs?: number;
   }
-  /** Answers 200 and sends a byte every so often, for ever or as many as said. */
+  /** Returns 200 and sends a byte every so often, for ever or as many as said. */
   | { readonly kind: "drip"; readonly everyMs: number; readonly bytes?: number }
-  /** Answers 200 with a body that does not end, as fast as it is taken. */
+  /** Returns 200 with a body that does not end, as fast as it is taken. */
   | { readonly kind: "endless" }
   /** Takes the request and never answers. */
   | { readonly kind: "hang" }
-  /** Ends the connection properly, without an answer. */
+  /** Ends the connection properly, without a response. */
   | { readonly kind: "close" }
   /** Ends the connection with RST. */
   | { readonly kind: "reset" }
-  /** Writes these bytes in place of an answer and closes. */
+  /** Writes these bytes in place of a response and closes. */
   | { readonly kind: "raw"; readonly bytes: string };
 
 /** One request as it came in, its body read to the end. */
@@ -60,7 +60,7 @@ export interface Receiver {
   requests(path?: string): readonly ReceivedRequest[];
   /** Says what happens to this path's next requests, one reaction each; the last one stays. */
   react(path: string, ...reactions: readonly [Reaction, ...Reaction[]]): void;
-  /** Short for a reaction that answers with this status. */
+  /** Short for a reaction that returns this status. */
   answer(path: string, status: number, headers?: Readonly<Record<string, string>>): void;
   /** Waits for `n` requests to a path, or in all, and returns them; else throws. */
   waitFor(n: number, timeoutMs: number, path?: string): Promise<readonly ReceivedRequest[]>;
@@ -73,7 +73,7 @@ const MAX_KEPT = 10_000;
 const MAX_BODY_BYTES = 16_777_216;
 const ENDLESS_CHUNK = Buffer.alloc(65_536, "x");
 
-/** Starts a receiver; a path nobody spoke of answers 204. */
+/** Starts a receiver; a path nobody spoke of returns 204. */
 export async function startReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
   const { host = "127.0.0.1", port = 0, tls } = options;
   const reactions = new Map<string, Reaction[]>();

@@ -26,7 +26,7 @@ export interface Stage {
   readonly appSite: Receiver;
   /** Its origin, "http://localhost:40000": not the same site as the server's 127.0.0.1. */
   readonly appOrigin: string;
-  /** Adds a user and answers with the password. */
+  /** Adds a user and returns the password. */
   addUser(username: string, scopes: readonly string[]): Promise<string>;
   /** Adds an app at `/<path>/` of the app's origin. */
   addApp(path: string, fields?: Readonly<Record<string, unknown>>): Promise<StageApp>;

@@ -278,8 +278,9 @@ test("an unread body past the limit is the caller's 413, not a failure", async (
   assert.deepEqual([problem?.status, problem?.code, lines.length], [413, "too_large", 0]);
 });
 
-test("a token that has ended while the body came in is refused, whoever reads the body", async () => {
-  const authenticateAgain = () => Promise.reject(new Problem(401, "invalid_token", "It has ended."));
+test("a token that ended while the body came in is refused, whoever reads the body", async () => {
+  const problem = new Problem(401, "invalid_token", "It has ended.");
+  const authenticateAgain = () => Promise.reject(problem);
   const setting = { caller: CALLER, authenticateAgain };
   let calls = 0;
   const read: Handle = async ({ request }) => {
@@ -345,7 +346,7 @@ test("a request without events commits nothing", async () => {
   assert.equal((await call(() => undefined, {}, { commit })).answer?.status, 204);
 });
 
-test("events are stored for an answer below 500 and for no other", async () => {
+test("events are stored for a response below 500 and for no other", async () => {
   const cases: [handle: Handle, count: number][] = [
     [() => ({ status: 200 }), 1],
     [() => ({ status: 404 }), 1],
@@ -371,7 +372,7 @@ test("events are stored for an answer below 500 and for no other", async () => {
   }
 });
 
-test("a failed commit is a logged 503 with Retry-After, and ends the answer's stream", async () => {
+test("a failed commit is a logged 503 with Retry-After, and ends the stream", async () => {
   const ends: string[] = [];
   const abort = () => void ends.push("signal");
   const { problem, stored, lines } = await call(({ dispatch }) => {

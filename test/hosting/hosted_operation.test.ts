@@ -116,7 +116,7 @@ test("the document, which anybody may read, does not tell where the server's fil
   assert.doesNotMatch(JSON.stringify(document), /orders\.ts|\/srv/);
 });
 
-test("a callback of this service is refused, one of another Gatepost's or passed on is not", async () => {
+test("this service's callback is refused, not another Gatepost's or a forwarded one", async () => {
   const services = hostingServices({ deliveries: ["d1"] });
   const find = createRouter([hostedOperation(endpoint("POST", "/hook", undefined), services)]);
   const ask = (agent: string, id: string) =>

@@ -23,8 +23,8 @@ async function folderOf(t: TestContext, files: Readonly<Record<string, string>>)
   return folder;
 }
 
-/** The faults of a folder as `file export: reason`, paths relative to it. */
-async function faultsOf(folder: string, timeoutMs = 10_000): Promise<string[]> {
+/** The errors of a folder as `file export: reason`, paths relative to it. */
+async function errorsOf(folder: string, timeoutMs = 10_000): Promise<string[]> {
   try {
     await loadEndpoints(folder, { timeoutMs });
   } catch (error) {
@@ -159,14 +159,14 @@ test("links are followed, in circles once, and a module behind two is taken once
   assert.deepEqual(endpoints.map(({ file }) => relative(folder, file)), ["a.js"]);
 });
 
-test("a folder, link or module that cannot be read is a fault", async (t) => {
+test("a folder, link or module that cannot be read is an error", async (t) => {
   const folder = await folderOf(t, { "file.txt": "" });
   await symlink("nowhere.ts", join(folder, "dead.ts"));
   for (const path of [join(folder, "nowhere"), join(folder, "file.txt"), folder]) {
-    const faults = await faultsOf(path);
-    assert.equal(faults.length, 1);
-    assert.match(faults.join(), /-: cannot be read: (ENOENT|ENOTDIR)/);
-    assert.equal(faults.join().endsWith("(GATEPOST_ENDPOINTS)"), path !== folder);
+    const errors = await errorsOf(path);
+    assert.equal(errors.length, 1);
+    assert.match(errors.join(), /-: cannot be read: (ENOENT|ENOTDIR)/);
+    assert.equal(errors.join().endsWith("(GATEPOST_ENDPOINTS)"), path !== folder);
   }
 });
 
@@ -190,8 +190,8 @@ test("exports that are not meant to be endpoints or cronjobs are left alone", as
   assert.deepEqual(await loadEndpoints(folder), { endpoints: [], cronjobs: [], scopes: [] });
 });
 
-test("a module that does not load is a fault with its file, message and place", async (t) => {
-  const cases: [name: string, source: string, fault: RegExp][] = [
+test("a module that does not load is an error with its file, message and place", async (t) => {
+  const cases: [name: string, source: string, error: RegExp][] = [
     ["a.mjs", "export const x = {", /^a\.mjs -: SyntaxError: Unexpected end of input$/],
     ["a.ts", "\nexport const x: = 1;", /^a\.ts -: SyntaxError: Unexpected token.* \(a\.ts:2\)$/],
     ["a.ts", "enum A {}", /^a\.ts -: SyntaxError: .*enum.* \(a\.ts:1\)$/],
@@ -203,14 +203,14 @@ test("a module that does not load is a fault with its file, message and place", 
     ["a.ts", "import { Endpoint } from 'gatepost'; export { Endpoint };", /write "import type"/],
     ["a.mjs", "await new Promise(() => {});", /^a\.mjs -: did not finish loading within 250 ms$/],
   ];
-  for (const [name, source, fault] of cases) {
-    const faults = await faultsOf(await folderOf(t, { [name]: source }), 250);
-    assert.equal(faults.length, 1, source);
-    assert.match(faults.join(), fault, source);
+  for (const [name, source, error] of cases) {
+    const errors = await errorsOf(await folderOf(t, { [name]: source }), 250);
+    assert.equal(errors.length, 1, source);
+    assert.match(errors.join(), error, source);
   }
 });
 
-test("an export of a bad shape is a fault for every bad field", async (t) => {
+test("an export of a bad shape is an error for every bad field", async (t) => {
   const scopeReason = "scope must be a scope's name or a list of them, each 1 to 64 characters " +
     "without space and comma";
   const missing = "scope is missing: name one or several, [] for any valid token, " +
@@ -311,7 +311,7 @@ test("an export of a bad shape is a fault for every bad field", async (t) => {
   ];
   for (const [source, reasons] of cases) {
     const folder = await folderOf(t, { "a.mjs": source });
-    assert.deepEqual(await faultsOf(folder), reasons.map((reason) => `a.mjs x: ${reason}`), source);
+    assert.deepEqual(await errorsOf(folder), reasons.map((reason) => `a.mjs x: ${reason}`), source);
   }
 });
 
@@ -332,28 +332,28 @@ test("what is at the edge of the rules loads", async (t) => {
       method: "GET", path: "/", public: true, handle: async () => {} }));`,
   );
   for (const source of cases) {
-    assert.deepEqual(await faultsOf(await folderOf(t, { "a.mjs": source })), [], source);
+    assert.deepEqual(await errorsOf(await folderOf(t, { "a.mjs": source })), [], source);
   }
 });
 
-test("a first segment of the service's own is a fault", async (t) => {
+test("a first segment of the service's own is an error", async (t) => {
   const segments = [
     ...["authorization", "consumer", "backend", "system", "console", ".well-known", "openapi.json"],
   ];
   for (const segment of segments) {
     for (const path of [`/${segment}`, `/${segment}/x`, `/${segment}/:id`, `/${segment}/*`]) {
       const folder = await folderOf(t, { "a.mjs": endpoint(`path: "${path}"`) });
-      assert.deepEqual(await faultsOf(folder), [
+      assert.deepEqual(await errorsOf(folder), [
         `a.mjs x: path "${path}" is the service's own: "/${segment}" is reserved`,
       ]);
     }
   }
 });
 
-test("two endpoints on one method and path shape are a fault, over all files", async (t) => {
+test("two endpoints on one method and path shape are an error, over all files", async (t) => {
   const at = (path: string, method = "GET"): string =>
     endpoint(`method: "${method}", path: String.raw\`${path}\``);
-  const cases: [first: string, second: string, isFault: boolean][] = [
+  const cases: [first: string, second: string, isRefused: boolean][] = [
     [at("/a"), at("/a"), true],
     [at("/a/:id"), at("/a/:x"), true],
     [at("/:a/:b"), at("/:b/:a"), true],
@@ -371,16 +371,16 @@ test("two endpoints on one method and path shape are a fault, over all files", a
     [at("/a/:id"), at("/a/\\:id"), false],
     [at("/a/:id"), at("/a/:id?"), false],
   ];
-  for (const [first, second, isFault] of cases) {
-    const faults = await faultsOf(await folderOf(t, { "a.mjs": first, "b.mjs": second }));
-    assert.equal(faults.length, isFault ? 1 : 0, `${first}\n${second}\n${faults.join()}`);
-    if (isFault) assert.match(faults.join(), /^b\.mjs x: GET \S+ matches what x of a\.mjs has/);
+  for (const [first, second, isRefused] of cases) {
+    const errors = await errorsOf(await folderOf(t, { "a.mjs": first, "b.mjs": second }));
+    assert.equal(errors.length, isRefused ? 1 : 0, `${first}\n${second}\n${errors.join()}`);
+    if (isRefused) assert.match(errors.join(), /^b\.mjs x: GET \S+ matches what x of a\.mjs has/);
   }
 });
 
-test("two cronjobs of one name are a fault", async (t) => {
+test("two cronjobs of one name are an error", async (t) => {
   const folder = await folderOf(t, { "a.mjs": cronjob(""), "b.mjs": cronjob('every: "1h"') });
-  assert.deepEqual(await faultsOf(folder), ['b.mjs x: name "x" is what x of a.mjs has already']);
+  assert.deepEqual(await errorsOf(folder), ['b.mjs x: name "x" is what x of a.mjs has already']);
 });
 
 test("loadEndpoints() reads scopes in words", async (t) => {
@@ -401,7 +401,7 @@ test("loadEndpoints() reads scopes in words", async (t) => {
   );
 });
 
-test("scopes whose words are not in order are a fault", async (t) => {
+test("scopes whose words are not in order are an error", async (t) => {
   const shape = "must be a description or { description, grave? }";
   const cases: [scopes: string, reasons: string[]][] = [
     ["{ a: 1 }", [`scopes["a"] ${shape}`]],
@@ -417,13 +417,13 @@ test("scopes whose words are not in order are a fault", async (t) => {
   for (const [scopes, reasons] of cases) {
     const folder = await folderOf(t, { "a.mjs": `export const scopes = ${scopes};` });
     const expected = reasons.map((reason) => `a.mjs scopes: ${reason}`);
-    assert.deepEqual(await faultsOf(folder), expected);
+    assert.deepEqual(await errorsOf(folder), expected);
   }
 });
 
-test("two modules that say different things of one scope are a fault", async (t) => {
+test("two modules that say different things of one scope are an error", async (t) => {
   const say = (words: string) => `export const scopes = { a: ${words}, b: "Do b" };`;
-  for (const [first, second, isFault] of [
+  for (const [first, second, isRefused] of [
     ['"Do a"', '"Do a"', false],
     ['"Do a"', '{ description: "Do a", grave: false }', false],
     ['"Do a"', '"Do it"', true],
@@ -431,33 +431,33 @@ test("two modules that say different things of one scope are a fault", async (t)
   ] as const) {
     const folder = await folderOf(t, { "a.mjs": say(first), "b.mjs": say(second) });
     assert.deepEqual(
-      await faultsOf(folder),
-      isFault ? ['b.mjs scopes: scopes["a"] differs from what scopes of a.mjs has already'] : [],
+      await errorsOf(folder),
+      isRefused ? ['b.mjs scopes: scopes["a"] differs from what scopes of a.mjs has already'] : [],
     );
   }
 });
 
-test("an event declared with two different scopes is a fault", async (t) => {
+test("an event declared with two different scopes is an error", async (t) => {
   const emit = (path: string, scope: string): string =>
     endpoint(`path: "${path}", emits: { e: { description: "d", scope: ${scope} } }`);
-  const cases: [first: string, second: string, isFault: boolean][] = [
+  const cases: [first: string, second: string, isRefused: boolean][] = [
     ['"a"', '"b"', true],
     ['"a"', "undefined", true],
     ['["a", "b"]', '"a"', true],
     ['["a", "b"]', '["b", "a"]', false],
     ["[]", "undefined", false],
   ];
-  for (const [first, second, isFault] of cases) {
+  for (const [first, second, isRefused] of cases) {
     const folder = await folderOf(t, { "a.mjs": emit("/a", first), "b.mjs": emit("/b", second) });
     assert.deepEqual(
-      await faultsOf(folder),
-      isFault ? ['b.mjs x: emits["e"] has another scope than in x of a.mjs'] : [],
+      await errorsOf(folder),
+      isRefused ? ['b.mjs x: emits["e"] has another scope than in x of a.mjs'] : [],
       `${first} ${second}`,
     );
   }
 });
 
-test("the faults of all files come together, each with file, export and reason", async (t) => {
+test("the errors of all files come together, each with file, export and reason", async (t) => {
   const folder = await folderOf(t, {
     "a.mjs": "export const x = {",
     "b/b.mjs": `export const good = { method: "GET", path: "/g", public: true, handle() {} };

@@ -96,7 +96,7 @@ export const method: Endpoint = { method: "HEAD", path: "/", public: true, handl
 export const nobody: Endpoint = { ...at, public: true, handle: (c) => c.caller.sub };
 export const body: Endpoint = { ...at, scope: "a", handle: (c) => c.body.a };
 export const member: Endpoint = { ...at, scope: "a", handle: (c) => c.body?.a.b };
-export const subject: Cronjob = { ...every, run: (c) => c.dispatch("a", 1, { subject: undefined }) };
+export const owner: Cronjob = { ...every, run: (c) => c.dispatch("a", 1, { subject: undefined }) };
 export const heavy: Scopes = { a: { description: "Do a", heavy: true } };
 export const third: Cronjob = { ...every, run: (c) => c.dispatch("a", 1, { subjct: "u1" }) };
 `;

@@ -7,7 +7,7 @@ import { toResponse } from "../../src/hosting/result.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
 
-test("a plain object with an integer status and no other keys is an answer", () => {
+test("a plain object with an integer status and no other keys is a response", () => {
   const cases: [result: unknown, status: number, body: unknown][] = [
     [{ status: 200 }, 200, undefined],
     [{ status: 201, body: { id: 1 } }, 201, '{"id":1}'],
@@ -149,7 +149,7 @@ test("what JSON cannot hold is an error", () => {
   }
 });
 
-test("a stream, Blob or Response as an answer's body is an error rather than {}", () => {
+test("a stream, Blob or Response as a response's body is an error rather than {}", () => {
   for (const body of [new ReadableStream(), new Blob(["x"]), new Response("x")]) {
     assert.throws(() => toResponse({ status: 200, body }), TypeError);
   }

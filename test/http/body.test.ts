@@ -95,7 +95,7 @@ describe("readJson() refuses with 400", () => {
   }
 });
 
-test("readJson() takes as many bytes as it is told, and no more", async () => {
+test("readJson() takes as many bytes as it is allowed, and no more", async () => {
   const body = `"${"x".repeat(MAX - 2)}"`;
   assert.equal(await statusOf(readJson(json(body), MAX)), "read");
   assert.equal(await statusOf(readJson(json(`${body} `), MAX)), 413);

@@ -48,7 +48,7 @@ test("clientAddress() takes linear time over a long header", () => {
   assert.ok(performance.now() - startMs < 1_000);
 });
 
-test("isTrustedProxy() is true within the blocks, and for nothing that is no address", () => {
+test("isTrustedProxy() is true within the blocks, and for nothing that is not an address", () => {
   assert.equal(isTrustedProxy("10.255.255.255", PROXIES), true);
   assert.equal(isTrustedProxy("11.0.0.0", PROXIES), false);
   assert.equal(isTrustedProxy("unknown", PROXIES), false);

@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createMemoryBudget } from "../../src/http/memory_budget.ts";
 
-/** A budget of 100 bytes and the names of those that were given up, in order. */
+/** A budget of 100 bytes and the names of those that were evicted, in order. */
 function openBudget() {
   const budget = createMemoryBudget(100);
   const givenUp: string[] = [];
-  return { budget, givenUp, reserve: (name: string) => budget.reserve(() => void givenUp.push(name)) };
+  const reserve = (name: string) => budget.reserve(() => void givenUp.push(name));
+  return { budget, givenUp, reserve };
 }
 
 test("what fits is kept", () => {
@@ -17,7 +18,7 @@ test("what fits is kept", () => {
   assert.deepEqual(givenUp, []);
 });
 
-test("past the budget what has held longest is given up, and no more than that", () => {
+test("past the budget what has held longest is evicted, and no more than that", () => {
   const { budget, givenUp, reserve } = openBudget();
   const [later, first, second] = [reserve("later"), reserve("first"), reserve("second")];
   first.add(30);
@@ -28,14 +29,14 @@ test("past the budget what has held longest is given up, and no more than that",
   assert.equal(budget.heldBytes(), 90);
 });
 
-test("who alone holds too much is given up itself", () => {
+test("who alone holds too much is evicted itself", () => {
   const { budget, givenUp, reserve } = openBudget();
   reserve("a").add(101);
   assert.deepEqual(givenUp, ["a"]);
   assert.equal(budget.heldBytes(), 0);
 });
 
-test("what is kept counts, and is not given up", () => {
+test("what is kept counts, and is not evicted", () => {
   const { budget, givenUp, reserve } = openBudget();
   const kept = reserve("kept");
   kept.add(80);
@@ -58,7 +59,7 @@ test("a release gives back once, however often it is called", () => {
   assert.equal(budget.heldBytes(), 20);
 });
 
-test("who holds nothing is not given up", () => {
+test("who holds nothing is not evicted", () => {
   const { givenUp, reserve } = openBudget();
   reserve("idle");
   reserve("a").add(90);

@@ -24,7 +24,7 @@ interface Stage {
 
 type Handle = (request: HttpRequest) => Promise<HttpResponse> | HttpResponse;
 
-/** Answers with what it was asked; reads the body of POST and PUT. */
+/** Returns what it was asked; reads the body of POST and PUT. */
 async function echo(request: HttpRequest): Promise<HttpResponse> {
   const { method, path, query } = request;
   const reads = method === "POST" || method === "PUT";
@@ -34,7 +34,7 @@ async function echo(request: HttpRequest): Promise<HttpResponse> {
 
 const HEADERS = { "X-Content-Type-Options": "nosniff" };
 
-/** Starts a server whose handler turns problems into answers, as the pipeline does. */
+/** Starts a server whose handler turns problems into responses, as the pipeline does. */
 async function startStage(
   t: TestContext,
   { handle = echo, limits = {} }: { handle?: Handle; limits?: Partial<HttpLimits> } = {},
@@ -42,7 +42,8 @@ async function startStage(
   const requests: HttpRequest[] = [];
   const refusals: number[] = [];
   const lines: string[] = [];
-  const log = createLogger({ level: "debug", write: (text) => void lines.push(text), now: Date.now });
+  const write = (text: string) => void lines.push(text);
+  const log = createLogger({ level: "debug", write, now: Date.now });
   const server = createHttpServer({
     async handle(request) {
       requests.push(request);
@@ -71,7 +72,7 @@ async function startStage(
   return { port: address.port, server, requests, refusals, log: lines };
 }
 
-/** What every refusal has, whoever made it (contract 2). */
+/** What every refusal has, whoever made it. */
 function assertProblem(answer: RawAnswer | undefined, status: number, note = ""): void {
   assert.ok(answer, note);
   assert.equal(answer.status, status, `${note} ${answer.body}`);
@@ -87,15 +88,30 @@ function assertProblem(answer: RawAnswer | undefined, status: number, note = "")
 }
 
 const post = (fields: string, body = "") => `POST /x HTTP/1.1\r\n${HOST}${fields}\r\n${body}`;
+const CHUNKED = "Transfer-Encoding: chunked\r\n";
+const END = "0\r\n\r\n";
+const LONG = "x".repeat(17_000);
 
-// what is wrong, the request, the answer's status
+// what is wrong, the request, the response's status
 const REFUSED: readonly [what: string, bytes: string, status: number][] = [
   ["no Host", "GET / HTTP/1.1\r\n\r\n", 400],
   ["two Hosts", `GET / HTTP/1.1\r\n${HOST}Host: b\r\n\r\n`, 400],
   ["two equal Hosts", `GET / HTTP/1.1\r\n${HOST}${HOST}\r\n`, 400],
-  ["two Authorizations", `GET / HTTP/1.1\r\n${HOST}Authorization: Bearer a\r\nauthorization: b\r\n\r\n`, 400],
-  ["two Content-Types", post("Content-Type: a/b\r\nContent-Type: c/d\r\nContent-Length: 0\r\n"), 400],
-  ["two Content-Encodings", post("Content-Encoding: a\r\nContent-Encoding: b\r\nContent-Length: 0\r\n"), 400],
+  [
+    "two Authorizations",
+    `GET / HTTP/1.1\r\n${HOST}Authorization: Bearer a\r\nauthorization: b\r\n\r\n`,
+    400,
+  ],
+  [
+    "two Content-Types",
+    post("Content-Type: a/b\r\nContent-Type: c/d\r\nContent-Length: 0\r\n"),
+    400,
+  ],
+  [
+    "two Content-Encodings",
+    post("Content-Encoding: a\r\nContent-Encoding: b\r\nContent-Length: 0\r\n"),
+    400,
+  ],
   ["two Origins", `GET / HTTP/1.1\r\n${HOST}Origin: http://a\r\nOrigin: http://b\r\n\r\n`, 400],
   ["two Content-Lengths", post("Content-Length: 1\r\nContent-Length: 1\r\n", "a"), 400],
   ["a list as Content-Length", post("Content-Length: 1, 1\r\n", "a"), 400],
@@ -103,15 +119,15 @@ const REFUSED: readonly [what: string, bytes: string, status: number][] = [
   ["a signed Content-Length", post("Content-Length: +1\r\n", "a"), 400],
   ["a hexadecimal Content-Length", post("Content-Length: 0x1\r\n", "a"), 400],
   ["a Content-Length past 64 bits", post(`Content-Length: ${"9".repeat(30)}\r\n`), 400],
-  ["Content-Length and Transfer-Encoding", post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"), 400],
-  ["Transfer-Encoding and Content-Length", post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"), 400],
-  ["Transfer-Encoding twice", post("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"), 400],
+  ["Content-Length and Transfer-Encoding", post(`Content-Length: 5\r\n${CHUNKED}`, END), 400],
+  ["Transfer-Encoding and Content-Length", post(`${CHUNKED}Content-Length: 5\r\n`, END), 400],
+  ["Transfer-Encoding twice", post(CHUNKED + CHUNKED, END), 400],
   ["Transfer-Encoding: identity", post("Transfer-Encoding: identity\r\n"), 400],
-  ["Transfer-Encoding: gzip, chunked", post("Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n"), 400],
-  ["Transfer-Encoding: chunked, gzip", post("Transfer-Encoding: chunked, gzip\r\n", "0\r\n\r\n"), 400],
-  ["Transfer-Encoding: xchunked", post("Transfer-Encoding: xchunked\r\n", "0\r\n\r\n"), 400],
-  ["a space before the colon", post("Transfer-Encoding : chunked\r\n", "0\r\n\r\n"), 400],
-  ["Transfer-Encoding in HTTP/1.0", `POST / HTTP/1.0\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400],
+  ["Transfer-Encoding: gzip, chunked", post("Transfer-Encoding: gzip, chunked\r\n", END), 400],
+  ["Transfer-Encoding: chunked, gzip", post("Transfer-Encoding: chunked, gzip\r\n", END), 400],
+  ["Transfer-Encoding: xchunked", post("Transfer-Encoding: xchunked\r\n", END), 400],
+  ["a space before the colon", post("Transfer-Encoding : chunked\r\n", END), 400],
+  ["Transfer-Encoding in HTTP/1.0", `POST / HTTP/1.0\r\n${HOST}${CHUNKED}\r\n${END}`, 400],
   ["a folded header", `GET / HTTP/1.1\r\n${HOST}X: a\r\n b\r\n\r\n`, 400],
   ["a NUL in a header", `GET / HTTP/1.1\r\n${HOST}X: a\0b\r\n\r\n`, 400],
   ["a bare CR in a header", `GET / HTTP/1.1\r\n${HOST}X: a\rb\r\n\r\n`, 400],
@@ -126,19 +142,19 @@ const REFUSED: readonly [what: string, bytes: string, status: number][] = [
   ["HTTP/1.2", `GET / HTTP/1.2\r\n${HOST}\r\n`, 400],
   ["CONNECT", `CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`, 405],
   ["TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400],
-  ["headers past 16 KiB", `GET / HTTP/1.1\r\n${HOST}X: ${"x".repeat(17_000)}\r\n\r\n`, 431],
-  ["a target past 16 KiB", `GET /${"x".repeat(17_000)} HTTP/1.1\r\n${HOST}\r\n`, 431],
+  ["headers past 16 KiB", `GET / HTTP/1.1\r\n${HOST}X: ${LONG}\r\n\r\n`, 431],
+  ["a target past 16 KiB", `GET /${LONG} HTTP/1.1\r\n${HOST}\r\n`, 431],
   ["more than 200 headers", `GET / HTTP/1.1\r\n${HOST}${"a:\r\n".repeat(201)}\r\n`, 431],
   ["another expectation", post("Expect: 200-ok\r\nContent-Length: 1\r\n", "a"), 417],
   ["a body that is announced too large", post(`Content-Length: ${MAX_BODY + 1}\r\n`), 413],
-  ["a chunk size that is none", post("Transfer-Encoding: chunked\r\n", "zz\r\n"), 400],
-  ["a chunk without its end", post("Transfer-Encoding: chunked\r\n", "1\r\nab\r\n0\r\n\r\n"), 400],
-  ["a chunk size past 64 bits", post("Transfer-Encoding: chunked\r\n", `${"f".repeat(20)}\r\n`), 400],
-  ["chunk extensions past 16 KiB", post("Transfer-Encoding: chunked\r\n", `1;${"x".repeat(17_000)}\r\na\r\n0\r\n\r\n`), 413],
-  ["trailers past 16 KiB", post("Transfer-Encoding: chunked\r\n", `0\r\nX: ${"x".repeat(17_000)}\r\n\r\n`), 431],
+  ["a chunk size that is none", post(CHUNKED, "zz\r\n"), 400],
+  ["a chunk without its end", post(CHUNKED, `1\r\nab\r\n${END}`), 400],
+  ["a chunk size past 64 bits", post(CHUNKED, `${"f".repeat(20)}\r\n`), 400],
+  ["chunk extensions past 16 KiB", post(CHUNKED, `1;${LONG}\r\na\r\n${END}`), 413],
+  ["trailers past 16 KiB", post(CHUNKED, `0\r\nX: ${LONG}\r\n\r\n`), 431],
   [
     "chunks that are too large together",
-    post("Transfer-Encoding: chunked\r\n", `4000\r\n${"x".repeat(0x4000)}\r\n`.repeat(40) + "0\r\n\r\n"),
+    post(CHUNKED, `4000\r\n${"x".repeat(0x4000)}\r\n`.repeat(40) + END),
     413,
   ],
 ];
@@ -148,7 +164,7 @@ for (const [what, bytes, status] of REFUSED) {
     const { port } = await startStage(t);
     const { answers, isClosed } = await exchangeRaw(port, bytes, { waitMs: 3000 });
     assertProblem(answers[0], status, what);
-    assert.equal(answers.length, 1, "one answer and no more");
+    assert.equal(answers.length, 1, "one response and no more");
     assert.equal(answers[0]?.headers["connection"], "close");
     assert.ok(isClosed);
   });
@@ -165,7 +181,10 @@ const TAKEN: readonly [bytes: string, given: Record<string, unknown>][] = [
   [`TRACE / HTTP/1.1\r\n${HOST}\r\n`, { method: "TRACE" }],
   [`GET / HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`, { path: "/" }],
   [post("Content-Length: 3\r\n", "abc"), { bytes: 3 }],
-  [post("Transfer-Encoding: Chunked\r\n", "1;a=b\r\nx\r\n2\r\nyz\r\n0\r\nT: u\r\n\r\n"), { bytes: 3 }],
+  [
+    post("Transfer-Encoding: Chunked\r\n", "1;a=b\r\nx\r\n2\r\nyz\r\n0\r\nT: u\r\n\r\n"),
+    { bytes: 3 },
+  ],
   [post("Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 2\r\n", "ab"), { bytes: 2 }],
   [post(`Content-Length: ${MAX_BODY}\r\n`, "x".repeat(MAX_BODY)), { bytes: MAX_BODY }],
 ];
@@ -220,7 +239,7 @@ test("pipelined requests are answered in order", async (t) => {
   assert.deepEqual(answers.map(({ body }) => JSON.parse(body).path), ["/slow", "/b", "/c"]);
 });
 
-test("what follows good pipelined requests and is none is refused after their answers", async (t) => {
+test("an invalid request after good pipelined ones is refused after their responses", async (t) => {
   const { port, refusals } = await startStage(t, {
     async handle(request) {
       await delay(30);
@@ -238,7 +257,8 @@ test("what follows good pipelined requests and is none is refused after their an
 test("nothing behind a refused head is taken for a request", async (t) => {
   const { port, requests } = await startStage(t);
   const smuggled = `GET /smuggled HTTP/1.1\r\n${HOST}\r\n`;
-  const bytes = `POST / HTTP/1.1\r\n${HOST}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n${smuggled}`;
+  const encoding = "Transfer-Encoding: gzip, chunked";
+  const bytes = `POST / HTTP/1.1\r\n${HOST}${encoding}\r\n\r\n0\r\n\r\n${smuggled}`;
   const { answers } = await exchangeRaw(port, bytes, { waitMs: 3000 });
   assert.deepEqual(answers.map(({ status }) => status), [400]);
   assert.deepEqual(requests, []);
@@ -255,7 +275,7 @@ test("more requests ahead than may be sent end the connection", async (t) => {
   assert.equal(requests.length, 4);
 });
 
-test("more requests in one go than may be sent ahead end it, however fast they are answered", async (t) => {
+test("more pipelined requests than allowed end it, however fast the responses are", async (t) => {
   const { port, requests } = await startStage(t, { limits: { maxPipelined: 4 } });
   const request = `GET / HTTP/1.1\r\n${HOST}\r\n`;
   const { isClosed } = await exchangeRaw(port, request.repeat(1000), { waitMs: 2000 });
@@ -265,7 +285,7 @@ test("more requests in one go than may be sent ahead end it, however fast they a
   assert.equal(answers.length, 4);
 });
 
-test("a body that nobody read ends the connection, after the whole answer", async (t) => {
+test("a body that nobody read ends the connection, after the whole response", async (t) => {
   const body = "y".repeat(10_000);
   const { port, requests } = await startStage(t, { handle: () => ({ status: 200, body }) });
   const bytes = post("Content-Length: 50000\r\n", "x".repeat(20_000));
@@ -276,7 +296,7 @@ test("a body that nobody read ends the connection, after the whole answer", asyn
   assert.equal(requests.length, 1);
 });
 
-test("a client that still sends its too large body gets the whole answer", async (t) => {
+test("a client that still sends its too large body gets the whole response", async (t) => {
   const { port } = await startStage(t);
   const url = `http://127.0.0.1:${port}/`;
   for (let count = 0; count < 5; count++) {
@@ -296,20 +316,22 @@ test("a small body that nobody read keeps the connection", async (t) => {
 
 test("HEAD has the length of GET's body and no body", async (t) => {
   const { port } = await startStage(t);
-  const { answers, text } = await exchangeRaw(port, `HEAD / HTTP/1.1\r\n${HOST}\r\n`, { end: true });
+  const request = `HEAD / HTTP/1.1\r\n${HOST}\r\n`;
+  const { answers, text } = await exchangeRaw(port, request, { end: true });
   assert.equal(answers.length, 1);
   assert.ok(text.endsWith("\r\n\r\n"));
   assert.ok(Number(answers[0]?.headers["content-length"]) > 20);
 });
 
 test("a slow head is cut off with 408", async (t) => {
-  const { port } = await startStage(t, { limits: { headersTimeoutMs: 100, requestTimeoutMs: 200 } });
+  const limits = { headersTimeoutMs: 100, requestTimeoutMs: 200 };
+  const { port } = await startStage(t, { limits });
   const { answers, isClosed } = await exchangeRaw(port, "GET / HTTP/1.1\r\nHo", { waitMs: 3000 });
   assertProblem(answers[0], 408);
   assert.ok(isClosed);
 });
 
-test("a slow body is cut off with 408 as the answer to its request", async (t) => {
+test("a slow body is cut off with 408 as the response to its request", async (t) => {
   const { port, requests } = await startStage(t, {
     limits: { headersTimeoutMs: 100, requestTimeoutMs: 200 },
   });
@@ -333,7 +355,7 @@ test("a handler may take longer than a request may take to arrive", async (t) =>
   assert.equal(answers[0]?.status, 200);
 });
 
-test("a client that takes nothing of its answer is cut off", async (t) => {
+test("a client that takes nothing of its response is cut off", async (t) => {
   const { port, server } = await startStage(t, {
     limits: { stallTimeoutMs: 150 },
     handle: () => ({ status: 200, body: "x".repeat(30_000_000) }),
@@ -372,7 +394,8 @@ test("a stream that is silent for longer than a stall is not cut off", async (t)
 test("one connection too many of an address is closed at once", async (t) => {
   const { port } = await startStage(t, { limits: { maxConnectionsPerAddress: 2 } });
   const kept = [await openRaw(port), await openRaw(port)];
-  const { isClosed, text } = await exchangeRaw(port, `GET / HTTP/1.1\r\n${HOST}\r\n`, { waitMs: 2000 });
+  const request = `GET / HTTP/1.1\r\n${HOST}\r\n`;
+  const { isClosed, text } = await exchangeRaw(port, request, { waitMs: 2000 });
   assert.ok(isClosed);
   assert.equal(text, "");
   kept[0]?.destroy();
@@ -413,7 +436,7 @@ test("bodies past the budget cost the one that has been coming longest", async (
   assert.equal(first?.headers["retry-after"], "1");
 });
 
-test("answers past the budget cost the client that has taken none for longest", async (t) => {
+test("responses past the budget cost the client that has taken none for longest", async (t) => {
   const size = 20_000_000; // more than the kernel takes
   const { port, server } = await startStage(t, {
     limits: { maxHeldResponseBytes: 1.5 * size },
@@ -429,7 +452,7 @@ test("answers past the budget cost the client that has taken none for longest", 
   hoarder.destroy();
 });
 
-test("an answer that cannot be sent ends the connection and is logged", async (t) => {
+test("a response that cannot be sent ends the connection and is logged", async (t) => {
   const { port, log } = await startStage(t, {
     handle: () => ({ status: 200, headers: { "X-Bad": "a\nb" }, body: "secret" }),
   });
@@ -441,7 +464,7 @@ test("an answer that cannot be sent ends the connection and is logged", async (t
   assert.doesNotMatch(log.join(""), /secret/);
 });
 
-test("a stream that breaks cuts the answer off", async (t) => {
+test("a stream that breaks cuts the response off", async (t) => {
   const { port, log } = await startStage(t, {
     handle: () => ({
       status: 200,
@@ -458,7 +481,7 @@ test("a stream that breaks cuts the answer off", async (t) => {
   assert.match(log.join(""), /broken/);
 });
 
-test("once the server closes, an answer ends its connection", async (t) => {
+test("once the server closes, a response ends its connection", async (t) => {
   const { port, server } = await startStage(t, {
     async handle(request) {
       await delay(100);
@@ -495,5 +518,6 @@ function countConnections(server: Server): Promise<number> {
 
 after(() => {
   // What a test leaves open would keep the run from ending.
-  assert.ok(process.getActiveResourcesInfo().filter((name) => name === "TCPServerWrap").length <= 1);
+  const servers = process.getActiveResourcesInfo().filter((name) => name === "TCPServerWrap");
+  assert.ok(servers.length <= 1);
 });

@@ -23,7 +23,7 @@ test("emptyResponse() has no body and no type", () => {
   assert.deepEqual(emptyResponse(202, { Location: "/x" }).headers, { Location: "/x" });
 });
 
-test("NO_STORE keeps an answer out of caches, old ones too (RFC 6749 §5.1)", () => {
+test("NO_STORE keeps a response out of caches, old ones too (RFC 6749 §5.1)", () => {
   assert.deepEqual(NO_STORE, { "Cache-Control": "no-store", Pragma: "no-cache" });
 });
 
@@ -42,7 +42,7 @@ test("problemResponse() is problem details with the request's id (RFC 9457 §3)"
   });
 });
 
-test("problemResponse() lists faults where there are any, and sends the problem's headers", () => {
+test("problemResponse() lists errors where there are any, and sends the problem's headers", () => {
   const errors = [{ pointer: "/url", detail: "Is required." }];
   const headers = { "Retry-After": "2" };
   const answer = problemResponse(new Problem(503, "busy", "Later.", { errors, headers }), "r1");

@@ -42,7 +42,7 @@ test("what was paused before stays so", async () => {
   assert.deepEqual(socket.seen, []);
 });
 
-test("requests of one turn are told its number, those of the next another one", async () => {
+test("requests of one turn get its number, those of the next another one", async () => {
   const limit = createTurnLimit(() => []);
   const [one, two] = [limit.count(), limit.count()];
   await nextTurn();

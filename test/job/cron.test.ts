@@ -33,7 +33,7 @@ function setUp(t: TestContext): Bench {
   return bench;
 }
 
-/** A job that runs until it is told to end. */
+/** A job that runs until it is asked to end. */
 function createLongJob() {
   let end = () => {};
   const runs: AbortSignal[] = [];

@@ -1,14 +1,11 @@
 import assert from "node:assert/strict";
-import { rm } from "node:fs/promises";
-import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { createCron, type IntervalJob } from "../../src/job/cron.ts";
 import { createSharedCron, type SharedCron } from "../../src/job/shared_cron.ts";
 import { releaseCronjobs } from "../../src/store/cronjobs.ts";
 import type { Database } from "../../src/database/database.ts";
-import { openSqliteDatabase } from "../../src/database/sqlite.ts";
-import { createDataFolder } from "../helpers/process.ts";
+import { openDatabase } from "../helpers/database.ts";
 
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 const START_MS = Date.UTC(2040, 0, 1);
@@ -29,12 +26,7 @@ interface Office {
 }
 
 async function setUp(t: TestContext): Promise<Office> {
-  const folder = await createDataFolder();
-  const database = openSqliteDatabase(join(folder, "gatepost.db"));
-  t.after(async () => {
-    await database.close();
-    await rm(folder, { recursive: true });
-  });
+  const database = openDatabase(t);
   let processes = 0;
   const office: Office = {
     database,
@@ -99,7 +91,7 @@ function createCounter() {
   return counter;
 }
 
-/** A run that goes on until it is told to end. */
+/** A run that goes on until it is asked to end. */
 function createLongRun() {
   const { promise, resolve } = Promise.withResolvers<void>();
   const long = {

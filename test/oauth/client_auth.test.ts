@@ -38,7 +38,7 @@ describe("parseClientAuth() reads the body (RFC 6749 §2.3.1, §3.2.1)", () => {
   }
 });
 
-describe("parseClientAuth() takes client_id beside Basic (RFC 6749 §3.2.1, contract 5)", () => {
+describe("parseClientAuth() takes client_id beside Basic (RFC 6749 §3.2.1)", () => {
   const table: [what: string, pair: string, body: string, secrets: string[]][] = [
     ["the same id", "a:b", "client_id=a", ["b"]],
     ["the same id, encoded in Basic", "%61:b", "client_id=a", ["b"]],
@@ -82,7 +82,7 @@ describe("parseClientAuth() refuses as invalid_client what names no app (RFC 674
   }
 });
 
-test("refusals repeat nothing of the credentials (contract 2)", () => {
+test("refusals repeat nothing of the credentials", () => {
   const inputs: [authorization: string | undefined, body: string][] = [
     [basic("hunter2:hunter2"), "client_id=a"],
     [basic("hunter2:hunter2"), "client_secret=hunter2"],

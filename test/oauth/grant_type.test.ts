@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { GRANT_TYPES, parseGrantType } from "../../src/oauth/grant_type.ts";
 
-test("there are four grant types (SPEC 4.3)", () => {
+test("there are four grant types", () => {
   assert.deepEqual([...GRANT_TYPES].sort(), [
     "authorization_code",
     "client_credentials",

@@ -48,7 +48,7 @@ describe("parseAppUrl() refuses (RFC 9700 §2.6, RFC 8252 §7.3)", () => {
   }
 });
 
-describe("redirectWith() answers in the query (RFC 6749 §4.1.2, RFC 9207 §2)", () => {
+describe("redirectWith() puts the response into the query (RFC 6749 §4.1.2, RFC 9207 §2)", () => {
   type Params = Record<string, string | undefined>;
   const table: [what: string, uri: string, params: Params, to: string][] = [
     ["adds a query", CALLBACK, { code: "c", state: "s" }, `${CALLBACK}?code=c&state=s`],

@@ -10,7 +10,7 @@ import {
   parseScope,
 } from "../../src/oauth/scope.ts";
 
-describe("parseScope() reads (RFC 6749 §3.3, contract 5)", () => {
+describe("parseScope() reads (RFC 6749 §3.3)", () => {
   const table: [what: string, text: string, names: string[] | undefined][] = [
     ["one name", "a", ["a"]],
     ["spaces", "a b c", ["a", "b", "c"]],
@@ -59,7 +59,7 @@ test("formatScope() separates names by single spaces (RFC 6749 §3.3)", () => {
   assert.equal(formatScope([]), "");
 });
 
-describe("grantScope() decides (RFC 6749 §3.3, contract 5)", () => {
+describe("grantScope() decides (RFC 6749 §3.3)", () => {
   type Names = string[] | undefined;
   const table: [what: string, requested: Names, app: string[], user: Names, granted: Names][] = [
     ["what both have", ["a"], ["a", "b"], ["a", "b"], ["a"]],
@@ -86,7 +86,9 @@ describe("grantScope() decides (RFC 6749 §3.3, contract 5)", () => {
     ["an inherited name as no scope", ["constructor"], ["a"], ["a"], undefined],
   ];
   for (const [what, requested, app, user, granted] of table) {
-    test(what, () => assert.deepEqual(unlessInvalid(() => grantScope({ requested, app, user })), granted));
+    test(what, () => {
+      assert.deepEqual(unlessInvalid(() => grantScope({ requested, app, user })), granted);
+    });
   }
 });
 

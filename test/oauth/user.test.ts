@@ -4,6 +4,7 @@ import { Problem } from "../../src/base/problem.ts";
 import { parseShape, type Shape } from "../../src/base/shape.ts";
 import { SCOPES } from "../../src/oauth/scope.ts";
 import { NewUser, toUserRecord, UserChange } from "../../src/oauth/user.ts";
+import { pointersOf } from "../helpers/problem.ts";
 
 const parseNewUser = (value: unknown) => parseShape(NewUser, value, "body");
 const parseUserChange = (value: unknown) => parseShape(UserChange, value, "body");
@@ -137,14 +138,3 @@ test("toUserRecord() shows no more of a user than its record has", () => {
     created_at: "1970-01-01T00:00:00.000Z",
   });
 });
-
-function pointersOf(run: () => unknown): string[] {
-  try {
-    run();
-    return [];
-  } catch (error) {
-    assert.ok(error instanceof Problem);
-    assert.equal(error.status, 400);
-    return error.errors.map(({ pointer }) => pointer);
-  }
-}

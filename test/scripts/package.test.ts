@@ -73,7 +73,7 @@ for (const args of [["serve"], ["serve", "--locked"]]) {
   });
 }
 
-test("an older Node is told by an installed package what helps there, in one line", (t) => {
+test("an installed package says in one line what helps on an older Node", (t) => {
   const { status, stderr } = spawnSync("/usr/bin/node", [join(installed, "dist/cli.js")], {
     encoding: "utf8",
   });

@@ -114,7 +114,7 @@ test("updateApp() stores what differs, the origin with the URL", async (t) => {
   assert.equal(await hasAppOrigin(database, "https://orders.example"), false);
 });
 
-test("updateApp() of an app that is not any more as it was read stores nothing of its batch", async (t) => {
+test("updateApp() of an app that has changed meanwhile stores nothing of its batch", async (t) => {
   const database = openDatabase(t);
   const read = sampleApp();
   await database.write([insertApp(read, SECRET)]);
@@ -145,7 +145,7 @@ test("replaceAppSecret() keeps the one before until its time, and no older one",
   assert.equal(later?.oldSecretUntilMs, NOW_MS);
 });
 
-test("revokeTokensOfApp() ends the tokens of grants made until then, for itself and for users", async (t) => {
+test("revokeTokensOfApp() ends the tokens of earlier grants, its own and its users'", async (t) => {
   const database = openDatabase(t);
   const app = await addApp(database);
   const user = await addUser(database);

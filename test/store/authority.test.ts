@@ -212,7 +212,7 @@ test("a lost scope ends what was made by grants of it, by narrower tokens too", 
   ]);
 });
 
-test("ends what an app made for one user, what lives by one grant, or all of one user", async (t) => {
+test("ends what an app made for a user, what lives by a grant, or all of a user", async (t) => {
   const stage = await openStage(t);
   const [first, second, third, spared] = [
     await stage.subscribe(),
@@ -274,7 +274,7 @@ test("scopes are those declared last, and stay when the name is declared no more
   assert.deepEqual(await findEventScopes(database, "a"), []);
 });
 
-test("subscriptions of 0.1.0 live by the newest grant before them that has not been ended", async (t) => {
+test("subscriptions of 0.1.0 live by the newest earlier grant that has not ended", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
   const old = new DatabaseSync(path);
   old.exec(MIGRATIONS[0] ?? "");
@@ -312,7 +312,8 @@ test("subscriptions of 0.1.0 live by the newest grant before them that has not b
         CASE value WHEN 'u3' THEN ${NOW_MS + 5} WHEN 'u1' THEN ${NOW_MS + 1} ELSE 0 END
       FROM json_each('["u1", "u2", "u3", "u4", "u5"]');
     INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret, created_at)
-      SELECT 's' || key, value ->> 0, value ->> 1, 'e', 'https://a.example/' || key, value ->> 2, '',
+      SELECT 's' || key, value ->> 0, value ->> 1, 'e', 'https://a.example/' || key,
+        value ->> 2, '',
         iif(value ->> 0 = 'u5', ${NOW_MS + 8}, 1)
         FROM json_each('[["u1", "login", "active"], ["u1", "a1", "paused"], ["u2", "a1", "active"],
         ["u3", "a1", "active"], ["u4", "a1", "active"], ["a1", "a1", "active"],

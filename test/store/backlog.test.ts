@@ -114,7 +114,7 @@ test("a paused subscription's deliveries count and have no age", async (t) => {
   assert.deepEqual([deliveries, oldestMs, overdueSinceMs], [1, undefined, undefined]);
 });
 
-test("an event that has not been fanned out counts and is overdue since its dispatch", async (t) => {
+test("an event that is not fanned out counts, and is overdue since its dispatch", async (t) => {
   const { addEvent, measure } = await openStage(t);
   addEvent(START_MS + 9000, "pending");
   assert.deepEqual(await measure(), {

@@ -167,8 +167,12 @@ describe("a code is not stored, nor the consent that was given with it,", () => 
       const other = await addUser(database);
       await database.write([sql`UPDATE sessions SET user = ${other}`]);
     }],
-    ["once its user has been cut off, were the session still there", (database, { user }, session) =>
-      database.write([...revokeTokensOfUser(user, 2_000, 1), insertSession(session, user, 2_000, UNTIL_MS)])],
+    ["once its user has been cut off, were the session still there",
+      (database, { user }, session) =>
+        database.write([
+          ...revokeTokensOfUser(user, 2_000, 1),
+          insertSession(session, user, 2_000, UNTIL_MS),
+        ])],
     ["once its user has been disabled", (database, { user }) =>
       database.write([updateUser(user, { ...keep, status: "disabled" })])],
     ["once its user has lost the scope", (database, { user }) =>

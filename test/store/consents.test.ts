@@ -20,7 +20,14 @@ import { loadRevocations } from "../../src/store/revocations.ts";
 import { endSubscriptions } from "../../src/store/subscription_end.ts";
 import { insertSubscription } from "../../src/store/subscriptions.ts";
 import { revokeTokensOfUser, updateUser } from "../../src/store/users.ts";
-import { addApp, addSession, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
+import {
+  addApp,
+  addSession,
+  addUser,
+  countRows,
+  openDatabase,
+  sampleGrant,
+} from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const HOUR_MS = 3_600_000;
@@ -66,7 +73,7 @@ test("withdrawConsent() forgets one consent alone", async (t) => {
   assert.deepEqual(await findConsentedScopes(database, user, app), ["orders"]);
 });
 
-test("withdrawConsent() ends the pair's grants and codes made until then, and no other", async (t) => {
+test("withdrawConsent() ends the pair's earlier grants and codes, and no others", async (t) => {
   const database = openDatabase(t);
   const [user, otherUser] = [await addUser(database), await addUser(database)];
   const [app, otherApp] = [await addApp(database), await addApp(database)];
@@ -166,7 +173,7 @@ describe("listActingApps() lists", () => {
     ["no app that was never allowed anything", async () => {}, undefined],
     ["an app with a consent", (database, user, app) => consent(database, user, app, ["orders"]),
       ["orders"]],
-    ["an app with a grant that stands", (database, user, app) => give(database, app, user),
+    ["an app with a valid grant", (database, user, app) => give(database, app, user),
       ["consumer"]],
     ["what both say, each scope once", async (database, user, app) => {
       await consent(database, user, app, ["orders", "consumer"]);
@@ -191,7 +198,8 @@ describe("listActingApps() lists", () => {
     ["no app from which the user has withdrawn it", async (database, user, app) => {
       await consent(database, user, app, ["orders"]);
       await give(database, app, user);
-      await database.write(withdrawConsent(user, app, "grant withdrawn", NOW_MS + HOUR_MS, HOUR_MS));
+      const atMs = NOW_MS + HOUR_MS;
+      await database.write(withdrawConsent(user, app, "grant withdrawn", atMs, HOUR_MS));
     }, undefined],
     ["no app of another user", async (database, _, app) =>
       give(database, app, await addUser(database)), undefined],
@@ -228,17 +236,9 @@ test("listActingApps() reads a bounded number of grants", async (t) => {
      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)
      SELECT 'g' || printf('%06d', i), ${app}, ${user}, 'password', '["scope' || i || '"]',
        ${NOW_MS + HOUR_MS}, 0 FROM n`]);
-  let rows = 0;
-  const counted: Database = {
-    ...database,
-    async query<Row>(...asked: Parameters<Database["query"]>) {
-      const found = await database.query<Row>(...asked);
-      rows += found.length;
-      return found;
-    },
-  };
+  const { counted, found } = countRows(database);
   await listActingApps(counted, user, NOW_MS);
-  assert.equal(rows, 500);
+  assert.equal(found.rows, 500);
 });
 
 /** An id of a grant that was made then, whatever was made before. */

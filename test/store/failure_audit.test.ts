@@ -1,11 +1,8 @@
 import assert from "node:assert/strict";
-import { rm } from "node:fs/promises";
-import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { listAudit, trimAudit } from "../../src/store/audit.ts";
 import { createFailureAudit, type FailureAudit } from "../../src/store/failure_audit.ts";
-import { openSqliteDatabase } from "../../src/database/sqlite.ts";
-import { createDataFolder } from "../helpers/process.ts";
+import { openDatabase } from "../helpers/database.ts";
 
 const START_MS = Date.UTC(2040, 0, 1);
 const ANY = {
@@ -28,12 +25,7 @@ interface Book {
 }
 
 async function setUp(t: TestContext, keep = 1000): Promise<Book> {
-  const folder = await createDataFolder();
-  const database = openSqliteDatabase(join(folder, "gatepost.db"));
-  t.after(async () => {
-    await database.close();
-    await rm(folder, { recursive: true });
-  });
+  const database = openDatabase(t);
   const list = async () => {
     const page = await listAudit(database, ANY, { limit: 1000, before: "~" });
     return page.items;
@@ -61,7 +53,7 @@ async function setUp(t: TestContext, keep = 1000): Promise<Book> {
   return book;
 }
 
-test("no more failures of a kind are kept than were asked for, were there never a purge", async (t) => {
+test("no more failures of a kind are kept than configured, even without a purge", async (t) => {
   const book = await setUp(t, 3);
   for (const [index, target] of ["u1", "u2", "u3", "u4", "u5"].entries()) {
     book.nowMs = START_MS + index;

@@ -37,7 +37,7 @@ test("revokeGrant() ends a grant and its access tokens, and no other grant", asy
   assert.equal(revocations.has(callerOf(other)), false);
 });
 
-test("revokeGrant() holds though the clock stands before the grant's own time", async (t) => {
+test("revokeGrant() takes effect though the clock is before the grant's own time", async (t) => {
   const { database, grant } = await openWithGrant(t);
   const revocations = await loadRevocations(database, () => NOW_MS - HOUR_MS);
   await database.write(revokeGrant(grant.id, NOW_MS - HOUR_MS));

@@ -128,7 +128,7 @@ test("a rotation puts the new token in the place of the old, which is remembered
   assert.equal((await find(database, grant.id, SECOND))?.state, "current");
 });
 
-describe("what a lost answer held is replaced:", () => {
+describe("what a lost response held is replaced:", () => {
   const THIRD = sha256("third");
 
   test("the token before is good once more, and what it was exchanged for no more", async (t) => {
@@ -160,7 +160,8 @@ describe("what a lost answer held is replaced:", () => {
     await rotate(database, grant.id, SECOND, THIRD);
     const found = await find(database, grant.id, FIRST, { isGenuine: true });
     assert.equal(found?.state, "used");
-    assert.equal(await rotate(database, grant.id, FIRST, sha256("x"), { state: "previous" }), false);
+    const rotated = await rotate(database, grant.id, FIRST, sha256("x"), { state: "previous" });
+    assert.equal(rotated, false);
   });
 
   test("of many that ask for it at once exactly one gets it", async (t) => {
@@ -203,8 +204,9 @@ test("a rotation moves the end of the refresh token, and no other end back", asy
 
 test("a refresh token that has expired is not rotated", async (t) => {
   const { database, grant } = await openWithGrant(t);
-  assert.equal(await rotate(database, grant.id, FIRST, SECOND, { nowMs: grant.refreshUntilMs }), false);
-  assert.equal(await rotate(database, grant.id, FIRST, SECOND, { nowMs: grant.refreshUntilMs - 1 }), true);
+  const rotateAt = (nowMs: number) => rotate(database, grant.id, FIRST, SECOND, { nowMs });
+  assert.equal(await rotateAt(grant.refreshUntilMs), false);
+  assert.equal(await rotateAt(grant.refreshUntilMs - 1), true);
 });
 
 test("a refresh token of a revoked grant is not rotated", async (t) => {
@@ -331,7 +333,7 @@ async function countUsed(database: Database, grantId: string): Promise<number> {
   return (await database.query(query)).length;
 }
 
-/** The time that stands in an id: base 36, nine digits behind the letter. */
+/** The time within an id: base 36, nine digits behind the letter. */
 function timeOf(id: string): number {
   return parseInt(id.slice(1, 10), 36);
 }

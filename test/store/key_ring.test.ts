@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { join } from "node:path";
-import { rm } from "node:fs/promises";
 import { test, type TestContext } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import {
@@ -14,8 +12,7 @@ import { createSeal, SealError } from "../../src/base/seal.ts";
 import { type Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { type KeyRing, loadKeyRing, ROTATION_LEAD_MS } from "../../src/store/key_ring.ts";
-import { openSqliteDatabase } from "../../src/database/sqlite.ts";
-import { createDataFolder } from "../helpers/process.ts";
+import { openDatabase } from "../helpers/database.ts";
 
 const MINUTE_MS = 60_000;
 const TTL_MS = 60 * MINUTE_MS;
@@ -29,12 +26,7 @@ interface Ringing {
 }
 
 async function setUp(t: TestContext): Promise<Ringing> {
-  const folder = await createDataFolder();
-  const database = openSqliteDatabase(join(folder, "gatepost.db"));
-  t.after(async () => {
-    await database.close();
-    await rm(folder, { recursive: true });
-  });
+  const database = openDatabase(t);
   const ringing: Ringing = {
     database,
     nowMs: START_MS,

@@ -20,7 +20,8 @@ async function addDelivered(database: Database, count: number, finishedAtMs: num
        VALUES ('s1', 'u1', 'login', 'a', 'https://a.example/', 'active', '', ${NOW_MS})`,
     sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
        INSERT INTO deliveries (id, event, subscription, status, dueAtMs, finishedAtMs)
-       SELECT ${idBound("d", NOW_MS - 9 * DAY_MS)} || printf('%06x', i), 'e1', 1, 'delivered', 0, ${finishedAtMs} FROM n`,
+       SELECT ${idBound("d", NOW_MS - 9 * DAY_MS)} || printf('%06x', i), 'e1', 1, 'delivered', 0,
+         ${finishedAtMs} FROM n`,
   ]);
 }
 

@@ -70,7 +70,7 @@ const CLAIM = "c1";
 
 /**
  * Partial indexes, and a table, that hold nothing but work that is to be done now; walking one is
- * no fault.
+ * no error.
  */
 const WORK_LISTS = ["subscriptions_to_clear", "deliveries_claimed"];
 const WORK_TABLE = "subscription_endings";
@@ -129,7 +129,7 @@ function findScans(sql: string): string[] {
   });
 }
 
-/** Whether a statement sorts: then a list reads all that fits before it answers with a part. */
+/** Whether a statement sorts: then a list reads all that fits before it returns a part. */
 function findSorts(sql: string): string[] {
   return readPlan(sql).filter((step) => step.includes("TEMP B-TREE"));
 }
@@ -168,7 +168,13 @@ const EVENT = {
   createdAtMs: NOW_MS,
 };
 const DELIVERY = deliveryId(EVENT.id, 1);
-const PENDING = { id: EVENT.id, name: EVENT.name, lastSubscription: 1, fannedOut: 0, hasSubscribers: true };
+const PENDING = {
+  id: EVENT.id,
+  name: EVENT.name,
+  lastSubscription: 1,
+  fannedOut: 0,
+  hasSubscribers: true,
+};
 const FAILURE = { delivery: DELIVERY, subscription: 1, claim: CLAIM };
 const ATTEMPT = {
   ...FAILURE,
@@ -211,7 +217,8 @@ const CASES: readonly Case[] = [
   },
   {
     name: "fanning out what needs a scope",
-    run: (database) => fanOut(database, { ...PENDING, subject: null, needed: '["a","b"]' }, 500, NOW_MS),
+    run: (database) =>
+      fanOut(database, { ...PENDING, subject: null, needed: '["a","b"]' }, 500, NOW_MS),
   },
   {
     name: "fanning out for one principal",
@@ -221,7 +228,8 @@ const CASES: readonly Case[] = [
   {
     name: "fanning out for one principal what needs a scope",
     by: "subscriptions_by_principal (principal=? AND event=?)",
-    run: (database) => fanOut(database, { ...PENDING, subject: OWNER, needed: '["a","b"]' }, 500, NOW_MS),
+    run: (database) =>
+      fanOut(database, { ...PENDING, subject: OWNER, needed: '["a","b"]' }, 500, NOW_MS),
   },
   ...HEALTHS.map((health): Case => ({
     name: `finding queues that are due: ${health}`,
@@ -247,7 +255,10 @@ const CASES: readonly Case[] = [
   },
   { name: "finding a delivery", run: (database) => hasDelivery(database, DELIVERY) },
   { name: "listing what is claimed", run: (database) => listClaimed(database, CLAIM) },
-  { name: "counting failed logins", run: (database) => countLoginFailures(database, LOGIN, NOW_MS, 40) },
+  {
+    name: "counting failed logins",
+    run: (database) => countLoginFailures(database, LOGIN, NOW_MS, 40),
+  },
   { name: "admitting a login", run: (database) => admitLogin(database, LOGIN, NOW_MS) },
   writing("forgetting failed logins", () => [deleteLoginFailures(LOGIN)]),
   writing("giving deliveries back", () =>
@@ -328,11 +339,15 @@ const CASES: readonly Case[] = [
     run: (database) => findSubscription(database, SUBSCRIPTION.id),
   },
   {
-    name: "asking whether the grant stands",
+    name: "asking whether the grant is valid",
     run: (database) => hasActiveGrant(database, GRANT),
   },
   writing("changing a subscription", () => [
-    updateSubscription(SUBSCRIPTION.id, { endpoint: undefined, status: "paused" }, SUBSCRIPTION.grant),
+    updateSubscription(
+      SUBSCRIPTION.id,
+      { endpoint: undefined, status: "paused" },
+      SUBSCRIPTION.grant,
+    ),
     replaceSubscriptionSecret(SUBSCRIPTION.id, "whsec_", {
       oldUntilMs: NOW_MS,
       nowMs: NOW_MS,
@@ -392,7 +407,8 @@ const CASES: readonly Case[] = [
   {
     name: "cancelling what is left of all",
     sorts: true, // those of one principal
-    run: (database) => clearEndedSubscriptions(database, () => NOW_MS, new AbortController().signal),
+    run: (database) =>
+      clearEndedSubscriptions(database, () => NOW_MS, new AbortController().signal),
   },
   {
     name: "the purge",

@@ -49,7 +49,13 @@ let seq: number;
 before(async () => {
   folder = await createDataFolder();
   database = openSqliteDatabase(join(folder, "gatepost.db"));
-  const user = { id: "u00000000", username: "one", phc: "", scopes: ["consumer"], createdAtMs: NOW_MS };
+  const user = {
+    id: "u00000000",
+    username: "one",
+    phc: "",
+    scopes: ["consumer"],
+    createdAtMs: NOW_MS,
+  };
   await database.write([
     insertUser(user),
     sql`INSERT INTO events (id, name, data, scopes, status, lastSubscription, createdAtMs)
@@ -87,7 +93,8 @@ async function fill(count: number): Promise<void> {
   await database.write([
     sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
        INSERT INTO deliveries (id, event, subscription, status, dueAtMs)
-       SELECT 'd' || substr(${EVENT}, 2) || printf('%06x%06x', ${seq}, i), ${EVENT}, ${seq}, 'pending', ${NOW_MS} FROM n`,
+       SELECT 'd' || substr(${EVENT}, 2) || printf('%06x%06x', ${seq}, i), ${EVENT}, ${seq},
+         'pending', ${NOW_MS} FROM n`,
     sql`UPDATE subscriptions SET dueAtMs = ${NOW_MS} WHERE seq = ${seq}`,
   ]);
 }
@@ -104,7 +111,9 @@ async function countShown(status: "pending" | "cancelled"): Promise<number> {
 }
 
 async function countStored(status: string): Promise<number> {
-  const [row] = await database.query<{ count: number }>(sql`SELECT count(*) AS count FROM deliveries WHERE subscription = ${seq} AND status = ${status}`);
+  const [row] = await database.query<{ count: number }>(sql`
+    SELECT count(*) AS count FROM deliveries
+    WHERE subscription = ${seq} AND status = ${status}`);
   return row?.count ?? -1;
 }
 
@@ -130,7 +139,8 @@ for (const [name, end] of ENDS) {
       assert.deepEqual(page.items, []);
       before = page.next;
     }
-    const [left] = await database.query<{ id: string }>(sql`SELECT id FROM deliveries WHERE subscription = ${seq} AND status = 'pending' LIMIT 1`);
+    const [left] = await database.query<{ id: string }>(sql`
+      SELECT id FROM deliveries WHERE subscription = ${seq} AND status = 'pending' LIMIT 1`);
     const shown = await findDelivery(database, left?.id ?? "");
     assert.deepEqual([shown?.status, shown?.dueAtMs], ["cancelled", null]);
   });
@@ -140,8 +150,8 @@ for (const [name, end] of ENDS) {
     await database.write(end());
     const except = { subscriptions: [], principals: [] };
     const query = { health: "unknown", except, limit: 99, nowMs: NOW_MS } as const;
-    const lanes = await listDueQueues(database, query);
-    assert.ok(!lanes.some(({ subscription }) => subscription === seq));
+    const due = await listDueQueues(database, query);
+    assert.ok(!due.some(({ subscription }) => subscription === seq));
     const request = [{ subscription: seq, count: 8 }];
     assert.deepEqual(await claimDeliveries(database, request, "c1", NOW_MS + 9999, NOW_MS), []);
   });
@@ -191,7 +201,9 @@ test("disabling dispatches one event, and disabling again none", async () => {
   assert.equal(await count(), known + 1);
   await database.write(disableSubscription(id, "why not", NOW_MS));
   assert.equal(await count(), known + 1);
-  const [row] = await database.query<{ reason: string }>(sql`SELECT disabledReason AS reason FROM subscriptions WHERE id = ${id}`);
+  const [row] = await database.query<{ reason: string }>(
+    sql`SELECT disabledReason AS reason FROM subscriptions WHERE id = ${id}`,
+  );
   assert.equal(row?.reason, "why");
 });
 
@@ -218,7 +230,7 @@ for (const [name, holder, called, status] of CLAIMS) {
 }
 
 for (const [name, end] of ENDS) {
-  test(`${name} leaves what is in flight to its attempt, and clears what is given back`, async () => {
+  test(`${name} leaves an attempt in flight alone, and clears what is released`, async () => {
     await fill(3);
     const request = [{ subscription: seq, count: 1 }];
     const claim = newId("c", NOW_MS);

@@ -55,10 +55,12 @@ const ENDS: readonly (readonly [name: string, end: (stage: Stage) => Sql[]])[] =
   ["its grant is revoked", ({ grant }) => revokeGrant(grant.id, NOW_MS)],
   ["its user is disabled", ({ user }) => [updateUser(user, DISABLED)]],
   ["its user is deleted", ({ user }) => [deleteUser(user)]],
-  ["its user is cut off", ({ user, grant }) => revokeTokensOfUser(user, idTimeMs(grant.id), HOUR_MS)],
+  ["its user is cut off", ({ user, grant }) =>
+    revokeTokensOfUser(user, idTimeMs(grant.id), HOUR_MS)],
   ["its app is disabled", ({ app }) => [updateApp(app, { ...app, status: "disabled" })]],
   ["its app is deleted", ({ app }) => [deleteApp(app.id)]],
-  ["its app is cut off", ({ app, grant }) => revokeTokensOfApp(app.id, idTimeMs(grant.id), HOUR_MS)],
+  ["its app is cut off", ({ app, grant }) =>
+    revokeTokensOfApp(app.id, idTimeMs(grant.id), HOUR_MS)],
 ];
 for (const [name, end] of ENDS) {
   test(`a token makes and changes no subscription once ${name}`, async (t) => {
@@ -98,7 +100,9 @@ test("a secret is replaced again only once the one before signs no more", async 
   };
   assert.equal(await replace("second", NOW_MS), 1);
   assert.equal(await replace("third", NOW_MS + HOUR_MS - 1), 0);
-  const [row] = await stage.database.query<{ secret: string; old: string }>(sql`SELECT secret, oldSecret AS old FROM subscriptions WHERE id = ${id}`);
+  const [row] = await stage.database.query<{ secret: string; old: string }>(
+    sql`SELECT secret, oldSecret AS old FROM subscriptions WHERE id = ${id}`,
+  );
   const open = (stored = "") => SEAL.decrypt(stored, id);
   assert.deepEqual([open(row?.secret), open(row?.old)], ["second", "whsec_"]);
   assert.equal(await replace("third", NOW_MS + HOUR_MS), 1);

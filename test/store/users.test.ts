@@ -159,7 +159,7 @@ test("updateUser() changes what is given and leaves the rest, of that user alone
     [other, "$two", ["b"], "active"]);
 });
 
-test("revokeTokensOfUser() ends sessions, and the grants and login tokens made until then", async (t) => {
+test("revokeTokensOfUser() ends sessions, and earlier grants and login tokens", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const other = await addUser(database);
@@ -191,7 +191,7 @@ test("revokeTokensOfUser() never moves a cut back", async (t) => {
   assert.equal((await findUser(database, user))?.notBeforeMs, NOW_MS + 100);
 });
 
-test("revokeTokensOfUser() outlasts tokens that were issued when they lived longer than now", async (t) => {
+test("revokeTokensOfUser() outlasts tokens issued when their lifetime was longer", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
   const app = await addApp(database);

@@ -20,7 +20,7 @@ const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url
 
 let gatepost: Gatepost;
 let receiver: Receiver;
-/** What must stand in no line, by what it is. */
+/** What must be in no line, by what it is. */
 const secrets = new Map<string, string>([["metrics token", METRICS_TOKEN], ["password", PASSWORD]]);
 
 before(async () => {
@@ -88,7 +88,8 @@ async function useEverything(): Promise<void> {
   await receiver.waitFor(2, 5000, "/a");
 
   const query = marker("query");
-  await api.postJson(`/orders/${marker("path")}?q=${query}`, { note: marker("body") }, bearer(token));
+  const path = `/orders/${marker("path")}?q=${query}`;
+  await api.postJson(path, { note: marker("body") }, bearer(token));
   await api.get(`/${marker("unknown path")}?q=${query}`);
   await api.get("/system/metrics", bearer(METRICS_TOKEN));
   const port = Number(new URL(gatepost.server.url).port);
@@ -96,7 +97,7 @@ async function useEverything(): Promise<void> {
   await exchangeRaw(port, `GET / HTTP/1.1\r\nX: ${marker("a head without Host")}\r\n\r\n`);
 }
 
-test("the log of a whole run holds no secret, no query, no body and no path of a client", async () => {
+test("the log of a whole run holds no secret, query, body or path of a client", async () => {
   await useEverything();
   await gatepost.stop();
   const { lines, stderr } = gatepost.server;
@@ -140,7 +141,7 @@ test("a request is one line: method, route, status, ms, request_id and who asked
   assert.ok(requests.some(({ route, status }) => route === "" && status === 404));
 });
 
-test("what was no request is told of in one line, too", () => {
+test("what was not a request is logged in one line, too", () => {
   const refused = gatepost.server.lines.map((line): Record<string, unknown> => JSON.parse(line))
     .filter(({ msg }) => msg === "refused");
   assert.deepEqual(refused.map(({ status, code }) => [status, code]), [

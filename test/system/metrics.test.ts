@@ -6,6 +6,7 @@ import { bearer, type Gatepost, newName, readObject, startGatepost } from "../he
 import { type MetricFamily, parseMetrics } from "../helpers/metrics_text.ts";
 import { exchangeRaw } from "../helpers/raw_http.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
+import { until } from "../helpers/event_stage.ts";
 
 const METRICS_TOKEN = "metrics-token-of-the-metrics-test";
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/endpoints", import.meta.url));
@@ -39,15 +40,10 @@ async function scrape(): Promise<MetricFamily[]> {
 function sum(families: readonly MetricFamily[], name: string, labels: Record<string, string> = {}) {
   return families.flatMap(({ samples }) => samples)
     .filter((sample) => sample.name === name)
-    .filter((sample) => Object.entries(labels).every(([key, value]) => sample.labels[key] === value))
+    .filter((sample) =>
+      Object.entries(labels).every(([key, value]) => sample.labels[key] === value)
+    )
     .reduce((total, { value }) => total + value, 0);
-}
-
-async function waitFor(isTrue: () => Promise<boolean>): Promise<void> {
-  for (let waitedMs = 0; !await isTrue(); waitedMs += 50) {
-    assert.ok(waitedMs < 5000, "it took too long");
-    await delay(50);
-  }
 }
 
 test("the metrics are for the metrics token and scope backend alone", async () => {
@@ -150,9 +146,12 @@ test("no path, method or query of a client becomes a label", async () => {
   const requests = families.find(({ name }) => name === "gatepost_http_requests_total");
   const grown = (requests?.samples.length ?? 0) - (start?.samples.length ?? 0);
   assert.ok(grown <= 6, `${grown} series`);
-  assert.ok(sum(families, "gatepost_http_requests_total", { route: "unknown", status: "404" }) >= 30);
+  const unknown = { route: "unknown", status: "404" };
+  assert.ok(sum(families, "gatepost_http_requests_total", unknown) >= 30);
   assert.equal(sum(families, "gatepost_http_requests_total", { method: "other" }), 3);
-  const values = families.flatMap(({ samples }) => samples.flatMap(({ labels }) => Object.values(labels)));
+  const values = families.flatMap(({ samples }) =>
+    samples.flatMap(({ labels }) => Object.values(labels))
+  );
   assert.deepEqual(values.filter((value) => value.includes(made)), []);
 });
 
@@ -188,14 +187,14 @@ test("the age of the signing key begins anew when another one signs", async () =
   assert.ok(fresh <= (performance.now() - sinceMs) / 1000, `${fresh} s`);
 });
 
-test("refusals of what is no request are counted", async () => {
+test("refusals of what is not a request are counted", async () => {
   const start = sum(await scrape(), "gatepost_http_refusals_total", { status: "400" });
   const port = Number(new URL(gatepost.server.url).port);
   await exchangeRaw(port, "nonsense\r\n\r\n", { waitMs: 2000 });
   assert.equal(sum(await scrape(), "gatepost_http_refusals_total", { status: "400" }) - start, 1);
 });
 
-test("events, attempts and what is pending are told of", async () => {
+test("events, attempts and what is pending are reported", async () => {
   const token = await gatepost.login(await gatepost.createUser());
   const event = newName("event");
   const subscribe = async (path: string) => {
@@ -208,10 +207,11 @@ test("events, attempts and what is pending are told of", async () => {
   await subscribe("/good");
   const failing = await subscribe("/bad");
   const start = await scrape();
-  await gatepost.api.postJson("/backend/event", { name: event, data: 1 }, bearer(gatepost.adminToken));
+  const admin = bearer(gatepost.adminToken);
+  await gatepost.api.postJson("/backend/event", { name: event, data: 1 }, admin);
   const attempts = "gatepost_delivery_attempts_total";
-  await waitFor(async () => sum(await scrape(), attempts) - sum(start, attempts) === 2);
-  await waitFor(async () => sum(await scrape(), "gatepost_deliveries_in_flight") === 0);
+  await until(async () => sum(await scrape(), attempts) - sum(start, attempts) === 2);
+  await until(async () => sum(await scrape(), "gatepost_deliveries_in_flight") === 0);
   const end = await scrape();
   const grown = (name: string, labels: Record<string, string> = {}) =>
     sum(end, name, labels) - sum(start, name, labels);
@@ -226,5 +226,6 @@ test("events, attempts and what is pending are told of", async () => {
   assert.equal(sum(end, "gatepost_distributor_state", { state: "on" }), 1);
   assert.ok(sum(end, "gatepost_database_commit_batches_count") > 5);
   assert.ok(sum(end, "gatepost_database_commit_duration_seconds_sum") > 0);
-  await gatepost.api.send("DELETE", `/consumer/subscription/${failing}`, { headers: bearer(token) });
+  const path = `/consumer/subscription/${failing}`;
+  await gatepost.api.send("DELETE", path, { headers: bearer(token) });
 });

@@ -8,7 +8,7 @@ import {
   readObject,
   startGatepost,
 } from "../helpers/gatepost.ts";
-import { findFaults } from "../helpers/json_schema.ts";
+import { findErrors } from "../helpers/json_schema.ts";
 import { asFields, lookUp } from "../helpers/openapi_rules.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -52,7 +52,8 @@ describe("the document allows what the server takes, and nothing that it refuses
     ]],
     ["NewApp", "/backend/app", { name: "a" }, [
       ...["https://app.example", "http://127.0.0.1", "https://app.example/a/b"],
-      ...["ftp://app.example", "https://app.example/?a", "https://app.example/#", "app.example", ""],
+      ...["ftp://app.example", "https://app.example/?a", "https://app.example/#"],
+      ...["app.example", ""],
     ].map((url) => ({ url }))],
     ["NewSubscription", "/consumer/subscription", { event: "EVENT" }, [
       ...["https://a.example/b?c", "http://a.example"],
@@ -83,9 +84,9 @@ describe("the document allows what the server takes, and nothing that it refuses
         const body = fresh({ ...good, ...each });
         const answer = await gatepost.api.postJson(path, body, bearer(gatepost.adminToken));
         const schema = asFields(lookUp(document, `#/components/schemas/${name}`));
-        const faults = findFaults(schema, body, { resolve: (ref) => lookUp(document, ref) });
+        const errors = findErrors(schema, body, { resolve: (ref) => lookUp(document, ref) });
         assert.notEqual(answer.status, 401);
-        assert.equal(faults.length > 0, answer.status === 400, `${answer.text} ${faults.join()}`);
+        assert.equal(errors.length > 0, answer.status === 400, `${answer.text} ${errors.join()}`);
       });
     }
   }
@@ -107,17 +108,18 @@ describe("the document allows what the server takes, and nothing that it refuses
   for (const [path, parameter, values] of QUERIES) {
     for (const value of values.filter((each) => each !== "")) {
       test(`${path}?${parameter}=${value.slice(0, 30)}`, async () => {
-        const parameters = asFields(asFields(asFields(document["paths"])[path])["get"])["parameters"];
+        const operation = asFields(asFields(asFields(document["paths"])[path])["get"]);
+        const { parameters } = operation;
         const declared = [parameters].flat().map(asFields)
           .find((each) => each["name"] === parameter);
         assert.ok(declared);
         const given = parameter === "limit" ? Number(value) : value;
         const options = { resolve: (ref: string) => lookUp(document, ref) };
-        const faults = findFaults(asFields(declared["schema"]), given, options);
+        const errors = findErrors(asFields(declared["schema"]), given, options);
         const query = new URLSearchParams({ [parameter]: value });
         const answer = await gatepost.api.get(`${path}?${query}`, bearer(gatepost.adminToken));
         assert.notEqual(answer.status, 401);
-        assert.equal(faults.length > 0, answer.status === 400, `${answer.text} ${faults.join()}`);
+        assert.equal(errors.length > 0, answer.status === 400, `${answer.text} ${errors.join()}`);
       });
     }
   }

@@ -128,7 +128,7 @@ function dispatch(gatepost: Gatepost) {
   return gatepost.api.postJson("/backend/event", event, bearer(gatepost.adminToken));
 }
 
-test("writes that are refused for two seconds: not ready, until they are taken again", async (t) => {
+test("writes refused for two seconds: not ready until they are accepted again", async (t) => {
   const gatepost = await start(t);
   await waitReady(gatepost);
   const locker = new DatabaseSync(join(gatepost.server.folder, "gatepost.db"));
@@ -149,7 +149,7 @@ test("writes that are refused for two seconds: not ready, until they are taken a
   await until(() => told().length === 2);
 });
 
-test("a database file that is removed: what would be lost is refused, and it is not ready", async (t) => {
+test("a removed database file: what would be lost is refused, and it is not ready", async (t) => {
   const gatepost = await start(t);
   await waitReady(gatepost);
   rmSync(join(gatepost.server.folder, "gatepost.db"));
@@ -159,5 +159,6 @@ test("a database file that is removed: what would be lost is refused, and it is 
   assert.ok(Number(answer.headers.get("retry-after")) > 0);
   assert.equal((await gatepost.api.get("/system/ready")).status, 503);
   assert.equal((await readParts(gatepost))["database"], "replaced");
-  assert.equal((await gatepost.api.get("/consumer/grant", bearer(gatepost.adminToken))).status, 200);
+  const grants = await gatepost.api.get("/consumer/grant", bearer(gatepost.adminToken));
+  assert.equal(grants.status, 200);
 });

@@ -10,7 +10,7 @@ export const readItem: Endpoint = {
   handle: ({ params }) => ({ id: params["id"], ...ITEM }),
 };
 
-/** What a POST that dispatches one event is measured with; it answers with its body. */
+/** What a POST that dispatches one event is measured with; it returns its body. */
 export const placeOrder: Endpoint = {
   method: "POST",
   path: "/orders",

@@ -101,7 +101,7 @@ function open(load: PackageLoader, stage: Stage): Client {
     async request(url, accessToken) {
       const wrapper = new oauth.OAuth2Fetch({
         client: configure(stage.app("basic")),
-        // It asks for a token when the server answers 401.
+        // It asks for a token when the server returns 401.
         getNewToken: () => Promise.reject(new Error("401")),
         getStoredToken: () => held(accessToken),
         scheduleRefresh: false,

@@ -4,23 +4,16 @@ import { newId } from "../../../src/base/id.ts";
 import { generatePrivateKey, importKey } from "../../../src/base/jwt.ts";
 import { sha256 } from "../../../src/base/secret.ts";
 import { createTokenIssuer, newHandle } from "../../../src/api/authorization/token_issuer.ts";
+import { ringOf } from "../../helpers/jwt.ts";
 
 const NOW_MS = Date.UTC(2030, 0, 1);
 const TTL_MS = 3_600_000;
 const key = importKey("k1", "ES256", await generatePrivateKey("ES256"));
 
 function createIssuer(pageKey: Uint8Array = Buffer.alloc(32, 1)) {
-  const none = () => Promise.reject(new Error("not needed here"));
   return createTokenIssuer({
     issuer: "https://as.example",
-    keys: {
-      find: () => key,
-      signing: () => ({ ...key, signsFromMs: 0 }),
-      published: () => [],
-      rotate: none,
-      withdraw: none,
-      refresh: none,
-    },
+    keys: ringOf(key),
     config: { accessTokenTtlMs: TTL_MS, refreshTokenTtlMs: TTL_MS },
     pageKey,
   });
@@ -51,7 +44,7 @@ test("a refresh token as 0.1.0 issued them is looked up, and proves nothing", ()
   assert.deepEqual(createIssuer().parseRefreshToken(token), { grantId, hash, isGenuine: false });
 });
 
-describe("what was not issued here is no refresh token:", () => {
+describe("what was not issued here is not a refresh token:", () => {
   const { token } = createIssuer().refreshToken(newId("g", NOW_MS), NOW_MS);
   const other = newId("g", NOW_MS);
   const table: [what: string, text: string][] = [

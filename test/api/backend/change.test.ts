@@ -12,18 +12,10 @@ import { findGrant, insertGrant } from "../../../src/store/grants.ts";
 import { loadRevocations } from "../../../src/store/revocations.ts";
 import { findUser, updateUser } from "../../../src/store/users.ts";
 import { addApp, addUser, openDatabase, sampleGrant } from "../../helpers/database.ts";
-import { sampleRequest } from "../../helpers/http_request.ts";
+import { backendCaller, sampleRequest } from "../../helpers/http_request.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
-const CALLER = {
-  sub: "u00000000",
-  kind: "user",
-  clientId: "login",
-  scopes: ["backend"],
-  grantId: "g00000000",
-  jti: "j00000000",
-  expiresAtMs: NOW_MS + 1000,
-} as const;
+const CALLER = backendCaller(NOW_MS + 1000);
 
 /**
  * The PATCH of users and of apps, on a database in which `meanwhile` is stored before each write.
@@ -72,7 +64,7 @@ async function openStage(t: TestContext, meanwhile: () => Promise<readonly Sql[]
 }
 
 for (const kind of ["user", "app"] as const) {
-  test(`a scope that a ${kind} gets while a change takes it away is lost like the others`, async (t) => {
+  test(`a scope a ${kind} gets while a change takes it away is lost like the others`, async (t) => {
     let others: (() => Promise<readonly Sql[]>) | undefined;
     const { stored, patch } = await openStage(t, async () => await others?.() ?? []);
     const all = ["consumer", "orders"];
@@ -101,7 +93,7 @@ for (const kind of ["user", "app"] as const) {
   });
 }
 
-test("a change of an app that goes on being changed is a conflict, and nothing of it is stored", async (t) => {
+test("a change of an app that keeps changing is a conflict, and nothing is stored", async (t) => {
   let app = "";
   let round = 0;
   const { stored, patch } = await openStage(t, async () => {

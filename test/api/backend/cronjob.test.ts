@@ -5,18 +5,10 @@ import { cronjobOperations } from "../../../src/api/backend/cronjob.ts";
 import { type Database, UnavailableError } from "../../../src/database/database.ts";
 import { sql } from "../../../src/database/sql.ts";
 import { openDatabase } from "../../helpers/database.ts";
-import { sampleRequest } from "../../helpers/http_request.ts";
+import { backendCaller, sampleRequest } from "../../helpers/http_request.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
-const CALLER = {
-  sub: "u00000000",
-  kind: "user",
-  clientId: "login",
-  scopes: ["backend"],
-  grantId: "g00000000",
-  jti: "j00000000",
-  expiresAtMs: NOW_MS + 1000,
-} as const;
+const CALLER = backendCaller(NOW_MS + 1000);
 
 /** Job `tick`, which runs or waits; `ran` is how often it was run by hand. */
 function openStage(t: TestContext, isRunning: boolean, more: Partial<Database> = {}) {

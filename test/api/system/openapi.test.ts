@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Operation } from "../../../src/api/operation.ts";
 import { createOpenApi } from "../../../src/api/system/openapi.ts";
 import { toTemplate } from "../../../src/api/system/openapi_operation.ts";
-import { asFields, findOpenApiFaults, lookUp } from "../../helpers/openapi_rules.ts";
+import { asFields, findOpenApiErrors, lookUp } from "../../helpers/openapi_rules.ts";
 import { sampleOperation } from "../../helpers/operation.ts";
 
 function hosted(method: Operation["method"], path: string, exportName = "run"): Operation {
@@ -28,7 +28,7 @@ test("methods of one path shape are one path item, whatever their parameters are
     hosted("PUT", "/orders/:order/lines/:number", "putLine"),
   );
 
-  assert.deepEqual(findOpenApiFaults(document), []);
+  assert.deepEqual(findOpenApiErrors(document), []);
   const paths = asFields(document["paths"]);
   assert.deepEqual(Object.keys(paths), ["/orders/{id}", "/orders/{id}/lines/{line}"]);
   assert.deepEqual(Object.keys(asFields(paths["/orders/{id}"])), ["get", "post", "delete"]);
@@ -39,7 +39,7 @@ test("methods of one path shape are one path item, whatever their parameters are
       [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
     );
   }
-  // The author's own name is still told.
+  // The author's own name is still shown.
   const description = lookUp(document, "#/paths/~1orders~1{id}/post/description");
   assert.match(String(description), /\/orders\/:order/);
 });
@@ -48,7 +48,7 @@ test("operation ids are unique, whatever modules call their exports", () => {
   const names = ["run", "run", "run_2", "größe", "gr_e", "default", "toString"];
   const document = documentOf(...names.map((name, at) => hosted("GET", `/${at}`, name)));
 
-  assert.deepEqual(findOpenApiFaults(document), []);
+  assert.deepEqual(findOpenApiErrors(document), []);
   const ids = Object.values(asFields(document["paths"]))
     .map((item) => asFields(asFields(item)["get"])["operationId"]);
   assert.equal(new Set(ids).size, names.length);
@@ -59,7 +59,7 @@ test("every pattern that an endpoint may have gives a valid path", () => {
     ["/", "/a/:b(\\d+)", "/a/:b?", "/f/*", "/g/:rest*", "/h{/:x}?", "/i.:ext", "/j\\:k"];
   const document = documentOf(...patterns.map((text, at) => hosted("POST", text, `run${at}`)));
 
-  assert.deepEqual(findOpenApiFaults(document), []);
+  assert.deepEqual(findOpenApiErrors(document), []);
 });
 
 // a URLPattern's pathname, OpenAPI's template

@@ -1,0 +1,15 @@
+import assert from "node:assert/strict";
+import { Problem } from "../../src/base/problem.ts";
+
+/** Where the errors of a 400 are that `run` throws, each with words; none where it returns. */
+export function pointersOf(run: () => unknown): string[] {
+  try {
+    run();
+    return [];
+  } catch (error) {
+    assert.ok(error instanceof Problem, String(error));
+    assert.deepEqual([error.status, error.code], [400, "invalid"]);
+    assert.ok(error.errors.every(({ detail }) => detail !== ""));
+    return error.errors.map(({ pointer }) => pointer);
+  }
+}
