@@ -109,8 +109,8 @@ function sizeOf(root: string): string {
   const code = lines.filter((line) => !/^\s*(\/\/|\/\*|\*|$)/.test(line));
   const about = (count: number) => (Math.round(count / 100) * 100).toLocaleString("en");
   const longest = Math.max(...texts.map(({ length }) => length));
-  return `About ${about(lines.length)} lines in ${texts.length} files of \`src\`, none longer than ` +
-    `${longest}; ${about(code.length)} of them are neither blank nor comment.`;
+  return `About ${about(lines.length)} lines in ${texts.length} files of \`src\`, none longer ` +
+    `than ${longest}; ${about(code.length)} of them are neither blank nor comment.`;
 }
 
 /** What `gatepost --help` prints. */
