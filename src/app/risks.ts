@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { listeningUrl } from "../base/base_url.ts";
 import type { Config } from "../config.ts";
-import { DEFAULT_LIMITS } from "../http/node_http.ts";
+import { DEFAULT_LIMITS } from "../http/limits.ts";
 import { isLoopbackHost } from "../oauth/redirect_uri.ts";
 
 /** Files, listeners and threads' own descriptors, beside connections and callbacks. */

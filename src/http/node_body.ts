@@ -8,7 +8,7 @@ export interface IncomingBody {
   read(maxBytes: number): Promise<Buffer>;
   /** Ends the reading, now or when it begins: the rest is not coming, or not well-formed. */
   fail(problem: Problem): void;
-  /** Releases what it holds: the request has been answered. */
+  /** Releases what it holds, once the response is complete. */
   release(): void;
 }
 
@@ -16,9 +16,9 @@ const FIRST_BYTES = 4096;
 
 /**
  * Makes the reader of a body. It holds what has come and not what was announced, in one piece
- * however small the chunks are, and counts it in the budget until the request has been answered.
+ * however small the chunks are, and counts it in the budget until its release.
  *
- * @param onStart called before the first byte is waited for: where a client asks to be told
+ * @param onStart called before the first byte is waited for: a client may wait for 100 (Continue)
  */
 export function createIncomingBody(
   incoming: IncomingMessage,
