@@ -221,7 +221,7 @@ function checkFunction(
 function unknownFields(value: Members, known: readonly string[], what: string): string[] {
   return Object.keys(value)
     .filter((name) => !known.includes(name))
-    .map((name) => `"${name}" is no field of ${what}`);
+    .map((name) => `"${name}" is not a field of ${what}`);
 }
 
 function countOf(value: Members, names: readonly string[]): number {

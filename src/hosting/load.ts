@@ -11,8 +11,7 @@ import { loadAsEsModules } from "./es_modules.ts";
 import { findModules } from "./find_modules.ts";
 
 /** Why one file or export cannot be served; `exportName` is undefined for the whole file. */
-export interface ModuleError {
-  readonly file: string;
+interface ModuleError extends Pick<Origin, "file"> {
   readonly exportName: string | undefined;
   readonly reason: string;
 }
@@ -38,25 +37,19 @@ export interface Hosted {
   readonly scopes: LoadedScope[];
 }
 
-export interface LoadOptions {
-  /** How long one module may take to load; its top-level await might never end. */
-  readonly timeoutMs?: number;
-}
-
 type Members = Readonly<Record<string, unknown>>;
 
 /**
  * Imports every module that `findModules` finds in `folder`, and returns the endpoints and cronjobs
  * that they export; without a folder, none. What two modules both export (one re-exports from the
- * other) is taken once.
+ * other) counts once. Throws LoadError.
  *
- * @throws {LoadError} with all faults of all files
+ * @param timeoutMs how long one module may take to load; its top-level await might never end
  */
 export async function loadEndpoints(
   folder: string | undefined,
-  options: LoadOptions = {},
+  timeoutMs = 10_000,
 ): Promise<Hosted> {
-  const { timeoutMs = 10_000 } = options;
   const errors: ModuleError[] = [];
   const hosted: Hosted = { endpoints: [], cronjobs: [], scopes: [] };
   if (folder === undefined) return hosted;
@@ -69,7 +62,7 @@ export async function loadEndpoints(
     for (const [exportName, value] of await importExports(file, timeoutMs, errors)) {
       if (seen.has(value)) continue;
       seen.add(value);
-      take(value, { file, exportName }, hosted, errors);
+      add(value, { file, exportName }, hosted, errors);
     }
   }
   errors.push(...findConflicts(hosted));
@@ -77,7 +70,7 @@ export async function loadEndpoints(
   return hosted;
 }
 
-function take(value: unknown, origin: Origin, hosted: Hosted, errors: ModuleError[]): void {
+function add(value: unknown, origin: Origin, hosted: Hosted, errors: ModuleError[]): void {
   const checked = checkExport(value, origin);
   switch (checked?.kind) {
     case "endpoint":
@@ -92,10 +85,8 @@ function take(value: unknown, origin: Origin, hosted: Hosted, errors: ModuleErro
     case "faulty":
       errors.push(...checked.reasons.map((reason) => ({ ...origin, reason })));
       break;
-    case undefined:
-      break;
     default:
-      checked satisfies never;
+      checked satisfies undefined;
   }
 }
 
@@ -126,19 +117,16 @@ async function importExports(
 }
 
 function findConflicts({ endpoints, cronjobs, scopes }: Hosted): ModuleError[] {
-  const errors: ModuleError[] = findDuplicates(
-    endpoints,
-    ({ method, pattern }) => `${method} ${pattern.shape}`,
-    ({ method, pattern }) => `${method} ${pattern.text} matches what`,
-  );
-  for (const { endpoint: { file, exportName }, reason } of findScopeConflicts(endpoints)) {
-    errors.push({ file, exportName, reason });
-  }
   return [
-    ...errors,
-    ...findDuplicates(cronjobs, ({ name }) => name, ({ name }) => `name "${name}" is what`),
-    // Those that say the same count as one.
     ...findDuplicates(
+      endpoints,
+      ({ method, pattern }) => `${method} ${pattern.shape}`,
+      ({ method, pattern }) => `${method} ${pattern.text} matches what`,
+    ),
+    ...findScopeConflicts(endpoints),
+    ...findDuplicates(cronjobs, ({ name }) => name, ({ name }) => `name "${name}" is what`),
+    ...findDuplicates(
+      // Those that say the same count as one.
       [...new Map(scopes.map((item) => [`${item.grave} ${item.name} ${item.description}`, item]))
         .values()],
       ({ name }) => name,
