@@ -30,10 +30,9 @@ export interface AuditedAction {
 
 /**
  * Stores a change together with its audit entry, which is left out where the first statement, the
- * change itself, changes nothing. Then takes in what it may have revoked, so that it takes effect
- * on the next request, and wakes the distributor for what it may have dispatched. Returns the rows
- * that each statement changed; throws Problem 409 with `refusal` as its detail where a constraint
- * is broken.
+ * change itself, changes nothing. What it revokes takes effect on the next request, and what it
+ * dispatches is distributed at once. Returns the rows that each statement changed; throws Problem
+ * 409 with `refusal` as its detail where a constraint is broken.
  */
 export async function storeAudited(
   { caller, request }: Actor,
@@ -51,7 +50,7 @@ export async function storeAudited(
   return changes.toSpliced(1, 1);
 }
 
-/** Makes Problem 409 with this detail of a write that breaks a constraint. */
+/** Turns the error of a write that breaks a constraint into Problem 409 with this detail. */
 export function refuseConflict(detail: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof ConflictError)) throw error;
@@ -62,8 +61,8 @@ export function refuseConflict(detail: string): (error: unknown) => never {
 const CHANGE_TRIES = 5;
 
 /**
- * Reads a record, and stores what becomes of it, anew where it has been changed between the two;
- * throws Problem 409 where it goes on being changed.
+ * Runs `change`, which reads a record and stores it changed, again where another request has
+ * changed the record in between; throws Problem 409 after five times.
  */
 export async function changeFresh<Result>(change: () => Promise<Result>): Promise<Result> {
   for (let tries = 1; ; tries++) {
@@ -92,11 +91,12 @@ export function notFound(what: string): Problem {
   return new Problem(404, "not_found", `There is no such ${what}.`);
 }
 
-/** 201, with where the new record is. */
-export function created(
-  { basePath }: Pick<Services, "basePath">,
+/** A response that says where the new record is. */
+export function locatedResponse(
+  status: 201 | 202,
   path: string,
   record: object,
+  { basePath }: Pick<Services, "basePath">,
 ): HttpResponse {
-  return jsonResponse(201, record, { Location: basePath + path, ...NO_STORE });
+  return jsonResponse(status, record, { Location: basePath + path, ...NO_STORE });
 }

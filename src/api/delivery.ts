@@ -24,7 +24,7 @@ import {
   toDeliveryRecord,
   toManagedDelivery,
 } from "../event/delivery_record.ts";
-import { jsonResponse, NO_STORE } from "../http/respond.ts";
+import { jsonResponse } from "../http/respond.ts";
 import type { Caller } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { findDelivery, listAttempts, listDeliveries } from "../store/delivery_lists.ts";
@@ -36,6 +36,7 @@ import {
   type Administration,
   BACKEND,
   found,
+  locatedResponse,
   storeAudited,
 } from "./administration.ts";
 import { CONSUMER, type Operation, operation, type ProtectedAccess } from "./operation.ts";
@@ -70,7 +71,7 @@ const Resend = named("Resend", object({
 export function deliveryOperations(
   services: Pick<Services, "database" | "basePath" | "wake" | "now">,
 ): Operation[] {
-  const { database, basePath, wake, now } = services;
+  const { database, wake, now } = services;
   const checkSendable = createSendLimit(now);
 
   return [
@@ -131,8 +132,8 @@ export function deliveryOperations(
         const [stored] = await database.write(insertTestDelivery(test, nowMs));
         if (stored !== 1) throw conflict("The subscription has just changed.");
         wake();
-        const Location = `${basePath}${PATH}/${subscription.id}/delivery/${delivery}`;
-        return jsonResponse(202, { id: delivery }, { Location, ...NO_STORE });
+        const path = `${PATH}/${subscription.id}/delivery/${delivery}`;
+        return locatedResponse(202, path, { id: delivery }, services);
       },
     }),
   ];
@@ -206,7 +207,7 @@ export function managedDeliveryOperations(services: Administration): Operation[]
           wake();
           if (context.request.signal.aborted) break;
         }
-        return jsonResponse(202, { count }, NO_STORE);
+        return jsonResponse(202, { count });
       },
     }),
   ];
@@ -244,7 +245,7 @@ function itemOperations(view: View, { database }: Pick<Services, "database">): O
         const delivery = found(await find(params, caller), "delivery");
         const attempts = await listAttempts(database, delivery.id);
         const shown = { ...view.toRecord(delivery), attempts: attempts.map(view.toAttempt) };
-        return jsonResponse(200, shown, NO_STORE);
+        return jsonResponse(200, shown);
       },
     }),
     operation({
@@ -266,7 +267,7 @@ function itemOperations(view: View, { database }: Pick<Services, "database">): O
         if (resent !== 1) {
           throw conflict("The delivery has just changed, or its subscription has ended.");
         }
-        return jsonResponse(202, { id }, NO_STORE);
+        return jsonResponse(202, { id });
       },
     }),
   ];

@@ -13,7 +13,7 @@ import {
   TEXT,
 } from "../base/shape.ts";
 import { FIRST_PAGE, type Page, type Pagination } from "../database/database.ts";
-import { jsonResponse, NO_STORE } from "../http/respond.ts";
+import { jsonResponse } from "../http/respond.ts";
 
 /** How many items a list has at most. */
 const MAX_LIMIT = 200;
@@ -80,7 +80,7 @@ export function listResponse<Item>(
   toRecord: (item: Item) => object,
 ): HttpResponse {
   const body = { items: page.items.map(toRecord), next_cursor: page.next ?? null };
-  return jsonResponse(200, body, NO_STORE);
+  return jsonResponse(200, body);
 }
 
 /**

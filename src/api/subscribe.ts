@@ -9,7 +9,7 @@ import {
   SubscriptionRecord,
   toSubscriptionRecord,
 } from "../event/subscription.ts";
-import { jsonResponse, NO_STORE } from "../http/respond.ts";
+import { jsonResponse } from "../http/respond.ts";
 import type { Services } from "../services.ts";
 import {
   grantOf,
@@ -17,7 +17,7 @@ import {
   insertSubscription,
   replaceSubscriptionSecret,
 } from "../store/subscriptions.ts";
-import { type Administration, created, storeAudited } from "./administration.ts";
+import { type Administration, locatedResponse, storeAudited } from "./administration.ts";
 import { CONSUMER, type Operation, operation } from "./operation.ts";
 import { checkEventAllowed, checkReachable, getSubscription, TAKEN } from "./subscription.ts";
 
@@ -67,7 +67,7 @@ export function subscribeOperations(
           throw new Problem(409, "limit", `There are ${SUBSCRIPTION_LIMIT} subscriptions already.`);
         }
         const fresh = { ...subscription, status: "active", disabledReason: null } as const;
-        return created(services, `${PATH}/${id}`, { ...toSubscriptionRecord(fresh), secret });
+        return locatedResponse(201, `${PATH}/${id}`, { ...toSubscriptionRecord(fresh), secret }, services);
       },
     }),
     operation({
@@ -90,7 +90,7 @@ export function subscribeOperations(
           await getSubscription(database, id, context.caller); // 404 where it has just been deleted
           throw conflict("The secret before this one still signs.");
         }
-        return jsonResponse(200, { ...toSubscriptionRecord(subscription), secret }, NO_STORE);
+        return jsonResponse(200, { ...toSubscriptionRecord(subscription), secret });
       },
     }),
   ];

@@ -12,7 +12,7 @@ import {
   toManagedSubscription,
   toSubscriptionRecord,
 } from "../event/subscription.ts";
-import { emptyResponse, jsonResponse, NO_STORE } from "../http/respond.ts";
+import { emptyResponse, jsonResponse } from "../http/respond.ts";
 import { BACKEND_SCOPE, type Caller, LOGIN_APP } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { findEventScopes } from "../store/authority.ts";
@@ -132,7 +132,7 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
       method: "GET",
       responses: { 200: view.record },
       async handle({ params, caller }) {
-        return jsonResponse(200, toRecord(await find(params.id, caller)), NO_STORE);
+        return jsonResponse(200, toRecord(await find(params.id, caller)));
       },
     }),
     operation({
@@ -160,7 +160,7 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
             ? "Its user, its app or the grant that made it has ended."
             : "The subscription has just changed; try again.");
         }
-        return jsonResponse(200, toRecord(await find(id, caller)), NO_STORE);
+        return jsonResponse(200, toRecord(await find(id, caller)));
       },
     }),
     operation({

@@ -2,7 +2,7 @@ import { newId } from "../../base/id.ts";
 import { Problem } from "../../base/problem.ts";
 import { newSecret, sha256 } from "../../base/secret.ts";
 import { optional } from "../../base/shape.ts";
-import { emptyResponse, jsonResponse, NO_STORE } from "../../http/respond.ts";
+import { emptyResponse, jsonResponse } from "../../http/respond.ts";
 import {
   AppChange,
   AppRecord,
@@ -31,8 +31,8 @@ import {
   BACKEND,
   changeFresh,
   checkChanged,
-  created,
   found,
+  locatedResponse,
   storeAudited,
 } from "../administration.ts";
 import { type Operation, operation } from "../operation.ts";
@@ -64,7 +64,7 @@ export function appOperations(services: Administration): Operation[] {
         const insert = insertApp(app, secret === undefined ? undefined : sha256(secret));
         await storeAudited(context, [insert], { action: "app.create", target: id }, services);
         const record = { ...toAppRecord(app), client_secret: secret };
-        return created(services, `${PATH}/${id}`, record);
+        return locatedResponse(201, `${PATH}/${id}`, record, services);
       },
     }),
     operation({
@@ -85,7 +85,7 @@ export function appOperations(services: Administration): Operation[] {
       summary: "One app",
       responses: { 200: AppRecord },
       handle: async ({ params: { client_id: id } }) =>
-        jsonResponse(200, toAppRecord(await find(id)), NO_STORE),
+        jsonResponse(200, toAppRecord(await find(id))),
     }),
     operation({
       ...item,
@@ -110,7 +110,7 @@ export function appOperations(services: Administration): Operation[] {
             ...isMoved ? [forgetConsentsOf({ app: id }), deleteCodesOf(id)] : [],
           ], { action: "app.change", target: id }, services);
         });
-        return jsonResponse(200, toAppRecord(await find(id)), NO_STORE);
+        return jsonResponse(200, toAppRecord(await find(id)));
       },
     }),
     operation({
@@ -147,7 +147,7 @@ export function appOperations(services: Administration): Operation[] {
         const replace = replaceAppSecret(id, sha256(secret), oldUntilMs);
         const action = { action: "app.rotate_secret", target: id };
         checkChanged(await storeAudited(context, [replace], action, services), "app");
-        return jsonResponse(200, { client_id: id, client_secret: secret }, NO_STORE);
+        return jsonResponse(200, { client_id: id, client_secret: secret });
       },
     }),
   ];

@@ -2,7 +2,7 @@ import { formatDuration } from "../../base/duration.ts";
 import { conflict } from "../../base/problem.ts";
 import { described, named, nullable, NUMBER, oneOf, record, TEXT } from "../../base/shape.ts";
 import { TIME, toTime } from "../../base/time.ts";
-import { jsonResponse, NO_STORE } from "../../http/respond.ts";
+import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { actorOf, insertAudit } from "../../store/audit.ts";
 import { BACKEND, found } from "../administration.ts";
@@ -64,7 +64,7 @@ export function cronjobOperations(
         const entry = { ...actorOf(caller, request), action: "cronjob.run", target: name };
         await database.write([insertAudit(entry, now())]);
         if (await jobs.runCronjob(name) !== "started") throw running;
-        return jsonResponse(202, { name }, NO_STORE);
+        return jsonResponse(202, { name });
       },
     }),
   ];

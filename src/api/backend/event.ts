@@ -4,12 +4,18 @@ import { ANYTHING, described, named, optional, record, withMembers } from "../..
 import { toTime } from "../../base/time.ts";
 import { ManagedDelivery, toManagedDelivery } from "../../event/delivery_record.ts";
 import { EVENT_NAME, EventRecord, type EventSummary, NewEvent } from "../../event/event.ts";
-import { jsonResponse, NO_STORE } from "../../http/respond.ts";
+import { jsonResponse } from "../../http/respond.ts";
 import { formatScope } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { listDeliveries } from "../../store/delivery_lists.ts";
 import { findEvent, insertEvent, listEvents } from "../../store/events.ts";
-import { type Administration, BACKEND, found, storeAudited } from "../administration.ts";
+import {
+  type Administration,
+  BACKEND,
+  found,
+  locatedResponse,
+  storeAudited,
+} from "../administration.ts";
 import { type Operation, operation } from "../operation.ts";
 import { listResponse, pageMembers, pageOf, pagination, toPagination } from "../pagination.ts";
 
@@ -28,7 +34,7 @@ export const EVENT_QUERY = {
 export function eventOperations(
   services: Administration & Pick<Services, "metrics">,
 ): Operation[] {
-  const { database, basePath, config: { maxPayloadBytes }, metrics, now } = services;
+  const { database, config: { maxPayloadBytes }, metrics, now } = services;
 
   return [
     operation({
@@ -50,8 +56,7 @@ export function eventOperations(
         const insert = insertEvent({ id, name, json, subject, createdAtMs });
         await storeAudited(context, [insert], { action: "event.dispatch", target: id }, services);
         metrics.count("gatepost_events_dispatched_total", []);
-        const Location = `${basePath}${PATH}/${id}`;
-        return jsonResponse(202, { id }, { Location, ...NO_STORE });
+        return locatedResponse(202, `${PATH}/${id}`, { id }, services);
       },
     }),
     operation({
@@ -87,7 +92,7 @@ export function eventOperations(
           data: JSON.parse(json),
           deliveries: page.items.map(toManagedDelivery),
           next_cursor: page.next ?? null,
-        }, NO_STORE);
+        });
       },
     }),
   ];

@@ -8,6 +8,7 @@ import {
   object,
   oneOf,
   optional,
+  pick,
   record,
   TEXT,
 } from "../../base/shape.ts";
@@ -16,7 +17,7 @@ import { emptyResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { actorOf, insertAudit } from "../../store/audit.ts";
 import { type RingKey, ROTATION_LEAD_MS } from "../../store/key_ring.ts";
-import { type Actor, BACKEND, created, notFound } from "../administration.ts";
+import { type Actor, BACKEND, locatedResponse, notFound } from "../administration.ts";
 import { type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
 
@@ -70,7 +71,7 @@ export function keyOperations(services: Pick<Services, "keys" | "basePath" | "no
       async handle({ body, ...context }) {
         const leadMs = body?.at_once ? 0 : ROTATION_LEAD_MS;
         const key = await keys.rotate(leadMs, (kid) => [audit(context, "key.rotate", kid)]);
-        return created(services, `${PATH}/${key.kid}`, toRecord(key));
+        return locatedResponse(201, `${PATH}/${key.kid}`, toRecord(key), services);
       },
     }),
     operation({
@@ -90,14 +91,12 @@ export function keyOperations(services: Pick<Services, "keys" | "basePath" | "no
 }
 
 function toKeyRecord(key: RingKey, signing: string, nowMs: number): Infer<typeof KeyRecord> {
-  const { kid, alg, jwk, publishedUntilMs } = key;
-  return {
-    kid,
-    alg,
-    status: kid === signing ? "signing" : key.signsFromMs > nowMs ? "pending" : "retired",
+  const { kid, signsFromMs, publishedUntilMs } = key;
+  return pick(KeyRecord, {
+    ...key,
+    status: kid === signing ? "signing" : signsFromMs > nowMs ? "pending" : "retired",
     created_at: toTime(key.createdAtMs),
-    signs_from: toTime(key.signsFromMs),
+    signs_from: toTime(signsFromMs),
     published_until: publishedUntilMs === Infinity ? null : toTime(publishedUntilMs),
-    jwk,
-  };
+  });
 }

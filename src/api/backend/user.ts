@@ -1,5 +1,5 @@
 import { newId } from "../../base/id.ts";
-import { emptyResponse, jsonResponse, NO_STORE } from "../../http/respond.ts";
+import { emptyResponse, jsonResponse } from "../../http/respond.ts";
 import { NewUser, toUserRecord, type User, UserChange, UserRecord } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
@@ -16,8 +16,8 @@ import {
   BACKEND,
   changeFresh,
   checkChanged,
-  created,
   found,
+  locatedResponse,
   storeAudited,
 } from "../administration.ts";
 import { type Operation, operation } from "../operation.ts";
@@ -52,7 +52,7 @@ export function userOperations(
         const action = { action: "user.create", target: id };
         const taken = "The user name is taken.";
         await storeAudited(context, [insertUser({ ...user, phc })], action, services, taken);
-        return created(services, `${PATH}/${id}`, toUserRecord(user));
+        return locatedResponse(201, `${PATH}/${id}`, toUserRecord(user), services);
       },
     }),
     operation({
@@ -74,7 +74,7 @@ export function userOperations(
       summary: "One user",
       responses: { 200: UserRecord },
       async handle({ params }) {
-        return jsonResponse(200, toUserRecord(await find(params.id)), NO_STORE);
+        return jsonResponse(200, toUserRecord(await find(params.id)));
       },
     }),
     operation({
@@ -98,7 +98,7 @@ export function userOperations(
             ...revokeGrantsWithScopes({ user: id }, lost, now()),
           ], { action: "user.change", target: id }, services);
         });
-        return jsonResponse(200, toUserRecord(await find(id)), NO_STORE);
+        return jsonResponse(200, toUserRecord(await find(id)));
       },
     }),
     operation({

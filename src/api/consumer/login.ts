@@ -1,7 +1,7 @@
 import { MAX_FORM_BYTES } from "../../base/form.ts";
 import { Problem } from "../../base/problem.ts";
 import { described, named, record, TEXT } from "../../base/shape.ts";
-import { jsonResponse, NO_STORE } from "../../http/respond.ts";
+import { jsonResponse } from "../../http/respond.ts";
 import { LOGIN_APP } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import { issueGrant, type IssuingServices } from "../authorization/issue_grant.ts";
@@ -54,7 +54,7 @@ export function loginOperation(
           );
           if (!issued) throw wrongCredentials(issuer);
           metrics.count("gatepost_tokens_issued_total", ["login"]);
-          return jsonResponse(200, { token: issued.accessToken }, NO_STORE);
+          return jsonResponse(200, { token: issued.accessToken });
         }
         default:
           return outcome satisfies never;

@@ -57,7 +57,7 @@ export function statusOperations(
       path: "/system/health",
       summary: "Whether the process lives",
       responses: { 200: Health },
-      handle: () => Promise.resolve(jsonResponse(200, { status: "ok" }, NO_STORE)),
+      handle: () => Promise.resolve(jsonResponse(200, { status: "ok" })),
     }),
     operation({
       ...base,
@@ -83,7 +83,7 @@ export function statusOperations(
       path: "/system/about",
       summary: "What is running",
       responses: { 200: About },
-      handle: () => Promise.resolve(jsonResponse(200, { name: "Gatepost", version, revision })),
+      handle: () => Promise.resolve(jsonResponse(200, { name: "Gatepost", version, revision }, {})),
     }),
   ];
 }
