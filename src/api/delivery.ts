@@ -55,7 +55,7 @@ const WithAttempts = named("DeliveryWithAttempts", withMembers(DeliveryRecord, {
 }));
 const ManagedWithAttempts = named("ManagedDeliveryWithAttempts", withMembers(ManagedDelivery, {
   attempts: manyOf(withMembers(AttemptRecord, {
-    snippet: optional(described("How the answer began: 4 KiB at most.", TEXT)),
+    snippet: optional(described("How the response began: 4 KiB at most.", TEXT)),
   })),
 }));
 
@@ -89,7 +89,7 @@ export function deliveryOperations(
         return listResponse(page, toDeliveryRecord);
       },
     }),
-    // A delivery is found by its own id; the subscription's may stand before it.
+    // A delivery is found by its own id; the path may also name its subscription.
     ...[
       { path: `${PATH}/:id/delivery/:delivery`, name: "DeliveryOfSubscription" },
       { path: `${PATH}/delivery/:delivery`, name: "Delivery" },
@@ -170,7 +170,7 @@ export function managedDeliveryOperations(services: Administration): Operation[]
       ...BACKEND,
       path: `${path}/:id`,
       name: "AnyDelivery",
-      summary: "One delivery with its attempts, and how each answer began",
+      summary: "One delivery with its attempts, and how each response began",
       record: ManagedWithAttempts,
       toRecord: toManagedDelivery,
       toAttempt: (attempt) => ({
@@ -215,7 +215,7 @@ export function managedDeliveryOperations(services: Administration): Operation[]
 
 /** How deliveries are seen: those of the caller's subscriptions, or all. */
 interface View extends ProtectedAccess, Pick<Operation, "path" | "summary"> {
-  /** What the ids of the operations end with. */
+  /** The end of the operations' ids. */
   readonly name: string;
   readonly record: Shape<unknown>;
   readonly refuses: readonly number[];
@@ -231,14 +231,13 @@ interface View extends ProtectedAccess, Pick<Operation, "path" | "summary"> {
 
 /** One delivery, and sending it again. */
 function itemOperations(view: View, { database }: Pick<Services, "database">): Operation[] {
-  const { path, name, access, cors, summary, record, refuses, find } = view;
+  const { path, name, summary, record, refuses, find } = view;
+  const item = { access: view.access, cors: view.cors, path };
   return [
     operation({
-      access,
-      cors,
+      ...item,
       id: `get${name}`,
       method: "GET",
-      path,
       summary,
       responses: { 200: record },
       async handle({ params, caller }) {
@@ -249,8 +248,7 @@ function itemOperations(view: View, { database }: Pick<Services, "database">): O
       },
     }),
     operation({
-      access,
-      cors,
+      ...item,
       id: `resend${name}`,
       method: "POST",
       path: `${path}/resend`,

@@ -16,7 +16,7 @@ export type PathParams = Readonly<Record<string, string>>;
 /** Who may call: anyone, or a token that carries all of these scopes. */
 export type Access = "public" | readonly string[];
 
-/** Who may call, from where; of what takes a token. */
+/** Who may call an operation that takes a token, and from where. */
 export type ProtectedAccess = Pick<Operation, "cors"> & { readonly access: readonly string[] };
 
 /** What every operation of the consumer's own resources has: scope `consumer`, and CORS. */
@@ -37,7 +37,6 @@ export interface Context<Path extends string, A extends Access, Query, Body> {
 /** What an OpenAPI document says of a response: its JSON, its media type, or that it is empty. */
 export type ResponseShape = Shape<unknown> | `${string}/${string}` | undefined;
 
-/** What stands beside an operation's types. */
 interface OperationBase {
   /** The operationId of the OpenAPI document; unique. */
   readonly id: string;
@@ -54,7 +53,7 @@ interface OperationBase {
   readonly refuses?: readonly number[];
   /** How else than with an access token it may be called. */
   readonly security?: "client" | "client or token" | "token or none" | "inspector";
-  /** Whether a response says where what it speaks of is; one with 201 or 303 always does. */
+  /** Whether its response has a Location; one with 201 or 303 always has. */
   readonly isLocated?: boolean;
   /** A form that the handler reads itself, as the OAuth endpoints do. */
   readonly form?: Shape<unknown>;
@@ -64,7 +63,7 @@ interface OperationBase {
   readonly emits?: readonly DeclaredEvent[];
 }
 
-/** One method on one path: what it takes, who may call it, what it responds, and its handler. */
+/** One method on one path: what it takes, who may call it, its responses and its handler. */
 export interface Operation extends OperationBase {
   readonly path: string;
   readonly access: Access;

@@ -2,13 +2,13 @@ import type { HttpResponse } from "../base/http_message.ts";
 import { Problem } from "../base/problem.ts";
 import {
   described,
+  type InferMembers,
   matching,
   manyOf,
   named,
   nullable,
   optional,
   record,
-  type Schema,
   type Shape,
   TEXT,
 } from "../base/shape.ts";
@@ -18,11 +18,10 @@ import { jsonResponse } from "../http/respond.ts";
 /** How many items a list has at most. */
 const MAX_LIMIT = 200;
 const UNKNOWN_CURSOR = "Must be a next_cursor of this list.";
-const LIMIT_SCHEMA: Schema = { type: "integer", minimum: 1, maximum: MAX_LIMIT };
 
 /** In a query it is text. */
 const LIMIT: Shape<number> = {
-  schema: LIMIT_SCHEMA,
+  schema: { type: "integer", minimum: 1, maximum: MAX_LIMIT },
   definitions: {},
   parse(value, report) {
     const limit = /^\d{1,3}$/.test(String(value)) ? Number(value) : 0;
@@ -45,25 +44,17 @@ export function pagination(cursor: Shape<string> = CURSOR) {
   } as const;
 }
 
-/** What a query says of the part of a list that it asks for. */
-export interface PageQuery {
-  readonly limit: number;
-  readonly cursor?: string | undefined;
-}
+type PageQuery = InferMembers<ReturnType<typeof pagination>>;
 
 /** The part of a stored list that a query asks for. */
 export function toPagination({ limit, cursor }: PageQuery): Pagination {
   return { limit, before: cursor ?? FIRST_PAGE };
 }
 
-const NEXT_CURSOR = described(
-  "Send it as cursor for the next part; null at the end.",
-  nullable(TEXT),
-);
-
 /** The members of a response that lists such items, and where the next part begins. */
 export function pageMembers<T>(item: Shape<T>) {
-  return { items: manyOf(item), next_cursor: NEXT_CURSOR } as const;
+  const next = "Send it as cursor for the next part; null at the end.";
+  return { items: manyOf(item), next_cursor: described(next, nullable(TEXT)) } as const;
 }
 
 /** One part of a list of such records: a `User` makes a `UserPage`. */
@@ -84,10 +75,8 @@ export function listResponse<Item>(
 }
 
 /**
- * The part of a list in memory that a query asks for, in the order of the items' keys: so it goes
- * on where it was although the item of its cursor has gone.
- *
- * @throws {Problem} 400 for a cursor that no such list has given
+ * The part of a list in memory that a query asks for, in the order of the items' keys, so that the
+ * item of its cursor may be gone. Throws Problem 400 for a cursor that no such list has given.
  */
 export function pageOfItems<Item>(
   items: readonly Item[],

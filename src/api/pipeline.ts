@@ -13,9 +13,8 @@ import type { Operation } from "./operation.ts";
 import type { Services } from "../services.ts";
 import { checkPath, type Router, type RouteMatch } from "./router.ts";
 
-/** What the pipeline is made of. */
-export interface PipelineOptions extends Pick<Services, "bearer" | "site" | "log"> {
-  /** Asked in turn; the first that knows the path decides. */
+interface PipelineOptions extends Pick<Services, "bearer" | "site" | "log"> {
+  /** The first that has the path decides. */
   readonly routers: readonly Router[];
   readonly isOriginAllowed: IsOriginAllowed;
   readonly maxBodyBytes: number;
@@ -46,7 +45,7 @@ export function createPipeline(
     const progress: Progress = {};
     let response: HttpResponse;
     try {
-      response = await answerRequest(request, progress, options);
+      response = await respondTo(request, progress, options);
     } catch (error) {
       if (request.isGone) log.debug("failed without its client", { request_id: request.id, error });
       response = request.isGone ? GONE : errorResponse(error, request, progress, options);
@@ -73,7 +72,7 @@ export function createPipeline(
 /** What the log and the metrics call a request whose client went away before its response. */
 const GONE: HttpResponse = { status: 499 };
 
-async function answerRequest(
+async function respondTo(
   request: HttpRequest,
   progress: Progress,
   options: PipelineOptions,
@@ -171,11 +170,8 @@ function errorResponse(
   }
 }
 
-/** A person who has lost the way gets a page; a program gets what it always gets. */
-function errorsOfNoRoute(
-  { status }: Problem,
-  { method, headers }: HttpRequest,
-): Operation["errors"] {
+/** Of a path without a route: a browser gets a page, a program what it always gets. */
+function errorsOfNoRoute({ status }: Problem, { method, headers }: HttpRequest) {
   const isLook = method === "GET" || method === "HEAD";
   return status === 404 && isLook && prefersHtml(headers.accept) ? "page" : "problem";
 }
@@ -204,7 +200,7 @@ function toOAuthError(problem: Problem): OAuthError {
   if (status === 403) return new OAuthError("insufficient_scope", message, { status, headers });
   // RFC 6749 §5.2: whatever is wrong with the form of a request is invalid_request, status 400.
   return new OAuthError("invalid_request", message, {
-    status: status === 415 || status === 400 ? 400 : status,
+    status: status === 415 ? 400 : status,
     headers,
   });
 }

@@ -67,7 +67,8 @@ export function subscribeOperations(
           throw new Problem(409, "limit", `There are ${SUBSCRIPTION_LIMIT} subscriptions already.`);
         }
         const fresh = { ...subscription, status: "active", disabledReason: null } as const;
-        return locatedResponse(201, `${PATH}/${id}`, { ...toSubscriptionRecord(fresh), secret }, services);
+        const record = { ...toSubscriptionRecord(fresh), secret };
+        return locatedResponse(201, `${PATH}/${id}`, record, services);
       },
     }),
     operation({

@@ -43,7 +43,7 @@ import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts"
 
 type SubscriptionServices = Administration & Pick<Services, "refuseEndpoint">;
 
-/** Why an event and an endpoint are refused that another subscription of the owner has. */
+/** The detail where another subscription of the owner has the same event and endpoint. */
 export const TAKEN = "There is a subscription of this event and endpoint already.";
 
 /** /consumer/subscription: those of the caller. */
@@ -88,7 +88,7 @@ export function managedSubscriptionOperations(services: SubscriptionServices): O
 
 type Words = Pick<Operation, "id" | "summary">;
 
-/** How subscriptions are seen: those of the caller's own, or everybody's. */
+/** The caller's own subscriptions, or everybody's. */
 interface View extends Record<"list" | "get" | "change" | "remove", Words> {
   readonly base: ProtectedAccess;
   readonly path: "/consumer/subscription" | "/backend/subscription";
@@ -131,9 +131,8 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
       ...view.get,
       method: "GET",
       responses: { 200: view.record },
-      async handle({ params, caller }) {
-        return jsonResponse(200, toRecord(await find(params.id, caller)));
-      },
+      handle: async ({ params: { id }, caller }) =>
+        jsonResponse(200, toRecord(await find(id, caller))),
     }),
     operation({
       ...item,

@@ -9,9 +9,8 @@ import { hasUsers, insertFirstUser } from "../store/users.ts";
 export const ADMIN = "admin";
 
 /**
- * Creates user `admin` on a database without any user. Returns the password if one had to be
- * generated, to be shown to the operator once; undefined otherwise, also when another process was
- * faster.
+ * Creates user `admin` on a database without users. Returns the password if one was generated, to
+ * be shown to the operator once; undefined otherwise, also when another process was faster.
  */
 export async function ensureFirstUser(
   database: Database,

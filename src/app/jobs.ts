@@ -15,7 +15,7 @@ type JobsOptions =
   & {
     readonly writes: WriteWatch;
     readonly worker: DeliveryWorker;
-    /** The name of this process, which its leases carry. */
+    /** Of this process, in its leases. */
     readonly name: string;
     /** The clock by which rows are deleted. */
     readonly cautiousNow: () => number;

@@ -3,14 +3,12 @@ import type { Caller, Context, Logger } from "../mod.ts";
 import { toWebRequest, type WebRequestParts } from "./web_request.ts";
 
 /** What a context is made of beside the request. */
-export type ContextParts =
-  & WebRequestParts
-  & Pick<Context<unknown>, "params" | "body" | "caller" | "dispatch" | "log">;
+type ContextParts = WebRequestParts &
+  Pick<Context<unknown>, "params" | "body" | "caller" | "dispatch" | "log">;
 
 /**
- * What a handler gets. What costs something is made when it is first read. The getters stand on a
- * prototype, and so in a class, because in an object literal they cost more than the rest of a
- * request together.
+ * What a handler gets; what is costly is made when it is first read. The getters are on a prototype,
+ * and so in a class: in an object literal they cost more than the rest of a request together.
  */
 class RequestContext implements Context<unknown> {
   readonly params: Context["params"];

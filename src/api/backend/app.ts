@@ -84,8 +84,7 @@ export function appOperations(services: Administration): Operation[] {
       method: "GET",
       summary: "One app",
       responses: { 200: AppRecord },
-      handle: async ({ params: { client_id: id } }) =>
-        jsonResponse(200, toAppRecord(await find(id))),
+      handle: async ({ params }) => jsonResponse(200, toAppRecord(await find(params.client_id))),
     }),
     operation({
       ...item,
@@ -101,7 +100,7 @@ export function appOperations(services: Administration): Operation[] {
           const lost = app.scopes.filter((scope) => !changed.scopes.includes(scope));
           const isDisabled = changed.status === "disabled";
           const end = { reason: "app disabled" };
-          // Whoever is there now is another than the one whom the users allowed it.
+          // At another origin there may be somebody else than the one whom the users allowed it.
           const isMoved = new URL(changed.url).origin !== new URL(app.url).origin;
           await storeAudited(context, [
             updateApp(app, changed),

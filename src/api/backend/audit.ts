@@ -5,6 +5,7 @@ import {
   named,
   nullable,
   optional,
+  pick,
   record,
   TEXT,
   text,
@@ -18,7 +19,6 @@ import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts
 
 const MAX_LENGTH = 200;
 
-/** What entries are looked for by. */
 const WANTED = text(
   (value) => value.length <= MAX_LENGTH ? undefined : `Must be at most ${MAX_LENGTH} characters.`,
   { maxLength: MAX_LENGTH },
@@ -68,6 +68,6 @@ function toMs(time: string | undefined): number | undefined {
   return time === undefined ? undefined : Date.parse(time);
 }
 
-function toAuditRecord({ id, ...entry }: AuditEntry): Infer<typeof AuditRecord> {
-  return { id, time: toTime(idTimeMs(id)), ...entry };
+function toAuditRecord(entry: AuditEntry): Infer<typeof AuditRecord> {
+  return pick(AuditRecord, { ...entry, time: toTime(idTimeMs(entry.id)) });
 }

@@ -22,6 +22,11 @@ import { listResponse, pageMembers, pageOf, pagination, toPagination } from "../
 const PATH = "/backend/event";
 const { id: ID, status: STATUS } = EventRecord.members;
 const { items: deliveries, next_cursor } = pageMembers(ManagedDelivery);
+const EventWithDeliveries = named("EventWithDeliveries", withMembers(EventRecord, {
+  data: ANYTHING,
+  deliveries,
+  next_cursor,
+}));
 
 /** Which events a list has. */
 export const EVENT_QUERY = {
@@ -31,9 +36,7 @@ export const EVENT_QUERY = {
 } as const;
 
 /** /backend/event: what has been dispatched, and dispatching by hand. */
-export function eventOperations(
-  services: Administration & Pick<Services, "metrics">,
-): Operation[] {
+export function eventOperations(services: Administration & Pick<Services, "metrics">): Operation[] {
   const { database, config: { maxPayloadBytes }, metrics, now } = services;
 
   return [
@@ -67,9 +70,8 @@ export function eventOperations(
       summary: "List events",
       query: EVENT_QUERY,
       responses: { 200: pageOf(EventRecord) },
-      async handle({ query }) {
-        return listResponse(await listEvents(database, query, toPagination(query)), toRecord);
-      },
+      handle: async ({ query }) =>
+        listResponse(await listEvents(database, query, toPagination(query)), toRecord),
     }),
     operation({
       ...BACKEND,
@@ -78,12 +80,7 @@ export function eventOperations(
       path: `${PATH}/:id`,
       summary: "One event with its data and its deliveries, these in parts as lists are",
       query: pagination(ManagedDelivery.members.id),
-      responses: {
-        200: named(
-          "EventWithDeliveries",
-          withMembers(EventRecord, { data: ANYTHING, deliveries, next_cursor }),
-        ),
-      },
+      responses: { 200: EventWithDeliveries },
       async handle({ query, params }) {
         const { json, ...event } = found(await findEvent(database, params.id), "event");
         const page = await listDeliveries(database, { event: event.id }, toPagination(query));

@@ -2,7 +2,6 @@ import { JWK, SIGNING_ALGORITHMS } from "../../base/jwt.ts";
 import {
   described,
   FLAG,
-  type Infer,
   named,
   nullable,
   object,
@@ -44,7 +43,17 @@ export function keyOperations(services: Pick<Services, "keys" | "basePath" | "no
   const { keys, now } = services;
   const audit = ({ caller, request }: Actor, action: string, target: string) =>
     insertAudit({ ...actorOf(caller, request), action, target }, now());
-  const toRecord = (key: RingKey) => toKeyRecord(key, keys.signing().kid, now());
+  const toRecord = (key: RingKey) => {
+    const { kid, createdAtMs, signsFromMs, publishedUntilMs } = key;
+    const isSigning = kid === keys.signing().kid;
+    return pick(KeyRecord, {
+      ...key,
+      status: isSigning ? "signing" : signsFromMs > now() ? "pending" : "retired",
+      created_at: toTime(createdAtMs),
+      signs_from: toTime(signsFromMs),
+      published_until: publishedUntilMs === Infinity ? null : toTime(publishedUntilMs),
+    });
+  };
 
   return [
     operation({
@@ -88,15 +97,4 @@ export function keyOperations(services: Pick<Services, "keys" | "basePath" | "no
       },
     }),
   ];
-}
-
-function toKeyRecord(key: RingKey, signing: string, nowMs: number): Infer<typeof KeyRecord> {
-  const { kid, signsFromMs, publishedUntilMs } = key;
-  return pick(KeyRecord, {
-    ...key,
-    status: kid === signing ? "signing" : signsFromMs > nowMs ? "pending" : "retired",
-    created_at: toTime(key.createdAtMs),
-    signs_from: toTime(signsFromMs),
-    published_until: publishedUntilMs === Infinity ? null : toTime(publishedUntilMs),
-  });
 }

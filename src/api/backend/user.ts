@@ -1,6 +1,6 @@
 import { newId } from "../../base/id.ts";
 import { emptyResponse, jsonResponse } from "../../http/respond.ts";
-import { NewUser, toUserRecord, type User, UserChange, UserRecord } from "../../oauth/user.ts";
+import { NewUser, toUserRecord, UserChange, UserRecord } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
 import {
@@ -26,9 +26,7 @@ import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts
 const PATH = "/backend/user";
 
 /** /backend/user: those who log in. */
-export function userOperations(
-  services: Administration & Pick<Services, "hasher">,
-): Operation[] {
+export function userOperations(services: Administration & Pick<Services, "hasher">): Operation[] {
   const { database, hasher, now, config: { accessTokenTtlMs } } = services;
   const item = { ...BACKEND, path: `${PATH}/:id` } as const;
   const find = async (id: string) => found(await findUser(database, id), "user");
@@ -47,8 +45,8 @@ export function userOperations(
         const phc = await hasher.hash(password);
         const createdAtMs = now();
         const id = newId("u", createdAtMs);
-        const user: User =
-          { id, username, scopes, status: "active", createdAtMs, notBeforeMs: 0 };
+        const status = "active";
+        const user = { id, username, scopes, status, createdAtMs, notBeforeMs: 0 } as const;
         const action = { action: "user.create", target: id };
         const taken = "The user name is taken.";
         await storeAudited(context, [insertUser({ ...user, phc })], action, services, taken);
@@ -63,9 +61,8 @@ export function userOperations(
       summary: "List users",
       query: pagination(UserRecord.members.id),
       responses: { 200: pageOf(UserRecord) },
-      async handle({ query }) {
-        return listResponse(await listUsers(database, toPagination(query)), toUserRecord);
-      },
+      handle: async ({ query }) =>
+        listResponse(await listUsers(database, toPagination(query)), toUserRecord),
     }),
     operation({
       ...item,
@@ -73,9 +70,7 @@ export function userOperations(
       method: "GET",
       summary: "One user",
       responses: { 200: UserRecord },
-      async handle({ params }) {
-        return jsonResponse(200, toUserRecord(await find(params.id)));
-      },
+      handle: async ({ params: { id } }) => jsonResponse(200, toUserRecord(await find(id))),
     }),
     operation({
       ...item,
@@ -109,11 +104,9 @@ export function userOperations(
       responses: { 204: undefined },
       async handle({ params: { id }, ...context }) {
         await find(id);
+        const end = { reason: "user deleted", deletes: true };
         const changes = await storeAudited(context, [
-          ...revokeTokensOfUser(id, now(), accessTokenTtlMs, {
-            reason: "user deleted",
-            deletes: true,
-          }),
+          ...revokeTokensOfUser(id, now(), accessTokenTtlMs, end),
           deleteUser(id),
         ], { action: "user.delete", target: id }, services);
         checkChanged(changes, "user");

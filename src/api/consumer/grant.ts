@@ -57,5 +57,5 @@ export function consumerGrantOperations(services: Administration): Operation[] {
 /** An app must not learn of others, nor end them. */
 function checkLoggedIn({ clientId }: Caller): void {
   if (clientId === LOGIN_APP) return;
-  throw new Problem(403, "login_only", "Only a token of the login endpoint opens this.");
+  throw new Problem(403, "login_only", "Only a token of the login endpoint may do this.");
 }
