@@ -3,7 +3,6 @@ import { conflict, Problem } from "../base/problem.ts";
 import { ConflictError } from "../database/database.ts";
 import type { Sql } from "../database/sql.ts";
 import { jsonResponse, NO_STORE } from "../http/respond.ts";
-import { BACKEND_SCOPE } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { actorOf, insertAudit, insertAuditOfChange } from "../store/audit.ts";
 import type { Context } from "./operation.ts";
@@ -13,9 +12,6 @@ export type Administration = Pick<
   Services,
   "database" | "revocations" | "config" | "basePath" | "wake" | "now"
 >;
-
-/** What every operation of the backend has: scope `backend`, and never CORS. */
-export const BACKEND = { access: [BACKEND_SCOPE], cors: false } as const;
 
 /** Who changes something, and by which request. */
 export type Actor = Pick<Context<string, string[], unknown, unknown>, "caller" | "request">;

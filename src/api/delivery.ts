@@ -34,12 +34,11 @@ import { findSubscription } from "../store/subscriptions.ts";
 import {
   type Actor,
   type Administration,
-  BACKEND,
   found,
   locatedResponse,
   storeAudited,
 } from "./administration.ts";
-import { CONSUMER, type Operation, operation, type ProtectedAccess } from "./operation.ts";
+import { backend, consumer, type Head, type Operation, operation } from "./operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
 import { createSendLimit } from "./send_limit.ts";
 import { getSubscription, ownerOf } from "./subscription.ts";
@@ -76,10 +75,7 @@ export function deliveryOperations(
 
   return [
     operation({
-      ...CONSUMER,
-      id: "listDeliveries",
-      method: "GET",
-      path: `${PATH}/:id/delivery`,
+      ...consumer("listDeliveries", "GET", `${PATH}/:id/delivery`),
       summary: "List a subscription's deliveries",
       query: pagination(ID),
       responses: { 200: pageOf(DeliveryRecord) },
@@ -94,8 +90,8 @@ export function deliveryOperations(
       { path: `${PATH}/:id/delivery/:delivery`, name: "DeliveryOfSubscription" },
       { path: `${PATH}/delivery/:delivery`, name: "Delivery" },
     ].flatMap((at) => itemOperations({
-      ...CONSUMER,
       ...at,
+      head: consumer,
       summary: "One delivery with its attempts",
       record: WithAttempts,
       toRecord: toDeliveryRecord,
@@ -114,10 +110,7 @@ export function deliveryOperations(
       },
     }, services)),
     operation({
-      ...CONSUMER,
-      id: "testSubscription",
-      method: "POST",
-      path: `${PATH}/:id/test`,
+      ...consumer("testSubscription", "POST", `${PATH}/:id/test`),
       summary: 'Deliver {"test": true} to one subscription',
       responses: { 202: DeliveryId },
       refuses: [409, 429],
@@ -154,20 +147,15 @@ export function managedDeliveryOperations(services: Administration): Operation[]
 
   return [
     operation({
-      ...BACKEND,
-      id: "listAllDeliveries",
-      method: "GET",
-      path,
+      ...backend("listAllDeliveries", "GET", path),
       summary: "List deliveries",
       query: DELIVERY_QUERY,
       responses: { 200: pageOf(ManagedDelivery) },
-      async handle({ query }) {
-        const page = await listDeliveries(database, query, toPagination(query));
-        return listResponse(page, toManagedDelivery);
-      },
+      handle: async ({ query }) =>
+        listResponse(await listDeliveries(database, query, toPagination(query)), toManagedDelivery),
     }),
     ...itemOperations({
-      ...BACKEND,
+      head: backend,
       path: `${path}/:id`,
       name: "AnyDelivery",
       summary: "One delivery with its attempts, and how each response began",
@@ -185,10 +173,7 @@ export function managedDeliveryOperations(services: Administration): Operation[]
       },
     }, services),
     operation({
-      ...BACKEND,
-      id: "resendFailedDeliveries",
-      method: "POST",
-      path: `${path}/resend`,
+      ...backend("resendFailedDeliveries", "POST", `${path}/resend`),
       summary: "Send again what failed of the events dispatched from then to then",
       body: Resend,
       responses: { 202: named("ResendCount", record({ count: COUNT })) },
@@ -213,8 +198,9 @@ export function managedDeliveryOperations(services: Administration): Operation[]
   ];
 }
 
-/** How deliveries are seen: those of the caller's subscriptions, or all. */
-interface View extends ProtectedAccess, Pick<Operation, "path" | "summary"> {
+/** Those of the caller's subscriptions, or all. */
+interface View extends Pick<Operation, "path" | "summary"> {
+  readonly head: Head;
   /** The end of the operations' ids. */
   readonly name: string;
   readonly record: Shape<unknown>;
@@ -231,13 +217,10 @@ interface View extends ProtectedAccess, Pick<Operation, "path" | "summary"> {
 
 /** One delivery, and sending it again. */
 function itemOperations(view: View, { database }: Pick<Services, "database">): Operation[] {
-  const { path, name, summary, record, refuses, find } = view;
-  const item = { access: view.access, cors: view.cors, path };
+  const { head, path, name, summary, record, refuses, find } = view;
   return [
     operation({
-      ...item,
-      id: `get${name}`,
-      method: "GET",
+      ...head(`get${name}`, "GET", path),
       summary,
       responses: { 200: record },
       async handle({ params, caller }) {
@@ -248,10 +231,7 @@ function itemOperations(view: View, { database }: Pick<Services, "database">): O
       },
     }),
     operation({
-      ...item,
-      id: `resend${name}`,
-      method: "POST",
-      path: `${path}/resend`,
+      ...head(`resend${name}`, "POST", `${path}/resend`),
       summary: "Send a failed delivery again, with a fresh budget of attempts",
       responses: { 202: DeliveryId },
       refuses,

@@ -1,7 +1,7 @@
 import type { HttpRequest, HttpResponse, METHODS } from "../base/http_message.ts";
 import type { InferMembers, Members, Shape } from "../base/shape.ts";
 import type { DeclaredEvent } from "../event/event.ts";
-import { type Caller, CONSUMER_SCOPE } from "../oauth/principal.ts";
+import { BACKEND_SCOPE, type Caller, CONSUMER_SCOPE } from "../oauth/principal.ts";
 
 /** The names of a path's parameters: "/backend/user/:id" has "id". */
 export type ParamsOf<Path extends string> = string extends Path ? PathParams
@@ -15,12 +15,6 @@ export type PathParams = Readonly<Record<string, string>>;
 
 /** Who may call: anyone, or a token that carries all of these scopes. */
 export type Access = "public" | readonly string[];
-
-/** Who may call an operation that takes a token, and from where. */
-export type ProtectedAccess = Pick<Operation, "cors"> & { readonly access: readonly string[] };
-
-/** What every operation of the consumer's own resources has: scope `consumer`, and CORS. */
-export const CONSUMER: ProtectedAccess = { access: [CONSUMER_SCOPE], cors: true };
 
 /** One request at an operation, with what has been parsed of it. */
 export interface Context<Path extends string, A extends Access, Query, Body> {
@@ -91,3 +85,17 @@ export function operation<
   // The pipeline calls the handler with what these shapes have parsed, and nothing else does.
   return typed as unknown as Operation;
 }
+
+/** Makes the head of an operation: who may call it, from where, and its place. */
+export type Head = ReturnType<typeof headOf>;
+
+function headOf(scope: string, cors: boolean) {
+  return <const Path extends string>(id: string, method: Operation["method"], path: Path) =>
+    ({ access: [scope], cors, id, method, path }) as const;
+}
+
+/** The head of an operation of the consumer's own resources: scope `consumer`, and CORS. */
+export const consumer: Head = headOf(CONSUMER_SCOPE, true);
+
+/** The head of an operation of the backend: scope `backend`, and never CORS. */
+export const backend: Head = headOf(BACKEND_SCOPE, false);

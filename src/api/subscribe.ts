@@ -18,7 +18,7 @@ import {
   replaceSubscriptionSecret,
 } from "../store/subscriptions.ts";
 import { type Administration, locatedResponse, storeAudited } from "./administration.ts";
-import { CONSUMER, type Operation, operation } from "./operation.ts";
+import { consumer, type Operation, operation } from "./operation.ts";
 import { checkEventAllowed, checkReachable, getSubscription, TAKEN } from "./subscription.ts";
 
 const PATH = "/consumer/subscription";
@@ -39,10 +39,7 @@ export function subscribeOperations(
 
   return [
     operation({
-      ...CONSUMER,
-      id: "subscribe",
-      method: "POST",
-      path: PATH,
+      ...consumer("subscribe", "POST", PATH),
       summary: "Subscribe to an event",
       body: refined(NewSubscription, checkReachable(services)),
       responses: { 201: WithSecret },
@@ -72,10 +69,7 @@ export function subscribeOperations(
       },
     }),
     operation({
-      ...CONSUMER,
-      id: "replaceSigningSecret",
-      method: "POST",
-      path: `${PATH}/:id/secret`,
+      ...consumer("replaceSigningSecret", "POST", `${PATH}/:id/secret`),
       summary: "Replace the signing secret; the old one signs beside it for a day",
       responses: { 200: WithSecret },
       refuses: [409],

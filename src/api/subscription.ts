@@ -32,13 +32,12 @@ import {
   type Actor,
   type Administration,
   type AuditedAction,
-  BACKEND,
   checkChanged,
   found,
   refuseConflict,
   storeAudited,
 } from "./administration.ts";
-import { CONSUMER, type Operation, operation, type ProtectedAccess } from "./operation.ts";
+import { backend, consumer, type Head, type Operation, operation } from "./operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
 
 type SubscriptionServices = Administration & Pick<Services, "refuseEndpoint">;
@@ -49,16 +48,13 @@ export const TAKEN = "There is a subscription of this event and endpoint already
 /** /consumer/subscription: those of the caller. */
 export function ownSubscriptionOperations(services: SubscriptionServices): Operation[] {
   return sharedOperations({
-    base: CONSUMER,
+    head: consumer,
     path: "/consumer/subscription",
-    list: { id: "listSubscriptions", summary: "List the caller's subscriptions" },
-    get: { id: "getSubscription", summary: "One subscription" },
-    change: {
-      id: "changeSubscription",
-      summary: "Change a subscription's endpoint, pause it or activate it",
-    },
+    list: ["listSubscriptions", "List the caller's subscriptions"],
+    get: ["getSubscription", "One subscription"],
+    change: ["changeSubscription", "Change a subscription's endpoint, pause it or activate it"],
     changes: refined(SubscriptionChange, checkReachable(services)),
-    remove: { id: "unsubscribe", summary: "Unsubscribe" },
+    remove: ["unsubscribe", "Unsubscribe"],
     record: SubscriptionRecord,
     toRecord: toSubscriptionRecord,
     ownerOf,
@@ -68,29 +64,28 @@ export function ownSubscriptionOperations(services: SubscriptionServices): Opera
 /** /backend/subscription: everybody's. */
 export function managedSubscriptionOperations(services: SubscriptionServices): Operation[] {
   return sharedOperations({
-    base: BACKEND,
+    head: backend,
     path: "/backend/subscription",
-    list: { id: "listAllSubscriptions", summary: "List everybody's subscriptions" },
-    get: { id: "getAnySubscription", summary: "One subscription" },
-    change: {
-      id: "changeAnySubscription",
-      summary: "Change a subscription's endpoint, pause, activate or disable it",
-    },
+    list: ["listAllSubscriptions", "List everybody's subscriptions"],
+    get: ["getAnySubscription", "One subscription"],
+    change: [
+      "changeAnySubscription",
+      "Change a subscription's endpoint, pause, activate or disable it",
+    ],
     changes: refined(ManagedSubscriptionChange, checkReachable(services)),
-    remove: {
-      id: "deleteAnySubscription",
-      summary: "Remove a subscription; what it has not been sent is cancelled",
-    },
+    remove: [
+      "deleteAnySubscription",
+      "Remove a subscription; what it has not been sent is cancelled",
+    ],
     record: ManagedSubscription,
     toRecord: toManagedSubscription,
   }, services);
 }
 
-type Words = Pick<Operation, "id" | "summary">;
-
 /** The caller's own subscriptions, or everybody's. */
-interface View extends Record<"list" | "get" | "change" | "remove", Words> {
-  readonly base: ProtectedAccess;
+interface View
+  extends Record<"list" | "get" | "change" | "remove", readonly [id: string, summary: string]> {
+  readonly head: Head;
   readonly path: "/consumer/subscription" | "/backend/subscription";
   readonly changes: Shape<Infer<typeof ManagedSubscriptionChange>>;
   readonly record: Shape<unknown>;
@@ -100,9 +95,8 @@ interface View extends Record<"list" | "get" | "change" | "remove", Words> {
 }
 
 function sharedOperations(view: View, services: SubscriptionServices): Operation[] {
-  const { base, path, toRecord, ownerOf } = view;
+  const { head, path, toRecord, ownerOf, list, get, change, remove } = view;
   const { database, wake, now } = services;
-  const item = { ...base, path: `${path}/:id` } as const;
   const find = async (id: string, caller: Caller) =>
     found(await findSubscription(database, id, ownerOf?.(caller)), "subscription");
 
@@ -115,10 +109,8 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
 
   return [
     operation({
-      ...base,
-      ...view.list,
-      method: "GET",
-      path,
+      ...head(list[0], "GET", path),
+      summary: list[1],
       query: pagination(SubscriptionRecord.members.id),
       responses: { 200: pageOf(view.record) },
       async handle({ query, caller }) {
@@ -127,17 +119,15 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
       },
     }),
     operation({
-      ...item,
-      ...view.get,
-      method: "GET",
+      ...head(get[0], "GET", `${path}/:id`),
+      summary: get[1],
       responses: { 200: view.record },
       handle: async ({ params: { id }, caller }) =>
         jsonResponse(200, toRecord(await find(id, caller))),
     }),
     operation({
-      ...item,
-      ...view.change,
-      method: "PATCH",
+      ...head(change[0], "PATCH", `${path}/:id`),
+      summary: change[1],
       body: view.changes,
       responses: { 200: view.record },
       refuses: [409],
@@ -149,9 +139,9 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
         }
         const isDisabled = status === "disabled";
         if (!isDisabled && status) await prepareRevival(database, subscription, now());
-        const change = { endpoint, status: isDisabled ? undefined : status };
+        const update = { endpoint, status: isDisabled ? undefined : status };
         const [changed] = await store(context, [
-          updateSubscription(id, change, ownerOf && grantOf(caller)),
+          updateSubscription(id, update, ownerOf && grantOf(caller)),
           ...isDisabled ? disableSubscription(id, "administrator", now()) : [],
         ], { action: "subscription.change", target: id });
         if (changed === 0) {
@@ -163,9 +153,8 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
       },
     }),
     operation({
-      ...item,
-      ...view.remove,
-      method: "DELETE",
+      ...head(remove[0], "DELETE", `${path}/:id`),
+      summary: remove[1],
       responses: { 204: undefined },
       async handle({ params: { id }, ...context }) {
         await find(id, context.caller);

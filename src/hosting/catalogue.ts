@@ -6,9 +6,7 @@ import type { LoadedEndpoint, LoadedScope, Origin } from "./check.ts";
  * Returns every event that the endpoints declare, once and by name. Of several descriptions
  * the first counts; that the scopes agree was checked when the endpoints were loaded.
  */
-export function catalogue(
-  endpoints: readonly Pick<LoadedEndpoint, "emits">[],
-): DeclaredEvent[] {
+export function catalogue(endpoints: readonly Pick<LoadedEndpoint, "emits">[]): DeclaredEvent[] {
   const events = new Map<string, DeclaredEvent>();
   for (const event of endpoints.flatMap(({ emits }) => emits)) {
     if (!events.has(event.name)) events.set(event.name, event);

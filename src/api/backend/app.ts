@@ -28,31 +28,27 @@ import { forgetConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
 import {
   type Administration,
-  BACKEND,
   changeFresh,
   checkChanged,
   found,
   locatedResponse,
   storeAudited,
 } from "../administration.ts";
-import { type Operation, operation } from "../operation.ts";
+import { backend, type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const OLD_SECRET_MS = 24 * 60 * 60_000;
 const PATH = "/backend/app";
+const ITEM = `${PATH}/:client_id` as const;
 
 /** /backend/app: OAuth clients. */
 export function appOperations(services: Administration): Operation[] {
   const { database, now, config: { accessTokenTtlMs } } = services;
-  const item = { ...BACKEND, path: `${PATH}/:client_id` } as const;
   const find = async (id: string) => found(await findApp(database, id), "app");
 
   return [
     operation({
-      ...BACKEND,
-      id: "addApp",
-      method: "POST",
-      path: PATH,
+      ...backend("addApp", "POST", PATH),
       summary: "Add an app; its secret is shown here only",
       body: NewApp,
       responses: { 201: AppWithSecret },
@@ -68,10 +64,7 @@ export function appOperations(services: Administration): Operation[] {
       },
     }),
     operation({
-      ...BACKEND,
-      id: "listApps",
-      method: "GET",
-      path: PATH,
+      ...backend("listApps", "GET", PATH),
       summary: "List apps",
       query: pagination(AppRecord.members.client_id),
       responses: { 200: pageOf(AppRecord) },
@@ -79,17 +72,13 @@ export function appOperations(services: Administration): Operation[] {
         listResponse(await listApps(database, toPagination(query)), toAppRecord),
     }),
     operation({
-      ...item,
-      id: "getApp",
-      method: "GET",
+      ...backend("getApp", "GET", ITEM),
       summary: "One app",
       responses: { 200: AppRecord },
       handle: async ({ params }) => jsonResponse(200, toAppRecord(await find(params.client_id))),
     }),
     operation({
-      ...item,
-      id: "changeApp",
-      method: "PATCH",
+      ...backend("changeApp", "PATCH", ITEM),
       summary: "Change an app, or disable it",
       body: AppChange,
       responses: { 200: AppRecord },
@@ -113,9 +102,7 @@ export function appOperations(services: Administration): Operation[] {
       },
     }),
     operation({
-      ...item,
-      id: "deleteApp",
-      method: "DELETE",
+      ...backend("deleteApp", "DELETE", ITEM),
       summary: "Remove an app",
       responses: { 204: undefined },
       async handle({ params: { client_id: id }, ...context }) {
@@ -130,10 +117,7 @@ export function appOperations(services: Administration): Operation[] {
       },
     }),
     operation({
-      ...BACKEND,
-      id: "replaceAppSecret",
-      method: "POST",
-      path: `${item.path}/secret`,
+      ...backend("replaceAppSecret", "POST", `${ITEM}/secret`),
       summary: "Replace an app's secret; the old one is good for a day, or no more at all",
       body: optional(NewAppSecret),
       responses: { 200: AppSecret },

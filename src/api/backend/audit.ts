@@ -13,8 +13,7 @@ import {
 import { TIME, toTime } from "../../base/time.ts";
 import type { Services } from "../../services.ts";
 import { type AuditEntry, listAudit } from "../../store/audit.ts";
-import { BACKEND } from "../administration.ts";
-import { type Operation, operation } from "../operation.ts";
+import { backend, type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const MAX_LENGTH = 200;
@@ -49,10 +48,7 @@ export const AUDIT_QUERY = {
 export function auditOperations({ database }: Pick<Services, "database">): Operation[] {
   return [
     operation({
-      ...BACKEND,
-      id: "listAudit",
-      method: "GET",
-      path: "/backend/audit",
+      ...backend("listAudit", "GET", "/backend/audit"),
       summary: "List changes, logins and failures",
       query: AUDIT_QUERY,
       responses: { 200: pageOf(AuditRecord, "AuditPage") },

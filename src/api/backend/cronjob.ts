@@ -5,8 +5,8 @@ import { TIME, toTime } from "../../base/time.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { actorOf, insertAudit } from "../../store/audit.ts";
-import { BACKEND, found } from "../administration.ts";
-import { type Operation, operation } from "../operation.ts";
+import { found } from "../administration.ts";
+import { backend, type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
 
 const PATH = "/backend/cronjob";
@@ -27,10 +27,7 @@ export function cronjobOperations(
 ): Operation[] {
   return [
     operation({
-      ...BACKEND,
-      id: "listCronjobs",
-      method: "GET",
-      path: PATH,
+      ...backend("listCronjobs", "GET", PATH),
       summary: "List the cronjobs and how they last went",
       query: pagination(),
       responses: { 200: pageOf(CronjobRecord) },
@@ -48,10 +45,7 @@ export function cronjobOperations(
       },
     }),
     operation({
-      ...BACKEND,
-      id: "runCronjob",
-      method: "POST",
-      path: `${PATH}/:name/run`,
+      ...backend("runCronjob", "POST", `${PATH}/:name/run`),
       summary: "Run a cronjob now, unless it runs already",
       responses: { 202: named("CronjobName", record({ name: TEXT })) },
       refuses: [409],

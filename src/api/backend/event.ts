@@ -9,14 +9,8 @@ import { formatScope } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { listDeliveries } from "../../store/delivery_lists.ts";
 import { findEvent, insertEvent, listEvents } from "../../store/events.ts";
-import {
-  type Administration,
-  BACKEND,
-  found,
-  locatedResponse,
-  storeAudited,
-} from "../administration.ts";
-import { type Operation, operation } from "../operation.ts";
+import { type Administration, found, locatedResponse, storeAudited } from "../administration.ts";
+import { backend, type Operation, operation } from "../operation.ts";
 import { listResponse, pageMembers, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const PATH = "/backend/event";
@@ -41,10 +35,7 @@ export function eventOperations(services: Administration & Pick<Services, "metri
 
   return [
     operation({
-      ...BACKEND,
-      id: "dispatchEvent",
-      method: "POST",
-      path: PATH,
+      ...backend("dispatchEvent", "POST", PATH),
       summary: "Dispatch an event",
       body: NewEvent,
       responses: { 202: named("EventId", record({ id: ID })) },
@@ -63,10 +54,7 @@ export function eventOperations(services: Administration & Pick<Services, "metri
       },
     }),
     operation({
-      ...BACKEND,
-      id: "listEvents",
-      method: "GET",
-      path: PATH,
+      ...backend("listEvents", "GET", PATH),
       summary: "List events",
       query: EVENT_QUERY,
       responses: { 200: pageOf(EventRecord) },
@@ -74,10 +62,7 @@ export function eventOperations(services: Administration & Pick<Services, "metri
         listResponse(await listEvents(database, query, toPagination(query)), toRecord),
     }),
     operation({
-      ...BACKEND,
-      id: "getEvent",
-      method: "GET",
-      path: `${PATH}/:id`,
+      ...backend("getEvent", "GET", `${PATH}/:id`),
       summary: "One event with its data and its deliveries, these in parts as lists are",
       query: pagination(ManagedDelivery.members.id),
       responses: { 200: EventWithDeliveries },

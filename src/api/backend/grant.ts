@@ -31,8 +31,8 @@ import {
 import { findGrant, type ListedGrant, listGrants } from "../../store/grants.ts";
 import { endSubscriptions } from "../../store/subscription_end.ts";
 import { findUser, revokeTokensOfUser } from "../../store/users.ts";
-import { type Administration, BACKEND, found, storeAudited } from "../administration.ts";
-import { type Operation, operation } from "../operation.ts";
+import { type Administration, found, storeAudited } from "../administration.ts";
+import { backend, type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const PATH = "/backend/grant";
@@ -79,10 +79,7 @@ export function grantOperations(services: Administration): Operation[] {
 
   return [
     operation({
-      ...BACKEND,
-      id: "listGrants",
-      method: "GET",
-      path: PATH,
+      ...backend("listGrants", "GET", PATH),
       summary: "List grants, of one user or one app",
       query: GRANT_QUERY,
       responses: { 200: pageOf(GrantRecord) },
@@ -92,10 +89,7 @@ export function grantOperations(services: Administration): Operation[] {
       },
     }),
     operation({
-      ...BACKEND,
-      id: "revokeGrant",
-      method: "DELETE",
-      path: `${PATH}/:id`,
+      ...backend("revokeGrant", "DELETE", `${PATH}/:id`),
       summary: "Revoke a grant and every token of it",
       responses: { 204: undefined },
       async handle({ params, ...context }) {
@@ -106,10 +100,7 @@ export function grantOperations(services: Administration): Operation[] {
       },
     }),
     operation({
-      ...BACKEND,
-      id: "revokeGrants",
-      method: "POST",
-      path: `${PATH}/revoke`,
+      ...backend("revokeGrants", "POST", `${PATH}/revoke`),
       summary: "Revoke every grant of a user, of an app, or of a user through an app",
       body: Revocation,
       responses: { 204: undefined },

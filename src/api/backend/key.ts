@@ -16,8 +16,8 @@ import { emptyResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { actorOf, insertAudit } from "../../store/audit.ts";
 import { type RingKey, ROTATION_LEAD_MS } from "../../store/key_ring.ts";
-import { type Actor, BACKEND, locatedResponse, notFound } from "../administration.ts";
-import { type Operation, operation } from "../operation.ts";
+import { type Actor, locatedResponse, notFound } from "../administration.ts";
+import { backend, type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
 
 const PATH = "/backend/key";
@@ -57,10 +57,7 @@ export function keyOperations(services: Pick<Services, "keys" | "basePath" | "no
 
   return [
     operation({
-      ...BACKEND,
-      id: "listSigningKeys",
-      method: "GET",
-      path: PATH,
+      ...backend("listSigningKeys", "GET", PATH),
       summary: "List the keys that are published",
       query: pagination(),
       responses: { 200: pageOf(KeyRecord) },
@@ -70,10 +67,7 @@ export function keyOperations(services: Pick<Services, "keys" | "basePath" | "no
       },
     }),
     operation({
-      ...BACKEND,
-      id: "rotateSigningKey",
-      method: "POST",
-      path: PATH,
+      ...backend("rotateSigningKey", "POST", PATH),
       summary: "Make a key that signs in 10 minutes, or at once",
       body: optional(NewKey),
       responses: { 201: KeyRecord },
@@ -84,10 +78,7 @@ export function keyOperations(services: Pick<Services, "keys" | "basePath" | "no
       },
     }),
     operation({
-      ...BACKEND,
-      id: "withdrawSigningKey",
-      method: "DELETE",
-      path: `${PATH}/:kid`,
+      ...backend("withdrawSigningKey", "DELETE", `${PATH}/:kid`),
       summary: "Withdraw a key and every token that it signed at once",
       responses: { 204: undefined },
       async handle({ params: { kid }, ...context }) {

@@ -13,30 +13,26 @@ import {
 } from "../../store/users.ts";
 import {
   type Administration,
-  BACKEND,
   changeFresh,
   checkChanged,
   found,
   locatedResponse,
   storeAudited,
 } from "../administration.ts";
-import { type Operation, operation } from "../operation.ts";
+import { backend, type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const PATH = "/backend/user";
+const ITEM = `${PATH}/:id` as const;
 
 /** /backend/user: those who log in. */
 export function userOperations(services: Administration & Pick<Services, "hasher">): Operation[] {
   const { database, hasher, now, config: { accessTokenTtlMs } } = services;
-  const item = { ...BACKEND, path: `${PATH}/:id` } as const;
   const find = async (id: string) => found(await findUser(database, id), "user");
 
   return [
     operation({
-      ...BACKEND,
-      id: "addUser",
-      method: "POST",
-      path: PATH,
+      ...backend("addUser", "POST", PATH),
       summary: "Add a user",
       body: NewUser,
       responses: { 201: UserRecord },
@@ -54,10 +50,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
       },
     }),
     operation({
-      ...BACKEND,
-      id: "listUsers",
-      method: "GET",
-      path: PATH,
+      ...backend("listUsers", "GET", PATH),
       summary: "List users",
       query: pagination(UserRecord.members.id),
       responses: { 200: pageOf(UserRecord) },
@@ -65,17 +58,13 @@ export function userOperations(services: Administration & Pick<Services, "hasher
         listResponse(await listUsers(database, toPagination(query)), toUserRecord),
     }),
     operation({
-      ...item,
-      id: "getUser",
-      method: "GET",
+      ...backend("getUser", "GET", ITEM),
       summary: "One user",
       responses: { 200: UserRecord },
       handle: async ({ params: { id } }) => jsonResponse(200, toUserRecord(await find(id))),
     }),
     operation({
-      ...item,
-      id: "changeUser",
-      method: "PATCH",
+      ...backend("changeUser", "PATCH", ITEM),
       summary: "Change a user's password, scopes or status",
       body: UserChange,
       responses: { 200: UserRecord },
@@ -97,9 +86,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
       },
     }),
     operation({
-      ...item,
-      id: "deleteUser",
-      method: "DELETE",
+      ...backend("deleteUser", "DELETE", ITEM),
       summary: "Remove a user",
       responses: { 204: undefined },
       async handle({ params: { id }, ...context }) {

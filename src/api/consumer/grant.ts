@@ -5,7 +5,7 @@ import { emptyResponse } from "../../http/respond.ts";
 import { type Caller, LOGIN_APP } from "../../oauth/principal.ts";
 import { listActingApps, withdrawConsent } from "../../store/consents.ts";
 import { type Administration, found, storeAudited } from "../administration.ts";
-import { CONSUMER, type Operation, operation } from "../operation.ts";
+import { consumer, type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
 
 const PATH = "/consumer/grant";
@@ -21,10 +21,7 @@ export function consumerGrantOperations(services: Administration): Operation[] {
 
   return [
     operation({
-      ...CONSUMER,
-      id: "listActingApps",
-      method: "GET",
-      path: PATH,
+      ...consumer("listActingApps", "GET", PATH),
       summary: "List the apps that may act for the caller",
       query: pagination(),
       responses: { 200: pageOf(ActingAppRecord) },
@@ -35,10 +32,7 @@ export function consumerGrantOperations(services: Administration): Operation[] {
       },
     }),
     operation({
-      ...CONSUMER,
-      id: "withdrawGrant",
-      method: "DELETE",
-      path: `${PATH}/:id`,
+      ...consumer("withdrawGrant", "DELETE", `${PATH}/:id`),
       summary: "Withdraw from an app what it may do for the caller",
       responses: { 204: undefined },
       async handle({ params: { id: app }, ...context }) {

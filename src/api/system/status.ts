@@ -69,10 +69,7 @@ export function statusOperations(
       async handle({ request }) {
         const withParts = await inspectors.allows(request);
         const { isReady, parts } = await readiness(withParts);
-        const body = {
-          status: isReady ? "ready" : "unavailable",
-          ...(withParts && { parts }),
-        };
+        const body = { status: isReady ? "ready" : "unavailable", ...(withParts && { parts }) };
         const retry = isReady ? {} : { "Retry-After": "2" };
         return jsonResponse(isReady ? 200 : 503, body, { ...NO_STORE, ...retry });
       },
