@@ -30,25 +30,95 @@ interface Progress {
   caller?: Caller;
 }
 
+/** What the log and the metrics call a request whose client went away before its response. */
+const GONE: HttpResponse = { status: 499 };
+
 /**
  * Makes the one way that every request goes: path → operation → token and scope → query and body →
  * handler → response, with errors turned into responses, CORS headers and the log line in one
  * place. It never throws.
  */
 export function createPipeline(
-  options: PipelineOptions,
+  { bearer, site, log, routers, isOriginAllowed, maxBodyBytes, now, observe }: PipelineOptions,
 ): (request: HttpRequest) => Promise<HttpResponse> {
-  const { log, now, observe, isOriginAllowed } = options;
+  function findRoute(method: string, path: string): RouteMatch | undefined {
+    for (const find of routers) {
+      const match = find(method, path);
+      if (match) return match;
+    }
+    return undefined;
+  }
+
+  function corsPolicy({ sibling: { cors } }: RouteMatch): CorsPolicy | undefined {
+    return cors === true ? isOriginAllowed : cors || undefined;
+  }
+
+  async function respondTo(request: HttpRequest, progress: Progress): Promise<HttpResponse> {
+    const match = findRoute(request.method, localPath(request.path, site.basePath));
+    if (!match) throw new Problem(404, "not_found", "There is nothing at this path.");
+    progress.match = match;
+    const { operation, methods, params } = match;
+    if (request.method === "OPTIONS") return optionsResponse(request, methods, corsPolicy(match));
+    if (operation) return carryOut(operation, request, params, progress);
+    throw new Problem(405, "method_not_allowed", `This path takes ${methods.join(", ")}.`, {
+      headers: { Allow: methods.join(", ") },
+    });
+  }
+
+  async function carryOut(
+    operation: Operation,
+    request: HttpRequest,
+    params: RouteMatch["params"],
+    progress: Progress,
+  ): Promise<HttpResponse> {
+    const { access } = operation;
+    const caller = access === "public" ? undefined : await bearer.authenticate(request, access);
+    if (caller) progress.caller = caller;
+    // A body may come slowly: once it is in, its token may have ended.
+    const authenticateAgain = async (): Promise<void> => {
+      if (access !== "public" && hasBody(request)) await bearer.authenticate(request, access);
+    };
+    // OAuth and pages have rules of their own for parameters that are missing, repeated or wrong.
+    const isParsed = operation.errors === undefined || operation.errors === "problem";
+    const query = operation.query && isParsed ? readQuery(request.query, operation.query) : {};
+    let body: unknown;
+    if (operation.body) {
+      body = await readBody(operation, request, maxBodyBytes);
+      await authenticateAgain();
+    }
+    return operation.handle({ request, params, caller, query, body, authenticateAgain });
+  }
+
+  function errorResponse(
+    error: unknown,
+    request: HttpRequest,
+    match: RouteMatch | undefined,
+  ): HttpResponse {
+    const errors = match?.sibling.errors;
+    if (error instanceof OAuthError && errors === "oauth") return oauthErrorResponse(error);
+    const problem = toProblem(error, request, log);
+    switch (match ? errors : errorsOfNoRoute(problem, request)) {
+      case "oauth":
+        return oauthErrorResponse(toOAuthError(problem));
+      case "page": {
+        const { status, title, message: detail } = problem;
+        const page = errorPage({ site, status, title, detail, requestId: request.id });
+        return { ...page, headers: { ...page.headers, ...problem.headers } };
+      }
+      default:
+        return problemResponse(problem, request.id);
+    }
+  }
 
   return async (request) => {
     const startedMs = now();
     const progress: Progress = {};
     let response: HttpResponse;
     try {
-      response = await respondTo(request, progress, options);
+      response = await respondTo(request, progress);
     } catch (error) {
       if (request.isGone) log.debug("failed without its client", { request_id: request.id, error });
-      response = request.isGone ? GONE : errorResponse(error, request, progress, options);
+      response = request.isGone ? GONE : errorResponse(error, request, progress.match);
     }
     const status = request.isGone ? GONE.status : response.status;
     const { match, caller } = progress;
@@ -59,7 +129,7 @@ export function createPipeline(
     const { method, id: request_id } = request;
     const fields = { method, route, status, ms, request_id };
     log.info("request", caller ? { ...fields, sub: caller.sub } : fields);
-    const policy = match && method !== "OPTIONS" ? corsPolicy(match, isOriginAllowed) : undefined;
+    const policy = match && method !== "OPTIONS" ? corsPolicy(match) : undefined;
     const headers = policy ? await withCors(response.headers, request, policy) : response.headers;
     return {
       status: response.status,
@@ -67,70 +137,6 @@ export function createPipeline(
       body: response.body,
     };
   };
-}
-
-/** What the log and the metrics call a request whose client went away before its response. */
-const GONE: HttpResponse = { status: 499 };
-
-async function respondTo(
-  request: HttpRequest,
-  progress: Progress,
-  options: PipelineOptions,
-): Promise<HttpResponse> {
-  const path = localPath(request.path, options.site.basePath);
-  const match = findRoute(options.routers, request.method, path);
-  if (!match) throw new Problem(404, "not_found", "There is nothing at this path.");
-  progress.match = match;
-  const { operation, methods, params } = match;
-  if (request.method === "OPTIONS") {
-    return optionsResponse(request, methods, corsPolicy(match, options.isOriginAllowed));
-  }
-  if (!operation) {
-    throw new Problem(405, "method_not_allowed", `This path takes ${methods.join(", ")}.`, {
-      headers: { Allow: methods.join(", ") },
-    });
-  }
-  return carryOut(operation, request, params, progress, options);
-}
-
-function corsPolicy(
-  { sibling: { cors } }: RouteMatch,
-  isOriginAllowed: IsOriginAllowed,
-): CorsPolicy | undefined {
-  return cors === true ? isOriginAllowed : cors || undefined;
-}
-
-function findRoute(routers: readonly Router[], method: string, path: string) {
-  for (const find of routers) {
-    const match = find(method, path);
-    if (match) return match;
-  }
-  return undefined;
-}
-
-async function carryOut(
-  operation: Operation,
-  request: HttpRequest,
-  params: RouteMatch["params"],
-  progress: Progress,
-  { bearer, maxBodyBytes }: PipelineOptions,
-): Promise<HttpResponse> {
-  const { access } = operation;
-  const caller = access === "public" ? undefined : await bearer.authenticate(request, access);
-  if (caller) progress.caller = caller;
-  // A body may come slowly: once it is in, its token may have ended.
-  const authenticateAgain = async (): Promise<void> => {
-    if (access !== "public" && hasBody(request)) await bearer.authenticate(request, access);
-  };
-  // OAuth and pages have rules of their own for parameters that are missing, repeated or wrong.
-  const isParsed = operation.errors === undefined || operation.errors === "problem";
-  const query = operation.query && isParsed ? readQuery(request.query, operation.query) : {};
-  let body: unknown;
-  if (operation.body) {
-    body = await readBody(operation, request, maxBodyBytes);
-    await authenticateAgain();
-  }
-  return operation.handle({ request, params, caller, query, body, authenticateAgain });
 }
 
 /**
@@ -146,28 +152,6 @@ function localPath(path: string, basePath: string): string {
     return path.slice(0, -basePath.length);
   }
   throw new Problem(404, "not_found", "There is nothing at this path.");
-}
-
-function errorResponse(
-  error: unknown,
-  request: HttpRequest,
-  { match }: Progress,
-  { site, log }: PipelineOptions,
-): HttpResponse {
-  const errors = match?.sibling.errors;
-  if (error instanceof OAuthError && errors === "oauth") return oauthErrorResponse(error);
-  const problem = toProblem(error, request, log);
-  switch (match ? errors : errorsOfNoRoute(problem, request)) {
-    case "oauth":
-      return oauthErrorResponse(toOAuthError(problem));
-    case "page": {
-      const { status, title, message: detail } = problem;
-      const page = errorPage({ site, status, title, detail, requestId: request.id });
-      return { ...page, headers: { ...page.headers, ...problem.headers } };
-    }
-    default:
-      return problemResponse(problem, request.id);
-  }
 }
 
 /** Of a path without a route: a browser gets a page, a program what it always gets. */

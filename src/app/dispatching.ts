@@ -5,11 +5,9 @@ import { insertEvent } from "../store/events.ts";
 
 /** Makes what modules dispatch events with. */
 export function createDispatching(
-  { config, database, metrics, wake, now }: Pick<
-    Services,
-    "config" | "database" | "metrics" | "wake" | "now"
-  >,
+  services: Pick<Services, "config" | "database" | "metrics" | "wake" | "now">,
 ): Dispatching {
+  const { config, database, metrics, wake, now } = services;
   return {
     maxPayloadBytes: config.maxPayloadBytes,
     newEventId: () => newId("e", now()),

@@ -10,7 +10,7 @@ import type { Services } from "../services.ts";
 import { hasDelivery } from "../store/deliveries.ts";
 import { isPlainObject, type LoadedEndpoint } from "./check.ts";
 import { createContext } from "./context.ts";
-import { collectEvents, type DispatchedEvent, type Dispatching } from "./dispatch.ts";
+import { collectEvents, type Dispatching } from "./dispatch.ts";
 import { toResponse } from "./result.ts";
 
 /** What the endpoints of modules work with. */
@@ -73,8 +73,14 @@ export function hostedOperation(endpoint: LoadedEndpoint, services: HostingServi
         throw new Problem(500, "internal", detail, { cause: error });
       }
       const events = collector.close();
-      if (events.length > 0 && response.status < 500) {
-        await commitAll(events, response, request, route, services);
+      if (events.length === 0 || response.status >= 500) return response;
+      try {
+        await services.commit(events);
+      } catch (cause) {
+        if (response.body instanceof ReadableStream) discardStream(request, response.body);
+        log.error("events not stored", { request_id: request.id, route, error: cause });
+        const detail = "Its events could not be stored; none was.";
+        throw new Problem(503, "unavailable", detail, { headers: RETRY_AFTER, cause });
       }
       return response;
     },
@@ -95,23 +101,6 @@ function callbackOf({ headers }: HttpRequest): string | undefined {
 /** A caller as authors get it: what else the service knows of the token stays here. */
 function pickCaller({ sub, kind, clientId, scopes }: Caller): Caller {
   return { sub, kind, clientId, scopes };
-}
-
-async function commitAll(
-  events: readonly DispatchedEvent[],
-  response: HttpResponse,
-  request: HttpRequest,
-  route: string,
-  { commit, log }: HostingServices,
-): Promise<void> {
-  try {
-    await commit(events);
-  } catch (cause) {
-    if (response.body instanceof ReadableStream) discardStream(request, response.body);
-    log.error("events not stored", { request_id: request.id, route, error: cause });
-    const detail = "Its events could not be stored; none was.";
-    throw new Problem(503, "unavailable", detail, { headers: RETRY_AFTER, cause });
-  }
 }
 
 /** Only a refusal that the author wrote, or one of the service's own, reaches the caller. */

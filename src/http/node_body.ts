@@ -42,7 +42,10 @@ export function createIncomingBody(
       if (announced > maxBytes) return Promise.reject(tooLarge(maxBytes));
       if (failure) return Promise.reject(failure);
       onStart();
-      const held = holding = budget.reserve(() => fail(busy()));
+      const held = holding = budget.reserve(() => {
+        const detail = "Too many bodies are coming in at once; send it again.";
+        fail(new Problem(503, "busy", detail, { headers: { "Retry-After": "1" } }));
+      });
       return new Promise((resolve, reject) => {
         let bytes: Buffer = Buffer.alloc(0);
         let length = 0;
@@ -97,10 +100,4 @@ function roomFor(needed: number, maxBytes: number): number {
 
 function tooLarge(maxBytes: number): Problem {
   return new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`);
-}
-
-function busy(): Problem {
-  return new Problem(503, "busy", "Too many bodies are coming in at once; send it again.", {
-    headers: { "Retry-After": "1" },
-  });
 }
