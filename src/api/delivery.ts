@@ -75,8 +75,8 @@ export function deliveryOperations(
 
   return [
     operation({
-      ...consumer("listDeliveries", "GET", `${PATH}/:id/delivery`),
-      summary: "List a subscription's deliveries",
+      ...consumer("GET", `${PATH}/:id/delivery`, "listDeliveries",
+        "List a subscription's deliveries"),
       query: pagination(ID),
       responses: { 200: pageOf(DeliveryRecord) },
       async handle({ params, query, caller }) {
@@ -110,8 +110,8 @@ export function deliveryOperations(
       },
     }, services)),
     operation({
-      ...consumer("testSubscription", "POST", `${PATH}/:id/test`),
-      summary: 'Deliver {"test": true} to one subscription',
+      ...consumer("POST", `${PATH}/:id/test`, "testSubscription",
+        'Deliver {"test": true} to one subscription'),
       responses: { 202: DeliveryId },
       refuses: [409, 429],
       isLocated: true,
@@ -147,8 +147,7 @@ export function managedDeliveryOperations(services: Administration): Operation[]
 
   return [
     operation({
-      ...backend("listAllDeliveries", "GET", path),
-      summary: "List deliveries",
+      ...backend("GET", path, "listAllDeliveries", "List deliveries"),
       query: DELIVERY_QUERY,
       responses: { 200: pageOf(ManagedDelivery) },
       handle: async ({ query }) =>
@@ -173,8 +172,8 @@ export function managedDeliveryOperations(services: Administration): Operation[]
       },
     }, services),
     operation({
-      ...backend("resendFailedDeliveries", "POST", `${path}/resend`),
-      summary: "Send again what failed of the events dispatched from then to then",
+      ...backend("POST", `${path}/resend`, "resendFailedDeliveries",
+        "Send again what failed of the events dispatched from then to then"),
       body: Resend,
       responses: { 202: named("ResendCount", record({ count: COUNT })) },
       /** Batch by batch, so that no other write waits for long; the first has the audit entry. */
@@ -220,8 +219,7 @@ function itemOperations(view: View, { database }: Pick<Services, "database">): O
   const { head, path, name, summary, record, refuses, find } = view;
   return [
     operation({
-      ...head(`get${name}`, "GET", path),
-      summary,
+      ...head("GET", path, `get${name}`, summary),
       responses: { 200: record },
       async handle({ params, caller }) {
         const delivery = found(await find(params, caller), "delivery");
@@ -231,8 +229,8 @@ function itemOperations(view: View, { database }: Pick<Services, "database">): O
       },
     }),
     operation({
-      ...head(`resend${name}`, "POST", `${path}/resend`),
-      summary: "Send a failed delivery again, with a fresh budget of attempts",
+      ...head("POST", `${path}/resend`, `resend${name}`,
+        "Send a failed delivery again, with a fresh budget of attempts"),
       responses: { 202: DeliveryId },
       refuses,
       async handle({ params, ...context }) {

@@ -86,12 +86,16 @@ export function operation<
   return typed as unknown as Operation;
 }
 
-/** Makes the head of an operation: who may call it, from where, and its place. */
+/** Makes the head of an operation: who may call it, from where, its place, and its words. */
 export type Head = ReturnType<typeof headOf>;
 
 function headOf(scope: string, cors: boolean) {
-  return <const Path extends string>(id: string, method: Operation["method"], path: Path) =>
-    ({ access: [scope], cors, id, method, path }) as const;
+  return <const Path extends string>(
+    method: Operation["method"],
+    path: Path,
+    id: string,
+    summary: string,
+  ) => ({ access: [scope], cors, method, path, id, summary }) as const;
 }
 
 /** The head of an operation of the consumer's own resources: scope `consumer`, and CORS. */

@@ -39,8 +39,7 @@ export function subscribeOperations(
 
   return [
     operation({
-      ...consumer("subscribe", "POST", PATH),
-      summary: "Subscribe to an event",
+      ...consumer("POST", PATH, "subscribe", "Subscribe to an event"),
       body: refined(NewSubscription, checkReachable(services)),
       responses: { 201: WithSecret },
       refuses: [409],
@@ -69,8 +68,8 @@ export function subscribeOperations(
       },
     }),
     operation({
-      ...consumer("replaceSigningSecret", "POST", `${PATH}/:id/secret`),
-      summary: "Replace the signing secret; the old one signs beside it for a day",
+      ...consumer("POST", `${PATH}/:id/secret`, "replaceSigningSecret",
+        "Replace the signing secret; the old one signs beside it for a day"),
       responses: { 200: WithSecret },
       refuses: [409],
       async handle({ params: { id }, ...context }) {

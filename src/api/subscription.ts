@@ -109,8 +109,7 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
 
   return [
     operation({
-      ...head(list[0], "GET", path),
-      summary: list[1],
+      ...head("GET", path, ...list),
       query: pagination(SubscriptionRecord.members.id),
       responses: { 200: pageOf(view.record) },
       async handle({ query, caller }) {
@@ -119,15 +118,13 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
       },
     }),
     operation({
-      ...head(get[0], "GET", `${path}/:id`),
-      summary: get[1],
+      ...head("GET", `${path}/:id`, ...get),
       responses: { 200: view.record },
       handle: async ({ params: { id }, caller }) =>
         jsonResponse(200, toRecord(await find(id, caller))),
     }),
     operation({
-      ...head(change[0], "PATCH", `${path}/:id`),
-      summary: change[1],
+      ...head("PATCH", `${path}/:id`, ...change),
       body: view.changes,
       responses: { 200: view.record },
       refuses: [409],
@@ -138,7 +135,13 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
           await checkEventAllowed(database, subscription.event, caller);
         }
         const isDisabled = status === "disabled";
-        if (!isDisabled && status) await prepareRevival(database, subscription, now());
+        // What it had not been sent is cancelled before it may be active or paused again.
+        const isRevived = subscription.status === "disabled" && status && !isDisabled;
+        if (isRevived && !await clearSubscription(database, id, now())) {
+          throw new Problem(503, "unavailable", "Its old deliveries are still being cancelled.", {
+            headers: { "Retry-After": "5" },
+          });
+        }
         const update = { endpoint, status: isDisabled ? undefined : status };
         const [changed] = await store(context, [
           updateSubscription(id, update, ownerOf && grantOf(caller)),
@@ -153,8 +156,7 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
       },
     }),
     operation({
-      ...head(remove[0], "DELETE", `${path}/:id`),
-      summary: remove[1],
+      ...head("DELETE", `${path}/:id`, ...remove),
       responses: { 204: undefined },
       async handle({ params: { id }, ...context }) {
         await find(id, context.caller);
@@ -200,19 +202,4 @@ export async function checkEventAllowed(
     : await findEventScopes(database, event);
   if (needed.every((scope) => caller.scopes.includes(scope))) return;
   throw new Problem(403, "forbidden_event", `The event needs scope ${needed.join(" ")}.`);
-}
-
-/**
- * Cancels what is left of a disabled subscription, so that it may be active again; throws Problem
- * 503 where that takes longer than a request should.
- */
-async function prepareRevival(
-  database: Database,
-  { id, status }: Subscription,
-  nowMs: number,
-): Promise<void> {
-  if (status !== "disabled" || await clearSubscription(database, id, nowMs)) return;
-  throw new Problem(503, "unavailable", "Its old deliveries are still being cancelled.", {
-    headers: { "Retry-After": "5" },
-  });
 }

@@ -10,7 +10,7 @@ type ContextParts = WebRequestParts &
  * What a handler gets; what is costly is made when it is first read. The getters are on a prototype,
  * and so in a class: in an object literal they cost more than the rest of a request together.
  */
-class RequestContext implements Context<unknown> {
+export class RequestContext implements Context<unknown> {
   readonly params: Context["params"];
   readonly body: unknown;
   readonly caller: Caller | undefined;
@@ -45,11 +45,6 @@ class RequestContext implements Context<unknown> {
   get log(): Logger {
     return this.#log ??= withRequestId(this.#parts.log, this.#http.id);
   }
-}
-
-/** Makes the context of one request. */
-export function createContext(http: HttpRequest, parts: ContextParts): Context<unknown> {
-  return new RequestContext(http, parts);
 }
 
 function withRequestId(log: Logger, id: string): Logger {

@@ -9,7 +9,7 @@ import type { Caller } from "../mod.ts";
 import type { Services } from "../services.ts";
 import { hasDelivery } from "../store/deliveries.ts";
 import { isPlainObject, type LoadedEndpoint } from "./check.ts";
-import { createContext } from "./context.ts";
+import { RequestContext } from "./context.ts";
 import { collectEvents, type Dispatching } from "./dispatch.ts";
 import { toResponse } from "./result.ts";
 
@@ -51,7 +51,7 @@ export function hostedOperation(endpoint: LoadedEndpoint, services: HostingServi
       const collector = collectEvents(services);
       let response: HttpResponse;
       try {
-        const result = await endpoint.handle(createContext(request, {
+        const result = await endpoint.handle(new RequestContext(request, {
           params,
           caller: caller && pickCaller(caller),
           body,

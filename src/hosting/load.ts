@@ -54,12 +54,17 @@ export async function loadEndpoints(
   const hosted: Hosted = { endpoints: [], cronjobs: [], scopes: [] };
   if (folder === undefined) return hosted;
   const seen = new Set<unknown>();
-  const files = await findModules(folder, (file, reason) => {
+  const onError = (file: string, reason: string): void => {
     errors.push({ file, exportName: undefined, reason });
-  });
-  for (const file of files) {
+  };
+  for (const file of await findModules(folder, onError)) {
     // One after the other: what a module does while it loads happens in the same order each time.
-    for (const [exportName, value] of await importExports(file, timeoutMs, errors)) {
+    const loaded = await importModule(file, timeoutMs);
+    if (typeof loaded === "string") {
+      onError(file, loaded);
+      continue;
+    }
+    for (const [exportName, value] of Object.entries(loaded)) {
       if (seen.has(value)) continue;
       seen.add(value);
       add(value, { file, exportName }, hosted, errors);
@@ -90,27 +95,17 @@ function add(value: unknown, origin: Origin, hosted: Hosted, errors: ModuleError
   }
 }
 
-async function importExports(
-  file: string,
-  timeoutMs: number,
-  errors: ModuleError[],
-): Promise<[string, unknown][]> {
-  const fail = (reason: string): [] => {
-    errors.push({ file, exportName: undefined, reason });
-    return [];
-  };
+/** What a module exports, or why it does not load. */
+async function importModule(file: string, timeoutMs: number): Promise<Members | string> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), timeoutMs);
+  const late = new Promise<string>((resolve) => {
+    timer = setTimeout(resolve, timeoutMs, `did not finish loading within ${timeoutMs} ms`);
   });
   try {
     loadAsEsModules(file);
-    const loading: Promise<Members> = import(pathToFileURL(file).href);
-    const loaded = await Promise.race([loading, late]);
-    if (loaded === undefined) return fail(`did not finish loading within ${timeoutMs} ms`);
-    return Object.entries(loaded);
+    return await Promise.race([import(pathToFileURL(file).href), late]);
   } catch (error) {
-    return fail(describe(error));
+    return describe(error);
   } finally {
     clearTimeout(timer);
   }

@@ -48,8 +48,7 @@ export function appOperations(services: Administration): Operation[] {
 
   return [
     operation({
-      ...backend("addApp", "POST", PATH),
-      summary: "Add an app; its secret is shown here only",
+      ...backend("POST", PATH, "addApp", "Add an app; its secret is shown here only"),
       body: NewApp,
       responses: { 201: AppWithSecret },
       async handle({ body, ...context }) {
@@ -64,22 +63,19 @@ export function appOperations(services: Administration): Operation[] {
       },
     }),
     operation({
-      ...backend("listApps", "GET", PATH),
-      summary: "List apps",
+      ...backend("GET", PATH, "listApps", "List apps"),
       query: pagination(AppRecord.members.client_id),
       responses: { 200: pageOf(AppRecord) },
       handle: async ({ query }) =>
         listResponse(await listApps(database, toPagination(query)), toAppRecord),
     }),
     operation({
-      ...backend("getApp", "GET", ITEM),
-      summary: "One app",
+      ...backend("GET", ITEM, "getApp", "One app"),
       responses: { 200: AppRecord },
       handle: async ({ params }) => jsonResponse(200, toAppRecord(await find(params.client_id))),
     }),
     operation({
-      ...backend("changeApp", "PATCH", ITEM),
-      summary: "Change an app, or disable it",
+      ...backend("PATCH", ITEM, "changeApp", "Change an app, or disable it"),
       body: AppChange,
       responses: { 200: AppRecord },
       async handle({ params: { client_id: id }, body, ...context }) {
@@ -102,8 +98,7 @@ export function appOperations(services: Administration): Operation[] {
       },
     }),
     operation({
-      ...backend("deleteApp", "DELETE", ITEM),
-      summary: "Remove an app",
+      ...backend("DELETE", ITEM, "deleteApp", "Remove an app"),
       responses: { 204: undefined },
       async handle({ params: { client_id: id }, ...context }) {
         await find(id);
@@ -117,8 +112,8 @@ export function appOperations(services: Administration): Operation[] {
       },
     }),
     operation({
-      ...backend("replaceAppSecret", "POST", `${ITEM}/secret`),
-      summary: "Replace an app's secret; the old one is good for a day, or no more at all",
+      ...backend("POST", `${ITEM}/secret`, "replaceAppSecret",
+        "Replace an app's secret; the old one is good for a day, or no more at all"),
       body: optional(NewAppSecret),
       responses: { 200: AppSecret },
       refuses: [409],

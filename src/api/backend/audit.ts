@@ -48,8 +48,7 @@ export const AUDIT_QUERY = {
 export function auditOperations({ database }: Pick<Services, "database">): Operation[] {
   return [
     operation({
-      ...backend("listAudit", "GET", "/backend/audit"),
-      summary: "List changes, logins and failures",
+      ...backend("GET", "/backend/audit", "listAudit", "List changes, logins and failures"),
       query: AUDIT_QUERY,
       responses: { 200: pageOf(AuditRecord, "AuditPage") },
       async handle({ query: { actor, action, target, since, until, ...part } }) {

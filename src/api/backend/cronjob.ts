@@ -27,8 +27,7 @@ export function cronjobOperations(
 ): Operation[] {
   return [
     operation({
-      ...backend("listCronjobs", "GET", PATH),
-      summary: "List the cronjobs and how they last went",
+      ...backend("GET", PATH, "listCronjobs", "List the cronjobs and how they last went"),
       query: pagination(),
       responses: { 200: pageOf(CronjobRecord) },
       async handle({ query }) {
@@ -45,8 +44,8 @@ export function cronjobOperations(
       },
     }),
     operation({
-      ...backend("runCronjob", "POST", `${PATH}/:name/run`),
-      summary: "Run a cronjob now, unless it runs already",
+      ...backend("POST", `${PATH}/:name/run`, "runCronjob",
+        "Run a cronjob now, unless it runs already"),
       responses: { 202: named("CronjobName", record({ name: TEXT })) },
       refuses: [409],
       async handle({ params: { name }, caller, request }) {

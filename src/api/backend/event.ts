@@ -35,8 +35,7 @@ export function eventOperations(services: Administration & Pick<Services, "metri
 
   return [
     operation({
-      ...backend("dispatchEvent", "POST", PATH),
-      summary: "Dispatch an event",
+      ...backend("POST", PATH, "dispatchEvent", "Dispatch an event"),
       body: NewEvent,
       responses: { 202: named("EventId", record({ id: ID })) },
       isLocated: true,
@@ -54,16 +53,15 @@ export function eventOperations(services: Administration & Pick<Services, "metri
       },
     }),
     operation({
-      ...backend("listEvents", "GET", PATH),
-      summary: "List events",
+      ...backend("GET", PATH, "listEvents", "List events"),
       query: EVENT_QUERY,
       responses: { 200: pageOf(EventRecord) },
       handle: async ({ query }) =>
         listResponse(await listEvents(database, query, toPagination(query)), toRecord),
     }),
     operation({
-      ...backend("getEvent", "GET", `${PATH}/:id`),
-      summary: "One event with its data and its deliveries, these in parts as lists are",
+      ...backend("GET", `${PATH}/:id`, "getEvent",
+        "One event with its data and its deliveries, these in parts as lists are"),
       query: pagination(ManagedDelivery.members.id),
       responses: { 200: EventWithDeliveries },
       async handle({ query, params }) {

@@ -79,8 +79,7 @@ export function grantOperations(services: Administration): Operation[] {
 
   return [
     operation({
-      ...backend("listGrants", "GET", PATH),
-      summary: "List grants, of one user or one app",
+      ...backend("GET", PATH, "listGrants", "List grants, of one user or one app"),
       query: GRANT_QUERY,
       responses: { 200: pageOf(GrantRecord) },
       async handle({ query: { user, app, ...part } }) {
@@ -89,8 +88,7 @@ export function grantOperations(services: Administration): Operation[] {
       },
     }),
     operation({
-      ...backend("revokeGrant", "DELETE", `${PATH}/:id`),
-      summary: "Revoke a grant and every token of it",
+      ...backend("DELETE", `${PATH}/:id`, "revokeGrant", "Revoke a grant and every token of it"),
       responses: { 204: undefined },
       async handle({ params, ...context }) {
         const { id } = found(await findGrant(database, params.id), "grant");
@@ -100,8 +98,8 @@ export function grantOperations(services: Administration): Operation[] {
       },
     }),
     operation({
-      ...backend("revokeGrants", "POST", `${PATH}/revoke`),
-      summary: "Revoke every grant of a user, of an app, or of a user through an app",
+      ...backend("POST", `${PATH}/revoke`, "revokeGrants",
+        "Revoke every grant of a user, of an app, or of a user through an app"),
       body: Revocation,
       responses: { 204: undefined },
       refuses: [404],

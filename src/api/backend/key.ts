@@ -57,8 +57,7 @@ export function keyOperations(services: Pick<Services, "keys" | "basePath" | "no
 
   return [
     operation({
-      ...backend("listSigningKeys", "GET", PATH),
-      summary: "List the keys that are published",
+      ...backend("GET", PATH, "listSigningKeys", "List the keys that are published"),
       query: pagination(),
       responses: { 200: pageOf(KeyRecord) },
       async handle({ query }) {
@@ -67,8 +66,8 @@ export function keyOperations(services: Pick<Services, "keys" | "basePath" | "no
       },
     }),
     operation({
-      ...backend("rotateSigningKey", "POST", PATH),
-      summary: "Make a key that signs in 10 minutes, or at once",
+      ...backend("POST", PATH, "rotateSigningKey",
+        "Make a key that signs in 10 minutes, or at once"),
       body: optional(NewKey),
       responses: { 201: KeyRecord },
       async handle({ body, ...context }) {
@@ -78,8 +77,8 @@ export function keyOperations(services: Pick<Services, "keys" | "basePath" | "no
       },
     }),
     operation({
-      ...backend("withdrawSigningKey", "DELETE", `${PATH}/:kid`),
-      summary: "Withdraw a key and every token that it signed at once",
+      ...backend("DELETE", `${PATH}/:kid`, "withdrawSigningKey",
+        "Withdraw a key and every token that it signed at once"),
       responses: { 204: undefined },
       async handle({ params: { kid }, ...context }) {
         const isWithdrawn = await keys.withdraw(kid, [audit(context, "key.withdraw", kid)]);

@@ -32,8 +32,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
 
   return [
     operation({
-      ...backend("addUser", "POST", PATH),
-      summary: "Add a user",
+      ...backend("POST", PATH, "addUser", "Add a user"),
       body: NewUser,
       responses: { 201: UserRecord },
       refuses: [409],
@@ -50,22 +49,19 @@ export function userOperations(services: Administration & Pick<Services, "hasher
       },
     }),
     operation({
-      ...backend("listUsers", "GET", PATH),
-      summary: "List users",
+      ...backend("GET", PATH, "listUsers", "List users"),
       query: pagination(UserRecord.members.id),
       responses: { 200: pageOf(UserRecord) },
       handle: async ({ query }) =>
         listResponse(await listUsers(database, toPagination(query)), toUserRecord),
     }),
     operation({
-      ...backend("getUser", "GET", ITEM),
-      summary: "One user",
+      ...backend("GET", ITEM, "getUser", "One user"),
       responses: { 200: UserRecord },
       handle: async ({ params: { id } }) => jsonResponse(200, toUserRecord(await find(id))),
     }),
     operation({
-      ...backend("changeUser", "PATCH", ITEM),
-      summary: "Change a user's password, scopes or status",
+      ...backend("PATCH", ITEM, "changeUser", "Change a user's password, scopes or status"),
       body: UserChange,
       responses: { 200: UserRecord },
       async handle({ params: { id }, body: { password, scopes, status }, ...context }) {
@@ -86,8 +82,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
       },
     }),
     operation({
-      ...backend("deleteUser", "DELETE", ITEM),
-      summary: "Remove a user",
+      ...backend("DELETE", ITEM, "deleteUser", "Remove a user"),
       responses: { 204: undefined },
       async handle({ params: { id }, ...context }) {
         await find(id);

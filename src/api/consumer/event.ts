@@ -7,8 +7,8 @@ import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts"
 /** GET /consumer/event: the declared events that the caller may subscribe to, by name. */
 export function eventCatalogueOperation({ events }: Pick<Services, "events">): Operation {
   return operation({
-    ...consumer("listDeclaredEvents", "GET", "/consumer/event"),
-    summary: "List the declared events that the caller may subscribe to",
+    ...consumer("GET", "/consumer/event", "listDeclaredEvents",
+      "List the declared events that the caller may subscribe to"),
     query: pagination(),
     responses: { 200: pageOf(DeclaredEventRecord) },
     async handle({ query, caller }) {

@@ -21,8 +21,7 @@ export function consumerGrantOperations(services: Administration): Operation[] {
 
   return [
     operation({
-      ...consumer("listActingApps", "GET", PATH),
-      summary: "List the apps that may act for the caller",
+      ...consumer("GET", PATH, "listActingApps", "List the apps that may act for the caller"),
       query: pagination(),
       responses: { 200: pageOf(ActingAppRecord) },
       async handle({ query, caller }) {
@@ -32,8 +31,8 @@ export function consumerGrantOperations(services: Administration): Operation[] {
       },
     }),
     operation({
-      ...consumer("withdrawGrant", "DELETE", `${PATH}/:id`),
-      summary: "Withdraw from an app what it may do for the caller",
+      ...consumer("DELETE", `${PATH}/:id`, "withdrawGrant",
+        "Withdraw from an app what it may do for the caller"),
       responses: { 204: undefined },
       async handle({ params: { id: app }, ...context }) {
         checkLoggedIn(context.caller);

@@ -35,7 +35,7 @@ const OAUTH_ERROR = named("OAuthError", described("An error of RFC 6749, section
 /** Refusals by status: the name in the document, and what it means; `default` is any other. */
 const REFUSALS: Readonly<Record<string, readonly [name: string, description: string]>> = {
   400: ["BadRequest", "Malformed or not valid; `errors` lists every bad field."],
-  401: ["Unauthorized", "No token, or one that is not good (any more)."],
+  401: ["Unauthorized", "No token, or one that is expired, revoked or invalid."],
   403: ["Forbidden", "The token lacks a scope."],
   404: ["NotFound", "There is nothing of that name, or nothing of the caller's."],
   409: ["Conflict", "It does not fit what is there."],
