@@ -4,7 +4,7 @@ import { ConflictError } from "../database/database.ts";
 import type { Sql } from "../database/sql.ts";
 import { jsonResponse, NO_STORE } from "../http/respond.ts";
 import type { Services } from "../services.ts";
-import { actorOf, insertAudit, insertAuditOfChange } from "../store/audit.ts";
+import { actorOf, type AuditEntry, insertAudit, insertAuditOfChange } from "../store/audit.ts";
 import type { Context } from "./operation.ts";
 
 /** What the administration of every resource works with. */
@@ -16,13 +16,8 @@ export type Administration = Pick<
 /** Who changes something, and by which request. */
 export type Actor = Pick<Context<string, string[], unknown, unknown>, "caller" | "request">;
 
-/** What a change is audited as. */
-export interface AuditedAction {
-  readonly action: string;
-  readonly target: string;
-  /** Recorded even where nothing is changed, since what it ends may have ended before. */
-  readonly always?: boolean;
-}
+/** `always`: recorded even where nothing is changed, since what it ends may have ended before. */
+export type AuditedAction = Pick<AuditEntry, "action" | "target"> & { readonly always?: boolean };
 
 /**
  * Stores a change together with its audit entry, which is left out where the first statement, the

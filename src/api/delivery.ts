@@ -58,7 +58,6 @@ const ManagedWithAttempts = named("ManagedDeliveryWithAttempts", withMembers(Man
   })),
 }));
 
-/** Which failed deliveries are sent again. */
 const Resend = named("Resend", object({
   status: oneOf("failed"),
   since: optional(described("Of the event's dispatch.", TIME)),
@@ -214,7 +213,6 @@ interface View extends Pick<Operation, "path" | "summary"> {
   resend(delivery: Delivery, context: Actor): Promise<readonly number[]>;
 }
 
-/** One delivery, and sending it again. */
 function itemOperations(view: View, { database }: Pick<Services, "database">): Operation[] {
   const { head, path, name, summary, record, refuses, find } = view;
   return [

@@ -19,7 +19,6 @@ export type Access = "public" | readonly string[];
 /** One request at an operation, with what has been parsed of it. */
 export interface Context<Path extends string, A extends Access, Query, Body> {
   readonly request: HttpRequest;
-  /** Percent-decoded. */
   readonly params: ParamsOf<Path>;
   readonly caller: A extends "public" ? undefined : Caller;
   readonly query: Query;
@@ -35,7 +34,6 @@ interface OperationBase {
   /** The operationId of the OpenAPI document; unique. */
   readonly id: string;
   readonly method: (typeof METHODS)[number];
-  /** What it does, in a few words. */
   readonly summary: string;
   /** Which pages of other origins may call it: those of registered apps, or any. */
   readonly cors: boolean | "anyone";

@@ -15,7 +15,6 @@ import {
 import { FIRST_PAGE, type Page, type Pagination } from "../database/database.ts";
 import { jsonResponse } from "../http/respond.ts";
 
-/** How many items a list has at most. */
 const MAX_LIMIT = 200;
 const UNKNOWN_CURSOR = "Must be a next_cursor of this list.";
 
@@ -32,11 +31,7 @@ const LIMIT: Shape<number> = {
 
 const CURSOR = matching(/^[0-9a-z]{1,260}$/, UNKNOWN_CURSOR);
 
-/**
- * The query of a list: how many items, and from where.
- *
- * @param cursor what a next_cursor of this list looks like: the id of an item
- */
+/** The query of a list; `cursor` is the shape of its next_cursor: the id of an item. */
 export function pagination(cursor: Shape<string> = CURSOR) {
   return {
     limit: optional(described("How many.", LIMIT), 50),

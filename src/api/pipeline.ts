@@ -24,7 +24,6 @@ interface PipelineOptions extends Pick<Services, "bearer" | "site" | "log"> {
   readonly observe: (route: string, method: string, status: number, ms: number) => void;
 }
 
-/** What is known of a request while it is handled. */
 interface Progress {
   match?: RouteMatch;
   caller?: Caller;
@@ -156,8 +155,8 @@ function localPath(path: string, basePath: string): string {
 
 /** Of a path without a route: a browser gets a page, a program what it always gets. */
 function errorsOfNoRoute({ status }: Problem, { method, headers }: HttpRequest) {
-  const isLook = method === "GET" || method === "HEAD";
-  return status === 404 && isLook && prefersHtml(headers.accept) ? "page" : "problem";
+  const isRead = method === "GET" || method === "HEAD";
+  return status === 404 && isRead && prefersHtml(headers.accept) ? "page" : "problem";
 }
 
 function toProblem(error: unknown, request: HttpRequest, log: Log): Problem {

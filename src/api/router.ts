@@ -3,12 +3,12 @@ import { Problem } from "../base/problem.ts";
 import type { Operation, PathParams } from "./operation.ts";
 import { comparePatterns, parsePathPattern, type PathPattern } from "./path_pattern.ts";
 
-/** What is at a path: the operation of the method, or the methods that there are. */
+/** What is at a path. */
 export interface RouteMatch {
   readonly operation: Operation | undefined;
   /** Percent-decoded; without a prototype, so that nothing else is in it. */
   readonly params: PathParams;
-  /** Where the method has no operation: every one that has, HEAD and OPTIONS too; sent as Allow. */
+  /** Where there is no operation: the methods that have one, HEAD and OPTIONS too; for Allow. */
   readonly methods: readonly string[];
   /** The operation, else any of the path: says how its errors look, and whether it takes CORS. */
   readonly sibling: Operation;

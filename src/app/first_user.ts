@@ -20,14 +20,12 @@ export async function ensureFirstUser(
 ): Promise<string | undefined> {
   if (await hasUsers(database)) return undefined;
   const password = givenPassword ?? randomBytes(18).toString("base64url");
-  const [inserted] = await database.write([
-    insertFirstUser({
-      id: newId("u", nowMs),
-      username: ADMIN,
-      phc: await hasher.hash(password),
-      scopes: [BACKEND_SCOPE, CONSUMER_SCOPE],
-      createdAtMs: nowMs,
-    }),
-  ]);
+  const [inserted] = await database.write([insertFirstUser({
+    id: newId("u", nowMs),
+    username: ADMIN,
+    phc: await hasher.hash(password),
+    scopes: [BACKEND_SCOPE, CONSUMER_SCOPE],
+    createdAtMs: nowMs,
+  })]);
   return inserted === 1 && givenPassword === undefined ? password : undefined;
 }

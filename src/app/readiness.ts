@@ -3,13 +3,6 @@ import type { Database } from "../database/database.ts";
 import { type Backlog, measureBacklog } from "../store/backlog.ts";
 import { ageSeconds } from "./metrics.ts";
 
-interface ReadinessOptions {
-  /** The state of each part in one word: `ok`, `on` and `off` are ready, every other is not. */
-  readonly parts: Readonly<Record<string, () => string | Promise<string>>>;
-  readonly backlog: () => Promise<Backlog>;
-  readonly now: () => number;
-}
-
 const READY: ReadonlySet<string> = new Set(["ok", "on", "off"]);
 // A measurement is used again for so many times as long as it took: it never takes more of the
 // process than a twentieth, and is fresh where it costs nothing.
@@ -38,9 +31,15 @@ export function createBacklogReader(database: Database, now: () => number): () =
   });
 }
 
-/** Makes the check of GET /system/ready; the backlog is measured where the parts are shown. */
+/**
+ * Makes the check of GET /system/ready; the backlog is measured where the parts are shown.
+ *
+ * @param parts the state of each in one word: `ok`, `on` and `off` are ready, every other is not
+ */
 export function createReadiness(
-  { parts, backlog, now }: ReadinessOptions,
+  parts: Readonly<Record<string, () => string | Promise<string>>>,
+  backlog: () => Promise<Backlog>,
+  now: () => number,
 ): (withParts: boolean) => Promise<Readiness> {
   return async (withParts) => {
     const states = await Promise.all(

@@ -9,9 +9,7 @@ const OTHER_FILES = 100;
 
 /**
  * What in the set-up is allowed and risky, a line each: logged as warnings at the start, and shown
- * by `gatepost check`.
- *
- * @param openFiles how many descriptors this process may have
+ * by `gatepost check`. `openFiles` is how many descriptors this process may have.
  */
 export function findRisks(config: Config, openFiles = readOpenFilesLimit()): string[] {
   const baseUrl = config.baseUrl ?? listeningUrl(config.host, config.port);

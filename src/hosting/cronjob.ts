@@ -2,9 +2,8 @@ import type { Cronjob, CronjobContext } from "../mod.ts";
 import { collectEvents, type Dispatching } from "./dispatch.ts";
 
 /**
- * Runs the job once and then stores the events that it dispatched, together.
- *
- * @throws what the job throws, with none stored, or what `commit` throws
+ * Runs the job once and then stores the events that it dispatched, together. Throws what the job
+ * throws, with none stored, or what `commit` throws.
  */
 export async function runCronjob(
   job: Pick<Cronjob, "run">,

@@ -27,7 +27,7 @@ export interface Collector {
 /** How many events one request or run may dispatch: they are stored in one commit. */
 const EVENT_LIMIT = 10_000;
 
-/** Returns a collector for the events of one request or run; {@link Dispatch} has its errors. */
+/** Makes a collector; {@link Dispatch} has its errors. */
 export function collectEvents(rules: Rules): Collector {
   let events: DispatchedEvent[] = [];
   let isOpen = true;

@@ -11,7 +11,8 @@ import { loadAsEsModules } from "./es_modules.ts";
 import { findModules } from "./find_modules.ts";
 
 /** Why one file or export cannot be served; `exportName` is undefined for the whole file. */
-interface ModuleError extends Pick<Origin, "file"> {
+interface ModuleError {
+  readonly file: string;
   readonly exportName: string | undefined;
   readonly reason: string;
 }

@@ -25,7 +25,7 @@ export interface Connection {
 }
 
 /** The open connections. */
-export interface Connections {
+interface Connections {
   open(socket: Socket): void;
   find(socket: Socket): Connection | undefined;
   /**

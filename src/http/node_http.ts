@@ -18,8 +18,7 @@ import { problemResponse } from "./respond.ts";
 // Not by an import, which would load all of fetch: see base/status_text.ts.
 const { createServer } = process.getBuiltinModule("node:http");
 
-/** What the HTTP server needs beside the handler. */
-export interface NodeHttpOptions {
+interface NodeHttpOptions {
   /** Responds to every request; it must not throw. */
   readonly handle: (request: HttpRequest) => Promise<HttpResponse>;
   readonly trustedProxies: readonly Cidr[];

@@ -4,8 +4,7 @@ import { discardStream, hasBody, type HttpRequest, type HttpResponse } from "../
 import { statusText } from "../base/status_text.ts";
 import type { SendStream } from "./node_stream.ts";
 
-/** What else counts when a response is sent. */
-export interface SendOptions {
+interface SendOptions {
   /** Whether the connection ends with this response. */
   readonly isLast: () => boolean;
   /** Counts the bytes that the client does not take at once, until it has. */

@@ -12,9 +12,8 @@ const MAX_IN_TURN = 2000;
  * read of 64 KiB, and their parser cannot be stopped before it has made objects of all of them,
  * which are released only after the turn, when closed connections are cleared away. So once there
  * are that many, nothing more is read in this turn: memory stays bounded however many connections
- * send ahead at once, and timers and responses are not held up.
- *
- * @returns counts one more request, and returns the number of the turn
+ * send ahead at once, and timers and responses are not held up. What it returns counts one more
+ * request, and returns the number of the turn.
  */
 export function createTurnLimit(open: () => Iterable<Pausable>): () => number {
   let turn = 1;
