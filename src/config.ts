@@ -54,8 +54,9 @@ const port: Kind<number> = {
 
 const host = textKind((text) => {
   const value = canonicalHost(text);
-  if (value !== undefined) return { value };
-  return { wrong: "is not a host name or an IP address without brackets, such as 127.0.0.1 or ::1" };
+  return value === undefined
+    ? { wrong: "is not a host name or an IP address without brackets, such as 127.0.0.1 or ::1" }
+    : { value };
 });
 
 const baseUrl = textKind(parseBaseUrl);

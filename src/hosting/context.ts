@@ -7,8 +7,8 @@ type ContextParts = WebRequestParts &
   Pick<Context<unknown>, "params" | "body" | "caller" | "dispatch" | "log">;
 
 /**
- * What a handler gets; what is costly is made when it is first read. The getters are on a prototype,
- * and so in a class: in an object literal they cost more than the rest of a request together.
+ * What a handler gets; costly members are made when they are first read. Their getters are on
+ * a prototype, and so in a class: in an object literal they cost more than the rest of a request.
  */
 export class RequestContext implements Context<unknown> {
   readonly params: Context["params"];

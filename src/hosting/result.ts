@@ -65,7 +65,7 @@ function fromAnswer({ status, headers: given, body }: ResponseLike): HostedRespo
   const headers = readHeaders(given);
   if (body === undefined || BODILESS.includes(status)) return { status, headers };
   if (body instanceof ReadableStream || body instanceof Response || body instanceof Blob) {
-    throw new TypeError("An answer's body is data; return a web Response for a stream.");
+    throw new TypeError("A response's body is data; return a web Response for a stream.");
   }
   if (body instanceof Uint8Array) {
     return { status, headers: { "content-type": "application/octet-stream", ...headers }, body };
@@ -81,7 +81,7 @@ function readHeaders(given: unknown): ResponseHeaders {
     for (const [name, value] of given) checkHeader(name, value);
     return fromHeaders(given, []);
   }
-  if (!isPlainObject(given)) throw new TypeError("An answer's headers must be a plain object.");
+  if (!isPlainObject(given)) throw new TypeError("A response's headers must be a plain object.");
   const headers: ResponseHeaders = {};
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined) continue;
@@ -110,7 +110,7 @@ function checkHeader(name: string, value: unknown): void {
 
 function fromResponse(given: Response): HostedResponse {
   const { status, body, bodyUsed, headers } = given;
-  if (status < 200) throw new TypeError("A Response of an error cannot be answered.");
+  if (status < 200) throw new TypeError("A Response of an error cannot be sent.");
   if (bodyUsed || body?.locked === true) throw new TypeError("The Response's body is used up.");
   // Only a Response that came from fetch has a URL; its body is decoded already.
   const left = given.url === "" ? [] : ["content-encoding"];

@@ -72,7 +72,7 @@ export function createConnections(
   return {
     find: (socket) => open.get(socket),
     take(socket) {
-      const turn = countInTurn(); // of each, however little comes of it
+      const turn = countInTurn(); // of every request, also one that is dropped
       const connection = open.get(socket);
       if (!connection || connection.isClosing) return undefined;
       if (connection.turn !== turn) connection.inTurn = 0;

@@ -30,7 +30,7 @@ export type HttpLimits = Readonly<typeof DEFAULT_LIMITS>;
 
 const SLOWEST_BYTES_PER_MS = 64;
 
-/** Where larger bodies are taken there is room for two of them, and time for them to arrive. */
+/** Where larger bodies are taken, two of them fit into memory, and have time to arrive. */
 export function limitsFor(maxBodyBytes: number): HttpLimits {
   const { maxHeldBodyBytes, requestTimeoutMs } = DEFAULT_LIMITS;
   return {

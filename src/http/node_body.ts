@@ -57,7 +57,7 @@ export function createIncomingBody(
             bytes = chunk; // came in one piece, as nearly all do
             held.add(needed);
           } else if (needed > bytes.length) {
-            const larger = Buffer.allocUnsafeSlow(roomFor(needed, maxBytes));
+            const larger = Buffer.allocUnsafeSlow(sizeFor(needed, maxBytes));
             bytes.copy(larger, 0, 0, length);
             chunk.copy(larger, length);
             held.add(larger.length - bytes.length);
@@ -92,10 +92,10 @@ export function createIncomingBody(
 }
 
 /** Doubled each time, so that a body of many chunks is copied about twice. */
-function roomFor(needed: number, maxBytes: number): number {
-  let room = FIRST_BYTES;
-  while (room < needed) room *= 2;
-  return Math.max(needed, Math.min(room, maxBytes));
+function sizeFor(needed: number, maxBytes: number): number {
+  let size = FIRST_BYTES;
+  while (size < needed) size *= 2;
+  return Math.max(needed, Math.min(size, maxBytes));
 }
 
 function tooLarge(maxBytes: number): Problem {

@@ -1,6 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { discardStream, hasBody, type HttpRequest, type HttpResponse } from "../base/http_message.ts";
+import {
+  discardStream,
+  hasBody,
+  type HttpRequest,
+  type HttpResponse,
+} from "../base/http_message.ts";
 import { statusText } from "../base/status_text.ts";
 import type { SendStream } from "./node_stream.ts";
 
