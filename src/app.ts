@@ -139,17 +139,13 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       hosted, pageKey, url,
       wake: worker.wake,
       readiness: createReadiness({
-        parts: {
-          database: () =>
-            identify(config.databasePath) === identity
-              ? hasUsers(database).then(writes.state, () => "unavailable")
-              : "replaced",
-          distributor: worker.state,
-          callbacks: () => worker.report().want ?? "ok",
-        },
-        backlog,
-        now,
-      }),
+        database: () =>
+          identify(config.databasePath) === identity
+            ? hasUsers(database).then(writes.state, () => "unavailable")
+            : "replaced",
+        distributor: worker.state,
+        callbacks: () => worker.report().want ?? "ok",
+      }, backlog, now),
       formatMetrics: () =>
         metrics.format({
           connections: promisify(server.getConnections.bind(server)),

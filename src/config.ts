@@ -19,11 +19,11 @@ import {
   variable,
   wholeNumber,
 } from "./base/env.ts";
+import { SIGNING_ALGORITHMS } from "./base/jwt.ts";
 import { LOG_LEVELS } from "./base/log.ts";
 import { PASSWORD_BYTES } from "./base/password.ts";
 
 const PREFIX = "GATEPOST_";
-const SIGNING_ALGS = ["ES256", "RS256", "EdDSA"] as const;
 const MAX_LIST = 1_000;
 
 /**
@@ -134,7 +134,7 @@ const TABLE = {
   // RFC 6749 §4.1.2: a code lives ten minutes at most.
   codeTtlMs: variable("GATEPOST_CODE_TTL", duration("1s", "10m", 1_000), 60_000,
     "lifetime of an authorization code"),
-  signingAlg: variable("GATEPOST_SIGNING_ALG", choice(SIGNING_ALGS), "ES256",
+  signingAlg: variable("GATEPOST_SIGNING_ALG", choice(SIGNING_ALGORITHMS), "ES256",
     "algorithm of new keys: ES256, RS256 or EdDSA"),
   // 32 bytes each: the first encrypts, all decrypt.
   secretKeys: secret("GATEPOST_SECRET_KEY", parseSecretKeys,

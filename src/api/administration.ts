@@ -3,9 +3,8 @@ import { conflict, Problem } from "../base/problem.ts";
 import { ConflictError } from "../database/database.ts";
 import type { Sql } from "../database/sql.ts";
 import { jsonResponse, NO_STORE } from "../http/respond.ts";
-import { BACKEND_SCOPE } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
-import { actorOf, insertAudit, insertAuditOfChange } from "../store/audit.ts";
+import { actorOf, type AuditEntry, insertAudit, insertAuditOfChange } from "../store/audit.ts";
 import type { Context } from "./operation.ts";
 
 /** What the administration of every resource works with. */
@@ -14,26 +13,17 @@ export type Administration = Pick<
   "database" | "revocations" | "config" | "basePath" | "wake" | "now"
 >;
 
-/** What every operation of the backend has: scope `backend`, and never CORS. */
-export const BACKEND = { access: [BACKEND_SCOPE], cors: false } as const;
-
 /** Who changes something, and by which request. */
 export type Actor = Pick<Context<string, string[], unknown, unknown>, "caller" | "request">;
 
-/** What a change is audited as. */
-export interface AuditedAction {
-  readonly action: string;
-  readonly target: string;
-  /** Recorded even where nothing is changed, since what it ends may have ended before. */
-  readonly always?: boolean;
-}
+/** `always`: recorded even where nothing is changed, since what it ends may have ended before. */
+export type AuditedAction = Pick<AuditEntry, "action" | "target"> & { readonly always?: boolean };
 
 /**
  * Stores a change together with its audit entry, which is left out where the first statement, the
- * change itself, changes nothing. Then takes in what it may have revoked, so that it takes effect
- * on the next request, and wakes the distributor for what it may have dispatched. Returns the rows
- * that each statement changed; throws Problem 409 with `refusal` as its detail where a constraint
- * is broken.
+ * change itself, changes nothing. What it revokes takes effect on the next request, and what it
+ * dispatches is distributed at once. Returns the rows that each statement changed; throws Problem
+ * 409 with `refusal` as its detail where a constraint is broken.
  */
 export async function storeAudited(
   { caller, request }: Actor,
@@ -51,7 +41,7 @@ export async function storeAudited(
   return changes.toSpliced(1, 1);
 }
 
-/** Makes Problem 409 with this detail of a write that breaks a constraint. */
+/** Turns the error of a write that breaks a constraint into Problem 409 with this detail. */
 export function refuseConflict(detail: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof ConflictError)) throw error;
@@ -62,8 +52,8 @@ export function refuseConflict(detail: string): (error: unknown) => never {
 const CHANGE_TRIES = 5;
 
 /**
- * Reads a record, and stores what becomes of it, anew where it has been changed between the two;
- * throws Problem 409 where it goes on being changed.
+ * Runs `change`, which reads a record and stores it changed, again where another request has
+ * changed the record in between; throws Problem 409 after five times.
  */
 export async function changeFresh<Result>(change: () => Promise<Result>): Promise<Result> {
   for (let tries = 1; ; tries++) {
@@ -92,11 +82,12 @@ export function notFound(what: string): Problem {
   return new Problem(404, "not_found", `There is no such ${what}.`);
 }
 
-/** 201, with where the new record is. */
-export function created(
-  { basePath }: Pick<Services, "basePath">,
+/** A response that says where the new record is. */
+export function locatedResponse(
+  status: 201 | 202,
   path: string,
   record: object,
+  { basePath }: Pick<Services, "basePath">,
 ): HttpResponse {
-  return jsonResponse(201, record, { Location: basePath + path, ...NO_STORE });
+  return jsonResponse(status, record, { Location: basePath + path, ...NO_STORE });
 }

@@ -7,24 +7,20 @@ import { ACCESS_TOKEN_TYPE, parseAccessClaims } from "../oauth/claims.ts";
 import type { Caller } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 
-/** Tells who calls. */
+/** The check of access tokens. */
 export interface Bearer {
-  /** The caller that an access token stands for, or undefined when it is not good (any more). */
+  /** The caller of an access token; undefined where it is expired, revoked or invalid. */
   verify(token: string): Promise<Caller | undefined>;
   /**
    * The caller of a request that must carry all of `scopes`; throws Problem 401 or 403 with the
-   * challenge of RFC 6750 §3. Only the Authorization header is looked at (RFC 9700 §4.3.2).
+   * challenge of RFC 6750 §3. Only the Authorization header is read (RFC 9700 §4.3.2).
    */
   authenticate(request: HttpRequest, scopes: readonly string[]): Promise<Caller>;
 }
 
 const CACHE_LIMIT = 10_000;
 
-/**
- * The header of every 401 and 403 about access tokens (RFC 6750 §3, RFC 9728 §5.1).
- *
- * @param scopes what the token must carry: a client that knows no better asks for these
- */
+/** The header of every 401 and 403 about access tokens (RFC 6750 §3, RFC 9728 §5.1). */
 export function bearerChallenge(
   issuer: string,
   scopes: readonly string[] = [],
@@ -42,11 +38,11 @@ export function bearerChallenge(
   return { "WWW-Authenticate": parameters.join(", ") };
 }
 
-/** Makes the check of access tokens; it reads no database, unless very many have been revoked. */
+/** Makes the check; it reads no database, unless very many tokens have been revoked. */
 export function createBearer(
   { issuer, keys, revocations, now }: Pick<Services, "issuer" | "keys" | "revocations" | "now">,
 ): Bearer {
-  // A signature, once verified, stays so: what may change is asked on every use.
+  // A signature, once verified, stays valid; all else is checked on every use.
   const verified = createCache<{ readonly caller: Caller; readonly kid: string }>(CACHE_LIMIT);
 
   function verifySignature(token: string) {
@@ -61,7 +57,7 @@ export function createBearer(
     return found;
   }
 
-  /** A promise only where it must be: this stands on the way of every request. */
+  /** A promise only where it must be: every request goes through this. */
   function check(token: string): Caller | undefined | Promise<Caller | undefined> {
     const found = verifySignature(token);
     if (!found || found.caller.expiresAtMs <= now() || !keys.find(found.kid)) return undefined;
@@ -76,22 +72,20 @@ export function createBearer(
     async authenticate(request, scopes) {
       const token = bearerToken(request);
       if (token === undefined) {
-        throw new Problem(401, "unauthorized", "An access token is needed.", {
-          headers: bearerChallenge(issuer, scopes),
-        });
+        const headers = bearerChallenge(issuer, scopes);
+        throw new Problem(401, "unauthorized", "An access token is needed.", { headers });
       }
       const checked = check(token);
       const caller = checked instanceof Promise ? await checked : checked;
       if (caller === undefined) {
-        throw new Problem(401, "invalid_token", "The access token is not valid (any more).", {
-          headers: bearerChallenge(issuer, scopes, "invalid_token"),
-        });
+        const headers = bearerChallenge(issuer, scopes, "invalid_token");
+        const detail = "The access token is expired, revoked or invalid.";
+        throw new Problem(401, "invalid_token", detail, { headers });
       }
       if (!scopes.every((scope) => caller.scopes.includes(scope))) {
-        const needed = scopes.join(" ");
-        throw new Problem(403, "insufficient_scope", `The access token needs scope ${needed}.`, {
-          headers: bearerChallenge(issuer, scopes, "insufficient_scope"),
-        });
+        const headers = bearerChallenge(issuer, scopes, "insufficient_scope");
+        const detail = `The access token needs scope ${scopes.join(" ")}.`;
+        throw new Problem(403, "insufficient_scope", detail, { headers });
       }
       return caller;
     },

@@ -3,19 +3,17 @@ import type { HttpResponse, HttpRequest } from "../base/http_message.ts";
 /** Whether pages of this origin may call the service. */
 export type IsOriginAllowed = (origin: string) => Promise<boolean>;
 
-/** Whose pages may read an answer: those of allowed origins, or of any where it is public. */
+/** Whose pages may read a response: those of allowed origins, or of any where it is public. */
 export type CorsPolicy = IsOriginAllowed | "anyone";
 
-const VARY = "Origin";
 const EXPOSED = {
   "Access-Control-Expose-Headers": "Location, Retry-After, WWW-Authenticate, X-Request-Id",
 };
 const TO_ANYONE = { "Access-Control-Allow-Origin": "*", ...EXPOSED };
 
 /**
- * An answer's headers, with those that let a page of an allowed origin read it (Fetch standard,
- * CORS protocol). What the answer says of that itself counts; Vary is what all have a part in (RFC
- * 9110 §12.5.5).
+ * A response's headers, with those that let a page of an allowed origin read it (Fetch standard,
+ * CORS protocol). Its own headers of that name count, and Vary is merged (RFC 9110 §12.5.5).
  */
 export async function withCors(
   headers: HttpResponse["headers"],
@@ -23,7 +21,7 @@ export async function withCors(
   policy: CorsPolicy,
 ): Promise<NonNullable<HttpResponse["headers"]>> {
   if (policy === "anyone") return { ...TO_ANYONE, ...headers };
-  const Vary = headers?.["Vary"] === undefined ? VARY : mergeVary(VARY, headers["Vary"]);
+  const Vary = headers?.["Vary"] === undefined ? "Origin" : mergeVary("Origin", headers["Vary"]);
   if (request.headers.origin === undefined) return { ...headers, Vary };
   return { ...await corsHeaders(request, policy), ...headers, Vary };
 }
@@ -33,10 +31,10 @@ async function corsHeaders(
   policy: CorsPolicy,
 ): Promise<Record<string, string>> {
   if (policy === "anyone") return TO_ANYONE;
-  // Where it cannot be found out, the answer is as good for everyone else.
+  // Where it cannot be found out, programs that are not browsers still get the response.
   const isKnown = origin !== undefined && await policy(origin).catch(() => false);
-  if (!isKnown) return { Vary: VARY };
-  return { Vary: VARY, "Access-Control-Allow-Origin": origin, ...EXPOSED };
+  if (!isKnown) return { Vary: "Origin" };
+  return { Vary: "Origin", "Access-Control-Allow-Origin": origin, ...EXPOSED };
 }
 
 function mergeVary(...values: readonly (string | string[])[]): string {
@@ -44,7 +42,7 @@ function mergeVary(...values: readonly (string | string[])[]): string {
   return [...new Set(names)].join(", ");
 }
 
-/** The answer to a preflight or any other OPTIONS: what the path takes, and from whom. */
+/** The response to a preflight or any other OPTIONS: what the path takes, and from whom. */
 export async function optionsResponse(
   request: HttpRequest,
   methods: readonly string[],
@@ -52,16 +50,15 @@ export async function optionsResponse(
 ): Promise<HttpResponse> {
   const allow = methods.join(", ");
   const cors = policy ? await corsHeaders(request, policy) : {};
-  // The wildcard stands for every name but one (Fetch standard, CORS-preflight fetch).
-  const names = policy === "anyone"
-    ? "*, Authorization"
-    : "Authorization, Content-Type, X-Request-Id";
-  const preflight = "Access-Control-Allow-Origin" in cors
-    ? {
-      "Access-Control-Allow-Methods": allow,
-      "Access-Control-Allow-Headers": names,
-      "Access-Control-Max-Age": "600",
-    }
-    : {};
+  if (!("Access-Control-Allow-Origin" in cors)) {
+    return { status: 204, headers: { Allow: allow, ...cors } };
+  }
+  const preflight = {
+    "Access-Control-Allow-Methods": allow,
+    // The wildcard is every name but one (Fetch standard, CORS-preflight fetch).
+    "Access-Control-Allow-Headers":
+      policy === "anyone" ? "*, Authorization" : "Authorization, Content-Type, X-Request-Id",
+    "Access-Control-Max-Age": "600",
+  };
   return { status: 204, headers: { Allow: allow, ...cors, ...preflight } };
 }

@@ -24,7 +24,7 @@ import {
   toDeliveryRecord,
   toManagedDelivery,
 } from "../event/delivery_record.ts";
-import { jsonResponse, NO_STORE } from "../http/respond.ts";
+import { jsonResponse } from "../http/respond.ts";
 import type { Caller } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { findDelivery, listAttempts, listDeliveries } from "../store/delivery_lists.ts";
@@ -34,11 +34,11 @@ import { findSubscription } from "../store/subscriptions.ts";
 import {
   type Actor,
   type Administration,
-  BACKEND,
   found,
+  locatedResponse,
   storeAudited,
 } from "./administration.ts";
-import { CONSUMER, type Operation, operation, type ProtectedAccess } from "./operation.ts";
+import { backend, consumer, type Head, type Operation, operation } from "./operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
 import { createSendLimit } from "./send_limit.ts";
 import { getSubscription, ownerOf } from "./subscription.ts";
@@ -54,11 +54,10 @@ const WithAttempts = named("DeliveryWithAttempts", withMembers(DeliveryRecord, {
 }));
 const ManagedWithAttempts = named("ManagedDeliveryWithAttempts", withMembers(ManagedDelivery, {
   attempts: manyOf(withMembers(AttemptRecord, {
-    snippet: optional(described("How the answer began: 4 KiB at most.", TEXT)),
+    snippet: optional(described("How the response began: 4 KiB at most.", TEXT)),
   })),
 }));
 
-/** Which failed deliveries are sent again. */
 const Resend = named("Resend", object({
   status: oneOf("failed"),
   since: optional(described("Of the event's dispatch.", TIME)),
@@ -70,16 +69,13 @@ const Resend = named("Resend", object({
 export function deliveryOperations(
   services: Pick<Services, "database" | "basePath" | "wake" | "now">,
 ): Operation[] {
-  const { database, basePath, wake, now } = services;
+  const { database, wake, now } = services;
   const checkSendable = createSendLimit(now);
 
   return [
     operation({
-      ...CONSUMER,
-      id: "listDeliveries",
-      method: "GET",
-      path: `${PATH}/:id/delivery`,
-      summary: "List a subscription's deliveries",
+      ...consumer("GET", `${PATH}/:id/delivery`, "listDeliveries",
+        "List a subscription's deliveries"),
       query: pagination(ID),
       responses: { 200: pageOf(DeliveryRecord) },
       async handle({ params, query, caller }) {
@@ -88,13 +84,13 @@ export function deliveryOperations(
         return listResponse(page, toDeliveryRecord);
       },
     }),
-    // A delivery is found by its own id; the subscription's may stand before it.
+    // A delivery is found by its own id; the path may also name its subscription.
     ...[
       { path: `${PATH}/:id/delivery/:delivery`, name: "DeliveryOfSubscription" },
       { path: `${PATH}/delivery/:delivery`, name: "Delivery" },
     ].flatMap((at) => itemOperations({
-      ...CONSUMER,
       ...at,
+      head: consumer,
       summary: "One delivery with its attempts",
       record: WithAttempts,
       toRecord: toDeliveryRecord,
@@ -113,11 +109,8 @@ export function deliveryOperations(
       },
     }, services)),
     operation({
-      ...CONSUMER,
-      id: "testSubscription",
-      method: "POST",
-      path: `${PATH}/:id/test`,
-      summary: 'Deliver {"test": true} to one subscription',
+      ...consumer("POST", `${PATH}/:id/test`, "testSubscription",
+        'Deliver {"test": true} to one subscription'),
       responses: { 202: DeliveryId },
       refuses: [409, 429],
       isLocated: true,
@@ -131,8 +124,8 @@ export function deliveryOperations(
         const [stored] = await database.write(insertTestDelivery(test, nowMs));
         if (stored !== 1) throw conflict("The subscription has just changed.");
         wake();
-        const Location = `${basePath}${PATH}/${subscription.id}/delivery/${delivery}`;
-        return jsonResponse(202, { id: delivery }, { Location, ...NO_STORE });
+        const path = `${PATH}/${subscription.id}/delivery/${delivery}`;
+        return locatedResponse(202, path, { id: delivery }, services);
       },
     }),
   ];
@@ -153,23 +146,17 @@ export function managedDeliveryOperations(services: Administration): Operation[]
 
   return [
     operation({
-      ...BACKEND,
-      id: "listAllDeliveries",
-      method: "GET",
-      path,
-      summary: "List deliveries",
+      ...backend("GET", path, "listAllDeliveries", "List deliveries"),
       query: DELIVERY_QUERY,
       responses: { 200: pageOf(ManagedDelivery) },
-      async handle({ query }) {
-        const page = await listDeliveries(database, query, toPagination(query));
-        return listResponse(page, toManagedDelivery);
-      },
+      handle: async ({ query }) =>
+        listResponse(await listDeliveries(database, query, toPagination(query)), toManagedDelivery),
     }),
     ...itemOperations({
-      ...BACKEND,
+      head: backend,
       path: `${path}/:id`,
       name: "AnyDelivery",
-      summary: "One delivery with its attempts, and how each answer began",
+      summary: "One delivery with its attempts, and how each response began",
       record: ManagedWithAttempts,
       toRecord: toManagedDelivery,
       toAttempt: (attempt) => ({
@@ -184,11 +171,8 @@ export function managedDeliveryOperations(services: Administration): Operation[]
       },
     }, services),
     operation({
-      ...BACKEND,
-      id: "resendFailedDeliveries",
-      method: "POST",
-      path: `${path}/resend`,
-      summary: "Send again what failed of the events dispatched from then to then",
+      ...backend("POST", `${path}/resend`, "resendFailedDeliveries",
+        "Send again what failed of the events dispatched from then to then"),
       body: Resend,
       responses: { 202: named("ResendCount", record({ count: COUNT })) },
       /** Batch by batch, so that no other write waits for long; the first has the audit entry. */
@@ -206,15 +190,16 @@ export function managedDeliveryOperations(services: Administration): Operation[]
           wake();
           if (context.request.signal.aborted) break;
         }
-        return jsonResponse(202, { count }, NO_STORE);
+        return jsonResponse(202, { count });
       },
     }),
   ];
 }
 
-/** How deliveries are seen: those of the caller's subscriptions, or all. */
-interface View extends ProtectedAccess, Pick<Operation, "path" | "summary"> {
-  /** What the ids of the operations end with. */
+/** Those of the caller's subscriptions, or all. */
+interface View extends Pick<Operation, "path" | "summary"> {
+  readonly head: Head;
+  /** The end of the operations' ids. */
   readonly name: string;
   readonly record: Shape<unknown>;
   readonly refuses: readonly number[];
@@ -228,32 +213,22 @@ interface View extends ProtectedAccess, Pick<Operation, "path" | "summary"> {
   resend(delivery: Delivery, context: Actor): Promise<readonly number[]>;
 }
 
-/** One delivery, and sending it again. */
 function itemOperations(view: View, { database }: Pick<Services, "database">): Operation[] {
-  const { path, name, access, cors, summary, record, refuses, find } = view;
+  const { head, path, name, summary, record, refuses, find } = view;
   return [
     operation({
-      access,
-      cors,
-      id: `get${name}`,
-      method: "GET",
-      path,
-      summary,
+      ...head("GET", path, `get${name}`, summary),
       responses: { 200: record },
       async handle({ params, caller }) {
         const delivery = found(await find(params, caller), "delivery");
         const attempts = await listAttempts(database, delivery.id);
         const shown = { ...view.toRecord(delivery), attempts: attempts.map(view.toAttempt) };
-        return jsonResponse(200, shown, NO_STORE);
+        return jsonResponse(200, shown);
       },
     }),
     operation({
-      access,
-      cors,
-      id: `resend${name}`,
-      method: "POST",
-      path: `${path}/resend`,
-      summary: "Send a failed delivery again, with a fresh budget of attempts",
+      ...head("POST", `${path}/resend`, `resend${name}`,
+        "Send a failed delivery again, with a fresh budget of attempts"),
       responses: { 202: DeliveryId },
       refuses,
       async handle({ params, ...context }) {
@@ -266,7 +241,7 @@ function itemOperations(view: View, { database }: Pick<Services, "database">): O
         if (resent !== 1) {
           throw conflict("The delivery has just changed, or its subscription has ended.");
         }
-        return jsonResponse(202, { id }, NO_STORE);
+        return jsonResponse(202, { id });
       },
     }),
   ];

@@ -1,4 +1,4 @@
-import { type Form, parseForm } from "../base/form.ts";
+import { parseForm } from "../base/form.ts";
 import type { HttpRequest } from "../base/http_message.ts";
 import { type FieldError, checkErrors, Problem } from "../base/problem.ts";
 import { type Members, parseShape } from "../base/shape.ts";
@@ -15,17 +15,13 @@ export function readQuery(query: string, members: Members): Record<string, unkno
   const errors: FieldError[] = [];
   const entries = Object.entries(members).flatMap(([name, shape]) => {
     const report = (detail: string) => void errors.push({ pointer: `/${name}`, detail });
-    const value = readOnce(form, name, report);
+    if (form.duplicates.includes(name)) report("Must be given once.");
+    const value = form.get(name);
     if (value !== undefined) return [[name, shape.parse(value, report)]];
     return shape.fallback === undefined ? [] : [[name, shape.fallback]];
   });
   checkErrors(errors, "query");
   return Object.fromEntries(entries);
-}
-
-function readOnce(form: Form, name: string, report: (detail: string) => void): string | undefined {
-  if (form.duplicates.includes(name)) report("Must be given once.");
-  return form.get(name);
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { HttpRequest, HttpResponse, METHODS } from "../base/http_message.ts";
 import type { InferMembers, Members, Shape } from "../base/shape.ts";
 import type { DeclaredEvent } from "../event/event.ts";
-import { type Caller, CONSUMER_SCOPE } from "../oauth/principal.ts";
+import { BACKEND_SCOPE, type Caller, CONSUMER_SCOPE } from "../oauth/principal.ts";
 
 /** The names of a path's parameters: "/backend/user/:id" has "id". */
 export type ParamsOf<Path extends string> = string extends Path ? PathParams
@@ -16,16 +16,9 @@ export type PathParams = Readonly<Record<string, string>>;
 /** Who may call: anyone, or a token that carries all of these scopes. */
 export type Access = "public" | readonly string[];
 
-/** Who may call, from where; of what takes a token. */
-export type ProtectedAccess = Pick<Operation, "cors"> & { readonly access: readonly string[] };
-
-/** What every operation of the consumer's own resources has: scope `consumer`, and CORS. */
-export const CONSUMER: ProtectedAccess = { access: [CONSUMER_SCOPE], cors: true };
-
 /** One request at an operation, with what has been parsed of it. */
 export interface Context<Path extends string, A extends Access, Query, Body> {
   readonly request: HttpRequest;
-  /** Percent-decoded. */
   readonly params: ParamsOf<Path>;
   readonly caller: A extends "public" ? undefined : Caller;
   readonly query: Query;
@@ -37,12 +30,10 @@ export interface Context<Path extends string, A extends Access, Query, Body> {
 /** What an OpenAPI document says of a response: its JSON, its media type, or that it is empty. */
 export type ResponseShape = Shape<unknown> | `${string}/${string}` | undefined;
 
-/** What stands beside an operation's types. */
 interface OperationBase {
   /** The operationId of the OpenAPI document; unique. */
   readonly id: string;
   readonly method: (typeof METHODS)[number];
-  /** What it does, in a few words. */
   readonly summary: string;
   /** Which pages of other origins may call it: those of registered apps, or any. */
   readonly cors: boolean | "anyone";
@@ -54,7 +45,7 @@ interface OperationBase {
   readonly refuses?: readonly number[];
   /** How else than with an access token it may be called. */
   readonly security?: "client" | "client or token" | "token or none" | "inspector";
-  /** Whether a response says where what it speaks of is; one with 201 or 303 always does. */
+  /** Whether its response has a Location; one with 201 or 303 always has. */
   readonly isLocated?: boolean;
   /** A form that the handler reads itself, as the OAuth endpoints do. */
   readonly form?: Shape<unknown>;
@@ -64,7 +55,7 @@ interface OperationBase {
   readonly emits?: readonly DeclaredEvent[];
 }
 
-/** One method on one path: what it takes, who may call it, what it responds, and its handler. */
+/** One method on one path: what it takes, who may call it, its responses and its handler. */
 export interface Operation extends OperationBase {
   readonly path: string;
   readonly access: Access;
@@ -92,3 +83,21 @@ export function operation<
   // The pipeline calls the handler with what these shapes have parsed, and nothing else does.
   return typed as unknown as Operation;
 }
+
+/** Makes the head of an operation: who may call it, from where, its place, and its words. */
+export type Head = ReturnType<typeof headOf>;
+
+function headOf(scope: string, cors: boolean) {
+  return <const Path extends string>(
+    method: Operation["method"],
+    path: Path,
+    id: string,
+    summary: string,
+  ) => ({ access: [scope], cors, method, path, id, summary }) as const;
+}
+
+/** The head of an operation of the consumer's own resources: scope `consumer`, and CORS. */
+export const consumer: Head = headOf(CONSUMER_SCOPE, true);
+
+/** The head of an operation of the backend: scope `backend`, and never CORS. */
+export const backend: Head = headOf(BACKEND_SCOPE, false);

@@ -2,27 +2,25 @@ import type { HttpResponse } from "../base/http_message.ts";
 import { Problem } from "../base/problem.ts";
 import {
   described,
+  type InferMembers,
   matching,
   manyOf,
   named,
   nullable,
   optional,
   record,
-  type Schema,
   type Shape,
   TEXT,
 } from "../base/shape.ts";
 import { FIRST_PAGE, type Page, type Pagination } from "../database/database.ts";
-import { jsonResponse, NO_STORE } from "../http/respond.ts";
+import { jsonResponse } from "../http/respond.ts";
 
-/** How many items a list has at most. */
 const MAX_LIMIT = 200;
 const UNKNOWN_CURSOR = "Must be a next_cursor of this list.";
-const LIMIT_SCHEMA: Schema = { type: "integer", minimum: 1, maximum: MAX_LIMIT };
 
 /** In a query it is text. */
 const LIMIT: Shape<number> = {
-  schema: LIMIT_SCHEMA,
+  schema: { type: "integer", minimum: 1, maximum: MAX_LIMIT },
   definitions: {},
   parse(value, report) {
     const limit = /^\d{1,3}$/.test(String(value)) ? Number(value) : 0;
@@ -33,11 +31,7 @@ const LIMIT: Shape<number> = {
 
 const CURSOR = matching(/^[0-9a-z]{1,260}$/, UNKNOWN_CURSOR);
 
-/**
- * The query of a list: how many items, and from where.
- *
- * @param cursor what a next_cursor of this list looks like: the id of an item
- */
+/** The query of a list; `cursor` is the shape of its next_cursor: the id of an item. */
 export function pagination(cursor: Shape<string> = CURSOR) {
   return {
     limit: optional(described("How many.", LIMIT), 50),
@@ -45,25 +39,17 @@ export function pagination(cursor: Shape<string> = CURSOR) {
   } as const;
 }
 
-/** What a query says of the part of a list that it asks for. */
-export interface PageQuery {
-  readonly limit: number;
-  readonly cursor?: string | undefined;
-}
+type PageQuery = InferMembers<ReturnType<typeof pagination>>;
 
 /** The part of a stored list that a query asks for. */
 export function toPagination({ limit, cursor }: PageQuery): Pagination {
   return { limit, before: cursor ?? FIRST_PAGE };
 }
 
-const NEXT_CURSOR = described(
-  "Send it as cursor for the next part; null at the end.",
-  nullable(TEXT),
-);
-
 /** The members of a response that lists such items, and where the next part begins. */
 export function pageMembers<T>(item: Shape<T>) {
-  return { items: manyOf(item), next_cursor: NEXT_CURSOR } as const;
+  const next = "Send it as cursor for the next part; null at the end.";
+  return { items: manyOf(item), next_cursor: described(next, nullable(TEXT)) } as const;
 }
 
 /** One part of a list of such records: a `User` makes a `UserPage`. */
@@ -80,14 +66,12 @@ export function listResponse<Item>(
   toRecord: (item: Item) => object,
 ): HttpResponse {
   const body = { items: page.items.map(toRecord), next_cursor: page.next ?? null };
-  return jsonResponse(200, body, NO_STORE);
+  return jsonResponse(200, body);
 }
 
 /**
- * The part of a list in memory that a query asks for, in the order of the items' keys: so it goes
- * on where it was although the item of its cursor has gone.
- *
- * @throws {Problem} 400 for a cursor that no such list has given
+ * The part of a list in memory that a query asks for, in the order of the items' keys, so that the
+ * item of its cursor may be gone. Throws Problem 400 for a cursor that no such list has given.
  */
 export function pageOfItems<Item>(
   items: readonly Item[],

@@ -17,10 +17,10 @@ export type LoginOutcome =
   | {
     readonly kind: "ok";
     readonly user: User;
-    /** When the check began: what has been cut off since is not revived by it. */
+    /** When the check began: what has been revoked since stays revoked. */
     readonly sinceMs: number;
   }
-  /** Unknown, disabled or the wrong password: not told apart, in time neither. */
+  /** Unknown, disabled or the wrong password: the caller cannot tell which, nor by the time. */
   | { readonly kind: "wrong" }
   | { readonly kind: "throttled"; readonly retryAfterSeconds: number };
 
@@ -76,8 +76,8 @@ export function createPasswordLogin(
           (await count()).untilMs === null && await admitLogin(database, login, now()),
         report(right) {
           if (!right || user?.status !== "active") return;
-          // It shares the commit of what the login stores next. Should it fail, so does that, and
-          // the failures age out.
+          // It shares the commit of what the login stores next, and fails with it: then the
+          // failures age out.
           database.write([deleteLoginFailures(login)]).catch(() => {});
         },
       });

@@ -1,18 +1,15 @@
 /** One segment of a path pattern, the text between two slashes. */
-export interface Segment {
-  /** What decides before another pattern: the lower the sooner. */
-  readonly rank: SegmentRank;
+interface Segment {
+  /**
+   * The lower goes first. 0: literal. 1: a parameter that takes less than everything (`:id.json`,
+   * `:id(\\d+)`). 2: a parameter. 3: a wildcard, or anything optional or repeated.
+   */
+  readonly rank: 0 | 1 | 2 | 3;
   /** Its literal characters; all of it where the rank is 0. */
   readonly literal: string;
   /** The parameter's name where the rank is 2, "" elsewhere. */
   readonly name: string;
 }
-
-/**
- * 0: literal. 1: a parameter that takes less than everything (`:id.json`, `:id(\\d+)`).
- * 2: a parameter. 3: a wildcard, or anything optional or repeated.
- */
-export type SegmentRank = 0 | 1 | 2 | 3;
 
 /** A URLPattern pathname that routes may have, taken apart. */
 export interface PathPattern {
@@ -24,7 +21,7 @@ export interface PathPattern {
 }
 
 /** One part of a URLPattern pathname: exactly one member is there. */
-export interface PathToken {
+interface PathToken {
   /** A character behind a backslash. */
   readonly escaped?: string;
   /** Of a parameter, without its colon. */
@@ -82,7 +79,7 @@ export function parsePathPattern(path: string, reasons: string[]): PathPattern |
     reasons.push(`path "${path}" must not end with "/"`);
   } else if (path.includes("//")) reasons.push(`path "${path}" must not have an empty segment`);
   if (/\/(?:\.|%2e){1,2}(?:\/|$)/i.test(path) || /%(?:2f|5c|(?![0-9a-f]{2}))/i.test(path)) {
-    reasons.push(`path "${path}" can never match: such requests are answered with 400`);
+    reasons.push(`path "${path}" can never match: the response to such requests is 400`);
   }
   if (reasons.length > found) return undefined;
 
@@ -113,7 +110,7 @@ export function comparePatterns(a: PathPattern, b: PathPattern): number {
 function weightAt({ segments }: PathPattern, index: number): number {
   const segment = segments[index];
   if (segment === undefined) return segments[index - 1]?.rank === 3 ? 4 : -1;
-  // Of two that take less than everything, the one that says more of it goes first.
+  // Of two that take less than everything, the one with more literal characters goes first.
   return segment.rank === 1 ? 1 - segment.literal.length / 1e6 : segment.rank;
 }
 

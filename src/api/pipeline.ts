@@ -13,9 +13,8 @@ import type { Operation } from "./operation.ts";
 import type { Services } from "../services.ts";
 import { checkPath, type Router, type RouteMatch } from "./router.ts";
 
-/** What the pipeline is made of. */
-export interface PipelineOptions extends Pick<Services, "bearer" | "site" | "log"> {
-  /** Asked in turn; the first that knows the path decides. */
+interface PipelineOptions extends Pick<Services, "bearer" | "site" | "log"> {
+  /** The first that has the path decides. */
   readonly routers: readonly Router[];
   readonly isOriginAllowed: IsOriginAllowed;
   readonly maxBodyBytes: number;
@@ -25,11 +24,13 @@ export interface PipelineOptions extends Pick<Services, "bearer" | "site" | "log
   readonly observe: (route: string, method: string, status: number, ms: number) => void;
 }
 
-/** What is known of a request while it is handled. */
 interface Progress {
   match?: RouteMatch;
   caller?: Caller;
 }
+
+/** What the log and the metrics call a request whose client went away before its response. */
+const GONE: HttpResponse = { status: 499 };
 
 /**
  * Makes the one way that every request goes: path → operation → token and scope → query and body →
@@ -37,19 +38,86 @@ interface Progress {
  * place. It never throws.
  */
 export function createPipeline(
-  options: PipelineOptions,
+  { bearer, site, log, routers, isOriginAllowed, maxBodyBytes, now, observe }: PipelineOptions,
 ): (request: HttpRequest) => Promise<HttpResponse> {
-  const { log, now, observe, isOriginAllowed } = options;
+  function findRoute(method: string, path: string): RouteMatch | undefined {
+    for (const find of routers) {
+      const match = find(method, path);
+      if (match) return match;
+    }
+    return undefined;
+  }
+
+  function corsPolicy({ sibling: { cors } }: RouteMatch): CorsPolicy | undefined {
+    return cors === true ? isOriginAllowed : cors || undefined;
+  }
+
+  async function respondTo(request: HttpRequest, progress: Progress): Promise<HttpResponse> {
+    const match = findRoute(request.method, localPath(request.path, site.basePath));
+    if (!match) throw new Problem(404, "not_found", "There is nothing at this path.");
+    progress.match = match;
+    const { operation, methods, params } = match;
+    if (request.method === "OPTIONS") return optionsResponse(request, methods, corsPolicy(match));
+    if (operation) return carryOut(operation, request, params, progress);
+    throw new Problem(405, "method_not_allowed", `This path takes ${methods.join(", ")}.`, {
+      headers: { Allow: methods.join(", ") },
+    });
+  }
+
+  async function carryOut(
+    operation: Operation,
+    request: HttpRequest,
+    params: RouteMatch["params"],
+    progress: Progress,
+  ): Promise<HttpResponse> {
+    const { access } = operation;
+    const caller = access === "public" ? undefined : await bearer.authenticate(request, access);
+    if (caller) progress.caller = caller;
+    // A body may come slowly: once it is in, its token may have ended.
+    const authenticateAgain = async (): Promise<void> => {
+      if (access !== "public" && hasBody(request)) await bearer.authenticate(request, access);
+    };
+    // OAuth and pages have rules of their own for parameters that are missing, repeated or wrong.
+    const isParsed = operation.errors === undefined || operation.errors === "problem";
+    const query = operation.query && isParsed ? readQuery(request.query, operation.query) : {};
+    let body: unknown;
+    if (operation.body) {
+      body = await readBody(operation, request, maxBodyBytes);
+      await authenticateAgain();
+    }
+    return operation.handle({ request, params, caller, query, body, authenticateAgain });
+  }
+
+  function errorResponse(
+    error: unknown,
+    request: HttpRequest,
+    match: RouteMatch | undefined,
+  ): HttpResponse {
+    const errors = match?.sibling.errors;
+    if (error instanceof OAuthError && errors === "oauth") return oauthErrorResponse(error);
+    const problem = toProblem(error, request, log);
+    switch (match ? errors : errorsOfNoRoute(problem, request)) {
+      case "oauth":
+        return oauthErrorResponse(toOAuthError(problem));
+      case "page": {
+        const { status, title, message: detail } = problem;
+        const page = errorPage({ site, status, title, detail, requestId: request.id });
+        return { ...page, headers: { ...page.headers, ...problem.headers } };
+      }
+      default:
+        return problemResponse(problem, request.id);
+    }
+  }
 
   return async (request) => {
     const startedMs = now();
     const progress: Progress = {};
     let response: HttpResponse;
     try {
-      response = await answerRequest(request, progress, options);
+      response = await respondTo(request, progress);
     } catch (error) {
       if (request.isGone) log.debug("failed without its client", { request_id: request.id, error });
-      response = request.isGone ? GONE : errorResponse(error, request, progress, options);
+      response = request.isGone ? GONE : errorResponse(error, request, progress.match);
     }
     const status = request.isGone ? GONE.status : response.status;
     const { match, caller } = progress;
@@ -60,7 +128,7 @@ export function createPipeline(
     const { method, id: request_id } = request;
     const fields = { method, route, status, ms, request_id };
     log.info("request", caller ? { ...fields, sub: caller.sub } : fields);
-    const policy = match && method !== "OPTIONS" ? corsPolicy(match, isOriginAllowed) : undefined;
+    const policy = match && method !== "OPTIONS" ? corsPolicy(match) : undefined;
     const headers = policy ? await withCors(response.headers, request, policy) : response.headers;
     return {
       status: response.status,
@@ -68,70 +136,6 @@ export function createPipeline(
       body: response.body,
     };
   };
-}
-
-/** What the log and the metrics call a request whose client went away before its response. */
-const GONE: HttpResponse = { status: 499 };
-
-async function answerRequest(
-  request: HttpRequest,
-  progress: Progress,
-  options: PipelineOptions,
-): Promise<HttpResponse> {
-  const path = localPath(request.path, options.site.basePath);
-  const match = findRoute(options.routers, request.method, path);
-  if (!match) throw new Problem(404, "not_found", "There is nothing at this path.");
-  progress.match = match;
-  const { operation, methods, params } = match;
-  if (request.method === "OPTIONS") {
-    return optionsResponse(request, methods, corsPolicy(match, options.isOriginAllowed));
-  }
-  if (!operation) {
-    throw new Problem(405, "method_not_allowed", `This path takes ${methods.join(", ")}.`, {
-      headers: { Allow: methods.join(", ") },
-    });
-  }
-  return carryOut(operation, request, params, progress, options);
-}
-
-function corsPolicy(
-  { sibling: { cors } }: RouteMatch,
-  isOriginAllowed: IsOriginAllowed,
-): CorsPolicy | undefined {
-  return cors === true ? isOriginAllowed : cors || undefined;
-}
-
-function findRoute(routers: readonly Router[], method: string, path: string) {
-  for (const find of routers) {
-    const match = find(method, path);
-    if (match) return match;
-  }
-  return undefined;
-}
-
-async function carryOut(
-  operation: Operation,
-  request: HttpRequest,
-  params: RouteMatch["params"],
-  progress: Progress,
-  { bearer, maxBodyBytes }: PipelineOptions,
-): Promise<HttpResponse> {
-  const { access } = operation;
-  const caller = access === "public" ? undefined : await bearer.authenticate(request, access);
-  if (caller) progress.caller = caller;
-  // A body may come slowly: once it is in, its token may have ended.
-  const authenticateAgain = async (): Promise<void> => {
-    if (access !== "public" && hasBody(request)) await bearer.authenticate(request, access);
-  };
-  // OAuth and pages have rules of their own for parameters that are missing, repeated or wrong.
-  const isParsed = operation.errors === undefined || operation.errors === "problem";
-  const query = operation.query && isParsed ? readQuery(request.query, operation.query) : {};
-  let body: unknown;
-  if (operation.body) {
-    body = await readBody(operation, request, maxBodyBytes);
-    await authenticateAgain();
-  }
-  return operation.handle({ request, params, caller, query, body, authenticateAgain });
 }
 
 /**
@@ -149,35 +153,10 @@ function localPath(path: string, basePath: string): string {
   throw new Problem(404, "not_found", "There is nothing at this path.");
 }
 
-function errorResponse(
-  error: unknown,
-  request: HttpRequest,
-  { match }: Progress,
-  { site, log }: PipelineOptions,
-): HttpResponse {
-  const errors = match?.sibling.errors;
-  if (error instanceof OAuthError && errors === "oauth") return oauthErrorResponse(error);
-  const problem = toProblem(error, request, log);
-  switch (match ? errors : errorsOfNoRoute(problem, request)) {
-    case "oauth":
-      return oauthErrorResponse(toOAuthError(problem));
-    case "page": {
-      const { status, title, message: detail } = problem;
-      const page = errorPage({ site, status, title, detail, requestId: request.id });
-      return { ...page, headers: { ...page.headers, ...problem.headers } };
-    }
-    default:
-      return problemResponse(problem, request.id);
-  }
-}
-
-/** A person who has lost the way gets a page; a program gets what it always gets. */
-function errorsOfNoRoute(
-  { status }: Problem,
-  { method, headers }: HttpRequest,
-): Operation["errors"] {
-  const isLook = method === "GET" || method === "HEAD";
-  return status === 404 && isLook && prefersHtml(headers.accept) ? "page" : "problem";
+/** Of a path without a route: a browser gets a page, a program what it always gets. */
+function errorsOfNoRoute({ status }: Problem, { method, headers }: HttpRequest) {
+  const isRead = method === "GET" || method === "HEAD";
+  return status === 404 && isRead && prefersHtml(headers.accept) ? "page" : "problem";
 }
 
 function toProblem(error: unknown, request: HttpRequest, log: Log): Problem {
@@ -204,7 +183,7 @@ function toOAuthError(problem: Problem): OAuthError {
   if (status === 403) return new OAuthError("insufficient_scope", message, { status, headers });
   // RFC 6749 §5.2: whatever is wrong with the form of a request is invalid_request, status 400.
   return new OAuthError("invalid_request", message, {
-    status: status === 415 || status === 400 ? 400 : status,
+    status: status === 415 ? 400 : status,
     headers,
   });
 }

@@ -3,12 +3,12 @@ import { Problem } from "../base/problem.ts";
 import type { Operation, PathParams } from "./operation.ts";
 import { comparePatterns, parsePathPattern, type PathPattern } from "./path_pattern.ts";
 
-/** What is at a path: the operation of the method, or the methods that there are. */
+/** What is at a path. */
 export interface RouteMatch {
   readonly operation: Operation | undefined;
   /** Percent-decoded; without a prototype, so that nothing else is in it. */
   readonly params: PathParams;
-  /** Where the method has no operation: every one that has, HEAD and OPTIONS too; sent as Allow. */
+  /** Where there is no operation: the methods that have one, HEAD and OPTIONS too; for Allow. */
   readonly methods: readonly string[];
   /** The operation, else any of the path: says how its errors look, and whether it takes CORS. */
   readonly sibling: Operation;
@@ -23,7 +23,7 @@ export type Router = (method: string, path: string) => RouteMatch | undefined;
 interface Entry {
   readonly operation: Operation;
   readonly pattern: PathPattern;
-  /** Its place among all: the lower the sooner. */
+  /** Its place among all: the lower goes first. */
   readonly place: number;
   /** Which segments are parameters, where there is nothing but literals and parameters. */
   readonly parameters: readonly { readonly index: number; readonly name: string }[];
@@ -54,8 +54,12 @@ export function createRouter(operations: readonly Operation[]): Router {
   const literals = new Map<string, RouteMatch>();
   const tree = createNode();
   const fancy: Entry[] = [];
-  const patterned = operations.map((operation) => ({ operation, pattern: patternOf(operation) }));
-  const ordered = patterned.toSorted((a, b) => comparePatterns(a.pattern, b.pattern));
+  const ordered = operations.map((operation) => {
+    const reasons: string[] = [];
+    const pattern = parsePathPattern(operation.path, reasons);
+    if (!pattern) throw new Error(reasons.join("; "));
+    return { operation, pattern };
+  }).sort((a, b) => comparePatterns(a.pattern, b.pattern));
   for (const [place, { operation, pattern }] of ordered.entries()) {
     const { segments } = pattern;
     const parameters = segments.map(({ rank, name }, index) => ({ index, name, rank }))
@@ -70,7 +74,7 @@ export function createRouter(operations: readonly Operation[]): Router {
     }
   }
 
-  // Spares the rest for paths of another router.
+  // Paths of another router end early.
   const takesAnyFirst = fancy.length > 0 || tree.parameter !== undefined;
 
   /** The first entry in order, of the method or, without one, of any. */
@@ -99,20 +103,9 @@ export function createRouter(operations: readonly Operation[]): Router {
     const [sibling] = others;
     if (!sibling) return undefined;
     const methods = others.map((each) => each.method === "GET" ? ["GET", "HEAD"] : each.method);
-    return {
-      operation: undefined,
-      params: NO_PARAMS,
-      methods: [...methods.flat(), "OPTIONS"],
-      sibling,
-    };
+    const all = [...methods.flat(), "OPTIONS"];
+    return { operation: undefined, params: NO_PARAMS, methods: all, sibling };
   };
-}
-
-function patternOf({ path }: Operation): PathPattern {
-  const reasons: string[] = [];
-  const pattern = parsePathPattern(path, reasons);
-  if (!pattern) throw new Error(reasons.join("; "));
-  return pattern;
 }
 
 function firstSegment(path: string): string {

@@ -15,8 +15,8 @@ export function createSendLimit(now: () => number): (subscription: Subscription)
   const bySubscription = createThrottle({ limit: LIMIT, windowMs: WINDOW_MS, now });
   const byPrincipal = createThrottle({ limit: PRINCIPAL_LIMIT, windowMs: WINDOW_MS, now });
 
-  // Counts before anything is awaited, so that many at once do not get past the limits. Whoever
-  // deletes a subscription and makes it anew has no more of them.
+  // Counts before anything is awaited, so that many at once do not get past the limits. The second
+  // name is that of a subscription which is deleted and made anew.
   return ({ id, principal, event, endpoint, status }) => {
     if (status === "disabled") {
       throw conflict("The subscription is disabled; make it active first.");

@@ -9,7 +9,7 @@ import {
   SubscriptionRecord,
   toSubscriptionRecord,
 } from "../event/subscription.ts";
-import { jsonResponse, NO_STORE } from "../http/respond.ts";
+import { jsonResponse } from "../http/respond.ts";
 import type { Services } from "../services.ts";
 import {
   grantOf,
@@ -17,8 +17,8 @@ import {
   insertSubscription,
   replaceSubscriptionSecret,
 } from "../store/subscriptions.ts";
-import { type Administration, created, storeAudited } from "./administration.ts";
-import { CONSUMER, type Operation, operation } from "./operation.ts";
+import { type Administration, locatedResponse, storeAudited } from "./administration.ts";
+import { consumer, type Operation, operation } from "./operation.ts";
 import { checkEventAllowed, checkReachable, getSubscription, TAKEN } from "./subscription.ts";
 
 const PATH = "/consumer/subscription";
@@ -39,11 +39,7 @@ export function subscribeOperations(
 
   return [
     operation({
-      ...CONSUMER,
-      id: "subscribe",
-      method: "POST",
-      path: PATH,
-      summary: "Subscribe to an event",
+      ...consumer("POST", PATH, "subscribe", "Subscribe to an event"),
       body: refined(NewSubscription, checkReachable(services)),
       responses: { 201: WithSecret },
       refuses: [409],
@@ -67,15 +63,13 @@ export function subscribeOperations(
           throw new Problem(409, "limit", `There are ${SUBSCRIPTION_LIMIT} subscriptions already.`);
         }
         const fresh = { ...subscription, status: "active", disabledReason: null } as const;
-        return created(services, `${PATH}/${id}`, { ...toSubscriptionRecord(fresh), secret });
+        const record = { ...toSubscriptionRecord(fresh), secret };
+        return locatedResponse(201, `${PATH}/${id}`, record, services);
       },
     }),
     operation({
-      ...CONSUMER,
-      id: "replaceSigningSecret",
-      method: "POST",
-      path: `${PATH}/:id/secret`,
-      summary: "Replace the signing secret; the old one signs beside it for a day",
+      ...consumer("POST", `${PATH}/:id/secret`, "replaceSigningSecret",
+        "Replace the signing secret; the old one signs beside it for a day"),
       responses: { 200: WithSecret },
       refuses: [409],
       async handle({ params: { id }, ...context }) {
@@ -90,7 +84,7 @@ export function subscribeOperations(
           await getSubscription(database, id, context.caller); // 404 where it has just been deleted
           throw conflict("The secret before this one still signs.");
         }
-        return jsonResponse(200, { ...toSubscriptionRecord(subscription), secret }, NO_STORE);
+        return jsonResponse(200, { ...toSubscriptionRecord(subscription), secret });
       },
     }),
   ];

@@ -12,7 +12,7 @@ import {
   toManagedSubscription,
   toSubscriptionRecord,
 } from "../event/subscription.ts";
-import { emptyResponse, jsonResponse, NO_STORE } from "../http/respond.ts";
+import { emptyResponse, jsonResponse } from "../http/respond.ts";
 import { BACKEND_SCOPE, type Caller, LOGIN_APP } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { findEventScopes } from "../store/authority.ts";
@@ -32,33 +32,29 @@ import {
   type Actor,
   type Administration,
   type AuditedAction,
-  BACKEND,
   checkChanged,
   found,
   refuseConflict,
   storeAudited,
 } from "./administration.ts";
-import { CONSUMER, type Operation, operation, type ProtectedAccess } from "./operation.ts";
+import { backend, consumer, type Head, type Operation, operation } from "./operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
 
 type SubscriptionServices = Administration & Pick<Services, "refuseEndpoint">;
 
-/** Why an event and an endpoint are refused that another subscription of the owner has. */
+/** The detail where another subscription of the owner has the same event and endpoint. */
 export const TAKEN = "There is a subscription of this event and endpoint already.";
 
 /** /consumer/subscription: those of the caller. */
 export function ownSubscriptionOperations(services: SubscriptionServices): Operation[] {
   return sharedOperations({
-    base: CONSUMER,
+    head: consumer,
     path: "/consumer/subscription",
-    list: { id: "listSubscriptions", summary: "List the caller's subscriptions" },
-    get: { id: "getSubscription", summary: "One subscription" },
-    change: {
-      id: "changeSubscription",
-      summary: "Change a subscription's endpoint, pause it or activate it",
-    },
+    list: ["listSubscriptions", "List the caller's subscriptions"],
+    get: ["getSubscription", "One subscription"],
+    change: ["changeSubscription", "Change a subscription's endpoint, pause it or activate it"],
     changes: refined(SubscriptionChange, checkReachable(services)),
-    remove: { id: "unsubscribe", summary: "Unsubscribe" },
+    remove: ["unsubscribe", "Unsubscribe"],
     record: SubscriptionRecord,
     toRecord: toSubscriptionRecord,
     ownerOf,
@@ -68,29 +64,28 @@ export function ownSubscriptionOperations(services: SubscriptionServices): Opera
 /** /backend/subscription: everybody's. */
 export function managedSubscriptionOperations(services: SubscriptionServices): Operation[] {
   return sharedOperations({
-    base: BACKEND,
+    head: backend,
     path: "/backend/subscription",
-    list: { id: "listAllSubscriptions", summary: "List everybody's subscriptions" },
-    get: { id: "getAnySubscription", summary: "One subscription" },
-    change: {
-      id: "changeAnySubscription",
-      summary: "Change a subscription's endpoint, pause, activate or disable it",
-    },
+    list: ["listAllSubscriptions", "List everybody's subscriptions"],
+    get: ["getAnySubscription", "One subscription"],
+    change: [
+      "changeAnySubscription",
+      "Change a subscription's endpoint, pause, activate or disable it",
+    ],
     changes: refined(ManagedSubscriptionChange, checkReachable(services)),
-    remove: {
-      id: "deleteAnySubscription",
-      summary: "Remove a subscription; what it has not been sent is cancelled",
-    },
+    remove: [
+      "deleteAnySubscription",
+      "Remove a subscription; what it has not been sent is cancelled",
+    ],
     record: ManagedSubscription,
     toRecord: toManagedSubscription,
   }, services);
 }
 
-type Words = Pick<Operation, "id" | "summary">;
-
-/** How subscriptions are seen: those of the caller's own, or everybody's. */
-interface View extends Record<"list" | "get" | "change" | "remove", Words> {
-  readonly base: ProtectedAccess;
+/** The caller's own subscriptions, or everybody's. */
+interface View
+  extends Record<"list" | "get" | "change" | "remove", readonly [id: string, summary: string]> {
+  readonly head: Head;
   readonly path: "/consumer/subscription" | "/backend/subscription";
   readonly changes: Shape<Infer<typeof ManagedSubscriptionChange>>;
   readonly record: Shape<unknown>;
@@ -100,9 +95,8 @@ interface View extends Record<"list" | "get" | "change" | "remove", Words> {
 }
 
 function sharedOperations(view: View, services: SubscriptionServices): Operation[] {
-  const { base, path, toRecord, ownerOf } = view;
+  const { head, path, toRecord, ownerOf, list, get, change, remove } = view;
   const { database, wake, now } = services;
-  const item = { ...base, path: `${path}/:id` } as const;
   const find = async (id: string, caller: Caller) =>
     found(await findSubscription(database, id, ownerOf?.(caller)), "subscription");
 
@@ -115,10 +109,7 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
 
   return [
     operation({
-      ...base,
-      ...view.list,
-      method: "GET",
-      path,
+      ...head("GET", path, ...list),
       query: pagination(SubscriptionRecord.members.id),
       responses: { 200: pageOf(view.record) },
       async handle({ query, caller }) {
@@ -127,18 +118,13 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
       },
     }),
     operation({
-      ...item,
-      ...view.get,
-      method: "GET",
+      ...head("GET", `${path}/:id`, ...get),
       responses: { 200: view.record },
-      async handle({ params, caller }) {
-        return jsonResponse(200, toRecord(await find(params.id, caller)), NO_STORE);
-      },
+      handle: async ({ params: { id }, caller }) =>
+        jsonResponse(200, toRecord(await find(id, caller))),
     }),
     operation({
-      ...item,
-      ...view.change,
-      method: "PATCH",
+      ...head("PATCH", `${path}/:id`, ...change),
       body: view.changes,
       responses: { 200: view.record },
       refuses: [409],
@@ -149,10 +135,16 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
           await checkEventAllowed(database, subscription.event, caller);
         }
         const isDisabled = status === "disabled";
-        if (!isDisabled && status) await prepareRevival(database, subscription, now());
-        const change = { endpoint, status: isDisabled ? undefined : status };
+        // What it had not been sent is cancelled before it may be active or paused again.
+        const isRevived = subscription.status === "disabled" && status && !isDisabled;
+        if (isRevived && !await clearSubscription(database, id, now())) {
+          throw new Problem(503, "unavailable", "Its old deliveries are still being cancelled.", {
+            headers: { "Retry-After": "5" },
+          });
+        }
+        const update = { endpoint, status: isDisabled ? undefined : status };
         const [changed] = await store(context, [
-          updateSubscription(id, change, ownerOf && grantOf(caller)),
+          updateSubscription(id, update, ownerOf && grantOf(caller)),
           ...isDisabled ? disableSubscription(id, "administrator", now()) : [],
         ], { action: "subscription.change", target: id });
         if (changed === 0) {
@@ -160,13 +152,11 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
             ? "Its user, its app or the grant that made it has ended."
             : "The subscription has just changed; try again.");
         }
-        return jsonResponse(200, toRecord(await find(id, caller)), NO_STORE);
+        return jsonResponse(200, toRecord(await find(id, caller)));
       },
     }),
     operation({
-      ...item,
-      ...view.remove,
-      method: "DELETE",
+      ...head("DELETE", `${path}/:id`, ...remove),
       responses: { 204: undefined },
       async handle({ params: { id }, ...context }) {
         await find(id, context.caller);
@@ -212,19 +202,4 @@ export async function checkEventAllowed(
     : await findEventScopes(database, event);
   if (needed.every((scope) => caller.scopes.includes(scope))) return;
   throw new Problem(403, "forbidden_event", `The event needs scope ${needed.join(" ")}.`);
-}
-
-/**
- * Cancels what is left of a disabled subscription, so that it may be active again; throws Problem
- * 503 where that takes longer than a request should.
- */
-async function prepareRevival(
-  database: Database,
-  { id, status }: Subscription,
-  nowMs: number,
-): Promise<void> {
-  if (status !== "disabled" || await clearSubscription(database, id, nowMs)) return;
-  throw new Problem(503, "unavailable", "Its old deliveries are still being cancelled.", {
-    headers: { "Retry-After": "5" },
-  });
 }

@@ -1,27 +1,22 @@
 import { newId } from "../base/id.ts";
-import { isPrincipalId } from "../event/event.ts";
-import type { CronjobOptions } from "../hosting/cronjob.ts";
+import type { Dispatching } from "../hosting/dispatch.ts";
 import type { Services } from "../services.ts";
 import { insertEvent } from "../store/events.ts";
 
 /** Makes what modules dispatch events with. */
 export function createDispatching(
-  { config, database, log, metrics, wake, now }: Pick<
-    Services,
-    "config" | "database" | "log" | "metrics" | "wake" | "now"
-  >,
-): Omit<CronjobOptions, "signal"> {
+  services: Pick<Services, "config" | "database" | "metrics" | "wake" | "now">,
+): Dispatching {
+  const { config, database, metrics, wake, now } = services;
   return {
     maxPayloadBytes: config.maxPayloadBytes,
     newEventId: () => newId("e", now()),
-    isPrincipal: isPrincipalId,
-    log,
-    async commit(dispatched) {
+    async commit(events) {
       const createdAtMs = now();
-      await database.write(dispatched.map(({ id, name, json, subject }) =>
-        insertEvent({ id, name, json, subject, createdAtMs })
+      await database.write(events.map(({ subject, ...event }) =>
+        insertEvent({ ...event, subject, createdAtMs })
       ));
-      metrics.count("gatepost_events_dispatched_total", [], dispatched.length);
+      metrics.count("gatepost_events_dispatched_total", [], events.length);
       wake();
     },
   };

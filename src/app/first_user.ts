@@ -9,9 +9,8 @@ import { hasUsers, insertFirstUser } from "../store/users.ts";
 export const ADMIN = "admin";
 
 /**
- * Creates user `admin` on a database without any user. Returns the password if one had to be
- * generated, to be shown to the operator once; undefined otherwise, also when another process was
- * faster.
+ * Creates user `admin` on a database without users. Returns the password if one was generated, to
+ * be shown to the operator once; undefined otherwise, also when another process was faster.
  */
 export async function ensureFirstUser(
   database: Database,
@@ -21,14 +20,12 @@ export async function ensureFirstUser(
 ): Promise<string | undefined> {
   if (await hasUsers(database)) return undefined;
   const password = givenPassword ?? randomBytes(18).toString("base64url");
-  const [inserted] = await database.write([
-    insertFirstUser({
-      id: newId("u", nowMs),
-      username: ADMIN,
-      phc: await hasher.hash(password),
-      scopes: [BACKEND_SCOPE, CONSUMER_SCOPE],
-      createdAtMs: nowMs,
-    }),
-  ]);
+  const [inserted] = await database.write([insertFirstUser({
+    id: newId("u", nowMs),
+    username: ADMIN,
+    phc: await hasher.hash(password),
+    scopes: [BACKEND_SCOPE, CONSUMER_SCOPE],
+    createdAtMs: nowMs,
+  })]);
   return inserted === 1 && givenPassword === undefined ? password : undefined;
 }

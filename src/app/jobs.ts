@@ -1,20 +1,20 @@
 import type { WriteWatch } from "../database/write_watch.ts";
 import type { DeliveryWorker } from "../delivery/worker.ts";
 import type { LoadedCronjob } from "../hosting/check.ts";
-import { type CronjobOptions, runCronjob } from "../hosting/cronjob.ts";
+import { runCronjob } from "../hosting/cronjob.ts";
+import type { Dispatching } from "../hosting/dispatch.ts";
 import { createCron, type JobState, type RunOutcome } from "../job/cron.ts";
 import { createSharedCron } from "../job/shared_cron.ts";
 import type { Services } from "../services.ts";
 import { purge, type PurgeProgress } from "../store/purge.ts";
 import { clearEndedSubscriptions } from "../store/subscription_end.ts";
 
-/** What the jobs work with. */
 type JobsOptions =
   & Pick<Services, "config" | "database" | "keys" | "revocations" | "failures" | "log" | "now">
   & {
     readonly writes: WriteWatch;
     readonly worker: DeliveryWorker;
-    /** The name of this process, which its leases carry. */
+    /** Of this process, in its leases. */
     readonly name: string;
     /** The clock by which rows are deleted. */
     readonly cautiousNow: () => number;
@@ -22,8 +22,8 @@ type JobsOptions =
 
 /** Everything that runs without a request. */
 export interface Jobs {
-  /** Starts the jobs: what watches other processes always, the others with cron on. */
-  start(cronjobs: readonly LoadedCronjob[], dispatching: Omit<CronjobOptions, "signal">): void;
+  /** Starts what watches other processes, and with cron on all the others. */
+  start(cronjobs: readonly LoadedCronjob[], dispatching: Dispatching): void;
   /** The service's own jobs in this process, and those of modules in whichever they run. */
   listCronjobs(): Promise<JobState[]>;
   runCronjob(name: string): Promise<RunOutcome>;
@@ -83,7 +83,7 @@ export function createJobs(options: JobsOptions): Jobs {
       if (!config.cron) return;
       for (const job of cronjobs) {
         const { name, everyMs } = job;
-        const run = (signal: AbortSignal) => runCronjob(job, { ...dispatching, signal });
+        const run = (signal: AbortSignal) => runCronjob(job, { ...dispatching, signal, log });
         sharedCron.start({ name, everyMs, run });
       }
       setImmediate(() => void deliver()); // after the first requests: its thread takes long to load

@@ -4,10 +4,9 @@ const WARN_EVERY_MS = 60_000;
 
 /**
  * Makes the check whether an error that nobody caught is only that an endpoint module fed a web
- * stream that had ended (Streams standard §4.6.3): its client has gone, or asked with HEAD, and
- * a timer of the module does not know. The stream refuses such a chunk before it changes anything,
- * so the process is as sound as before, and anybody can cause it: no reason to end. The log warns
- * once a minute at most, because such a timer fires again and again.
+ * stream that had ended (Streams standard §4.6.3), since its client has gone or sent HEAD. The
+ * stream refuses such a chunk before it changes anything, and anybody can cause it: the process
+ * need not end. The log warns once a minute at most, because a timer may cause it again and again.
  */
 export function createLateChunkCheck(log: Log): (error: unknown) => boolean {
   let warnedAtMs = -Infinity;

@@ -159,7 +159,8 @@ export function watchEventLoop() {
   return delay;
 }
 
-function ageSeconds(sinceMs: number | undefined, now: () => number): number {
+/** How long ago that was; 0 where it was not. */
+export function ageSeconds(sinceMs: number | undefined, now: () => number): number {
   return sinceMs === undefined ? 0 : Math.max(0, now() - sinceMs) / 1000;
 }
 

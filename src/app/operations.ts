@@ -23,11 +23,6 @@ import { metricsOperation } from "../api/system/metrics.ts";
 import { statusOperations } from "../api/system/status.ts";
 import type { Services } from "../services.ts";
 
-/** What administration works with, over HTTP and from the command line alike. */
-export type AdministrationServices =
-  & Administration
-  & Pick<Services, "hasher" | "keys" | "jobs" | "refuseEndpoint" | "metrics">;
-
 /** Every operation of the service itself, in the order of its documents. */
 export function ownOperations(services: Services): Operation[] {
   return [
@@ -50,7 +45,10 @@ export function ownOperations(services: Services): Operation[] {
 }
 
 /** Every operation of /backend: the command line calls the same ones without a socket. */
-export function backendOperations(services: AdministrationServices): Operation[] {
+export function backendOperations(
+  services: Administration &
+    Pick<Services, "hasher" | "keys" | "jobs" | "refuseEndpoint" | "metrics">,
+): Operation[] {
   return [
     ...appOperations(services),
     ...userOperations(services),

@@ -1,14 +1,7 @@
 import type { Readiness } from "../api/system/status.ts";
-import { type Backlog, measureBacklog } from "../store/backlog.ts";
 import type { Database } from "../database/database.ts";
-
-/** What readiness depends on. */
-export interface ReadinessOptions {
-  /** The state of each part in one word: `ok`, `on` and `off` are ready, every other is not. */
-  readonly parts: Readonly<Record<string, () => string | Promise<string>>>;
-  readonly backlog: () => Promise<Backlog>;
-  readonly now: () => number;
-}
+import { type Backlog, measureBacklog } from "../store/backlog.ts";
+import { ageSeconds } from "./metrics.ts";
 
 const READY: ReadonlySet<string> = new Set(["ok", "on", "off"]);
 // A measurement is used again for so many times as long as it took: it never takes more of the
@@ -16,11 +9,9 @@ const READY: ReadonlySet<string> = new Set(["ok", "on", "off"]);
 const REUSED_TIMES = 20;
 
 /** Makes the one reader of the backlog: simultaneous callers get the same measurement. */
-export function createBacklogReader(
-  database: Database,
-  now: () => number,
-): () => Promise<Backlog> {
+export function createBacklogReader(database: Database, now: () => number): () => Promise<Backlog> {
   let current: Promise<Backlog> | undefined;
+  const pause = () => new Promise<void>((resolve) => setImmediate(resolve));
 
   async function measure(): Promise<Backlog> {
     const startedAtMs = performance.now();
@@ -34,24 +25,21 @@ export function createBacklogReader(
     current = undefined;
   }
 
-  return async () => {
-    current ??= measure();
-    try {
-      return await current;
-    } catch (error) {
-      forget();
-      throw error;
-    }
-  };
+  return () => current ??= measure().catch((error: unknown) => {
+    forget();
+    throw error;
+  });
 }
 
-function pause(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
-}
-
-/** Makes the check of GET /system/ready; the backlog is measured where the parts are shown. */
+/**
+ * Makes the check of GET /system/ready; the backlog is measured where the parts are shown.
+ *
+ * @param parts the state of each in one word: `ok`, `on` and `off` are ready, every other is not
+ */
 export function createReadiness(
-  { parts, backlog, now }: ReadinessOptions,
+  parts: Readonly<Record<string, () => string | Promise<string>>>,
+  backlog: () => Promise<Backlog>,
+  now: () => number,
 ): (withParts: boolean) => Promise<Readiness> {
   return async (withParts) => {
     const states = await Promise.all(
@@ -60,13 +48,12 @@ export function createReadiness(
     const isReady = states.every(([, state]) => READY.has(state));
     if (!withParts) return { isReady, parts: {} };
     const waiting = await backlog().catch(() => undefined);
-    const ageMs = waiting?.oldestMs === undefined ? 0 : Math.max(0, now() - waiting.oldestMs);
     return {
       isReady,
       parts: {
         ...Object.fromEntries(states),
         backlog: waiting ? waiting.events + waiting.deliveries : null,
-        oldest_pending_age_seconds: waiting ? ageMs / 1000 : null,
+        oldest_pending_age_seconds: waiting ? ageSeconds(waiting.oldestMs, now) : null,
       },
     };
   };

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { listeningUrl } from "../base/base_url.ts";
 import type { Config } from "../config.ts";
-import { DEFAULT_LIMITS } from "../http/node_http.ts";
+import { DEFAULT_LIMITS } from "../http/limits.ts";
 import { isLoopbackHost } from "../oauth/redirect_uri.ts";
 
 /** Files, listeners and threads' own descriptors, beside connections and callbacks. */
@@ -9,9 +9,7 @@ const OTHER_FILES = 100;
 
 /**
  * What in the set-up is allowed and risky, a line each: logged as warnings at the start, and shown
- * by `gatepost check`.
- *
- * @param openFiles how many descriptors this process may have
+ * by `gatepost check`. `openFiles` is how many descriptors this process may have.
  */
 export function findRisks(config: Config, openFiles = readOpenFilesLimit()): string[] {
   const baseUrl = config.baseUrl ?? listeningUrl(config.host, config.port);

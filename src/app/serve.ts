@@ -22,22 +22,18 @@ const NO_ARGUMENTS = "The server takes no arguments but --version: GATEPOST_… 
  * 1 could not start, 2 bad configuration or an argument). A second signal ends the process at once.
  */
 export async function serve(host: NodeJS.Process, cores: number): Promise<void> {
+  const refuse = (text: string): void => {
+    host.stderr.write(text);
+    host.exitCode = EXIT_MISCONFIGURED;
+  };
   const [argument] = host.argv.slice(2);
   if (argument === "--version") {
     host.stdout.write(`gatepost ${version}@${revision}\n`);
     return;
   }
-  if (argument !== undefined) {
-    host.stderr.write(NO_ARGUMENTS);
-    host.exitCode = EXIT_MISCONFIGURED;
-    return;
-  }
+  if (argument !== undefined) return refuse(NO_ARGUMENTS);
   const result = parseConfig(host.env);
-  if (!result.ok) {
-    host.stderr.write(result.errors.map((error) => `${error}\n`).join(""));
-    host.exitCode = EXIT_MISCONFIGURED;
-    return;
-  }
+  if (!result.ok) return refuse(result.errors.map((error) => `${error}\n`).join(""));
   const { config } = result;
   // libuv reads this when the pool gets its first task, which comes later.
   host.env["UV_THREADPOOL_SIZE"] ??= String(poolSize(cores));

@@ -14,7 +14,7 @@ import type { Services } from "../services.ts";
 import { createAccounts } from "../store/accounts.ts";
 
 /** What the other services are made from: what was loaded, and what belongs to the process. */
-export type Foundation =
+type Foundation =
   & Pick<Services, "config" | "log" | "now" | "database" | "seal" | "revocations" | "keys">
   & Pick<Services, "failures" | "hasher" | "wake" | "jobs" | "metrics" | "formatMetrics">
   & Pick<Services, "readiness">

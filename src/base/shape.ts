@@ -199,6 +199,16 @@ function makeObject<const M extends Members>(members: M, more: Schema): ObjectSh
   };
 }
 
+/** What a record of this shape shows of a value: its members that are there, and no others. */
+export function pick<const M extends Members>(
+  { members }: ObjectShape<M>,
+  value: InferMembers<M>,
+): InferMembers<M> {
+  const given: Readonly<Record<string, unknown>> = value;
+  const names = Object.keys(members).filter((name) => given[name] !== undefined);
+  return Object.fromEntries(names.map((name) => [name, given[name]])) as InferMembers<M>;
+}
+
 /** A record with more members than another: for responses. */
 export function withMembers<T, const M extends Members>(
   base: Shape<T>,

@@ -7,6 +7,7 @@ import {
   named,
   oneOf,
   optional,
+  pick,
   record,
   shown,
   TEXT,
@@ -80,17 +81,14 @@ export interface Attempt {
 
 /** A delivery as the owner of its subscription sees it. */
 export function toDeliveryRecord(delivery: Delivery): Infer<typeof DeliveryRecord> {
-  const { id, subscription, eventName, status, attempt, dueAtMs, finishedAtMs } = delivery;
-  return {
-    id,
-    subscription,
-    event: eventName,
-    status,
-    attempt,
-    created_at: toTime(delivery.createdAtMs),
-    ...(dueAtMs !== null && { next_attempt_at: toTime(dueAtMs) }),
-    ...(finishedAtMs !== null && { finished_at: toTime(finishedAtMs) }),
-  };
+  const { createdAtMs, dueAtMs, finishedAtMs } = delivery;
+  return pick(DeliveryRecord, {
+    ...delivery,
+    event: delivery.eventName,
+    created_at: toTime(createdAtMs),
+    next_attempt_at: dueAtMs === null ? undefined : toTime(dueAtMs),
+    finished_at: finishedAtMs === null ? undefined : toTime(finishedAtMs),
+  });
 }
 
 /** A delivery as the backend shows it. */

@@ -7,6 +7,7 @@ import {
   object,
   oneOf,
   optional,
+  pick,
   record,
   text,
   TEXT,
@@ -85,16 +86,13 @@ export interface Subscription extends Pick<
 
 /** A subscription as its owner sees it. */
 export function toSubscriptionRecord(
-  { id, event, endpoint, status, createdAtMs, disabledReason }: Omit<Subscription, "seq">,
+  subscription: Omit<Subscription, "seq">,
 ): Infer<typeof SubscriptionRecord> {
-  return {
-    id,
-    event,
-    endpoint,
-    status,
-    created_at: toTime(createdAtMs),
-    ...(disabledReason !== null && { disabled_reason: disabledReason }),
-  };
+  return pick(SubscriptionRecord, {
+    ...subscription,
+    created_at: toTime(subscription.createdAtMs),
+    disabled_reason: subscription.disabledReason ?? undefined,
+  });
 }
 
 /** A subscription as the backend shows it: `app` is the `client_id` that made it, or `login`. */

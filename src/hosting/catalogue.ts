@@ -1,14 +1,12 @@
 import type { DeclaredEvent } from "../event/event.ts";
 import { OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";
-import type { LoadedEndpoint, LoadedScope } from "./check.ts";
+import type { LoadedEndpoint, LoadedScope, Origin } from "./check.ts";
 
 /**
- * Returns every event that the endpoints declare, once and by name. Of several descriptions that
- * are not equal the first counts; that the scopes agree was checked when the endpoints were loaded.
+ * Returns every event that the endpoints declare, once and by name. Of several descriptions
+ * the first counts; that the scopes agree was checked when the endpoints were loaded.
  */
-export function catalogue(
-  endpoints: readonly Pick<LoadedEndpoint, "emits">[],
-): DeclaredEvent[] {
+export function catalogue(endpoints: readonly Pick<LoadedEndpoint, "emits">[]): DeclaredEvent[] {
   const events = new Map<string, DeclaredEvent>();
   for (const event of endpoints.flatMap(({ emits }) => emits)) {
     if (!events.has(event.name)) events.set(event.name, event);
@@ -23,21 +21,21 @@ export function scopeWords(scopes: readonly LoadedScope[]): ReadonlyMap<string, 
 
 /**
  * Finds events that an endpoint declares with other scopes than an earlier one: which of them
- * would count is then up to the order of files. Returns each such endpoint with the reason.
+ * would count is then up to the order of files.
  */
 export function findScopeConflicts(
   endpoints: readonly LoadedEndpoint[],
-): { readonly endpoint: LoadedEndpoint; readonly reason: string }[] {
-  const first = new Map<string, { endpoint: LoadedEndpoint; scopes: string }>();
-  return endpoints.flatMap((endpoint) =>
-    endpoint.emits.flatMap((event) => {
-      const scopes = event.scope.toSorted().join(" ");
-      const known = first.get(event.name);
-      if (known === undefined) first.set(event.name, { endpoint, scopes });
-      if (known === undefined || known.scopes === scopes) return [];
-      const { file, exportName } = known.endpoint;
-      const reason = `emits["${event.name}"] has another scope than in ${exportName} of ${file}`;
-      return [{ endpoint, reason }];
+): (Origin & { readonly reason: string })[] {
+  const first = new Map<string, Origin & { readonly scopes: string }>();
+  return endpoints.flatMap(({ file, exportName, emits }) =>
+    emits.flatMap(({ name, scope }) => {
+      const scopes = scope.toSorted().join(" ");
+      const known = first.get(name) ?? { file, exportName, scopes };
+      first.set(name, known);
+      if (known.scopes === scopes) return [];
+      const reason = `emits["${name}"] has another scope than in ${known.exportName} of ` +
+        known.file;
+      return [{ file, exportName, reason }];
     })
   );
 }

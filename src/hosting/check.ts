@@ -6,14 +6,8 @@ import { isScopeName, OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";
 import type { Caller, Context, CronjobContext, Method } from "../mod.ts";
 
 /** First segments that are the service's own. */
-const RESERVED_SEGMENTS: readonly string[] = [
-  "authorization",
-  "consumer",
-  "backend",
-  "system",
-  "console",
-  ".well-known",
-  "openapi.json",
+const RESERVED_SEGMENTS = [
+  "authorization", "consumer", "backend", "system", "console", ".well-known", "openapi.json",
 ];
 
 /** Where in the folder something was exported. */
@@ -22,7 +16,7 @@ export interface Origin {
   readonly exportName: string;
 }
 
-/** An endpoint as its module exports it, checked, with the service's words for everything. */
+/** An endpoint as its module exports it, checked. */
 export interface LoadedEndpoint extends Origin {
   readonly method: Method;
   readonly pattern: PathPattern;
@@ -45,8 +39,8 @@ export interface LoadedScope extends Origin, ScopeWords {
   readonly name: string;
 }
 
-/** What an export turned out to be; undefined: nothing of ours. */
-export type Checked =
+/** What an export is; undefined: the module's own. */
+type Checked =
   | { readonly kind: "endpoint"; readonly value: LoadedEndpoint }
   | { readonly kind: "cronjob"; readonly value: LoadedCronjob }
   | { readonly kind: "scopes"; readonly value: readonly LoadedScope[] }
@@ -64,16 +58,17 @@ const MAX_EVERY_MS = 366 * 86_400_000;
 
 /**
  * Reads one export. A plain object is meant to be an endpoint when it has `handle`, or any two of
- * an endpoint's other fields, and a cronjob when it has any two of a cronjob's; so one with
- * a misspelt or missing field is an error and not silently left out. One that is called `scopes`
- * has scopes in words. Everything else is the module's own.
+ * an endpoint's other fields, and a cronjob when it has any two of a cronjob's: one with
+ * a misspelt or missing field is an error and not silently left out.
  */
 export function checkExport(value: unknown, origin: Origin): Checked {
   if (!isPlainObject(value)) return undefined;
-  const isEndpoint = value["handle"] !== undefined || countOf(value, ENDPOINT_FIELDS) > 1;
-  const isCronjob = countOf(value, CRONJOB_FIELDS) > 1;
-  if (isEndpoint) return checkEndpoint(value, origin);
-  if (isCronjob) return checkCronjob(value, origin);
+  const countOf = (names: readonly string[]) =>
+    names.filter((name) => value[name] !== undefined).length;
+  if (value["handle"] !== undefined || countOf(ENDPOINT_FIELDS) > 1) {
+    return checkEndpoint(value, origin);
+  }
+  if (countOf(CRONJOB_FIELDS) > 1) return checkCronjob(value, origin);
   return origin.exportName === "scopes" ? checkScopeWords(value, origin) : undefined;
 }
 
@@ -104,10 +99,9 @@ function checkCronjob(value: Members, origin: Origin): Checked {
     reasons.push('every must be a duration from "1s" to "366d", such as "5m"');
   }
   const run = checkFunction(value, "run", reasons);
-  if (reasons.length > 0 || !isName || everyMs === undefined || !run) {
-    return { kind: "faulty", reasons };
-  }
-  return { kind: "cronjob", value: { ...origin, name, everyMs, run } };
+  return reasons.length > 0 || !isName || everyMs === undefined || !run
+    ? { kind: "faulty", reasons }
+    : { kind: "cronjob", value: { ...origin, name, everyMs, run } };
 }
 
 function checkPath(path: unknown, reasons: string[]): PathPattern | undefined {
@@ -221,14 +215,10 @@ function checkFunction(
 function unknownFields(value: Members, known: readonly string[], what: string): string[] {
   return Object.keys(value)
     .filter((name) => !known.includes(name))
-    .map((name) => `"${name}" is no field of ${what}`);
+    .map((name) => `"${name}" is not a field of ${what}`);
 }
 
-function countOf(value: Members, names: readonly string[]): number {
-  return names.filter((name) => value[name] !== undefined).length;
-}
-
-/** Tells whether `value` is an object literal: made by no class, no array, no function. */
+/** Tells whether `value` is an object literal: not of a class, not an array, not a function. */
 export function isPlainObject(value: unknown): value is Members {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -3,16 +3,14 @@ import type { Caller, Context, Logger } from "../mod.ts";
 import { toWebRequest, type WebRequestParts } from "./web_request.ts";
 
 /** What a context is made of beside the request. */
-export type ContextParts =
-  & WebRequestParts
-  & Pick<Context<unknown>, "params" | "body" | "caller" | "dispatch" | "log">;
+type ContextParts = WebRequestParts &
+  Pick<Context<unknown>, "params" | "body" | "caller" | "dispatch" | "log">;
 
 /**
- * What a handler gets. What costs something is made when it is first read. The getters stand on a
- * prototype, and so in a class, because in an object literal they cost more than the rest of a
- * request together.
+ * What a handler gets; costly members are made when they are first read. Their getters are on
+ * a prototype, and so in a class: in an object literal they cost more than the rest of a request.
  */
-class RequestContext implements Context<unknown> {
+export class RequestContext implements Context<unknown> {
   readonly params: Context["params"];
   readonly body: unknown;
   readonly caller: Caller | undefined;
@@ -47,11 +45,6 @@ class RequestContext implements Context<unknown> {
   get log(): Logger {
     return this.#log ??= withRequestId(this.#parts.log, this.#http.id);
   }
-}
-
-/** Makes the context of one request. */
-export function createContext(http: HttpRequest, parts: ContextParts): Context<unknown> {
-  return new RequestContext(http, parts);
 }
 
 function withRequestId(log: Logger, id: string): Logger {

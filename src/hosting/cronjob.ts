@@ -1,24 +1,15 @@
-import type { CronjobContext, Logger } from "../mod.ts";
+import type { Cronjob, CronjobContext } from "../mod.ts";
 import { collectEvents, type Dispatching } from "./dispatch.ts";
 
-/** What a run of a cronjob needs from outside. */
-export interface CronjobOptions extends Dispatching {
-  /** Aborts when the service stops. */
-  readonly signal: AbortSignal;
-  readonly log: Logger;
-}
-
 /**
- * Runs the job once and then stores the events that it dispatched, together.
- *
- * @throws what the job throws, with none stored, or what `commit` throws
+ * Runs the job once and then stores the events that it dispatched, together. Throws what the job
+ * throws, with none stored, or what `commit` throws.
  */
 export async function runCronjob(
-  job: { run(context: CronjobContext): unknown },
-  options: CronjobOptions,
+  job: Pick<Cronjob, "run">,
+  { signal, log, ...dispatching }: Dispatching & Omit<CronjobContext, "dispatch">,
 ): Promise<void> {
-  const { signal, log, commit } = options;
-  const collector = collectEvents(options);
+  const collector = collectEvents(dispatching);
   try {
     await job.run({ dispatch: collector.dispatch, signal, log });
   } catch (error) {
@@ -26,5 +17,5 @@ export async function runCronjob(
     throw error;
   }
   const events = collector.close();
-  if (events.length > 0) await commit(events);
+  if (events.length > 0) await dispatching.commit(events);
 }

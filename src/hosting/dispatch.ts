@@ -1,32 +1,21 @@
 import { encodeJson } from "../base/json.ts";
-import { checkDispatchableName } from "../event/event.ts";
+import { checkDispatchableName, type Event, isPrincipalId } from "../event/event.ts";
 import type { Dispatch } from "../mod.ts";
 import { isPlainObject } from "./check.ts";
 
 /** One event as it is to be stored: encoded once, the same bytes for every subscriber. */
-export interface DispatchedEvent {
-  readonly id: string;
-  readonly name: string;
-  /** The data as JSON text. */
-  readonly json: string;
-  /** The principal whose subscriptions alone get it; absent: every subscription. */
-  readonly subject?: string;
-}
+export type DispatchedEvent = Pick<Event, "id" | "name" | "json"> & { readonly subject?: string };
 
 /** What dispatching needs from outside. */
-export interface DispatchRules {
+export interface Dispatching {
   /** The largest JSON text of one event, in bytes of UTF-8. */
   readonly maxPayloadBytes: number;
   newEventId(): string;
-  /** Tells whether the text has the form of a user's or an app's id. */
-  isPrincipal(subject: string): boolean;
-}
-
-/** Dispatching, and the storage of what was dispatched. */
-export interface Dispatching extends DispatchRules {
   /** Stores all events durably, or none and throws. */
   commit(events: readonly DispatchedEvent[]): Promise<void>;
 }
+
+type Rules = Omit<Dispatching, "commit">;
 
 /** The events of one request or run. */
 export interface Collector {
@@ -36,10 +25,10 @@ export interface Collector {
 }
 
 /** How many events one request or run may dispatch: they are stored in one commit. */
-export const EVENT_LIMIT = 10_000;
+const EVENT_LIMIT = 10_000;
 
-/** Returns a collector for the events of one request or run; {@link Dispatch} has its errors. */
-export function collectEvents(rules: DispatchRules): Collector {
+/** Makes a collector; {@link Dispatch} has its errors. */
+export function collectEvents(rules: Rules): Collector {
   let events: DispatchedEvent[] = [];
   let isOpen = true;
   return {
@@ -62,7 +51,7 @@ export function collectEvents(rules: DispatchRules): Collector {
 }
 
 function createEvent(
-  rules: DispatchRules,
+  { maxPayloadBytes, newEventId }: Rules,
   name: unknown,
   data: unknown,
   options: unknown,
@@ -72,20 +61,20 @@ function createEvent(
       "An event's name is 1 to 128 of A-Za-z0-9._:- and does not start with gatepost.",
     );
   }
-  const subject = options === undefined ? undefined : readSubject(options, rules);
+  const subject = options === undefined ? undefined : readSubject(options);
   const json = encodeJson(data);
   const bytes = Buffer.byteLength(json);
-  if (bytes > rules.maxPayloadBytes) {
+  if (bytes > maxPayloadBytes) {
     throw new RangeError(
-      `The event's data has ${bytes} bytes of JSON; at most ${rules.maxPayloadBytes} are allowed.`,
+      `The event's data has ${bytes} bytes of JSON; at most ${maxPayloadBytes} are allowed.`,
     );
   }
-  const id = rules.newEventId();
+  const id = newEventId();
   return subject === undefined ? { id, name, json } : { id, name, json, subject };
 }
 
 /** What was meant for one principal must never reach all, so anything unclear is refused. */
-function readSubject(options: unknown, rules: DispatchRules): string | undefined {
+function readSubject(options: unknown): string | undefined {
   if (!isPlainObject(options)) throw new TypeError("dispatch() takes { subject } as options.");
   const names = Object.keys(options);
   if (names.some((name) => name !== "subject")) {
@@ -93,7 +82,7 @@ function readSubject(options: unknown, rules: DispatchRules): string | undefined
   }
   if (names.length === 0) return undefined;
   const { subject } = options;
-  if (typeof subject !== "string" || !rules.isPrincipal(subject)) {
+  if (!isPrincipalId(subject)) {
     throw new TypeError("The subject of an event must be the id of a user or an app.");
   }
   return subject;

@@ -8,10 +8,8 @@ const folders = new Set<string>();
 
 /**
  * Makes ES modules of all `.ts`, `.mts`, `.js` and `.mjs` in a file's folder and below it, whatever
- * a package.json above says: it is another program's, or there is none to read. Packages in
- * node_modules say themselves what they are.
- *
- * @param file a path that exists; where it is a link, the folder is that of the link's target
+ * a package.json above says, which is another program's. Packages in node_modules keep their type.
+ * Where the file, which must exist, is a link, the folder is that of its target.
  */
 export function loadAsEsModules(file: string): void {
   if (folders.size === 0) registerHooks({ load });

@@ -1,6 +1,7 @@
 import { MAX_FORM_BYTES } from "../base/form.ts";
 import { discardStream, type HttpRequest, type HttpResponse } from "../base/http_message.ts";
 import { Problem } from "../base/problem.ts";
+import { statusText } from "../base/status_text.ts";
 import { bearerChallenge } from "../api/bearer.ts";
 import { type Operation, operation } from "../api/operation.ts";
 import { readAnyBody } from "../http/body.ts";
@@ -8,14 +9,13 @@ import type { Caller } from "../mod.ts";
 import type { Services } from "../services.ts";
 import { hasDelivery } from "../store/deliveries.ts";
 import { isPlainObject, type LoadedEndpoint } from "./check.ts";
-import { createContext } from "./context.ts";
-import { collectEvents, type DispatchedEvent, type Dispatching } from "./dispatch.ts";
+import { RequestContext } from "./context.ts";
+import { collectEvents, type Dispatching } from "./dispatch.ts";
 import { toResponse } from "./result.ts";
 
 /** What the endpoints of modules work with. */
-export type HostingServices =
-  & Dispatching
-  & Pick<Services, "config" | "issuer" | "database" | "log">;
+export type HostingServices = Dispatching &
+  Pick<Services, "config" | "issuer" | "database" | "log">;
 
 const RETRY_AFTER = { "Retry-After": "2" };
 
@@ -51,7 +51,7 @@ export function hostedOperation(endpoint: LoadedEndpoint, services: HostingServi
       const collector = collectEvents(services);
       let response: HttpResponse;
       try {
-        const result = await endpoint.handle(createContext(request, {
+        const result = await endpoint.handle(new RequestContext(request, {
           params,
           caller: caller && pickCaller(caller),
           body,
@@ -66,12 +66,21 @@ export function hostedOperation(endpoint: LoadedEndpoint, services: HostingServi
       } catch (error) {
         collector.close();
         if (request.isGone) throw error; // nobody waits for a response, and nothing has failed
-        throw toProblem(error, bearerChallenge(baseUrl, scopes), () =>
-          log.error("endpoint failed", { request_id: request.id, route, error }));
+        const refusal = toRefusal(error, bearerChallenge(baseUrl, scopes));
+        if (refusal) throw refusal;
+        log.error("endpoint failed", { request_id: request.id, route, error });
+        const detail = "The request failed inside the service.";
+        throw new Problem(500, "internal", detail, { cause: error });
       }
       const events = collector.close();
-      if (events.length > 0 && response.status < 500) {
-        await commitAll(events, response, request, route, services);
+      if (events.length === 0 || response.status >= 500) return response;
+      try {
+        await services.commit(events);
+      } catch (cause) {
+        if (response.body instanceof ReadableStream) discardStream(request, response.body);
+        log.error("events not stored", { request_id: request.id, route, error: cause });
+        const detail = "Its events could not be stored; none was.";
+        throw new Problem(503, "unavailable", detail, { headers: RETRY_AFTER, cause });
       }
       return response;
     },
@@ -80,9 +89,8 @@ export function hostedOperation(endpoint: LoadedEndpoint, services: HostingServi
 
 /**
  * The delivery that a request of a Gatepost carries. An endpoint that dispatches what it is
- * subscribed to, by whatever name of this service, would call itself without end. Another
- * Gatepost's callbacks are requests as any, and so are those that somebody passes on under a name
- * of its own.
+ * subscribed to, by whatever name of this service, would call itself without end. Callbacks of
+ * another Gatepost are requests as any, and so are those that another program passes on.
  */
 function callbackOf({ headers }: HttpRequest): string | undefined {
   if (headers["user-agent"]?.startsWith("Gatepost/") !== true) return undefined;
@@ -95,49 +103,18 @@ function pickCaller({ sub, kind, clientId, scopes }: Caller): Caller {
   return { sub, kind, clientId, scopes };
 }
 
-async function commitAll(
-  events: readonly DispatchedEvent[],
-  response: HttpResponse,
-  request: HttpRequest,
-  route: string,
-  { commit, log }: HostingServices,
-): Promise<void> {
-  try {
-    await commit(events);
-  } catch (cause) {
-    if (response.body instanceof ReadableStream) discardStream(request, response.body);
-    log.error("events not stored", { request_id: request.id, route, error: cause });
-    throw new Problem(503, "unavailable", "Its events could not be stored; none was.", {
-      headers: RETRY_AFTER,
-      cause,
-    });
-  }
-}
-
 /** Only a refusal that the author wrote, or one of the service's own, reaches the caller. */
-function toProblem(
+function toRefusal(
   error: unknown,
   challenge: Readonly<Record<string, string>>,
-  onFailure: () => void,
-): Problem {
+): Problem | undefined {
   if (error instanceof Problem) return error;
-  if (isPlainObject(error)) {
-    const { status, detail } = error;
-    if (typeof status === "number" && Number.isInteger(status) && status >= 400 && status < 500) {
-      const headers = status === 401 ? challenge : status === 429 ? RETRY_AFTER : {};
-      return refusal(status, typeof detail === "string" ? detail : undefined, headers);
-    }
-  }
-  onFailure();
-  return new Problem(500, "internal", "The request failed inside the service.", { cause: error });
-}
-
-function refusal(
-  status: number,
-  detail: string | undefined,
-  headers: Readonly<Record<string, string>>,
-): Problem {
-  const { title } = new Problem(status, "refused", "");
+  const { status, detail } = isPlainObject(error) ? error : {};
+  const isRefusal = typeof status === "number" && Number.isInteger(status) &&
+    status >= 400 && status < 500;
+  if (!isRefusal) return undefined;
+  const title = statusText(status);
   const code = title.toLowerCase().replace(/[^a-z]+/g, "_");
-  return new Problem(status, code, detail ?? title, { headers });
+  const headers = status === 401 ? challenge : status === 429 ? RETRY_AFTER : {};
+  return new Problem(status, code, typeof detail === "string" ? detail : title, { headers });
 }

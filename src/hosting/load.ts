@@ -11,7 +11,7 @@ import { loadAsEsModules } from "./es_modules.ts";
 import { findModules } from "./find_modules.ts";
 
 /** Why one file or export cannot be served; `exportName` is undefined for the whole file. */
-export interface ModuleError {
+interface ModuleError {
   readonly file: string;
   readonly exportName: string | undefined;
   readonly reason: string;
@@ -38,38 +38,37 @@ export interface Hosted {
   readonly scopes: LoadedScope[];
 }
 
-export interface LoadOptions {
-  /** How long one module may take to load; its top-level await might never end. */
-  readonly timeoutMs?: number;
-}
-
 type Members = Readonly<Record<string, unknown>>;
 
 /**
  * Imports every module that `findModules` finds in `folder`, and returns the endpoints and cronjobs
  * that they export; without a folder, none. What two modules both export (one re-exports from the
- * other) is taken once.
+ * other) counts once. Throws LoadError.
  *
- * @throws {LoadError} with all faults of all files
+ * @param timeoutMs how long one module may take to load; its top-level await might never end
  */
 export async function loadEndpoints(
   folder: string | undefined,
-  options: LoadOptions = {},
+  timeoutMs = 10_000,
 ): Promise<Hosted> {
-  const { timeoutMs = 10_000 } = options;
   const errors: ModuleError[] = [];
   const hosted: Hosted = { endpoints: [], cronjobs: [], scopes: [] };
   if (folder === undefined) return hosted;
   const seen = new Set<unknown>();
-  const files = await findModules(folder, (file, reason) => {
+  const onError = (file: string, reason: string): void => {
     errors.push({ file, exportName: undefined, reason });
-  });
-  for (const file of files) {
+  };
+  for (const file of await findModules(folder, onError)) {
     // One after the other: what a module does while it loads happens in the same order each time.
-    for (const [exportName, value] of await importExports(file, timeoutMs, errors)) {
+    const loaded = await importModule(file, timeoutMs);
+    if (typeof loaded === "string") {
+      onError(file, loaded);
+      continue;
+    }
+    for (const [exportName, value] of Object.entries(loaded)) {
       if (seen.has(value)) continue;
       seen.add(value);
-      take(value, { file, exportName }, hosted, errors);
+      add(value, { file, exportName }, hosted, errors);
     }
   }
   errors.push(...findConflicts(hosted));
@@ -77,7 +76,7 @@ export async function loadEndpoints(
   return hosted;
 }
 
-function take(value: unknown, origin: Origin, hosted: Hosted, errors: ModuleError[]): void {
+function add(value: unknown, origin: Origin, hosted: Hosted, errors: ModuleError[]): void {
   const checked = checkExport(value, origin);
   switch (checked?.kind) {
     case "endpoint":
@@ -92,53 +91,38 @@ function take(value: unknown, origin: Origin, hosted: Hosted, errors: ModuleErro
     case "faulty":
       errors.push(...checked.reasons.map((reason) => ({ ...origin, reason })));
       break;
-    case undefined:
-      break;
     default:
-      checked satisfies never;
+      checked satisfies undefined;
   }
 }
 
-async function importExports(
-  file: string,
-  timeoutMs: number,
-  errors: ModuleError[],
-): Promise<[string, unknown][]> {
-  const fail = (reason: string): [] => {
-    errors.push({ file, exportName: undefined, reason });
-    return [];
-  };
+/** What a module exports, or why it does not load. */
+async function importModule(file: string, timeoutMs: number): Promise<Members | string> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), timeoutMs);
+  const late = new Promise<string>((resolve) => {
+    timer = setTimeout(resolve, timeoutMs, `did not finish loading within ${timeoutMs} ms`);
   });
   try {
     loadAsEsModules(file);
-    const loading: Promise<Members> = import(pathToFileURL(file).href);
-    const loaded = await Promise.race([loading, late]);
-    if (loaded === undefined) return fail(`did not finish loading within ${timeoutMs} ms`);
-    return Object.entries(loaded);
+    return await Promise.race([import(pathToFileURL(file).href), late]);
   } catch (error) {
-    return fail(describe(error));
+    return describe(error);
   } finally {
     clearTimeout(timer);
   }
 }
 
 function findConflicts({ endpoints, cronjobs, scopes }: Hosted): ModuleError[] {
-  const errors: ModuleError[] = findDuplicates(
-    endpoints,
-    ({ method, pattern }) => `${method} ${pattern.shape}`,
-    ({ method, pattern }) => `${method} ${pattern.text} matches what`,
-  );
-  for (const { endpoint: { file, exportName }, reason } of findScopeConflicts(endpoints)) {
-    errors.push({ file, exportName, reason });
-  }
   return [
-    ...errors,
-    ...findDuplicates(cronjobs, ({ name }) => name, ({ name }) => `name "${name}" is what`),
-    // Those that say the same count as one.
     ...findDuplicates(
+      endpoints,
+      ({ method, pattern }) => `${method} ${pattern.shape}`,
+      ({ method, pattern }) => `${method} ${pattern.text} matches what`,
+    ),
+    ...findScopeConflicts(endpoints),
+    ...findDuplicates(cronjobs, ({ name }) => name, ({ name }) => `name "${name}" is what`),
+    ...findDuplicates(
+      // Those that say the same count as one.
       [...new Map(scopes.map((item) => [`${item.grave} ${item.name} ${item.description}`, item]))
         .values()],
       ({ name }) => name,

@@ -8,32 +8,21 @@ type HostedResponse = HttpResponse & { readonly headers: ResponseHeaders };
 const ANSWER_KEYS = ["status", "headers", "body"];
 const BODILESS = [204, 205, 304];
 
-/** What the server itself says of connection and message (RFC 9110 §7.6.1), and of the request. */
+/** Headers of connection and message (RFC 9110 §7.6.1), and X-Request-Id. */
 const SERVERS_OWN = [
-  "connection",
-  "content-length",
-  "keep-alive",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-  "x-request-id",
+  "connection", "content-length", "keep-alive", "proxy-connection", "te", "trailer",
+  "transfer-encoding", "upgrade", "x-request-id",
 ];
 
-/** What the service may send beside a response, in its spelling: a name must not be there twice. */
+/** Headers that the service may add, as it spells them: a name must not be there twice. */
 const SPELLINGS: ReadonlyMap<string, string> = new Map([
-  "Vary",
-  "X-Content-Type-Options",
-  "Access-Control-Allow-Origin",
-  "Access-Control-Expose-Headers",
+  "Vary", "X-Content-Type-Options", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers",
 ].map((name) => [name.toLowerCase(), name]));
 
 /**
- * Turns what a handler returned into a response; mod.ts has the rules for authors.
- *
- * @throws {TypeError} for a body that JSON cannot hold, for headers that cannot be sent, and for
- * a Response that is used up
+ * Turns what a handler returned into a response; mod.ts has the rules for authors. Throws TypeError
+ * for a body that JSON cannot hold, for headers that cannot be sent, and for a Response that is
+ * used up.
  */
 export function toResponse(result: unknown): HttpResponse {
   if (result === undefined) return { status: 204 };
@@ -57,7 +46,6 @@ function inSandbox(response: HostedResponse): HostedResponse {
 }
 
 const SANDBOX = "sandbox allow-scripts allow-forms allow-popups";
-
 const JSON_TYPE = { "content-type": "application/json" };
 
 interface ResponseLike {
@@ -77,14 +65,13 @@ function fromAnswer({ status, headers: given, body }: ResponseLike): HostedRespo
   const headers = readHeaders(given);
   if (body === undefined || BODILESS.includes(status)) return { status, headers };
   if (body instanceof ReadableStream || body instanceof Response || body instanceof Blob) {
-    throw new TypeError("An answer's body is data; return a web Response for a stream.");
+    throw new TypeError("A response's body is data; return a web Response for a stream.");
   }
-  const isBytes = body instanceof Uint8Array;
+  if (body instanceof Uint8Array) {
+    return { status, headers: { "content-type": "application/octet-stream", ...headers }, body };
+  }
   const hasType = headers["content-type"] !== undefined;
-  if (hasType && (isBytes || typeof body === "string")) return { status, headers, body };
-  if (isBytes) {
-    return { status, headers: { ...headers, "content-type": "application/octet-stream" }, body };
-  }
+  if (hasType && typeof body === "string") return { status, headers, body };
   return { status, headers: { ...JSON_TYPE, ...headers }, body: encodeJson(body) };
 }
 
@@ -94,7 +81,7 @@ function readHeaders(given: unknown): ResponseHeaders {
     for (const [name, value] of given) checkHeader(name, value);
     return fromHeaders(given, []);
   }
-  if (!isPlainObject(given)) throw new TypeError("An answer's headers must be a plain object.");
+  if (!isPlainObject(given)) throw new TypeError("A response's headers must be a plain object.");
   const headers: ResponseHeaders = {};
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined) continue;
@@ -123,7 +110,7 @@ function checkHeader(name: string, value: unknown): void {
 
 function fromResponse(given: Response): HostedResponse {
   const { status, body, bodyUsed, headers } = given;
-  if (status < 200) throw new TypeError("A Response of an error cannot be answered.");
+  if (status < 200) throw new TypeError("A Response of an error cannot be sent.");
   if (bodyUsed || body?.locked === true) throw new TypeError("The Response's body is used up.");
   // Only a Response that came from fetch has a URL; its body is decoded already.
   const left = given.url === "" ? [] : ["content-encoding"];

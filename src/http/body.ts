@@ -5,7 +5,7 @@ import { Problem } from "../base/problem.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 
 /** A body that may be of any type. */
-export interface AnyBody {
+interface AnyBody {
   /** JSON, a form, or undefined: of another type, empty or missing. */
   readonly value: JsonValue | URLSearchParams | undefined;
   /** The bytes where they were read; undefined: none came, or they are left unread. */
@@ -53,9 +53,8 @@ export async function readAnyBody(
   const maxBytes = kind === "form" ? limits.maxFormBytes : limits.maxBytes;
   // Also where it is left unread: the handler might respond without looking at it.
   if (Number(request.headers["content-length"] ?? 0) > maxBytes) {
-    throw new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`, {
-      headers: { Connection: "close" }, // the rest is not worth reading
-    });
+    const headers = { Connection: "close" }; // the rest is not worth reading
+    throw new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`, { headers });
   }
   if (kind === "other") return NO_BODY;
   if (!isPlain) throw wrongType("The body must be UTF-8, not compressed.");
@@ -64,7 +63,7 @@ export async function readAnyBody(
   return { bytes, value: kind === "form" ? parseFields(bytes) : parseJson(bytes) };
 }
 
-/** Unlike URLSearchParams itself takes no bad escape, and nothing that is not UTF-8. */
+/** URLSearchParams itself would take bad escapes, and what is not UTF-8. */
 function parseFields(bytes: Buffer): URLSearchParams {
   const text = decodeUtf8(bytes);
   if (text === undefined || decodeFormText(text) === undefined) {

@@ -33,15 +33,15 @@ function canonical(text: string): string | undefined {
   return address && formatAddress(address);
 }
 
-/** Whether the address is one of the proxies whose word is taken. */
+/** Whether the address is one of the trusted proxies. */
 export function isTrustedProxy(text: string, trusted: readonly Cidr[]): boolean {
   const address = parseAddress(text);
   return address !== undefined && trusted.some((cidr) => cidrContains(cidr, address));
 }
 
 /**
- * The unit in which failures are counted: an IPv4 address, or the /64 of an IPv6 address, since a
- * single subscriber owns at least that many.
+ * The unit in which failures are counted: an IPv4 address, or the /64 of an IPv6 address, which is
+ * the least that one subscriber has.
  */
 export function throttleAddress(text: string): string {
   const address = parseAddress(text);

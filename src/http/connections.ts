@@ -2,12 +2,13 @@ import type { Socket } from "node:net";
 import type { Cidr } from "../base/cidr.ts";
 import type { Problem } from "../base/problem.ts";
 import { isTrustedProxy, throttleAddress } from "./client_address.ts";
+import type { HttpLimits } from "./limits.ts";
 import { createTurnLimit } from "./turn_limit.ts";
 
 /** What is known of one connection. */
 export interface Connection {
   readonly socket: Socket;
-  /** One for each request that has not been answered to its end: releases what it holds. */
+  /** One for each request whose response is not complete: releases what it holds. */
   readonly unanswered: Set<() => void>;
   /** Requests that came in one turn of the event loop, and in which turn. */
   inTurn: number;
@@ -17,43 +18,36 @@ export interface Connection {
     readonly incoming: { readonly complete: boolean };
     readonly fail: (problem: Problem) => void;
   };
-  /** Nothing more is taken from it. */
+  /** Nothing more is read from it. */
   isClosing: boolean;
-  /** What is to be said before it ends. */
+  /** What is sent before it ends. */
   problem?: Problem;
 }
 
-/** What connections may do. */
-export interface ConnectionLimits {
-  readonly maxConnectionsPerAddress: number;
-  readonly maxPipelined: number;
-  readonly stallTimeoutMs: number;
-}
-
 /** The open connections. */
-export interface Connections {
+interface Connections {
   open(socket: Socket): void;
   find(socket: Socket): Connection | undefined;
   /**
-   * The connection of one more request; undefined for what came behind something that ended it, or
-   * is more than may be sent ahead, which ends it.
+   * The connection of one more request; undefined where it is closing, or closes because this is
+   * more than may be sent ahead.
    */
   take(socket: Socket): Connection | undefined;
-  /** Begins to look after those whose client does not take what it is sent. */
+  /** Begins to close those whose client does not take what it is sent. */
   watch(): void;
   unwatch(): void;
 }
 
 const LOOK_MS = 2000;
 
-/** Makes the register of connections; one too many of an address is closed as it comes. */
+/** Keeps the connections; one too many of an address is closed as it comes. */
 export function createConnections(
-  limits: ConnectionLimits,
+  limits: HttpLimits,
   trustedProxies: readonly Cidr[],
 ): Connections {
   const open = new Map<Socket, Connection>();
   const counts = new Map<string, number>();
-  const turns = createTurnLimit(() => open.keys());
+  const countInTurn = createTurnLimit(() => open.keys());
   let timer: NodeJS.Timeout | undefined;
 
   function count(address: string, step: 1 | -1): number {
@@ -64,8 +58,8 @@ export function createConnections(
   }
 
   /**
-   * Only while bytes wait to be taken may time run against a connection: a handler that is slow to
-   * response or a stream that is silent is not the client's error. Any byte taken starts it anew.
+   * A connection times out only while bytes wait to be taken: a slow handler or a silent stream is
+   * not the client's error. Any byte taken starts the time anew.
    */
   function look(): void {
     for (const socket of open.keys()) {
@@ -78,7 +72,7 @@ export function createConnections(
   return {
     find: (socket) => open.get(socket),
     take(socket) {
-      const turn = turns.count(); // of each, however little comes of it
+      const turn = countInTurn(); // of every request, also one that is dropped
       const connection = open.get(socket);
       if (!connection || connection.isClosing) return undefined;
       if (connection.turn !== turn) connection.inTurn = 0;
@@ -106,7 +100,7 @@ export function createConnections(
       open.set(socket, { socket, unanswered, inTurn: 0, turn: 0, isClosing: false });
       socket.once("close", () => {
         open.delete(socket);
-        // Node tells only the first of several responses that its connection is gone.
+        // Node emits "close" on the first of several responses alone.
         for (const release of unanswered) release();
       });
     },

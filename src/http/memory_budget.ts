@@ -2,17 +2,15 @@
 export interface Reservation {
   /** Counts so many bytes more; where they are too many, the oldest that may be evicted is. */
   add(bytes: number): void;
-  /** From now on it is not given up any more; it still counts. */
+  /** From now on it is not evicted; it still counts. */
   pin(): void;
-  /** Gives everything back; may be called twice. */
+  /** May be called twice. */
   release(): void;
 }
 
 /** Memory that clients may make the server hold. */
 export interface MemoryBudget {
-  /**
-   * Begins to reserve; `onEvicted` is called, after its release, when others need the room more.
-   */
+  /** Begins to reserve; `onEvicted` is called, after its release, when others need the memory. */
   reserve(onEvicted: () => void): Reservation;
   /** Bytes that are held now. */
   heldBytes(): number;

@@ -8,7 +8,7 @@ export interface IncomingBody {
   read(maxBytes: number): Promise<Buffer>;
   /** Ends the reading, now or when it begins: the rest is not coming, or not well-formed. */
   fail(problem: Problem): void;
-  /** Releases what it holds: the request has been answered. */
+  /** Releases what it holds, once the response is complete. */
   release(): void;
 }
 
@@ -16,9 +16,9 @@ const FIRST_BYTES = 4096;
 
 /**
  * Makes the reader of a body. It holds what has come and not what was announced, in one piece
- * however small the chunks are, and counts it in the budget until the request has been answered.
+ * however small the chunks are, and counts it in the budget until its release.
  *
- * @param onStart called before the first byte is waited for: where a client asks to be told
+ * @param onStart called before the first byte is waited for: a client may wait for 100 (Continue)
  */
 export function createIncomingBody(
   incoming: IncomingMessage,
@@ -42,7 +42,10 @@ export function createIncomingBody(
       if (announced > maxBytes) return Promise.reject(tooLarge(maxBytes));
       if (failure) return Promise.reject(failure);
       onStart();
-      const held = holding = budget.reserve(() => fail(busy()));
+      const held = holding = budget.reserve(() => {
+        const detail = "Too many bodies are coming in at once; send it again.";
+        fail(new Problem(503, "busy", detail, { headers: { "Retry-After": "1" } }));
+      });
       return new Promise((resolve, reject) => {
         let bytes: Buffer = Buffer.alloc(0);
         let length = 0;
@@ -54,7 +57,7 @@ export function createIncomingBody(
             bytes = chunk; // came in one piece, as nearly all do
             held.add(needed);
           } else if (needed > bytes.length) {
-            const larger = Buffer.allocUnsafeSlow(roomFor(needed, maxBytes));
+            const larger = Buffer.allocUnsafeSlow(sizeFor(needed, maxBytes));
             bytes.copy(larger, 0, 0, length);
             chunk.copy(larger, length);
             held.add(larger.length - bytes.length);
@@ -89,18 +92,12 @@ export function createIncomingBody(
 }
 
 /** Doubled each time, so that a body of many chunks is copied about twice. */
-function roomFor(needed: number, maxBytes: number): number {
-  let room = FIRST_BYTES;
-  while (room < needed) room *= 2;
-  return Math.max(needed, Math.min(room, maxBytes));
+function sizeFor(needed: number, maxBytes: number): number {
+  let size = FIRST_BYTES;
+  while (size < needed) size *= 2;
+  return Math.max(needed, Math.min(size, maxBytes));
 }
 
 function tooLarge(maxBytes: number): Problem {
   return new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`);
-}
-
-function busy(): Problem {
-  return new Problem(503, "busy", "Too many bodies are coming in at once; send it again.", {
-    headers: { "Retry-After": "1" },
-  });
 }

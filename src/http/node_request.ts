@@ -22,11 +22,7 @@ export class NodeRequest implements HttpRequest {
   #controller: AbortController | undefined;
   #isAborted = false;
 
-  constructor(
-    incoming: IncomingMessage,
-    body: IncomingBody,
-    trustedProxies: readonly Cidr[],
-  ) {
+  constructor(incoming: IncomingMessage, body: IncomingBody, trustedProxies: readonly Cidr[]) {
     const { headers, method = "GET", url = "/" } = incoming;
     this.id = readRequestId(headers["x-request-id"]) ?? newRequestId();
     this.method = method;

@@ -1,17 +1,21 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { discardStream, type HttpResponse, type HttpRequest } from "../base/http_message.ts";
+import {
+  discardStream,
+  hasBody,
+  type HttpRequest,
+  type HttpResponse,
+} from "../base/http_message.ts";
 import { statusText } from "../base/status_text.ts";
-import type { ResponseStreams } from "./node_stream.ts";
+import type { SendStream } from "./node_stream.ts";
 
-/** What else counts when a response is sent. */
-export interface SendOptions {
+interface SendOptions {
   /** Whether the connection ends with this response. */
   readonly isLast: () => boolean;
   /** Counts the bytes that the client does not take at once, until it has. */
   readonly reserve: (bytes: number) => void;
   readonly request: HttpRequest;
-  readonly streams: ResponseStreams;
+  readonly sendStream: SendStream;
 }
 
 const LINGER_MS = 2000;
@@ -21,11 +25,11 @@ export async function sendResponse(
   { status, headers: given, body }: HttpResponse,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  { isLast, reserve, request, streams }: SendOptions,
+  { isLast, reserve, request, sendStream }: SendOptions,
 ): Promise<void> {
   await endOfTurn();
   // What came together with the head is parsed by now; the rest of a body is not worth reading.
-  const isUnread = isReceiving(incoming);
+  const isUnread = hasBody(incoming) && !incoming.complete;
   const headers: Record<string, string | string[] | number> = { ...given };
   if (isLast() || isUnread) headers["Connection"] = "close";
   if (body instanceof ReadableStream) {
@@ -34,17 +38,17 @@ export async function sendResponse(
       discardStream(request, body);
       outgoing.end();
     } else {
-      await streams.send(body, headers["content-type"], request, outgoing);
+      await sendStream(body, headers["content-type"], request, outgoing);
     }
     return;
   }
-  const length = body === undefined ? 0 : Buffer.byteLength(body);
+  const length = Buffer.byteLength(body ?? "");
   if (status !== 204 && status !== 304) headers["Content-Length"] = length;
   outgoing.writeHead(status, headers);
   if (!isUnread) outgoing.end(body);
   else if (body === undefined || incoming.method === "HEAD") outgoing.flushHeaders();
   else outgoing.write(body);
-  // Its turn has not come, or the kernel would not take all of it.
+  // Others go before it, or the kernel would not take all of it.
   if (outgoing.socket === null || incoming.socket.writableLength > 0) reserve(length);
   if (!isUnread) return;
   if (outgoing.socket === null) outgoing.once("socket", () => linger(incoming));
@@ -55,8 +59,8 @@ let turnEnd: Promise<void> | undefined;
 
 /**
  * Resolves when all that has come in by this turn of the loop has been looked at. The responses of
- * a turn go out together, because each that goes out alone wakes its client up, which costs more
- * than most requests do.
+ * a turn go out together: each that goes out alone wakes its client up, which costs more than most
+ * requests do.
  */
 function endOfTurn(): Promise<void> {
   return turnEnd ??= new Promise((resolve) =>
@@ -65,13 +69,6 @@ function endOfTurn(): Promise<void> {
       resolve();
     })
   );
-}
-
-/** Whether the request has a body that is not all here (RFC 9112 §6.3). */
-function isReceiving({ complete, headers }: IncomingMessage): boolean {
-  const hasBody = headers["transfer-encoding"] !== undefined ||
-    (headers["content-length"] ?? "0") !== "0";
-  return hasBody && !complete;
 }
 
 /** Responds on a bare socket, where node:http has no request to respond to. */
@@ -102,7 +99,7 @@ function linger(incoming: IncomingMessage): void {
 
 /**
  * Says that nothing more comes, and listens on until the client says so too, or for two seconds
- * after it has all: one that hears RST while it sends may lose its response (RFC 9112 §9.6).
+ * after it has all: one that gets RST while it sends may lose its response (RFC 9112 §9.6).
  */
 function endGently(socket: Socket): void {
   let timer: NodeJS.Timeout | undefined;

@@ -2,16 +2,13 @@ import type { ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import type { HttpRequest } from "../base/http_message.ts";
 
-/** The streams that are being sent. */
-export interface ResponseStreams {
-  /** Sends all of a stream of this type; rejects when it breaks or the client goes away. */
-  send(
-    body: ReadableStream<Uint8Array>,
-    type: unknown,
-    request: HttpRequest,
-    outgoing: ServerResponse,
-  ): Promise<void>;
-}
+/** Sends all of a stream of this type; rejects when it breaks or the client goes away. */
+export type SendStream = (
+  body: ReadableStream<Uint8Array>,
+  type: unknown,
+  request: HttpRequest,
+  outgoing: ServerResponse,
+) => Promise<void>;
 
 /**
  * Makes the sender of streams.
@@ -20,31 +17,29 @@ export interface ResponseStreams {
  * being sent, and `text/event-stream`, which has no end of its own, is ended; its clients come back
  * by themselves (HTML standard §9.2.3). All others may go on to their ends
  */
-export function createResponseStreams(stopping: AbortSignal): ResponseStreams {
+export function createStreamSender(stopping: AbortSignal): SendStream {
   const requests = new Set<HttpRequest>();
   stopping.addEventListener("abort", () => {
     for (const request of requests) request.abort();
   });
 
-  return {
-    async send(body, type, request, outgoing) {
-      const reader = body.getReader();
-      const isEndless = /^text\/event-stream\b/i.test(String(type));
-      const onAbort = (): void => {
-        if (!isEndless && !request.isGone) return;
-        // Whoever feeds the stream has its turn before, to say a last word.
-        setImmediate(() => void reader.cancel().catch(() => {}));
-      };
-      requests.add(request);
-      request.signal.addEventListener("abort", onAbort);
-      if (stopping.aborted) request.abort();
-      if (request.signal.aborted) onAbort();
-      try {
-        await pipeline(readAll(reader), outgoing);
-      } finally {
-        requests.delete(request);
-      }
-    },
+  return async (body, type, request, outgoing) => {
+    const reader = body.getReader();
+    const isEndless = /^text\/event-stream\b/i.test(String(type));
+    const onAbort = (): void => {
+      if (!isEndless && !request.isGone) return;
+      // Whoever feeds the stream may send a last chunk before.
+      setImmediate(() => void reader.cancel().catch(() => {}));
+    };
+    requests.add(request);
+    request.signal.addEventListener("abort", onAbort);
+    if (stopping.aborted) request.abort();
+    if (request.signal.aborted) onAbort();
+    try {
+      await pipeline(readAll(reader), outgoing);
+    } finally {
+      requests.delete(request);
+    }
   };
 }
 

@@ -1,25 +1,17 @@
 import { Problem } from "../base/problem.ts";
 
 /** The head of a request as it was parsed; names and values of `rawHeaders` alternate. */
-export interface RequestHead {
+interface RequestHead {
   readonly httpVersion: string;
   readonly url?: string | undefined;
   readonly rawHeaders: readonly string[];
 }
 
 const MAX_FIELDS = 200;
-/**
- * Two of one of these, and two programs on the way could each believe another one; a bit for each.
- */
+/** Of two of these, two programs on the way could each believe another one; a bit for each. */
 const SINGLE = new Map([
-  "host",
-  "authorization",
-  "content-type",
-  "content-encoding",
-  "content-length",
-  "transfer-encoding",
-  "origin",
-  "expect",
+  "host", "authorization", "content-type", "content-encoding", "content-length",
+  "transfer-encoding", "origin", "expect",
 ].map((name, index) => [name, 1 << index]));
 const HOST = SINGLE.get("host") ?? 0;
 

@@ -3,9 +3,7 @@ import { randomBytes } from "../base/secret.ts";
 const LENGTH = 24;
 let digits = "";
 
-/**
- * A new id for one request: 24 hexadecimal digits. Many are made at once: each then costs little.
- */
+/** A new id for one request: 24 hexadecimal digits. Many are made at once, which costs less. */
 export function newRequestId(): string {
   if (digits === "") digits = randomBytes(256).toString("hex");
   const id = digits.slice(0, LENGTH);

@@ -5,17 +5,14 @@ import type { OAuthError } from "../oauth/errors.ts";
 /** Keeps a response out of every cache (RFC 6749 §5.1). */
 export const NO_STORE = { "Cache-Control": "no-store", Pragma: "no-cache" } as const;
 
-/** A JSON response. */
+/** A JSON response; kept out of caches unless `headers` are given. */
 export function jsonResponse(
   status: number,
-  body: unknown,
-  headers: Readonly<Record<string, string>> = {},
+  json: unknown,
+  headers: Readonly<Record<string, string>> = NO_STORE,
 ): HttpResponse {
-  return {
-    status,
-    headers: { "Content-Type": "application/json", ...headers },
-    body: JSON.stringify(body),
-  };
+  const body = JSON.stringify(json);
+  return { status, headers: { "Content-Type": "application/json", ...headers }, body };
 }
 
 /** A response without a body. */

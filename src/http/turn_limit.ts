@@ -5,12 +5,6 @@ export interface Pausable {
   resume(): unknown;
 }
 
-/** Counts the requests of one turn of the event loop. */
-export interface TurnLimit {
-  /** Counts one more request, and returns the number of the turn. */
-  count(): number;
-}
-
 const MAX_IN_TURN = 2000;
 
 /**
@@ -18,17 +12,16 @@ const MAX_IN_TURN = 2000;
  * read of 64 KiB, and their parser cannot be stopped before it has made objects of all of them,
  * which are released only after the turn, when closed connections are cleared away. So once there
  * are that many, nothing more is read in this turn: memory stays bounded however many connections
- * send ahead at once, and timers and responses have their turn.
+ * send ahead at once, and timers and responses are not held up. What it returns counts one more
+ * request, and returns the number of the turn.
  */
-export function createTurnLimit(open: () => Iterable<Pausable>): TurnLimit {
+export function createTurnLimit(open: () => Iterable<Pausable>): () => number {
   let turn = 1;
   let requests = 0;
-  let isTurning = false;
 
   function endTurn(): void {
     turn++;
     requests = 0;
-    isTurning = false;
   }
 
   function pauseAll(): void {
@@ -38,15 +31,10 @@ export function createTurnLimit(open: () => Iterable<Pausable>): TurnLimit {
     setImmediate(() => setImmediate(resumeAll)); // closed ones are cleared away between the two
   }
 
-  return {
-    count() {
-      if (!isTurning) {
-        isTurning = true;
-        setImmediate(endTurn);
-      }
-      requests++;
-      if (requests === MAX_IN_TURN) pauseAll();
-      return turn;
-    },
+  return () => {
+    if (requests === 0) setImmediate(endTurn);
+    requests++;
+    if (requests === MAX_IN_TURN) pauseAll();
+    return turn;
   };
 }

@@ -12,6 +12,7 @@ import {
   object,
   oneOf,
   optional,
+  pick,
   record,
   refined,
   TEXT,
@@ -126,21 +127,14 @@ export interface App extends
 
 /** An app as the backend shows it. */
 export function toAppRecord(app: App): Infer<typeof AppRecord> {
-  const { id, name, url, type, scopes, grants, redirectUris, trusted, status } = app;
-  return {
-    client_id: id,
-    name,
-    url,
-    type,
-    scopes,
-    grants,
-    redirect_uris: redirectUris,
-    redirect_rule: redirectUris.length > 0 ? "listed" : "prefix",
-    trusted,
+  return pick(AppRecord, {
+    ...app,
+    client_id: app.id,
+    redirect_uris: app.redirectUris,
+    redirect_rule: app.redirectUris.length > 0 ? "listed" : "prefix",
     resource_server: app.resourceServer,
-    status,
     created_at: toTime(app.createdAtMs),
-  };
+  });
 }
 
 /** Whether any program on the user's device can pose as an app (RFC 8252 §8.6). */

@@ -9,6 +9,7 @@ import {
   object,
   oneOf,
   optional,
+  pick,
   record,
   text,
 } from "../base/shape.ts";
@@ -66,6 +67,5 @@ export interface User extends Omit<Infer<typeof UserRecord>, "created_at"> {
 
 /** A user as the backend shows it. */
 export function toUserRecord(user: User): Infer<typeof UserRecord> {
-  const { id, username, scopes, status, createdAtMs } = user;
-  return { id, username, scopes, status, created_at: toTime(createdAtMs) };
+  return pick(UserRecord, { ...user, created_at: toTime(user.createdAtMs) });
 }

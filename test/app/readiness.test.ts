@@ -7,14 +7,10 @@ const BACKLOG = { events: 0, deliveries: 0, oldestMs: undefined, overdueSinceMs:
 test("the service is ready while every part is, and each part says how it does", async () => {
   let callbacks = "ok";
   const judge = createReadiness({
-    parts: {
-      database: () => Promise.resolve("ok"),
-      distributor: () => "off",
-      callbacks: () => callbacks,
-    },
-    backlog: () => Promise.resolve(BACKLOG),
-    now: () => 1_000,
-  });
+    database: () => Promise.resolve("ok"),
+    distributor: () => "off",
+    callbacks: () => callbacks,
+  }, () => Promise.resolve(BACKLOG), () => 1_000);
   assert.equal((await judge(false)).isReady, true);
   callbacks = "EMFILE";
   const { isReady, parts } = await judge(true);

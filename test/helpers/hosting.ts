@@ -26,7 +26,6 @@ export function hostingServices(
     issuer: "https://api.example",
     maxPayloadBytes: 1_000,
     newEventId: () => "e1",
-    isPrincipal: () => true,
     commit: () => Promise.resolve(),
     log: { debug: ignore, info: ignore, warn: ignore, error: ignore },
     ...more,

@@ -17,7 +17,6 @@ async function runOnce(
     commit,
     maxPayloadBytes: 64,
     newEventId: () => "e1",
-    isPrincipal: () => false,
   });
 }
 

@@ -91,7 +91,6 @@ async function call(handle: Handle, sent: Sent = {}, setting: Setting = {}): Pro
     issuer: "https://api.example/base",
     maxPayloadBytes: 64,
     newEventId: () => `e${++ids}`,
-    isPrincipal: (subject) => /^[ua]\d+$/.test(subject),
     commit: setting.commit ?? ((events) => {
       stored.push(...events);
       return Promise.resolve();
@@ -325,7 +324,7 @@ test("the events of a request are stored together, in order, before it is answer
   const { answer } = await call(async ({ dispatch }) => {
     const first = dispatch("a", { n: 1 });
     await Promise.resolve();
-    return { first, second: dispatch("b", null, { subject: "u7" }) };
+    return { first, second: dispatch("b", null, { subject: "u00000007" }) };
   }, {}, {
     async commit(events) {
       commits.push(events.map((event) => JSON.stringify(event)));
@@ -336,7 +335,7 @@ test("the events of a request are stored together, in order, before it is answer
   assert.ok(isStored);
   assert.deepEqual(commits, [[
     '{"id":"e1","name":"a","json":"{\\"n\\":1}"}',
-    '{"id":"e2","name":"b","json":"null","subject":"u7"}',
+    '{"id":"e2","name":"b","json":"null","subject":"u00000007"}',
   ]]);
   assert.equal(answer?.body, '{"first":"e1","second":"e2"}');
 });

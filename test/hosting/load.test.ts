@@ -26,7 +26,7 @@ async function folderOf(t: TestContext, files: Readonly<Record<string, string>>)
 /** The errors of a folder as `file export: reason`, paths relative to it. */
 async function errorsOf(folder: string, timeoutMs = 10_000): Promise<string[]> {
   try {
-    await loadEndpoints(folder, { timeoutMs });
+    await loadEndpoints(folder, timeoutMs);
   } catch (error) {
     assert.ok(error instanceof LoadError, String(error));
     return error.errors.map(({ file, exportName, reason }) =>
@@ -218,7 +218,7 @@ test("an export of a bad shape is an error for every bad field", async (t) => {
   const methods = "method must be one of GET, POST, PUT, PATCH, DELETE";
   const every = 'every must be a duration from "1s" to "366d", such as "5m"';
   const size = 'maxBody must be a size, such as "64KiB"';
-  const never = "can never match: such requests are answered with 400";
+  const never = "can never match: the response to such requests is 400";
   const description = 'emits["a"] must be a description or { description, scope? }';
   const eventName = "Must be 1 to 128 of A-Z a-z 0-9 . _ : -.";
   const cases: [source: string, reasons: string[]][] = [
@@ -231,8 +231,8 @@ test("an export of a bad shape is an error for every bad field", async (t) => {
     ['export const x = { path: "/x", public: true };', [methods, "handle must be a function"]],
     [endpoint("handle: 1"), ["handle must be a function"]],
     [endpoint("handel: 1, emit: {}"), [
-      '"handel" is no field of an endpoint',
-      '"emit" is no field of an endpoint',
+      '"handel" is not a field of an endpoint',
+      '"emit" is not a field of an endpoint',
     ]],
     [endpoint('method: "get"'), [methods]],
     [endpoint('method: "HEAD"'), [methods]],
@@ -281,7 +281,7 @@ test("an export of a bad shape is an error for every bad field", async (t) => {
     [endpoint("emits: { a: true }"), [description]],
     [endpoint("emits: { a: {} }"), [description]],
     [endpoint('emits: { a: { description: "d", scopes: "s" } }'), [
-      '"scopes" is no field of emits["a"]',
+      '"scopes" is not a field of emits["a"]',
     ]],
     [endpoint('emits: { a: { description: "d", scope: "" } }'), [
       `emits["a"].${scopeReason}`,
@@ -290,11 +290,11 @@ test("an export of a bad shape is an error for every bad field", async (t) => {
     [endpoint('maxBody: "0B"'), [size]],
     [endpoint("maxBody: 65536"), [size]],
     ['export const x = { name: "x", evry: "5m", run() {} };', [
-      '"evry" is no field of a cronjob',
+      '"evry" is not a field of a cronjob',
       every,
     ]],
     ['export const x = { name: "x", every: "5m", rum() {} };', [
-      '"rum" is no field of a cronjob',
+      '"rum" is not a field of a cronjob',
       "run must be a function",
     ]],
     ['export const x = { every: "5m", run() {} };', ["name must be 1 to 64 of A-Za-z0-9._-"]],
@@ -406,7 +406,7 @@ test("scopes whose words are not in order are an error", async (t) => {
   const cases: [scopes: string, reasons: string[]][] = [
     ["{ a: 1 }", [`scopes["a"] ${shape}`]],
     ["{ a: {} }", [`scopes["a"] ${shape}`]],
-    ["{ a: { description: 'x', grav: true } }", ['"grav" is no field of scopes["a"]']],
+    ["{ a: { description: 'x', grav: true } }", ['"grav" is not a field of scopes["a"]']],
     ["{ a: { description: 'x', grave: 1 } }", ['scopes["a"].grave must be true or false']],
     ["{ 'a b': 'x' }", ['scopes["a b"] is not a scope\'s name']],
     ["{ backend: 'harmless', consumer: 'x' }", [

@@ -6,7 +6,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { HttpResponse, HttpRequest } from "../../src/base/http_message.ts";
 import { createLogger } from "../../src/base/log.ts";
 import { Problem } from "../../src/base/problem.ts";
-import { createHttpServer, type HttpLimits } from "../../src/http/node_http.ts";
+import type { HttpLimits } from "../../src/http/limits.ts";
+import { createHttpServer } from "../../src/http/node_http.ts";
 import { problemResponse } from "../../src/http/respond.ts";
 import { exchangeRaw, openRaw, type RawAnswer } from "../helpers/raw_http.ts";
 

@@ -15,9 +15,9 @@ function openSocket(isPaused = false): Pausable & { readonly seen: string[] } {
 
 test("what fits into a turn pauses nobody", async () => {
   const socket = openSocket();
-  const limit = createTurnLimit(() => [socket]);
+  const countRequest = createTurnLimit(() => [socket]);
   for (let turns = 0; turns < 3; turns++) {
-    for (let count = 0; count < 1999; count++) limit.count();
+    for (let count = 0; count < 1999; count++) countRequest();
     await nextTurn();
   }
   assert.deepEqual(socket.seen, []);
@@ -25,8 +25,8 @@ test("what fits into a turn pauses nobody", async () => {
 
 test("past the limit nothing more is read in this turn, and all goes on after it", async () => {
   const socket = openSocket();
-  const limit = createTurnLimit(() => [socket]);
-  for (let count = 0; count < 5000; count++) limit.count();
+  const countRequest = createTurnLimit(() => [socket]);
+  for (let count = 0; count < 5000; count++) countRequest();
   assert.deepEqual(socket.seen, ["pause"]);
   await nextTurn();
   await nextTurn();
@@ -36,16 +36,16 @@ test("past the limit nothing more is read in this turn, and all goes on after it
 
 test("what was paused before stays so", async () => {
   const socket = openSocket(true);
-  const limit = createTurnLimit(() => [socket]);
-  for (let count = 0; count < 2000; count++) limit.count();
+  const countRequest = createTurnLimit(() => [socket]);
+  for (let count = 0; count < 2000; count++) countRequest();
   for (let turns = 0; turns < 3; turns++) await nextTurn();
   assert.deepEqual(socket.seen, []);
 });
 
 test("requests of one turn get its number, those of the next another one", async () => {
-  const limit = createTurnLimit(() => []);
-  const [one, two] = [limit.count(), limit.count()];
+  const countRequest = createTurnLimit(() => []);
+  const [one, two] = [countRequest(), countRequest()];
   await nextTurn();
   assert.equal(one, two);
-  assert.notEqual(limit.count(), one);
+  assert.notEqual(countRequest(), one);
 });

@@ -2,7 +2,7 @@ import { newId } from "../../base/id.ts";
 import { Problem } from "../../base/problem.ts";
 import { newSecret, sha256 } from "../../base/secret.ts";
 import { optional } from "../../base/shape.ts";
-import { emptyResponse, jsonResponse, NO_STORE } from "../../http/respond.ts";
+import { emptyResponse, jsonResponse } from "../../http/respond.ts";
 import {
   AppChange,
   AppRecord,
@@ -28,32 +28,27 @@ import { forgetConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
 import {
   type Administration,
-  BACKEND,
   changeFresh,
   checkChanged,
-  created,
   found,
+  locatedResponse,
   storeAudited,
 } from "../administration.ts";
-import { type Operation, operation } from "../operation.ts";
+import { backend, type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const OLD_SECRET_MS = 24 * 60 * 60_000;
 const PATH = "/backend/app";
+const ITEM = `${PATH}/:client_id` as const;
 
 /** /backend/app: OAuth clients. */
 export function appOperations(services: Administration): Operation[] {
   const { database, now, config: { accessTokenTtlMs } } = services;
-  const item = { ...BACKEND, path: `${PATH}/:client_id` } as const;
   const find = async (id: string) => found(await findApp(database, id), "app");
 
   return [
     operation({
-      ...BACKEND,
-      id: "addApp",
-      method: "POST",
-      path: PATH,
-      summary: "Add an app; its secret is shown here only",
+      ...backend("POST", PATH, "addApp", "Add an app; its secret is shown here only"),
       body: NewApp,
       responses: { 201: AppWithSecret },
       async handle({ body, ...context }) {
@@ -64,34 +59,23 @@ export function appOperations(services: Administration): Operation[] {
         const insert = insertApp(app, secret === undefined ? undefined : sha256(secret));
         await storeAudited(context, [insert], { action: "app.create", target: id }, services);
         const record = { ...toAppRecord(app), client_secret: secret };
-        return created(services, `${PATH}/${id}`, record);
+        return locatedResponse(201, `${PATH}/${id}`, record, services);
       },
     }),
     operation({
-      ...BACKEND,
-      id: "listApps",
-      method: "GET",
-      path: PATH,
-      summary: "List apps",
+      ...backend("GET", PATH, "listApps", "List apps"),
       query: pagination(AppRecord.members.client_id),
       responses: { 200: pageOf(AppRecord) },
       handle: async ({ query }) =>
         listResponse(await listApps(database, toPagination(query)), toAppRecord),
     }),
     operation({
-      ...item,
-      id: "getApp",
-      method: "GET",
-      summary: "One app",
+      ...backend("GET", ITEM, "getApp", "One app"),
       responses: { 200: AppRecord },
-      handle: async ({ params: { client_id: id } }) =>
-        jsonResponse(200, toAppRecord(await find(id)), NO_STORE),
+      handle: async ({ params }) => jsonResponse(200, toAppRecord(await find(params.client_id))),
     }),
     operation({
-      ...item,
-      id: "changeApp",
-      method: "PATCH",
-      summary: "Change an app, or disable it",
+      ...backend("PATCH", ITEM, "changeApp", "Change an app, or disable it"),
       body: AppChange,
       responses: { 200: AppRecord },
       async handle({ params: { client_id: id }, body, ...context }) {
@@ -101,7 +85,7 @@ export function appOperations(services: Administration): Operation[] {
           const lost = app.scopes.filter((scope) => !changed.scopes.includes(scope));
           const isDisabled = changed.status === "disabled";
           const end = { reason: "app disabled" };
-          // Whoever is there now is another than the one whom the users allowed it.
+          // At another origin there may be somebody else than the one whom the users allowed it.
           const isMoved = new URL(changed.url).origin !== new URL(app.url).origin;
           await storeAudited(context, [
             updateApp(app, changed),
@@ -110,14 +94,11 @@ export function appOperations(services: Administration): Operation[] {
             ...isMoved ? [forgetConsentsOf({ app: id }), deleteCodesOf(id)] : [],
           ], { action: "app.change", target: id }, services);
         });
-        return jsonResponse(200, toAppRecord(await find(id)), NO_STORE);
+        return jsonResponse(200, toAppRecord(await find(id)));
       },
     }),
     operation({
-      ...item,
-      id: "deleteApp",
-      method: "DELETE",
-      summary: "Remove an app",
+      ...backend("DELETE", ITEM, "deleteApp", "Remove an app"),
       responses: { 204: undefined },
       async handle({ params: { client_id: id }, ...context }) {
         await find(id);
@@ -131,11 +112,8 @@ export function appOperations(services: Administration): Operation[] {
       },
     }),
     operation({
-      ...BACKEND,
-      id: "replaceAppSecret",
-      method: "POST",
-      path: `${item.path}/secret`,
-      summary: "Replace an app's secret; the old one is good for a day, or no more at all",
+      ...backend("POST", `${ITEM}/secret`, "replaceAppSecret",
+        "Replace an app's secret; the old one is good for a day, or no more at all"),
       body: optional(NewAppSecret),
       responses: { 200: AppSecret },
       refuses: [409],
@@ -147,7 +125,7 @@ export function appOperations(services: Administration): Operation[] {
         const replace = replaceAppSecret(id, sha256(secret), oldUntilMs);
         const action = { action: "app.rotate_secret", target: id };
         checkChanged(await storeAudited(context, [replace], action, services), "app");
-        return jsonResponse(200, { client_id: id, client_secret: secret }, NO_STORE);
+        return jsonResponse(200, { client_id: id, client_secret: secret });
       },
     }),
   ];

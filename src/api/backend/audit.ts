@@ -5,6 +5,7 @@ import {
   named,
   nullable,
   optional,
+  pick,
   record,
   TEXT,
   text,
@@ -12,13 +13,11 @@ import {
 import { TIME, toTime } from "../../base/time.ts";
 import type { Services } from "../../services.ts";
 import { type AuditEntry, listAudit } from "../../store/audit.ts";
-import { BACKEND } from "../administration.ts";
-import { type Operation, operation } from "../operation.ts";
+import { backend, type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const MAX_LENGTH = 200;
 
-/** What entries are looked for by. */
 const WANTED = text(
   (value) => value.length <= MAX_LENGTH ? undefined : `Must be at most ${MAX_LENGTH} characters.`,
   { maxLength: MAX_LENGTH },
@@ -49,11 +48,7 @@ export const AUDIT_QUERY = {
 export function auditOperations({ database }: Pick<Services, "database">): Operation[] {
   return [
     operation({
-      ...BACKEND,
-      id: "listAudit",
-      method: "GET",
-      path: "/backend/audit",
-      summary: "List changes, logins and failures",
+      ...backend("GET", "/backend/audit", "listAudit", "List changes, logins and failures"),
       query: AUDIT_QUERY,
       responses: { 200: pageOf(AuditRecord, "AuditPage") },
       async handle({ query: { actor, action, target, since, until, ...part } }) {
@@ -68,6 +63,6 @@ function toMs(time: string | undefined): number | undefined {
   return time === undefined ? undefined : Date.parse(time);
 }
 
-function toAuditRecord({ id, ...entry }: AuditEntry): Infer<typeof AuditRecord> {
-  return { id, time: toTime(idTimeMs(id)), ...entry };
+function toAuditRecord(entry: AuditEntry): Infer<typeof AuditRecord> {
+  return pick(AuditRecord, { ...entry, time: toTime(idTimeMs(entry.id)) });
 }

@@ -2,11 +2,11 @@ import { formatDuration } from "../../base/duration.ts";
 import { conflict } from "../../base/problem.ts";
 import { described, named, nullable, NUMBER, oneOf, record, TEXT } from "../../base/shape.ts";
 import { TIME, toTime } from "../../base/time.ts";
-import { jsonResponse, NO_STORE } from "../../http/respond.ts";
+import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { actorOf, insertAudit } from "../../store/audit.ts";
-import { BACKEND, found } from "../administration.ts";
-import { type Operation, operation } from "../operation.ts";
+import { found } from "../administration.ts";
+import { backend, type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
 
 const PATH = "/backend/cronjob";
@@ -27,11 +27,7 @@ export function cronjobOperations(
 ): Operation[] {
   return [
     operation({
-      ...BACKEND,
-      id: "listCronjobs",
-      method: "GET",
-      path: PATH,
-      summary: "List the cronjobs and how they last went",
+      ...backend("GET", PATH, "listCronjobs", "List the cronjobs and how they last went"),
       query: pagination(),
       responses: { 200: pageOf(CronjobRecord) },
       async handle({ query }) {
@@ -48,11 +44,8 @@ export function cronjobOperations(
       },
     }),
     operation({
-      ...BACKEND,
-      id: "runCronjob",
-      method: "POST",
-      path: `${PATH}/:name/run`,
-      summary: "Run a cronjob now, unless it runs already",
+      ...backend("POST", `${PATH}/:name/run`, "runCronjob",
+        "Run a cronjob now, unless it runs already"),
       responses: { 202: named("CronjobName", record({ name: TEXT })) },
       refuses: [409],
       async handle({ params: { name }, caller, request }) {
@@ -64,7 +57,7 @@ export function cronjobOperations(
         const entry = { ...actorOf(caller, request), action: "cronjob.run", target: name };
         await database.write([insertAudit(entry, now())]);
         if (await jobs.runCronjob(name) !== "started") throw running;
-        return jsonResponse(202, { name }, NO_STORE);
+        return jsonResponse(202, { name });
       },
     }),
   ];

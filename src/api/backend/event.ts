@@ -4,18 +4,23 @@ import { ANYTHING, described, named, optional, record, withMembers } from "../..
 import { toTime } from "../../base/time.ts";
 import { ManagedDelivery, toManagedDelivery } from "../../event/delivery_record.ts";
 import { EVENT_NAME, EventRecord, type EventSummary, NewEvent } from "../../event/event.ts";
-import { jsonResponse, NO_STORE } from "../../http/respond.ts";
+import { jsonResponse } from "../../http/respond.ts";
 import { formatScope } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { listDeliveries } from "../../store/delivery_lists.ts";
 import { findEvent, insertEvent, listEvents } from "../../store/events.ts";
-import { type Administration, BACKEND, found, storeAudited } from "../administration.ts";
-import { type Operation, operation } from "../operation.ts";
+import { type Administration, found, locatedResponse, storeAudited } from "../administration.ts";
+import { backend, type Operation, operation } from "../operation.ts";
 import { listResponse, pageMembers, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const PATH = "/backend/event";
 const { id: ID, status: STATUS } = EventRecord.members;
 const { items: deliveries, next_cursor } = pageMembers(ManagedDelivery);
+const EventWithDeliveries = named("EventWithDeliveries", withMembers(EventRecord, {
+  data: ANYTHING,
+  deliveries,
+  next_cursor,
+}));
 
 /** Which events a list has. */
 export const EVENT_QUERY = {
@@ -25,18 +30,12 @@ export const EVENT_QUERY = {
 } as const;
 
 /** /backend/event: what has been dispatched, and dispatching by hand. */
-export function eventOperations(
-  services: Administration & Pick<Services, "metrics">,
-): Operation[] {
-  const { database, basePath, config: { maxPayloadBytes }, metrics, now } = services;
+export function eventOperations(services: Administration & Pick<Services, "metrics">): Operation[] {
+  const { database, config: { maxPayloadBytes }, metrics, now } = services;
 
   return [
     operation({
-      ...BACKEND,
-      id: "dispatchEvent",
-      method: "POST",
-      path: PATH,
-      summary: "Dispatch an event",
+      ...backend("POST", PATH, "dispatchEvent", "Dispatch an event"),
       body: NewEvent,
       responses: { 202: named("EventId", record({ id: ID })) },
       isLocated: true,
@@ -50,35 +49,21 @@ export function eventOperations(
         const insert = insertEvent({ id, name, json, subject, createdAtMs });
         await storeAudited(context, [insert], { action: "event.dispatch", target: id }, services);
         metrics.count("gatepost_events_dispatched_total", []);
-        const Location = `${basePath}${PATH}/${id}`;
-        return jsonResponse(202, { id }, { Location, ...NO_STORE });
+        return locatedResponse(202, `${PATH}/${id}`, { id }, services);
       },
     }),
     operation({
-      ...BACKEND,
-      id: "listEvents",
-      method: "GET",
-      path: PATH,
-      summary: "List events",
+      ...backend("GET", PATH, "listEvents", "List events"),
       query: EVENT_QUERY,
       responses: { 200: pageOf(EventRecord) },
-      async handle({ query }) {
-        return listResponse(await listEvents(database, query, toPagination(query)), toRecord);
-      },
+      handle: async ({ query }) =>
+        listResponse(await listEvents(database, query, toPagination(query)), toRecord),
     }),
     operation({
-      ...BACKEND,
-      id: "getEvent",
-      method: "GET",
-      path: `${PATH}/:id`,
-      summary: "One event with its data and its deliveries, these in parts as lists are",
+      ...backend("GET", `${PATH}/:id`, "getEvent",
+        "One event with its data and its deliveries, these in parts as lists are"),
       query: pagination(ManagedDelivery.members.id),
-      responses: {
-        200: named(
-          "EventWithDeliveries",
-          withMembers(EventRecord, { data: ANYTHING, deliveries, next_cursor }),
-        ),
-      },
+      responses: { 200: EventWithDeliveries },
       async handle({ query, params }) {
         const { json, ...event } = found(await findEvent(database, params.id), "event");
         const page = await listDeliveries(database, { event: event.id }, toPagination(query));
@@ -87,7 +72,7 @@ export function eventOperations(
           data: JSON.parse(json),
           deliveries: page.items.map(toManagedDelivery),
           next_cursor: page.next ?? null,
-        }, NO_STORE);
+        });
       },
     }),
   ];

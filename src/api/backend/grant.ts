@@ -7,6 +7,7 @@ import {
   object,
   oneOf,
   optional,
+  pick,
   record,
   refined,
   shown,
@@ -30,8 +31,8 @@ import {
 import { findGrant, type ListedGrant, listGrants } from "../../store/grants.ts";
 import { endSubscriptions } from "../../store/subscription_end.ts";
 import { findUser, revokeTokensOfUser } from "../../store/users.ts";
-import { type Administration, BACKEND, found, storeAudited } from "../administration.ts";
-import { type Operation, operation } from "../operation.ts";
+import { type Administration, found, storeAudited } from "../administration.ts";
+import { backend, type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const PATH = "/backend/grant";
@@ -78,11 +79,7 @@ export function grantOperations(services: Administration): Operation[] {
 
   return [
     operation({
-      ...BACKEND,
-      id: "listGrants",
-      method: "GET",
-      path: PATH,
-      summary: "List grants, of one user or one app",
+      ...backend("GET", PATH, "listGrants", "List grants, of one user or one app"),
       query: GRANT_QUERY,
       responses: { 200: pageOf(GrantRecord) },
       async handle({ query: { user, app, ...part } }) {
@@ -91,25 +88,18 @@ export function grantOperations(services: Administration): Operation[] {
       },
     }),
     operation({
-      ...BACKEND,
-      id: "revokeGrant",
-      method: "DELETE",
-      path: `${PATH}/:id`,
-      summary: "Revoke a grant and every token of it",
+      ...backend("DELETE", `${PATH}/:id`, "revokeGrant", "Revoke a grant and every token of it"),
       responses: { 204: undefined },
       async handle({ params, ...context }) {
         const { id } = found(await findGrant(database, params.id), "grant");
-        const audited = { action: "grant.revoke", target: id, always: true };
-        await storeAudited(context, revokeGrant(id, now()), audited, services);
+        const action = { action: "grant.revoke", target: id, always: true };
+        await storeAudited(context, revokeGrant(id, now()), action, services);
         return emptyResponse(204);
       },
     }),
     operation({
-      ...BACKEND,
-      id: "revokeGrants",
-      method: "POST",
-      path: `${PATH}/revoke`,
-      summary: "Revoke every grant of a user, of an app, or of a user through an app",
+      ...backend("POST", `${PATH}/revoke`, "revokeGrants",
+        "Revoke every grant of a user, of an app, or of a user through an app"),
       body: Revocation,
       responses: { 204: undefined },
       refuses: [404],
@@ -118,9 +108,8 @@ export function grantOperations(services: Administration): Operation[] {
         if (user !== undefined) found(await findUser(database, user), "user");
         if (app !== undefined && app !== LOGIN_APP) found(await findApp(database, app), "app");
         const target = [user, app].filter(Boolean).join(" ");
-        const audited = { action: "grant.revoke", target, always: true };
-        const statements = revokeAll(body, now(), accessTokenTtlMs);
-        await storeAudited(context, statements, audited, services);
+        const action = { action: "grant.revoke", target, always: true };
+        await storeAudited(context, revokeAll(body, now(), accessTokenTtlMs), action, services);
         if (user === undefined && app === LOGIN_APP) await revokeAllLogins(database, now());
         return emptyResponse(204);
       },
@@ -129,39 +118,28 @@ export function grantOperations(services: Administration): Operation[] {
 }
 
 /**
- * Parties are cut off, which costs the same however many grants there are. What was allowed before
- * is asked anew.
+ * Tokens end by user and app, which costs the same however many grants there are. What was allowed
+ * before is asked anew.
  */
 function revokeAll({ user, app }: Infer<typeof Revocation>, nowMs: number, ttlMs: number): Sql[] {
-  if (app === undefined) {
-    if (user === undefined) return [];
-    const cut = revokeTokensOfUser(user, nowMs, ttlMs, { reason: REVOKED });
-    return [...cut, forgetConsentsOf({ user })];
+  if (user !== undefined) {
+    if (app === LOGIN_APP) return revokeLoginsOf(user, nowMs);
+    if (app !== undefined) return withdrawConsent(user, app, REVOKED, nowMs, ttlMs);
+    const end = { reason: REVOKED };
+    return [...revokeTokensOfUser(user, nowMs, ttlMs, end), forgetConsentsOf({ user })];
   }
-  if (app === LOGIN_APP) {
-    return user === undefined
-      ? [
-        revokeTokensOf(LOGIN_APP, nowMs, ttlMs),
-        ...endSubscriptions({ app: LOGIN_APP }, REVOKED, nowMs),
-      ]
-      : revokeLoginsOf(user, nowMs);
-  }
-  return user === undefined
-    ? [...revokeTokensOfApp(app, nowMs, ttlMs), forgetConsentsOf({ app })]
-    : withdrawConsent(user, app, REVOKED, nowMs, ttlMs);
+  if (app === undefined) return [];
+  return app === LOGIN_APP
+    ? [revokeTokensOf(app, nowMs, ttlMs), ...endSubscriptions({ app }, REVOKED, nowMs)]
+    : [...revokeTokensOfApp(app, nowMs, ttlMs), forgetConsentsOf({ app })];
 }
 
 function toGrantRecord(grant: ListedGrant): Infer<typeof GrantRecord> {
-  const { id, user, app, type, scopes, status, revokedAtMs } = grant;
-  return {
-    id,
-    user,
-    app,
-    type,
-    scopes,
-    status,
+  const { id, refreshUntilMs, accessUntilMs, revokedAtMs } = grant;
+  return pick(GrantRecord, {
+    ...grant,
     created_at: toTime(idTimeMs(id)),
-    expires_at: toTime(Math.max(grant.refreshUntilMs, grant.accessUntilMs)),
+    expires_at: toTime(Math.max(refreshUntilMs, accessUntilMs)),
     revoked_at: revokedAtMs === null ? undefined : toTime(revokedAtMs),
-  };
+  });
 }

@@ -2,12 +2,12 @@ import { JWK, SIGNING_ALGORITHMS } from "../../base/jwt.ts";
 import {
   described,
   FLAG,
-  type Infer,
   named,
   nullable,
   object,
   oneOf,
   optional,
+  pick,
   record,
   TEXT,
 } from "../../base/shape.ts";
@@ -16,8 +16,8 @@ import { emptyResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { actorOf, insertAudit } from "../../store/audit.ts";
 import { type RingKey, ROTATION_LEAD_MS } from "../../store/key_ring.ts";
-import { type Actor, BACKEND, created, notFound } from "../administration.ts";
-import { type Operation, operation } from "../operation.ts";
+import { type Actor, locatedResponse, notFound } from "../administration.ts";
+import { backend, type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
 
 const PATH = "/backend/key";
@@ -43,15 +43,21 @@ export function keyOperations(services: Pick<Services, "keys" | "basePath" | "no
   const { keys, now } = services;
   const audit = ({ caller, request }: Actor, action: string, target: string) =>
     insertAudit({ ...actorOf(caller, request), action, target }, now());
-  const toRecord = (key: RingKey) => toKeyRecord(key, keys.signing().kid, now());
+  const toRecord = (key: RingKey) => {
+    const { kid, createdAtMs, signsFromMs, publishedUntilMs } = key;
+    const isSigning = kid === keys.signing().kid;
+    return pick(KeyRecord, {
+      ...key,
+      status: isSigning ? "signing" : signsFromMs > now() ? "pending" : "retired",
+      created_at: toTime(createdAtMs),
+      signs_from: toTime(signsFromMs),
+      published_until: publishedUntilMs === Infinity ? null : toTime(publishedUntilMs),
+    });
+  };
 
   return [
     operation({
-      ...BACKEND,
-      id: "listSigningKeys",
-      method: "GET",
-      path: PATH,
-      summary: "List the keys that are published",
+      ...backend("GET", PATH, "listSigningKeys", "List the keys that are published"),
       query: pagination(),
       responses: { 200: pageOf(KeyRecord) },
       async handle({ query }) {
@@ -60,25 +66,19 @@ export function keyOperations(services: Pick<Services, "keys" | "basePath" | "no
       },
     }),
     operation({
-      ...BACKEND,
-      id: "rotateSigningKey",
-      method: "POST",
-      path: PATH,
-      summary: "Make a key that signs in 10 minutes, or at once",
+      ...backend("POST", PATH, "rotateSigningKey",
+        "Make a key that signs in 10 minutes, or at once"),
       body: optional(NewKey),
       responses: { 201: KeyRecord },
       async handle({ body, ...context }) {
         const leadMs = body?.at_once ? 0 : ROTATION_LEAD_MS;
         const key = await keys.rotate(leadMs, (kid) => [audit(context, "key.rotate", kid)]);
-        return created(services, `${PATH}/${key.kid}`, toRecord(key));
+        return locatedResponse(201, `${PATH}/${key.kid}`, toRecord(key), services);
       },
     }),
     operation({
-      ...BACKEND,
-      id: "withdrawSigningKey",
-      method: "DELETE",
-      path: `${PATH}/:kid`,
-      summary: "Withdraw a key and every token that it signed at once",
+      ...backend("DELETE", `${PATH}/:kid`, "withdrawSigningKey",
+        "Withdraw a key and every token that it signed at once"),
       responses: { 204: undefined },
       async handle({ params: { kid }, ...context }) {
         const isWithdrawn = await keys.withdraw(kid, [audit(context, "key.withdraw", kid)]);
@@ -87,17 +87,4 @@ export function keyOperations(services: Pick<Services, "keys" | "basePath" | "no
       },
     }),
   ];
-}
-
-function toKeyRecord(key: RingKey, signing: string, nowMs: number): Infer<typeof KeyRecord> {
-  const { kid, alg, jwk, publishedUntilMs } = key;
-  return {
-    kid,
-    alg,
-    status: kid === signing ? "signing" : key.signsFromMs > nowMs ? "pending" : "retired",
-    created_at: toTime(key.createdAtMs),
-    signs_from: toTime(key.signsFromMs),
-    published_until: publishedUntilMs === Infinity ? null : toTime(publishedUntilMs),
-    jwk,
-  };
 }

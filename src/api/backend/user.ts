@@ -1,6 +1,6 @@
 import { newId } from "../../base/id.ts";
-import { emptyResponse, jsonResponse, NO_STORE } from "../../http/respond.ts";
-import { NewUser, toUserRecord, type User, UserChange, UserRecord } from "../../oauth/user.ts";
+import { emptyResponse, jsonResponse } from "../../http/respond.ts";
+import { NewUser, toUserRecord, UserChange, UserRecord } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
 import {
@@ -13,33 +13,26 @@ import {
 } from "../../store/users.ts";
 import {
   type Administration,
-  BACKEND,
   changeFresh,
   checkChanged,
-  created,
   found,
+  locatedResponse,
   storeAudited,
 } from "../administration.ts";
-import { type Operation, operation } from "../operation.ts";
+import { backend, type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const PATH = "/backend/user";
+const ITEM = `${PATH}/:id` as const;
 
 /** /backend/user: those who log in. */
-export function userOperations(
-  services: Administration & Pick<Services, "hasher">,
-): Operation[] {
+export function userOperations(services: Administration & Pick<Services, "hasher">): Operation[] {
   const { database, hasher, now, config: { accessTokenTtlMs } } = services;
-  const item = { ...BACKEND, path: `${PATH}/:id` } as const;
   const find = async (id: string) => found(await findUser(database, id), "user");
 
   return [
     operation({
-      ...BACKEND,
-      id: "addUser",
-      method: "POST",
-      path: PATH,
-      summary: "Add a user",
+      ...backend("POST", PATH, "addUser", "Add a user"),
       body: NewUser,
       responses: { 201: UserRecord },
       refuses: [409],
@@ -47,41 +40,28 @@ export function userOperations(
         const phc = await hasher.hash(password);
         const createdAtMs = now();
         const id = newId("u", createdAtMs);
-        const user: User =
-          { id, username, scopes, status: "active", createdAtMs, notBeforeMs: 0 };
+        const status = "active";
+        const user = { id, username, scopes, status, createdAtMs, notBeforeMs: 0 } as const;
         const action = { action: "user.create", target: id };
         const taken = "The user name is taken.";
         await storeAudited(context, [insertUser({ ...user, phc })], action, services, taken);
-        return created(services, `${PATH}/${id}`, toUserRecord(user));
+        return locatedResponse(201, `${PATH}/${id}`, toUserRecord(user), services);
       },
     }),
     operation({
-      ...BACKEND,
-      id: "listUsers",
-      method: "GET",
-      path: PATH,
-      summary: "List users",
+      ...backend("GET", PATH, "listUsers", "List users"),
       query: pagination(UserRecord.members.id),
       responses: { 200: pageOf(UserRecord) },
-      async handle({ query }) {
-        return listResponse(await listUsers(database, toPagination(query)), toUserRecord);
-      },
+      handle: async ({ query }) =>
+        listResponse(await listUsers(database, toPagination(query)), toUserRecord),
     }),
     operation({
-      ...item,
-      id: "getUser",
-      method: "GET",
-      summary: "One user",
+      ...backend("GET", ITEM, "getUser", "One user"),
       responses: { 200: UserRecord },
-      async handle({ params }) {
-        return jsonResponse(200, toUserRecord(await find(params.id)), NO_STORE);
-      },
+      handle: async ({ params: { id } }) => jsonResponse(200, toUserRecord(await find(id))),
     }),
     operation({
-      ...item,
-      id: "changeUser",
-      method: "PATCH",
-      summary: "Change a user's password, scopes or status",
+      ...backend("PATCH", ITEM, "changeUser", "Change a user's password, scopes or status"),
       body: UserChange,
       responses: { 200: UserRecord },
       async handle({ params: { id }, body: { password, scopes, status }, ...context }) {
@@ -98,22 +78,17 @@ export function userOperations(
             ...revokeGrantsWithScopes({ user: id }, lost, now()),
           ], { action: "user.change", target: id }, services);
         });
-        return jsonResponse(200, toUserRecord(await find(id)), NO_STORE);
+        return jsonResponse(200, toUserRecord(await find(id)));
       },
     }),
     operation({
-      ...item,
-      id: "deleteUser",
-      method: "DELETE",
-      summary: "Remove a user",
+      ...backend("DELETE", ITEM, "deleteUser", "Remove a user"),
       responses: { 204: undefined },
       async handle({ params: { id }, ...context }) {
         await find(id);
+        const end = { reason: "user deleted", deletes: true };
         const changes = await storeAudited(context, [
-          ...revokeTokensOfUser(id, now(), accessTokenTtlMs, {
-            reason: "user deleted",
-            deletes: true,
-          }),
+          ...revokeTokensOfUser(id, now(), accessTokenTtlMs, end),
           deleteUser(id),
         ], { action: "user.delete", target: id }, services);
         checkChanged(changes, "user");

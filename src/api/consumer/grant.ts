@@ -5,7 +5,7 @@ import { emptyResponse } from "../../http/respond.ts";
 import { type Caller, LOGIN_APP } from "../../oauth/principal.ts";
 import { listActingApps, withdrawConsent } from "../../store/consents.ts";
 import { type Administration, found, storeAudited } from "../administration.ts";
-import { CONSUMER, type Operation, operation } from "../operation.ts";
+import { consumer, type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
 
 const PATH = "/consumer/grant";
@@ -21,11 +21,7 @@ export function consumerGrantOperations(services: Administration): Operation[] {
 
   return [
     operation({
-      ...CONSUMER,
-      id: "listActingApps",
-      method: "GET",
-      path: PATH,
-      summary: "List the apps that may act for the caller",
+      ...consumer("GET", PATH, "listActingApps", "List the apps that may act for the caller"),
       query: pagination(),
       responses: { 200: pageOf(ActingAppRecord) },
       async handle({ query, caller }) {
@@ -35,11 +31,8 @@ export function consumerGrantOperations(services: Administration): Operation[] {
       },
     }),
     operation({
-      ...CONSUMER,
-      id: "withdrawGrant",
-      method: "DELETE",
-      path: `${PATH}/:id`,
-      summary: "Withdraw from an app what it may do for the caller",
+      ...consumer("DELETE", `${PATH}/:id`, "withdrawGrant",
+        "Withdraw from an app what it may do for the caller"),
       responses: { 204: undefined },
       async handle({ params: { id: app }, ...context }) {
         checkLoggedIn(context.caller);
@@ -57,5 +50,5 @@ export function consumerGrantOperations(services: Administration): Operation[] {
 /** An app must not learn of others, nor end them. */
 function checkLoggedIn({ clientId }: Caller): void {
   if (clientId === LOGIN_APP) return;
-  throw new Problem(403, "login_only", "Only a token of the login endpoint opens this.");
+  throw new Problem(403, "login_only", "Only a token of the login endpoint may do this.");
 }

@@ -1,7 +1,7 @@
 import { MAX_FORM_BYTES } from "../../base/form.ts";
 import { Problem } from "../../base/problem.ts";
 import { described, named, record, TEXT } from "../../base/shape.ts";
-import { jsonResponse, NO_STORE } from "../../http/respond.ts";
+import { jsonResponse } from "../../http/respond.ts";
 import { LOGIN_APP } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import { issueGrant, type IssuingServices } from "../authorization/issue_grant.ts";
@@ -9,10 +9,7 @@ import { SECRET } from "../authorization/oauth_form.ts";
 import { bearerChallenge } from "../bearer.ts";
 import { type Operation, operation } from "../operation.ts";
 
-const LoginRequest = named("LoginRequest", record({
-  username: TEXT,
-  password: SECRET,
-}));
+const LoginRequest = named("LoginRequest", record({ username: TEXT, password: SECRET }));
 
 const LoginResponse = named("LoginAnswer", record({
   token: described("An access token, in JWT form.", TEXT),
@@ -48,13 +45,11 @@ export function loginOperation(
         case "ok": {
           const { user: { id: user, scopes }, sinceMs: decidedAtMs } = outcome;
           const audited = { actor: user, action: "user.login", target: user, address };
-          const issued = await issueGrant(
-            { app: APP, user, type: "login", scopes, decidedAtMs, audited },
-            services,
-          );
+          const grant = { app: APP, user, type: "login", scopes, decidedAtMs, audited } as const;
+          const issued = await issueGrant(grant, services);
           if (!issued) throw wrongCredentials(issuer);
           metrics.count("gatepost_tokens_issued_total", ["login"]);
-          return jsonResponse(200, { token: issued.accessToken }, NO_STORE);
+          return jsonResponse(200, { token: issued.accessToken });
         }
         default:
           return outcome satisfies never;

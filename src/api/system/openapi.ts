@@ -1,13 +1,5 @@
 import { createCache } from "../../base/cache.ts";
-import {
-  ANYTHING,
-  named,
-  record,
-  type Schema,
-  type Shape,
-  shown,
-  TEXT,
-} from "../../base/shape.ts";
+import { ANYTHING, named, record, type Schema, type Shape, shown, TEXT } from "../../base/shape.ts";
 import { OWN_EVENTS } from "../../event/own_events.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";

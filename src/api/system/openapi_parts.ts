@@ -13,8 +13,6 @@ import type { Operation } from "../operation.ts";
 
 type Schemas = Readonly<Record<string, Schema>>;
 
-const STRING: Schema = { type: "string" };
-
 /** The errors of RFC 9457, and of the OAuth endpoints. */
 const PROBLEM = named("Problem", described("Problem details (RFC 9457).", record({
   type: described("urn:gatepost:problem: and a stable code.", TEXT),
@@ -35,7 +33,7 @@ const OAUTH_ERROR = named("OAuthError", described("An error of RFC 6749, section
 /** Refusals by status: the name in the document, and what it means; `default` is any other. */
 const REFUSALS: Readonly<Record<string, readonly [name: string, description: string]>> = {
   400: ["BadRequest", "Malformed or not valid; `errors` lists every bad field."],
-  401: ["Unauthorized", "No token, or one that is not good (any more)."],
+  401: ["Unauthorized", "No token, or one that is expired, revoked or invalid."],
   403: ["Forbidden", "The token lacks a scope."],
   404: ["NotFound", "There is nothing of that name, or nothing of the caller's."],
   409: ["Conflict", "It does not fit what is there."],
@@ -49,7 +47,7 @@ const REFUSALS: Readonly<Record<string, readonly [name: string, description: str
 const ERROR_FORMS = {
   problem: ["", "application/problem+json", PROBLEM.schema],
   oauth: ["OAuth", "application/json", OAUTH_ERROR.schema],
-  page: ["Page", "text/html", STRING],
+  page: ["Page", "text/html", TEXT.schema],
 } as const;
 
 const RETRY_AFTER = { description: "Seconds.", schema: { type: "integer", minimum: 0 } };
@@ -76,7 +74,7 @@ function refusalResponses(): [name: string, response: Schema][] {
         ...(form !== "page" && {
           headers: {
             "X-Request-Id": { $ref: "#/components/headers/RequestId" },
-            ...(status === "401" && { "WWW-Authenticate": { schema: STRING } }),
+            ...(status === "401" && { "WWW-Authenticate": { schema: TEXT.schema } }),
             ...(status === "429" && { "Retry-After": RETRY_AFTER }),
           },
         }),
@@ -87,7 +85,7 @@ function refusalResponses(): [name: string, response: Schema][] {
 }
 
 /** A header of a callback. */
-function header(name: string, description: string, schema = STRING): Schema {
+function header(name: string, description: string, schema = TEXT.schema): Schema {
   return { name, in: "header", required: true, description, schema };
 }
 
@@ -130,8 +128,8 @@ export function components(service: Service, schemas: Schemas, text: string): Sc
     schemas: { ...schemas, ...PROBLEM.definitions, ...OAUTH_ERROR.definitions },
     parameters: CALLBACK_PARAMETERS,
     headers: {
-      RequestId: { description: "Names the request in the log.", schema: STRING },
-      Location: { description: "Where it is.", schema: STRING },
+      RequestId: { description: "Names the request in the log.", schema: TEXT.schema },
+      Location: { description: "Where it is.", schema: TEXT.schema },
     },
     responses: Object.fromEntries(
       refusalResponses().filter(([name]) => text.includes(`"#/components/responses/${name}"`)),

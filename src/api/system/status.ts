@@ -57,7 +57,7 @@ export function statusOperations(
       path: "/system/health",
       summary: "Whether the process lives",
       responses: { 200: Health },
-      handle: () => Promise.resolve(jsonResponse(200, { status: "ok" }, NO_STORE)),
+      handle: () => Promise.resolve(jsonResponse(200, { status: "ok" })),
     }),
     operation({
       ...base,
@@ -69,10 +69,7 @@ export function statusOperations(
       async handle({ request }) {
         const withParts = await inspectors.allows(request);
         const { isReady, parts } = await readiness(withParts);
-        const body = {
-          status: isReady ? "ready" : "unavailable",
-          ...(withParts && { parts }),
-        };
+        const body = { status: isReady ? "ready" : "unavailable", ...(withParts && { parts }) };
         const retry = isReady ? {} : { "Retry-After": "2" };
         return jsonResponse(isReady ? 200 : 503, body, { ...NO_STORE, ...retry });
       },
@@ -83,7 +80,7 @@ export function statusOperations(
       path: "/system/about",
       summary: "What is running",
       responses: { 200: About },
-      handle: () => Promise.resolve(jsonResponse(200, { name: "Gatepost", version, revision })),
+      handle: () => Promise.resolve(jsonResponse(200, { name: "Gatepost", version, revision }, {})),
     }),
   ];
 }
