@@ -1,19 +1,17 @@
 import { type Sql, sql, type SqlValue } from "./sql.ts";
 
 /**
- * The whole of what Gatepost needs from a storage engine. There is no interactive transaction: what
- * must be decided at commit is decided in SQL (`UPDATE … WHERE revokedAtMs IS NULL`,
- * `INSERT … SELECT … WHERE EXISTS`), so an engine may group concurrent writes into one commit, or
- * send them over HTTP to a replicated database.
+ * All that Gatepost needs of a storage engine. There is no interactive transaction: what must be
+ * decided at commit is decided in SQL, so an engine may group concurrent writes into one commit.
  */
 export interface Database {
   /**
-   * The rows of one SELECT, with what every `write` that has been answered stored. The column names
-   * of the statement are the members of `Row`; the caller vouches that they fit.
+   * The rows of one SELECT, including what every completed `write` has stored. The columns of the
+   * statement are the members of `Row`; the caller guarantees that they fit.
    */
   query<Row>(statement: Sql): Promise<Row[]>;
   /**
-   * Runs the statements as one atomic batch and answers once it is durable, with the number of rows
+   * Runs the statements as one atomic batch and resolves once it is durable, with the number of rows
    * that each changed. Nothing is stored when it throws: ConflictError for a broken constraint,
    * UnavailableError for a full disk or a locked file.
    */
@@ -21,13 +19,6 @@ export interface Database {
   /** Finishes what was given to `write`, then closes the file. */
   close(): Promise<void>;
 }
-
-/** A record as its row has it: a list as its JSON, a boolean as 0 or 1. */
-export type RowOf<Item> = { readonly [Key in keyof Item]: Stored<Item[Key]> };
-
-type Stored<Value> = Value extends readonly unknown[] ? string
-  : Value extends boolean ? number
-  : Value;
 
 /** A write broke a UNIQUE or other constraint; nothing of its batch is stored. */
 export class ConflictError extends Error {
@@ -37,9 +28,7 @@ export class ConflictError extends Error {
 /** Why writes are refused: what `/system/ready` says of the database. */
 export type Refusal = "locked" | "read_only" | "full" | "replaced" | "failing";
 
-/**
- * The engine cannot read or write just now (locked, full, gone); nothing of the batch is stored.
- */
+/** The engine cannot read or write just now (locked, full, gone); nothing of it is stored. */
 export class UnavailableError extends Error {
   override readonly name = "UnavailableError";
 }
@@ -79,12 +68,3 @@ export interface Page<Item> {
 
 /** Sorts after every id, so that a list which begins before it begins with the newest. */
 export const FIRST_PAGE = "~";
-
-/** Makes a page of the rows of a query that asked for one row more than the page holds. */
-export function pageOf<Item extends { readonly id: string }>(
-  rows: readonly Item[],
-  page: Pagination,
-): Page<Item> {
-  const items = rows.slice(0, page.limit);
-  return { items, next: rows.length > page.limit ? items.at(-1)?.id : undefined };
-}

@@ -14,23 +14,20 @@ interface WriteReply {
   readonly result: WriteResult;
 }
 
-/**
- * Writes what comes in by `port` into `database`: beside this thread's own, in the same commits.
- */
+/** Writes what comes in by `port` into `database`: beside this thread's own, in the same commits. */
 export function serveWrites(database: Database, port: MessagePort): void {
   port.on("message", ({ id, statements }: WriteCall) => {
-    const response = (result: WriteResult) => port.postMessage({ id, result } satisfies WriteReply);
+    const reply = (result: WriteResult) => port.postMessage({ id, result } satisfies WriteReply);
     database.write(statements).then(
-      (changes) => response({ kind: "stored", changes }),
-      (error: unknown) => response(resultOf(error)),
+      (changes) => reply({ kind: "stored", changes }),
+      (error: unknown) => reply(resultOf(error)),
     );
   });
 }
 
 /**
- * Opens, on another thread, the SQLite file at `path` whose writes `serveWrites` answers at the
- * other end of `port`: a database has one writer, however many threads read. To close it closes the
- * port.
+ * Opens, on another thread, the SQLite file at `path` whose writes `serveWrites` runs at the other
+ * end of `port`: a database has one writer, however many threads read. Closes the port at its end.
  */
 export function openSharedDatabase(path: string, port: MessagePort): Database {
   const reader = openSqliteReader(path);
@@ -38,30 +35,23 @@ export function openSharedDatabase(path: string, port: MessagePort): Database {
   let lastId = 0;
   let isOpen = true;
   let closing: Promise<void> | undefined;
-  let drained: (() => void) | undefined;
 
   port.on("message", ({ id, result }: WriteReply) => {
     const call = waiting.get(id);
     waiting.delete(id);
     if (result.kind === "stored") call?.resolve(result.changes);
     else call?.reject(errorOf(result));
-    if (waiting.size === 0) drained?.();
   });
   port.on("close", () => {
     isOpen = false;
     const gone = new UnavailableError("The database is closed");
     for (const { reject } of waiting.values()) reject(gone);
     waiting.clear();
-    drained?.();
   });
 
   async function close(): Promise<void> {
     isOpen = false;
-    if (waiting.size > 0) {
-      await new Promise<void>((resolve) => {
-        drained = resolve;
-      });
-    }
+    await Promise.allSettled(waiting.values().map(({ promise }) => promise));
     reader.close();
     port.close();
   }

@@ -14,10 +14,8 @@ export interface CommitReport {
   readonly refusal: Refusal | undefined;
 }
 
-interface Waiting {
+interface Waiting extends PromiseWithResolvers<number[]> {
   readonly batch: readonly Sql[];
-  readonly resolve: (changes: number[]) => void;
-  readonly reject: (error: Error) => void;
 }
 
 /** No commit holds more batches, so that none makes the others wait long. */
@@ -41,7 +39,6 @@ export function openSqliteDatabase(
   let committingSinceMs = 0;
   let scheduled = false;
   let closing: Promise<void> | undefined;
-  let drained: (() => void) | undefined;
 
   function flush(): void {
     scheduled = false;
@@ -66,10 +63,9 @@ export function openSqliteDatabase(
       report(done.length, refusal);
       // A locked file: what gathered meanwhile has waited too, and would wait as long again.
       const refused = refusal === undefined ? [] : gathering.splice(0);
-      flush(); // the next group commits while this one's answers go out
+      flush(); // the next group commits while this one's results go out
       done.forEach((waiting, index) => settle(waiting, results[index]));
       for (const waiting of refused) settle(waiting, results[0]);
-      if (committing.length === 0) drained?.();
     });
     worker.on("error", (error) => {
       cause = error;
@@ -81,17 +77,12 @@ export function openSqliteDatabase(
       for (const { reject } of [...committing, ...gathering]) reject(error);
       committing = [];
       gathering = [];
-      drained?.();
     });
     return worker;
   }
 
   async function close(): Promise<void> {
-    if (committing.length > 0 || gathering.length > 0) {
-      await new Promise<void>((resolve) => {
-        drained = resolve;
-      });
-    }
+    await Promise.allSettled([...committing, ...gathering].map(({ promise }) => promise));
     reader.close(); // before the writer, since the last to close empties the log into the file
     await new Promise<unknown>((resolve) => {
       if (!writer) return resolve(undefined);
@@ -102,23 +93,24 @@ export function openSqliteDatabase(
 
   return {
     query: reader.query,
-    write: (batch) =>
-      new Promise((resolve, reject) => {
-        if (closing) return reject(new UnavailableError("The database is closed"));
-        gathering.push({ batch, resolve, reject });
-        if (scheduled || committing.length > 0) return;
-        scheduled = true; // after this turn of the loop, so that its other writes join
+    write(batch) {
+      if (closing) return Promise.reject(new UnavailableError("The database is closed"));
+      const call = { batch, ...Promise.withResolvers<number[]>() };
+      gathering.push(call);
+      if (!scheduled && committing.length === 0) {
+        scheduled = true; // after this pass of the event loop, so that its other writes join
         setImmediate(flush);
-      }),
+      }
+      return call.promise;
+    },
     close: () => closing ??= close(),
   };
 }
 
 /** Why a whole group was refused; a batch that broke a constraint was refused alone. */
 function refusalOf(results: readonly WriteResult[]): Refusal | undefined {
-  const [first] = results;
-  if (!results.every(({ kind }) => kind === "unavailable")) return undefined;
-  return first?.kind === "unavailable" ? first.refusal ?? "failing" : undefined;
+  const refusals = results.map((result) => result.kind === "unavailable" && result.refusal);
+  return refusals.every((refusal) => refusal !== false) ? refusals[0] : undefined;
 }
 
 function startWriter(path: string, identity: string): Worker {

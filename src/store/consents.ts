@@ -1,5 +1,7 @@
 import { idTimeMs } from "../base/id.ts";
-import { type Database, limitTo, type RowOf } from "../database/database.ts";
+import type { App } from "../oauth/app.ts";
+import { type Database, limitTo } from "../database/database.ts";
+import { findRow, type RowOf } from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
 import { isOf, revokeGrantsOf } from "./grant_end.ts";
 import { endSubscriptions } from "./subscription_end.ts";
@@ -11,15 +13,13 @@ export async function findConsentedScopes(
   user: string,
   app: string,
 ): Promise<readonly string[]> {
-  const rows = await database.query<{ scopes: string }>(
-    sql`SELECT scopes FROM consents WHERE ${isOf({ user, app })}`,
-  );
-  return JSON.parse(rows[0]?.scopes ?? "[]");
+  const select = sql`SELECT scopes FROM consents WHERE ${isOf({ user, app })}`;
+  return JSON.parse((await findRow<{ scopes: string }>(database, select))?.scopes ?? "[]");
 }
 
 /**
- * Remembers what a user allows an app, in the place of what was remembered before: that for which
- * the code of this id, earlier in the batch, was stored. Nothing where it was not.
+ * Remembers what a user allows an app, instead of what was remembered before: that for which the
+ * code of this id was stored earlier in the batch; nothing where it was not.
  */
 export function putConsentOfCode(code: string): Sql {
   return sql`INSERT INTO consents (user, app, scopes)
@@ -49,21 +49,12 @@ export function withdrawConsent(
 }
 
 /** Forgets all that a user allowed, or that an app was allowed; what was withdrawn stays so. */
-export function forgetConsentsOf(
-  of: { readonly user: string } | { readonly app: string },
-): Sql {
+export function forgetConsentsOf(of: { readonly user: string } | { readonly app: string }): Sql {
   return sql`UPDATE consents SET scopes = '[]' WHERE ${isOf(of)} AND scopes <> '[]'`;
 }
 
-/**
- * An app that may act for a user: by a remembered consent, by a valid grant, or by a
- * subscription, which may outlive both.
- */
-export interface ActingApp {
-  /** Its `client_id`. */
-  readonly id: string;
-  readonly name: string;
-  readonly url: string;
+/** An app that may act for a user: by a consent, a grant, or a subscription that outlives both. */
+export interface ActingApp extends Pick<App, "id" | "name" | "url"> {
   /** Of those that it was allowed, what it and the user still have. */
   readonly scopes: readonly string[];
 }

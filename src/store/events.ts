@@ -2,14 +2,9 @@ import { newId } from "../base/id.ts";
 import { type Event, EVENT_STATUSES, type EventSummary, OWN_PREFIX } from "../event/event.ts";
 import { BACKEND_SCOPE } from "../oauth/principal.ts";
 import { declaredScopes, mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
-import {
-  type Database,
-  limitTo,
-  type Page,
-  pageOf,
-  type Pagination,
-} from "../database/database.ts";
-import { joinSql, listOf, sql, type Sql, sqlText } from "../database/sql.ts";
+import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
+import { findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
+import { andIs, listOf, ofStatus, sql, type Sql, sqlText } from "../database/sql.ts";
 import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
 import { IS_OPEN, LAST_SUBSCRIPTION } from "./subscriptions.ts";
 
@@ -19,42 +14,30 @@ export interface EventFilter {
   readonly status?: EventSummary["status"] | undefined;
 }
 
-type EventRow = Omit<EventSummary, "scopes"> & { readonly scopes: string };
-
 const COLUMNS = sql`id, name, status, subject, scopes, createdAtMs`;
-
-function toSummary<Row extends EventRow>(row: Row) {
-  return { ...row, scopes: JSON.parse(row.scopes) as string[] };
-}
 
 /** An event by id, with its data as JSON. */
 export async function findEvent(
   database: Database,
   id: string,
 ): Promise<EventSummary & { readonly json: string } | undefined> {
-  const rows = await database.query<EventRow & { readonly json: string }>(
+  const row = await findRow<RowOf<EventSummary> & { readonly json: string }>(
+    database,
     sql`SELECT ${COLUMNS}, data AS json FROM events WHERE id = ${id}`,
   );
-  return rows.map(toSummary)[0];
+  return row && parseScopes(row);
 }
 
 /** Events, newest first. */
-export async function listEvents(
+export function listEvents(
   database: Database,
   { name, status }: EventFilter,
   page: Pagination,
 ): Promise<Page<EventSummary>> {
-  const part = sql`SELECT ${COLUMNS} FROM events
-    WHERE id < ${page.before} ${name === undefined ? sql`` : sql`AND name = ${name}`}`;
-  // Both indexes have the status before the id: each status is read by itself, and they are merged.
-  const statuses = status === undefined && name !== undefined ? EVENT_STATUSES : [status];
-  const parts = statuses.map((each) =>
-    each === undefined ? part : sql`${part} AND status = ${sqlText(each)}`
-  );
-  const rows = await database.query<EventRow>(
-    sql`${joinSql(parts, " UNION ALL ")} ORDER BY id DESC ${limitTo(page.limit + 1)}`,
-  );
-  return pageOf(rows.map(toSummary), page);
+  const any = sql`SELECT ${COLUMNS} FROM events
+    WHERE id < ${page.before}${andIs(sql`name`, name)}`;
+  const select = ofStatus(any, status, name === undefined ? [] : EVENT_STATUSES);
+  return queryPage(database, select, page, parseScopes<RowOf<EventSummary>>);
 }
 
 /** The columns that are left are id, name, time, scopes, subject and data. */
@@ -117,7 +100,7 @@ export interface PendingEvent {
   readonly hasSubscribers: boolean;
 }
 
-/** Whether an event `e` has subscriptions left, whoever their principals are. */
+/** Holds where an event `e` has subscriptions left, whoever their principals are. */
 const HAS_SUBSCRIBERS = sql`EXISTS (SELECT 1 FROM subscriptions s
   WHERE s.event = e.name AND s.seq > e.fannedOut AND s.seq <= e.lastSubscription AND s.${IS_OPEN})`;
 
@@ -134,15 +117,14 @@ export async function listPendingEvents(
   database: Database,
   { oldest, newest }: { readonly oldest: number; readonly newest: number },
 ): Promise<PendingEvent[]> {
-  type Row = Omit<PendingEvent, "hasSubscribers"> & { readonly hasSubscribers: number };
-  const rows = await database.query<Row>(
+  const rows = await database.query<RowOf<PendingEvent>>(
     sql`${SELECT_PENDING} AND id IN (SELECT * FROM (${PENDING_IDS} ${limitTo(oldest)})
       UNION SELECT * FROM (${PENDING_IDS} DESC ${limitTo(newest)})) ORDER BY id`,
   );
   return rows.map((row) => ({ ...row, hasSubscribers: row.hasSubscribers === 1 }));
 }
 
-/** Ends the distribution of events that nobody is left for, all at once: most have nobody. */
+/** Ends the distribution of events without subscribers, all at once: most have none. */
 export async function markWithoutSubscribers(
   database: Database,
   events: readonly Pick<PendingEvent, "id">[],
@@ -198,10 +180,11 @@ async function findPartEnd(
   { name, fannedOut, lastSubscription }: PendingEvent,
   limit: number,
 ): Promise<number> {
-  const rows = await database.query<{ seq: number }>(
+  const row = await findRow<{ seq: number }>(
+    database,
     sql`SELECT seq FROM subscriptions
       WHERE event = ${name} AND seq > ${fannedOut} AND seq <= ${lastSubscription} AND ${IS_OPEN}
       ORDER BY seq LIMIT 1 OFFSET ${limit - 1}`,
   );
-  return rows[0]?.seq ?? lastSubscription;
+  return row?.seq ?? lastSubscription;
 }

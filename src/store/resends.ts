@@ -1,5 +1,6 @@
 import { idBound } from "../base/id.ts";
 import { type Database, FIRST_PAGE, limitTo } from "../database/database.ts";
+import { walk } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
 import { earlierDue, IS_OPEN } from "./subscriptions.ts";
 
@@ -50,36 +51,29 @@ export function resendDeliveries(ids: readonly string[], nowMs: number): Sql[] {
   ];
 }
 
-/** Which failed deliveries are meant; members that are absent do not count. */
+/** Which failed deliveries are meant: of events dispatched from `sinceMs` on and before `untilMs`. */
 export interface FailedSelection {
-  /** Of events dispatched at that time or later. */
   readonly sinceMs: number | undefined;
-  /** Of events dispatched before that time. */
   readonly untilMs: number | undefined;
   /** The subscription's id. */
   readonly subscription: string | undefined;
 }
 
 /**
- * The ids of failed deliveries, oldest first, in batches that `resendDeliveries` takes. Each batch
- * is looked for when it is asked for; a delivery comes up once, also if it fails again meanwhile.
+ * The ids of failed deliveries, oldest first, in batches for `resendDeliveries`. Each batch is read
+ * when it is needed; a delivery comes once, also if it fails again meanwhile.
  */
 export async function* findFailed(
   database: Database,
   { sinceMs, untilMs, subscription }: FailedSelection,
 ): AsyncGenerator<string[], void, void> {
   const end = untilMs === undefined ? FIRST_PAGE : idBound("d", untilMs);
+  const start = sinceMs === undefined ? "" : idBound("d", sinceMs);
   const ofOne = subscription === undefined ? sql``
     : sql`AND subscription = (SELECT seq FROM subscriptions WHERE id = ${subscription})`;
-  for (let after = sinceMs === undefined ? "" : idBound("d", sinceMs); ;) {
-    const rows = await database.query<{ id: string }>(
-      sql`SELECT id FROM deliveries
-        WHERE status = 'failed' AND id > ${after} AND id < ${end} ${ofOne}
-        ORDER BY id ${limitTo(BATCH)}`,
-    );
-    const last = rows.at(-1);
-    if (!last) return;
-    after = last.id;
-    yield rows.map(({ id }) => id);
-  }
+  const parts = walk<{ key: string }>(database, start, (after) =>
+    sql`SELECT id AS key FROM deliveries
+      WHERE status = 'failed' AND id > ${after} AND id < ${end} ${ofOne}
+      ORDER BY id ${limitTo(BATCH)}`);
+  for await (const rows of parts) yield rows.map(({ key }) => key);
 }
