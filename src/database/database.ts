@@ -11,9 +11,9 @@ export interface Database {
    */
   query<Row>(statement: Sql): Promise<Row[]>;
   /**
-   * Runs the statements as one atomic batch and resolves once it is durable, with the number of rows
-   * that each changed. Nothing is stored when it throws: ConflictError for a broken constraint,
-   * UnavailableError for a full disk or a locked file.
+   * Runs the statements as one atomic batch and resolves once it is durable, with the number of
+   * rows that each changed. Nothing is stored when it throws: ConflictError for a broken
+   * constraint, UnavailableError for a full disk or a locked file.
    */
   write(statements: readonly Sql[]): Promise<number[]>;
   /** Finishes what was given to `write`, then closes the file. */

@@ -34,7 +34,7 @@ export async function checkSeal(database: Database, seal: Seal): Promise<boolean
   return false;
 }
 
-/** Why the seal does not fit a database with this stored check, in one line; undefined if it does. */
+/** Why the seal does not fit a database with this stored check; undefined if it does. */
 export function findSealError(seal: Seal, stored: string): string | undefined {
   try {
     seal.decrypt(stored, SEAL_CHECK);

@@ -14,7 +14,7 @@ interface WriteReply {
   readonly result: WriteResult;
 }
 
-/** Writes what comes in by `port` into `database`: beside this thread's own, in the same commits. */
+/** Writes what comes by `port` into `database`, in the same commits as this thread's own. */
 export function serveWrites(database: Database, port: MessagePort): void {
   port.on("message", ({ id, statements }: WriteCall) => {
     const reply = (result: WriteResult) => port.postMessage({ id, result } satisfies WriteReply);

@@ -15,7 +15,7 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
   14: "failing",
 };
 
-/** What an error of node:sqlite means: a broken constraint, an engine in trouble, or our mistake. */
+/** What an error of node:sqlite means: a broken constraint, an engine in trouble, or a mistake. */
 export function classifySqliteError(error: unknown): "conflict" | "unavailable" | "error" {
   const code = codeOf(error);
   if (code === CONFLICT_CODE) return "conflict";

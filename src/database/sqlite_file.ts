@@ -69,7 +69,8 @@ export function openAtRest(path: string): DatabaseSync {
  * died, its log is there. One that has never had a log is being made: its readers wait for locks.
  */
 export function openForLook(path: string): DatabaseSync {
-  if (!existsSync(`${path}-wal`) && readHeader(path)[WRITE_VERSION_AT] === USES_LOG) return openAtRest(path);
+  const isAtRest = !existsSync(`${path}-wal`) && readHeader(path)[WRITE_VERSION_AT] === USES_LOG;
+  if (isAtRest) return openAtRest(path);
   return openSqlite(path, { readOnly: true, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
 }
 

@@ -23,7 +23,8 @@ export function errorOf(result: Exclude<WriteResult, { kind: "stored" }> | undef
 export function resultOf(error: unknown): WriteResult {
   const message = error instanceof Error ? error.message : String(error);
   if (error instanceof ConflictError) return { kind: "conflict", message };
-  if (error instanceof UnavailableError) return { kind: "unavailable", message, refusal: "replaced" };
+  const isReplaced = error instanceof UnavailableError; // what a writer itself throws
+  if (isReplaced) return { kind: "unavailable", message, refusal: "replaced" };
   const kind = classifySqliteError(error);
   return kind === "unavailable" ? { kind, message, refusal: refusalOf(error) } : { kind, message };
 }

@@ -30,8 +30,8 @@ interface Walk {
 }
 
 /**
- * Makes the shift by `stepMs` of all that waits, since the clock that showed `nowMs` has been set by
- * so much: resends and leases, cronjobs and theirs, and since when subscriptions have failed. In
+ * Makes the shift of all that waits by `stepMs`, by which the clock has been set that showed
+ * `nowMs`: resends and leases, cronjobs and theirs, and since when subscriptions have failed. In
  * bounded batches; called again after an error it continues with the one that was not stored.
  */
 export function createShift(database: Database, nowMs: number, stepMs: number) {

@@ -74,8 +74,8 @@ const [CODE_USER, CODE_APP] = [sql`codes.user`, sql`codes.app`];
 /**
  * Turns a code into its grant (RFC 6749 §4.1.3). The row moves from one table to the other, so of
  * any number at once exactly one succeeds; false when the code is gone or has expired, or its user
- * or app has been disabled or had its grants revoked since. The user's oldest grants end if they are
- * too many with it, and the revocations take that in.
+ * or app has been disabled or had its grants revoked since. The oldest grants of the user that are
+ * too many with it end, and the revocations take that in.
  */
 export async function redeemCode(
   database: Database,

@@ -1,5 +1,6 @@
 import type { AttemptOutcome, NextState } from "../event/delivery.ts";
 import { type Database, limitTo } from "../database/database.ts";
+import { findRow, hasRow } from "../database/rows.ts";
 import { joinSql, listOf, sql, type Sql, sqlText } from "../database/sql.ts";
 import { mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
 import { earlierDue } from "./subscriptions.ts";
@@ -8,10 +9,20 @@ import { earlierDue } from "./subscriptions.ts";
  * What is known of a subscriber: its last attempt succeeded, and attempts take a second at most or
  * are slow, or it failed, or there has been none yet.
  */
-export type Health = "unknown" | "healthy" | "slow" | "failing";
+export type Health = typeof HEALTHS[number];
 
 /** Every kind of it. */
-export const HEALTHS: readonly Health[] = ["unknown", "healthy", "slow", "failing"];
+export const HEALTHS = ["unknown", "healthy", "slow", "failing"] as const;
+
+/** Of the active subscriptions with work, for each health those that are due first. */
+export function dueFirst(column: Sql, count: number, more = sql``): Sql {
+  const ofEach = HEALTHS.map((health) =>
+    sql`SELECT * FROM (SELECT ${column} FROM subscriptions
+      WHERE status = 'active' AND dueAtMs IS NOT NULL${more} AND health = ${sqlText(health)}
+      ORDER BY dueAtMs ${limitTo(count)})`
+  );
+  return joinSql(ofEach, " UNION ALL ");
+}
 
 /** A subscription with work that is due: its queue in the distributor. */
 export interface DueQueue {
@@ -47,23 +58,13 @@ export function listDueQueues(
   );
 }
 
-/** When the next work is due that is not due yet, in milliseconds since 1970. */
+/** When the next work is due after now, in milliseconds since 1970. */
 export async function findNextDue(database: Database, nowMs: number): Promise<number | undefined> {
-  const ofEach = HEALTHS.map((health) =>
-    sql`SELECT * FROM (SELECT dueAtMs FROM subscriptions
-      WHERE status = 'active' AND dueAtMs IS NOT NULL AND dueAtMs > ${nowMs}
-        AND health = ${sqlText(health)} ORDER BY dueAtMs LIMIT 1)`
-  );
-  const rows = await database.query<{ dueAtMs: number }>(
-    sql`${joinSql(ofEach, " UNION ALL ")} ORDER BY 1 LIMIT 1`,
-  );
-  return rows[0]?.dueAtMs;
+  const select = sql`${dueFirst(sql`dueAtMs`, 1, sql` AND dueAtMs > ${nowMs}`)} ORDER BY 1 LIMIT 1`;
+  return (await findRow<{ dueAtMs: number }>(database, select))?.dueAtMs;
 }
 
-/**
- * Sets when subscriptions are next due, after something of their work has changed: to `ifDue` where
- * something is due already, else to when it will be.
- */
+/** Sets when subscriptions are next due: `ifDue` where some work of theirs is due already. */
 export function updateNextDue(
   subscriptions: Iterable<string | number>,
   nowMs: number,
@@ -102,10 +103,9 @@ export interface SendableDelivery extends ClaimedDelivery {
 }
 
 /**
- * Claims due deliveries for one process until its lease ends: until then they are due to nobody,
- * and after that, should the process have died, to everybody. Each subscription goes to the end of
- * the queue. The result is found by the end of its lease, so no two claims of a process may have
- * the same.
+ * Claims due deliveries for one process until its lease ends: should it have died by then, they are
+ * due again. Each subscription goes to the end of the queue. The result is found by the end of its
+ * lease, so no two claims of a process may have the same.
  */
 export async function claimDeliveries(
   database: Database,
@@ -134,14 +134,12 @@ export async function claimDeliveries(
   );
 }
 
-const SELECT_SENDABLE = sql`SELECT d.id, d.subscription, d.attempt, e.name AS event,
-    e.data AS json, s.endpoint, s.secret, s.oldSecret, s.oldSecretUntilMs, s.id AS subscriptionId`;
 const MAY_RECEIVE_EVENT = mayReceive(NEEDED_BY_EVENT);
 
 /**
- * Claimed deliveries as they are now, at the last moment before they are sent; without those that
- * may not be any more: the subscription has been paused or has ended since, or may not receive the
- * event, or the lease ends before `enoughUntilMs`.
+ * Claimed deliveries as they are now, right before they are sent; without those whose subscription
+ * has been paused or has ended since, or may not receive the event, or whose lease ends before
+ * `enoughUntilMs`.
  */
 export function listSendable(
   database: Database,
@@ -150,7 +148,8 @@ export function listSendable(
   enoughUntilMs: number,
 ): Promise<SendableDelivery[]> {
   return database.query<SendableDelivery>(
-    sql`${SELECT_SENDABLE}
+    sql`SELECT d.id, d.subscription, d.attempt, e.name AS event, e.data AS json,
+       s.endpoint, s.secret, s.oldSecret, s.oldSecretUntilMs, s.id AS subscriptionId
      FROM json_each(${JSON.stringify(ids)}) claimed CROSS JOIN deliveries d ON d.id = claimed.value
        JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
      WHERE d.claim = ${claim} AND d.dueAtMs >= ${enoughUntilMs} AND s.status = 'active'
@@ -159,8 +158,8 @@ export function listSendable(
 }
 
 /** Whether there is a delivery of that id, whatever has become of it. */
-export async function hasDelivery(database: Database, id: string): Promise<boolean> {
-  return (await database.query(sql`SELECT 1 FROM deliveries WHERE id = ${id}`)).length > 0;
+export function hasDelivery(database: Database, id: string): Promise<boolean> {
+  return hasRow(database, sql`SELECT 1 FROM deliveries WHERE id = ${id}`);
 }
 
 /** All that one process has claimed. */
@@ -169,8 +168,8 @@ export function listClaimed(database: Database, claim: string): Promise<ClaimedD
 }
 
 /**
- * Releases claimed deliveries unsent: they are due again, at once or then, for anybody; those are
- * cancelled that their subscriptions may not receive any more.
+ * Releases claimed deliveries unsent: they are due again, at once or at `dueAtMs`; those are
+ * cancelled that their subscriptions may no longer receive.
  */
 export function releaseDeliveries(
   deliveries: readonly ClaimedDelivery[],

@@ -1,5 +1,6 @@
 import { insertAuditOfChange } from "./audit.ts";
 import { type Database, limitTo } from "../database/database.ts";
+import { findRow } from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
 
 /** How many grants of a user are valid at once: through one app, and in all. */
@@ -51,13 +52,13 @@ export async function dropExcessRefreshTokens(
   signal: AbortSignal,
 ): Promise<void> {
   for (let app = ""; !signal.aborted;) {
-    const [next] = await database.query<{ app: string; last: string | null }>(nextApp(app));
+    const next = await findRow<{ app: string; last: string | null }>(database, nextApp(app));
     if (!next) return;
     const { last } = next;
     app = next.app;
     for (let dropped = last === null ? 0 : BATCH; dropped > 0 && !signal.aborted;) {
       [dropped = 0] = await database.write([dropTokens(app, last, nowMs)]);
     }
-    await new Promise((resolve) => setImmediate(resolve)); // other work has its turn
+    await new Promise((resolve) => setImmediate(resolve)); // so that other work can run
   }
 }

@@ -144,9 +144,9 @@ export interface RefreshRotation {
 const [GRANT_USER, GRANT_APP] = [sql`grants.user`, sql`grants.app`];
 
 /**
- * Replaces the current refresh token by the new one (RFC 6749 §6, RFC 9700 §4.14.2). Of any number
- * that were looked up in one state exactly one succeeds; false when the old one is no longer in that
- * state, or the grant, its user or its app has ended meanwhile.
+ * Replaces a refresh token by the new one (RFC 6749 §6, RFC 9700 §4.14.2). Of any number that were
+ * looked up in one state exactly one succeeds; false when the old one is no longer in that state,
+ * or the grant, its user or its app has ended meanwhile.
  */
 export function rotateRefreshToken(
   database: Database,

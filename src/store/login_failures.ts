@@ -1,11 +1,12 @@
 import { type Database, limitTo } from "../database/database.ts";
+import { changesRow, findRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 
 /** How long a failed login counts, in milliseconds. */
 const WINDOW_MS = 15 * 60_000;
 
 /** Places whose failures are counted together: texts from `first` to `last`, in binary order. */
-export interface PlaceLimit {
+interface PlaceLimit {
   readonly first: string;
   readonly last: string;
   /** How many failures of one account are allowed there. */
@@ -27,8 +28,8 @@ export interface CountedLogin {
 const AHEAD_MS = 2 * WINDOW_MS;
 
 /**
- * Ends a place where an authenticated app failed for its users: that counts for the account there,
- * and not for others. A space sorts before whatever else a place goes on with.
+ * The end of a place where an authenticated app failed for its users: that counts for the account
+ * there, and not for others. A space sorts before all that else can follow in a place.
  */
 export const BY_APP = " app";
 
@@ -36,7 +37,7 @@ const counts = (nowMs: number) => sql`untilMs > ${nowMs} AND untilMs <= ${nowMs 
 
 const FROM = sql`place BETWEEN l.value ->> 'first' AND l.value ->> 'last'`;
 
-/** Selects when the last of the limits that a login has reached holds no more; NULL if none. */
+/** Selects when the last of the limits that a login has reached ends; NULL if none. */
 function reached({ account, limits }: CountedLogin, nowMs: number): Sql {
   const each = sql`FROM json_each(${JSON.stringify(limits)}) l`;
   return sql`SELECT max(untilMs) FROM (
@@ -50,7 +51,7 @@ function reached({ account, limits }: CountedLogin, nowMs: number): Sql {
 }
 
 /** The failures that count against a login. */
-export interface FailureCount {
+interface FailureCount {
   /** When it may be tried again, in milliseconds since 1970; null = now. */
   readonly untilMs: number | null;
   /** How many failures the account has, wherever they came from; counted up to `most`. */
@@ -64,30 +65,31 @@ export async function countLoginFailures(
   nowMs: number,
   most: number,
 ): Promise<FailureCount> {
-  const [row] = await database.query<FailureCount>(
+  const count = await findRow<FailureCount>(
+    database,
     sql`SELECT (${reached(login, nowMs)}) AS untilMs,
       (SELECT count(*) FROM (SELECT 1 FROM login_failures
         WHERE account = ${login.account} AND ${counts(nowMs)} ${limitTo(most)})) AS ofAccount`,
   );
-  return row ?? { untilMs: null, ofAccount: 0 };
+  return count ?? { untilMs: null, ofAccount: 0 };
 }
 
 /**
  * Counts a login as failed before it is tried; false where a limit is reached. So a limit holds for
- * tries that are made all at once, in however many processes.
+ * tries at the same time, in however many processes.
  */
-export async function admitLogin(
+export function admitLogin(
   database: Database,
   login: CountedLogin,
   nowMs: number,
 ): Promise<boolean> {
-  const [inserted] = await database.write([
+  return changesRow(
+    database,
     sql`INSERT INTO login_failures (account, place, untilMs)
       SELECT ${login.account}, ${login.place}, ${nowMs + WINDOW_MS}
       WHERE (${reached(login, nowMs)}) IS NULL`,
     sql`DELETE FROM login_failures WHERE untilMs > ${nowMs + AHEAD_MS}`,
-  ]);
-  return inserted === 1;
+  );
 }
 
 /** Forgets what one account has failed in one place. */

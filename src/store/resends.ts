@@ -51,7 +51,7 @@ export function resendDeliveries(ids: readonly string[], nowMs: number): Sql[] {
   ];
 }
 
-/** Which failed deliveries are meant: of events dispatched from `sinceMs` on and before `untilMs`. */
+/** Which failed deliveries are meant: of events from `sinceMs` on and before `untilMs`. */
 export interface FailedSelection {
   readonly sinceMs: number | undefined;
   readonly untilMs: number | undefined;

@@ -8,9 +8,9 @@ import { announceDisabled } from "./events.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
 /**
- * So many pending deliveries of a subscription are cancelled when it ends, the rest in batches of as
- * many. Until then its `dueAtMs` stays, and nothing of it is claimed or shown as pending. What is in
- * flight is left out: its attempt says whether it arrives.
+ * So many pending deliveries of a subscription are cancelled when it ends, the rest in batches of
+ * as many. Until then its `dueAtMs` stays, and nothing of it is claimed or shown as pending. What is
+ * in flight is left out: its attempt says whether it arrives.
  */
 const BATCH = 500;
 const AT_MOST = limitTo(BATCH);

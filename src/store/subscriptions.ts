@@ -114,8 +114,8 @@ function isGrantActive(id: string): Sql {
 
 /**
  * Changes endpoint, status or both; activating and a new endpoint forget that it failed. With the
- * grant of its owner's token, one that becomes active, or stops being disabled, depends on that from
- * now on; without one, what a user made by own login has what its user has. 0 rows change of a
+ * grant of its owner's token, one that becomes active, or stops being disabled, depends on that
+ * grant; without one, what a user made by own login has what its user has. 0 rows change of a
  * disabled one while something of it is still to be cancelled, or where it may receive nothing; and
  * by a token whose grant has ended.
  */

@@ -1,6 +1,13 @@
 import type { User } from "../oauth/user.ts";
 import { type Database, type Page, type Pagination, valueIf } from "../database/database.ts";
-import { changesRow, findRow, hasRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
+import {
+  changesRow,
+  findRow,
+  hasRow,
+  parseScopes,
+  queryPage,
+  type RowOf,
+} from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { revokeGrantsOf } from "./grant_end.ts";
 import { endSubscriptions, type SubscriptionsEnd } from "./subscription_end.ts";
@@ -58,8 +65,8 @@ export function insertFirstUser(user: UserRecord): Sql {
 }
 
 /**
- * Replaces what of a user changes; a member that is undefined stays as it has become. ConflictError,
- * for the whole batch, where the scopes that are replaced are no longer as they were read.
+ * Replaces what of a user changes; what is undefined stays as it is by now. ConflictError, for the
+ * whole batch, where the scopes that are replaced are no longer as they were read.
  */
 export function updateUser(
   id: string,
