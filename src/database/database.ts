@@ -5,10 +5,7 @@ import { type Sql, sql, type SqlValue } from "./sql.ts";
  * decided at commit is decided in SQL, so an engine may group concurrent writes into one commit.
  */
 export interface Database {
-  /**
-   * The rows of one SELECT, including what every completed `write` has stored. The columns of the
-   * statement are the members of `Row`; the caller guarantees that they fit.
-   */
+  /** The rows of one SELECT, with what every completed `write` stored; `Row` names its columns. */
   query<Row>(statement: Sql): Promise<Row[]>;
   /**
    * Runs the statements as one atomic batch and resolves once it is durable, with the number of
@@ -38,18 +35,12 @@ export class UnusableDatabaseError extends Error {
   override readonly name = "UnusableDatabaseError";
 }
 
-/**
- * `LIMIT` for statements that run often: of a bare parameter SQLite would look at the value, and so
- * plan the statement anew each time that it runs.
- */
+/** `LIMIT` for hot statements: with a bare parameter SQLite plans anew each time that they run. */
 export function limitTo(count: number): Sql {
   return sql`LIMIT ${count} + 0`;
 }
 
-/**
- * The value for a column that may not be NULL, where a condition holds at commit: where it does
- * not, the constraint breaks, and so the whole batch with ConflictError.
- */
+/** A value that is NULL without the condition, which a NOT NULL column refuses: ConflictError. */
 export function valueIf(condition: Sql, value: Sql | SqlValue): Sql {
   return sql`CASE WHEN ${condition} THEN ${value} END`;
 }

@@ -8,10 +8,7 @@ export function identify(path: string): string {
   return identityOf(look(path));
 }
 
-/**
- * Watches over the file at `path`, which was `identity` when it was opened, and over its log, which
- * is there from the first transaction until the last connection closes.
- */
+/** Watches over the file at `path`, which was `identity` when it was opened, and over its log. */
 export function watchOwnFiles(path: string, identity: string) {
   let log: string | undefined;
   let logBytes = 0;

@@ -12,10 +12,9 @@ const OWN_LOCK_TIMEOUT_MS = 1000;
 const ATTEMPTS = 5;
 
 /**
- * Shows other processes on this database file that the one called `name` is there, for as long as
- * it lives: it holds a lock on a file of its own beside the database, and the system releases that
- * lock at the very end of a process, also of one that is killed. The lock is SQLite's, on an empty
- * database, because Node has no other; it holds wherever the database's own locks do.
+ * Shows other processes on this database file that the one called `name` lives: it locks a file of
+ * its own beside the database, and the system releases that lock however the process ends. The lock
+ * is SQLite's, because Node has none; it works wherever the database's own locks do.
  */
 export function acquirePresence(databasePath: string, name: string) {
   const prefix = prefixOf(databasePath);
@@ -23,10 +22,9 @@ export function acquirePresence(databasePath: string, name: string) {
   let lock = takeOwn(own);
   return {
     /**
-     * Calls `release` for each process that has ended, however it did, to release what it had
-     * claimed: once, in one process; should that throw, again at the next call. Of a process
-     * without a file nothing is known: what it claimed is its own until its lease is over. This
-     * process's own file, if somebody has removed it, is made anew.
+     * Calls `release` once, in one process, for what each process had claimed that has ended; again
+     * at the next call if that throws. Of a process without a file nothing is known: its claims
+     * last until their leases end. This process's own file is made anew if somebody has removed it.
      */
     async forEnded(release: (name: string) => Promise<void>): Promise<void> {
       if (!existsSync(own)) {

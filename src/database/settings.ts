@@ -85,10 +85,7 @@ export async function resealDatabase(
   return count;
 }
 
-/**
- * The key that the pages' form tokens are made with, the same for every process and start: the
- * first one stores it.
- */
+/** The key of the pages' form tokens, the same for every process: the first one stores it. */
 export async function loadPageKey(database: Database, seal: Seal): Promise<Uint8Array> {
   if (await findSetting(database, PAGE_KEY) === undefined) {
     await database.write([

@@ -41,10 +41,7 @@ export function openSqlite(
   return connection;
 }
 
-/**
- * Empties the log beside the file into it: what has been overwritten can be read in neither.
- * False where somebody else was reading the log for too long.
- */
+/** Empties the log into the file: neither holds what was overwritten. False if it is in use. */
 export function emptyLog(path: string): boolean {
   const connection = openSqlite(path, { readOnly: false });
   try {
@@ -54,10 +51,7 @@ export function emptyLog(path: string): boolean {
   }
 }
 
-/**
- * Opens a database that no process has open, to read it: nothing is created beside it, whereas
- * an ordinary reader of a write-ahead log leaves one behind.
- */
+/** Opens a database that no process has open, to read it; an ordinary reader would leave a log. */
 export function openAtRest(path: string): DatabaseSync {
   const url = pathToFileURL(path);
   url.searchParams.set("immutable", "1");

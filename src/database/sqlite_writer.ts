@@ -12,9 +12,8 @@ const TRIM_PAUSE_MS = 1_000;
 const TRIM_TIMEOUT_MS = 50;
 
 /**
- * Runs batches in one transaction, each in a savepoint of its own: a batch that breaks a constraint
- * is undone alone, and all others become durable with a single flush to disk. Nothing is committed
- * to a file that the path no longer leads to.
+ * Makes what runs batches in one transaction, each in a savepoint of its own: one that breaks a
+ * constraint is undone alone. Nothing is committed to a file that the path no longer leads to.
  */
 export function createGroupWriter(
   connection: DatabaseSync,

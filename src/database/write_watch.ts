@@ -35,7 +35,11 @@ export function createWriteWatch(log: Log, elapsedMs: () => number) {
     /** Writes a little where the last commit was refused, or where there was none for a while. */
     async look(database: Database): Promise<void> {
       if (refused !== undefined || elapsedMs() - lastMs >= IDLE_MS) {
-        await database.write([probe(elapsedMs())]).catch((error: unknown) => {
+        // A write that nothing depends on; with the same value SQLite would write nothing.
+        const probe = sql`INSERT INTO settings (name, value)
+          VALUES ('write_probe', ${String(elapsedMs())})
+          ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
+        await database.write([probe]).catch((error: unknown) => {
           if (!(error instanceof UnavailableError)) throw error; // that one has been observed
         });
       }
@@ -45,10 +49,4 @@ export function createWriteWatch(log: Log, elapsedMs: () => number) {
       else log.error("writes are refused", { reason: logged });
     },
   };
-}
-
-/** A write that nothing depends on; with the same value SQLite would write nothing. */
-function probe(value: number) {
-  return sql`INSERT INTO settings (name, value) VALUES ('write_probe', ${String(value)})
-     ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
 }

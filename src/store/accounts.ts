@@ -12,10 +12,7 @@ const CACHE_LIMIT = 10_000;
 
 const CHANGES = sql`SELECT count FROM account_changes`;
 
-/**
- * Makes the look-up of accounts. Each one reads a single number, which the database raises with
- * every change of an app or a user, whichever process makes it.
- */
+/** Makes the look-up. It reads a single number, which every change of an app or a user raises. */
 export function createAccounts(database: Database) {
   return { findApp: remember(database, findApp), findUser: remember(database, findUser) };
 }

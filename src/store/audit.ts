@@ -2,7 +2,7 @@ import type { HttpRequest } from "../base/http_message.ts";
 import { idBound, newId } from "../base/id.ts";
 import { type Caller, LOGIN_APP } from "../oauth/principal.ts";
 import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
-import { queryPage } from "../database/rows.ts";
+import { type FilterOf, queryPage } from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
 
 /** Who did what to whom; never a secret. Its time is its id's. */
@@ -59,19 +59,17 @@ export function insertAuditOfChange(entry: AuditRecord, nowMs: number): Sql {
   return sql`${insertAudit(entry, nowMs)} WHERE changes() > 0`;
 }
 
-/**
- * Records an action where the grant is valid at that point of the batch: its insertion before may
- * have been refused, or it may have ended before its end that follows.
- */
+/** Records an action where the grant is valid at that point of the batch. */
 export function insertAuditOfGrant(grantId: string, entry: AuditRecord, nowMs: number): Sql {
   return sql`${insertAudit(entry, nowMs)}
     WHERE EXISTS (SELECT 1 FROM grants WHERE id = ${grantId} AND revokedAtMs IS NULL)`;
 }
 
-/** Which entries are wanted, at `sinceMs` or later and before `untilMs`; undefined means any. */
-export type AuditFilter =
-  & { readonly [Key in "actor" | "action" | "target"]: string | undefined }
-  & { readonly [Key in "sinceMs" | "untilMs"]: number | undefined };
+/** Which entries are wanted, made at `sinceMs` or later and before `untilMs`. */
+type AuditFilter = FilterOf<
+  AuditEntry & { readonly sinceMs: number; readonly untilMs: number },
+  "actor" | "action" | "target" | "sinceMs" | "untilMs"
+>;
 
 /** The record, newest first. */
 export function listAudit(

@@ -5,16 +5,7 @@ import { sql, type Sql } from "../database/sql.ts";
 import { dueFirst } from "./deliveries.ts";
 
 /** What is still to be sent. */
-export interface Backlog {
-  /** Events that have not been fanned out. */
-  readonly events: number;
-  /** Pending deliveries: due, waiting for a resend, in flight, or of a paused subscription. */
-  readonly deliveries: number;
-  /** When the oldest of them was dispatched, those of paused subscriptions left out. */
-  readonly oldestMs: number | undefined;
-  /** Since when the one that is most overdue might have been sent. */
-  readonly overdueSinceMs: number | undefined;
-}
+export type Backlog = Awaited<ReturnType<typeof measureBacklog>>;
 
 /** More are not counted. */
 const BACKLOG_LIMIT = 1_000_000;
@@ -30,7 +21,7 @@ export async function measureBacklog(
   database: Database,
   nowMs: number,
   pause: () => Promise<void>,
-): Promise<Backlog> {
+) {
   const events = await countPending(database, sql`events`, pause);
   const deliveries = await countPending(database, sql`deliveries`, pause);
   const event = await findRow<{ id: string | null }>(
@@ -46,9 +37,13 @@ export async function measureBacklog(
   );
   const eventMs = event?.id ? idTimeMs(event.id) : undefined;
   return {
+    /** Events that have not been fanned out. */
     events,
+    /** Pending deliveries: due, waiting for a resend, in flight, or of a paused subscription. */
     deliveries,
+    /** When the oldest of them was dispatched, those of paused subscriptions left out. */
     oldestMs: earlier(eventMs, delivery?.id ? idTimeMs(delivery.id) : undefined),
+    /** Since when the one that is most overdue might have been sent. */
     overdueSinceMs: earlier(eventMs, delivery?.dueAtMs ?? undefined),
   };
 }

@@ -17,10 +17,7 @@ export async function findConsentedScopes(
   return JSON.parse((await findRow<{ scopes: string }>(database, select))?.scopes ?? "[]");
 }
 
-/**
- * Remembers what a user allows an app, instead of what was remembered before: that for which the
- * code of this id was stored earlier in the batch; nothing where it was not.
- */
+/** Remembers what a user allows an app, if the code of this id was stored earlier in the batch. */
 export function putConsentOfCode(code: string): Sql {
   return sql`INSERT INTO consents (user, app, scopes)
     SELECT user, app, scopes FROM codes WHERE id = ${code}

@@ -1,14 +1,12 @@
-import type { AttemptOutcome, NextState } from "../event/delivery.ts";
+import type { NextState } from "../event/delivery.ts";
+import type { Attempt } from "../event/delivery_record.ts";
 import { type Database, limitTo } from "../database/database.ts";
 import { findRow, hasRow } from "../database/rows.ts";
 import { joinSql, listOf, sql, type Sql, sqlText } from "../database/sql.ts";
 import { mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
 import { earlierDue } from "./subscriptions.ts";
 
-/**
- * What is known of a subscriber: its last attempt succeeded, and attempts take a second at most or
- * are slow, or it failed, or there has been none yet.
- */
+/** Of a subscriber: no attempt yet, or the last succeeded (within a second, or slow) or failed. */
 export type Health = typeof HEALTHS[number];
 
 /** Every kind of it. */
@@ -41,10 +39,7 @@ export function listDueQueues(
   database: Database,
   { health, except, limit, nowMs }: {
     readonly health: Health;
-    readonly except: {
-      readonly subscriptions: readonly number[];
-      readonly principals: readonly string[];
-    };
+    readonly except: { subscriptions: readonly number[]; principals: readonly string[] };
     readonly limit: number;
     readonly nowMs: number;
   },
@@ -167,10 +162,7 @@ export function listClaimed(database: Database, claim: string): Promise<ClaimedD
   return database.query(sql`SELECT id, subscription FROM deliveries WHERE claim = ${claim}`);
 }
 
-/**
- * Releases claimed deliveries unsent: they are due again, at once or at `dueAtMs`; those are
- * cancelled that their subscriptions may no longer receive.
- */
+/** Releases claimed deliveries unsent, due at `dueAtMs`; cancels those that may not be received. */
 export function releaseDeliveries(
   deliveries: readonly ClaimedDelivery[],
   claim: string,
@@ -202,18 +194,14 @@ export function isClaimed({ delivery, claim }: ClaimOfDelivery): Sql {
 }
 
 /** One attempt that has ended, as it is recorded. */
-export interface AttemptRecord {
+export interface AttemptRecord extends Pick<Attempt, "attempt" | "durationMs" | "outcome"> {
   readonly delivery: string;
   readonly subscription: number;
   /** The endpoint that it called. */
   readonly endpoint: string;
-  /** Its number: 1 for the first. */
-  readonly attempt: number;
   readonly startedAtMs: number;
-  readonly durationMs: number;
   /** The mean duration of its subscription's attempts, where that is worth keeping. */
   readonly meanMs: number | undefined;
-  readonly outcome: AttemptOutcome;
   readonly snippet: string | undefined;
 }
 
@@ -225,13 +213,11 @@ export function recordFailure(
 ): Sql[] {
   const { delivery, subscription, endpoint, attempt, outcome, next, snippet = null } = record;
   const claimed = isClaimed({ delivery, claim });
-  const [status, error] = outcome.kind === "answer"
-    ? [outcome.status, null]
-    : [null, outcome.error];
+  const [status, error] = outcome.kind === "answer" ? [outcome.status] : [null, outcome.error];
   const [dueAtMs, finishedAtMs] = next.status === "pending" ? [next.dueAtMs, null] : [nowMs, nowMs];
   return [
     sql`INSERT INTO attempts (delivery, startedAtMs, attempt, status, error, durationMs, snippet)
-      SELECT id, ${record.startedAtMs}, ${attempt}, ${status}, ${error}, ${record.durationMs},
+      SELECT id, ${record.startedAtMs}, ${attempt}, ${status}, ${error ?? null}, ${record.durationMs},
         ${snippet} FROM deliveries WHERE ${claimed} ON CONFLICT DO NOTHING`,
     // An attempt says nothing of an endpoint that has replaced the one it called.
     sql`UPDATE subscriptions SET failingSinceMs = ${nowMs}
@@ -244,10 +230,7 @@ export function recordFailure(
   ];
 }
 
-/**
- * Records attempts that have succeeded, with as many statements as for one; nothing of those whose
- * delivery another process has taken over.
- */
+/** Records attempts that have succeeded; nothing where another process has the delivery now. */
 export function recordDelivered(
   records: readonly AttemptRecord[],
   claim: string,

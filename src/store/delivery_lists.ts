@@ -6,17 +6,8 @@ import {
   type Page,
   type Pagination,
 } from "../database/database.ts";
-import { findRow, pageOf } from "../database/rows.ts";
+import { type FilterOf, findRow, pageOf } from "../database/rows.ts";
 import { andIs, ofStatus, sql } from "../database/sql.ts";
-
-/** Which deliveries are wanted; members that are absent do not count. */
-export interface DeliveryFilter {
-  readonly status?: Delivery["status"] | undefined;
-  /** The subscription's id. */
-  readonly subscription?: string | undefined;
-  /** The event's id. */
-  readonly event?: string | undefined;
-}
 
 /** What is left of a subscription that has ended is as good as cancelled, but what is in flight. */
 const STATUS = sql`iif(d.status = 'pending' AND d.claim IS NULL
@@ -40,10 +31,9 @@ export function findDelivery(database: Database, id: string): Promise<Delivery |
  */
 export async function listDeliveries(
   database: Database,
-  filter: DeliveryFilter,
+  { status, subscription, event }: FilterOf<Delivery, "status" | "subscription" | "event">,
   page: Pagination,
 ): Promise<Page<Delivery>> {
-  const { status, subscription, event } = filter;
   const found = subscription === undefined ? undefined : await findRow<{ seq: number }>(
     database,
     sql`SELECT seq FROM subscriptions WHERE id = ${subscription}`,

@@ -3,16 +3,10 @@ import { type Event, EVENT_STATUSES, type EventSummary, OWN_PREFIX } from "../ev
 import { BACKEND_SCOPE } from "../oauth/principal.ts";
 import { declaredScopes, mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
 import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
-import { findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
+import { type FilterOf, findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
 import { andIs, listOf, ofStatus, sql, type Sql, sqlText } from "../database/sql.ts";
 import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
 import { IS_OPEN, LAST_SUBSCRIPTION } from "./subscriptions.ts";
-
-/** Which events are wanted; members that are absent do not count. */
-export interface EventFilter {
-  readonly name?: string | undefined;
-  readonly status?: EventSummary["status"] | undefined;
-}
 
 const COLUMNS = sql`id, name, status, subject, scopes, createdAtMs`;
 
@@ -31,7 +25,7 @@ export async function findEvent(
 /** Events, newest first. */
 export function listEvents(
   database: Database,
-  { name, status }: EventFilter,
+  { name, status }: FilterOf<EventSummary, "name" | "status">,
   page: Pagination,
 ): Promise<Page<EventSummary>> {
   const any = sql`SELECT ${COLUMNS} FROM events
@@ -45,10 +39,7 @@ const DISPATCH = sql`INSERT INTO events
     (status, lastSubscription, id, name, createdAtMs, scopes, subject, data)
   SELECT 'pending', ${LAST_SUBSCRIPTION}`;
 
-/**
- * Stores a dispatched event; it is meant for the subscriptions that exist at this commit, and needs
- * what is declared of it then.
- */
+/** Stores an event for the subscriptions at this commit, with the scopes that are declared then. */
 export function insertEvent({ id, name, json, subject, createdAtMs }: Event): Sql {
   return sql`${DISPATCH}, ${id}, ${name}, ${createdAtMs}, ${declaredScopes(name)},
     ${subject ?? null}, ${json}`;

@@ -54,10 +54,7 @@ export function createFailureAudit({ database, now, keep = KEPT_FAILURES }: {
       const key = [failure.action, failure.target, from].join(" ");
       if (waiting.size < BURST && !waiting.has(key)) waiting.set(key, { failure, atMs: now() });
     },
-    /**
-     * Stores what has been remembered, and removes the oldest that are too many, as one batch; it
-     * is lost where that throws.
-     */
+    /** Stores what has been remembered, as one batch, and removes the oldest that are too many. */
     async flush(): Promise<void> {
       refill();
       for (const [key, atMs] of recorded) {

@@ -84,10 +84,7 @@ export function revokeGrantsOf(of: GrantParties, nowMs: number, accessTtlMs: num
   ];
 }
 
-/**
- * Ends the access tokens of a user, an app (or `login`) or both whose grant was made until now, for
- * as long as the longest-lived of them could be valid.
- */
+/** Ends the access tokens of a user, an app (or `login`) or both whose grant was made until now. */
 export function revokeTokensOf(target: string, nowMs: number, accessTtlMs: number): Sql {
   const ttlMs = accessTtlMs + TOKEN_SLACK_MS;
   return sql`INSERT INTO revocations (target, notBeforeMs, untilMs)

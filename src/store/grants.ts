@@ -2,7 +2,14 @@ import { hasScope } from "./authority.ts";
 import { idTimeMs } from "../base/id.ts";
 import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
 import type { Database, Page, Pagination } from "../database/database.ts";
-import { changesRow, findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
+import {
+  changesRow,
+  type FilterOf,
+  findRow,
+  parseScopes,
+  queryPage,
+  type RowOf,
+} from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
 import { endExcessGrants } from "./grant_limit.ts";
 import type { Revocations } from "./revocations.ts";
@@ -129,16 +136,12 @@ export async function findRefreshToken(
   return { grant: parseScopes(grant), state };
 }
 
-/** One exchange of a refresh token for the next. */
-export interface RefreshRotation {
+/** One exchange of a refresh token for the next; the scopes are those of the new access token. */
+interface RefreshRotation extends Pick<Grant, "scopes" | "refreshUntilMs" | "accessUntilMs"> {
   readonly old: RefreshHandle;
   /** What it was when it was looked up. */
   readonly state: "current" | "previous";
   readonly newHash: Uint8Array;
-  /** Of the access token that comes with it. */
-  readonly scopes: readonly string[];
-  readonly refreshUntilMs: number;
-  readonly accessUntilMs: number;
 }
 
 const [GRANT_USER, GRANT_APP] = [sql`grants.user`, sql`grants.app`];
@@ -179,7 +182,7 @@ export type ListedGrant = Grant & { readonly status: "active" | "expired" | "rev
 /** Grants of a user or an app or both, newest first; those that ended wait there for the purge. */
 export function listGrants(
   database: Database,
-  { user, app }: { readonly [Key in "user" | "app"]?: string | undefined },
+  { user, app }: FilterOf<Grant, "user" | "app">,
   page: Pagination,
   nowMs: number,
 ): Promise<Page<ListedGrant>> {

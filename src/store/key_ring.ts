@@ -105,8 +105,7 @@ export async function loadKeyRing(options: {
       return key;
     },
     /**
-     * Makes a key that signs after `leadMs`, when every verifier has had time to fetch it; `beside`
-     * makes from its `kid` what is stored in the same batch.
+     * Makes a key that signs after `leadMs`; `beside` makes what is stored with it from its `kid`.
      */
     async rotate(leadMs: number, beside: (kid: string) => readonly Sql[] = () => []) {
       const made = await makeKey(leadMs);
@@ -116,10 +115,7 @@ export async function loadKeyRing(options: {
       if (!key) throw new Error("The new key was withdrawn at once");
       return key;
     },
-    /**
-     * Takes a key out of use at once; if it is the one that signs, a new one signs at once. False
-     * without such a key.
-     */
+    /** Takes a key out of use at once; if it signs, a new one does. False without such a key. */
     async withdraw(kid: string, beside: readonly Sql[] = []): Promise<boolean> {
       await refresh(); // another process may have made it a moment ago
       if (!find(kid)) return false;

@@ -50,22 +50,17 @@ function reached({ account, limits }: CountedLogin, nowMs: number): Sql {
       HAVING count(*) >= l.value ->> 'ofAll') ${each} WHERE l.value ->> 'ofAll' IS NOT NULL)`;
 }
 
-/** The failures that count against a login. */
-interface FailureCount {
-  /** When it may be tried again, in milliseconds since 1970; null = now. */
-  readonly untilMs: number | null;
-  /** How many failures the account has, wherever they came from; counted up to `most`. */
-  readonly ofAccount: number;
-}
-
-/** Counts what has failed until now, the account's failures up to `most`. */
+/**
+ * Until when a login may not be tried, null for now, and how many failures its account has, wherever
+ * they came from; counted up to `most`.
+ */
 export async function countLoginFailures(
   database: Database,
   login: CountedLogin,
   nowMs: number,
   most: number,
-): Promise<FailureCount> {
-  const count = await findRow<FailureCount>(
+): Promise<{ readonly untilMs: number | null; readonly ofAccount: number }> {
+  const count = await findRow<{ untilMs: number | null; ofAccount: number }>(
     database,
     sql`SELECT (${reached(login, nowMs)}) AS untilMs,
       (SELECT count(*) FROM (SELECT 1 FROM login_failures

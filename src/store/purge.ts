@@ -51,17 +51,8 @@ export async function purge(
   }
 }
 
-/** Rows that are old enough, but of which some must stay although they are. */
-interface Sweep {
-  readonly table: Sql;
-  readonly key: Sql;
-  /** Before all keys. */
-  readonly first: Key;
-  /** Holds for all that is old enough. */
-  readonly isOld: Sql;
-  /** Holds for what of it may go. */
-  readonly mayGo: Sql;
-}
+/** Rows that are old enough, but of which some must stay; `first` sorts before all keys. */
+type Sweep = Readonly<Record<"table" | "key" | "isOld" | "mayGo", Sql>> & { readonly first: Key };
 
 const BY_ID = { key: sql`id`, first: "" };
 

@@ -7,22 +7,15 @@ import { earlierDue, IS_OPEN } from "./subscriptions.ts";
 /** How many deliveries one batch sends again, so that no other write waits for long. */
 const BATCH = 500;
 
-/** A delivery that tests one subscription. */
-export interface TestDelivery {
-  /** The subscription's id. */
-  readonly subscription: string;
-  /** The id of the event that is made for it. */
-  readonly event: string;
-  readonly delivery: string;
-  readonly json: string;
-}
-
 /**
  * Stores an event of the subscription's name that only this subscription gets, with its delivery.
  * The first statement changes no row where the subscription is disabled or gone.
  */
-export function insertTestDelivery(test: TestDelivery, nowMs: number): Sql[] {
-  const { subscription, event, delivery, json } = test;
+export function insertTestDelivery(
+  { subscription, event, delivery, json }:
+    Readonly<Record<"subscription" | "event" | "delivery" | "json", string>>,
+  nowMs: number,
+): Sql[] {
   const isSendable = sql`id = ${subscription} AND ${IS_OPEN}`;
   return [
     sql`INSERT INTO events (id, name, data, subject, scopes, status, lastSubscription, fannedOut,
@@ -51,21 +44,17 @@ export function resendDeliveries(ids: readonly string[], nowMs: number): Sql[] {
   ];
 }
 
-/** Which failed deliveries are meant: of events from `sinceMs` on and before `untilMs`. */
-export interface FailedSelection {
-  readonly sinceMs: number | undefined;
-  readonly untilMs: number | undefined;
-  /** The subscription's id. */
-  readonly subscription: string | undefined;
-}
-
 /**
- * The ids of failed deliveries, oldest first, in batches for `resendDeliveries`. Each batch is read
- * when it is needed; a delivery comes once, also if it fails again meanwhile.
+ * The ids of failed deliveries of events from `sinceMs` on and before `untilMs`, oldest first, in
+ * batches; each comes once, also if it fails again.
  */
 export async function* findFailed(
   database: Database,
-  { sinceMs, untilMs, subscription }: FailedSelection,
+  { sinceMs, untilMs, subscription }: {
+    readonly sinceMs: number | undefined;
+    readonly untilMs: number | undefined;
+    readonly subscription: string | undefined;
+  },
 ): AsyncGenerator<string[], void, void> {
   const end = untilMs === undefined ? FIRST_PAGE : idBound("d", untilMs);
   const start = sinceMs === undefined ? "" : idBound("d", sinceMs);

@@ -9,7 +9,7 @@ import { IS_OPEN } from "./subscriptions.ts";
 
 /**
  * So many pending deliveries of a subscription are cancelled when it ends, the rest in batches of
- * as many. Until then its `dueAtMs` stays, and nothing of it is claimed or shown as pending. What is
+ * as many. Until then its `dueAtMs` stays, and none is claimed or shown as pending. What is
  * in flight is left out: its attempt says whether it arrives.
  */
 const BATCH = 500;
@@ -112,8 +112,7 @@ export interface FailureRule {
 
 /**
  * Disables the subscription of a claimed delivery that fails now, where the rule says so and the
- * claim still holds. What is in `before` goes before the statements that record the failure, what
- * is in `after` behind them.
+ * claim still holds: by what goes `before` and `after` the statements that record the failure.
  */
 export function disableAfterFailure(
   { delivery, claim, subscription }: ClaimOfDelivery & { readonly subscription: number },
@@ -133,10 +132,7 @@ export function disableAfterFailure(
   };
 }
 
-/**
- * Cancels what is left of a disabled subscription, so that it may be active again; false when that
- * takes longer than a request should: the next call continues.
- */
+/** Cancels what is left of a disabled subscription; false if there is more than fits a request. */
 export async function clearSubscription(
   database: Database,
   id: string,

@@ -80,9 +80,8 @@ export type SubscriptionRecord = Omit<Subscription, "seq" | "status" | "disabled
 };
 
 /**
- * Stores a subscription unless its principal has as many as one may have, the grant that it is made
- * by has ended, or it may not receive what is declared of its event: then 0 rows change.
- * ConflictError when the principal has the same event and endpoint already.
+ * Stores a subscription. 0 rows change when its principal has as many as one may have, its grant
+ * has ended, or it may not receive its event. ConflictError for the same event and endpoint.
  */
 export function insertSubscription(subscription: SubscriptionRecord, seal: Seal): Sql {
   const { id, principal, app, event, endpoint, secret, createdAtMs, grant } = subscription;

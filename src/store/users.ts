@@ -103,9 +103,8 @@ export async function admitPassword(
 }
 
 /**
- * Ends every grant, login token and browser session of a user that was made until now, and the
- * subscriptions with them. Without `end`, those that the user made by own login stay: then a new
- * password ends the rest.
+ * Ends all grants, sessions and subscriptions of a user that were made until now. Without `end`,
+ * the subscriptions that the user made by own login stay: a new password ends the rest.
  */
 export function revokeTokensOfUser(
   id: string,
