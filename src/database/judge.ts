@@ -34,10 +34,7 @@ export type DatabaseState =
 const WHOLE_LOOK_BYTES = 32 * 1024 * 1024;
 const ROWS_OF_LOOK = 20_000;
 
-/**
- * Judges whether a server can work on the database at `path`, as the start and `gatepost check`
- * both do, by the rules of DESIGN.md. Nothing is made or changed, and no file left beside it.
- */
+/** Judges by the rules of DESIGN.md whether a server can work on a database; changes nothing. */
 export function judgeDatabase(path: string, seal: Seal): DatabaseState {
   const state = judgeFile(path, (connection) => {
     const error = findSchemaError(connection) ?? findDamage(connection, path);

@@ -88,10 +88,9 @@ export async function resealDatabase(
 /** The key of the pages' form tokens, the same for every process: the first one stores it. */
 export async function loadPageKey(database: Database, seal: Seal): Promise<Uint8Array> {
   if (await findSetting(database, PAGE_KEY) === undefined) {
-    await database.write([
-      sql`INSERT INTO settings (name, value) VALUES (${PAGE_KEY},
-        ${seal.encrypt(newSecret(), PAGE_KEY)}) ON CONFLICT DO NOTHING`,
-    ]);
+    const insert = sql`INSERT INTO settings (name, value) VALUES (${PAGE_KEY},
+      ${seal.encrypt(newSecret(), PAGE_KEY)}) ON CONFLICT DO NOTHING`;
+    await database.write([insert]);
   }
   const stored = await findSetting(database, PAGE_KEY) ?? "";
   return Buffer.from(seal.decrypt(stored, PAGE_KEY), "base64url");

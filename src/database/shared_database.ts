@@ -25,10 +25,7 @@ export function serveWrites(database: Database, port: MessagePort): void {
   });
 }
 
-/**
- * Opens, on another thread, the SQLite file at `path` whose writes `serveWrites` runs at the other
- * end of `port`: a database has one writer, however many threads read. Closes the port at its end.
- */
+/** Opens the SQLite file on another thread; `serveWrites` writes, at the other end of `port`. */
 export function openSharedDatabase(path: string, port: MessagePort): Database {
   const reader = openSqliteReader(path);
   const waiting = new Map<number, PromiseWithResolvers<number[]>>();

@@ -7,10 +7,7 @@ export interface Sql {
   readonly params: readonly SqlValue[];
 }
 
-/**
- * SQL as a tagged template. An interpolated value is bound as a parameter, always; an interpolated
- * piece of SQL becomes part of the text, with its own parameters.
- */
+/** SQL as a tagged template: a value is always bound; a piece of SQL becomes part of the text. */
 export function sql(strings: TemplateStringsArray, ...values: readonly (SqlValue | Sql)[]): Sql {
   let text = strings[0] ?? "";
   const params: SqlValue[] = [];
@@ -45,10 +42,7 @@ export function andIs(column: Sql, value: SqlValue | undefined): Sql {
   return value === undefined ? sql`` : sql` AND ${column} = ${value}`;
 }
 
-/**
- * A SELECT of one status, or of any. Where an index has the status before the id, `all` names each:
- * they are read one by one and merged.
- */
+/** A SELECT of one status, or of `all` one by one, for an index that has the status first. */
 export function ofStatus(select: Sql, status: string | undefined, all: readonly string[]): Sql {
   const statuses = status === undefined ? all : [status];
   if (statuses.length === 0) return select;

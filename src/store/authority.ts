@@ -58,10 +58,7 @@ export const NEEDED_BY_EVENT = sql`iif(e.scopes = ${DECLARED_NOW}, e.scopes,
   (SELECT json_group_array(value) FROM (SELECT value FROM json_each(e.scopes)
     UNION ALL SELECT value FROM json_each(${DECLARED_NOW}))))`;
 
-/**
- * Stores what subscribers to events must be allowed, wherever these are dispatched from. What is
- * declared later replaces it; a name that is no longer declared keeps its scopes.
- */
+/** Stores what subscribers to events must be allowed; each name keeps its last declaration. */
 export function declareEvents(
   events: readonly { readonly name: string; readonly scope: readonly string[] }[],
 ): Sql {

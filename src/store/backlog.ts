@@ -24,10 +24,8 @@ export async function measureBacklog(
 ) {
   const events = await countPending(database, sql`events`, pause);
   const deliveries = await countPending(database, sql`deliveries`, pause);
-  const event = await findRow<{ id: string | null }>(
-    database,
-    sql`SELECT min(id) AS id FROM events WHERE status = 'pending'`,
-  );
+  const select = sql`SELECT min(id) AS id FROM events WHERE status = 'pending'`;
+  const event = await findRow<{ id: string | null }>(database, select);
   const pending = sql`FROM deliveries WHERE subscription = s.seq AND status = 'pending'`;
   const delivery = await findRow<{ id: string | null; dueAtMs: number | null }>(
     database,
@@ -55,11 +53,9 @@ async function countPending(
 ): Promise<number> {
   let count = 0;
   for (let last = ""; count < BACKLOG_LIMIT; await pause()) {
-    const part = await findRow<{ count: number; last: string }>(
-      database,
-      sql`SELECT count(*) AS count, max(id) AS last FROM (SELECT id FROM ${table}
-        WHERE status = 'pending' AND id > ${last} ORDER BY id ${limitTo(COUNT_AT_ONCE)})`,
-    );
+    const select = sql`SELECT count(*) AS count, max(id) AS last FROM (SELECT id FROM ${table}
+      WHERE status = 'pending' AND id > ${last} ORDER BY id ${limitTo(COUNT_AT_ONCE)})`;
+    const part = await findRow<{ count: number; last: string }>(database, select);
     count += part?.count ?? 0;
     if (part?.count !== COUNT_AT_ONCE) break;
     last = part.last;

@@ -39,11 +39,9 @@ export async function findCode(
   id: string,
   hash: Uint8Array,
 ): Promise<Code | undefined> {
-  const row = await findRow<RowOf<Code>>(
-    database,
-    sql`SELECT id, app, user, scopes, redirectUri, challenge, untilMs
-      FROM codes WHERE id = ${id} AND hash = ${hash}`,
-  );
+  const select = sql`SELECT id, app, user, scopes, redirectUri, challenge, untilMs
+    FROM codes WHERE id = ${id} AND hash = ${hash}`;
+  const row = await findRow<RowOf<Code>>(database, select);
   return row && parseScopes(row);
 }
 

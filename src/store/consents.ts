@@ -24,10 +24,7 @@ export function putConsentOfCode(code: string): Sql {
     ON CONFLICT (user, app) DO UPDATE SET scopes = excluded.scopes`;
 }
 
-/**
- * Forgets what a user allowed an app, and ends every grant of it that was made until now, however
- * many they are, with the subscriptions that the app made, for this reason.
- */
+/** Forgets what a user allowed an app, and ends its grants until now and its subscriptions. */
 export function withdrawConsent(
   user: string,
   app: string,
@@ -76,26 +73,25 @@ export async function listActingApps(
   app?: string,
 ): Promise<ActingApp[]> {
   const only = andIs(sql`app`, app);
-  const rows = await database.query<ActingRow>(
-    sql`SELECT a.id, a.name, a.url, allowed.scopes, u.scopes AS userScopes,
-        a.scopes AS appScopes, allowed.grantId, max(u.notBeforeMs, a.notBeforeMs, ifnull(
-          (SELECT notBeforeMs FROM consents c WHERE c.user = u.id AND c.app = a.id), 0)
-        ) AS notBeforeMs
-      FROM (
-        SELECT app, scopes, NULL AS grantId FROM consents
-        WHERE user = ${user} AND scopes <> '[]'${only}
-        UNION ALL
-        SELECT app, scopes, max(id)
-        FROM (SELECT id, app, scopes FROM grants INDEXED BY grants_of_user
-          WHERE user = ${user} AND revokedAtMs IS NULL AND untilMs > ${nowMs}${only}
-          ORDER BY id DESC ${limitTo(LISTED_GRANTS)})
-        GROUP BY app, scopes
-        UNION ALL
-        SELECT app, ifnull(granted, '[]'), NULL FROM subscriptions
-        WHERE principal = ${user} AND status <> 'deleted' AND ${IS_OPEN}${andIs(sql`+app`, app)}
-      ) allowed JOIN apps a ON a.id = allowed.app JOIN users u ON u.id = ${user}
-      WHERE a.status = 'active' ORDER BY a.id DESC`,
-  );
+  const select = sql`SELECT a.id, a.name, a.url, allowed.scopes, u.scopes AS userScopes,
+      a.scopes AS appScopes, allowed.grantId, max(u.notBeforeMs, a.notBeforeMs, ifnull(
+        (SELECT notBeforeMs FROM consents c WHERE c.user = u.id AND c.app = a.id), 0)
+      ) AS notBeforeMs
+    FROM (
+      SELECT app, scopes, NULL AS grantId FROM consents
+      WHERE user = ${user} AND scopes <> '[]'${only}
+      UNION ALL
+      SELECT app, scopes, max(id)
+      FROM (SELECT id, app, scopes FROM grants INDEXED BY grants_of_user
+        WHERE user = ${user} AND revokedAtMs IS NULL AND untilMs > ${nowMs}${only}
+        ORDER BY id DESC ${limitTo(LISTED_GRANTS)})
+      GROUP BY app, scopes
+      UNION ALL
+      SELECT app, ifnull(granted, '[]'), NULL FROM subscriptions
+      WHERE principal = ${user} AND status <> 'deleted' AND ${IS_OPEN}${andIs(sql`+app`, app)}
+    ) allowed JOIN apps a ON a.id = allowed.app JOIN users u ON u.id = ${user}
+    WHERE a.status = 'active' ORDER BY a.id DESC`;
+  const rows = await database.query<ActingRow>(select);
   const apps = new Map<string, ActingApp>();
   for (const { id, name, url, grantId, notBeforeMs, ...row } of rows) {
     if (grantId !== null && idTimeMs(grantId) <= notBeforeMs) continue;

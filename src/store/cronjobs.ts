@@ -38,10 +38,9 @@ export async function registerCronjob(
   name: string,
   nextAtMs: number,
 ): Promise<void> {
-  await database.write([
-    sql`INSERT INTO cronjobs (name, nextAtMs) VALUES (${name}, ${nextAtMs})
-      ON CONFLICT DO UPDATE SET nextAtMs = min(nextAtMs, excluded.nextAtMs)`,
-  ]);
+  const insert = sql`INSERT INTO cronjobs (name, nextAtMs) VALUES (${name}, ${nextAtMs})
+    ON CONFLICT DO UPDATE SET nextAtMs = min(nextAtMs, excluded.nextAtMs)`;
+  await database.write([insert]);
 }
 
 /** One run of a job that a process wants to begin. */
@@ -85,10 +84,9 @@ export async function renewCronjob(
   { name, claimedAtMs }: CronjobRun,
   leaseUntilMs: number,
 ): Promise<void> {
-  await database.write([
-    sql`UPDATE cronjobs SET leaseUntilMs = ${leaseUntilMs}
-      WHERE name = ${name} AND lastAtMs = ${claimedAtMs}`,
-  ]);
+  const update = sql`UPDATE cronjobs SET leaseUntilMs = ${leaseUntilMs}
+    WHERE name = ${name} AND lastAtMs = ${claimedAtMs}`;
+  await database.write([update]);
 }
 
 /** Ends a run and records how it went. */

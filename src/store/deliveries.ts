@@ -31,10 +31,7 @@ export interface DueQueue {
   readonly meanMs: number;
 }
 
-/**
- * Subscriptions of one health with due work, the one that has waited longest first. Those that
- * cannot take more now, and those of principals that cannot, are left out.
- */
+/** Subscriptions of one health with due work, the longest-waiting first, without `except`. */
 export function listDueQueues(
   database: Database,
   { health, except, limit, nowMs }: {
@@ -44,13 +41,12 @@ export function listDueQueues(
     readonly nowMs: number;
   },
 ): Promise<DueQueue[]> {
-  return database.query<DueQueue>(
-    sql`SELECT seq AS subscription, health, principal, meanMs FROM subscriptions
-      WHERE status = 'active' AND dueAtMs IS NOT NULL AND dueAtMs <= ${nowMs} AND health = ${health}
-        AND seq NOT IN ${listOf(except.subscriptions)}
-        AND principal NOT IN ${listOf(except.principals)}
-      ORDER BY dueAtMs ${limitTo(limit)}`,
-  );
+  const select = sql`SELECT seq AS subscription, health, principal, meanMs FROM subscriptions
+    WHERE status = 'active' AND dueAtMs IS NOT NULL AND dueAtMs <= ${nowMs} AND health = ${health}
+      AND seq NOT IN ${listOf(except.subscriptions)}
+      AND principal NOT IN ${listOf(except.principals)}
+    ORDER BY dueAtMs ${limitTo(limit)}`;
+  return database.query<DueQueue>(select);
 }
 
 /** When the next work is due after now, in milliseconds since 1970. */
@@ -123,10 +119,9 @@ export async function claimDeliveries(
     ),
     updateNextDue(numbersOf(requests), nowMs, nowMs),
   ]);
-  return database.query<ClaimedDelivery>(
-    sql`SELECT id, subscription FROM deliveries
-      WHERE claim = ${claim} AND dueAtMs = ${leaseUntilMs} ORDER BY id`,
-  );
+  const select = sql`SELECT id, subscription FROM deliveries
+    WHERE claim = ${claim} AND dueAtMs = ${leaseUntilMs} ORDER BY id`;
+  return database.query<ClaimedDelivery>(select);
 }
 
 const MAY_RECEIVE_EVENT = mayReceive(NEEDED_BY_EVENT);
@@ -142,14 +137,13 @@ export function listSendable(
   claim: string,
   enoughUntilMs: number,
 ): Promise<SendableDelivery[]> {
-  return database.query<SendableDelivery>(
-    sql`SELECT d.id, d.subscription, d.attempt, e.name AS event, e.data AS json,
-       s.endpoint, s.secret, s.oldSecret, s.oldSecretUntilMs, s.id AS subscriptionId
-     FROM json_each(${JSON.stringify(ids)}) claimed CROSS JOIN deliveries d ON d.id = claimed.value
-       JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
-     WHERE d.claim = ${claim} AND d.dueAtMs >= ${enoughUntilMs} AND s.status = 'active'
-       AND ${MAY_RECEIVE_EVENT}`,
-  );
+  const select = sql`SELECT d.id, d.subscription, d.attempt, e.name AS event, e.data AS json,
+     s.endpoint, s.secret, s.oldSecret, s.oldSecretUntilMs, s.id AS subscriptionId
+   FROM json_each(${JSON.stringify(ids)}) claimed CROSS JOIN deliveries d ON d.id = claimed.value
+     JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
+   WHERE d.claim = ${claim} AND d.dueAtMs >= ${enoughUntilMs} AND s.status = 'active'
+     AND ${MAY_RECEIVE_EVENT}`;
+  return database.query<SendableDelivery>(select);
 }
 
 /** Whether there is a delivery of that id, whatever has become of it. */

@@ -25,10 +25,7 @@ export function findDelivery(database: Database, id: string): Promise<Delivery |
   return findRow(database, sql`SELECT ${COLUMNS} FROM deliveries d ${PARTIES} WHERE d.id = ${id}`);
 }
 
-/**
- * Deliveries, newest first. A page can be shorter than asked for although there are more: what is
- * left of ended subscriptions is in the way until it is cancelled.
- */
+/** Deliveries, newest first; a page may lack some that ended subscriptions have left. */
 export async function listDeliveries(
   database: Database,
   { status, subscription, event }: FilterOf<Delivery, "status" | "subscription" | "event">,

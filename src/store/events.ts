@@ -15,10 +15,8 @@ export async function findEvent(
   database: Database,
   id: string,
 ): Promise<EventSummary & { readonly json: string } | undefined> {
-  const row = await findRow<RowOf<EventSummary> & { readonly json: string }>(
-    database,
-    sql`SELECT ${COLUMNS}, data AS json FROM events WHERE id = ${id}`,
-  );
+  const select = sql`SELECT ${COLUMNS}, data AS json FROM events WHERE id = ${id}`;
+  const row = await findRow<RowOf<EventSummary> & { readonly json: string }>(database, select);
   return row && parseScopes(row);
 }
 
@@ -61,10 +59,7 @@ export function announceFailedDelivery(claimed: ClaimOfDelivery, nowMs: number):
     WHERE NOT ${isOwnEvent(sql`e.name`)}`;
 }
 
-/**
- * Dispatches `gatepost.subscription.disabled` for each of the subscriptions `s` of the condition
- * but those to events of the service itself. Belongs before the statement that disables them.
- */
+/** Dispatches `gatepost.subscription.disabled` for subscriptions `s`, before they are disabled. */
 export function announceDisabled(condition: Sql, reason: string, nowMs: number): Sql {
   // One id for all would not do: the last digits are each subscription's number.
   return sql`${DISPATCH}, ${newId("e", nowMs).slice(0, 17)} || printf('%08x', s.seq),
@@ -100,18 +95,14 @@ const SELECT_PENDING = sql`SELECT id, name, subject, ${NEEDED_BY_EVENT} AS neede
   lastSubscription, fannedOut, ${HAS_SUBSCRIBERS} AS hasSubscribers
   FROM events e WHERE status = 'pending'`;
 
-/**
- * Events that have not been fanned out yet, in the order of their ids: so many of the oldest, and
- * of the newest, which therefore need not wait behind a great many others.
- */
+/** Events to fan out, by id: some of the oldest, and some of the newest, which need not wait. */
 export async function listPendingEvents(
   database: Database,
   { oldest, newest }: { readonly oldest: number; readonly newest: number },
 ): Promise<PendingEvent[]> {
-  const rows = await database.query<RowOf<PendingEvent>>(
-    sql`${SELECT_PENDING} AND id IN (SELECT * FROM (${PENDING_IDS} ${limitTo(oldest)})
-      UNION SELECT * FROM (${PENDING_IDS} DESC ${limitTo(newest)})) ORDER BY id`,
-  );
+  const select = sql`${SELECT_PENDING} AND id IN (SELECT * FROM (${PENDING_IDS} ${limitTo(oldest)})
+    UNION SELECT * FROM (${PENDING_IDS} DESC ${limitTo(newest)})) ORDER BY id`;
+  const rows = await database.query<RowOf<PendingEvent>>(select);
   return rows.map((row) => ({ ...row, hasSubscribers: row.hasSubscribers === 1 }));
 }
 
@@ -121,17 +112,13 @@ export async function markWithoutSubscribers(
   events: readonly Pick<PendingEvent, "id">[],
 ): Promise<void> {
   if (events.length === 0) return;
-  await database.write([
-    sql`UPDATE events AS e SET fannedOut = lastSubscription, status = 'distributed'
-      WHERE id IN ${listOf(events.map(({ id }) => id))} AND status = 'pending'
-        AND NOT ${HAS_SUBSCRIBERS}`,
-  ]);
+  const update = sql`UPDATE events AS e SET fannedOut = lastSubscription, status = 'distributed'
+    WHERE id IN ${listOf(events.map(({ id }) => id))} AND status = 'pending'
+      AND NOT ${HAS_SUBSCRIBERS}`;
+  await database.write([update]);
 }
 
-/**
- * Makes the deliveries of one event for its next subscriptions, at most `limit` of them, in one
- * batch that also moves the event on: of several processes exactly one does each part.
- */
+/** Makes an event's next deliveries and moves it on in the same batch: only one process does. */
 export async function fanOut(
   database: Database,
   event: PendingEvent,
@@ -171,11 +158,9 @@ async function findPartEnd(
   { name, fannedOut, lastSubscription }: PendingEvent,
   limit: number,
 ): Promise<number> {
-  const row = await findRow<{ seq: number }>(
-    database,
-    sql`SELECT seq FROM subscriptions
-      WHERE event = ${name} AND seq > ${fannedOut} AND seq <= ${lastSubscription} AND ${IS_OPEN}
-      ORDER BY seq LIMIT 1 OFFSET ${limit - 1}`,
-  );
+  const select = sql`SELECT seq FROM subscriptions
+    WHERE event = ${name} AND seq > ${fannedOut} AND seq <= ${lastSubscription} AND ${IS_OPEN}
+    ORDER BY seq LIMIT 1 OFFSET ${limit - 1}`;
+  const row = await findRow<{ seq: number }>(database, select);
   return row?.seq ?? lastSubscription;
 }

@@ -122,15 +122,13 @@ export async function findRefreshToken(
   nowMs: number,
 ): Promise<PresentedRefreshToken | undefined> {
   type Row = RowOf<Grant> & { readonly state: PresentedRefreshToken["state"] | null };
-  const row = await findRow<Row>(
-    database,
-    sql`SELECT ${COLUMNS}, CASE WHEN refresh = ${hash} THEN 'current'
-        WHEN previous = ${hash} AND rotatedAtMs > ${nowMs - RETRY_MS} THEN 'previous'
-        WHEN ${isGenuine ? 1 : 0} OR EXISTS
-          (SELECT 1 FROM used_refresh_tokens WHERE grantId = id AND hash = ${hash})
-          THEN 'used' END AS state
-      FROM grants WHERE id = ${grantId}`,
-  );
+  const select = sql`SELECT ${COLUMNS}, CASE WHEN refresh = ${hash} THEN 'current'
+      WHEN previous = ${hash} AND rotatedAtMs > ${nowMs - RETRY_MS} THEN 'previous'
+      WHEN ${isGenuine ? 1 : 0} OR EXISTS
+        (SELECT 1 FROM used_refresh_tokens WHERE grantId = id AND hash = ${hash})
+        THEN 'used' END AS state
+    FROM grants WHERE id = ${grantId}`;
+  const row = await findRow<Row>(database, select);
   if (!row || row.state === null) return undefined;
   const { state, ...grant } = row;
   return { grant: parseScopes(grant), state };

@@ -60,19 +60,14 @@ export async function countLoginFailures(
   nowMs: number,
   most: number,
 ): Promise<{ readonly untilMs: number | null; readonly ofAccount: number }> {
-  const count = await findRow<{ untilMs: number | null; ofAccount: number }>(
-    database,
-    sql`SELECT (${reached(login, nowMs)}) AS untilMs,
-      (SELECT count(*) FROM (SELECT 1 FROM login_failures
-        WHERE account = ${login.account} AND ${counts(nowMs)} ${limitTo(most)})) AS ofAccount`,
-  );
+  const select = sql`SELECT (${reached(login, nowMs)}) AS untilMs,
+    (SELECT count(*) FROM (SELECT 1 FROM login_failures
+      WHERE account = ${login.account} AND ${counts(nowMs)} ${limitTo(most)})) AS ofAccount`;
+  const count = await findRow<{ untilMs: number | null; ofAccount: number }>(database, select);
   return count ?? { untilMs: null, ofAccount: 0 };
 }
 
-/**
- * Counts a login as failed before it is tried; false where a limit is reached. So a limit holds for
- * tries at the same time, in however many processes.
- */
+/** Counts a login as failed before it is tried, so that limits hold; false where one is reached. */
 export function admitLogin(
   database: Database,
   login: CountedLogin,

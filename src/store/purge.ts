@@ -95,10 +95,9 @@ async function sweep(
   const name = isOld.sql;
   let after = progress.get(name) ?? first;
   for (let staying = 0; staying < STAYING_AT_ONCE && !signal.aborted;) {
-    const rows = await database.query<{ key: Key; mayGo: number }>(
-      sql`SELECT ${key} AS key, ${mayGo} AS mayGo FROM ${table}
-        WHERE ${key} > ${after} AND ${isOld} ORDER BY ${key} ${AT_MOST}`,
-    );
+    const select = sql`SELECT ${key} AS key, ${mayGo} AS mayGo FROM ${table}
+      WHERE ${key} > ${after} AND ${isOld} ORDER BY ${key} ${AT_MOST}`;
+    const rows = await database.query<{ key: Key; mayGo: number }>(select);
     const last = rows.at(-1);
     if (!last) return void progress.delete(name);
     const keys = rows.filter((row) => row.mayGo === 1).map((row) => row.key);

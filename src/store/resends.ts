@@ -7,10 +7,7 @@ import { earlierDue, IS_OPEN } from "./subscriptions.ts";
 /** How many deliveries one batch sends again, so that no other write waits for long. */
 const BATCH = 500;
 
-/**
- * Stores an event of the subscription's name that only this subscription gets, with its delivery.
- * The first statement changes no row where the subscription is disabled or gone.
- */
+/** Stores an event for one subscription, with its delivery; at first 0 rows change if it ended. */
 export function insertTestDelivery(
   { subscription, event, delivery, json }:
     Readonly<Record<"subscription" | "event" | "delivery" | "json", string>>,
@@ -29,10 +26,7 @@ export function insertTestDelivery(
   ];
 }
 
-/**
- * Sends deliveries that have failed again, each with a fresh budget. The first statement changes
- * one row for each; others, and those whose subscription has ended, stay as they are.
- */
+/** Sends failed deliveries again; the first statement changes one row for each that can be. */
 export function resendDeliveries(ids: readonly string[], nowMs: number): Sql[] {
   return [
     sql`UPDATE deliveries

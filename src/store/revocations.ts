@@ -33,10 +33,7 @@ const READ_LIMIT = 2_000;
 
 const SELECT = sql`SELECT seq, target, notBeforeMs, untilMs FROM revocations`;
 
-/**
- * Loads what is in force; what has expired is not read, even if it is never purged. Past `limit`
- * those are held that stay in force for longest, and the others are read when needed.
- */
+/** Loads what is in force; past `limit` what stays so for longest, and reads others when needed. */
 export async function loadRevocations(
   database: Database,
   now: () => number,

@@ -44,10 +44,8 @@ export function findSubscription(
   id: string,
   owner?: SubscriptionOwner,
 ): Promise<Subscription | undefined> {
-  return findRow(
-    database,
-    sql`SELECT ${COLUMNS} FROM subscriptions WHERE id = ${id} AND ${ownedBy(owner)}`,
-  );
+  const select = sql`SELECT ${COLUMNS} FROM subscriptions WHERE id = ${id} AND ${ownedBy(owner)}`;
+  return findRow(database, select);
 }
 
 /** The subscriptions of one owner, or of everybody, newest first. */
@@ -145,10 +143,7 @@ export function updateSubscription(
       AND ${grant === undefined ? sql`TRUE` : isGrantActive(grant.id)}`;
 }
 
-/**
- * Gives a subscription a new secret; the old one signs beside it until `oldUntilMs`. 0 rows change
- * while the one before still does, since no more than two sign.
- */
+/** Replaces a secret; the old one signs too until `oldUntilMs`. 0 rows change while two sign. */
 export function replaceSubscriptionSecret(
   id: string,
   secret: string,

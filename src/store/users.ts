@@ -32,10 +32,8 @@ export async function findUserByName(
   database: Database,
   username: string,
 ): Promise<UserWithPassword | undefined> {
-  const row = await findRow<RowOf<UserWithPassword>>(
-    database,
-    sql`${SELECT}, phc, passwordUntilMs FROM users WHERE username = ${username}`,
-  );
+  const select = sql`${SELECT}, phc, passwordUntilMs FROM users WHERE username = ${username}`;
+  const row = await findRow<RowOf<UserWithPassword>>(database, select);
   return row && parseScopes(row);
 }
 
