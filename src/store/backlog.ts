@@ -13,10 +13,7 @@ const BACKLOG_LIMIT = 1_000_000;
 const COUNT_AT_ONCE = 20_000;
 const SUBSCRIPTIONS_LOOKED_AT = 500;
 
-/**
- * Measures the backlog at a bounded cost: rows are counted in parts of about a millisecond each,
- * with `pause` between them, and only the few hundred subscriptions are read that are due next.
- */
+/** Measures the backlog at a bounded cost, however large it is, with pauses in between. */
 export async function measureBacklog(
   database: Database,
   nowMs: number,

@@ -1,6 +1,7 @@
+import { sha256 } from "../base/secret.ts";
 import { type Database, limitTo } from "../database/database.ts";
 import { changesRow, findRow } from "../database/rows.ts";
-import { sql, type Sql } from "../database/sql.ts";
+import { andIs, sql, type Sql } from "../database/sql.ts";
 
 /** How long a failed login counts, in milliseconds. */
 const WINDOW_MS = 15 * 60_000;
@@ -17,7 +18,7 @@ interface PlaceLimit {
 
 /** One try of a password, in the terms in which failures are counted. */
 export interface CountedLogin {
-  /** A hash of the name. */
+  /** As `accountOf` makes it. */
   readonly account: Uint8Array;
   /** Where it comes from: within each of `limits`. */
   readonly place: string;
@@ -50,10 +51,7 @@ function reached({ account, limits }: CountedLogin, nowMs: number): Sql {
       HAVING count(*) >= l.value ->> 'ofAll') ${each} WHERE l.value ->> 'ofAll' IS NOT NULL)`;
 }
 
-/**
- * Until when a login may not be tried, null for now, and how many failures its account has, wherever
- * they came from; counted up to `most`.
- */
+/** Until when a login is refused, or null, and its account's failures anywhere, up to `most`. */
 export async function countLoginFailures(
   database: Database,
   login: CountedLogin,
@@ -82,7 +80,12 @@ export function admitLogin(
   );
 }
 
-/** Forgets what one account has failed in one place. */
-export function deleteLoginFailures({ account, place }: CountedLogin): Sql {
-  return sql`DELETE FROM login_failures WHERE account = ${account} AND place = ${place}`;
+/** How a name is counted: hashed, since it may be as long as a body, or a password by mistake. */
+export function accountOf(username: string): Uint8Array {
+  return sha256(username.toLowerCase());
+}
+
+/** Forgets what one account has failed, in one place or anywhere. */
+export function deleteLoginFailures(account: Uint8Array, place?: string): Sql {
+  return sql`DELETE FROM login_failures WHERE account = ${account}${andIs(sql`place`, place)}`;
 }

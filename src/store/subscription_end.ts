@@ -34,10 +34,7 @@ export function disableSubscription(id: string, reason: string, nowMs: number): 
   return [...disable(sql`s.id = ${id}`, reason, nowMs), ...cancelPending(sql`s.id = ${id}`, nowMs)];
 }
 
-/**
- * Which subscriptions end: those that depend on a grant, those that an app made for a user, or all
- * of a user or an app (`login`: all that users made by own login).
- */
+/** Those of a grant, of an app for a user, or all of a user or an app (`login`: by own login). */
 export type Ending =
   | { readonly grant: string }
   | { readonly user: string; readonly app: string }

@@ -147,11 +147,8 @@ export function updateSubscription(
 export function replaceSubscriptionSecret(
   id: string,
   secret: string,
-  { oldUntilMs, nowMs, seal }: {
-    readonly oldUntilMs: number;
-    readonly nowMs: number;
-    readonly seal: Seal;
-  },
+  { oldUntilMs, nowMs, seal }:
+    Readonly<Record<"oldUntilMs" | "nowMs", number>> & { readonly seal: Seal },
 ): Sql {
   return sql`UPDATE subscriptions SET oldSecret = secret, oldSecretUntilMs = ${oldUntilMs},
       secret = ${seal.encrypt(secret, id)}
