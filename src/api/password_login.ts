@@ -1,8 +1,8 @@
-import { sha256 } from "../base/secret.ts";
 import type { User } from "../oauth/user.ts";
 import { ANONYMOUS, FAILED_LOGIN, UNKNOWN } from "../store/audit.ts";
 import type { Services } from "../services.ts";
 import {
+  accountOf,
   admitLogin,
   BY_APP,
   type CountedLogin,
@@ -76,9 +76,9 @@ export function createPasswordLogin(
           (await count()).untilMs === null && await admitLogin(database, login, now()),
         report(right) {
           if (!right || user?.status !== "active") return;
-          // It shares the commit of what the login stores next, and fails with it: then the
-          // failures age out.
-          database.write([deleteLoginFailures(login)]).catch(() => {});
+          // It shares the commit of what the login stores next. Should it fail, so does that, and
+          // the failures age out.
+          database.write([deleteLoginFailures(login.account, login.place)]).catch(() => {});
         },
       });
       if (isRight === undefined) return throttled((await count()).untilMs);
@@ -108,8 +108,7 @@ function countedLogin(
   { username, address, app, findDevice }: LoginAttempt,
   user: User | undefined,
 ): CountedLogin {
-  // A hash, because what is sent as a name may be as long as a body, or a password by mistake.
-  const account = sha256(username.toLowerCase());
+  const account = accountOf(username);
   const device = user && findDevice?.(user.id);
   if (device !== undefined) {
     const place = `device ${device}`;

@@ -3,6 +3,7 @@ import { newId } from "../base/id.ts";
 import { createPasswordHasher } from "../base/password.ts";
 import { randomBytes } from "../base/secret.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
+import { accountOf, deleteLoginFailures } from "../store/login_failures.ts";
 import {
   revokeTokensOfUser,
   findUserByName,
@@ -48,6 +49,7 @@ export const SETUP_COMMAND: Command = {
         ? [
           updateUser(id, { phc, scopes: undefined, status: undefined }),
           ...revokeTokensOfUser(id, nowMs, accessTokenTtlMs),
+          deleteLoginFailures(accountOf(ADMIN)),
         ]
         : [insertUser({ id, username: ADMIN, phc, scopes, createdAtMs: nowMs })],
       makePasswordOneTime(id, untilMs),

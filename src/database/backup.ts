@@ -11,13 +11,13 @@ import {
 import { dirname, resolve } from "node:path";
 import { backup, type DatabaseSync } from "node:sqlite";
 import { UnusableDatabaseError } from "./database.ts";
-import { openAtRest, openSqlite } from "./sqlite_file.ts";
+import { openAtRest, openSqlite, quickCheck } from "./sqlite_file.ts";
 
 /** How a backup goes on. */
 export interface BackupOptions {
   /** Ends it between two steps; what has been written is removed. */
   readonly signal: AbortSignal;
-  /** Told how many pages have been copied, of how many. */
+  /** Gets how many pages have been copied, of how many. */
   readonly onProgress?: (done: number, total: number) => void;
 }
 
@@ -99,9 +99,8 @@ function makePrivate(file: string): void {
 function checkCopy(file: string): void {
   const copy = openAtRest(file);
   try {
-    const [found] = Object.values(copy.prepare("PRAGMA quick_check(1)").get() ?? {});
-    if (found === "ok") return;
-    throw new UnusableDatabaseError(`The database is damaged: ${String(found)}`);
+    const found = quickCheck(copy);
+    if (found !== "ok") throw new UnusableDatabaseError(`The database is damaged: ${found}`);
   } finally {
     copy.close();
   }

@@ -1,33 +1,21 @@
 import { type Sql, sql, type SqlValue } from "./sql.ts";
 
 /**
- * The whole of what Gatepost needs from a storage engine. There is no interactive transaction: what
- * must be decided at commit is decided in SQL (`UPDATE … WHERE revokedAtMs IS NULL`,
- * `INSERT … SELECT … WHERE EXISTS`), so an engine may group concurrent writes into one commit, or
- * send them over HTTP to a replicated database.
+ * All that Gatepost needs of a storage engine. There is no interactive transaction: what must be
+ * decided at commit is decided in SQL, so an engine may group concurrent writes into one commit.
  */
 export interface Database {
-  /**
-   * The rows of one SELECT, with what every `write` that has been answered stored. The column names
-   * of the statement are the members of `Row`; the caller vouches that they fit.
-   */
+  /** The rows of one SELECT, with what every completed `write` stored; `Row` names its columns. */
   query<Row>(statement: Sql): Promise<Row[]>;
   /**
-   * Runs the statements as one atomic batch and answers once it is durable, with the number of rows
-   * that each changed. Nothing is stored when it throws: ConflictError for a broken constraint,
-   * UnavailableError for a full disk or a locked file.
+   * Runs the statements as one atomic batch and resolves once it is durable, with the number of
+   * rows that each changed. Nothing is stored when it throws: ConflictError for a broken
+   * constraint, UnavailableError for a full disk or a locked file.
    */
   write(statements: readonly Sql[]): Promise<number[]>;
   /** Finishes what was given to `write`, then closes the file. */
   close(): Promise<void>;
 }
-
-/** A record as its row has it: a list as its JSON, a boolean as 0 or 1. */
-export type RowOf<Item> = { readonly [Key in keyof Item]: Stored<Item[Key]> };
-
-type Stored<Value> = Value extends readonly unknown[] ? string
-  : Value extends boolean ? number
-  : Value;
 
 /** A write broke a UNIQUE or other constraint; nothing of its batch is stored. */
 export class ConflictError extends Error {
@@ -37,9 +25,7 @@ export class ConflictError extends Error {
 /** Why writes are refused: what `/system/ready` says of the database. */
 export type Refusal = "locked" | "read_only" | "full" | "replaced" | "failing";
 
-/**
- * The engine cannot read or write just now (locked, full, gone); nothing of the batch is stored.
- */
+/** The engine cannot read or write just now (locked, full, gone); nothing of it is stored. */
 export class UnavailableError extends Error {
   override readonly name = "UnavailableError";
 }
@@ -49,18 +35,12 @@ export class UnusableDatabaseError extends Error {
   override readonly name = "UnusableDatabaseError";
 }
 
-/**
- * `LIMIT` for statements that run often: of a bare parameter SQLite would look at the value, and so
- * plan the statement anew each time that it runs.
- */
+/** `LIMIT` for hot statements: with a bare parameter SQLite plans anew each time that they run. */
 export function limitTo(count: number): Sql {
   return sql`LIMIT ${count} + 0`;
 }
 
-/**
- * The value for a column that may not be NULL, where a condition holds at commit: where it does
- * not, the constraint breaks, and so the whole batch with ConflictError.
- */
+/** A value that is NULL without the condition, which a NOT NULL column refuses: ConflictError. */
 export function valueIf(condition: Sql, value: Sql | SqlValue): Sql {
   return sql`CASE WHEN ${condition} THEN ${value} END`;
 }
@@ -79,12 +59,3 @@ export interface Page<Item> {
 
 /** Sorts after every id, so that a list which begins before it begins with the newest. */
 export const FIRST_PAGE = "~";
-
-/** Makes a page of the rows of a query that asked for one row more than the page holds. */
-export function pageOf<Item extends { readonly id: string }>(
-  rows: readonly Item[],
-  page: Pagination,
-): Page<Item> {
-  const items = rows.slice(0, page.limit);
-  return { items, next: rows.length > page.limit ? items.at(-1)?.id : undefined };
-}

@@ -1,12 +1,4 @@
-import {
-  accessSync,
-  closeSync,
-  constants,
-  existsSync,
-  openSync,
-  readSync,
-  statSync,
-} from "node:fs";
+import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Seal } from "../base/seal.ts";
@@ -14,7 +6,14 @@ import { UnusableDatabaseError } from "./database.ts";
 import { APPLICATION_ID, MIGRATIONS } from "./schema.ts";
 import { findSealError, SEAL_CHECK } from "./settings.ts";
 import { isDamage, refusalOf } from "./sqlite_error.ts";
-import { LONG_LOCK_TIMEOUT_MS, openForLook, openSqlite, readPragma } from "./sqlite_file.ts";
+import {
+  LONG_LOCK_TIMEOUT_MS,
+  openForLook,
+  openSqlite,
+  quickCheck,
+  readHeader,
+  readPragma,
+} from "./sqlite_file.ts";
 
 /** What there is at a database's path, as a look without any change shows it. */
 export type DatabaseState =
@@ -35,16 +34,13 @@ export type DatabaseState =
 const WHOLE_LOOK_BYTES = 32 * 1024 * 1024;
 const ROWS_OF_LOOK = 20_000;
 
-/**
- * Judges whether a server can work on the database at `path`, as the start and `gatepost check`
- * both do: that it can be read and written, is Gatepost's, of a version that is known and with the
- * tables of that version, opens with the seal, is not locked for five seconds, and is not damaged.
- * All of a file up to 32 MiB is looked at for damage, of a larger one the first 20,000 rows of each
- * table. Nothing is made or changed, and no file left beside it.
- */
+/** Judges by the rules of DESIGN.md whether a server can work on a database; changes nothing. */
 export function judgeDatabase(path: string, seal: Seal): DatabaseState {
-  const state = judgeFile(path, (connection) =>
-    findSchemaError(connection) ?? findDamage(connection, path) ?? findSealOf(connection, seal));
+  const state = judgeFile(path, (connection) => {
+    const error = findSchemaError(connection) ?? findDamage(connection, path);
+    const check = error === undefined ? findSealCheck(connection) : undefined;
+    return check === undefined ? error : findSealError(seal, check);
+  });
   if (state.kind !== "usable") return state;
   const reason = findLockError(path);
   return reason === undefined ? state : { kind: "unusable", reason };
@@ -61,11 +57,18 @@ export function judgeFile(
     if (!isDatabase(path)) return { kind: "unusable", reason: "It is not an SQLite database." };
     const connection = openForLook(path);
     try {
-      const reason = findForeignness(connection) ?? findVersionError(connection) ??
-        (isEmpty(connection) ? undefined : findMore(connection));
-      return reason === undefined
-        ? describe(connection, path)
-        : { kind: "unusable", reason };
+      // An empty database is nobody's, and may become Gatepost's.
+      const isNew = isEmpty(connection);
+      const reason = isNew ? undefined
+        : findOwnerError(connection) ?? findVersionError(connection) ?? findMore(connection);
+      if (reason !== undefined) return { kind: "unusable", reason };
+      return {
+        kind: "usable",
+        bytes: sizeOf(path) + sizeOf(`${path}-wal`),
+        schemaVersion: versionOf(connection),
+        knownVersion: MIGRATIONS.length,
+        isSealed: !isNew && findSealCheck(connection) !== undefined,
+      };
     } finally {
       connection.close();
     }
@@ -94,26 +97,20 @@ function checkAccess(path: string): void {
 /** Whether a file is empty or begins as SQLite's do; SQLite takes any short one for empty. */
 function isDatabase(path: string): boolean {
   if (!statSync(path).isFile()) return false;
-  const head = Buffer.alloc(16);
-  const file = openSync(path, "r");
-  try {
-    return readSync(file, head) === 0 || head.toString("latin1") === "SQLite format 3\0";
-  } finally {
-    closeSync(file);
-  }
+  const header = readHeader(path).toString("latin1");
+  return header === "" || header.startsWith("SQLite format 3\0");
 }
 
 function isEmpty(connection: DatabaseSync): boolean {
   return connection.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined;
 }
 
-/** An empty database is nobody's, and may become Gatepost's. */
-function findForeignness(connection: DatabaseSync): string | undefined {
-  const isOwn = readPragma(connection, "application_id") === APPLICATION_ID;
-  return isOwn || isEmpty(connection) ? undefined : "The file belongs to another program.";
+function findOwnerError(connection: DatabaseSync): string | undefined {
+  if (readPragma(connection, "application_id") === APPLICATION_ID) return undefined;
+  return "The file belongs to another program.";
 }
 
-/** Why the database's version is none that this program can bring to its own. */
+/** Why this program cannot bring the database's version to its own. */
 export function findVersionError(connection: DatabaseSync): string | undefined {
   const version = versionOf(connection);
   if (version <= MIGRATIONS.length) return undefined;
@@ -157,8 +154,8 @@ function partsOf(connection: DatabaseSync): Set<string> {
 
 function findDamage(connection: DatabaseSync, path: string): string | undefined {
   if (sizeOf(path) <= WHOLE_LOOK_BYTES) {
-    const [found] = Object.values(connection.prepare("PRAGMA quick_check(1)").get() ?? {});
-    return found === "ok" ? undefined : damaged(String(found), path);
+    const found = quickCheck(connection);
+    return found === "ok" ? undefined : damaged(found, path);
   }
   const tables = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
   for (const { name } of tables) {
@@ -170,20 +167,14 @@ function findDamage(connection: DatabaseSync, path: string): string | undefined 
 
 function damaged(found: string, path: string): string {
   const log = existsSync(`${path}-wal`)
-    ? " If the file was replaced by hand, the log beside it (-wal) is not its own:" +
-      " bring in the copy again by that command."
+    ? " If the file was replaced by hand, the log beside it (-wal) is not its own: bring in the " +
+      "copy again by that command."
     : "";
   return `It is damaged (${found.replace(/\s+/g, " ")}). Put a backup in its place with ` +
     `gatepost restore FILE.${log}`;
 }
 
-function findSealOf(connection: DatabaseSync, seal: Seal): string | undefined {
-  const check = findSealCheck(connection);
-  return check === undefined ? undefined : findSealError(seal, check);
-}
-
 function findSealCheck(connection: DatabaseSync): string | undefined {
-  if (isEmpty(connection)) return undefined;
   const row = connection.prepare("SELECT value FROM settings WHERE name = ?1").get(SEAL_CHECK);
   return row === undefined ? undefined : String(row["value"]);
 }
@@ -200,16 +191,6 @@ function findLockError(path: string): string | undefined {
   } finally {
     connection.close();
   }
-}
-
-function describe(connection: DatabaseSync, path: string): DatabaseState {
-  return {
-    kind: "usable",
-    bytes: sizeOf(path) + sizeOf(`${path}-wal`),
-    schemaVersion: versionOf(connection),
-    knownVersion: MIGRATIONS.length,
-    isSealed: findSealCheck(connection) !== undefined,
-  };
 }
 
 function sizeOf(path: string): number {

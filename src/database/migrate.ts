@@ -8,9 +8,8 @@ import { classifySqliteError } from "./sqlite_error.ts";
 import { LOCK_TIMEOUT_MS, LONG_LOCK_TIMEOUT_MS, openSqlite, readPragma } from "./sqlite_file.ts";
 
 /**
- * Makes the file ready: creates it with its folder (file 0600, folder 0700) or brings its schema up
- * to date. Throws UnusableDatabaseError, and leaves the file as it is, when it is no database, is
- * another program's, or is newer than this program.
+ * Makes the file ready: creates it with its folder (modes 0600, 0700) or migrates its schema.
+ * Throws UnusableDatabaseError, and leaves the file as it is, when it is not for this program.
  */
 export function prepareSqliteFile(path: string): void {
   // Without writing: whoever closes a database last merges the log of a crash into its file, which

@@ -1,63 +1,38 @@
-const RENAMED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  users: {
-    password: "phc",
-    scope: "scopes",
-    created_at: "createdAtMs",
-    cut_at: "notBeforeMs",
-    password_until: "passwordUntilMs",
-  },
-  apps: {
-    scope: "scopes",
-    redirect_uris: "redirectUris",
-    resource_server: "resourceServer",
-    old_secret: "oldSecret",
-    old_secret_until: "oldSecretUntilMs",
-    created_at: "createdAtMs",
-    cut_at: "notBeforeMs",
-  },
-  grants: {
-    scope: "scopes",
-    refresh_until: "refreshUntilMs",
-    access_until: "accessUntilMs",
-    revoked_at: "revokedAtMs",
-    rotated_at: "rotatedAtMs",
-    until: "untilMs",
-  },
-  used_refresh_tokens: { grant_id: "grantId" },
-  codes: { scope: "scopes", redirect_uri: "redirectUri", until: "untilMs" },
-  sessions: { created_at: "createdAtMs", until: "untilMs" },
-  consents: { scope: "scopes", cut_at: "notBeforeMs" },
-  keys: { created_at: "createdAtMs", signs_from: "signsFromMs", token_ttl: "tokenTtlMs" },
-  revocations: { cut_at: "notBeforeMs", until: "untilMs" },
-  login_failures: { until: "untilMs" },
-  subscriptions: {
-    disabled_reason: "disabledReason",
-    old_secret: "oldSecret",
-    old_secret_until: "oldSecretUntilMs",
-    failing_since: "failingSinceMs",
-    due_at: "dueAtMs",
-    created_at: "createdAtMs",
-    grant_id: "grantId",
-    granted_after: "grantedAfter",
-    mean_ms: "meanMs",
-  },
-  events: {
-    scope: "scopes",
-    upto: "lastSubscription",
-    fanned_out: "fannedOut",
-    created_at: "createdAtMs",
-  },
-  event_scopes: { scope: "scopes" },
-  deliveries: { due_at: "dueAtMs", finished_at: "finishedAtMs" },
-  attempts: { at: "startedAtMs", duration_ms: "durationMs" },
-  cronjobs: {
-    next_at: "nextAtMs",
-    lease_until: "leaseUntilMs",
-    last_at: "lastAtMs",
-    last_ms: "lastDurationMs",
-    last_error: "lastError",
-  },
+/** New names that do not follow from the old ones, whatever the table. */
+const NAMES: Readonly<Record<string, string>> = {
+  password: "phc",
+  scope: "scopes",
+  upto: "lastSubscription",
+  cut_at: "notBeforeMs",
+  at: "startedAtMs",
+  last_ms: "lastDurationMs",
 };
+
+const RENAMED: Readonly<Record<string, string>> = {
+  users: "password scope created_at cut_at password_until",
+  apps: "scope redirect_uris resource_server old_secret old_secret_until created_at cut_at",
+  grants: "scope refresh_until access_until revoked_at rotated_at until",
+  used_refresh_tokens: "grant_id",
+  codes: "scope redirect_uri until",
+  sessions: "created_at until",
+  consents: "scope cut_at",
+  keys: "created_at signs_from token_ttl",
+  revocations: "cut_at until",
+  login_failures: "until",
+  subscriptions: "disabled_reason old_secret old_secret_until failing_since due_at created_at " +
+    "grant_id granted_after mean_ms",
+  events: "scope upto fanned_out created_at",
+  event_scopes: "scope",
+  deliveries: "due_at finished_at",
+  attempts: "at duration_ms",
+  cronjobs: "next_at lease_until last_at last_ms last_error",
+};
+
+/** `grant_id` becomes `grantId`, and `due_at` becomes `dueAtMs`: a time says its unit. */
+const toField = (column: string): string =>
+  NAMES[column] ??
+    column.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+      .replace(/(At|until|Until|Since|From|Ttl)$/, "$1Ms");
 
 /** Names separated by spaces become a JSON array. */
 const toJson = (table: string, column: string): string =>
@@ -70,8 +45,8 @@ export const MIGRATION_3 = `
   ALTER TABLE subscriptions DROP COLUMN health;
 
   ${Object.entries(RENAMED).flatMap(([table, columns]) =>
-    Object.entries(columns).map(([from, to]) =>
-      `ALTER TABLE ${table} RENAME COLUMN "${from}" TO ${to};`
+    columns.split(" ").map((column) =>
+      `ALTER TABLE ${table} RENAME COLUMN "${column}" TO ${toField(column)};`
     )
   ).join("\n  ")}
 

@@ -1,32 +1,26 @@
 import { type BigIntStats, statSync } from "node:fs";
 
 /** The files of an open database, as the paths lead to them. */
-export interface OwnFiles {
-  /** Whether the paths still lead to the files that are open: what goes to others would be lost. */
-  areInPlace(): boolean;
-  /** How long the log was when it was last looked at. */
-  logBytes(): number;
-}
+export type OwnFiles = ReturnType<typeof watchOwnFiles>;
 
 /** What a path leads to: the same text as long as it is the same file, "" where there is none. */
 export function identify(path: string): string {
   return identityOf(look(path));
 }
 
-/**
- * Watches over the file at `path`, which was `identity` when it was opened, and over its log, which
- * is there from the first transaction until the last connection closes.
- */
-export function watchOwnFiles(path: string, identity: string): OwnFiles {
+/** Watches over the file at `path`, which was `identity` when it was opened, and over its log. */
+export function watchOwnFiles(path: string, identity: string) {
   let log: string | undefined;
   let logBytes = 0;
   return {
-    areInPlace() {
+    /** Whether the paths still lead to the open files: what goes to others would be lost. */
+    areInPlace(): boolean {
       const found = look(`${path}-wal`);
       logBytes = Number(found?.size ?? 0);
       log ??= identityOf(found);
       return identityOf(found) === log && identify(path) === identity;
     },
+    /** How long the log was when it was last looked at. */
     logBytes: () => logBytes,
   };
 }

@@ -6,54 +6,46 @@ import { UnavailableError } from "./database.ts";
 import { classifySqliteError } from "./sqlite_error.ts";
 
 /** Which of the processes on one database file are there. */
-export interface Presence {
-  /**
-   * Has `release` give back what each process that has ended, however it did, had claimed: once, in
-   * one process; should that throw, anew at the next call. Of a process without a file nothing is
-   * known: it may live, and what it claimed is its own until its lease is over. This process's own
-   * file, if somebody has removed it, is made anew.
-   */
-  forEnded(release: (name: string) => Promise<void>): Promise<void>;
-  /** Tells the others that this process has let go of everything. */
-  close(): void;
-}
+export type Presence = ReturnType<typeof acquirePresence>;
 
 const OWN_LOCK_TIMEOUT_MS = 1000;
 const ATTEMPTS = 5;
 
 /**
- * Shows other processes on this database file that the one called `name` is there, for as long as
- * it lives: it holds a lock on a file of its own beside the database, and the system releases that
- * lock at the very end of a process, also of one that is killed. The lock is SQLite's, on an empty
- * database, because Node has no other; it holds wherever the database's own locks do.
+ * Shows other processes on this database file that the one called `name` lives: it locks a file of
+ * its own beside the database, and the system releases that lock however the process ends. The lock
+ * is SQLite's, because Node has none; it works wherever the database's own locks do.
  */
-export function acquirePresence(databasePath: string, name: string): Presence {
-  const folder = dirname(databasePath);
-  const prefix = `${basename(databasePath)}-process-`;
-  const own = join(folder, prefix + name);
+export function acquirePresence(databasePath: string, name: string) {
+  const prefix = prefixOf(databasePath);
+  const own = prefix + name;
   let lock = takeOwn(own);
   return {
-    async forEnded(release) {
+    /**
+     * Calls `release` once, in one process, for what each process had claimed that has ended; again
+     * at the next call if that throws. Of a process without a file nothing is known: its claims
+     * last until their leases end. This process's own file is made anew if somebody has removed it.
+     */
+    async forEnded(release: (name: string) => Promise<void>): Promise<void> {
       if (!existsSync(own)) {
         const gone = lock;
         lock = takeOwn(own);
         gone.close();
       }
-      for (const file of readdirSync(folder)) {
-        const path = join(folder, file);
-        if (!file.startsWith(prefix) || path === own) continue;
-        const free = tryLock(path, 0);
+      for (const path of listFiles(prefix)) {
+        const free = path === own ? undefined : tryLock(path, 0);
         if (!free) continue;
         try {
           if (!existsSync(path)) continue; // it has closed meanwhile, or another was faster
-          await release(file.slice(prefix.length));
+          await release(path.slice(prefix.length));
           rmSync(path, { force: true }); // while it is locked, so that it is never a living one's
         } finally {
           free.close();
         }
       }
     },
-    close() {
+    /** Shows the others that this process has released everything. */
+    close(): void {
       rmSync(own, { force: true });
       lock.close();
     },
@@ -62,13 +54,22 @@ export function acquirePresence(databasePath: string, name: string): Presence {
 
 /** Whether a process shows by a file of its own that it works on this database. */
 export function isAnybodyPresent(databasePath: string): boolean {
-  const folder = dirname(databasePath);
-  const prefix = `${basename(databasePath)}-process-`;
-  return readdirSync(folder).filter((file) => file.startsWith(prefix)).some((file) => {
-    const free = tryLock(join(folder, file), 0);
+  return listFiles(prefixOf(databasePath)).some((path) => {
+    const free = tryLock(path, 0);
     free?.close();
     return free === undefined;
   });
+}
+
+/** How the paths of the processes' files begin; the name of each follows. */
+function prefixOf(databasePath: string): string {
+  return `${join(dirname(databasePath), basename(databasePath))}-process-`;
+}
+
+function listFiles(prefix: string): string[] {
+  const folder = dirname(prefix);
+  return readdirSync(folder).map((file) => join(folder, file))
+    .filter((path) => path.startsWith(prefix));
 }
 
 /**
@@ -82,6 +83,7 @@ function takeOwn(path: string): DatabaseSync {
     if (lock && existsSync(path)) return lock;
     lock?.close();
   }
+  rmSync(path, { force: true }); // without a lock it would say that this process has ended
   throw new UnavailableError(`${path} cannot be locked`);
 }
 

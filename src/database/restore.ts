@@ -9,18 +9,11 @@ import { isAnybodyPresent } from "./presence.ts";
 import { isDamage, refusalOf } from "./sqlite_error.ts";
 import { openAtRest } from "./sqlite_file.ts";
 
-/** What became of the files. */
-export interface Restored {
-  readonly bytes: number;
-  /** Where the database is that was there before; undefined where there was none. */
-  readonly keptAs: string | undefined;
-}
-
 /**
  * Puts a copy of the database file `source` in the place of the one at `path`, mode 0600, and moves
- * that one aside with its log. The copy is made beside it and judged first, by its content and with
- * the seal. Throws UnusableDatabaseError, the signal's reason or the system's error, also while any
- * process has the database open; then nothing has changed.
+ * that one aside with its log: `keptAs` is its new path. The copy is made beside it and judged
+ * first, by its content and with the seal. Throws UnusableDatabaseError, also while any process has
+ * the database open, the signal's reason or the system's error; then nothing has changed.
  */
 export async function restoreSqlite(
   source: string,
@@ -28,7 +21,7 @@ export async function restoreSqlite(
   seal: Seal,
   nowMs: number,
   options: BackupOptions,
-): Promise<Restored> {
+): Promise<{ readonly bytes: number; readonly keptAs: string | undefined }> {
   checkSource(source, path);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 }); // it may have been lost as a whole
   const copy = `${path}.restoring`;

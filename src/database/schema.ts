@@ -2,9 +2,7 @@ import { MIGRATION_1 } from "./migration_1.ts";
 import { MIGRATION_2 } from "./migration_2.ts";
 import { MIGRATION_3 } from "./migration_3.ts";
 
-/**
- * Marks the file as Gatepost's ("Gate" in ASCII), so that no other program's database is migrated.
- */
+/** Marks the file as Gatepost's ("Gate" in ASCII): no other program's database is migrated. */
 export const APPLICATION_ID = 0x47617465;
 
 /**

@@ -1,5 +1,6 @@
 import type { Seal } from "../base/seal.ts";
 import { type Database, limitTo } from "./database.ts";
+import { walk } from "./rows.ts";
 import { sql, type Sql } from "./sql.ts";
 
 /** The setting that holds the key of the pages' form tokens. */
@@ -15,23 +16,20 @@ const PLACES = [
 const BATCH = 500;
 
 /**
- * Gives, in bounded batches, what encrypts every stored secret anew that the seal's first key did
+ * Makes, in bounded batches, what encrypts every stored secret anew that the seal's first key did
  * not encrypt. One that is replaced meanwhile is left alone: whoever did that used the first key.
  */
 export async function* renewSecrets(database: Database, seal: Seal): AsyncGenerator<Sql[]> {
   for (const { table, id, column, only } of PLACES) {
-    for (let after: string | undefined = ""; after !== undefined;) {
-      const rows: { id: string; stored: string }[] = await database.query(
-        sql`SELECT ${id} AS id, ${column} AS stored FROM ${table}
-          WHERE ${id} > ${after} AND ${only} ORDER BY ${id} ${limitTo(BATCH)}`,
-      );
-      after = rows.at(-1)?.id;
-      const changed = rows.map((row) => ({ ...row, renewed: seal.renew(row.stored, row.id) }))
-        .filter(({ stored, renewed }) => renewed !== stored);
-      yield changed.map((row) =>
-        sql`UPDATE ${table} SET ${column} = ${row.renewed}
-          WHERE ${id} = ${row.id} AND ${column} = ${row.stored}`
-      );
+    const parts = walk<{ key: string; stored: string }>(database, "", (after) =>
+      sql`SELECT ${id} AS key, ${column} AS stored FROM ${table}
+        WHERE ${id} > ${after} AND ${only} ORDER BY ${id} ${limitTo(BATCH)}`);
+    for await (const rows of parts) {
+      yield rows.flatMap(({ key, stored }) => {
+        const renewed = seal.renew(stored, key);
+        return renewed === stored ? [] : sql`UPDATE ${table} SET ${column} = ${renewed}
+          WHERE ${id} = ${key} AND ${column} = ${stored}`;
+      });
     }
   }
 }

@@ -1,30 +1,13 @@
 import { newSecret } from "../base/secret.ts";
 import { type Seal, SealError } from "../base/seal.ts";
 import { ConflictError, type Database, UnusableDatabaseError } from "./database.ts";
-import { sql, type Sql } from "./sql.ts";
+import { findRow, writeAndPause } from "./rows.ts";
 import { PAGE_KEY, renewSecrets } from "./sealed_secrets.ts";
-
-interface Setting {
-  value: string;
-}
+import { sql, type Sql } from "./sql.ts";
 
 async function findSetting(database: Database, name: string): Promise<string | undefined> {
-  const rows = await database.query<Setting>(sql`SELECT value FROM settings WHERE name = ${name}`);
-  return rows[0]?.value;
-}
-
-/** The stored value of a setting; the first process to ask stores what `make` gives. */
-async function ensureSetting(
-  database: Database,
-  name: string,
-  make: () => string,
-): Promise<string> {
-  const found = await findSetting(database, name);
-  if (found !== undefined) return found;
-  await database.write([
-    sql`INSERT INTO settings (name, value) VALUES (${name}, ${make()}) ON CONFLICT DO NOTHING`,
-  ]);
-  return await findSetting(database, name) ?? make();
+  const select = sql`SELECT value FROM settings WHERE name = ${name}`;
+  return (await findRow<{ value: string }>(database, select))?.value;
 }
 
 /** The setting that only the key decrypts with which the database was sealed. */
@@ -51,18 +34,16 @@ export async function checkSeal(database: Database, seal: Seal): Promise<boolean
   return false;
 }
 
-/**
- * Why the seal does not fit a database with this stored check, in one line; undefined if it does.
- */
+/** Why the seal does not fit a database with this stored check; undefined if it does. */
 export function findSealError(seal: Seal, stored: string): string | undefined {
   try {
     seal.decrypt(stored, SEAL_CHECK);
     return undefined;
   } catch (error) {
     if (!(error instanceof SealError)) throw error;
-    return seal.active
-      ? "The database is sealed, and GATEPOST_SECRET_KEY is not the key that it was sealed with."
-      : "The database is sealed, and GATEPOST_SECRET_KEY is missing.";
+    return `The database is sealed, and GATEPOST_SECRET_KEY is ${
+      seal.active ? "not the key that it was sealed with" : "missing"
+    }.`;
   }
 }
 
@@ -79,9 +60,9 @@ async function sealDatabase(database: Database, seal: Seal): Promise<boolean> {
 
 /**
  * Encrypts with the seal's first key what an older one did, in batches between which others write
- * as long as a batch took. What says which key the database needs comes last, with `beside`:
- * wherever this ends early every key is still needed, and it goes on the next time. Returns the
- * number of secrets; throws the reason of `signal`.
+ * as long as a batch took. What says which key the database needs comes last, with `beside`: if
+ * this ends early, every key is still needed, and the next call continues. Returns the number of
+ * secrets; throws the reason of `signal`.
  */
 export async function resealDatabase(
   database: Database,
@@ -93,10 +74,8 @@ export async function resealDatabase(
   for await (const batch of renewSecrets(database, seal)) {
     signal.throwIfAborted();
     if (batch.length === 0) continue;
-    const beganMs = performance.now();
-    count += (await database.write(batch)).reduce((sum, changes) => sum + changes, 0);
-    const tookMs = performance.now() - beganMs;
-    await new Promise((resolve) => setTimeout(resolve, tookMs));
+    const changes = await writeAndPause(database, batch, 1);
+    count += changes.reduce((sum, changed) => sum + changed, 0);
   }
   const check = seal.encrypt("", SEAL_CHECK);
   await database.write([
@@ -106,8 +85,13 @@ export async function resealDatabase(
   return count;
 }
 
-/** The key that the pages' form tokens are made with, the same for every process and start. */
+/** The key of the pages' form tokens, the same for every process: the first one stores it. */
 export async function loadPageKey(database: Database, seal: Seal): Promise<Uint8Array> {
-  const stored = await ensureSetting(database, PAGE_KEY, () => seal.encrypt(newSecret(), PAGE_KEY));
+  if (await findSetting(database, PAGE_KEY) === undefined) {
+    const insert = sql`INSERT INTO settings (name, value) VALUES (${PAGE_KEY},
+      ${seal.encrypt(newSecret(), PAGE_KEY)}) ON CONFLICT DO NOTHING`;
+    await database.write([insert]);
+  }
+  const stored = await findSetting(database, PAGE_KEY) ?? "";
   return Buffer.from(seal.decrypt(stored, PAGE_KEY), "base64url");
 }

@@ -14,24 +14,18 @@ interface WriteReply {
   readonly result: WriteResult;
 }
 
-/**
- * Writes what comes in by `port` into `database`: beside this thread's own, in the same commits.
- */
+/** Writes what comes by `port` into `database`, in the same commits as this thread's own. */
 export function serveWrites(database: Database, port: MessagePort): void {
   port.on("message", ({ id, statements }: WriteCall) => {
-    const response = (result: WriteResult) => port.postMessage({ id, result } satisfies WriteReply);
+    const reply = (result: WriteResult) => port.postMessage({ id, result } satisfies WriteReply);
     database.write(statements).then(
-      (changes) => response({ kind: "stored", changes }),
-      (error: unknown) => response(resultOf(error)),
+      (changes) => reply({ kind: "stored", changes }),
+      (error: unknown) => reply(resultOf(error)),
     );
   });
 }
 
-/**
- * Opens, on another thread, the SQLite file at `path` whose writes `serveWrites` answers at the
- * other end of `port`: a database has one writer, however many threads read. To close it closes the
- * port.
- */
+/** Opens the SQLite file on another thread; `serveWrites` writes, at the other end of `port`. */
 export function openSharedDatabase(path: string, port: MessagePort): Database {
   const reader = openSqliteReader(path);
   const waiting = new Map<number, PromiseWithResolvers<number[]>>();

@@ -7,10 +7,7 @@ export interface Sql {
   readonly params: readonly SqlValue[];
 }
 
-/**
- * SQL as a tagged template. An interpolated value is bound as a parameter, always; an interpolated
- * piece of SQL becomes part of the text, with its own parameters.
- */
+/** SQL as a tagged template: a value is always bound; a piece of SQL becomes part of the text. */
 export function sql(strings: TemplateStringsArray, ...values: readonly (SqlValue | Sql)[]): Sql {
   let text = strings[0] ?? "";
   const params: SqlValue[] = [];
@@ -43,6 +40,14 @@ export function joinSql(pieces: readonly Sql[], separator: string): Sql {
 /** ` AND column = value` where there is a value, and nothing where there is none. */
 export function andIs(column: Sql, value: SqlValue | undefined): Sql {
   return value === undefined ? sql`` : sql` AND ${column} = ${value}`;
+}
+
+/** A SELECT of one status, or of `all` one by one, for an index that has the status first. */
+export function ofStatus(select: Sql, status: string | undefined, all: readonly string[]): Sql {
+  const statuses = status === undefined ? all : [status];
+  if (statuses.length === 0) return select;
+  const parts = statuses.map((each) => sql`${select} AND status = ${sqlText(each)}`);
+  return joinSql(parts, " UNION ALL ");
 }
 
 /** The value as a literal, for fixed words in statements whose plan depends on them. */

@@ -90,9 +90,8 @@ export function openSqliteDatabase(
 
 /** Why a whole group was refused; a batch that broke a constraint was refused alone. */
 function refusalOf(results: readonly WriteResult[]): Refusal | undefined {
-  const [first] = results;
-  if (!results.every(({ kind }) => kind === "unavailable")) return undefined;
-  return first?.kind === "unavailable" ? first.refusal ?? "failing" : undefined;
+  const refusals = results.map((result) => result.kind === "unavailable" && result.refusal);
+  return refusals.every((refusal) => refusal !== false) ? refusals[0] : undefined;
 }
 
 /** Makes the thread that commits; one that has died is started again for the next group. */

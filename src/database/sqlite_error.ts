@@ -2,29 +2,29 @@ import type { Refusal } from "./database.ts";
 
 // https://sqlite.org/rescode.html: the primary code is the low byte of the extended one.
 const CONFLICT_CODE = 19;
-// Busy, locked, out of memory, read-only, I/O error, full, cannot open: may pass by itself.
-const PASSING_CODES = new Set([5, 6, 7, 8, 10, 13, 14]);
+const DAMAGE_CODES = [11, 26]; // corrupt, not a database
 
+/** Codes of what may pass by itself: among them out of memory, I/O error and cannot open. */
 const REFUSALS: Readonly<Record<number, Refusal>> = {
   5: "locked",
   6: "locked",
+  7: "failing",
   8: "read_only",
+  10: "failing",
   13: "full",
+  14: "failing",
 };
 
-/**
- * What an error of node:sqlite means: a broken constraint, an engine in trouble, or our own
- * mistake.
- */
-export function classifySqliteError(error: unknown): "conflict" | "unavailable" | "fault" {
+/** What an error of node:sqlite means: a broken constraint, an engine in trouble, or a mistake. */
+export function classifySqliteError(error: unknown): "conflict" | "unavailable" | "error" {
   const code = codeOf(error);
   if (code === CONFLICT_CODE) return "conflict";
-  return PASSING_CODES.has(code) ? "unavailable" : "fault";
+  return code in REFUSALS ? "unavailable" : "error";
 }
 
-/** Whether an error says that the file is damaged, or is no database (11, 26). */
+/** Whether an error says that the file is damaged, or is no database. */
 export function isDamage(error: unknown): boolean {
-  return [11, 26].includes(codeOf(error));
+  return DAMAGE_CODES.includes(codeOf(error));
 }
 
 /** Why a write was refused with an error that is "unavailable". */

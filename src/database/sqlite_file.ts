@@ -1,12 +1,12 @@
 import { closeSync, existsSync, openSync, readSync } from "node:fs";
-import { constants, DatabaseSync } from "node:sqlite";
+import { constants, DatabaseSync, type StatementSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 
-/**
- * How long a connection waits for a lock that another process holds: a write is refused with the
- * one that waits before it, and gets its answer within two seconds.
- */
+/** How long a connection waits for a lock of another process: two seconds with the write before. */
 export const LOCK_TIMEOUT_MS = 800;
+
+// https://sqlite.org/fileformat2.html#file_format_version_numbers
+const [WRITE_VERSION_AT, USES_LOG] = [18, 2];
 
 /** How long a start waits: for a process that is making the database, or brings it up to date. */
 export const LONG_LOCK_TIMEOUT_MS = 5_000;
@@ -24,13 +24,12 @@ export function openSqlite(
     timeout: options.lockTimeoutMs ?? LOCK_TIMEOUT_MS,
     enableForeignKeyConstraints: true,
   });
-  // A reader's cache is emptied by each commit, so it need not be large.
+  // Each commit empties a reader's cache, so it need not be large. What is sealed or deleted stays
+  // readable nowhere. What a statement may have to undo stays out of temporary files, which would
+  // be written as often as the log itself, and outside of the data folder.
   const cacheKiB = options.readOnly ? 2_000 : 8_000;
-  connection.exec(`PRAGMA synchronous = FULL; PRAGMA cache_size = -${cacheKiB}`);
-  connection.exec("PRAGMA secure_delete = ON"); // what is sealed or deleted stays readable nowhere
-  // What a statement may have to undo stays out of temporary files, which would be written beside
-  // the log as often as the log itself, and outside of the data folder.
-  connection.exec("PRAGMA temp_store = MEMORY");
+  connection.exec(`PRAGMA synchronous = FULL; PRAGMA cache_size = -${cacheKiB};
+    PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY`);
   // Opening may meet another process that opens or closes the file; once open, and with
   // a write-ahead log, no reader ever waits for a writer.
   if (options.readOnly && options.lockTimeoutMs === undefined) {
@@ -42,10 +41,7 @@ export function openSqlite(
   return connection;
 }
 
-/**
- * Empties the log beside the file into it: what has been overwritten can be read in neither.
- * False where somebody else was reading the log for too long.
- */
+/** Empties the log into the file: neither holds what was overwritten. False if it is in use. */
 export function emptyLog(path: string): boolean {
   const connection = openSqlite(path, { readOnly: false });
   try {
@@ -55,10 +51,7 @@ export function emptyLog(path: string): boolean {
   }
 }
 
-/**
- * Opens a database that no process has open, to read it: nothing is created beside it, whereas
- * an ordinary reader of a write-ahead log leaves one behind.
- */
+/** Opens a database that no process has open, to read it; an ordinary reader would leave a log. */
 export function openAtRest(path: string): DatabaseSync {
   const url = pathToFileURL(path);
   url.searchParams.set("immutable", "1");
@@ -70,19 +63,35 @@ export function openAtRest(path: string): DatabaseSync {
  * died, its log is there. One that has never had a log is being made: its readers wait for locks.
  */
 export function openForLook(path: string): DatabaseSync {
-  if (!existsSync(`${path}-wal`) && usesLog(path)) return openAtRest(path);
+  const isAtRest = !existsSync(`${path}-wal`) && readHeader(path)[WRITE_VERSION_AT] === USES_LOG;
+  if (isAtRest) return openAtRest(path);
   return openSqlite(path, { readOnly: true, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
 }
 
-/** https://sqlite.org/fileformat2.html#file_format_version_numbers: 2 stands for a log. */
-function usesLog(path: string): boolean {
-  const version = Buffer.alloc(1);
+/** How a database file begins (https://sqlite.org/fileformat2.html): what of it there is. */
+export function readHeader(path: string): Buffer {
+  const header = Buffer.alloc(20);
   const file = openSync(path, "r");
   try {
-    return readSync(file, version, 0, 1, 18) === 1 && version[0] === 2;
+    return header.subarray(0, readSync(file, header));
   } finally {
     closeSync(file);
   }
+}
+
+/** Prepares each statement of a connection once. */
+export function prepareOnce(connection: DatabaseSync): (sql: string) => StatementSync {
+  const prepared = new Map<string, StatementSync>();
+  return (sql) => {
+    let statement = prepared.get(sql);
+    if (!statement) prepared.set(sql, statement = connection.prepare(sql));
+    return statement;
+  };
+}
+
+/** The first damage that SQLite finds in a database: "ok" if none. */
+export function quickCheck(connection: DatabaseSync): string {
+  return String(connection.prepare("PRAGMA quick_check(1)").get()?.["quick_check"]);
 }
 
 /** The value of a pragma that is a number. */

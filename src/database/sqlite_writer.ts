@@ -1,11 +1,10 @@
-import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { type OwnFiles, watchOwnFiles } from "./own_files.ts";
-import { classifySqliteError, refusalOf } from "./sqlite_error.ts";
-import { LOCK_TIMEOUT_MS, openSqlite } from "./sqlite_file.ts";
-import type { WriteResult } from "./write_result.ts";
+import { LOCK_TIMEOUT_MS, openSqlite, prepareOnce } from "./sqlite_file.ts";
+import { resultOf, type WriteResult } from "./write_result.ts";
 
 const LONG_LOG_BYTES = 16 * 1024 * 1024;
 const TRIM_PAUSE_MS = 1_000;
@@ -13,20 +12,14 @@ const TRIM_PAUSE_MS = 1_000;
 const TRIM_TIMEOUT_MS = 50;
 
 /**
- * Runs batches in one transaction, each in a savepoint of its own: a batch that breaks a constraint
- * is undone alone, and all others become durable with a single flush to disk. Nothing is committed
- * to a file that the path leads to no more.
+ * Makes what runs batches in one transaction, each in a savepoint of its own: one that breaks a
+ * constraint is undone alone. Nothing is committed to a file that the path no longer leads to.
  */
 export function createGroupWriter(
   connection: DatabaseSync,
   files: Pick<OwnFiles, "areInPlace">,
 ): (batches: readonly (readonly Sql[])[]) => WriteResult[] {
-  const prepared = new Map<string, StatementSync>();
-  const prepare = (sql: string): StatementSync => {
-    let statement = prepared.get(sql);
-    if (!statement) prepared.set(sql, statement = connection.prepare(sql));
-    return statement;
-  };
+  const prepare = prepareOnce(connection);
 
   function runBatch(batch: readonly Sql[]): WriteResult {
     prepare("SAVEPOINT batch").run();
@@ -38,7 +31,7 @@ export function createGroupWriter(
       // A full disk or a failed read ends the whole transaction: then all its batches fail.
       if (!connection.isTransaction) throw error;
       connection.exec("ROLLBACK TO batch; RELEASE batch");
-      return failure(error);
+      return resultOf(error);
     }
   }
 
@@ -51,18 +44,9 @@ export function createGroupWriter(
       return results;
     } catch (error) {
       if (connection.isTransaction) connection.exec("ROLLBACK");
-      return batches.map(() => failure(error));
+      return batches.map(() => resultOf(error));
     }
   };
-}
-
-function failure(error: unknown): WriteResult {
-  const message = error instanceof Error ? error.message : String(error);
-  if (error instanceof UnavailableError) {
-    return { kind: "unavailable", message, refusal: "replaced" };
-  }
-  const kind = classifySqliteError(error);
-  return kind === "unavailable" ? { kind, message, refusal: refusalOf(error) } : { kind, message };
 }
 
 /**
@@ -77,14 +61,14 @@ function createLogTrimmer(connection: DatabaseSync, files: OwnFiles): () => void
     try {
       connection.exec(`PRAGMA busy_timeout = ${TRIM_TIMEOUT_MS}; PRAGMA wal_checkpoint(TRUNCATE)`);
     } catch {
-      // A full disk, say: whoever writes next is told of it.
+      // A full disk, say: the next write fails with it.
     } finally {
       connection.exec(`PRAGMA busy_timeout = ${LOCK_TIMEOUT_MS}`);
     }
   };
 }
 
-// As a worker: answers each group of batches with its results; "close" ends it.
+// As a worker: replies to each group of batches with its results; "close" ends it.
 if (parentPort && workerData?.role === "gatepost-sqlite-writer") {
   const port = parentPort;
   const path = String(workerData.path);

@@ -1,15 +1,13 @@
 import { ConflictError, type Refusal, UnavailableError } from "./database.ts";
+import { classifySqliteError, refusalOf } from "./sqlite_error.ts";
 
-/**
- * What became of one batch, in the form in which it goes from thread to thread: rows changed per
- * statement, or why nothing of it is stored.
- */
+/** What became of one batch: rows changed per statement, or why nothing of it is stored. */
 export type WriteResult =
   | { readonly kind: "stored"; readonly changes: number[] }
-  | { readonly kind: "conflict" | "fault"; readonly message: string }
-  | { readonly kind: "unavailable"; readonly message: string; readonly refusal?: Refusal };
+  | { readonly kind: "conflict" | "error"; readonly message: string }
+  | { readonly kind: "unavailable"; readonly message: string; readonly refusal: Refusal };
 
-/** The error that stands for a batch which was not stored; without a result for none that came. */
+/** The error of a batch that was not stored; without a result, of one whose writer ended. */
 export function errorOf(result: Exclude<WriteResult, { kind: "stored" }> | undefined): Error {
   switch (result?.kind) {
     case "conflict":
@@ -21,9 +19,12 @@ export function errorOf(result: Exclude<WriteResult, { kind: "stored" }> | undef
   }
 }
 
-/** The result that stands for an error of `write`. */
+/** The result for an error of SQLite or of `write`. */
 export function resultOf(error: unknown): WriteResult {
   const message = error instanceof Error ? error.message : String(error);
   if (error instanceof ConflictError) return { kind: "conflict", message };
-  return { kind: error instanceof UnavailableError ? "unavailable" : "fault", message };
+  const isReplaced = error instanceof UnavailableError; // what a writer itself throws
+  if (isReplaced) return { kind: "unavailable", message, refusal: "replaced" };
+  const kind = classifySqliteError(error);
+  return kind === "unavailable" ? { kind, message, refusal: refusalOf(error) } : { kind, message };
 }

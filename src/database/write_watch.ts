@@ -3,29 +3,22 @@ import { type Database, type Refusal, UnavailableError } from "./database.ts";
 import { sql } from "./sql.ts";
 
 /** Whether a database takes writes, also while nobody writes. */
-export interface WriteWatch {
-  /** Is told how each commit went: why it was refused, or undefined. */
-  observe(refusal: Refusal | undefined): void;
-  /** Writes a little where the last commit was refused, or where there was none for a while. */
-  look(database: Database): Promise<void>;
-  /** `ok`, or why writes are refused: a file that is another at once, else after two seconds. */
-  state(): "ok" | Refusal;
-}
+export type WriteWatch = ReturnType<typeof createWriteWatch>;
 
 const REFUSED_AFTER_MS = 2_000;
 const IDLE_MS = 10_000;
 
 /**
- * Makes the watch. It tells the log once when writes are refused, and once when they are taken
- * again.
+ * Makes the watch. It logs once when writes are refused, and once when they are taken again.
  *
  * @param elapsedMs milliseconds by a clock that is never set
  */
-export function createWriteWatch(log: Log, elapsedMs: () => number): WriteWatch {
+export function createWriteWatch(log: Log, elapsedMs: () => number) {
   let lastMs = elapsedMs();
   let refused: { readonly why: Refusal; readonly sinceMs: number } | undefined;
-  let told: "ok" | Refusal = "ok";
+  let logged: "ok" | Refusal = "ok";
 
+  /** `ok`, or why writes are refused: a file that is another at once, else after two seconds. */
   function state(): "ok" | Refusal {
     if (refused === undefined) return "ok";
     const isSure = refused.why === "replaced" || elapsedMs() - refused.sinceMs > REFUSED_AFTER_MS;
@@ -34,26 +27,26 @@ export function createWriteWatch(log: Log, elapsedMs: () => number): WriteWatch 
 
   return {
     state,
-    observe(why) {
+    /** Takes in how a commit went: why it was refused, or undefined. */
+    observe(why: Refusal | undefined): void {
       lastMs = elapsedMs();
       refused = why && { why, sinceMs: refused?.sinceMs ?? lastMs };
     },
-    async look(database) {
+    /** Writes a little where the last commit was refused, or where there was none for a while. */
+    async look(database: Database): Promise<void> {
       if (refused !== undefined || elapsedMs() - lastMs >= IDLE_MS) {
-        await database.write([probe(elapsedMs())]).catch((error: unknown) => {
+        // A write that nothing depends on; with the same value SQLite would write nothing.
+        const probe = sql`INSERT INTO settings (name, value)
+          VALUES ('write_probe', ${String(elapsedMs())})
+          ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
+        await database.write([probe]).catch((error: unknown) => {
           if (!(error instanceof UnavailableError)) throw error; // that one has been observed
         });
       }
-      if (state() === told) return;
-      told = state();
-      if (told === "ok") log.info("writes are taken again");
-      else log.error("writes are refused", { reason: told });
+      if (state() === logged) return;
+      logged = state();
+      if (logged === "ok") log.info("writes are taken again");
+      else log.error("writes are refused", { reason: logged });
     },
   };
-}
-
-/** A write that nothing depends on; with the same value SQLite would write nothing. */
-function probe(value: number) {
-  return sql`INSERT INTO settings (name, value) VALUES ('write_probe', ${String(value)})
-     ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
 }

@@ -1,25 +1,19 @@
 import { createCache } from "../base/cache.ts";
-import type { User } from "../oauth/user.ts";
-import { type AppWithSecrets, findApp } from "./apps.ts";
+import { findApp } from "./apps.ts";
 import type { Database } from "../database/database.ts";
+import { findRow } from "../database/rows.ts";
 import { sql } from "../database/sql.ts";
 import { findUser } from "./users.ts";
 
 /** Apps and users as every token request needs them: kept in memory for as long as none changes. */
-export interface Accounts {
-  findApp(id: string): Promise<AppWithSecrets | undefined>;
-  findUser(id: string): Promise<User | undefined>;
-}
+export type Accounts = ReturnType<typeof createAccounts>;
 
 const CACHE_LIMIT = 10_000;
 
 const CHANGES = sql`SELECT count FROM account_changes`;
 
-/**
- * Makes the look-up of accounts. Each one asks for a single number, which the database raises with
- * every change of an app or a user, whichever process makes it.
- */
-export function createAccounts(database: Database): Accounts {
+/** Makes the look-up. It reads a single number, which every change of an app or a user raises. */
+export function createAccounts(database: Database) {
   return { findApp: remember(database, findApp), findUser: remember(database, findUser) };
 }
 
@@ -30,7 +24,7 @@ function remember<Account>(
   let cache = createCache<Account>(CACHE_LIMIT);
   let seen: number | undefined;
   return async (id) => {
-    const [changes] = await database.query<{ count: number }>(CHANGES);
+    const changes = await findRow<{ count: number }>(database, CHANGES);
     if (changes === undefined || changes.count !== seen) cache = createCache(CACHE_LIMIT);
     seen = changes?.count;
     const current = cache; // what is read now is not kept past a change that is noticed meanwhile

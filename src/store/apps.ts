@@ -1,19 +1,11 @@
 import type { App } from "../oauth/app.ts";
-import type { GrantType } from "../oauth/grant_type.ts";
-import {
-  type Database,
-  limitTo,
-  type Page,
-  pageOf,
-  type Pagination,
-  type RowOf,
-  valueIf,
-} from "../database/database.ts";
+import { type Database, type Page, type Pagination, valueIf } from "../database/database.ts";
+import { findRow, hasRow, queryPage, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { revokeGrantsOf, REVOKED } from "./grant_end.ts";
 import { endSubscriptions, type SubscriptionsEnd } from "./subscription_end.ts";
 
-/** An app with the SHA-256 of its secrets, which go no further than client authentication. */
+/** An app with the SHA-256 of its secrets, which client authentication alone uses. */
 export interface AppWithSecrets extends App {
   readonly secret: Uint8Array | null;
   readonly oldSecret: Uint8Array | null;
@@ -30,9 +22,9 @@ const SELECT = sql`SELECT id, ${CHANGEABLE}, secret, oldSecret, oldSecretUntilMs
 function toApp(row: RowOf<AppWithSecrets>): AppWithSecrets {
   return {
     ...row,
-    scopes: JSON.parse(row.scopes) as string[],
-    grants: JSON.parse(row.grants) as GrantType[],
-    redirectUris: JSON.parse(row.redirectUris) as string[],
+    scopes: JSON.parse(row.scopes),
+    grants: JSON.parse(row.grants),
+    redirectUris: JSON.parse(row.redirectUris),
     trusted: row.trusted === 1,
     resourceServer: row.resourceServer === 1,
   };
@@ -40,24 +32,19 @@ function toApp(row: RowOf<AppWithSecrets>): AppWithSecrets {
 
 /** An app by its `client_id`. */
 export async function findApp(database: Database, id: string): Promise<AppWithSecrets | undefined> {
-  const rows = await database.query<RowOf<AppWithSecrets>>(sql`${SELECT} WHERE id = ${id}`);
-  return rows.map(toApp)[0];
+  const row = await findRow<RowOf<AppWithSecrets>>(database, sql`${SELECT} WHERE id = ${id}`);
+  return row && toApp(row);
 }
 
 /** Apps, newest first. */
-export async function listApps(database: Database, page: Pagination): Promise<Page<App>> {
-  const rows = await database.query<RowOf<AppWithSecrets>>(
-    sql`${SELECT} WHERE id < ${page.before} ORDER BY id DESC ${limitTo(page.limit + 1)}`,
-  );
-  return pageOf(rows.map(toApp), page);
+export function listApps(database: Database, page: Pagination): Promise<Page<App>> {
+  return queryPage(database, sql`${SELECT} WHERE id < ${page.before}`, page, toApp);
 }
 
 /** Whether any active app's URL has this origin. */
-export async function hasAppOrigin(database: Database, origin: string): Promise<boolean> {
-  const rows = await database.query(
-    sql`SELECT 1 FROM apps WHERE origin = ${origin} AND status = 'active' LIMIT 1`,
-  );
-  return rows.length > 0;
+export function hasAppOrigin(database: Database, origin: string): Promise<boolean> {
+  const select = sql`SELECT 1 FROM apps WHERE origin = ${origin} AND status = 'active' LIMIT 1`;
+  return hasRow(database, select);
 }
 
 /** Stores an app with the SHA-256 of its secret, or none for a public app. */
@@ -67,10 +54,7 @@ export function insertApp(app: App, secret: Uint8Array | undefined): Sql {
       ${app.createdAtMs})`;
 }
 
-/**
- * Stores an app as it shall be; ConflictError, for the whole batch, where it is not any more as it
- * was read.
- */
+/** Stores a changed app; ConflictError, for the whole batch, where it is no longer as `before`. */
 export function updateApp(before: App, after: App): Sql {
   const isUnchanged = sql`(${CHANGEABLE}) = (${changeable(before)})`;
   return sql`UPDATE apps SET (${CHANGEABLE}) = (${changeable(after)}),

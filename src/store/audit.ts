@@ -1,19 +1,14 @@
 import type { HttpRequest } from "../base/http_message.ts";
 import { idBound, newId } from "../base/id.ts";
 import { type Caller, LOGIN_APP } from "../oauth/principal.ts";
-import {
-  type Database,
-  limitTo,
-  type Page,
-  pageOf,
-  type Pagination,
-} from "../database/database.ts";
+import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
+import { type FilterOf, queryPage } from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
 
 /** Who did what to whom; never a secret. Its time is its id's. */
 export interface AuditEntry {
   readonly id: string;
-  /** A user's or an app's id, `cli`, or `anonymous` for one who has not proven to be anybody. */
+  /** A user's or an app's id, `cli`, or `anonymous`. */
   readonly actor: string;
   /** As in `app.create`. */
   readonly action: string;
@@ -37,7 +32,7 @@ export function actorOf(
   return { actor: sub, app: isOwn ? null : clientId, address: address || null };
 }
 
-/** The actor of what nobody has proven to have done. */
+/** The actor of what anybody may have done. */
 export const ANONYMOUS = "anonymous";
 
 /** Stands for a user or an app that does not exist: what was sent as its name is not stored. */
@@ -64,43 +59,31 @@ export function insertAuditOfChange(entry: AuditRecord, nowMs: number): Sql {
   return sql`${insertAudit(entry, nowMs)} WHERE changes() > 0`;
 }
 
-/**
- * Records an action where the grant is valid at that point of the batch: after its insertion, which
- * may have been refused, or before its end, which may have come already.
- */
+/** Records an action where the grant is valid at that point of the batch. */
 export function insertAuditOfGrant(grantId: string, entry: AuditRecord, nowMs: number): Sql {
   return sql`${insertAudit(entry, nowMs)}
     WHERE EXISTS (SELECT 1 FROM grants WHERE id = ${grantId} AND revokedAtMs IS NULL)`;
 }
 
-/** Which entries are wanted; a member that is undefined does not narrow. */
-export interface AuditFilter {
-  readonly actor: string | undefined;
-  readonly action: string | undefined;
-  readonly target: string | undefined;
-  /** From then on. */
-  readonly sinceMs: number | undefined;
-  /** Before then. */
-  readonly untilMs: number | undefined;
-}
+/** Which entries are wanted, made at `sinceMs` or later and before `untilMs`. */
+type AuditFilter = FilterOf<
+  AuditEntry & { readonly sinceMs: number; readonly untilMs: number },
+  "actor" | "action" | "target" | "sinceMs" | "untilMs"
+>;
 
 /** The record, newest first. */
-export async function listAudit(
+export function listAudit(
   database: Database,
-  filter: AuditFilter,
+  { actor, action, target, sinceMs, untilMs }: AuditFilter,
   page: Pagination,
 ): Promise<Page<AuditEntry>> {
-  const { actor, action, target, sinceMs, untilMs } = filter;
   // One bound alone: of two SQLite searches by one, and reads all that the other leaves out.
   const until = untilMs === undefined ? page.before : idBound("t", untilMs);
-  const rows = await database.query<AuditEntry>(
-    sql`SELECT id, actor, action, target, address, app FROM audit
-      WHERE id < ${until < page.before ? until : page.before}
-        AND id >= ${sinceMs === undefined ? "" : idBound("t", sinceMs)}${andIs(sql`actor`, actor)}
-        ${andIs(sql`action`, action)}${andIs(sql`target`, target)}
-      ORDER BY id DESC ${limitTo(page.limit + 1)}`,
-  );
-  return pageOf(rows, page);
+  const select = sql`SELECT id, actor, action, target, address, app FROM audit
+    WHERE id < ${until < page.before ? until : page.before}
+      AND id >= ${sinceMs === undefined ? "" : idBound("t", sinceMs)}${andIs(sql`actor`, actor)}
+      ${andIs(sql`action`, action)}${andIs(sql`target`, target)}`;
+  return queryPage(database, select, page, (entry: AuditEntry) => entry);
 }
 
 /** Removes the oldest entries of an action past the newest `keep`, at most `limit` of them. */

@@ -1,8 +1,9 @@
 import { CONSUMER_SCOPE, LOGIN_APP } from "../oauth/principal.ts";
 import type { Database } from "../database/database.ts";
+import { findRow } from "../database/rows.ts";
 import { sql, type Sql, sqlText } from "../database/sql.ts";
 
-/** The number of the last end of many subscriptions; those made after it do not fall under it. */
+/** The number of the last end of many subscriptions; it does not concern those made after it. */
 export const LAST_ENDING = sql`(SELECT ifnull(max(seq), 0) FROM subscription_endings)`;
 
 /** Holds where a JSON array of scopes has this one; no scope has a character that JSON escapes. */
@@ -12,7 +13,7 @@ export function hasScope(scopes: Sql, scope: Sql | string): Sql {
 
 /**
  * Holds where the ending `x` concerns the subscription `s`. A scope counts as granted that the
- * token had, or the grant behind it; one that has ended already falls under every ending.
+ * token had, or the grant behind it; every ending concerns one that has ended already.
  */
 export const ENDS = sql`x.owner IN (s.principal, s.app) AND x.seq > s.grantedAfter
   AND (x.own OR s.app <> ${sqlText(LOGIN_APP)})
@@ -57,10 +58,7 @@ export const NEEDED_BY_EVENT = sql`iif(e.scopes = ${DECLARED_NOW}, e.scopes,
   (SELECT json_group_array(value) FROM (SELECT value FROM json_each(e.scopes)
     UNION ALL SELECT value FROM json_each(${DECLARED_NOW}))))`;
 
-/**
- * Stores what subscribers to events must be allowed, wherever these are dispatched from. What is
- * declared later replaces it; a name that is no longer declared keeps its scopes.
- */
+/** Stores what subscribers to events must be allowed; each name keeps its last declaration. */
 export function declareEvents(
   events: readonly { readonly name: string; readonly scope: readonly string[] }[],
 ): Sql {
@@ -74,8 +72,6 @@ export async function findEventScopes(
   database: Database,
   name: string,
 ): Promise<readonly string[]> {
-  const rows = await database.query<{ scopes: string }>(
-    sql`SELECT ${declaredScopes(name)} AS scopes`,
-  );
-  return JSON.parse(rows[0]?.scopes ?? "[]") as string[];
+  const select = sql`SELECT ${declaredScopes(name)} AS scopes`;
+  return JSON.parse((await findRow<{ scopes: string }>(database, select))?.scopes ?? "[]");
 }

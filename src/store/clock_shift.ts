@@ -1,4 +1,5 @@
 import { type Database, limitTo } from "../database/database.ts";
+import { changesRow, findRow } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
 import { updateNextDue } from "./deliveries.ts";
 import { IS_OPEN } from "./subscriptions.ts";
@@ -8,16 +9,13 @@ const AT_MOST = limitTo(500);
 
 /** How often processes on this database have found the clock set. */
 export async function countClockSteps(database: Database): Promise<number> {
-  const [row] = await database.query<{ count: number }>(sql`SELECT count FROM clock_steps`);
-  return row?.count ?? 0;
+  const select = sql`SELECT count FROM clock_steps`;
+  return (await findRow<{ count: number }>(database, select))?.count ?? 0;
 }
 
 /** Counts one step more; false where another process was faster. */
-export async function takeClockStep(database: Database, count: number): Promise<boolean> {
-  const [changed] = await database.write([
-    sql`UPDATE clock_steps SET count = count + 1 WHERE count = ${count}`,
-  ]);
-  return changed === 1;
+export function takeClockStep(database: Database, count: number): Promise<boolean> {
+  return changesRow(database, sql`UPDATE clock_steps SET count = count + 1 WHERE count = ${count}`);
 }
 
 type Key = string | number;
@@ -32,15 +30,11 @@ interface Walk {
 }
 
 /**
- * Makes the shift by `stepMs` of all that waits, since the clock that read `nowMs` has been set by
- * so much: resends and leases, cronjobs and theirs, and since when subscriptions have failed. In
- * bounded batches; called again after it has thrown it goes on with the one that was not stored.
+ * Makes the shift of all that waits by `stepMs`, by which the clock has been set that showed
+ * `nowMs`: resends and leases, cronjobs and theirs, and since when subscriptions have failed. In
+ * bounded batches; called again after an error it continues with the one that was not stored.
  */
-export function createShift(
-  database: Database,
-  nowMs: number,
-  stepMs: number,
-): () => Promise<void> {
+export function createShift(database: Database, nowMs: number, stepMs: number) {
   const dueMs = Math.min(nowMs, nowMs + stepMs); // what is due by both clocks stays so
   const walks: Walk[] = [
     {
@@ -76,7 +70,7 @@ export function createShift(
       ],
     },
   ];
-  return async () => {
+  return async (): Promise<void> => {
     for (let walk = walks[0]; walk !== undefined; walk = walks[0]) {
       const rows = await database.query<{ key: Key }>(walk.select(walk.after));
       const last = rows.at(-1);

@@ -1,8 +1,9 @@
 import { idTimeMs } from "../base/id.ts";
-import { type Database, type RowOf } from "../database/database.ts";
+import type { Database } from "../database/database.ts";
+import { findRow, parseScopes, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { endExcessGrants } from "./grant_limit.ts";
-import { arePartiesActive, partiesHoldScopes } from "./grants.ts";
+import { arePartiesActive, type NewGrant, partiesHoldScopes } from "./grants.ts";
 import type { Revocations } from "./revocations.ts";
 import { liveSession } from "./sessions.ts";
 
@@ -32,17 +33,16 @@ export function insertCode(code: Code, hash: Uint8Array, session: Uint8Array): S
       AND ${partiesHoldScopes(sql`${user}`, sql`${app}`, scopes)}`;
 }
 
-/** The code that waits, or undefined when it was redeemed, has been purged or never was. */
+/** A code that has not been redeemed or purged. */
 export async function findCode(
   database: Database,
   id: string,
   hash: Uint8Array,
 ): Promise<Code | undefined> {
-  const rows = await database.query<RowOf<Code>>(
-    sql`SELECT id, app, user, scopes, redirectUri, challenge, untilMs
-      FROM codes WHERE id = ${id} AND hash = ${hash}`,
-  );
-  return rows.map((row) => ({ ...row, scopes: JSON.parse(row.scopes) }))[0];
+  const select = sql`SELECT id, app, user, scopes, redirectUri, challenge, untilMs
+    FROM codes WHERE id = ${id} AND hash = ${hash}`;
+  const row = await findRow<RowOf<Code>>(database, select);
+  return row && parseScopes(row);
 }
 
 /** Removes the codes of an app that wait for their exchange. */
@@ -51,29 +51,20 @@ export function deleteCodesOf(app: string): Sql {
 }
 
 /** The app that a grant belongs to, where the grant came from this code: the code was redeemed. */
-export async function findRedeemedCode(
+export function findRedeemedCode(
   database: Database,
   id: string,
   hash: Uint8Array,
 ): Promise<{ readonly app: string } | undefined> {
-  const rows = await database.query<{ app: string }>(
-    sql`SELECT app FROM grants WHERE id = ${id} AND code = ${hash}`,
-  );
-  return rows[0];
+  return findRow(database, sql`SELECT app FROM grants WHERE id = ${id} AND code = ${hash}`);
 }
 
 /** What a code is exchanged for. */
-export interface CodeRedemption {
-  readonly id: string;
-  readonly hash: Uint8Array;
+export interface CodeRedemption extends Omit<NewGrant, "type" | "decidedAtMs"> {
   readonly user: string;
-  readonly app: string;
-  readonly scopes: readonly string[];
+  readonly hash: Uint8Array;
   /** Of the first access token: without those that have been lost since the code was made. */
   readonly accessScopes: readonly string[];
-  readonly refresh: Uint8Array | undefined;
-  readonly refreshUntilMs: number;
-  readonly accessUntilMs: number;
 }
 
 const [CODE_USER, CODE_APP] = [sql`codes.user`, sql`codes.app`];
@@ -81,8 +72,8 @@ const [CODE_USER, CODE_APP] = [sql`codes.user`, sql`codes.app`];
 /**
  * Turns a code into its grant (RFC 6749 §4.1.3). The row moves from one table to the other, so of
  * any number at once exactly one succeeds; false when the code is gone or has expired, or its user
- * or app has been disabled or had its grants revoked since. Grants of the user that are too many
- * with it end, and the revocations take that in.
+ * or app has been disabled or had its grants revoked since. The oldest grants of the user that are
+ * too many with it end, and the revocations take that in.
  */
 export async function redeemCode(
   database: Database,

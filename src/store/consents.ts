@@ -1,5 +1,7 @@
 import { idTimeMs } from "../base/id.ts";
-import { type Database, limitTo, type RowOf } from "../database/database.ts";
+import type { App } from "../oauth/app.ts";
+import { type Database, limitTo } from "../database/database.ts";
+import { findRow, type RowOf } from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
 import { isOf, revokeGrantsOf } from "./grant_end.ts";
 import { endSubscriptions } from "./subscription_end.ts";
@@ -11,26 +13,18 @@ export async function findConsentedScopes(
   user: string,
   app: string,
 ): Promise<readonly string[]> {
-  const rows = await database.query<{ scopes: string }>(
-    sql`SELECT scopes FROM consents WHERE ${isOf({ user, app })}`,
-  );
-  return JSON.parse(rows[0]?.scopes ?? "[]");
+  const select = sql`SELECT scopes FROM consents WHERE ${isOf({ user, app })}`;
+  return JSON.parse((await findRow<{ scopes: string }>(database, select))?.scopes ?? "[]");
 }
 
-/**
- * Remembers what a user allows an app, in the place of what was remembered before: that for which
- * the code of this id, earlier in the batch, was stored. Nothing where it was not.
- */
+/** Remembers what a user allows an app, if the code of this id was stored earlier in the batch. */
 export function putConsentOfCode(code: string): Sql {
   return sql`INSERT INTO consents (user, app, scopes)
     SELECT user, app, scopes FROM codes WHERE id = ${code}
     ON CONFLICT (user, app) DO UPDATE SET scopes = excluded.scopes`;
 }
 
-/**
- * Forgets what a user allowed an app, and ends every grant of it that was made until now, however
- * many they are, with the subscriptions that the app made, for this reason.
- */
+/** Forgets what a user allowed an app, and ends its grants until now and its subscriptions. */
 export function withdrawConsent(
   user: string,
   app: string,
@@ -49,21 +43,12 @@ export function withdrawConsent(
 }
 
 /** Forgets all that a user allowed, or that an app was allowed; what was withdrawn stays so. */
-export function forgetConsentsOf(
-  of: { readonly user: string } | { readonly app: string },
-): Sql {
+export function forgetConsentsOf(of: { readonly user: string } | { readonly app: string }): Sql {
   return sql`UPDATE consents SET scopes = '[]' WHERE ${isOf(of)} AND scopes <> '[]'`;
 }
 
-/**
- * An app that may act for a user: by a remembered consent, by a valid grant, or by a
- * subscription, which may outlive both.
- */
-export interface ActingApp {
-  /** Its `client_id`. */
-  readonly id: string;
-  readonly name: string;
-  readonly url: string;
+/** An app that may act for a user: by a consent, a grant, or a subscription that outlives both. */
+export interface ActingApp extends Pick<App, "id" | "name" | "url"> {
   /** Of those that it was allowed, what it and the user still have. */
   readonly scopes: readonly string[];
 }
@@ -88,26 +73,25 @@ export async function listActingApps(
   app?: string,
 ): Promise<ActingApp[]> {
   const only = andIs(sql`app`, app);
-  const rows = await database.query<ActingRow>(
-    sql`SELECT a.id, a.name, a.url, allowed.scopes, u.scopes AS userScopes,
-        a.scopes AS appScopes, allowed.grantId, max(u.notBeforeMs, a.notBeforeMs, ifnull(
-          (SELECT notBeforeMs FROM consents c WHERE c.user = u.id AND c.app = a.id), 0)
-        ) AS notBeforeMs
-      FROM (
-        SELECT app, scopes, NULL AS grantId FROM consents
-        WHERE user = ${user} AND scopes <> '[]'${only}
-        UNION ALL
-        SELECT app, scopes, max(id)
-        FROM (SELECT id, app, scopes FROM grants INDEXED BY grants_of_user
-          WHERE user = ${user} AND revokedAtMs IS NULL AND untilMs > ${nowMs}${only}
-          ORDER BY id DESC ${limitTo(LISTED_GRANTS)})
-        GROUP BY app, scopes
-        UNION ALL
-        SELECT app, ifnull(granted, '[]'), NULL FROM subscriptions
-        WHERE principal = ${user} AND status <> 'deleted' AND ${IS_OPEN}${andIs(sql`+app`, app)}
-      ) allowed JOIN apps a ON a.id = allowed.app JOIN users u ON u.id = ${user}
-      WHERE a.status = 'active' ORDER BY a.id DESC`,
-  );
+  const select = sql`SELECT a.id, a.name, a.url, allowed.scopes, u.scopes AS userScopes,
+      a.scopes AS appScopes, allowed.grantId, max(u.notBeforeMs, a.notBeforeMs, ifnull(
+        (SELECT notBeforeMs FROM consents c WHERE c.user = u.id AND c.app = a.id), 0)
+      ) AS notBeforeMs
+    FROM (
+      SELECT app, scopes, NULL AS grantId FROM consents
+      WHERE user = ${user} AND scopes <> '[]'${only}
+      UNION ALL
+      SELECT app, scopes, max(id)
+      FROM (SELECT id, app, scopes FROM grants INDEXED BY grants_of_user
+        WHERE user = ${user} AND revokedAtMs IS NULL AND untilMs > ${nowMs}${only}
+        ORDER BY id DESC ${limitTo(LISTED_GRANTS)})
+      GROUP BY app, scopes
+      UNION ALL
+      SELECT app, ifnull(granted, '[]'), NULL FROM subscriptions
+      WHERE principal = ${user} AND status <> 'deleted' AND ${IS_OPEN}${andIs(sql`+app`, app)}
+    ) allowed JOIN apps a ON a.id = allowed.app JOIN users u ON u.id = ${user}
+    WHERE a.status = 'active' ORDER BY a.id DESC`;
+  const rows = await database.query<ActingRow>(select);
   const apps = new Map<string, ActingApp>();
   for (const { id, name, url, grantId, notBeforeMs, ...row } of rows) {
     if (grantId !== null && idTimeMs(grantId) <= notBeforeMs) continue;

@@ -1,4 +1,5 @@
-import { type Database } from "../database/database.ts";
+import type { Database } from "../database/database.ts";
+import { changesRow, findRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 
 /** A job that runs once per due time and database, as it is stored. */
@@ -16,11 +17,8 @@ const SELECT = sql`SELECT name, nextAtMs, leaseUntilMs, lastAtMs, lastDurationMs
   FROM cronjobs`;
 
 /** A job as it is stored, or undefined before it has been registered. */
-export async function findCronjob(
-  database: Database,
-  name: string,
-): Promise<StoredCronjob | undefined> {
-  return (await database.query<StoredCronjob>(sql`${SELECT} WHERE name = ${name}`))[0];
+export function findCronjob(database: Database, name: string): Promise<StoredCronjob | undefined> {
+  return findRow<StoredCronjob>(database, sql`${SELECT} WHERE name = ${name}`);
 }
 
 /** Every job that a process has ever registered. */
@@ -28,77 +26,67 @@ export function listStoredCronjobs(database: Database): Promise<StoredCronjob[]>
   return database.query<StoredCronjob>(sql`${SELECT} ORDER BY name`);
 }
 
-/** Makes a job due now, for a process that knows it; false where there is none of the name. */
-export async function hastenCronjob(
-  database: Database,
-  name: string,
-  nowMs: number,
-): Promise<boolean> {
-  const [changed] = await database.write([
-    sql`UPDATE cronjobs SET nextAtMs = min(nextAtMs, ${nowMs}) WHERE name = ${name}`,
-  ]);
-  return changed === 1;
+/** Makes a job due now, for a process that knows it; false where none has the name. */
+export function hastenCronjob(database: Database, name: string, nowMs: number): Promise<boolean> {
+  const update = sql`UPDATE cronjobs SET nextAtMs = min(nextAtMs, ${nowMs}) WHERE name = ${name}`;
+  return changesRow(database, update);
 }
 
-/** Registers a job that is due at `nextAtMs`; one that is known is due then at the latest. */
+/** Stores a job that is due at `nextAtMs`; one that is there is due then at the latest. */
 export async function registerCronjob(
   database: Database,
   name: string,
   nextAtMs: number,
 ): Promise<void> {
-  await database.write([
-    sql`INSERT INTO cronjobs (name, nextAtMs) VALUES (${name}, ${nextAtMs})
-      ON CONFLICT DO UPDATE SET nextAtMs = min(nextAtMs, excluded.nextAtMs)`,
-  ]);
+  const insert = sql`INSERT INTO cronjobs (name, nextAtMs) VALUES (${name}, ${nextAtMs})
+    ON CONFLICT DO UPDATE SET nextAtMs = min(nextAtMs, excluded.nextAtMs)`;
+  await database.write([insert]);
 }
 
-/** One run of a job that a process wants to take on. */
-export interface CronjobClaim {
-  readonly name: string;
+/** One run of a job that a process wants to begin. */
+interface CronjobClaim extends Pick<StoredCronjob, "name" | "leaseUntilMs"> {
   /** The name of the process. */
   readonly claim: string;
   readonly everyMs: number;
-  readonly leaseUntilMs: number;
   /** Whether it runs although it is not due. */
   readonly isForced: boolean;
 }
 
 /**
- * Takes a run on for this process; false when it is not due, another process was faster, or it runs
- * already. The next due time lies whole periods on, so a late run does not shift those after it.
+ * Claims a run for this process; false when it is not due, another process was faster, or it runs
+ * already. The next due time is whole periods later, so a late run does not shift those after it.
  */
-export async function claimCronjob(
+export function claimCronjob(
   database: Database,
   { name, claim, everyMs, leaseUntilMs, isForced }: CronjobClaim,
   nowMs: number,
 ): Promise<boolean> {
   // Numbers are bound as REAL, which do not divide to whole periods by themselves.
   const periods = sql`CAST((${nowMs} - nextAtMs) / ${everyMs} AS INTEGER) + 1`;
-  const [changed] = await database.write([
+  return changesRow(
+    database,
     sql`UPDATE cronjobs SET claim = ${claim}, leaseUntilMs = ${leaseUntilMs}, lastAtMs = ${nowMs},
         nextAtMs = nextAtMs + iif(nextAtMs <= ${nowMs}, (${periods}) * ${everyMs}, 0)
       WHERE name = ${name} AND leaseUntilMs <= ${nowMs}
         AND (nextAtMs <= ${nowMs} OR ${isForced ? 1 : 0})`,
-  ]);
-  return changed === 1;
+  );
 }
 
-/** A run that was claimed; `claimedAtMs` tells it from one that took over after its lease. */
+/** A run that was claimed; after its lease another may begin, with another `claimedAtMs`. */
 export interface CronjobRun {
   readonly name: string;
   readonly claimedAtMs: number;
 }
 
-/** Keeps a run from being taken for a dead process's. */
+/** Extends the lease of a run whose process is alive. */
 export async function renewCronjob(
   database: Database,
   { name, claimedAtMs }: CronjobRun,
   leaseUntilMs: number,
 ): Promise<void> {
-  await database.write([
-    sql`UPDATE cronjobs SET leaseUntilMs = ${leaseUntilMs}
-      WHERE name = ${name} AND lastAtMs = ${claimedAtMs}`,
-  ]);
+  const update = sql`UPDATE cronjobs SET leaseUntilMs = ${leaseUntilMs}
+    WHERE name = ${name} AND lastAtMs = ${claimedAtMs}`;
+  await database.write([update]);
 }
 
 /** Ends a run and records how it went. */

@@ -1,17 +1,26 @@
-import type { AttemptOutcome, NextState } from "../event/delivery.ts";
+import type { NextState } from "../event/delivery.ts";
+import type { Attempt } from "../event/delivery_record.ts";
 import { type Database, limitTo } from "../database/database.ts";
+import { findRow, hasRow } from "../database/rows.ts";
 import { joinSql, listOf, sql, type Sql, sqlText } from "../database/sql.ts";
 import { mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
 import { earlierDue } from "./subscriptions.ts";
 
-/**
- * What is known of a subscriber: its last attempt succeeded, and attempts take a second at most or
- * are slow, or it failed, or there has been none yet.
- */
-export type Health = "unknown" | "healthy" | "slow" | "failing";
+/** Of a subscriber: no attempt yet, or the last succeeded (within a second, or slow) or failed. */
+export type Health = typeof HEALTHS[number];
 
 /** Every kind of it. */
-export const HEALTHS: readonly Health[] = ["unknown", "healthy", "slow", "failing"];
+export const HEALTHS = ["unknown", "healthy", "slow", "failing"] as const;
+
+/** Of the active subscriptions with work, for each health those that are due first. */
+export function dueFirst(column: Sql, count: number, more = sql``): Sql {
+  const ofEach = HEALTHS.map((health) =>
+    sql`SELECT * FROM (SELECT ${column} FROM subscriptions
+      WHERE status = 'active' AND dueAtMs IS NOT NULL${more} AND health = ${sqlText(health)}
+      ORDER BY dueAtMs ${limitTo(count)})`
+  );
+  return joinSql(ofEach, " UNION ALL ");
+}
 
 /** A subscription with work that is due: its queue in the distributor. */
 export interface DueQueue {
@@ -22,48 +31,31 @@ export interface DueQueue {
   readonly meanMs: number;
 }
 
-/**
- * Subscriptions of one health with due work, the one that has waited longest first. Those that
- * cannot take more now, and those of principals that cannot, are left out.
- */
+/** Subscriptions of one health with due work, the longest-waiting first, without `except`. */
 export function listDueQueues(
   database: Database,
   { health, except, limit, nowMs }: {
     readonly health: Health;
-    readonly except: {
-      readonly subscriptions: readonly number[];
-      readonly principals: readonly string[];
-    };
+    readonly except: { subscriptions: readonly number[]; principals: readonly string[] };
     readonly limit: number;
     readonly nowMs: number;
   },
 ): Promise<DueQueue[]> {
-  return database.query<DueQueue>(
-    sql`SELECT seq AS subscription, health, principal, meanMs FROM subscriptions
-      WHERE status = 'active' AND dueAtMs IS NOT NULL AND dueAtMs <= ${nowMs} AND health = ${health}
-        AND seq NOT IN ${listOf(except.subscriptions)}
-        AND principal NOT IN ${listOf(except.principals)}
-      ORDER BY dueAtMs ${limitTo(limit)}`,
-  );
+  const select = sql`SELECT seq AS subscription, health, principal, meanMs FROM subscriptions
+    WHERE status = 'active' AND dueAtMs IS NOT NULL AND dueAtMs <= ${nowMs} AND health = ${health}
+      AND seq NOT IN ${listOf(except.subscriptions)}
+      AND principal NOT IN ${listOf(except.principals)}
+    ORDER BY dueAtMs ${limitTo(limit)}`;
+  return database.query<DueQueue>(select);
 }
 
-/** When the next work is due that is not due yet, in milliseconds since 1970. */
+/** When the next work is due after now, in milliseconds since 1970. */
 export async function findNextDue(database: Database, nowMs: number): Promise<number | undefined> {
-  const ofEach = HEALTHS.map((health) =>
-    sql`SELECT * FROM (SELECT dueAtMs FROM subscriptions
-      WHERE status = 'active' AND dueAtMs IS NOT NULL AND dueAtMs > ${nowMs}
-        AND health = ${sqlText(health)} ORDER BY dueAtMs LIMIT 1)`
-  );
-  const rows = await database.query<{ dueAtMs: number }>(
-    sql`${joinSql(ofEach, " UNION ALL ")} ORDER BY 1 LIMIT 1`,
-  );
-  return rows[0]?.dueAtMs;
+  const select = sql`${dueFirst(sql`dueAtMs`, 1, sql` AND dueAtMs > ${nowMs}`)} ORDER BY 1 LIMIT 1`;
+  return (await findRow<{ dueAtMs: number }>(database, select))?.dueAtMs;
 }
 
-/**
- * Sets when subscriptions are next due, after something of their work has changed: to `ifDue` where
- * something is due already, else to when it will be.
- */
+/** Sets when subscriptions are next due: `ifDue` where some work of theirs is due already. */
 export function updateNextDue(
   subscriptions: Iterable<string | number>,
   nowMs: number,
@@ -102,10 +94,9 @@ export interface SendableDelivery extends ClaimedDelivery {
 }
 
 /**
- * Claims due deliveries for one process until its lease ends: until then they are due to nobody,
- * and after that, should the process have died, to everybody. Each subscription goes to the end of
- * the queue. The result is found by the end of its lease, so no two claims of a process may have
- * the same.
+ * Claims due deliveries for one process until its lease ends: should it have died by then, they are
+ * due again. Each subscription goes to the end of the queue. The result is found by the end of its
+ * lease, so no two claims of a process may have the same.
  */
 export async function claimDeliveries(
   database: Database,
@@ -128,20 +119,17 @@ export async function claimDeliveries(
     ),
     updateNextDue(numbersOf(requests), nowMs, nowMs),
   ]);
-  return database.query<ClaimedDelivery>(
-    sql`SELECT id, subscription FROM deliveries
-      WHERE claim = ${claim} AND dueAtMs = ${leaseUntilMs} ORDER BY id`,
-  );
+  const select = sql`SELECT id, subscription FROM deliveries
+    WHERE claim = ${claim} AND dueAtMs = ${leaseUntilMs} ORDER BY id`;
+  return database.query<ClaimedDelivery>(select);
 }
 
-const SELECT_SENDABLE = sql`SELECT d.id, d.subscription, d.attempt, e.name AS event,
-    e.data AS json, s.endpoint, s.secret, s.oldSecret, s.oldSecretUntilMs, s.id AS subscriptionId`;
 const MAY_RECEIVE_EVENT = mayReceive(NEEDED_BY_EVENT);
 
 /**
- * Claimed deliveries as they are now, at the last moment before they are sent; without those that
- * may not be any more: the subscription has been paused or has ended since, or may not receive the
- * event, or the lease ends before `enoughUntilMs`.
+ * Claimed deliveries as they are now, right before they are sent; without those whose subscription
+ * has been paused or has ended since, or may not receive the event, or whose lease ends before
+ * `enoughUntilMs`.
  */
 export function listSendable(
   database: Database,
@@ -149,18 +137,18 @@ export function listSendable(
   claim: string,
   enoughUntilMs: number,
 ): Promise<SendableDelivery[]> {
-  return database.query<SendableDelivery>(
-    sql`${SELECT_SENDABLE}
-     FROM json_each(${JSON.stringify(ids)}) claimed CROSS JOIN deliveries d ON d.id = claimed.value
-       JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
-     WHERE d.claim = ${claim} AND d.dueAtMs >= ${enoughUntilMs} AND s.status = 'active'
-       AND ${MAY_RECEIVE_EVENT}`,
-  );
+  const select = sql`SELECT d.id, d.subscription, d.attempt, e.name AS event, e.data AS json,
+     s.endpoint, s.secret, s.oldSecret, s.oldSecretUntilMs, s.id AS subscriptionId
+   FROM json_each(${JSON.stringify(ids)}) claimed CROSS JOIN deliveries d ON d.id = claimed.value
+     JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
+   WHERE d.claim = ${claim} AND d.dueAtMs >= ${enoughUntilMs} AND s.status = 'active'
+     AND ${MAY_RECEIVE_EVENT}`;
+  return database.query<SendableDelivery>(select);
 }
 
 /** Whether there is a delivery of that id, whatever has become of it. */
-export async function hasDelivery(database: Database, id: string): Promise<boolean> {
-  return (await database.query(sql`SELECT 1 FROM deliveries WHERE id = ${id}`)).length > 0;
+export function hasDelivery(database: Database, id: string): Promise<boolean> {
+  return hasRow(database, sql`SELECT 1 FROM deliveries WHERE id = ${id}`);
 }
 
 /** All that one process has claimed. */
@@ -168,10 +156,7 @@ export function listClaimed(database: Database, claim: string): Promise<ClaimedD
   return database.query(sql`SELECT id, subscription FROM deliveries WHERE claim = ${claim}`);
 }
 
-/**
- * Releases claimed deliveries unsent: they are due again, at once or then, for anybody; those are
- * cancelled that their subscriptions may not receive any more.
- */
+/** Releases claimed deliveries unsent, due at `dueAtMs`; cancels those that may not be received. */
 export function releaseDeliveries(
   deliveries: readonly ClaimedDelivery[],
   claim: string,
@@ -203,18 +188,14 @@ export function isClaimed({ delivery, claim }: ClaimOfDelivery): Sql {
 }
 
 /** One attempt that has ended, as it is recorded. */
-export interface AttemptRecord {
+export interface AttemptRecord extends Pick<Attempt, "attempt" | "durationMs" | "outcome"> {
   readonly delivery: string;
   readonly subscription: number;
   /** The endpoint that it called. */
   readonly endpoint: string;
-  /** Its number: 1 for the first. */
-  readonly attempt: number;
   readonly startedAtMs: number;
-  readonly durationMs: number;
   /** The mean duration of its subscription's attempts, where that is worth keeping. */
   readonly meanMs: number | undefined;
-  readonly outcome: AttemptOutcome;
   readonly snippet: string | undefined;
 }
 
@@ -226,13 +207,11 @@ export function recordFailure(
 ): Sql[] {
   const { delivery, subscription, endpoint, attempt, outcome, next, snippet = null } = record;
   const claimed = isClaimed({ delivery, claim });
-  const [status, error] = outcome.kind === "response"
-    ? [outcome.status, null]
-    : [null, outcome.error];
+  const [status, error] = outcome.kind === "response" ? [outcome.status] : [null, outcome.error];
   const [dueAtMs, finishedAtMs] = next.status === "pending" ? [next.dueAtMs, null] : [nowMs, nowMs];
   return [
     sql`INSERT INTO attempts (delivery, startedAtMs, attempt, status, error, durationMs, snippet)
-      SELECT id, ${record.startedAtMs}, ${attempt}, ${status}, ${error}, ${record.durationMs},
+      SELECT id, ${record.startedAtMs}, ${attempt}, ${status}, ${error ?? null}, ${record.durationMs},
         ${snippet} FROM deliveries WHERE ${claimed} ON CONFLICT DO NOTHING`,
     // An attempt says nothing of an endpoint that has replaced the one it called.
     sql`UPDATE subscriptions SET failingSinceMs = ${nowMs}
@@ -245,10 +224,7 @@ export function recordFailure(
   ];
 }
 
-/**
- * Records attempts that have succeeded, with as many statements as for one; nothing of those whose
- * delivery another process has taken over.
- */
+/** Records attempts that have succeeded; nothing where another process has the delivery now. */
 export function recordDelivered(
   records: readonly AttemptRecord[],
   claim: string,

@@ -4,19 +4,10 @@ import {
   FIRST_PAGE,
   limitTo,
   type Page,
-  pageOf,
   type Pagination,
 } from "../database/database.ts";
-import { joinSql, sql, sqlText } from "../database/sql.ts";
-
-/** Which deliveries are wanted; members that are absent do not count. */
-export interface DeliveryFilter {
-  readonly status?: Delivery["status"] | undefined;
-  /** The subscription's id. */
-  readonly subscription?: string | undefined;
-  /** The event's id. */
-  readonly event?: string | undefined;
-}
+import { type FilterOf, findRow, pageOf } from "../database/rows.ts";
+import { andIs, ofStatus, sql } from "../database/sql.ts";
 
 /** What is left of a subscription that has ended is as good as cancelled, but what is in flight. */
 const STATUS = sql`iif(d.status = 'pending' AND d.claim IS NULL
@@ -30,50 +21,34 @@ const PARTIES = sql`CROSS JOIN events e ON e.id = d.event
   CROSS JOIN subscriptions s ON s.seq = d.subscription`;
 
 /** A delivery by id. */
-export async function findDelivery(database: Database, id: string): Promise<Delivery | undefined> {
-  const rows = await database.query<Delivery>(
-    sql`SELECT ${COLUMNS} FROM deliveries d ${PARTIES} WHERE d.id = ${id}`,
-  );
-  return rows[0];
+export function findDelivery(database: Database, id: string): Promise<Delivery | undefined> {
+  return findRow(database, sql`SELECT ${COLUMNS} FROM deliveries d ${PARTIES} WHERE d.id = ${id}`);
 }
 
-/**
- * Deliveries, newest first. A page can be shorter than asked for although there are more: what is
- * left of ended subscriptions is in the way until it is cancelled.
- */
+/** Deliveries, newest first; a page may lack some that ended subscriptions have left. */
 export async function listDeliveries(
   database: Database,
-  filter: DeliveryFilter,
+  { status, subscription, event }: FilterOf<Delivery, "status" | "subscription" | "event">,
   page: Pagination,
 ): Promise<Page<Delivery>> {
-  const { status, subscription, event } = filter;
-  const seq = subscription === undefined ? undefined : await findNumber(database, subscription);
-  if (subscription !== undefined && seq === undefined) return { items: [], next: undefined };
+  const found = subscription === undefined ? undefined : await findRow<{ seq: number }>(
+    database,
+    sql`SELECT seq FROM subscriptions WHERE id = ${subscription}`,
+  );
+  if (subscription !== undefined && found === undefined) return { items: [], next: undefined };
   // The ids of an event's deliveries all begin like its own.
   const first = event === undefined ? "" : `d${event.slice(1)}`;
   const last = event === undefined ? FIRST_PAGE : `${first}~`;
   const before = page.before < last ? page.before : last;
-  const part = sql`SELECT * FROM deliveries WHERE id > ${first} AND id < ${before}
-    ${seq === undefined ? sql`` : sql`AND subscription = ${seq}`}`;
-  // Both indexes have the status before the id: each status is read by itself, and they are merged.
-  const statuses = status === undefined && seq !== undefined ? DELIVERY_STATUSES : [status];
-  const parts = statuses.map((each) =>
-    each === undefined ? part : sql`${part} AND status = ${sqlText(each)}`
-  );
+  const any = sql`SELECT * FROM deliveries
+    WHERE id > ${first} AND id < ${before}${andIs(sql`subscription`, found?.seq)}`;
+  const select = ofStatus(any, status, found === undefined ? [] : DELIVERY_STATUSES);
   const rows = await database.query<Delivery>(
-    sql`SELECT ${COLUMNS} FROM (${joinSql(parts, " UNION ALL ")}
-        ORDER BY id DESC ${limitTo(page.limit + 1)}) d ${PARTIES}
+    sql`SELECT ${COLUMNS} FROM (${select} ORDER BY id DESC ${limitTo(page.limit + 1)}) d ${PARTIES}
       ORDER BY d.id DESC`,
   );
   const { items, next } = pageOf(rows, page);
   return { items: items.filter((item) => item.status === (status ?? item.status)), next };
-}
-
-async function findNumber(database: Database, subscription: string): Promise<number | undefined> {
-  const rows = await database.query<{ seq: number }>(
-    sql`SELECT seq FROM subscriptions WHERE id = ${subscription}`,
-  );
-  return rows[0]?.seq;
 }
 
 /** More are not shown: a delivery can be sent again by hand any number of times. */

@@ -2,59 +2,34 @@ import { newId } from "../base/id.ts";
 import { type Event, EVENT_STATUSES, type EventSummary, OWN_PREFIX } from "../event/event.ts";
 import { BACKEND_SCOPE } from "../oauth/principal.ts";
 import { declaredScopes, mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
-import {
-  type Database,
-  limitTo,
-  type Page,
-  pageOf,
-  type Pagination,
-} from "../database/database.ts";
-import { joinSql, listOf, sql, type Sql, sqlText } from "../database/sql.ts";
+import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
+import { type FilterOf, findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
+import { andIs, listOf, ofStatus, sql, type Sql, sqlText } from "../database/sql.ts";
 import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
 import { IS_OPEN, LAST_SUBSCRIPTION } from "./subscriptions.ts";
 
-/** Which events are wanted; members that are absent do not count. */
-export interface EventFilter {
-  readonly name?: string | undefined;
-  readonly status?: EventSummary["status"] | undefined;
-}
-
-type EventRow = Omit<EventSummary, "scopes"> & { readonly scopes: string };
-
 const COLUMNS = sql`id, name, status, subject, scopes, createdAtMs`;
-
-function toSummary<Row extends EventRow>(row: Row) {
-  return { ...row, scopes: JSON.parse(row.scopes) as string[] };
-}
 
 /** An event by id, with its data as JSON. */
 export async function findEvent(
   database: Database,
   id: string,
 ): Promise<EventSummary & { readonly json: string } | undefined> {
-  const rows = await database.query<EventRow & { readonly json: string }>(
-    sql`SELECT ${COLUMNS}, data AS json FROM events WHERE id = ${id}`,
-  );
-  return rows.map(toSummary)[0];
+  const select = sql`SELECT ${COLUMNS}, data AS json FROM events WHERE id = ${id}`;
+  const row = await findRow<RowOf<EventSummary> & { readonly json: string }>(database, select);
+  return row && parseScopes(row);
 }
 
 /** Events, newest first. */
-export async function listEvents(
+export function listEvents(
   database: Database,
-  { name, status }: EventFilter,
+  { name, status }: FilterOf<EventSummary, "name" | "status">,
   page: Pagination,
 ): Promise<Page<EventSummary>> {
-  const part = sql`SELECT ${COLUMNS} FROM events
-    WHERE id < ${page.before} ${name === undefined ? sql`` : sql`AND name = ${name}`}`;
-  // Both indexes have the status before the id: each status is read by itself, and they are merged.
-  const statuses = status === undefined && name !== undefined ? EVENT_STATUSES : [status];
-  const parts = statuses.map((each) =>
-    each === undefined ? part : sql`${part} AND status = ${sqlText(each)}`
-  );
-  const rows = await database.query<EventRow>(
-    sql`${joinSql(parts, " UNION ALL ")} ORDER BY id DESC ${limitTo(page.limit + 1)}`,
-  );
-  return pageOf(rows.map(toSummary), page);
+  const any = sql`SELECT ${COLUMNS} FROM events
+    WHERE id < ${page.before}${andIs(sql`name`, name)}`;
+  const select = ofStatus(any, status, name === undefined ? [] : EVENT_STATUSES);
+  return queryPage(database, select, page, parseScopes<RowOf<EventSummary>>);
 }
 
 /** The columns that are left are id, name, time, scopes, subject and data. */
@@ -62,10 +37,7 @@ const DISPATCH = sql`INSERT INTO events
     (status, lastSubscription, id, name, createdAtMs, scopes, subject, data)
   SELECT 'pending', ${LAST_SUBSCRIPTION}`;
 
-/**
- * Stores a dispatched event; it is meant for the subscriptions that exist at this commit, and needs
- * what is declared of it then.
- */
+/** Stores an event for the subscriptions at this commit, with the scopes that are declared then. */
 export function insertEvent({ id, name, json, subject, createdAtMs }: Event): Sql {
   return sql`${DISPATCH}, ${id}, ${name}, ${createdAtMs}, ${declaredScopes(name)},
     ${subject ?? null}, ${json}`;
@@ -87,10 +59,7 @@ export function announceFailedDelivery(claimed: ClaimOfDelivery, nowMs: number):
     WHERE NOT ${isOwnEvent(sql`e.name`)}`;
 }
 
-/**
- * Dispatches `gatepost.subscription.disabled` for each of the subscriptions `s` of the condition
- * but those to events of the service itself. Belongs before the statement that disables them.
- */
+/** Dispatches `gatepost.subscription.disabled` for subscriptions `s`, before they are disabled. */
 export function announceDisabled(condition: Sql, reason: string, nowMs: number): Sql {
   // One id for all would not do: the last digits are each subscription's number.
   return sql`${DISPATCH}, ${newId("e", nowMs).slice(0, 17)} || printf('%08x', s.seq),
@@ -117,7 +86,7 @@ export interface PendingEvent {
   readonly hasSubscribers: boolean;
 }
 
-/** Whether an event `e` has subscriptions left, whoever their principals are. */
+/** Holds where an event `e` has subscriptions left, whoever their principals are. */
 const HAS_SUBSCRIBERS = sql`EXISTS (SELECT 1 FROM subscriptions s
   WHERE s.event = e.name AND s.seq > e.fannedOut AND s.seq <= e.lastSubscription AND s.${IS_OPEN})`;
 
@@ -126,39 +95,30 @@ const SELECT_PENDING = sql`SELECT id, name, subject, ${NEEDED_BY_EVENT} AS neede
   lastSubscription, fannedOut, ${HAS_SUBSCRIBERS} AS hasSubscribers
   FROM events e WHERE status = 'pending'`;
 
-/**
- * Events that have not been fanned out yet, in the order of their ids: so many of the oldest, and
- * of the newest, which therefore need not wait behind a great many others.
- */
+/** Events to fan out, by id: some of the oldest, and some of the newest, which need not wait. */
 export async function listPendingEvents(
   database: Database,
   { oldest, newest }: { readonly oldest: number; readonly newest: number },
 ): Promise<PendingEvent[]> {
-  type Row = Omit<PendingEvent, "hasSubscribers"> & { readonly hasSubscribers: number };
-  const rows = await database.query<Row>(
-    sql`${SELECT_PENDING} AND id IN (SELECT * FROM (${PENDING_IDS} ${limitTo(oldest)})
-      UNION SELECT * FROM (${PENDING_IDS} DESC ${limitTo(newest)})) ORDER BY id`,
-  );
+  const select = sql`${SELECT_PENDING} AND id IN (SELECT * FROM (${PENDING_IDS} ${limitTo(oldest)})
+    UNION SELECT * FROM (${PENDING_IDS} DESC ${limitTo(newest)})) ORDER BY id`;
+  const rows = await database.query<RowOf<PendingEvent>>(select);
   return rows.map((row) => ({ ...row, hasSubscribers: row.hasSubscribers === 1 }));
 }
 
-/** Ends the distribution of events that nobody is left for, all at once: most have nobody. */
+/** Ends the distribution of events without subscribers, all at once: most have none. */
 export async function markWithoutSubscribers(
   database: Database,
   events: readonly Pick<PendingEvent, "id">[],
 ): Promise<void> {
   if (events.length === 0) return;
-  await database.write([
-    sql`UPDATE events AS e SET fannedOut = lastSubscription, status = 'distributed'
-      WHERE id IN ${listOf(events.map(({ id }) => id))} AND status = 'pending'
-        AND NOT ${HAS_SUBSCRIBERS}`,
-  ]);
+  const update = sql`UPDATE events AS e SET fannedOut = lastSubscription, status = 'distributed'
+    WHERE id IN ${listOf(events.map(({ id }) => id))} AND status = 'pending'
+      AND NOT ${HAS_SUBSCRIBERS}`;
+  await database.write([update]);
 }
 
-/**
- * Makes the deliveries of one event for its next subscriptions, at most `limit` of them, in one
- * batch that also moves the event on: of several processes exactly one does each part.
- */
+/** Makes an event's next deliveries and moves it on in the same batch: only one process does. */
 export async function fanOut(
   database: Database,
   event: PendingEvent,
@@ -198,10 +158,9 @@ async function findPartEnd(
   { name, fannedOut, lastSubscription }: PendingEvent,
   limit: number,
 ): Promise<number> {
-  const rows = await database.query<{ seq: number }>(
-    sql`SELECT seq FROM subscriptions
-      WHERE event = ${name} AND seq > ${fannedOut} AND seq <= ${lastSubscription} AND ${IS_OPEN}
-      ORDER BY seq LIMIT 1 OFFSET ${limit - 1}`,
-  );
-  return rows[0]?.seq ?? lastSubscription;
+  const select = sql`SELECT seq FROM subscriptions
+    WHERE event = ${name} AND seq > ${fannedOut} AND seq <= ${lastSubscription} AND ${IS_OPEN}
+    ORDER BY seq LIMIT 1 OFFSET ${limit - 1}`;
+  const row = await findRow<{ seq: number }>(database, select);
+  return row?.seq ?? lastSubscription;
 }

@@ -8,31 +8,11 @@ import {
 import type { Database } from "../database/database.ts";
 
 /** The part of the audit that anyone can write to: failed logins and client authentications. */
-export interface FailureAudit {
-  /**
-   * Remembers a failure until the next flush: it neither waits nor writes, so the answer to a
-   * failure takes the same time whatever is recorded of it. `from` is the address in the unit in
-   * which failures are counted. Not every failure of a flood is recorded.
-   */
-  record(from: string, failure: AuditRecord): void;
-  /**
-   * Stores what has been remembered, and removes the oldest that are too many, as one batch; it is
-   * lost where that throws.
-   */
-  flush(): Promise<void>;
-}
-
-/** What the failures are stored with. */
-export interface FailureAuditOptions {
-  readonly database: Database;
-  readonly now: () => number;
-  /** How many of each kind are kept. */
-  readonly keep?: number;
-}
+export type FailureAudit = ReturnType<typeof createFailureAudit>;
 
 /** The same failure from the same place is recorded once in this time. */
 const REPEAT_MS = 60_000;
-/** How many failures may come at once, and how fast room for one more grows. */
+/** How many failures may come at once, and after how long one more. */
 const BURST = 100;
 const REFILL_MS = 1000;
 
@@ -41,41 +21,49 @@ const KEPT_FAILURES = 100_000;
 /** How many are removed at once: more than come at once. */
 const TRIM_BATCH = 500;
 
-interface Waiting {
-  readonly failure: AuditRecord;
-  readonly atMs: number;
-}
-
-/** Makes the record of failures; whatever comes, it remembers no more than some hundred of them. */
-export function createFailureAudit(options: FailureAuditOptions): FailureAudit {
-  const { database, now, keep = KEPT_FAILURES } = options;
-  const waiting = new Map<string, Waiting>();
+/**
+ * Makes the record of failures, which remembers some hundred of them at most.
+ *
+ * @param options `keep` says how many of each kind are kept
+ */
+export function createFailureAudit({ database, now, keep = KEPT_FAILURES }: {
+  readonly database: Database;
+  readonly now: () => number;
+  readonly keep?: number;
+}) {
+  const waiting = new Map<string, { readonly failure: AuditRecord; readonly atMs: number }>();
   const recorded = new Map<string, number>(); // in the order of their times
-  let room = BURST;
+  let capacity = BURST;
   let refilledAtMs = now();
 
   function refill(): void {
     const grown = Math.floor((now() - refilledAtMs) / REFILL_MS);
     if (grown < 0) refilledAtMs = now(); // the clock was set back
     if (grown <= 0) return;
-    room = Math.min(BURST, room + grown);
+    capacity = Math.min(BURST, capacity + grown);
     refilledAtMs += grown * REFILL_MS;
   }
 
   return {
-    record(from, failure) {
+    /**
+     * Remembers a failure until the next flush: it neither waits nor writes, so the response to a
+     * failure takes the same time whatever is recorded of it. `from` is the address in the unit in
+     * which failures are counted. Not every failure of a flood is recorded.
+     */
+    record(from: string, failure: AuditRecord): void {
       const key = [failure.action, failure.target, from].join(" ");
       if (waiting.size < BURST && !waiting.has(key)) waiting.set(key, { failure, atMs: now() });
     },
-    async flush() {
+    /** Stores what has been remembered, as one batch, and removes the oldest that are too many. */
+    async flush(): Promise<void> {
       refill();
       for (const [key, atMs] of recorded) {
         if (Math.abs(now() - atMs) >= REPEAT_MS) recorded.delete(key);
       }
-      const fresh = [...waiting].filter(([key]) => !recorded.has(key)).slice(0, room);
+      const fresh = [...waiting].filter(([key]) => !recorded.has(key)).slice(0, capacity);
       waiting.clear();
       if (fresh.length === 0) return;
-      room -= fresh.length;
+      capacity -= fresh.length;
       for (const [key, { atMs }] of fresh) recorded.set(key, atMs);
       await database.write([
         ...fresh.map(([, { failure, atMs }]) => insertAudit(failure, atMs)),

@@ -1,12 +1,13 @@
 import { hasScope } from "./authority.ts";
 import { idBound } from "../base/id.ts";
 import { type Database, limitTo } from "../database/database.ts";
-import { joinSql, sql, type Sql } from "../database/sql.ts";
+import { walk } from "../database/rows.ts";
+import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
 import { LOGIN_APP } from "../oauth/principal.ts";
 import { revocation } from "./revocations.ts";
 import { endSubscriptions } from "./subscription_end.ts";
 
-/** Why subscriptions end together with the grant that they live by. */
+/** Why subscriptions end together with the grant that they depend on. */
 export const REVOKED = "grant revoked";
 
 /** How many grants end in one write, where there may be very many. */
@@ -19,10 +20,7 @@ export type GrantParties =
 
 /** Holds for the rows of a user, an app, or a user through an app. */
 export function isOf({ user, app }: GrantParties): Sql {
-  return joinSql([
-    ...user === undefined ? [] : [sql`user = ${user}`],
-    ...app === undefined ? [] : [sql`app = ${app}`],
-  ], " AND ");
+  return user === undefined ? sql`app = ${app}` : sql`user = ${user}${andIs(sql`app`, app)}`;
 }
 
 /** Ends a grant with every token and subscription of it, at once and in every process. */
@@ -30,22 +28,19 @@ export function revokeGrant(id: string, nowMs: number): Sql[] {
   return [revokeWhere(sql`id = ${id}`, nowMs), ...endSubscriptions({ grant: id }, REVOKED, nowMs)];
 }
 
-/** Ends every valid grant of a user that came from the login endpoint, and what lives by them. */
+/** Ends every valid grant of a user that came from the login endpoint, and its subscriptions. */
 export function revokeLoginsOf(user: string, nowMs: number): Sql[] {
   const logins = { user, app: LOGIN_APP };
   return [revokeWhere(isOf(logins), nowMs), ...endSubscriptions(logins, REVOKED, nowMs)];
 }
 
-/** Ends every valid grant of the login endpoint, in steps that no other write waits long for. */
+/** Ends every valid grant of the login endpoint, in steps for which no other write waits long. */
 export async function revokeAllLogins(database: Database, nowMs: number): Promise<void> {
-  for (let last = ""; ;) {
-    const rows = await database.query<{ id: string }>(
-      sql`SELECT id FROM grants WHERE app = 'login' AND id > ${last} ORDER BY id ${limitTo(BATCH)}`,
-    );
-    if (rows.length === 0) return;
-    const ids = JSON.stringify(rows.map(({ id }) => id));
-    await database.write([revokeWhere(sql`id IN (SELECT value FROM json_each(${ids}))`, nowMs)]);
-    last = rows.at(-1)?.id ?? last;
+  const parts = walk<{ key: string }>(database, "", (after) =>
+    sql`SELECT id AS key FROM grants WHERE app = 'login' AND id > ${after}
+      ORDER BY id ${limitTo(BATCH)}`);
+  for await (const rows of parts) {
+    await database.write([revokeWhere(sql`id IN ${listOf(rows.map(({ key }) => key))}`, nowMs)]);
   }
 }
 
@@ -54,10 +49,7 @@ export function revokeAccessToken(jti: string, expiresAtMs: number): Sql {
   return revocation(jti, expiresAtMs, expiresAtMs);
 }
 
-/**
- * Ends every valid grant of a user or an app that carries any of the scopes, and such codes and
- * subscriptions.
- */
+/** Ends every valid grant, code and subscription of a user or an app that has any of the scopes. */
 export function revokeGrantsWithScopes(
   of: { readonly user: string } | { readonly app: string },
   scopes: readonly string[],
@@ -79,9 +71,8 @@ const TOKEN_SLACK_MS = 1000;
 
 /**
  * Ends every token of a user, an app, or a user through an app that comes from a grant made until
- * now, for as long as the longest-lived of them could be alive: that costs the same however many
- * they are. Ids lie ahead of the clock after it has stepped back; such grants and codes are ended
- * one by one.
+ * now: that costs the same however many they are. Ids are ahead of the clock after it has been set
+ * back; such grants and codes are ended one by one.
  */
 export function revokeGrantsOf(of: GrantParties, nowMs: number, accessTtlMs: number): Sql[] {
   const target = [of.user, of.app].filter((id) => id !== undefined).join(" ");

@@ -1,5 +1,6 @@
 import { insertAuditOfChange } from "./audit.ts";
 import { type Database, limitTo } from "../database/database.ts";
+import { findRow } from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
 
 /** How many grants of a user are valid at once: through one app, and in all. */
@@ -11,9 +12,8 @@ const TOKENS_OF_APP = 500;
 const BATCH = 500;
 
 /**
- * Ends the oldest grants of a user that are too many with a new one, through its app or in all, and
- * records that. One that has expired, or ended with its app, counts until it is purged: no row is
- * read to count.
+ * Ends the oldest grants of a user that are too many with a new one, and records that. What has
+ * expired or ended with its app counts until it is purged: no row is read to count.
  */
 export function endExcessGrants(user: string, app: string, nowMs: number): Sql[] {
   const past = (limit: number, ofApp: Sql) =>
@@ -42,8 +42,7 @@ const dropTokens = (app: string, last: string | null, nowMs: number) =>
 
 /**
  * Takes the oldest refresh tokens from apps that act for themselves and have too many, once their
- * access tokens have expired: such an app gets others by its secret at any time (RFC 6749 §4.4.3).
- * What has no token left is purged.
+ * access tokens have expired: such an app gets others by its secret (RFC 6749 §4.4.3).
  */
 export async function dropExcessRefreshTokens(
   database: Database,
@@ -51,13 +50,13 @@ export async function dropExcessRefreshTokens(
   signal: AbortSignal,
 ): Promise<void> {
   for (let app = ""; !signal.aborted;) {
-    const [next] = await database.query<{ app: string; last: string | null }>(nextApp(app));
+    const next = await findRow<{ app: string; last: string | null }>(database, nextApp(app));
     if (!next) return;
     const { last } = next;
     app = next.app;
     for (let dropped = last === null ? 0 : BATCH; dropped > 0 && !signal.aborted;) {
       [dropped = 0] = await database.write([dropTokens(app, last, nowMs)]);
     }
-    await new Promise((resolve) => setImmediate(resolve)); // other work has its turn
+    await new Promise((resolve) => setImmediate(resolve)); // so that other work can run
   }
 }

@@ -1,14 +1,15 @@
 import { hasScope } from "./authority.ts";
 import { idTimeMs } from "../base/id.ts";
 import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
+import type { Database, Page, Pagination } from "../database/database.ts";
 import {
-  type Database,
-  limitTo,
-  type Page,
-  pageOf,
-  type Pagination,
+  changesRow,
+  type FilterOf,
+  findRow,
+  parseScopes,
+  queryPage,
   type RowOf,
-} from "../database/database.ts";
+} from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
 import { endExcessGrants } from "./grant_limit.ts";
 import type { Revocations } from "./revocations.ts";
@@ -27,27 +28,15 @@ export interface Grant {
   readonly revokedAtMs: number | null;
 }
 
-/** A grant as it is first stored; hashes are SHA-256. */
-export interface NewGrant {
-  readonly id: string;
-  readonly app: string;
-  readonly user: string | null;
-  readonly type: string;
-  readonly scopes: readonly string[];
+/** A grant as it is first stored. */
+export interface NewGrant extends Omit<Grant, "revokedAtMs"> {
+  /** The SHA-256 of its refresh token. */
   readonly refresh: Uint8Array | undefined;
-  readonly refreshUntilMs: number;
-  readonly accessUntilMs: number;
-  /**
-   * When it was decided, where that was before the id was made: what was revoked since stays so.
-   */
+  /** When it was decided, if before the id was made: what was revoked since stays so. */
   readonly decidedAtMs?: number;
 }
 
 const COLUMNS = sql`id, app, user, type, scopes, refreshUntilMs, accessUntilMs, revokedAtMs`;
-
-function toGrant(row: RowOf<Grant>): Grant {
-  return { ...row, scopes: JSON.parse(row.scopes) };
-}
 
 /**
  * Holds at commit: the user and the app of a grant still exist, are active, and have not had their
@@ -65,10 +54,7 @@ export function arePartiesActive(user: Sql, app: Sql, madeAtMs: Sql | number): S
 
 const HAS_WANTED = hasScope(sql`scopes`, sql`wanted.value`);
 
-/**
- * Holds at commit: the user and the app of a grant still have each of the scopes. What they lost
- * between the decision and the commit is not granted.
- */
+/** Holds at commit: the user and the app of a grant still have each of the scopes. */
 export function partiesHoldScopes(user: Sql, app: Sql, scopes: readonly string[]): Sql {
   return sql`NOT EXISTS (SELECT 1 FROM json_each(${JSON.stringify(scopes)}) wanted
     WHERE (${user} IS NOT NULL
@@ -106,10 +92,9 @@ export async function insertGrant(
 
 /** A grant by id, whether it is still valid or not. */
 export async function findGrant(database: Database, id: string): Promise<Grant | undefined> {
-  const rows = await database.query<RowOf<Grant>>(
-    sql`SELECT ${COLUMNS} FROM grants WHERE id = ${id}`,
-  );
-  return rows.map(toGrant)[0];
+  const select = sql`SELECT ${COLUMNS} FROM grants WHERE id = ${id}`;
+  const row = await findRow<RowOf<Grant>>(database, select);
+  return row && parseScopes(row);
 }
 
 /** A refresh token as it was presented. */
@@ -121,16 +106,13 @@ export interface RefreshHandle {
   readonly isGenuine: boolean;
 }
 
-/**
- * What a presented refresh token is: valid now; the one before, exchanged a moment ago; or
- * exchanged before.
- */
+/** A presented refresh token: valid now; the one before, exchanged a moment ago; or used before. */
 export interface PresentedRefreshToken {
   readonly grant: Grant;
   readonly state: "current" | "previous" | "used";
 }
 
-/** How long the answer to an exchange may be asked for again. */
+/** How long an exchange may be repeated whose response was lost. */
 const RETRY_MS = 30_000;
 
 /** Finds the grant of a refresh token; undefined when the token was never issued. */
@@ -139,46 +121,43 @@ export async function findRefreshToken(
   { grantId, hash, isGenuine }: RefreshHandle,
   nowMs: number,
 ): Promise<PresentedRefreshToken | undefined> {
-  const [row] = await database.query<
-    RowOf<Grant> & { state: PresentedRefreshToken["state"] | null }
-  >(sql`SELECT ${COLUMNS}, CASE WHEN refresh = ${hash} THEN 'current'
+  type Row = RowOf<Grant> & { readonly state: PresentedRefreshToken["state"] | null };
+  const select = sql`SELECT ${COLUMNS}, CASE WHEN refresh = ${hash} THEN 'current'
       WHEN previous = ${hash} AND rotatedAtMs > ${nowMs - RETRY_MS} THEN 'previous'
       WHEN ${isGenuine ? 1 : 0} OR EXISTS
         (SELECT 1 FROM used_refresh_tokens WHERE grantId = id AND hash = ${hash})
         THEN 'used' END AS state
-    FROM grants WHERE id = ${grantId}`);
+    FROM grants WHERE id = ${grantId}`;
+  const row = await findRow<Row>(database, select);
   if (!row || row.state === null) return undefined;
   const { state, ...grant } = row;
-  return { grant: toGrant(grant), state };
+  return { grant: parseScopes(grant), state };
 }
 
-/** One exchange of a refresh token for the next. */
-export interface RefreshRotation {
+/** One exchange of a refresh token for the next; the scopes are those of the new access token. */
+interface RefreshRotation extends Pick<Grant, "scopes" | "refreshUntilMs" | "accessUntilMs"> {
   readonly old: RefreshHandle;
   /** What it was when it was looked up. */
   readonly state: "current" | "previous";
   readonly newHash: Uint8Array;
-  /** Of the access token that comes with it. */
-  readonly scopes: readonly string[];
-  readonly refreshUntilMs: number;
-  readonly accessUntilMs: number;
 }
 
 const [GRANT_USER, GRANT_APP] = [sql`grants.user`, sql`grants.app`];
 
 /**
- * Puts the new refresh token in the place of the current one (RFC 6749 §6, RFC 9700 §4.14.2). Of
- * any number that were looked up in one state exactly one succeeds; false when the old one is no
- * more in that state, or the grant, its user or its app has ended meanwhile.
+ * Replaces a refresh token by the new one (RFC 6749 §6, RFC 9700 §4.14.2). Of any number that were
+ * looked up in one state exactly one succeeds; false when the old one is no longer in that state,
+ * or the grant, its user or its app has ended meanwhile.
  */
-export async function rotateRefreshToken(
+export function rotateRefreshToken(
   database: Database,
   { old, state, newHash, scopes, refreshUntilMs, accessUntilMs }: RefreshRotation,
   nowMs: number,
 ): Promise<boolean> {
   const { grantId, hash, isGenuine } = old;
   const isCurrent = state === "current";
-  const [rotated] = await database.write([
+  return changesRow(
+    database,
     // The previous one may be exchanged once more, and not again: then none is left behind.
     sql`UPDATE grants SET refresh = ${newHash}, previous = ${isCurrent ? sql`refresh` : null},
         rotatedAtMs = ${nowMs}, refreshUntilMs = ${refreshUntilMs},
@@ -192,46 +171,34 @@ export async function rotateRefreshToken(
         SELECT id, ${hash} FROM grants WHERE id = ${grantId} AND refresh = ${newHash}
         ON CONFLICT DO NOTHING`,
     ],
-  ]);
-  return rotated === 1;
+  );
 }
 
 /** A grant as it is listed: with what has become of it. */
 export type ListedGrant = Grant & { readonly status: "active" | "expired" | "revoked" };
 
 /** Grants of a user or an app or both, newest first; those that ended wait there for the purge. */
-export async function listGrants(
+export function listGrants(
   database: Database,
-  { user, app }: { readonly user?: string | undefined; readonly app?: string | undefined },
+  { user, app }: FilterOf<Grant, "user" | "app">,
   page: Pagination,
   nowMs: number,
 ): Promise<Page<ListedGrant>> {
-  const rows = await database.query<RowOf<Grant> & { notBeforeMs: number | null }>(
-    sql`SELECT ${COLUMNS}, max(
-        CASE WHEN user IS NULL THEN 0
-          ELSE (SELECT notBeforeMs FROM users WHERE id = grants.user) END,
-        CASE app WHEN 'login' THEN 0
-          ELSE (SELECT notBeforeMs FROM apps WHERE id = grants.app) END,
-        ifnull((SELECT notBeforeMs FROM consents c
-          WHERE c.user = grants.user AND c.app = grants.app), 0)
-      ) AS notBeforeMs
-      FROM grants WHERE id < ${page.before}${andIs(sql`user`, user)}${andIs(sql`app`, app)}
-      ORDER BY id DESC ${limitTo(page.limit + 1)}`,
-  );
-  const listed = rows.map(({ notBeforeMs, ...row }) => ({
-    ...toGrant(row),
-    status: statusOf(row, notBeforeMs, nowMs),
-  }));
-  return pageOf(listed, page);
-}
-
-/** `notBeforeMs` is null where the user or the app has been deleted. */
-function statusOf(
-  row: RowOf<Grant>,
-  notBeforeMs: number | null,
-  nowMs: number,
-): ListedGrant["status"] {
-  const isEnded = notBeforeMs === null || notBeforeMs >= idTimeMs(row.id);
-  if (row.revokedAtMs !== null || isEnded) return "revoked";
-  return Math.max(row.refreshUntilMs, row.accessUntilMs) > nowMs ? "active" : "expired";
+  // NULL where the user or the app has been deleted.
+  const select = sql`SELECT ${COLUMNS}, max(
+      CASE WHEN user IS NULL THEN 0
+        ELSE (SELECT notBeforeMs FROM users WHERE id = grants.user) END,
+      CASE app WHEN 'login' THEN 0
+        ELSE (SELECT notBeforeMs FROM apps WHERE id = grants.app) END,
+      ifnull((SELECT notBeforeMs FROM consents c
+        WHERE c.user = grants.user AND c.app = grants.app), 0)
+    ) AS notBeforeMs
+    FROM grants WHERE id < ${page.before}${andIs(sql`user`, user)}${andIs(sql`app`, app)}`;
+  type Row = RowOf<Grant> & { readonly notBeforeMs: number | null };
+  return queryPage(database, select, page, ({ notBeforeMs, ...row }: Row): ListedGrant => {
+    const isEnded = notBeforeMs === null || notBeforeMs >= idTimeMs(row.id);
+    const isAlive = Math.max(row.refreshUntilMs, row.accessUntilMs) > nowMs;
+    const status = row.revokedAtMs !== null || isEnded ? "revoked" : isAlive ? "active" : "expired";
+    return { ...parseScopes(row), status };
+  });
 }

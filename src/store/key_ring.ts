@@ -26,36 +26,7 @@ export type RingKey = StoredKey & SigningKey & VerificationKey & {
 };
 
 /** The keys of access tokens, decrypted and in memory. */
-export interface KeyRing {
-  /** The key that signs now: the last whose start has passed. */
-  signing(): SigningKey & Pick<RingKey, "signsFromMs">;
-  /** A key that may verify now. */
-  find(kid: string): VerificationKey | undefined;
-  /** What is published: keys that will sign soon, and keys whose tokens live on; in that order. */
-  published(): readonly RingKey[];
-  /**
-   * Makes a key that signs after `leadMs`, when every verifier has had time to fetch it. What is to
-   * be stored in the same batch is made from its `kid`.
-   */
-  rotate(leadMs: number, beside?: (kid: string) => readonly Sql[]): Promise<RingKey>;
-  /**
-   * Takes a key out of use at once; when it was the one that signs, a new one signs at once. False
-   * when there is no such key.
-   */
-  withdraw(kid: string, beside?: readonly Sql[]): Promise<boolean>;
-  /** Takes in what other processes have changed, and removes keys that nothing needs any more. */
-  refresh(): Promise<void>;
-}
-
-/** What a key ring works with. */
-export interface KeyRingOptions {
-  readonly database: Database;
-  readonly seal: Seal;
-  /** Of new keys; each key keeps its own. */
-  readonly alg: SigningAlgorithm;
-  readonly accessTokenTtlMs: number;
-  readonly now: () => number;
-}
+export type KeyRing = Awaited<ReturnType<typeof loadKeyRing>>;
 
 /** How long a key is published before it signs. */
 export const ROTATION_LEAD_MS = 10 * 60_000;
@@ -63,8 +34,18 @@ export const ROTATION_LEAD_MS = 10 * 60_000;
 // A token's `exp` is in whole seconds, and another process learns of a new key a moment later.
 const TOKEN_SLACK_MS = 2000;
 
-/** Loads the ring; on a database without a key that signs it makes one. Throws SealError. */
-export async function loadKeyRing(options: KeyRingOptions): Promise<KeyRing> {
+/**
+ * Loads the ring; on a database without a key that signs it makes one. Throws SealError.
+ *
+ * @param options `alg` is that of new keys; each key keeps its own
+ */
+export async function loadKeyRing(options: {
+  readonly database: Database;
+  readonly seal: Seal;
+  readonly alg: SigningAlgorithm;
+  readonly accessTokenTtlMs: number;
+  readonly now: () => number;
+}) {
   const { database, seal, alg, accessTokenTtlMs, now } = options;
   let keys: readonly RingKey[] = [];
 
@@ -74,23 +55,21 @@ export async function loadKeyRing(options: KeyRingOptions): Promise<KeyRing> {
       const known = keys.find(({ kid }) => kid === key.kid) ??
         importKey(key.kid, key.alg, seal.decrypt(key.private, key.kid));
       const successor = stored[index + 1];
-      const publishedUntilMs = successor
-        ? successor.signsFromMs + key.tokenTtlMs + TOKEN_SLACK_MS
-        : Infinity;
+      const publishedUntilMs = successor === undefined ? Infinity
+        : successor.signsFromMs + key.tokenTtlMs + TOKEN_SLACK_MS;
       return { ...known, ...key, publishedUntilMs };
     });
   }
 
+  /** Takes in what other processes have changed, and removes keys that nothing needs. */
   async function refresh(): Promise<void> {
     await load();
-    // A key may have been made where tokens live shorter than here; then it has not served yet.
-    const isShort = keys.some((key) => key.tokenTtlMs < accessTokenTtlMs);
-    const served = isShort ? [] : keys.filter((key) => key.publishedUntilMs <= now());
-    if (served.length === 0 && !isShort) return;
-    await database.write([
-      ...isShort ? [raiseTokenTtl(accessTokenTtlMs)] : [],
-      ...served.map(({ kid }) => deleteKey(kid)),
-    ]);
+    // A key may have been made where tokens live shorter than here; then it is still needed.
+    const changes = keys.some((key) => key.tokenTtlMs < accessTokenTtlMs)
+      ? [raiseTokenTtl(accessTokenTtlMs)]
+      : keys.filter((key) => key.publishedUntilMs <= now()).map(({ kid }) => deleteKey(kid));
+    if (changes.length === 0) return;
+    await database.write(changes);
     await load();
   }
 
@@ -98,17 +77,12 @@ export async function loadKeyRing(options: KeyRingOptions): Promise<KeyRing> {
     const pem = await generatePrivateKey(alg);
     const createdAtMs = now();
     const kid = newId("k", createdAtMs);
-    return {
-      kid,
-      alg,
-      private: seal.encrypt(pem, kid),
-      createdAtMs,
-      signsFromMs: createdAtMs + leadMs,
-      tokenTtlMs: accessTokenTtlMs,
-    };
+    const [signsFromMs, tokenTtlMs] = [createdAtMs + leadMs, accessTokenTtlMs];
+    return { kid, alg, private: seal.encrypt(pem, kid), createdAtMs, signsFromMs, tokenTtlMs };
   }
 
-  const find = (kid: string) =>
+  /** A key that may verify now. */
+  const find = (kid: string): VerificationKey | undefined =>
     keys.find((key) => key.kid === kid && key.publishedUntilMs > now());
 
   await refresh();
@@ -120,15 +94,20 @@ export async function loadKeyRing(options: KeyRingOptions): Promise<KeyRing> {
   return {
     refresh,
     find,
-    published: () => keys.filter((key) => key.publishedUntilMs > now()),
-    signing() {
+    /** Keys whose tokens may be valid, and keys that will sign soon, in the order of signing. */
+    published: (): readonly RingKey[] => keys.filter((key) => key.publishedUntilMs > now()),
+    /** The key that signs now: the last whose start has passed. */
+    signing(): SigningKey & Pick<RingKey, "signsFromMs"> {
       const nowMs = now();
       // A clock that was set back must not leave the service without a key: then the oldest signs.
       const key = keys.findLast(({ signsFromMs }) => signsFromMs <= nowMs) ?? keys[0];
       if (!key) throw new Error("No key signs");
       return key;
     },
-    async rotate(leadMs, beside = () => []) {
+    /**
+     * Makes a key that signs after `leadMs`; `beside` makes what is stored with it from its `kid`.
+     */
+    async rotate(leadMs: number, beside: (kid: string) => readonly Sql[] = () => []) {
       const made = await makeKey(leadMs);
       await database.write([insertKey(made), ...beside(made.kid)]);
       await refresh();
@@ -136,7 +115,8 @@ export async function loadKeyRing(options: KeyRingOptions): Promise<KeyRing> {
       if (!key) throw new Error("The new key was withdrawn at once");
       return key;
     },
-    async withdraw(kid, beside = []) {
+    /** Takes a key out of use at once; if it signs, a new one does. False without such a key. */
+    async withdraw(kid: string, beside: readonly Sql[] = []): Promise<boolean> {
       await refresh(); // another process may have made it a moment ago
       if (!find(kid)) return false;
       const batch = withdrawKey(kid, await makeKey(0));

@@ -1,5 +1,5 @@
 import type { SigningAlgorithm } from "../base/jwt.ts";
-import { type Database } from "../database/database.ts";
+import type { Database } from "../database/database.ts";
 import { sql, type Sql } from "../database/sql.ts";
 
 /** A signing key as it is stored; `private` is its PEM, encrypted by the seal. */
@@ -13,17 +13,16 @@ export interface StoredKey {
   readonly tokenTtlMs: number;
 }
 
+const COLUMNS = sql`kid, alg, private, createdAtMs, signsFromMs, tokenTtlMs`;
+
 /** Every key, in the order in which they sign; withdrawn ones are gone. */
 export function listKeys(database: Database): Promise<StoredKey[]> {
-  return database.query<StoredKey>(
-    sql`SELECT kid, alg, private, createdAtMs, signsFromMs, tokenTtlMs
-      FROM keys ORDER BY signsFromMs, createdAtMs, kid`,
-  );
+  return database.query(sql`SELECT ${COLUMNS} FROM keys ORDER BY signsFromMs, createdAtMs, kid`);
 }
 
 /** Adds a key that takes over from the others at its `signsFromMs`. */
 export function insertKey(key: StoredKey): Sql {
-  return sql`INSERT INTO keys (kid, alg, private, createdAtMs, signsFromMs, tokenTtlMs)
+  return sql`INSERT INTO keys (${COLUMNS})
     SELECT ${key.kid}, ${key.alg}, ${key.private}, ${key.createdAtMs}, ${key.signsFromMs},
       ${key.tokenTtlMs}`;
 }
@@ -35,9 +34,8 @@ export function insertKeyIfNoneSigns(key: StoredKey): Sql {
 }
 
 /**
- * Takes a key out of use at once: from now on it neither signs nor verifies, and its private half
- * is gone. The successor is added only where the key is the one that signs; an older one never
- * signs again, since it may have been rotated away for a reason.
+ * Takes a key out of use at once: it neither signs nor verifies, and its private half is gone. The
+ * successor is added only where the key is the one that signs; an older one never signs again.
  */
 export function withdrawKey(kid: string, successor: StoredKey): Sql[] {
   return [

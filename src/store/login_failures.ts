@@ -1,11 +1,13 @@
+import { sha256 } from "../base/secret.ts";
 import { type Database, limitTo } from "../database/database.ts";
-import { sql, type Sql } from "../database/sql.ts";
+import { changesRow, findRow } from "../database/rows.ts";
+import { andIs, sql, type Sql } from "../database/sql.ts";
 
 /** How long a failed login counts, in milliseconds. */
 const WINDOW_MS = 15 * 60_000;
 
 /** Places whose failures are counted together: texts from `first` to `last`, in binary order. */
-export interface PlaceLimit {
+interface PlaceLimit {
   readonly first: string;
   readonly last: string;
   /** How many failures of one account are allowed there. */
@@ -16,7 +18,7 @@ export interface PlaceLimit {
 
 /** One try of a password, in the terms in which failures are counted. */
 export interface CountedLogin {
-  /** A hash of the name. */
+  /** As `accountOf` makes it. */
   readonly account: Uint8Array;
   /** Where it comes from: within each of `limits`. */
   readonly place: string;
@@ -27,8 +29,8 @@ export interface CountedLogin {
 const AHEAD_MS = 2 * WINDOW_MS;
 
 /**
- * Ends a place where an authenticated app failed for its users: that counts for the account there,
- * and not for others. A space sorts before whatever else a place goes on with.
+ * The end of a place where an authenticated app failed for its users: that counts for the account
+ * there, and not for others. A space sorts before all that else can follow in a place.
  */
 export const BY_APP = " app";
 
@@ -36,7 +38,7 @@ const counts = (nowMs: number) => sql`untilMs > ${nowMs} AND untilMs <= ${nowMs 
 
 const FROM = sql`place BETWEEN l.value ->> 'first' AND l.value ->> 'last'`;
 
-/** Selects when the last of the limits that a login has reached holds no more; NULL if none. */
+/** Selects when the last of the limits that a login has reached ends; NULL if none. */
 function reached({ account, limits }: CountedLogin, nowMs: number): Sql {
   const each = sql`FROM json_each(${JSON.stringify(limits)}) l`;
   return sql`SELECT max(untilMs) FROM (
@@ -49,48 +51,41 @@ function reached({ account, limits }: CountedLogin, nowMs: number): Sql {
       HAVING count(*) >= l.value ->> 'ofAll') ${each} WHERE l.value ->> 'ofAll' IS NOT NULL)`;
 }
 
-/** The failures that count against a login. */
-export interface FailureCount {
-  /** When it may be tried again, in milliseconds since 1970; null = now. */
-  readonly untilMs: number | null;
-  /** How many failures the account has, wherever they came from; counted up to `most`. */
-  readonly ofAccount: number;
-}
-
-/** Counts what has failed until now, the account's failures up to `most`. */
+/** Until when a login is refused, or null, and its account's failures anywhere, up to `most`. */
 export async function countLoginFailures(
   database: Database,
   login: CountedLogin,
   nowMs: number,
   most: number,
-): Promise<FailureCount> {
-  const [row] = await database.query<FailureCount>(
-    sql`SELECT (${reached(login, nowMs)}) AS untilMs,
-      (SELECT count(*) FROM (SELECT 1 FROM login_failures
-        WHERE account = ${login.account} AND ${counts(nowMs)} ${limitTo(most)})) AS ofAccount`,
-  );
-  return row ?? { untilMs: null, ofAccount: 0 };
+): Promise<{ readonly untilMs: number | null; readonly ofAccount: number }> {
+  const select = sql`SELECT (${reached(login, nowMs)}) AS untilMs,
+    (SELECT count(*) FROM (SELECT 1 FROM login_failures
+      WHERE account = ${login.account} AND ${counts(nowMs)} ${limitTo(most)})) AS ofAccount`;
+  const count = await findRow<{ untilMs: number | null; ofAccount: number }>(database, select);
+  return count ?? { untilMs: null, ofAccount: 0 };
 }
 
-/**
- * Counts a login as failed before it is tried; false where a limit is reached. So a limit holds for
- * tries that are made all at once, in however many processes.
- */
-export async function admitLogin(
+/** Counts a login as failed before it is tried, so that limits hold; false where one is reached. */
+export function admitLogin(
   database: Database,
   login: CountedLogin,
   nowMs: number,
 ): Promise<boolean> {
-  const [inserted] = await database.write([
+  return changesRow(
+    database,
     sql`INSERT INTO login_failures (account, place, untilMs)
       SELECT ${login.account}, ${login.place}, ${nowMs + WINDOW_MS}
       WHERE (${reached(login, nowMs)}) IS NULL`,
     sql`DELETE FROM login_failures WHERE untilMs > ${nowMs + AHEAD_MS}`,
-  ]);
-  return inserted === 1;
+  );
 }
 
-/** Forgets what one account has failed in one place. */
-export function deleteLoginFailures({ account, place }: CountedLogin): Sql {
-  return sql`DELETE FROM login_failures WHERE account = ${account} AND place = ${place}`;
+/** How a name is counted: hashed, since it may be as long as a body, or a password by mistake. */
+export function accountOf(username: string): Uint8Array {
+  return sha256(username.toLowerCase());
+}
+
+/** Forgets what one account has failed, in one place or anywhere. */
+export function deleteLoginFailures(account: Uint8Array, place?: string): Sql {
+  return sql`DELETE FROM login_failures WHERE account = ${account}${andIs(sql`place`, place)}`;
 }

@@ -11,13 +11,7 @@ const AT_MOST = limitTo(BATCH);
 /** How many entries of the audit about grants that were allowed are kept. */
 const KEPT_GRANTS = 100_000;
 
-/** What is kept for how long, in milliseconds. */
-export interface Retention {
-  readonly eventsMs: number;
-  readonly auditMs: number;
-}
-
-/** How many rows of a kind that must stay one purge looks at: the next one goes on from there. */
+/** How many rows of a kind that must stay one purge looks at: the next one continues from there. */
 const STAYING_AT_ONCE = 20_000;
 
 type Key = string | number;
@@ -28,18 +22,21 @@ export type PurgeProgress = Map<string, Key>;
 /** Removes what has expired, in bounded batches, until nothing is left or it is to stop. */
 export async function purge(
   database: Database,
-  retention: Retention,
+  retention: Readonly<Record<"eventsMs" | "auditMs", number>>,
   nowMs: number,
   signal: AbortSignal,
   progress: PurgeProgress = new Map(),
 ): Promise<void> {
   await dropExcessRefreshTokens(database, nowMs, signal);
+  const expired = (table: Sql, key: Sql) =>
+    sql`DELETE FROM ${table} WHERE ${key} IN
+      (SELECT ${key} FROM ${table} WHERE untilMs <= ${nowMs} ORDER BY untilMs ${AT_MOST})`;
   const ended: Sql[] = [
-    expired(sql`grants`, sql`id`, nowMs),
-    expired(sql`codes`, sql`id`, nowMs),
-    expired(sql`sessions`, sql`hash`, nowMs),
-    expired(sql`revocations`, sql`seq`, nowMs),
-    expired(sql`login_failures`, sql`rowid`, nowMs),
+    expired(sql`grants`, sql`id`),
+    expired(sql`codes`, sql`id`),
+    expired(sql`sessions`, sql`hash`),
+    expired(sql`revocations`, sql`seq`),
+    expired(sql`login_failures`, sql`rowid`),
     sql`DELETE FROM audit WHERE id IN (SELECT id FROM audit
       WHERE id < ${idBound("t", nowMs - retention.auditMs)} ORDER BY id ${AT_MOST})`,
     trimAudit(GRANT_ALLOWED, KEPT_GRANTS, BATCH),
@@ -54,22 +51,8 @@ export async function purge(
   }
 }
 
-function expired(table: Sql, key: Sql, nowMs: number): Sql {
-  return sql`DELETE FROM ${table} WHERE ${key} IN
-    (SELECT ${key} FROM ${table} WHERE untilMs <= ${nowMs} ORDER BY untilMs ${AT_MOST})`;
-}
-
-/** Rows that are old enough, but of which some must stay although they are. */
-interface Sweep {
-  readonly table: Sql;
-  readonly key: Sql;
-  /** Before all keys. */
-  readonly first: Key;
-  /** Holds for all that is old enough. */
-  readonly isOld: Sql;
-  /** Holds for what of it may go. */
-  readonly mayGo: Sql;
-}
+/** Rows that are old enough, but of which some must stay; `first` sorts before all keys. */
+type Sweep = Readonly<Record<"table" | "key" | "isOld" | "mayGo", Sql>> & { readonly first: Key };
 
 const BY_ID = { key: sql`id`, first: "" };
 
@@ -100,7 +83,7 @@ function finishedTables(finishedMs: number): Sweep[] {
 }
 
 /**
- * Goes through a table batch by batch, so that what must stay holds up no write, and from the end
+ * Goes through a table batch by batch, so that what must stay delays no write, and at the end
  * begins again. Between batches other work runs: a query alone would not let it.
  */
 async function sweep(
@@ -112,21 +95,14 @@ async function sweep(
   const name = isOld.sql;
   let after = progress.get(name) ?? first;
   for (let staying = 0; staying < STAYING_AT_ONCE && !signal.aborted;) {
-    const rows = await database.query<{ key: Key; mayGo: number }>(
-      sql`SELECT ${key} AS key, ${mayGo} AS mayGo FROM ${table}
-        WHERE ${key} > ${after} AND ${isOld} ORDER BY ${key} ${AT_MOST}`,
-    );
+    const select = sql`SELECT ${key} AS key, ${mayGo} AS mayGo FROM ${table}
+      WHERE ${key} > ${after} AND ${isOld} ORDER BY ${key} ${AT_MOST}`;
+    const rows = await database.query<{ key: Key; mayGo: number }>(select);
     const last = rows.at(-1);
-    if (!last) {
-      progress.delete(name);
-      return;
-    }
+    if (!last) return void progress.delete(name);
     const keys = rows.filter((row) => row.mayGo === 1).map((row) => row.key);
-    if (keys.length > 0) {
-      await database.write([
-        sql`DELETE FROM ${table} WHERE ${key} IN ${listOf(keys)} AND ${mayGo}`,
-      ]);
-    }
+    const remove = sql`DELETE FROM ${table} WHERE ${key} IN ${listOf(keys)} AND ${mayGo}`;
+    if (keys.length > 0) await database.write([remove]);
     staying += rows.length - keys.length;
     after = last.key;
     progress.set(name, after);

@@ -1,27 +1,18 @@
 import { idBound } from "../base/id.ts";
 import { type Database, FIRST_PAGE, limitTo } from "../database/database.ts";
+import { walk } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
 import { earlierDue, IS_OPEN } from "./subscriptions.ts";
 
 /** How many deliveries one batch sends again, so that no other write waits for long. */
 const BATCH = 500;
 
-/** A delivery that tests one subscription. */
-export interface TestDelivery {
-  /** The subscription's id. */
-  readonly subscription: string;
-  /** The id of the event that is made for it. */
-  readonly event: string;
-  readonly delivery: string;
-  readonly json: string;
-}
-
-/**
- * Stores an event of the subscription's name that only this subscription gets, with its delivery.
- * The first statement changes no row where the subscription is disabled or gone.
- */
-export function insertTestDelivery(test: TestDelivery, nowMs: number): Sql[] {
-  const { subscription, event, delivery, json } = test;
+/** Stores an event for one subscription, with its delivery; at first 0 rows change if it ended. */
+export function insertTestDelivery(
+  { subscription, event, delivery, json }:
+    Readonly<Record<"subscription" | "event" | "delivery" | "json", string>>,
+  nowMs: number,
+): Sql[] {
   const isSendable = sql`id = ${subscription} AND ${IS_OPEN}`;
   return [
     sql`INSERT INTO events (id, name, data, subject, scopes, status, lastSubscription, fannedOut,
@@ -35,10 +26,7 @@ export function insertTestDelivery(test: TestDelivery, nowMs: number): Sql[] {
   ];
 }
 
-/**
- * Sends deliveries that have failed again, each with a fresh budget. The first statement changes
- * one row for each; others, and those whose subscription has ended, stay as they are.
- */
+/** Sends failed deliveries again; the first statement changes one row for each that can be. */
 export function resendDeliveries(ids: readonly string[], nowMs: number): Sql[] {
   return [
     sql`UPDATE deliveries
@@ -50,36 +38,25 @@ export function resendDeliveries(ids: readonly string[], nowMs: number): Sql[] {
   ];
 }
 
-/** Which failed deliveries are meant; members that are absent do not count. */
-export interface FailedSelection {
-  /** Of events dispatched at that time or later. */
-  readonly sinceMs: number | undefined;
-  /** Of events dispatched before that time. */
-  readonly untilMs: number | undefined;
-  /** The subscription's id. */
-  readonly subscription: string | undefined;
-}
-
 /**
- * The ids of failed deliveries, oldest first, in batches that `resendDeliveries` takes. Each batch
- * is looked for when it is asked for; a delivery comes up once, also if it fails again meanwhile.
+ * The ids of failed deliveries of events from `sinceMs` on and before `untilMs`, oldest first, in
+ * batches; each comes once, also if it fails again.
  */
 export async function* findFailed(
   database: Database,
-  { sinceMs, untilMs, subscription }: FailedSelection,
+  { sinceMs, untilMs, subscription }: {
+    readonly sinceMs: number | undefined;
+    readonly untilMs: number | undefined;
+    readonly subscription: string | undefined;
+  },
 ): AsyncGenerator<string[], void, void> {
   const end = untilMs === undefined ? FIRST_PAGE : idBound("d", untilMs);
+  const start = sinceMs === undefined ? "" : idBound("d", sinceMs);
   const ofOne = subscription === undefined ? sql``
     : sql`AND subscription = (SELECT seq FROM subscriptions WHERE id = ${subscription})`;
-  for (let after = sinceMs === undefined ? "" : idBound("d", sinceMs); ;) {
-    const rows = await database.query<{ id: string }>(
-      sql`SELECT id FROM deliveries
-        WHERE status = 'failed' AND id > ${after} AND id < ${end} ${ofOne}
-        ORDER BY id ${limitTo(BATCH)}`,
-    );
-    const last = rows.at(-1);
-    if (!last) return;
-    after = last.id;
-    yield rows.map(({ id }) => id);
-  }
+  const parts = walk<{ key: string }>(database, start, (after) =>
+    sql`SELECT id AS key FROM deliveries
+      WHERE status = 'failed' AND id > ${after} AND id < ${end} ${ofOne}
+      ORDER BY id ${limitTo(BATCH)}`);
+  for await (const rows of parts) yield rows.map(({ key }) => key);
 }

@@ -1,6 +1,7 @@
 import { idTimeMs } from "../base/id.ts";
 import type { Caller } from "../oauth/principal.ts";
 import { type Database, limitTo } from "../database/database.ts";
+import { findRow, hasRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 
 /**
@@ -15,46 +16,33 @@ export function revocation(target: string, notBeforeMs: number, untilMs: number)
 /** What of a caller can have been revoked. */
 type Revocable = Pick<Caller, "jti" | "grantId" | "sub" | "clientId">;
 
-/** What has been revoked, in memory: asking it costs no database read while all of it fits. */
-export interface Revocations {
-  /**
-   * Whether the token of this caller has been revoked, by itself or with its grant, user, app or
-   * both. A promise where the database must be asked, because more is in force than memory may
-   * hold.
-   */
-  has(caller: Revocable): boolean | Promise<boolean>;
-  /**
-   * Takes in what any process has stored since the last call; call it after each own revocation.
-   */
-  refresh(): Promise<void>;
-}
+/** What has been revoked, in memory: a look-up costs no database read while all of it fits. */
+export type Revocations = Awaited<ReturnType<typeof loadRevocations>>;
 
 interface RevocationRow {
-  seq: number;
-  target: string;
-  notBeforeMs: number;
-  untilMs: number;
+  readonly seq: number;
+  readonly target: string;
+  readonly notBeforeMs: number;
+  readonly untilMs: number;
 }
 
 /** How many are held in memory: about 50 MiB. */
 const HELD_LIMIT = 100_000;
-/** How many are read at once, so that other work has its turn between. */
+/** How many are read at once, so that other work can run in between. */
 const READ_LIMIT = 2_000;
 
 const SELECT = sql`SELECT seq, target, notBeforeMs, untilMs FROM revocations`;
 
-/**
- * Loads the list with what is in force; what has expired is not read, were it never purged. Past
- * `limit` those are held that stay in force for longest, and the others are asked for.
- */
+/** Loads what is in force; past `limit` what stays so for longest, and reads others when needed. */
 export async function loadRevocations(
   database: Database,
   now: () => number,
   limit = HELD_LIMIT,
-): Promise<Revocations> {
+) {
   const memory = createMemory(limit, now);
   let lastSeq = 0;
 
+  /** Takes in what any process has stored since the last call; call it after a revocation. */
   async function refresh(): Promise<void> {
     for (let full = true; full;) {
       const rows = await database.query<RevocationRow>(
@@ -82,26 +70,30 @@ export async function loadRevocations(
     }
   }
 
-  async function isStored({ jti, grantId, sub, clientId }: Revocable): Promise<boolean> {
+  function isStored({ jti, grantId, sub, clientId }: Revocable): Promise<boolean> {
     const nowMs = now();
-    const rows = await database.query(
+    return hasRow(
+      database,
       sql`SELECT 1 FROM revocations WHERE target IN (${jti}, ${grantId}) AND untilMs > ${nowMs}
         UNION ALL SELECT 1 FROM revocations
           WHERE target IN (${sub}, ${clientId}, ${`${sub} ${clientId}`}) AND untilMs > ${nowMs}
             AND notBeforeMs >= ${idTimeMs(grantId)}
         LIMIT 1`,
     );
-    return rows.length > 0;
   }
 
-  const newest = await database.query<{ seq: number | null }>(
-    sql`SELECT max(seq) AS seq FROM revocations`,
-  );
+  const select = sql`SELECT max(seq) AS seq FROM revocations`;
+  const newest = await findRow<{ seq: number | null }>(database, select);
   await readInForce();
-  lastSeq = Math.max(lastSeq, newest[0]?.seq ?? 0);
+  lastSeq = Math.max(lastSeq, newest?.seq ?? 0);
   return {
     refresh,
-    has: (caller) => memory.has(caller) || (memory.isPartial() && isStored(caller)),
+    /**
+     * Whether the token of this caller has been revoked, by itself or with its grant, user, app or
+     * both. A promise where the database must be read, because more is in force than is held.
+     */
+    has: (caller: Revocable): boolean | Promise<boolean> =>
+      memory.has(caller) || (memory.isPartial() && isStored(caller)),
   };
 }
 

@@ -1,4 +1,5 @@
-import { type Database } from "../database/database.ts";
+import type { Database } from "../database/database.ts";
+import { findRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 
 /** Stores a browser session by the SHA-256 of its cookie's value. */
@@ -25,10 +26,8 @@ export async function findSessionUser(
   hash: Uint8Array,
   nowMs: number,
 ): Promise<string | undefined> {
-  const [row] = await database.query<{ user: string }>(
-    sql`SELECT s.user ${liveSession(hash, nowMs)}`,
-  );
-  return row?.user;
+  const select = sql`SELECT s.user ${liveSession(hash, nowMs)}`;
+  return (await findRow<{ user: string }>(database, select))?.user;
 }
 
 /** Ends a browser session. */

@@ -1,23 +1,16 @@
 import type { Database } from "../database/database.ts";
+import { findRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { openForLook } from "../database/sqlite_file.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
 /** How many of each a database holds. */
-export interface DatabaseCounts {
-  readonly users: number;
-  readonly apps: number;
-  /** Deleted ones left out. */
-  readonly subscriptions: number;
-  readonly pendingEvents: number;
-  readonly pendingDeliveries: number;
-  readonly failedDeliveries: number;
-}
+export type DatabaseCounts = ReturnType<typeof countRecords>;
 
 const FAILED = sql`deliveries WHERE status = 'failed'`;
 
 /** Counts what the database at `path` holds, without any change; its schema must be the newest. */
-export function countRecords(path: string): DatabaseCounts {
+export function countRecords(path: string) {
   const connection = openForLook(path);
   const count = (from: Sql) =>
     Number(connection.prepare(sql`SELECT count(*) AS count FROM ${from}`.sql).get()?.["count"]);
@@ -39,8 +32,6 @@ export function countRecords(path: string): DatabaseCounts {
 
 /** How many deliveries have failed for good, and wait for somebody to send them again. */
 export async function countFailedDeliveries(database: Database): Promise<number> {
-  const [row] = await database.query<{ count: number }>(
-    sql`SELECT count(*) AS count FROM ${FAILED}`,
-  );
-  return row?.count ?? 0;
+  const select = sql`SELECT count(*) AS count FROM ${FAILED}`;
+  return (await findRow<{ count: number }>(database, select))?.count ?? 0;
 }

@@ -1,22 +1,23 @@
 import { LOGIN_APP } from "../oauth/principal.ts";
 import { ENDS, LAST_ENDING } from "./authority.ts";
 import { type Database, limitTo } from "../database/database.ts";
+import { hasRow, walk, writeAndPause } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
 import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
 import { announceDisabled } from "./events.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
 /**
- * A subscription that ends has its pending deliveries cancelled: so many with it, the rest in
- * batches of as many. Until then its `dueAtMs` stays, and nothing of it is claimed or shown as
- * pending. What is in flight is left out: its attempt says whether it arrives.
+ * So many pending deliveries of a subscription are cancelled when it ends, the rest in batches of
+ * as many. Until then its `dueAtMs` stays, and none is claimed or shown as pending. What is
+ * in flight is left out: its attempt says whether it arrives.
  */
 const BATCH = 500;
 const AT_MOST = limitTo(BATCH);
 
 const TO_CLEAR = sql`s.status IN ('disabled', 'deleted') AND s.dueAtMs IS NOT NULL`;
 
-/** The first of all that are to be cleared; what has been cleared comes up no more. */
+/** Holds for the first of those that are still to be cleared. */
 const NEXT_TO_CLEAR = sql`s.seq IN
   (SELECT s.seq FROM subscriptions s WHERE ${TO_CLEAR} ORDER BY s.seq ${AT_MOST})`;
 
@@ -33,10 +34,7 @@ export function disableSubscription(id: string, reason: string, nowMs: number): 
   return [...disable(sql`s.id = ${id}`, reason, nowMs), ...cancelPending(sql`s.id = ${id}`, nowMs)];
 }
 
-/**
- * Which subscriptions end: those that live by a grant, those that an app made for a user, or all of
- * a user or an app (`login`: all that users made by own login).
- */
+/** Those of a grant, of an app for a user, or all of a user or an app (`login`: by own login). */
 export type Ending =
   | { readonly grant: string }
   | { readonly user: string; readonly app: string }
@@ -56,7 +54,7 @@ export interface SubscriptionsEnd {
 }
 
 /**
- * Ends subscriptions together with what made them: they are disabled, and dispatch the event of it,
+ * Ends subscriptions together with what made them: they are disabled, which dispatches an event,
  * what they have not been sent is cancelled, and only a new grant makes them active again. However
  * many they are, that holds from the commit on; the rows of all but the first few hundred follow
  * later (`clearEndedSubscriptions`). The reason is in plain words, for their owners.
@@ -111,17 +109,16 @@ export interface FailureRule {
 
 /**
  * Disables the subscription of a claimed delivery that fails now, where the rule says so and the
- * claim still holds. What is in `before` goes before the statements that record the failure, what
- * is in `after` behind them.
+ * claim still holds: by what goes `before` and `after` the statements that record the failure.
  */
 export function disableAfterFailure(
   { delivery, claim, subscription }: ClaimOfDelivery & { readonly subscription: number },
   { goneEndpoint, failingSinceMs }: FailureRule,
   nowMs: number,
 ): { readonly before: Sql[]; readonly after: Sql[] } {
-  const isGone = goneEndpoint !== undefined;
   const limit = goneEndpoint ?? failingSinceMs;
   if (limit === undefined) return { before: [], after: [] };
+  const isGone = goneEndpoint !== undefined;
   const one = sql`s.seq = ${subscription}`;
   const rule = isGone ? sql`s.endpoint = ${limit}` : sql`s.failingSinceMs <= ${limit}`;
   const failed = sql`${one} AND ${rule}
@@ -132,10 +129,7 @@ export function disableAfterFailure(
   };
 }
 
-/**
- * Cancels what is left of a disabled subscription, so that it may be active again; false when there
- * is more than a request should wait for. Trying again goes on from there.
- */
+/** Cancels what is left of a disabled subscription; false if there is more than fits a request. */
 export async function clearSubscription(
   database: Database,
   id: string,
@@ -149,48 +143,34 @@ export async function clearSubscription(
 }
 
 /**
- * Disables what has ended and cancels what is left of it, step after step, the way it began. After
- * each step the writer is left to others for three times as long as the step took: every process
- * on the database does this at once.
+ * Disables what has ended and cancels what is left of it, step after step. After each step the
+ * writer is left to others for three times as long: every process on the database does this.
  */
 export async function clearEndedSubscriptions(
   database: Database,
   now: () => number,
   signal: AbortSignal,
 ): Promise<void> {
-  const step = async (statements: readonly Sql[]) => {
-    const startedMs = performance.now();
-    await database.write(statements);
-    const tookMs = performance.now() - startedMs;
-    await new Promise((resolve) => setTimeout(resolve, 3 * tookMs));
-  };
-  const endings = await database.query<{
-    readonly seq: number;
-    readonly owner: string;
-    readonly deletes: number;
-    readonly reason: string;
-  }>(sql`SELECT seq, owner, deletes, reason FROM subscription_endings ORDER BY seq ${AT_MOST}`);
+  const step = (batch: readonly Sql[]) => writeAndPause(database, batch, 3);
+  type Row = Record<"seq" | "deletes", number> & Record<"owner" | "reason", string>;
+  const endings = await database.query<Row>(
+    sql`SELECT seq, owner, deletes, reason FROM subscription_endings ORDER BY seq ${AT_MOST}`,
+  );
   for (const { seq, owner, deletes, reason } of endings) {
-    for (let after: number | undefined = 0; after !== undefined && !signal.aborted;) {
-      const rows: { seq: number }[] = await database.query(
-        sql`SELECT seq FROM subscriptions WHERE ${ownedBy(owner)} AND seq > ${after}
-          ORDER BY seq ${AT_MOST}`,
-      );
-      const part = sql`s.seq IN ${listOf(rows.map((row) => row.seq))} AND ${isEndedBy(seq)}`;
-      after = rows.at(-1)?.seq;
-      await step(after === undefined
-        ? [sql`DELETE FROM subscription_endings WHERE seq = ${seq}`]
-        : end(part, deletes === 1, reason, now()));
+    const parts = walk<{ key: number }>(database, 0, (after) =>
+      sql`SELECT seq AS key FROM subscriptions WHERE ${ownedBy(owner)} AND seq > ${after}
+        ORDER BY seq ${AT_MOST}`);
+    for await (const rows of parts) {
+      if (signal.aborted) return;
+      const part = sql`s.seq IN ${listOf(rows.map(({ key }) => key))} AND ${isEndedBy(seq)}`;
+      await step(end(part, deletes === 1, reason, now()));
     }
+    await step([sql`DELETE FROM subscription_endings WHERE seq = ${seq}`]);
   }
-  while (!signal.aborted && await isLeftToClear(database)) {
+  const selectLeft = sql`SELECT 1 FROM subscriptions s WHERE ${TO_CLEAR} LIMIT 1`;
+  while (!signal.aborted && await hasRow(database, selectLeft)) {
     await step(cancelPending(NEXT_TO_CLEAR, now()));
   }
-}
-
-async function isLeftToClear(database: Database): Promise<boolean> {
-  const found = await database.query(sql`SELECT 1 FROM subscriptions s WHERE ${TO_CLEAR} LIMIT 1`);
-  return found.length > 0;
 }
 
 /** Disables the subscriptions `s` of the condition that are open. */

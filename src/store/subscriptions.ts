@@ -8,23 +8,18 @@ import {
   type Subscription,
   type SubscriptionChange,
 } from "../event/subscription.ts";
-import {
-  type Database,
-  limitTo,
-  type Page,
-  pageOf,
-  type Pagination,
-} from "../database/database.ts";
-import { sql, type Sql, sqlText } from "../database/sql.ts";
+import type { Database, Page, Pagination } from "../database/database.ts";
+import { findRow, hasRow, queryPage } from "../database/rows.ts";
+import { andIs, sql, type Sql, sqlText } from "../database/sql.ts";
 import { arePartiesActive } from "./grants.ts";
 
-/** Of a subscription that has not ended: what is dispatched is sent to it, or waits for it. */
+/** Holds for a subscription that has not ended: events are sent to it, or wait for it. */
 export const IS_OPEN = sql`status IN ('active', 'paused')`;
 
 /** The number of the last subscription that there is. */
 export const LAST_SUBSCRIPTION = sql`(SELECT ifnull(max(seq), 0) FROM subscriptions)`;
 
-/** When the work of a subscription is due that has some from this time on. */
+/** When a subscription is due that has work from this time on. */
 export function earlierDue(nowMs: number): Sql {
   return sql`min(ifnull(dueAtMs, ${nowMs}), ${nowMs})`;
 }
@@ -40,43 +35,38 @@ export interface SubscriptionOwner {
 function ownedBy(owner: SubscriptionOwner | undefined): Sql {
   if (owner === undefined) return sql`status <> 'deleted'`;
   // A principal has few: the plus keeps SQLite from going through all of the app's instead.
-  const ofApp = owner.app === undefined ? sql`` : sql`AND +app = ${owner.app}`;
-  return sql`principal = ${owner.principal} AND status <> 'deleted' ${ofApp}`;
+  return sql`principal = ${owner.principal} AND status <> 'deleted'${andIs(sql`+app`, owner.app)}`;
 }
 
 /** A subscription by id: of one owner, or of anybody. */
-export async function findSubscription(
+export function findSubscription(
   database: Database,
   id: string,
   owner?: SubscriptionOwner,
 ): Promise<Subscription | undefined> {
-  const rows = await database.query<Subscription>(
-    sql`SELECT ${COLUMNS} FROM subscriptions WHERE id = ${id} AND ${ownedBy(owner)}`,
-  );
-  return rows[0];
+  const select = sql`SELECT ${COLUMNS} FROM subscriptions WHERE id = ${id} AND ${ownedBy(owner)}`;
+  return findRow(database, select);
 }
 
 /** The subscriptions of one owner, or of everybody, newest first. */
-export async function listSubscriptions(
+export function listSubscriptions(
   database: Database,
   page: Pagination,
   owner?: SubscriptionOwner,
 ): Promise<Page<Subscription>> {
-  const rows = await database.query<Subscription>(
-    sql`SELECT ${COLUMNS} FROM subscriptions WHERE id < ${page.before} AND ${ownedBy(owner)}
-      ORDER BY id DESC ${limitTo(page.limit + 1)}`,
-  );
-  return pageOf(rows, page);
+  const select = sql`SELECT ${COLUMNS} FROM subscriptions
+    WHERE id < ${page.before} AND ${ownedBy(owner)}`;
+  return queryPage(database, select, page, (subscription: Subscription) => subscription);
 }
 
-/** What a subscription lives by: the grant of a token, and the scopes of that token. */
+/** What a subscription depends on: the grant of a token, and the scopes of that token. */
 export interface SubscriptionGrant {
   readonly id: string;
   /** Undefined for a token of the login endpoint: what its user has counts as granted. */
   readonly scopes: readonly string[] | undefined;
 }
 
-/** What a subscription lives by that the caller makes or sets active. */
+/** What a subscription depends on that the caller makes or sets active. */
 export function grantOf({ grantId, clientId, scopes }: Caller): SubscriptionGrant {
   return { id: grantId, scopes: clientId === LOGIN_APP ? undefined : scopes };
 }
@@ -88,9 +78,8 @@ export type SubscriptionRecord = Omit<Subscription, "seq" | "status" | "disabled
 };
 
 /**
- * Stores a subscription unless its principal has as many as one may have, the grant that it is made
- * by has ended, or it may not receive what is declared of its event: then 0 rows change.
- * ConflictError when the principal has the same event and endpoint already.
+ * Stores a subscription. 0 rows change when its principal has as many as one may have, its grant
+ * has ended, or it may not receive its event. ConflictError for the same event and endpoint.
  */
 export function insertSubscription(subscription: SubscriptionRecord, seal: Seal): Sql {
   const { id, principal, app, event, endpoint, secret, createdAtMs, grant } = subscription;
@@ -110,8 +99,8 @@ function grantedBy(grant: SubscriptionGrant | undefined): string | null {
 }
 
 /** Whether a grant, its user and its app are still active. */
-export async function hasActiveGrant(database: Database, grantId: string): Promise<boolean> {
-  return (await database.query(sql`SELECT 1 WHERE ${isGrantActive(grantId)}`)).length > 0;
+export function hasActiveGrant(database: Database, grantId: string): Promise<boolean> {
+  return hasRow(database, sql`SELECT 1 WHERE ${isGrantActive(grantId)}`);
 }
 
 /** Holds at commit: the grant of a token, its user and its app are still active. */
@@ -122,10 +111,10 @@ function isGrantActive(id: string): Sql {
 
 /**
  * Changes endpoint, status or both; activating and a new endpoint forget that it failed. With the
- * grant of its owner's token, what becomes active, or is disabled no more, lives by that from now
- * on; without one, what a user made by own login has what its user has.
- * A disabled one stays as it is, and 0 rows change, while something of it is still to be cancelled,
- * and where it may receive nothing; nor does any change by a token whose grant has ended.
+ * grant of its owner's token, one that becomes active, or stops being disabled, depends on that
+ * grant; without one, what a user made by own login has what its user has. 0 rows change of a
+ * disabled one while something of it is still to be cancelled, or where it may receive nothing; and
+ * by a token whose grant has ended.
  */
 export function updateSubscription(
   id: string,
@@ -154,18 +143,12 @@ export function updateSubscription(
       AND ${grant === undefined ? sql`TRUE` : isGrantActive(grant.id)}`;
 }
 
-/**
- * Gives a subscription a new secret; the old one signs beside it until `oldUntilMs`. 0 rows change
- * while the one before still does, since no more than two sign.
- */
+/** Replaces a secret; the old one signs too until `oldUntilMs`. 0 rows change while two sign. */
 export function replaceSubscriptionSecret(
   id: string,
   secret: string,
-  { oldUntilMs, nowMs, seal }: {
-    readonly oldUntilMs: number;
-    readonly nowMs: number;
-    readonly seal: Seal;
-  },
+  { oldUntilMs, nowMs, seal }:
+    Readonly<Record<"oldUntilMs" | "nowMs", number>> & { readonly seal: Seal },
 ): Sql {
   return sql`UPDATE subscriptions SET oldSecret = secret, oldSecretUntilMs = ${oldUntilMs},
       secret = ${seal.encrypt(secret, id)}

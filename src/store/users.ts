@@ -1,18 +1,18 @@
 import type { User } from "../oauth/user.ts";
+import { type Database, type Page, type Pagination, valueIf } from "../database/database.ts";
 import {
-  type Database,
-  limitTo,
-  type Page,
-  pageOf,
-  type Pagination,
+  changesRow,
+  findRow,
+  hasRow,
+  parseScopes,
+  queryPage,
   type RowOf,
-  valueIf,
-} from "../database/database.ts";
+} from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { revokeGrantsOf } from "./grant_end.ts";
 import { endSubscriptions, type SubscriptionsEnd } from "./subscription_end.ts";
 
-/** A user with the PHC string of the password, which goes no further than the login. */
+/** A user with the PHC string of the password, which is used by the login alone. */
 export interface UserWithPassword extends User {
   readonly phc: string;
   /** Until when a one-time password is valid, 0 once it was used; null for a lasting one. */
@@ -21,14 +21,10 @@ export interface UserWithPassword extends User {
 
 const SELECT = sql`SELECT id, username, scopes, status, createdAtMs, notBeforeMs`;
 
-function toUser<Row extends RowOf<User>>(row: Row): Omit<Row, "scopes"> & Pick<User, "scopes"> {
-  return { ...row, scopes: JSON.parse(row.scopes) };
-}
-
 /** A user by id. */
 export async function findUser(database: Database, id: string): Promise<User | undefined> {
-  const rows = await database.query<RowOf<User>>(sql`${SELECT} FROM users WHERE id = ${id}`);
-  return rows.map(toUser)[0];
+  const row = await findRow<RowOf<User>>(database, sql`${SELECT} FROM users WHERE id = ${id}`);
+  return row && parseScopes(row);
 }
 
 /** A user by name, whatever its case, with the password's hash. */
@@ -36,33 +32,24 @@ export async function findUserByName(
   database: Database,
   username: string,
 ): Promise<UserWithPassword | undefined> {
-  const rows = await database.query<RowOf<UserWithPassword>>(
-    sql`${SELECT}, phc, passwordUntilMs FROM users WHERE username = ${username}`,
-  );
-  return rows.map(toUser)[0];
+  const select = sql`${SELECT}, phc, passwordUntilMs FROM users WHERE username = ${username}`;
+  const row = await findRow<RowOf<UserWithPassword>>(database, select);
+  return row && parseScopes(row);
 }
 
 /** Users, newest first. */
-export async function listUsers(database: Database, page: Pagination): Promise<Page<User>> {
-  const rows = await database.query<RowOf<User>>(
-    sql`${SELECT} FROM users WHERE id < ${page.before} ORDER BY id DESC ${limitTo(page.limit + 1)}`,
-  );
-  return pageOf(rows.map(toUser), page);
+export function listUsers(database: Database, page: Pagination): Promise<Page<User>> {
+  const select = sql`${SELECT} FROM users WHERE id < ${page.before}`;
+  return queryPage(database, select, page, parseScopes<RowOf<User>>);
 }
 
 /** Whether the database has any user at all. */
-export async function hasUsers(database: Database): Promise<boolean> {
-  return (await database.query(sql`SELECT 1 FROM users LIMIT 1`)).length > 0;
+export function hasUsers(database: Database): Promise<boolean> {
+  return hasRow(database, sql`SELECT 1 FROM users LIMIT 1`);
 }
 
 /** What a new user is stored as. */
-export interface UserRecord {
-  readonly id: string;
-  readonly username: string;
-  readonly phc: string;
-  readonly scopes: readonly string[];
-  readonly createdAtMs: number;
-}
+export type UserRecord = Omit<UserWithPassword, "passwordUntilMs" | "status" | "notBeforeMs">;
 
 /** Stores a user; ConflictError when the name is taken. */
 export function insertUser({ id, username, phc, scopes, createdAtMs }: UserRecord): Sql {
@@ -75,20 +62,15 @@ export function insertFirstUser(user: UserRecord): Sql {
   return sql`${insertUser(user)} WHERE NOT EXISTS (SELECT 1 FROM users)`;
 }
 
-/** What of a user changes; a member that is undefined stays as it is, whatever it has become. */
-export interface StoredUserChange {
-  readonly phc: string | undefined;
-  readonly scopes: readonly string[] | undefined;
-  readonly status: User["status"] | undefined;
-}
-
 /**
- * Replaces what of a user changes; ConflictError, for the whole batch, where the scopes that are
- * replaced are not any more as they were read.
+ * Replaces what of a user changes; what is undefined stays as it is by now. ConflictError, for the
+ * whole batch, where the scopes that are replaced are no longer as they were read.
  */
 export function updateUser(
   id: string,
-  { phc, scopes, status }: StoredUserChange,
+  { phc, scopes, status }: {
+    readonly [Key in "phc" | "scopes" | "status"]: UserWithPassword[Key] | undefined;
+  },
   scopesBefore?: readonly string[],
 ): Sql {
   const before = scopes && scopesBefore ? JSON.stringify(scopesBefore) : null;
@@ -111,18 +93,16 @@ export async function admitPassword(
   { id, phc, passwordUntilMs }: UserWithPassword,
   nowMs: number,
 ): Promise<boolean> {
-  if (passwordUntilMs === null) return true;
-  const [used] = await database.write([
+  return passwordUntilMs === null || await changesRow(
+    database,
     sql`UPDATE users SET passwordUntilMs = 0
       WHERE id = ${id} AND phc = ${phc} AND passwordUntilMs > ${nowMs}`,
-  ]);
-  return used === 1;
+  );
 }
 
 /**
- * Ends every grant, login token and browser session of a user that was made until now, and the
- * subscriptions with them. Without `end`, those that the user made by own login stay: then a new
- * password ends the rest.
+ * Ends all grants, sessions and subscriptions of a user that were made until now. Without `end`,
+ * the subscriptions that the user made by own login stay: a new password ends the rest.
  */
 export function revokeTokensOfUser(
   id: string,

@@ -91,6 +91,14 @@ test("the one-time password is good for 24 hours", async () => {
   assert.equal(await logIn(String(password)), 401);
 });
 
+test("setup gives a password that works although many logins of admin have failed", async () => {
+  const guesses = await Promise.all(Array.from({ length: 11 }, () => logIn("a wrong password")));
+  const { password } = readJson(await cli.run("setup", "--json"));
+
+  assert.ok(guesses.includes(429));
+  assert.equal(await logIn(String(password)), 200);
+});
+
 test("setup makes a database and its admin where there is none, and says so", async (t) => {
   const alone = await openCommandLine(t, { isNew: true });
 

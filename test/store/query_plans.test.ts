@@ -260,7 +260,10 @@ const CASES: readonly Case[] = [
     run: (database) => countLoginFailures(database, LOGIN, NOW_MS, 40),
   },
   { name: "admitting a login", run: (database) => admitLogin(database, LOGIN, NOW_MS) },
-  writing("forgetting failed logins", () => [deleteLoginFailures(LOGIN)]),
+  writing("forgetting failed logins", () => [
+    deleteLoginFailures(LOGIN.account, LOGIN.place),
+    deleteLoginFailures(LOGIN.account),
+  ]),
   writing("giving deliveries back", () =>
     releaseDeliveries([{ id: "d0", subscription: 1 }], CLAIM, NOW_MS)),
   writing("telling of a failed delivery", () => [announceFailedDelivery(FAILURE, NOW_MS)]),

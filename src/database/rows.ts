@@ -1,0 +1,86 @@
+import { type Database, limitTo, type Page, type Pagination } from "./database.ts";
+import { type Sql, sql } from "./sql.ts";
+
+/** A record as its row has it: a list as its JSON, a boolean as 0 or 1. */
+export type RowOf<Item> = { readonly [Key in keyof Item]: Stored<Item[Key]> };
+
+type Stored<Value> = Value extends readonly unknown[] ? string
+  : Value extends boolean ? number
+  : Value;
+
+/** Which items are wanted: those with these members; undefined does not narrow. */
+export type FilterOf<Item, Key extends keyof Item> = {
+  readonly [Name in Key]?: NonNullable<Item[Name]> | undefined;
+};
+
+/** A row with its scopes as a list. */
+export function parseScopes<Row extends { readonly scopes: string }>(
+  row: Row,
+): Omit<Row, "scopes"> & { readonly scopes: readonly string[] } {
+  return { ...row, scopes: JSON.parse(row.scopes) };
+}
+
+/** The first row of a SELECT. */
+export async function findRow<Row>(database: Database, select: Sql): Promise<Row | undefined> {
+  return (await database.query<Row>(select))[0];
+}
+
+/** Whether a SELECT has any row. */
+export async function hasRow(database: Database, select: Sql): Promise<boolean> {
+  return (await database.query(select)).length > 0;
+}
+
+/** Writes one batch; whether its first statement changed one row. */
+export async function changesRow(database: Database, ...batch: readonly Sql[]): Promise<boolean> {
+  return (await database.write(batch))[0] === 1;
+}
+
+/** The items of a SELECT without order, newest first, as many as the page holds. */
+export async function queryPage<Row, Item extends { readonly id: string }>(
+  database: Database,
+  select: Sql,
+  page: Pagination,
+  toItem: (row: Row) => Item,
+): Promise<Page<Item>> {
+  const rows = await database.query<Row>(
+    sql`${select} ORDER BY id DESC ${limitTo(page.limit + 1)}`,
+  );
+  return pageOf(rows.map(toItem), page);
+}
+
+/** Makes a page of the rows of a query that asked for one row more than the page holds. */
+export function pageOf<Item extends { readonly id: string }>(
+  rows: readonly Item[],
+  page: Pagination,
+): Page<Item> {
+  const items = rows.slice(0, page.limit);
+  return { items, next: rows.length > page.limit ? items.at(-1)?.id : undefined };
+}
+
+/** Reads rows in batches, in the order of their keys; `select` selects those after a key. */
+export async function* walk<Row extends { readonly key: string | number }>(
+  database: Database,
+  first: Row["key"],
+  select: (after: Row["key"]) => Sql,
+): AsyncGenerator<Row[], void, void> {
+  for (let after = first; ;) {
+    const rows = await database.query<Row>(select(after));
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    yield rows;
+    after = last.key;
+  }
+}
+
+/** Writes a batch, and leaves the writer to others for so many times as long as that took. */
+export async function writeAndPause(
+  database: Database,
+  batch: readonly Sql[],
+  times: number,
+): Promise<number[]> {
+  const startedMs = performance.now();
+  const changes = await database.write(batch);
+  const tookMs = performance.now() - startedMs;
+  await new Promise((resolve) => setTimeout(resolve, times * tookMs));
+  return changes;
+}
