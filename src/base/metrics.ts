@@ -4,7 +4,7 @@ type Labels = readonly string[];
 /** What a reading may give: one value, or one for each combination of the labels' values. */
 type Reading = number | readonly (readonly [labels: Labels, value: number])[];
 
-/** What a metric means, and how it comes about; `Sources` is what readings look at. */
+/** What a metric means, and where its values come from; `Sources` is what readings look at. */
 export interface Metric<Sources> {
   readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
@@ -13,16 +13,13 @@ export interface Metric<Sources> {
   readonly bounds?: readonly number[];
   /** Of a counter: series that are 0 from the start, so that an alert sees the first count. */
   readonly initial?: readonly Labels[];
-  /** Reads it when the metrics are asked for; it is left out where that fails. */
+  /** Reads it when the metrics are requested; it is left out where that fails. */
   readonly read?: Read<Sources>;
 }
 
 export type Read<Sources> = (sources: Sources) => Reading | Promise<Reading>;
 
-/**
- * Metrics by their names, as Prometheus has them: a base unit and, for a counter, `_total` at the
- * end.
- */
+/** Metrics by their names, as Prometheus has them: in a base unit; counters end in `_total`. */
 export type MetricTable<Sources> = Readonly<Record<string, Metric<Sources>>>;
 
 /** A metric that is counted; its labels are typed one by one. */
@@ -79,7 +76,7 @@ export interface Metrics<Table, Sources> {
 /** The media type of what `format` makes. */
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** No metric has more combinations of labels; those that come later are counted together. */
+/** No metric has more combinations of labels; later ones are counted together. */
 const MAX_SERIES = 5_000;
 const OTHER = "other";
 
@@ -95,10 +92,8 @@ export function createMetrics<Sources, const Table extends MetricTable<Sources>>
 ): Metrics<Table, Sources> {
   const entries: readonly [name: string, metric: Metric<Sources>][] = Object.entries(table);
   const series = new Map(entries.filter(([, { read }]) => !read).map(([name, metric]) => {
-    const { labels, initial = [] } = metric;
-    const made = metric.type === "histogram"
-      ? createHistogram(name, labels, metric.bounds ?? [])
-      : createCounter(name, labels);
+    const { labels, bounds, initial = [] } = metric;
+    const made = bounds ? createHistogram(name, labels, bounds) : createCounter(name, labels);
     for (const values of initial) made.add(values, 0);
     return [name, made];
   }));
@@ -219,8 +214,7 @@ function formatLabels(names: Labels, values: Labels): string {
 }
 
 function formatNumber(value: number): string {
-  if (Number.isFinite(value)) return String(value);
-  return Number.isNaN(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf";
+  return value === Infinity ? "+Inf" : String(value).replace("Infinity", "Inf");
 }
 
 function escapeHelp(text: string): string {

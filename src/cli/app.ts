@@ -133,10 +133,10 @@ export const APP_COMMANDS: readonly Command[] = [
     below: "/secret",
     body: NewAppSecret,
     members: { revoke: { meaning: "end the old secret at once: it has leaked" } },
-    done: (_given, _app, values) =>
-      `The old secret is ${
-        values.flag("revoke") ? "not valid any more" : "valid for another 24 hours"
-      }; the new one is shown here only.`,
+    done(_given, _app, values) {
+      const old = values.flag("revoke") ? "not valid any more" : "valid for another 24 hours";
+      return `The old secret is ${old}; the new one is shown here only.`;
+    },
   }),
   sendCommand(APP, {
     verb: "delete",

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { readBody, readQuery } from "../api/input.ts";
 import { createRouter } from "../api/router.ts";
 import { createServiceMetrics } from "../app/metrics.ts";
@@ -27,7 +28,6 @@ import type { Members } from "./table.ts";
 
 /** The response of the backend to a call: JSON, or empty. */
 export interface BackendResponse {
-  readonly status: number;
   /** The body as HTTP would carry it. */
   readonly text: string;
   /** The body parsed; undefined where it is empty. */
@@ -52,13 +52,13 @@ export interface Backend {
 export interface OpenOptions {
   /** Makes the database where there is none, as the server would. */
   readonly create?: boolean;
-  /** Told the path of a database that was made. */
+  /** Called with the path of a database that was made. */
   readonly onCreate?: (path: string) => void;
 }
 
 const NEVER = new AbortController().signal;
 
-/** Who the audit says that did it. */
+/** The actor of what the command line does, in the audit. */
 export const CLI_ACTOR = "cli";
 
 const CALLER: Caller = {
@@ -87,7 +87,7 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
   const now = Date.now;
   const database = paceWrites(openSqliteDatabase(config.databasePath), {
     elapsedMs: () => performance.now(),
-    sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+    sleep: setTimeout,
   });
   try {
     if (isNew) options.onCreate?.(path);
@@ -104,7 +104,7 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
       basePath: pathOf(config.baseUrl ?? "http://localhost"),
       refuseEndpoint: () => "Is not changed from the command line.",
       jobs: storedJobs(database, now),
-      metrics: createServiceMetrics(), // which nobody asks for here
+      metrics: createServiceMetrics(), // which nobody reads here
       wake: () => {}, // a running server looks for work by itself
       now,
     }));
@@ -129,11 +129,7 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
           authenticateAgain: async () => {},
         });
         const text = typeof response.body === "string" ? response.body : "";
-        return {
-          status: response.status,
-          text,
-          json: text === "" ? undefined : JSON.parse(text),
-        };
+        return { text, json: text === "" ? undefined : JSON.parse(text) };
       },
     };
   } catch (error) {
@@ -142,12 +138,12 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
   }
 }
 
-/** A response of what no operation of the backend does. */
+/** A response to what no operation of the backend does. */
 export function ownResponse(record: Members): BackendResponse {
-  return { status: 200, text: JSON.stringify(record), json: record };
+  return { text: JSON.stringify(record), json: record };
 }
 
-/** Records what no operation of the backend does; goes into the batch of what is done. */
+/** The audit entry of what no operation of the backend does; goes into the same batch. */
 export function auditOwn(action: string, target: string, nowMs: number): Sql {
   return insertAudit({ actor: CLI_ACTOR, action, target, address: null }, nowMs);
 }

@@ -3,10 +3,7 @@ import { hastenCronjob, listStoredCronjobs } from "../store/cronjobs.ts";
 import type { Database } from "../database/database.ts";
 
 /** The jobs as the database knows them; to run one here is to make it due for a server. */
-export function storedJobs(
-  database: Database,
-  now: () => number,
-): Services["jobs"] {
+export function storedJobs(database: Database, now: () => number): Services["jobs"] {
   return {
     async listCronjobs() {
       const stored = await listStoredCronjobs(database);
