@@ -14,7 +14,7 @@ const generate = promisify(generateKeyPair); // an RSA key takes long: in a thre
 /** The signature algorithms by their names in a JWT header (RFC 7518 §3.1, RFC 8037 §3.1). */
 export const SIGNING_ALGORITHMS = ["ES256", "RS256", "EdDSA"] as const;
 
-/** The name of a signature algorithm as it stands in a JWT header. */
+/** The name of a signature algorithm in a JWT header. */
 export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
 
 /** What each signs with, and how its keys are made. */
@@ -29,11 +29,7 @@ const ALGORITHMS = {
     dsaEncoding: undefined,
     generate: () => generate("rsa", { modulusLength: 2048 }),
   },
-  EdDSA: {
-    digest: null,
-    dsaEncoding: undefined,
-    generate: () => generate("ed25519"),
-  },
+  EdDSA: { digest: null, dsaEncoding: undefined, generate: () => generate("ed25519") },
 } as const satisfies Readonly<Record<SigningAlgorithm, unknown>>;
 
 /** A key that signs: its id and algorithm go into each header. */
@@ -99,7 +95,7 @@ export function createJwtSigner(
   };
 }
 
-/** No longer JWT is taken, in characters. */
+/** The length in characters of the longest JWT that is accepted. */
 export const MAX_JWT_LENGTH = 8192;
 const COMPACT = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
 
@@ -127,18 +123,14 @@ export function verifyJwt(
   const { digest, dsaEncoding } = ALGORITHMS[key.alg];
   const input = Buffer.from(`${headerPart}.${claimsPart}`);
   const options = { key: key.publicKey, ...(dsaEncoding && { dsaEncoding }) };
-  if (!verify(digest, input, options, signature)) return undefined;
-  return decode(claimsPart);
+  return verify(digest, input, options, signature) ? decode(claimsPart) : undefined;
 }
 
 function encode(value: unknown): string {
   return Buffer.from(JSON.stringify(value)).toString("base64url");
 }
 
-/**
- * Strict base64url (RFC 7515 §2): what does not encode back to itself is refused, stray bits
- * included.
- */
+/** Strict base64url (RFC 7515 §2): what does not encode back to itself is refused. */
 function decodeBytes(part: string): Buffer | undefined {
   const bytes = Buffer.from(part, "base64url");
   return bytes.toString("base64url") === part ? bytes : undefined;

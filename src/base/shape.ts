@@ -94,7 +94,7 @@ export const FLAG: Shape<boolean> = {
 /** Any JSON value. */
 export const ANYTHING: Shape<unknown> = { schema: {}, definitions: NONE, parse: (value) => value };
 
-/** What a response alone holds: it has a schema and a type, and is never parsed. */
+/** Part of responses only: it has a schema and a type, and is never parsed. */
 export function shown<T>(schema: Schema): Shape<T> {
   return { schema, definitions: NONE, parse: (value) => value as T };
 }
@@ -241,11 +241,7 @@ export function named<S extends Shape<unknown>>(name: string, shape: S): S {
   };
 }
 
-/**
- * Returns a value of this shape; throws Problem 400 that lists every error.
- *
- * @param what names the value in the problem's detail: "body"
- */
+/** Returns a value of this shape; throws Problem 400 that lists every error in `what`: "body". */
 export function parseShape<T>(shape: Shape<T>, value: unknown, what: string): T {
   const errors: FieldError[] = [];
   const parsed = shape.parse(value, (detail, pointer = "") => {

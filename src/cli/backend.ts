@@ -1,6 +1,5 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { setTimeout } from "node:timers/promises";
 import { readBody, readQuery } from "../api/input.ts";
 import { createRouter } from "../api/router.ts";
 import { createServiceMetrics } from "../app/metrics.ts";
@@ -87,7 +86,7 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
   const now = Date.now;
   const database = paceWrites(openSqliteDatabase(config.databasePath), {
     elapsedMs: () => performance.now(),
-    sleep: setTimeout,
+    sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   });
   try {
     if (isNew) options.onCreate?.(path);

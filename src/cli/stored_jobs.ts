@@ -1,3 +1,4 @@
+import { toJobState } from "../job/shared_cron.ts";
 import type { Services } from "../services.ts";
 import { hastenCronjob, listStoredCronjobs } from "../store/cronjobs.ts";
 import type { Database } from "../database/database.ts";
@@ -7,14 +8,7 @@ export function storedJobs(database: Database, now: () => number): Services["job
   return {
     async listCronjobs() {
       const stored = await listStoredCronjobs(database);
-      return stored.map(({ leaseUntilMs, lastAtMs, lastDurationMs, lastError, ...job }) => ({
-        ...job,
-        everyMs: undefined,
-        isRunning: leaseUntilMs > now(),
-        lastAtMs: lastAtMs ?? undefined,
-        lastDurationMs: lastDurationMs ?? undefined,
-        lastError: lastError ?? undefined,
-      }));
+      return stored.map((job) => toJobState(job, undefined, now()));
     },
     async runCronjob(name) {
       return await hastenCronjob(database, name, now()) ? "started" : "unknown";

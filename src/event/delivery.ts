@@ -3,7 +3,7 @@ export type AttemptOutcome =
   | {
     readonly kind: "answer";
     readonly status: number;
-    /** What the answer's Retry-After asks for. */
+    /** What the response's Retry-After asks for. */
     readonly retryAfterMs?: number | undefined;
   }
   | { readonly kind: "error"; readonly error: string };
@@ -12,12 +12,11 @@ export type AttemptOutcome =
 export type NextState =
   | { readonly status: "delivered" }
   | { readonly status: "pending"; readonly dueAtMs: number }
-  /** `gone`: the last answer was 410, the subscriber wants no more. */
+  /** `gone`: the last response was 410, the subscriber wants no more. */
   | { readonly status: "failed"; readonly gone: boolean };
 
-/** How often and when a delivery is sent again. */
+/** The wait before each resend: as many entries as there are resends. */
 export interface ResendPolicy {
-  /** The wait before each resend: as many entries as there are resends. */
   readonly delaysMs: readonly number[];
 }
 

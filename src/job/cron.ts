@@ -10,7 +10,7 @@ export interface IntervalJob {
 /** How a job last went and when it runs next; times in milliseconds since 1970. */
 export interface JobState {
   readonly name: string;
-  /** Undefined where only its modules know it: on the command line. */
+  /** Undefined on the command line: only the job's module says it. */
   readonly everyMs: number | undefined;
   readonly isRunning: boolean;
   readonly lastAtMs: number | undefined;
@@ -19,7 +19,7 @@ export interface JobState {
   readonly nextAtMs: number;
 }
 
-/** What became of a request to run a job now. */
+/** The result of a request to run a job now. */
 export type RunOutcome = "started" | "running" | "unknown";
 
 /** The registry of setInterval jobs. */
@@ -48,9 +48,7 @@ interface Entry {
 /**
  * Makes a registry. Due times are whole periods after the start, so lateness does not add up; a job
  * never overlaps itself: a due time that comes while it runs, or while the machine slept, is
- * skipped.
- *
- * `elapsedMs` is a monotonic clock.
+ * skipped. `elapsedMs` is a monotonic clock.
  */
 export function createCron(
   { log, now, elapsedMs }: Pick<Services, "log" | "now"> & { readonly elapsedMs: () => number },
