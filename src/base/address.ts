@@ -38,7 +38,7 @@ function readIPv6(text: string): bigint {
   return BigInt(`0x${head.padEnd(32 - tail.length, "0")}${tail}`);
 }
 
-/** The digits of one side of "::", four a group; a dotted quad at its end takes the place of two. */
+/** The digits of one side of "::", four a group; a dotted quad at its end is two groups. */
 function groupDigits(text: string): string {
   return text === "" ? "" : text.split(":").map((part) =>
     part.includes(".") ? readIPv4(part).toString(16).padStart(8, "0") : part.padStart(4, "0")

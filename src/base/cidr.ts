@@ -14,8 +14,8 @@ const MAPPED_BITS = 96;
 
 /**
  * Reads `address/length`; a bare address is the block of that address alone. Undefined for anything
- * else, and for a network with bits set past its length: `10.1.2.3/8` is more likely an
- * error than a wish for all of 10.0.0.0/8, and such a block says whom to trust. An IPv4-mapped block
+ * else, and for a network with bits set past its length: `10.1.2.3/8` is more likely an error than
+ * a wish for all of 10.0.0.0/8, and such a block says whom to trust. An IPv4-mapped block
  * (`::ffff:10.0.0.0/104`) is that IPv4 block; one that would reach past the mapped addresses is
  * undefined.
  */

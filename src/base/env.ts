@@ -49,7 +49,12 @@ export function optional<T>(
 }
 
 /** Returns a variable that has a value even when it is not set. */
-export function variable<T>(name: string, kind: Kind<T>, fallback: T, meaning: string): Variable<T> {
+export function variable<T>(
+  name: string,
+  kind: Kind<T>,
+  fallback: T,
+  meaning: string,
+): Variable<T> {
   return {
     ...optional(name, kind, kind.format(fallback), meaning),
     read: (env, errors) => parseText(name, env[name], kind, errors) ?? fallback,

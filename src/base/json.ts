@@ -46,8 +46,8 @@ export function parseJson(bytes: Uint8Array, { exactIntegers = false } = {}): Js
 }
 
 /**
- * Returns `data` as JSON.stringify() does: members that are undefined, functions or symbols are left
- * out, and in arrays they become null.
+ * Returns `data` as JSON.stringify() does: members that are undefined, functions or symbols are
+ * left out, and in arrays they become null.
  *
  * @throws {TypeError} for what JSON cannot hold: undefined, a function or a symbol as the whole,
  * a BigInt, a cycle, NaN or an infinity anywhere, a Promise, Map or Set, whose content would be

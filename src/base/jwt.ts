@@ -19,18 +19,13 @@ export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
 
 /** What each signs with, and how its keys are made. */
 const ALGORITHMS = {
-  ES256: {
-    digest: "sha256",
-    dsaEncoding: "ieee-p1363",
-    generate: () => generate("ec", { namedCurve: "P-256" }),
-  },
-  RS256: {
-    digest: "sha256",
-    dsaEncoding: undefined,
-    generate: () => generate("rsa", { modulusLength: 2048 }),
-  },
-  EdDSA: { digest: null, dsaEncoding: undefined, generate: () => generate("ed25519") },
+  ES256: { digest: "sha256", generate: () => generate("ec", { namedCurve: "P-256" }) },
+  RS256: { digest: "sha256", generate: () => generate("rsa", { modulusLength: 2048 }) },
+  EdDSA: { digest: null, generate: () => generate("ed25519") },
 } as const satisfies Readonly<Record<SigningAlgorithm, unknown>>;
+
+/** The form of an ES256 signature (RFC 7518 §3.4); it means nothing to the other algorithms. */
+const DSA = { dsaEncoding: "ieee-p1363" } as const;
 
 /** A key that signs: its id and algorithm go into each header. */
 export interface SigningKey {
@@ -87,8 +82,8 @@ export function createJwtSigner(
   { alg, kid, privateKey }: SigningKey,
 ): (claims: Readonly<Record<string, unknown>>) => string {
   const header = encode({ alg, typ, kid });
-  const { digest, dsaEncoding } = ALGORITHMS[alg];
-  const key = { key: privateKey, ...(dsaEncoding && { dsaEncoding }) };
+  const { digest } = ALGORITHMS[alg];
+  const key = { key: privateKey, ...DSA };
   return (claims) => {
     const signed = `${header}.${encode(claims)}`;
     return `${signed}.${sign(digest, Buffer.from(signed), key).toString("base64url")}`;
@@ -120,10 +115,10 @@ export function verifyJwt(
   if (!key || header["alg"] !== key.alg || header["typ"] !== typ) return undefined;
   const signature = decodeBytes(signaturePart);
   if (signature === undefined) return undefined;
-  const { digest, dsaEncoding } = ALGORITHMS[key.alg];
+  const { digest } = ALGORITHMS[key.alg];
   const input = Buffer.from(`${headerPart}.${claimsPart}`);
-  const options = { key: key.publicKey, ...(dsaEncoding && { dsaEncoding }) };
-  return verify(digest, input, options, signature) ? decode(claimsPart) : undefined;
+  const isRight = verify(digest, input, { key: key.publicKey, ...DSA }, signature);
+  return isRight ? decode(claimsPart) : undefined;
 }
 
 function encode(value: unknown): string {

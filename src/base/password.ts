@@ -16,9 +16,9 @@ export interface PasswordHasher {
   /** The PHC string of a new hash. */
   hash(password: string): Promise<string>;
   /**
-   * Whether the password belongs to the PHC string; undefined where `turn` did not admit it. Without
-   * one (an unknown user) a dummy hash is computed and the result is false, so that both cases take
-   * the same time; likewise for a password that is too long, whose length must cause no work.
+   * Whether the password belongs to the PHC string; undefined where `turn` did not admit it.
+   * Without one (an unknown user) a dummy hash is computed and the result is false, so that both
+   * cases take the same time; likewise for a password that is too long: it must cause no more work.
    * Others are checked between `admit` and `report`, up to the hasher's limit, so to admit is to
    * count: then a limit on failures holds for guesses sent all at once, too.
    */

@@ -8,19 +8,8 @@ const APP: Resource = {
   path: "/backend/app",
   argument: { name: "CLIENT_ID", meaning: "the app's client_id, as app list shows it" },
   columns: ["name*", "client_id", "type", "status", "scopes*", "url*"],
-  shown: [
-    "client_id",
-    "client_secret",
-    "url",
-    "type",
-    "scopes",
-    "grants",
-    "redirect_uris",
-    "redirect_rule",
-    "trusted",
-    "resource_server",
-    "status",
-  ],
+  shown: ("client_id client_secret url type scopes grants redirect_uris redirect_rule trusted " +
+    "resource_server status").split(" "),
 };
 
 const URIS = "where a code may be sent, exactly; with none, anywhere at or below the app's URL";

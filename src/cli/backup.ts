@@ -25,7 +25,9 @@ export const BACKUP_COMMAND: Command = {
   async run(context) {
     const { config, values } = context;
     const path = resolve(config.databasePath);
-    if (!existsSync(path)) throw new Failure(`There is no database at ${path} (GATEPOST_DATABASE).`);
+    if (!existsSync(path)) {
+      throw new Failure(`There is no database at ${path} (GATEPOST_DATABASE).`);
+    }
     if (values.argument("FILE") === "-") {
       throw new UsageError("A backup goes to a new file, never to standard output.");
     }

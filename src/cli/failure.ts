@@ -19,7 +19,8 @@ export function explain(error: unknown): string {
   if (error instanceof Problem) return explainProblem(error);
   if (error instanceof UnavailableError) {
     const { message } = error.cause instanceof Error ? error.cause : error;
-    return `The database is busy or cannot be written (${message}). Nothing was changed; try again.`;
+    return `The database is busy or cannot be written (${message}). ` +
+      "Nothing was changed; try again.";
   }
   if (!(error instanceof Error)) return String(error);
   const isForeseen = [Failure, UsageError, UnusableDatabaseError, LoadError, SealError]
