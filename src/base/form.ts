@@ -25,8 +25,9 @@ const MAX_PAIRS = 256;
  * 3986 §2 keeps to ASCII) has other characters, or beyond 256 pairs.
  */
 export function parseForm(input: Uint8Array | string): Form | undefined {
+  if (typeof input === "string" && /[^\x00-\x7f]/.test(input)) return undefined;
   // The format knows no byte order mark: one that is kept only makes the first name unknown.
-  const text = typeof input === "string" ? asciiOnly(input) : decodeUtf8(input);
+  const text = typeof input === "string" ? input : decodeUtf8(input);
   if (text === undefined) return undefined;
   const values = new Map<string, string[]>();
   let pairs = 0;
@@ -68,8 +69,4 @@ function toForm(values: ReadonlyMap<string, readonly string[]>): Form {
     getAll: (name) => (values.get(name) ?? []).filter((value) => value !== ""),
     duplicates: [...values].filter(([, all]) => all.length > 1).map(([name]) => name),
   };
-}
-
-function asciiOnly(text: string): string | undefined {
-  return /^[\x00-\x7f]*$/.test(text) ? text : undefined;
 }

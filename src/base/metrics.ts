@@ -22,19 +22,9 @@ export type Read<Sources> = (sources: Sources) => Reading | Promise<Reading>;
 /** Metrics by their names, as Prometheus has them: in a base unit; counters end in `_total`. */
 export type MetricTable<Sources> = Readonly<Record<string, Metric<Sources>>>;
 
-/** A metric that is counted; its labels are typed one by one. */
-export interface CountedMetric<Type, L extends Labels> {
-  readonly type: Type;
-  readonly help: string;
-  readonly labels: L;
-}
-
 /** A count that only grows. */
-export function counter<const L extends Labels>(
-  help: string,
-  ...labels: L
-): CountedMetric<"counter", L> {
-  return { type: "counter", help, labels };
+export function counter<const L extends Labels>(help: string, ...labels: L) {
+  return { type: "counter", help, labels } as const;
 }
 
 /** How often, how much in all, and how it is spread over buckets up to these bounds. */
@@ -42,13 +32,13 @@ export function histogram<const L extends Labels>(
   help: string,
   bounds: readonly number[],
   ...labels: L
-): CountedMetric<"histogram", L> & { readonly bounds: readonly number[] } {
-  return { type: "histogram", help, labels, bounds };
+) {
+  return { type: "histogram", help, labels, bounds } as const;
 }
 
 /** The names of those that are counted, not read. */
 type Counted<Table, Type> = {
-  [K in keyof Table]: Table[K] extends CountedMetric<Type, Labels> ? K : never;
+  [K in keyof Table]: Table[K] extends { readonly type: Type; readonly read?: never } ? K : never;
 }[keyof Table & string];
 
 /** As many values as a metric has labels. */

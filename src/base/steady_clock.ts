@@ -29,8 +29,8 @@ const BELIEVED_AFTER_MS = 86_400_000;
 
 /**
  * Makes a clock to delete by: it follows the system's clock backward at once, and forward only
- * after a day. So what a clock that was wrong for a while showed as expired is still there when it is
- * right again: above all what was revoked.
+ * after a day. So what a clock that was wrong for a while showed as expired is still there when it
+ * is right again: above all what was revoked.
  */
 export function createCautiousClock(wallMs: () => number, elapsedMs: () => number): () => number {
   const clock = createSteadyClock(wallMs, elapsedMs);

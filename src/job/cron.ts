@@ -42,7 +42,7 @@ interface Entry {
   /** When it is due next, in elapsed time. */
   dueMs: number;
   running: Promise<void> | undefined;
-  last: { readonly atMs: number; readonly durationMs: number; readonly error?: string } | undefined;
+  last: { atMs: number; durationMs: number; error: string | undefined } | undefined;
 }
 
 /**
@@ -85,15 +85,14 @@ export function createCron(
   async function runOnce(entry: Entry, run: IntervalJob["run"]): Promise<void> {
     const atMs = now();
     const startedMs = elapsedMs();
-    const durationMs = () => Math.round(elapsedMs() - startedMs);
+    let failure: string | undefined;
     try {
       await run(stopping.signal);
-      entry.last = { atMs, durationMs: durationMs() };
     } catch (error) {
       log.error("job failed", { job: entry.job.name, error });
-      const text = error instanceof Error ? error.message : String(error);
-      entry.last = { atMs, durationMs: durationMs(), error: text };
+      failure = error instanceof Error ? error.message : String(error);
     }
+    entry.last = { atMs, durationMs: Math.round(elapsedMs() - startedMs), error: failure };
   }
 
   return {
