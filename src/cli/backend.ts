@@ -23,15 +23,6 @@ import { emptyLog } from "../database/sqlite_file.ts";
 import { Failure } from "./failure.ts";
 import { paceWrites } from "./pace_writes.ts";
 import { storedJobs } from "./stored_jobs.ts";
-import type { Members } from "./table.ts";
-
-/** The response of the backend to a call: JSON, or empty. */
-export interface BackendResponse {
-  /** The body as HTTP would carry it. */
-  readonly text: string;
-  /** The body parsed; undefined where it is empty. */
-  readonly json: unknown;
-}
 
 /** The backend's operations in this process, without a socket. */
 export interface Backend {
@@ -40,10 +31,10 @@ export interface Backend {
   readonly keys: KeyRing;
   /**
    * Calls one operation as the command line's own caller: validation, audit and records are those
-   * of HTTP. `body` is JSON text; long work ends between two steps when `signal` aborts. Throws
-   * Problem.
+   * of HTTP. `body` is JSON text, and so is what is returned, or "". Long work ends between two
+   * steps when `signal` aborts. Throws Problem.
    */
-  call(method: string, path: string, body?: string, signal?: AbortSignal): Promise<BackendResponse>;
+  call(method: string, path: string, body?: string, signal?: AbortSignal): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -127,19 +118,13 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
           body: await readBody(operation, request, config.maxBodyBytes),
           authenticateAgain: async () => {},
         });
-        const text = typeof response.body === "string" ? response.body : "";
-        return { text, json: text === "" ? undefined : JSON.parse(text) };
+        return typeof response.body === "string" ? response.body : "";
       },
     };
   } catch (error) {
     await database.close();
     throw error;
   }
-}
-
-/** A response to what no operation of the backend does. */
-export function ownResponse(record: Members): BackendResponse {
-  return { text: JSON.stringify(record), json: record };
 }
 
 /** The audit entry of what no operation of the backend does; goes into the same batch. */

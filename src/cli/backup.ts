@@ -3,7 +3,6 @@ import { resolve } from "node:path";
 import { createSeal } from "../base/seal.ts";
 import { backUpSqlite, type BackupOptions } from "../database/backup.ts";
 import { restoreSqlite } from "../database/restore.ts";
-import { ownResponse } from "./backend.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { Failure, UsageError } from "./failure.ts";
 
@@ -36,7 +35,7 @@ export const BACKUP_COMMAND: Command = {
       throw new Failure(`${file} is not a regular file; a backup makes a new one.`);
     }
     const bytes = await copy(context, (options) => backUpSqlite(path, file, options));
-    context.print(ownResponse({ file, bytes }), () =>
+    context.print(JSON.stringify({ file, bytes }), () =>
       `The database has been copied to ${file} (${bytes} bytes).`
     );
   },
@@ -64,7 +63,7 @@ export const RESTORE_COMMAND: Command = {
       restoreSqlite(file, path, seal, Date.now(), options)
     );
     const kept = keptAs === undefined ? "" : `\nThe one that was there is now ${keptAs}.`;
-    context.print(ownResponse({ file: path, bytes, kept_as: keptAs ?? null }), () =>
+    context.print(JSON.stringify({ file: path, bytes, kept_as: keptAs ?? null }), () =>
       `${path} is now a copy of ${file} (${bytes} bytes).${kept}`
     );
   },

@@ -1,5 +1,5 @@
 import type { Config } from "../config.ts";
-import type { Backend, BackendResponse, OpenOptions } from "./backend.ts";
+import type { Backend, OpenOptions } from "./backend.ts";
 import type { Members } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -46,8 +46,8 @@ export interface CommandContext {
   readonly isJson: boolean;
   /** Opens the database and the backend's operations on it; it is closed when the command ends. */
   openBackend(options?: OpenOptions): Promise<Backend>;
-  /** Prints a response: its JSON as it is, or what `show` makes of it for people. */
-  print(response: BackendResponse, show: (record: Members) => string): void;
+  /** Prints a response in JSON: as it is, or what `show` makes of it for people. */
+  print(response: string, show: (record: Members) => string): void;
   /**
    * Runs work that a signal (Ctrl+C) may interrupt between its steps, by aborting `signal`.
    * A second one ends the process at once.

@@ -79,8 +79,8 @@ async function runCommand(
       return backend;
     },
     print(response, show) {
-      if (!isJson) terminal.print(show((response.json ?? {}) as Members));
-      else if (response.text !== "") terminal.print(response.text);
+      if (!isJson) terminal.print(show(JSON.parse(response || "{}") as Members));
+      else if (response !== "") terminal.print(response);
     },
     interruptible: (work) => runInterruptible(host, work),
   };

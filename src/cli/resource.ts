@@ -60,10 +60,10 @@ export function listCommand<M extends ShapeMembers>(
     async run(context) {
       const target = withQuery(path, { ...await given.read(context), ...readPart(context.values) });
       const response = await (await context.openBackend()).call("GET", target);
-      const { items } = response.json as { readonly items: readonly Members[] };
+      const { items } = JSON.parse(response) as { readonly items: readonly Members[] };
       if (items.length === 0 && !context.isJson) return context.terminal.note("There are none.");
       context.print(response, () => formatItems(context, items, columns));
-      noteMore(context, response.json);
+      noteMore(context, response);
     },
   };
 }
@@ -89,7 +89,7 @@ export function showCommand(
         });
         return [formatPairs(pairs), ...lists].join("\n");
       });
-      noteMore(context, response.json);
+      noteMore(context, response);
     },
   };
 }
@@ -248,7 +248,7 @@ function formatItems(
   return formatTable(items, columnsOf(columns), layout);
 }
 
-function noteMore({ isJson, terminal }: CommandContext, json: unknown): void {
-  const { next_cursor: next } = json as { readonly next_cursor?: string | null };
+function noteMore({ isJson, terminal }: CommandContext, response: string): void {
+  const { next_cursor: next } = JSON.parse(response) as { readonly next_cursor?: string | null };
   if (next && !isJson) terminal.note(`There are more: --cursor ${next}`);
 }

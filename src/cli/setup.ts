@@ -11,7 +11,7 @@ import {
   makePasswordOneTime,
   updateUser,
 } from "../store/users.ts";
-import { auditOwn, ownResponse } from "./backend.ts";
+import { auditOwn } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { formatPairs } from "./table.ts";
@@ -53,7 +53,7 @@ export const SETUP_COMMAND: Command = {
       makePasswordOneTime(id, untilMs),
       auditOwn("user.setup", id, nowMs),
     ]);
-    const response = ownResponse({ username: ADMIN, password, expires_at: toTime(untilMs) });
+    const response = JSON.stringify({ username: ADMIN, password, expires_at: toTime(untilMs) });
     context.print(response, (record) => {
       const pairs = Object.entries(record).map(([name, value]) =>
         [name.replace("_", " "), value] as const

@@ -7,7 +7,7 @@ import type { Config } from "../config.ts";
 import { ACCESS_TOKEN_TYPE, accessTokenClaims } from "../oauth/claims.ts";
 import { BACKEND_SCOPE, LOGIN_APP } from "../oauth/principal.ts";
 import { insertGrant } from "../store/grants.ts";
-import { CLI_ACTOR, ownResponse } from "./backend.ts";
+import { CLI_ACTOR } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { splitNames } from "./resource.ts";
@@ -70,7 +70,7 @@ export const TOKEN_COMMAND: Command = {
       throw new Failure(`The user is disabled, or may not do all of: ${scopes.join(" ")}`);
     }
     const expires_at = toTime(expiresAtMs);
-    context.print(ownResponse({ token, scopes, expires_at }), () => token);
+    context.print(JSON.stringify({ token, scopes, expires_at }), () => token);
   },
 };
 
