@@ -12,7 +12,7 @@ export function canonicalHost(text: string): string | undefined {
   return URL.parse(`http://${bracket(text)}`)?.hostname.replace(/^\[|\]$/g, "");
 }
 
-/** Tells whether listening on this canonical host means listening on every address. */
+/** Whether listening on this canonical host means listening on every address. */
 export function isWildcardHost(host: string): boolean {
   return ["0.0.0.0", "::", "::ffff:0:0"].includes(host);
 }

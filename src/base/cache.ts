@@ -1,4 +1,4 @@
-/** Remembers what is costly to find out again; forgets what has not been asked for lately. */
+/** Keeps what is costly to find out again, and forgets what has not been used lately. */
 export interface Cache<Value> {
   get(key: string): Value | undefined;
   set(key: string, value: Value): void;
@@ -6,8 +6,7 @@ export interface Cache<Value> {
 
 /**
  * Makes a cache of at most `limit` entries. Two generations instead of an order of use: when the
- * young one is full it becomes the old one, and what was in the old one and has not been asked for
- * is gone.
+ * young one is full it takes the place of the old one, whose unused entries are lost.
  */
 export function createCache<Value>(limit: number): Cache<Value> {
   const half = Math.ceil(limit / 2);

@@ -1,5 +1,4 @@
-import { FAMILY_BITS, parseAddress } from "./address.ts";
-import type { Address } from "./address.ts";
+import { type Address, parseAddress } from "./address.ts";
 
 /** A block of addresses: all that share the first `prefixBits` bits with `network`. */
 export interface Cidr {
@@ -7,25 +6,25 @@ export interface Cidr {
   readonly prefixBits: number;
 }
 
+/** How many bits an address of the family has. */
+const FAMILY_BITS = { 4: 32, 6: 128 } as const;
 const PREFIX_LENGTH = /^(?:0|[1-9]\d{0,2})$/;
 /** Where the IPv4 address begins in an IPv4-mapped IPv6 address (RFC 4291 §2.5.5.2). */
 const MAPPED_BITS = 96;
 
 /**
  * Reads `address/length`; a bare address is the block of that address alone. Undefined for anything
- * else, and for a network with bits set past its length: `10.1.2.3/8` is more likely a slip than a
- * wish for all of 10.0.0.0/8, and such a block says whom to trust. An IPv4-mapped block
+ * else, and for a network with bits set past its length: `10.1.2.3/8` is more likely an error than
+ * a wish for all of 10.0.0.0/8, and such a block says whom to trust. An IPv4-mapped block
  * (`::ffff:10.0.0.0/104`) is that IPv4 block; one that would reach past the mapped addresses is
  * undefined.
  */
 export function parseCidr(text: string): Cidr | undefined {
-  const slash = text.indexOf("/");
-  const base = slash === -1 ? text : text.slice(0, slash);
+  const [base = "", length, ...more] = text.split("/");
   const network = parseAddress(base);
-  if (network === undefined) return undefined;
+  if (network === undefined || more.length > 0) return undefined;
   const bits = FAMILY_BITS[network.family];
-  if (slash === -1) return { network, prefixBits: bits };
-  const length = text.slice(slash + 1);
+  if (length === undefined) return { network, prefixBits: bits };
   if (!PREFIX_LENGTH.test(length)) return undefined;
   const isMapped = network.family === 4 && base.includes(":");
   const prefixBits = Number(length) - (isMapped ? MAPPED_BITS : 0);

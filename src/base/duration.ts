@@ -18,8 +18,8 @@ const SIZE_UNITS = [
 type Units = readonly (readonly [string, number])[];
 
 /**
- * Returns the milliseconds that `500ms`, `10s`, `5m`, `12h` or `30d` stand for, or undefined when
- * the text is anything else. A number without a unit is ambiguous and refused, except `0`.
+ * Returns the milliseconds of `500ms`, `10s`, `5m`, `12h`, `30d` or `0`, else undefined: a number
+ * without a unit is ambiguous.
  */
 export function parseDuration(text: string): number | undefined {
   return text === "0" ? 0 : parseAmount(text, DURATION_UNITS);
@@ -31,8 +31,8 @@ export function formatDuration(ms: number): string {
 }
 
 /**
- * Returns the bytes that `64KiB`, `1MiB`, `2GiB`, `512B` or `512` stand for, or undefined when the
- * text is anything else. `KB` and `MB` mean two things to two readers and are refused.
+ * Returns the bytes of `64KiB`, `1MiB`, `2GiB`, `512B` or `512`, else undefined: `KB` and `MB` mean
+ * two things to two readers.
  */
 export function parseSize(text: string): number | undefined {
   return parseAmount(/^\d+$/.test(text) ? `${text}B` : text, SIZE_UNITS);

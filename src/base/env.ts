@@ -1,7 +1,8 @@
 import { formatDuration, formatSize, parseDuration, parseSize } from "./duration.ts";
+import { escapeUnit } from "./log.ts";
 import { nearest } from "./nearest.ts";
 
-/** A value, or what is wrong with the text and what would be right: "is not one of: on, off". */
+/** A value, or what is wrong with its text: "is not one of: on, off". */
 export type Parsed<T> = { readonly value: T } | { readonly wrong: string };
 
 /** How values of one kind are read from text and written as text. */
@@ -10,13 +11,13 @@ export interface Kind<T> {
   format(value: T): string;
 }
 
-/** The environment as a process is given it. */
+/** The environment of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** One environment variable; an empty value counts as an absent one. */
+/** One environment variable; an empty value counts as absent. */
 export interface Variable<T> {
   readonly name: string;
-  /** What holds when it is not set, as a reader sees it. */
+  /** Its value when it is not set, as a reader sees it. */
   readonly default: string;
   /** One sentence for a table. */
   readonly meaning: string;
@@ -31,7 +32,7 @@ export interface Variable<T> {
 /** The type of a variable's value. */
 export type ValueOf<V> = V extends Variable<infer T> ? T : never;
 
-/** Returns a variable that may be absent; `absent` says what holds then. */
+/** Returns a variable that may be absent; `absent` says what applies then. */
 export function optional<T>(
   name: string,
   kind: Kind<T>,
@@ -61,9 +62,9 @@ export function variable<T>(
 }
 
 /**
- * Returns a variable whose value is neither described nor repeated in an error. One line break at
- * the end of its file does not belong to the value. Errors are a file that cannot be read, or is
- * empty (a command that failed leaves such a file), and NAME beside NAME_FILE.
+ * Returns a variable whose value is neither described nor repeated in an error; NAME_FILE may give
+ * it, without one line break at the file's end. An empty file is an error: a command that failed
+ * leaves such a file.
  */
 export function secret<T>(
   name: string,
@@ -98,7 +99,6 @@ export function fileVariable(name: string): string {
   return `${name}_FILE`;
 }
 
-/** `name` is where the text was given. */
 function parseText<T>(
   name: string,
   text = "",
@@ -144,25 +144,19 @@ function bounded(
   wrong: string,
   format: (value: number) => string,
 ): Kind<number> {
-  return {
-    parse(text) {
-      const value = parse(text);
-      return value === undefined || value < min || value > max ? { wrong } : { value };
-    },
-    format,
-  };
+  const within = (value = NaN) => value >= min && value <= max ? value : undefined;
+  return { parse: (text) => toParsed(within(parse(text)), wrong), format };
+}
+
+function toParsed<T>(value: T | undefined, wrong: string): Parsed<T> {
+  return value === undefined ? { wrong } : { value };
 }
 
 /** Returns the kind of a value that is one of a few words, in exactly this case. */
 export function choice<const T extends string>(words: readonly T[]): Kind<T> {
   const wrong = `is not one of: ${words.join(", ")}`;
-  return {
-    parse(text) {
-      const value = words.find((word) => word === text);
-      return value === undefined ? { wrong } : { value };
-    },
-    format: (value) => value,
-  };
+  const find = (text: string) => words.find((word) => word === text);
+  return { parse: (text) => toParsed(find(text), wrong), format: (value) => value };
 }
 
 /** Returns the kind of a comma-separated list; `nothing` is the word for the empty one. */
@@ -177,10 +171,8 @@ export function list<T>(entry: Kind<T>, maxEntries: number, nothing = "none"): K
       const value: T[] = [];
       for (const part of entries) {
         const parsed = entry.parse(part);
-        if ("wrong" in parsed) {
-          return { wrong: `has the entry ${quote(part)}, which ${parsed.wrong}` };
-        }
-        value.push(parsed.value);
+        if ("value" in parsed) value.push(parsed.value);
+        else return { wrong: `has the entry ${quote(part)}, which ${parsed.wrong}` };
       }
       return { value };
     },
@@ -189,8 +181,8 @@ export function list<T>(entry: Kind<T>, maxEntries: number, nothing = "none"): K
 }
 
 /**
- * Returns one line for each variable with this prefix that nobody reads, most likely a misspelling.
- * Its value is left out: it may be a secret. What matches `ignored` is read elsewhere.
+ * Returns a line for each variable with this prefix that is not known, most likely a misspelling,
+ * without its value: that may be a secret. What matches `ignored` is read elsewhere.
  */
 export function findUnknown(
   env: Environment,
@@ -214,8 +206,5 @@ export function findUnknown(
 export function quote(text: string): string {
   const bare = text.includes("@") ? `***${text.slice(text.lastIndexOf("@"))}` : text;
   const short = bare.length > 80 ? `${bare.slice(0, 80)}…` : bare;
-  return JSON.stringify(short).replace(
-    /[^\x20-\x7e…]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  return JSON.stringify(short).replace(/[^\x20-\x7e…]/g, escapeUnit);
 }

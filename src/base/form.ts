@@ -15,8 +15,7 @@ export interface Form {
 
 /** No form here is larger. */
 export const MAX_FORM_BYTES = 64 * 1024;
-
-/** More pairs than any form here has; what goes beyond is not worth decoding. */
+/** More pairs than any form here has. */
 const MAX_PAIRS = 256;
 
 /**
@@ -26,8 +25,9 @@ const MAX_PAIRS = 256;
  * 3986 §2 keeps to ASCII) has other characters, or beyond 256 pairs.
  */
 export function parseForm(input: Uint8Array | string): Form | undefined {
-  // A byte order mark is no part of the format: kept, it only makes the first name unknown.
-  const text = typeof input === "string" ? asciiOnly(input) : decodeUtf8(input);
+  if (typeof input === "string" && /[^\x00-\x7f]/.test(input)) return undefined;
+  // The format knows no byte order mark: one that is kept only makes the first name unknown.
+  const text = typeof input === "string" ? input : decodeUtf8(input);
   if (text === undefined) return undefined;
   const values = new Map<string, string[]>();
   let pairs = 0;
@@ -55,8 +55,7 @@ export function decodeFormText(text: string): string | undefined {
   try {
     return decodeURIComponent(spaced);
   } catch (error) {
-    // URIError is how an incomplete escape and bad UTF-8 are told; there is no other.
-    if (error instanceof URIError) return undefined;
+    if (error instanceof URIError) return undefined; // an incomplete escape, or not UTF-8
     throw error;
   }
 }
@@ -70,8 +69,4 @@ function toForm(values: ReadonlyMap<string, readonly string[]>): Form {
     getAll: (name) => (values.get(name) ?? []).filter((value) => value !== ""),
     duplicates: [...values].filter(([, all]) => all.length > 1).map(([name]) => name),
   };
-}
-
-function asciiOnly(text: string): string | undefined {
-  return /^[\x00-\x7f]*$/.test(text) ? text : undefined;
 }

@@ -1,7 +1,7 @@
 const markup = Symbol("markup");
 const attributeList = Symbol("attributes");
 
-/** Finished HTML. Made by this module alone: a string, or an object from JSON, can never be one. */
+/** Finished HTML, made by this module alone: neither a string nor JSON can ever be one. */
 export interface Html {
   readonly [markup]: string;
 }
@@ -13,16 +13,10 @@ export interface Attributes {
 
 /** What a template may hold: strings are escaped, `false`, `null` and `undefined` show nothing. */
 export type HtmlValue =
-  | Html
-  | Attributes
-  | string
-  | number
-  | false
-  | null
-  | undefined
-  | readonly HtmlValue[];
+  | Html | Attributes | string | number | false | null | undefined | readonly HtmlValue[];
 
-type Place = "text" | "tag" | "double-quoted" | "single-quoted";
+/** Where the next interpolation is; a quote: in an attribute value in such quotes. */
+type Place = "text" | "tag" | '"' | "'";
 
 const ENTITIES: Readonly<Record<string, string>> = {
   "&": "&amp;",
@@ -42,9 +36,9 @@ const ATTRIBUTE_NAME = /^[a-z][a-z0-9-]*$/;
 
 /**
  * Template tag that returns HTML with every interpolation escaped. Fragments nest, arrays are
- * joined. An interpolation may stand in text, in a quoted attribute value (strings and numbers
- * only), or in a tag (attributes() only); anywhere else, and for a template that does not end in
- * text, it throws TypeError. It does not judge URLs: whoever writes `href` or `action` checks them.
+ * joined. An interpolation may be in text, in a quoted attribute value (strings and numbers only),
+ * or in a tag (attributes() only); anywhere else, and for a template that does not end in text, it
+ * throws TypeError. It does not check URLs: whoever writes `href` or `action` does.
  *
  * @example html`<p class="${kind}">${name}</p>`
  */
@@ -62,7 +56,7 @@ export function html(strings: TemplateStringsArray, ...values: readonly HtmlValu
 
 /**
  * Returns attributes for an interpolation inside a tag: `true` gives the bare name, `undefined` and
- * `false` leave the attribute out. Throws TypeError for what is no lower-case attribute name.
+ * `false` leave the attribute out. Throws TypeError for a name that is not one in lower case.
  *
  * @example html`<input name="user" ${attributes({ value: user, autofocus: true })}>`
  */
@@ -84,7 +78,7 @@ export function styleElement(css: string): Html {
   return { [markup]: `<style>${css}</style>` };
 }
 
-/** Returns the text of finished HTML, for the body of an answer. */
+/** Returns the text of finished HTML, for the body of a response. */
 export function renderHtml(fragment: Html): string {
   return fragment[markup];
 }
@@ -96,7 +90,7 @@ function escape(text: string): string {
 function fill(value: HtmlValue, place: Place): string {
   if (place === "tag") {
     if (isObject(value) && attributeList in value) return value[attributeList];
-    throw new TypeError("only attributes() may stand inside a tag");
+    throw new TypeError("only attributes() may be inside a tag");
   }
   if (value === false || value === null || value === undefined) return "";
   if (typeof value === "string") return escape(value);
@@ -105,14 +99,14 @@ function fill(value: HtmlValue, place: Place): string {
     if (Array.isArray(value)) return value.map((item: HtmlValue) => fill(item, place)).join("");
     if (isObject(value) && markup in value) return value[markup];
   }
-  throw new TypeError(`this value may not stand in ${place} HTML`);
+  throw new TypeError("this value may not be in this place of an HTML template");
 }
 
 function isObject(value: HtmlValue): value is Html | Attributes {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Follows the HTML tokenizer through a template's own text and returns where the next hole is. */
+/** Follows the HTML tokenizer through a template's own text and returns where that ends. */
 function walk(part: string, start: Place): Place {
   let place = start;
   let at = 0;
@@ -128,17 +122,16 @@ function walk(part: string, start: Place): Place {
       case "tag": {
         const next = at + part.slice(at).search(/[<>="']|$/);
         if (next === part.length) return place;
-        const found = part.slice(next, next + 2);
-        if (found.startsWith(">")) place = "text";
-        else if (found === '="') place = "double-quoted";
-        else if (found === "='") place = "single-quoted";
+        const quote = part[next + 1];
+        if (part[next] === ">") place = "text";
+        else if (part[next] === "=" && (quote === '"' || quote === "'")) place = quote;
         else throw new TypeError("attribute values in an HTML template must be quoted");
         at = next + (place === "text" ? 1 : 2);
         break;
       }
-      case "double-quoted":
-      case "single-quoted": {
-        const close = part.indexOf(place === "double-quoted" ? '"' : "'", at);
+      case '"':
+      case "'": {
+        const close = part.indexOf(place, at);
         if (close === -1) return place;
         at = close + 1;
         place = "tag";

@@ -3,10 +3,7 @@ import type { IncomingHttpHeaders } from "node:http";
 /** Methods that a route may have; HEAD and OPTIONS are made of them. */
 export const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
 
-/**
- * One HTTP request as a plain record: sockets stay in http/node_http.ts, so handlers can be tried
- * without one.
- */
+/** One HTTP request as a plain record: sockets stay in http/, handlers are tested without one. */
 export interface HttpRequest {
   /** Goes out as X-Request-Id and into every log line about this request. */
   readonly id: string;
@@ -18,9 +15,9 @@ export interface HttpRequest {
   readonly headers: IncomingHttpHeaders;
   /** The client's IP address, trusted proxies peeled off. */
   readonly address: string;
-  /** Aborts when what is made for the request is not wanted any more. */
+  /** Aborts when nobody waits for the response. */
   readonly signal: AbortSignal;
-  /** Whether the client went away before its answer. */
+  /** Whether the client went away before its response. */
   readonly isGone: boolean;
   /** Aborts `signal`. */
   abort(): void;
@@ -28,21 +25,21 @@ export interface HttpRequest {
   readBody(maxBytes: number): Promise<Buffer>;
 }
 
-/** What a handler answers; a string body is UTF-8. No two headers' names differ by case alone. */
+/** What a handler returns; a string body is UTF-8. No two headers' names differ by case alone. */
 export interface HttpResponse {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string | string[]>> | undefined;
   readonly body?: string | Uint8Array | ReadableStream<Uint8Array> | undefined;
 }
 
-/** Tells whether a body comes with the request (RFC 9112 §6.3). */
+/** Whether a body comes with the request (RFC 9112 §6.3). */
 export function hasBody({ headers }: Pick<HttpRequest, "headers">): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
 /**
- * Lets go of a stream that is not sent. `signal` aborts first, so that whoever feeds the stream can
- * stop before it is closed; how the cancelling ends changes nothing for the client.
+ * Cancels a stream that is not sent. `signal` aborts first, so that the stream's source can stop
+ * before it is closed; an error of that changes nothing for the client.
  */
 export function discardStream(request: Pick<HttpRequest, "abort">, body: ReadableStream): void {
   request.abort();

@@ -19,7 +19,7 @@ export function newId(kind: string, nowMs: number): string {
     lastMs = nowMs;
     order = 0;
   } else if (++order === ORDER_LIMIT) {
-    lastMs++; // more than 46,656 in a millisecond, or a clock that stands still or steps back
+    lastMs++; // more than 46,656 in a millisecond, or a clock that stops or steps back
     order = 0;
   }
   return kind +
@@ -28,9 +28,7 @@ export function newId(kind: string, nowMs: number): string {
     randomDigits() + randomDigits();
 }
 
-/**
- * Half of the random digits; 48 bits for 31 leave no digit likelier than another by 1 in 100,000.
- */
+/** Half of the digits; 48 bits for 31 leave none likelier than another by 1 in 100,000. */
 function randomDigits(): string {
   const digits = RANDOM_DIGITS / 2;
   return (randomBytes(6).readUIntBE(0, 6) % 36 ** digits).toString(36).padStart(digits, "0");
@@ -44,9 +42,7 @@ export function idTimeMs(id: string): number {
   return parseInt(id.slice(1, 1 + TIME_DIGITS), 36);
 }
 
-/**
- * What sorts before every id of the kind that was made at the time or later, and after all others.
- */
+/** Sorts before every id of the kind that was made at the time or later, after all others. */
 export function idBound(kind: string, timeMs: number): string {
   return kind + Math.max(0, timeMs).toString(36).padStart(TIME_DIGITS, "0");
 }

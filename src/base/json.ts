@@ -10,25 +10,15 @@ export type JsonValue =
   | readonly JsonValue[]
   | { readonly [name: string]: JsonValue };
 
-/** How JSON is read. */
-export interface JsonOptions {
-  /**
-   * Integers that a double does not hold exactly become infinite, as those past its range do:
-   * `encodeJson` refuses them, in place of passing others on (RFC 8259 §6).
-   */
-  readonly exactIntegers?: boolean;
-}
-
-/** How many arrays and objects may stand inside each other. */
+/** How many arrays and objects may be inside each other. */
 const MAX_DEPTH = 64;
 
 const [QUOTE, BACKSLASH] = [0x22, 0x5c];
 const [ARRAY_START, ARRAY_END, OBJECT_START, OBJECT_END] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * Finds a member named `__proto__`, however it is escaped, in text that is known to be JSON.
- * In such text an opening quote never follows a backslash and an escaped one always does, so the
- * pattern starts at the beginning of a string or not at all.
+ * Finds a member named `__proto__`, however it is escaped, in text that is known to be JSON: there
+ * an escaped quote always follows a backslash and an opening one never does.
  */
 const PROTO_MEMBER = new RegExp(
   String.raw`(?<!\\)"${[..."__proto__"].map(spellings).join("")}"\s*:`,
@@ -37,14 +27,13 @@ const PROTO_MEMBER = new RegExp(
 /**
  * Returns the one value that `bytes` hold as JSON (RFC 8259), read strictly: UTF-8 without a byte
  * order mark, at most 64 arrays and objects inside each other, no member named `__proto__`
- * (escaped neither). Of two members with one name the last counts. Takes linear time.
+ * (escaped neither). Of two members with one name the last counts. With `exactIntegers` an integer
+ * that a double does not hold exactly becomes infinite, as one past its range does: `encodeJson`
+ * refuses it, and passes no other on (RFC 8259 §6). Takes linear time.
  *
  * @throws {Problem} 400 `malformed`; its detail repeats nothing of the input.
  */
-export function parseJson(
-  bytes: Uint8Array,
-  { exactIntegers = false }: JsonOptions = {},
-): JsonValue {
+export function parseJson(bytes: Uint8Array, { exactIntegers = false } = {}): JsonValue {
   if (bytes.length === 0) throw malformed("The body is empty; it must be JSON.");
   if (nestsTooDeep(bytes)) {
     throw malformed(`The body nests deeper than ${MAX_DEPTH} arrays and objects.`);
@@ -57,8 +46,8 @@ export function parseJson(
 }
 
 /**
- * Returns `data` as JSON text, as JSON.stringify() has it: members that are undefined, functions
- * or symbols are left out, and in arrays they become null.
+ * Returns `data` as JSON.stringify() does: members that are undefined, functions or symbols are
+ * left out, and in arrays they become null.
  *
  * @throws {TypeError} for what JSON cannot hold: undefined, a function or a symbol as the whole,
  * a BigInt, a cycle, NaN or an infinity anywhere, a Promise, Map or Set, whose content would be
@@ -67,8 +56,7 @@ export function parseJson(
 export function encodeJson(data: unknown): string {
   const text = stringify(data);
   // NaN and infinities come out as null, promises and maps as {}, so only text with one of these
-  // needs the slow second look; what that look has seen is what is returned, should a getter
-  // answer differently.
+  // needs the slow second look; its text is returned, for a getter may give another value then.
   return text.includes("null") || text.includes("{}") ? stringify(data, refuseLost) : text;
 }
 

@@ -14,27 +14,18 @@ const generate = promisify(generateKeyPair); // an RSA key takes long: in a thre
 /** The signature algorithms by their names in a JWT header (RFC 7518 §3.1, RFC 8037 §3.1). */
 export const SIGNING_ALGORITHMS = ["ES256", "RS256", "EdDSA"] as const;
 
-/** The name of a signature algorithm as it stands in a JWT header. */
+/** The name of a signature algorithm in a JWT header. */
 export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
 
 /** What each signs with, and how its keys are made. */
 const ALGORITHMS = {
-  ES256: {
-    digest: "sha256",
-    dsaEncoding: "ieee-p1363",
-    generate: () => generate("ec", { namedCurve: "P-256" }),
-  },
-  RS256: {
-    digest: "sha256",
-    dsaEncoding: undefined,
-    generate: () => generate("rsa", { modulusLength: 2048 }),
-  },
-  EdDSA: {
-    digest: null,
-    dsaEncoding: undefined,
-    generate: () => generate("ed25519"),
-  },
+  ES256: { digest: "sha256", generate: () => generate("ec", { namedCurve: "P-256" }) },
+  RS256: { digest: "sha256", generate: () => generate("rsa", { modulusLength: 2048 }) },
+  EdDSA: { digest: null, generate: () => generate("ed25519") },
 } as const satisfies Readonly<Record<SigningAlgorithm, unknown>>;
+
+/** The form of an ES256 signature (RFC 7518 §3.4); it means nothing to the other algorithms. */
+const DSA = { dsaEncoding: "ieee-p1363" } as const;
 
 /** A key that signs: its id and algorithm go into each header. */
 export interface SigningKey {
@@ -91,15 +82,15 @@ export function createJwtSigner(
   { alg, kid, privateKey }: SigningKey,
 ): (claims: Readonly<Record<string, unknown>>) => string {
   const header = encode({ alg, typ, kid });
-  const { digest, dsaEncoding } = ALGORITHMS[alg];
-  const key = { key: privateKey, ...(dsaEncoding && { dsaEncoding }) };
+  const { digest } = ALGORITHMS[alg];
+  const key = { key: privateKey, ...DSA };
   return (claims) => {
     const signed = `${header}.${encode(claims)}`;
     return `${signed}.${sign(digest, Buffer.from(signed), key).toString("base64url")}`;
   };
 }
 
-/** No longer JWT is taken, in characters. */
+/** The length in characters of the longest JWT that is accepted. */
 export const MAX_JWT_LENGTH = 8192;
 const COMPACT = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
 
@@ -124,21 +115,17 @@ export function verifyJwt(
   if (!key || header["alg"] !== key.alg || header["typ"] !== typ) return undefined;
   const signature = decodeBytes(signaturePart);
   if (signature === undefined) return undefined;
-  const { digest, dsaEncoding } = ALGORITHMS[key.alg];
+  const { digest } = ALGORITHMS[key.alg];
   const input = Buffer.from(`${headerPart}.${claimsPart}`);
-  const options = { key: key.publicKey, ...(dsaEncoding && { dsaEncoding }) };
-  if (!verify(digest, input, options, signature)) return undefined;
-  return decode(claimsPart);
+  const isRight = verify(digest, input, { key: key.publicKey, ...DSA }, signature);
+  return isRight ? decode(claimsPart) : undefined;
 }
 
 function encode(value: unknown): string {
   return Buffer.from(JSON.stringify(value)).toString("base64url");
 }
 
-/**
- * Strict base64url (RFC 7515 §2): what does not encode back to itself is refused, stray bits
- * included.
- */
+/** Strict base64url (RFC 7515 §2): what does not encode back to itself is refused. */
 function decodeBytes(part: string): Buffer | undefined {
   const bytes = Buffer.from(part, "base64url");
   return bytes.toString("base64url") === part ? bytes : undefined;

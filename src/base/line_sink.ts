@@ -17,8 +17,8 @@ const MAX_HELD_BYTES = 4 * 1024 * 1024;
 
 /**
  * A sink for stdout, which may fail at any time (full disk, reader gone) or stall: lines that it
- * does not take, and those that would have to wait behind 4 MiB of others, are dropped and counted.
- * Node's standard streams outlive their errors, so once the reason is gone lines are written again.
+ * does not take, and those that would wait behind 4 MiB of others, are dropped and counted.
+ * Node's standard streams outlive their errors: once the reason is gone lines are written again.
  */
 export function createLineSink(stream: LineStream): LineSink {
   let dropped = 0;
@@ -27,7 +27,7 @@ export function createLineSink(stream: LineStream): LineSink {
     dropped += lines.split("\n").length - 1;
   };
 
-  stream.on("error", () => {}); // each write is told, too
+  stream.on("error", () => {}); // each write gets the error, too
   return {
     write(lines) {
       if (stream.writableLength + Buffer.byteLength(lines) > MAX_HELD_BYTES) return drop(lines);

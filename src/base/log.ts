@@ -3,19 +3,11 @@ export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Values that go beside a message. An Error is written out only as the field `error`. */
+/** Values beside a message. An Error is written out only as the field `error`. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/**
- * Writes lines to the service's log: a message and fields beside it. Never log a secret. It never
- * throws, whatever the fields hold.
- */
-export interface Log {
-  debug(message: string, fields?: LogFields): void;
-  info(message: string, fields?: LogFields): void;
-  warn(message: string, fields?: LogFields): void;
-  error(message: string, fields?: LogFields): void;
-}
+/** The service's log. Never log a secret. It never throws, whatever the fields hold. */
+export type Log = Readonly<Record<LogLevel, (message: string, fields?: LogFields) => void>>;
 
 /** A log and the means to empty it before the process ends. */
 export interface BufferedLog extends Log {
@@ -34,11 +26,7 @@ export interface LoggerOptions {
   readonly pretty?: boolean;
 }
 
-interface Line {
-  readonly time: string;
-  readonly level: LogLevel;
-  readonly msg: string;
-}
+type Line = Readonly<Record<"time" | "level" | "msg", string>>;
 
 const FLUSH_AT_CHARS = 16_384; // a pipe takes 64 KiB without waiting for its reader
 const FLUSH_AFTER_MS = 10;
@@ -51,24 +39,24 @@ const MAX_CAUSES = 4;
  */
 export function createLogger(options: LoggerOptions): BufferedLog {
   const { write, now } = options;
-  const formatLine = options.pretty === true ? formatPretty : formatJson;
+  const formatLine = options.pretty ? formatPretty : formatJson;
   const least = LOG_LEVELS.indexOf(options.level);
   const formatTime = createTimeFormat();
   let lines = "";
   let isScheduled = false;
 
-  const flush = (): void => {
+  function flush(): void {
     const collected = lines;
     lines = "";
     if (collected !== "") write(collected);
-  };
+  }
 
-  const runScheduled = (): void => {
+  function runScheduled(): void {
     isScheduled = false;
     flush();
-  };
+  }
 
-  const at = (level: LogLevel): Log["info"] => {
+  function at(level: LogLevel): Log["info"] {
     if (LOG_LEVELS.indexOf(level) < least) return () => {};
     return (msg, fields = {}) => {
       const line: Line = { time: formatTime(now()), level, msg };
@@ -78,12 +66,12 @@ export function createLogger(options: LoggerOptions): BufferedLog {
       isScheduled = true;
       setTimeout(runScheduled, FLUSH_AFTER_MS);
     };
-  };
+  }
 
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), flush };
 }
 
-/** Formats milliseconds since 1970: of the many lines of one millisecond only the first. */
+/** Formats a time in milliseconds, and reuses the text for other lines of the same one. */
 function createTimeFormat(): (ms: number) => string {
   let lastMs = NaN;
   let lastText = "";
@@ -135,7 +123,7 @@ function formatPretty(line: Line, fields: LogFields): string {
   return text + stack;
 }
 
-/** Every line of a stack is indented: none can pass for a log line of its own. */
+/** Every line of a stack is indented: none looks like a log line of its own. */
 function indentStack(error: Readonly<Record<string, unknown>>): string {
   const text = typeof error["stack"] === "string"
     ? [error["stack"], ...causesOf(error["cause"])].join("\n")
@@ -148,7 +136,7 @@ function causesOf(error: unknown): string[] {
   return [`caused by ${String(error["stack"] ?? error["message"])}`, ...causesOf(error["cause"])];
 }
 
-/** The fields with an Error as plain data, which another thread can be given too. */
+/** The fields with an Error as plain data, which can be sent to another thread. */
 export function describeFields(fields: LogFields): LogFields {
   const { error } = fields;
   return error instanceof Error ? { ...fields, error: describeError(error, 0) } : fields;
@@ -172,12 +160,17 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 /**
- * Escapes what moves a terminal's cursor, breaks a line or turns its direction: C0, DEL, C1, the
+ * Escapes what moves a terminal's cursor, breaks a line or reverses its direction: C0, DEL, C1, the
  * separators U+2028/9 and the bidirectional controls. JSON's own escapes are left as they are.
  */
 function escapeControls(text: string): string {
   return text.replace(
     /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+    escapeUnit,
   );
+}
+
+/** A UTF-16 code unit as JSON escapes it: `\u000a`. */
+export function escapeUnit(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }

@@ -4,7 +4,7 @@ type Labels = readonly string[];
 /** What a reading may give: one value, or one for each combination of the labels' values. */
 type Reading = number | readonly (readonly [labels: Labels, value: number])[];
 
-/** What a metric means, and how it comes about; `Sources` is what readings look at. */
+/** What a metric means, and where its values come from; `Sources` is what readings look at. */
 export interface Metric<Sources> {
   readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
@@ -13,31 +13,18 @@ export interface Metric<Sources> {
   readonly bounds?: readonly number[];
   /** Of a counter: series that are 0 from the start, so that an alert sees the first count. */
   readonly initial?: readonly Labels[];
-  /** Reads it when the metrics are asked for; it is left out where that fails. */
+  /** Reads it when the metrics are requested; it is left out where that fails. */
   readonly read?: Read<Sources>;
 }
 
 export type Read<Sources> = (sources: Sources) => Reading | Promise<Reading>;
 
-/**
- * Metrics by their names, as Prometheus has them: a base unit and, for a counter, `_total` at the
- * end.
- */
+/** Metrics by their names, as Prometheus has them: in a base unit; counters end in `_total`. */
 export type MetricTable<Sources> = Readonly<Record<string, Metric<Sources>>>;
 
-/** A metric that is counted; its labels are typed one by one. */
-export interface CountedMetric<Type, L extends Labels> {
-  readonly type: Type;
-  readonly help: string;
-  readonly labels: L;
-}
-
 /** A count that only grows. */
-export function counter<const L extends Labels>(
-  help: string,
-  ...labels: L
-): CountedMetric<"counter", L> {
-  return { type: "counter", help, labels };
+export function counter<const L extends Labels>(help: string, ...labels: L) {
+  return { type: "counter", help, labels } as const;
 }
 
 /** How often, how much in all, and how it is spread over buckets up to these bounds. */
@@ -45,13 +32,13 @@ export function histogram<const L extends Labels>(
   help: string,
   bounds: readonly number[],
   ...labels: L
-): CountedMetric<"histogram", L> & { readonly bounds: readonly number[] } {
-  return { type: "histogram", help, labels, bounds };
+) {
+  return { type: "histogram", help, labels, bounds } as const;
 }
 
 /** The names of those that are counted, not read. */
 type Counted<Table, Type> = {
-  [K in keyof Table]: Table[K] extends CountedMetric<Type, Labels> ? K : never;
+  [K in keyof Table]: Table[K] extends { readonly type: Type; readonly read?: never } ? K : never;
 }[keyof Table & string];
 
 /** As many values as a metric has labels. */
@@ -79,7 +66,7 @@ export interface Metrics<Table, Sources> {
 /** The media type of what `format` makes. */
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** No metric has more combinations of labels; those that come later are counted together. */
+/** No metric has more combinations of labels; later ones are counted together. */
 const MAX_SERIES = 5_000;
 const OTHER = "other";
 
@@ -95,10 +82,8 @@ export function createMetrics<Sources, const Table extends MetricTable<Sources>>
 ): Metrics<Table, Sources> {
   const entries: readonly [name: string, metric: Metric<Sources>][] = Object.entries(table);
   const series = new Map(entries.filter(([, { read }]) => !read).map(([name, metric]) => {
-    const { labels, initial = [] } = metric;
-    const made = metric.type === "histogram"
-      ? createHistogram(name, labels, metric.bounds ?? [])
-      : createCounter(name, labels);
+    const { labels, bounds, initial = [] } = metric;
+    const made = bounds ? createHistogram(name, labels, bounds) : createCounter(name, labels);
     for (const values of initial) made.add(values, 0);
     return [name, made];
   }));
@@ -219,8 +204,7 @@ function formatLabels(names: Labels, values: Labels): string {
 }
 
 function formatNumber(value: number): string {
-  if (Number.isFinite(value)) return String(value);
-  return Number.isNaN(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf";
+  return value === Infinity ? "+Inf" : String(value).replace("Infinity", "Inf");
 }
 
 function escapeHelp(text: string): string {

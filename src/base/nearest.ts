@@ -6,16 +6,14 @@
 export function nearest(typed: string, words: readonly string[]): string | undefined {
   const given = typed.slice(0, 80).toLowerCase();
   const near = words
-    .map((word) => ({ word, lower: word.toLowerCase() }))
-    .map(({ word, lower }) => ({
-      word,
-      distance: isBeginning(given, lower) || isBeginning(lower, given)
-        ? 0
-        : editDistance(given, lower),
-    }))
+    .map((word) => ({ word, distance: distance(given, word.toLowerCase()) }))
     .filter(({ word, distance }) => distance <= Math.max(1, Math.ceil(word.length / 3)))
     .sort((a, b) => a.distance - b.distance);
   return near[0]?.word;
+}
+
+function distance(given: string, word: string): number {
+  return isBeginning(given, word) || isBeginning(word, given) ? 0 : editDistance(given, word);
 }
 
 function isBeginning(part: string, whole: string): boolean {

@@ -6,6 +6,7 @@ import { randomBytes } from "./secret.ts";
 const MEMORY_KIB = 19_456;
 const PASSES = 2;
 const TAG_LENGTH = 32;
+const PHC_START = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=1$`;
 
 /** How long a password that is set may be, in bytes of UTF-8; a longer one is always wrong. */
 export const PASSWORD_BYTES = { min: 8, max: 1024 } as const;
@@ -15,37 +16,32 @@ export interface PasswordHasher {
   /** The PHC string of a new hash. */
   hash(password: string): Promise<string>;
   /**
-   * Whether the password belongs to the PHC string. Without one (an unknown user) a dummy hash is
-   * computed and the answer is false, so that both cases take the same time; likewise for a
-   * password that is too long, whose length must buy no work. `turn` is asked when the turn has
-   * come and told the result; up to the hasher's limit of others are checked in between, so to
-   * admit is to count. Then a limit on failures holds for guesses sent all at once, too. Undefined
-   * when it did not admit this one.
+   * Whether the password belongs to the PHC string; undefined where `turn` did not admit it.
+   * Without one (an unknown user) a dummy hash is computed and the result is false, so that both
+   * cases take the same time; likewise for a password that is too long: it must cause no more work.
+   * Others are checked between `admit` and `report`, up to the hasher's limit, so to admit is to
+   * count: then a limit on failures holds for guesses sent all at once, too.
    */
   verify(password: string, phc: string | undefined, turn?: Turn): Promise<boolean | undefined>;
   /** How many hashes run now, and how many wait. */
   load(): { running: number; waiting: number };
 }
 
-/** Decides on each check when its turn has come. */
+/** Admits a check just before it begins, and gets its result. */
 export interface Turn {
   admit(): Promise<boolean> | boolean;
   report(isRight: boolean): void;
 }
 
 /**
- * How many threads libuv's pool is to have, where nobody says otherwise: one for each core up to
- * libuv's own default of four, and at least one that is free beside a hash. Any of them may come to
- * hash, and each keeps the memory of its last hash ever after.
+ * The default size of libuv's pool: one thread for each core up to libuv's own default of four, and
+ * at least one that is free beside a hash. Each keeps the memory of its last hash for good.
  */
 export function poolSize(cores: number): number {
   return Math.max(2, Math.min(cores, 4));
 }
 
-/**
- * How many hashes may run at once: one core stays free for requests, and so does one thread of
- * libuv's pool, which files and DNS share.
- */
+/** How many hashes may run at once: a core stays free, and a pool thread for files and DNS. */
 export function hashLimit(cores: number, poolThreads: number): number {
   return Math.max(1, Math.min(cores - 1, poolThreads - 1));
 }
@@ -63,7 +59,7 @@ export function createPasswordHasher(limit: number, queueLimit = 64): PasswordHa
           headers: { "Retry-After": "2" },
         });
       }
-      // The one that finishes hands its place over, so `running` stays as it is.
+      // The one that ends starts the next, so `running` stays as it is.
       await new Promise<void>((resolve) => waiting.push(resolve));
     } else {
       running++;
@@ -101,24 +97,15 @@ export function createPasswordHasher(limit: number, queueLimit = 64): PasswordHa
 function derive(password: string, salt: Buffer): Promise<Buffer> {
   const message = Buffer.from(password.normalize("NFC"));
   return new Promise((resolve, reject) => {
-    argon2(
-      "argon2id",
-      {
-        message,
-        nonce: salt,
-        parallelism: 1,
-        tagLength: TAG_LENGTH,
-        memory: MEMORY_KIB,
-        passes: PASSES,
-      },
-      (error, tag) => error ? reject(error) : resolve(tag),
+    const cost = { memory: MEMORY_KIB, passes: PASSES, parallelism: 1, tagLength: TAG_LENGTH };
+    argon2("argon2id", { message, nonce: salt, ...cost }, (error, tag) =>
+      error ? reject(error) : resolve(tag)
     );
   });
 }
 
 function formatPhc(salt: Buffer, tag: Buffer): string {
-  const parameters = `m=${MEMORY_KIB},t=${PASSES},p=1`;
-  return `$argon2id$v=19$${parameters}$${unpadded(salt)}$${unpadded(tag)}`;
+  return `${PHC_START}${unpadded(salt)}$${unpadded(tag)}`;
 }
 
 function unpadded(bytes: Buffer): string {
@@ -127,13 +114,10 @@ function unpadded(bytes: Buffer): string {
 
 /** Reads what `formatPhc` wrote; anything else is damage to the database. */
 function parsePhc(phc: string): { salt: Buffer; tag: Buffer } {
-  const [, name, version, parameters, salt, tag] = phc.split("$");
-  const tagBytes = Buffer.from(tag ?? "", "base64");
-  if (
-    name !== "argon2id" || version !== "v=19" ||
-    parameters !== `m=${MEMORY_KIB},t=${PASSES},p=1` || !salt || tagBytes.length !== TAG_LENGTH
-  ) {
+  const [salt = "", text = ""] = phc.slice(PHC_START.length).split("$");
+  const tag = Buffer.from(text, "base64");
+  if (!phc.startsWith(PHC_START) || !salt || tag.length !== TAG_LENGTH) {
     throw new Error("A stored password hash cannot be read");
   }
-  return { salt: Buffer.from(salt, "base64"), tag: tagBytes };
+  return { salt: Buffer.from(salt, "base64"), tag };
 }

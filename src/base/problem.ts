@@ -38,14 +38,14 @@ export class Problem extends Error {
   }
 }
 
-/** What does not fit the state of things. */
+/** A request that does not fit the current state. */
 export function conflict(detail: string, options?: ProblemOptions): Problem {
   return new Problem(409, "conflict", detail, options);
 }
 
-/** Throws one 400 that lists every fault, or returns when there is none. */
+/** Throws one 400 that lists every error, or returns when there is none. */
 export function checkErrors(errors: readonly FieldError[], what: string): void {
   if (errors.length > 0) {
-    throw new Problem(400, "invalid", `The ${what} is not valid; see errors.`, { errors: errors });
+    throw new Problem(400, "invalid", `The ${what} is not valid; see errors.`, { errors });
   }
 }

@@ -1,23 +1,15 @@
 import { createCipheriv, createDecipheriv } from "node:crypto";
 import { randomBytes } from "./secret.ts";
 
-/**
- * Encrypts secrets that must be read again (private keys, signing secrets) before they are stored.
- */
+/** Encrypts secrets that must be read again (private keys, signing secrets) for the database. */
 export interface Seal {
   /** Whether there is a key, so that what is stored is unreadable without it. */
   readonly active: boolean;
-  /**
-   * The stored form of a secret; `context` names its place, and a value moved elsewhere is not
-   * decrypted.
-   */
+  /** The stored form of a secret; `context` names its place: nowhere else is it decrypted. */
   encrypt(secret: string, context: string): string;
   /** The secret; throws SealError when it was encrypted with another key or has been altered. */
   decrypt(stored: string, context: string): string;
-  /**
-   * The stored form that `encrypt` would give; the same one where it is under the current key.
-   * Throws SealError as `decrypt` does.
-   */
+  /** The stored form under the current key, the same one if it is that; throws as `decrypt`. */
   renew(stored: string, context: string): string;
 }
 

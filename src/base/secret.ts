@@ -4,10 +4,7 @@ const POOL_BYTES = 8192;
 const POOL = Buffer.alloc(POOL_BYTES);
 let used = POOL_BYTES;
 
-/**
- * `count` unpredictable bytes (at most 256), cut from a pool because filling costs far more than
- * cutting.
- */
+/** `count` unpredictable bytes (at most 256), cut from a pool: filling costs far more. */
 export function randomBytes(count: number): Buffer {
   if (count > 256) throw new RangeError("randomBytes: 256 bytes at most");
   if (used + count > POOL_BYTES) {
@@ -35,15 +32,12 @@ export function hmac(key: Uint8Array, text: string): string {
   return createHmac("sha256", key).update(text).digest("base64url");
 }
 
-/** Whether two byte strings are equal, in a time that does not tell where they differ. */
+/** Whether two byte strings are equal, in a time that does not show where they differ. */
 export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.byteLength === b.byteLength && timingSafeEqual(a, b);
 }
 
-/**
- * Whether two strings are equal, in a time that tells neither where they differ nor how long the
- * expected one is.
- */
+/** Whether two strings are equal, in a time that shows neither where they differ nor a length. */
 export function equalText(given: string, expected: string): boolean {
   return timingSafeEqual(sha256(given), sha256(expected));
 }

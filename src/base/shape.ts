@@ -51,13 +51,10 @@ export function text(check?: Check, schema: Schema = {}): Shape<string> {
     schema: { type: "string", ...schema },
     definitions: NONE,
     parse(value, report) {
-      if (typeof value !== "string") {
-        report("Must be a string.");
-        return "";
-      }
-      const wrong = check?.(value);
+      const isText = typeof value === "string";
+      const wrong = isText ? check?.(value) : "Must be a string.";
       if (wrong !== undefined) report(wrong);
-      return value;
+      return isText ? value : "";
     },
   };
 }
@@ -94,7 +91,7 @@ export const FLAG: Shape<boolean> = {
 /** Any JSON value. */
 export const ANYTHING: Shape<unknown> = { schema: {}, definitions: NONE, parse: (value) => value };
 
-/** What a response alone holds: it has a schema and a type, and is never parsed. */
+/** Part of responses only: it has a schema and a type, and is never parsed. */
 export function shown<T>(schema: Schema): Shape<T> {
   return { schema, definitions: NONE, parse: (value) => value as T };
 }
@@ -154,20 +151,19 @@ export function described<S extends Shape<unknown>>(description: string, shape: 
 
 /** An object of exactly these members; others are errors. */
 export function object<const M extends Members>(members: M): ObjectShape<M> {
-  return makeObject(members, { additionalProperties: false });
+  return makeObject(members, true);
 }
 
 /** An object that has these members, and maybe others, which are left out. */
 export function record<const M extends Members>(members: M): ObjectShape<M> {
-  return makeObject(members, {});
+  return makeObject(members, false);
 }
 
-function makeObject<const M extends Members>(members: M, more: Schema): ObjectShape<M> {
+function makeObject<const M extends Members>(members: M, isStrict: boolean): ObjectShape<M> {
   const entries = Object.entries(members);
   const required = entries
     .filter(([, { isOptional, fallback }]) => !isOptional && fallback === undefined)
     .map(([name]) => name);
-  const isStrict = more["additionalProperties"] === false;
   return {
     members,
     definitions: Object.assign({}, ...entries.map(([, { definitions }]) => definitions)),
@@ -175,7 +171,7 @@ function makeObject<const M extends Members>(members: M, more: Schema): ObjectSh
       type: "object",
       properties: Object.fromEntries(entries.map(([name, { schema }]) => [name, schema])),
       ...(required.length > 0 && { required }),
-      ...more,
+      ...(isStrict && { additionalProperties: false }),
     },
     parse(value, report) {
       if (typeof value !== "object" || value === null || Array.isArray(value)) {
@@ -251,11 +247,7 @@ export function named<S extends Shape<unknown>>(name: string, shape: S): S {
   };
 }
 
-/**
- * Returns a value of this shape; throws Problem 400 that lists every error.
- *
- * @param what names the value in the problem's detail: "body"
- */
+/** Returns a value of this shape; throws Problem 400 that lists every error in `what`: "body". */
 export function parseShape<T>(shape: Shape<T>, value: unknown, what: string): T {
   const errors: FieldError[] = [];
   const parsed = shape.parse(value, (detail, pointer = "") => {

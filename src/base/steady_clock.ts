@@ -1,14 +1,14 @@
-/** A clock that goes on evenly when the one on the wall is set, until it is told to follow. */
+/** A clock that goes on evenly when the system's clock is set, until it follows that. */
 export interface SteadyClock {
   /** Milliseconds since 1970. */
   now(): number;
-  /** By how much the wall's clock has been set since, in milliseconds; 0 below a second. */
+  /** By how much the system's clock has been set since, in milliseconds; 0 below a second. */
   stepMs(): number;
-  /** Follows it, or by so many milliseconds alone. */
+  /** Follows it, or by so many milliseconds only. */
   follow(byMs?: number): void;
 }
 
-/** Makes one of the clock on the wall and one that is never set, both in milliseconds. */
+/** Makes one of the system's clock and one that is never set, both in milliseconds. */
 export function createSteadyClock(wallMs: () => number, elapsedMs: () => number): SteadyClock {
   const offset = () => wallMs() - elapsedMs();
   let followed = offset();
@@ -28,9 +28,9 @@ export function createSteadyClock(wallMs: () => number, elapsedMs: () => number)
 const BELIEVED_AFTER_MS = 86_400_000;
 
 /**
- * Makes a clock to remove things by: it follows the one on the wall backward at once, and forward
- * only after a day. So what a clock that was wrong for a while showed as expired is still there
- * when it is set right: above all what was revoked.
+ * Makes a clock to delete by: it follows the system's clock backward at once, and forward only
+ * after a day. So what a clock that was wrong for a while showed as expired is still there when it
+ * is right again: above all what was revoked.
  */
 export function createCautiousClock(wallMs: () => number, elapsedMs: () => number): () => number {
   const clock = createSteadyClock(wallMs, elapsedMs);

@@ -14,12 +14,9 @@ export interface ThrottleOptions {
   readonly maxKeys?: number;
 }
 
-/**
- * Makes a throttle. Each key holds at most `limit` times, so it never grows past maxKeys × limit.
- */
-export function createThrottle(
-  { limit, windowMs, now, maxKeys = 50_000 }: ThrottleOptions,
-): Throttle {
+/** Makes a throttle. Each key has at most `limit` times: it never grows past maxKeys × limit. */
+export function createThrottle(options: ThrottleOptions): Throttle {
+  const { limit, windowMs, now, maxKeys = 50_000 } = options;
   const failures = new Map<string, number[]>(); // in the order of the last failure
 
   function recent(key: string): number[] {

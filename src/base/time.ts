@@ -1,6 +1,5 @@
 import { text } from "./shape.ts";
 
-/** RFC 3339 §5.6, as in JSON and in queries. */
 const FORM = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;
 
 /** A time as JSON and queries have it (RFC 3339 §5.6). */
@@ -12,7 +11,7 @@ export const TIME = text(
   { format: "date-time" },
 );
 
-/** A time as JSON has it, of milliseconds since 1970. */
+/** Milliseconds since 1970 as JSON has them. */
 export function toTime(ms: number): string {
   return new Date(ms).toISOString();
 }

@@ -8,19 +8,8 @@ const APP: Resource = {
   path: "/backend/app",
   argument: { name: "CLIENT_ID", meaning: "the app's client_id, as app list shows it" },
   columns: ["name*", "client_id", "type", "status", "scopes*", "url*"],
-  shown: [
-    "client_id",
-    "client_secret",
-    "url",
-    "type",
-    "scopes",
-    "grants",
-    "redirect_uris",
-    "redirect_rule",
-    "trusted",
-    "resource_server",
-    "status",
-  ],
+  shown: ("client_id client_secret url type scopes grants redirect_uris redirect_rule trusted " +
+    "resource_server status").split(" "),
 };
 
 const URIS = "where a code may be sent, exactly; with none, anywhere at or below the app's URL";
@@ -133,10 +122,10 @@ export const APP_COMMANDS: readonly Command[] = [
     below: "/secret",
     body: NewAppSecret,
     members: { revoke: { meaning: "end the old secret at once: it has leaked" } },
-    done: (_given, _app, values) =>
-      `The old secret is ${
-        values.flag("revoke") ? "not valid any more" : "valid for another 24 hours"
-      }; the new one is shown here only.`,
+    done(_given, _app, values) {
+      const old = values.flag("revoke") ? "not valid any more" : "valid for another 24 hours";
+      return `The old secret is ${old}; the new one is shown here only.`;
+    },
   }),
   sendCommand(APP, {
     verb: "delete",

@@ -23,16 +23,6 @@ import { emptyLog } from "../database/sqlite_file.ts";
 import { Failure } from "./failure.ts";
 import { paceWrites } from "./pace_writes.ts";
 import { storedJobs } from "./stored_jobs.ts";
-import type { Members } from "./table.ts";
-
-/** The response of the backend to a call: JSON, or empty. */
-export interface BackendResponse {
-  readonly status: number;
-  /** The body as HTTP would carry it. */
-  readonly text: string;
-  /** The body parsed; undefined where it is empty. */
-  readonly json: unknown;
-}
 
 /** The backend's operations in this process, without a socket. */
 export interface Backend {
@@ -41,10 +31,10 @@ export interface Backend {
   readonly keys: KeyRing;
   /**
    * Calls one operation as the command line's own caller: validation, audit and records are those
-   * of HTTP. `body` is JSON text; long work ends between two steps when `signal` aborts. Throws
-   * Problem.
+   * of HTTP. `body` is JSON text, and so is what is returned, or "". Long work ends between two
+   * steps when `signal` aborts. Throws Problem.
    */
-  call(method: string, path: string, body?: string, signal?: AbortSignal): Promise<BackendResponse>;
+  call(method: string, path: string, body?: string, signal?: AbortSignal): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -52,13 +42,13 @@ export interface Backend {
 export interface OpenOptions {
   /** Makes the database where there is none, as the server would. */
   readonly create?: boolean;
-  /** Told the path of a database that was made. */
+  /** Called with the path of a database that was made. */
   readonly onCreate?: (path: string) => void;
 }
 
 const NEVER = new AbortController().signal;
 
-/** Who the audit says that did it. */
+/** The actor of what the command line does, in the audit. */
 export const CLI_ACTOR = "cli";
 
 const CALLER: Caller = {
@@ -104,7 +94,7 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
       basePath: pathOf(config.baseUrl ?? "http://localhost"),
       refuseEndpoint: () => "Is not changed from the command line.",
       jobs: storedJobs(database, now),
-      metrics: createServiceMetrics(), // which nobody asks for here
+      metrics: createServiceMetrics(), // which nobody reads here
       wake: () => {}, // a running server looks for work by itself
       now,
     }));
@@ -128,12 +118,7 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
           body: await readBody(operation, request, config.maxBodyBytes),
           authenticateAgain: async () => {},
         });
-        const text = typeof response.body === "string" ? response.body : "";
-        return {
-          status: response.status,
-          text,
-          json: text === "" ? undefined : JSON.parse(text),
-        };
+        return typeof response.body === "string" ? response.body : "";
       },
     };
   } catch (error) {
@@ -142,12 +127,7 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
   }
 }
 
-/** A response of what no operation of the backend does. */
-export function ownResponse(record: Members): BackendResponse {
-  return { status: 200, text: JSON.stringify(record), json: record };
-}
-
-/** Records what no operation of the backend does; goes into the batch of what is done. */
+/** The audit entry of what no operation of the backend does; goes into the same batch. */
 export function auditOwn(action: string, target: string, nowMs: number): Sql {
   return insertAudit({ actor: CLI_ACTOR, action, target, address: null }, nowMs);
 }

@@ -1,11 +1,10 @@
 import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { createSeal } from "../base/seal.ts";
-import { backUpSqlite } from "../database/backup.ts";
+import { backUpSqlite, type BackupOptions } from "../database/backup.ts";
 import { restoreSqlite } from "../database/restore.ts";
-import type { Command } from "./command.ts";
+import type { Command, CommandContext } from "./command.ts";
 import { Failure, UsageError } from "./failure.ts";
-import type { Terminal } from "./terminal.ts";
 
 /** `gatepost backup`. */
 export const BACKUP_COMMAND: Command = {
@@ -22,7 +21,8 @@ export const BACKUP_COMMAND: Command = {
       "and elsewhere.",
   ],
   examples: ['gatepost backup "/var/backups/gatepost-$(date +%F).db"'],
-  async run({ config, values, terminal, isJson, interruptible }) {
+  async run(context) {
+    const { config, values } = context;
     const path = resolve(config.databasePath);
     if (!existsSync(path)) {
       throw new Failure(`There is no database at ${path} (GATEPOST_DATABASE).`);
@@ -32,15 +32,11 @@ export const BACKUP_COMMAND: Command = {
     }
     const file = resolve(values.argument("FILE"));
     if (existsSync(file) && !statSync(file).isFile()) {
-      throw new Failure(`${file} is no regular file; a backup makes a new one.`);
+      throw new Failure(`${file} is not a regular file; a backup makes a new one.`);
     }
-    const bytes = await interruptible((signal) =>
-      backUpSqlite(path, file, { signal, onProgress: showProgress(terminal) })
-    ).finally(() => terminal.progress(undefined));
-    terminal.print(
-      isJson
-        ? JSON.stringify({ file, bytes })
-        : `The database has been copied to ${file} (${bytes} bytes).`,
+    const bytes = await copy(context, (options) => backUpSqlite(path, file, options));
+    context.print(JSON.stringify({ file, bytes }), () =>
+      `The database has been copied to ${file} (${bytes} bytes).`
     );
   },
 };
@@ -58,23 +54,28 @@ export const RESTORE_COMMAND: Command = {
     "What was revoked since the backup is good again: revoke it once more.",
   ],
   examples: ["gatepost restore /var/backups/gatepost-2026-11-20.db"],
-  async run({ config, values, terminal, isJson, interruptible }) {
+  async run(context) {
+    const { config, values } = context;
     const path = resolve(config.databasePath);
     const file = resolve(values.argument("FILE"));
     const seal = createSeal(...config.secretKeys ?? []);
-    const { bytes, keptAs } = await interruptible((signal) =>
-      restoreSqlite(file, path, seal, Date.now(), { signal, onProgress: showProgress(terminal) })
-    ).finally(() => terminal.progress(undefined));
+    const { bytes, keptAs } = await copy(context, (options) =>
+      restoreSqlite(file, path, seal, Date.now(), options)
+    );
     const kept = keptAs === undefined ? "" : `\nThe one that was there is now ${keptAs}.`;
-    terminal.print(
-      isJson
-        ? JSON.stringify({ file: path, bytes, kept_as: keptAs ?? null })
-        : `${path} is now a copy of ${file} (${bytes} bytes).${kept}`,
+    context.print(JSON.stringify({ file: path, bytes, kept_as: keptAs ?? null }), () =>
+      `${path} is now a copy of ${file} (${bytes} bytes).${kept}`
     );
   },
 };
 
-function showProgress(terminal: Terminal): (done: number, total: number) => void {
-  return (done, total) =>
+/** Shows how far a copy is, and lets Ctrl+C end it. */
+function copy<Result>(
+  { interruptible, terminal }: CommandContext,
+  work: (options: BackupOptions) => Promise<Result>,
+): Promise<Result> {
+  const onProgress = (done: number, total: number) =>
     terminal.progress(`${Math.floor(100 * done / Math.max(total, 1))} % of ${total} pages`);
+  return interruptible((signal) => work({ signal, onProgress }))
+    .finally(() => terminal.progress(undefined));
 }

@@ -7,10 +7,10 @@ import type { LoadedCronjob, LoadedEndpoint } from "../hosting/check.ts";
 import { scopeWords } from "../hosting/catalogue.ts";
 import { type Hosted, loadEndpoints, LoadError } from "../hosting/load.ts";
 import { type DatabaseState, judgeDatabase } from "../database/judge.ts";
-import { countRecords, type DatabaseCounts } from "../store/state.ts";
+import { countRecords } from "../store/state.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
-import { type Column, formatPairs, formatTable, type Members } from "./table.ts";
+import { formatPairs, formatTable, type Members } from "./table.ts";
 import { columnsOf } from "./resource.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -24,42 +24,37 @@ export const CHECK_COMMAND: Command = {
     "Shows every setting, what the database holds and each module's routes, and says what is " +
       "wrong. It changes nothing: the database is neither made nor migrated. Endpoint modules " +
       "are loaded as the server would, so their top-level code runs. Of a secret it shows only " +
-        "whether it is set. What is allowed and risky, and a scope without words for the consent " +
+      "whether it is set. What is allowed and risky, and a scope without words for the consent " +
         "page, is a line of warning each.",
     "Exit code 1 where the server would not start: a database that it cannot use, a module that " +
-      "it cannot load; 2 for a bad configuration. Each fault is listed.",
+      "it cannot load; 2 for a bad configuration. Each error is listed.",
   ],
   examples: ["gatepost check", "GATEPOST_ENDPOINTS=./endpoints gatepost check"],
   async run({ config, terminal, isJson }) {
     const state = judgeDatabase(config.databasePath, createSeal(...config.secretKeys ?? []));
-    const isCurrent = state.kind === "usable" && state.schemaVersion === state.knownVersion;
-    const counts = isCurrent ? countRecords(config.databasePath) : undefined;
+    const database = databaseRecord(config, state);
     const { hosted, errors: moduleErrors } = await load(config.endpointsFolder);
-    const path = resolve(config.databasePath);
     const warnings = [...findRisks(config), ...wordlessScopes(hosted)];
-    const errors = [
-      ...state.kind === "unusable" ? [`Database ${path}: ${state.reason}`] : [],
-      ...moduleErrors,
-    ];
+    const errors = state.kind === "unusable"
+      ? [`Database ${database["path"]}: ${state.reason}`, ...moduleErrors]
+      : moduleErrors;
     if (isJson) {
       terminal.print(JSON.stringify({
         ok: errors.length === 0,
         configuration: Object.fromEntries(
           describeConfig(config).map(({ name, value }) => [name, value]),
         ),
-        database: databaseRecord(config, state, counts),
+        database,
         endpoints: hosted.endpoints.map(endpointRecord),
         cronjobs: hosted.cronjobs.map(cronjobRecord),
         warnings,
         faults: errors,
       }));
     } else {
-      const database = databasePairs(config, state, counts);
-      terminal.print(formatReport(config, database, hosted, warnings, terminal));
+      terminal.print(formatReport(config, databasePairs(database), hosted, warnings, terminal));
     }
     if (errors.length > 0) {
-      const lines = errors.map((fault) => `  ${fault}`);
-      throw new Failure(["the server would not start:", ...lines].join("\n"));
+      throw new Failure(["the server would not start:", ...errors].join("\n  "));
     }
   },
 };
@@ -85,12 +80,9 @@ function formatReport(
   terminal: Terminal,
 ): string {
   const { endpoints, cronjobs } = hosted;
-  const table = (items: readonly Members[], columns: readonly Column[]) =>
-    formatTable(items, columns, {
-      columns: terminal.columns,
-      emphasize: (text) => text,
-      indent: "  ",
-    });
+  const layout = { columns: terminal.columns, emphasize: (text: string) => text, indent: "  " };
+  const table = (items: readonly Members[], columns: readonly string[]) =>
+    formatTable(items, columnsOf(columns), layout);
   const folder = config.endpointsFolder;
   return [
     terminal.bold("Configuration"),
@@ -107,12 +99,12 @@ function formatReport(
       : table(
         endpoints.map(endpointRecord)
           .map((record) => ({ ...record, access: accessOf(record["scopes"]) })),
-        columnsOf(["method", "path", "access", "emits*", "file*"]),
+        ["method", "path", "access", "emits*", "file*"],
       ),
     ...cronjobs.length === 0 ? [] : [
       "",
       terminal.bold("Cronjobs"),
-      table(cronjobs.map(cronjobRecord), columnsOf(["name", "every", "file*"])),
+      table(cronjobs.map(cronjobRecord), ["name", "every", "file*"]),
     ],
     ...warnings.length === 0 ? [] : ["", terminal.bold("Warnings")],
     ...warnings.map((warning) => `  ${warning}`),
@@ -129,50 +121,32 @@ function wordlessScopes({ endpoints, scopes }: Hosted): string[] {
   );
 }
 
-function databasePairs(
-  config: Config,
-  state: DatabaseState,
-  counts: DatabaseCounts | undefined,
-): [string, unknown][] {
-  const path: [string, unknown] = ["path", resolve(config.databasePath)];
-  switch (state.kind) {
-    case "missing":
-      return [path, ["state", "there is none yet; the server's first start makes it"]];
-    case "unusable":
-      return [path, ["state", state.reason]];
-    case "usable": {
-      const { schemaVersion, knownVersion } = state;
-      const schema = schemaVersion === knownVersion
-        ? String(schemaVersion)
-        : `${schemaVersion}; the server's next start brings it to ${knownVersion}`;
-      return [
-        path,
-        ["size", `${state.bytes} bytes`],
-        ["schema version", schema],
-        ["sealed", state.isSealed],
-        ...counts === undefined ? [] : [
-          ["users", counts.users],
-          ["apps", counts.apps],
-          ["subscriptions", counts.subscriptions],
-          ["pending events", counts.pendingEvents],
-          ["pending deliveries", counts.pendingDeliveries],
-          ["failed deliveries", counts.failedDeliveries],
-        ] satisfies [string, unknown][],
-      ];
-    }
-    default:
-      return state satisfies never;
+/** For people: what the record says, in words where the server's next start changes something. */
+function databasePairs(record: Members): [string, unknown][] {
+  const { path, state, bytes, reason, schema_version, known_schema_version, ...more } = record;
+  if (state === "missing") {
+    return [["path", path], ["state", "there is none yet; the server's first start makes it"]];
   }
+  if (state === "unusable") return [["path", path], ["state", reason]];
+  const next = `the server's next start brings it to ${known_schema_version}`;
+  return [
+    ["path", path],
+    ["size", `${bytes} bytes`],
+    [
+      "schema version",
+      schema_version === known_schema_version ? schema_version : `${schema_version}; ${next}`,
+    ],
+    ...Object.entries(more)
+      .map(([name, value]): [string, unknown] => [name.replaceAll("_", " "), value]),
+  ];
 }
 
-function databaseRecord(
-  config: Config,
-  state: DatabaseState,
-  counts: DatabaseCounts | undefined,
-): Members {
+function databaseRecord(config: Config, state: DatabaseState): Members {
   const base = { path: resolve(config.databasePath), state: state.kind };
   if (state.kind === "missing") return base;
   if (state.kind === "unusable") return { ...base, reason: state.reason };
+  const isCurrent = state.schemaVersion === state.knownVersion;
+  const counts = isCurrent ? countRecords(config.databasePath) : undefined;
   return {
     ...base,
     bytes: state.bytes,

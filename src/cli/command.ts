@@ -1,5 +1,5 @@
 import type { Config } from "../config.ts";
-import type { Backend, BackendResponse, OpenOptions } from "./backend.ts";
+import type { Backend, OpenOptions } from "./backend.ts";
 import type { Members } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -14,7 +14,7 @@ export interface Argument {
 export interface Option {
   readonly value?: string;
   readonly meaning: string;
-  /** What holds without it, for the help. */
+  /** Its value where it is not given, for the help. */
   readonly default?: string;
   /** May be given several times. */
   readonly isRepeatable?: boolean;
@@ -46,8 +46,8 @@ export interface CommandContext {
   readonly isJson: boolean;
   /** Opens the database and the backend's operations on it; it is closed when the command ends. */
   openBackend(options?: OpenOptions): Promise<Backend>;
-  /** Prints a response: its JSON as it is, or what `show` makes of it for people. */
-  print(response: BackendResponse, show: (record: Members) => string): void;
+  /** Prints a response in JSON: as it is, or what `show` makes of it for people. */
+  print(response: string, show: (record: Members) => string): void;
   /**
    * Runs work that a signal (Ctrl+C) may interrupt between its steps, by aborting `signal`.
    * A second one ends the process at once.
@@ -55,7 +55,7 @@ export interface CommandContext {
   interruptible<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result>;
 }
 
-/** One command: what the help teaches of it, and what it does. */
+/** One command: what the help says of it, and what it does. */
 export interface Command {
   /** As typed: `["user", "add"]`. */
   readonly words: readonly string[];
@@ -65,7 +65,7 @@ export interface Command {
   readonly options: Readonly<Record<string, Option>>;
   /** Paragraphs of what is good to know. */
   readonly details: readonly string[];
-  /** What somebody at a terminal is asked first, unless with --yes; undefined where nothing is. */
+  /** The question to somebody at a terminal, unless with --yes; undefined where there is none. */
   readonly confirm?: (values: Values) => string | undefined;
   /** Whole command lines. */
   readonly examples: readonly string[];

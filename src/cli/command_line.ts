@@ -15,7 +15,7 @@ export type CommandLine =
 
 /** What every command takes. */
 export const COMMON_OPTIONS: Readonly<Record<string, Option>> = {
-  json: { meaning: "print JSON for scripts: the backend's own answer where there is one" },
+  json: { meaning: "print JSON for scripts: the backend's own response where there is one" },
   help: { meaning: "print this" },
 };
 
@@ -34,8 +34,9 @@ export function parseCommandLine(
   if (first === undefined) return { kind: "incomplete", words: [] };
   if (first === "--version" || first === "-V") return { kind: "version" };
   if (isHelp(first)) return { kind: "help", words: [] };
-  if (first === "help") return findHelp(rest, commands);
-  return findCommand(args, [], commands);
+  if (first !== "help") return findCommand(args, [], commands);
+  const isKnown = commands.some((command) => startsWith(command.words, rest));
+  return isKnown ? { kind: "help", words: rest } : findCommand(rest, [], commands);
 }
 
 function findCommand(
@@ -58,16 +59,7 @@ function findCommand(
   return parseRest(only, rest);
 }
 
-function findHelp(words: readonly string[], commands: readonly Command[]): CommandLine {
-  const isKnown = commands.some((command) => startsWith(command.words, words));
-  return isKnown ? { kind: "help", words } : findCommand(words, [], commands);
-}
-
-function unknownWord(
-  word: string,
-  words: readonly string[],
-  known: readonly string[],
-): CommandLine {
+function unknownWord(word: string, words: readonly string[], known: string[]): CommandLine {
   const help = ["gatepost", ...words, "--help"].join(" ");
   if (word.startsWith("-")) {
     const message = `options come after the command, as in gatepost user list --json (${help})`;
@@ -85,7 +77,11 @@ function parseRest(command: Command, args: readonly string[]): CommandLine {
   const options = optionsOf(command);
   const config = {
     args: [...args],
-    options: toParseOptions(options),
+    options: Object.fromEntries(
+      Object.entries(options).map(([name, { value, isRepeatable = false }]) =>
+        [name, { type: value === undefined ? "boolean" : "string", multiple: isRepeatable }]
+      ),
+    ),
     allowPositionals: true,
     allowNegative: true,
   } satisfies ParseArgsConfig;
@@ -107,21 +103,16 @@ function parseRest(command: Command, args: readonly string[]): CommandLine {
     const hint = suggestion === undefined ? "" : `; did you mean --${suggestion}?`;
     return wrong(`${name} has no option ${quote(unknown.rawName)}${hint}`);
   }
-  let parsed: ReturnType<typeof parseStrictly>;
   try {
-    parsed = parseStrictly(config);
+    const { positionals, values } = parseArgs({ ...config, strict: true });
+    const error = findError(command, positionals, Object.keys(values));
+    return error === undefined
+      ? { kind: "run", command, values: toValues(command, positionals, values) }
+      : wrong(`${name} ${error}`);
   } catch (error) {
     const [line = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
     return wrong(visible(line));
   }
-  const fault = findError(command, parsed.positionals, Object.keys(parsed.values));
-  return fault === undefined
-    ? { kind: "run", command, values: toValues(command, parsed.positionals, parsed.values) }
-    : wrong(`${name} ${fault}`);
-}
-
-function parseStrictly(config: ParseArgsConfig) {
-  return parseArgs({ ...config, strict: true });
 }
 
 /** What is missing or too much. A surplus argument is not repeated: it may be a password. */
@@ -143,17 +134,6 @@ function findError(
   return required && `needs --${required[0]} ${required[1].value ?? ""}`.trimEnd();
 }
 
-function toParseOptions(
-  options: Readonly<Record<string, Option>>,
-): NonNullable<ParseArgsConfig["options"]> {
-  return Object.fromEntries(
-    Object.entries(options).map(([name, { value, isRepeatable }]) => [name, {
-      type: value === undefined ? "boolean" : "string",
-      multiple: isRepeatable ?? false,
-    }]),
-  );
-}
-
 function toValues(
   command: Command,
   positionals: readonly string[],
@@ -162,18 +142,9 @@ function toValues(
   const names = command.arguments.map(({ name }) => name);
   return {
     argument: (name) => positionals[names.indexOf(name)] ?? "",
-    flag(name) {
-      const value = values[name];
-      return typeof value === "boolean" ? value : undefined;
-    },
-    text(name) {
-      const value = values[name];
-      return typeof value === "string" ? value : undefined;
-    },
-    list(name) {
-      const value = values[name];
-      return Array.isArray(value) ? value.map(String) : undefined;
-    },
+    flag: (name) => typeof values[name] === "boolean" ? values[name] : undefined,
+    text: (name) => typeof values[name] === "string" ? values[name] : undefined,
+    list: (name) => Array.isArray(values[name]) ? values[name].map(String) : undefined,
   };
 }
 

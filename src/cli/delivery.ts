@@ -71,9 +71,8 @@ async function resend(context: CommandContext): Promise<void> {
   if (Object.values(filters).some((value) => value !== undefined)) {
     throw new UsageError("--since, --until and --subscription go with --failed");
   }
-  const backend = await context.openBackend();
   const path = await itemPath(DELIVERY, context, "/resend");
-  const response = await backend.call("POST", path);
+  const response = await (await context.openBackend()).call("POST", path);
   context.print(response, () => `Delivery ${id} goes out again.`);
 }
 
@@ -88,14 +87,14 @@ async function resendFailed(context: CommandContext, body: string): Promise<void
   });
 }
 
-/** Shows from time to time, where somebody sees it, how many are left. Returns how to end it. */
+/** Shows on a terminal how many are done, again and again until the function returned is called. */
 async function showProgress({ database }: Backend, terminal: Terminal): Promise<() => void> {
   if (!terminal.showsProgress) return () => {};
   const total = await countFailedDeliveries(database);
   const timer = setInterval(() => {
     countFailedDeliveries(database).then(
       (left) => terminal.progress(`${Math.max(0, total - left)} of ${total} failed deliveries`),
-      () => {}, // the call itself meets the same trouble and tells of it
+      () => {}, // the call itself meets the same error and reports it
     );
   }, PROGRESS_MS);
   return () => {

@@ -30,9 +30,7 @@ export const EVENT_COMMANDS: readonly Command[] = [
         meaning: "a user's name or id, or a client_id: deliver to their subscriptions alone",
       },
     },
-    details: [
-      "The event is stored, and a running server delivers it; without one it waits.",
-    ],
+    details: ["The event is stored, and a running server delivers it; without one it waits."],
     examples: [
       "gatepost event dispatch order.created '{\"id\": 7}'",
       "gatepost event dispatch news '\"hello\"' --subject alice",
@@ -75,7 +73,7 @@ async function dispatch(context: CommandContext): Promise<void> {
   context.print(response, (event) => showDone(EVENT, "The event is stored.", event));
 }
 
-/** What is no JSON is wrong usage, found before anything is opened; its text is not repeated. */
+/** Other text than JSON is wrong usage, found before anything is opened, and not repeated. */
 function checkJson(json: string): void {
   try {
     parseJson(Buffer.from(json));

@@ -1,5 +1,4 @@
-import type { FieldError } from "../base/problem.ts";
-import { Problem } from "../base/problem.ts";
+import { type FieldError, Problem } from "../base/problem.ts";
 import { SealError } from "../base/seal.ts";
 import { LoadError } from "../hosting/load.ts";
 import { UnavailableError, UnusableDatabaseError } from "../database/database.ts";
@@ -10,25 +9,27 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** It could not be done; the message says why, in a line for each reason. Exit 1. */
+/** The command could not be done; the message says why, in a line for each reason. Exit 1. */
 export class Failure extends Error {
   override readonly name = "Failure";
 }
 
-/** What any error is for the person at the command line; an unforeseen one keeps its stack. */
+/** An error in words for the person at the command line; an unforeseen one keeps its stack. */
 export function explain(error: unknown): string {
   if (error instanceof Problem) return explainProblem(error);
   if (error instanceof UnavailableError) {
-    return `The database is busy or cannot be written (${reason(error.cause ?? error)}). ` +
+    const { message } = error.cause instanceof Error ? error.cause : error;
+    return `The database is busy or cannot be written (${message}). ` +
       "Nothing was changed; try again.";
   }
+  if (!(error instanceof Error)) return String(error);
   const isForeseen = [Failure, UsageError, UnusableDatabaseError, LoadError, SealError]
     .some((kind) => error instanceof kind);
-  if (isForeseen || isSystemError(error)) return reason(error);
-  return error instanceof Error ? error.stack ?? error.message : String(error);
+  const isSystemError = "code" in error && ("syscall" in error || "errcode" in error);
+  return isForeseen || isSystemError ? error.message : error.stack ?? error.message;
 }
 
-/** What HTTP would answer in place of an error, where that is something to act on. */
+/** The problem that HTTP would respond with to an error that a caller can act on. */
 export function findProblem(error: unknown): Problem | undefined {
   if (!(error instanceof UnavailableError)) return error instanceof Problem ? error : undefined;
   return new Problem(503, "unavailable", "Storage is unavailable; nothing was stored.");
@@ -37,7 +38,7 @@ export function findProblem(error: unknown): Problem | undefined {
 function explainProblem({ message, errors }: Problem): string {
   if (errors.length === 0) return visible(message);
   const head = message.replace(/; see errors\.$/, ":");
-  return [head, ...errors.map((fault) => `  ${explainError(fault)}`)].map(visible).join("\n");
+  return [head, ...errors.map(explainError)].map(visible).join("\n  ");
 }
 
 /** `redirect_uris 1: Must …` for `/redirect_uris/0`: people count from one. */
@@ -47,12 +48,4 @@ function explainError({ pointer, detail }: FieldError): string {
     .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
     .map((part) => /^\d+$/.test(part) ? String(Number(part) + 1) : part);
   return `${parts.join(" ")}: ${detail}`;
-}
-
-function reason(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-function isSystemError(error: unknown): boolean {
-  return error instanceof Error && "code" in error && ("syscall" in error || "errcode" in error);
 }

@@ -65,10 +65,9 @@ async function revoke(context: CommandContext): Promise<void> {
   const response = isMany
     ? await backend.call("POST", `${GRANT.path}/revoke`, JSON.stringify({ user, app }))
     : await backend.call("DELETE", await itemPath(GRANT, context));
-  context.print(response, () =>
-    isMany
-      ? "The grants have ended, and every token that came from them."
-      : `Grant ${id} has ended, and every token that came from it.`
+  context.print(response, () => isMany
+    ? "The grants have ended, and every token that came from them."
+    : `Grant ${id} has ended, and every token that came from it.`
   );
 }
 

@@ -17,81 +17,89 @@ export function formatHelp(
   commands: readonly Command[],
   layout: HelpLayout,
 ): string {
+  const width = Math.min(MAX_WIDTH, layout.columns ?? MAX_WIDTH);
   const named = commands.filter((command) =>
     words.every((word, index) => command.words[index] === word)
   );
   const [only] = named;
-  if (only !== undefined && only.words.length === words.length) return commandHelp(only, layout);
-  return words.length === 0 ? overview(commands, layout) : nounHelp(words, named, layout);
+  const lines = only !== undefined && only.words.length === words.length
+    ? commandHelp(only, width, layout.bold)
+    : words.length === 0
+    ? overview(commands, width, layout.bold)
+    : nounHelp(words.join(" "), named, width, layout.bold);
+  return lines.join("\n");
 }
 
-function overview(commands: readonly Command[], layout: HelpLayout): string {
+type Bold = HelpLayout["bold"];
+
+function overview(commands: readonly Command[], width: number, bold: Bold): string[] {
   return [
-    ...paragraph(
+    ...wrap(
       "Administers Gatepost: who logs in, which apps there are, what is sent to whom. It works " +
         "on the database itself, beside a running server or without one, and what it does is " +
         "audited like a call of the backend.",
-      layout,
+      width,
     ),
     "",
-    `${layout.bold("Usage")}  gatepost <noun> <verb> [arguments] [options]`,
+    `${bold("Usage")}  gatepost <noun> <verb> [arguments] [options]`,
     "",
-    layout.bold("Commands"),
-    ...pairs(commands.map((command) => [synopsis(command), command.purpose]), layout),
+    bold("Commands"),
+    ...pairs(commands.map((command) => [synopsis(command), command.purpose]), width),
     "",
-    layout.bold("Options of every command"),
-    ...optionPairs(COMMON_OPTIONS, layout),
+    bold("Options of every command"),
+    ...optionPairs(COMMON_OPTIONS, width),
     "",
-    layout.bold("Environment"),
-    ...indented(
+    bold("Environment"),
+    ...wrap(
       "The server's own variables, GATEPOST_DATABASE and GATEPOST_SECRET_KEY above all: give " +
-        "both programs the same. `gatepost check` shows what holds.",
-      layout,
+        "both programs the same. `gatepost check` shows their values.",
+      width,
+      INDENT,
     ),
     "",
-    layout.bold("Exit codes"),
-    ...pairs([["0", "done"], ["1", "failed"], ["2", "wrong usage or configuration"]], layout),
+    bold("Exit codes"),
+    ...pairs([["0", "done"], ["1", "failed"], ["2", "wrong usage or configuration"]], width),
     "",
     "More: gatepost <noun> <verb> --help, gatepost --version",
-  ].join("\n");
+  ];
 }
 
 function nounHelp(
-  words: readonly string[],
+  name: string,
   commands: readonly Command[],
-  layout: HelpLayout,
-): string {
-  const name = words.join(" ");
+  width: number,
+  bold: Bold,
+): string[] {
   return [
-    `${layout.bold("Usage")}  gatepost ${name} <verb> [arguments] [options]`,
+    `${bold("Usage")}  gatepost ${name} <verb> [arguments] [options]`,
     "",
-    layout.bold("Verbs"),
-    ...pairs(commands.map((command) => [synopsis(command), command.purpose]), layout),
+    bold("Verbs"),
+    ...pairs(commands.map((command) => [synopsis(command), command.purpose]), width),
     "",
-    layout.bold("For example"),
+    bold("For example"),
     ...commands.flatMap(({ examples }) => examples.slice(0, 1)).slice(0, 3)
       .map((example) => INDENT + example),
     "",
     `More: gatepost ${name} <verb> --help`,
-  ].join("\n");
+  ];
 }
 
-function commandHelp(command: Command, layout: HelpLayout): string {
+function commandHelp(command: Command, width: number, bold: Bold): string[] {
   const { purpose, details, examples } = command;
   const args = command.arguments.map(({ name, meaning }): [string, string] => [name, meaning]);
   return [
-    ...paragraph(`${purpose}.`, layout),
+    ...wrap(`${purpose}.`, width),
     "",
-    `${layout.bold("Usage")}  gatepost ${synopsis(command)} [options]`,
-    ...args.length === 0 ? [] : ["", layout.bold("Arguments"), ...pairs(args, layout)],
+    `${bold("Usage")}  gatepost ${synopsis(command)} [options]`,
+    ...args.length === 0 ? [] : ["", bold("Arguments"), ...pairs(args, width)],
     "",
-    layout.bold("Options"),
-    ...optionPairs(optionsOf(command), layout),
-    ...details.flatMap((detail) => ["", ...paragraph(detail, layout)]),
+    bold("Options"),
+    ...optionPairs(optionsOf(command), width),
+    ...details.flatMap((detail) => ["", ...wrap(detail, width)]),
     "",
-    layout.bold(examples.length > 1 ? "Examples" : "Example"),
+    bold(examples.length > 1 ? "Examples" : "Example"),
     ...examples.map((example) => INDENT + example),
-  ].join("\n");
+  ];
 }
 
 /** `app add NAME --url URL`: the words, the arguments, and what must be given. */
@@ -103,57 +111,32 @@ function synopsis(command: Command): string {
   return [...command.words, ...args, ...required].join(" ");
 }
 
-function optionPairs(
-  options: Readonly<Record<string, Option>>,
-  layout: HelpLayout,
-): readonly string[] {
-  return pairs(
-    Object.entries(options).map(([name, option]) => {
-      const dashes = option.isNegatable ? "--[no-]" : "--";
-      const value = option.value === undefined ? "" : ` ${option.value}`;
-      const repeat = option.isRepeatable ? " …" : "";
-      const fallback = option.default === undefined ? "" : ` (default: ${option.default})`;
-      return [dashes + name + value + repeat, option.meaning + fallback];
-    }),
-    layout,
-  );
+function optionPairs(options: Readonly<Record<string, Option>>, width: number): string[] {
+  const entries = Object.entries(options).map(([name, option]): [string, string] => {
+    const dashes = option.isNegatable ? "--[no-]" : "--";
+    const value = option.value === undefined ? "" : ` ${option.value}`;
+    const repeat = option.isRepeatable ? " …" : "";
+    const fallback = option.default === undefined ? "" : ` (default: ${option.default})`;
+    return [dashes + name + value + repeat, option.meaning + fallback];
+  });
+  return pairs(entries, width);
 }
 
 /** Names and their meanings in two columns; one that is long has its meaning on the next line. */
-function pairs(entries: readonly (readonly [string, string])[], layout: HelpLayout): string[] {
-  const width = Math.min(27, Math.max(...entries.map(([name]) => name.length)));
-  const hang = INDENT + " ".repeat(width) + INDENT;
+function pairs(entries: readonly (readonly [string, string])[], width: number): string[] {
+  const column = Math.min(27, Math.max(...entries.map(([name]) => name.length)));
+  const hang = INDENT + " ".repeat(column) + INDENT;
   return entries.flatMap(([name, meaning]) => {
-    const [first = "", ...rest] = wrap(meaning, lineWidth(layout) - hang.length);
-    const head = name.length > width
-      ? [INDENT + name, hang + first]
-      : [INDENT + name.padEnd(width) + INDENT + first];
-    return [...head, ...rest.map((line) => hang + line)];
+    const lines = wrap(meaning, width, hang);
+    if (name.length > column) return [INDENT + name, ...lines];
+    const [first = "", ...rest] = lines;
+    return [INDENT + name.padEnd(column) + first.slice(hang.length - INDENT.length), ...rest];
   });
 }
 
-function paragraph(text: string, layout: HelpLayout): string[] {
-  return wrap(text, lineWidth(layout));
-}
-
-function indented(text: string, layout: HelpLayout): string[] {
-  return wrap(text, lineWidth(layout) - INDENT.length).map((line) => INDENT + line);
-}
-
-function lineWidth({ columns }: HelpLayout): number {
-  return Math.min(MAX_WIDTH, columns ?? MAX_WIDTH);
-}
-
-function wrap(text: string, width: number): string[] {
-  const lines: string[] = [];
-  let line = "";
-  for (const word of text.split(" ")) {
-    if (line !== "" && line.length + 1 + word.length > width) {
-      lines.push(line);
-      line = word;
-    } else {
-      line = line === "" ? word : `${line} ${word}`;
-    }
-  }
-  return [...lines, line];
+/** The text in lines of at most `width` where its words allow that, each after `indent`. */
+function wrap(text: string, width: number, indent = ""): string[] {
+  const most = Math.max(0, width - indent.length - 1);
+  const lines = text.match(new RegExp(`\\S.{0,${most}}(?= |$)|\\S+`, "g")) ?? [];
+  return lines.map((line) => indent + line);
 }

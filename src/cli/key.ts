@@ -1,7 +1,7 @@
 import { NewKey } from "../api/backend/key.ts";
 import { createSeal } from "../base/seal.ts";
 import { resealDatabase } from "../database/settings.ts";
-import { auditOwn, ownResponse } from "./backend.ts";
+import { auditOwn } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { listCommand, type Resource, sendCommand } from "./resource.ts";
@@ -73,7 +73,7 @@ export const KEY_COMMANDS: readonly Command[] = [
       const resealed = await interruptible((signal) =>
         resealDatabase(database, createSeal(...secretKeys), audit, signal)
       );
-      context.print(ownResponse({ resealed }), () =>
+      context.print(JSON.stringify({ resealed }), () =>
         `All is encrypted with the first key; ${resealed} secrets had to be.`
       );
     },

@@ -12,12 +12,9 @@ import { createTerminal, type Terminal } from "./terminal.ts";
 
 const EXIT_DONE = 0;
 const EXIT_FAILED = 1;
-const EXIT_USAGE = 2;
+const EXIT_USAGE = 2; // or a wrong configuration
 
-/**
- * Does what the command line says and ends the process: 0 done, 1 failed, 2 wrong usage or
- * configuration.
- */
+/** Does what the command line says and ends the process with one of the exit codes above. */
 export async function main(host: NodeJS.Process): Promise<void> {
   // Whoever reads a pipe may have seen enough: `gatepost user list | head -1`.
   let lost: string | undefined;
@@ -63,7 +60,7 @@ async function runCommand(
 ): Promise<number> {
   const result = parseConfig(host.env);
   if (!result.ok) {
-    for (const fault of result.errors) terminal.note(fault);
+    terminal.note(result.errors.join("\n"));
     return EXIT_USAGE;
   }
   const { config } = result;
@@ -82,8 +79,8 @@ async function runCommand(
       return backend;
     },
     print(response, show) {
-      if (!isJson) terminal.print(show((response.json ?? {}) as Members));
-      else if (response.text !== "") terminal.print(response.text);
+      if (!isJson) terminal.print(show(JSON.parse(response || "{}") as Members));
+      else if (response !== "") terminal.print(response);
     },
     interruptible: (work) => runInterruptible(host, work),
   };
@@ -107,13 +104,9 @@ function report(error: unknown, { words }: Command, { isJson, terminal }: Comman
     return EXIT_USAGE;
   }
   const problem = findProblem(error);
-  if (isJson && problem !== undefined) {
-    terminal.print(String(problemResponse(problem, "cli").body));
-  } else {
-    terminal.note(`gatepost: ${explain(error)}`);
-  }
-  const isWrongValue = problem?.status === 400 || problem?.status === 413;
-  return isWrongValue ? EXIT_USAGE : EXIT_FAILED;
+  if (isJson && problem) terminal.print(String(problemResponse(problem, "cli").body));
+  else terminal.note(`gatepost: ${explain(error)}`);
+  return problem?.status === 400 || problem?.status === 413 ? EXIT_USAGE : EXIT_FAILED;
 }
 
 async function runInterruptible<Result>(

@@ -4,7 +4,7 @@ import type { CommandContext, Option } from "./command.ts";
 import { Failure } from "./failure.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** A password for a user, and whether it was made up here and must be shown once. */
+/** A password for a user, and whether it was generated here and must be shown once. */
 export interface GivenPassword {
   readonly password: string;
   readonly isGenerated: boolean;
@@ -17,23 +17,19 @@ export const PASSWORD_OPTION: Option = {
 
 const TRIES = 3;
 
-/**
- * A password from standard input, or asked for twice where somebody sits at a terminal, else a
- * generated one. Throws Failure where nobody gives a good one.
- */
+/** A password: typed at a terminal, from standard input, or generated. Throws Failure. */
 export async function obtainPassword(
   terminal: Terminal,
   fromStdin: boolean,
   username: string,
 ): Promise<GivenPassword> {
-  if (terminal.canAsk) {
-    return { password: await askPassword(terminal, username), isGenerated: false };
-  }
-  if (fromStdin) {
-    const text = await terminal.readStdin();
-    return { password: text.replace(/\r?\n$/, ""), isGenerated: false };
-  }
-  return { password: randomBytes(18).toString("base64url"), isGenerated: true };
+  const isGenerated = !terminal.canAsk && !fromStdin;
+  const password = isGenerated
+    ? randomBytes(18).toString("base64url")
+    : terminal.canAsk
+    ? await askPassword(terminal, username)
+    : (await terminal.readStdin()).replace(/\r?\n$/, "");
+  return { password, isGenerated };
 }
 
 function askPassword(terminal: Terminal, username: string): Promise<string> {
@@ -49,7 +45,7 @@ function askPassword(terminal: Terminal, username: string): Promise<string> {
   });
 }
 
-/** Prints a generated password beside an answer in JSON, where it has no place. */
+/** Prints a generated password beside a response in JSON, which does not have it. */
 export function printBeside({ isJson, terminal }: CommandContext, given: GivenPassword): void {
   if (isJson && given.isGenerated) terminal.note(`password: ${given.password}`);
 }

@@ -28,9 +28,7 @@ export interface CommandWords {
   readonly options?: Readonly<Record<string, Option>>;
 }
 
-/**
- * How a member of a body or a query is given, where its shape does not say it or says it otherwise.
- */
+/** How a member of a body or a query is given, where its shape does not say that. */
 export interface MemberWords extends Partial<Option> {
   /** The option's name where it is not the member's. */
   readonly name?: string;
@@ -62,10 +60,10 @@ export function listCommand<M extends ShapeMembers>(
     async run(context) {
       const target = withQuery(path, { ...await given.read(context), ...readPart(context.values) });
       const response = await (await context.openBackend()).call("GET", target);
-      const { items } = response.json as { readonly items: readonly Members[] };
+      const { items } = JSON.parse(response) as { readonly items: readonly Members[] };
       if (items.length === 0 && !context.isJson) return context.terminal.note("There are none.");
-      context.print(response, () => formatItems(context, items, columnsOf(columns)));
-      noteMore(context, response.json);
+      context.print(response, () => formatItems(context, items, columns));
+      noteMore(context, response);
     },
   };
 }
@@ -87,17 +85,16 @@ export function showCommand(
           .filter(([name]) => tables[name] === undefined && name !== "next_cursor");
         const lists = Object.entries(tables).flatMap(([name, columns]) => {
           const items = record[name] as readonly Members[];
-          if (items.length === 0) return [];
-          return ["", formatItems(context, items, columnsOf(columns), "  ")];
+          return items.length === 0 ? [] : ["", formatItems(context, items, columns, "  ")];
         });
         return [formatPairs(pairs), ...lists].join("\n");
       });
-      noteMore(context, response.json);
+      noteMore(context, response);
     },
   };
 }
 
-/** What a command sends, and what it says once that is done. */
+/** What a command sends, and what it prints then. */
 export interface Sending<M extends ShapeMembers> {
   readonly method: "POST" | "PATCH" | "DELETE";
   /** Below the item's path: "/secret". */
@@ -107,7 +104,7 @@ export interface Sending<M extends ShapeMembers> {
   readonly members?: WordsOf<M>;
   /** Members that are always sent so. */
   readonly fixed?: Members;
-  /** Makes a new item, of which the command line names nothing before. */
+  /** Makes a new item, without an argument. */
   readonly isNew?: true;
   /** Makes a new item; this member of it is an argument. */
   readonly made?: { readonly member: string; readonly argument: Argument };
@@ -244,14 +241,14 @@ export function columnsOf(members: readonly string[]): Column[] {
 function formatItems(
   { terminal }: CommandContext,
   items: readonly Members[],
-  columns: readonly Column[],
+  columns: readonly string[],
   indent = "",
 ): string {
-  const { columns: width, bold } = terminal;
-  return formatTable(items, columns, { columns: width, emphasize: bold, indent });
+  const layout = { columns: terminal.columns, emphasize: terminal.bold, indent };
+  return formatTable(items, columnsOf(columns), layout);
 }
 
-function noteMore({ isJson, terminal }: CommandContext, json: unknown): void {
-  const { next_cursor: next } = json as { readonly next_cursor?: string | null };
+function noteMore({ isJson, terminal }: CommandContext, response: string): void {
+  const { next_cursor: next } = JSON.parse(response) as { readonly next_cursor?: string | null };
   if (next && !isJson) terminal.note(`There are more: --cursor ${next}`);
 }

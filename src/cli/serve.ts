@@ -5,10 +5,10 @@ import type { Command } from "./command.ts";
 import { UsageError } from "./failure.ts";
 
 /**
- * What Node is started with. V8 would rather have memory than collect what callbacks leave behind,
- * and the first two keep a full delivery below 200 MB. The third keeps it from taking what a busy
- * moment leaves behind for long-lived ever after: an exchange would then be allocated among what is
- * seldom collected, and cost a third more.
+ * What Node is started with. V8 prefers to take memory over collecting what callbacks leave behind;
+ * the first two keep a full delivery below 200 MB. Without the third V8 may conclude from one busy
+ * moment that exchanges live long: each would be allocated among what is seldom collected, and cost
+ * a third more.
  */
 export const MEMORY_FLAGS = [
   "--max-old-space-size=1024",
@@ -17,8 +17,8 @@ export const MEMORY_FLAGS = [
 ] as const;
 
 /**
- * The environment beside them. glibc would keep the 19 MiB of a password's hash for the next one,
- * in each thread that has made one; the blocks that are larger than this go back to the system.
+ * The environment beside them. glibc would keep the 19 MiB of a password's hash in each thread that
+ * has made one; blocks that are larger than this go back to the system.
  */
 export const MEMORY_ENV = { GLIBC_TUNABLES: "glibc.malloc.mmap_threshold=4194304" } as const;
 
@@ -40,8 +40,7 @@ export const SERVE_COMMAND: Command = {
   examples: ["gatepost serve", "GATEPOST_ENDPOINTS=./endpoints gatepost serve --locked"],
   run({ config, values, host }) {
     const server = join(import.meta.dirname, `../server${extname(import.meta.filename)}`);
-    const isLocked = values.flag("locked") ?? false;
-    const flags = isLocked ? permissionFlags(config, dirname(server), host.env) : [];
+    const flags = values.flag("locked") ? permissionFlags(config, dirname(server), host.env) : [];
     const args = [host.execPath, ...MEMORY_FLAGS, ...host.execArgv, ...flags, server];
     // Signals reach the server itself, and its exit code is this process's.
     host.execve?.(host.execPath, args, { ...MEMORY_ENV, ...host.env });
@@ -53,22 +52,22 @@ export const SERVE_COMMAND: Command = {
 function permissionFlags(
   config: Config,
   code: string,
-  env: Readonly<Record<string, string | undefined>>,
+  env: NodeJS.ProcessEnv,
 ): string[] {
   const data = dirname(resolve(config.databasePath));
   const endpoints = config.endpointsFolder === undefined ? [] : [resolve(config.endpointsFolder)];
-  for (const folder of endpoints) {
-    if (existsSync(folder)) continue;
-    throw new UsageError(`GATEPOST_ENDPOINTS: there is no folder ${folder}`);
-  }
+  const missing = endpoints.find((folder) => !existsSync(folder));
+  if (missing) throw new UsageError(`GATEPOST_ENDPOINTS: there is no folder ${missing}`);
   mkdirSync(data, { recursive: true, mode: 0o700 }); // a grant needs a folder that exists
   const readOnly = withTargets([code, ...endpoints]);
-  for (const folder of withTargets([data])) {
-    if (readOnly.some((path) => !relative(folder, path).startsWith(".."))) {
-      throw new UsageError(
-        `GATEPOST_DATABASE: ${folder} holds code too; put the database into its own folder`,
-      );
-    }
+  const writable = withTargets([data]);
+  const mixed = writable.find((folder) =>
+    readOnly.some((path) => !relative(folder, path).startsWith(".."))
+  );
+  if (mixed) {
+    throw new UsageError(
+      `GATEPOST_DATABASE: ${mixed} holds code too; put the database into its own folder`,
+    );
   }
   // The configuration was found good, so each of these is the path of a secret.
   const secrets = Object.entries(env).flatMap(([name, path = ""]) =>
@@ -83,11 +82,11 @@ function permissionFlags(
     "--disable-warning=PERM0006",
     "--disable-warning=ExperimentalWarning",
     ...withTargets(readable).map((path) => `--allow-fs-read=${path}`),
-    ...withTargets([data]).map((path) => `--allow-fs-write=${path}`),
+    ...writable.map((path) => `--allow-fs-write=${path}`),
   ];
 }
 
-/** Each path, and what it leads to where it is a symbolic link: Node asks for either. */
+/** Each path, and the target where it is a symbolic link: Node checks both. */
 function withTargets(paths: readonly string[]): string[] {
   return [...new Set(paths.flatMap((path) => [path, realpathSync(path)]))];
 }

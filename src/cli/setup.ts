@@ -2,6 +2,7 @@ import { ADMIN } from "../app/first_user.ts";
 import { newId } from "../base/id.ts";
 import { createPasswordHasher } from "../base/password.ts";
 import { randomBytes } from "../base/secret.ts";
+import { toTime } from "../base/time.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import { accountOf, deleteLoginFailures } from "../store/login_failures.ts";
 import {
@@ -11,12 +12,12 @@ import {
   makePasswordOneTime,
   updateUser,
 } from "../store/users.ts";
-import { auditOwn, ownResponse } from "./backend.ts";
+import { auditOwn } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { formatPairs } from "./table.ts";
 
-const GOOD_FOR_MS = 86_400_000;
+const VALID_FOR_MS = 86_400_000;
 
 /** `gatepost setup`. */
 export const SETUP_COMMAND: Command = {
@@ -40,28 +41,26 @@ export const SETUP_COMMAND: Command = {
     const password = randomBytes(18).toString("base64url");
     const phc = await createPasswordHasher(1).hash(password);
     const nowMs = Date.now();
-    const untilMs = nowMs + GOOD_FOR_MS;
+    const untilMs = nowMs + VALID_FOR_MS;
     const id = known?.id ?? newId("u", nowMs);
     const scopes = [BACKEND_SCOPE, CONSUMER_SCOPE];
-    const { accessTokenTtlMs } = context.config;
     await database.write([
       ...known
         ? [
           updateUser(id, { phc, scopes: undefined, status: undefined }),
-          ...revokeTokensOfUser(id, nowMs, accessTokenTtlMs),
+          ...revokeTokensOfUser(id, nowMs, context.config.accessTokenTtlMs),
           deleteLoginFailures(accountOf(ADMIN)),
         ]
         : [insertUser({ id, username: ADMIN, phc, scopes, createdAtMs: nowMs })],
       makePasswordOneTime(id, untilMs),
       auditOwn("user.setup", id, nowMs),
     ]);
-    const expiresAt = new Date(untilMs).toISOString();
-    context.print(
-      ownResponse({ username: ADMIN, password, expires_at: expiresAt }),
-      () =>
-        `The password is shown here only, and opens one login.\n\n${
-          formatPairs([["username", ADMIN], ["password", password], ["expires at", expiresAt]])
-        }`,
-    );
+    const response = JSON.stringify({ username: ADMIN, password, expires_at: toTime(untilMs) });
+    context.print(response, (record) => {
+      const pairs = Object.entries(record).map(([name, value]) =>
+        [name.replace("_", " "), value] as const
+      );
+      return `The password is shown here only, and opens one login.\n\n${formatPairs(pairs)}`;
+    });
   },
 };

@@ -10,11 +10,11 @@ export interface Column {
 
 /** How a table is laid out. */
 export interface TableOptions {
-  /** The terminal's width; undefined where the output is no terminal and nothing needs to fit. */
+  /** The terminal's width; undefined where the output goes to none and nothing needs to fit. */
   readonly columns: number | undefined;
-  /** Makes a title stand out. */
+  /** Makes the titles stand out. */
   readonly emphasize: (text: string) => string;
-  /** Stands before every line. */
+  /** Comes before every line. */
   readonly indent?: string;
 }
 
@@ -42,27 +42,25 @@ export function formatTable(
     Math.max(...[title, ...rows.map((row) => row[index] ?? "")].map(displayWidth))
   );
   const { indent = "" } = options;
-  const available = options.columns ?? Infinity;
-  const room = available - indent.length - GAP.length * (columns.length - 1);
-  const fitted = fit(widths, columns, room);
-  if (sum(fitted) > room) {
-    const titles = columns.map(({ title }) => title);
+  const gaps = GAP.length * (columns.length - 1);
+  const available = (options.columns ?? Infinity) - indent.length - gaps;
+  const fitted = fit(widths, columns, available);
+  const titles = columns.map(({ title }) => title);
+  if (sum(fitted) > available) {
     return rows.map((row) => formatPairs(row.map((cell, index) => [titles[index] ?? "", cell])))
       .join("\n\n");
   }
   const line = (cells: readonly string[]) =>
-    indent + cells.map((cell, index) => pad(cut(cell, fitted[index] ?? 0), fitted[index] ?? 0))
-      .join(GAP).trimEnd();
-  const head = line(columns.map(({ title }) => title));
-  return [options.emphasize(head), ...rows.map(line)].join("\n");
+    indent + cells.map((cell, index) => fill(cell, fitted[index] ?? 0)).join(GAP).trimEnd();
+  return [options.emphasize(line(titles)), ...rows.map(line)].join("\n");
 }
 
 /** Takes from the widest column that may shrink, cell by cell, until all fit or none may. */
-function fit(widths: readonly number[], columns: readonly Column[], room: number): number[] {
+function fit(widths: readonly number[], columns: readonly Column[], available: number): number[] {
   const fitted = [...widths];
-  const shrinkable = widths.flatMap((_, index) => columns[index]?.mayShrink ? [index] : []);
+  const shrinkable = [...columns.keys()].filter((index) => columns[index]?.mayShrink);
   const widthAt = (index: number) => fitted[index] ?? 0;
-  while (sum(fitted) > room) {
+  while (sum(fitted) > available) {
     const [widest = -1] = shrinkable.toSorted((a, b) => widthAt(b) - widthAt(a));
     if (widthAt(widest) <= MIN_SHRUNK) break;
     fitted[widest] = widthAt(widest) - 1;
@@ -77,7 +75,7 @@ export function formatPairs(pairs: readonly (readonly [name: string, value: unkn
     .join("\n");
 }
 
-/** A value of a JSON answer for people: `-` for nothing, lists by spaces, times to the second. */
+/** A value of a JSON response for people: `-` for nothing, lists by spaces, times to the second. */
 export function formatValue(value: unknown): string {
   if (value === undefined || value === null || value === "") return "-";
   if (typeof value === "boolean") return value ? "yes" : "no";
@@ -88,30 +86,30 @@ export function formatValue(value: unknown): string {
   return time ? `${time[1]} ${time[2]}Z` : text;
 }
 
-/** Text with nothing in it that moves the cursor or hides what stands there. */
+/** Text with nothing in it that moves the cursor or hides other text. */
 export function visible(text: string): string {
   return text.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
 }
 
-/** How many cells of a terminal a text takes, as near as Unicode's blocks tell. */
+/** How many cells of a terminal a text takes, as near as Unicode's blocks say. */
 function displayWidth(text: string): number {
   let width = 0;
   for (const letter of text) width += WIDE.test(letter) ? 2 : COMBINING.test(letter) ? 0 : 1;
   return width;
 }
 
-function pad(text: string, width: number): string {
-  return text + " ".repeat(Math.max(0, width - displayWidth(text)));
-}
-
-function cut(text: string, width: number): string {
-  if (displayWidth(text) <= width) return text;
-  let kept = "";
-  for (const letter of text) {
-    if (displayWidth(kept + letter) >= width) break;
-    kept += letter;
+/** The text, cut or padded to the width. */
+function fill(text: string, width: number): string {
+  let shown = text;
+  if (displayWidth(text) > width) {
+    shown = "";
+    for (const letter of text) {
+      if (displayWidth(shown + letter) >= width) break;
+      shown += letter;
+    }
+    shown += "…";
   }
-  return `${kept}…`;
+  return shown + " ".repeat(Math.max(0, width - displayWidth(shown)));
 }
 
 function sum(numbers: readonly number[]): number {

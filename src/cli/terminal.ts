@@ -1,17 +1,18 @@
 import { createInterface } from "node:readline";
 import { styleText } from "node:util";
+import { decodeUtf8 } from "../base/utf8.ts";
 import { Failure } from "./failure.ts";
 import { visible } from "./table.ts";
 
-/** Where a person, or a script in their place, is spoken with. */
+/** How a command talks with a person, or with a script in their place. */
 export interface Terminal {
   /** Whether somebody can be asked. */
   readonly canAsk: boolean;
   /** The width of what is printed; undefined where that goes to no terminal. */
   readonly columns: number | undefined;
-  /** Writes a line of the answer to stdout. */
+  /** Writes a line of the result to stdout. */
   print(text: string): void;
-  /** Writes a line beside the answer to stderr. */
+  /** Writes a line beside the result to stderr. */
   note(text: string): void;
   /** Makes printed text bold where it goes to a terminal. */
   bold(text: string): string;
@@ -19,7 +20,7 @@ export interface Terminal {
   readonly showsProgress: boolean;
   /** Replaces the line of progress, where it is shown; undefined clears it. */
   progress(text: string | undefined): void;
-  /** All of stdin as UTF-8; throws Failure where it is none, or longer than a mebibyte. */
+  /** All of stdin as text; throws Failure where it is not UTF-8, or longer than a mebibyte. */
   readStdin(): Promise<string>;
   /** Asks whether something is to be done: only y and yes are a yes. Throws Failure on Ctrl+C. */
   confirm(question: string): Promise<boolean>;
@@ -67,38 +68,35 @@ export function createTerminal(host: NodeJS.Process): Terminal {
         bytes += part.length;
         if (bytes > MAX_STDIN_BYTES) throw new Failure("Standard input is longer than 1 MiB.");
       }
-      try {
-        return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
-      } catch (cause) {
-        throw new Failure("Standard input is not UTF-8.", { cause });
-      }
+      const text = decodeUtf8(Buffer.concat(chunks));
+      if (text === undefined) throw new Failure("Standard input is not UTF-8.");
+      return text.replace(/^\ufeff/, ""); // the byte order mark, which some editors write
     },
     async confirm(question) {
       const text = `${visible(question)} [y/N] `;
-      const answer = await converse((ask) => ask(text), { output: stderr });
-      return /^y(es)?$/i.test(answer.trim());
+      const typed = await converse((ask) => ask(text), true);
+      return /^y(es)?$/i.test(typed.trim());
     },
-    askHidden: (dialogue) => converse(dialogue, {}),
+    askHidden: (dialogue) => converse(dialogue, false),
   };
 
-  /** Without an output nothing that is typed is shown. */
   async function converse<Result>(
     dialogue: (ask: Ask) => Promise<Result>,
-    { output }: { readonly output?: NodeJS.WritableStream },
+    isShown: boolean,
   ): Promise<Result> {
-    // As a terminal Ctrl+C becomes an event.
+    // As a terminal Ctrl+C becomes an event; without an output nothing that is typed is shown.
     const options = { input: stdin, terminal: true, historySize: 0 };
-    const lines = createInterface(output ? { ...options, output } : options);
+    const lines = createInterface(isShown ? { ...options, output: stderr } : options);
     const waiting: ((line: string) => void)[] = [];
     const typed: string[] = []; // a paste may hold several lines
     lines.on("line", (line) => {
-      const answer = waiting.shift();
-      if (answer) answer(line);
+      const resolve = waiting.shift();
+      if (resolve) resolve(line);
       else typed.push(line);
     });
     const { promise: ended, reject } = Promise.withResolvers<never>();
     const end = () => reject(new Failure("Interrupted; nothing was changed."));
-    // By itself readline takes Ctrl+D for a key like any other where something has been typed.
+    // By itself readline ends at Ctrl+D only where nothing has been typed.
     const onKey = (_: unknown, key?: { ctrl?: boolean; name?: string }) => {
       if (key?.ctrl && key.name === "d") end();
     };
@@ -106,7 +104,7 @@ export function createTerminal(host: NodeJS.Process): Terminal {
     lines.once("SIGINT", end).once("close", end);
     const ask: Ask = async (question) => {
       lines.setPrompt(question); // shown again where the line is edited
-      if (output) lines.prompt();
+      if (isShown) lines.prompt();
       else stderr.write(question);
       try {
         return typed.shift() ?? await Promise.race([
@@ -114,7 +112,7 @@ export function createTerminal(host: NodeJS.Process): Terminal {
           new Promise<string>((resolve) => waiting.push(resolve)),
         ]);
       } finally {
-        if (!output) stderr.write("\n"); // the one that was typed is not shown either
+        if (!isShown) stderr.write("\n"); // the one that was typed is not shown either
       }
     };
     try {

@@ -1,12 +1,13 @@
 import { ADMIN } from "../app/first_user.ts";
 import { listeningUrl } from "../base/base_url.ts";
 import { newId } from "../base/id.ts";
-import { createJwtSigner } from "../base/jwt.ts";
+import { createJwtSigner, MAX_JWT_LENGTH } from "../base/jwt.ts";
+import { toTime } from "../base/time.ts";
 import type { Config } from "../config.ts";
 import { ACCESS_TOKEN_TYPE, accessTokenClaims } from "../oauth/claims.ts";
 import { BACKEND_SCOPE, LOGIN_APP } from "../oauth/principal.ts";
 import { insertGrant } from "../store/grants.ts";
-import { CLI_ACTOR, ownResponse } from "./backend.ts";
+import { CLI_ACTOR } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { splitNames } from "./resource.ts";
@@ -26,25 +27,24 @@ export const TOKEN_COMMAND: Command = {
       default: BACKEND_SCOPE,
       isRepeatable: true,
     },
-    user: { value: "NAME", meaning: "the name or id of whom it speaks for", default: ADMIN },
+    user: { value: "NAME", meaning: "the name or id of its user", default: ADMIN },
   },
   details: [
     "It is signed with the database's own key, as by the server, for the issuer that " +
       "GATEPOST_BASE_URL names, or GATEPOST_HOST and GATEPOST_PORT where that is not set: give " +
-      "the same as the server has. It is audited, and `grant revoke` ends it. For example: " +
+      "both programs the same. It is audited, and `grant revoke` ends it. For example: " +
       'curl -H "Authorization: Bearer $(gatepost token)" …/backend/cronjob',
   ],
   examples: ["gatepost token", 'gatepost token --user ops --scope "backend consumer"'],
   async run(context) {
     const { config, values } = context;
-    const issuer = issuerOf(config);
+    const issuer = issuerOf(config); // throws before anything is opened
     const scopes = splitNames(values.list("scope")) ?? [BACKEND_SCOPE];
     const backend = await context.openBackend();
     const { database, keys } = backend;
     const user = await findUserId(backend, values.text("user") ?? ADMIN);
     const nowMs = Date.now();
     const grantId = newId("g", nowMs);
-    const accessTtlMs = Math.min(TTL_MS, config.accessTokenTtlMs);
     const { claims, expiresAtMs } = accessTokenClaims({
       issuer,
       sub: user,
@@ -52,8 +52,10 @@ export const TOKEN_COMMAND: Command = {
       grantId,
       scopes,
       issuedAtMs: nowMs,
-      ttlMs: accessTtlMs,
+      ttlMs: Math.min(TTL_MS, config.accessTokenTtlMs),
     });
+    const token = createJwtSigner(ACCESS_TOKEN_TYPE, keys.signing())(claims);
+    if (token.length > MAX_JWT_LENGTH) throw new Failure("The scopes do not fit into one token.");
     const isStored = await insertGrant(database, {
       id: grantId,
       app: LOGIN_APP,
@@ -67,9 +69,8 @@ export const TOKEN_COMMAND: Command = {
     if (!isStored) {
       throw new Failure(`The user is disabled, or may not do all of: ${scopes.join(" ")}`);
     }
-    const token = createJwtSigner(ACCESS_TOKEN_TYPE, keys.signing())(claims);
-    const expires_at = new Date(expiresAtMs).toISOString();
-    context.print(ownResponse({ token, scopes, expires_at }), () => token);
+    const expires_at = toTime(expiresAtMs);
+    context.print(JSON.stringify({ token, scopes, expires_at }), () => token);
   },
 };
 

@@ -3,7 +3,7 @@ import { parseShape, record } from "../base/shape.ts";
 import { Problem } from "../base/problem.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import { NewUser } from "../oauth/user.ts";
-import { findUserByName } from "../store/users.ts";
+import { findUser, findUserByName } from "../store/users.ts";
 import type { Backend } from "./backend.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { UsageError } from "./failure.ts";
@@ -103,18 +103,10 @@ export const USER_COMMANDS: readonly Command[] = [
 /** The id of the user with this id or name; throws Problem 404. */
 export async function findUserId(backend: Backend, nameOrId: string): Promise<string> {
   // An id first: a user might be named like another's id.
-  if (isId("u", nameOrId)) {
-    const known = await backend.call("GET", `${USER.path}/${nameOrId}`).catch(undefinedFor404);
-    if (known !== undefined) return nameOrId;
-  }
-  const user = await findUserByName(backend.database, nameOrId);
+  const known = isId("u", nameOrId) ? await findUser(backend.database, nameOrId) : undefined;
+  const user = known ?? await findUserByName(backend.database, nameOrId);
   if (user === undefined) throw new Problem(404, "not_found", "There is no such user.");
   return user.id;
-}
-
-function undefinedFor404(error: unknown): undefined {
-  if (error instanceof Problem && error.status === 404) return undefined;
-  throw error;
 }
 
 async function addUser(context: CommandContext): Promise<void> {
@@ -133,7 +125,7 @@ async function addUser(context: CommandContext): Promise<void> {
   printBeside(context, given);
 }
 
-/** Nobody should type a password twice for a name that cannot be had. Throws Problem. */
+/** Nobody should type a password twice for a name that is refused then. Throws Problem. */
 async function checkName(backend: Backend, username: string): Promise<void> {
   parseShape(record({ username: NewUser.members.username }), { username }, "user");
   if (await findUserByName(backend.database, username)) {

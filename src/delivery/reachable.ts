@@ -1,5 +1,6 @@
-import { type Address, formatAddress, isPublicAddress, parseAddress } from "../base/address.ts";
+import { type Address, formatAddress, parseAddress } from "../base/address.ts";
 import { type Cidr, cidrContains } from "../base/cidr.ts";
+import { isPublicAddress } from "../base/public_address.ts";
 
 /** The guard's own refusal: callbacks may not go where the request should. */
 export class EgressError extends Error {

@@ -15,9 +15,8 @@ export type NextState =
   /** `gone`: the last response was 410, the subscriber wants no more. */
   | { readonly status: "failed"; readonly gone: boolean };
 
-/** How often and when a delivery is sent again. */
+/** The wait before each resend: as many entries as there are resends. */
 export interface ResendPolicy {
-  /** The wait before each resend: as many entries as there are resends. */
   readonly delaysMs: readonly number[];
 }
 

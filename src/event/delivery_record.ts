@@ -19,7 +19,7 @@ import { EVENT_NAME } from "./event.ts";
 /** What a delivery can be. */
 export const DELIVERY_STATUSES = ["pending", "delivered", "failed", "cancelled"] as const;
 
-/** A delivery's id: that of its event, and which subscription's it is. */
+/** A delivery's id: that of its event, and the number of its subscription. */
 export const DELIVERY_ID = matching(/^d[0-9a-z]+$/, "Must be an id.");
 
 const DELIVERY = {
@@ -50,8 +50,8 @@ const between = (minimum: number, maximum: number) =>
 export const AttemptRecord = named("Attempt", record({
   time: TIME,
   attempt: described("As in gatepost-attempt.", between(1, 4)),
-  status: optional(described("Of the answer.", between(100, 999))),
-  error: optional(described("The kind of failure, where there was no answer.", TEXT)),
+  status: optional(described("Of the response.", between(100, 999))),
+  error: optional(described("The kind of failure, where there was no response.", TEXT)),
   duration_ms: COUNT,
 }));
 
@@ -75,7 +75,7 @@ export interface Attempt {
   readonly attempt: number;
   readonly outcome: AttemptOutcome;
   readonly durationMs: number;
-  /** How the answer began. */
+  /** How the response began. */
   readonly snippet: string | null;
 }
 

@@ -3,8 +3,6 @@ import { named, record, TEXT } from "../base/shape.ts";
 import { DELIVERY_ID } from "./delivery_record.ts";
 import { EVENT_NAME } from "./event.ts";
 
-const SUBSCRIPTION_ID = idOf("s");
-
 /** The events of the service itself. */
 export const OWN_EVENTS = [
   {
@@ -12,7 +10,7 @@ export const OWN_EVENTS = [
     description: "A delivery has failed after its last resend",
     shape: named("DeliveryFailed", record({
       delivery: DELIVERY_ID,
-      subscription: SUBSCRIPTION_ID,
+      subscription: idOf("s"),
       event: EVENT_NAME,
     })),
   },
@@ -20,7 +18,7 @@ export const OWN_EVENTS = [
     name: "gatepost.subscription.disabled",
     description: "A subscription has been disabled",
     shape: named("SubscriptionDisabled", record({
-      subscription: SUBSCRIPTION_ID,
+      subscription: idOf("s"),
       event: EVENT_NAME,
       reason: TEXT,
     })),

@@ -10,7 +10,7 @@ export interface IntervalJob {
 /** How a job last went and when it runs next; times in milliseconds since 1970. */
 export interface JobState {
   readonly name: string;
-  /** Undefined where only its modules know it: on the command line. */
+  /** Undefined on the command line: only the job's module says it. */
   readonly everyMs: number | undefined;
   readonly isRunning: boolean;
   readonly lastAtMs: number | undefined;
@@ -19,7 +19,7 @@ export interface JobState {
   readonly nextAtMs: number;
 }
 
-/** What became of a request to run a job now. */
+/** The result of a request to run a job now. */
 export type RunOutcome = "started" | "running" | "unknown";
 
 /** The registry of setInterval jobs. */
@@ -42,15 +42,13 @@ interface Entry {
   /** When it is due next, in elapsed time. */
   dueMs: number;
   running: Promise<void> | undefined;
-  last: { readonly atMs: number; readonly durationMs: number; readonly error?: string } | undefined;
+  last: { atMs: number; durationMs: number; error: string | undefined } | undefined;
 }
 
 /**
  * Makes a registry. Due times are whole periods after the start, so lateness does not add up; a job
  * never overlaps itself: a due time that comes while it runs, or while the machine slept, is
- * skipped.
- *
- * `elapsedMs` is a monotonic clock.
+ * skipped. `elapsedMs` is a monotonic clock.
  */
 export function createCron(
   { log, now, elapsedMs }: Pick<Services, "log" | "now"> & { readonly elapsedMs: () => number },
@@ -87,15 +85,14 @@ export function createCron(
   async function runOnce(entry: Entry, run: IntervalJob["run"]): Promise<void> {
     const atMs = now();
     const startedMs = elapsedMs();
-    const durationMs = () => Math.round(elapsedMs() - startedMs);
+    let failure: string | undefined;
     try {
       await run(stopping.signal);
-      entry.last = { atMs, durationMs: durationMs() };
     } catch (error) {
       log.error("job failed", { job: entry.job.name, error });
-      const text = error instanceof Error ? error.message : String(error);
-      entry.last = { atMs, durationMs: durationMs(), error: text };
+      failure = error instanceof Error ? error.message : String(error);
     }
+    entry.last = { atMs, durationMs: Math.round(elapsedMs() - startedMs), error: failure };
   }
 
   return {

@@ -6,6 +6,7 @@ import {
   finishCronjob,
   registerCronjob,
   renewCronjob,
+  type StoredCronjob,
 } from "../store/cronjobs.ts";
 import type { Cron, IntervalJob, JobState, RunOutcome } from "./cron.ts";
 
@@ -14,7 +15,6 @@ export interface SharedCron {
   start(job: IntervalJob): void;
   /** Runs a job now, unless it runs in this or another process. */
   run(name: string): Promise<RunOutcome>;
-  /** How each job last went, in whichever process it did. */
   list(): Promise<JobState[]>;
 }
 
@@ -120,19 +120,29 @@ export function createSharedCron(options: SharedCronOptions): SharedCron {
       return await response.promise ? "started" : "running";
     },
     async list() {
-      const states = jobs.values().map(async ({ name, everyMs }): Promise<JobState> => {
+      const states = jobs.values().map(async ({ name, everyMs }) => {
+        const never = { leaseUntilMs: 0, lastAtMs: null, lastDurationMs: null, lastError: null };
         const stored = await findCronjob(database, name);
-        return {
-          name,
-          everyMs,
-          isRunning: (stored?.leaseUntilMs ?? 0) > now(),
-          lastAtMs: stored?.lastAtMs ?? undefined,
-          lastDurationMs: stored?.lastDurationMs ?? undefined,
-          lastError: stored?.lastError ?? undefined,
-          nextAtMs: stored?.nextAtMs ?? now() + everyMs,
-        };
+        return toJobState(stored ?? { name, nextAtMs: now() + everyMs, ...never }, everyMs, now());
       });
       return Promise.all(states);
     },
+  };
+}
+
+/** How a job last went, in whichever process it did. */
+export function toJobState(
+  { name, nextAtMs, leaseUntilMs, lastAtMs, lastDurationMs, lastError }: StoredCronjob,
+  everyMs: number | undefined,
+  nowMs: number,
+): JobState {
+  return {
+    name,
+    everyMs,
+    isRunning: leaseUntilMs > nowMs,
+    lastAtMs: lastAtMs ?? undefined,
+    lastDurationMs: lastDurationMs ?? undefined,
+    lastError: lastError ?? undefined,
+    nextAtMs,
   };
 }

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { isIP } from "node:net";
 import { test } from "node:test";
-import { formatAddress, isPublicAddress, parseAddress } from "../../src/base/address.ts";
+import { formatAddress, parseAddress } from "../../src/base/address.ts";
+import { isPublicAddress } from "../../src/base/public_address.ts";
 import { LITERALS, NO_LITERALS, URL_HOSTS } from "../corpus/addresses.ts";
 import { openRandom } from "../helpers/random.ts";
 

@@ -169,6 +169,6 @@ test("backup to standard output or to what is not a file is refused in one line"
   const device = await cli.run("backup", "/dev/null");
   assert.deepEqual([dash.code, device.code], [2, 1]);
   assert.match(dash.stderr, /never to standard output/);
-  assert.match(device.stderr, /^gatepost: \/dev\/null is no regular file.*\n$/);
+  assert.match(device.stderr, /^gatepost: \/dev\/null is not a regular file.*\n$/);
   assert.deepEqual(readdirSync(cli.folder), ["gatepost.db"]);
 });

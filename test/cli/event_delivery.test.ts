@@ -124,7 +124,7 @@ test("delivery resend sends one failed delivery again, and no other", async (t) 
   const unknown = await cli.run("delivery", "resend", "d1");
 
   assert.deepEqual([resent.code, again.code, unknown.code], [0, 1, 1]);
-  assert.match(again.stderr, /It is pending/);
+  assert.match(again.stderr, /The delivery is pending/);
   assert.deepEqual(countByStatus(cli.databasePath), { failed: 2, pending: 1 });
 });
 
