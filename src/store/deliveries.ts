@@ -207,11 +207,12 @@ export function recordFailure(
 ): Sql[] {
   const { delivery, subscription, endpoint, attempt, outcome, next, snippet = null } = record;
   const claimed = isClaimed({ delivery, claim });
-  const [status, error] = outcome.kind === "response" ? [outcome.status] : [null, outcome.error];
+  const [status, error = null] = outcome.kind === "response" ? [outcome.status]
+    : [null, outcome.error];
   const [dueAtMs, finishedAtMs] = next.status === "pending" ? [next.dueAtMs, null] : [nowMs, nowMs];
   return [
     sql`INSERT INTO attempts (delivery, startedAtMs, attempt, status, error, durationMs, snippet)
-      SELECT id, ${record.startedAtMs}, ${attempt}, ${status}, ${error ?? null}, ${record.durationMs},
+      SELECT id, ${record.startedAtMs}, ${attempt}, ${status}, ${error}, ${record.durationMs},
         ${snippet} FROM deliveries WHERE ${claimed} ON CONFLICT DO NOTHING`,
     // An attempt says nothing of an endpoint that has replaced the one it called.
     sql`UPDATE subscriptions SET failingSinceMs = ${nowMs}

@@ -92,11 +92,21 @@ test("the one-time password is good for 24 hours", async () => {
 });
 
 test("setup gives a password that works although many logins of admin have failed", async () => {
-  const guesses = await Promise.all(Array.from({ length: 11 }, () => logIn("a wrong password")));
+  const fromHere = async (password: string) => {
+    const response = await fetch(`${gatepost.issuer}/consumer/login`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ username: "admin", password }),
+    });
+    await response.body?.cancel();
+    return response.status;
+  };
+  const guesses: number[] = [];
+  for (let count = 0; count < 11; count++) guesses.push(await fromHere("a wrong password"));
   const { password } = readJson(await cli.run("setup", "--json"));
 
-  assert.ok(guesses.includes(429));
-  assert.equal(await logIn(String(password)), 200);
+  assert.equal(guesses.at(-1), 429);
+  assert.equal(await fromHere(String(password)), 200);
 });
 
 test("setup makes a database and its admin where there is none, and says so", async (t) => {
