@@ -2,11 +2,11 @@
 import { runtimeError } from "./base/runtime.ts";
 
 // What an operator administers with. Nothing else is imported before the runtime is known.
-const fault = runtimeError(process.versions.node);
-if (fault === undefined) {
+const error = runtimeError(process.versions.node);
+if (error === undefined) {
   const { main } = await import("./cli/main.ts");
   await main(process);
 } else {
-  process.stderr.write(`${fault}\n`);
+  process.stderr.write(`${error}\n`);
   process.exitCode = 1;
 }
