@@ -129,7 +129,8 @@ function findSchemaError(connection: DatabaseSync): string | undefined {
   const found = partsOf(connection);
   const expected = partsAt(version);
   const [missing] = expected.difference(found);
-  const [early] = partsAt(MIGRATIONS.length).difference(expected).intersection(found);
+  const newest = version === MIGRATIONS.length ? expected : partsAt(MIGRATIONS.length);
+  const [early] = newest.difference(expected).intersection(found);
   if (missing === undefined && early === undefined) return undefined;
   const what = missing === undefined ? `${early} is there already` : `${missing} is missing`;
   return `Its schema is not that of version ${version}, which it claims to have: ${what}.`;
