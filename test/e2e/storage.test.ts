@@ -50,7 +50,8 @@ function openLocked(begin: string): Place {
     },
     trouble: {
       begin() {
-        other = new DatabaseSync(join(folder, "gatepost.db"));
+        // The server may be writing just then: the lock is waited for, as the server itself does.
+        other = new DatabaseSync(join(folder, "gatepost.db"), { timeout: 5_000 });
         other.exec(begin);
       },
       end() {
