@@ -43,7 +43,7 @@ export interface Queues<Item> {
     readonly meanMs: number | undefined;
   };
   /** An item is in flight no more: it was not sent after all. */
-  skip(subscription: number): void;
+  putBack(subscription: number): void;
   /** Ends the use of an item from `next`, once its outcome is stored. */
   release(subscription: number): void;
   /** How many more items of all queues of a health may be held. */
@@ -150,7 +150,7 @@ export function createQueues<Item>(limits: QueueLimits): Queues<Item> {
         meanMs: meanMs === before.meanMs ? undefined : meanMs,
       };
     },
-    skip: (subscription) => count(find(subscription), -1, 0),
+    putBack: (subscription) => count(find(subscription), -1, 0),
     release(subscription) {
       const queue = find(subscription);
       queue.uses--;

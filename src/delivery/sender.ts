@@ -122,7 +122,7 @@ export function createSender(
   /** Releases claims of what was not sent after all, which is due again after so long. */
   async function requeue(deliveries: readonly ClaimedDelivery[], delayMs = 0): Promise<void> {
     if (deliveries.length === 0) return;
-    for (const { subscription } of deliveries) queues.skip(subscription);
+    for (const { subscription } of deliveries) queues.putBack(subscription);
     send();
     await recorder.release(deliveries, delayMs);
     deliveries.forEach(release);

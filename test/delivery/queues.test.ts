@@ -43,7 +43,7 @@ function end(
   isSuccess: boolean | undefined,
   durationMs = 5,
 ) {
-  if (isSuccess === undefined) queues.skip(subscription);
+  if (isSuccess === undefined) queues.putBack(subscription);
   const requeued = isSuccess === undefined
     ? []
     : queues.finish(subscription, isSuccess, durationMs).requeued;
