@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Seal } from "../base/seal.ts";
 import { UnusableDatabaseError } from "./database.ts";
-import { APPLICATION_ID, MIGRATIONS } from "./schema.ts";
+import { APPLICATION_ID, applyMigrations, NEWEST_VERSION } from "./migrations.ts";
 import { findSealError, SEAL_CHECK } from "./settings.ts";
 import { isDamage, refusalOf } from "./sqlite_error.ts";
 import {
@@ -66,7 +66,7 @@ export function judgeFile(
         kind: "usable",
         bytes: sizeOf(path) + sizeOf(`${path}-wal`),
         schemaVersion: versionOf(connection),
-        knownVersion: MIGRATIONS.length,
+        knownVersion: NEWEST_VERSION,
         isSealed: !isNew && findSealCheck(connection) !== undefined,
       };
     } finally {
@@ -113,8 +113,8 @@ function findOwnerError(connection: DatabaseSync): string | undefined {
 /** Why this program cannot bring the database's version to its own. */
 export function findVersionError(connection: DatabaseSync): string | undefined {
   const version = versionOf(connection);
-  if (version <= MIGRATIONS.length) return undefined;
-  return `Its schema version is ${version}, this program knows up to ${MIGRATIONS.length}; ` +
+  if (version <= NEWEST_VERSION) return undefined;
+  return `Its schema version is ${version}, this program knows up to ${NEWEST_VERSION}; ` +
     "start a newer Gatepost on it.";
 }
 
@@ -123,25 +123,31 @@ export function versionOf(connection: DatabaseSync): number {
   return isEmpty(connection) ? 0 : readPragma(connection, "user_version");
 }
 
-/** Whether it has every part of its version, and none yet that a later one brings. */
+/** Whether its schema is the newest, or becomes it by the migrations that its version lacks. */
 function findSchemaError(connection: DatabaseSync): string | undefined {
   const version = versionOf(connection);
-  const found = partsOf(connection);
-  const expected = partsAt(version);
-  const [missing] = expected.difference(found);
-  const newest = version === MIGRATIONS.length ? expected : partsAt(MIGRATIONS.length);
-  const [early] = newest.difference(expected).intersection(found);
-  if (missing === undefined && early === undefined) return undefined;
-  const what = missing === undefined ? `${early} is there already` : `${missing} is missing`;
-  return `Its schema is not that of version ${version}, which it claims to have: ${what}.`;
+  const newest = partsOf(inMemory((memory) => applyMigrations(memory, 0)));
+  let reason: string | undefined;
+  try {
+    const found = version === NEWEST_VERSION ? connection : inMemory((memory) => {
+      for (const { sql } of connection.prepare(
+        "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'",
+      ).all()) memory.exec(String(sql));
+      applyMigrations(memory, version);
+    });
+    const [missing] = newest.difference(partsOf(found));
+    if (missing !== undefined) reason = `${missing} is missing`;
+  } catch (error) {
+    reason = (error as Error).message;
+  }
+  if (reason === undefined) return undefined;
+  return `Its schema is not that of version ${version}, which it claims to have: ${reason}.`;
 }
 
-function partsAt(version: number): Set<string> {
+function inMemory(fill: (memory: DatabaseSync) => void): DatabaseSync {
   const memory = new DatabaseSync(":memory:");
-  for (const migration of MIGRATIONS.slice(0, version)) memory.exec(migration);
-  const parts = partsOf(memory);
-  memory.close();
-  return parts;
+  fill(memory);
+  return memory;
 }
 
 /** Tables, columns and indexes by name. */

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { UnusableDatabaseError } from "./database.ts";
 import { findVersionError, judgeFile, refuseUnusable, versionOf } from "./judge.ts";
-import { APPLICATION_ID, MIGRATIONS } from "./schema.ts";
+import { APPLICATION_ID, applyMigrations, NEWEST_VERSION } from "./migrations.ts";
 import { classifySqliteError } from "./sqlite_error.ts";
 import { LOCK_TIMEOUT_MS, LONG_LOCK_TIMEOUT_MS, openSqlite, readPragma } from "./sqlite_file.ts";
 
@@ -39,15 +39,15 @@ function createFile(path: string): void {
 
 function migrate(connection: DatabaseSync): void {
   if (readPragma(connection, "application_id") === APPLICATION_ID &&
-    readPragma(connection, "user_version") === MIGRATIONS.length) return;
+    readPragma(connection, "user_version") === NEWEST_VERSION) return;
   // Several processes may start at once: the first migrates, the others find it done.
   connection.exec("BEGIN EXCLUSIVE");
   try {
     const error = findVersionError(connection);
     if (error !== undefined) throw new Error(error);
-    for (const migration of MIGRATIONS.slice(versionOf(connection))) connection.exec(migration);
+    applyMigrations(connection, versionOf(connection));
     connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
-    connection.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
+    connection.exec(`PRAGMA user_version = ${NEWEST_VERSION}`);
     connection.exec("COMMIT");
   } catch (error) {
     if (connection.isTransaction) connection.exec("ROLLBACK");

@@ -92,7 +92,9 @@ const SPOILED: readonly (readonly [what: string, spoil: (file: string) => void, 
     writeFileSync(file, readFileSync(file).subarray(0, -8192));
   }, /is damaged/],
   ["that says it is empty and is not", (file) => change(file, "PRAGMA user_version = 0"),
-    /not that of version 0.*is there already/],
+    /not that of version 0.*settings already exists/],
+  ["that says it is older than it is", (file) => change(file, "PRAGMA user_version = 1"),
+    /not that of version 1, which it claims to have: \S/],
   ["that has lost a table", (file) => change(file, "DROP TABLE audit"), /audit\S* is missing/],
 ];
 

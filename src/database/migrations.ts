@@ -1,0 +1,19 @@
+import type { DatabaseSync } from "node:sqlite";
+import { MIGRATION_2 } from "./migration_2.ts";
+import { MIGRATION_3 } from "./migration_3.ts";
+import { SCHEMA } from "./schema.ts";
+
+/** Marks the file as Gatepost's ("Gate" in ASCII): no other program's database is migrated. */
+export const APPLICATION_ID = 0x47617465;
+
+/** One that has been released is never changed, a new one is added. */
+const MIGRATIONS: readonly string[] = [MIGRATION_2, MIGRATION_3];
+
+/** The file's `user_version`: 1 in 0.1.0, and one more with each migration. */
+export const NEWEST_VERSION = 1 + MIGRATIONS.length;
+
+/** Gives the newest schema to a database of the version; 0 is an empty one. */
+export function applyMigrations(connection: DatabaseSync, version: number): void {
+  const texts = version === 0 ? [SCHEMA] : MIGRATIONS.slice(version - 1);
+  for (const text of texts) connection.exec(text);
+}
