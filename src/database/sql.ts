@@ -7,21 +7,27 @@ export interface Sql {
   readonly params: readonly SqlValue[];
 }
 
+/** The last text of each template, and the texts of the pieces that it was made of. */
+const lastTexts = new WeakMap<TemplateStringsArray, { text: string; pieces: string[] }>();
+
 /** SQL as a tagged template: a value is always bound; a piece of SQL becomes part of the text. */
 export function sql(strings: TemplateStringsArray, ...values: readonly (SqlValue | Sql)[]): Sql {
-  let text = strings[0] ?? "";
   const params: SqlValue[] = [];
-  for (const [index, value] of values.entries()) {
+  const pieces = values.map((value) => {
     if (typeof value === "object" && value !== null && "sql" in value) {
-      text += value.sql;
       params.push(...value.params);
-    } else {
-      text += "?";
-      params.push(value);
+      return value.sql;
     }
-    text += strings[index + 1] ?? "";
+    params.push(value);
+    return "?";
+  });
+  // Mostly the same as last time: a text made anew would be hashed anew to find its statement.
+  let last = lastTexts.get(strings);
+  if (!last?.pieces.every((piece, index) => piece === pieces[index])) {
+    last = { pieces, text: String.raw({ raw: strings }, ...pieces) };
+    lastTexts.set(strings, last);
   }
-  return { sql: text, params };
+  return { sql: last.text, params };
 }
 
 /** Values for `IN`: one parameter, however many they are, so that the statement stays the same. */
