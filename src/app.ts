@@ -129,7 +129,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const url = await listen(server, config);
 
     const name = newId("c", now()); // of this process, for the others on the database
-    const worker = createDeliveryWorker({ name, config, database, log, metrics });
+    const worker = createDeliveryWorker({ name, config, log, metrics, connect: database.connect });
     const backlog = createBacklogReader(database, now);
     jobs = createJobs({
       config, database, keys, revocations, failures, log, now, name, writes, worker, cautiousNow,

@@ -2,30 +2,24 @@ import type { MessagePort } from "node:worker_threads";
 import { type Database, UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { openSqliteReader } from "./sqlite_reader.ts";
-import { errorOf, resultOf, type WriteResult } from "./write_result.ts";
+import { errorOf, type WriteResult } from "./write_result.ts";
 
-interface WriteCall {
+/** A batch for the writer's thread. */
+export interface WriteCall {
   readonly id: number;
   readonly statements: readonly Sql[];
 }
 
-interface WriteReply {
+/** What became of the batch with this id. */
+export interface WriteReply {
   readonly id: number;
-  readonly result: WriteResult;
+  readonly result: WriteResult | undefined;
 }
 
-/** Writes what comes by `port` into `database`, in the same commits as this thread's own. */
-export function serveWrites(database: Database, port: MessagePort): void {
-  port.on("message", ({ id, statements }: WriteCall) => {
-    const reply = (result: WriteResult) => port.postMessage({ id, result } satisfies WriteReply);
-    database.write(statements).then(
-      (changes) => reply({ kind: "stored", changes }),
-      (error: unknown) => reply(resultOf(error)),
-    );
-  });
-}
-
-/** Opens the SQLite file on another thread; `serveWrites` writes, at the other end of `port`. */
+/**
+ * Opens the SQLite file on another thread. The writer's thread writes, in the same commits as those
+ * of others; it is at the other end of `port`, which comes from `connect`.
+ */
 export function openSharedDatabase(path: string, port: MessagePort): Database {
   const reader = openSqliteReader(path);
   const waiting = new Map<number, PromiseWithResolvers<number[]>>();
@@ -36,7 +30,7 @@ export function openSharedDatabase(path: string, port: MessagePort): Database {
   port.on("message", ({ id, result }: WriteReply) => {
     const call = waiting.get(id);
     waiting.delete(id);
-    if (result.kind === "stored") call?.resolve(result.changes);
+    if (result?.kind === "stored") call?.resolve(result.changes);
     else call?.reject(errorOf(result));
   });
   port.on("close", () => {

@@ -1,17 +1,16 @@
-import { Worker } from "node:worker_threads";
-import { type Database, type Refusal, UnavailableError } from "./database.ts";
+import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
+import { type Database, UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { prepareSqliteFile } from "./migrate.ts";
 import { identify } from "./own_files.ts";
 import { openSqliteReader } from "./sqlite_reader.ts";
-import { errorOf, type WriteResult } from "./write_result.ts";
+import { WRITER_ROLE, type WriterMessage, type WriterRequest } from "./sqlite_writer.ts";
+import { type CommitReport, errorOf, type WriteResult } from "./write_result.ts";
 
-/** How one commit went. */
-export interface CommitReport {
-  readonly batches: number;
-  readonly ms: number;
-  /** Why nothing of it is stored. */
-  readonly refusal: Refusal | undefined;
+/** The engine on a file, whose writer takes the writes of other threads too. */
+export interface SqliteDatabase extends Database {
+  /** Makes a port for `openSharedDatabase` in another thread; it closes when the writer ends. */
+  connect(): MessagePort;
 }
 
 interface Waiting extends PromiseWithResolvers<number[]> {
@@ -29,46 +28,43 @@ const GROUP_LIMIT = 512;
 export function openSqliteDatabase(
   path: string,
   observe: (commit: CommitReport) => void = () => {},
-): Database {
+): SqliteDatabase {
   prepareSqliteFile(path);
   const identity = identify(path);
   const reader = openSqliteReader(path);
-  const writer = createWriter(path, identity, onResults, onEnd);
+  const writer = createWriter(path, identity, onCommit, onEnd);
   const gathering: Waiting[] = [];
-  let committing: { readonly group: readonly Waiting[]; readonly sinceMs: number } | undefined;
+  let committing: readonly Waiting[] = [];
   let closing: Promise<void> | undefined;
 
   function flush(): void {
-    if (committing || gathering.length === 0) return;
-    committing = { group: gathering.splice(0, GROUP_LIMIT), sinceMs: performance.now() };
-    writer.commit(committing.group.map(({ batch }) => batch));
+    if (committing.length > 0 || gathering.length === 0) return;
+    committing = gathering.splice(0, GROUP_LIMIT);
+    writer.post(committing.map(({ batch }) => batch));
   }
 
-  function endCommit(refusal: Refusal | undefined): readonly Waiting[] {
-    if (!committing) return [];
-    const { group, sinceMs } = committing;
-    committing = undefined;
-    observe({ batches: group.length, ms: performance.now() - sinceMs, refusal });
-    return group;
-  }
-
-  function onResults(results: readonly WriteResult[]): void {
-    const refusal = refusalOf(results);
-    const done = endCommit(refusal);
+  function onCommit(report: CommitReport, results: readonly WriteResult[]): void {
+    observe(report);
+    if (results.length === 0) return; // all of it was other threads'
+    const done = committing;
+    committing = [];
     // A locked file: what gathered meanwhile has waited too, and would wait as long again.
-    const refused = refusal === undefined ? [] : gathering.splice(0);
+    const refused = report.refusal === undefined ? [] : gathering.splice(0);
     flush(); // the next group commits while this one's results go out
     done.forEach((waiting, index) => settle(waiting, results[index]));
     for (const waiting of refused) settle(waiting, results[0]);
   }
 
   function onEnd(cause: unknown): void {
+    const lost = [...committing, ...gathering.splice(0)];
+    committing = [];
+    if (lost.length > 0) observe({ batches: lost.length, ms: 0, refusal: "failing" });
     const error = new UnavailableError("The database writer has ended", { cause });
-    for (const { reject } of [...endCommit("failing"), ...gathering.splice(0)]) reject(error);
+    for (const { reject } of lost) reject(error);
   }
 
   async function close(): Promise<void> {
-    const waiting = [...committing?.group ?? [], ...gathering];
+    const waiting = [...committing, ...gathering];
     await Promise.allSettled(waiting.map(({ promise }) => promise));
     reader.close(); // before the writer, since the last to close empties the log into the file
     await writer.close();
@@ -81,24 +77,23 @@ export function openSqliteDatabase(
       const waiting = { batch, ...Promise.withResolvers<number[]>() };
       gathering.push(waiting);
       // After this turn of the loop, so that its other writes join.
-      if (gathering.length === 1 && !committing) setImmediate(flush);
+      if (gathering.length === 1 && committing.length === 0) setImmediate(flush);
       return waiting.promise;
+    },
+    connect() {
+      const { port1, port2 } = new MessageChannel();
+      writer.post({ port: port1 }, [port1]);
+      return port2;
     },
     close: () => closing ??= close(),
   };
-}
-
-/** Why a whole group was refused; a batch that broke a constraint was refused alone. */
-function refusalOf(results: readonly WriteResult[]): Refusal | undefined {
-  const refusals = results.map((result) => result.kind === "unavailable" && result.refusal);
-  return refusals.every((refusal) => refusal !== false) ? refusals[0] : undefined;
 }
 
 /** Makes the thread that commits; one that has died is started again for the next group. */
 function createWriter(
   path: string,
   identity: string,
-  onResults: (results: readonly WriteResult[]) => void,
+  onCommit: (report: CommitReport, results: readonly WriteResult[]) => void,
   onEnd: (cause: unknown) => void,
 ) {
   let worker: Worker | undefined = start();
@@ -107,11 +102,11 @@ function createWriter(
     // The same module runs as source (.ts) and as built (.js).
     const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
     const url = new URL(`./sqlite_writer${extension}`, import.meta.url);
-    const workerData = { role: "gatepost-sqlite-writer", path, identity };
+    const workerData = { role: WRITER_ROLE, path, identity };
     let cause: unknown;
     return new Worker(url, { workerData })
-      .on("message", (results: readonly WriteResult[]) => {
-        if (Array.isArray(results)) onResults(results); // others are Node's own, under --watch
+      .on("message", (message: WriterMessage) => {
+        if (Array.isArray(message)) onCommit(...message); // others are Node's own, under --watch
       })
       .on("error", (error) => {
         cause = error;
@@ -123,9 +118,9 @@ function createWriter(
   }
 
   return {
-    commit(batches: readonly (readonly Sql[])[]): void {
+    post(request: WriterRequest, transferred: readonly MessagePort[] = []): void {
       worker ??= start();
-      worker.postMessage(batches);
+      worker.postMessage(request, transferred);
     },
     close: () =>
       new Promise<unknown>((resolve) => {

@@ -1,10 +1,22 @@
 import type { DatabaseSync } from "node:sqlite";
-import { parentPort, workerData } from "node:worker_threads";
+import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { type OwnFiles, watchOwnFiles } from "./own_files.ts";
 import { LOCK_TIMEOUT_MS, openSqlite, prepareOnce } from "./sqlite_file.ts";
-import { resultOf, type WriteResult } from "./write_result.ts";
+import type { WriteCall, WriteReply } from "./shared_database.ts";
+import { type CommitReport, refusalOfGroup, resultOf, type WriteResult } from "./write_result.ts";
+
+/** Marks the worker's data, so that importing this module elsewhere starts nothing. */
+export const WRITER_ROLE = "gatepost-sqlite-writer";
+
+type Batches = readonly (readonly Sql[])[];
+
+/** What the thread is told: a group to commit, another thread to write for, or to end. */
+export type WriterRequest = Batches | { readonly port: MessagePort } | "close";
+
+/** What it says after a commit: how it went, and the results of the group that was in it. */
+export type WriterMessage = [CommitReport, readonly WriteResult[]];
 
 const LONG_LOG_BYTES = 16 * 1024 * 1024;
 const TRIM_PAUSE_MS = 1_000;
@@ -18,7 +30,7 @@ const TRIM_TIMEOUT_MS = 50;
 export function createGroupWriter(
   connection: DatabaseSync,
   files: Pick<OwnFiles, "areInPlace">,
-): (batches: readonly (readonly Sql[])[]) => WriteResult[] {
+): (batches: Batches) => WriteResult[] {
   const prepare = prepareOnce(connection);
 
   function runBatch(batch: readonly Sql[]): WriteResult {
@@ -68,21 +80,47 @@ function createLogTrimmer(connection: DatabaseSync, files: OwnFiles): () => void
   };
 }
 
-// As a worker: replies to each group of batches with its results; "close" ends it.
-if (parentPort && workerData?.role === "gatepost-sqlite-writer") {
-  const port = parentPort;
+// As a worker. What several threads send in one turn of the loop is one commit.
+if (parentPort && workerData?.role === WRITER_ROLE) {
+  const parent = parentPort;
   const path = String(workerData.path);
   const connection = openSqlite(path, { readOnly: false });
   const files = watchOwnFiles(path, String(workerData.identity));
   const writeGroup = createGroupWriter(connection, files);
   const trimLog = createLogTrimmer(connection, files);
-  port.on("message", (message: "close" | readonly (readonly Sql[])[]) => {
-    if (message !== "close") {
-      port.postMessage(writeGroup(message));
-      trimLog();
-      return;
+  let group: Batches = [];
+  let calls: { readonly port: MessagePort; readonly call: WriteCall }[] = [];
+  let due: NodeJS.Immediate | undefined;
+
+  function commit(): void {
+    const [ofParent, ofOthers] = [group, calls];
+    [group, calls, due] = [[], [], undefined];
+    const startedMs = performance.now();
+    const results = writeGroup([...ofParent, ...ofOthers.map(({ call }) => call.statements)]);
+    const ms = performance.now() - startedMs;
+    const report = { batches: results.length, ms, refusal: refusalOfGroup(results) };
+    parent.postMessage([report, results.splice(0, ofParent.length)] satisfies WriterMessage);
+    for (const [index, { port, call: { id } }] of ofOthers.entries()) {
+      port.postMessage({ id, result: results[index] } satisfies WriteReply);
     }
-    connection.close();
-    port.close();
+    trimLog();
+  }
+
+  parent.on("message", (request: WriterRequest) => {
+    if (request === "close") {
+      if (due) commit();
+      connection.close();
+      parent.close();
+    } else if ("port" in request) {
+      const { port } = request;
+      port.on("message", (call: WriteCall) => {
+        calls.push({ port, call });
+        due ??= setImmediate(commit);
+      });
+      port.unref(); // the parent alone keeps this thread
+    } else {
+      group = request;
+      due ??= setImmediate(commit);
+    }
   });
 }

@@ -28,3 +28,17 @@ export function resultOf(error: unknown): WriteResult {
   const kind = classifySqliteError(error);
   return kind === "unavailable" ? { kind, message, refusal: refusalOf(error) } : { kind, message };
 }
+
+/** How one commit went. */
+export interface CommitReport {
+  readonly batches: number;
+  readonly ms: number;
+  /** Why nothing of it is stored. */
+  readonly refusal: Refusal | undefined;
+}
+
+/** Why a whole group was refused; a batch that broke a constraint was refused alone. */
+export function refusalOfGroup(results: readonly WriteResult[]): Refusal | undefined {
+  const refusals = results.map((result) => result.kind === "unavailable" && result.refusal);
+  return refusals.every((refusal) => refusal !== false) ? refusals[0] : undefined;
+}

@@ -1,5 +1,4 @@
-import { MessageChannel, Worker } from "node:worker_threads";
-import { serveWrites } from "../database/shared_database.ts";
+import { type MessagePort, Worker } from "node:worker_threads";
 import type { DistributorState } from "../event/distributor_state.ts";
 import type { Services } from "../services.ts";
 import type { SelfTest } from "./egress.ts";
@@ -12,8 +11,10 @@ import {
 } from "./worker_messages.ts";
 
 /** What the worker is made with; `name` is that of this process, which its claims carry. */
-export type WorkerOptions = Pick<Services, "config" | "database" | "log" | "metrics"> & {
+export type WorkerOptions = Pick<Services, "config" | "log" | "metrics"> & {
   readonly name: string;
+  /** Makes a port to the database's writer. */
+  readonly connect: () => MessagePort;
 };
 
 type Report = Omit<WorkerReport, "attempts">;
@@ -122,11 +123,10 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
 }
 
 function startThread(
-  { name, config, database }: WorkerOptions,
+  { name, config, connect }: WorkerOptions,
   receive: (event: WorkerEvent) => void,
 ): Thread {
-  const { port1: toDatabase, port2: port } = new MessageChannel();
-  serveWrites(database, port);
+  const toDatabase = connect();
   // The same module runs as source (.ts) and as built (.js).
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
   const settings = Object.fromEntries(WORKER_SETTINGS.map((key) => [key, config[key]]));
@@ -140,10 +140,7 @@ function startThread(
   worker.on("error", (error: Error) => {
     failure = error;
   });
-  worker.once("exit", () => {
-    port.close();
-    ended.resolve(failure);
-  });
+  worker.once("exit", () => ended.resolve(failure));
   return {
     post: (request) => worker.postMessage(request),
     ended: ended.promise,

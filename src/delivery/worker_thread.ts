@@ -30,6 +30,10 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
   const { now } = clock;
   const { callbackTimeoutMs } = settings;
   const database = openSharedDatabase(settings.databasePath, toDatabase);
+  let isStopping = false;
+  toDatabase.on("close", () => {
+    if (!isStopping) throw new Error("The writer of the database has ended"); // and start again
+  });
   const presence = acquirePresence(settings.databasePath, name);
   const egress = createEgress({
     allow: settings.callbackAllow,
@@ -78,6 +82,7 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
   let reporting: NodeJS.Timeout | undefined;
 
   const stop = async (graceMs: number) => {
+    isStopping = true;
     await distributor.stop(graceMs);
     await egress.close();
     presence.close();

@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
-import { MessageChannel } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
 import { type Database, UnavailableError } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
-import { openSharedDatabase, serveWrites } from "../../src/database/shared_database.ts";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
+import type { CommitReport } from "../../src/database/write_result.ts";
+import { openSharedDatabase } from "../../src/database/shared_database.ts";
 import { makeFolder, openDatabase } from "../helpers/database.ts";
 import { testDatabaseContract } from "./database_contract.ts";
 
@@ -18,11 +21,9 @@ testDatabaseContract({
 
 function share(t: TestContext, path: string) {
   const own = openDatabase(t, path);
-  const { port1, port2 } = new MessageChannel();
-  serveWrites(own, port1);
-  const shared = openSharedDatabase(path, port2);
+  const shared = openSharedDatabase(path, own.connect());
   t.after(() => shared.close());
-  return { own, shared, port: port1 };
+  return { own, shared };
 }
 
 const put = (name: string) => sql`INSERT INTO settings (name, value) VALUES (${name}, ${name})`;
@@ -47,10 +48,43 @@ test("close() finishes the writes it was given, and leaves the writer's database
   assert.deepEqual(await names(own), ["a", "b", "c"]);
 });
 
-test("where the writer's end is gone, writes fail and do not wait for ever", async (t) => {
-  const { shared, port } = share(t, join(makeFolder(t), "gatepost.db"));
-  port.close();
-  await assert.rejects(shared.write([put("a")]), UnavailableError);
+test("where the writer has died, writes fail and do not wait for ever", async (t) => {
+  const writers: Worker[] = [];
+  const note = (worker: Worker) => void writers.push(worker);
+  process.on("worker", note);
+  t.after(() => process.off("worker", note));
+  const path = join(makeFolder(t), "gatepost.db");
+  const { own, shared } = share(t, path);
+  await shared.write([put("a")]);
+  const ended = writers[0]?.terminate();
+  await assert.rejects(shared.write([put("b")]), UnavailableError);
+  await ended;
+  const next = openSharedDatabase(path, own.connect());
+  t.after(() => next.close());
+  await next.write([put("c")]);
+  assert.deepEqual(await names(own), ["a", "c"]);
+});
+
+test("what both write at once is one commit, and each commit is reported once", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const reports: CommitReport[] = [];
+  const own = openSqliteDatabase(path, (report) => void reports.push(report));
+  t.after(() => own.close());
+  const shared = openSharedDatabase(path, own.connect());
+  t.after(() => shared.close());
+  await shared.write([put("first")]);
+  const holder = new DatabaseSync(path);
+  t.after(() => holder.close());
+  holder.exec("BEGIN IMMEDIATE");
+  const busy = shared.write([put("second")]);
+  await new Promise((resolve) => setTimeout(resolve, 50)); // the writer waits for the lock now
+  const both = [own.write([put("own")]), shared.write([put("shared")])];
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  holder.exec("COMMIT");
+  await Promise.all([busy, ...both]);
+  assert.deepEqual(reports.map(({ batches }) => batches), [1, 1, 2]);
+  assert.ok(reports.every(({ refusal }) => refusal === undefined));
+  assert.ok((reports[1]?.ms ?? 0) > 40, "the waiting for a lock included");
 });
 
 test("a writer's database that is closed is said to be unavailable", async (t) => {

@@ -17,6 +17,7 @@ import { sql } from "../../src/database/sql.ts";
 import { insertEvent } from "../../src/store/events.ts";
 import { addUser, makeFolder, openDatabase } from "../helpers/database.ts";
 import { startReceiver } from "../helpers/receiver.ts";
+import { spawnReceiver } from "../helpers/receiver_process.ts";
 
 interface Stage {
   readonly worker: DeliveryWorker;
@@ -48,7 +49,8 @@ function open(t: TestContext, more: Record<string, string> = {}): Stage {
     observe: (_name, [outcome = ""], seconds) => void attempts.push([outcome, seconds]),
     format: () => Promise.resolve(""),
   };
-  const worker = createDeliveryWorker({ name: "c1", config, database, log, metrics });
+  const { connect } = database;
+  const worker = createDeliveryWorker({ name: "c1", config, log, metrics, connect });
   t.after(() => worker.stop(0));
   return { worker, started: worker.start(), config, database, logged, attempts };
 }
@@ -193,6 +195,34 @@ test("should its thread die, another goes on and takes up what it had claimed", 
   assert.ok(Date.now() - diedAtMs < 8_000, "long before its lease ends");
   await until(() => stage.worker.report().quietMs < Infinity);
   assert.deepEqual(stage.logged.filter(([level]) => level === "error").length, 1);
+});
+
+test("callbacks go on, one after the other, while the process's own thread computes", async (t) => {
+  const receiver = await spawnReceiver();
+  t.after(() => receiver.close());
+  const stage = open(t, { GATEPOST_CALLBACK_CONCURRENCY_PER_SUBSCRIPTION: "1" });
+  await subscribe(stage, `${receiver.url}/a`);
+  await stage.started;
+  await dispatch(stage, 20);
+  const untilMs = performance.now() + 1_500;
+  while (performance.now() < untilMs);
+  assert.equal(await receiver.count("/a"), 20);
+});
+
+test("should the database's writer die, its thread starts again with a new one", async (t) => {
+  const receiver = await startReceiver();
+  t.after(() => receiver.close());
+  const threads: Worker[] = [];
+  const note = (worker: Worker) => void threads.push(worker);
+  process.on("worker", note);
+  t.after(() => process.off("worker", note));
+  const stage = open(t);
+  await subscribe(stage, `${receiver.url}/a`);
+  await stage.started;
+  await threads[0]?.terminate();
+  await until(() => stage.worker.report().quietMs === Infinity);
+  await dispatch(stage, 1);
+  await until(async () => await countDelivered(stage.database) === 1);
 });
 
 test("nor does a later thread distribute before the guard has passed its test there", async (t) => {

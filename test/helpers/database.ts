@@ -10,7 +10,7 @@ import { insertApp } from "../../src/store/apps.ts";
 import type { Database } from "../../src/database/database.ts";
 import type { NewGrant } from "../../src/store/grants.ts";
 import { insertSession } from "../../src/store/sessions.ts";
-import { openSqliteDatabase } from "../../src/database/sqlite.ts";
+import { openSqliteDatabase, type SqliteDatabase } from "../../src/database/sqlite.ts";
 import { insertUser } from "../../src/store/users.ts";
 
 /** Makes a folder that is removed when the test has ended. */
@@ -21,7 +21,7 @@ export function makeFolder(test: TestContext): string {
 }
 
 /** Opens a database that is closed when the test has ended: an own one, or that at `path`. */
-export function openDatabase(test: TestContext, path?: string): Database {
+export function openDatabase(test: TestContext, path?: string): SqliteDatabase {
   const database = openSqliteDatabase(path ?? join(makeFolder(test), "gatepost.db"));
   test.after(() => database.close());
   return database;
