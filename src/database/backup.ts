@@ -37,12 +37,10 @@ export async function backUpSqlite(
 ): Promise<number> {
   if (existsSync(target)) throw targetExists(target);
   const partial = `${target}.partial`;
-  // Not read-only: such a connection would leave its write-ahead log behind if it is the last one.
-  const source = openSqlite(path, { readOnly: false });
-  try {
+  {
+    // Not read-only: such a connection would leave its write-ahead log behind if it is the last.
+    using source = openSqlite(path, { readOnly: false });
     await copySqlite(source, partial, options);
-  } finally {
-    source.close();
   }
   try {
     keepAs(target, partial);
@@ -97,13 +95,9 @@ function makePrivate(file: string): void {
 }
 
 function checkCopy(file: string): void {
-  const copy = openAtRest(file);
-  try {
-    const found = quickCheck(copy);
-    if (found !== "ok") throw new UnusableDatabaseError(`The database is damaged: ${found}`);
-  } finally {
-    copy.close();
-  }
+  using copy = openAtRest(file);
+  const found = quickCheck(copy);
+  if (found !== "ok") throw new UnusableDatabaseError(`The database is damaged: ${found}`);
 }
 
 /** Gives the copy its name, and never takes that of another file. */

@@ -55,23 +55,19 @@ export function judgeFile(
     checkAccess(path);
     if (!existsSync(path)) return { kind: "missing" };
     if (!isDatabase(path)) return { kind: "unusable", reason: "It is not an SQLite database." };
-    const connection = openForLook(path);
-    try {
-      // An empty database is nobody's, and may become Gatepost's.
-      const isNew = isEmpty(connection);
-      const reason = isNew ? undefined
-        : findOwnerError(connection) ?? findVersionError(connection) ?? findMore(connection);
-      if (reason !== undefined) return { kind: "unusable", reason };
-      return {
-        kind: "usable",
-        bytes: sizeOf(path) + sizeOf(`${path}-wal`),
-        schemaVersion: versionOf(connection),
-        knownVersion: NEWEST_VERSION,
-        isSealed: !isNew && findSealCheck(connection) !== undefined,
-      };
-    } finally {
-      connection.close();
-    }
+    using connection = openForLook(path);
+    // An empty database is nobody's, and may become Gatepost's.
+    const isNew = isEmpty(connection);
+    const reason = isNew ? undefined
+      : findOwnerError(connection) ?? findVersionError(connection) ?? findMore(connection);
+    if (reason !== undefined) return { kind: "unusable", reason };
+    return {
+      kind: "usable",
+      bytes: sizeOf(path) + sizeOf(`${path}-wal`),
+      schemaVersion: versionOf(connection),
+      knownVersion: NEWEST_VERSION,
+      isSealed: !isNew && findSealCheck(connection) !== undefined,
+    };
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     return { kind: "unusable", reason: isDamage(error) ? damaged(message, path) : `${message}.` };
@@ -125,29 +121,24 @@ export function versionOf(connection: DatabaseSync): number {
 
 /** Whether its schema is the newest, or becomes it by the migrations that its version lacks. */
 function findSchemaError(connection: DatabaseSync): string | undefined {
+  using newest = new DatabaseSync(":memory:");
+  applyMigrations(newest, 0);
   const version = versionOf(connection);
-  const newest = partsOf(inMemory((memory) => applyMigrations(memory, 0)));
+  using older = version === NEWEST_VERSION ? undefined : new DatabaseSync(":memory:");
   let reason: string | undefined;
   try {
-    const found = version === NEWEST_VERSION ? connection : inMemory((memory) => {
-      for (const { sql } of connection.prepare(
-        "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'",
-      ).all()) memory.exec(String(sql));
-      applyMigrations(memory, version);
-    });
-    const [missing] = newest.difference(partsOf(found));
+    if (older) {
+      const select = "SELECT sql FROM sqlite_schema WHERE sql > '' AND name NOT LIKE 'sqlite_%'";
+      for (const { sql } of connection.prepare(select).all()) older.exec(String(sql));
+      applyMigrations(older, version);
+    }
+    const [missing] = partsOf(newest).difference(partsOf(older ?? connection));
     if (missing !== undefined) reason = `${missing} is missing`;
   } catch (error) {
     reason = (error as Error).message;
   }
   if (reason === undefined) return undefined;
   return `Its schema is not that of version ${version}, which it claims to have: ${reason}.`;
-}
-
-function inMemory(fill: (memory: DatabaseSync) => void): DatabaseSync {
-  const memory = new DatabaseSync(":memory:");
-  fill(memory);
-  return memory;
 }
 
 /** Tables, columns and indexes by name. */
@@ -188,15 +179,13 @@ function findSealCheck(connection: DatabaseSync): string | undefined {
 
 /** Why no write would be taken: tries to begin one. */
 function findLockError(path: string): string | undefined {
-  const connection = openSqlite(path, { readOnly: false, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
+  using connection = openSqlite(path, { readOnly: false, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
   try {
     connection.exec("BEGIN IMMEDIATE; ROLLBACK");
     return undefined;
   } catch (error) {
     if (refusalOf(error) === "locked") return "Another process has held its write lock for long.";
     return `It cannot be written: ${error instanceof Error ? error.message : String(error)}.`;
-  } finally {
-    connection.close();
   }
 }
 

@@ -17,13 +17,9 @@ export function prepareSqliteFile(path: string): void {
   refuseUnusable(path, judgeFile(path));
   try {
     createFile(path);
-    const connection = openSqlite(path, { readOnly: false, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
-    try {
-      migrate(connection);
-      useWriteAheadLog(connection); // no part of the migration: whoever did that may have died
-    } finally {
-      connection.close();
-    }
+    using connection = openSqlite(path, { readOnly: false, lockTimeoutMs: LONG_LOCK_TIMEOUT_MS });
+    migrate(connection);
+    useWriteAheadLog(connection); // no part of the migration: whoever did that may have died
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new UnusableDatabaseError(`The database cannot be opened: ${reason}`, { cause: error });

@@ -33,15 +33,10 @@ export function acquirePresence(databasePath: string, name: string) {
         gone.close();
       }
       for (const path of listFiles(prefix)) {
-        const free = path === own ? undefined : tryLock(path, 0);
-        if (!free) continue;
-        try {
-          if (!existsSync(path)) continue; // it has closed meanwhile, or another was faster
-          await release(path.slice(prefix.length));
-          rmSync(path, { force: true }); // while it is locked, so that it is never a living one's
-        } finally {
-          free.close();
-        }
+        using free = path === own ? undefined : tryLock(path, 0);
+        if (!free || !existsSync(path)) continue; // it has closed meanwhile, or another was faster
+        await release(path.slice(prefix.length));
+        rmSync(path, { force: true }); // while it is locked, so that it is never a living one's
       }
     },
     /** Shows the others that this process has released everything. */
@@ -55,8 +50,7 @@ export function acquirePresence(databasePath: string, name: string) {
 /** Whether a process shows by a file of its own that it works on this database. */
 export function isAnybodyPresent(databasePath: string): boolean {
   return listFiles(prefixOf(databasePath)).some((path) => {
-    const free = tryLock(path, 0);
-    free?.close();
+    using free = tryLock(path, 0);
     return free === undefined;
   });
 }

@@ -25,14 +25,12 @@ export async function restoreSqlite(
   checkSource(source, path);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 }); // it may have been lost as a whole
   const copy = `${path}.restoring`;
-  const connection = openAtRest(source);
   try {
+    using connection = openAtRest(source);
     await copySqlite(connection, copy, options);
   } catch (cause) {
     if (!isDamage(cause)) throw cause;
     throw new UnusableDatabaseError(`${source} is no database, or damaged.`, { cause });
-  } finally {
-    connection.close();
   }
   try {
     const state = judgeDatabase(copy, seal);
@@ -40,15 +38,12 @@ export async function restoreSqlite(
     if (state.kind === "usable" && state.schemaVersion === 0) {
       throw new UnusableDatabaseError(`${source} holds no database of Gatepost.`);
     }
-    const lock = lockWhole(path);
-    try {
-      const keptAs = moveAside(path, nowMs);
-      renameSync(copy, path);
-      syncToDisk(dirname(resolve(path)));
-      return { bytes: statSync(path).size, keptAs };
-    } finally {
-      lock?.close(); // what it had open is no more at its path: SQLite leaves it as it is
-    }
+    // What it holds is no more at its path when it is released: SQLite leaves that as it is.
+    using _lock = lockWhole(path);
+    const keptAs = moveAside(path, nowMs);
+    renameSync(copy, path);
+    syncToDisk(dirname(resolve(path)));
+    return { bytes: statSync(path).size, keptAs };
   } finally {
     rmSync(copy, { force: true });
   }

@@ -43,12 +43,8 @@ export function openSqlite(
 
 /** Empties the log into the file: neither holds what was overwritten. False if it is in use. */
 export function emptyLog(path: string): boolean {
-  const connection = openSqlite(path, { readOnly: false });
-  try {
-    return connection.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.["busy"] === 0;
-  } finally {
-    connection.close();
-  }
+  using connection = openSqlite(path, { readOnly: false });
+  return connection.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.["busy"] === 0;
 }
 
 /** Opens a database that no process has open, to read it; an ordinary reader would leave a log. */
@@ -82,11 +78,8 @@ export function readHeader(path: string): Buffer {
 /** Prepares each statement of a connection once. */
 export function prepareOnce(connection: DatabaseSync): (sql: string) => StatementSync {
   const prepared = new Map<string, StatementSync>();
-  return (sql) => {
-    let statement = prepared.get(sql);
-    if (!statement) prepared.set(sql, statement = connection.prepare(sql));
-    return statement;
-  };
+  const prepare = (sql: string) => connection.prepare(sql);
+  return (sql) => prepared.getOrInsertComputed(sql, prepare);
 }
 
 /** The first damage that SQLite finds in a database: "ok" if none. */
