@@ -77,12 +77,12 @@ export function createRouter(operations: readonly Operation[]): Router {
   // Paths of another router end early.
   const takesAnyFirst = fancy.length > 0 || tree.parameter !== undefined;
 
-  /** The first entry in order, of the method or, without one, of any. */
-  const find = (method: string | undefined, path: string, segments: readonly string[]) => {
+  /** The first entry in order. */
+  const find = (method: string, path: string, segments: readonly string[]) => {
     const simple = climb(tree, segments, 0, method);
     for (const entry of fancy) {
       if (simple !== undefined && simple.place < entry.place) break;
-      if (method !== undefined && entry.operation.method !== method) continue;
+      if (entry.operation.method !== method) continue;
       const params = mayMatch(entry, segments) ? readGroups(entry, path) : undefined;
       if (params !== undefined) return { operation: entry.operation, params };
     }
@@ -97,9 +97,7 @@ export function createRouter(operations: readonly Operation[]): Router {
     const segments = path.slice(1).split("/");
     const found = find(method === "HEAD" ? "GET" : method, path, segments);
     if (found) return { ...found, methods: [], sibling: found.operation };
-    if (!find(undefined, path, segments)) return undefined;
-    const others = METHODS.map((other) => find(other, path, segments)?.operation)
-      .filter((operation) => operation !== undefined);
+    const others = METHODS.flatMap((other) => find(other, path, segments)?.operation ?? []);
     const [sibling] = others;
     if (!sibling) return undefined;
     const methods = others.map((each) => each.method === "GET" ? ["GET", "HEAD"] : each.method);
@@ -136,12 +134,10 @@ function climb(
   node: TreeNode,
   segments: readonly string[],
   index: number,
-  method: string | undefined,
+  method: string,
 ): Entry | undefined {
   const segment = segments[index];
-  if (segment === undefined) {
-    return method === undefined ? node.entries.values().next().value : node.entries.get(method);
-  }
+  if (segment === undefined) return node.entries.get(method);
   const next = node.literals.get(segment);
   const found = next && climb(next, segments, index + 1, method);
   if (found !== undefined || node.parameter === undefined || segment === "") return found;

@@ -142,12 +142,12 @@ export function toTemplate(pattern: string): string {
   let text = "";
   let unnamed = 0;
   let isNamed = false; // a group right behind a name belongs to it
-  for (const { escaped, name, regexp, mark, character } of tokensOf(pattern)) {
+  for (const { name, regexp, mark, literal = "" } of tokensOf(pattern)) {
     const isWildcard = mark === "*" && !text.endsWith("}");
     const isGroup = !isNamed && (regexp !== undefined || isWildcard);
     const parameter = name ?? (isGroup ? String(unnamed++) : undefined);
     isNamed = name !== undefined;
-    text += parameter === undefined ? escaped ?? character ?? "" : `{${parameter}}`;
+    text += parameter === undefined ? literal : `{${parameter}}`;
   }
   return text;
 }
