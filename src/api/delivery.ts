@@ -13,7 +13,7 @@ import {
   TEXT,
   withMembers,
 } from "../base/shape.ts";
-import { TIME } from "../base/time.ts";
+import { TIME_MS } from "../base/time.ts";
 import {
   AttemptRecord,
   type Delivery,
@@ -53,8 +53,8 @@ const ManagedWithAttempts = named("ManagedDeliveryWithAttempts", withMembers(Man
 
 const Resend = named("Resend", object({
   status: oneOf("failed"),
-  since: optional(described("Of the event's dispatch.", TIME)),
-  until: optional(TIME),
+  since: optional(described("Of the event's dispatch.", TIME_MS)),
+  until: optional(TIME_MS),
   subscription: optional(SUBSCRIPTION),
 }));
 
@@ -192,10 +192,8 @@ export function managedDeliveryOperations(services: Administration): Operation[]
       body: Resend,
       responses: { 202: named("ResendCount", record({ count: COUNT })) },
       /** Batch by batch, so that no other write waits for long; the first has the audit entry. */
-      async handle({ body: { since, until, subscription }, ...context }) {
+      async handle({ body: { since: sinceMs, until: untilMs, subscription }, ...context }) {
         const action = { action: "delivery.resend", target: subscription ?? "failed" };
-        const sinceMs = since === undefined ? undefined : Date.parse(since);
-        const untilMs = until === undefined ? undefined : Date.parse(until);
         let count = 0;
         for await (const ids of findFailed(database, { sinceMs, untilMs, subscription })) {
           const resend = resendDeliveries(ids, now());
