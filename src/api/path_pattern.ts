@@ -20,17 +20,12 @@ export interface PathPattern {
   readonly urlPattern: URLPattern;
 }
 
-/** One part of a URLPattern pathname: exactly one member is there. */
-interface PathToken {
-  /** Of a parameter, without its colon. */
-  readonly name?: string;
-  /** A group with its parentheses. */
-  readonly regexp?: string;
-  /** One of `* ? + { }`. */
-  readonly mark?: string;
-  /** A character that stands for itself, without the backslash that may be before it. */
-  readonly literal?: string;
-}
+/**
+ * One part of a URLPattern pathname, under what it is: a parameter's `name` without its colon, the
+ * `regexp` of a group with its parentheses, a `mark`, which is one of `* ? + { }`, or a `literal`
+ * character without the backslash that may be before it.
+ */
+type PathToken = { readonly [Kind in "name" | "regexp" | "mark" | "literal"]?: string };
 
 const TOKEN = new RegExp(
   [

@@ -16,9 +16,9 @@ export function eventCatalogueOperation({ events }: Pick<Services, "events">): O
         scope.every((each) => caller.scopes.includes(each))
       );
       const page = pageOfItems(allowed, query, ({ name }) => name);
-      return listResponse(page, ({ scope, ...rest }) => ({
-        ...rest,
-        ...(scope.length > 0 && { scope: formatScope(scope) }),
+      return listResponse(page, (event) => ({
+        ...event,
+        scope: formatScope(event.scope) || undefined,
       }));
     },
   });
