@@ -31,7 +31,7 @@ import { deliveryId } from "../store/events.ts";
 import { findFailed, insertTestDelivery, resendDeliveries } from "../store/resends.ts";
 import { findSubscription } from "../store/subscriptions.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "./administration.ts";
-import { backend, consumer, type Operation, operation } from "./operation.ts";
+import { backend, consumer, type Operation } from "./operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
 import { createSendLimit } from "./send_limit.ts";
 import { getSubscription, ownerOf } from "./subscription.ts";
@@ -78,9 +78,7 @@ export function deliveryOperations(
   }
 
   return [
-    operation({
-      ...consumer("GET", `${PATH}/:id/delivery`, "listDeliveries",
-        "List a subscription's deliveries"),
+    consumer("GET", `${PATH}/:id/delivery`, "listDeliveries", "List a subscription's deliveries", {
       query: pagination(ID),
       responses: { 200: pageOf(DeliveryRecord) },
       async handle({ params, query, caller }) {
@@ -93,8 +91,7 @@ export function deliveryOperations(
       { path: `${PATH}/:id/delivery/:delivery`, name: "DeliveryOfSubscription" },
       { path: `${PATH}/delivery/:delivery`, name: "Delivery" },
     ].flatMap(({ path, name }) => [
-      operation({
-        ...consumer("GET", path, `get${name}`, "One delivery with its attempts"),
+      consumer("GET", path, `get${name}`, "One delivery with its attempts", {
         responses: { 200: WithAttempts },
         async handle({ params, caller }) {
           const delivery = await find(params, caller);
@@ -102,8 +99,7 @@ export function deliveryOperations(
           return jsonResponse(200, { ...toDeliveryRecord(delivery), attempts });
         },
       }),
-      operation({
-        ...consumer("POST", `${path}/resend`, `resend${name}`, RESEND_SUMMARY),
+      consumer("POST", `${path}/resend`, `resend${name}`, RESEND_SUMMARY, {
         responses: { 202: DeliveryId },
         refuses: [409, 429],
         async handle({ params, caller }) {
@@ -116,9 +112,8 @@ export function deliveryOperations(
         },
       }),
     ]),
-    operation({
-      ...consumer("POST", `${PATH}/:id/test`, "testSubscription",
-        'Deliver {"test": true} to one subscription'),
+    consumer("POST", `${PATH}/:id/test`, "testSubscription",
+      'Deliver {"test": true} to one subscription', {
       responses: { 202: DeliveryId },
       refuses: [409, 429],
       isLocated: true,
@@ -154,16 +149,14 @@ export function managedDeliveryOperations(services: Administration): Operation[]
   const find = async (id: string) => found(await findDelivery(database, id), "delivery");
 
   return [
-    operation({
-      ...backend("GET", path, "listAllDeliveries", "List deliveries"),
+    backend("GET", path, "listAllDeliveries", "List deliveries", {
       query: DELIVERY_QUERY,
       responses: { 200: pageOf(ManagedDelivery) },
       handle: async ({ query }) =>
         listResponse(await listDeliveries(database, query, toPagination(query)), toManagedDelivery),
     }),
-    operation({
-      ...backend("GET", `${path}/:id`, "getAnyDelivery",
-        "One delivery with its attempts, and how each response began"),
+    backend("GET", `${path}/:id`, "getAnyDelivery",
+      "One delivery with its attempts, and how each response began", {
       responses: { 200: ManagedWithAttempts },
       async handle({ params: { id } }) {
         const delivery = await find(id);
@@ -174,8 +167,7 @@ export function managedDeliveryOperations(services: Administration): Operation[]
         return jsonResponse(200, { ...toManagedDelivery(delivery), attempts });
       },
     }),
-    operation({
-      ...backend("POST", `${path}/:id/resend`, "resendAnyDelivery", RESEND_SUMMARY),
+    backend("POST", `${path}/:id/resend`, "resendAnyDelivery", RESEND_SUMMARY, {
       responses: { 202: DeliveryId },
       refuses: [409],
       async handle({ params: { id }, ...context }) {
@@ -186,9 +178,8 @@ export function managedDeliveryOperations(services: Administration): Operation[]
         return resentResponse(delivery, await storeAudited(context, resend, action, services));
       },
     }),
-    operation({
-      ...backend("POST", `${path}/resend`, "resendFailedDeliveries",
-        "Send again what failed of the events dispatched from then to then"),
+    backend("POST", `${path}/resend`, "resendFailedDeliveries",
+      "Send again what failed of the events dispatched from then to then", {
       body: Resend,
       responses: { 202: named("ResendCount", record({ count: COUNT })) },
       /** Batch by batch, so that no other write waits for long; the first has the audit entry. */

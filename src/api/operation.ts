@@ -75,20 +75,28 @@ export function operation<
   return typed as unknown as Operation;
 }
 
-/** Makes the head of an operation: who may call it, from where, its place, and its words. */
-export type Head = ReturnType<typeof headOf>;
+/** Makes an operation of its place, its id, its summary and the rest. */
+export type OperationMaker = ReturnType<typeof operationsOf>;
 
-function headOf(scope: string, cors: boolean) {
-  return <const Path extends string>(
+function operationsOf(scope: string, cors: boolean) {
+  return <
+    const Path extends string,
+    const Q extends Members = Record<never, never>,
+    Body = undefined,
+  >(
     method: Operation["method"],
     path: Path,
     id: string,
     summary: string,
-  ) => ({ access: [scope], cors, method, path, id, summary }) as const;
+    rest: Omit<
+      Operation<Path, readonly string[], Q, Body>,
+      "method" | "path" | "id" | "summary" | "access" | "cors"
+    >,
+  ) => operation({ access: [scope], cors, method, path, id, summary, ...rest });
 }
 
-/** The head of an operation of the consumer's own resources: scope `consumer`, and CORS. */
-export const consumer: Head = headOf(CONSUMER_SCOPE, true);
+/** Makes an operation of the consumer's own resources: scope `consumer`, and CORS. */
+export const consumer: OperationMaker = operationsOf(CONSUMER_SCOPE, true);
 
-/** The head of an operation of the backend: scope `backend`, and never CORS. */
-export const backend: Head = headOf(BACKEND_SCOPE, false);
+/** Makes an operation of the backend: scope `backend`, and never CORS. */
+export const backend: OperationMaker = operationsOf(BACKEND_SCOPE, false);

@@ -13,7 +13,7 @@ import {
 import { TIME, TIME_MS, toTime } from "../../base/time.ts";
 import type { Services } from "../../services.ts";
 import { type AuditEntry, listAudit } from "../../store/audit.ts";
-import { backend, type Operation, operation } from "../operation.ts";
+import { backend, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const MAX_LENGTH = 200;
@@ -47,8 +47,7 @@ export const AUDIT_QUERY = {
 /** GET /backend/audit: who did what to whom. */
 export function auditOperations({ database }: Pick<Services, "database">): Operation[] {
   return [
-    operation({
-      ...backend("GET", "/backend/audit", "listAudit", "List changes, logins and failures"),
+    backend("GET", "/backend/audit", "listAudit", "List changes, logins and failures", {
       query: AUDIT_QUERY,
       responses: { 200: pageOf(AuditRecord, "AuditPage") },
       async handle({ query: { since: sinceMs, until: untilMs, ...query } }) {

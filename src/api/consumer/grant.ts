@@ -5,7 +5,7 @@ import { emptyResponse } from "../../http/respond.ts";
 import { type Caller, LOGIN_APP } from "../../oauth/principal.ts";
 import { listActingApps, withdrawConsent } from "../../store/consents.ts";
 import { type Administration, found, storeAudited } from "../administration.ts";
-import { consumer, type Operation, operation } from "../operation.ts";
+import { consumer, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
 
 const PATH = "/consumer/grant";
@@ -20,8 +20,7 @@ export function consumerGrantOperations(services: Administration): Operation[] {
   const { database, config: { accessTokenTtlMs }, now } = services;
 
   return [
-    operation({
-      ...consumer("GET", PATH, "listActingApps", "List the apps that may act for the caller"),
+    consumer("GET", PATH, "listActingApps", "List the apps that may act for the caller", {
       query: pagination(),
       responses: { 200: pageOf(ActingAppRecord) },
       async handle({ query, caller }) {
@@ -30,9 +29,8 @@ export function consumerGrantOperations(services: Administration): Operation[] {
         return listResponse(pageOfItems(apps, query, ({ id }) => id, "down"), (app) => app);
       },
     }),
-    operation({
-      ...consumer("DELETE", `${PATH}/:id`, "withdrawGrant",
-        "Withdraw from an app what it may do for the caller"),
+    consumer("DELETE", `${PATH}/:id`, "withdrawGrant",
+      "Withdraw from an app what it may do for the caller", {
       responses: { 204: undefined },
       async handle({ params: { id: app }, ...context }) {
         checkLoggedIn(context.caller);
