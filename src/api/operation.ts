@@ -75,10 +75,8 @@ export function operation<
   return typed as unknown as Operation;
 }
 
-/** Makes an operation of its place, its id, its summary and the rest. */
-export type OperationMaker = ReturnType<typeof operationsOf>;
-
-function operationsOf(scope: string, cors: boolean) {
+/** Makes what makes operations for the same callers: of their place, id, summary and the rest. */
+function operationsFor<const A extends Access>(access: A, cors: boolean) {
   return <
     const Path extends string,
     const Q extends Members = Record<never, never>,
@@ -89,14 +87,17 @@ function operationsOf(scope: string, cors: boolean) {
     id: string,
     summary: string,
     rest: Omit<
-      Operation<Path, readonly string[], Q, Body>,
+      Operation<Path, A, Q, Body>,
       "method" | "path" | "id" | "summary" | "access" | "cors"
     >,
-  ) => operation({ access: [scope], cors, method, path, id, summary, ...rest });
+  ) => operation({ access, cors, method, path, id, summary, ...rest });
 }
 
 /** Makes an operation of the consumer's own resources: scope `consumer`, and CORS. */
-export const consumer: OperationMaker = operationsOf(CONSUMER_SCOPE, true);
+export const consumer = operationsFor([CONSUMER_SCOPE], true);
 
 /** Makes an operation of the backend: scope `backend`, and never CORS. */
-export const backend: OperationMaker = operationsOf(BACKEND_SCOPE, false);
+export const backend = operationsFor([BACKEND_SCOPE], false);
+
+/** Makes an operation of the service itself, for those who watch over it: public, without CORS. */
+export const system = operationsFor("public", false);

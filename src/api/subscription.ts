@@ -37,7 +37,7 @@ import {
   refuseConflict,
   storeAudited,
 } from "./administration.ts";
-import { backend, consumer, type Operation, type OperationMaker } from "./operation.ts";
+import { backend, consumer, type Operation } from "./operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
 
 type SubscriptionServices = Administration & Pick<Services, "refuseEndpoint">;
@@ -85,7 +85,7 @@ export function managedSubscriptionOperations(services: SubscriptionServices): O
 /** The caller's own subscriptions, or everybody's. */
 interface View
   extends Record<"list" | "get" | "change" | "remove", readonly [id: string, summary: string]> {
-  readonly make: OperationMaker;
+  readonly make: typeof consumer | typeof backend;
   readonly path: "/consumer/subscription" | "/backend/subscription";
   readonly changes: Shape<Infer<typeof ManagedSubscriptionChange>>;
   readonly record: Shape<unknown>;

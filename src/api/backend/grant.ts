@@ -81,10 +81,8 @@ export function grantOperations(services: Administration): Operation[] {
     backend("GET", PATH, "listGrants", "List grants, of one user or one app", {
       query: GRANT_QUERY,
       responses: { 200: pageOf(GrantRecord) },
-      async handle({ query: { user, app, ...part } }) {
-        const page = await listGrants(database, { user, app }, toPagination(part), now());
-        return listResponse(page, toGrantRecord);
-      },
+      handle: async ({ query }) =>
+        listResponse(await listGrants(database, query, toPagination(query), now()), toGrantRecord),
     }),
     backend("DELETE", `${PATH}/:id`, "revokeGrant", "Revoke a grant and every token of it", {
       responses: { 204: undefined },

@@ -5,7 +5,7 @@ import { NO_STORE } from "../../http/respond.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
-import { type Operation, operation } from "../operation.ts";
+import { type Operation, system } from "../operation.ts";
 
 /** Lets in those who watch over the service. */
 export type InspectorCheck = ReturnType<typeof createInspectorCheck>;
@@ -35,14 +35,8 @@ export function createInspectorCheck(bearer: Bearer, metricsToken: string | unde
 export function metricsOperation(
   { formatMetrics, inspectors }: Pick<Services, "formatMetrics" | "inspectors">,
 ): Operation {
-  return operation({
-    id: "getMetrics",
-    method: "GET",
-    path: "/system/metrics",
-    access: "public", // beside access tokens it takes the metrics token
-    security: "inspector",
-    cors: false,
-    summary: "Metrics, for Prometheus",
+  return system("GET", "/system/metrics", "getMetrics", "Metrics, for Prometheus", {
+    security: "inspector", // beside access tokens it takes the metrics token
     responses: { 200: "text/plain" },
     refuses: [401, 403],
     async handle({ request }) {
