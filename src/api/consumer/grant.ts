@@ -24,8 +24,7 @@ export function consumerGrantOperations(services: Administration): Operation[] {
       query: pagination(),
       responses: { 200: pageOf(ActingAppRecord) },
       async handle({ query, caller }) {
-        checkLoggedIn(caller);
-        const apps = await listActingApps(database, caller.sub, now());
+        const apps = await listActingApps(database, loggedInUser(caller), now());
         return listResponse(pageOfItems(apps, query, ({ id }) => id, "down"), (app) => app);
       },
     }),
@@ -33,8 +32,7 @@ export function consumerGrantOperations(services: Administration): Operation[] {
       "Withdraw from an app what it may do for the caller", {
       responses: { 204: undefined },
       async handle({ params: { id: app }, ...context }) {
-        checkLoggedIn(context.caller);
-        const user = context.caller.sub;
+        const user = loggedInUser(context.caller);
         found((await listActingApps(database, user, now(), app))[0], "grant");
         const withdraw = withdrawConsent(user, app, "grant withdrawn", now(), accessTokenTtlMs);
         const action = { action: "grant.withdraw", target: app, always: true };
@@ -45,8 +43,8 @@ export function consumerGrantOperations(services: Administration): Operation[] {
   ];
 }
 
-/** An app must not learn of others, nor end them. */
-function checkLoggedIn({ clientId }: Caller): void {
-  if (clientId === LOGIN_APP) return;
+/** The user of a login token; throws Problem 403: an app must not learn of others, nor end them. */
+function loggedInUser({ sub, clientId }: Caller): string {
+  if (clientId === LOGIN_APP) return sub;
   throw new Problem(403, "login_only", "Only a token of the login endpoint may do this.");
 }
