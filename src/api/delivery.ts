@@ -62,9 +62,8 @@ const RESEND_SUMMARY = "Send a failed delivery again, with a fresh budget of att
 
 /** Deliveries of the caller's subscriptions, and sending one again or as a test. */
 export function deliveryOperations(
-  services: Pick<Services, "database" | "basePath" | "wake" | "now">,
+  { database, wake, now }: Pick<Services, "database" | "wake" | "now">,
 ): Operation[] {
-  const { database, wake, now } = services;
   const checkSendable = createSendLimit(now);
 
   // A delivery is found by its own id; the path may also name its subscription.
@@ -117,7 +116,7 @@ export function deliveryOperations(
       responses: { 202: DeliveryId },
       refuses: [409, 429],
       isLocated: true,
-      async handle({ params, caller }) {
+      async handle({ params, caller, request }) {
         const subscription = await getSubscription(database, params.id, caller);
         checkSendable(subscription);
         const nowMs = now();
@@ -127,8 +126,8 @@ export function deliveryOperations(
         const [stored] = await database.write(insertTestDelivery(test, nowMs));
         if (stored !== 1) throw conflict("The subscription has just changed.");
         wake();
-        const path = `${PATH}/${subscription.id}/delivery/${delivery}`;
-        return locatedResponse(202, path, { id: delivery }, services);
+        const deliveries = request.path.replace(/test$/, "delivery");
+        return locatedResponse(202, deliveries, delivery, { id: delivery });
       },
     }),
   ];

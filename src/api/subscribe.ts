@@ -63,7 +63,7 @@ export function subscribeOperations(
         }
         const fresh = { ...subscription, status: "active", disabledReason: null } as const;
         const record = { ...toSubscriptionRecord(fresh), secret };
-        return locatedResponse(201, `${PATH}/${id}`, record, services);
+        return locatedResponse(201, context.request.path, id, record);
       },
     }),
     consumer("POST", `${PATH}/:id/secret`, "replaceSigningSecret",

@@ -58,7 +58,7 @@ export function appOperations(services: Administration): Operation[] {
         const insert = insertApp(app, secret === undefined ? undefined : sha256(secret));
         await storeAudited(context, [insert], { action: "app.create", target: id }, services);
         const record = { ...toAppRecord(app), client_secret: secret };
-        return locatedResponse(201, `${PATH}/${id}`, record, services);
+        return locatedResponse(201, context.request.path, id, record);
       },
     }),
     backend("GET", PATH, "listApps", "List apps", {

@@ -48,7 +48,7 @@ export function eventOperations(services: Administration & Pick<Services, "metri
         const insert = insertEvent({ id, name, json, subject, createdAtMs });
         await storeAudited(context, [insert], { action: "event.dispatch", target: id }, services);
         metrics.count("gatepost_events_dispatched_total", []);
-        return locatedResponse(202, `${PATH}/${id}`, { id }, services);
+        return locatedResponse(202, context.request.path, id, { id });
       },
     }),
     backend("GET", PATH, "listEvents", "List events", {

@@ -39,8 +39,7 @@ const KeyRecord = named("Key", record({
 }));
 
 /** /backend/key: the keys that access tokens are signed with, their public parts alone. */
-export function keyOperations(services: Pick<Services, "keys" | "basePath" | "now">): Operation[] {
-  const { keys, now } = services;
+export function keyOperations({ keys, now }: Pick<Services, "keys" | "now">): Operation[] {
   const audit = ({ caller, request }: Actor, action: string, target: string) =>
     insertAudit({ ...actorOf(caller, request), action, target }, now());
   const toRecord = (key: RingKey) => {
@@ -70,7 +69,7 @@ export function keyOperations(services: Pick<Services, "keys" | "basePath" | "no
       async handle({ body, ...context }) {
         const leadMs = body?.at_once ? 0 : ROTATION_LEAD_MS;
         const key = await keys.rotate(leadMs, (kid) => [audit(context, "key.rotate", kid)]);
-        return locatedResponse(201, `${PATH}/${key.kid}`, toRecord(key), services);
+        return locatedResponse(201, context.request.path, key.kid, toRecord(key));
       },
     }),
     backend("DELETE", `${PATH}/:kid`, "withdrawSigningKey",

@@ -44,7 +44,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
         const action = { action: "user.create", target: id };
         const taken = "The user name is taken.";
         await storeAudited(context, [insertUser({ ...user, phc })], action, services, taken);
-        return locatedResponse(201, `${PATH}/${id}`, toUserRecord(user), services);
+        return locatedResponse(201, context.request.path, id, toUserRecord(user));
       },
     }),
     backend("GET", PATH, "listUsers", "List users", {
