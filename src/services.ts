@@ -38,8 +38,6 @@ export interface Services {
 
   /** The base URL: the `iss` of tokens. */
   readonly issuer: string;
-  /** The path of the base URL, without trailing slash: where Location begins. */
-  readonly basePath: string;
   readonly site: Site;
   readonly hasher: PasswordHasher;
   readonly passwordLogin: PasswordLogin;

@@ -1,4 +1,3 @@
-import type { HttpResponse } from "../base/http_message.ts";
 import { conflict, Problem } from "../base/problem.ts";
 import { ConflictError } from "../database/database.ts";
 import type { Sql } from "../database/sql.ts";
@@ -8,10 +7,8 @@ import { actorOf, type AuditEntry, insertAudit, insertAuditOfChange } from "../s
 import type { Context } from "./operation.ts";
 
 /** What the administration of every resource works with. */
-export type Administration = Pick<
-  Services,
-  "database" | "revocations" | "config" | "basePath" | "wake" | "now"
->;
+export type Administration =
+  Pick<Services, "database" | "revocations" | "config" | "wake" | "now">;
 
 /** Who changes something, and by which request. */
 export type Actor = Pick<Context<string, string[], unknown, unknown>, "caller" | "request">;
@@ -82,12 +79,7 @@ export function notFound(what: string): Problem {
   return new Problem(404, "not_found", `There is no such ${what}.`);
 }
 
-/** A response that says where the new record is. */
-export function locatedResponse(
-  status: 201 | 202,
-  path: string,
-  record: object,
-  { basePath }: Pick<Services, "basePath">,
-): HttpResponse {
-  return jsonResponse(status, record, { Location: basePath + path, ...NO_STORE });
+/** A response that says where the new record is: by its id below `path`, a request's. */
+export function locatedResponse(status: 201 | 202, path: string, id: string, record: object) {
+  return jsonResponse(status, record, { Location: `${path}/${id}`, ...NO_STORE });
 }

@@ -8,15 +8,7 @@ import type { Caller } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 
 /** The check of access tokens. */
-export interface Bearer {
-  /** The caller of an access token; undefined where it is expired, revoked or invalid. */
-  verify(token: string): Promise<Caller | undefined>;
-  /**
-   * The caller of a request that must carry all of `scopes`; throws Problem 401 or 403 with the
-   * challenge of RFC 6750 §3. Only the Authorization header is read (RFC 9700 §4.3.2).
-   */
-  authenticate(request: HttpRequest, scopes: readonly string[]): Promise<Caller>;
-}
+export type Bearer = ReturnType<typeof createBearer>;
 
 const CACHE_LIMIT = 10_000;
 
@@ -41,7 +33,7 @@ export function bearerChallenge(
 /** Makes the check; it reads no database, unless very many tokens have been revoked. */
 export function createBearer(
   { issuer, keys, revocations, now }: Pick<Services, "issuer" | "keys" | "revocations" | "now">,
-): Bearer {
+) {
   // A signature, once verified, stays valid; all else is checked on every use.
   const verified = createCache<{ readonly caller: Caller; readonly kid: string }>(CACHE_LIMIT);
 
@@ -68,8 +60,14 @@ export function createBearer(
   }
 
   return {
-    verify: async (token) => check(token),
-    async authenticate(request, scopes) {
+    /** The caller of an access token; undefined where it is expired, revoked or invalid. */
+    verify: async (token: string) => check(token),
+
+    /**
+     * The caller of a request that must carry all of `scopes`; throws Problem 401 or 403 with the
+     * challenge of RFC 6750 §3. Only the Authorization header is read (RFC 9700 §4.3.2).
+     */
+    async authenticate(request: HttpRequest, scopes: readonly string[]): Promise<Caller> {
       const token = bearerToken(request);
       if (token === undefined) {
         const headers = bearerChallenge(issuer, scopes);

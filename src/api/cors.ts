@@ -50,10 +50,7 @@ export async function optionsResponse(
 ): Promise<HttpResponse> {
   const allow = methods.join(", ");
   const cors = policy ? await corsHeaders(request, policy) : {};
-  if (!("Access-Control-Allow-Origin" in cors)) {
-    return { status: 204, headers: { Allow: allow, ...cors } };
-  }
-  const preflight = {
+  const preflight = "Access-Control-Allow-Origin" in cors && {
     "Access-Control-Allow-Methods": allow,
     // The wildcard is every name but one (Fetch standard, CORS-preflight fetch).
     "Access-Control-Allow-Headers":

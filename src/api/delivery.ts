@@ -1,3 +1,4 @@
+import type { HttpResponse } from "../base/http_message.ts";
 import { newId } from "../base/id.ts";
 import { conflict } from "../base/problem.ts";
 import {
@@ -9,13 +10,11 @@ import {
   oneOf,
   optional,
   record,
-  type Shape,
   TEXT,
   withMembers,
 } from "../base/shape.ts";
-import { TIME } from "../base/time.ts";
+import { TIME_MS } from "../base/time.ts";
 import {
-  type Attempt,
   AttemptRecord,
   type Delivery,
   DeliveryRecord,
@@ -31,14 +30,8 @@ import { findDelivery, listAttempts, listDeliveries } from "../store/delivery_li
 import { deliveryId } from "../store/events.ts";
 import { findFailed, insertTestDelivery, resendDeliveries } from "../store/resends.ts";
 import { findSubscription } from "../store/subscriptions.ts";
-import {
-  type Actor,
-  type Administration,
-  found,
-  locatedResponse,
-  storeAudited,
-} from "./administration.ts";
-import { backend, consumer, type Head, type Operation, operation } from "./operation.ts";
+import { type Administration, found, locatedResponse, storeAudited } from "./administration.ts";
+import { backend, consumer, type Operation } from "./operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
 import { createSendLimit } from "./send_limit.ts";
 import { getSubscription, ownerOf } from "./subscription.ts";
@@ -60,22 +53,31 @@ const ManagedWithAttempts = named("ManagedDeliveryWithAttempts", withMembers(Man
 
 const Resend = named("Resend", object({
   status: oneOf("failed"),
-  since: optional(described("Of the event's dispatch.", TIME)),
-  until: optional(TIME),
+  since: optional(described("Of the event's dispatch.", TIME_MS)),
+  until: optional(TIME_MS),
   subscription: optional(SUBSCRIPTION),
 }));
 
+const RESEND_SUMMARY = "Send a failed delivery again, with a fresh budget of attempts";
+
 /** Deliveries of the caller's subscriptions, and sending one again or as a test. */
 export function deliveryOperations(
-  services: Pick<Services, "database" | "basePath" | "wake" | "now">,
+  { database, wake, now }: Pick<Services, "database" | "wake" | "now">,
 ): Operation[] {
-  const { database, wake, now } = services;
   const checkSendable = createSendLimit(now);
 
+  // A delivery is found by its own id; the path may also name its subscription.
+  async function find(
+    { id, delivery = "" }: { readonly id?: string; readonly delivery?: string },
+    caller: Caller,
+  ): Promise<Delivery> {
+    const one = await findDelivery(database, delivery);
+    const owned = await findSubscription(database, one?.subscription ?? "", ownerOf(caller));
+    return found(owned && (id === undefined || id === owned.id) ? one : undefined, "delivery");
+  }
+
   return [
-    operation({
-      ...consumer("GET", `${PATH}/:id/delivery`, "listDeliveries",
-        "List a subscription's deliveries"),
+    consumer("GET", `${PATH}/:id/delivery`, "listDeliveries", "List a subscription's deliveries", {
       query: pagination(ID),
       responses: { 200: pageOf(DeliveryRecord) },
       async handle({ params, query, caller }) {
@@ -84,37 +86,37 @@ export function deliveryOperations(
         return listResponse(page, toDeliveryRecord);
       },
     }),
-    // A delivery is found by its own id; the path may also name its subscription.
     ...[
       { path: `${PATH}/:id/delivery/:delivery`, name: "DeliveryOfSubscription" },
       { path: `${PATH}/delivery/:delivery`, name: "Delivery" },
-    ].flatMap((at) => itemOperations({
-      ...at,
-      head: consumer,
-      summary: "One delivery with its attempts",
-      record: WithAttempts,
-      toRecord: toDeliveryRecord,
-      toAttempt: toAttemptRecord,
-      refuses: [409, 429],
-      async find({ id, delivery = "" }, caller) {
-        const one = await findDelivery(database, delivery);
-        const owned = await findSubscription(database, one?.subscription ?? "", ownerOf(caller));
-        return owned && (id === undefined || id === owned.id) ? one : undefined;
-      },
-      async resend({ id, subscription }, { caller }) {
-        checkSendable(await getSubscription(database, subscription, caller));
-        const changes = await database.write(resendDeliveries([id], now()));
-        wake();
-        return changes;
-      },
-    }, services)),
-    operation({
-      ...consumer("POST", `${PATH}/:id/test`, "testSubscription",
-        'Deliver {"test": true} to one subscription'),
+    ].flatMap(({ path, name }) => [
+      consumer("GET", path, `get${name}`, "One delivery with its attempts", {
+        responses: { 200: WithAttempts },
+        async handle({ params, caller }) {
+          const delivery = await find(params, caller);
+          const attempts = (await listAttempts(database, delivery.id)).map(toAttemptRecord);
+          return jsonResponse(200, { ...toDeliveryRecord(delivery), attempts });
+        },
+      }),
+      consumer("POST", `${path}/resend`, `resend${name}`, RESEND_SUMMARY, {
+        responses: { 202: DeliveryId },
+        refuses: [409, 429],
+        async handle({ params, caller }) {
+          const delivery = await find(params, caller);
+          checkFailed(delivery);
+          checkSendable(await getSubscription(database, delivery.subscription, caller));
+          const changes = await database.write(resendDeliveries([delivery.id], now()));
+          wake();
+          return resentResponse(delivery, changes);
+        },
+      }),
+    ]),
+    consumer("POST", `${PATH}/:id/test`, "testSubscription",
+      'Deliver {"test": true} to one subscription', {
       responses: { 202: DeliveryId },
       refuses: [409, 429],
       isLocated: true,
-      async handle({ params, caller }) {
+      async handle({ params, caller, request }) {
         const subscription = await getSubscription(database, params.id, caller);
         checkSendable(subscription);
         const nowMs = now();
@@ -124,8 +126,8 @@ export function deliveryOperations(
         const [stored] = await database.write(insertTestDelivery(test, nowMs));
         if (stored !== 1) throw conflict("The subscription has just changed.");
         wake();
-        const path = `${PATH}/${subscription.id}/delivery/${delivery}`;
-        return locatedResponse(202, path, { id: delivery }, services);
+        const deliveries = request.path.replace(/test$/, "delivery");
+        return locatedResponse(202, deliveries, delivery, { id: delivery });
       },
     }),
   ];
@@ -143,43 +145,45 @@ export const DELIVERY_QUERY = {
 export function managedDeliveryOperations(services: Administration): Operation[] {
   const { database, wake, now } = services;
   const path = "/backend/delivery";
+  const find = async (id: string) => found(await findDelivery(database, id), "delivery");
 
   return [
-    operation({
-      ...backend("GET", path, "listAllDeliveries", "List deliveries"),
+    backend("GET", path, "listAllDeliveries", "List deliveries", {
       query: DELIVERY_QUERY,
       responses: { 200: pageOf(ManagedDelivery) },
       handle: async ({ query }) =>
         listResponse(await listDeliveries(database, query, toPagination(query)), toManagedDelivery),
     }),
-    ...itemOperations({
-      head: backend,
-      path: `${path}/:id`,
-      name: "AnyDelivery",
-      summary: "One delivery with its attempts, and how each response began",
-      record: ManagedWithAttempts,
-      toRecord: toManagedDelivery,
-      toAttempt: (attempt) => ({
-        ...toAttemptRecord(attempt),
-        ...(attempt.snippet !== null && { snippet: attempt.snippet }),
-      }),
-      refuses: [409],
-      find: ({ id = "" }) => findDelivery(database, id),
-      resend({ id }, context) {
-        const action = { action: "delivery.resend", target: id };
-        return storeAudited(context, resendDeliveries([id], now()), action, services);
+    backend("GET", `${path}/:id`, "getAnyDelivery",
+      "One delivery with its attempts, and how each response began", {
+      responses: { 200: ManagedWithAttempts },
+      async handle({ params: { id } }) {
+        const delivery = await find(id);
+        const attempts = (await listAttempts(database, id)).map((attempt) => ({
+          ...toAttemptRecord(attempt),
+          snippet: attempt.snippet ?? undefined,
+        }));
+        return jsonResponse(200, { ...toManagedDelivery(delivery), attempts });
       },
-    }, services),
-    operation({
-      ...backend("POST", `${path}/resend`, "resendFailedDeliveries",
-        "Send again what failed of the events dispatched from then to then"),
+    }),
+    backend("POST", `${path}/:id/resend`, "resendAnyDelivery", RESEND_SUMMARY, {
+      responses: { 202: DeliveryId },
+      refuses: [409],
+      async handle({ params: { id }, ...context }) {
+        const delivery = await find(id);
+        checkFailed(delivery);
+        const action = { action: "delivery.resend", target: id };
+        const resend = resendDeliveries([id], now());
+        return resentResponse(delivery, await storeAudited(context, resend, action, services));
+      },
+    }),
+    backend("POST", `${path}/resend`, "resendFailedDeliveries",
+      "Send again what failed of the events dispatched from then to then", {
       body: Resend,
       responses: { 202: named("ResendCount", record({ count: COUNT })) },
       /** Batch by batch, so that no other write waits for long; the first has the audit entry. */
-      async handle({ body: { since, until, subscription }, ...context }) {
+      async handle({ body: { since: sinceMs, until: untilMs, subscription }, ...context }) {
         const action = { action: "delivery.resend", target: subscription ?? "failed" };
-        const sinceMs = since === undefined ? undefined : Date.parse(since);
-        const untilMs = until === undefined ? undefined : Date.parse(until);
         let count = 0;
         for await (const ids of findFailed(database, { sinceMs, untilMs, subscription })) {
           const resend = resendDeliveries(ids, now());
@@ -196,53 +200,14 @@ export function managedDeliveryOperations(services: Administration): Operation[]
   ];
 }
 
-/** Those of the caller's subscriptions, or all. */
-interface View extends Pick<Operation, "path" | "summary"> {
-  readonly head: Head;
-  /** The end of the operations' ids. */
-  readonly name: string;
-  readonly record: Shape<unknown>;
-  readonly refuses: readonly number[];
-  toRecord(delivery: Delivery): object;
-  toAttempt(attempt: Attempt): object;
-  find(
-    params: { readonly id?: string; readonly delivery?: string },
-    caller: Caller,
-  ): Promise<Delivery | undefined>;
-  /** Returns the rows that each statement changed: none of the first where it was refused. */
-  resend(delivery: Delivery, context: Actor): Promise<readonly number[]>;
+/** Throws Problem 409 where a delivery cannot be sent again, since it has not failed. */
+function checkFailed({ status }: Delivery): void {
+  if (status === "failed") return;
+  throw conflict(`The delivery is ${status}; only a failed one is sent again.`);
 }
 
-function itemOperations(view: View, { database }: Pick<Services, "database">): Operation[] {
-  const { head, path, name, summary, record, refuses, find } = view;
-  return [
-    operation({
-      ...head("GET", path, `get${name}`, summary),
-      responses: { 200: record },
-      async handle({ params, caller }) {
-        const delivery = found(await find(params, caller), "delivery");
-        const attempts = await listAttempts(database, delivery.id);
-        const shown = { ...view.toRecord(delivery), attempts: attempts.map(view.toAttempt) };
-        return jsonResponse(200, shown);
-      },
-    }),
-    operation({
-      ...head("POST", `${path}/resend`, `resend${name}`,
-        "Send a failed delivery again, with a fresh budget of attempts"),
-      responses: { 202: DeliveryId },
-      refuses,
-      async handle({ params, ...context }) {
-        const delivery = found(await find(params, context.caller), "delivery");
-        const { id, status } = delivery;
-        if (status !== "failed") {
-          throw conflict(`The delivery is ${status}; only a failed one is sent again.`);
-        }
-        const [resent] = await view.resend(delivery, context);
-        if (resent !== 1) {
-          throw conflict("The delivery has just changed, or its subscription has ended.");
-        }
-        return jsonResponse(202, { id });
-      },
-    }),
-  ];
+/** Of a delivery that was stored to be sent again; throws Problem 409 where it was refused. */
+function resentResponse({ id }: Delivery, [resent]: readonly number[]): HttpResponse {
+  if (resent === 1) return jsonResponse(202, { id });
+  throw conflict("The delivery has just changed, or its subscription has ended.");
 }

@@ -4,7 +4,7 @@ import type { DeclaredEvent } from "../event/event.ts";
 import { BACKEND_SCOPE, type Caller, CONSUMER_SCOPE } from "../oauth/principal.ts";
 
 /** The names of a path's parameters: "/backend/user/:id" has "id". */
-export type ParamsOf<Path extends string> = string extends Path ? PathParams
+type ParamsOf<Path extends string> = string extends Path ? PathParams
   : Path extends `${string}:${infer Name}/${infer Rest}`
     ? { readonly [K in Name]: string } & ParamsOf<Rest>
   : Path extends `${string}:${infer Name}` ? { readonly [K in Name]: string }
@@ -27,20 +27,28 @@ export interface Context<Path extends string, A extends Access, Query, Body> {
   readonly authenticateAgain: () => Promise<void>;
 }
 
-/** What an OpenAPI document says of a response: its JSON, its media type, or that it is empty. */
-export type ResponseShape = Shape<unknown> | `${string}/${string}` | undefined;
-
-interface OperationBase {
+/** One method on one path: what it takes, who may call it, its responses and its handler. */
+export interface Operation<
+  Path extends string = string,
+  A extends Access = Access,
+  Q extends Members = Members,
+  Body = unknown,
+> {
   /** The operationId of the OpenAPI document; unique. */
   readonly id: string;
   readonly method: (typeof METHODS)[number];
+  readonly path: Path;
   readonly summary: string;
+  readonly access: A;
   /** Which pages of other origins may call it: those of registered apps, or any. */
   readonly cors: boolean | "anyone";
   /** The form of its errors: problem details (RFC 9457), RFC 6749 §5.2, or a page for people. */
   readonly errors?: "problem" | "oauth" | "page";
-  /** The responses to a request that is carried out, by status. */
-  readonly responses: Readonly<Record<number, ResponseShape>>;
+  readonly query?: Q;
+  /** JSON; an optional shape where it may be missing. */
+  readonly body?: Shape<Body>;
+  /** The responses to a request that is carried out, by status: JSON, a media type, or empty. */
+  readonly responses: Readonly<Record<number, Shape<unknown> | `${string}/${string}` | undefined>>;
   /** Statuses of errors beside those that follow from access, path, query and body. */
   readonly refuses?: readonly number[];
   /** How else than with an access token it may be called. */
@@ -53,16 +61,7 @@ interface OperationBase {
   readonly maxBodyBytes?: number;
   /** The events that it dispatches, where it is hosted: an endpoint of a module. */
   readonly emits?: readonly DeclaredEvent[];
-}
-
-/** One method on one path: what it takes, who may call it, its responses and its handler. */
-export interface Operation extends OperationBase {
-  readonly path: string;
-  readonly access: Access;
-  readonly query?: Members;
-  /** JSON; an optional shape where it may be missing. */
-  readonly body?: Shape<unknown>;
-  handle(context: Context<string, Access, unknown, unknown>): Promise<HttpResponse>;
+  handle(context: Context<Path, A, InferMembers<Q>, Body>): Promise<HttpResponse>;
 }
 
 /** An operation whose handler is typed by its path, access, query and body. */
@@ -71,33 +70,34 @@ export function operation<
   const A extends Access,
   const Q extends Members = Record<never, never>,
   Body = undefined,
->(
-  typed: OperationBase & {
-    readonly path: Path;
-    readonly access: A;
-    readonly query?: Q;
-    readonly body?: Shape<Body>;
-    handle(context: Context<Path, A, InferMembers<Q>, Body>): Promise<HttpResponse>;
-  },
-): Operation {
+>(typed: Operation<Path, A, Q, Body>): Operation {
   // The pipeline calls the handler with what these shapes have parsed, and nothing else does.
   return typed as unknown as Operation;
 }
 
-/** Makes the head of an operation: who may call it, from where, its place, and its words. */
-export type Head = ReturnType<typeof headOf>;
-
-function headOf(scope: string, cors: boolean) {
-  return <const Path extends string>(
+/** Makes what makes operations for the same callers: of their place, id, summary and the rest. */
+function operationsFor<const A extends Access>(access: A, cors: boolean) {
+  return <
+    const Path extends string,
+    const Q extends Members = Record<never, never>,
+    Body = undefined,
+  >(
     method: Operation["method"],
     path: Path,
     id: string,
     summary: string,
-  ) => ({ access: [scope], cors, method, path, id, summary }) as const;
+    rest: Omit<
+      Operation<Path, A, Q, Body>,
+      "method" | "path" | "id" | "summary" | "access" | "cors"
+    >,
+  ) => operation({ access, cors, method, path, id, summary, ...rest });
 }
 
-/** The head of an operation of the consumer's own resources: scope `consumer`, and CORS. */
-export const consumer: Head = headOf(CONSUMER_SCOPE, true);
+/** Makes an operation of the consumer's own resources: scope `consumer`, and CORS. */
+export const consumer = operationsFor([CONSUMER_SCOPE], true);
 
-/** The head of an operation of the backend: scope `backend`, and never CORS. */
-export const backend: Head = headOf(BACKEND_SCOPE, false);
+/** Makes an operation of the backend: scope `backend`, and never CORS. */
+export const backend = operationsFor([BACKEND_SCOPE], false);
+
+/** Makes an operation of the service itself, for those who watch over it: public, without CORS. */
+export const system = operationsFor("public", false);

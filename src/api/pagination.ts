@@ -1,9 +1,7 @@
 import type { HttpResponse } from "../base/http_message.ts";
-import { Problem } from "../base/problem.ts";
 import {
   described,
   type InferMembers,
-  matching,
   manyOf,
   named,
   nullable,
@@ -16,7 +14,7 @@ import { FIRST_PAGE, type Page, type Pagination } from "../database/database.ts"
 import { jsonResponse } from "../http/respond.ts";
 
 const MAX_LIMIT = 200;
-const UNKNOWN_CURSOR = "Must be a next_cursor of this list.";
+const CURSOR_FORM = /^[0-9a-z]{1,260}$/;
 
 /** In a query it is text. */
 const LIMIT: Shape<number> = {
@@ -29,7 +27,17 @@ const LIMIT: Shape<number> = {
   },
 };
 
-const CURSOR = matching(/^[0-9a-z]{1,260}$/, UNKNOWN_CURSOR);
+/** Of a list in memory; parsed, it is the key of an item. */
+const CURSOR: Shape<string> = {
+  schema: { type: "string", pattern: CURSOR_FORM.source },
+  definitions: {},
+  parse(value, report) {
+    const key = Buffer.from(String(value), "hex").toString();
+    const isRight = CURSOR_FORM.test(String(value)) && formatCursor(key) === value;
+    if (!isRight) report("Must be a next_cursor of this list.");
+    return key;
+  },
+};
 
 /** The query of a list; `cursor` is the shape of its next_cursor: the id of an item. */
 export function pagination(cursor: Shape<string> = CURSOR) {
@@ -71,7 +79,7 @@ export function listResponse<Item>(
 
 /**
  * The part of a list in memory that a query asks for, in the order of the items' keys, so that the
- * item of its cursor may be gone. Throws Problem 400 for a cursor that no such list has given.
+ * item of its cursor may be gone.
  */
 export function pageOfItems<Item>(
   items: readonly Item[],
@@ -81,8 +89,7 @@ export function pageOfItems<Item>(
 ): Page<Item> {
   const sign = order === "up" ? 1 : -1;
   const compare = (a: string, b: string) => a === b ? 0 : a < b ? -sign : sign;
-  const key = cursor === undefined ? undefined : parseCursor(cursor);
-  const rest = items.filter((item) => key === undefined || compare(keyOf(item), key) > 0)
+  const rest = items.filter((item) => cursor === undefined || compare(keyOf(item), cursor) > 0)
     .sort((a, b) => compare(keyOf(a), keyOf(b)));
   const part = rest.slice(0, limit);
   const last = part.at(-1);
@@ -91,12 +98,4 @@ export function pageOfItems<Item>(
 
 function formatCursor(key: string): string {
   return Buffer.from(key).toString("hex");
-}
-
-function parseCursor(cursor: string): string {
-  const key = Buffer.from(cursor, "hex").toString();
-  if (formatCursor(key) === cursor) return key;
-  throw new Problem(400, "invalid", "The query is not valid; see errors.", {
-    errors: [{ pointer: "/cursor", detail: UNKNOWN_CURSOR }],
-  });
 }

@@ -36,10 +36,7 @@ export interface LoginAttempt {
 }
 
 /** Checks a user's password, wherever it comes in. */
-export interface PasswordLogin {
-  /** Throws Problem 503 when too many passwords are being checked. */
-  check(login: LoginAttempt): Promise<LoginOutcome>;
-}
+export type PasswordLogin = ReturnType<typeof createPasswordLogin>;
 
 const ACCOUNT_LIMIT = 10; // of one account from one place
 const ADDRESS_LIMIT = 50; // of one address whatever the accounts
@@ -53,9 +50,10 @@ export function createPasswordLogin(
   { database, hasher, failures, now, sleep }:
     & Pick<Services, "database" | "hasher" | "failures" | "now">
     & { readonly sleep: (ms: number) => Promise<void> },
-): PasswordLogin {
+) {
   return {
-    async check(attempt) {
+    /** Throws Problem 503 when too many passwords are being checked. */
+    async check(attempt: LoginAttempt): Promise<LoginOutcome> {
       const { username, password, address } = attempt;
       const sinceMs = now();
       const user = await findUserByName(database, username);

@@ -20,25 +20,19 @@ export interface PathPattern {
   readonly urlPattern: URLPattern;
 }
 
-/** One part of a URLPattern pathname: exactly one member is there. */
-interface PathToken {
-  /** A character behind a backslash. */
-  readonly escaped?: string;
-  /** Of a parameter, without its colon. */
-  readonly name?: string;
-  /** A group with its parentheses. */
-  readonly regexp?: string;
-  /** One of `* ? + { }`. */
-  readonly mark?: string;
-  readonly character?: string;
-}
+/**
+ * One part of a URLPattern pathname, under what it is: a parameter's `name` without its colon, the
+ * `regexp` of a group with its parentheses, a `mark`, which is one of `* ? + { }`, or a `literal`
+ * character without the backslash that may be before it.
+ */
+type PathToken = { readonly [Kind in "name" | "regexp" | "mark" | "literal"]?: string };
 
 const TOKEN = new RegExp(
   [
-    String.raw`\\(?<escaped>.)`,
+    String.raw`\\(?<literal>.)`,
     String.raw`:(?<name>[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*)`,
     String.raw`(?<mark>[*?+{}])`,
-    String.raw`(?<character>.)`,
+    String.raw`(?<literal>.)`,
   ].join("|"),
   "suy",
 );
@@ -90,7 +84,7 @@ export function parsePathPattern(path: string, reasons: string[]): PathPattern |
     reasons.push(`path "${path}" is not a valid URLPattern pathname`);
     return undefined;
   }
-  return readSegments(path, urlPattern);
+  return toPattern(path, urlPattern);
 }
 
 /**
@@ -115,41 +109,32 @@ function weightAt({ segments }: PathPattern, index: number): number {
 }
 
 /** Reads URLPattern's own spelling of the pattern, in which literals are percent-encoded. */
-function readSegments(text: string, urlPattern: URLPattern): PathPattern {
-  const segments: Segment[] = [];
-  let shape = "";
-  let literal = "";
-  let names: string[] = [];
-  let groups = 0;
-  let isOpen = false;
-
-  const endSegment = (): void => {
-    const isParameter = groups === 0 && names.length === 1 && literal === "";
-    const isLiteral = groups === 0 && names.length === 0;
-    const rank = isOpen ? 3 : isLiteral ? 0 : isParameter ? 2 : 1;
-    segments.push({ rank, literal, name: rank === 2 ? names.join("") : "" });
-    [literal, names, groups, isOpen] = ["", [], 0, false];
-  };
-
-  for (const { escaped, name, regexp, mark, character } of tokensOf(urlPattern.pathname.slice(1))) {
-    if (name !== undefined) {
-      names.push(name);
-      shape += ":";
-    } else if (regexp !== undefined) {
-      groups++;
-      // A name before it does not matter: ":id(\\d+)" takes what "(\\d+)" takes.
-      shape = (shape.endsWith(":") ? shape.slice(0, -1) : shape) + regexp;
-    } else if (mark !== undefined) {
-      isOpen = true;
-      shape += mark;
-    } else if (character === "/") {
-      endSegment();
-      shape += "/";
-    } else {
-      literal += escaped ?? character ?? "";
-      shape += escaped === undefined ? character ?? "" : `\\${escaped}`;
-    }
+function toPattern(text: string, urlPattern: URLPattern): PathPattern {
+  const parts: PathToken[][] = [[]];
+  for (const token of tokensOf(urlPattern.pathname.slice(1))) {
+    if (token.literal === "/") parts.push([]);
+    else parts.at(-1)?.push(token);
   }
-  endSegment();
-  return { text, segments, shape: `/${shape}`.replaceAll("(.*)", "*"), urlPattern };
+  const shape = parts.map((tokens) => `/${tokens.map(toShape).join("")}`).join("");
+  return { text, segments: parts.map(toSegment), shape, urlPattern };
+}
+
+function toSegment(tokens: readonly PathToken[]): Segment {
+  const isOpen = tokens.some(({ mark }) => mark !== undefined);
+  const isLiteral = tokens.every(({ literal }) => literal !== undefined);
+  const parameter = tokens.length === 1 ? tokens[0]?.name : undefined;
+  const rank = isOpen ? 3 : isLiteral ? 0 : parameter !== undefined ? 2 : 1;
+  const literal = tokens.map((token) => token.literal ?? "").join("");
+  return { rank, literal, name: parameter ?? "" };
+}
+
+function toShape(
+  { name, regexp, mark, literal = "" }: PathToken,
+  index: number,
+  tokens: readonly PathToken[],
+): string {
+  // A name before a group does not matter: ":id(\\d+)" takes what "(\\d+)" takes.
+  if (name !== undefined) return tokens[index + 1]?.regexp === undefined ? ":" : "";
+  if (regexp !== undefined) return regexp === "(.*)" ? "*" : regexp;
+  return mark ?? literal.replace(/\W/, "\\$&");
 }

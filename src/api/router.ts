@@ -40,7 +40,7 @@ interface TreeNode {
 /** Characters that URLPattern leaves alone in a path; dot segments aside. */
 const PLAIN_PATH = /^(?:\/(?!(?:\.|%2e){1,2}(?:\/|$))[\w\-.~!$&'()*+,;=:@%|]*)+$/i;
 const ANY_PATH = new URLPattern({ pathname: "*" });
-const NO_PARAMS: PathParams = Object.freeze(noParams());
+const NO_PARAMS: PathParams = Object.freeze(Object.create(null));
 
 /**
  * Makes a router of operations of which no two may have one method and shape. Paths match as
@@ -62,8 +62,8 @@ export function createRouter(operations: readonly Operation[]): Router {
   }).sort((a, b) => comparePatterns(a.pattern, b.pattern));
   for (const [place, { operation, pattern }] of ordered.entries()) {
     const { segments } = pattern;
-    const parameters = segments.map(({ rank, name }, index) => ({ index, name, rank }))
-      .filter(({ rank }) => rank === 2);
+    const parameters = segments.map(({ name }, index) => ({ index, name }))
+      .filter(({ name }) => name !== "");
     const entry = { operation, pattern, place, parameters };
     if (segments.some(({ rank }) => rank === 1 || rank === 3)) fancy.push(entry);
     else plant(tree, entry);
@@ -77,13 +77,13 @@ export function createRouter(operations: readonly Operation[]): Router {
   // Paths of another router end early.
   const takesAnyFirst = fancy.length > 0 || tree.parameter !== undefined;
 
-  /** The first entry in order, of the method or, without one, of any. */
-  const find = (method: string | undefined, path: string, segments: readonly string[]) => {
+  /** The first entry in order. */
+  const find = (method: string, path: string, segments: readonly string[]) => {
     const simple = climb(tree, segments, 0, method);
     for (const entry of fancy) {
       if (simple !== undefined && simple.place < entry.place) break;
-      if (method !== undefined && entry.operation.method !== method) continue;
-      const params = mayMatch(entry, segments) ? readGroups(entry, path) : undefined;
+      if (entry.operation.method !== method) continue;
+      const params = readGroups(entry, path, segments);
       if (params !== undefined) return { operation: entry.operation, params };
     }
     return simple && { operation: simple.operation, params: readSegments(simple, segments) };
@@ -97,14 +97,11 @@ export function createRouter(operations: readonly Operation[]): Router {
     const segments = path.slice(1).split("/");
     const found = find(method === "HEAD" ? "GET" : method, path, segments);
     if (found) return { ...found, methods: [], sibling: found.operation };
-    if (!find(undefined, path, segments)) return undefined;
-    const others = METHODS.map((other) => find(other, path, segments)?.operation)
-      .filter((operation) => operation !== undefined);
+    const others = METHODS.flatMap((other) => find(other, path, segments)?.operation ?? []);
     const [sibling] = others;
     if (!sibling) return undefined;
-    const methods = others.map((each) => each.method === "GET" ? ["GET", "HEAD"] : each.method);
-    const all = [...methods.flat(), "OPTIONS"];
-    return { operation: undefined, params: NO_PARAMS, methods: all, sibling };
+    const methods = others.flatMap(({ method }) => method === "GET" ? ["GET", "HEAD"] : method);
+    return { operation: undefined, params: NO_PARAMS, methods: [...methods, "OPTIONS"], sibling };
   };
 }
 
@@ -120,13 +117,9 @@ function createNode(): TreeNode {
 function plant(root: TreeNode, entry: Entry): void {
   let node = root;
   for (const { rank, literal } of entry.pattern.segments) {
-    if (rank !== 0) {
-      node = node.parameter ??= createNode();
-      continue;
-    }
-    const next = node.literals.get(literal) ?? createNode();
-    node.literals.set(literal, next);
-    node = next;
+    node = rank === 0
+      ? node.literals.getOrInsertComputed(literal, createNode)
+      : node.parameter ??= createNode();
   }
   node.entries.set(entry.operation.method, entry);
 }
@@ -136,34 +129,33 @@ function climb(
   node: TreeNode,
   segments: readonly string[],
   index: number,
-  method: string | undefined,
+  method: string,
 ): Entry | undefined {
   const segment = segments[index];
-  if (segment === undefined) {
-    return method === undefined ? node.entries.values().next().value : node.entries.get(method);
-  }
+  if (segment === undefined) return node.entries.get(method);
   const next = node.literals.get(segment);
   const found = next && climb(next, segments, index + 1, method);
   if (found !== undefined || node.parameter === undefined || segment === "") return found;
   return climb(node.parameter, segments, index + 1, method);
 }
 
-/** Spares most URLPatterns, which cost some microseconds each. */
-function mayMatch({ pattern: { segments: [first] } }: Entry, segments: readonly string[]): boolean {
-  return first?.rank !== 0 || first.literal === segments[0];
-}
-
 function readSegments({ parameters }: Entry, segments: readonly string[]): PathParams {
   if (parameters.length === 0) return NO_PARAMS;
-  const params = noParams();
+  const params: Record<string, string> = Object.create(null);
   for (const { index, name } of parameters) params[name] = decode(segments[index] ?? "");
   return params;
 }
 
-function readGroups({ pattern }: Entry, path: string): PathParams | undefined {
-  const result = pattern.urlPattern.exec({ pathname: path });
+function readGroups(
+  { pattern: { segments: [first], urlPattern } }: Entry,
+  path: string,
+  segments: readonly string[],
+): PathParams | undefined {
+  // This spares most URLPatterns, which cost some microseconds each.
+  if (first?.rank === 0 && first.literal !== segments[0]) return undefined;
+  const result = urlPattern.exec({ pathname: path });
   if (!result) return undefined;
-  const params = noParams();
+  const params: Record<string, string> = Object.create(null);
   for (const [name, value] of Object.entries(result.pathname.groups)) {
     if (value !== undefined) params[name] = decode(value);
   }
@@ -182,10 +174,6 @@ function decode(text: string): string {
 /** The path as URLPattern sees it: spaces, quotes and the like percent-encoded. */
 function canonicalPath(path: string): string {
   return ANY_PATH.exec({ pathname: path })?.pathname.groups["0"] ?? path;
-}
-
-function noParams(): Record<string, string> {
-  return Object.create(null) as Record<string, string>;
 }
 
 const UNSAFE = /%2f|%5c|\\|(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)|[^\x21-\x7e]/i;

@@ -18,7 +18,7 @@ import {
   replaceSubscriptionSecret,
 } from "../store/subscriptions.ts";
 import { type Administration, locatedResponse, storeAudited } from "./administration.ts";
-import { consumer, type Operation, operation } from "./operation.ts";
+import { consumer, type Operation } from "./operation.ts";
 import { checkEventAllowed, checkReachable, getSubscription, TAKEN } from "./subscription.ts";
 
 const PATH = "/consumer/subscription";
@@ -38,8 +38,7 @@ export function subscribeOperations(
   const { database, seal, now } = services;
 
   return [
-    operation({
-      ...consumer("POST", PATH, "subscribe", "Subscribe to an event"),
+    consumer("POST", PATH, "subscribe", "Subscribe to an event", {
       body: refined(NewSubscription, checkReachable(services)),
       responses: { 201: WithSecret },
       refuses: [409],
@@ -64,12 +63,11 @@ export function subscribeOperations(
         }
         const fresh = { ...subscription, status: "active", disabledReason: null } as const;
         const record = { ...toSubscriptionRecord(fresh), secret };
-        return locatedResponse(201, `${PATH}/${id}`, record, services);
+        return locatedResponse(201, context.request.path, id, record);
       },
     }),
-    operation({
-      ...consumer("POST", `${PATH}/:id/secret`, "replaceSigningSecret",
-        "Replace the signing secret; the old one signs beside it for a day"),
+    consumer("POST", `${PATH}/:id/secret`, "replaceSigningSecret",
+      "Replace the signing secret; the old one signs beside it for a day", {
       responses: { 200: WithSecret },
       refuses: [409],
       async handle({ params: { id }, ...context }) {

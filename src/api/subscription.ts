@@ -37,7 +37,7 @@ import {
   refuseConflict,
   storeAudited,
 } from "./administration.ts";
-import { backend, consumer, type Head, type Operation, operation } from "./operation.ts";
+import { backend, consumer, type Operation } from "./operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts";
 
 type SubscriptionServices = Administration & Pick<Services, "refuseEndpoint">;
@@ -48,7 +48,7 @@ export const TAKEN = "There is a subscription of this event and endpoint already
 /** /consumer/subscription: those of the caller. */
 export function ownSubscriptionOperations(services: SubscriptionServices): Operation[] {
   return sharedOperations({
-    head: consumer,
+    make: consumer,
     path: "/consumer/subscription",
     list: ["listSubscriptions", "List the caller's subscriptions"],
     get: ["getSubscription", "One subscription"],
@@ -64,7 +64,7 @@ export function ownSubscriptionOperations(services: SubscriptionServices): Opera
 /** /backend/subscription: everybody's. */
 export function managedSubscriptionOperations(services: SubscriptionServices): Operation[] {
   return sharedOperations({
-    head: backend,
+    make: backend,
     path: "/backend/subscription",
     list: ["listAllSubscriptions", "List everybody's subscriptions"],
     get: ["getAnySubscription", "One subscription"],
@@ -85,7 +85,7 @@ export function managedSubscriptionOperations(services: SubscriptionServices): O
 /** The caller's own subscriptions, or everybody's. */
 interface View
   extends Record<"list" | "get" | "change" | "remove", readonly [id: string, summary: string]> {
-  readonly head: Head;
+  readonly make: typeof consumer | typeof backend;
   readonly path: "/consumer/subscription" | "/backend/subscription";
   readonly changes: Shape<Infer<typeof ManagedSubscriptionChange>>;
   readonly record: Shape<unknown>;
@@ -95,7 +95,7 @@ interface View
 }
 
 function sharedOperations(view: View, services: SubscriptionServices): Operation[] {
-  const { head, path, toRecord, ownerOf, list, get, change, remove } = view;
+  const { make, path, toRecord, ownerOf, list, get, change, remove } = view;
   const { database, wake, now } = services;
   const find = async (id: string, caller: Caller) =>
     found(await findSubscription(database, id, ownerOf?.(caller)), "subscription");
@@ -108,8 +108,7 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
   }
 
   return [
-    operation({
-      ...head("GET", path, ...list),
+    make("GET", path, ...list, {
       query: pagination(SubscriptionRecord.members.id),
       responses: { 200: pageOf(view.record) },
       async handle({ query, caller }) {
@@ -117,14 +116,12 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
         return listResponse(page, toRecord);
       },
     }),
-    operation({
-      ...head("GET", `${path}/:id`, ...get),
+    make("GET", `${path}/:id`, ...get, {
       responses: { 200: view.record },
       handle: async ({ params: { id }, caller }) =>
         jsonResponse(200, toRecord(await find(id, caller))),
     }),
-    operation({
-      ...head("PATCH", `${path}/:id`, ...change),
+    make("PATCH", `${path}/:id`, ...change, {
       body: view.changes,
       responses: { 200: view.record },
       refuses: [409],
@@ -155,8 +152,7 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
         return jsonResponse(200, toRecord(await find(id, caller)));
       },
     }),
-    operation({
-      ...head("DELETE", `${path}/:id`, ...remove),
+    make("DELETE", `${path}/:id`, ...remove, {
       responses: { 204: undefined },
       async handle({ params: { id }, ...context }) {
         await find(id, context.caller);

@@ -42,7 +42,6 @@ export function createServices(foundation: Foundation): Services {
     ...base,
     accounts,
     issuer,
-    basePath,
     site: { name: config.name ?? host, host, basePath },
     passwordLogin: countLogins(createPasswordLogin({ ...base, sleep }), base),
     clients: createClientAuthenticator({ accounts, failures, now }),

@@ -1,4 +1,4 @@
-import { text } from "./shape.ts";
+import { type Shape, text } from "./shape.ts";
 
 const FORM = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;
 
@@ -10,6 +10,13 @@ export const TIME = text(
       : "Must be a time as in 2030-01-31T12:00:00Z.",
   { format: "date-time" },
 );
+
+/** The same; parsed, it is milliseconds since 1970. */
+export const TIME_MS: Shape<number> = {
+  schema: TIME.schema,
+  definitions: {},
+  parse: (value, report) => Date.parse(TIME.parse(value, report)),
+};
 
 /** Milliseconds since 1970 as JSON has them. */
 export function toTime(ms: number): string {

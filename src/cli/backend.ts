@@ -4,7 +4,6 @@ import { readBody, readQuery } from "../api/input.ts";
 import { createRouter } from "../api/router.ts";
 import { createServiceMetrics } from "../app/metrics.ts";
 import { backendOperations } from "../app/operations.ts";
-import { pathOf } from "../base/base_url.ts";
 import type { HttpRequest } from "../base/http_message.ts";
 import { newId } from "../base/id.ts";
 import { createPasswordHasher } from "../base/password.ts";
@@ -91,7 +90,6 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
       keys,
       revocations: await loadRevocations(database, now),
       hasher: createPasswordHasher(1),
-      basePath: pathOf(config.baseUrl ?? "http://localhost"),
       refuseEndpoint: () => "Is not changed from the command line.",
       jobs: storedJobs(database, now),
       metrics: createServiceMetrics(), // which nobody reads here

@@ -74,6 +74,7 @@ describe("POST /backend/event", () => {
     const { id, ...rest } = readObject(answer);
     assert.match(String(id), /^e[0-9a-z]+$/);
     assert.deepEqual(rest, {});
+    assert.equal(new URL(answer.location ?? "").pathname, `/backend/event/${String(id)}`);
     const [sent] = await stage.receiver.waitFor(1, PATIENCE_MS, subscription.path);
     assert.equal(String(sent?.body), '{"a":[1,"ä"]}');
     assert.deepEqual(audited(String(id)), ["event.dispatch"]);

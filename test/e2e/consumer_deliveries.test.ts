@@ -251,6 +251,8 @@ describe("POST /consumer/subscription/{id}/test", () => {
     const [delivery] = await stage.deliveries(subscription, "delivered");
     assert.equal(delivery?.["id"], sent?.headers["webhook-id"]);
     assert.equal(delivery?.["id"], readObject(answer)["id"]);
+    const location = new URL(answer.location ?? "").pathname;
+    assert.equal(readObject(await stage.call("GET", location, consumer))["id"], delivery?.["id"]);
     await stage.deliveries(other);
     assert.equal(stage.receiver.count(other.path), 0);
   });

@@ -34,7 +34,7 @@ import {
   locatedResponse,
   storeAudited,
 } from "../administration.ts";
-import { backend, type Operation, operation } from "../operation.ts";
+import { backend, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const OLD_SECRET_MS = 24 * 60 * 60_000;
@@ -47,8 +47,7 @@ export function appOperations(services: Administration): Operation[] {
   const find = async (id: string) => found(await findApp(database, id), "app");
 
   return [
-    operation({
-      ...backend("POST", PATH, "addApp", "Add an app; its secret is shown here only"),
+    backend("POST", PATH, "addApp", "Add an app; its secret is shown here only", {
       body: NewApp,
       responses: { 201: AppWithSecret },
       async handle({ body, ...context }) {
@@ -59,23 +58,20 @@ export function appOperations(services: Administration): Operation[] {
         const insert = insertApp(app, secret === undefined ? undefined : sha256(secret));
         await storeAudited(context, [insert], { action: "app.create", target: id }, services);
         const record = { ...toAppRecord(app), client_secret: secret };
-        return locatedResponse(201, `${PATH}/${id}`, record, services);
+        return locatedResponse(201, context.request.path, id, record);
       },
     }),
-    operation({
-      ...backend("GET", PATH, "listApps", "List apps"),
+    backend("GET", PATH, "listApps", "List apps", {
       query: pagination(AppRecord.members.client_id),
       responses: { 200: pageOf(AppRecord) },
       handle: async ({ query }) =>
         listResponse(await listApps(database, toPagination(query)), toAppRecord),
     }),
-    operation({
-      ...backend("GET", ITEM, "getApp", "One app"),
+    backend("GET", ITEM, "getApp", "One app", {
       responses: { 200: AppRecord },
       handle: async ({ params }) => jsonResponse(200, toAppRecord(await find(params.client_id))),
     }),
-    operation({
-      ...backend("PATCH", ITEM, "changeApp", "Change an app, or disable it"),
+    backend("PATCH", ITEM, "changeApp", "Change an app, or disable it", {
       body: AppChange,
       responses: { 200: AppRecord },
       async handle({ params: { client_id: id }, body, ...context }) {
@@ -97,8 +93,7 @@ export function appOperations(services: Administration): Operation[] {
         return jsonResponse(200, toAppRecord(await find(id)));
       },
     }),
-    operation({
-      ...backend("DELETE", ITEM, "deleteApp", "Remove an app"),
+    backend("DELETE", ITEM, "deleteApp", "Remove an app", {
       responses: { 204: undefined },
       async handle({ params: { client_id: id }, ...context }) {
         await find(id);
@@ -111,9 +106,8 @@ export function appOperations(services: Administration): Operation[] {
         return emptyResponse(204);
       },
     }),
-    operation({
-      ...backend("POST", `${ITEM}/secret`, "replaceAppSecret",
-        "Replace an app's secret; the old one is good for a day, or no more at all"),
+    backend("POST", `${ITEM}/secret`, "replaceAppSecret",
+      "Replace an app's secret; the old one is good for a day, or no more at all", {
       body: optional(NewAppSecret),
       responses: { 200: AppSecret },
       refuses: [409],

@@ -10,10 +10,10 @@ import {
   TEXT,
   text,
 } from "../../base/shape.ts";
-import { TIME, toTime } from "../../base/time.ts";
+import { TIME, TIME_MS, toTime } from "../../base/time.ts";
 import type { Services } from "../../services.ts";
 import { type AuditEntry, listAudit } from "../../store/audit.ts";
-import { backend, type Operation, operation } from "../operation.ts";
+import { backend, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const MAX_LENGTH = 200;
@@ -40,27 +40,22 @@ export const AUDIT_QUERY = {
   actor: optional(described("Who did it.", WANTED)),
   action: optional(described("What was done.", WANTED)),
   target: optional(described("To what.", WANTED)),
-  since: optional(described("At that time or later.", TIME)),
-  until: optional(described("Before that time.", TIME)),
+  since: optional(described("At that time or later.", TIME_MS)),
+  until: optional(described("Before that time.", TIME_MS)),
 } as const;
 
 /** GET /backend/audit: who did what to whom. */
 export function auditOperations({ database }: Pick<Services, "database">): Operation[] {
   return [
-    operation({
-      ...backend("GET", "/backend/audit", "listAudit", "List changes, logins and failures"),
+    backend("GET", "/backend/audit", "listAudit", "List changes, logins and failures", {
       query: AUDIT_QUERY,
       responses: { 200: pageOf(AuditRecord, "AuditPage") },
-      async handle({ query: { actor, action, target, since, until, ...part } }) {
-        const filter = { actor, action, target, sinceMs: toMs(since), untilMs: toMs(until) };
-        return listResponse(await listAudit(database, filter, toPagination(part)), toAuditRecord);
+      async handle({ query: { since: sinceMs, until: untilMs, ...query } }) {
+        const page = await listAudit(database, { ...query, sinceMs, untilMs }, toPagination(query));
+        return listResponse(page, toAuditRecord);
       },
     }),
   ];
-}
-
-function toMs(time: string | undefined): number | undefined {
-  return time === undefined ? undefined : Date.parse(time);
 }
 
 function toAuditRecord(entry: AuditEntry): Infer<typeof AuditRecord> {

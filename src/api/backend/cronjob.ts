@@ -6,7 +6,7 @@ import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { actorOf, insertAudit } from "../../store/audit.ts";
 import { found } from "../administration.ts";
-import { backend, type Operation, operation } from "../operation.ts";
+import { backend, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
 
 const PATH = "/backend/cronjob";
@@ -26,8 +26,7 @@ export function cronjobOperations(
   { database, jobs, now }: Pick<Services, "database" | "jobs" | "now">,
 ): Operation[] {
   return [
-    operation({
-      ...backend("GET", PATH, "listCronjobs", "List the cronjobs and how they last went"),
+    backend("GET", PATH, "listCronjobs", "List the cronjobs and how they last went", {
       query: pagination(),
       responses: { 200: pageOf(CronjobRecord) },
       async handle({ query }) {
@@ -43,9 +42,8 @@ export function cronjobOperations(
         }));
       },
     }),
-    operation({
-      ...backend("POST", `${PATH}/:name/run`, "runCronjob",
-        "Run a cronjob now, unless it runs already"),
+    backend("POST", `${PATH}/:name/run`, "runCronjob",
+      "Run a cronjob now, unless it runs already", {
       responses: { 202: named("CronjobName", record({ name: TEXT })) },
       refuses: [409],
       async handle({ params: { name }, caller, request }) {

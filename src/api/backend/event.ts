@@ -10,7 +10,7 @@ import type { Services } from "../../services.ts";
 import { listDeliveries } from "../../store/delivery_lists.ts";
 import { findEvent, insertEvent, listEvents } from "../../store/events.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "../administration.ts";
-import { backend, type Operation, operation } from "../operation.ts";
+import { backend, type Operation } from "../operation.ts";
 import { listResponse, pageMembers, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const PATH = "/backend/event";
@@ -34,8 +34,7 @@ export function eventOperations(services: Administration & Pick<Services, "metri
   const { database, config: { maxPayloadBytes }, metrics, now } = services;
 
   return [
-    operation({
-      ...backend("POST", PATH, "dispatchEvent", "Dispatch an event"),
+    backend("POST", PATH, "dispatchEvent", "Dispatch an event", {
       body: NewEvent,
       responses: { 202: named("EventId", record({ id: ID })) },
       isLocated: true,
@@ -49,19 +48,17 @@ export function eventOperations(services: Administration & Pick<Services, "metri
         const insert = insertEvent({ id, name, json, subject, createdAtMs });
         await storeAudited(context, [insert], { action: "event.dispatch", target: id }, services);
         metrics.count("gatepost_events_dispatched_total", []);
-        return locatedResponse(202, `${PATH}/${id}`, { id }, services);
+        return locatedResponse(202, context.request.path, id, { id });
       },
     }),
-    operation({
-      ...backend("GET", PATH, "listEvents", "List events"),
+    backend("GET", PATH, "listEvents", "List events", {
       query: EVENT_QUERY,
       responses: { 200: pageOf(EventRecord) },
       handle: async ({ query }) =>
         listResponse(await listEvents(database, query, toPagination(query)), toRecord),
     }),
-    operation({
-      ...backend("GET", `${PATH}/:id`, "getEvent",
-        "One event with its data and its deliveries, these in parts as lists are"),
+    backend("GET", `${PATH}/:id`, "getEvent",
+      "One event with its data and its deliveries, these in parts as lists are", {
       query: pagination(ManagedDelivery.members.id),
       responses: { 200: EventWithDeliveries },
       async handle({ query, params }) {

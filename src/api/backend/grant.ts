@@ -32,7 +32,7 @@ import { findGrant, type ListedGrant, listGrants } from "../../store/grants.ts";
 import { endSubscriptions } from "../../store/subscription_end.ts";
 import { findUser, revokeTokensOfUser } from "../../store/users.ts";
 import { type Administration, found, storeAudited } from "../administration.ts";
-import { backend, type Operation, operation } from "../operation.ts";
+import { backend, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const PATH = "/backend/grant";
@@ -78,17 +78,13 @@ export function grantOperations(services: Administration): Operation[] {
   const { database, now, config: { accessTokenTtlMs } } = services;
 
   return [
-    operation({
-      ...backend("GET", PATH, "listGrants", "List grants, of one user or one app"),
+    backend("GET", PATH, "listGrants", "List grants, of one user or one app", {
       query: GRANT_QUERY,
       responses: { 200: pageOf(GrantRecord) },
-      async handle({ query: { user, app, ...part } }) {
-        const page = await listGrants(database, { user, app }, toPagination(part), now());
-        return listResponse(page, toGrantRecord);
-      },
+      handle: async ({ query }) =>
+        listResponse(await listGrants(database, query, toPagination(query), now()), toGrantRecord),
     }),
-    operation({
-      ...backend("DELETE", `${PATH}/:id`, "revokeGrant", "Revoke a grant and every token of it"),
+    backend("DELETE", `${PATH}/:id`, "revokeGrant", "Revoke a grant and every token of it", {
       responses: { 204: undefined },
       async handle({ params, ...context }) {
         const { id } = found(await findGrant(database, params.id), "grant");
@@ -97,9 +93,8 @@ export function grantOperations(services: Administration): Operation[] {
         return emptyResponse(204);
       },
     }),
-    operation({
-      ...backend("POST", `${PATH}/revoke`, "revokeGrants",
-        "Revoke every grant of a user, of an app, or of a user through an app"),
+    backend("POST", `${PATH}/revoke`, "revokeGrants",
+      "Revoke every grant of a user, of an app, or of a user through an app", {
       body: Revocation,
       responses: { 204: undefined },
       refuses: [404],

@@ -17,7 +17,7 @@ import type { Services } from "../../services.ts";
 import { actorOf, insertAudit } from "../../store/audit.ts";
 import { type RingKey, ROTATION_LEAD_MS } from "../../store/key_ring.ts";
 import { type Actor, locatedResponse, notFound } from "../administration.ts";
-import { backend, type Operation, operation } from "../operation.ts";
+import { backend, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
 
 const PATH = "/backend/key";
@@ -39,8 +39,7 @@ const KeyRecord = named("Key", record({
 }));
 
 /** /backend/key: the keys that access tokens are signed with, their public parts alone. */
-export function keyOperations(services: Pick<Services, "keys" | "basePath" | "now">): Operation[] {
-  const { keys, now } = services;
+export function keyOperations({ keys, now }: Pick<Services, "keys" | "now">): Operation[] {
   const audit = ({ caller, request }: Actor, action: string, target: string) =>
     insertAudit({ ...actorOf(caller, request), action, target }, now());
   const toRecord = (key: RingKey) => {
@@ -56,8 +55,7 @@ export function keyOperations(services: Pick<Services, "keys" | "basePath" | "no
   };
 
   return [
-    operation({
-      ...backend("GET", PATH, "listSigningKeys", "List the keys that are published"),
+    backend("GET", PATH, "listSigningKeys", "List the keys that are published", {
       query: pagination(),
       responses: { 200: pageOf(KeyRecord) },
       async handle({ query }) {
@@ -65,20 +63,17 @@ export function keyOperations(services: Pick<Services, "keys" | "basePath" | "no
         return listResponse(page, toRecord);
       },
     }),
-    operation({
-      ...backend("POST", PATH, "rotateSigningKey",
-        "Make a key that signs in 10 minutes, or at once"),
+    backend("POST", PATH, "rotateSigningKey", "Make a key that signs in 10 minutes, or at once", {
       body: optional(NewKey),
       responses: { 201: KeyRecord },
       async handle({ body, ...context }) {
         const leadMs = body?.at_once ? 0 : ROTATION_LEAD_MS;
         const key = await keys.rotate(leadMs, (kid) => [audit(context, "key.rotate", kid)]);
-        return locatedResponse(201, `${PATH}/${key.kid}`, toRecord(key), services);
+        return locatedResponse(201, context.request.path, key.kid, toRecord(key));
       },
     }),
-    operation({
-      ...backend("DELETE", `${PATH}/:kid`, "withdrawSigningKey",
-        "Withdraw a key and every token that it signed at once"),
+    backend("DELETE", `${PATH}/:kid`, "withdrawSigningKey",
+      "Withdraw a key and every token that it signed at once", {
       responses: { 204: undefined },
       async handle({ params: { kid }, ...context }) {
         const isWithdrawn = await keys.withdraw(kid, [audit(context, "key.withdraw", kid)]);

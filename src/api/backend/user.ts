@@ -19,7 +19,7 @@ import {
   locatedResponse,
   storeAudited,
 } from "../administration.ts";
-import { backend, type Operation, operation } from "../operation.ts";
+import { backend, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const PATH = "/backend/user";
@@ -31,8 +31,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
   const find = async (id: string) => found(await findUser(database, id), "user");
 
   return [
-    operation({
-      ...backend("POST", PATH, "addUser", "Add a user"),
+    backend("POST", PATH, "addUser", "Add a user", {
       body: NewUser,
       responses: { 201: UserRecord },
       refuses: [409],
@@ -45,23 +44,20 @@ export function userOperations(services: Administration & Pick<Services, "hasher
         const action = { action: "user.create", target: id };
         const taken = "The user name is taken.";
         await storeAudited(context, [insertUser({ ...user, phc })], action, services, taken);
-        return locatedResponse(201, `${PATH}/${id}`, toUserRecord(user), services);
+        return locatedResponse(201, context.request.path, id, toUserRecord(user));
       },
     }),
-    operation({
-      ...backend("GET", PATH, "listUsers", "List users"),
+    backend("GET", PATH, "listUsers", "List users", {
       query: pagination(UserRecord.members.id),
       responses: { 200: pageOf(UserRecord) },
       handle: async ({ query }) =>
         listResponse(await listUsers(database, toPagination(query)), toUserRecord),
     }),
-    operation({
-      ...backend("GET", ITEM, "getUser", "One user"),
+    backend("GET", ITEM, "getUser", "One user", {
       responses: { 200: UserRecord },
       handle: async ({ params: { id } }) => jsonResponse(200, toUserRecord(await find(id))),
     }),
-    operation({
-      ...backend("PATCH", ITEM, "changeUser", "Change a user's password, scopes or status"),
+    backend("PATCH", ITEM, "changeUser", "Change a user's password, scopes or status", {
       body: UserChange,
       responses: { 200: UserRecord },
       async handle({ params: { id }, body: { password, scopes, status }, ...context }) {
@@ -81,8 +77,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
         return jsonResponse(200, toUserRecord(await find(id)));
       },
     }),
-    operation({
-      ...backend("DELETE", ITEM, "deleteUser", "Remove a user"),
+    backend("DELETE", ITEM, "deleteUser", "Remove a user", {
       responses: { 204: undefined },
       async handle({ params: { id }, ...context }) {
         await find(id);

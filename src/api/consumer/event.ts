@@ -1,14 +1,13 @@
 import { DeclaredEventRecord } from "../../event/event.ts";
 import { formatScope } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
-import { consumer, type Operation, operation } from "../operation.ts";
+import { consumer, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
 
 /** GET /consumer/event: the declared events that the caller may subscribe to, by name. */
 export function eventCatalogueOperation({ events }: Pick<Services, "events">): Operation {
-  return operation({
-    ...consumer("GET", "/consumer/event", "listDeclaredEvents",
-      "List the declared events that the caller may subscribe to"),
+  return consumer("GET", "/consumer/event", "listDeclaredEvents",
+    "List the declared events that the caller may subscribe to", {
     query: pagination(),
     responses: { 200: pageOf(DeclaredEventRecord) },
     async handle({ query, caller }) {
@@ -16,9 +15,9 @@ export function eventCatalogueOperation({ events }: Pick<Services, "events">): O
         scope.every((each) => caller.scopes.includes(each))
       );
       const page = pageOfItems(allowed, query, ({ name }) => name);
-      return listResponse(page, ({ scope, ...rest }) => ({
-        ...rest,
-        ...(scope.length > 0 && { scope: formatScope(scope) }),
+      return listResponse(page, (event) => ({
+        ...event,
+        scope: formatScope(event.scope) || undefined,
       }));
     },
   });

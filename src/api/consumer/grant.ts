@@ -5,7 +5,7 @@ import { emptyResponse } from "../../http/respond.ts";
 import { type Caller, LOGIN_APP } from "../../oauth/principal.ts";
 import { listActingApps, withdrawConsent } from "../../store/consents.ts";
 import { type Administration, found, storeAudited } from "../administration.ts";
-import { consumer, type Operation, operation } from "../operation.ts";
+import { consumer, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
 
 const PATH = "/consumer/grant";
@@ -20,23 +20,19 @@ export function consumerGrantOperations(services: Administration): Operation[] {
   const { database, config: { accessTokenTtlMs }, now } = services;
 
   return [
-    operation({
-      ...consumer("GET", PATH, "listActingApps", "List the apps that may act for the caller"),
+    consumer("GET", PATH, "listActingApps", "List the apps that may act for the caller", {
       query: pagination(),
       responses: { 200: pageOf(ActingAppRecord) },
       async handle({ query, caller }) {
-        checkLoggedIn(caller);
-        const apps = await listActingApps(database, caller.sub, now());
+        const apps = await listActingApps(database, loggedInUser(caller), now());
         return listResponse(pageOfItems(apps, query, ({ id }) => id, "down"), (app) => app);
       },
     }),
-    operation({
-      ...consumer("DELETE", `${PATH}/:id`, "withdrawGrant",
-        "Withdraw from an app what it may do for the caller"),
+    consumer("DELETE", `${PATH}/:id`, "withdrawGrant",
+      "Withdraw from an app what it may do for the caller", {
       responses: { 204: undefined },
       async handle({ params: { id: app }, ...context }) {
-        checkLoggedIn(context.caller);
-        const user = context.caller.sub;
+        const user = loggedInUser(context.caller);
         found((await listActingApps(database, user, now(), app))[0], "grant");
         const withdraw = withdrawConsent(user, app, "grant withdrawn", now(), accessTokenTtlMs);
         const action = { action: "grant.withdraw", target: app, always: true };
@@ -47,8 +43,8 @@ export function consumerGrantOperations(services: Administration): Operation[] {
   ];
 }
 
-/** An app must not learn of others, nor end them. */
-function checkLoggedIn({ clientId }: Caller): void {
-  if (clientId === LOGIN_APP) return;
+/** The user of a login token; throws Problem 403: an app must not learn of others, nor end them. */
+function loggedInUser({ sub, clientId }: Caller): string {
+  if (clientId === LOGIN_APP) return sub;
   throw new Problem(403, "login_only", "Only a token of the login endpoint may do this.");
 }

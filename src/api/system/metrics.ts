@@ -5,29 +5,24 @@ import { NO_STORE } from "../../http/respond.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
-import { type Operation, operation } from "../operation.ts";
+import { type Operation, system } from "../operation.ts";
 
 /** Lets in those who watch over the service. */
-export interface InspectorCheck {
-  /** Throws Problem 401 or 403 for anyone else. */
-  check(request: HttpRequest): Promise<void>;
-  /** Whether it is one of them. */
-  allows(request: HttpRequest): Promise<boolean>;
-}
+export type InspectorCheck = ReturnType<typeof createInspectorCheck>;
 
 /** Makes the check: the metrics token, where there is one, or a token with scope `backend`. */
-export function createInspectorCheck(
-  bearer: Bearer,
-  metricsToken: string | undefined,
-): InspectorCheck {
+export function createInspectorCheck(bearer: Bearer, metricsToken: string | undefined) {
   const isMetricsToken = (token: string | undefined) =>
     token !== undefined && metricsToken !== undefined && equalText(token, metricsToken);
   return {
-    async check(request) {
+    /** Throws Problem 401 or 403 for anyone else. */
+    async check(request: HttpRequest): Promise<void> {
       if (isMetricsToken(bearerToken(request))) return;
       await bearer.authenticate(request, [BACKEND_SCOPE]);
     },
-    async allows(request) {
+
+    /** Whether it is one of them. */
+    async allows(request: HttpRequest): Promise<boolean> {
       const token = bearerToken(request);
       if (token === undefined) return false;
       if (isMetricsToken(token)) return true;
@@ -40,14 +35,8 @@ export function createInspectorCheck(
 export function metricsOperation(
   { formatMetrics, inspectors }: Pick<Services, "formatMetrics" | "inspectors">,
 ): Operation {
-  return operation({
-    id: "getMetrics",
-    method: "GET",
-    path: "/system/metrics",
-    access: "public", // beside access tokens it takes the metrics token
-    security: "inspector",
-    cors: false,
-    summary: "Metrics, for Prometheus",
+  return system("GET", "/system/metrics", "getMetrics", "Metrics, for Prometheus", {
+    security: "inspector", // beside access tokens it takes the metrics token
     responses: { 200: "text/plain" },
     refuses: [401, 403],
     async handle({ request }) {

@@ -95,8 +95,7 @@ export function createOpenApi(
     if (each.emits && each.access !== "public" && !isKnown(each.access)) continue;
     const own = toTemplate(each.path);
     const shape = own.replace(PARAMETER, "{}");
-    const template = templates.get(shape) ?? own;
-    templates.set(shape, template);
+    const template = templates.getOrInsert(shape, own);
     const item = paths[template] ??= {};
     // Two patterns that OpenAPI cannot tell apart: only the one that goes first is there.
     item[each.method.toLowerCase()] ??= {

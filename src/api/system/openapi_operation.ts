@@ -105,26 +105,19 @@ const RESPONSE_TEXTS: Readonly<Record<string, string>> = {
   503: "It cannot, for now.",
 };
 
-function security({ access, security: kind, refuses }: Operation): Schema[] {
+function security({ access, security: kind, refuses }: Operation): readonly Schema[] {
   if (access !== "public") return tokenWith(access);
-  switch (kind) {
-    case undefined:
-      return [];
-    case "client":
-      return [{ client: [] }, {}]; // or in the body, or a public app
-    case "client or token":
-      return [{ client: [] }, { token: [] }, {}];
-    case "token or none":
-      return [...tokenWith([]), {}];
-    case "inspector": {
-      // Where no token is not refused, it is not a condition either.
-      const open = refuses?.includes(401) ? [] : [{}];
-      return [{ metrics: [] }, ...tokenWith([BACKEND_SCOPE]), ...open];
-    }
-    default:
-      return kind satisfies never;
-  }
+  // Where no token is not refused, it is not a condition either.
+  const isOpen = kind === "inspector" && !refuses?.includes(401);
+  return kind === undefined ? [] : [...SECURITY[kind], ...isOpen ? [{}] : []];
 }
+
+const SECURITY: Readonly<Record<NonNullable<Operation["security"]>, readonly Schema[]>> = {
+  client: [{ client: [] }, {}], // or in the body, or a public app
+  "client or token": [{ client: [] }, { token: [] }, {}],
+  "token or none": [...tokenWith([]), {}],
+  inspector: [{ metrics: [] }, ...tokenWith([BACKEND_SCOPE])],
+};
 
 function tokenWith(scopes: readonly string[]): Schema[] {
   return [{ token: scopes }, { oauth2: scopes }];
@@ -142,12 +135,12 @@ export function toTemplate(pattern: string): string {
   let text = "";
   let unnamed = 0;
   let isNamed = false; // a group right behind a name belongs to it
-  for (const { escaped, name, regexp, mark, character } of tokensOf(pattern)) {
+  for (const { name, regexp, mark, literal = "" } of tokensOf(pattern)) {
     const isWildcard = mark === "*" && !text.endsWith("}");
     const isGroup = !isNamed && (regexp !== undefined || isWildcard);
     const parameter = name ?? (isGroup ? String(unnamed++) : undefined);
     isNamed = name !== undefined;
-    text += parameter === undefined ? escaped ?? character ?? "" : `{${parameter}}`;
+    text += parameter === undefined ? literal : `{${parameter}}`;
   }
   return text;
 }

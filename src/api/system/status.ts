@@ -14,7 +14,7 @@ import { DISTRIBUTOR_STATES } from "../../event/distributor_state.ts";
 import { jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { revision, version } from "../../version.ts";
-import { type Operation, operation } from "../operation.ts";
+import { type Operation, system } from "../operation.ts";
 
 /** Whether each part can do its work. */
 export interface Readiness {
@@ -49,22 +49,14 @@ const About = named("About", record({
 export function statusOperations(
   { readiness, inspectors }: Pick<Services, "readiness" | "inspectors">,
 ): Operation[] {
-  const base = { method: "GET", access: "public", cors: false } as const;
   return [
-    operation({
-      ...base,
-      id: "getHealth",
-      path: "/system/health",
-      summary: "Whether the process lives",
+    system("GET", "/system/health", "getHealth", "Whether the process lives", {
       responses: { 200: Health },
       handle: () => Promise.resolve(jsonResponse(200, { status: "ok" })),
     }),
-    operation({
-      ...base,
-      id: "getReadiness",
-      path: "/system/ready",
+    system("GET", "/system/ready", "getReadiness",
+      "Whether requests and deliveries are being done", {
       security: "inspector",
-      summary: "Whether requests and deliveries are being done",
       responses: { 200: ReadinessRecord, 503: ReadinessRecord },
       async handle({ request }) {
         const withParts = await inspectors.allows(request);
@@ -74,11 +66,7 @@ export function statusOperations(
         return jsonResponse(isReady ? 200 : 503, body, { ...NO_STORE, ...retry });
       },
     }),
-    operation({
-      ...base,
-      id: "getAbout",
-      path: "/system/about",
-      summary: "What is running",
+    system("GET", "/system/about", "getAbout", "What is running", {
       responses: { 200: About },
       handle: () => Promise.resolve(jsonResponse(200, { name: "Gatepost", version, revision }, {})),
     }),

@@ -36,7 +36,6 @@ async function openStage(t: TestContext, meanwhile: () => Promise<readonly Sql[]
     database,
     revocations: await loadRevocations(stored, () => NOW_MS),
     config: parsed.config,
-    basePath: "",
     hasher: createPasswordHasher(1),
     wake: () => {},
     now: () => NOW_MS,
