@@ -13,8 +13,3 @@ export type GrantType = typeof GRANT_TYPES[number];
 
 /** A list of grant types in JSON. */
 export const GRANTS = listOf(oneOf(...GRANT_TYPES));
-
-/** The grant type that a text names, if it names one. */
-export function parseGrantType(text: string): GrantType | undefined {
-  return GRANT_TYPES.find((type) => type === text);
-}

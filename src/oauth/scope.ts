@@ -54,8 +54,8 @@ export function formatScope(names: readonly string[]): string {
  * the app, and what the user has not is left out. With none requested these are all of the app's
  * that the user has, except `backend`. Throws OAuthError `invalid_scope` rather than grant none.
  */
-export function grantScope({ requested = [], app, user }: {
-  readonly requested: readonly string[] | undefined;
+export function grantScope({ requested, app, user }: {
+  readonly requested: readonly string[];
   readonly app: readonly string[];
   /** Undefined where the app acts for itself (client_credentials). */
   readonly user: readonly string[] | undefined;
@@ -63,7 +63,7 @@ export function grantScope({ requested = [], app, user }: {
   checkAppScopes(requested, app);
   const [first] = requested;
   const wanted = first === undefined ? app.filter((name) => name !== BACKEND_SCOPE) : requested;
-  const granted = [...new Set(wanted)].filter((name) => (user ?? app).includes(name));
+  const granted = wanted.filter((name) => (user ?? app).includes(name));
   if (granted.length > 0) return granted;
   throw first === undefined
     ? new OAuthError("invalid_scope", "No scope can be granted unless it is asked for by name.")
@@ -80,12 +80,13 @@ export function checkAppScopes(requested: readonly string[], app: readonly strin
  * Returns the scopes of the access token that a refresh asks for. RFC 6749 §6: only scopes that
  * were granted at first may be named, else OAuthError `invalid_scope`; none named = all of them.
  */
-export function narrowScope(requested: readonly string[] = [], chain: readonly string[]): string[] {
+export function narrowScope(
+  requested: readonly string[],
+  chain: readonly string[],
+): readonly string[] {
   const missing = requested.find((name) => !chain.includes(name));
-  if (missing !== undefined) {
-    throw refuseScope("The grant does not carry", missing, "Authorize anew with it.");
-  }
-  return [...new Set(requested.length === 0 ? chain : requested)];
+  if (missing === undefined) return requested.length === 0 ? chain : requested;
+  throw refuseScope("The grant does not carry", missing, "Authorize anew with it.");
 }
 
 const addTo = (party: "app" | "user") =>

@@ -23,7 +23,7 @@ import {
   showLogin,
   type Visit,
 } from "./authorize_pages.ts";
-import { errorRedirect, seeOther, sendCode } from "./authorize_redirect.ts";
+import { seeOther, sendCode, sendToApp } from "./authorize_redirect.ts";
 import { type AuthorizeRequest, findTarget, readAuthorizeRequest } from "./authorize_request.ts";
 import { isNavigation } from "./browser_session.ts";
 import { SECRET } from "./oauth_form.ts";
@@ -90,7 +90,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       return await respond({ request, session: await sessions.open(http), query });
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;
-      return errorRedirect(target, error, issuer);
+      return sendToApp(target, { error: error.error, error_description: error.message }, issuer);
     }
   }
 

@@ -21,8 +21,8 @@ export interface AuthorizeTarget {
 /** A valid authorization request (RFC 6749 §4.1.1, RFC 7636 §4.3). */
 export interface AuthorizeRequest extends AuthorizeTarget {
   /** The scopes asked for by name; each is allowed to the app. */
-  readonly requestedScopes: readonly string[] | undefined;
-  readonly challenge: string | undefined;
+  readonly requestedScopes: readonly string[];
+  readonly challenge: string | null;
   /** Whom the app takes the user for, "" where it does not say. */
   readonly loginHint: string;
 }
@@ -72,12 +72,12 @@ export function readAuthorizeRequest(target: AuthorizeTarget, issuer: string): A
   checkResource(form, issuer);
   const challenge = readChallenge(form, app);
   const requestedScopes = readScope(form);
-  checkAppScopes(requestedScopes ?? [], app.scopes);
+  checkAppScopes(requestedScopes, app.scopes);
   return { ...target, requestedScopes, challenge, loginHint: form.get("login_hint") ?? "" };
 }
 
 /** PKCE with S256 only; a public app has no other proof (RFC 9700 §2.1.1). */
-function readChallenge(form: Form, app: App): string | undefined {
+function readChallenge(form: Form, app: App): string | null {
   const challenge = form.get("code_challenge");
   const method = form.get("code_challenge_method");
   if (challenge === undefined) {
@@ -87,7 +87,7 @@ function readChallenge(form: Form, app: App): string | undefined {
     if (app.type === "public") {
       throw new OAuthError("invalid_request", "A public app must send a code_challenge (PKCE).");
     }
-    return undefined;
+    return null;
   }
   if (method !== "S256") {
     throw new OAuthError("invalid_request", "The only code_challenge_method is S256.");

@@ -47,11 +47,9 @@ export function requireParameter(form: Form, name: string): string {
   return value;
 }
 
-/** The scopes asked for by name, or undefined where none were. */
-export function readScope(form: Form): string[] | undefined {
-  const text = form.get("scope");
-  if (text === undefined) return undefined;
-  const names = parseScope(text);
+/** The scopes asked for by name. */
+export function readScope(form: Form): string[] {
+  const names = parseScope(form.get("scope") ?? "");
   if (names === undefined) throw new OAuthError("invalid_scope", "The scope is not well-formed.");
   return names;
 }

@@ -12,7 +12,7 @@ import {
 import { jsonResponse, NO_STORE } from "../../http/respond.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import { type GrantType, GRANT_TYPES, parseGrantType } from "../../oauth/grant_type.ts";
+import { type GrantType, GRANT_TYPES } from "../../oauth/grant_type.ts";
 import { CODE_VERIFIER } from "../../oauth/pkce.ts";
 import { formatScope, grantScope } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
@@ -77,7 +77,7 @@ export function tokenOperation(services: TokenServices): Operation {
       const form = await readOAuthForm(request);
       const name = requireParameter(form, "grant_type");
       const app = await clients.authenticate(request, form);
-      const type = parseGrantType(name);
+      const type = GRANT_TYPES.find((known) => known === name);
       if (type === undefined) {
         throw new OAuthError("unsupported_grant_type", "The grant_type is unknown.");
       }
