@@ -16,7 +16,6 @@ import { type Operation, operation } from "../operation.ts";
 import { emptyResponse, NO_STORE } from "../../http/respond.ts";
 import {
   consentStep,
-  findLoggedIn,
   loginStep,
   pageAddress,
   showConsent,
@@ -123,8 +122,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
 
 /** The next step of a visit: log in, consent, or back to the app with a code. */
 async function showNext(visit: Visit, services: AuthorizeServices): Promise<HttpResponse> {
-  const { request, session } = visit;
-  const user = await findLoggedIn(session, services);
+  const { request, session: { user } } = visit;
   if (!user) return showLogin(visit, {}, services);
   const scopes = findScopes(request, user);
   return await canSkipConsent(request, user, scopes, services)
@@ -161,7 +159,7 @@ async function carryOut(
     }
     return logIn(http, visit, username, form.get("password") ?? "", services);
   }
-  const user = await findLoggedIn(session, services);
+  const { user } = session;
   if (!user) return showLogin(visit, expired, services);
   const scopes = findScopes(request, user);
   if (!sessions.checkFormToken(session, consentStep(query, scopes), token)) {

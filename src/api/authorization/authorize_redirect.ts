@@ -48,11 +48,12 @@ export async function sendCode(
  * §4.1.2.1), and says whose it is (RFC 9207 §2).
  */
 export function sendToApp(
-  { redirectUri, state }: AuthorizeTarget,
+  { redirectUri, form }: AuthorizeTarget,
   outcome: Readonly<Record<string, string>>,
   issuer: string,
 ): HttpResponse {
-  return seeOther(redirectWith(redirectUri, { ...outcome, state, iss: issuer }));
+  const parameters = { ...outcome, state: form.get("state"), iss: issuer };
+  return seeOther(redirectWith(redirectUri, parameters));
 }
 
 /** RFC 9700 §4.12: 303, so that no browser sends the form on. */

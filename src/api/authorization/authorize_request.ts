@@ -15,7 +15,6 @@ export interface AuthorizeTarget {
   readonly form: Form;
   readonly app: App;
   readonly redirectUri: string;
-  readonly state: string | undefined;
 }
 
 /** A valid authorization request (RFC 6749 §4.1.1, RFC 7636 §4.3). */
@@ -23,8 +22,6 @@ export interface AuthorizeRequest extends AuthorizeTarget {
   /** The scopes asked for by name; each is allowed to the app. */
   readonly requestedScopes: readonly string[];
   readonly challenge: string | null;
-  /** Whom the app takes the user for, "" where it does not say. */
-  readonly loginHint: string;
 }
 
 /** Why a request has no target: the user alone gets the error (RFC 6749 §4.1.2.1). */
@@ -43,9 +40,7 @@ export async function findTarget(
   if (app?.status !== "active") return { detail: "client_id names no active app." };
   const redirectUri = form.get("redirect_uri");
   if (redirectUri === undefined) return { detail: "redirect_uri is missing or repeated." };
-  if (checkRedirectUri(redirectUri, app)) {
-    return { form, app, redirectUri, state: form.get("state") };
-  }
+  if (checkRedirectUri(redirectUri, app)) return { form, app, redirectUri };
   return {
     detail: app.redirectUris.length > 0 && !app.redirectUris.includes(redirectUri)
       ? "redirect_uri is not one of the app's redirect_uris."
@@ -73,7 +68,7 @@ export function readAuthorizeRequest(target: AuthorizeTarget, issuer: string): A
   const challenge = readChallenge(form, app);
   const requestedScopes = readScope(form);
   checkAppScopes(requestedScopes, app.scopes);
-  return { ...target, requestedScopes, challenge, loginHint: form.get("login_hint") ?? "" };
+  return { ...target, requestedScopes, challenge };
 }
 
 /** PKCE with S256 only; a public app has no other proof (RFC 9700 §2.1.1). */

@@ -20,11 +20,7 @@ interface TokenRequest {
 }
 
 /** The tokens of a response: what must be stored of them is. */
-interface IssuedTokens {
-  readonly accessToken: string;
-  readonly refreshToken: string | undefined;
-  readonly scopes: readonly string[];
-}
+type IssuedTokens = ReturnType<typeof makeTokens>["issued"];
 
 /**
  * One grant type: checks what its form presents and issues tokens for it. Throws OAuthError;
@@ -74,7 +70,7 @@ export function makeTokens(
   const access = tokens.accessToken({ sub, clientId: app.id, grantId, scopes, issuedAtMs: nowMs });
   const mayRefresh = app.grants.includes("refresh_token");
   const refresh = mayRefresh ? tokens.refreshToken(grantId, nowMs) : undefined;
-  const issued: IssuedTokens = { accessToken: access.token, refreshToken: refresh?.token, scopes };
+  const issued = { accessToken: access.token, refreshToken: refresh?.token, scopes };
   const stored = {
     refresh: refresh?.hash,
     refreshUntilMs: refresh?.untilMs ?? 0,

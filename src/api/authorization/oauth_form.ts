@@ -14,6 +14,14 @@ export const CREDENTIALS = {
   client_secret: optional(described("In place of the Basic header.", SECRET)),
 } as const;
 
+/** The head of an operation that an app calls with a form and its credentials. */
+export const BY_APP = {
+  method: "POST",
+  access: "public",
+  errors: "oauth",
+  refuses: [401, 429],
+} as const;
+
 /** Scopes in a response of an OAuth endpoint. */
 export const SCOPE = described("Names separated by spaces.", TEXT);
 

@@ -9,7 +9,7 @@ import {
   TEXT,
   URI,
 } from "../../base/shape.ts";
-import { jsonResponse, NO_STORE } from "../../http/respond.ts";
+import { jsonResponse } from "../../http/respond.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { type GrantType, GRANT_TYPES } from "../../oauth/grant_type.ts";
@@ -22,6 +22,7 @@ import { exchangePassword } from "./exchange_password.ts";
 import { exchangeRefreshToken } from "./exchange_refresh_token.ts";
 import { type Exchange, issueGrant, type IssuingServices } from "./issue_grant.ts";
 import {
+  BY_APP,
   checkResource,
   CREDENTIALS,
   readOAuthForm,
@@ -62,17 +63,14 @@ const TokenResponse = named("TokenAnswer", record({
 export function tokenOperation(services: TokenServices): Operation {
   const { clients, issuer, metrics, config: { accessTokenTtlMs } } = services;
   return operation({
+    ...BY_APP,
     id: "getToken",
-    method: "POST",
     path: "/authorization/token",
-    access: "public",
     security: "client",
     cors: true,
-    errors: "oauth",
     summary: "Get an access token by one of the four grants",
     form: TokenForm,
     responses: { 200: TokenResponse },
-    refuses: [401, 429],
     async handle({ request }) {
       const form = await readOAuthForm(request);
       const name = requireParameter(form, "grant_type");
@@ -94,7 +92,7 @@ export function tokenOperation(services: TokenServices): Operation {
         expires_in: Math.max(1, Math.round(accessTokenTtlMs / 1000)),
         ...(issued.refreshToken !== undefined && { refresh_token: issued.refreshToken }),
         scope: formatScope(issued.scopes),
-      }, NO_STORE);
+      });
     },
   });
 }

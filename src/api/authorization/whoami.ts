@@ -1,6 +1,6 @@
 import { named, oneOf, optional, record, TEXT } from "../../base/shape.ts";
 import { TIME, toTime } from "../../base/time.ts";
-import { jsonResponse, NO_STORE } from "../../http/respond.ts";
+import { jsonResponse } from "../../http/respond.ts";
 import { formatScope } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { findUser } from "../../store/users.ts";
@@ -36,7 +36,7 @@ export function whoamiOperation({ database }: Pick<Services, "database">): Opera
         client_id: clientId,
         scope: formatScope(scopes),
         expires_at: toTime(expiresAtMs),
-      }, NO_STORE);
+      });
     },
   });
 }
