@@ -44,11 +44,6 @@ export function parseScope(text: string): string[] | undefined {
   return [...names].every(isScopeName) ? [...names] : undefined;
 }
 
-/** Returns scope names as the `scope` parameter of RFC 6749 §3.3: separated by spaces. */
-export function formatScope(names: readonly string[]): string {
-  return names.join(" ");
-}
-
 /**
  * Returns the scopes that a new grant gets (RFC 6749 §3.3): every one requested must be allowed to
  * the app, and what the user has not is left out. With none requested these are all of the app's

@@ -3,7 +3,6 @@ import { describe, test } from "node:test";
 import { OAuthError } from "../../src/oauth/errors.ts";
 import {
   checkAppScopes,
-  formatScope,
   grantScope,
   isScopeName,
   narrowScope,
@@ -52,11 +51,6 @@ test("isScopeName() takes scope-token characters without the comma (RFC 6749 §3
   assert.equal(isScopeName(""), false);
   assert.equal(isScopeName("a".repeat(64)), true);
   assert.equal(isScopeName("a".repeat(65)), false);
-});
-
-test("formatScope() separates names by single spaces (RFC 6749 §3.3)", () => {
-  assert.equal(formatScope(["a", "b"]), "a b");
-  assert.equal(formatScope([]), "");
 });
 
 describe("grantScope() decides (RFC 6749 §3.3)", () => {

@@ -149,21 +149,13 @@ async function carryOut(
 ): Promise<HttpResponse> {
   const { sessions } = services;
   const { session, request, query } = visit;
-  const expired = { error: "expired" } as const;
-  const token = form.get("csrf");
   const decision = form.get("decision");
-  if (decision === undefined) {
-    const username = form.get("username") ?? "";
-    if (!sessions.checkFormToken(session, loginStep(query), token)) {
-      return showLogin(visit, { ...expired, username }, services);
-    }
-    return logIn(http, visit, username, form.get("password") ?? "", services);
-  }
+  if (decision === undefined) return logIn(form, http, visit, services);
   const { user } = session;
-  if (!user) return showLogin(visit, expired, services);
+  if (!user) return showLogin(visit, { error: "expired" }, services);
   const scopes = findScopes(request, user);
-  if (!sessions.checkFormToken(session, consentStep(query, scopes), token)) {
-    return showConsent(visit, user, scopes, expired, services);
+  if (!sessions.checkFormToken(session, consentStep(query, scopes), form.get("csrf"))) {
+    return showConsent(visit, user, scopes, { error: "expired" }, services);
   }
   switch (decision) {
     case "allow":
@@ -183,34 +175,32 @@ async function carryOut(
 const SIGNED_OUT = { signedOut: true, username: "" };
 
 async function logIn(
+  form: Form,
   { address }: HttpRequest,
   visit: Visit,
-  username: string,
-  password: string,
   services: AuthorizeServices,
 ): Promise<HttpResponse> {
   const { sessions, passwordLogin } = services;
-  const findDevice = (user: string) => sessions.findDevice(visit.session, user);
+  const { session, query } = visit;
+  const [username = "", password = ""] = [form.get("username"), form.get("password")];
+  const showAgain = (state: Parameters<typeof showLogin>[1]) =>
+    showLogin(visit, { ...state, username }, services);
+  if (!sessions.checkFormToken(session, loginStep(query), form.get("csrf"))) {
+    return showAgain({ error: "expired" });
+  }
+  const findDevice = (user: string) => sessions.findDevice(session, user);
   try {
     const outcome = await passwordLogin.check({ username, password, address, findDevice });
-    switch (outcome.kind) {
-      case "wrong":
-        return showLogin(visit, { error: "wrong", username }, services);
-      case "throttled": {
-        const { retryAfterSeconds } = outcome;
-        return showLogin(visit, { error: "throttled", username, retryAfterSeconds }, services);
-      }
-      case "ok": {
-        const { user, sinceMs } = outcome;
-        const cookies = await sessions.logIn(visit.session, user.id, sinceMs, address);
-        return seeOther(pageAddress(visit.query, services), { "Set-Cookie": cookies });
-      }
-      default:
-        return outcome satisfies never;
+    if (outcome.kind !== "ok") {
+      const { kind: error, ...wait } = outcome;
+      return showAgain({ error, ...wait });
     }
+    const { user, sinceMs } = outcome;
+    const cookies = await sessions.logIn(session, user.id, sinceMs, address);
+    return seeOther(pageAddress(query, services), { "Set-Cookie": cookies });
   } catch (error) {
     if (!(error instanceof Problem) || error.code !== "busy") throw error;
-    return showLogin(visit, { error: "busy", username }, services);
+    return showAgain({ error: "busy" });
   }
 }
 

@@ -13,7 +13,6 @@ import {
 } from "../../base/shape.ts";
 import { clientAuthFailed } from "../../oauth/client_auth.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
-import { formatScope } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { findApp } from "../../store/apps.ts";
 import { hasActiveGrant } from "../../store/subscriptions.ts";
@@ -106,7 +105,7 @@ async function describe(
     active: true,
     aud: issuer,
     iss: issuer,
-    scope: formatScope(scopes),
+    scope: scopes.join(" "),
     client_id: clientId,
     ...(user && { username: user.username }),
     exp: Math.floor(untilMs / 1000),

@@ -7,7 +7,7 @@ import type { GrantType } from "../../oauth/grant_type.ts";
 import type { Services } from "../../services.ts";
 import { type AuditRecord, insertAuditOfGrant } from "../../store/audit.ts";
 import { revokeGrant } from "../../store/grant_end.ts";
-import { type Grant, insertGrant } from "../../store/grants.ts";
+import { insertGrant } from "../../store/grants.ts";
 
 /** What tokens are issued with. */
 export type IssuingServices = Pick<Services, "database" | "tokens" | "revocations" | "now">;
@@ -20,7 +20,7 @@ interface TokenRequest {
 }
 
 /** The tokens of a response: what must be stored of them is. */
-type IssuedTokens = ReturnType<typeof makeTokens>["issued"];
+type IssuedTokens = ReturnType<Services["tokens"]["makeTokens"]>["issued"];
 
 /**
  * One grant type: checks what its form presents and issues tokens for it. Throws OAuthError;
@@ -53,30 +53,10 @@ export async function issueGrant(
 ): Promise<IssuedTokens | undefined> {
   const nowMs = services.now();
   const grant = { id: newId("g", nowMs), app: app.id, user, scopes };
-  const { issued, stored } = makeTokens(grant, app, nowMs, services);
+  const { issued, stored } = services.tokens.makeTokens(grant, app, nowMs);
   const newGrant = { ...grant, ...stored, type, decidedAtMs: decidedAtMs ?? nowMs };
   const { database, revocations } = services;
   return await insertGrant(database, newGrant, audited, revocations) ? issued : undefined;
-}
-
-/** Makes the tokens of a grant with these scopes, and what is to be stored of them. */
-export function makeTokens(
-  { id: grantId, user, scopes }: Pick<Grant, "id" | "user" | "scopes">,
-  app: NewAuthorization["app"],
-  nowMs: number,
-  { tokens }: Pick<Services, "tokens">,
-) {
-  const sub = user ?? app.id;
-  const access = tokens.accessToken({ sub, clientId: app.id, grantId, scopes, issuedAtMs: nowMs });
-  const mayRefresh = app.grants.includes("refresh_token");
-  const refresh = mayRefresh ? tokens.refreshToken(grantId, nowMs) : undefined;
-  const issued = { accessToken: access.token, refreshToken: refresh?.token, scopes };
-  const stored = {
-    refresh: refresh?.hash,
-    refreshUntilMs: refresh?.untilMs ?? 0,
-    accessUntilMs: access.expiresAtMs,
-  };
-  return { issued, stored };
 }
 
 /**

@@ -14,7 +14,7 @@ import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { type GrantType, GRANT_TYPES } from "../../oauth/grant_type.ts";
 import { CODE_VERIFIER } from "../../oauth/pkce.ts";
-import { formatScope, grantScope } from "../../oauth/scope.ts";
+import { grantScope } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { type Operation, operation } from "../operation.ts";
 import { exchangeCode } from "./exchange_code.ts";
@@ -34,7 +34,7 @@ import {
 
 type TokenServices =
   & IssuingServices
-  & Pick<Services, "accounts" | "passwordLogin" | "clients" | "issuer" | "config" | "metrics">;
+  & Pick<Services, "accounts" | "passwordLogin" | "clients" | "issuer" | "metrics">;
 
 const TokenForm = named("TokenRequest", record({
   grant_type: oneOf(...GRANT_TYPES),
@@ -61,7 +61,7 @@ const TokenResponse = named("TokenAnswer", record({
 
 /** POST /authorization/token (RFC 6749 §3.2): the four grants. */
 export function tokenOperation(services: TokenServices): Operation {
-  const { clients, issuer, metrics, config: { accessTokenTtlMs } } = services;
+  const { clients, issuer, metrics } = services;
   return operation({
     ...BY_APP,
     id: "getToken",
@@ -89,9 +89,9 @@ export function tokenOperation(services: TokenServices): Operation {
       return jsonResponse(200, {
         access_token: issued.accessToken,
         token_type: "bearer",
-        expires_in: Math.max(1, Math.round(accessTokenTtlMs / 1000)),
+        expires_in: issued.expiresInSeconds,
         ...(issued.refreshToken !== undefined && { refresh_token: issued.refreshToken }),
-        scope: formatScope(issued.scopes),
+        scope: issued.scopes.join(" "),
       });
     },
   });

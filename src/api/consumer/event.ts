@@ -1,5 +1,4 @@
 import { DeclaredEventRecord } from "../../event/event.ts";
-import { formatScope } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { consumer, type Operation, operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
@@ -18,7 +17,7 @@ export function eventCatalogueOperation({ events }: Pick<Services, "events">): O
       const page = pageOfItems(allowed, query, ({ name }) => name);
       return listResponse(page, ({ scope, ...rest }) => ({
         ...rest,
-        ...(scope.length > 0 && { scope: formatScope(scope) }),
+        ...(scope.length > 0 && { scope: scope.join(" ") }),
       }));
     },
   });
