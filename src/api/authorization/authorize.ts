@@ -112,8 +112,14 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       summary: "A form of the login or the consent page",
       form: AuthorizeForm,
       async handle({ request }) {
+        if (!sessions.isOwnForm(request)) {
+          throw new Problem(403, "foreign_form", "The form was not sent by this page.");
+        }
         // First, since it may come slowly: what has ended meanwhile is then no longer found.
-        const form = await readOwnForm(request, services);
+        const form = await readForm(request);
+        if (!form || form.duplicates.length > 0) {
+          throw new Problem(400, "malformed", "The form is not well-formed.");
+        }
         return withVisit(request, (visit) => carryOut(form, request, visit, services));
       },
     }),
@@ -128,17 +134,6 @@ async function showNext(visit: Visit, services: AuthorizeServices): Promise<Http
   return await canSkipConsent(request, user, scopes, services)
     ? sendCode(visit, user, scopes, undefined, services)
     : showConsent(visit, user, scopes, {}, services);
-}
-
-async function readOwnForm(http: HttpRequest, { sessions }: AuthorizeServices): Promise<Form> {
-  if (!sessions.isOwnForm(http)) {
-    throw new Problem(403, "foreign_form", "The form was not sent by this page.");
-  }
-  const form = await readForm(http);
-  if (!form || form.duplicates.length > 0) {
-    throw new Problem(400, "malformed", "The form is not well-formed.");
-  }
-  return form;
 }
 
 async function carryOut(
@@ -163,16 +158,14 @@ async function carryOut(
     case "deny":
       throw new OAuthError("access_denied", "The user did not allow it.");
     case "switch": {
-      const anonymous = await sessions.logOut(session);
-      return showLogin({ ...visit, session: anonymous }, SIGNED_OUT, services);
+      const anonymous = { ...visit, session: await sessions.logOut(session) };
+      // Whoever signs out may be about to use another account than the app has hinted at.
+      return showLogin(anonymous, { signedOut: true, username: "" }, services);
     }
     default:
       throw new Problem(400, "malformed", "The decision is not known.");
   }
 }
-
-// Whoever signs out may be about to use another account than the app has hinted at.
-const SIGNED_OUT = { signedOut: true, username: "" };
 
 async function logIn(
   form: Form,

@@ -24,14 +24,14 @@ export interface AuthorizeRequest extends AuthorizeTarget {
   readonly challenge: string | null;
 }
 
-/** Why a request has no target: the user alone gets the error (RFC 6749 §4.1.2.1). */
-export type TargetError = Pick<ErrorPageInput, "detail" | "facts">;
-
-/** Finds where the outcome of an authorization request goes. */
+/**
+ * Finds where the outcome of an authorization request goes, or why that is not known: then the user
+ * alone gets the error (RFC 6749 §4.1.2.1).
+ */
 export async function findTarget(
   query: string,
   { database }: Pick<Services, "database">,
-): Promise<AuthorizeTarget | TargetError> {
+): Promise<AuthorizeTarget | Pick<ErrorPageInput, "detail" | "facts">> {
   const form = parseForm(query);
   if (!form) return { detail: "The query is not well-formed." };
   const clientId = form.get("client_id");

@@ -13,8 +13,6 @@ import { createThrottle } from "../../base/throttle.ts";
 /** Finds and proves the app that sends a request. */
 export type ClientAuthenticator = ReturnType<typeof createClientAuthenticator>;
 
-const WINDOW_MS = 15 * 60_000;
-const ADDRESS_LIMIT = 50;
 const NO_SECRET = randomBytes(32); // matches nothing
 
 /**
@@ -25,7 +23,7 @@ const NO_SECRET = randomBytes(32); // matches nothing
 export function createClientAuthenticator(
   { accounts, failures, now }: Pick<Services, "accounts" | "failures" | "now">,
 ) {
-  const throttle = createThrottle({ limit: ADDRESS_LIMIT, windowMs: WINDOW_MS, now });
+  const throttle = createThrottle({ limit: 50, windowMs: 15 * 60_000, now });
 
   /** Counts a failure; returns it, or the 429 that takes its place. */
   function countFailure(failure: OAuthError, address: string, app: App | undefined): OAuthError {

@@ -12,28 +12,25 @@ import { insertGrant } from "../../store/grants.ts";
 /** What tokens are issued with. */
 export type IssuingServices = Pick<Services, "database" | "tokens" | "revocations" | "now">;
 
-/** One proven app's request for tokens, with its form read. */
-interface TokenRequest {
-  readonly app: App;
-  readonly form: Form;
-  readonly request: HttpRequest;
-}
-
 /** The tokens of a response: what must be stored of them is. */
 type IssuedTokens = ReturnType<Services["tokens"]["makeTokens"]>["issued"];
 
 /**
- * One grant type: checks what its form presents and issues tokens for it. Throws OAuthError;
- * undefined where the user or the app has been disabled meanwhile.
+ * One grant type: checks what the form of a proven app presents and issues tokens for it. Throws
+ * OAuthError; undefined where the user or the app has been disabled meanwhile.
  */
 export type Exchange = (
-  request: TokenRequest,
+  request: { readonly app: App; readonly form: Form; readonly request: HttpRequest },
   services: IssuingServices & Pick<Services, "accounts" | "passwordLogin">,
 ) => Promise<IssuedTokens | undefined>;
 
-/** A new authorization: of a user, or of the app for itself. */
-interface NewAuthorization {
+/**
+ * Stores a new grant and returns its first tokens; a refresh token where the app may use it.
+ * Undefined, and nothing is stored, where the user or the app has been disabled meanwhile.
+ */
+export async function issueGrant({ app, user, type, scopes, decidedAtMs, audited }: {
   readonly app: Pick<App, "id" | "grants">;
+  /** None where the app acts for itself. */
   readonly user: string | null;
   readonly type: GrantType | "login";
   readonly scopes: readonly string[];
@@ -41,16 +38,7 @@ interface NewAuthorization {
   readonly decidedAtMs?: number;
   /** Goes into the audit with it. */
   readonly audited?: AuditRecord;
-}
-
-/**
- * Stores a new grant and returns its first tokens; a refresh token where the app may use it.
- * Undefined, and nothing is stored, where the user or the app has been disabled meanwhile.
- */
-export async function issueGrant(
-  { app, user, type, scopes, decidedAtMs, audited }: NewAuthorization,
-  services: IssuingServices,
-): Promise<IssuedTokens | undefined> {
+}, services: IssuingServices): Promise<IssuedTokens | undefined> {
   const nowMs = services.now();
   const grant = { id: newId("g", nowMs), app: app.id, user, scopes };
   const { issued, stored } = services.tokens.makeTokens(grant, app, nowMs);
@@ -86,7 +74,7 @@ export async function currentScopes(
 export async function endReplayedGrant(
   grantId: string,
   action: "grant.replay" | "grant.reuse",
-  { app, request: { address } }: TokenRequest,
+  { app, request: { address } }: Parameters<Exchange>[0],
   { database, revocations, now }: IssuingServices,
 ): Promise<void> {
   const nowMs = now();

@@ -20,7 +20,7 @@ import { type Operation, operation } from "../operation.ts";
 import { exchangeCode } from "./exchange_code.ts";
 import { exchangePassword } from "./exchange_password.ts";
 import { exchangeRefreshToken } from "./exchange_refresh_token.ts";
-import { type Exchange, issueGrant, type IssuingServices } from "./issue_grant.ts";
+import { type Exchange, issueGrant } from "./issue_grant.ts";
 import {
   BY_APP,
   checkResource,
@@ -32,9 +32,7 @@ import {
   SECRET,
 } from "./oauth_form.ts";
 
-type TokenServices =
-  & IssuingServices
-  & Pick<Services, "accounts" | "passwordLogin" | "clients" | "issuer" | "metrics">;
+type TokenServices = Parameters<Exchange>[1] & Pick<Services, "clients" | "issuer" | "metrics">;
 
 const TokenForm = named("TokenRequest", record({
   grant_type: oneOf(...GRANT_TYPES),
