@@ -62,13 +62,13 @@ export function grantScope({ requested, app, user }: {
   if (granted.length > 0) return granted;
   throw first === undefined
     ? new OAuthError("invalid_scope", "No scope can be granted unless it is asked for by name.")
-    : refuseScope("The user does not have", first, addTo("user"));
+    : refuseScope("The user does not have", first, "user");
 }
 
 /** Throws OAuthError `invalid_scope` where the app may not ask for all of the scopes. */
 export function checkAppScopes(requested: readonly string[], app: readonly string[]): void {
   const missing = requested.find((name) => !app.includes(name));
-  if (missing !== undefined) throw refuseScope("The app may not have", missing, addTo("app"));
+  if (missing !== undefined) throw refuseScope("The app may not have", missing, "app");
 }
 
 /**
@@ -81,13 +81,12 @@ export function narrowScope(
 ): readonly string[] {
   const missing = requested.find((name) => !chain.includes(name));
   if (missing === undefined) return requested.length === 0 ? chain : requested;
-  throw refuseScope("The grant does not carry", missing, "Authorize anew with it.");
+  const detail = `The grant does not carry scope ${missing}. Authorize anew with it.`;
+  throw new OAuthError("invalid_scope", detail);
 }
 
-const addTo = (party: "app" | "user") =>
-  `An administrator can allow it: add it to the scopes of the ${party}.`;
-
 /** Names a scope, which is well-formed; nothing else of the request is repeated. */
-function refuseScope(reason: string, name: string, remedy: string): OAuthError {
+function refuseScope(reason: string, name: string, party: "app" | "user"): OAuthError {
+  const remedy = `An administrator can allow it: add it to the scopes of the ${party}.`;
   return new OAuthError("invalid_scope", `${reason} scope ${name}. ${remedy}`);
 }

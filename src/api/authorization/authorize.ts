@@ -115,7 +115,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
         if (!sessions.isOwnForm(request)) {
           throw new Problem(403, "foreign_form", "The form was not sent by this page.");
         }
-        // First, since it may come slowly: what has ended meanwhile is then no longer found.
+        // Before the session, since it may come slowly: what has ended meanwhile is not found then.
         const form = await readForm(request);
         if (!form || form.duplicates.length > 0) {
           throw new Problem(400, "malformed", "The form is not well-formed.");

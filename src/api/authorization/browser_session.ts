@@ -87,7 +87,8 @@ export function createBrowserSessions(
         insertSession(sha256(id), userId, sinceMs, now() + SESSION_MS),
         insertAudit({ actor: userId, action: "user.login", target: userId, address }, now()),
       ]);
-      const others = session.devices.filter((entry) => entry !== findEntry(session, userId));
+      const own = findEntry(session, userId);
+      const others = session.devices.filter((entry) => entry !== own);
       const devices = [signDevice(newId("k", now()), userId), ...others].slice(0, MOST_DEVICES);
       return [
         `${name}=${id}; Max-Age=${SESSION_MS / 1000}; ${attributes}`,
