@@ -162,8 +162,8 @@ function errorsOfNoRoute({ status }: Problem, { method, headers }: HttpRequest) 
 function toProblem(error: unknown, request: HttpRequest, log: Log): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof OAuthError) {
-    const { status, error: code, description, headers } = error;
-    return new Problem(status, code, description, { headers });
+    const { status, error: code, message, headers } = error;
+    return new Problem(status, code, message, { headers });
   }
   if (error instanceof UnavailableError) {
     log.warn("storage unavailable", { request_id: request.id, error });

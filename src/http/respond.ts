@@ -48,5 +48,6 @@ export function problemResponse(problem: Problem, requestId: string): HttpRespon
 
 /** An error of an OAuth endpoint (RFC 6749 §5.2). */
 export function oauthErrorResponse(error: OAuthError): HttpResponse {
-  return jsonResponse(error.status, error.toBody(), { ...NO_STORE, ...error.headers });
+  const body = { error: error.error, error_description: error.message };
+  return jsonResponse(error.status, body, { ...NO_STORE, ...error.headers });
 }

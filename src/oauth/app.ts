@@ -20,7 +20,7 @@ import {
   withMembers,
 } from "../base/shape.ts";
 import { TIME, toTime } from "../base/time.ts";
-import { GRANT_TYPES, GRANTS } from "./grant_type.ts";
+import { GRANT_TYPES } from "./grant_type.ts";
 import { CONSUMER_SCOPE } from "./principal.ts";
 import {
   APP_URL,
@@ -37,6 +37,7 @@ const NAME = matching(
   "Must be 1 to 100 characters, not only spaces, none of them a control character.",
 );
 const TYPE = oneOf("confidential", "public");
+const GRANTS = listOf(oneOf(...GRANT_TYPES));
 const TRUSTED = described("Needs no consent of the user.", FLAG);
 const RESOURCE_SERVER = described("May introspect the tokens of every app.", FLAG);
 const SECRET = described("Shown here only.", TEXT);
@@ -142,18 +143,18 @@ export function isPosable({ type, url }: Pick<App, "type" | "url">): boolean {
   return type === "public" && isLoopbackHost(new URL(url).hostname);
 }
 
-const CODE_GRANTS = ["authorization_code", "refresh_token"] as const;
-
 /** The app that is asked for; throws Problem 400 as `changeApp` does. */
 export function newApp(wanted: Infer<typeof NewApp>, more: Pick<App, "id" | "createdAtMs">): App {
   const { name, url, type } = wanted;
+  // RFC 6749 §4.4: client credentials are for confidential apps alone.
+  const own = type === "public" ? [] : ["client_credentials"] as const;
   return changeApp({
     ...more,
     name,
     url,
     type,
     scopes: [CONSUMER_SCOPE],
-    grants: type === "public" ? CODE_GRANTS : [...CODE_GRANTS, "client_credentials"],
+    grants: ["authorization_code", "refresh_token", ...own],
     redirectUris: [],
     trusted: false,
     resourceServer: false,

@@ -1,13 +1,16 @@
 import { ID_LENGTH, isId } from "../base/id.ts";
 import { randomBytes } from "../base/secret.ts";
-import { formatScope, isScopeName } from "./scope.ts";
+import { isScopeName } from "./scope.ts";
 import type { Caller } from "./principal.ts";
 
 /** The `typ` of an access token's header (RFC 9068 §2.1). */
 export const ACCESS_TOKEN_TYPE = "at+jwt";
 
-/** What an access token says. */
-export interface AccessTokenInput {
+/**
+ * The claims of a new access token (RFC 9068 §2.2), and when it expires. The `jti` begins with the
+ * grant's id, so a revoked token is recognized without the database.
+ */
+export function accessTokenClaims({ issuer, sub, clientId, grantId, scopes, issuedAtMs, ttlMs }: {
   readonly issuer: string;
   readonly sub: string;
   readonly clientId: string;
@@ -15,19 +18,11 @@ export interface AccessTokenInput {
   readonly scopes: readonly string[];
   readonly issuedAtMs: number;
   readonly ttlMs: number;
-}
-
-/**
- * The claims of a new access token (RFC 9068 §2.2), and when it expires. The `jti` begins with the
- * grant's id, so a revoked token is recognized without the database.
- */
-export function accessTokenClaims(
-  { issuer, sub, clientId, grantId, scopes, issuedAtMs, ttlMs }: AccessTokenInput,
-): { claims: Record<string, unknown>; expiresAtMs: number } {
+}) {
   const iat = Math.floor(issuedAtMs / 1000);
   const exp = iat + Math.max(1, Math.round(ttlMs / 1000));
   const jti = grantId + randomBytes(8).toString("hex");
-  const scope = formatScope(scopes);
+  const scope = scopes.join(" ");
   const claims = { iss: issuer, sub, aud: issuer, client_id: clientId, iat, exp, jti, scope };
   return { claims, expiresAtMs: exp * 1000 };
 }

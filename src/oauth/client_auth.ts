@@ -16,14 +16,12 @@ const BASIC = /^basic +((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]
  * Returns the client credentials of a request, from HTTP Basic or the body (RFC 6749 §2.3.1), or
  * `client_id` alone (§3.2.1). Basic with an empty password is `client_id` alone too.
  *
- * @throws {OAuthError} `invalid_request` (400) where credentials are repeated, are sent both ways
- * (§2.3), or name two apps; `invalid_client` (401) where Basic is malformed, another scheme is
- * used, or nothing names an app.
+ * @param form without repetitions
+ * @throws {OAuthError} `invalid_request` (400) where credentials are sent both ways (§2.3) or name
+ * two apps; `invalid_client` (401) where Basic is malformed, another scheme is used, or nothing
+ * names an app.
  */
 export function parseClientAuth(authorization: string | undefined, form: Form): ClientCredentials {
-  if (form.duplicates.includes("client_id") || form.duplicates.includes("client_secret")) {
-    throw new OAuthError("invalid_request", "Client credentials are repeated in the body.");
-  }
   const bodyId = form.get("client_id");
   const bodySecret = form.get("client_secret");
   if (authorization === undefined) {

@@ -1,5 +1,3 @@
-import { listOf, oneOf } from "../base/shape.ts";
-
 /** The four grants of the token endpoint (RFC 6749 §1.3, §1.5). */
 export const GRANT_TYPES = [
   "authorization_code",
@@ -10,11 +8,3 @@ export const GRANT_TYPES = [
 
 /** The value of `grant_type`. */
 export type GrantType = typeof GRANT_TYPES[number];
-
-/** A list of grant types in JSON. */
-export const GRANTS = listOf(oneOf(...GRANT_TYPES));
-
-/** The grant type that a text names, if it names one. */
-export function parseGrantType(text: string): GrantType | undefined {
-  return GRANT_TYPES.find((type) => type === text);
-}

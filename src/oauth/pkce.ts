@@ -1,4 +1,4 @@
-import { equalText, sha256 } from "../base/secret.ts";
+import { equalBytes, sha256 } from "../base/secret.ts";
 
 /** RFC 7636 §4.2: BASE64URL(SHA256(verifier)) is 43 characters, never more; `plain` is not done. */
 export const CODE_CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
@@ -9,5 +9,5 @@ export const CODE_VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
 /** Whether `challenge` was made from this well-formed verifier by S256 (RFC 7636 §4.6). */
 export function verifyPkce(verifier: string, challenge: string): boolean {
   return CODE_VERIFIER.test(verifier) &&
-    equalText(sha256(verifier).toString("base64url"), challenge);
+    equalBytes(Buffer.from(sha256(verifier).toString("base64url")), Buffer.from(challenge));
 }

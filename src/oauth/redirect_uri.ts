@@ -67,15 +67,14 @@ export function checkRedirectUri(raw: string, app: RedirectRule): boolean {
   const appUrl = parseAppUrl(app.url);
   const url = parseCanonical(raw);
   if (appUrl === undefined || url === undefined) return false;
-  const anyPort = takesAnyPort(appUrl);
-  const isSame = anyPort ? withoutPort(url) === withoutPort(appUrl) : url.origin === appUrl.origin;
-  if (!isSame) return false;
+  const origin = takesAnyPort(appUrl) ? `${url.protocol}//${url.hostname}` : url.origin;
+  if (origin !== appUrl.origin) return false;
   const { pathname } = appUrl;
   const folder = pathname.endsWith("/") ? pathname : `${pathname}/`;
   if (url.pathname !== pathname && !url.pathname.startsWith(folder)) return false;
   if (app.redirectUris.length === 0 || app.redirectUris.includes(raw)) return true;
-  // `raw` is canonical, so it begins with its origin.
-  return anyPort && app.redirectUris.includes(withoutPort(url) + raw.slice(url.origin.length));
+  // `raw` is canonical, so it begins with its own origin, with its port.
+  return app.redirectUris.includes(origin + raw.slice(url.origin.length));
 }
 
 /**
@@ -117,10 +116,6 @@ function takesAnyPort(appUrl: URL): boolean {
   // RFC 8252 §8.3: not localhost, which may resolve to something else.
   const isAddress = appUrl.hostname === "127.0.0.1" || appUrl.hostname === "[::1]";
   return appUrl.protocol === "http:" && isAddress && appUrl.port === "";
-}
-
-function withoutPort({ protocol, hostname }: URL): string {
-  return `${protocol}//${hostname}`;
 }
 
 function isReserved(pair: string, params: Readonly<Record<string, unknown>>): boolean {

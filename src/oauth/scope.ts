@@ -44,18 +44,13 @@ export function parseScope(text: string): string[] | undefined {
   return [...names].every(isScopeName) ? [...names] : undefined;
 }
 
-/** Returns scope names as the `scope` parameter of RFC 6749 §3.3: separated by spaces. */
-export function formatScope(names: readonly string[]): string {
-  return names.join(" ");
-}
-
 /**
  * Returns the scopes that a new grant gets (RFC 6749 §3.3): every one requested must be allowed to
  * the app, and what the user has not is left out. With none requested these are all of the app's
  * that the user has, except `backend`. Throws OAuthError `invalid_scope` rather than grant none.
  */
-export function grantScope({ requested = [], app, user }: {
-  readonly requested: readonly string[] | undefined;
+export function grantScope({ requested, app, user }: {
+  readonly requested: readonly string[];
   readonly app: readonly string[];
   /** Undefined where the app acts for itself (client_credentials). */
   readonly user: readonly string[] | undefined;
@@ -63,35 +58,35 @@ export function grantScope({ requested = [], app, user }: {
   checkAppScopes(requested, app);
   const [first] = requested;
   const wanted = first === undefined ? app.filter((name) => name !== BACKEND_SCOPE) : requested;
-  const granted = [...new Set(wanted)].filter((name) => (user ?? app).includes(name));
+  const granted = wanted.filter((name) => (user ?? app).includes(name));
   if (granted.length > 0) return granted;
   throw first === undefined
     ? new OAuthError("invalid_scope", "No scope can be granted unless it is asked for by name.")
-    : refuseScope("The user does not have", first, addTo("user"));
+    : refuseScope("The user does not have", first, "user");
 }
 
 /** Throws OAuthError `invalid_scope` where the app may not ask for all of the scopes. */
 export function checkAppScopes(requested: readonly string[], app: readonly string[]): void {
   const missing = requested.find((name) => !app.includes(name));
-  if (missing !== undefined) throw refuseScope("The app may not have", missing, addTo("app"));
+  if (missing !== undefined) throw refuseScope("The app may not have", missing, "app");
 }
 
 /**
  * Returns the scopes of the access token that a refresh asks for. RFC 6749 §6: only scopes that
  * were granted at first may be named, else OAuthError `invalid_scope`; none named = all of them.
  */
-export function narrowScope(requested: readonly string[] = [], chain: readonly string[]): string[] {
+export function narrowScope(
+  requested: readonly string[],
+  chain: readonly string[],
+): readonly string[] {
   const missing = requested.find((name) => !chain.includes(name));
-  if (missing !== undefined) {
-    throw refuseScope("The grant does not carry", missing, "Authorize anew with it.");
-  }
-  return [...new Set(requested.length === 0 ? chain : requested)];
+  if (missing === undefined) return requested.length === 0 ? chain : requested;
+  const detail = `The grant does not carry scope ${missing}. Authorize anew with it.`;
+  throw new OAuthError("invalid_scope", detail);
 }
 
-const addTo = (party: "app" | "user") =>
-  `An administrator can allow it: add it to the scopes of the ${party}.`;
-
 /** Names a scope, which is well-formed; nothing else of the request is repeated. */
-function refuseScope(reason: string, name: string, remedy: string): OAuthError {
+function refuseScope(reason: string, name: string, party: "app" | "user"): OAuthError {
+  const remedy = `An administrator can allow it: add it to the scopes of the ${party}.`;
   return new OAuthError("invalid_scope", `${reason} scope ${name}. ${remedy}`);
 }

@@ -53,8 +53,8 @@ describe("parseClientAuth() takes client_id beside Basic (RFC 6749 §3.2.1)", ()
   }
 });
 
-describe("parseClientAuth() refuses mixtures as invalid_request (RFC 6749 §2.3, §3.2)", () => {
-  const table: [what: string, authorization: string | undefined, body: string][] = [
+describe("parseClientAuth() refuses mixtures as invalid_request (RFC 6749 §2.3)", () => {
+  const table: [what: string, authorization: string, body: string][] = [
     ["both secrets", basic("a:b"), "client_id=a&client_secret=b"],
     ["both secrets, the body's without an id", basic("a:b"), "client_secret=b"],
     ["both secrets, differing", basic("a:b"), "client_id=a&client_secret=c"],
@@ -64,12 +64,6 @@ describe("parseClientAuth() refuses mixtures as invalid_request (RFC 6749 §2.3,
     ["an id in another case", basic("a:b"), "client_id=A"],
     ["another id beside an empty password", basic("a:"), "client_id=c"],
     ["the raw reading of an encoded id", basic("%61:b"), "client_id=%2561"],
-    ["the id twice", undefined, "client_id=a&client_id=a"],
-    ["two ids", undefined, "client_id=a&client_id=c&client_secret=b"],
-    ["the secret twice", undefined, "client_id=a&client_secret=b&client_secret=b"],
-    ["the id twice, once empty", undefined, "client_id=&client_id=a"],
-    ["the id twice beside Basic", basic("a:b"), "client_id=a&client_id=a"],
-    ["the secret twice beside Basic", basic("a:b"), "client_secret=c&client_secret=d"],
   ];
   for (const [what, authorization, body] of table) {
     test(what, () => checkRefusal(authorization, body, "invalid_request"));

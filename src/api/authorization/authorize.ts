@@ -16,14 +16,13 @@ import { type Operation, operation } from "../operation.ts";
 import { emptyResponse, NO_STORE } from "../../http/respond.ts";
 import {
   consentStep,
-  findLoggedIn,
   loginStep,
   pageAddress,
   showConsent,
   showLogin,
   type Visit,
 } from "./authorize_pages.ts";
-import { errorRedirect, seeOther, sendCode } from "./authorize_redirect.ts";
+import { seeOther, sendCode, sendToApp } from "./authorize_redirect.ts";
 import { type AuthorizeRequest, findTarget, readAuthorizeRequest } from "./authorize_request.ts";
 import { isNavigation } from "./browser_session.ts";
 import { SECRET } from "./oauth_form.ts";
@@ -90,7 +89,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       return await respond({ request, session: await sessions.open(http), query });
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;
-      return errorRedirect(target, error, issuer);
+      return sendToApp(target, { error: error.error, error_description: error.message }, issuer);
     }
   }
 
@@ -113,8 +112,14 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       summary: "A form of the login or the consent page",
       form: AuthorizeForm,
       async handle({ request }) {
-        // First, since it may come slowly: what has ended meanwhile is then no longer found.
-        const form = await readOwnForm(request, services);
+        if (!sessions.isOwnForm(request)) {
+          throw new Problem(403, "foreign_form", "The form was not sent by this page.");
+        }
+        // Before the session, since it may come slowly: what has ended meanwhile is not found then.
+        const form = await readForm(request);
+        if (!form || form.duplicates.length > 0) {
+          throw new Problem(400, "malformed", "The form is not well-formed.");
+        }
         return withVisit(request, (visit) => carryOut(form, request, visit, services));
       },
     }),
@@ -123,24 +128,12 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
 
 /** The next step of a visit: log in, consent, or back to the app with a code. */
 async function showNext(visit: Visit, services: AuthorizeServices): Promise<HttpResponse> {
-  const { request, session } = visit;
-  const user = await findLoggedIn(session, services);
+  const { request, session: { user } } = visit;
   if (!user) return showLogin(visit, {}, services);
   const scopes = findScopes(request, user);
   return await canSkipConsent(request, user, scopes, services)
     ? sendCode(visit, user, scopes, undefined, services)
     : showConsent(visit, user, scopes, {}, services);
-}
-
-async function readOwnForm(http: HttpRequest, { sessions }: AuthorizeServices): Promise<Form> {
-  if (!sessions.isOwnForm(http)) {
-    throw new Problem(403, "foreign_form", "The form was not sent by this page.");
-  }
-  const form = await readForm(http);
-  if (!form || form.duplicates.length > 0) {
-    throw new Problem(400, "malformed", "The form is not well-formed.");
-  }
-  return form;
 }
 
 async function carryOut(
@@ -151,21 +144,13 @@ async function carryOut(
 ): Promise<HttpResponse> {
   const { sessions } = services;
   const { session, request, query } = visit;
-  const expired = { error: "expired" } as const;
-  const token = form.get("csrf");
   const decision = form.get("decision");
-  if (decision === undefined) {
-    const username = form.get("username") ?? "";
-    if (!sessions.checkFormToken(session, loginStep(query), token)) {
-      return showLogin(visit, { ...expired, username }, services);
-    }
-    return logIn(http, visit, username, form.get("password") ?? "", services);
-  }
-  const user = await findLoggedIn(session, services);
-  if (!user) return showLogin(visit, expired, services);
+  if (decision === undefined) return logIn(form, http, visit, services);
+  const { user } = session;
+  if (!user) return showLogin(visit, { error: "expired" }, services);
   const scopes = findScopes(request, user);
-  if (!sessions.checkFormToken(session, consentStep(query, scopes), token)) {
-    return showConsent(visit, user, scopes, expired, services);
+  if (!sessions.checkFormToken(session, consentStep(query, scopes), form.get("csrf"))) {
+    return showConsent(visit, user, scopes, { error: "expired" }, services);
   }
   switch (decision) {
     case "allow":
@@ -173,46 +158,42 @@ async function carryOut(
     case "deny":
       throw new OAuthError("access_denied", "The user did not allow it.");
     case "switch": {
-      const anonymous = await sessions.logOut(session);
-      return showLogin({ ...visit, session: anonymous }, SIGNED_OUT, services);
+      const anonymous = { ...visit, session: await sessions.logOut(session) };
+      // Whoever signs out may be about to use another account than the app has hinted at.
+      return showLogin(anonymous, { signedOut: true, username: "" }, services);
     }
     default:
       throw new Problem(400, "malformed", "The decision is not known.");
   }
 }
 
-// Whoever signs out may be about to use another account than the app has hinted at.
-const SIGNED_OUT = { signedOut: true, username: "" };
-
 async function logIn(
+  form: Form,
   { address }: HttpRequest,
   visit: Visit,
-  username: string,
-  password: string,
   services: AuthorizeServices,
 ): Promise<HttpResponse> {
   const { sessions, passwordLogin } = services;
-  const findDevice = (user: string) => sessions.findDevice(visit.session, user);
+  const { session, query } = visit;
+  const [username = "", password = ""] = [form.get("username"), form.get("password")];
+  const showAgain = (state: Parameters<typeof showLogin>[1]) =>
+    showLogin(visit, { ...state, username }, services);
+  if (!sessions.checkFormToken(session, loginStep(query), form.get("csrf"))) {
+    return showAgain({ error: "expired" });
+  }
+  const findDevice = (user: string) => sessions.findDevice(session, user);
   try {
     const outcome = await passwordLogin.check({ username, password, address, findDevice });
-    switch (outcome.kind) {
-      case "wrong":
-        return showLogin(visit, { error: "wrong", username }, services);
-      case "throttled": {
-        const { retryAfterSeconds } = outcome;
-        return showLogin(visit, { error: "throttled", username, retryAfterSeconds }, services);
-      }
-      case "ok": {
-        const { user, sinceMs } = outcome;
-        const cookies = await sessions.logIn(visit.session, user.id, sinceMs, address);
-        return seeOther(pageAddress(visit.query, services), { "Set-Cookie": cookies });
-      }
-      default:
-        return outcome satisfies never;
+    if (outcome.kind !== "ok") {
+      const { kind: error, ...wait } = outcome;
+      return showAgain({ error, ...wait });
     }
+    const { user, sinceMs } = outcome;
+    const cookies = await sessions.logIn(session, user.id, sinceMs, address);
+    return seeOther(pageAddress(query, services), { "Set-Cookie": cookies });
   } catch (error) {
     if (!(error instanceof Problem) || error.code !== "busy") throw error;
-    return showLogin(visit, { error: "busy", username }, services);
+    return showAgain({ error: "busy" });
   }
 }
 

@@ -3,7 +3,6 @@ import { isPosable } from "../../oauth/app.ts";
 import type { User } from "../../oauth/user.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
 import type { Services } from "../../services.ts";
-import { findUser } from "../../store/users.ts";
 import { consentPage, type ConsentPageInput } from "../pages/consent_page.ts";
 import { loginPage, type LoginPageInput } from "../pages/login_page.ts";
 import type { AuthorizeRequest } from "./authorize_request.ts";
@@ -17,14 +16,6 @@ export interface Visit {
   readonly query: string;
 }
 
-/** The user who is logged in with a browser. */
-export async function findLoggedIn(
-  { userId }: BrowserSession,
-  { database }: Pick<Services, "database">,
-): Promise<User | undefined> {
-  return userId === undefined ? undefined : await findUser(database, userId);
-}
-
 /** The login page; without what was typed, the name is what the app takes the user for. */
 export function showLogin(
   visit: Visit,
@@ -34,7 +25,7 @@ export function showLogin(
   const { sessions } = services;
   const page = loginPage({
     ...pageFrame(visit, services),
-    username: visit.request.loginHint,
+    username: visit.request.form.get("login_hint") ?? "",
     ...state,
     csrf: sessions.formToken(visit.session, loginStep(visit.query)),
   });

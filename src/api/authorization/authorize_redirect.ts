@@ -1,7 +1,6 @@
 import type { HttpResponse } from "../../base/http_message.ts";
 import { newId } from "../../base/id.ts";
 import { sha256 } from "../../base/secret.ts";
-import type { OAuthError } from "../../oauth/errors.ts";
 import { redirectWith } from "../../oauth/redirect_uri.ts";
 import type { User } from "../../oauth/user.ts";
 import { GRANT_ALLOWED, insertAuditOfChange } from "../../store/audit.ts";
@@ -24,15 +23,14 @@ export async function sendCode(
   consentFrom: string | undefined,
   services: Pick<Services, "database" | "issuer" | "config" | "now" | "sessions" | "site">,
 ): Promise<HttpResponse> {
-  const { request: { app, redirectUri, challenge, state }, session } = visit;
+  const { request: { app, redirectUri, challenge }, session } = visit;
   const { database, issuer, config, now } = services;
   const nowMs = now();
   const id = newId("g", nowMs);
   const { token, hash } = newHandle(id);
   const audited = { actor: user.id, app: app.id, address: consentFrom || null };
   const untilMs = nowMs + config.codeTtlMs;
-  const parties = { app: app.id, user: user.id };
-  const code = { id, ...parties, scopes, redirectUri, challenge: challenge ?? null, untilMs };
+  const code = { id, app: app.id, user: user.id, scopes, redirectUri, challenge, untilMs };
   const [inserted] = await database.write([
     insertCode(code, hash, sha256(session.id)),
     insertAuditOfChange({ ...audited, action: GRANT_ALLOWED, target: id }, nowMs),
@@ -42,16 +40,19 @@ export async function sendCode(
     ],
   ]);
   if (inserted !== 1) return showLogin(visit, { error: "expired" }, services);
-  return seeOther(redirectWith(redirectUri, { code: token, state, iss: issuer }));
+  return sendToApp(visit.request, { code: token }, issuer);
 }
 
-/** Sends the app, at its redirect URI, the reason why it gets no code (RFC 6749 §4.1.2.1). */
-export function errorRedirect(
-  { redirectUri, state }: AuthorizeTarget,
-  { error, description }: OAuthError,
+/**
+ * Sends the app, at its redirect URI, a code or the reason why it gets none (RFC 6749 §4.1.2 and
+ * §4.1.2.1), and says whose it is (RFC 9207 §2).
+ */
+export function sendToApp(
+  { redirectUri, form }: AuthorizeTarget,
+  outcome: Readonly<Record<string, string>>,
   issuer: string,
 ): HttpResponse {
-  const parameters = { error, error_description: description, state, iss: issuer };
+  const parameters = { ...outcome, state: form.get("state"), iss: issuer };
   return seeOther(redirectWith(redirectUri, parameters));
 }
 

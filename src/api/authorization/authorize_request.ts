@@ -15,26 +15,23 @@ export interface AuthorizeTarget {
   readonly form: Form;
   readonly app: App;
   readonly redirectUri: string;
-  readonly state: string | undefined;
 }
 
 /** A valid authorization request (RFC 6749 §4.1.1, RFC 7636 §4.3). */
 export interface AuthorizeRequest extends AuthorizeTarget {
   /** The scopes asked for by name; each is allowed to the app. */
-  readonly requestedScopes: readonly string[] | undefined;
-  readonly challenge: string | undefined;
-  /** Whom the app takes the user for, "" where it does not say. */
-  readonly loginHint: string;
+  readonly requestedScopes: readonly string[];
+  readonly challenge: string | null;
 }
 
-/** Why a request has no target: the user alone gets the error (RFC 6749 §4.1.2.1). */
-export type TargetError = Pick<ErrorPageInput, "detail" | "facts">;
-
-/** Finds where the outcome of an authorization request goes. */
+/**
+ * Finds where the outcome of an authorization request goes, or why that is not known: then the user
+ * alone gets the error (RFC 6749 §4.1.2.1).
+ */
 export async function findTarget(
   query: string,
   { database }: Pick<Services, "database">,
-): Promise<AuthorizeTarget | TargetError> {
+): Promise<AuthorizeTarget | Pick<ErrorPageInput, "detail" | "facts">> {
   const form = parseForm(query);
   if (!form) return { detail: "The query is not well-formed." };
   const clientId = form.get("client_id");
@@ -43,9 +40,7 @@ export async function findTarget(
   if (app?.status !== "active") return { detail: "client_id names no active app." };
   const redirectUri = form.get("redirect_uri");
   if (redirectUri === undefined) return { detail: "redirect_uri is missing or repeated." };
-  if (checkRedirectUri(redirectUri, app)) {
-    return { form, app, redirectUri, state: form.get("state") };
-  }
+  if (checkRedirectUri(redirectUri, app)) return { form, app, redirectUri };
   return {
     detail: app.redirectUris.length > 0 && !app.redirectUris.includes(redirectUri)
       ? "redirect_uri is not one of the app's redirect_uris."
@@ -72,12 +67,12 @@ export function readAuthorizeRequest(target: AuthorizeTarget, issuer: string): A
   checkResource(form, issuer);
   const challenge = readChallenge(form, app);
   const requestedScopes = readScope(form);
-  checkAppScopes(requestedScopes ?? [], app.scopes);
-  return { ...target, requestedScopes, challenge, loginHint: form.get("login_hint") ?? "" };
+  checkAppScopes(requestedScopes, app.scopes);
+  return { ...target, requestedScopes, challenge };
 }
 
 /** PKCE with S256 only; a public app has no other proof (RFC 9700 §2.1.1). */
-function readChallenge(form: Form, app: App): string | undefined {
+function readChallenge(form: Form, app: App): string | null {
   const challenge = form.get("code_challenge");
   const method = form.get("code_challenge_method");
   if (challenge === undefined) {
@@ -87,7 +82,7 @@ function readChallenge(form: Form, app: App): string | undefined {
     if (app.type === "public") {
       throw new OAuthError("invalid_request", "A public app must send a code_challenge (PKCE).");
     }
-    return undefined;
+    return null;
   }
   if (method !== "S256") {
     throw new OAuthError("invalid_request", "The only code_challenge_method is S256.");

@@ -3,8 +3,10 @@ import { idBound, newId } from "../../base/id.ts";
 import { equalText, hmac, newSecret, sha256 } from "../../base/secret.ts";
 import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import { insertAudit } from "../../store/audit.ts";
+import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { deleteSession, findSessionUser, insertSession } from "../../store/sessions.ts";
+import { findUser } from "../../store/users.ts";
 
 const SESSION_MS = 12 * 60 * 60_000;
 const DEVICE_MS = 180 * 86_400_000;
@@ -18,7 +20,7 @@ export interface BrowserSession {
   readonly id: string;
   /** Whether the browser sent it, or has yet to be given it. */
   readonly isNew: boolean;
-  readonly userId: string | undefined;
+  readonly user: User | undefined;
   /** What its device cookie says, unproven. */
   readonly devices: readonly string[];
 }
@@ -47,7 +49,7 @@ export function createBrowserSessions(
   }
 
   function anonymousSession(): BrowserSession {
-    return { id: newSecret(), isNew: true, userId: undefined, devices: [] };
+    return { id: newSecret(), isNew: true, user: undefined, devices: [] };
   }
 
   // The word before it distinguishes the signature from a form's.
@@ -70,7 +72,8 @@ export function createBrowserSessions(
         .flatMap((value) => value.split("~"));
       if (sent === undefined) return { ...anonymousSession(), devices };
       const userId = await findSessionUser(database, sha256(sent), now());
-      return { id: sent, isNew: false, userId, devices };
+      const user = userId === undefined ? undefined : await findUser(database, userId);
+      return { id: sent, isNew: false, user, devices };
     },
     /**
      * Logs a user in under a new id (no fixation); returns the Set-Cookie values.
@@ -84,7 +87,8 @@ export function createBrowserSessions(
         insertSession(sha256(id), userId, sinceMs, now() + SESSION_MS),
         insertAudit({ actor: userId, action: "user.login", target: userId, address }, now()),
       ]);
-      const others = session.devices.filter((entry) => entry !== findEntry(session, userId));
+      const own = findEntry(session, userId);
+      const others = session.devices.filter((entry) => entry !== own);
       const devices = [signDevice(newId("k", now()), userId), ...others].slice(0, MOST_DEVICES);
       return [
         `${name}=${id}; Max-Age=${SESSION_MS / 1000}; ${attributes}`,
@@ -96,7 +100,7 @@ export function createBrowserSessions(
       findEntry(session, userId)?.split(".")[0],
     /** Ends a session and returns the anonymous one that takes its place. */
     async logOut(session: BrowserSession): Promise<BrowserSession> {
-      if (session.userId !== undefined) await database.write([deleteSession(sha256(session.id))]);
+      if (session.user) await database.write([deleteSession(sha256(session.id))]);
       return anonymousSession();
     },
     /** The Set-Cookie value that gives a browser its id; nothing is stored for it. */

@@ -11,13 +11,8 @@ import { throttleAddress } from "../../http/client_address.ts";
 import { createThrottle } from "../../base/throttle.ts";
 
 /** Finds and proves the app that sends a request. */
-export interface ClientAuthenticator {
-  /** The app; throws OAuthError (RFC 6749 §2.3, §5.2), the same one whatever did not fit. */
-  authenticate(request: HttpRequest, form: Form): Promise<App>;
-}
+export type ClientAuthenticator = ReturnType<typeof createClientAuthenticator>;
 
-const WINDOW_MS = 15 * 60_000;
-const ADDRESS_LIMIT = 50;
 const NO_SECRET = randomBytes(32); // matches nothing
 
 /**
@@ -27,8 +22,8 @@ const NO_SECRET = randomBytes(32); // matches nothing
  */
 export function createClientAuthenticator(
   { accounts, failures, now }: Pick<Services, "accounts" | "failures" | "now">,
-): ClientAuthenticator {
-  const throttle = createThrottle({ limit: ADDRESS_LIMIT, windowMs: WINDOW_MS, now });
+) {
+  const throttle = createThrottle({ limit: 50, windowMs: 15 * 60_000, now });
 
   /** Counts a failure; returns it, or the 429 that takes its place. */
   function countFailure(failure: OAuthError, address: string, app: App | undefined): OAuthError {
@@ -47,7 +42,8 @@ export function createClientAuthenticator(
   }
 
   return {
-    async authenticate({ address, headers }, form) {
+    /** The app; throws OAuthError (RFC 6749 §2.3, §5.2), the same one whatever did not fit. */
+    async authenticate({ address, headers }: HttpRequest, form: Form): Promise<App> {
       let app: AppWithSecrets | undefined;
       try {
         const { clientId, secrets } = parseClientAuth(headers.authorization, form);

@@ -3,7 +3,7 @@ import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { verifyPkce } from "../../oauth/pkce.ts";
 import { type Code, findCode, findRedeemedCode, redeemCode } from "../../store/codes.ts";
-import { currentScopes, endReplayedGrant, type Exchange, makeTokens } from "./issue_grant.ts";
+import { currentScopes, endReplayedGrant, type Exchange } from "./issue_grant.ts";
 import { requireParameter } from "./oauth_form.ts";
 import { parseHandle } from "./token_issuer.ts";
 
@@ -13,7 +13,7 @@ import { parseHandle } from "./token_issuer.ts";
  */
 export const exchangeCode: Exchange = async (request, services) => {
   const { app, form } = request;
-  const { database, revocations, now } = services;
+  const { database, revocations, tokens, now } = services;
   const handle = parseHandle(requireParameter(form, "code"));
   if (!handle) throw badCode();
   const { grantId, hash } = handle;
@@ -30,7 +30,7 @@ export const exchangeCode: Exchange = async (request, services) => {
 
   const scopes = await currentScopes(code.scopes, code.user, app, services);
   const nowMs = now();
-  const { issued, stored } = makeTokens({ ...code, scopes }, app, nowMs, services);
+  const { issued, stored } = tokens.makeTokens({ ...code, scopes }, app, nowMs);
   const redemption = { ...code, ...stored, hash, accessScopes: scopes };
   const isRedeemed = await redeemCode(database, redemption, nowMs, revocations);
   if (!isRedeemed) throw await refuseReplay();

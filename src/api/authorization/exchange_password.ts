@@ -24,13 +24,11 @@ export const exchangePassword: Exchange = async ({ app, form, request }, service
         headers: { "Retry-After": String(outcome.retryAfterSeconds) },
       });
     case "ok": {
-      const { user, sinceMs } = outcome;
+      const { user, sinceMs: decidedAtMs } = outcome;
       const scopes = grantScope({ requested, app: app.scopes, user: user.scopes });
       const audited = { actor: app.id, action: "user.login", target: user.id, address };
-      return issueGrant(
-        { app, user: user.id, type: "password", scopes, decidedAtMs: sinceMs, audited },
-        services,
-      );
+      const grant = { app, user: user.id, type: "password", scopes, decidedAtMs, audited } as const;
+      return issueGrant(grant, services);
     }
     default:
       return outcome satisfies never;

@@ -1,7 +1,7 @@
 import { OAuthError } from "../../oauth/errors.ts";
 import { narrowScope } from "../../oauth/scope.ts";
 import { findRefreshToken, rotateRefreshToken } from "../../store/grants.ts";
-import { currentScopes, endReplayedGrant, type Exchange, makeTokens } from "./issue_grant.ts";
+import { currentScopes, endReplayedGrant, type Exchange } from "./issue_grant.ts";
 import { readScope, requireParameter } from "./oauth_form.ts";
 
 /**
@@ -28,7 +28,7 @@ export const exchangeRefreshToken: Exchange = async (request, services) => {
   const scopes = await currentScopes(narrowed, grant.user, app, services);
 
   const nowMs = now();
-  const { issued, stored } = makeTokens({ ...grant, scopes }, app, nowMs, services);
+  const { issued, stored } = tokens.makeTokens({ ...grant, scopes }, app, nowMs);
   const { refresh: newHash, ...ends } = stored;
   if (!newHash) throw badRefreshToken(); // an app that may not refresh
   const rotation = { ...ends, old, state, newHash, scopes };

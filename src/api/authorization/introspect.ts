@@ -13,15 +13,14 @@ import {
 } from "../../base/shape.ts";
 import { clientAuthFailed } from "../../oauth/client_auth.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
-import { formatScope } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { findApp } from "../../store/apps.ts";
 import { hasActiveGrant } from "../../store/subscriptions.ts";
 import { findUser } from "../../store/users.ts";
 import { bearerToken } from "../bearer.ts";
-import { jsonResponse, NO_STORE } from "../../http/respond.ts";
+import { jsonResponse } from "../../http/respond.ts";
 import { type Operation, operation } from "../operation.ts";
-import { CREDENTIALS, readOAuthForm, requireParameter, SCOPE } from "./oauth_form.ts";
+import { BY_APP, CREDENTIALS, readOAuthForm, requireParameter, SCOPE } from "./oauth_form.ts";
 import {
   findPresentedToken,
   type PresentedToken,
@@ -55,17 +54,14 @@ const Introspection = named("Introspection", described("RFC 7662.", record({
  */
 export function introspectOperation(services: IntrospectionServices): Operation {
   return operation({
+    ...BY_APP,
     id: "introspectToken",
-    method: "POST",
     path: "/authorization/introspect",
-    access: "public",
     security: "client or token",
     cors: false,
-    errors: "oauth",
     summary: "Ask whether a token is active, and what it says",
     form: IntrospectForm,
     responses: { 200: Introspection },
-    refuses: [401, 429],
     async handle({ request }) {
       const form = await readOAuthForm(request);
       const token = requireParameter(form, "token");
@@ -73,7 +69,7 @@ export function introspectOperation(services: IntrospectionServices): Operation 
       const presented = await findPresentedToken(token, services);
       const isVisible = presented && maySee(presented.app);
       const description = isVisible ? await describe(presented, services) : undefined;
-      return jsonResponse(200, description ?? { active: false }, NO_STORE);
+      return jsonResponse(200, description ?? { active: false });
     },
   });
 }
@@ -97,35 +93,23 @@ async function describe(
   presented: PresentedToken,
   { database, issuer, now }: IntrospectionServices,
 ): Promise<Record<string, unknown> | undefined> {
-  const common = { active: true, aud: issuer, iss: issuer };
-  const findName = async (userId: string) => {
-    const user = await findUser(database, userId);
-    return user && { username: user.username };
-  };
-  if (presented.kind === "access") {
-    const { sub, clientId, scopes, expiresAtMs, jti, kind } = presented.caller;
-    return {
-      ...common,
-      scope: formatScope(scopes),
-      client_id: clientId,
-      ...(kind === "user" && await findName(sub)),
-      token_type: "bearer",
-      exp: expiresAtMs / 1000,
-      sub,
-      jti,
-    };
+  const { app: clientId, user: userId, grantId, scopes, untilMs, jti, state } = presented;
+  if (jti === undefined) {
+    const isGood = state === "current" && untilMs > now() &&
+      await hasActiveGrant(database, grantId);
+    const app = await findApp(database, clientId);
+    if (!isGood || !app?.grants.includes("refresh_token")) return undefined;
   }
-  const { grant: { id, app: clientId, user, scopes, refreshUntilMs }, state } = presented;
-  const isGood = state === "current" && refreshUntilMs > now() &&
-    await hasActiveGrant(database, id);
-  const app = await findApp(database, clientId);
-  if (!isGood || !app?.grants.includes("refresh_token")) return undefined;
+  const user = userId === null ? undefined : await findUser(database, userId);
   return {
-    ...common,
-    scope: formatScope(scopes),
+    active: true,
+    aud: issuer,
+    iss: issuer,
+    scope: scopes.join(" "),
     client_id: clientId,
-    ...(user !== null && await findName(user)),
-    exp: Math.floor(refreshUntilMs / 1000),
-    sub: user ?? clientId,
+    ...(user && { username: user.username }),
+    exp: Math.floor(untilMs / 1000),
+    sub: userId ?? clientId,
+    ...(jti !== undefined && { token_type: "bearer", jti }),
   };
 }

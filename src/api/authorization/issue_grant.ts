@@ -7,37 +7,30 @@ import type { GrantType } from "../../oauth/grant_type.ts";
 import type { Services } from "../../services.ts";
 import { type AuditRecord, insertAuditOfGrant } from "../../store/audit.ts";
 import { revokeGrant } from "../../store/grant_end.ts";
-import { type Grant, insertGrant } from "../../store/grants.ts";
+import { insertGrant } from "../../store/grants.ts";
 
 /** What tokens are issued with. */
 export type IssuingServices = Pick<Services, "database" | "tokens" | "revocations" | "now">;
 
-/** One proven app's request for tokens, with its form read. */
-interface TokenRequest {
-  readonly app: App;
-  readonly form: Form;
-  readonly request: HttpRequest;
-}
-
 /** The tokens of a response: what must be stored of them is. */
-interface IssuedTokens {
-  readonly accessToken: string;
-  readonly refreshToken: string | undefined;
-  readonly scopes: readonly string[];
-}
+type IssuedTokens = ReturnType<Services["tokens"]["makeTokens"]>["issued"];
 
 /**
- * One grant type: checks what its form presents and issues tokens for it. Throws OAuthError;
- * undefined where the user or the app has been disabled meanwhile.
+ * One grant type: checks what the form of a proven app presents and issues tokens for it. Throws
+ * OAuthError; undefined where the user or the app has been disabled meanwhile.
  */
 export type Exchange = (
-  request: TokenRequest,
+  request: { readonly app: App; readonly form: Form; readonly request: HttpRequest },
   services: IssuingServices & Pick<Services, "accounts" | "passwordLogin">,
 ) => Promise<IssuedTokens | undefined>;
 
-/** A new authorization: of a user, or of the app for itself. */
-interface NewAuthorization {
+/**
+ * Stores a new grant and returns its first tokens; a refresh token where the app may use it.
+ * Undefined, and nothing is stored, where the user or the app has been disabled meanwhile.
+ */
+export async function issueGrant({ app, user, type, scopes, decidedAtMs, audited }: {
   readonly app: Pick<App, "id" | "grants">;
+  /** None where the app acts for itself. */
   readonly user: string | null;
   readonly type: GrantType | "login";
   readonly scopes: readonly string[];
@@ -45,42 +38,13 @@ interface NewAuthorization {
   readonly decidedAtMs?: number;
   /** Goes into the audit with it. */
   readonly audited?: AuditRecord;
-}
-
-/**
- * Stores a new grant and returns its first tokens; a refresh token where the app may use it.
- * Undefined, and nothing is stored, where the user or the app has been disabled meanwhile.
- */
-export async function issueGrant(
-  { app, user, type, scopes, decidedAtMs, audited }: NewAuthorization,
-  services: IssuingServices,
-): Promise<IssuedTokens | undefined> {
+}, services: IssuingServices): Promise<IssuedTokens | undefined> {
   const nowMs = services.now();
   const grant = { id: newId("g", nowMs), app: app.id, user, scopes };
-  const { issued, stored } = makeTokens(grant, app, nowMs, services);
+  const { issued, stored } = services.tokens.makeTokens(grant, app, nowMs);
   const newGrant = { ...grant, ...stored, type, decidedAtMs: decidedAtMs ?? nowMs };
   const { database, revocations } = services;
   return await insertGrant(database, newGrant, audited, revocations) ? issued : undefined;
-}
-
-/** Makes the tokens of a grant with these scopes, and what is to be stored of them. */
-export function makeTokens(
-  { id: grantId, user, scopes }: Pick<Grant, "id" | "user" | "scopes">,
-  app: NewAuthorization["app"],
-  nowMs: number,
-  { tokens }: Pick<Services, "tokens">,
-) {
-  const sub = user ?? app.id;
-  const access = tokens.accessToken({ sub, clientId: app.id, grantId, scopes, issuedAtMs: nowMs });
-  const mayRefresh = app.grants.includes("refresh_token");
-  const refresh = mayRefresh ? tokens.refreshToken(grantId, nowMs) : undefined;
-  const issued: IssuedTokens = { accessToken: access.token, refreshToken: refresh?.token, scopes };
-  const stored = {
-    refresh: refresh?.hash,
-    refreshUntilMs: refresh?.untilMs ?? 0,
-    accessUntilMs: access.expiresAtMs,
-  };
-  return { issued, stored };
 }
 
 /**
@@ -110,7 +74,7 @@ export async function currentScopes(
 export async function endReplayedGrant(
   grantId: string,
   action: "grant.replay" | "grant.reuse",
-  { app, request: { address } }: TokenRequest,
+  { app, request: { address } }: Parameters<Exchange>[0],
   { database, revocations, now }: IssuingServices,
 ): Promise<void> {
   const nowMs = now();

@@ -44,44 +44,25 @@ export function metadataOperations(
     authorization_response_iss_parameter_supported: true, // RFC 9207 §3
   };
   const members = Object.entries(server).map(([name, value]) => [name, shapeOf(value)]);
-  const metadata = {
-    shape: named("ServerMetadata", described("RFC 8414.", record(Object.fromEntries(members)))),
-    make: () => server,
-  };
+  const served = record(Object.fromEntries(members));
+  const shape = named("ServerMetadata", described("RFC 8414.", served));
   return [
-    document({
-      id: "getServerMetadata",
-      path: "/.well-known/oauth-authorization-server",
-      summary: "Server metadata (RFC 8414)",
-      ...metadata,
-    }),
+    document("/.well-known/oauth-authorization-server", "getServerMetadata",
+      "Server metadata (RFC 8414)", shape, () => server),
     // RFC 8414 §5: clients of OpenID providers look there, by either of the two forms.
-    document({
-      id: "getOpenIdConfiguration",
-      path: "/.well-known/openid-configuration",
-      summary: "The same where OpenID clients look",
-      ...metadata,
-    }),
-    document({
-      id: "getResourceMetadata",
-      path: "/.well-known/oauth-protected-resource",
-      summary: "Resource metadata (RFC 9728)",
-      shape: ResourceMetadata,
-      make: () => ({
+    document("/.well-known/openid-configuration", "getOpenIdConfiguration",
+      "The same where OpenID clients look", shape, () => server),
+    document("/.well-known/oauth-protected-resource", "getResourceMetadata",
+      "Resource metadata (RFC 9728)", ResourceMetadata, () => ({
         resource: issuer,
         authorization_servers: [issuer],
         // What a client asks for where no challenge names its scopes: not for administration.
         scopes_supported: scopes.filter((scope) => scope !== BACKEND_SCOPE),
         bearer_methods_supported: ["header"],
-      }),
-    }),
-    document({
-      id: "getKeys",
-      path: "/.well-known/jwks.json",
-      summary: "The keys that verify access tokens (RFC 7517)",
-      shape: Jwks,
-      make: () => ({ keys: keys.published().map(({ jwk }) => jwk) }),
-    }),
+      })),
+    document("/.well-known/jwks.json", "getKeys",
+      "The keys that verify access tokens (RFC 7517)", Jwks,
+      () => ({ keys: keys.published().map(({ jwk }) => jwk) })),
   ];
 }
 
@@ -91,17 +72,21 @@ function shapeOf(value: string | readonly string[] | boolean): Shape<unknown> {
   return typeof value === "boolean" ? FLAG : TEXTS;
 }
 
+/** A document that anyone may read. */
 function document<T>(
-  { shape, make, ...named }: Pick<Operation, "id" | "path" | "summary"> & {
-    readonly shape: Shape<T>;
-    readonly make: () => T;
-  },
+  path: string,
+  id: string,
+  summary: string,
+  shape: Shape<T>,
+  make: () => T,
 ): Operation {
   return operation({
-    ...named,
+    id,
     method: "GET",
+    path,
     access: "public",
     cors: "anyone",
+    summary,
     responses: { 200: shape },
     handle: () => Promise.resolve(jsonResponse(200, make(), CACHE)),
   });

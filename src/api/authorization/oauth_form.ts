@@ -14,6 +14,14 @@ export const CREDENTIALS = {
   client_secret: optional(described("In place of the Basic header.", SECRET)),
 } as const;
 
+/** The head of an operation that an app calls with a form and its credentials. */
+export const BY_APP = {
+  method: "POST",
+  access: "public",
+  errors: "oauth",
+  refuses: [401, 429],
+} as const;
+
 /** Scopes in a response of an OAuth endpoint. */
 export const SCOPE = described("Names separated by spaces.", TEXT);
 
@@ -47,11 +55,9 @@ export function requireParameter(form: Form, name: string): string {
   return value;
 }
 
-/** The scopes asked for by name, or undefined where none were. */
-export function readScope(form: Form): string[] | undefined {
-  const text = form.get("scope");
-  if (text === undefined) return undefined;
-  const names = parseScope(text);
+/** The scopes asked for by name. */
+export function readScope(form: Form): string[] {
+  const names = parseScope(form.get("scope") ?? "");
   if (names === undefined) throw new OAuthError("invalid_scope", "The scope is not well-formed.");
   return names;
 }

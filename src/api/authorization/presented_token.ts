@@ -1,11 +1,15 @@
-import type { Caller } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
-import { findRefreshToken, type PresentedRefreshToken } from "../../store/grants.ts";
+import { findRefreshToken, type Grant, type PresentedRefreshToken } from "../../store/grants.ts";
 
 /** What the `token` parameter of revocation and introspection turned out to be. */
-export type PresentedToken =
-  | { readonly kind: "access"; readonly app: string; readonly caller: Caller }
-  | ({ readonly kind: "refresh"; readonly app: string } & PresentedRefreshToken);
+export interface PresentedToken extends Pick<Grant, "app" | "user" | "scopes"> {
+  readonly grantId: string;
+  readonly untilMs: number;
+  /** Of an access token: its own id. */
+  readonly jti?: string;
+  /** Of a refresh token. */
+  readonly state?: PresentedRefreshToken["state"];
+}
 
 /** What a presented token is looked up with. */
 export type PresentedTokenServices = Pick<
@@ -15,7 +19,7 @@ export type PresentedTokenServices = Pick<
 
 /**
  * Finds out by its form what a token is; a hint is not needed (RFC 7009 §2.1). Undefined for one
- * that was never issued, has expired or is revoked.
+ * that was never issued, and for an access token that has expired or is revoked.
  */
 export async function findPresentedToken(
   token: string,
@@ -23,13 +27,17 @@ export async function findPresentedToken(
 ): Promise<PresentedToken | undefined> {
   const handle = tokens.parseRefreshToken(token);
   if (handle) {
-    const refresh = await findRefreshToken(database, handle, now());
-    return refresh && { kind: "refresh", app: refresh.grant.app, ...refresh };
+    const presented = await findRefreshToken(database, handle, now());
+    if (!presented) return undefined;
+    const { grant: { app, user, scopes, refreshUntilMs: untilMs }, state } = presented;
+    return { app, user, grantId: handle.grantId, scopes, untilMs, state };
   }
   let caller = await bearer.verify(token);
   if (!caller && token.includes(".")) {
     await keys.refresh(); // another process may have signed it with a key of its own just now
     caller = await bearer.verify(token);
   }
-  return caller && { kind: "access", app: caller.clientId, caller };
+  if (!caller) return undefined;
+  const { clientId: app, kind, sub, grantId, scopes, expiresAtMs: untilMs, jti } = caller;
+  return { app, user: kind === "user" ? sub : null, grantId, scopes, untilMs, jti };
 }

@@ -8,9 +8,9 @@ import { revokeAccessToken, revokeGrant } from "../../store/grant_end.ts";
 import type { Services } from "../../services.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
 import { bringsBody } from "../../http/body.ts";
-import { jsonResponse, NO_STORE } from "../../http/respond.ts";
+import { jsonResponse } from "../../http/respond.ts";
 import { type Operation, operation } from "../operation.ts";
-import { CREDENTIALS, readOAuthForm, requireParameter } from "./oauth_form.ts";
+import { BY_APP, CREDENTIALS, readOAuthForm, requireParameter } from "./oauth_form.ts";
 import {
   findPresentedToken,
   type PresentedToken,
@@ -42,22 +42,19 @@ export function revokeOperation(
   }
 
   return operation({
+    ...BY_APP,
     id: "revokeToken",
-    method: "POST",
     path: "/authorization/revoke",
-    access: "public",
     security: "client or token",
     cors: true,
-    errors: "oauth",
     summary: "Revoke an access or a refresh token",
     form: RevokeForm,
     responses: { 200: Empty },
-    refuses: [401, 429],
     async handle({ request }) {
       if (bearerToken(request) !== undefined) {
         const { jti, expiresAtMs } = await authenticateAlone(request, bearer);
         await revoke([revokeAccessToken(jti, expiresAtMs)]);
-        return jsonResponse(200, {}, NO_STORE);
+        return jsonResponse(200, {});
       }
       const form = await readOAuthForm(request);
       const token = requireParameter(form, "token");
@@ -66,8 +63,8 @@ export function revokeOperation(
       if (presented && presented.app !== app.id) {
         throw new OAuthError("unauthorized_client", "The token was issued to another app.");
       }
-      await revoke(presented ? endToken(presented, request.address, now()) : []);
-      return jsonResponse(200, {}, NO_STORE);
+      if (presented) await revoke(endToken(presented, request.address, now()));
+      return jsonResponse(200, {});
     },
   });
 }
@@ -77,13 +74,11 @@ export function revokeOperation(
  * where a user had given it.
  */
 function endToken(presented: PresentedToken, address: string, nowMs: number): Sql[] {
-  if (presented.kind === "access") {
-    return [revokeAccessToken(presented.caller.jti, presented.caller.expiresAtMs)];
-  }
-  const { id, app, user } = presented.grant;
-  const audited = { actor: app, action: "grant.revoke", target: id, address };
-  const audit = user === null ? [] : [insertAuditOfGrant(id, audited, nowMs)];
-  return [...audit, ...revokeGrant(id, nowMs)];
+  const { app, user, grantId, jti, untilMs } = presented;
+  if (jti !== undefined) return [revokeAccessToken(jti, untilMs)];
+  const audited = { actor: app, action: "grant.revoke", target: grantId, address };
+  const audit = user === null ? [] : [insertAuditOfGrant(grantId, audited, nowMs)];
+  return [...audit, ...revokeGrant(grantId, nowMs)];
 }
 
 /** The caller of a request that revokes the token it presents, and may name no other. */

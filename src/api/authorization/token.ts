@@ -9,19 +9,20 @@ import {
   TEXT,
   URI,
 } from "../../base/shape.ts";
-import { jsonResponse, NO_STORE } from "../../http/respond.ts";
+import { jsonResponse } from "../../http/respond.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import { type GrantType, GRANT_TYPES, parseGrantType } from "../../oauth/grant_type.ts";
+import { type GrantType, GRANT_TYPES } from "../../oauth/grant_type.ts";
 import { CODE_VERIFIER } from "../../oauth/pkce.ts";
-import { formatScope, grantScope } from "../../oauth/scope.ts";
+import { grantScope } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { type Operation, operation } from "../operation.ts";
 import { exchangeCode } from "./exchange_code.ts";
 import { exchangePassword } from "./exchange_password.ts";
 import { exchangeRefreshToken } from "./exchange_refresh_token.ts";
-import { type Exchange, issueGrant, type IssuingServices } from "./issue_grant.ts";
+import { type Exchange, issueGrant } from "./issue_grant.ts";
 import {
+  BY_APP,
   checkResource,
   CREDENTIALS,
   readOAuthForm,
@@ -31,9 +32,7 @@ import {
   SECRET,
 } from "./oauth_form.ts";
 
-type TokenServices =
-  & IssuingServices
-  & Pick<Services, "accounts" | "passwordLogin" | "clients" | "issuer" | "config" | "metrics">;
+type TokenServices = Parameters<Exchange>[1] & Pick<Services, "clients" | "issuer" | "metrics">;
 
 const TokenForm = named("TokenRequest", record({
   grant_type: oneOf(...GRANT_TYPES),
@@ -60,24 +59,21 @@ const TokenResponse = named("TokenAnswer", record({
 
 /** POST /authorization/token (RFC 6749 §3.2): the four grants. */
 export function tokenOperation(services: TokenServices): Operation {
-  const { clients, issuer, metrics, config: { accessTokenTtlMs } } = services;
+  const { clients, issuer, metrics } = services;
   return operation({
+    ...BY_APP,
     id: "getToken",
-    method: "POST",
     path: "/authorization/token",
-    access: "public",
     security: "client",
     cors: true,
-    errors: "oauth",
     summary: "Get an access token by one of the four grants",
     form: TokenForm,
     responses: { 200: TokenResponse },
-    refuses: [401, 429],
     async handle({ request }) {
       const form = await readOAuthForm(request);
       const name = requireParameter(form, "grant_type");
       const app = await clients.authenticate(request, form);
-      const type = parseGrantType(name);
+      const type = GRANT_TYPES.find((known) => known === name);
       if (type === undefined) {
         throw new OAuthError("unsupported_grant_type", "The grant_type is unknown.");
       }
@@ -91,10 +87,10 @@ export function tokenOperation(services: TokenServices): Operation {
       return jsonResponse(200, {
         access_token: issued.accessToken,
         token_type: "bearer",
-        expires_in: Math.max(1, Math.round(accessTokenTtlMs / 1000)),
+        expires_in: issued.expiresInSeconds,
         ...(issued.refreshToken !== undefined && { refresh_token: issued.refreshToken }),
-        scope: formatScope(issued.scopes),
-      }, NO_STORE);
+        scope: issued.scopes.join(" "),
+      });
     },
   });
 }

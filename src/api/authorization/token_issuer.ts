@@ -1,10 +1,11 @@
 import { ID_LENGTH, idTimeMs, isId } from "../../base/id.ts";
 import { createJwtSigner, MAX_JWT_LENGTH, type SigningKey } from "../../base/jwt.ts";
 import { equalText, hmac, newSecret, sha256 } from "../../base/secret.ts";
-import { accessTokenClaims, type AccessTokenInput, ACCESS_TOKEN_TYPE } from "../../oauth/claims.ts";
+import type { App } from "../../oauth/app.ts";
+import { accessTokenClaims, ACCESS_TOKEN_TYPE } from "../../oauth/claims.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { Services } from "../../services.ts";
-import type { RefreshHandle } from "../../store/grants.ts";
+import type { Grant, RefreshHandle } from "../../store/grants.ts";
 
 /** Makes tokens; storing what must be stored is the caller's part, before it responds. */
 export type TokenIssuer = ReturnType<typeof createTokenIssuer>;
@@ -25,23 +26,50 @@ export function createTokenIssuer(
   let signer: { readonly key: SigningKey; readonly sign: ReturnType<typeof createJwtSigner> };
   const proofOf = (token: string) => hmac(pageKey, `refresh ${token}`).slice(0, PROOF_LENGTH);
 
+  function sign(claims: ReturnType<typeof accessTokenClaims>["claims"]): string {
+    const key = keys.signing();
+    if (signer?.key !== key) signer = { key, sign: createJwtSigner(ACCESS_TOKEN_TYPE, key) };
+    const token = signer.sign(claims);
+    if (token.length <= MAX_JWT_LENGTH) return token;
+    throw new OAuthError("invalid_scope", "The scopes do not fit into one token: too many.");
+  }
+
+  function newRefreshToken(grantId: string, nowMs: number) {
+    const unproven = grantId + newSecret();
+    const token = unproven + proofOf(unproven);
+    const chainEndMs = idTimeMs(grantId) + CHAIN_LIFETIMES * refreshTokenTtlMs;
+    return { token, untilMs: Math.min(nowMs + refreshTokenTtlMs, chainEndMs) };
+  }
+
   return {
-    /** Throws OAuthError `invalid_scope` where the scopes make a token that would be refused. */
-    accessToken(input: Omit<AccessTokenInput, "issuer" | "ttlMs">) {
-      const { claims, expiresAtMs } = accessTokenClaims({ ...input, issuer, ttlMs });
-      const key = keys.signing();
-      if (signer?.key !== key) signer = { key, sign: createJwtSigner(ACCESS_TOKEN_TYPE, key) };
-      const token = signer.sign(claims);
-      if (token.length <= MAX_JWT_LENGTH) return { token, expiresAtMs };
-      throw new OAuthError("invalid_scope", "The scopes do not fit into one token: too many.");
-    },
-    /** Makes a refresh token; only its hash is stored. */
-    refreshToken(grantId: string, nowMs: number) {
-      const unproven = newHandle(grantId).token;
-      const token = unproven + proofOf(unproven);
-      const chainEndMs = idTimeMs(grantId) + CHAIN_LIFETIMES * refreshTokenTtlMs;
-      const untilMs = Math.min(nowMs + refreshTokenTtlMs, chainEndMs);
-      return { token, hash: sha256(token), untilMs };
+    /**
+     * Makes the tokens of a grant with these scopes, a refresh token where the app may use it, and
+     * what is to be stored of them: of a refresh token only its hash. Throws OAuthError
+     * `invalid_scope` where the scopes make a token that would be refused.
+     */
+    makeTokens(
+      { id: grantId, user, scopes }: Pick<Grant, "id" | "user" | "scopes">,
+      { id: clientId, grants }: Pick<App, "id" | "grants">,
+      nowMs: number,
+    ) {
+      const sub = user ?? clientId;
+      const input = { issuer, sub, clientId, grantId, scopes, issuedAtMs: nowMs, ttlMs };
+      const { claims, expiresAtMs } = accessTokenClaims(input);
+      const mayRefresh = grants.includes("refresh_token");
+      const refresh = mayRefresh ? newRefreshToken(grantId, nowMs) : undefined;
+      return {
+        issued: {
+          accessToken: sign(claims),
+          expiresInSeconds: claims.exp - claims.iat,
+          refreshToken: refresh?.token,
+          scopes,
+        },
+        stored: {
+          refresh: refresh && sha256(refresh.token),
+          refreshUntilMs: refresh?.untilMs ?? 0,
+          accessUntilMs: expiresAtMs,
+        },
+      };
     },
     /** Takes a presented refresh token apart; undefined when it cannot have been issued here. */
     parseRefreshToken(token: string): RefreshHandle | undefined {
@@ -58,8 +86,8 @@ export function createTokenIssuer(
 const SECRET_LENGTH = 43;
 
 /**
- * A new code, or the beginning of a refresh token: the grant's id, so that its row is found without
- * a search, and 256 random bits, of which only the SHA-256 is kept.
+ * A new code: the grant's id, so that its row is found without a search, and 256 random bits, of
+ * which only the SHA-256 is kept. A refresh token begins in the same way.
  */
 export function newHandle(grantId: string) {
   const token = grantId + newSecret();

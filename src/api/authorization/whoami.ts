@@ -1,7 +1,6 @@
 import { named, oneOf, optional, record, TEXT } from "../../base/shape.ts";
 import { TIME, toTime } from "../../base/time.ts";
-import { jsonResponse, NO_STORE } from "../../http/respond.ts";
-import { formatScope } from "../../oauth/scope.ts";
+import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { findUser } from "../../store/users.ts";
 import { type Operation, operation } from "../operation.ts";
@@ -34,9 +33,9 @@ export function whoamiOperation({ database }: Pick<Services, "database">): Opera
         kind,
         ...(user && { username: user.username }),
         client_id: clientId,
-        scope: formatScope(scopes),
+        scope: scopes.join(" "),
         expires_at: toTime(expiresAtMs),
-      }, NO_STORE);
+      });
     },
   });
 }

@@ -5,7 +5,6 @@ import { toTime } from "../../base/time.ts";
 import { ManagedDelivery, toManagedDelivery } from "../../event/delivery_record.ts";
 import { EVENT_NAME, EventRecord, type EventSummary, NewEvent } from "../../event/event.ts";
 import { jsonResponse } from "../../http/respond.ts";
-import { formatScope } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { listDeliveries } from "../../store/delivery_lists.ts";
 import { findEvent, insertEvent, listEvents } from "../../store/events.ts";
@@ -79,7 +78,7 @@ function toRecord({ subject, scopes, createdAtMs, ...rest }: EventSummary): obje
   return {
     ...rest,
     ...(subject !== null && { subject }),
-    ...(scopes.length > 0 && { scope: formatScope(scopes) }),
+    ...(scopes.length > 0 && { scope: scopes.join(" ") }),
     created_at: toTime(createdAtMs),
   };
 }

@@ -1,5 +1,4 @@
 import { DeclaredEventRecord } from "../../event/event.ts";
-import { formatScope } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { consumer, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
@@ -17,7 +16,7 @@ export function eventCatalogueOperation({ events }: Pick<Services, "events">): O
       const page = pageOfItems(allowed, query, ({ name }) => name);
       return listResponse(page, (event) => ({
         ...event,
-        scope: formatScope(event.scope) || undefined,
+        scope: event.scope.join(" ") || undefined,
       }));
     },
   });

@@ -3,7 +3,6 @@ import type { HttpResponse } from "../../base/http_message.ts";
 import { prefersHtml } from "../../http/accept.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
-import { findLoggedIn } from "../authorization/authorize_pages.ts";
 import { type Operation, operation } from "../operation.ts";
 import { displayText } from "./display_text.ts";
 import { markImage, renderPage, type Site } from "./page_layout.ts";
@@ -13,7 +12,7 @@ import { markImage, renderPage, type Site } from "./page_layout.ts";
  * and the mark, also where browsers look for it by themselves.
  */
 export function frontDoorOperations(
-  services: Pick<Services, "site" | "issuer" | "sessions" | "database">,
+  services: Pick<Services, "site" | "issuer" | "sessions">,
 ): Operation[] {
   const { site, issuer, sessions } = services;
   const base = { method: "GET", access: "public", cors: false } as const;
@@ -34,7 +33,7 @@ export function frontDoorOperations(
         if (!prefersHtml(request.headers.accept)) {
           return jsonResponse(200, { name: site.name, issuer, links }, VARY);
         }
-        const user = await findLoggedIn(await sessions.open(request), services);
+        const { user } = await sessions.open(request);
         return frontDoor(site, issuer, user?.username);
       },
     }),

@@ -19,12 +19,18 @@ function createIssuer(pageKey: Uint8Array = Buffer.alloc(32, 1)) {
   });
 }
 
+/** A new refresh token, and what is stored of it. */
+function refreshToken(grantId: string, nowMs = NOW_MS, tokens = createIssuer()) {
+  const app = { id: newId("a", NOW_MS), grants: ["refresh_token"] } as const;
+  const grant = { id: grantId, user: null, scopes: [] };
+  const { issued: { refreshToken: token = "" }, stored } = tokens.makeTokens(grant, app, nowMs);
+  return { token, hash: stored.refresh, untilMs: stored.refreshUntilMs };
+}
+
 test("a refresh token lives for its own time, and no longer than twelve from its grant on", () => {
-  const tokens = createIssuer();
   const grantId = newId("g", NOW_MS);
   const madeAtMs = parseInt(grantId.slice(1, 10), 36);
-  const livesAt = (ageMs: number) =>
-    tokens.refreshToken(grantId, madeAtMs + ageMs).untilMs - madeAtMs;
+  const livesAt = (ageMs: number) => refreshToken(grantId, madeAtMs + ageMs).untilMs - madeAtMs;
   assert.equal(livesAt(0), TTL_MS);
   assert.equal(livesAt(11 * TTL_MS), 12 * TTL_MS);
   assert.equal(livesAt(11.5 * TTL_MS), 12 * TTL_MS);
@@ -33,7 +39,7 @@ test("a refresh token lives for its own time, and no longer than twelve from its
 
 test("a refresh token is known again, by the hash of its whole text", () => {
   const grantId = newId("g", NOW_MS);
-  const { token, hash } = createIssuer().refreshToken(grantId, NOW_MS);
+  const { token, hash } = refreshToken(grantId);
   assert.deepEqual(hash, sha256(token));
   assert.deepEqual(createIssuer().parseRefreshToken(token), { grantId, hash, isGenuine: true });
 });
@@ -45,15 +51,16 @@ test("a refresh token as 0.1.0 issued them is looked up, and proves nothing", ()
 });
 
 describe("what was not issued here is not a refresh token:", () => {
-  const { token } = createIssuer().refreshToken(newId("g", NOW_MS), NOW_MS);
+  const { token } = refreshToken(newId("g", NOW_MS));
   const other = newId("g", NOW_MS);
+  const service = createIssuer(Buffer.alloc(32, 2));
   const table: [what: string, text: string][] = [
     ["nothing", ""],
     ["a proof alone", token.slice(-22)],
     ["one with another proof", token.slice(0, -1) + (token.endsWith("A") ? "B" : "A")],
     ["one with another secret", token.slice(0, 30) + "AAAA" + token.slice(34)],
     ["one with another grant", other + token.slice(other.length)],
-    ["one of another service", createIssuer(Buffer.alloc(32, 2)).refreshToken(other, 0).token],
+    ["one of another service", refreshToken(other, NOW_MS, service).token],
     ["one with more behind", `${token}A`],
     ["one without its last character", token.slice(0, -1)],
   ];

@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
+import { createBrowserSessions } from "../../../src/api/authorization/browser_session.ts";
+import { addUser, openDatabase } from "../../helpers/database.ts";
+import { sampleRequest } from "../../helpers/http_request.ts";
+
+const NOW_MS = Date.UTC(2040, 0, 1);
+const HOUR_MS = 60 * 60_000;
+const DAY_MS = 24 * HOUR_MS;
+
+async function open(t: TestContext) {
+  const database = openDatabase(t);
+  const clock = { nowMs: NOW_MS };
+  const now = () => clock.nowMs;
+  const issuer = "http://127.0.0.1:8080";
+  const createFor = (pageKey: Uint8Array) =>
+    createBrowserSessions({ database, issuer, pageKey, now });
+  const sessions = createFor(Buffer.alloc(32, 1));
+  const visit = (cookie: string) => sessions.open(sampleRequest({ headers: { cookie } }));
+  return {
+    clock,
+    createFor,
+    sessions,
+    visit,
+    addUser: () => addUser(database),
+    /** Logs in with what cookies the browser has, and returns those that it has then. */
+    async logIn(user: string, cookie = ""): Promise<string> {
+      const cookies = await sessions.logIn(await visit(cookie), user, now(), "192.0.2.1");
+      return cookies.map((each) => each.split(";")[0]).join("; ");
+    },
+  };
+}
+
+test("a session lasts twelve hours from its login on", async (t) => {
+  const { clock, visit, logIn, addUser } = await open(t);
+  const user = await addUser();
+  const cookie = await logIn(user);
+  clock.nowMs = NOW_MS + 12 * HOUR_MS - 1;
+  assert.equal((await visit(cookie)).user?.id, user);
+  clock.nowMs = NOW_MS + 12 * HOUR_MS;
+  assert.equal((await visit(cookie)).user, undefined);
+});
+
+describe("a browser is known as the device of", () => {
+  test("who has logged in with it, for 180 days", async (t) => {
+    const { clock, sessions, visit, logIn, addUser } = await open(t);
+    const user = await addUser();
+    const cookie = await logIn(user);
+    const isKnown = async () => sessions.findDevice(await visit(cookie), user) !== undefined;
+    clock.nowMs = NOW_MS + 180 * DAY_MS - 1;
+    assert.equal(await isKnown(), true);
+    clock.nowMs = NOW_MS + 180 * DAY_MS + 1;
+    assert.equal(await isKnown(), false);
+  });
+
+  test("nobody else", async (t) => {
+    const { sessions, visit, logIn, addUser } = await open(t);
+    const cookie = await logIn(await addUser());
+    assert.equal(sessions.findDevice(await visit(cookie), await addUser()), undefined);
+  });
+
+  test("the last four who have", async (t) => {
+    const { sessions, visit, logIn, addUser } = await open(t);
+    const users = await Promise.all(Array.from({ length: 5 }, addUser));
+    let cookie = "";
+    for (const user of users) cookie = await logIn(user, cookie);
+    const session = await visit(cookie);
+    const known = users.map((user) => sessions.findDevice(session, user) !== undefined);
+    assert.deepEqual(known, [false, true, true, true, true]);
+  });
+
+  test("each user once, however often that one logs in", async (t) => {
+    const { visit, logIn, addUser } = await open(t);
+    const user = await addUser();
+    const cookie = await logIn(user, await logIn(user));
+    assert.equal((await visit(cookie)).devices.length, 1);
+  });
+
+  test("nobody where another service has signed it", async (t) => {
+    const { createFor, visit, logIn, addUser } = await open(t);
+    const user = await addUser();
+    const other = createFor(Buffer.alloc(32, 2));
+    assert.equal(other.findDevice(await visit(await logIn(user)), user), undefined);
+  });
+});

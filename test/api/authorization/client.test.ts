@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
+import { createClientAuthenticator } from "../../../src/api/authorization/client.ts";
+import { parseForm } from "../../../src/base/form.ts";
+import { sha256 } from "../../../src/base/secret.ts";
+import type { App } from "../../../src/oauth/app.ts";
+import { OAuthError } from "../../../src/oauth/errors.ts";
+import { createAccounts } from "../../../src/store/accounts.ts";
+import { insertApp, replaceAppSecret } from "../../../src/store/apps.ts";
+import { listAudit } from "../../../src/store/audit.ts";
+import { createFailureAudit } from "../../../src/store/failure_audit.ts";
+import { openDatabase, sampleApp } from "../../helpers/database.ts";
+import { sampleRequest } from "../../helpers/http_request.ts";
+
+const NOW_MS = Date.UTC(2040, 0, 1);
+const WINDOW_MS = 15 * 60_000;
+const DAY_MS = 24 * 60 * 60_000;
+
+async function open(t: TestContext, more: Partial<App> = {}) {
+  const database = openDatabase(t);
+  const clock = { nowMs: NOW_MS };
+  const now = () => clock.nowMs;
+  const app = sampleApp(more);
+  await database.write([insertApp(app, app.type === "public" ? undefined : sha256("right"))]);
+  const failures = createFailureAudit({ database, now });
+  const clients = createClientAuthenticator({ accounts: createAccounts(database), failures, now });
+  return {
+    database,
+    clock,
+    app,
+    /** The failures that the audit has, with the addresses that they came from. */
+    async listFailures(): Promise<string[]> {
+      await failures.flush();
+      const page = await listAudit(database, {
+        actor: "anonymous",
+        action: "app.authenticate_failed",
+        target: undefined,
+        sinceMs: undefined,
+        untilMs: undefined,
+      }, { limit: 200, before: "~" });
+      return page.items.map(({ target, address }) => `${target} from ${address}`);
+    },
+    /** The app, or the error that it gets. */
+    async authenticate(secret: string, address = "192.0.2.1", id = app.id) {
+      const form = parseForm(`client_id=${id}&client_secret=${secret}`);
+      assert.ok(form);
+      return clients.authenticate(sampleRequest({ address }), form).catch((error: unknown) => {
+        assert.ok(error instanceof OAuthError);
+        return error;
+      });
+    },
+  };
+}
+
+type Clients = Awaited<ReturnType<typeof open>>;
+
+async function failOften({ authenticate }: Clients, address: string): Promise<void> {
+  for (let count = 0; count < 50; count++) {
+    assertStatus(await authenticate("wrong", address), 401);
+  }
+}
+
+function assertStatus(outcome: App | OAuthError, status: 401 | 429): void {
+  assert.ok(outcome instanceof OAuthError, "it was taken");
+  assert.equal(outcome.status, status);
+}
+
+test("after 50 failures an address waits until the first is 15 minutes old", async (t) => {
+  const clients = await open(t);
+  await failOften(clients, "192.0.2.1");
+  clients.clock.nowMs += 60_000;
+  const refused = await clients.authenticate("wrong");
+  assertStatus(refused, 429);
+  assert.deepEqual((refused as OAuthError).headers, { "Retry-After": String(14 * 60) });
+  clients.clock.nowMs = NOW_MS + WINDOW_MS - 1;
+  assertStatus(await clients.authenticate("wrong"), 429);
+  clients.clock.nowMs = NOW_MS + WINDOW_MS;
+  assertStatus(await clients.authenticate("wrong"), 401);
+});
+
+test("failures count by the /64 of an IPv6 address", async (t) => {
+  const clients = await open(t);
+  await failOften(clients, "2001:db8::1");
+  assertStatus(await clients.authenticate("wrong", "2001:db8::ffff"), 429);
+  assertStatus(await clients.authenticate("wrong", "2001:db8:0:1::1"), 401);
+});
+
+test("past the limit the right secret is taken, and no failure is recorded", async (t) => {
+  const clients = await open(t);
+  await failOften(clients, "192.0.2.1");
+  const before = await clients.listFailures();
+  assertStatus(await clients.authenticate("wrong"), 429);
+  assert.equal((await clients.authenticate("right") as App).id, clients.app.id);
+  assert.deepEqual(await clients.listFailures(), before);
+});
+
+test("a failure is recorded with the app that was named, an unknown name as unknown", async (t) => {
+  const { authenticate, listFailures, app } = await open(t);
+  await authenticate("wrong");
+  await authenticate("wrong", "198.51.100.1", "aunknown");
+  const seen = await listFailures();
+  assert.deepEqual(seen.sort(), [`${app.id} from 192.0.2.1`, "unknown from 198.51.100.1"]);
+});
+
+describe("the secret that was replaced is good", () => {
+  const untilMs = NOW_MS + DAY_MS;
+  for (const [what, atMs, isGood] of [
+    ["to its last millisecond", untilMs - 1, true],
+    ["and not from its end on", untilMs, false],
+  ] as const) {
+    test(what, async (t) => {
+      const clients = await open(t);
+      const next = replaceAppSecret(clients.app.id, sha256("next"), untilMs);
+      await clients.database.write([next]);
+      clients.clock.nowMs = atMs;
+      assert.equal(await clients.authenticate("right") instanceof OAuthError, !isGood);
+      assert.equal((await clients.authenticate("next") as App).id, clients.app.id);
+    });
+  }
+});
+
+test("a public app is one without a secret, and a disabled app is none", async (t) => {
+  const publicClients = await open(t, { type: "public" });
+  assert.equal((await publicClients.authenticate("") as App).id, publicClients.app.id);
+  assertStatus(await publicClients.authenticate("right"), 401);
+  const disabled = await open(t, { status: "disabled" });
+  assertStatus(await disabled.authenticate("right"), 401);
+});
