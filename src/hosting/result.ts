@@ -77,18 +77,15 @@ function fromAnswer({ status, headers: given, body }: ResponseLike): HostedRespo
 
 function readHeaders(given: unknown): ResponseHeaders {
   if (given === undefined) return {};
-  if (given instanceof Headers) {
-    for (const [name, value] of given) checkHeader(name, value);
-    return fromHeaders(given, []);
-  }
-  if (!isPlainObject(given)) throw new TypeError("A response's headers must be a plain object.");
+  const fields = given instanceof Headers ? fieldsOf(given) : given;
+  if (!isPlainObject(fields)) throw new TypeError("A response's headers must be a plain object.");
   const headers: ResponseHeaders = {};
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(fields)) {
     if (value === undefined) continue;
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
     for (const one of values) checkHeader(name, one);
     const lower = name.toLowerCase();
-    const spelled = spell(lower);
+    const spelled = SPELLINGS.get(lower) ?? lower;
     if (headers[spelled] !== undefined) throw new TypeError(`The header ${lower} is there twice.`);
     headers[spelled] = Array.isArray(value) ? values.map(String) : String(value);
   }
@@ -113,22 +110,17 @@ function fromResponse(given: Response): HostedResponse {
   if (status < 200) throw new TypeError("A Response of an error cannot be sent.");
   if (bodyUsed || body?.locked === true) throw new TypeError("The Response's body is used up.");
   // Only a Response that came from fetch has a URL; its body is decoded already.
-  const left = given.url === "" ? [] : ["content-encoding"];
+  const decoded = given.url === "" ? [] : ["content-encoding"];
   const named = (headers.get("connection") ?? "").toLowerCase().split(/[\s,]+/);
-  const response = { status, headers: fromHeaders(headers, [...left, ...named]) };
+  const left = [...SERVERS_OWN, ...decoded, ...named];
+  const kept = Object.entries(fieldsOf(headers)).filter(([name]) => !left.includes(name));
+  // Checked too, before events are stored: fetch lets controls be that HTTP cannot carry.
+  const response = { status, headers: readHeaders(Object.fromEntries(kept)) };
   return body === null ? response : { ...response, body };
 }
 
-function fromHeaders(given: Headers, left: readonly string[]): ResponseHeaders {
-  const headers: ResponseHeaders = {};
-  for (const [name, value] of given) {
-    if (!SERVERS_OWN.includes(name) && !left.includes(name)) headers[spell(name)] = value;
-  }
-  const cookies = given.getSetCookie();
-  if (cookies.length > 0) headers["set-cookie"] = cookies;
-  return headers;
-}
-
-function spell(name: string): string {
-  return SPELLINGS.get(name) ?? name;
+function fieldsOf(headers: Headers): ResponseHeaders {
+  const cookies = headers.getSetCookie();
+  const fields = Object.fromEntries(headers);
+  return cookies.length === 0 ? fields : { ...fields, "set-cookie": cookies };
 }

@@ -361,6 +361,7 @@ test("events are stored for a response below 500 and for no other", async () => 
     }, 0],
     [() => 1n, 0],
     [() => ({ status: 200, headers: { "x-a": "a\r\nb" } }), 0],
+    [() => new Response("x", { headers: { "x-a": "a\x01b" } }), 0],
   ];
   for (const [handle, count] of cases) {
     const { stored } = await call((context) => {

@@ -140,6 +140,12 @@ test("headers that cannot be sent are an error", () => {
   }
 });
 
+test("a header of a Response that HTTP cannot carry, though fetch lets it be, is an error", () => {
+  for (const value of ["a\x01b", "\x0b", "\x7f"]) {
+    assert.throws(() => toResponse(new Response("x", { headers: { "x-a": value } })), TypeError);
+  }
+});
+
 test("what JSON cannot hold is an error", () => {
   const cycle: unknown[] = [];
   cycle.push(cycle);
