@@ -5,7 +5,6 @@ import { frontDoorOperations } from "./api/pages/front_door.ts";
 import { createPipeline } from "./api/pipeline.ts";
 import { createRouter } from "./api/router.ts";
 import { openApiOperation } from "./api/system/openapi.ts";
-import { createDispatching } from "./app/dispatching.ts";
 import { ensureFirstUser } from "./app/first_user.ts";
 import { createJobs, type Jobs } from "./app/jobs.ts";
 import { createServiceMetrics, observeRequest, watchEventLoop } from "./app/metrics.ts";
@@ -132,7 +131,8 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const worker = createDeliveryWorker({ name, config, database, log, metrics });
     const backlog = createBacklogReader(database, now);
     jobs = createJobs({
-      config, database, keys, revocations, failures, log, now, name, writes, worker, cautiousNow,
+      config, database, keys, revocations, failures, log, now, metrics,
+      name, writes, worker, cautiousNow,
     });
     const services = createServices({
       config, log, now, database, seal, revocations, keys, failures, hasher, metrics, jobs,
@@ -158,11 +158,8 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           now,
         }),
     });
-    const dispatching = createDispatching(services);
     const own = ownOperations(services);
-    const ofModules = hosted.endpoints.map((endpoint) =>
-      hostedOperation(endpoint, { ...services, ...dispatching })
-    );
+    const ofModules = hosted.endpoints.map((endpoint) => hostedOperation(endpoint, services));
     handle = createPipeline({
       ...services,
       routers: [
@@ -178,7 +175,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       observe: (...response) => observeRequest(metrics, ...response),
     });
     log.info("listening", { url, base_url: services.issuer });
-    jobs.start(hosted.cronjobs, dispatching);
+    jobs.start(hosted.cronjobs);
     return { url, stop: () => stop(GRACE_MS) };
   } catch (error) {
     await stop(0);

@@ -2,7 +2,6 @@ import type { WriteWatch } from "../database/write_watch.ts";
 import type { DeliveryWorker } from "../delivery/worker.ts";
 import type { LoadedCronjob } from "../hosting/check.ts";
 import { runCronjob } from "../hosting/cronjob.ts";
-import type { Dispatching } from "../hosting/dispatch.ts";
 import { createCron, type JobState, type RunOutcome } from "../job/cron.ts";
 import { createSharedCron } from "../job/shared_cron.ts";
 import type { Services } from "../services.ts";
@@ -11,6 +10,7 @@ import { clearEndedSubscriptions } from "../store/subscription_end.ts";
 
 type JobsOptions =
   & Pick<Services, "config" | "database" | "keys" | "revocations" | "failures" | "log" | "now">
+  & Pick<Services, "metrics">
   & {
     readonly writes: WriteWatch;
     readonly worker: DeliveryWorker;
@@ -23,7 +23,7 @@ type JobsOptions =
 /** Everything that runs without a request. */
 export interface Jobs {
   /** Starts what watches other processes, and with cron on all the others. */
-  start(cronjobs: readonly LoadedCronjob[], dispatching: Dispatching): void;
+  start(cronjobs: readonly LoadedCronjob[]): void;
   /** The service's own jobs in this process, and those of modules in whichever they run. */
   listCronjobs(): Promise<JobState[]>;
   runCronjob(name: string): Promise<RunOutcome>;
@@ -78,13 +78,13 @@ export function createJobs(options: JobsOptions): Jobs {
   }
 
   return {
-    start(cronjobs, dispatching) {
+    start(cronjobs) {
       for (const job of config.cron ? [...watches, ...works] : watches) cron.start(job);
       if (!config.cron) return;
       for (const job of cronjobs) {
-        const { name, everyMs } = job;
-        const run = (signal: AbortSignal) => runCronjob(job, { ...dispatching, signal, log });
-        sharedCron.start({ name, everyMs, run });
+        const run = (signal: AbortSignal) =>
+          runCronjob(job, signal, { ...options, wake: worker.wake });
+        sharedCron.start({ ...job, run });
       }
       setImmediate(() => void deliver()); // after the first requests: its thread takes long to load
     },

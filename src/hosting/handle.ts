@@ -10,12 +10,8 @@ import type { Services } from "../services.ts";
 import { hasDelivery } from "../store/deliveries.ts";
 import { isPlainObject, type LoadedEndpoint } from "./check.ts";
 import { RequestContext } from "./context.ts";
-import { collectEvents, type Dispatching } from "./dispatch.ts";
+import { collectEvents, storeEvents } from "./dispatch.ts";
 import { toResponse } from "./result.ts";
-
-/** What the endpoints of modules work with. */
-export type HostingServices = Dispatching &
-  Pick<Services, "config" | "issuer" | "database" | "log">;
 
 const RETRY_AFTER = { "Retry-After": "2" };
 
@@ -23,7 +19,10 @@ const RETRY_AFTER = { "Retry-After": "2" };
  * Makes an endpoint of a module into an operation, which reads the body, calls the handler, stores
  * its events and only then responds. mod.ts has the rules for authors.
  */
-export function hostedOperation(endpoint: LoadedEndpoint, services: HostingServices): Operation {
+export function hostedOperation(
+  endpoint: LoadedEndpoint,
+  services: Pick<Services, "config" | "issuer" | "database" | "log" | "metrics" | "wake" | "now">,
+): Operation {
   const { exportName, method, pattern, scopes, emits, maxBodyBytes } = endpoint;
   const { config, issuer: baseUrl, database, log } = services;
   const maxBytes = maxBodyBytes ?? config.maxBodyBytes;
@@ -75,7 +74,7 @@ export function hostedOperation(endpoint: LoadedEndpoint, services: HostingServi
       const events = collector.close();
       if (events.length === 0 || response.status >= 500) return response;
       try {
-        await services.commit(events);
+        await storeEvents(events, services);
       } catch (cause) {
         if (response.body instanceof ReadableStream) discardStream(request, response.body);
         log.error("events not stored", { request_id: request.id, route, error: cause });
