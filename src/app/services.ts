@@ -8,7 +8,7 @@ import { pathOf } from "../base/base_url.ts";
 import { Problem } from "../base/problem.ts";
 import { checkReachable } from "../delivery/reachable.ts";
 import { catalogue, scopeWords } from "../hosting/catalogue.ts";
-import type { Hosted } from "../hosting/load.ts";
+import type { Hosted } from "../hosting/check.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { createAccounts } from "../store/accounts.ts";
