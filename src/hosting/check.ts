@@ -46,7 +46,8 @@ export interface Hosted {
   readonly scopes: LoadedScope[];
 }
 
-type Members = Readonly<Record<string, unknown>>;
+/** What an object literal or a module has. */
+export type Members = Readonly<Record<string, unknown>>;
 
 const ENDPOINT_FIELDS = ["method", "path", "scope", "public", "emits", "maxBody", "handle"];
 const CRONJOB_FIELDS = ["name", "every", "run"];

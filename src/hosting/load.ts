@@ -1,5 +1,5 @@
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { checkExport, type Hosted, type Origin } from "./check.ts";
+import { checkExport, type Hosted, type Members, type Origin } from "./check.ts";
 import { loadAsEsModules } from "./es_modules.ts";
 import { findModules } from "./find_modules.ts";
 
@@ -7,8 +7,6 @@ import { findModules } from "./find_modules.ts";
 export class LoadError extends Error {
   override readonly name = "LoadError";
 }
-
-type Members = Readonly<Record<string, unknown>>;
 
 /**
  * Imports every module that `findModules` finds in `folder`, and returns the endpoints and cronjobs

@@ -8,15 +8,7 @@ import {
   renewCronjob,
   type StoredCronjob,
 } from "../store/cronjobs.ts";
-import type { Cron, IntervalJob, JobState, RunOutcome } from "./cron.ts";
-
-/** Jobs that run once per due time and database, however many processes know them. */
-export interface SharedCron {
-  start(job: IntervalJob): void;
-  /** Runs a job now, unless it runs in this or another process. */
-  run(name: string): Promise<RunOutcome>;
-  list(): Promise<JobState[]>;
-}
+import { type Cron, type IntervalJob, type JobState, NEVER, type RunOutcome } from "./cron.ts";
 
 /** What shared jobs work with; `claim` is the name of this process, which its leases carry. */
 type SharedCronOptions = Pick<Services, "database" | "log" | "now"> & {
@@ -31,8 +23,11 @@ const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
 const MAX_ERROR_LENGTH = 500;
 
-/** Makes a registry of shared jobs, which run by that of the process. */
-export function createSharedCron(options: SharedCronOptions): SharedCron {
+/**
+ * Makes a registry of jobs that run once per due time and database, however many processes know
+ * them; they run by that of the process.
+ */
+export function createSharedCron(options: SharedCronOptions) {
   const { database, cron, log, now } = options;
   const jobs = new Map<string, IntervalJob>();
 
@@ -102,7 +97,7 @@ export function createSharedCron(options: SharedCronOptions): SharedCron {
   }
 
   return {
-    start(job) {
+    start(job: IntervalJob): void {
       jobs.set(job.name, job);
       cron.start({
         name: job.name,
@@ -111,7 +106,8 @@ export function createSharedCron(options: SharedCronOptions): SharedCron {
       });
       cron.run(job.name); // registers it, so that it is listed with its time
     },
-    async run(name) {
+    /** Runs a job now, unless it runs in this or another process. */
+    async run(name: string): Promise<RunOutcome> {
       const job = jobs.get(name);
       if (!job) return "unknown";
       const response = Promise.withResolvers<boolean>();
@@ -119,30 +115,21 @@ export function createSharedCron(options: SharedCronOptions): SharedCron {
       if (outcome !== "started") return outcome;
       return await response.promise ? "started" : "running";
     },
-    async list() {
-      const states = jobs.values().map(async ({ name, everyMs }) => {
-        const never = { leaseUntilMs: 0, lastAtMs: null, lastDurationMs: null, lastError: null };
-        const stored = await findCronjob(database, name);
-        return toJobState(stored ?? { name, nextAtMs: now() + everyMs, ...never }, everyMs, now());
-      });
-      return Promise.all(states);
+    async list(): Promise<JobState[]> {
+      return Promise.all(jobs.values().map(async ({ name, everyMs }) => {
+        const stored = await findCronjob(database, name) ??
+          { name, nextAtMs: now() + everyMs, leaseUntilMs: 0, ...NEVER };
+        return toJobState(stored, everyMs, now());
+      }));
     },
   };
 }
 
 /** How a job last went, in whichever process it did. */
 export function toJobState(
-  { name, nextAtMs, leaseUntilMs, lastAtMs, lastDurationMs, lastError }: StoredCronjob,
+  { leaseUntilMs, ...stored }: StoredCronjob,
   everyMs: number | undefined,
   nowMs: number,
 ): JobState {
-  return {
-    name,
-    everyMs,
-    isRunning: leaseUntilMs > nowMs,
-    lastAtMs: lastAtMs ?? undefined,
-    lastDurationMs: lastDurationMs ?? undefined,
-    lastError: lastError ?? undefined,
-    nextAtMs,
-  };
+  return { ...stored, everyMs, isRunning: leaseUntilMs > nowMs };
 }
