@@ -11,6 +11,7 @@ export interface IntervalJob {
 /** How a job last went, null where it never did. */
 type LastRun = Pick<StoredCronjob, "lastAtMs" | "lastDurationMs" | "lastError">;
 
+/** Of a job that has not run yet. */
 export const NEVER: LastRun = { lastAtMs: null, lastDurationMs: null, lastError: null };
 
 /** How a job last went and when it runs next; times in milliseconds since 1970. */

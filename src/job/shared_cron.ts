@@ -77,23 +77,10 @@ export function createSharedCron(options: SharedCronOptions) {
     }
   }
 
-  async function runForced(
-    job: IntervalJob,
-    signal: AbortSignal,
-    response: PromiseWithResolvers<boolean>,
-  ): Promise<void> {
-    let claimed: CronjobRun | undefined;
-    try {
-      if (!await findCronjob(database, job.name)) {
-        await registerCronjob(database, job.name, now() + job.everyMs);
-      }
-      claimed = await claim(job, true);
-    } catch (error) {
-      response.reject(error);
-      throw error;
-    }
-    response.resolve(claimed !== undefined);
-    if (claimed) await runClaimed(job, claimed, signal);
+  /** Claims a run now; a job that is not registered yet is before. */
+  async function claimNow(job: IntervalJob): Promise<CronjobRun | undefined> {
+    await registerCronjob(database, job.name, now() + job.everyMs);
+    return claim(job, true);
   }
 
   return {
@@ -110,10 +97,14 @@ export function createSharedCron(options: SharedCronOptions) {
     async run(name: string): Promise<RunOutcome> {
       const job = jobs.get(name);
       if (!job) return "unknown";
-      const response = Promise.withResolvers<boolean>();
-      const outcome = cron.run(name, (signal) => runForced(job, signal, response));
+      const claimed = Promise.withResolvers<CronjobRun | undefined>();
+      const outcome = cron.run(name, async (signal) => {
+        claimed.resolve(claimNow(job));
+        const run = await claimed.promise;
+        if (run) await runClaimed(job, run, signal);
+      });
       if (outcome !== "started") return outcome;
-      return await response.promise ? "started" : "running";
+      return await claimed.promise ? "started" : "running";
     },
     async list(): Promise<JobState[]> {
       return Promise.all(jobs.values().map(async ({ name, everyMs }) => {
