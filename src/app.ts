@@ -194,9 +194,6 @@ async function listen(server: Server, { host, port, sharePort }: Config): Promis
 /** Awaits the requests in flight; connections that are still open after the grace are cut. */
 async function closeServer(server: Server, graceMs: number): Promise<void> {
   const grace = setTimeout(() => server.closeAllConnections(), graceMs);
-  await new Promise<void>((resolve) => {
-    server.close(() => resolve());
-    server.closeIdleConnections();
-  });
+  await new Promise((resolve) => server.close(resolve));
   clearTimeout(grace);
 }

@@ -21,14 +21,7 @@ type JobsOptions =
   };
 
 /** Everything that runs without a request. */
-export interface Jobs {
-  /** Starts what watches other processes, and with cron on all the others. */
-  start(cronjobs: readonly LoadedCronjob[]): void;
-  /** The service's own jobs in this process, and those of modules in whichever they run. */
-  listCronjobs(): Promise<JobState[]>;
-  runCronjob(name: string): Promise<RunOutcome>;
-  stop(graceMs: number): Promise<void>;
-}
+export type Jobs = ReturnType<typeof createJobs>;
 
 const AUDIT_RETENTION_MS = 90 * 86_400_000;
 // A revocation or a withdrawn key takes effect in every process within a second: two polls and
@@ -38,7 +31,7 @@ const SECOND_MS = 1_000;
 const PURGE_INTERVAL_MS = 60_000;
 
 /** Makes the jobs; none runs yet. */
-export function createJobs(options: JobsOptions): Jobs {
+export function createJobs(options: JobsOptions) {
   const { config, database, revocations, keys, failures, writes, worker, log, now } = options;
   const cron = createCron({ log, now, elapsedMs: () => performance.now() });
   const sharedCron = createSharedCron({ database, cron, claim: options.name, log, now });
@@ -78,7 +71,8 @@ export function createJobs(options: JobsOptions): Jobs {
   }
 
   return {
-    start(cronjobs) {
+    /** Starts what watches other processes, and with cron on all the others. */
+    start(cronjobs: readonly LoadedCronjob[]): void {
       for (const job of config.cron ? [...watches, ...works] : watches) cron.start(job);
       if (!config.cron) return;
       for (const job of cronjobs) {
@@ -88,16 +82,17 @@ export function createJobs(options: JobsOptions): Jobs {
       }
       setImmediate(() => void deliver()); // after the first requests: its thread takes long to load
     },
-    async listCronjobs() {
+    /** The service's own jobs in this process, and those of modules in whichever they run. */
+    async listCronjobs(): Promise<JobState[]> {
       const shared = await sharedCron.list();
       const own = cron.list().filter(({ name }) => !shared.some((job) => job.name === name));
       return [...own, ...shared];
     },
-    async runCronjob(name) {
+    async runCronjob(name: string): Promise<RunOutcome> {
       const outcome = await sharedCron.run(name);
       return outcome === "unknown" ? cron.run(name) : outcome;
     },
-    async stop(graceMs) {
+    async stop(graceMs: number): Promise<void> {
       await Promise.all([cron.stop(graceMs), worker.stop(graceMs)]);
     },
   };

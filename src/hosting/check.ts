@@ -206,9 +206,7 @@ function checkFunction(
   reasons: string[],
 ): ((context: unknown) => unknown) | undefined {
   const found = value[name];
-  if (typeof found === "function") {
-    return (context): unknown => Reflect.apply(found, value, [context]);
-  }
+  if (typeof found === "function") return found.bind(value);
   reasons.push(`${name} must be a function`);
   return undefined;
 }

@@ -11,7 +11,7 @@ import { hasDelivery } from "../store/deliveries.ts";
 import { isPlainObject, type LoadedEndpoint } from "./check.ts";
 import { RequestContext } from "./context.ts";
 import { collectEvents, storeEvents } from "./dispatch.ts";
-import { toResponse } from "./result.ts";
+import { isStatus, toResponse } from "./result.ts";
 
 const RETRY_AFTER = { "Retry-After": "2" };
 
@@ -109,9 +109,7 @@ function toRefusal(
 ): Problem | undefined {
   if (error instanceof Problem) return error;
   const { status, detail } = isPlainObject(error) ? error : {};
-  const isRefusal = typeof status === "number" && Number.isInteger(status) &&
-    status >= 400 && status < 500;
-  if (!isRefusal) return undefined;
+  if (!isStatus(status, 400, 499)) return undefined;
   const title = statusText(status);
   const code = title.toLowerCase().replace(/[^a-z]+/g, "_");
   const headers = status === 401 ? challenge : status === 429 ? RETRY_AFTER : {};

@@ -1,5 +1,6 @@
 import type { HttpResponse } from "../base/http_message.ts";
 import { encodeJson } from "../base/json.ts";
+import type { Answer } from "../mod.ts";
 import { isPlainObject } from "./check.ts";
 
 type ResponseHeaders = Record<string, string | string[]>;
@@ -27,7 +28,7 @@ const SPELLINGS: ReadonlyMap<string, string> = new Map([
 export function toResponse(result: unknown): HttpResponse {
   if (result === undefined) return { status: 204 };
   if (result instanceof Response) return inSandbox(fromResponse(result));
-  if (isPlainObject(result) && isResponse(result)) return inSandbox(fromAnswer(result));
+  if (isPlainObject(result) && isAnswer(result)) return inSandbox(fromAnswer(result));
   return { status: 200, headers: JSON_TYPE, body: encodeJson(result) };
 }
 
@@ -48,20 +49,17 @@ function inSandbox(response: HostedResponse): HostedResponse {
 const SANDBOX = "sandbox allow-scripts allow-forms allow-popups";
 const JSON_TYPE = { "content-type": "application/json" };
 
-interface ResponseLike {
-  readonly status: number;
-  readonly headers?: unknown;
-  readonly body?: unknown;
-}
-
-function isResponse(result: object): result is ResponseLike {
-  if (!("status" in result) || !Number.isInteger(result.status)) return false;
-  const status = Number(result.status);
-  return status >= 200 && status <= 599 &&
+function isAnswer(result: { readonly status?: unknown }): result is Answer {
+  return isStatus(result.status, 200, 599) &&
     Object.keys(result).every((key) => ANSWER_KEYS.includes(key));
 }
 
-function fromAnswer({ status, headers: given, body }: ResponseLike): HostedResponse {
+/** Whether this is a status from `least` to `most`. */
+export function isStatus(value: unknown, least: number, most: number): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= least && value <= most;
+}
+
+function fromAnswer({ status, headers: given, body }: Answer): HostedResponse {
   const headers = readHeaders(given);
   if (body === undefined || BODILESS.includes(status)) return { status, headers };
   if (body instanceof ReadableStream || body instanceof Response || body instanceof Blob) {
