@@ -38,7 +38,7 @@ import { loadRevocations } from "./store/revocations.ts";
 import { hasUsers } from "./store/users.ts";
 
 /** What the process gives to the app. */
-export interface AppHost {
+interface AppHost {
   readonly log: Log;
   /** How many lines of the log have been dropped because nobody took them. */
   readonly droppedLogLines: () => number;
