@@ -33,8 +33,9 @@ const PURGE_INTERVAL_MS = 60_000;
 /** Makes the jobs; none runs yet. */
 export function createJobs(options: JobsOptions) {
   const { config, database, revocations, keys, failures, writes, worker, log, now } = options;
-  const cron = createCron({ log, now, elapsedMs: () => performance.now() });
-  const sharedCron = createSharedCron({ database, cron, claim: options.name, log, now });
+  const elapsedMs = () => performance.now();
+  const cron = createCron({ log, now, elapsedMs });
+  const sharedCron = createSharedCron({ database, cron, claim: options.name, log, now, elapsedMs });
   const retention = { eventsMs: config.retentionMs, auditMs: AUDIT_RETENTION_MS };
   const progress: PurgeProgress = new Map();
 

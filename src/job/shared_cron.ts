@@ -10,9 +10,11 @@ import {
 } from "../store/cronjobs.ts";
 import { type Cron, type IntervalJob, type JobState, NEVER, type RunOutcome } from "./cron.ts";
 
-/** What shared jobs work with; `claim` is the name of this process, which its leases carry. */
 type SharedCronOptions = Pick<Services, "database" | "log" | "now"> & {
+  /** A monotonic clock: how long a run took is not for the wall clock to say. */
+  readonly elapsedMs: () => number;
   readonly cron: Cron;
+  /** The name of this process, which its leases carry. */
   readonly claim: string;
 };
 
@@ -28,7 +30,7 @@ const MAX_ERROR_LENGTH = 500;
  * them; they run by that of the process.
  */
 export function createSharedCron(options: SharedCronOptions) {
-  const { database, cron, log, now } = options;
+  const { database, cron, log, now, elapsedMs } = options;
   const jobs = new Map<string, IntervalJob>();
 
   async function runIfDue(job: IntervalJob, signal: AbortSignal): Promise<void> {
@@ -60,7 +62,7 @@ export function createSharedCron(options: SharedCronOptions) {
     claimed: CronjobRun,
     signal: AbortSignal,
   ): Promise<void> {
-    const startedAtMs = now();
+    const startedMs = elapsedMs();
     const renewal = setInterval(() => {
       renewCronjob(database, claimed, now() + LEASE_MS)
         .catch((error: unknown) => log.warn("a cronjob cannot be renewed", { job: name, error }));
@@ -73,7 +75,7 @@ export function createSharedCron(options: SharedCronOptions) {
       throw error;
     } finally {
       clearInterval(renewal);
-      await finishCronjob(database, claimed, now() - startedAtMs, failure);
+      await finishCronjob(database, claimed, Math.round(elapsedMs() - startedMs), failure);
     }
   }
 
