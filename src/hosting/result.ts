@@ -29,7 +29,7 @@ export function toResponse(result: unknown): HttpResponse {
   if (result === undefined) return { status: 204 };
   if (result instanceof Response) return inSandbox(fromResponse(result));
   if (isPlainObject(result) && isAnswer(result)) return inSandbox(fromAnswer(result));
-  return { status: 200, headers: JSON_TYPE, body: encodeJson(result) };
+  return { status: 200, headers: JSON_TYPE, body: encodeData(result) };
 }
 
 /** The types that browsers show as a page whose scripts run: HTML, XML of every kind, and parts. */
@@ -62,15 +62,22 @@ export function isStatus(value: unknown, least: number, most: number): value is 
 function fromAnswer({ status, headers: given, body }: Answer): HostedResponse {
   const headers = readHeaders(given);
   if (body === undefined || BODILESS.includes(status)) return { status, headers };
-  if (body instanceof ReadableStream || body instanceof Response || body instanceof Blob) {
-    throw new TypeError("A response's body is data; return a web Response for a stream.");
-  }
   if (body instanceof Uint8Array) {
     return { status, headers: { "content-type": "application/octet-stream", ...headers }, body };
   }
   const hasType = headers["content-type"] !== undefined;
   if (hasType && typeof body === "string") return { status, headers, body };
-  return { status, headers: { ...JSON_TYPE, ...headers }, body: encodeJson(body) };
+  return { status, headers: { ...JSON_TYPE, ...headers }, body: encodeData(body) };
+}
+
+function encodeData(data: unknown): string {
+  const text = encodeJson(data);
+  if (text !== "{}") return text;
+  // The content of these would be lost.
+  if ([ReadableStream, Response, Blob, ArrayBuffer].some((type) => data instanceof type)) {
+    throw new TypeError("A response's body is data; return a web Response for a stream.");
+  }
+  return text;
 }
 
 function readHeaders(given: unknown): ResponseHeaders {

@@ -155,10 +155,12 @@ test("what JSON cannot hold is an error", () => {
   }
 });
 
-test("a stream, Blob or Response as a response's body is an error rather than {}", () => {
-  for (const body of [new ReadableStream(), new Blob(["x"]), new Response("x")]) {
+test("a stream or bytes of another kind are an error rather than {}", () => {
+  for (const body of [new ReadableStream(), new Blob(["x"]), new ArrayBuffer(1)]) {
     assert.throws(() => toResponse({ status: 200, body }), TypeError);
+    assert.throws(() => toResponse(body), TypeError);
   }
+  assert.throws(() => toResponse({ status: 200, body: new Response("x") }), TypeError);
 });
 
 test("a Response passes through with its status, headers and stream", async () => {
