@@ -48,9 +48,10 @@ export function hostedOperation(
       const { value: body, bytes } = await readAnyBody(request, { maxBytes, maxFormBytes });
       if (bytes) await authenticateAgain();
       const collector = collectEvents(services);
+      let result: unknown;
       let response: HttpResponse;
       try {
-        const result = await endpoint.handle(new RequestContext(request, {
+        result = await endpoint.handle(new RequestContext(request, {
           params,
           caller: caller && pickCaller(caller),
           body,
@@ -64,6 +65,9 @@ export function hostedOperation(
         response = toResponse(result);
       } catch (error) {
         collector.close();
+        if (result instanceof Response && result.body?.locked === false) {
+          discardStream(request, result.body);
+        }
         if (request.isGone) throw error; // nobody waits for a response, and nothing has failed
         const refusal = toRefusal(error, bearerChallenge(baseUrl, scopes));
         if (refusal) throw refusal;

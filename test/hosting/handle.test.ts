@@ -386,6 +386,15 @@ test("a failed commit is a logged 503 with Retry-After, and ends the stream", as
   ]);
 });
 
+test("a Response that cannot be sent is a 500, and its stream ends", async () => {
+  const ends: string[] = [];
+  const { problem } = await call(() =>
+    new Response(new ReadableStream({ cancel: () => void ends.push("stream") }), {
+      headers: { "x-a": "a\x01b" },
+    }), { abort: () => void ends.push("signal") });
+  assert.deepEqual([problem?.status, ends], [500, ["signal", "stream"]]);
+});
+
 test("the events of a streaming Response are stored before its first byte", async () => {
   const order: string[] = [];
   const { answer } = await call(({ dispatch }) => {
