@@ -136,7 +136,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     });
     const services = createServices({
       config, log, now, database, seal, revocations, keys, failures, hasher, metrics, jobs,
-      hosted, pageKey, url,
+      events, hosted, pageKey, url,
       wake: worker.wake,
       readiness: createReadiness({
         database: () =>

@@ -96,9 +96,8 @@ export function hostedOperation(
  * another Gatepost are requests as any, and so are those that another program passes on.
  */
 function callbackOf({ headers }: HttpRequest): string | undefined {
-  if (headers["user-agent"]?.startsWith("Gatepost/") !== true) return undefined;
-  const id = headers["webhook-id"];
-  return typeof id === "string" ? id : undefined;
+  const { "user-agent": agent, "webhook-id": id } = headers;
+  return agent?.startsWith("Gatepost/") && typeof id === "string" ? id : undefined;
 }
 
 /** A caller as authors get it: what else the service knows of the token stays here. */
