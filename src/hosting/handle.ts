@@ -24,7 +24,8 @@ export function hostedOperation(
   services: Pick<Services, "config" | "issuer" | "database" | "log" | "metrics" | "wake" | "now">,
 ): Operation {
   const { exportName, method, pattern, scopes, emits, maxBodyBytes } = endpoint;
-  const { config, issuer: baseUrl, database, log } = services;
+  const { config, issuer, database, log } = services;
+  const { origin } = new URL(issuer);
   const maxBytes = maxBodyBytes ?? config.maxBodyBytes;
   const maxFormBytes = maxBodyBytes ?? Math.min(maxBytes, MAX_FORM_BYTES);
   const route = `${method} ${pattern.text}`;
@@ -58,7 +59,7 @@ export function hostedOperation(
           bytes,
           dispatch: collector.dispatch,
           log,
-          baseUrl,
+          origin,
           maxBytes,
           authenticateAgain,
         }));
@@ -69,7 +70,7 @@ export function hostedOperation(
           discardStream(request, result.body);
         }
         if (request.isGone) throw error; // nobody waits for a response, and nothing has failed
-        const refusal = toRefusal(error, bearerChallenge(baseUrl, scopes));
+        const refusal = toRefusal(error, bearerChallenge(issuer, scopes));
         if (refusal) throw refusal;
         log.error("endpoint failed", { request_id: request.id, route, error });
         const detail = "The request failed inside the service.";

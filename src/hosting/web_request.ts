@@ -4,7 +4,8 @@ import { hasBody, type HttpRequest } from "../base/http_message.ts";
 export interface WebRequestParts {
   /** The body where it was read already. */
   readonly bytes: Buffer | undefined;
-  readonly baseUrl: string;
+  /** Of the base URL, whose path the request's begins with. */
+  readonly origin: string;
   readonly maxBytes: number;
   /** Throws where the caller's token has ended meanwhile: a body may come slowly. */
   readonly authenticateAgain: () => Promise<void>;
@@ -16,10 +17,10 @@ export interface WebRequestParts {
  */
 export function toWebRequest(
   request: HttpRequest,
-  { bytes, baseUrl, maxBytes, authenticateAgain }: WebRequestParts,
+  { bytes, origin, maxBytes, authenticateAgain }: WebRequestParts,
 ): Request {
   const { method, path, query, signal } = request;
-  const url = baseUrl + path + (query === "" ? "" : `?${query}`);
+  const url = origin + path + (query === "" ? "" : `?${query}`);
   const headers = new Headers();
   for (const [name, value] of Object.entries(request.headers)) {
     for (const one of [value ?? []].flat()) headers.append(name, one);

@@ -67,7 +67,7 @@ async function call(handle: Handle, sent: Sent = {}, setting: Setting = {}): Pro
     : sent.body === undefined ? {} : { "content-length": String(body.length) };
   const type = sent.type === undefined ? {} : { "content-type": sent.type };
   const request: HttpRequest = {
-    ...sampleRequest({ path: "/orders/7", ...sent, method: sent.method ?? "POST" }),
+    ...sampleRequest({ path: "/base/orders/7", ...sent, method: sent.method ?? "POST" }),
     headers: { host: "api.example", ...length, ...type, ...sent.headers },
     async readBody(maxBytes) {
       reads++;
