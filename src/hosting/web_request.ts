@@ -27,21 +27,15 @@ export function toWebRequest(
   }
   const init = { method, headers, signal, duplex: "half" as const };
   if (method === "GET" || method === "HEAD" || !hasBody(request)) return new Request(url, init);
-  const read = async () => {
-    const body = await request.readBody(maxBytes);
-    await authenticateAgain();
-    return body;
-  };
   // A copy, since it is the handler's to change.
-  return new Request(url, { ...init, body: bytes ? new Uint8Array(bytes) : lazyStream(read) });
-}
-
-function lazyStream(read: () => Promise<Buffer>): ReadableStream<Uint8Array> {
-  return new ReadableStream<Uint8Array>({
+  if (bytes) return new Request(url, { ...init, body: new Uint8Array(bytes) });
+  const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const bytes = await read();
-      if (bytes.length > 0) controller.enqueue(bytes);
+      const read = await request.readBody(maxBytes);
+      await authenticateAgain();
+      if (read.length > 0) controller.enqueue(read);
       controller.close();
     },
   }, { highWaterMark: 0 });
+  return new Request(url, { ...init, body });
 }
