@@ -50,13 +50,13 @@ const MAY_TOUCH: Record<string, string[]> = {
   server: ["os"],
   cli: ["fs", "path", "readline", "util"],
   "base/": ["crypto", "http", "net", "util"], // http: its status names and types
-  "oauth/": ["crypto"],
+  "oauth/": [],
   "event/": ["crypto"],
   "database/": ["fs", "path", "sqlite", "url", "worker_threads"],
   "store/": [],
   "http/": ["net"],
   "http/node_": ["http", "net", "stream"],
-  "api/": ["crypto"],
+  "api/": [],
   "hosting/": ["fs", "module", "path", "url"],
   // os: whether this machine has a network
   "delivery/": ["dns", "fs", "net", "os", "timers", "worker_threads"],
@@ -243,7 +243,7 @@ function findContentError(
   }
   if (text === "fetch" && !isIn(file, FETCH_IN)) {
     if (near(1) === "(") return "network: fetch is called by delivery/callback.ts alone";
-    if (near(-2) === "globalThis" && file !== "app.ts") return "network: the global fetch";
+    if (near(-2) === "globalThis") return "network: the global fetch";
   }
   return undefined;
 }

@@ -5,7 +5,6 @@ import { frontDoorOperations } from "./api/pages/front_door.ts";
 import { createPipeline } from "./api/pipeline.ts";
 import { createRouter } from "./api/router.ts";
 import { openApiOperation } from "./api/system/openapi.ts";
-import { createDispatching } from "./app/dispatching.ts";
 import { ensureFirstUser } from "./app/first_user.ts";
 import { createJobs, type Jobs } from "./app/jobs.ts";
 import { createServiceMetrics, observeRequest, watchEventLoop } from "./app/metrics.ts";
@@ -39,7 +38,7 @@ import { loadRevocations } from "./store/revocations.ts";
 import { hasUsers } from "./store/users.ts";
 
 /** What the process gives to the app. */
-export interface AppHost {
+interface AppHost {
   readonly log: Log;
   /** How many lines of the log have been dropped because nobody took them. */
   readonly droppedLogLines: () => number;
@@ -132,11 +131,12 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const worker = createDeliveryWorker({ name, config, log, metrics, connect: database.connect });
     const backlog = createBacklogReader(database, now);
     jobs = createJobs({
-      config, database, keys, revocations, failures, log, now, name, writes, worker, cautiousNow,
+      config, database, keys, revocations, failures, log, now, metrics,
+      name, writes, worker, cautiousNow,
     });
     const services = createServices({
       config, log, now, database, seal, revocations, keys, failures, hasher, metrics, jobs,
-      hosted, pageKey, url,
+      events, hosted, pageKey, url,
       wake: worker.wake,
       readiness: createReadiness({
         database: () =>
@@ -158,11 +158,8 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
           now,
         }),
     });
-    const dispatching = createDispatching(services);
     const own = ownOperations(services);
-    const ofModules = hosted.endpoints.map((endpoint) =>
-      hostedOperation(endpoint, { ...services, ...dispatching })
-    );
+    const ofModules = hosted.endpoints.map((endpoint) => hostedOperation(endpoint, services));
     handle = createPipeline({
       ...services,
       routers: [
@@ -178,7 +175,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       observe: (...response) => observeRequest(metrics, ...response),
     });
     log.info("listening", { url, base_url: services.issuer });
-    jobs.start(hosted.cronjobs, dispatching);
+    jobs.start(hosted.cronjobs);
     return { url, stop: () => stop(GRACE_MS) };
   } catch (error) {
     await stop(0);
@@ -197,9 +194,6 @@ async function listen(server: Server, { host, port, sharePort }: Config): Promis
 /** Awaits the requests in flight; connections that are still open after the grace are cut. */
 async function closeServer(server: Server, graceMs: number): Promise<void> {
   const grace = setTimeout(() => server.closeAllConnections(), graceMs);
-  await new Promise<void>((resolve) => {
-    server.close(() => resolve());
-    server.closeIdleConnections();
-  });
+  await new Promise((resolve) => server.close(resolve));
   clearTimeout(grace);
 }

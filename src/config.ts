@@ -167,7 +167,7 @@ const VARIABLES_BY_KEY: readonly [key: string, variable: Variable<unknown>][] =
 export type Config = { readonly [K in keyof typeof TABLE]: ValueOf<(typeof TABLE)[K]> };
 
 /** A configuration, or every error that keeps it from being one. */
-export type ConfigResult =
+type ConfigResult =
   | { readonly ok: true; readonly config: Config }
   | { readonly ok: false; readonly errors: readonly string[] };
 

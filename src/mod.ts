@@ -75,7 +75,8 @@ export interface PublicEndpoint<Body = JsonMembers | null | undefined> extends E
  *   `X-Request-Id`, and the headers of one hop (`Connection`, `Transfer-Encoding` …), are the
  *   server's and are left out; so is the `Content-Encoding` of one that came from `fetch`, which
  *   has decoded it already;
- * - anything else: 200 with that value as JSON. `{ status: "active" }` is such a value.
+ * - anything else: 200 with that value as JSON. `{ status: "active" }` is such a value. A stream,
+ *   Blob or ArrayBuffer is an error (500): return it in a `Response`.
  *
  * A response of HTML, SVG or other XML goes out with `Content-Security-Policy: sandbox allow-
  * scripts allow-forms allow-popups`, unless it has a policy of its own: hosted pages share an

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createBrowser, type Visitor } from "./browser.ts";
 import type { AppLogin, ClientAuth, Members } from "./client.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
-import { startServer } from "./server_process.ts";
+import { startServer } from "../../test/helpers/process.ts";
 import { findFreePort } from "../free_port.ts";
 
 /** What a stage's server is started with. */
@@ -58,15 +58,15 @@ export async function openStage(setup: StageSetup, folder: string): Promise<Stag
   await writeFile(join(endpoints, "mcp.mjs"), MODULE);
   const port = setup.path === "" ? 0 : await findFreePort();
   const adminPassword = randomBytes(16).toString("hex");
-  const server = await startServer({
+  const env = {
     GATEPOST_PORT: String(port),
-    GATEPOST_DATABASE: join(data, "gatepost.db"),
     GATEPOST_ADMIN_PASSWORD: adminPassword,
     GATEPOST_SIGNING_ALG: setup.signingAlg,
     GATEPOST_ENDPOINTS: endpoints,
     GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
     ...(port !== 0 && { GATEPOST_BASE_URL: `http://127.0.0.1:${port}${setup.path}` }),
-  });
+  };
+  const server = await startServer({ env, folder: data });
   const issuer = port === 0 ? server.url : `http://127.0.0.1:${port}${setup.path}`;
   const receiver = await startReceiver();
   const close = async () => {

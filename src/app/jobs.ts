@@ -2,7 +2,6 @@ import type { WriteWatch } from "../database/write_watch.ts";
 import type { DeliveryWorker } from "../delivery/worker.ts";
 import type { LoadedCronjob } from "../hosting/check.ts";
 import { runCronjob } from "../hosting/cronjob.ts";
-import type { Dispatching } from "../hosting/dispatch.ts";
 import { createCron, type JobState, type RunOutcome } from "../job/cron.ts";
 import { createSharedCron } from "../job/shared_cron.ts";
 import type { Services } from "../services.ts";
@@ -11,6 +10,7 @@ import { clearEndedSubscriptions } from "../store/subscription_end.ts";
 
 type JobsOptions =
   & Pick<Services, "config" | "database" | "keys" | "revocations" | "failures" | "log" | "now">
+  & Pick<Services, "metrics">
   & {
     readonly writes: WriteWatch;
     readonly worker: DeliveryWorker;
@@ -21,14 +21,7 @@ type JobsOptions =
   };
 
 /** Everything that runs without a request. */
-export interface Jobs {
-  /** Starts what watches other processes, and with cron on all the others. */
-  start(cronjobs: readonly LoadedCronjob[], dispatching: Dispatching): void;
-  /** The service's own jobs in this process, and those of modules in whichever they run. */
-  listCronjobs(): Promise<JobState[]>;
-  runCronjob(name: string): Promise<RunOutcome>;
-  stop(graceMs: number): Promise<void>;
-}
+export type Jobs = ReturnType<typeof createJobs>;
 
 const AUDIT_RETENTION_MS = 90 * 86_400_000;
 // A revocation or a withdrawn key takes effect in every process within a second: two polls and
@@ -38,10 +31,11 @@ const SECOND_MS = 1_000;
 const PURGE_INTERVAL_MS = 60_000;
 
 /** Makes the jobs; none runs yet. */
-export function createJobs(options: JobsOptions): Jobs {
+export function createJobs(options: JobsOptions) {
   const { config, database, revocations, keys, failures, writes, worker, log, now } = options;
-  const cron = createCron({ log, now, elapsedMs: () => performance.now() });
-  const sharedCron = createSharedCron({ database, cron, claim: options.name, log, now });
+  const elapsedMs = () => performance.now();
+  const cron = createCron({ log, now, elapsedMs });
+  const sharedCron = createSharedCron({ database, cron, claim: options.name, log, now, elapsedMs });
   const retention = { eventsMs: config.retentionMs, auditMs: AUDIT_RETENTION_MS };
   const progress: PurgeProgress = new Map();
 
@@ -78,26 +72,28 @@ export function createJobs(options: JobsOptions): Jobs {
   }
 
   return {
-    start(cronjobs, dispatching) {
+    /** Starts what watches other processes, and with cron on all the others. */
+    start(cronjobs: readonly LoadedCronjob[]): void {
       for (const job of config.cron ? [...watches, ...works] : watches) cron.start(job);
       if (!config.cron) return;
       for (const job of cronjobs) {
-        const { name, everyMs } = job;
-        const run = (signal: AbortSignal) => runCronjob(job, { ...dispatching, signal, log });
-        sharedCron.start({ name, everyMs, run });
+        const run = (signal: AbortSignal) =>
+          runCronjob(job, signal, { ...options, wake: worker.wake });
+        sharedCron.start({ ...job, run });
       }
       setImmediate(() => void deliver()); // after the first requests: its thread takes long to load
     },
-    async listCronjobs() {
+    /** The service's own jobs in this process, and those of modules in whichever they run. */
+    async listCronjobs(): Promise<JobState[]> {
       const shared = await sharedCron.list();
       const own = cron.list().filter(({ name }) => !shared.some((job) => job.name === name));
       return [...own, ...shared];
     },
-    async runCronjob(name) {
+    async runCronjob(name: string): Promise<RunOutcome> {
       const outcome = await sharedCron.run(name);
       return outcome === "unknown" ? cron.run(name) : outcome;
     },
-    async stop(graceMs) {
+    async stop(graceMs: number): Promise<void> {
       await Promise.all([cron.stop(graceMs), worker.stop(graceMs)]);
     },
   };

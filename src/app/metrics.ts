@@ -7,7 +7,7 @@ import type { Backlog } from "../store/backlog.ts";
 import { revision, version } from "../version.ts";
 
 /** What metrics are read from when they are asked for. */
-export interface MetricSources {
+interface MetricSources {
   readonly connections: () => Promise<number>;
   readonly inFlight: () => number;
   readonly distributorState: () => DistributorState;

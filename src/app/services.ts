@@ -7,8 +7,8 @@ import { createInspectorCheck } from "../api/system/metrics.ts";
 import { pathOf } from "../base/base_url.ts";
 import { Problem } from "../base/problem.ts";
 import { checkReachable } from "../delivery/reachable.ts";
-import { catalogue, scopeWords } from "../hosting/catalogue.ts";
-import type { Hosted } from "../hosting/load.ts";
+import { scopeWords } from "../hosting/catalogue.ts";
+import type { Hosted } from "../hosting/check.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { createAccounts } from "../store/accounts.ts";
@@ -17,7 +17,7 @@ import { createAccounts } from "../store/accounts.ts";
 type Foundation =
   & Pick<Services, "config" | "log" | "now" | "database" | "seal" | "revocations" | "keys">
   & Pick<Services, "failures" | "hasher" | "wake" | "jobs" | "metrics" | "formatMetrics">
-  & Pick<Services, "readiness">
+  & Pick<Services, "readiness" | "events">
   & {
     readonly hosted: Hosted;
     /** Protects what pages send back. */
@@ -51,7 +51,6 @@ export function createServices(foundation: Foundation): Services {
     sessions: createBrowserSessions({ database, issuer, pageKey, now }),
     scopes: [...new Set([CONSUMER_SCOPE, BACKEND_SCOPE, ...hostedScopes])],
     scopeWords: scopeWords(hosted.scopes),
-    events: catalogue(hosted.endpoints),
     refuseEndpoint: (target) => refuseEndpoint(target, ownOrigins, base),
   };
 }

@@ -8,7 +8,7 @@ export interface HttpRequest {
   /** Goes out as X-Request-Id and into every log line about this request. */
   readonly id: string;
   readonly method: string;
-  /** The path below the base path, still percent-encoded: "/orders/a%20b". */
+  /** The path, that of the base URL included, still percent-encoded: "/orders/a%20b". */
   readonly path: string;
   /** The raw query without its "?", "" where there is none. */
   readonly query: string;

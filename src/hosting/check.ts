@@ -39,15 +39,15 @@ export interface LoadedScope extends Origin, ScopeWords {
   readonly name: string;
 }
 
-/** What an export is; undefined: the module's own. */
-type Checked =
-  | { readonly kind: "endpoint"; readonly value: LoadedEndpoint }
-  | { readonly kind: "cronjob"; readonly value: LoadedCronjob }
-  | { readonly kind: "scopes"; readonly value: readonly LoadedScope[] }
-  | { readonly kind: "faulty"; readonly reasons: readonly string[] }
-  | undefined;
+/** What a folder of modules exports. */
+export interface Hosted {
+  readonly endpoints: LoadedEndpoint[];
+  readonly cronjobs: LoadedCronjob[];
+  readonly scopes: LoadedScope[];
+}
 
-type Members = Readonly<Record<string, unknown>>;
+/** What an object literal or a module has. */
+export type Members = Readonly<Record<string, unknown>>;
 
 const ENDPOINT_FIELDS = ["method", "path", "scope", "public", "emits", "maxBody", "handle"];
 const CRONJOB_FIELDS = ["name", "every", "run"];
@@ -57,23 +57,29 @@ const MIN_EVERY_MS = 1_000;
 const MAX_EVERY_MS = 366 * 86_400_000;
 
 /**
- * Reads one export. A plain object is meant to be an endpoint when it has `handle`, or any two of
- * an endpoint's other fields, and a cronjob when it has any two of a cronjob's: one with
- * a misspelt or missing field is an error and not silently left out.
+ * Adds one export to `hosted`, or returns every reason why it cannot be served. A plain object is
+ * meant to be an endpoint when it has `handle`, or any two of an endpoint's other fields, and
+ * a cronjob when it has any two of a cronjob's: one with a misspelt or missing field is an error
+ * and not silently left out.
  */
-export function checkExport(value: unknown, origin: Origin): Checked {
-  if (!isPlainObject(value)) return undefined;
+export function checkExport(value: unknown, origin: Origin, hosted: Hosted): readonly string[] {
+  const reasons: string[] = [];
+  if (!isPlainObject(value)) return reasons;
   const countOf = (names: readonly string[]) =>
     names.filter((name) => value[name] !== undefined).length;
   if (value["handle"] !== undefined || countOf(ENDPOINT_FIELDS) > 1) {
-    return checkEndpoint(value, origin);
+    hosted.endpoints.push(...checkEndpoint(value, origin, reasons));
+  } else if (countOf(CRONJOB_FIELDS) > 1) {
+    hosted.cronjobs.push(...checkCronjob(value, origin, reasons));
+  } else if (origin.exportName === "scopes") {
+    hosted.scopes.push(...checkScopeWords(value, origin, reasons));
   }
-  if (countOf(CRONJOB_FIELDS) > 1) return checkCronjob(value, origin);
-  return origin.exportName === "scopes" ? checkScopeWords(value, origin) : undefined;
+  return reasons;
 }
 
-function checkEndpoint(value: Members, origin: Origin): Checked {
-  const reasons = unknownFields(value, ENDPOINT_FIELDS, "an endpoint");
+/** The endpoint, or nothing and why in `reasons`; those below likewise. */
+function checkEndpoint(value: Members, origin: Origin, reasons: string[]): LoadedEndpoint[] {
+  checkFields(value, ENDPOINT_FIELDS, "an endpoint", reasons);
   const method = METHODS.find((name) => name === value["method"]);
   if (method === undefined) reasons.push(`method must be one of ${METHODS.join(", ")}`);
   const pattern = checkPath(value["path"], reasons);
@@ -81,15 +87,12 @@ function checkEndpoint(value: Members, origin: Origin): Checked {
   const emits = checkEmits(value["emits"], reasons);
   const maxBodyBytes = checkMaxBody(value["maxBody"], reasons);
   const handle = checkFunction(value, "handle", reasons);
-  if (reasons.length > 0 || !method || !pattern || !handle) return { kind: "faulty", reasons };
-  return {
-    kind: "endpoint",
-    value: { ...origin, method, pattern, scopes, emits, maxBodyBytes, handle },
-  };
+  if (reasons.length > 0 || !method || !pattern || !handle) return [];
+  return [{ ...origin, method, pattern, scopes, emits, maxBodyBytes, handle }];
 }
 
-function checkCronjob(value: Members, origin: Origin): Checked {
-  const reasons = unknownFields(value, CRONJOB_FIELDS, "a cronjob");
+function checkCronjob(value: Members, origin: Origin, reasons: string[]): LoadedCronjob[] {
+  checkFields(value, CRONJOB_FIELDS, "a cronjob", reasons);
   const { name, every } = value;
   const isName = typeof name === "string" && /^[A-Za-z0-9._-]{1,64}$/.test(name);
   if (!isName) reasons.push("name must be 1 to 64 of A-Za-z0-9._-");
@@ -99,9 +102,8 @@ function checkCronjob(value: Members, origin: Origin): Checked {
     reasons.push('every must be a duration from "1s" to "366d", such as "5m"');
   }
   const run = checkFunction(value, "run", reasons);
-  return reasons.length > 0 || !isName || everyMs === undefined || !run
-    ? { kind: "faulty", reasons }
-    : { kind: "cronjob", value: { ...origin, name, everyMs, run } };
+  if (reasons.length > 0 || !isName || everyMs === undefined || !run) return [];
+  return [{ ...origin, name, everyMs, run }];
 }
 
 function checkPath(path: unknown, reasons: string[]): PathPattern | undefined {
@@ -163,8 +165,7 @@ function checkEvent(name: string, declared: unknown, reasons: string[]): Declare
   return { name, description: String(description), scope: scopes };
 }
 
-function checkScopeWords(value: Members, origin: Origin): Checked {
-  const reasons: string[] = [];
+function checkScopeWords(value: Members, origin: Origin, reasons: string[]): LoadedScope[] {
   const scopes = Object.entries(value).map(([name, declared]) => {
     const where = `scopes["${name}"]`;
     if (!isScopeName(name)) reasons.push(`${where} is not a scope's name`);
@@ -173,7 +174,7 @@ function checkScopeWords(value: Members, origin: Origin): Checked {
     if (typeof grave !== "boolean") reasons.push(`${where}.grave must be true or false`);
     return { ...origin, name, description: String(description), grave: grave === true };
   });
-  return reasons.length > 0 ? { kind: "faulty", reasons } : { kind: "scopes", value: scopes };
+  return reasons.length > 0 ? [] : scopes;
 }
 
 /** The members of what may be a description alone, or one in an object with more. */
@@ -187,7 +188,7 @@ function checkDeclaration(
   if (typeof members["description"] !== "string") {
     reasons.push(`${where} must be a description or { ${fields.join(", ")}? }`);
   }
-  reasons.push(...unknownFields(members, fields, where));
+  checkFields(members, fields, where, reasons);
   return members;
 }
 
@@ -205,17 +206,20 @@ function checkFunction(
   reasons: string[],
 ): ((context: unknown) => unknown) | undefined {
   const found = value[name];
-  if (typeof found === "function") {
-    return (context): unknown => Reflect.apply(found, value, [context]);
-  }
+  if (typeof found === "function") return found.bind(value);
   reasons.push(`${name} must be a function`);
   return undefined;
 }
 
-function unknownFields(value: Members, known: readonly string[], what: string): string[] {
-  return Object.keys(value)
-    .filter((name) => !known.includes(name))
-    .map((name) => `"${name}" is not a field of ${what}`);
+function checkFields(
+  value: Members,
+  known: readonly string[],
+  what: string,
+  reasons: string[],
+): void {
+  for (const name of Object.keys(value)) {
+    if (!known.includes(name)) reasons.push(`"${name}" is not a field of ${what}`);
+  }
 }
 
 /** Tells whether `value` is an object literal: not of a class, not an array, not a function. */

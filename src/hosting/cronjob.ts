@@ -1,21 +1,23 @@
-import type { Cronjob, CronjobContext } from "../mod.ts";
-import { collectEvents, type Dispatching } from "./dispatch.ts";
+import type { Cronjob } from "../mod.ts";
+import type { Services } from "../services.ts";
+import { collectEvents, storeEvents } from "./dispatch.ts";
 
 /**
  * Runs the job once and then stores the events that it dispatched, together. Throws what the job
- * throws, with none stored, or what `commit` throws.
+ * throws, with none stored, or what the database throws.
  */
 export async function runCronjob(
   job: Pick<Cronjob, "run">,
-  { signal, log, ...dispatching }: Dispatching & Omit<CronjobContext, "dispatch">,
+  signal: AbortSignal,
+  services: Pick<Services, "config" | "database" | "log" | "metrics" | "wake" | "now">,
 ): Promise<void> {
-  const collector = collectEvents(dispatching);
+  const collector = collectEvents(services);
   try {
-    await job.run({ dispatch: collector.dispatch, signal, log });
+    await job.run({ dispatch: collector.dispatch, signal, log: services.log });
   } catch (error) {
     collector.close();
     throw error;
   }
   const events = collector.close();
-  if (events.length > 0) await dispatching.commit(events);
+  if (events.length > 0) await storeEvents(events, services);
 }

@@ -1,47 +1,34 @@
+import { newId } from "../base/id.ts";
 import { encodeJson } from "../base/json.ts";
 import { checkDispatchableName, type Event, isPrincipalId } from "../event/event.ts";
 import type { Dispatch } from "../mod.ts";
+import type { Services } from "../services.ts";
+import { insertEvent } from "../store/events.ts";
 import { isPlainObject } from "./check.ts";
 
 /** One event as it is to be stored: encoded once, the same bytes for every subscriber. */
-export type DispatchedEvent = Pick<Event, "id" | "name" | "json"> & { readonly subject?: string };
-
-/** What dispatching needs from outside. */
-export interface Dispatching {
-  /** The largest JSON text of one event, in bytes of UTF-8. */
-  readonly maxPayloadBytes: number;
-  newEventId(): string;
-  /** Stores all events durably, or none and throws. */
-  commit(events: readonly DispatchedEvent[]): Promise<void>;
-}
-
-type Rules = Omit<Dispatching, "commit">;
-
-/** The events of one request or run. */
-export interface Collector {
-  readonly dispatch: Dispatch;
-  /** Ends dispatching, and returns what was dispatched, in order. */
-  close(): readonly DispatchedEvent[];
-}
+type DispatchedEvent = Omit<Event, "createdAtMs">;
 
 /** How many events one request or run may dispatch: they are stored in one commit. */
 const EVENT_LIMIT = 10_000;
 
-/** Makes a collector; {@link Dispatch} has its errors. */
-export function collectEvents(rules: Rules): Collector {
+/** Collects the events of one request or run; {@link Dispatch} has the errors of `dispatch`. */
+export function collectEvents(services: Pick<Services, "config" | "now">) {
   let events: DispatchedEvent[] = [];
   let isOpen = true;
+  const dispatch: Dispatch = (name, data, options) => {
+    if (!isOpen) throw new Error("dispatch() was called after the handler had settled.");
+    if (events.length === EVENT_LIMIT) {
+      throw new RangeError(`At most ${EVENT_LIMIT} events are dispatched by one request or run.`);
+    }
+    const event = createEvent(services, name, data, options);
+    events.push(event);
+    return event.id;
+  };
   return {
-    dispatch(name, data, options) {
-      if (!isOpen) throw new Error("dispatch() was called after the handler had settled.");
-      if (events.length === EVENT_LIMIT) {
-        throw new RangeError(`At most ${EVENT_LIMIT} events are dispatched by one request or run.`);
-      }
-      const event = createEvent(rules, name, data, options);
-      events.push(event);
-      return event.id;
-    },
-    close() {
+    dispatch,
+    /** Ends dispatching, and returns what was dispatched, in order. */
+    close(): readonly DispatchedEvent[] {
       isOpen = false;
       const collected = events;
       events = [];
@@ -50,8 +37,19 @@ export function collectEvents(rules: Rules): Collector {
   };
 }
 
+/** Stores all events durably, to be distributed at once, or none and throws. */
+export async function storeEvents(
+  events: readonly DispatchedEvent[],
+  { database, metrics, wake, now }: Pick<Services, "database" | "metrics" | "wake" | "now">,
+): Promise<void> {
+  const createdAtMs = now();
+  await database.write(events.map((event) => insertEvent({ ...event, createdAtMs })));
+  metrics.count("gatepost_events_dispatched_total", [], events.length);
+  wake();
+}
+
 function createEvent(
-  { maxPayloadBytes, newEventId }: Rules,
+  { config: { maxPayloadBytes }, now }: Pick<Services, "config" | "now">,
   name: unknown,
   data: unknown,
   options: unknown,
@@ -69,8 +67,7 @@ function createEvent(
       `The event's data has ${bytes} bytes of JSON; at most ${maxPayloadBytes} are allowed.`,
     );
   }
-  const id = newEventId();
-  return subject === undefined ? { id, name, json } : { id, name, json, subject };
+  return { id: newId("e", now()), name, json, subject };
 }
 
 /** What was meant for one principal must never reach all, so anything unclear is refused. */

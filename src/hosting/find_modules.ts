@@ -36,7 +36,8 @@ export async function findModules(
       return isModule && found.isFile() ? [path] : [];
     } catch (error) {
       // A dead link is an everyday thing; one that is named as a module was meant to be served.
-      if (isModule || !isMissing(error)) onError(path, describe(error));
+      const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT";
+      if (isModule || !isMissing) onError(path, describe(error));
       return [];
     }
   };
@@ -47,10 +48,6 @@ export async function findModules(
     onError(folder, `${describe(error)} (GATEPOST_ENDPOINTS)`);
     return [];
   }
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOENT";
 }
 
 function describe(error: unknown): string {

@@ -10,12 +10,8 @@ import type { Services } from "../services.ts";
 import { hasDelivery } from "../store/deliveries.ts";
 import { isPlainObject, type LoadedEndpoint } from "./check.ts";
 import { RequestContext } from "./context.ts";
-import { collectEvents, type Dispatching } from "./dispatch.ts";
-import { toResponse } from "./result.ts";
-
-/** What the endpoints of modules work with. */
-export type HostingServices = Dispatching &
-  Pick<Services, "config" | "issuer" | "database" | "log">;
+import { collectEvents, storeEvents } from "./dispatch.ts";
+import { isStatus, toResponse } from "./result.ts";
 
 const RETRY_AFTER = { "Retry-After": "2" };
 
@@ -23,9 +19,13 @@ const RETRY_AFTER = { "Retry-After": "2" };
  * Makes an endpoint of a module into an operation, which reads the body, calls the handler, stores
  * its events and only then responds. mod.ts has the rules for authors.
  */
-export function hostedOperation(endpoint: LoadedEndpoint, services: HostingServices): Operation {
+export function hostedOperation(
+  endpoint: LoadedEndpoint,
+  services: Pick<Services, "config" | "issuer" | "database" | "log" | "metrics" | "wake" | "now">,
+): Operation {
   const { exportName, method, pattern, scopes, emits, maxBodyBytes } = endpoint;
-  const { config, issuer: baseUrl, database, log } = services;
+  const { config, issuer, database, log } = services;
+  const { origin } = new URL(issuer);
   const maxBytes = maxBodyBytes ?? config.maxBodyBytes;
   const maxFormBytes = maxBodyBytes ?? Math.min(maxBytes, MAX_FORM_BYTES);
   const route = `${method} ${pattern.text}`;
@@ -49,24 +49,28 @@ export function hostedOperation(endpoint: LoadedEndpoint, services: HostingServi
       const { value: body, bytes } = await readAnyBody(request, { maxBytes, maxFormBytes });
       if (bytes) await authenticateAgain();
       const collector = collectEvents(services);
+      let result: unknown;
       let response: HttpResponse;
       try {
-        const result = await endpoint.handle(new RequestContext(request, {
+        result = await endpoint.handle(new RequestContext(request, {
           params,
           caller: caller && pickCaller(caller),
           body,
           bytes,
           dispatch: collector.dispatch,
           log,
-          baseUrl,
+          origin,
           maxBytes,
           authenticateAgain,
         }));
         response = toResponse(result);
       } catch (error) {
         collector.close();
+        if (result instanceof Response && result.body?.locked === false) {
+          discardStream(request, result.body);
+        }
         if (request.isGone) throw error; // nobody waits for a response, and nothing has failed
-        const refusal = toRefusal(error, bearerChallenge(baseUrl, scopes));
+        const refusal = toRefusal(error, bearerChallenge(issuer, scopes));
         if (refusal) throw refusal;
         log.error("endpoint failed", { request_id: request.id, route, error });
         const detail = "The request failed inside the service.";
@@ -75,7 +79,7 @@ export function hostedOperation(endpoint: LoadedEndpoint, services: HostingServi
       const events = collector.close();
       if (events.length === 0 || response.status >= 500) return response;
       try {
-        await services.commit(events);
+        await storeEvents(events, services);
       } catch (cause) {
         if (response.body instanceof ReadableStream) discardStream(request, response.body);
         log.error("events not stored", { request_id: request.id, route, error: cause });
@@ -93,9 +97,8 @@ export function hostedOperation(endpoint: LoadedEndpoint, services: HostingServi
  * another Gatepost are requests as any, and so are those that another program passes on.
  */
 function callbackOf({ headers }: HttpRequest): string | undefined {
-  if (headers["user-agent"]?.startsWith("Gatepost/") !== true) return undefined;
-  const id = headers["webhook-id"];
-  return typeof id === "string" ? id : undefined;
+  const { "user-agent": agent, "webhook-id": id } = headers;
+  return agent?.startsWith("Gatepost/") && typeof id === "string" ? id : undefined;
 }
 
 /** A caller as authors get it: what else the service knows of the token stays here. */
@@ -110,9 +113,7 @@ function toRefusal(
 ): Problem | undefined {
   if (error instanceof Problem) return error;
   const { status, detail } = isPlainObject(error) ? error : {};
-  const isRefusal = typeof status === "number" && Number.isInteger(status) &&
-    status >= 400 && status < 500;
-  if (!isRefusal) return undefined;
+  if (!isStatus(status, 400, 499)) return undefined;
   const title = statusText(status);
   const code = title.toLowerCase().replace(/[^a-z]+/g, "_");
   const headers = status === 401 ? challenge : status === 429 ? RETRY_AFTER : {};

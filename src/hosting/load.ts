@@ -1,44 +1,12 @@
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { findScopeConflicts } from "./catalogue.ts";
-import {
-  checkExport,
-  type LoadedCronjob,
-  type LoadedEndpoint,
-  type LoadedScope,
-  type Origin,
-} from "./check.ts";
+import { checkExport, type Hosted, type Members, type Origin } from "./check.ts";
 import { loadAsEsModules } from "./es_modules.ts";
 import { findModules } from "./find_modules.ts";
 
-/** Why one file or export cannot be served; `exportName` is undefined for the whole file. */
-interface ModuleError {
-  readonly file: string;
-  readonly exportName: string | undefined;
-  readonly reason: string;
-}
-
-/** Every reason, over all files, why the endpoint modules cannot be served. */
+/** Every reason, over all files, why the endpoint modules cannot be served: a line for each. */
 export class LoadError extends Error {
   override readonly name = "LoadError";
-  readonly errors: readonly ModuleError[];
-
-  constructor(errors: readonly ModuleError[]) {
-    const lines = errors.map(({ file, exportName, reason }) =>
-      exportName === undefined ? `${file}: ${reason}` : `${file}, export ${exportName}: ${reason}`
-    );
-    super(lines.join("\n"));
-    this.errors = errors;
-  }
 }
-
-/** What a folder of modules exports. */
-export interface Hosted {
-  readonly endpoints: LoadedEndpoint[];
-  readonly cronjobs: LoadedCronjob[];
-  readonly scopes: LoadedScope[];
-}
-
-type Members = Readonly<Record<string, unknown>>;
 
 /**
  * Imports every module that `findModules` finds in `folder`, and returns the endpoints and cronjobs
@@ -51,12 +19,12 @@ export async function loadEndpoints(
   folder: string | undefined,
   timeoutMs = 10_000,
 ): Promise<Hosted> {
-  const errors: ModuleError[] = [];
+  const errors: string[] = [];
   const hosted: Hosted = { endpoints: [], cronjobs: [], scopes: [] };
   if (folder === undefined) return hosted;
   const seen = new Set<unknown>();
   const onError = (file: string, reason: string): void => {
-    errors.push({ file, exportName: undefined, reason });
+    errors.push(`${file}: ${reason}`);
   };
   for (const file of await findModules(folder, onError)) {
     // One after the other: what a module does while it loads happens in the same order each time.
@@ -68,32 +36,18 @@ export async function loadEndpoints(
     for (const [exportName, value] of Object.entries(loaded)) {
       if (seen.has(value)) continue;
       seen.add(value);
-      add(value, { file, exportName }, hosted, errors);
+      const origin = { file, exportName };
+      const reasons = checkExport(value, origin, hosted);
+      errors.push(...reasons.map((reason) => exportError(origin, reason)));
     }
   }
   errors.push(...findConflicts(hosted));
-  if (errors.length > 0) throw new LoadError(errors);
+  if (errors.length > 0) throw new LoadError(errors.join("\n"));
   return hosted;
 }
 
-function add(value: unknown, origin: Origin, hosted: Hosted, errors: ModuleError[]): void {
-  const checked = checkExport(value, origin);
-  switch (checked?.kind) {
-    case "endpoint":
-      hosted.endpoints.push(checked.value);
-      break;
-    case "cronjob":
-      hosted.cronjobs.push(checked.value);
-      break;
-    case "scopes":
-      hosted.scopes.push(...checked.value);
-      break;
-    case "faulty":
-      errors.push(...checked.reasons.map((reason) => ({ ...origin, reason })));
-      break;
-    default:
-      checked satisfies undefined;
-  }
+function exportError({ file, exportName }: Origin, reason: string): string {
+  return `${file}, export ${exportName}: ${reason}`;
 }
 
 /** What a module exports, or why it does not load. */
@@ -112,39 +66,51 @@ async function importModule(file: string, timeoutMs: number): Promise<Members | 
   }
 }
 
-function findConflicts({ endpoints, cronjobs, scopes }: Hosted): ModuleError[] {
+function findConflicts({ endpoints, cronjobs, scopes }: Hosted): string[] {
+  const events = endpoints.flatMap(({ emits, ...origin }) =>
+    emits.map(({ name, scope }) => ({ ...origin, name, scope: scope.toSorted().join(" ") }))
+  );
   return [
-    ...findDuplicates(
+    ...findClashes(
       endpoints,
       ({ method, pattern }) => `${method} ${pattern.shape}`,
-      ({ method, pattern }) => `${method} ${pattern.text} matches what`,
+      ({ method, pattern }, known) => `${method} ${pattern.text} matches what ${known} has already`,
     ),
-    ...findScopeConflicts(endpoints),
-    ...findDuplicates(cronjobs, ({ name }) => name, ({ name }) => `name "${name}" is what`),
-    ...findDuplicates(
-      // Those that say the same count as one.
-      [...new Map(scopes.map((item) => [`${item.grave} ${item.name} ${item.description}`, item]))
-        .values()],
+    ...findClashes(
+      events,
       ({ name }) => name,
-      ({ name }) => `scopes["${name}"] differs from what`,
+      // Which of them would count is up to the order of files.
+      ({ name }, known) => `emits["${name}"] has another scope than in ${known}`,
+      ({ scope }) => scope,
+    ),
+    ...findClashes(
+      cronjobs,
+      ({ name }) => name,
+      ({ name }, known) => `name "${name}" is what ${known} has already`,
+    ),
+    ...findClashes(
+      scopes,
+      ({ name }) => name,
+      ({ name }, known) => `scopes["${name}"] differs from what ${known} has already`,
+      ({ grave, description }) => `${grave} ${description}`,
     ),
   ];
 }
 
-function findDuplicates<Item extends Origin>(
+/** An error for each item whose key an earlier one has, unless both say the same. */
+function findClashes<Item extends Origin>(
   items: readonly Item[],
   keyOf: (item: Item) => string,
-  describeItem: (item: Item) => string,
-): ModuleError[] {
+  describeClash: (item: Item, known: string) => string,
+  contentOf: (item: Item) => unknown = (item) => item,
+): string[] {
   const first = new Map<string, Item>();
   return items.flatMap((item) => {
-    const known = first.get(keyOf(item));
-    if (known === undefined) {
-      first.set(keyOf(item), item);
-      return [];
-    }
-    const reason = `${describeItem(item)} ${known.exportName} of ${known.file} has already`;
-    return [{ file: item.file, exportName: item.exportName, reason }];
+    const key = keyOf(item);
+    const known = first.get(key) ?? item;
+    first.set(key, known);
+    if (contentOf(known) === contentOf(item)) return [];
+    return [exportError(item, describeClash(item, `${known.exportName} of ${known.file}`))];
   });
 }
 

@@ -1,5 +1,6 @@
 import type { HttpResponse } from "../base/http_message.ts";
 import { encodeJson } from "../base/json.ts";
+import type { Answer } from "../mod.ts";
 import { isPlainObject } from "./check.ts";
 
 type ResponseHeaders = Record<string, string | string[]>;
@@ -27,8 +28,8 @@ const SPELLINGS: ReadonlyMap<string, string> = new Map([
 export function toResponse(result: unknown): HttpResponse {
   if (result === undefined) return { status: 204 };
   if (result instanceof Response) return inSandbox(fromResponse(result));
-  if (isPlainObject(result) && isResponse(result)) return inSandbox(fromAnswer(result));
-  return { status: 200, headers: JSON_TYPE, body: encodeJson(result) };
+  if (isPlainObject(result) && isAnswer(result)) return inSandbox(fromAnswer(result));
+  return { status: 200, headers: JSON_TYPE, body: encodeData(result) };
 }
 
 /** The types that browsers show as a page whose scripts run: HTML, XML of every kind, and parts. */
@@ -48,47 +49,48 @@ function inSandbox(response: HostedResponse): HostedResponse {
 const SANDBOX = "sandbox allow-scripts allow-forms allow-popups";
 const JSON_TYPE = { "content-type": "application/json" };
 
-interface ResponseLike {
-  readonly status: number;
-  readonly headers?: unknown;
-  readonly body?: unknown;
-}
-
-function isResponse(result: object): result is ResponseLike {
-  if (!("status" in result) || !Number.isInteger(result.status)) return false;
-  const status = Number(result.status);
-  return status >= 200 && status <= 599 &&
+function isAnswer(result: { readonly status?: unknown }): result is Answer {
+  return isStatus(result.status, 200, 599) &&
     Object.keys(result).every((key) => ANSWER_KEYS.includes(key));
 }
 
-function fromAnswer({ status, headers: given, body }: ResponseLike): HostedResponse {
+/** Whether this is a status from `least` to `most`. */
+export function isStatus(value: unknown, least: number, most: number): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= least && value <= most;
+}
+
+function fromAnswer({ status, headers: given, body }: Answer): HostedResponse {
   const headers = readHeaders(given);
   if (body === undefined || BODILESS.includes(status)) return { status, headers };
-  if (body instanceof ReadableStream || body instanceof Response || body instanceof Blob) {
-    throw new TypeError("A response's body is data; return a web Response for a stream.");
-  }
   if (body instanceof Uint8Array) {
     return { status, headers: { "content-type": "application/octet-stream", ...headers }, body };
   }
   const hasType = headers["content-type"] !== undefined;
   if (hasType && typeof body === "string") return { status, headers, body };
-  return { status, headers: { ...JSON_TYPE, ...headers }, body: encodeJson(body) };
+  return { status, headers: { ...JSON_TYPE, ...headers }, body: encodeData(body) };
+}
+
+function encodeData(data: unknown): string {
+  const text = encodeJson(data);
+  if (text !== "{}") return text;
+  // The content of these would be lost.
+  if ([ReadableStream, Response, Blob, ArrayBuffer].some((type) => data instanceof type)) {
+    throw new TypeError("A response's body is data; return a web Response for a stream.");
+  }
+  return text;
 }
 
 function readHeaders(given: unknown): ResponseHeaders {
   if (given === undefined) return {};
-  if (given instanceof Headers) {
-    for (const [name, value] of given) checkHeader(name, value);
-    return fromHeaders(given, []);
-  }
-  if (!isPlainObject(given)) throw new TypeError("A response's headers must be a plain object.");
+  const fields = given instanceof Headers ? fieldsOf(given) : given;
+  if (!isPlainObject(fields)) throw new TypeError("A response's headers must be a plain object.");
   const headers: ResponseHeaders = {};
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(fields)) {
     if (value === undefined) continue;
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
     for (const one of values) checkHeader(name, one);
     const lower = name.toLowerCase();
-    const spelled = spell(lower);
+    const spelled = SPELLINGS.get(lower) ?? lower;
     if (headers[spelled] !== undefined) throw new TypeError(`The header ${lower} is there twice.`);
     headers[spelled] = Array.isArray(value) ? values.map(String) : String(value);
   }
@@ -113,22 +115,17 @@ function fromResponse(given: Response): HostedResponse {
   if (status < 200) throw new TypeError("A Response of an error cannot be sent.");
   if (bodyUsed || body?.locked === true) throw new TypeError("The Response's body is used up.");
   // Only a Response that came from fetch has a URL; its body is decoded already.
-  const left = given.url === "" ? [] : ["content-encoding"];
+  const decoded = given.url === "" ? [] : ["content-encoding"];
   const named = (headers.get("connection") ?? "").toLowerCase().split(/[\s,]+/);
-  const response = { status, headers: fromHeaders(headers, [...left, ...named]) };
+  const left = [...SERVERS_OWN, ...decoded, ...named];
+  const kept = Object.entries(fieldsOf(headers)).filter(([name]) => !left.includes(name));
+  // Checked too, before events are stored: fetch lets controls be that HTTP cannot carry.
+  const response = { status, headers: readHeaders(Object.fromEntries(kept)) };
   return body === null ? response : { ...response, body };
 }
 
-function fromHeaders(given: Headers, left: readonly string[]): ResponseHeaders {
-  const headers: ResponseHeaders = {};
-  for (const [name, value] of given) {
-    if (!SERVERS_OWN.includes(name) && !left.includes(name)) headers[spell(name)] = value;
-  }
-  const cookies = given.getSetCookie();
-  if (cookies.length > 0) headers["set-cookie"] = cookies;
-  return headers;
-}
-
-function spell(name: string): string {
-  return SPELLINGS.get(name) ?? name;
+function fieldsOf(headers: Headers): ResponseHeaders {
+  const cookies = headers.getSetCookie();
+  const fields = Object.fromEntries(headers);
+  return cookies.length === 0 ? fields : { ...fields, "set-cookie": cookies };
 }

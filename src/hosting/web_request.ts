@@ -4,7 +4,8 @@ import { hasBody, type HttpRequest } from "../base/http_message.ts";
 export interface WebRequestParts {
   /** The body where it was read already. */
   readonly bytes: Buffer | undefined;
-  readonly baseUrl: string;
+  /** Of the base URL, whose path the request's begins with. */
+  readonly origin: string;
   readonly maxBytes: number;
   /** Throws where the caller's token has ended meanwhile: a body may come slowly. */
   readonly authenticateAgain: () => Promise<void>;
@@ -16,31 +17,25 @@ export interface WebRequestParts {
  */
 export function toWebRequest(
   request: HttpRequest,
-  { bytes, baseUrl, maxBytes, authenticateAgain }: WebRequestParts,
+  { bytes, origin, maxBytes, authenticateAgain }: WebRequestParts,
 ): Request {
   const { method, path, query, signal } = request;
-  const url = baseUrl + path + (query === "" ? "" : `?${query}`);
+  const url = origin + path + (query === "" ? "" : `?${query}`);
   const headers = new Headers();
   for (const [name, value] of Object.entries(request.headers)) {
     for (const one of [value ?? []].flat()) headers.append(name, one);
   }
   const init = { method, headers, signal, duplex: "half" as const };
   if (method === "GET" || method === "HEAD" || !hasBody(request)) return new Request(url, init);
-  const read = async () => {
-    const body = await request.readBody(maxBytes);
-    await authenticateAgain();
-    return body;
-  };
   // A copy, since it is the handler's to change.
-  return new Request(url, { ...init, body: bytes ? new Uint8Array(bytes) : lazyStream(read) });
-}
-
-function lazyStream(read: () => Promise<Buffer>): ReadableStream<Uint8Array> {
-  return new ReadableStream<Uint8Array>({
+  if (bytes) return new Request(url, { ...init, body: new Uint8Array(bytes) });
+  const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const bytes = await read();
-      if (bytes.length > 0) controller.enqueue(bytes);
+      const read = await request.readBody(maxBytes);
+      await authenticateAgain();
+      if (read.length > 0) controller.enqueue(read);
       controller.close();
     },
   }, { highWaterMark: 0 });
+  return new Request(url, { ...init, body });
 }

@@ -1,4 +1,5 @@
 import type { Services } from "../services.ts";
+import type { StoredCronjob } from "../store/cronjobs.ts";
 
 /** A job of this process that runs again and again. */
 export interface IntervalJob {
@@ -7,31 +8,24 @@ export interface IntervalJob {
   run(signal: AbortSignal): Promise<void> | void;
 }
 
+/** How a job last went, null where it never did. */
+type LastRun = Pick<StoredCronjob, "lastAtMs" | "lastDurationMs" | "lastError">;
+
+/** Of a job that has not run yet. */
+export const NEVER: LastRun = { lastAtMs: null, lastDurationMs: null, lastError: null };
+
 /** How a job last went and when it runs next; times in milliseconds since 1970. */
-export interface JobState {
-  readonly name: string;
+export interface JobState extends Omit<StoredCronjob, "leaseUntilMs"> {
   /** Undefined on the command line: only the job's module says it. */
   readonly everyMs: number | undefined;
   readonly isRunning: boolean;
-  readonly lastAtMs: number | undefined;
-  readonly lastDurationMs: number | undefined;
-  readonly lastError: string | undefined;
-  readonly nextAtMs: number;
 }
 
 /** The result of a request to run a job now. */
 export type RunOutcome = "started" | "running" | "unknown";
 
 /** The registry of setInterval jobs. */
-export interface Cron {
-  /** Runs the job every `everyMs` from now on; throws for a name that is taken. */
-  start(job: IntervalJob): void;
-  /** Runs a job now, or `work` in its place; its next due time stays as it is. */
-  run(name: string, work?: IntervalJob["run"]): RunOutcome;
-  list(): JobState[];
-  /** Starts no more jobs, aborts those that run, and waits for them for at most `graceMs`. */
-  stop(graceMs: number): Promise<void>;
-}
+export type Cron = ReturnType<typeof createCron>;
 
 // Node's timers take 32 bits; a longer delay would become 1 ms.
 const LONGEST_DELAY_MS = 2_147_483_647;
@@ -42,7 +36,7 @@ interface Entry {
   /** When it is due next, in elapsed time. */
   dueMs: number;
   running: Promise<void> | undefined;
-  last: { atMs: number; durationMs: number; error: string | undefined } | undefined;
+  last: LastRun;
 }
 
 /**
@@ -52,7 +46,7 @@ interface Entry {
  */
 export function createCron(
   { log, now, elapsedMs }: Pick<Services, "log" | "now"> & { readonly elapsedMs: () => number },
-): Cron {
+) {
   const entries = new Map<string, Entry>();
   const stopping = new AbortController();
 
@@ -83,42 +77,43 @@ export function createCron(
   }
 
   async function runOnce(entry: Entry, run: IntervalJob["run"]): Promise<void> {
-    const atMs = now();
+    const lastAtMs = now();
     const startedMs = elapsedMs();
-    let failure: string | undefined;
+    let lastError: string | null = null;
     try {
       await run(stopping.signal);
     } catch (error) {
       log.error("job failed", { job: entry.job.name, error });
-      failure = error instanceof Error ? error.message : String(error);
+      lastError = error instanceof Error ? error.message : String(error);
     }
-    entry.last = { atMs, durationMs: Math.round(elapsedMs() - startedMs), error: failure };
+    entry.last = { lastAtMs, lastDurationMs: Math.round(elapsedMs() - startedMs), lastError };
   }
 
   return {
-    start(job) {
+    /** Runs the job every `everyMs` from now on; throws for a name that is taken. */
+    start(job: IntervalJob): void {
       if (entries.has(job.name)) throw new Error(`There is a job ${job.name} already`);
       const dueMs = elapsedMs() + job.everyMs;
-      const entry = { job, timer: undefined, dueMs, running: undefined, last: undefined };
+      const entry = { job, timer: undefined, dueMs, running: undefined, last: NEVER };
       entries.set(job.name, entry);
       arm(entry);
     },
-    run(name, work) {
+    /** Runs a job now, or `work` in its place; its next due time stays as it is. */
+    run(name: string, work?: IntervalJob["run"]): RunOutcome {
       const entry = entries.get(name);
       if (!entry) return "unknown";
       return begin(entry, work ?? entry.job.run) ? "started" : "running";
     },
-    list: () =>
+    list: (): JobState[] =>
       entries.values().map(({ job, running, last, dueMs }) => ({
         name: job.name,
         everyMs: job.everyMs,
         isRunning: running !== undefined,
-        lastAtMs: last?.atMs,
-        lastDurationMs: last?.durationMs,
-        lastError: last?.error,
+        ...last,
         nextAtMs: Math.round(now() + dueMs - elapsedMs()),
       })).toArray(),
-    async stop(graceMs) {
+    /** Starts no more jobs, aborts those that run, and waits for them for at most `graceMs`. */
+    async stop(graceMs: number): Promise<void> {
       stopping.abort();
       for (const { timer } of entries.values()) clearInterval(timer);
       let grace: NodeJS.Timeout | undefined;

@@ -8,19 +8,13 @@ import {
   renewCronjob,
   type StoredCronjob,
 } from "../store/cronjobs.ts";
-import type { Cron, IntervalJob, JobState, RunOutcome } from "./cron.ts";
+import { type Cron, type IntervalJob, type JobState, NEVER, type RunOutcome } from "./cron.ts";
 
-/** Jobs that run once per due time and database, however many processes know them. */
-export interface SharedCron {
-  start(job: IntervalJob): void;
-  /** Runs a job now, unless it runs in this or another process. */
-  run(name: string): Promise<RunOutcome>;
-  list(): Promise<JobState[]>;
-}
-
-/** What shared jobs work with; `claim` is the name of this process, which its leases carry. */
 type SharedCronOptions = Pick<Services, "database" | "log" | "now"> & {
+  /** A monotonic clock: how long a run took is not for the wall clock to say. */
+  readonly elapsedMs: () => number;
   readonly cron: Cron;
+  /** The name of this process, which its leases carry. */
   readonly claim: string;
 };
 
@@ -31,9 +25,12 @@ const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
 const MAX_ERROR_LENGTH = 500;
 
-/** Makes a registry of shared jobs, which run by that of the process. */
-export function createSharedCron(options: SharedCronOptions): SharedCron {
-  const { database, cron, log, now } = options;
+/**
+ * Makes a registry of jobs that run once per due time and database, however many processes know
+ * them; they run by that of the process.
+ */
+export function createSharedCron(options: SharedCronOptions) {
+  const { database, cron, log, now, elapsedMs } = options;
   const jobs = new Map<string, IntervalJob>();
 
   async function runIfDue(job: IntervalJob, signal: AbortSignal): Promise<void> {
@@ -65,7 +62,7 @@ export function createSharedCron(options: SharedCronOptions): SharedCron {
     claimed: CronjobRun,
     signal: AbortSignal,
   ): Promise<void> {
-    const startedAtMs = now();
+    const startedMs = elapsedMs();
     const renewal = setInterval(() => {
       renewCronjob(database, claimed, now() + LEASE_MS)
         .catch((error: unknown) => log.warn("a cronjob cannot be renewed", { job: name, error }));
@@ -78,31 +75,18 @@ export function createSharedCron(options: SharedCronOptions): SharedCron {
       throw error;
     } finally {
       clearInterval(renewal);
-      await finishCronjob(database, claimed, now() - startedAtMs, failure);
+      await finishCronjob(database, claimed, Math.round(elapsedMs() - startedMs), failure);
     }
   }
 
-  async function runForced(
-    job: IntervalJob,
-    signal: AbortSignal,
-    response: PromiseWithResolvers<boolean>,
-  ): Promise<void> {
-    let claimed: CronjobRun | undefined;
-    try {
-      if (!await findCronjob(database, job.name)) {
-        await registerCronjob(database, job.name, now() + job.everyMs);
-      }
-      claimed = await claim(job, true);
-    } catch (error) {
-      response.reject(error);
-      throw error;
-    }
-    response.resolve(claimed !== undefined);
-    if (claimed) await runClaimed(job, claimed, signal);
+  /** Claims a run now; a job that is not registered yet is before. */
+  async function claimNow(job: IntervalJob): Promise<CronjobRun | undefined> {
+    await registerCronjob(database, job.name, now() + job.everyMs);
+    return claim(job, true);
   }
 
   return {
-    start(job) {
+    start(job: IntervalJob): void {
       jobs.set(job.name, job);
       cron.start({
         name: job.name,
@@ -111,38 +95,34 @@ export function createSharedCron(options: SharedCronOptions): SharedCron {
       });
       cron.run(job.name); // registers it, so that it is listed with its time
     },
-    async run(name) {
+    /** Runs a job now, unless it runs in this or another process. */
+    async run(name: string): Promise<RunOutcome> {
       const job = jobs.get(name);
       if (!job) return "unknown";
-      const response = Promise.withResolvers<boolean>();
-      const outcome = cron.run(name, (signal) => runForced(job, signal, response));
-      if (outcome !== "started") return outcome;
-      return await response.promise ? "started" : "running";
-    },
-    async list() {
-      const states = jobs.values().map(async ({ name, everyMs }) => {
-        const never = { leaseUntilMs: 0, lastAtMs: null, lastDurationMs: null, lastError: null };
-        const stored = await findCronjob(database, name);
-        return toJobState(stored ?? { name, nextAtMs: now() + everyMs, ...never }, everyMs, now());
+      const claimed = Promise.withResolvers<CronjobRun | undefined>();
+      const outcome = cron.run(name, async (signal) => {
+        claimed.resolve(claimNow(job));
+        const run = await claimed.promise;
+        if (run) await runClaimed(job, run, signal);
       });
-      return Promise.all(states);
+      if (outcome !== "started") return outcome;
+      return await claimed.promise ? "started" : "running";
+    },
+    async list(): Promise<JobState[]> {
+      return Promise.all(jobs.values().map(async ({ name, everyMs }) => {
+        const stored = await findCronjob(database, name) ??
+          { name, nextAtMs: now() + everyMs, leaseUntilMs: 0, ...NEVER };
+        return toJobState(stored, everyMs, now());
+      }));
     },
   };
 }
 
 /** How a job last went, in whichever process it did. */
 export function toJobState(
-  { name, nextAtMs, leaseUntilMs, lastAtMs, lastDurationMs, lastError }: StoredCronjob,
+  { leaseUntilMs, ...stored }: StoredCronjob,
   everyMs: number | undefined,
   nowMs: number,
 ): JobState {
-  return {
-    name,
-    everyMs,
-    isRunning: leaseUntilMs > nowMs,
-    lastAtMs: lastAtMs ?? undefined,
-    lastDurationMs: lastDurationMs ?? undefined,
-    lastError: lastError ?? undefined,
-    nextAtMs,
-  };
+  return { ...stored, everyMs, isRunning: leaseUntilMs > nowMs };
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createReadiness } from "../../src/app/readiness.ts";
+import { createBacklogReader, createReadiness } from "../../src/app/readiness.ts";
+import { openDatabase } from "../helpers/database.ts";
 
 const BACKLOG = { events: 0, deliveries: 0, oldestMs: undefined, overdueSinceMs: undefined };
 
@@ -17,4 +18,22 @@ test("the service is ready while every part is, and each part says how it does",
   assert.equal(isReady, false);
   assert.equal(parts["callbacks"], "EMFILE");
   assert.deepEqual(await judge(false), { isReady: false, parts: {} });
+});
+
+test("readers at one time share a measurement of the backlog; a failure is not kept", async (t) => {
+  const database = openDatabase(t);
+  let queries = 0;
+  let fails = true;
+  const read = createBacklogReader({
+    ...database,
+    query(statement) {
+      queries++;
+      return fails ? Promise.reject(new Error("locked")) : database.query(statement);
+    },
+  }, () => 1_000);
+  const failed = await Promise.allSettled([read(), read()]);
+  assert.deepEqual(failed.map(({ status }) => status), ["rejected", "rejected"]);
+  assert.equal(queries, 1);
+  fails = false;
+  assert.deepEqual(await read(), BACKLOG);
 });

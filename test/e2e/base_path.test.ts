@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import {
   bearer,
@@ -11,12 +14,27 @@ import {
 import { createClient } from "../helpers/http_client.ts";
 
 const ISSUER = "https://api.example/gate/v1";
+const MODULE = `export const where = {
+  method: "GET",
+  path: "/where/:name",
+  public: true,
+  handle: ({ request, params }) => [request.url, params.name],
+};
+`;
 
 let gatepost: Gatepost;
+let endpoints: string;
 before(async () => {
-  gatepost = await startGatepost({ env: { GATEPOST_BASE_URL: ISSUER } });
+  endpoints = await mkdtemp(join(tmpdir(), "gatepost-base-path-"));
+  await writeFile(join(endpoints, "where.mjs"), MODULE);
+  gatepost = await startGatepost({
+    env: { GATEPOST_BASE_URL: ISSUER, GATEPOST_ENDPOINTS: endpoints },
+  });
 });
-after(() => gatepost.stop());
+after(async () => {
+  await gatepost.stop();
+  await rm(endpoints, { recursive: true });
+});
 
 /** The server at its root, past the base path. */
 const root = () => createClient(gatepost.server.url);
@@ -38,6 +56,11 @@ describe("a base URL with a path prefixes", () => {
       assert.equal((await root().get(path)).status, 404);
     });
   }
+
+  test("a hosted endpoint, whose request has the public address", async () => {
+    const { text } = await gatepost.api.get("/where/a%20b?x=1");
+    assert.deepEqual(JSON.parse(text), [`${ISSUER}/where/a%20b?x=1`, "a b"]);
+  });
 
   test("nothing beside it", async () => {
     const { origin } = new URL(gatepost.url);

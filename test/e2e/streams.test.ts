@@ -100,6 +100,22 @@ for (const path of ["/waiting", "/failing"]) {
   });
 }
 
+test("a rejection outside of a handler is logged, a throw there ends the process", async (t) => {
+  const server = await start(t);
+  const errors = () => linesOf(server).filter(({ level }) => level === "error")
+    .map(({ msg }) => msg);
+  assert.equal((await fetch(`${server.url}/later/reject`, { method: "POST" })).status, 204);
+  await until(() => errors().length > 0);
+  assert.deepEqual(errors(), ["unhandled rejection"]);
+  assert.equal((await fetch(`${server.url}/system/health`)).status, 200);
+
+  // Its response may still be on its way.
+  await fetch(`${server.url}/later/throw`, { method: "POST" }).catch(() => {});
+  await until(() => errors().length > 1);
+  assert.deepEqual(errors(), ["unhandled rejection", "uncaught exception"]);
+  assert.equal(await server.stop(), 1);
+});
+
 test("a stop ends event streams at once, and lets other streams come to their ends", async (t) => {
   const server = await start(t);
   for (const path of ["/heeding", "/silent"]) {

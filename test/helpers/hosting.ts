@@ -1,15 +1,27 @@
 import assert from "node:assert/strict";
+import { createServiceMetrics } from "../../src/app/metrics.ts";
 import { parseConfig } from "../../src/config.ts";
 import type { Database } from "../../src/database/database.ts";
 import type { Sql } from "../../src/database/sql.ts";
-import type { HostingServices } from "../../src/hosting/handle.ts";
+import type { hostedOperation } from "../../src/hosting/handle.ts";
+
+type HostingServices = Parameters<typeof hostedOperation>[1];
+
+/** What is stored of an event, its time left out. */
+export type StoredEvent = Readonly<Record<"id" | "name" | "subject" | "json", unknown>>;
+
+interface Setting extends Partial<HostingServices> {
+  readonly maxBodyBytes?: number;
+  readonly maxPayloadBytes?: number;
+  readonly deliveries?: readonly string[];
+  /** Gets what is stored together. */
+  readonly store?: (events: readonly StoredEvent[]) => Promise<void>;
+}
 
 /** What the endpoints of modules work with, changed as given; nothing is logged or stored. */
-export function hostingServices(
-  { deliveries = [], maxBodyBytes = 1_048_576, ...more }:
-    & Partial<HostingServices>
-    & { readonly maxBodyBytes?: number; readonly deliveries?: readonly string[] } = {},
-): HostingServices {
+export function hostingServices(setting: Setting = {}): HostingServices {
+  const { deliveries = [], store, ...services } = setting;
+  const { maxBodyBytes = 1_048_576, maxPayloadBytes = 1_000, ...more } = services;
   const parsed = parseConfig({});
   assert.ok(parsed.ok);
   const ignore = () => {};
@@ -17,17 +29,22 @@ export function hostingServices(
     // A row for each delivery of that id, which nobody looks at.
     query: async <Row>({ params }: Sql) =>
       deliveries.filter((id) => params.includes(id)).map((id) => ({ id }) as Row),
-    write: () => Promise.resolve([]),
+    async write(statements) {
+      await store?.(statements.map(({ params: [id, name, , , subject, json] }) =>
+        ({ id, name, subject, json })
+      ));
+      return [];
+    },
     close: () => Promise.resolve(),
   };
   return {
-    config: { ...parsed.config, maxBodyBytes },
+    config: { ...parsed.config, maxBodyBytes, maxPayloadBytes },
     database,
     issuer: "https://api.example",
-    maxPayloadBytes: 1_000,
-    newEventId: () => "e1",
-    commit: () => Promise.resolve(),
     log: { debug: ignore, info: ignore, warn: ignore, error: ignore },
+    metrics: createServiceMetrics(),
+    wake: ignore,
+    now: () => 1_000,
     ...more,
   };
 }

@@ -2,22 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CronjobContext, Dispatch } from "../../src/mod.ts";
 import { runCronjob } from "../../src/hosting/cronjob.ts";
-import type { DispatchedEvent } from "../../src/hosting/dispatch.ts";
+import { hostingServices, type StoredEvent } from "../helpers/hosting.ts";
 
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 
 async function runOnce(
   run: (context: CronjobContext) => unknown,
-  commit: (events: readonly DispatchedEvent[]) => Promise<void>,
+  store: (events: readonly StoredEvent[]) => Promise<void>,
   signal = new AbortController().signal,
 ): Promise<void> {
-  await runCronjob({ run }, {
-    signal,
-    log,
-    commit,
-    maxPayloadBytes: 64,
-    newEventId: () => "e1",
-  });
+  await runCronjob({ run }, signal, hostingServices({ log, store }));
 }
 
 test("runCronjob() gives dispatch, signal and log, and stores events after the run", async () => {
@@ -25,14 +19,15 @@ test("runCronjob() gives dispatch, signal and log, and stores events after the r
   const { signal } = new AbortController();
   await runOnce(async (context) => {
     assert.deepEqual([context.signal === signal, context.log === log], [true, true]);
-    context.dispatch("tick", 1);
+    order.push(context.dispatch("tick", 1));
     await new Promise((resolve) => setImmediate(resolve));
     order.push("ran");
   }, (events) => {
     order.push(events);
     return Promise.resolve();
   }, signal);
-  assert.deepEqual(order, ["ran", [{ id: "e1", name: "tick", json: "1" }]]);
+  const [id] = order;
+  assert.deepEqual(order, [id, "ran", [{ id, name: "tick", json: "1", subject: null }]]);
 });
 
 test("a run that throws stores nothing, and the error is handed on", async () => {

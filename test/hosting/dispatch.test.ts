@@ -1,23 +1,48 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Collector, collectEvents } from "../../src/hosting/dispatch.ts";
+import { createServiceMetrics } from "../../src/app/metrics.ts";
+import { FIRST_PAGE } from "../../src/database/database.ts";
+import { collectEvents, storeEvents } from "../../src/hosting/dispatch.ts";
+import { listEvents } from "../../src/store/events.ts";
+import { openDatabase } from "../helpers/database.ts";
+import { hostingServices } from "../helpers/hosting.ts";
 
-function collector(maxPayloadBytes = 64): Collector {
-  let ids = 0;
-  return collectEvents({
-    maxPayloadBytes,
-    newEventId: () => `e${++ids}`,
-  });
+function collector(maxPayloadBytes = 64) {
+  return collectEvents(hostingServices({ maxPayloadBytes }));
 }
 
 test("dispatch() encodes at once: what is changed later is not sent", () => {
   const { dispatch, close } = collector();
   const order = { n: 1, when: new Date(0), left: undefined };
-  assert.equal(dispatch("order.created", order), "e1");
+  const id = dispatch("order.created", order);
   order.n = 2;
-  assert.deepEqual(close(), [
-    { id: "e1", name: "order.created", json: '{"n":1,"when":"1970-01-01T00:00:00.000Z"}' },
-  ]);
+  const json = '{"n":1,"when":"1970-01-01T00:00:00.000Z"}';
+  assert.deepEqual(close(), [{ id, name: "order.created", json, subject: undefined }]);
+});
+
+test("storeEvents() stores all or none, and counts and announces what it has stored", async (t) => {
+  const database = openDatabase(t);
+  const seen: unknown[] = [];
+  const services = hostingServices({
+    database,
+    metrics: {
+      ...createServiceMetrics(),
+      count: (name: string, _labels: unknown, by: unknown) => void seen.push([name, by]),
+    },
+    wake: () => void seen.push("wake"),
+  });
+  const { dispatch, close } = collectEvents(services);
+  const ids = [dispatch("a", 1), dispatch("b", 2)];
+  const events = close();
+  const listIds = async () =>
+    (await listEvents(database, {}, { limit: 9, before: FIRST_PAGE })).items.map(({ id }) => id);
+
+  await assert.rejects(storeEvents([...events, ...events.slice(0, 1)], services));
+  assert.deepEqual([await listIds(), seen], [[], []]);
+
+  await storeEvents(events, services);
+  assert.deepEqual((await listIds()).sort(), ids.sort());
+  assert.deepEqual(seen, [["gatepost_events_dispatched_total", 2], "wake"]);
 });
 
 test("dispatch() takes 10,000 events of one request, and throws a RangeError past that", () => {
@@ -64,11 +89,7 @@ test("dispatch() delivers to one principal where a subject is given", () => {
   dispatch("a", 1, { subject: "u00000001" });
   dispatch("a", 1, { subject: "a00000001" });
   dispatch("a", 1, undefined);
-  assert.deepEqual(close().map((event) => "subject" in event ? event.subject : "all"), [
-    "u00000001",
-    "a00000001",
-    "all",
-  ]);
+  assert.deepEqual(close().map(({ subject }) => subject), ["u00000001", "a00000001", undefined]);
 });
 
 test("a subject that is there but no id is refused, never a broadcast", () => {

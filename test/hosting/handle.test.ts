@@ -4,10 +4,9 @@ import type { HttpResponse, HttpRequest } from "../../src/base/http_message.ts";
 import { Problem } from "../../src/base/problem.ts";
 import type { Context, Logger } from "../../src/mod.ts";
 import type { Caller } from "../../src/oauth/principal.ts";
-import type { DispatchedEvent } from "../../src/hosting/dispatch.ts";
 import { hostedOperation } from "../../src/hosting/handle.ts";
 import { parsePathPattern } from "../../src/api/path_pattern.ts";
-import { hostingServices } from "../helpers/hosting.ts";
+import { hostingServices, type StoredEvent } from "../helpers/hosting.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 
 type Handle = (context: Context<unknown>) => unknown;
@@ -28,7 +27,7 @@ interface Sent {
 interface Setting {
   readonly maxBodyBytes?: number;
   readonly ownMaxBodyBytes?: number;
-  readonly commit?: (events: readonly DispatchedEvent[]) => Promise<void>;
+  readonly store?: (events: readonly StoredEvent[]) => Promise<void>;
   readonly caller?: Caller;
   readonly params?: Readonly<Record<string, string>>;
   readonly authenticateAgain?: () => Promise<void>;
@@ -37,7 +36,7 @@ interface Setting {
 interface Outcome {
   readonly answer?: HttpResponse;
   readonly problem?: Problem;
-  readonly stored: readonly DispatchedEvent[];
+  readonly stored: readonly StoredEvent[];
   readonly lines: readonly { msg: string; fields: Readonly<Record<string, unknown>> }[];
   readonly reads: number;
 }
@@ -58,7 +57,7 @@ const CALLER: Caller = { ...ADA, grantId: "g1", jti: "g12", expiresAtMs: 1 };
 async function call(handle: Handle, sent: Sent = {}, setting: Setting = {}): Promise<Outcome> {
   const pattern = parsePathPattern("/orders/:id", []);
   assert.ok(pattern);
-  const stored: DispatchedEvent[] = [];
+  const stored: StoredEvent[] = [];
   const lines: Outcome["lines"][number][] = [];
   const write: Logger["info"] = (msg, fields = {}) => void lines.push({ msg, fields });
   const body = Buffer.from(sent.body ?? "");
@@ -68,7 +67,7 @@ async function call(handle: Handle, sent: Sent = {}, setting: Setting = {}): Pro
     : sent.body === undefined ? {} : { "content-length": String(body.length) };
   const type = sent.type === undefined ? {} : { "content-type": sent.type };
   const request: HttpRequest = {
-    ...sampleRequest({ path: "/orders/7", ...sent, method: sent.method ?? "POST" }),
+    ...sampleRequest({ path: "/base/orders/7", ...sent, method: sent.method ?? "POST" }),
     headers: { host: "api.example", ...length, ...type, ...sent.headers },
     async readBody(maxBytes) {
       reads++;
@@ -76,7 +75,6 @@ async function call(handle: Handle, sent: Sent = {}, setting: Setting = {}): Pro
       return await Promise.resolve(body);
     },
   };
-  let ids = 0;
   const operation = hostedOperation({
     file: "orders.ts",
     exportName: "orders",
@@ -90,8 +88,7 @@ async function call(handle: Handle, sent: Sent = {}, setting: Setting = {}): Pro
     ...(setting.maxBodyBytes !== undefined && { maxBodyBytes: setting.maxBodyBytes }),
     issuer: "https://api.example/base",
     maxPayloadBytes: 64,
-    newEventId: () => `e${++ids}`,
-    commit: setting.commit ?? ((events) => {
+    store: setting.store ?? ((events) => {
       stored.push(...events);
       return Promise.resolve();
     }),
@@ -319,30 +316,30 @@ test("every line that a handler logs carries the request's id", async () => {
 });
 
 test("the events of a request are stored together, in order, before it is answered", async () => {
-  const commits: (readonly string[])[] = [];
+  const commits: (readonly StoredEvent[])[] = [];
   let isStored = false;
   const { answer } = await call(async ({ dispatch }) => {
     const first = dispatch("a", { n: 1 });
     await Promise.resolve();
     return { first, second: dispatch("b", null, { subject: "u00000007" }) };
   }, {}, {
-    async commit(events) {
-      commits.push(events.map((event) => JSON.stringify(event)));
+    async store(events) {
+      commits.push(events);
       await new Promise((resolve) => setImmediate(resolve));
       isStored = true;
     },
   });
   assert.ok(isStored);
+  const { first, second } = JSON.parse(String(answer?.body));
   assert.deepEqual(commits, [[
-    '{"id":"e1","name":"a","json":"{\\"n\\":1}"}',
-    '{"id":"e2","name":"b","json":"null","subject":"u00000007"}',
+    { id: first, name: "a", json: '{"n":1}', subject: null },
+    { id: second, name: "b", json: "null", subject: "u00000007" },
   ]]);
-  assert.equal(answer?.body, '{"first":"e1","second":"e2"}');
 });
 
 test("a request without events commits nothing", async () => {
-  const commit = (): Promise<void> => assert.fail("committed");
-  assert.equal((await call(() => undefined, {}, { commit })).answer?.status, 204);
+  const store = (): Promise<void> => assert.fail("committed");
+  assert.equal((await call(() => undefined, {}, { store })).answer?.status, 204);
 });
 
 test("events are stored for a response below 500 and for no other", async () => {
@@ -361,6 +358,7 @@ test("events are stored for a response below 500 and for no other", async () => 
     }, 0],
     [() => 1n, 0],
     [() => ({ status: 200, headers: { "x-a": "a\r\nb" } }), 0],
+    [() => new Response("x", { headers: { "x-a": "a\x01b" } }), 0],
   ];
   for (const [handle, count] of cases) {
     const { stored } = await call((context) => {
@@ -377,7 +375,7 @@ test("a failed commit is a logged 503 with Retry-After, and ends the stream", as
   const { problem, stored, lines } = await call(({ dispatch }) => {
     dispatch("a", 1);
     return new Response(new ReadableStream({ cancel: () => void ends.push("stream") }));
-  }, { abort }, { commit: () => Promise.reject(new Error("disk full")) });
+  }, { abort }, { store: () => Promise.reject(new Error("disk full")) });
   assert.deepEqual(
     [problem?.status, problem?.code, problem?.headers["Retry-After"], stored.length, ends],
     [503, "unavailable", "2", 0, ["signal", "stream"]],
@@ -386,6 +384,15 @@ test("a failed commit is a logged 503 with Retry-After, and ends the stream", as
   assert.deepEqual(lines.map(({ msg, fields }) => [msg, fields["request_id"]]), [
     ["events not stored", "r1"],
   ]);
+});
+
+test("a Response that cannot be sent is a 500, and its stream ends", async () => {
+  const ends: string[] = [];
+  const { problem } = await call(() =>
+    new Response(new ReadableStream({ cancel: () => void ends.push("stream") }), {
+      headers: { "x-a": "a\x01b" },
+    }), { abort: () => void ends.push("signal") });
+  assert.deepEqual([problem?.status, ends], [500, ["signal", "stream"]]);
 });
 
 test("the events of a streaming Response are stored before its first byte", async () => {
@@ -400,7 +407,7 @@ test("the events of a streaming Response are stored before its first byte", asyn
       },
     }, { highWaterMark: 0 }));
   }, {}, {
-    async commit() {
+    async store() {
       await new Promise((resolve) => setImmediate(resolve));
       order.push("commit");
     },

@@ -140,6 +140,12 @@ test("headers that cannot be sent are an error", () => {
   }
 });
 
+test("a header of a Response that HTTP cannot carry, though fetch lets it be, is an error", () => {
+  for (const value of ["a\x01b", "\x0b", "\x7f"]) {
+    assert.throws(() => toResponse(new Response("x", { headers: { "x-a": value } })), TypeError);
+  }
+});
+
 test("what JSON cannot hold is an error", () => {
   const cycle: unknown[] = [];
   cycle.push(cycle);
@@ -149,10 +155,12 @@ test("what JSON cannot hold is an error", () => {
   }
 });
 
-test("a stream, Blob or Response as a response's body is an error rather than {}", () => {
-  for (const body of [new ReadableStream(), new Blob(["x"]), new Response("x")]) {
+test("a stream or bytes of another kind are an error rather than {}", () => {
+  for (const body of [new ReadableStream(), new Blob(["x"]), new ArrayBuffer(1)]) {
     assert.throws(() => toResponse({ status: 200, body }), TypeError);
+    assert.throws(() => toResponse(body), TypeError);
   }
+  assert.throws(() => toResponse({ status: 200, body: new Response("x") }), TypeError);
 });
 
 test("a Response passes through with its status, headers and stream", async () => {

@@ -141,7 +141,7 @@ test("a job that fails runs again, and its error is listed until it goes well", 
   assert.equal(cron.list()[0]?.lastError, "no luck");
   fails = false;
   await pass(1000);
-  assert.equal(cron.list()[0]?.lastError, undefined);
+  assert.equal(cron.list()[0]?.lastError, null);
 });
 
 test("a period beyond the reach of a timer passes in full", async (t) => {
@@ -204,8 +204,8 @@ test("list() says when each job ran, how long, and when it runs next", async (t)
   const startMs = Date.now();
   const job = createLongJob();
   cron.start({ name: "a", everyMs: 1000, run: job.run });
-  const base = { name: "a", everyMs: 1000, lastError: undefined };
-  const never = { lastAtMs: undefined, lastDurationMs: undefined };
+  const base = { name: "a", everyMs: 1000, lastError: null };
+  const never = { lastAtMs: null, lastDurationMs: null };
   assert.deepEqual(cron.list(), [
     { ...base, ...never, isRunning: false, nextAtMs: startMs + 1000 },
   ]);

@@ -23,11 +23,11 @@ const CLEAN: Record<string, string> = {
   "server.ts": `import { app } from "./app.ts";\nconsole.log(app, process.env, process.argv);\n`,
   "base/clock.ts": `export type Clock = () => number;\nexport const now = 1;\n`,
   "base/html.ts": "export const escape = (text: string) => `<p>${text}</p>`;\n",
-  "oauth/scope.ts": [
+  "oauth/scope.ts": `import { now } from "../base/clock.ts";\n`,
+  "event/event.ts": [
     `import { hash } from "node:crypto";`,
-    `import { now } from "../base/clock.ts";`,
+    `import type { Clock } from "../base/clock.ts";`,
   ].join("\n"),
-  "event/event.ts": `import type { Clock } from "../base/clock.ts";\n`,
   "database/open.ts": [
     `import { DatabaseSync } from "node:sqlite";`,
     `export const open = "SELECT 1";`,
@@ -188,10 +188,10 @@ test("checkLayers() reads on after a template with nested braces", () => {
 
 test("listNodeModules() groups the built-ins that are used by folder", () => {
   const used = listNodeModules(writeTree(CLEAN));
-  assert.deepEqual(used.get("oauth/"), ["crypto"]);
+  assert.deepEqual(used.get("event/"), ["crypto"]);
   assert.deepEqual(used.get("database/"), ["sqlite"]);
   assert.deepEqual(used.get("version.ts"), ["fs"]);
-  assert.deepEqual(used.get("event/"), []);
+  assert.deepEqual(used.get("oauth/"), []);
 });
 
 const script = join(import.meta.dirname, "../../scripts/check_layers.ts");
@@ -219,5 +219,5 @@ test("check_layers.ts --list prints a row per folder", () => {
   const { status, stdout } = runScript(writeTree(CLEAN), "--list");
   assert.equal(status, 0);
   assert.match(stdout, /^database\/ +sqlite$/m);
-  assert.match(stdout, /^event\/ +-$/m);
+  assert.match(stdout, /^oauth\/ +-$/m);
 });

@@ -35,9 +35,9 @@ export function cronjobOperations(
           name: job.name,
           every: job.everyMs === undefined ? null : formatDuration(job.everyMs),
           status: job.isRunning ? "running" : "waiting",
-          last_run: job.lastAtMs === undefined ? null : toTime(job.lastAtMs),
-          duration_ms: job.lastDurationMs ?? null,
-          error: job.lastError ?? null,
+          last_run: job.lastAtMs === null ? null : toTime(job.lastAtMs),
+          duration_ms: job.lastDurationMs,
+          error: job.lastError,
           next_run: toTime(job.nextAtMs),
         }));
       },

@@ -18,9 +18,9 @@ function openStage(t: TestContext, isRunning: boolean, more: Partial<Database> =
     name: "tick",
     everyMs: 1000,
     isRunning,
-    lastAtMs: undefined,
-    lastDurationMs: undefined,
-    lastError: undefined,
+    lastAtMs: null,
+    lastDurationMs: null,
+    lastError: null,
     nextAtMs: NOW_MS,
   };
   const operations = cronjobOperations({
