@@ -2,7 +2,8 @@ import { idTimeMs } from "../base/id.ts";
 import type { App } from "../oauth/app.ts";
 import { type Database, limitTo } from "../database/database.ts";
 import { findRow, type RowOf } from "../database/rows.ts";
-import { andIs, sql, type Sql } from "../database/sql.ts";
+import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
+import { walkKeys } from "./batch.ts";
 import { isOf, revokeGrantsOf } from "./grant_end.ts";
 import { endSubscriptions } from "./subscription_end.ts";
 import { IS_OPEN } from "./subscriptions.ts";
@@ -45,6 +46,22 @@ export function withdrawConsent(
 /** Forgets all that a user allowed, or that an app was allowed; what was withdrawn stays so. */
 export function forgetConsentsOf(of: { readonly user: string } | { readonly app: string }): Sql {
   return sql`UPDATE consents SET scopes = '[]' WHERE ${isOf(of)} AND scopes <> '[]'`;
+}
+
+/**
+ * Forgets all that an app was allowed, in steps for which no other write waits long: of users who
+ * have withdrawn something a row stays, which says so.
+ */
+export async function dropConsentsOf(database: Database, app: string): Promise<void> {
+  const where = isOf({ app });
+  const parts = walkKeys(database, { table: sql`consents`, key: sql`user`, where, first: "" });
+  for await (const users of parts) {
+    const these = sql`${where} AND user IN ${listOf(users)}`;
+    await database.write([
+      sql`DELETE FROM consents WHERE ${these} AND notBeforeMs = 0`,
+      sql`UPDATE consents SET scopes = '[]' WHERE ${these} AND scopes <> '[]'`,
+    ]);
+  }
 }
 
 /** An app that may act for a user: by a consent, a grant, or a subscription that outlives both. */

@@ -1,17 +1,14 @@
 import { hasScope } from "./authority.ts";
 import { idBound } from "../base/id.ts";
-import { type Database, limitTo } from "../database/database.ts";
-import { walk } from "../database/rows.ts";
+import type { Database } from "../database/database.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
 import { LOGIN_APP } from "../oauth/principal.ts";
+import { walkKeys } from "./batch.ts";
 import { revocation } from "./revocations.ts";
 import { endSubscriptions } from "./subscription_end.ts";
 
 /** Why subscriptions end together with the grant that they depend on. */
 export const REVOKED = "grant revoked";
-
-/** How many grants end in one write, where there may be very many. */
-const BATCH = 500;
 
 /** A user, an app, or a user through an app. */
 export type GrantParties =
@@ -36,11 +33,18 @@ export function revokeLoginsOf(user: string, nowMs: number): Sql[] {
 
 /** Ends every valid grant of the login endpoint, in steps for which no other write waits long. */
 export async function revokeAllLogins(database: Database, nowMs: number): Promise<void> {
-  const parts = walk<{ key: string }>(database, "", (after) =>
-    sql`SELECT id AS key FROM grants WHERE app = 'login' AND id > ${after}
-      ORDER BY id ${limitTo(BATCH)}`);
-  for await (const rows of parts) {
-    await database.write([revokeWhere(sql`id IN ${listOf(rows.map(({ key }) => key))}`, nowMs)]);
+  await revokeInSteps(database, isOf({ app: LOGIN_APP }), nowMs);
+}
+
+async function revokeInSteps(
+  database: Database,
+  of: Sql,
+  nowMs: number,
+  carries = sql`TRUE`,
+): Promise<void> {
+  const parts = walkKeys(database, { table: sql`grants`, key: sql`id`, where: of, first: "" });
+  for await (const ids of parts) {
+    await database.write([revokeWhere(sql`id IN ${listOf(ids)} AND ${carries}`, nowMs)]);
   }
 }
 
@@ -49,19 +53,29 @@ export function revokeAccessToken(jti: string, expiresAtMs: number): Sql {
   return revocation(jti, expiresAtMs, expiresAtMs);
 }
 
-/** Ends every valid grant, code and subscription of a user or an app that has any of the scopes. */
-export function revokeGrantsWithScopes(
+// A code, whose id becomes that of its grant, lives 10 minutes at most: no older id can come.
+const RECENT_MS = 15 * 60_000;
+
+/**
+ * Ends every valid grant, code and subscription of a user or an app that has any of the scopes.
+ * Grants are ended in steps for which no other write waits long, before the batch that takes the
+ * scopes: the statements that this returns for it end those that have been made meanwhile.
+ */
+export async function revokeGrantsWithScopes(
+  database: Database,
   of: { readonly user: string } | { readonly app: string },
   scopes: readonly string[],
   nowMs: number,
-): Sql[] {
+): Promise<Sql[]> {
   if (scopes.length === 0) return [];
   const lost = JSON.stringify(scopes);
-  const carries = sql`${isOf(of)} AND EXISTS (SELECT 1 FROM json_each(${lost}) lost
+  const carries = sql`EXISTS (SELECT 1 FROM json_each(${lost}) lost
     WHERE ${hasScope(sql`scopes`, sql`lost.value`)})`;
+  await revokeInSteps(database, isOf(of), nowMs, carries);
+  const recent = sql`${isOf(of)} AND id >= ${idBound("g", nowMs - RECENT_MS)} AND ${carries}`;
   return [
-    revokeWhere(carries, nowMs),
-    sql`DELETE FROM codes WHERE ${carries}`,
+    revokeWhere(recent, nowMs),
+    sql`DELETE FROM codes WHERE ${isOf(of)} AND ${carries}`,
     ...endSubscriptions({ ...of, scopes }, "scope removed", nowMs),
   ];
 }

@@ -5,6 +5,7 @@ import { createSeal } from "../../src/base/seal.ts";
 import { sha256 } from "../../src/base/secret.ts";
 import { insertCode, redeemCode } from "../../src/store/codes.ts";
 import {
+  dropConsentsOf,
   findConsentedScopes,
   forgetConsentsOf,
   listActingApps,
@@ -24,6 +25,7 @@ import {
   addApp,
   addSession,
   addUser,
+  countChanges,
   countRows,
   openDatabase,
   sampleGrant,
@@ -163,6 +165,29 @@ test("forgetConsentsOf() forgets all of a user, or all of an app", async (t) => 
   assert.deepEqual(await left(), [0, 0, 1, 1]);
   assert.deepEqual(await database.write([forgetConsentsOf({ app })]), [1]);
   assert.deepEqual(await left(), [0, 0, 0, 1]);
+});
+
+test("dropConsentsOf() forgets very many of an app in writes that are bounded", async (t) => {
+  const database = openDatabase(t);
+  const [app, otherApp] = [await addApp(database), await addApp(database)];
+  const numbers = sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n
+    WHERE i < 1201)`;
+  await database.write([
+    sql`INSERT INTO users (id, username, phc, scopes, status, createdAtMs) ${numbers}
+      SELECT 'u' || printf('%06d', i), i, '', '["orders"]', 'active', 1 FROM n`,
+    sql`INSERT INTO consents (user, app, scopes) ${numbers}
+      SELECT 'u' || printf('%06d', i), ${app}, '["orders"]' FROM n`,
+  ]);
+  const user = "u000007"; // who has withdrawn something: that must outlast what is forgotten
+  await consent(database, user, otherApp, ["orders"]);
+  await database.write(withdrawConsent(user, app, "grant withdrawn", NOW_MS + HOUR_MS, HOUR_MS));
+  await consent(database, user, app, ["orders"]);
+  const { counted, changes } = countChanges(database);
+  await dropConsentsOf(counted, app);
+  assert.deepEqual(changes, [499, 1, 500, 0, 201, 0]);
+  assert.deepEqual(await findConsentedScopes(database, user, otherApp), ["orders"]);
+  const left = await database.query(sql`SELECT user, scopes FROM consents WHERE app = ${app}`);
+  assert.deepEqual(left.map((row) => ({ ...row as object })), [{ user, scopes: "[]" }]);
 });
 
 describe("listActingApps() lists", () => {

@@ -20,7 +20,7 @@ import { GRANT_TYPES } from "../../oauth/grant_type.ts";
 import { LOGIN_APP } from "../../oauth/principal.ts";
 import { SCOPES } from "../../oauth/scope.ts";
 import { findApp, revokeTokensOfApp } from "../../store/apps.ts";
-import { forgetConsentsOf, withdrawConsent } from "../../store/consents.ts";
+import { dropConsentsOf, forgetConsentsOf, withdrawConsent } from "../../store/consents.ts";
 import {
   revokeAllLogins,
   REVOKED,
@@ -107,6 +107,7 @@ export function grantOperations(services: Administration): Operation[] {
         const { user, app } = body;
         if (user !== undefined) found(await findUser(database, user), "user");
         if (app !== undefined && app !== LOGIN_APP) found(await findApp(database, app), "app");
+        if (user === undefined && app !== undefined) await dropConsentsOf(database, app);
         const target = [user, app].filter(Boolean).join(" ");
         const action = { action: "grant.revoke", target, always: true };
         await storeAudited(context, revokeAll(body, now(), accessTokenTtlMs), action, services);

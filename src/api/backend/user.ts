@@ -75,7 +75,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
           await storeAudited(context, [
             updateUser(id, { phc, scopes, status }, user.scopes),
             ...isDisabled || phc ? revokeTokensOfUser(id, now(), accessTokenTtlMs, end) : [],
-            ...revokeGrantsWithScopes({ user: id }, lost, now()),
+            ...await revokeGrantsWithScopes(database, { user: id }, lost, now()),
           ], { action: "user.change", target: id }, services);
         });
         return jsonResponse(200, toUserRecord(await find(id)));
