@@ -8,13 +8,18 @@ export const BATCH = 500;
 /** The `LIMIT` of such a write, and of what selects its rows. */
 export const AT_MOST = limitTo(BATCH);
 
-/** Reads the keys after `first` of the rows for which `where` holds, batch by batch, in order. */
+/** The rows of a table for which `where` holds, in the order of a key, from `after` on. */
+export interface KeyedRows<Key> extends Readonly<Record<"table" | "key" | "where", Sql>> {
+  after: Key;
+}
+
+/** Reads the keys of rows, batch by batch. */
 export async function* walkKeys<Key extends string | number>(
   database: Database,
-  { table, key, where, first }: Readonly<Record<"table" | "key" | "where", Sql>> & { first: Key },
+  { table, key, where, after }: KeyedRows<Key>,
 ): AsyncGenerator<Key[], void, void> {
-  const parts = walk<{ key: Key }>(database, first, (after) =>
+  const parts = walk<{ key: Key }>(database, after, (last) =>
     sql`SELECT ${key} AS key FROM ${table}
-      WHERE ${where} AND ${key} > ${after} ORDER BY ${key} ${AT_MOST}`);
+      WHERE ${where} AND ${key} > ${last} ORDER BY ${key} ${AT_MOST}`);
   for await (const rows of parts) yield rows.map((row) => row.key);
 }

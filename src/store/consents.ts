@@ -4,7 +4,7 @@ import { type Database, limitTo } from "../database/database.ts";
 import { findRow, type RowOf } from "../database/rows.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
 import { walkKeys } from "./batch.ts";
-import { isOf, revokeGrantsOf } from "./grant_end.ts";
+import { type GrantParties, isOf, revokeGrantsOf } from "./grant_end.ts";
 import { endSubscriptions } from "./subscription_end.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
@@ -43,25 +43,22 @@ export function withdrawConsent(
   ];
 }
 
-/** Forgets all that a user allowed, or that an app was allowed; what was withdrawn stays so. */
-export function forgetConsentsOf(of: { readonly user: string } | { readonly app: string }): Sql {
-  return sql`UPDATE consents SET scopes = '[]' WHERE ${isOf(of)} AND scopes <> '[]'`;
-}
-
 /**
- * Forgets all that an app was allowed, in steps for which no other write waits long: of users who
- * have withdrawn something a row stays, which says so.
+ * Forgets all that a user allowed, or that an app was allowed, in steps for which no other write
+ * waits long; what was withdrawn stays so. Returns what forgets those that come meanwhile, for the
+ * batch that makes this necessary.
  */
-export async function dropConsentsOf(database: Database, app: string): Promise<void> {
-  const where = isOf({ app });
-  const parts = walkKeys(database, { table: sql`consents`, key: sql`user`, where, first: "" });
-  for await (const users of parts) {
-    const these = sql`${where} AND user IN ${listOf(users)}`;
-    await database.write([
-      sql`DELETE FROM consents WHERE ${these} AND notBeforeMs = 0`,
-      sql`UPDATE consents SET scopes = '[]' WHERE ${these} AND scopes <> '[]'`,
-    ]);
+export async function forgetConsentsOf(database: Database, of: GrantParties): Promise<Sql> {
+  const where = isOf(of);
+  const key = of.user === undefined ? sql`user` : sql`app`;
+  const forget = (some: Sql) =>
+    sql`UPDATE consents SET scopes = '[]' WHERE ${some} AND scopes <> '[]'`;
+  for await (const part of walkKeys(database, { table: sql`consents`, key, where, after: "" })) {
+    const some = sql`${where} AND ${key} IN ${listOf(part)}`;
+    const remove = sql`DELETE FROM consents WHERE ${some} AND notBeforeMs = 0`;
+    await database.write([remove, forget(some)]);
   }
+  return forget(where);
 }
 
 /** An app that may act for a user: by a consent, a grant, or a subscription that outlives both. */

@@ -4,7 +4,6 @@ import type { Database } from "../database/database.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
 import { LOGIN_APP } from "../oauth/principal.ts";
 import { walkKeys } from "./batch.ts";
-import { revocation } from "./revocations.ts";
 import { endSubscriptions } from "./subscription_end.ts";
 
 /** Why subscriptions end together with the grant that they depend on. */
@@ -42,15 +41,10 @@ async function revokeInSteps(
   nowMs: number,
   carries = sql`TRUE`,
 ): Promise<void> {
-  const parts = walkKeys(database, { table: sql`grants`, key: sql`id`, where: of, first: "" });
+  const parts = walkKeys(database, { table: sql`grants`, key: sql`id`, where: of, after: "" });
   for await (const ids of parts) {
     await database.write([revokeWhere(sql`id IN ${listOf(ids)} AND ${carries}`, nowMs)]);
   }
-}
-
-/** Ends one access token and nothing else of its grant. */
-export function revokeAccessToken(jti: string, expiresAtMs: number): Sql {
-  return revocation(jti, expiresAtMs, expiresAtMs);
 }
 
 // A code, whose id becomes that of its grant, lives 10 minutes at most: no older id can come.

@@ -1,5 +1,6 @@
 import { insertAuditOfChange } from "./audit.ts";
-import { type Database, limitTo } from "../database/database.ts";
+import { AT_MOST, BATCH } from "./batch.ts";
+import type { Database } from "../database/database.ts";
 import { findRow } from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
 
@@ -8,8 +9,6 @@ const GRANTS_OF_APP = 100;
 const GRANTS_OF_USER = 500;
 /** How many refresh tokens of an app that acts for itself outlast their access tokens. */
 const TOKENS_OF_APP = 500;
-/** How many rows one write changes. */
-const BATCH = 500;
 
 /**
  * Ends the oldest grants of a user that are too many with a new one, and records that. What has
@@ -19,7 +18,7 @@ export function endExcessGrants(user: string, app: string, nowMs: number): Sql[]
   const past = (limit: number, ofApp: Sql) =>
     sql`SELECT * FROM (SELECT id FROM grants INDEXED BY grants_of_user
       WHERE user = ${user}${ofApp} AND revokedAtMs IS NULL
-      ORDER BY id DESC ${limitTo(BATCH)} OFFSET ${limit})`;
+      ORDER BY id DESC ${AT_MOST} OFFSET ${limit})`;
   return [
     sql`UPDATE grants SET revokedAtMs = ${nowMs} WHERE id IN (
       ${past(GRANTS_OF_APP, andIs(sql`app`, app))} UNION ALL ${past(GRANTS_OF_USER, sql``)})`,
@@ -38,7 +37,7 @@ const nextApp = (after: string) =>
 const dropTokens = (app: string, last: string | null, nowMs: number) =>
   sql`UPDATE grants SET refresh = NULL, previous = NULL, refreshUntilMs = 0
     WHERE accessUntilMs <= ${nowMs} AND id IN (SELECT id FROM grants
-      WHERE app = ${app} AND ${IS_OWN} AND id <= ${last} ORDER BY id ${limitTo(BATCH)})`;
+      WHERE app = ${app} AND ${IS_OWN} AND id <= ${last} ORDER BY id ${AT_MOST})`;
 
 /**
  * Takes the oldest refresh tokens from apps that act for themselves and have too many, once their

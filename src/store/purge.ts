@@ -1,12 +1,9 @@
 import { idBound } from "../base/id.ts";
 import { GRANT_ALLOWED, trimAudit } from "./audit.ts";
-import { type Database, limitTo } from "../database/database.ts";
+import { AT_MOST, BATCH } from "./batch.ts";
+import type { Database } from "../database/database.ts";
 import { listOf, sql, type Sql, sqlText } from "../database/sql.ts";
 import { dropExcessRefreshTokens } from "./grant_limit.ts";
-
-/** How much one batch of a purge removes at most, so that no other write waits for long. */
-const BATCH = 500;
-const AT_MOST = limitTo(BATCH);
 
 /** How many entries of the audit about grants that were allowed are kept. */
 const KEPT_GRANTS = 100_000;

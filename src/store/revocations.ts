@@ -34,11 +34,7 @@ const READ_LIMIT = 2_000;
 const SELECT = sql`SELECT seq, target, notBeforeMs, untilMs FROM revocations`;
 
 /** Loads what is in force; past `limit` what stays so for longest, and reads others when needed. */
-export async function loadRevocations(
-  database: Database,
-  now: () => number,
-  limit = HELD_LIMIT,
-) {
+export async function loadRevocations(database: Database, now: () => number, limit = HELD_LIMIT) {
   const memory = createMemory(limit, now);
   let lastSeq = 0;
 

@@ -1,20 +1,18 @@
 import { LOGIN_APP } from "../oauth/principal.ts";
 import { ENDS, LAST_ENDING } from "./authority.ts";
-import { type Database, limitTo } from "../database/database.ts";
-import { hasRow, walk, writeAndPause } from "../database/rows.ts";
+import { AT_MOST, BATCH, walkKeys } from "./batch.ts";
+import type { Database } from "../database/database.ts";
+import { hasRow, writeAndPause } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
 import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
 import { announceDisabled } from "./events.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
 /**
- * So many pending deliveries of a subscription are cancelled when it ends, the rest in batches of
- * as many. Until then its `dueAtMs` stays, and none is claimed or shown as pending. What is
- * in flight is left out: its attempt says whether it arrives.
+ * Holds while something of a subscription that has ended is still to be cancelled: not all is when
+ * it ends, where that is more than one batch. Until then its `dueAtMs` stays, and none is claimed
+ * or shown as pending. What is in flight is left out: its attempt says whether it arrives.
  */
-const BATCH = 500;
-const AT_MOST = limitTo(BATCH);
-
 const TO_CLEAR = sql`s.status IN ('disabled', 'deleted') AND s.dueAtMs IS NOT NULL`;
 
 /** Holds for the first of those that are still to be cleared. */
@@ -157,13 +155,12 @@ export async function clearEndedSubscriptions(
     sql`SELECT seq, owner, deletes, reason FROM subscription_endings ORDER BY seq ${AT_MOST}`,
   );
   for (const { seq, owner, deletes, reason } of endings) {
-    const parts = walk<{ key: number }>(database, 0, (after) =>
-      sql`SELECT seq AS key FROM subscriptions WHERE ${ownedBy(owner)} AND seq > ${after}
-        ORDER BY seq ${AT_MOST}`);
-    for await (const rows of parts) {
+    const where = ownedBy(owner);
+    const rows = { table: sql`subscriptions`, key: sql`seq`, where, after: 0 };
+    for await (const part of walkKeys(database, rows)) {
       if (signal.aborted) return;
-      const part = sql`s.seq IN ${listOf(rows.map(({ key }) => key))} AND ${isEndedBy(seq)}`;
-      await step(end(part, deletes === 1, reason, now()));
+      const ended = sql`s.seq IN ${listOf(part)} AND ${isEndedBy(seq)}`;
+      await step(end(ended, deletes === 1, reason, now()));
     }
     await step([sql`DELETE FROM subscription_endings WHERE seq = ${seq}`]);
   }

@@ -5,7 +5,6 @@ import { createSeal } from "../../src/base/seal.ts";
 import { sha256 } from "../../src/base/secret.ts";
 import { insertCode, redeemCode } from "../../src/store/codes.ts";
 import {
-  dropConsentsOf,
   findConsentedScopes,
   forgetConsentsOf,
   listActingApps,
@@ -161,13 +160,16 @@ test("forgetConsentsOf() forgets all of a user, or all of an app", async (t) => 
     const found = pairs.map(([by, to]) => findConsentedScopes(database, by, to));
     return (await Promise.all(found)).map((scopes) => scopes.length);
   };
-  assert.deepEqual(await database.write([forgetConsentsOf({ user })]), [2]);
+  assert.deepEqual(await database.write([await forgetConsentsOf(database, { user })]), [0]);
   assert.deepEqual(await left(), [0, 0, 1, 1]);
-  assert.deepEqual(await database.write([forgetConsentsOf({ app })]), [1]);
+  const forget = await forgetConsentsOf(database, { app });
+  assert.deepEqual(await left(), [0, 0, 0, 1]);
+  await consent(database, user, app, ["orders"]); // meanwhile
+  assert.deepEqual(await database.write([forget]), [1]);
   assert.deepEqual(await left(), [0, 0, 0, 1]);
 });
 
-test("dropConsentsOf() forgets very many of an app in writes that are bounded", async (t) => {
+test("forgetConsentsOf() forgets very many of an app in writes that are bounded", async (t) => {
   const database = openDatabase(t);
   const [app, otherApp] = [await addApp(database), await addApp(database)];
   const numbers = sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n
@@ -183,7 +185,7 @@ test("dropConsentsOf() forgets very many of an app in writes that are bounded", 
   await database.write(withdrawConsent(user, app, "grant withdrawn", NOW_MS + HOUR_MS, HOUR_MS));
   await consent(database, user, app, ["orders"]);
   const { counted, changes } = countChanges(database);
-  await dropConsentsOf(counted, app);
+  await forgetConsentsOf(counted, { app });
   assert.deepEqual(changes, [499, 1, 500, 0, 201, 0]);
   assert.deepEqual(await findConsentedScopes(database, user, otherApp), ["orders"]);
   const left = await database.query(sql`SELECT user, scopes FROM consents WHERE app = ${app}`);

@@ -5,12 +5,11 @@ import { sha256 } from "../../src/base/secret.ts";
 import { type Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import {
-  revokeTokensOf,
-  revokeAccessToken,
   revokeAllLogins,
   revokeGrant,
   revokeGrantsWithScopes,
   revokeLoginsOf,
+  revokeTokensOf,
 } from "../../src/store/grant_end.ts";
 import {
   findGrant,
@@ -18,7 +17,7 @@ import {
   type NewGrant,
   rotateRefreshToken,
 } from "../../src/store/grants.ts";
-import { loadRevocations } from "../../src/store/revocations.ts";
+import { loadRevocations, revocation } from "../../src/store/revocations.ts";
 import { addApp, addUser, countChanges, openDatabase, sampleGrant } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
@@ -61,10 +60,10 @@ test("a revocation lasts as long as the grant's last access token", async (t) =>
   assert.deepEqual(rows.map(({ untilMs }) => untilMs), [grant.accessUntilMs]);
 });
 
-test("revokeAccessToken() ends one token and nothing else of its grant", async (t) => {
+test("the revocation of a token ends it and nothing else of its grant", async (t) => {
   const { database, grant } = await openWithGrant(t);
   const one = callerOf(grant);
-  await database.write([revokeAccessToken(one.jti, NOW_MS + HOUR_MS)]);
+  await database.write([revocation(one.jti, NOW_MS + HOUR_MS, NOW_MS + HOUR_MS)]);
   const revocations = await loadRevocations(database, () => NOW_MS);
   assert.equal(revocations.has(one), true);
   assert.equal(revocations.has({ ...one, jti: `${grant.id}another` }), false);

@@ -4,7 +4,8 @@ import { OAuthError } from "../../oauth/errors.ts";
 import type { Caller } from "../../oauth/principal.ts";
 import { insertAuditOfGrant } from "../../store/audit.ts";
 import type { Sql } from "../../database/sql.ts";
-import { revokeAccessToken, revokeGrant } from "../../store/grant_end.ts";
+import { revokeGrant } from "../../store/grant_end.ts";
+import { revocation } from "../../store/revocations.ts";
 import type { Services } from "../../services.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
 import { bringsBody } from "../../http/body.ts";
@@ -56,7 +57,7 @@ export function revokeOperation(
     async handle({ request }) {
       if (bearerToken(request) !== undefined) {
         const { jti, expiresAtMs } = await authenticateAlone(request, bearer);
-        await revoke([revokeAccessToken(jti, expiresAtMs)]);
+        await revoke([revocation(jti, expiresAtMs, expiresAtMs)]);
         return jsonResponse(200, {}, NO_STORE);
       }
       const form = await readOAuthForm(request);
@@ -78,7 +79,8 @@ export function revokeOperation(
  */
 function endToken(presented: PresentedToken, address: string, nowMs: number): Sql[] {
   if (presented.kind === "access") {
-    return [revokeAccessToken(presented.caller.jti, presented.caller.expiresAtMs)];
+    const { jti, expiresAtMs } = presented.caller;
+    return [revocation(jti, expiresAtMs, expiresAtMs)];
   }
   const { id, app, user } = presented.grant;
   const audited = { actor: app, action: "grant.revoke", target: id, address };

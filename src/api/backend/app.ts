@@ -24,7 +24,7 @@ import {
   updateApp,
 } from "../../store/apps.ts";
 import { deleteCodesOf } from "../../store/codes.ts";
-import { dropConsentsOf, forgetConsentsOf } from "../../store/consents.ts";
+import { forgetConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
 import {
   type Administration,
@@ -87,12 +87,13 @@ export function appOperations(services: Administration): Operation[] {
           const end = { reason: "app disabled" };
           // At another origin there may be somebody else than the one whom the users allowed it.
           const isMoved = new URL(changed.url).origin !== new URL(app.url).origin;
-          if (isMoved) await dropConsentsOf(database, id);
+          const forget = isMoved ? [await forgetConsentsOf(database, { app: id })] : [];
+          const revoke = await revokeGrantsWithScopes(database, { app: id }, lost, now());
           await storeAudited(context, [
             updateApp(app, changed),
             ...isDisabled ? revokeTokensOfApp(id, now(), accessTokenTtlMs, end) : [],
-            ...await revokeGrantsWithScopes(database, { app: id }, lost, now()),
-            ...isMoved ? [forgetConsentsOf({ app: id }), deleteCodesOf(id)] : [],
+            ...revoke,
+            ...isMoved ? [...forget, deleteCodesOf(id)] : [],
           ], { action: "app.change", target: id }, services);
         });
         return jsonResponse(200, toAppRecord(await find(id)));
@@ -103,10 +104,11 @@ export function appOperations(services: Administration): Operation[] {
       responses: { 204: undefined },
       async handle({ params: { client_id: id }, ...context }) {
         await find(id);
-        await dropConsentsOf(database, id);
         const end = { reason: "app deleted", deletes: true };
+        const forget = await forgetConsentsOf(database, { app: id });
         const changes = await storeAudited(context, [
           ...revokeTokensOfApp(id, now(), accessTokenTtlMs, end),
+          forget,
           deleteApp(id),
         ], { action: "app.delete", target: id }, services);
         checkChanged(changes, "app");

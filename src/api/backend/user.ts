@@ -72,10 +72,11 @@ export function userOperations(services: Administration & Pick<Services, "hasher
           const user = await find(id);
           const lost = user.scopes.filter((scope) => scopes?.includes(scope) === false);
           const end = isDisabled ? { reason: "user disabled" } : undefined;
+          const revoke = await revokeGrantsWithScopes(database, { user: id }, lost, now());
           await storeAudited(context, [
             updateUser(id, { phc, scopes, status }, user.scopes),
             ...isDisabled || phc ? revokeTokensOfUser(id, now(), accessTokenTtlMs, end) : [],
-            ...await revokeGrantsWithScopes(database, { user: id }, lost, now()),
+            ...revoke,
           ], { action: "user.change", target: id }, services);
         });
         return jsonResponse(200, toUserRecord(await find(id)));
