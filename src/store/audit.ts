@@ -65,16 +65,12 @@ export function insertAuditOfGrant(grantId: string, entry: AuditRecord, nowMs: n
     WHERE EXISTS (SELECT 1 FROM grants WHERE id = ${grantId} AND revokedAtMs IS NULL)`;
 }
 
-/** Which entries are wanted, made at `sinceMs` or later and before `untilMs`. */
-type AuditFilter = FilterOf<
-  AuditEntry & { readonly sinceMs: number; readonly untilMs: number },
-  "actor" | "action" | "target" | "sinceMs" | "untilMs"
->;
-
-/** The record, newest first. */
+/** What is wanted of the record, made at `sinceMs` or later and before `untilMs`; newest first. */
 export function listAudit(
   database: Database,
-  { actor, action, target, sinceMs, untilMs }: AuditFilter,
+  { actor, action, target, sinceMs, untilMs }:
+    & FilterOf<AuditEntry, "actor" | "action" | "target">
+    & FilterOf<Record<"sinceMs" | "untilMs", number>, "sinceMs" | "untilMs">,
   page: Pagination,
 ): Promise<Page<AuditEntry>> {
   // One bound alone: of two SQLite searches by one, and reads all that the other leaves out.

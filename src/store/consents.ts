@@ -4,8 +4,8 @@ import { type Database, limitTo } from "../database/database.ts";
 import { findRow, type RowOf } from "../database/rows.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
 import { walkKeys } from "./batch.ts";
-import { type GrantParties, isOf, revokeGrantsOf } from "./grant_end.ts";
-import { endSubscriptions } from "./subscription_end.ts";
+import { isOf, revokeGrantsOf } from "./grant_end.ts";
+import type { Parties, SubscriptionsEnd } from "./subscription_end.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
 /** The scopes that a user has allowed an app before. */
@@ -29,7 +29,7 @@ export function putConsentOfCode(code: string): Sql {
 export function withdrawConsent(
   user: string,
   app: string,
-  reason: string,
+  end: SubscriptionsEnd,
   nowMs: number,
   accessTtlMs: number,
 ): Sql[] {
@@ -38,8 +38,7 @@ export function withdrawConsent(
       SELECT u.id, a.id, '[]', ${nowMs} FROM users u, apps a WHERE u.id = ${user} AND a.id = ${app}
       ON CONFLICT (user, app) DO UPDATE SET scopes = excluded.scopes,
         notBeforeMs = max(notBeforeMs, excluded.notBeforeMs)`,
-    ...revokeGrantsOf({ user, app }, nowMs, accessTtlMs),
-    ...endSubscriptions({ user, app }, reason, nowMs),
+    ...revokeGrantsOf({ user, app }, end, nowMs, accessTtlMs),
   ];
 }
 
@@ -48,7 +47,7 @@ export function withdrawConsent(
  * waits long; what was withdrawn stays so. Returns what forgets those that come meanwhile, for the
  * batch that makes this necessary.
  */
-export async function forgetConsentsOf(database: Database, of: GrantParties): Promise<Sql> {
+export async function forgetConsentsOf(database: Database, of: Parties): Promise<Sql> {
   const where = isOf(of);
   const key = of.user === undefined ? sql`user` : sql`app`;
   const forget = (some: Sql) =>

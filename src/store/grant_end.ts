@@ -4,18 +4,13 @@ import type { Database } from "../database/database.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
 import { LOGIN_APP } from "../oauth/principal.ts";
 import { walkKeys } from "./batch.ts";
-import { endSubscriptions } from "./subscription_end.ts";
+import { endSubscriptions, type Parties, type SubscriptionsEnd } from "./subscription_end.ts";
 
-/** Why subscriptions end together with the grant that they depend on. */
-export const REVOKED = "grant revoked";
-
-/** A user, an app, or a user through an app. */
-export type GrantParties =
-  | { readonly user: string; readonly app?: string }
-  | { readonly user?: never; readonly app: string };
+/** How subscriptions end together with the grant that they depend on. */
+export const REVOKED: SubscriptionsEnd = { reason: "grant revoked" };
 
 /** Holds for the rows of a user, an app, or a user through an app. */
-export function isOf({ user, app }: GrantParties): Sql {
+export function isOf({ user, app }: Parties): Sql {
   return user === undefined ? sql`app = ${app}` : sql`user = ${user}${andIs(sql`app`, app)}`;
 }
 
@@ -57,7 +52,7 @@ const RECENT_MS = 15 * 60_000;
  */
 export async function revokeGrantsWithScopes(
   database: Database,
-  of: { readonly user: string } | { readonly app: string },
+  of: Parties,
   scopes: readonly string[],
   nowMs: number,
 ): Promise<Sql[]> {
@@ -70,7 +65,7 @@ export async function revokeGrantsWithScopes(
   return [
     revokeWhere(recent, nowMs),
     sql`DELETE FROM codes WHERE ${isOf(of)} AND ${carries}`,
-    ...endSubscriptions({ ...of, scopes }, "scope removed", nowMs),
+    ...endSubscriptions(of, { reason: "scope removed", scopes }, nowMs),
   ];
 }
 
@@ -79,16 +74,22 @@ const TOKEN_SLACK_MS = 1000;
 
 /**
  * Ends every token of a user, an app, or a user through an app that comes from a grant made until
- * now: that costs the same however many they are. Ids are ahead of the clock after it has been set
- * back; such grants and codes are ended one by one.
+ * now, and their subscriptions: that costs the same however many they are. Ids are ahead of the
+ * clock after it has been set back; such grants and codes are ended one by one.
  */
-export function revokeGrantsOf(of: GrantParties, nowMs: number, accessTtlMs: number): Sql[] {
+export function revokeGrantsOf(
+  of: Parties,
+  end: SubscriptionsEnd,
+  nowMs: number,
+  accessTtlMs: number,
+): Sql[] {
   const target = [of.user, of.app].filter((id) => id !== undefined).join(" ");
   const isAhead = sql`${isOf(of)} AND id >= ${idBound("g", nowMs + 1)}`;
   return [
     revokeTokensOf(target, nowMs, accessTtlMs),
     revokeWhere(isAhead, nowMs),
     sql`DELETE FROM codes WHERE ${isAhead}`,
+    ...endSubscriptions(of, end, nowMs),
   ];
 }
 

@@ -32,22 +32,23 @@ export function disableSubscription(id: string, reason: string, nowMs: number): 
   return [...disable(sql`s.id = ${id}`, reason, nowMs), ...cancelPending(sql`s.id = ${id}`, nowMs)];
 }
 
-/** Those of a grant, of an app for a user, or all of a user or an app (`login`: by own login). */
-export type Ending =
-  | { readonly grant: string }
-  | { readonly user: string; readonly app: string }
-  | (({ readonly user: string } | { readonly app: string }) & {
-    /** Leaves alone what a user made by own login. */
-    readonly sparesOwn?: boolean;
-    /** Ends those alone that were granted any of these. */
-    readonly scopes?: readonly string[];
-    /** Nobody is left who could make them active again. */
-    readonly deletes?: boolean;
-  });
+/** A user, an app, or a user through an app. */
+export type Parties =
+  | { readonly user: string; readonly app?: string }
+  | { readonly user?: never; readonly app: string };
 
-/** How all subscriptions of a user or an app end. */
+/** Whose end: a grant's, a user's through an app, or all of either (`login`: by own login). */
+export type Ending = Parties | { readonly grant: string };
+
+/** How subscriptions end; all but the reason is for all of a user or an app alone. */
 export interface SubscriptionsEnd {
+  /** In plain words, for their owners. */
   readonly reason: string;
+  /** Leaves alone what a user made by own login. */
+  readonly sparesOwn?: boolean;
+  /** Ends those alone that were granted any of these. */
+  readonly scopes?: readonly string[];
+  /** Nobody is left who could make them active again. */
   readonly deletes?: boolean;
 }
 
@@ -55,19 +56,21 @@ export interface SubscriptionsEnd {
  * Ends subscriptions together with what made them: they are disabled, which dispatches an event,
  * what they have not been sent is cancelled, and only a new grant makes them active again. However
  * many they are, that holds from the commit on; the rows of all but the first few hundred follow
- * later (`clearEndedSubscriptions`). The reason is in plain words, for their owners.
+ * later (`clearEndedSubscriptions`).
  */
-export function endSubscriptions(ending: Ending, reason: string, nowMs: number): Sql[] {
+export function endSubscriptions(
+  ending: Ending,
+  { reason, sparesOwn = false, scopes, deletes = false }: SubscriptionsEnd,
+  nowMs: number,
+): Sql[] {
   if ("grant" in ending) return end(sql`s.grantId = ${ending.grant}`, false, reason, nowMs);
-  if ("user" in ending && "app" in ending) {
+  const { user, app } = ending;
+  const owner = user === undefined ? app : user;
+  if (user !== undefined && app !== undefined) {
     // The plus: a principal has few, while the app may have very many.
-    const ofBoth = sql`s.principal = ${ending.user} AND +s.app = ${ending.app}
-      AND s.status <> 'deleted'`;
+    const ofBoth = sql`s.principal = ${user} AND +s.app = ${app} AND s.status <> 'deleted'`;
     return end(ofBoth, false, reason, nowMs);
   }
-  const { sparesOwn = false, scopes, deletes = false } = ending;
-  if (scopes?.length === 0) return [];
-  const owner = "user" in ending ? ending.user : ending.app;
   const first = sql`s.seq IN (SELECT seq FROM subscriptions WHERE ${ownedBy(owner)} ${AT_MOST})
     AND ${isEndedBy(LAST_ENDING)}`;
   return [

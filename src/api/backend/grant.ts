@@ -129,7 +129,7 @@ async function revokeAll(
     if (app === LOGIN_APP) return revokeLoginsOf(user, now());
     if (app !== undefined) return withdrawConsent(user, app, REVOKED, now(), ttlMs);
     const forget = await forgetConsentsOf(database, { user });
-    return [...revokeTokensOfUser(user, now(), ttlMs, { reason: REVOKED }), forget];
+    return [...revokeTokensOfUser(user, now(), ttlMs, REVOKED), forget];
   }
   if (app === undefined) return [];
   if (app === LOGIN_APP) {
