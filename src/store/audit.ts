@@ -46,10 +46,8 @@ export const FAILED_AUTHENTICATION = "app.authenticate_failed";
 export const GRANT_ALLOWED = "grant.allow";
 
 /** Records an action; goes into the batch of what it records: neither is without the other. */
-export function insertAudit(
-  { actor, action, target, address, app = null }: AuditRecord,
-  nowMs: number,
-): Sql {
+export function insertAudit(entry: AuditRecord, nowMs: number): Sql {
+  const { actor, action, target, address, app = null } = entry;
   return sql`INSERT INTO audit (id, actor, action, target, address, app)
     SELECT ${newId("t", nowMs)}, ${actor}, ${action}, ${target}, ${address}, ${app}`;
 }

@@ -1,4 +1,4 @@
-import { type KeyedRows, walkKeys } from "./batch.ts";
+import { type Key, type KeyedRows, walkKeys } from "./batch.ts";
 import type { Database } from "../database/database.ts";
 import { changesRow, findRow } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
@@ -16,10 +16,8 @@ export function takeClockStep(database: Database, count: number): Promise<boolea
   return changesRow(database, sql`UPDATE clock_steps SET count = count + 1 WHERE count = ${count}`);
 }
 
-type Key = string | number;
-
 /** Rows to walk through by their keys. */
-interface Walk extends KeyedRows<Key> {
+interface Walk extends KeyedRows {
   readonly shift: (keys: readonly Key[]) => Sql[];
 }
 

@@ -28,17 +28,6 @@ export function endExcessGrants(user: string, app: string, nowMs: number): Sql[]
 
 const IS_OWN = sql`user IS NULL AND refresh IS NOT NULL`; // as the index says
 
-/** The next app that acts for itself, and the newest of its grants that are too many. */
-const nextApp = (after: string) =>
-  sql`SELECT own.app, (SELECT id FROM grants WHERE app = own.app AND ${IS_OWN}
-      ORDER BY id DESC LIMIT 1 OFFSET ${TOKENS_OF_APP}) AS last
-    FROM (SELECT app FROM grants WHERE app > ${after} AND ${IS_OWN} ORDER BY app LIMIT 1) own`;
-
-const dropTokens = (app: string, last: string | null, nowMs: number) =>
-  sql`UPDATE grants SET refresh = NULL, previous = NULL, refreshUntilMs = 0
-    WHERE accessUntilMs <= ${nowMs} AND id IN (SELECT id FROM grants
-      WHERE app = ${app} AND ${IS_OWN} AND id <= ${last} ORDER BY id ${AT_MOST})`;
-
 /**
  * Takes the oldest refresh tokens from apps that act for themselves and have too many, once their
  * access tokens have expired: such an app gets others by its secret (RFC 6749 §4.4.3).
@@ -49,12 +38,19 @@ export async function dropExcessRefreshTokens(
   signal: AbortSignal,
 ): Promise<void> {
   for (let app = ""; !signal.aborted;) {
-    const next = await findRow<{ app: string; last: string | null }>(database, nextApp(app));
+    // The next app that acts for itself, and the newest of its grants that are too many.
+    const select = sql`SELECT own.app, (SELECT id FROM grants WHERE app = own.app AND ${IS_OWN}
+        ORDER BY id DESC LIMIT 1 OFFSET ${TOKENS_OF_APP}) AS last
+      FROM (SELECT app FROM grants WHERE app > ${app} AND ${IS_OWN} ORDER BY app LIMIT 1) own`;
+    const next = await findRow<{ app: string; last: string | null }>(database, select);
     if (!next) return;
     const { last } = next;
     app = next.app;
+    const drop = sql`UPDATE grants SET refresh = NULL, previous = NULL, refreshUntilMs = 0
+      WHERE accessUntilMs <= ${nowMs} AND id IN (SELECT id FROM grants
+        WHERE app = ${app} AND ${IS_OWN} AND id <= ${last} ORDER BY id ${AT_MOST})`;
     for (let dropped = last === null ? 0 : BATCH; dropped > 0 && !signal.aborted;) {
-      [dropped = 0] = await database.write([dropTokens(app, last, nowMs)]);
+      [dropped = 0] = await database.write([drop]);
     }
     await new Promise((resolve) => setImmediate(resolve)); // so that other work can run
   }

@@ -1,6 +1,6 @@
 import { idBound } from "../base/id.ts";
 import { GRANT_ALLOWED, trimAudit } from "./audit.ts";
-import { AT_MOST, BATCH, type KeyedRows } from "./batch.ts";
+import { AT_MOST, BATCH, type Key, type KeyedRows } from "./batch.ts";
 import type { Database } from "../database/database.ts";
 import { listOf, sql, type Sql, sqlText } from "../database/sql.ts";
 import { dropExcessRefreshTokens } from "./grant_limit.ts";
@@ -10,8 +10,6 @@ const KEPT_GRANTS = 100_000;
 
 /** How many rows of a kind that must stay one purge looks at: the next one continues from there. */
 const STAYING_AT_ONCE = 20_000;
-
-type Key = string | number;
 
 /** How far each sweep has come; kept from purge to purge. */
 export type PurgeProgress = Map<string, Key>;
@@ -71,7 +69,7 @@ export async function purge(
 }
 
 /** Rows that are old enough, but of which some must stay. */
-type Sweep = KeyedRows<Key> & { readonly mayGo: Sql };
+type Sweep = KeyedRows & { readonly mayGo: Sql };
 
 /**
  * Goes through a table batch by batch, so that what must stay delays no write, and at the end
