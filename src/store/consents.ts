@@ -5,6 +5,7 @@ import { findRow, type RowOf } from "../database/rows.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
 import { walkKeys } from "./batch.ts";
 import { isOf, revokeGrantsOf } from "./grant_end.ts";
+import { notBeforeOf } from "./grants.ts";
 import type { Parties, SubscriptionsEnd } from "./subscription_end.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
@@ -72,7 +73,7 @@ interface ActingRow extends RowOf<ActingApp> {
   readonly appScopes: string;
   /** The newest such grant, where it is one. */
   readonly grantId: string | null;
-  readonly notBeforeMs: number;
+  readonly notBeforeMs: number | null;
 }
 
 /** Of a user's grants so many are looked at, the newest: more are not valid for long. */
@@ -87,9 +88,8 @@ export async function listActingApps(
 ): Promise<ActingApp[]> {
   const only = andIs(sql`app`, app);
   const select = sql`SELECT a.id, a.name, a.url, allowed.scopes, u.scopes AS userScopes,
-      a.scopes AS appScopes, allowed.grantId, max(u.notBeforeMs, a.notBeforeMs, ifnull(
-        (SELECT notBeforeMs FROM consents c WHERE c.user = u.id AND c.app = a.id), 0)
-      ) AS notBeforeMs
+      a.scopes AS appScopes, allowed.grantId,
+      ${notBeforeOf(sql`u.id`, sql`a.id`)} AS notBeforeMs
     FROM (
       SELECT app, scopes, NULL AS grantId FROM consents
       WHERE user = ${user} AND scopes <> '[]'${only}
@@ -107,7 +107,7 @@ export async function listActingApps(
   const rows = await database.query<ActingRow>(select);
   const apps = new Map<string, ActingApp>();
   for (const { id, name, url, grantId, notBeforeMs, ...row } of rows) {
-    if (grantId !== null && idTimeMs(grantId) <= notBeforeMs) continue;
+    if (grantId !== null && idTimeMs(grantId) <= (notBeforeMs ?? Infinity)) continue;
     const [allowed, ofUser, ofApp] = [row.scopes, row.userScopes, row.appScopes]
       .map((text) => JSON.parse(text) as string[]);
     const scopes = allowed?.filter((scope) => ofUser?.includes(scope) && ofApp?.includes(scope));
