@@ -87,6 +87,7 @@ export function appOperations(services: Administration): Operation[] {
           const end = { reason: "app disabled" };
           // At another origin there may be somebody else than the one whom the users allowed it.
           const isMoved = new URL(changed.url).origin !== new URL(app.url).origin;
+          // Both before the time of the cut is read: what is granted meanwhile ends with it.
           const forget = isMoved ? [await forgetConsentsOf(database, { app: id })] : [];
           const revoke = await revokeGrantsWithScopes(database, { app: id }, lost, now());
           await storeAudited(context, [
