@@ -52,10 +52,10 @@ export const SubscriptionChange = named("SubscriptionChange", object({
 }));
 
 /** What of anybody's subscription the backend may change: it may also disable it. */
-export const ManagedSubscriptionChange = named("ManagedSubscriptionChange", object({
-  endpoint: optional(ENDPOINT),
-  status: optional(STATUS),
-}));
+export const ManagedSubscriptionChange = named(
+  "ManagedSubscriptionChange",
+  object({ ...SubscriptionChange.members, status: optional(STATUS) }),
+);
 
 /** A subscription as its owner sees it. */
 export const SubscriptionRecord = named("Subscription", record({

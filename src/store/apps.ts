@@ -3,7 +3,6 @@ import { type Database, type Page, type Pagination, valueIf } from "../database/
 import { findRow, hasRow, queryPage, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { revokeGrantsOf, REVOKED } from "./grant_end.ts";
-import { endSubscriptions, type SubscriptionsEnd } from "./subscription_end.ts";
 
 /** An app with the SHA-256 of its secrets, which client authentication alone uses. */
 export interface AppWithSecrets extends App {
@@ -79,12 +78,11 @@ export function revokeTokensOfApp(
   id: string,
   nowMs: number,
   accessTtlMs: number,
-  { reason, ...ending }: SubscriptionsEnd = { reason: REVOKED },
+  end = REVOKED,
 ): Sql[] {
   return [
     sql`UPDATE apps SET notBeforeMs = max(notBeforeMs, ${nowMs}) WHERE id = ${id}`,
-    ...revokeGrantsOf({ app: id }, nowMs, accessTtlMs),
-    ...endSubscriptions({ app: id, ...ending }, reason, nowMs),
+    ...revokeGrantsOf({ app: id }, end, nowMs, accessTtlMs),
   ];
 }
 

@@ -46,10 +46,8 @@ export const FAILED_AUTHENTICATION = "app.authenticate_failed";
 export const GRANT_ALLOWED = "grant.allow";
 
 /** Records an action; goes into the batch of what it records: neither is without the other. */
-export function insertAudit(
-  { actor, action, target, address, app = null }: AuditRecord,
-  nowMs: number,
-): Sql {
+export function insertAudit(entry: AuditRecord, nowMs: number): Sql {
+  const { actor, action, target, address, app = null } = entry;
   return sql`INSERT INTO audit (id, actor, action, target, address, app)
     SELECT ${newId("t", nowMs)}, ${actor}, ${action}, ${target}, ${address}, ${app}`;
 }
@@ -65,16 +63,12 @@ export function insertAuditOfGrant(grantId: string, entry: AuditRecord, nowMs: n
     WHERE EXISTS (SELECT 1 FROM grants WHERE id = ${grantId} AND revokedAtMs IS NULL)`;
 }
 
-/** Which entries are wanted, made at `sinceMs` or later and before `untilMs`. */
-type AuditFilter = FilterOf<
-  AuditEntry & { readonly sinceMs: number; readonly untilMs: number },
-  "actor" | "action" | "target" | "sinceMs" | "untilMs"
->;
-
-/** The record, newest first. */
+/** What is wanted of the record, made at `sinceMs` or later and before `untilMs`; newest first. */
 export function listAudit(
   database: Database,
-  { actor, action, target, sinceMs, untilMs }: AuditFilter,
+  { actor, action, target, sinceMs, untilMs }:
+    & FilterOf<AuditEntry, "actor" | "action" | "target">
+    & FilterOf<Record<"sinceMs" | "untilMs", number>, "sinceMs" | "untilMs">,
   page: Pagination,
 ): Promise<Page<AuditEntry>> {
   // One bound alone: of two SQLite searches by one, and reads all that the other leaves out.

@@ -1,11 +1,9 @@
-import { type Database, limitTo } from "../database/database.ts";
+import { type Key, type KeyedRows, walkKeys } from "./batch.ts";
+import type { Database } from "../database/database.ts";
 import { changesRow, findRow } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
 import { updateNextDue } from "./deliveries.ts";
 import { IS_OPEN } from "./subscriptions.ts";
-
-/** How many rows one batch shifts, so that no other write waits for long. */
-const AT_MOST = limitTo(500);
 
 /** How often processes on this database have found the clock set. */
 export async function countClockSteps(database: Database): Promise<number> {
@@ -18,14 +16,8 @@ export function takeClockStep(database: Database, count: number): Promise<boolea
   return changesRow(database, sql`UPDATE clock_steps SET count = count + 1 WHERE count = ${count}`);
 }
 
-type Key = string | number;
-
 /** Rows to walk through by their keys. */
-interface Walk {
-  /** The key that it has come to. */
-  after: Key;
-  /** Selects the keys that follow. */
-  readonly select: (after: Key) => Sql;
+interface Walk extends KeyedRows {
   readonly shift: (keys: readonly Key[]) => Sql[];
 }
 
@@ -38,9 +30,10 @@ export function createShift(database: Database, nowMs: number, stepMs: number) {
   const dueMs = Math.min(nowMs, nowMs + stepMs); // what is due by both clocks stays so
   const walks: Walk[] = [
     {
+      table: sql`cronjobs`,
+      key: sql`name`,
+      where: sql`TRUE`,
       after: "",
-      select: (after) => sql`SELECT name AS key FROM cronjobs WHERE name > ${after}
-        ORDER BY name ${AT_MOST}`,
       shift: (keys) => [
         sql`UPDATE cronjobs
           SET nextAtMs = nextAtMs + ${stepMs}, leaseUntilMs = leaseUntilMs + ${stepMs}
@@ -48,9 +41,10 @@ export function createShift(database: Database, nowMs: number, stepMs: number) {
       ],
     },
     {
+      table: sql`deliveries`,
+      key: sql`id`,
+      where: sql`status = 'pending'`,
       after: "",
-      select: (after) => sql`SELECT id AS key FROM deliveries
-        WHERE status = 'pending' AND id > ${after} ORDER BY id ${AT_MOST}`,
       // What has just been made is due at once by the new clock already.
       shift: (keys) => [
         sql`UPDATE deliveries SET dueAtMs = dueAtMs + ${stepMs}
@@ -59,10 +53,10 @@ export function createShift(database: Database, nowMs: number, stepMs: number) {
       ],
     },
     {
+      table: sql`subscriptions`,
+      key: sql`seq`,
+      where: sql`${IS_OPEN} AND (dueAtMs IS NOT NULL OR failingSinceMs IS NOT NULL)`,
       after: 0,
-      select: (after) => sql`SELECT seq AS key FROM subscriptions
-        WHERE seq > ${after} AND ${IS_OPEN}
-          AND (dueAtMs IS NOT NULL OR failingSinceMs IS NOT NULL) ORDER BY seq ${AT_MOST}`,
       shift: (keys) => [
         updateNextDue(keys, nowMs + stepMs),
         sql`UPDATE subscriptions SET failingSinceMs = failingSinceMs + ${stepMs}
@@ -72,14 +66,11 @@ export function createShift(database: Database, nowMs: number, stepMs: number) {
   ];
   return async (): Promise<void> => {
     for (let walk = walks[0]; walk !== undefined; walk = walks[0]) {
-      const rows = await database.query<{ key: Key }>(walk.select(walk.after));
-      const last = rows.at(-1);
-      if (last === undefined) {
-        walks.shift();
-      } else {
-        await database.write(walk.shift(rows.map(({ key }) => key)));
-        walk.after = last.key;
+      for await (const keys of walkKeys(database, walk)) {
+        await database.write(walk.shift(keys));
+        walk.after = keys.at(-1) ?? walk.after;
       }
+      walks.shift();
     }
   };
 }

@@ -3,16 +3,13 @@ import type { Database } from "../database/database.ts";
 import { findRow, parseScopes, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { endExcessGrants } from "./grant_limit.ts";
-import { arePartiesActive, type NewGrant, partiesHoldScopes } from "./grants.ts";
+import { arePartiesActive, type Grant, type NewGrant, partiesHoldScopes } from "./grants.ts";
 import type { Revocations } from "./revocations.ts";
 import { liveSession } from "./sessions.ts";
 
 /** An authorization code that waits for its exchange; its id becomes the grant's. */
-export interface Code {
-  readonly id: string;
-  readonly app: string;
+export interface Code extends Pick<Grant, "id" | "app" | "scopes"> {
   readonly user: string;
-  readonly scopes: readonly string[];
   readonly redirectUri: string;
   /** The S256 challenge, where PKCE is used. */
   readonly challenge: string | null;

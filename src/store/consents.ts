@@ -2,9 +2,11 @@ import { idTimeMs } from "../base/id.ts";
 import type { App } from "../oauth/app.ts";
 import { type Database, limitTo } from "../database/database.ts";
 import { findRow, type RowOf } from "../database/rows.ts";
-import { andIs, sql, type Sql } from "../database/sql.ts";
+import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
+import { walkKeys } from "./batch.ts";
 import { isOf, revokeGrantsOf } from "./grant_end.ts";
-import { endSubscriptions } from "./subscription_end.ts";
+import { notBeforeOf } from "./grants.ts";
+import type { Parties, SubscriptionsEnd } from "./subscription_end.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
 /** The scopes that a user has allowed an app before. */
@@ -28,7 +30,7 @@ export function putConsentOfCode(code: string): Sql {
 export function withdrawConsent(
   user: string,
   app: string,
-  reason: string,
+  end: SubscriptionsEnd,
   nowMs: number,
   accessTtlMs: number,
 ): Sql[] {
@@ -37,14 +39,26 @@ export function withdrawConsent(
       SELECT u.id, a.id, '[]', ${nowMs} FROM users u, apps a WHERE u.id = ${user} AND a.id = ${app}
       ON CONFLICT (user, app) DO UPDATE SET scopes = excluded.scopes,
         notBeforeMs = max(notBeforeMs, excluded.notBeforeMs)`,
-    ...revokeGrantsOf({ user, app }, nowMs, accessTtlMs),
-    ...endSubscriptions({ user, app }, reason, nowMs),
+    ...revokeGrantsOf({ user, app }, end, nowMs, accessTtlMs),
   ];
 }
 
-/** Forgets all that a user allowed, or that an app was allowed; what was withdrawn stays so. */
-export function forgetConsentsOf(of: { readonly user: string } | { readonly app: string }): Sql {
-  return sql`UPDATE consents SET scopes = '[]' WHERE ${isOf(of)} AND scopes <> '[]'`;
+/**
+ * Forgets all that a user allowed, or that an app was allowed, in steps for which no other write
+ * waits long; what was withdrawn stays so. Returns what forgets those that come meanwhile, for the
+ * batch that makes this necessary.
+ */
+export async function forgetConsentsOf(database: Database, of: Parties): Promise<Sql> {
+  const where = isOf(of);
+  const key = of.user === undefined ? sql`user` : sql`app`;
+  const forget = (some: Sql) =>
+    sql`UPDATE consents SET scopes = '[]' WHERE ${some} AND scopes <> '[]'`;
+  for await (const part of walkKeys(database, { table: sql`consents`, key, where, after: "" })) {
+    const some = sql`${where} AND ${key} IN ${listOf(part)}`;
+    const remove = sql`DELETE FROM consents WHERE ${some} AND notBeforeMs = 0`;
+    await database.write([remove, forget(some)]);
+  }
+  return forget(where);
 }
 
 /** An app that may act for a user: by a consent, a grant, or a subscription that outlives both. */
@@ -59,7 +73,7 @@ interface ActingRow extends RowOf<ActingApp> {
   readonly appScopes: string;
   /** The newest such grant, where it is one. */
   readonly grantId: string | null;
-  readonly notBeforeMs: number;
+  readonly notBeforeMs: number | null;
 }
 
 /** Of a user's grants so many are looked at, the newest: more are not valid for long. */
@@ -74,9 +88,8 @@ export async function listActingApps(
 ): Promise<ActingApp[]> {
   const only = andIs(sql`app`, app);
   const select = sql`SELECT a.id, a.name, a.url, allowed.scopes, u.scopes AS userScopes,
-      a.scopes AS appScopes, allowed.grantId, max(u.notBeforeMs, a.notBeforeMs, ifnull(
-        (SELECT notBeforeMs FROM consents c WHERE c.user = u.id AND c.app = a.id), 0)
-      ) AS notBeforeMs
+      a.scopes AS appScopes, allowed.grantId,
+      ${notBeforeOf(sql`u.id`, sql`a.id`)} AS notBeforeMs
     FROM (
       SELECT app, scopes, NULL AS grantId FROM consents
       WHERE user = ${user} AND scopes <> '[]'${only}
@@ -94,7 +107,7 @@ export async function listActingApps(
   const rows = await database.query<ActingRow>(select);
   const apps = new Map<string, ActingApp>();
   for (const { id, name, url, grantId, notBeforeMs, ...row } of rows) {
-    if (grantId !== null && idTimeMs(grantId) <= notBeforeMs) continue;
+    if (grantId !== null && idTimeMs(grantId) <= (notBeforeMs ?? Infinity)) continue;
     const [allowed, ofUser, ofApp] = [row.scopes, row.userScopes, row.appScopes]
       .map((text) => JSON.parse(text) as string[]);
     const scopes = allowed?.filter((scope) => ofUser?.includes(scope) && ofApp?.includes(scope));

@@ -177,10 +177,7 @@ export function releaseDeliveries(
 }
 
 /** A delivery that some process has claimed. */
-export interface ClaimOfDelivery {
-  readonly delivery: string;
-  readonly claim: string;
-}
+export type ClaimOfDelivery = Readonly<Record<"delivery" | "claim", string>>;
 
 /** Holds for the row of a delivery while the process still has it claimed. */
 export function isClaimed({ delivery, claim }: ClaimOfDelivery): Sql {

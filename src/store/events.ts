@@ -73,10 +73,7 @@ function isOwnEvent(name: Sql): Sql {
 }
 
 /** An event on its way to its deliveries. */
-export interface PendingEvent {
-  readonly id: string;
-  readonly name: string;
-  readonly subject: string | null;
+export interface PendingEvent extends Pick<EventSummary, "id" | "name" | "subject"> {
   /** What a subscriber must be allowed, a JSON array. */
   readonly needed: string;
   /** The last subscription that it is meant for, and the last that has its delivery. */
@@ -125,8 +122,14 @@ export async function fanOut(
   limit: number,
   nowMs: number,
 ): Promise<void> {
-  const { id, name, subject, fannedOut } = event;
-  const end = subject === null ? await findPartEnd(database, event, limit) : event.lastSubscription;
+  const { id, name, subject, fannedOut, lastSubscription } = event;
+  const last = subject !== null ? undefined : await findRow<{ seq: number }>(
+    database,
+    sql`SELECT seq FROM subscriptions
+      WHERE event = ${name} AND seq > ${fannedOut} AND seq <= ${lastSubscription} AND ${IS_OPEN}
+      ORDER BY seq LIMIT 1 OFFSET ${limit - 1}`,
+  );
+  const end = last?.seq ?? lastSubscription;
   // A principal has few: the plus keeps SQLite from going through all of the event's instead.
   const part = subject === null
     ? sql`s.event = ${name} AND s.seq > ${fannedOut} AND s.seq <= ${end} AND s.${IS_OPEN}`
@@ -151,16 +154,4 @@ export async function fanOut(
 /** The id of an event's delivery to the subscription of this number: there can never be two. */
 export function deliveryId(event: string, subscription: number): string {
   return `d${event.slice(1)}${subscription.toString(16).padStart(8, "0")}`;
-}
-
-async function findPartEnd(
-  database: Database,
-  { name, fannedOut, lastSubscription }: PendingEvent,
-  limit: number,
-): Promise<number> {
-  const select = sql`SELECT seq FROM subscriptions
-    WHERE event = ${name} AND seq > ${fannedOut} AND seq <= ${lastSubscription} AND ${IS_OPEN}
-    ORDER BY seq LIMIT 1 OFFSET ${limit - 1}`;
-  const row = await findRow<{ seq: number }>(database, select);
-  return row?.seq ?? lastSubscription;
 }

@@ -5,6 +5,7 @@ import {
   insertAudit,
   trimAudit,
 } from "./audit.ts";
+import { BATCH } from "./batch.ts";
 import type { Database } from "../database/database.ts";
 
 /** The part of the audit that anyone can write to: failed logins and client authentications. */
@@ -18,8 +19,6 @@ const REFILL_MS = 1000;
 
 /** Of each kind, since anyone can cause them: about 15 MB. */
 const KEPT_FAILURES = 100_000;
-/** How many are removed at once: more than come at once. */
-const TRIM_BATCH = 500;
 
 /**
  * Makes the record of failures, which remembers some hundred of them at most.
@@ -33,16 +32,7 @@ export function createFailureAudit({ database, now, keep = KEPT_FAILURES }: {
 }) {
   const waiting = new Map<string, { readonly failure: AuditRecord; readonly atMs: number }>();
   const recorded = new Map<string, number>(); // in the order of their times
-  let capacity = BURST;
-  let refilledAtMs = now();
-
-  function refill(): void {
-    const grown = Math.floor((now() - refilledAtMs) / REFILL_MS);
-    if (grown < 0) refilledAtMs = now(); // the clock was set back
-    if (grown <= 0) return;
-    capacity = Math.min(BURST, capacity + grown);
-    refilledAtMs += grown * REFILL_MS;
-  }
+  let spentUntilMs = 0; // of the time in which capacity has grown
 
   return {
     /**
@@ -56,19 +46,22 @@ export function createFailureAudit({ database, now, keep = KEPT_FAILURES }: {
     },
     /** Stores what has been remembered, as one batch, and removes the oldest that are too many. */
     async flush(): Promise<void> {
-      refill();
+      const nowMs = now();
+      // A clock that was set back is where it grows from again.
+      spentUntilMs = Math.max(nowMs - BURST * REFILL_MS, Math.min(nowMs, spentUntilMs));
+      const capacity = Math.floor((nowMs - spentUntilMs) / REFILL_MS);
       for (const [key, atMs] of recorded) {
-        if (Math.abs(now() - atMs) >= REPEAT_MS) recorded.delete(key);
+        if (Math.abs(nowMs - atMs) >= REPEAT_MS) recorded.delete(key);
       }
       const fresh = [...waiting].filter(([key]) => !recorded.has(key)).slice(0, capacity);
       waiting.clear();
       if (fresh.length === 0) return;
-      capacity -= fresh.length;
+      spentUntilMs += fresh.length * REFILL_MS;
       for (const [key, { atMs }] of fresh) recorded.set(key, atMs);
       await database.write([
         ...fresh.map(([, { failure, atMs }]) => insertAudit(failure, atMs)),
         ...[FAILED_LOGIN, FAILED_AUTHENTICATION].map((action) =>
-          trimAudit(action, keep, TRIM_BATCH)
+          trimAudit(action, keep, BATCH) // more than come at once
         ),
       ]);
     },

@@ -1,25 +1,16 @@
 import { hasScope } from "./authority.ts";
 import { idBound } from "../base/id.ts";
-import { type Database, limitTo } from "../database/database.ts";
-import { walk } from "../database/rows.ts";
+import type { Database } from "../database/database.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
 import { LOGIN_APP } from "../oauth/principal.ts";
-import { revocation } from "./revocations.ts";
-import { endSubscriptions } from "./subscription_end.ts";
+import { walkKeys } from "./batch.ts";
+import { endSubscriptions, type Parties, type SubscriptionsEnd } from "./subscription_end.ts";
 
-/** Why subscriptions end together with the grant that they depend on. */
-export const REVOKED = "grant revoked";
-
-/** How many grants end in one write, where there may be very many. */
-const BATCH = 500;
-
-/** A user, an app, or a user through an app. */
-export type GrantParties =
-  | { readonly user: string; readonly app?: string }
-  | { readonly user?: never; readonly app: string };
+/** How subscriptions end together with the grant that they depend on. */
+export const REVOKED: SubscriptionsEnd = { reason: "grant revoked" };
 
 /** Holds for the rows of a user, an app, or a user through an app. */
-export function isOf({ user, app }: GrantParties): Sql {
+export function isOf({ user, app }: Parties): Sql {
   return user === undefined ? sql`app = ${app}` : sql`user = ${user}${andIs(sql`app`, app)}`;
 }
 
@@ -36,33 +27,45 @@ export function revokeLoginsOf(user: string, nowMs: number): Sql[] {
 
 /** Ends every valid grant of the login endpoint, in steps for which no other write waits long. */
 export async function revokeAllLogins(database: Database, nowMs: number): Promise<void> {
-  const parts = walk<{ key: string }>(database, "", (after) =>
-    sql`SELECT id AS key FROM grants WHERE app = 'login' AND id > ${after}
-      ORDER BY id ${limitTo(BATCH)}`);
-  for await (const rows of parts) {
-    await database.write([revokeWhere(sql`id IN ${listOf(rows.map(({ key }) => key))}`, nowMs)]);
+  await revokeInSteps(database, isOf({ app: LOGIN_APP }), nowMs);
+}
+
+async function revokeInSteps(
+  database: Database,
+  of: Sql,
+  nowMs: number,
+  carries = sql`TRUE`,
+): Promise<void> {
+  const parts = walkKeys(database, { table: sql`grants`, key: sql`id`, where: of, after: "" });
+  for await (const ids of parts) {
+    await database.write([revokeWhere(sql`id IN ${listOf(ids)} AND ${carries}`, nowMs)]);
   }
 }
 
-/** Ends one access token and nothing else of its grant. */
-export function revokeAccessToken(jti: string, expiresAtMs: number): Sql {
-  return revocation(jti, expiresAtMs, expiresAtMs);
-}
+// A code, whose id becomes that of its grant, lives 10 minutes at most: no older id can come.
+const RECENT_MS = 15 * 60_000;
 
-/** Ends every valid grant, code and subscription of a user or an app that has any of the scopes. */
-export function revokeGrantsWithScopes(
-  of: { readonly user: string } | { readonly app: string },
+/**
+ * Ends every valid grant, code and subscription of a user or an app that has any of the scopes.
+ * Grants are ended in steps for which no other write waits long, before the batch that takes the
+ * scopes: the statements that this returns for it end those that have been made meanwhile.
+ */
+export async function revokeGrantsWithScopes(
+  database: Database,
+  of: Parties,
   scopes: readonly string[],
   nowMs: number,
-): Sql[] {
+): Promise<Sql[]> {
   if (scopes.length === 0) return [];
   const lost = JSON.stringify(scopes);
-  const carries = sql`${isOf(of)} AND EXISTS (SELECT 1 FROM json_each(${lost}) lost
+  const carries = sql`EXISTS (SELECT 1 FROM json_each(${lost}) lost
     WHERE ${hasScope(sql`scopes`, sql`lost.value`)})`;
+  await revokeInSteps(database, isOf(of), nowMs, carries);
+  const recent = sql`${isOf(of)} AND id >= ${idBound("g", nowMs - RECENT_MS)} AND ${carries}`;
   return [
-    revokeWhere(carries, nowMs),
-    sql`DELETE FROM codes WHERE ${carries}`,
-    ...endSubscriptions({ ...of, scopes }, "scope removed", nowMs),
+    revokeWhere(recent, nowMs),
+    sql`DELETE FROM codes WHERE ${isOf(of)} AND ${carries}`,
+    ...endSubscriptions(of, { reason: "scope removed", scopes }, nowMs),
   ];
 }
 
@@ -71,16 +74,22 @@ const TOKEN_SLACK_MS = 1000;
 
 /**
  * Ends every token of a user, an app, or a user through an app that comes from a grant made until
- * now: that costs the same however many they are. Ids are ahead of the clock after it has been set
- * back; such grants and codes are ended one by one.
+ * now, and their subscriptions: that costs the same however many they are. Ids are ahead of the
+ * clock after it has been set back; such grants and codes are ended one by one.
  */
-export function revokeGrantsOf(of: GrantParties, nowMs: number, accessTtlMs: number): Sql[] {
+export function revokeGrantsOf(
+  of: Parties,
+  end: SubscriptionsEnd,
+  nowMs: number,
+  accessTtlMs: number,
+): Sql[] {
   const target = [of.user, of.app].filter((id) => id !== undefined).join(" ");
   const isAhead = sql`${isOf(of)} AND id >= ${idBound("g", nowMs + 1)}`;
   return [
     revokeTokensOf(target, nowMs, accessTtlMs),
     revokeWhere(isAhead, nowMs),
     sql`DELETE FROM codes WHERE ${isAhead}`,
+    ...endSubscriptions(of, end, nowMs),
   ];
 }
 

@@ -1,5 +1,6 @@
 import { insertAuditOfChange } from "./audit.ts";
-import { type Database, limitTo } from "../database/database.ts";
+import { AT_MOST, BATCH } from "./batch.ts";
+import type { Database } from "../database/database.ts";
 import { findRow } from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
 
@@ -8,8 +9,6 @@ const GRANTS_OF_APP = 100;
 const GRANTS_OF_USER = 500;
 /** How many refresh tokens of an app that acts for itself outlast their access tokens. */
 const TOKENS_OF_APP = 500;
-/** How many rows one write changes. */
-const BATCH = 500;
 
 /**
  * Ends the oldest grants of a user that are too many with a new one, and records that. What has
@@ -19,7 +18,7 @@ export function endExcessGrants(user: string, app: string, nowMs: number): Sql[]
   const past = (limit: number, ofApp: Sql) =>
     sql`SELECT * FROM (SELECT id FROM grants INDEXED BY grants_of_user
       WHERE user = ${user}${ofApp} AND revokedAtMs IS NULL
-      ORDER BY id DESC ${limitTo(BATCH)} OFFSET ${limit})`;
+      ORDER BY id DESC ${AT_MOST} OFFSET ${limit})`;
   return [
     sql`UPDATE grants SET revokedAtMs = ${nowMs} WHERE id IN (
       ${past(GRANTS_OF_APP, andIs(sql`app`, app))} UNION ALL ${past(GRANTS_OF_USER, sql``)})`,
@@ -28,17 +27,6 @@ export function endExcessGrants(user: string, app: string, nowMs: number): Sql[]
 }
 
 const IS_OWN = sql`user IS NULL AND refresh IS NOT NULL`; // as the index says
-
-/** The next app that acts for itself, and the newest of its grants that are too many. */
-const nextApp = (after: string) =>
-  sql`SELECT own.app, (SELECT id FROM grants WHERE app = own.app AND ${IS_OWN}
-      ORDER BY id DESC LIMIT 1 OFFSET ${TOKENS_OF_APP}) AS last
-    FROM (SELECT app FROM grants WHERE app > ${after} AND ${IS_OWN} ORDER BY app LIMIT 1) own`;
-
-const dropTokens = (app: string, last: string | null, nowMs: number) =>
-  sql`UPDATE grants SET refresh = NULL, previous = NULL, refreshUntilMs = 0
-    WHERE accessUntilMs <= ${nowMs} AND id IN (SELECT id FROM grants
-      WHERE app = ${app} AND ${IS_OWN} AND id <= ${last} ORDER BY id ${limitTo(BATCH)})`;
 
 /**
  * Takes the oldest refresh tokens from apps that act for themselves and have too many, once their
@@ -50,12 +38,19 @@ export async function dropExcessRefreshTokens(
   signal: AbortSignal,
 ): Promise<void> {
   for (let app = ""; !signal.aborted;) {
-    const next = await findRow<{ app: string; last: string | null }>(database, nextApp(app));
+    // The next app that acts for itself, and the newest of its grants that are too many.
+    const select = sql`SELECT own.app, (SELECT id FROM grants WHERE app = own.app AND ${IS_OWN}
+        ORDER BY id DESC LIMIT 1 OFFSET ${TOKENS_OF_APP}) AS last
+      FROM (SELECT app FROM grants WHERE app > ${app} AND ${IS_OWN} ORDER BY app LIMIT 1) own`;
+    const next = await findRow<{ app: string; last: string | null }>(database, select);
     if (!next) return;
     const { last } = next;
     app = next.app;
+    const drop = sql`UPDATE grants SET refresh = NULL, previous = NULL, refreshUntilMs = 0
+      WHERE accessUntilMs <= ${nowMs} AND id IN (SELECT id FROM grants
+        WHERE app = ${app} AND ${IS_OWN} AND id <= ${last} ORDER BY id ${AT_MOST})`;
     for (let dropped = last === null ? 0 : BATCH; dropped > 0 && !signal.aborted;) {
-      [dropped = 0] = await database.write([dropTokens(app, last, nowMs)]);
+      [dropped = 0] = await database.write([drop]);
     }
     await new Promise((resolve) => setImmediate(resolve)); // so that other work can run
   }

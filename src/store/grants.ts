@@ -39,17 +39,22 @@ export interface NewGrant extends Omit<Grant, "revokedAtMs"> {
 const COLUMNS = sql`id, app, user, type, scopes, refreshUntilMs, accessUntilMs, revokedAtMs`;
 
 /**
- * Holds at commit: the user and the app of a grant still exist, are active, and have not had their
- * grants revoked, each alone or one from the other, since the grant's time. `login` is not in the
- * table of apps, and an app for itself has no user.
+ * The time until which all grants of a user and an app have been revoked, each alone or one from
+ * the other; NULL where one of them is disabled or no longer exists. `login` is not in the table of
+ * apps, and an app for itself has no user.
  */
-export function arePartiesActive(user: Sql, app: Sql, madeAtMs: Sql | number): Sql {
-  return sql`(${user} IS NULL OR EXISTS (SELECT 1 FROM users u
-      WHERE u.id = ${user} AND u.status = 'active' AND u.notBeforeMs < ${madeAtMs}
-        AND NOT EXISTS (SELECT 1 FROM consents c
-          WHERE c.user = u.id AND c.app = ${app} AND c.notBeforeMs >= ${madeAtMs})))
-    AND (${app} = 'login' OR EXISTS (SELECT 1 FROM apps a
-      WHERE a.id = ${app} AND a.status = 'active' AND a.notBeforeMs < ${madeAtMs}))`;
+export function notBeforeOf(user: Sql, app: Sql): Sql {
+  return sql`max(
+    iif(${user} IS NULL, 0,
+      (SELECT notBeforeMs FROM users WHERE users.id = ${user} AND users.status = 'active')),
+    iif(${app} = 'login', 0,
+      (SELECT notBeforeMs FROM apps WHERE apps.id = ${app} AND apps.status = 'active')),
+    ifnull((SELECT notBeforeMs FROM consents c WHERE c.user = ${user} AND c.app = ${app}), 0))`;
+}
+
+/** Holds at commit: the user and the app are active, and a grant of that time is not revoked. */
+export function arePartiesActive(user: Sql, app: Sql, madeAtMs: number): Sql {
+  return sql`${notBeforeOf(user, app)} < ${madeAtMs}`;
 }
 
 const HAS_WANTED = hasScope(sql`scopes`, sql`wanted.value`);
@@ -184,15 +189,7 @@ export function listGrants(
   page: Pagination,
   nowMs: number,
 ): Promise<Page<ListedGrant>> {
-  // NULL where the user or the app has been deleted.
-  const select = sql`SELECT ${COLUMNS}, max(
-      CASE WHEN user IS NULL THEN 0
-        ELSE (SELECT notBeforeMs FROM users WHERE id = grants.user) END,
-      CASE app WHEN 'login' THEN 0
-        ELSE (SELECT notBeforeMs FROM apps WHERE id = grants.app) END,
-      ifnull((SELECT notBeforeMs FROM consents c
-        WHERE c.user = grants.user AND c.app = grants.app), 0)
-    ) AS notBeforeMs
+  const select = sql`SELECT ${COLUMNS}, ${notBeforeOf(GRANT_USER, GRANT_APP)} AS notBeforeMs
     FROM grants WHERE id < ${page.before}${andIs(sql`user`, user)}${andIs(sql`app`, app)}`;
   type Row = RowOf<Grant> & { readonly notBeforeMs: number | null };
   return queryPage(database, select, page, ({ notBeforeMs, ...row }: Row): ListedGrant => {

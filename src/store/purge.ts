@@ -1,20 +1,15 @@
 import { idBound } from "../base/id.ts";
 import { GRANT_ALLOWED, trimAudit } from "./audit.ts";
-import { type Database, limitTo } from "../database/database.ts";
+import { AT_MOST, BATCH, type Key, type KeyedRows } from "./batch.ts";
+import type { Database } from "../database/database.ts";
 import { listOf, sql, type Sql, sqlText } from "../database/sql.ts";
 import { dropExcessRefreshTokens } from "./grant_limit.ts";
-
-/** How much one batch of a purge removes at most, so that no other write waits for long. */
-const BATCH = 500;
-const AT_MOST = limitTo(BATCH);
 
 /** How many entries of the audit about grants that were allowed are kept. */
 const KEPT_GRANTS = 100_000;
 
 /** How many rows of a kind that must stay one purge looks at: the next one continues from there. */
 const STAYING_AT_ONCE = 20_000;
-
-type Key = string | number;
 
 /** How far each sweep has come; kept from purge to purge. */
 export type PurgeProgress = Map<string, Key>;
@@ -46,41 +41,35 @@ export async function purge(
       [changed = 0] = await database.write([batch]);
     }
   }
-  for (const table of finishedTables(nowMs - retention.eventsMs)) {
-    await sweep(database, table, progress, signal);
-  }
-}
-
-/** Rows that are old enough, but of which some must stay; `first` sorts before all keys. */
-type Sweep = Readonly<Record<"table" | "key" | "isOld" | "mayGo", Sql>> & { readonly first: Key };
-
-const BY_ID = { key: sql`id`, first: "" };
-
-/** What is finished, in the order that its references allow. */
-function finishedTables(finishedMs: number): Sweep[] {
-  return [
+  const finishedMs = nowMs - retention.eventsMs;
+  const byId = { key: sql`id`, after: "" };
+  const finished: Sweep[] = [ // in the order that their references allow
     ...["delivered", "failed", "cancelled"].map((status) => ({
-      ...BY_ID,
+      ...byId,
       table: sql`deliveries`,
-      isOld: sql`status = ${sqlText(status)} AND id < ${idBound("d", finishedMs)}`,
+      where: sql`status = ${sqlText(status)} AND id < ${idBound("d", finishedMs)}`,
       mayGo: sql`status = ${sqlText(status)} AND finishedAtMs <= ${finishedMs}`,
     })),
     {
-      ...BY_ID,
+      ...byId,
       table: sql`events`,
-      isOld: sql`status = 'distributed' AND id < ${idBound("e", finishedMs)}`,
+      where: sql`status = 'distributed' AND id < ${idBound("e", finishedMs)}`,
       mayGo: sql`NOT EXISTS (SELECT 1 FROM deliveries d
         WHERE d.id > 'd' || substr(events.id, 2) AND d.id < 'd' || substr(events.id, 2) || '~')`,
     },
     {
       key: sql`seq`,
-      first: 0,
+      after: 0,
       table: sql`subscriptions`,
-      isOld: sql`status = 'deleted'`,
+      where: sql`status = 'deleted'`,
       mayGo: sql`NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.subscription = subscriptions.seq)`,
     },
   ];
+  for (const table of finished) await sweep(database, table, progress, signal);
 }
+
+/** Rows that are old enough, but of which some must stay. */
+type Sweep = KeyedRows & { readonly mayGo: Sql };
 
 /**
  * Goes through a table batch by batch, so that what must stay delays no write, and at the end
@@ -88,15 +77,15 @@ function finishedTables(finishedMs: number): Sweep[] {
  */
 async function sweep(
   database: Database,
-  { table, key, first, isOld, mayGo }: Sweep,
+  { table, key, where, mayGo, ...rows }: Sweep,
   progress: PurgeProgress,
   signal: AbortSignal,
 ): Promise<void> {
-  const name = isOld.sql;
-  let after = progress.get(name) ?? first;
+  const name = where.sql;
+  let after = progress.get(name) ?? rows.after;
   for (let staying = 0; staying < STAYING_AT_ONCE && !signal.aborted;) {
     const select = sql`SELECT ${key} AS key, ${mayGo} AS mayGo FROM ${table}
-      WHERE ${key} > ${after} AND ${isOld} ORDER BY ${key} ${AT_MOST}`;
+      WHERE ${key} > ${after} AND ${where} ORDER BY ${key} ${AT_MOST}`;
     const rows = await database.query<{ key: Key; mayGo: number }>(select);
     const last = rows.at(-1);
     if (!last) return void progress.delete(name);

@@ -1,11 +1,8 @@
 import { idBound } from "../base/id.ts";
-import { type Database, FIRST_PAGE, limitTo } from "../database/database.ts";
-import { walk } from "../database/rows.ts";
+import { walkKeys } from "./batch.ts";
+import { type Database, FIRST_PAGE } from "../database/database.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
 import { earlierDue, IS_OPEN } from "./subscriptions.ts";
-
-/** How many deliveries one batch sends again, so that no other write waits for long. */
-const BATCH = 500;
 
 /** Stores an event for one subscription, with its delivery; at first 0 rows change if it ended. */
 export function insertTestDelivery(
@@ -42,21 +39,18 @@ export function resendDeliveries(ids: readonly string[], nowMs: number): Sql[] {
  * The ids of failed deliveries of events from `sinceMs` on and before `untilMs`, oldest first, in
  * batches; each comes once, also if it fails again.
  */
-export async function* findFailed(
+export function findFailed(
   database: Database,
   { sinceMs, untilMs, subscription }: {
     readonly sinceMs: number | undefined;
     readonly untilMs: number | undefined;
     readonly subscription: string | undefined;
   },
-): AsyncGenerator<string[], void, void> {
+): AsyncIterable<string[]> {
   const end = untilMs === undefined ? FIRST_PAGE : idBound("d", untilMs);
-  const start = sinceMs === undefined ? "" : idBound("d", sinceMs);
+  const after = sinceMs === undefined ? "" : idBound("d", sinceMs);
   const ofOne = subscription === undefined ? sql``
     : sql`AND subscription = (SELECT seq FROM subscriptions WHERE id = ${subscription})`;
-  const parts = walk<{ key: string }>(database, start, (after) =>
-    sql`SELECT id AS key FROM deliveries
-      WHERE status = 'failed' AND id > ${after} AND id < ${end} ${ofOne}
-      ORDER BY id ${limitTo(BATCH)}`);
-  for await (const rows of parts) yield rows.map(({ key }) => key);
+  const where = sql`status = 'failed' AND id < ${end} ${ofOne}`;
+  return walkKeys(database, { table: sql`deliveries`, key: sql`id`, where, after });
 }

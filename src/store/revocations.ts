@@ -19,26 +19,17 @@ type Revocable = Pick<Caller, "jti" | "grantId" | "sub" | "clientId">;
 /** What has been revoked, in memory: a look-up costs no database read while all of it fits. */
 export type Revocations = Awaited<ReturnType<typeof loadRevocations>>;
 
-interface RevocationRow {
-  readonly seq: number;
+type RevocationRow = Readonly<Record<"seq" | "notBeforeMs" | "untilMs", number>> & {
   readonly target: string;
-  readonly notBeforeMs: number;
-  readonly untilMs: number;
-}
+};
 
 /** How many are held in memory: about 50 MiB. */
 const HELD_LIMIT = 100_000;
 /** How many are read at once, so that other work can run in between. */
 const READ_LIMIT = 2_000;
 
-const SELECT = sql`SELECT seq, target, notBeforeMs, untilMs FROM revocations`;
-
 /** Loads what is in force; past `limit` what stays so for longest, and reads others when needed. */
-export async function loadRevocations(
-  database: Database,
-  now: () => number,
-  limit = HELD_LIMIT,
-) {
+export async function loadRevocations(database: Database, now: () => number, limit = HELD_LIMIT) {
   const memory = createMemory(limit, now);
   let lastSeq = 0;
 
@@ -46,7 +37,7 @@ export async function loadRevocations(
   async function refresh(): Promise<void> {
     for (let full = true; full;) {
       const rows = await database.query<RevocationRow>(
-        sql`${SELECT} WHERE seq > ${lastSeq} ORDER BY seq ${limitTo(READ_LIMIT)}`,
+        sql`SELECT * FROM revocations WHERE seq > ${lastSeq} ORDER BY seq ${limitTo(READ_LIMIT)}`,
       );
       rows.forEach(memory.hold);
       lastSeq = Math.max(lastSeq, rows.at(-1)?.seq ?? 0);
@@ -61,7 +52,8 @@ export async function loadRevocations(
     let [untilMs, seq] = [Number.MAX_SAFE_INTEGER, 0];
     for (let full = true; full && !memory.isPartial();) {
       const rows = await database.query<RevocationRow>(
-        sql`${SELECT} WHERE untilMs > ${now()} AND (untilMs, seq) < (${untilMs}, ${seq})
+        sql`SELECT * FROM revocations
+          WHERE untilMs > ${now()} AND (untilMs, seq) < (${untilMs}, ${seq})
           ORDER BY untilMs DESC, seq DESC ${limitTo(READ_LIMIT)}`,
       );
       rows.forEach(memory.hold);

@@ -3,12 +3,7 @@ import { findRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 
 /** Stores a browser session by the SHA-256 of its cookie's value. */
-export function insertSession(
-  hash: Uint8Array,
-  user: string,
-  nowMs: number,
-  untilMs: number,
-): Sql {
+export function insertSession(hash: Uint8Array, user: string, nowMs: number, untilMs: number): Sql {
   return sql`INSERT INTO sessions (hash, user, createdAtMs, untilMs)
     VALUES (${hash}, ${user}, ${nowMs}, ${untilMs})`;
 }

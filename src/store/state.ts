@@ -4,9 +4,6 @@ import { sql, type Sql } from "../database/sql.ts";
 import { openForLook } from "../database/sqlite_file.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
-/** How many of each a database holds. */
-export type DatabaseCounts = ReturnType<typeof countRecords>;
-
 const FAILED = sql`deliveries WHERE status = 'failed'`;
 
 /** Counts what the database at `path` holds, without any change; its schema must be the newest. */

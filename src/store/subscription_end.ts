@@ -1,20 +1,18 @@
 import { LOGIN_APP } from "../oauth/principal.ts";
 import { ENDS, LAST_ENDING } from "./authority.ts";
-import { type Database, limitTo } from "../database/database.ts";
-import { hasRow, walk, writeAndPause } from "../database/rows.ts";
+import { AT_MOST, BATCH, walkKeys } from "./batch.ts";
+import type { Database } from "../database/database.ts";
+import { hasRow, writeAndPause } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
 import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
 import { announceDisabled } from "./events.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
 /**
- * So many pending deliveries of a subscription are cancelled when it ends, the rest in batches of
- * as many. Until then its `dueAtMs` stays, and none is claimed or shown as pending. What is
- * in flight is left out: its attempt says whether it arrives.
+ * Holds while something of a subscription that has ended is still to be cancelled: not all is when
+ * it ends, where that is more than one batch. Until then its `dueAtMs` stays, and none is claimed
+ * or shown as pending. What is in flight is left out: its attempt says whether it arrives.
  */
-const BATCH = 500;
-const AT_MOST = limitTo(BATCH);
-
 const TO_CLEAR = sql`s.status IN ('disabled', 'deleted') AND s.dueAtMs IS NOT NULL`;
 
 /** Holds for the first of those that are still to be cleared. */
@@ -34,22 +32,23 @@ export function disableSubscription(id: string, reason: string, nowMs: number): 
   return [...disable(sql`s.id = ${id}`, reason, nowMs), ...cancelPending(sql`s.id = ${id}`, nowMs)];
 }
 
-/** Those of a grant, of an app for a user, or all of a user or an app (`login`: by own login). */
-export type Ending =
-  | { readonly grant: string }
-  | { readonly user: string; readonly app: string }
-  | (({ readonly user: string } | { readonly app: string }) & {
-    /** Leaves alone what a user made by own login. */
-    readonly sparesOwn?: boolean;
-    /** Ends those alone that were granted any of these. */
-    readonly scopes?: readonly string[];
-    /** Nobody is left who could make them active again. */
-    readonly deletes?: boolean;
-  });
+/** A user, an app, or a user through an app. */
+export type Parties =
+  | { readonly user: string; readonly app?: string }
+  | { readonly user?: never; readonly app: string };
 
-/** How all subscriptions of a user or an app end. */
+/** Whose end: a grant's, a user's through an app, or all of either (`login`: by own login). */
+export type Ending = Parties | { readonly grant: string };
+
+/** How subscriptions end; all but the reason is for all of a user or an app alone. */
 export interface SubscriptionsEnd {
+  /** In plain words, for their owners. */
   readonly reason: string;
+  /** Leaves alone what a user made by own login. */
+  readonly sparesOwn?: boolean;
+  /** Ends those alone that were granted any of these. */
+  readonly scopes?: readonly string[];
+  /** Nobody is left who could make them active again. */
   readonly deletes?: boolean;
 }
 
@@ -57,19 +56,21 @@ export interface SubscriptionsEnd {
  * Ends subscriptions together with what made them: they are disabled, which dispatches an event,
  * what they have not been sent is cancelled, and only a new grant makes them active again. However
  * many they are, that holds from the commit on; the rows of all but the first few hundred follow
- * later (`clearEndedSubscriptions`). The reason is in plain words, for their owners.
+ * later (`clearEndedSubscriptions`).
  */
-export function endSubscriptions(ending: Ending, reason: string, nowMs: number): Sql[] {
+export function endSubscriptions(
+  ending: Ending,
+  { reason, sparesOwn = false, scopes, deletes = false }: SubscriptionsEnd,
+  nowMs: number,
+): Sql[] {
   if ("grant" in ending) return end(sql`s.grantId = ${ending.grant}`, false, reason, nowMs);
-  if ("user" in ending && "app" in ending) {
+  const { user, app } = ending;
+  const owner = user === undefined ? app : user;
+  if (user !== undefined && app !== undefined) {
     // The plus: a principal has few, while the app may have very many.
-    const ofBoth = sql`s.principal = ${ending.user} AND +s.app = ${ending.app}
-      AND s.status <> 'deleted'`;
+    const ofBoth = sql`s.principal = ${user} AND +s.app = ${app} AND s.status <> 'deleted'`;
     return end(ofBoth, false, reason, nowMs);
   }
-  const { sparesOwn = false, scopes, deletes = false } = ending;
-  if (scopes?.length === 0) return [];
-  const owner = "user" in ending ? ending.user : ending.app;
   const first = sql`s.seq IN (SELECT seq FROM subscriptions WHERE ${ownedBy(owner)} ${AT_MOST})
     AND ${isEndedBy(LAST_ENDING)}`;
   return [
@@ -157,13 +158,12 @@ export async function clearEndedSubscriptions(
     sql`SELECT seq, owner, deletes, reason FROM subscription_endings ORDER BY seq ${AT_MOST}`,
   );
   for (const { seq, owner, deletes, reason } of endings) {
-    const parts = walk<{ key: number }>(database, 0, (after) =>
-      sql`SELECT seq AS key FROM subscriptions WHERE ${ownedBy(owner)} AND seq > ${after}
-        ORDER BY seq ${AT_MOST}`);
-    for await (const rows of parts) {
+    const where = ownedBy(owner);
+    const rows = { table: sql`subscriptions`, key: sql`seq`, where, after: 0 };
+    for await (const part of walkKeys(database, rows)) {
       if (signal.aborted) return;
-      const part = sql`s.seq IN ${listOf(rows.map(({ key }) => key))} AND ${isEndedBy(seq)}`;
-      await step(end(part, deletes === 1, reason, now()));
+      const ended = sql`s.seq IN ${listOf(part)} AND ${isEndedBy(seq)}`;
+      await step(end(ended, deletes === 1, reason, now()));
     }
     await step([sql`DELETE FROM subscription_endings WHERE seq = ${seq}`]);
   }

@@ -10,7 +10,7 @@ import {
 } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { revokeGrantsOf } from "./grant_end.ts";
-import { endSubscriptions, type SubscriptionsEnd } from "./subscription_end.ts";
+import type { SubscriptionsEnd } from "./subscription_end.ts";
 
 /** A user with the PHC string of the password, which is used by the login alone. */
 export interface UserWithPassword extends User {
@@ -108,13 +108,11 @@ export function revokeTokensOfUser(
   id: string,
   nowMs: number,
   accessTtlMs: number,
-  end?: SubscriptionsEnd,
+  end: SubscriptionsEnd = { reason: "password changed", sparesOwn: true },
 ): Sql[] {
-  const { reason, ...ending } = end ?? { reason: "password changed", sparesOwn: true };
   return [
     sql`UPDATE users SET notBeforeMs = max(notBeforeMs, ${nowMs}) WHERE id = ${id}`,
-    ...revokeGrantsOf({ user: id }, nowMs, accessTtlMs),
-    ...endSubscriptions({ user: id, ...ending }, reason, nowMs),
+    ...revokeGrantsOf({ user: id }, end, nowMs, accessTtlMs),
     sql`DELETE FROM sessions WHERE user = ${id}`,
   ];
 }

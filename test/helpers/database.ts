@@ -42,6 +42,20 @@ export function countRows(database: Database) {
   return { counted, found };
 }
 
+/** The database, and how many rows each statement of its writes has changed. */
+export function countChanges(database: Database) {
+  const changes: number[] = [];
+  const counted: Database = {
+    ...database,
+    async write(statements) {
+      const changed = await database.write(statements);
+      changes.push(...changed);
+      return changed;
+    },
+  };
+  return { counted, changes };
+}
+
 /** Stores a user with scopes `consumer orders`, changed as given. */
 export async function addUser(
   database: Database,

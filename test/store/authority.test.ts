@@ -15,6 +15,7 @@ import {
   clearEndedSubscriptions,
   type Ending,
   endSubscriptions,
+  type SubscriptionsEnd,
 } from "../../src/store/subscription_end.ts";
 import { insertSubscription, updateSubscription } from "../../src/store/subscriptions.ts";
 import {
@@ -107,7 +108,8 @@ async function openStage(t: TestContext) {
     multiply,
     list,
     dispatch,
-    end: (ending: Ending) => database.write(endSubscriptions(ending, "why", NOW_MS)),
+    end: (ending: Ending, how: Partial<SubscriptionsEnd> = {}) =>
+      database.write(endSubscriptions(ending, { reason: "why", ...how }, NOW_MS)),
     clear: (signal = NEVER) => clearEndedSubscriptions(database, () => NOW_MS, signal),
     count: async (rows: string) =>
       (await database.query({ sql: `SELECT 1 FROM ${rows}`, params: [] })).length,
@@ -190,7 +192,7 @@ test("those of a deleted app are deleted, also what was disabled before", async 
   await stage.database.write([
     sql`UPDATE subscriptions SET status = 'disabled' WHERE seq > ${2 * AT_ONCE - 3}`,
   ]);
-  await stage.end({ app: stage.app, deletes: true });
+  await stage.end({ app: stage.app }, { deletes: true });
   await stage.clear();
   assert.equal(await stage.count("subscriptions WHERE status = 'deleted'"), 2 * AT_ONCE);
   // What was disabled has been announced already.
@@ -205,7 +207,7 @@ test("a lost scope ends what was made by grants of it, by narrower tokens too", 
     await stage.subscribe(["consumer", "orders"], ["consumer"]),
     await stage.subscribe(["consumer"]),
   ];
-  await stage.end({ app: stage.app, scopes: ["orders", "stock"] });
+  await stage.end({ app: stage.app }, { scopes: ["orders", "stock"] });
   assert.deepEqual((await stage.list()).map(({ id, status }) => [id, status]), [
     [both.id, "disabled"],
     [narrowed.id, "disabled"],

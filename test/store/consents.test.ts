@@ -24,6 +24,7 @@ import {
   addApp,
   addSession,
   addUser,
+  countChanges,
   countRows,
   openDatabase,
   sampleGrant,
@@ -31,6 +32,7 @@ import {
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const HOUR_MS = 3_600_000;
+const END = { reason: "grant withdrawn" };
 
 test("a consent is found for its user and its app, and for no other", async (t) => {
   const database = openDatabase(t);
@@ -66,7 +68,7 @@ test("withdrawConsent() forgets one consent alone", async (t) => {
   const [app, other] = [await addApp(database), await addApp(database)];
   await consent(database, user, app, ["consumer"]);
   await consent(database, user, other, ["orders"]);
-  await database.write(withdrawConsent(user, app, "grant withdrawn", NOW_MS + HOUR_MS, HOUR_MS));
+  await database.write(withdrawConsent(user, app, END, NOW_MS + HOUR_MS, HOUR_MS));
   assert.deepEqual(await findConsentedScopes(database, user, app), []);
   assert.deepEqual(await findConsentedScopes(database, user, other), ["orders"]);
   await consent(database, user, app, ["orders"]);
@@ -91,7 +93,7 @@ test("withdrawConsent() ends the pair's earlier grants and codes, and no others"
   for (const grant of Object.values(grants)) assert.ok(await insertGrant(database, grant));
   const code = await addCode(database, user, app);
   const revocations = await loadRevocations(database, () => withdrawnMs);
-  await database.write(withdrawConsent(user, app, "grant withdrawn", withdrawnMs, HOUR_MS));
+  await database.write(withdrawConsent(user, app, END, withdrawnMs, HOUR_MS));
   await revocations.refresh();
 
   const ended = async (name: keyof typeof grants) => {
@@ -137,7 +139,7 @@ test("a withdrawal lasts as long as the longest-lived token of any key", async (
     signsFromMs: 1,
     tokenTtlMs: 5 * HOUR_MS,
   })]);
-  await database.write(withdrawConsent(user, app, "grant withdrawn", NOW_MS, HOUR_MS));
+  await database.write(withdrawConsent(user, app, END, NOW_MS, HOUR_MS));
   const [row] = await database.query<{ untilMs: number }>(sql`SELECT untilMs FROM revocations`);
   assert.ok(row && row.untilMs >= NOW_MS + 5 * HOUR_MS, String(row?.untilMs));
 });
@@ -145,7 +147,7 @@ test("a withdrawal lasts as long as the longest-lived token of any key", async (
 test("withdrawConsent() by a user or of an app that has just gone stores no consent", async (t) => {
   const database = openDatabase(t);
   const user = await addUser(database);
-  await database.write(withdrawConsent(user, "a1", "grant withdrawn", NOW_MS, HOUR_MS));
+  await database.write(withdrawConsent(user, "a1", END, NOW_MS, HOUR_MS));
   assert.deepEqual(await database.query(sql`SELECT 1 FROM consents`), []);
 });
 
@@ -159,10 +161,36 @@ test("forgetConsentsOf() forgets all of a user, or all of an app", async (t) => 
     const found = pairs.map(([by, to]) => findConsentedScopes(database, by, to));
     return (await Promise.all(found)).map((scopes) => scopes.length);
   };
-  assert.deepEqual(await database.write([forgetConsentsOf({ user })]), [2]);
+  assert.deepEqual(await database.write([await forgetConsentsOf(database, { user })]), [0]);
   assert.deepEqual(await left(), [0, 0, 1, 1]);
-  assert.deepEqual(await database.write([forgetConsentsOf({ app })]), [1]);
+  const forget = await forgetConsentsOf(database, { app });
   assert.deepEqual(await left(), [0, 0, 0, 1]);
+  await consent(database, user, app, ["orders"]); // meanwhile
+  assert.deepEqual(await database.write([forget]), [1]);
+  assert.deepEqual(await left(), [0, 0, 0, 1]);
+});
+
+test("forgetConsentsOf() forgets very many of an app in writes that are bounded", async (t) => {
+  const database = openDatabase(t);
+  const [app, otherApp] = [await addApp(database), await addApp(database)];
+  const numbers = sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n
+    WHERE i < 1201)`;
+  await database.write([
+    sql`INSERT INTO users (id, username, phc, scopes, status, createdAtMs) ${numbers}
+      SELECT 'u' || printf('%06d', i), i, '', '["orders"]', 'active', 1 FROM n`,
+    sql`INSERT INTO consents (user, app, scopes) ${numbers}
+      SELECT 'u' || printf('%06d', i), ${app}, '["orders"]' FROM n`,
+  ]);
+  const user = "u000007"; // who has withdrawn something: that must outlast what is forgotten
+  await consent(database, user, otherApp, ["orders"]);
+  await database.write(withdrawConsent(user, app, END, NOW_MS + HOUR_MS, HOUR_MS));
+  await consent(database, user, app, ["orders"]);
+  const { counted, changes } = countChanges(database);
+  await forgetConsentsOf(counted, { app });
+  assert.deepEqual(changes, [499, 1, 500, 0, 201, 0]);
+  assert.deepEqual(await findConsentedScopes(database, user, otherApp), ["orders"]);
+  const left = await database.query(sql`SELECT user, scopes FROM consents WHERE app = ${app}`);
+  assert.deepEqual(left.map((row) => ({ ...row as object })), [{ user, scopes: "[]" }]);
 });
 
 describe("listActingApps() lists", () => {
@@ -189,7 +217,7 @@ describe("listActingApps() lists", () => {
     ["an app whose subscription has outlived its grant", subscribe, ["consumer"]],
     ["no app whose subscription has ended", async (database, user, app) => {
       await subscribe(database, user, app);
-      await database.write(endSubscriptions({ user, app }, "why", NOW_MS));
+      await database.write(endSubscriptions({ user, app }, END, NOW_MS));
     }, undefined],
     ["no app whose grant was made before its user was cut off", async (database, user, app) => {
       await give(database, app, user);
@@ -199,7 +227,7 @@ describe("listActingApps() lists", () => {
       await consent(database, user, app, ["orders"]);
       await give(database, app, user);
       const atMs = NOW_MS + HOUR_MS;
-      await database.write(withdrawConsent(user, app, "grant withdrawn", atMs, HOUR_MS));
+      await database.write(withdrawConsent(user, app, END, atMs, HOUR_MS));
     }, undefined],
     ["no app of another user", async (database, _, app) =>
       give(database, app, await addUser(database)), undefined],

@@ -5,12 +5,11 @@ import { sha256 } from "../../src/base/secret.ts";
 import { type Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import {
-  revokeTokensOf,
-  revokeAccessToken,
   revokeAllLogins,
   revokeGrant,
   revokeGrantsWithScopes,
   revokeLoginsOf,
+  revokeTokensOf,
 } from "../../src/store/grant_end.ts";
 import {
   findGrant,
@@ -18,8 +17,8 @@ import {
   type NewGrant,
   rotateRefreshToken,
 } from "../../src/store/grants.ts";
-import { loadRevocations } from "../../src/store/revocations.ts";
-import { addApp, addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
+import { loadRevocations, revocation } from "../../src/store/revocations.ts";
+import { addApp, addUser, countChanges, openDatabase, sampleGrant } from "../helpers/database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const HOUR_MS = 3_600_000;
@@ -61,10 +60,10 @@ test("a revocation lasts as long as the grant's last access token", async (t) =>
   assert.deepEqual(rows.map(({ untilMs }) => untilMs), [grant.accessUntilMs]);
 });
 
-test("revokeAccessToken() ends one token and nothing else of its grant", async (t) => {
+test("the revocation of a token ends it and nothing else of its grant", async (t) => {
   const { database, grant } = await openWithGrant(t);
   const one = callerOf(grant);
-  await database.write([revokeAccessToken(one.jti, NOW_MS + HOUR_MS)]);
+  await database.write([revocation(one.jti, NOW_MS + HOUR_MS, NOW_MS + HOUR_MS)]);
   const revocations = await loadRevocations(database, () => NOW_MS);
   assert.equal(revocations.has(one), true);
   assert.equal(revocations.has({ ...one, jti: `${grant.id}another` }), false);
@@ -98,24 +97,11 @@ test("revokeLoginsOf() ends a user's logins, and revokeAllLogins() those of all"
 
 test("revokeAllLogins() ends very many in writes that are bounded", async (t) => {
   const database = openDatabase(t);
-  await database.write([sql`INSERT INTO grants
-     (id, app, user, type, scopes, refreshUntilMs, accessUntilMs)
-     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1201)
-     SELECT 'g' || printf('%06d', i), 'login', 'u' || i, 'login', '["consumer"]', 0,
-       ${NOW_MS + HOUR_MS} FROM n`]);
-  const changes: number[] = [];
-  const counted: Database = {
-    ...database,
-    async write(statements) {
-      const changed = await database.write(statements);
-      changes.push(...changed);
-      return changed;
-    },
-  };
+  await addMany(database, "login", "consumer");
+  const { counted, changes } = countChanges(database);
   await revokeAllLogins(counted, NOW_MS + 1);
   assert.deepEqual(changes, [500, 500, 201]);
-  const left = await database.query(sql`SELECT 1 FROM grants WHERE revokedAtMs IS NULL`);
-  assert.equal(left.length, 0);
+  assert.equal(await countValid(database), 0);
 });
 
 test("revokeTokensOf() of logins ends those made by then, and no app's", async (t) => {
@@ -144,11 +130,11 @@ test("revokeGrantsWithScopes() ends the grants that carry any, by whole names", 
   };
   for (const grant of Object.values(grants)) assert.ok(await insertGrant(database, grant));
 
-  await database.write(revokeGrantsWithScopes({ user }, ["a", "none"], NOW_MS + 1));
+  await database.write(await revokeGrantsWithScopes(database, { user }, ["a", "none"], NOW_MS + 1));
   assert.deepEqual(await revoked(database, grants), ["a", "last"]);
-  await database.write(revokeGrantsWithScopes({ user }, ["%"], NOW_MS + 2));
+  await database.write(await revokeGrantsWithScopes(database, { user }, ["%"], NOW_MS + 2));
   assert.deepEqual(await revoked(database, grants), ["a", "last", "percent"]);
-  await database.write(revokeGrantsWithScopes({ app }, ["a"], NOW_MS + 3));
+  await database.write(await revokeGrantsWithScopes(database, { app }, ["a"], NOW_MS + 3));
   assert.deepEqual(await revoked(database, grants), ["a", "last", "percent", "theirs"]);
   const revocations = await loadRevocations(database, () => NOW_MS);
   assert.equal(revocations.has(callerOf(grants.a)), true);
@@ -170,15 +156,49 @@ test("revokeGrantsWithScopes() ends the codes that carry any, too", async (t) =>
   ]);
   const codes = async () =>
     (await database.query<{ id: string }>(sql`SELECT id FROM codes`)).map(({ id }) => id);
-  await database.write(revokeGrantsWithScopes({ user }, ["a"], NOW_MS));
+  await database.write(await revokeGrantsWithScopes(database, { user }, ["a"], NOW_MS));
   assert.deepEqual(await codes(), ["g2", "g3"]);
-  await database.write(revokeGrantsWithScopes({ app }, ["a"], NOW_MS));
+  await database.write(await revokeGrantsWithScopes(database, { app }, ["a"], NOW_MS));
   assert.deepEqual(await codes(), ["g2"]);
 });
 
-test("revokeGrantsWithScopes() of no scopes does nothing", () => {
-  assert.deepEqual(revokeGrantsWithScopes({ user: "u" }, [], NOW_MS), []);
+test("revokeGrantsWithScopes() ends very many of an app in writes that are bounded", async (t) => {
+  const database = openDatabase(t);
+  const app = await addApp(database);
+  await addMany(database, app, "orders");
+  const user = await addUser(database);
+  const others = {
+    without: sampleGrant(app, user),
+    elsewhere: sampleGrant(await addApp(database), user, { scopes: ["orders"] }),
+  };
+  for (const grant of Object.values(others)) assert.ok(await insertGrant(database, grant));
+  const { counted, changes } = countChanges(database);
+  const batch = await revokeGrantsWithScopes(counted, { app }, ["orders"], NOW_MS + 1);
+  const meanwhile = sampleGrant(app, user, { id: newId("g", NOW_MS), scopes: ["orders"] });
+  assert.ok(await insertGrant(database, meanwhile));
+  await counted.write(batch);
+  assert.deepEqual(changes.slice(0, 4), [500, 500, 201, 1]);
+  assert.equal(await countValid(database), 2);
+  assert.deepEqual(await revoked(database, { ...others, meanwhile }), ["meanwhile"]);
 });
+
+test("revokeGrantsWithScopes() of no scopes does nothing", async (t) => {
+  const database = openDatabase(t);
+  assert.deepEqual(await revokeGrantsWithScopes(database, { user: "u" }, [], NOW_MS), []);
+});
+
+/** Stores 1,201 valid grants of as many users. */
+async function addMany(database: Database, app: string, scope: string): Promise<void> {
+  await database.write([sql`INSERT INTO grants
+     (id, app, user, type, scopes, refreshUntilMs, accessUntilMs)
+     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1201)
+     SELECT 'g' || printf('%06d', i), ${app}, 'u' || i, 'any', ${JSON.stringify([scope])}, 0,
+       ${NOW_MS + HOUR_MS} FROM n`]);
+}
+
+async function countValid(database: Database): Promise<number> {
+  return (await database.query(sql`SELECT 1 FROM grants WHERE revokedAtMs IS NULL`)).length;
+}
 
 async function openWithGrant(t: TestContext) {
   const database = openDatabase(t);

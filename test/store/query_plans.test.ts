@@ -67,6 +67,7 @@ const PAGE = { limit: 50, before: "~" };
 const OWNER = "u00000000";
 const USER = newId("u", NOW_MS);
 const CLAIM = "c1";
+const END = { reason: "x" };
 
 /**
  * Partial indexes, and a table, that hold nothing but work that is to be done now; walking one is
@@ -358,21 +359,21 @@ const CASES: readonly Case[] = [
     }),
   ]),
   {
-    ...writing("ending all of an app", () => endSubscriptions({ app: "a1" }, "x", NOW_MS)),
+    ...writing("ending all of an app", () => endSubscriptions({ app: "a1" }, END, NOW_MS)),
     by: "subscriptions_by_app (app=?)",
   },
   ...[{ user: USER }, { user: USER, app: "a1" }].map((who) => ({
-    ...writing(`ending all of ${Object.keys(who)}`, () => endSubscriptions(who, "x", NOW_MS)),
+    ...writing(`ending all of ${Object.keys(who)}`, () => endSubscriptions(who, END, NOW_MS)),
     by: "subscriptions_by_principal (principal=?)",
   })),
   {
-    ...writing("ending those of a grant", () => endSubscriptions({ grant: "g1" }, "x", NOW_MS)),
+    ...writing("ending those of a grant", () => endSubscriptions({ grant: "g1" }, END, NOW_MS)),
     by: "subscriptions_by_grant (grantId=?)",
   },
   writing("ending those with a scope", () =>
-    endSubscriptions({ app: "a1", scopes: ["a", "b"] }, "x", NOW_MS)),
+    endSubscriptions({ app: "a1" }, { ...END, scopes: ["a", "b"] }, NOW_MS)),
   writing("ending all of a deleted app", () =>
-    endSubscriptions({ app: "a1", deletes: true }, "x", NOW_MS)),
+    endSubscriptions({ app: "a1" }, { ...END, deletes: true }, NOW_MS)),
   ...[undefined, "u1"].flatMap((actor) =>
     [undefined, NOW_MS].map((untilMs): Case => ({
       name: `listing the audit by ${JSON.stringify({ actor, untilMs })}`,
@@ -397,7 +398,7 @@ const CASES: readonly Case[] = [
     async run(database) {
       await listActingApps(database, OWNER, NOW_MS);
       await listActingApps(database, OWNER, NOW_MS, "a1");
-      await database.write(withdrawConsent(OWNER, "a1", "withdrawn", NOW_MS, 1));
+      await database.write(withdrawConsent(OWNER, "a1", END, NOW_MS, 1));
     },
   },
   writing("ending grants that are too many", () => endExcessGrants(OWNER, "a1", NOW_MS)),

@@ -4,7 +4,8 @@ import { OAuthError } from "../../oauth/errors.ts";
 import type { Caller } from "../../oauth/principal.ts";
 import { insertAuditOfGrant } from "../../store/audit.ts";
 import type { Sql } from "../../database/sql.ts";
-import { revokeAccessToken, revokeGrant } from "../../store/grant_end.ts";
+import { revokeGrant } from "../../store/grant_end.ts";
+import { revocation } from "../../store/revocations.ts";
 import type { Services } from "../../services.ts";
 import { type Bearer, bearerToken } from "../bearer.ts";
 import { bringsBody } from "../../http/body.ts";
@@ -53,7 +54,7 @@ export function revokeOperation(
     async handle({ request }) {
       if (bearerToken(request) !== undefined) {
         const { jti, expiresAtMs } = await authenticateAlone(request, bearer);
-        await revoke([revokeAccessToken(jti, expiresAtMs)]);
+        await revoke([revocation(jti, expiresAtMs, expiresAtMs)]);
         return jsonResponse(200, {});
       }
       const form = await readOAuthForm(request);
@@ -75,7 +76,7 @@ export function revokeOperation(
  */
 function endToken(presented: PresentedToken, address: string, nowMs: number): Sql[] {
   const { app, user, grantId, jti, untilMs } = presented;
-  if (jti !== undefined) return [revokeAccessToken(jti, untilMs)];
+  if (jti !== undefined) return [revocation(jti, untilMs, untilMs)];
   const audited = { actor: app, action: "grant.revoke", target: grantId, address };
   const audit = user === null ? [] : [insertAuditOfGrant(grantId, audited, nowMs)];
   return [...audit, ...revokeGrant(grantId, nowMs)];

@@ -83,11 +83,14 @@ export function appOperations(services: Administration): Operation[] {
           const end = { reason: "app disabled" };
           // At another origin there may be somebody else than the one whom the users allowed it.
           const isMoved = new URL(changed.url).origin !== new URL(app.url).origin;
+          // Both before the time of the cut is read: what is granted meanwhile ends with it.
+          const forget = isMoved ? [await forgetConsentsOf(database, { app: id })] : [];
+          const revoke = await revokeGrantsWithScopes(database, { app: id }, lost, now());
           await storeAudited(context, [
             updateApp(app, changed),
             ...isDisabled ? revokeTokensOfApp(id, now(), accessTokenTtlMs, end) : [],
-            ...revokeGrantsWithScopes({ app: id }, lost, now()),
-            ...isMoved ? [forgetConsentsOf({ app: id }), deleteCodesOf(id)] : [],
+            ...revoke,
+            ...isMoved ? [...forget, deleteCodesOf(id)] : [],
           ], { action: "app.change", target: id }, services);
         });
         return jsonResponse(200, toAppRecord(await find(id)));
@@ -98,8 +101,10 @@ export function appOperations(services: Administration): Operation[] {
       async handle({ params: { client_id: id }, ...context }) {
         await find(id);
         const end = { reason: "app deleted", deletes: true };
+        const forget = await forgetConsentsOf(database, { app: id });
         const changes = await storeAudited(context, [
           ...revokeTokensOfApp(id, now(), accessTokenTtlMs, end),
+          forget,
           deleteApp(id),
         ], { action: "app.delete", target: id }, services);
         checkChanged(changes, "app");

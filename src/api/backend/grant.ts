@@ -75,7 +75,7 @@ export const GRANT_QUERY = {
 
 /** /backend/grant: what has been authorized, and its end. */
 export function grantOperations(services: Administration): Operation[] {
-  const { database, now, config: { accessTokenTtlMs } } = services;
+  const { database, now } = services;
 
   return [
     backend("GET", PATH, "listGrants", "List grants, of one user or one app", {
@@ -104,7 +104,7 @@ export function grantOperations(services: Administration): Operation[] {
         if (app !== undefined && app !== LOGIN_APP) found(await findApp(database, app), "app");
         const target = [user, app].filter(Boolean).join(" ");
         const action = { action: "grant.revoke", target, always: true };
-        await storeAudited(context, revokeAll(body, now(), accessTokenTtlMs), action, services);
+        await storeAudited(context, await revokeAll(body, services), action, services);
         if (user === undefined && app === LOGIN_APP) await revokeAllLogins(database, now());
         return emptyResponse(204);
       },
@@ -116,17 +116,22 @@ export function grantOperations(services: Administration): Operation[] {
  * Tokens end by user and app, which costs the same however many grants there are. What was allowed
  * before is asked anew.
  */
-function revokeAll({ user, app }: Infer<typeof Revocation>, nowMs: number, ttlMs: number): Sql[] {
+async function revokeAll(
+  { user, app }: Infer<typeof Revocation>,
+  { database, now, config: { accessTokenTtlMs: ttlMs } }: Administration,
+): Promise<Sql[]> {
   if (user !== undefined) {
-    if (app === LOGIN_APP) return revokeLoginsOf(user, nowMs);
-    if (app !== undefined) return withdrawConsent(user, app, REVOKED, nowMs, ttlMs);
-    const end = { reason: REVOKED };
-    return [...revokeTokensOfUser(user, nowMs, ttlMs, end), forgetConsentsOf({ user })];
+    if (app === LOGIN_APP) return revokeLoginsOf(user, now());
+    if (app !== undefined) return withdrawConsent(user, app, REVOKED, now(), ttlMs);
+    const forget = await forgetConsentsOf(database, { user });
+    return [...revokeTokensOfUser(user, now(), ttlMs, REVOKED), forget];
   }
   if (app === undefined) return [];
-  return app === LOGIN_APP
-    ? [revokeTokensOf(app, nowMs, ttlMs), ...endSubscriptions({ app }, REVOKED, nowMs)]
-    : [...revokeTokensOfApp(app, nowMs, ttlMs), forgetConsentsOf({ app })];
+  if (app === LOGIN_APP) {
+    return [revokeTokensOf(app, now(), ttlMs), ...endSubscriptions({ app }, REVOKED, now())];
+  }
+  const forget = await forgetConsentsOf(database, { app });
+  return [...revokeTokensOfApp(app, now(), ttlMs), forget];
 }
 
 function toGrantRecord(grant: ListedGrant): Infer<typeof GrantRecord> {

@@ -68,10 +68,12 @@ export function userOperations(services: Administration & Pick<Services, "hasher
           const user = await find(id);
           const lost = user.scopes.filter((scope) => scopes?.includes(scope) === false);
           const end = isDisabled ? { reason: "user disabled" } : undefined;
+          // Before the time of the cut is read: what is granted meanwhile ends with it.
+          const revoke = await revokeGrantsWithScopes(database, { user: id }, lost, now());
           await storeAudited(context, [
             updateUser(id, { phc, scopes, status }, user.scopes),
             ...isDisabled || phc ? revokeTokensOfUser(id, now(), accessTokenTtlMs, end) : [],
-            ...revokeGrantsWithScopes({ user: id }, lost, now()),
+            ...revoke,
           ], { action: "user.change", target: id }, services);
         });
         return jsonResponse(200, toUserRecord(await find(id)));

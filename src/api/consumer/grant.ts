@@ -34,7 +34,8 @@ export function consumerGrantOperations(services: Administration): Operation[] {
       async handle({ params: { id: app }, ...context }) {
         const user = loggedInUser(context.caller);
         found((await listActingApps(database, user, now(), app))[0], "grant");
-        const withdraw = withdrawConsent(user, app, "grant withdrawn", now(), accessTokenTtlMs);
+        const end = { reason: "grant withdrawn" };
+        const withdraw = withdrawConsent(user, app, end, now(), accessTokenTtlMs);
         const action = { action: "grant.withdraw", target: app, always: true };
         await storeAudited(context, withdraw, action, services);
         return emptyResponse(204);

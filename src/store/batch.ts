@@ -1,0 +1,28 @@
+import { type Database, limitTo } from "../database/database.ts";
+import { walk } from "../database/rows.ts";
+import { sql, type Sql } from "../database/sql.ts";
+
+/** How many rows one write changes where there may be very many, so that no other waits long. */
+export const BATCH = 500;
+
+/** The `LIMIT` of such a write, and of what selects its rows. */
+export const AT_MOST = limitTo(BATCH);
+
+/** What a row can be found by. */
+export type Key = string | number;
+
+/** The rows of a table for which `where` holds, in the order of a key, from `after` on. */
+export interface KeyedRows<Of = Key> extends Readonly<Record<"table" | "key" | "where", Sql>> {
+  after: Of;
+}
+
+/** Reads the keys of rows, batch by batch. */
+export async function* walkKeys<Of extends Key>(
+  database: Database,
+  { table, key, where, after }: KeyedRows<Of>,
+): AsyncGenerator<Of[], void, void> {
+  const parts = walk<{ key: Of }>(database, after, (last) =>
+    sql`SELECT ${key} AS key FROM ${table}
+      WHERE ${where} AND ${key} > ${last} ORDER BY ${key} ${AT_MOST}`);
+  for await (const rows of parts) yield rows.map((row) => row.key);
+}
