@@ -30,33 +30,22 @@ export function parseCommandLine(
   args: readonly string[],
   commands: readonly Command[],
 ): CommandLine {
-  const [first, ...rest] = args;
-  if (first === undefined) return { kind: "incomplete", words: [] };
+  const [first] = args;
   if (first === "--version" || first === "-V") return { kind: "version" };
-  if (isHelp(first)) return { kind: "help", words: [] };
-  if (first !== "help") return findCommand(args, [], commands);
-  const isKnown = commands.some((command) => startsWith(command.words, rest));
-  return isKnown ? { kind: "help", words: rest } : findCommand(rest, [], commands);
-}
-
-function findCommand(
-  args: readonly string[],
-  words: readonly string[],
-  commands: readonly Command[],
-): CommandLine {
-  const [word, ...rest] = args;
-  if (word === undefined) return { kind: "incomplete", words };
-  if (isHelp(word)) return { kind: "help", words };
-  const path = [...words, word];
-  const below = commands.filter((command) => startsWith(command.words, path));
-  const [only] = below;
-  if (only === undefined) {
-    const known = commands.filter((command) => startsWith(command.words, words));
-    const next = new Set(known.map((command) => command.words[words.length] ?? ""));
-    return unknownWord(word, words, [...next]);
-  }
-  if (only.words.length > path.length) return findCommand(rest, path, commands);
-  return parseRest(only, rest);
+  const isAsked = first === "help";
+  const typed = isAsked ? args.slice(1) : args;
+  const end = typed.findIndex((_, at) => startWith(commands, typed.slice(0, at + 1)).length === 0);
+  const words = end === -1 ? typed : typed.slice(0, end);
+  const [next] = typed.slice(words.length);
+  const below = startWith(commands, words);
+  const command = below.find((each) => each.words.length === words.length);
+  // What follows a command is not read: to ask for its help never runs it.
+  if (isAsked && (command || next === undefined)) return { kind: "help", words };
+  if (command) return parseRest(command, typed.slice(words.length));
+  if (next === undefined) return { kind: "incomplete", words };
+  if (isHelp(next)) return { kind: "help", words };
+  const known = new Set(below.map((each) => each.words[words.length] ?? ""));
+  return unknownWord(next, words, [...known]);
 }
 
 function unknownWord(word: string, words: readonly string[], known: string[]): CommandLine {
@@ -152,8 +141,9 @@ function isHelp(word: string): boolean {
   return word === "--help" || word === "-h";
 }
 
-function startsWith(words: readonly string[], beginning: readonly string[]): boolean {
-  return beginning.every((word, index) => words[index] === word);
+/** The commands whose words begin with these. */
+export function startWith(commands: readonly Command[], words: readonly string[]): Command[] {
+  return commands.filter((each) => words.every((word, index) => each.words[index] === word));
 }
 
 function quote(word: string): string {

@@ -1,5 +1,5 @@
 import type { Command, Option } from "./command.ts";
-import { COMMON_OPTIONS, optionsOf } from "./command_line.ts";
+import { COMMON_OPTIONS, optionsOf, startWith } from "./command_line.ts";
 
 /** How the help is laid out. */
 export interface HelpLayout {
@@ -18,9 +18,7 @@ export function formatHelp(
   layout: HelpLayout,
 ): string {
   const width = Math.min(MAX_WIDTH, layout.columns ?? MAX_WIDTH);
-  const named = commands.filter((command) =>
-    words.every((word, index) => command.words[index] === word)
-  );
+  const named = startWith(commands, words);
   const [only] = named;
   const lines = only !== undefined && only.words.length === words.length
     ? commandHelp(only, width, layout.bold)
