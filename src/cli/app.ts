@@ -1,12 +1,12 @@
 import { AppChange, NewApp, NewAppSecret } from "../oauth/app.ts";
 import type { Command, Values } from "./command.ts";
 import { listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
-import { formatValue, type Members, visible } from "./table.ts";
 
 const APP: Resource = {
   noun: "app",
   path: "/backend/app",
   argument: { name: "CLIENT_ID", meaning: "the app's client_id, as app list shows it" },
+  label: "name",
   columns: ["name*", "client_id", "type", "status", "scopes*", "url*"],
   shown: ("client_id client_secret url type scopes grants redirect_uris redirect_rule trusted " +
     "resource_server status").split(" "),
@@ -40,15 +40,11 @@ export const APP_COMMANDS: readonly Command[] = [
       'gatepost app add Wiki --url https://wiki.example.com/ --scope "consumer wiki" --trusted',
       "gatepost app add Phone --url http://127.0.0.1 --public",
     ],
-  }, {
     method: "POST",
-    made: {
-      member: "name",
-      argument: { name: "NAME", meaning: "what users see when the app asks for their consent" },
-    },
     body: NewApp,
     members: {
       ...WORDS,
+      name: { argument: "NAME", meaning: "what users see when the app asks for their consent" },
       type: {
         name: "public",
         isFlag: true,
@@ -61,9 +57,9 @@ export const APP_COMMANDS: readonly Command[] = [
       },
       redirect_uris: { ...WORDS.redirect_uris, meaning: URIS },
     },
-    done: (_given, app) => {
+    done(name, app) {
       const once = app["client_secret"] === undefined ? "" : " Its secret is shown here only.";
-      return `App ${nameOf(app)} has been added.${once}`;
+      return `App ${name} has been added.${once}`;
     },
   }),
   listCommand(APP, {
@@ -88,7 +84,6 @@ export const APP_COMMANDS: readonly Command[] = [
       "gatepost app set a0mhc… --no-trusted",
       "gatepost app set a0mhc… --status active",
     ],
-  }, {
     method: "PATCH",
     body: AppChange,
     members: {
@@ -96,7 +91,7 @@ export const APP_COMMANDS: readonly Command[] = [
       name: { meaning: "what users see" },
       redirect_uris: { ...WORDS.redirect_uris, meaning: `${URIS}; "" lists none` },
     },
-    done: (_given, app) => `App ${nameOf(app)} has been changed.`,
+    done: (name) => `App ${name} has been changed.`,
   }),
   sendCommand(APP, {
     verb: "disable",
@@ -107,22 +102,20 @@ export const APP_COMMANDS: readonly Command[] = [
         "revoked stays so.",
     ],
     examples: ["gatepost app disable a0mhc…"],
-  }, {
     method: "PATCH",
     fixed: { status: "disabled" },
-    done: (_given, app) => `App ${nameOf(app)} has been disabled.`,
+    done: (name) => `App ${name} has been disabled.`,
   }),
   sendCommand(APP, {
     verb: "rotate-secret",
     purpose: "Give an app a new secret",
     details: ["The new secret is shown here only; the old one stays valid for 24 hours."],
     examples: ["gatepost app rotate-secret a0mhc…", "gatepost app rotate-secret a0mhc… --revoke"],
-  }, {
     method: "POST",
     below: "/secret",
     body: NewAppSecret,
     members: { revoke: { meaning: "end the old secret at once: it has leaked" } },
-    done(_given, _app, values) {
+    done(_name, _app, values) {
       const old = values.flag("revoke") ? "not valid any more" : "valid for another 24 hours";
       return `The old secret is ${old}; the new one is shown here only.`;
     },
@@ -132,16 +125,14 @@ export const APP_COMMANDS: readonly Command[] = [
     purpose: "Remove an app for good",
     details: ["`app disable` shuts an app out as well, and can be undone."],
     examples: ["gatepost app delete a0mhc…"],
+    method: "DELETE",
     confirm: (given) => `Remove app ${given} for good?`,
-  }, { method: "DELETE", done: (given) => `App ${visible(given)} has been removed.` }),
+    done: (name) => `App ${name} has been removed.`,
+  }),
 ];
 
 /** They are not split; an empty one lists none. */
 function readUris(values: Values): readonly string[] | null | undefined {
   const uris = values.list("redirect-uri");
   return uris?.every((uri) => uri === "") ? null : uris;
-}
-
-function nameOf(app: Members): string {
-  return visible(formatValue(app["name"]));
 }

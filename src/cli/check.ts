@@ -11,15 +11,12 @@ import { countRecords } from "../store/state.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { formatPairs, formatTable, type Members } from "./table.ts";
-import { columnsOf } from "./resource.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** `gatepost check`. */
 export const CHECK_COMMAND: Command = {
   words: ["check"],
   purpose: "Show configuration, database and endpoint modules",
-  arguments: [],
-  options: {},
   details: [
     "Shows every setting, what the database holds and each module's routes, and says what is " +
       "wrong. It changes nothing: the database is neither made nor migrated. Endpoint modules " +
@@ -80,9 +77,9 @@ function formatReport(
   terminal: Terminal,
 ): string {
   const { endpoints, cronjobs } = hosted;
-  const layout = { columns: terminal.columns, emphasize: (text: string) => text, indent: "  " };
+  const layout = { ...terminal, bold: (text: string) => text };
   const table = (items: readonly Members[], columns: readonly string[]) =>
-    formatTable(items, columnsOf(columns), layout);
+    formatTable(items, columns, layout, "  ");
   const folder = config.endpointsFolder;
   return [
     terminal.bold("Configuration"),

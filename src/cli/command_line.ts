@@ -106,29 +106,29 @@ function parseRest(command: Command, args: readonly string[]): CommandLine {
 
 /** What is missing or too much. A surplus argument is not repeated: it may be a password. */
 function findError(
-  command: Command,
+  { arguments: args = [], options = {} }: Command,
   positionals: readonly string[],
   given: readonly string[],
 ): string | undefined {
-  const names = command.arguments.map((argument) => argument.name);
-  const missing = command.arguments.find((argument, index) =>
-    !argument.isOptional && positionals[index] === undefined
+  const names = args.map(({ name }) => name);
+  const missing = args.find(({ isOptional }, index) =>
+    !isOptional && positionals[index] === undefined
   );
   if (missing !== undefined) return `needs ${missing.name}`;
   if (positionals.length > names.length) {
     return names.length === 0 ? "takes no arguments" : `takes no more than ${names.join(" ")}`;
   }
-  const required = Object.entries(command.options)
+  const required = Object.entries(options)
     .find(([name, option]) => option.isRequired && !given.includes(name));
   return required && `needs --${required[0]} ${required[1].value ?? ""}`.trimEnd();
 }
 
 function toValues(
-  command: Command,
+  { arguments: args = [] }: Command,
   positionals: readonly string[],
   values: Readonly<Record<string, unknown>>,
 ): Values {
-  const names = command.arguments.map(({ name }) => name);
+  const names = args.map(({ name }) => name);
   return {
     argument: (name) => positionals[names.indexOf(name)] ?? "",
     flag: (name) => typeof values[name] === "boolean" ? values[name] : undefined,

@@ -1,13 +1,11 @@
 import type { Command } from "./command.ts";
 import { listCommand, type Resource, sendCommand } from "./resource.ts";
-import { visible } from "./table.ts";
 
 const CRONJOB: Resource = {
   noun: "cronjob",
   path: "/backend/cronjob",
   argument: { name: "NAME", meaning: "the job, as cronjob list shows it" },
   columns: ["name", "status", "last_run", "duration_ms=ms", "next_run", "error*"],
-  shown: [],
 };
 
 /** The commands of `gatepost cronjob`. */
@@ -28,9 +26,8 @@ export const CRONJOB_COMMANDS: readonly Command[] = [
         "later runs are counted from this one.",
     ],
     examples: ["gatepost cronjob run cleanup"],
-  }, {
     method: "POST",
     below: "/run",
-    done: (given) => `Cronjob ${visible(given)} is due: a running server takes it up.`,
+    done: (name) => `Cronjob ${name} is due: a running server takes it up.`,
   }),
 ];

@@ -30,9 +30,7 @@ export const KEY_COMMANDS: readonly Command[] = [
         "this is not enough: see key withdraw.",
     ],
     examples: ["gatepost key rotate"],
-  }, {
     method: "POST",
-    isNew: true,
     body: NewKey,
     members: {
       at_once: { meaning: "sign with it at once; otherwise it is published 10 minutes before" },
@@ -48,16 +46,13 @@ export const KEY_COMMANDS: readonly Command[] = [
         "key that signs, a new one takes its place at once.",
     ],
     examples: ["gatepost key withdraw k0mhc…"],
-    confirm: (given) => `End every token that key ${given} signed?`,
-  }, {
     method: "DELETE",
-    done: (given) => `Key ${given} has been withdrawn; the tokens that it signed are refused.`,
+    confirm: (given) => `End every token that key ${given} signed?`,
+    done: (kid) => `Key ${kid} has been withdrawn; the tokens that it signed are refused.`,
   }),
   {
     words: ["key", "reseal"],
     purpose: "Encrypt all with the first of several secret keys",
-    arguments: [],
-    options: {},
     details: [
       "To replace the key that encrypts: put the new one before the old one in " +
         "GATEPOST_SECRET_KEY, separated by a comma, restart every server with it, run this with " +
@@ -73,7 +68,7 @@ export const KEY_COMMANDS: readonly Command[] = [
       const resealed = await interruptible((signal) =>
         resealDatabase(database, createSeal(...secretKeys), audit, signal)
       );
-      context.print(JSON.stringify({ resealed }), () =>
+      context.print({ resealed }, () =>
         `All is encrypted with the first key; ${resealed} secrets had to be.`
       );
     },

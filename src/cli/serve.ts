@@ -26,7 +26,6 @@ export const MEMORY_ENV = { GLIBC_TUNABLES: "glibc.malloc.mmap_threshold=4194304
 export const SERVE_COMMAND: Command = {
   words: ["serve"],
   purpose: "Serve, until a signal ends it",
-  arguments: [],
   options: {
     locked: {
       meaning: "under Node's permission model: network, workers, reading code and endpoint " +

@@ -26,7 +26,6 @@ export const SUBSCRIPTION_COMMANDS: readonly Command[] = [
         "was disabled.",
     ],
     examples: ["gatepost subscription set s0mhc… --status disabled"],
-  }, {
     method: "PATCH",
     body: ManagedSubscriptionChange,
     members: { endpoint: null, status: { isRequired: true } },
@@ -36,6 +35,8 @@ export const SUBSCRIPTION_COMMANDS: readonly Command[] = [
     verb: "delete",
     purpose: "Remove a subscription, and cancel what it waits for",
     examples: ["gatepost subscription delete s0mhc…"],
+    method: "DELETE",
     confirm: (given) => `Remove subscription ${given} for good?`,
-  }, { method: "DELETE", done: (given) => `Subscription ${given} has been removed.` }),
+    done: (id) => `Subscription ${id} has been removed.`,
+  }),
 ];

@@ -2,20 +2,16 @@ import { createInterface } from "node:readline";
 import { styleText } from "node:util";
 import { decodeUtf8 } from "../base/utf8.ts";
 import { Failure } from "./failure.ts";
-import { visible } from "./table.ts";
+import { type Layout, visible } from "./table.ts";
 
 /** How a command talks with a person, or with a script in their place. */
-export interface Terminal {
+export interface Terminal extends Layout {
   /** Whether somebody can be asked. */
   readonly canAsk: boolean;
-  /** The width of what is printed; undefined where that goes to no terminal. */
-  readonly columns: number | undefined;
   /** Writes a line of the result to stdout. */
   print(text: string): void;
   /** Writes a line beside the result to stderr. */
   note(text: string): void;
-  /** Makes printed text bold where it goes to a terminal. */
-  bold(text: string): string;
   /** Whether progress is shown: stderr is a terminal. */
   readonly showsProgress: boolean;
   /** Replaces the line of progress, where it is shown; undefined clears it. */
