@@ -83,30 +83,21 @@ export function createTerminal(host: NodeJS.Process): Terminal {
     // As a terminal Ctrl+C becomes an event; without an output nothing that is typed is shown.
     const options = { input: stdin, terminal: true, historySize: 0 };
     const lines = createInterface(isShown ? { ...options, output: stderr } : options);
-    const waiting: ((line: string) => void)[] = [];
-    const typed: string[] = []; // a paste may hold several lines
-    lines.on("line", (line) => {
-      const resolve = waiting.shift();
-      if (resolve) resolve(line);
-      else typed.push(line);
-    });
+    const typed = lines[Symbol.asyncIterator](); // a paste may hold several lines
     const { promise: ended, reject } = Promise.withResolvers<never>();
-    const end = () => reject(new Failure("Interrupted; nothing was changed."));
+    lines.once("close", () => reject(new Failure("Interrupted; nothing was changed.")));
     // By itself readline ends at Ctrl+D only where nothing has been typed.
     const onKey = (_: unknown, key?: { ctrl?: boolean; name?: string }) => {
-      if (key?.ctrl && key.name === "d") end();
+      if (key?.ctrl && key.name === "d") lines.close();
     };
     stdin.on("keypress", onKey);
-    lines.once("SIGINT", end).once("close", end);
     const ask: Ask = async (question) => {
       lines.setPrompt(question); // shown again where the line is edited
       if (isShown) lines.prompt();
       else stderr.write(question);
       try {
-        return typed.shift() ?? await Promise.race([
-          ended,
-          new Promise<string>((resolve) => waiting.push(resolve)),
-        ]);
+        const { value, done } = await typed.next();
+        return done ? ended : value;
       } finally {
         if (!isShown) stderr.write("\n"); // the one that was typed is not shown either
       }
