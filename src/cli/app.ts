@@ -1,15 +1,19 @@
 import { AppChange, NewApp, NewAppSecret } from "../oauth/app.ts";
+import { GRANT_TYPES } from "../oauth/grant_type.ts";
 import type { Command, Values } from "./command.ts";
 import { listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
 
 const APP: Resource = {
   noun: "app",
   path: "/backend/app",
-  argument: { name: "CLIENT_ID", meaning: "the app's client_id, as app list shows it" },
+  argument: {
+    name: "CLIENT_ID",
+    meaning: "the app's client_id, as app list shows it",
+    example: "a0mhc…",
+  },
   label: "name",
   columns: ["name*", "client_id", "type", "status", "scopes*", "url*"],
-  shown: ("client_id client_secret url type scopes grants redirect_uris redirect_rule trusted " +
-    "resource_server status").split(" "),
+  shown: ["client_id", "client_secret", "*"],
 };
 
 const URIS = "where a code may be sent, exactly; with none, anywhere at or below the app's URL";
@@ -18,8 +22,8 @@ const WORDS = {
   scopes: { name: "scope", value: '"A B"', meaning: "what the app may ask for" },
   grants: {
     name: "grant",
-    meaning: "a grant that the app may use, in place of the default ones: authorization_code, " +
-      "refresh_token, client_credentials, password",
+    meaning: "a grant that the app may use, in place of the default ones: " +
+      GRANT_TYPES.join(", "),
   },
   redirect_uris: { name: "redirect-uri", value: "URI", isRepeatable: true, read: readUris },
   trusted: { meaning: "needs no consent: an app of your own" },
@@ -46,10 +50,8 @@ export const APP_COMMANDS: readonly Command[] = [
       ...WORDS,
       name: { argument: "NAME", meaning: "what users see when the app asks for their consent" },
       type: {
-        name: "public",
-        isFlag: true,
+        flag: "public",
         meaning: "an app that cannot keep a secret, such as a page or a phone's: uses PKCE",
-        read: (values) => values.flag("public") ? "public" : undefined,
       },
       grants: {
         ...WORDS.grants,
@@ -70,7 +72,6 @@ export const APP_COMMANDS: readonly Command[] = [
   showCommand(APP, {
     purpose: "Show an app",
     details: ["Its secret cannot be shown: Gatepost keeps the SHA-256."],
-    examples: ["gatepost app show a0mhc…"],
   }),
   sendCommand(APP, {
     verb: "set",
@@ -101,7 +102,6 @@ export const APP_COMMANDS: readonly Command[] = [
         "follows within a second. `app set CLIENT_ID --status active` lets it in again; what was " +
         "revoked stays so.",
     ],
-    examples: ["gatepost app disable a0mhc…"],
     method: "PATCH",
     fixed: { status: "disabled" },
     done: (name) => `App ${name} has been disabled.`,
@@ -124,9 +124,7 @@ export const APP_COMMANDS: readonly Command[] = [
     verb: "delete",
     purpose: "Remove an app for good",
     details: ["`app disable` shuts an app out as well, and can be undone."],
-    examples: ["gatepost app delete a0mhc…"],
     method: "DELETE",
-    confirm: (given) => `Remove app ${given} for good?`,
     done: (name) => `App ${name} has been removed.`,
   }),
 ];

@@ -12,7 +12,9 @@ import { createSeal } from "../base/seal.ts";
 import { parseShape } from "../base/shape.ts";
 import type { Config } from "../config.ts";
 import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
+import { toJobState } from "../job/shared_cron.ts";
 import { insertAudit } from "../store/audit.ts";
+import { hastenCronjob, listStoredCronjobs } from "../store/cronjobs.ts";
 import type { Database } from "../database/database.ts";
 import type { Sql } from "../database/sql.ts";
 import { type KeyRing, loadKeyRing } from "../store/key_ring.ts";
@@ -22,7 +24,6 @@ import { openSqliteDatabase } from "../database/sqlite.ts";
 import { emptyLog } from "../database/sqlite_file.ts";
 import { Failure } from "./failure.ts";
 import { paceWrites } from "./pace_writes.ts";
-import { storedJobs } from "./stored_jobs.ts";
 import type { Members } from "./table.ts";
 
 /** The backend's operations in this process, without a socket. */
@@ -93,7 +94,13 @@ export async function openBackend(
       hasher: createPasswordHasher(1),
       basePath: pathOf(config.baseUrl ?? "http://localhost"),
       refuseEndpoint: () => "Is not changed from the command line.",
-      jobs: storedJobs(database, now),
+      // As the database knows them; to run one here is to make it due for a server.
+      jobs: {
+        listCronjobs: async () =>
+          (await listStoredCronjobs(database)).map((job) => toJobState(job, undefined, now())),
+        runCronjob: async (name) =>
+          await hastenCronjob(database, name, now()) ? "started" : "unknown",
+      },
       metrics: createServiceMetrics(), // which nobody reads here
       wake: () => {}, // a running server looks for work by itself
       now,

@@ -9,11 +9,11 @@ const PROGRESS_MS = 300;
 const DELIVERY: Resource = {
   noun: "delivery",
   path: "/backend/delivery",
-  argument: { name: "ID", meaning: "the delivery, as delivery list shows it" },
+  argument: { name: "ID", meaning: "the delivery, as delivery list shows it", example: "d0mhc…" },
   columns: ["id", "name*=event", "status", "subscription", "created_at"],
 };
 const FILTERS = givenMembers(Resend.members, {
-  status: null,
+  status: { flag: "failed", meaning: "every delivery that has failed" },
   since: { value: "TIME", meaning: "with --failed: of events dispatched from then on" },
   until: { value: "TIME", meaning: "with --failed: of events dispatched until then" },
   subscription: { value: "ID", meaning: "with --failed: of this subscription" },
@@ -26,7 +26,6 @@ export const DELIVERY_COMMANDS: readonly Command[] = [
     examples: ["gatepost delivery list --status failed"],
     query: DELIVERY_QUERY,
     members: {
-      status: { meaning: "only pending, delivered, failed or cancelled ones" },
       event: { value: "ID", meaning: "only those of this event" },
       subscription: { value: "ID", meaning: "only those of this subscription" },
     },
@@ -34,7 +33,6 @@ export const DELIVERY_COMMANDS: readonly Command[] = [
   showCommand(DELIVERY, {
     purpose: "Show a delivery with its attempts",
     details: ["RESPONSE is how the response to an attempt began."],
-    examples: ["gatepost delivery show d0mhc…"],
     tables: {
       attempts: ["time", "attempt", "status", "error", "duration_ms=ms", "snippet*=response"],
     },
@@ -45,7 +43,7 @@ export const DELIVERY_COMMANDS: readonly Command[] = [
     arguments: [
       { name: "ID", meaning: "the delivery; leave it out with --failed", isOptional: true },
     ],
-    options: { failed: { meaning: "every delivery that has failed" }, ...FILTERS.options },
+    options: FILTERS.options,
     details: [
       "Each goes out again with a fresh budget of attempts, under its old webhook-id. A running " +
         "server sends them; without one they wait. Ctrl+C stops between two steps: what has " +
@@ -61,11 +59,10 @@ export const DELIVERY_COMMANDS: readonly Command[] = [
 ];
 
 async function resend(context: CommandContext): Promise<void> {
-  const { values } = context;
-  const id = values.argument("ID");
-  const isAll = values.flag("failed") ?? false;
-  if (isAll === (id !== "")) throw new UsageError("delivery resend needs either ID or --failed");
+  const id = context.values.argument("ID");
   const filters = await FILTERS.read(context);
+  const isAll = filters["status"] !== undefined;
+  if (isAll === (id !== "")) throw new UsageError("delivery resend needs either ID or --failed");
   if (isAll) return resendFailed(context, filters);
   if (Object.keys(filters).length > 0) {
     throw new UsageError("--since, --until and --subscription go with --failed");
@@ -75,10 +72,9 @@ async function resend(context: CommandContext): Promise<void> {
 }
 
 async function resendFailed(context: CommandContext, filters: Members): Promise<void> {
-  const body = { status: "failed", ...filters };
   await context.interruptible(async (signal) => {
     const endProgress = await showProgress(context);
-    const response = await context.call("POST", `${DELIVERY.path}/resend`, body, signal)
+    const response = await context.call("POST", `${DELIVERY.path}/resend`, filters, signal)
       .finally(endProgress);
     context.print(response, ({ count }) => `Deliveries that go out again: ${formatValue(count)}`);
     if (signal.aborted) throw new Failure("Interrupted; what was not reached stays failed.");

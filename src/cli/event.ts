@@ -10,7 +10,7 @@ import { findPrincipalId } from "./user.ts";
 const EVENT: Resource = {
   noun: "event",
   path: "/backend/event",
-  argument: { name: "ID", meaning: "the event, as event list shows it" },
+  argument: { name: "ID", meaning: "the event, as event list shows it", example: "e0mhc…" },
   columns: ["id", "name*", "status", "subject", "created_at"],
   shown: ["id"],
 };
@@ -46,7 +46,6 @@ export const EVENT_COMMANDS: readonly Command[] = [
   showCommand(EVENT, {
     purpose: "Show an event with its data and its deliveries",
     details: ["--limit and --cursor are for its deliveries."],
-    examples: ["gatepost event show e0mhc…"],
     options: LIST_PART.options,
     tables: { deliveries: ["id", "status", "subscription", "created_at"] },
   }),
@@ -60,7 +59,6 @@ export const EVENT_COMMANDS: readonly Command[] = [
     query: EVENT_QUERY,
     members: {
       name: { meaning: "only events of this name" },
-      status: { meaning: "only pending or only distributed ones" },
     },
   }),
 ];

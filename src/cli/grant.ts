@@ -7,7 +7,12 @@ import { findUserId } from "./user.ts";
 const GRANT: Resource = {
   noun: "grant",
   path: "/backend/grant",
-  argument: { name: "ID", meaning: "one grant, as grant list shows it", isOptional: true },
+  argument: {
+    name: "ID",
+    meaning: "one grant, as grant list shows it",
+    example: "g0mhc…",
+    isOptional: true,
+  },
   columns: ["id", "user", "app", "type", "status", "scopes*", "created_at", "expires_at"],
 };
 const WORDS = {

@@ -9,7 +9,7 @@ import { listCommand, type Resource, sendCommand } from "./resource.ts";
 const KEY: Resource = {
   noun: "key",
   path: "/backend/key",
-  argument: { name: "KID", meaning: "the key's id, as key list shows it" },
+  argument: { name: "KID", meaning: "the key's id, as key list shows it", example: "k0mhc…" },
   columns: ["kid", "alg", "status", "signs_from", "published_until"],
   shown: ["kid", "alg", "signs_from"],
 };
@@ -19,7 +19,6 @@ export const KEY_COMMANDS: readonly Command[] = [
   listCommand(KEY, {
     purpose: "List the keys that sign access tokens",
     details: ["--json has their public parts; private ones are never shown."],
-    examples: ["gatepost key list"],
   }),
   sendCommand(KEY, {
     verb: "rotate",
@@ -45,7 +44,6 @@ export const KEY_COMMANDS: readonly Command[] = [
         "second; who holds a refresh token gets a new one without logging in. Where it is the " +
         "key that signs, a new one takes its place at once.",
     ],
-    examples: ["gatepost key withdraw k0mhc…"],
     method: "DELETE",
     confirm: (given) => `End every token that key ${given} signed?`,
     done: (kid) => `Key ${kid} has been withdrawn; the tokens that it signed are refused.`,

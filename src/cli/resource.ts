@@ -10,18 +10,18 @@ export interface Resource {
   /** Where the backend has it. */
   readonly path: string;
   /** Names one on the command line; `find` makes the id of it, where it is not that already. */
-  readonly argument: Argument;
+  readonly argument: Argument & { readonly example: string };
   readonly find?: Find;
   /** The member that people know one by, where that is not what the argument is. */
   readonly label?: string;
   /** The members that a list shows; one with `*` at its end may be cut to fit. */
   readonly columns: readonly string[];
-  /** The members that are shown of what has been added or changed. */
+  /** The members that are shown of what has been added or changed; `*` is all others. */
   readonly shown?: readonly string[];
 }
 
 /** What is said of a command, beside what its operation says already. */
-type Words = Pick<Command, "purpose" | "details" | "examples">;
+type Words = Pick<Command, "purpose" | "details"> & Partial<Pick<Command, "examples">>;
 
 /** Finds the id of what was given; throws Problem 404. */
 type Find = (context: CommandContext, given: string) => string | Promise<string>;
@@ -32,8 +32,8 @@ export interface MemberWords extends Partial<Option> {
   readonly name?: string;
   /** An argument of this name in place of an option. */
   readonly argument?: string;
-  /** A flag in place of what its shape would make of it. */
-  readonly isFlag?: true;
+  /** A flag of this name in place of what its shape would make of it; what it sends is its name. */
+  readonly flag?: string;
   readonly find?: Find;
   /** Finds what is sent of what was given. */
   readonly read?: (values: Values, context: CommandContext) => unknown;
@@ -62,6 +62,7 @@ export function listCommand<M extends ShapeMembers>(
 ): Command {
   const filters = givenMembers(query ?? {}, { ...members, limit: null, cursor: null });
   return {
+    examples: [`gatepost ${noun} list`],
     ...words,
     words: [noun, "list"],
     options: { ...filters.options, ...LIST_PART.options },
@@ -83,10 +84,12 @@ export function showCommand(
     readonly tables?: Readonly<Record<string, readonly string[]>>;
   },
 ): Command {
+  const { noun, argument } = resource;
   return {
+    examples: [`gatepost ${noun} show ${argument.example}`],
     ...words,
-    words: [resource.noun, "show"],
-    arguments: [resource.argument],
+    words: [noun, "show"],
+    arguments: [argument],
     async run(context) {
       const path = await itemPath(resource, context);
       const response = await context.call("GET", withQuery(path, await LIST_PART.read(context)));
@@ -116,7 +119,7 @@ interface Sending<M extends ShapeMembers> extends Words {
   readonly members?: WordsOf<M>;
   /** Members that are always sent so. */
   readonly fixed?: Members;
-  /** Asked first, of what the argument names. */
+  /** Asked first, of what the argument names; a DELETE always asks. */
   readonly confirm?: (given: string) => string;
   /** Of what is sent, what was made here: it is shown once, for no response has it. */
   readonly made?: (sent: Members, context: CommandContext) => Members;
@@ -132,12 +135,11 @@ export function sendCommand<M extends ShapeMembers>(
   const { noun, path, argument, label = "", shown = [] } = resource;
   const given = givenMembers(body?.members ?? {}, members ?? {}, method === "PATCH");
   const isNew = method === "POST" && below === undefined;
-  const question = confirm && {
-    confirm: (values: Values) => confirm(values.argument(argument.name)),
-  };
+  const ask = confirm ?? (method === "DELETE" && ((name) => `Remove ${noun} ${name} for good?`));
   return {
+    examples: [`gatepost ${noun} ${verb} ${argument.example}`],
     ...words,
-    ...question,
+    ...ask && { confirm: (values: Values) => ask(values.argument(argument.name)) },
     words: [noun, verb],
     arguments: isNew ? given.arguments : [argument],
     options: given.options,
@@ -154,7 +156,10 @@ export function sendCommand<M extends ShapeMembers>(
       context.print(response, (answer) => {
         const record = { ...answer, ...own };
         const name = visible(String(record[label] ?? values.argument(argument.name)));
-        const pairs = shown.filter((member) => member in record)
+        const others = Object.keys(record)
+          .filter((member) => ![...shown, label, "created_at"].includes(member));
+        const pairs = shown.flatMap((member) => member === "*" ? others : member)
+          .filter((member) => member in record)
           .map((member) => [member, record[member]] as const);
         const line = done(name, record, values);
         return pairs.length === 0 ? line : `${line}\n\n${formatPairs(pairs)}`;
@@ -211,14 +216,15 @@ function givenMember(
   words: MemberWords,
   isChange: boolean,
 ) {
-  const { name = member.replaceAll("_", "-"), argument, isFlag, find, read, also, ...own } = words;
+  const { flag, argument, find, read, also, ...more } = words;
+  const { name = flag ?? member.replaceAll("_", "-"), ...own } = more;
   const isRequired = !isOptional && fallback === undefined;
   const derived = {
     ...optionOf(schema, name, isChange),
     ...(isRequired && { isRequired }),
     ...(fallback !== undefined && fallback !== false && { default: String(fallback) }),
   };
-  const option: Option = { ...isFlag ? { meaning: derived.meaning } : derived, ...own };
+  const option: Option = { ...flag ? { meaning: derived.meaning } : derived, ...own };
   return {
     member,
     arguments: argument === undefined ? [] : [{ name: argument, meaning: option.meaning }],
@@ -227,6 +233,7 @@ function givenMember(
       const { values } = context;
       if (read) return read(values, context);
       if (argument !== undefined) return values.argument(argument);
+      if (flag !== undefined) return values.flag(flag) ? flag : undefined;
       if (option.value === undefined) return values.flag(name);
       if (option.isRepeatable) return splitNames(values.list(name));
       const text = values.text(name);

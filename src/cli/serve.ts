@@ -48,11 +48,7 @@ export const SERVE_COMMAND: Command = {
 };
 
 /** Grants what the server needs. Throws UsageError where that would let it write code. */
-function permissionFlags(
-  config: Config,
-  code: string,
-  env: NodeJS.ProcessEnv,
-): string[] {
+function permissionFlags(config: Config, code: string, env: NodeJS.ProcessEnv): string[] {
   const data = dirname(resolve(config.databasePath));
   const endpoints = config.endpointsFolder === undefined ? [] : [resolve(config.endpointsFolder)];
   const missing = endpoints.find((folder) => !existsSync(folder));

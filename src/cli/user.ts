@@ -12,11 +12,11 @@ import type { Members } from "./table.ts";
 const USER: Resource = {
   noun: "user",
   path: "/backend/user",
-  argument: { name: "NAME", meaning: "the user's name or id" },
+  argument: { name: "NAME", meaning: "the user's name or id", example: "alice" },
   find: findUserId,
   label: "username",
   columns: ["username*=name", "id", "status", "scopes*", "created_at"],
-  shown: ["id", "scopes", "status", "password"],
+  shown: ["*"],
 };
 const SCOPE = { name: "scope", value: '"A B"' };
 
@@ -39,8 +39,7 @@ export const USER_COMMANDS: readonly Command[] = [
     members: {
       username: { argument: "NAME", meaning: "1 to 64 of A-Z a-z 0-9 . _ @ + -" },
       password: {
-        name: "password-stdin",
-        isFlag: true,
+        flag: "password-stdin",
         ...PASSWORD_OPTION,
         read: readNewPassword,
       },
@@ -60,7 +59,7 @@ export const USER_COMMANDS: readonly Command[] = [
     purpose: "List users, newest first",
     examples: ["gatepost user list", "gatepost user list --limit 200 --json"],
   }),
-  showCommand(USER, { purpose: "Show a user", examples: ["gatepost user show alice"] }),
+  showCommand(USER, { purpose: "Show a user" }),
   sendCommand(USER, {
     verb: "set",
     purpose: "Change a user's password, scopes or status",
@@ -77,7 +76,7 @@ export const USER_COMMANDS: readonly Command[] = [
     body: UserChange,
     members: {
       password: {
-        isFlag: true,
+        flag: "password",
         meaning: "ask for a new password; generate one where there is no terminal",
         also: { "password-stdin": PASSWORD_OPTION },
         read: (values, context) =>
@@ -101,7 +100,6 @@ export const USER_COMMANDS: readonly Command[] = [
         "disabled; a running server follows within a second. `user set NAME --status active` " +
         "lets the user log in again; what was revoked stays so.",
     ],
-    examples: ["gatepost user disable alice"],
     method: "PATCH",
     fixed: { status: "disabled" },
     done: (name) => `User ${name} has been disabled.`,
@@ -110,9 +108,7 @@ export const USER_COMMANDS: readonly Command[] = [
     verb: "delete",
     purpose: "Remove a user for good",
     details: ["`user disable` shuts a user out as well, and can be undone."],
-    examples: ["gatepost user delete alice"],
     method: "DELETE",
-    confirm: (given) => `Remove user ${given} for good?`,
     done: (name) => `User ${name} has been removed.`,
   }),
 ];
