@@ -1,6 +1,6 @@
 import { randomBytes } from "../base/secret.ts";
 import { checkPassword } from "../oauth/user.ts";
-import type { Option, Values } from "./command.ts";
+import type { CommandContext, Option, Values } from "./command.ts";
 import { Failure } from "./failure.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -12,10 +12,7 @@ export const PASSWORD_OPTION: Option = {
 const TRIES = 3;
 
 /** Where a password can come from. */
-interface Source {
-  readonly terminal: Terminal;
-  readonly values: Pick<Values, "flag">;
-}
+type Source = Pick<CommandContext, "terminal"> & { readonly values: Pick<Values, "flag"> };
 
 /** A password: typed at a terminal, from standard input, or generated. Throws Failure. */
 export async function obtainPassword(source: Source, username: string): Promise<string> {

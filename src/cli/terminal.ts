@@ -25,7 +25,7 @@ export interface Terminal extends Layout {
 }
 
 /** Asks one question and returns the line typed. */
-export type Ask = (question: string) => Promise<string>;
+type Ask = (question: string) => Promise<string>;
 
 const MAX_STDIN_BYTES = 1_048_576;
 const CLEAR_LINE = "\r\u001b[K";
