@@ -51,7 +51,8 @@ const ManagedWithAttempts = named("ManagedDeliveryWithAttempts", withMembers(Man
   })),
 }));
 
-const Resend = named("Resend", object({
+/** Which failed deliveries are sent again. */
+export const Resend = named("Resend", object({
   status: oneOf("failed"),
   since: optional(described("Of the event's dispatch.", TIME_MS)),
   until: optional(TIME_MS),

@@ -1,15 +1,19 @@
 import { AppChange, NewApp, NewAppSecret } from "../oauth/app.ts";
+import { GRANT_TYPES } from "../oauth/grant_type.ts";
 import type { Command, Values } from "./command.ts";
 import { listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
-import { formatValue, type Members, visible } from "./table.ts";
 
 const APP: Resource = {
   noun: "app",
   path: "/backend/app",
-  argument: { name: "CLIENT_ID", meaning: "the app's client_id, as app list shows it" },
+  argument: {
+    name: "CLIENT_ID",
+    meaning: "the app's client_id, as app list shows it",
+    example: "a0mhc…",
+  },
+  label: "name",
   columns: ["name*", "client_id", "type", "status", "scopes*", "url*"],
-  shown: ("client_id client_secret url type scopes grants redirect_uris redirect_rule trusted " +
-    "resource_server status").split(" "),
+  shown: ["client_id", "client_secret", "*"],
 };
 
 const URIS = "where a code may be sent, exactly; with none, anywhere at or below the app's URL";
@@ -18,8 +22,8 @@ const WORDS = {
   scopes: { name: "scope", value: '"A B"', meaning: "what the app may ask for" },
   grants: {
     name: "grant",
-    meaning: "a grant that the app may use, in place of the default ones: authorization_code, " +
-      "refresh_token, client_credentials, password",
+    meaning: "a grant that the app may use, in place of the default ones: " +
+      GRANT_TYPES.join(", "),
   },
   redirect_uris: { name: "redirect-uri", value: "URI", isRepeatable: true, read: readUris },
   trusted: { meaning: "needs no consent: an app of your own" },
@@ -40,20 +44,14 @@ export const APP_COMMANDS: readonly Command[] = [
       'gatepost app add Wiki --url https://wiki.example.com/ --scope "consumer wiki" --trusted',
       "gatepost app add Phone --url http://127.0.0.1 --public",
     ],
-  }, {
     method: "POST",
-    made: {
-      member: "name",
-      argument: { name: "NAME", meaning: "what users see when the app asks for their consent" },
-    },
     body: NewApp,
     members: {
       ...WORDS,
+      name: { argument: "NAME", meaning: "what users see when the app asks for their consent" },
       type: {
-        name: "public",
-        isFlag: true,
+        flag: "public",
         meaning: "an app that cannot keep a secret, such as a page or a phone's: uses PKCE",
-        read: (values) => values.flag("public") ? "public" : undefined,
       },
       grants: {
         ...WORDS.grants,
@@ -61,9 +59,9 @@ export const APP_COMMANDS: readonly Command[] = [
       },
       redirect_uris: { ...WORDS.redirect_uris, meaning: URIS },
     },
-    done: (_given, app) => {
+    done(name, app) {
       const once = app["client_secret"] === undefined ? "" : " Its secret is shown here only.";
-      return `App ${nameOf(app)} has been added.${once}`;
+      return `App ${name} has been added.${once}`;
     },
   }),
   listCommand(APP, {
@@ -74,7 +72,6 @@ export const APP_COMMANDS: readonly Command[] = [
   showCommand(APP, {
     purpose: "Show an app",
     details: ["Its secret cannot be shown: Gatepost keeps the SHA-256."],
-    examples: ["gatepost app show a0mhc…"],
   }),
   sendCommand(APP, {
     verb: "set",
@@ -88,7 +85,6 @@ export const APP_COMMANDS: readonly Command[] = [
       "gatepost app set a0mhc… --no-trusted",
       "gatepost app set a0mhc… --status active",
     ],
-  }, {
     method: "PATCH",
     body: AppChange,
     members: {
@@ -96,7 +92,7 @@ export const APP_COMMANDS: readonly Command[] = [
       name: { meaning: "what users see" },
       redirect_uris: { ...WORDS.redirect_uris, meaning: `${URIS}; "" lists none` },
     },
-    done: (_given, app) => `App ${nameOf(app)} has been changed.`,
+    done: (name) => `App ${name} has been changed.`,
   }),
   sendCommand(APP, {
     verb: "disable",
@@ -106,23 +102,20 @@ export const APP_COMMANDS: readonly Command[] = [
         "follows within a second. `app set CLIENT_ID --status active` lets it in again; what was " +
         "revoked stays so.",
     ],
-    examples: ["gatepost app disable a0mhc…"],
-  }, {
     method: "PATCH",
     fixed: { status: "disabled" },
-    done: (_given, app) => `App ${nameOf(app)} has been disabled.`,
+    done: (name) => `App ${name} has been disabled.`,
   }),
   sendCommand(APP, {
     verb: "rotate-secret",
     purpose: "Give an app a new secret",
     details: ["The new secret is shown here only; the old one stays valid for 24 hours."],
     examples: ["gatepost app rotate-secret a0mhc…", "gatepost app rotate-secret a0mhc… --revoke"],
-  }, {
     method: "POST",
     below: "/secret",
     body: NewAppSecret,
     members: { revoke: { meaning: "end the old secret at once: it has leaked" } },
-    done(_given, _app, values) {
+    done(_name, _app, values) {
       const old = values.flag("revoke") ? "not valid any more" : "valid for another 24 hours";
       return `The old secret is ${old}; the new one is shown here only.`;
     },
@@ -131,17 +124,13 @@ export const APP_COMMANDS: readonly Command[] = [
     verb: "delete",
     purpose: "Remove an app for good",
     details: ["`app disable` shuts an app out as well, and can be undone."],
-    examples: ["gatepost app delete a0mhc…"],
-    confirm: (given) => `Remove app ${given} for good?`,
-  }, { method: "DELETE", done: (given) => `App ${visible(given)} has been removed.` }),
+    method: "DELETE",
+    done: (name) => `App ${name} has been removed.`,
+  }),
 ];
 
 /** They are not split; an empty one lists none. */
 function readUris(values: Values): readonly string[] | null | undefined {
   const uris = values.list("redirect-uri");
   return uris?.every((uri) => uri === "") ? null : uris;
-}
-
-function nameOf(app: Members): string {
-  return visible(formatValue(app["name"]));
 }

@@ -1,19 +1,16 @@
 import { AUDIT_QUERY } from "../api/backend/audit.ts";
-import { isId } from "../base/id.ts";
 import { ANONYMOUS } from "../store/audit.ts";
 import { CLI_ACTOR } from "./backend.ts";
-import type { Command, CommandContext, Values } from "./command.ts";
+import type { Command } from "./command.ts";
 import { listCommand } from "./resource.ts";
-import { findUserId } from "./user.ts";
+import { findPrincipalId } from "./user.ts";
 
 /** The commands of `gatepost audit`. */
 export const AUDIT_COMMANDS: readonly Command[] = [
   listCommand({
     noun: "audit",
     path: "/backend/audit",
-    argument: { name: "ID", meaning: "" },
     columns: ["time", "actor", "app", "action", "target", "address"],
-    shown: [],
   }, {
     purpose: "List changes, logins and failures, newest first",
     details: [
@@ -25,24 +22,20 @@ export const AUDIT_COMMANDS: readonly Command[] = [
       "gatepost audit list --actor alice --since 2030-01-31T12:00:00Z",
       "gatepost audit list --action user.login_failed --json",
     ],
-  }, AUDIT_QUERY, {
-    actor: {
-      value: "WHO",
-      meaning: "only what they did: a user's name or id, a client_id, " +
-        `${CLI_ACTOR} for this command line, ${ANONYMOUS}`,
-      read: findActor,
+    query: AUDIT_QUERY,
+    members: {
+      actor: {
+        value: "WHO",
+        meaning: "only what they did: a user's name or id, a client_id, " +
+          `${CLI_ACTOR} for this command line, ${ANONYMOUS}`,
+        // Users are recorded by their ids, also those who are gone.
+        find: (context, given) =>
+          [CLI_ACTOR, ANONYMOUS].includes(given) ? given : findPrincipalId(context, given),
+      },
+      action: { meaning: "only this, such as user.login_failed or app.create" },
+      target: { value: "ID", meaning: "only what was done to this user, app, grant, key …" },
+      since: { value: "TIME", meaning: "only from then on" },
+      until: { value: "TIME", meaning: "only before then" },
     },
-    action: { meaning: "only this, such as user.login_failed or app.create" },
-    target: { value: "ID", meaning: "only what was done to this user, app, grant, key …" },
-    since: { value: "TIME", meaning: "only from then on" },
-    until: { value: "TIME", meaning: "only before then" },
   }),
 ];
-
-/** The audit knows users by their ids, also those who are gone. Throws Problem 404. */
-async function findActor(values: Values, context: CommandContext): Promise<string | undefined> {
-  const actor = values.text("actor");
-  const isKnown = actor === undefined || [CLI_ACTOR, ANONYMOUS].includes(actor) ||
-    isId("u", actor) || isId("a", actor);
-  return isKnown ? actor : findUserId(await context.openBackend(), actor);
-}

@@ -1,17 +1,19 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { readBody, readQuery } from "../api/input.ts";
+import { readQuery } from "../api/input.ts";
 import { createRouter } from "../api/router.ts";
 import { createServiceMetrics } from "../app/metrics.ts";
 import { backendOperations } from "../app/operations.ts";
-import type { HttpRequest } from "../base/http_message.ts";
 import { newId } from "../base/id.ts";
 import { createPasswordHasher } from "../base/password.ts";
 import { Problem } from "../base/problem.ts";
 import { createSeal } from "../base/seal.ts";
+import { parseShape } from "../base/shape.ts";
 import type { Config } from "../config.ts";
 import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
+import { toJobState } from "../job/shared_cron.ts";
 import { insertAudit } from "../store/audit.ts";
+import { hastenCronjob, listStoredCronjobs } from "../store/cronjobs.ts";
 import type { Database } from "../database/database.ts";
 import type { Sql } from "../database/sql.ts";
 import { type KeyRing, loadKeyRing } from "../store/key_ring.ts";
@@ -21,7 +23,7 @@ import { openSqliteDatabase } from "../database/sqlite.ts";
 import { emptyLog } from "../database/sqlite_file.ts";
 import { Failure } from "./failure.ts";
 import { paceWrites } from "./pace_writes.ts";
-import { storedJobs } from "./stored_jobs.ts";
+import type { Members } from "./table.ts";
 
 /** The backend's operations in this process, without a socket. */
 export interface Backend {
@@ -30,22 +32,17 @@ export interface Backend {
   readonly keys: KeyRing;
   /**
    * Calls one operation as the command line's own caller: validation, audit and records are those
-   * of HTTP. `body` is JSON text, and so is what is returned, or "". Long work ends between two
-   * steps when `signal` aborts. Throws Problem.
+   * of HTTP. `body` is a JSON value, and so is what is returned, or undefined. Long work ends
+   * between two steps when `signal` aborts. Throws Problem.
    */
-  call(method: string, path: string, body?: string, signal?: AbortSignal): Promise<string>;
+  call(
+    method: string,
+    target: string,
+    body?: Members,
+    signal?: AbortSignal,
+  ): Promise<Members | undefined>;
   close(): Promise<void>;
 }
-
-/** How a database is opened. */
-export interface OpenOptions {
-  /** Makes the database where there is none, as the server would. */
-  readonly create?: boolean;
-  /** Called with the path of a database that was made. */
-  readonly onCreate?: (path: string) => void;
-}
-
-const NEVER = new AbortController().signal;
 
 /** The actor of what the command line does, in the audit. */
 export const CLI_ACTOR = "cli";
@@ -61,13 +58,17 @@ const CALLER: Caller = {
 };
 
 /**
- * Opens the database that the configuration names, and the backend's operations on it. Throws
- * Failure where there is none and none is to be made, and UnusableDatabaseError.
+ * Opens the database that the configuration names, and the backend's operations on it. Where there
+ * is none, it is made and `onCreate` called with its path; without `onCreate` that is a Failure.
+ * Throws UnusableDatabaseError.
  */
-export async function openBackend(config: Config, options: OpenOptions = {}): Promise<Backend> {
+export async function openBackend(
+  config: Config,
+  onCreate: ((path: string) => void) | undefined,
+): Promise<Backend> {
   const path = resolve(config.databasePath);
   const isNew = !existsSync(path);
-  if (isNew && !options.create) {
+  if (isNew && !onCreate) {
     throw new Failure(
       `There is no database at ${path} (GATEPOST_DATABASE); ` +
         "the server's first start makes it, and so does setup.",
@@ -79,7 +80,7 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
     sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   });
   try {
-    if (isNew) options.onCreate?.(path);
+    if (isNew) onCreate?.(path);
     const seal = createSeal(...config.secretKeys ?? []);
     if (await checkSeal(database, seal)) emptyLog(path);
     const { signingAlg: alg, accessTokenTtlMs } = config;
@@ -91,7 +92,13 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
       revocations: await loadRevocations(database, now),
       hasher: createPasswordHasher(1),
       refuseEndpoint: () => "Is not changed from the command line.",
-      jobs: storedJobs(database, now),
+      // As the database knows them; to run one here is to make it due for a server.
+      jobs: {
+        listCronjobs: async () =>
+          (await listStoredCronjobs(database)).map((job) => toJobState(job, undefined, now())),
+        runCronjob: async (name) =>
+          await hastenCronjob(database, name, now()) ? "started" : "unknown",
+      },
       metrics: createServiceMetrics(), // which nobody reads here
       wake: () => {}, // a running server looks for work by itself
       now,
@@ -100,23 +107,33 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
       database,
       keys,
       close: () => database.close(),
-      async call(method, target, body, signal = NEVER) {
-        const [pathname = "", query = ""] = target.split("?");
-        const match = find(method, pathname);
+      async call(method, target, body, signal = AbortSignal.any([])) {
+        const [path = "", query = ""] = target.split("?");
+        const match = find(method, path);
         if (match?.operation === undefined) {
           throw new Problem(404, "not_found", "There is nothing of this name.");
         }
         const { operation, params } = match;
-        const request = makeRequest(method, pathname, query, body, signal);
         const response = await operation.handle({
-          request,
+          request: {
+            id: newId("r", now()),
+            method,
+            path,
+            query,
+            headers: {},
+            address: "", // none: the audit entry says so
+            signal,
+            isGone: false,
+            abort() {},
+            readBody: async () => Buffer.alloc(0), // `body` has been read
+          },
           params,
           caller: CALLER,
           query: readQuery(query, operation.query ?? {}),
-          body: await readBody(operation, request, config.maxBodyBytes),
+          body: operation.body && parseShape(operation.body, body, "body"),
           authenticateAgain: async () => {},
         });
-        return typeof response.body === "string" ? response.body : "";
+        return typeof response.body === "string" ? JSON.parse(response.body) : undefined;
       },
     };
   } catch (error) {
@@ -128,29 +145,4 @@ export async function openBackend(config: Config, options: OpenOptions = {}): Pr
 /** The audit entry of what no operation of the backend does; goes into the same batch. */
 export function auditOwn(action: string, target: string, nowMs: number): Sql {
   return insertAudit({ actor: CLI_ACTOR, action, target, address: null }, nowMs);
-}
-
-function makeRequest(
-  method: string,
-  path: string,
-  query: string,
-  body: string | undefined,
-  signal: AbortSignal,
-): HttpRequest {
-  const bytes = Buffer.from(body ?? "");
-  return {
-    id: newId("r", Date.now()),
-    method,
-    path,
-    query,
-    headers: body === undefined ? {} : { "content-type": "application/json" },
-    address: "", // none: the audit entry says so
-    signal,
-    isGone: false,
-    abort() {},
-    readBody: (maxBytes) => {
-      if (bytes.length <= maxBytes) return Promise.resolve(bytes);
-      throw new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`);
-    },
-  };
 }

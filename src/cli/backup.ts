@@ -13,7 +13,6 @@ export const BACKUP_COMMAND: Command = {
   arguments: [
     { name: "FILE", meaning: "the new file, mode 0600; one that is there is not replaced" },
   ],
-  options: {},
   details: [
     "The copy holds what was stored when the command began, and is checked before it gets its " +
       "name; until then it grows as FILE.partial. Ctrl+C removes it.",
@@ -35,7 +34,7 @@ export const BACKUP_COMMAND: Command = {
       throw new Failure(`${file} is not a regular file; a backup makes a new one.`);
     }
     const bytes = await copy(context, (options) => backUpSqlite(path, file, options));
-    context.print(JSON.stringify({ file, bytes }), () =>
+    context.print({ file, bytes }, () =>
       `The database has been copied to ${file} (${bytes} bytes).`
     );
   },
@@ -46,7 +45,6 @@ export const RESTORE_COMMAND: Command = {
   words: ["restore"],
   purpose: "Put a backup in the database's place",
   arguments: [{ name: "FILE", meaning: "what gatepost backup has made; it stays as it is" }],
-  options: {},
   details: [
     "Stop every server first: it refuses while a process has the database open. FILE must be a " +
       "sound database of Gatepost, not newer than this program, that GATEPOST_SECRET_KEY opens. " +
@@ -63,7 +61,7 @@ export const RESTORE_COMMAND: Command = {
       restoreSqlite(file, path, seal, Date.now(), options)
     );
     const kept = keptAs === undefined ? "" : `\nThe one that was there is now ${keptAs}.`;
-    context.print(JSON.stringify({ file: path, bytes, kept_as: keptAs ?? null }), () =>
+    context.print({ file: path, bytes, kept_as: keptAs ?? null }, () =>
       `${path} is now a copy of ${file} (${bytes} bytes).${kept}`
     );
   },

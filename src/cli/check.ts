@@ -11,15 +11,12 @@ import { countRecords } from "../store/state.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { formatPairs, formatTable, type Members } from "./table.ts";
-import { columnsOf } from "./resource.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** `gatepost check`. */
 export const CHECK_COMMAND: Command = {
   words: ["check"],
   purpose: "Show configuration, database and endpoint modules",
-  arguments: [],
-  options: {},
   details: [
     "Shows every setting, what the database holds and each module's routes, and says what is " +
       "wrong. It changes nothing: the database is neither made nor migrated. Endpoint modules " +
@@ -30,85 +27,67 @@ export const CHECK_COMMAND: Command = {
       "it cannot load; 2 for a bad configuration. Each error is listed.",
   ],
   examples: ["gatepost check", "GATEPOST_ENDPOINTS=./endpoints gatepost check"],
-  async run({ config, terminal, isJson }) {
-    const state = judgeDatabase(config.databasePath, createSeal(...config.secretKeys ?? []));
-    const database = databaseRecord(config, state);
-    const { hosted, errors: moduleErrors } = await load(config.endpointsFolder);
-    const warnings = [...findRisks(config), ...wordlessScopes(hosted)];
-    const errors = state.kind === "unusable"
-      ? [`Database ${database["path"]}: ${state.reason}`, ...moduleErrors]
-      : moduleErrors;
-    if (isJson) {
-      terminal.print(JSON.stringify({
-        ok: errors.length === 0,
-        configuration: Object.fromEntries(
-          describeConfig(config).map(({ name, value }) => [name, value]),
-        ),
-        database,
-        endpoints: hosted.endpoints.map(endpointRecord),
-        cronjobs: hosted.cronjobs.map(cronjobRecord),
-        warnings,
-        faults: errors,
-      }));
-    } else {
-      terminal.print(formatReport(config, databasePairs(database), hosted, warnings, terminal));
-    }
-    if (errors.length > 0) {
-      throw new Failure(["the server would not start:", ...errors].join("\n  "));
+  async run(context) {
+    const { config, terminal } = context;
+    const report = await makeReport(config);
+    context.print(report, () => formatReport(report, config.endpointsFolder, terminal));
+    if (!report.ok) {
+      throw new Failure(["the server would not start:", ...report.faults].join("\n  "));
     }
   },
 };
 
-async function load(
-  folder: string | undefined,
-): Promise<{ hosted: Hosted; errors: readonly string[] }> {
-  const none = { endpoints: [], cronjobs: [], scopes: [] };
-  if (folder === undefined) return { hosted: none, errors: [] };
+async function makeReport(config: Config) {
+  const state = judgeDatabase(config.databasePath, createSeal(...config.secretKeys ?? []));
+  const database = databaseRecord(config, state);
+  const { hosted, errors } = await load(config.endpointsFolder);
+  const faults = state.kind === "unusable"
+    ? [`Database ${database["path"]}: ${state.reason}`, ...errors]
+    : errors;
+  return {
+    ok: faults.length === 0,
+    configuration: Object.fromEntries(
+      describeConfig(config).map(({ name, value }) => [name, value]),
+    ),
+    database,
+    endpoints: hosted.endpoints.map(endpointRecord),
+    cronjobs: hosted.cronjobs.map(cronjobRecord),
+    warnings: [...findRisks(config), ...wordlessScopes(hosted)],
+    faults,
+  };
+}
+
+/** What the modules export, or nothing and why they cannot be loaded. */
+async function load(folder: string | undefined) {
   try {
     return { hosted: await loadEndpoints(folder), errors: [] };
   } catch (error) {
     if (!(error instanceof LoadError)) throw error;
-    return { hosted: none, errors: error.message.split("\n") };
+    return { hosted: await loadEndpoints(undefined), errors: error.message.split("\n") };
   }
 }
 
 function formatReport(
-  config: Config,
-  database: readonly [string, unknown][],
-  hosted: Hosted,
-  warnings: readonly string[],
+  report: Awaited<ReturnType<typeof makeReport>>,
+  folder: string | undefined,
   terminal: Terminal,
 ): string {
-  const { endpoints, cronjobs } = hosted;
-  const layout = { columns: terminal.columns, emphasize: (text: string) => text, indent: "  " };
+  const { configuration, database, endpoints, cronjobs, warnings } = report;
+  const layout = { ...terminal, bold: (text: string) => text };
   const table = (items: readonly Members[], columns: readonly string[]) =>
-    formatTable(items, columnsOf(columns), layout);
-  const folder = config.endpointsFolder;
-  return [
-    terminal.bold("Configuration"),
-    formatPairs(describeConfig(config).map(({ name, value }) => [name, value])),
-    "",
-    terminal.bold("Database"),
-    formatPairs(database),
-    "",
-    terminal.bold("Endpoints"),
-    folder === undefined
-      ? "  none: GATEPOST_ENDPOINTS is not set"
-      : endpoints.length === 0
-      ? `  none in ${folder}`
-      : table(
-        endpoints.map(endpointRecord)
-          .map((record) => ({ ...record, access: accessOf(record["scopes"]) })),
-        ["method", "path", "access", "emits*", "file*"],
-      ),
-    ...cronjobs.length === 0 ? [] : [
-      "",
-      terminal.bold("Cronjobs"),
-      table(cronjobs.map(cronjobRecord), ["name", "every", "file*"]),
-    ],
-    ...warnings.length === 0 ? [] : ["", terminal.bold("Warnings")],
-    ...warnings.map((warning) => `  ${warning}`),
-  ].join("\n");
+    items.length === 0 ? "" : formatTable(items, columns, layout, "  ");
+  const routes = endpoints.map((record) => ({ ...record, access: accessOf(record["scopes"]) }));
+  const none = folder === undefined ? ": GATEPOST_ENDPOINTS is not set" : ` in ${folder}`;
+  const parts = {
+    Configuration: formatPairs(Object.entries(configuration)),
+    Database: formatPairs(databasePairs(database)),
+    Endpoints: table(routes, ["method", "path", "access", "emits*", "file*"]) || `  none${none}`,
+    Cronjobs: table(cronjobs, ["name", "every", "file*"]),
+    Warnings: warnings.map((warning) => `  ${warning}`).join("\n"),
+  };
+  return Object.entries(parts).filter(([, text]) => text !== "")
+    .map(([title, text]) => `${terminal.bold(title)}\n${text}`)
+    .join("\n\n");
 }
 
 /** Scopes that people would be asked to allow by their names alone. */
@@ -153,14 +132,11 @@ function databaseRecord(config: Config, state: DatabaseState): Members {
     schema_version: state.schemaVersion,
     known_schema_version: state.knownVersion,
     sealed: state.isSealed,
-    ...counts && {
-      users: counts.users,
-      apps: counts.apps,
-      subscriptions: counts.subscriptions,
-      pending_events: counts.pendingEvents,
-      pending_deliveries: counts.pendingDeliveries,
-      failed_deliveries: counts.failedDeliveries,
-    },
+    ...counts && Object.fromEntries(
+      Object.entries(counts).map(([name, count]) =>
+        [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), count]
+      ),
+    ),
   };
 }
 

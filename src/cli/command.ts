@@ -1,5 +1,5 @@
 import type { Config } from "../config.ts";
-import type { Backend, OpenOptions } from "./backend.ts";
+import type { Backend } from "./backend.ts";
 import type { Members } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -44,10 +44,12 @@ export interface CommandContext {
   readonly terminal: Terminal;
   /** Whether the response is printed as JSON. */
   readonly isJson: boolean;
-  /** Opens the database and the backend's operations on it; it is closed when the command ends. */
-  openBackend(options?: OpenOptions): Promise<Backend>;
-  /** Prints a response in JSON: as it is, or what `show` makes of it for people. */
-  print(response: string, show: (record: Members) => string): void;
+  /** The database and the backend's operations on it, opened once and closed at the end. */
+  openBackend(): Promise<Backend>;
+  /** Calls one of those operations. */
+  readonly call: Backend["call"];
+  /** Prints a response: as JSON where it has any, or what `show` makes of it for people. */
+  print(response: Members | undefined, show: (record: Members) => string): void;
   /**
    * Runs work that a signal (Ctrl+C) may interrupt between its steps, by aborting `signal`.
    * A second one ends the process at once.
@@ -61,14 +63,16 @@ export interface Command {
   readonly words: readonly string[];
   /** One line that begins with a verb. */
   readonly purpose: string;
-  readonly arguments: readonly Argument[];
-  readonly options: Readonly<Record<string, Option>>;
+  readonly arguments?: readonly Argument[];
+  readonly options?: Readonly<Record<string, Option>>;
   /** Paragraphs of what is good to know. */
-  readonly details: readonly string[];
+  readonly details?: readonly string[];
   /** The question to somebody at a terminal, unless with --yes; undefined where there is none. */
   readonly confirm?: (values: Values) => string | undefined;
   /** Whole command lines. */
   readonly examples: readonly string[];
+  /** Makes the database where there is none, as the server would. */
+  readonly makesDatabase?: true;
   /** Throws UsageError, Failure or Problem. */
   run(context: CommandContext): Promise<void> | void;
 }

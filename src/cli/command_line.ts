@@ -30,33 +30,22 @@ export function parseCommandLine(
   args: readonly string[],
   commands: readonly Command[],
 ): CommandLine {
-  const [first, ...rest] = args;
-  if (first === undefined) return { kind: "incomplete", words: [] };
+  const [first] = args;
   if (first === "--version" || first === "-V") return { kind: "version" };
-  if (isHelp(first)) return { kind: "help", words: [] };
-  if (first !== "help") return findCommand(args, [], commands);
-  const isKnown = commands.some((command) => startsWith(command.words, rest));
-  return isKnown ? { kind: "help", words: rest } : findCommand(rest, [], commands);
-}
-
-function findCommand(
-  args: readonly string[],
-  words: readonly string[],
-  commands: readonly Command[],
-): CommandLine {
-  const [word, ...rest] = args;
-  if (word === undefined) return { kind: "incomplete", words };
-  if (isHelp(word)) return { kind: "help", words };
-  const path = [...words, word];
-  const below = commands.filter((command) => startsWith(command.words, path));
-  const [only] = below;
-  if (only === undefined) {
-    const known = commands.filter((command) => startsWith(command.words, words));
-    const next = new Set(known.map((command) => command.words[words.length] ?? ""));
-    return unknownWord(word, words, [...next]);
-  }
-  if (only.words.length > path.length) return findCommand(rest, path, commands);
-  return parseRest(only, rest);
+  const isAsked = first === "help";
+  const typed = isAsked ? args.slice(1) : args;
+  const end = typed.findIndex((_, at) => startWith(commands, typed.slice(0, at + 1)).length === 0);
+  const words = end === -1 ? typed : typed.slice(0, end);
+  const [next] = typed.slice(words.length);
+  const below = startWith(commands, words);
+  const command = below.find((each) => each.words.length === words.length);
+  // What follows a command is not read: to ask for its help never runs it.
+  if (isAsked && (command || next === undefined)) return { kind: "help", words };
+  if (command) return parseRest(command, typed.slice(words.length));
+  if (next === undefined) return { kind: "incomplete", words };
+  if (isHelp(next)) return { kind: "help", words };
+  const known = new Set(below.map((each) => each.words[words.length] ?? ""));
+  return unknownWord(next, words, [...known]);
 }
 
 function unknownWord(word: string, words: readonly string[], known: string[]): CommandLine {
@@ -117,29 +106,29 @@ function parseRest(command: Command, args: readonly string[]): CommandLine {
 
 /** What is missing or too much. A surplus argument is not repeated: it may be a password. */
 function findError(
-  command: Command,
+  { arguments: args = [], options = {} }: Command,
   positionals: readonly string[],
   given: readonly string[],
 ): string | undefined {
-  const names = command.arguments.map((argument) => argument.name);
-  const missing = command.arguments.find((argument, index) =>
-    !argument.isOptional && positionals[index] === undefined
+  const names = args.map(({ name }) => name);
+  const missing = args.find(({ isOptional }, index) =>
+    !isOptional && positionals[index] === undefined
   );
   if (missing !== undefined) return `needs ${missing.name}`;
   if (positionals.length > names.length) {
     return names.length === 0 ? "takes no arguments" : `takes no more than ${names.join(" ")}`;
   }
-  const required = Object.entries(command.options)
+  const required = Object.entries(options)
     .find(([name, option]) => option.isRequired && !given.includes(name));
   return required && `needs --${required[0]} ${required[1].value ?? ""}`.trimEnd();
 }
 
 function toValues(
-  command: Command,
+  { arguments: args = [] }: Command,
   positionals: readonly string[],
   values: Readonly<Record<string, unknown>>,
 ): Values {
-  const names = command.arguments.map(({ name }) => name);
+  const names = args.map(({ name }) => name);
   return {
     argument: (name) => positionals[names.indexOf(name)] ?? "",
     flag: (name) => typeof values[name] === "boolean" ? values[name] : undefined,
@@ -152,8 +141,9 @@ function isHelp(word: string): boolean {
   return word === "--help" || word === "-h";
 }
 
-function startsWith(words: readonly string[], beginning: readonly string[]): boolean {
-  return beginning.every((word, index) => words[index] === word);
+/** The commands whose words begin with these. */
+export function startWith(commands: readonly Command[], words: readonly string[]): Command[] {
+  return commands.filter((each) => words.every((word, index) => each.words[index] === word));
 }
 
 function quote(word: string): string {

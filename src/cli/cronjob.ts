@@ -1,13 +1,11 @@
 import type { Command } from "./command.ts";
 import { listCommand, type Resource, sendCommand } from "./resource.ts";
-import { visible } from "./table.ts";
 
 const CRONJOB: Resource = {
   noun: "cronjob",
   path: "/backend/cronjob",
-  argument: { name: "NAME", meaning: "the job, as cronjob list shows it" },
+  argument: { name: "NAME", meaning: "the job, as cronjob list shows it", example: "cleanup" },
   columns: ["name", "status", "last_run", "duration_ms=ms", "next_run", "error*"],
-  shown: [],
 };
 
 /** The commands of `gatepost cronjob`. */
@@ -18,7 +16,6 @@ export const CRONJOB_COMMANDS: readonly Command[] = [
       "The service's own jobs run in each server by itself: GET /backend/cronjob shows them, and " +
         "how often each job runs.",
     ],
-    examples: ["gatepost cronjob list"],
   }),
   sendCommand(CRONJOB, {
     verb: "run",
@@ -27,10 +24,8 @@ export const CRONJOB_COMMANDS: readonly Command[] = [
       "A server that has the job's module runs it within a second; without one it waits. Its " +
         "later runs are counted from this one.",
     ],
-    examples: ["gatepost cronjob run cleanup"],
-  }, {
     method: "POST",
     below: "/run",
-    done: (given) => `Cronjob ${visible(given)} is due: a running server takes it up.`,
+    done: (name) => `Cronjob ${name} is due: a running server takes it up.`,
   }),
 ];

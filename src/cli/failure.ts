@@ -23,7 +23,7 @@ export function explain(error: unknown): string {
       "Nothing was changed; try again.";
   }
   if (!(error instanceof Error)) return String(error);
-  const isForeseen = [Failure, UsageError, UnusableDatabaseError, LoadError, SealError]
+  const isForeseen = [Failure, UnusableDatabaseError, LoadError, SealError]
     .some((kind) => error instanceof kind);
   const isSystemError = "code" in error && ("syscall" in error || "errcode" in error);
   return isForeseen || isSystemError ? error.message : error.stack ?? error.message;

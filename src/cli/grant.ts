@@ -1,21 +1,28 @@
 import { GRANT_QUERY } from "../api/backend/grant.ts";
-import type { Command, CommandContext, Option } from "./command.ts";
+import type { Command, CommandContext } from "./command.ts";
 import { UsageError } from "./failure.ts";
-import { itemPath, listCommand, type Resource } from "./resource.ts";
+import { givenMembers, itemPath, listCommand, type Resource } from "./resource.ts";
 import { findUserId } from "./user.ts";
 
 const GRANT: Resource = {
   noun: "grant",
   path: "/backend/grant",
-  argument: { name: "ID", meaning: "one grant, as grant list shows it", isOptional: true },
+  argument: {
+    name: "ID",
+    meaning: "one grant, as grant list shows it",
+    example: "g0mhc…",
+    isOptional: true,
+  },
   columns: ["id", "user", "app", "type", "status", "scopes*", "created_at", "expires_at"],
-  shown: [],
 };
-const USER: Option = { value: "NAME", meaning: "the user's name or id" };
-const APP: Option = {
-  value: "CLIENT_ID",
-  meaning: "the app's client_id; login for tokens of the login endpoint",
+const WORDS = {
+  user: { value: "NAME", meaning: "the user's name or id", find: findUserId },
+  app: {
+    value: "CLIENT_ID",
+    meaning: "the app's client_id; login for tokens of the login endpoint",
+  },
 };
+const WHOSE = givenMembers(GRANT_QUERY, { ...WORDS, limit: null, cursor: null });
 
 /** The commands of `gatepost grant`. */
 export const GRANT_COMMANDS: readonly Command[] = [
@@ -27,12 +34,14 @@ export const GRANT_COMMANDS: readonly Command[] = [
         "that acts for itself.",
     ],
     examples: ["gatepost grant list", "gatepost grant list --user alice --app a0mhc…"],
-  }, GRANT_QUERY, { user: { ...USER, read: (_values, context) => readUser(context) }, app: APP }),
+    query: GRANT_QUERY,
+    members: WORDS,
+  }),
   {
     words: ["grant", "revoke"],
     purpose: "End a grant, or every grant of a user or an app",
     arguments: [GRANT.argument],
-    options: { user: USER, app: APP },
+    options: WHOSE.options,
     details: [
       "Every token and subscription that came from them ends too. With --user and --app, the " +
         "grants that this user gave to this app. A running server refuses the tokens within a " +
@@ -55,24 +64,15 @@ export const GRANT_COMMANDS: readonly Command[] = [
 async function revoke(context: CommandContext): Promise<void> {
   const { values } = context;
   const id = values.argument("ID");
-  const app = values.text("app");
-  const isMany = values.text("user") !== undefined || app !== undefined;
+  const isMany = values.text("user") !== undefined || values.text("app") !== undefined;
   if (isMany === (id !== "")) {
     throw new UsageError("grant revoke needs either ID, or --user NAME or --app CLIENT_ID");
   }
-  const user = await readUser(context);
-  const backend = await context.openBackend();
   const response = isMany
-    ? await backend.call("POST", `${GRANT.path}/revoke`, JSON.stringify({ user, app }))
-    : await backend.call("DELETE", await itemPath(GRANT, context));
+    ? await context.call("POST", `${GRANT.path}/revoke`, await WHOSE.read(context))
+    : await context.call("DELETE", await itemPath(GRANT, context));
   context.print(response, () => isMany
     ? "The grants have ended, and every token that came from them."
     : `Grant ${id} has ended, and every token that came from it.`
   );
-}
-
-/** The id of the user that --user names; undefined without it. Throws Problem 404. */
-async function readUser(context: CommandContext): Promise<string | undefined> {
-  const name = context.values.text("user");
-  return name === undefined ? undefined : findUserId(await context.openBackend(), name);
 }

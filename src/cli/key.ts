@@ -9,7 +9,7 @@ import { listCommand, type Resource, sendCommand } from "./resource.ts";
 const KEY: Resource = {
   noun: "key",
   path: "/backend/key",
-  argument: { name: "KID", meaning: "the key's id, as key list shows it" },
+  argument: { name: "KID", meaning: "the key's id, as key list shows it", example: "k0mhc…" },
   columns: ["kid", "alg", "status", "signs_from", "published_until"],
   shown: ["kid", "alg", "signs_from"],
 };
@@ -19,7 +19,6 @@ export const KEY_COMMANDS: readonly Command[] = [
   listCommand(KEY, {
     purpose: "List the keys that sign access tokens",
     details: ["--json has their public parts; private ones are never shown."],
-    examples: ["gatepost key list"],
   }),
   sendCommand(KEY, {
     verb: "rotate",
@@ -30,9 +29,7 @@ export const KEY_COMMANDS: readonly Command[] = [
         "this is not enough: see key withdraw.",
     ],
     examples: ["gatepost key rotate"],
-  }, {
     method: "POST",
-    isNew: true,
     body: NewKey,
     members: {
       at_once: { meaning: "sign with it at once; otherwise it is published 10 minutes before" },
@@ -47,17 +44,13 @@ export const KEY_COMMANDS: readonly Command[] = [
         "second; who holds a refresh token gets a new one without logging in. Where it is the " +
         "key that signs, a new one takes its place at once.",
     ],
-    examples: ["gatepost key withdraw k0mhc…"],
-    confirm: (given) => `End every token that key ${given} signed?`,
-  }, {
     method: "DELETE",
-    done: (given) => `Key ${given} has been withdrawn; the tokens that it signed are refused.`,
+    confirm: (given) => `End every token that key ${given} signed?`,
+    done: (kid) => `Key ${kid} has been withdrawn; the tokens that it signed are refused.`,
   }),
   {
     words: ["key", "reseal"],
     purpose: "Encrypt all with the first of several secret keys",
-    arguments: [],
-    options: {},
     details: [
       "To replace the key that encrypts: put the new one before the old one in " +
         "GATEPOST_SECRET_KEY, separated by a comma, restart every server with it, run this with " +
@@ -73,7 +66,7 @@ export const KEY_COMMANDS: readonly Command[] = [
       const resealed = await interruptible((signal) =>
         resealDatabase(database, createSeal(...secretKeys), audit, signal)
       );
-      context.print(JSON.stringify({ resealed }), () =>
+      context.print({ resealed }, () =>
         `All is encrypted with the first key; ${resealed} secrets had to be.`
       );
     },

@@ -7,7 +7,6 @@ import { parseCommandLine } from "./command_line.ts";
 import { COMMANDS } from "./commands.ts";
 import { explain, Failure, findProblem, UsageError } from "./failure.ts";
 import { formatHelp } from "./help.ts";
-import type { Members } from "./table.ts";
 import { createTerminal, type Terminal } from "./terminal.ts";
 
 const EXIT_DONE = 0;
@@ -65,22 +64,20 @@ async function runCommand(
   }
   const { config } = result;
   const isJson = values.flag("json") ?? false;
-  const opened: Backend[] = [];
+  let backend: Promise<Backend> | undefined;
+  const onCreate = (path: string) => terminal.note(`The database ${path} has been made.`);
   const context: CommandContext = {
     config,
     values,
     host,
     terminal,
     isJson,
-    async openBackend(options = {}) {
-      const onCreate = (path: string) => terminal.note(`The database ${path} has been made.`);
-      const backend = await openBackend(config, { onCreate, ...options });
-      opened.push(backend);
-      return backend;
-    },
+    openBackend: () =>
+      backend ??= openBackend(config, command.makesDatabase ? onCreate : undefined),
+    call: async (...request) => (await context.openBackend()).call(...request),
     print(response, show) {
-      if (!isJson) terminal.print(show(JSON.parse(response || "{}") as Members));
-      else if (response !== "") terminal.print(response);
+      if (!isJson) terminal.print(show(response ?? {}));
+      else if (response) terminal.print(JSON.stringify(response));
     },
     interruptible: (work) => runInterruptible(host, work),
   };
@@ -94,7 +91,7 @@ async function runCommand(
   } catch (error) {
     return report(error, command, context);
   } finally {
-    for (const backend of opened) await backend.close();
+    await backend?.then(({ close }) => close(), () => {}); // why none was opened is reported
   }
 }
 

@@ -1,35 +1,35 @@
 import { randomBytes } from "../base/secret.ts";
 import { checkPassword } from "../oauth/user.ts";
-import type { CommandContext, Option } from "./command.ts";
+import type { CommandContext, Option, Values } from "./command.ts";
 import { Failure } from "./failure.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** A password for a user, and whether it was generated here and must be shown once. */
-export interface GivenPassword {
-  readonly password: string;
-  readonly isGenerated: boolean;
-}
-
-/** How a script hands a password over. */
+/** How a script hands a password over: `--password-stdin`. */
 export const PASSWORD_OPTION: Option = {
   meaning: "read the password from standard input; one line break at its end is no part of it",
 };
 
 const TRIES = 3;
 
+/** Where a password can come from. */
+type Source = Pick<CommandContext, "terminal"> & { readonly values: Pick<Values, "flag"> };
+
 /** A password: typed at a terminal, from standard input, or generated. Throws Failure. */
-export async function obtainPassword(
-  terminal: Terminal,
-  fromStdin: boolean,
-  username: string,
-): Promise<GivenPassword> {
-  const isGenerated = !terminal.canAsk && !fromStdin;
-  const password = isGenerated
-    ? randomBytes(18).toString("base64url")
-    : terminal.canAsk
-    ? await askPassword(terminal, username)
-    : (await terminal.readStdin()).replace(/\r?\n$/, "");
-  return { password, isGenerated };
+export async function obtainPassword(source: Source, username: string): Promise<string> {
+  const { terminal } = source;
+  if (isGenerated(source)) return newPassword();
+  if (terminal.canAsk) return askPassword(terminal, username);
+  return (await terminal.readStdin()).replace(/\r?\n$/, "");
+}
+
+/** Whether nobody gives a password, so that one is generated and must be shown once. */
+export function isGenerated({ terminal, values }: Source): boolean {
+  return !terminal.canAsk && !values.flag("password-stdin");
+}
+
+/** A password that nobody guesses. */
+export function newPassword(): string {
+  return randomBytes(18).toString("base64url");
 }
 
 function askPassword(terminal: Terminal, username: string): Promise<string> {
@@ -43,9 +43,4 @@ function askPassword(terminal: Terminal, username: string): Promise<string> {
     }
     throw new Failure("No password was given; nothing was changed.");
   });
-}
-
-/** Prints a generated password beside a response in JSON, which does not have it. */
-export function printBeside({ isJson, terminal }: CommandContext, given: GivenPassword): void {
-  if (isJson && given.isGenerated) terminal.note(`password: ${given.password}`);
 }

@@ -1,7 +1,8 @@
-import type { Members as ShapeMembers, ObjectShape, Schema } from "../base/shape.ts";
+import { pagination } from "../api/pagination.ts";
+import type { Members as ShapeMembers, ObjectShape, Schema, Shape } from "../base/shape.ts";
 import type { Argument, Command, CommandContext, Option, Values } from "./command.ts";
 import { UsageError } from "./failure.ts";
-import { type Column, formatPairs, formatTable, type Members } from "./table.ts";
+import { formatPairs, formatTable, type Members, visible } from "./table.ts";
 
 /** The commands of one noun, which call the operations of one resource of the backend. */
 export interface Resource {
@@ -9,60 +10,68 @@ export interface Resource {
   /** Where the backend has it. */
   readonly path: string;
   /** Names one on the command line; `find` makes the id of it, where it is not that already. */
-  readonly argument: Argument;
-  readonly find?: (context: CommandContext, given: string) => Promise<string>;
+  readonly argument: Argument & { readonly example: string };
+  readonly find?: Find;
+  /** The member that people know one by, where that is not what the argument is. */
+  readonly label?: string;
   /** The members that a list shows; one with `*` at its end may be cut to fit. */
   readonly columns: readonly string[];
-  /** The members that are shown of what has been added or changed. */
-  readonly shown: readonly string[];
+  /** The members that are shown of what has been added or changed; `*` is all others. */
+  readonly shown?: readonly string[];
 }
 
-/** The words of one command, beside what its operation says already. */
-export interface CommandWords {
-  readonly verb: string;
-  readonly purpose: string;
-  readonly details?: readonly string[];
-  readonly examples: readonly string[];
-  /** Asked first, of what the argument names. */
-  readonly confirm?: (given: string) => string;
-  readonly options?: Readonly<Record<string, Option>>;
-}
+/** What is said of a command, beside what its operation says already. */
+type Words = Pick<Command, "purpose" | "details"> & Partial<Pick<Command, "examples">>;
+
+/** Finds the id of what was given; throws Problem 404. */
+type Find = (context: CommandContext, given: string) => string | Promise<string>;
 
 /** How a member of a body or a query is given, where its shape does not say that. */
 export interface MemberWords extends Partial<Option> {
   /** The option's name where it is not the member's. */
   readonly name?: string;
-  /** A flag in place of what its shape would make of it. */
-  readonly isFlag?: true;
+  /** An argument of this name in place of an option. */
+  readonly argument?: string;
+  /** A flag of this name in place of what its shape would make of it; what it sends is its name. */
+  readonly flag?: string;
+  readonly find?: Find;
   /** Finds what is sent of what was given. */
   readonly read?: (values: Values, context: CommandContext) => unknown;
+  /** More options that `read` looks at. */
+  readonly also?: Readonly<Record<string, Option>>;
 }
 
 /** Words of members by their names; null: the command has another way to give it. */
 type WordsOf<M> = { readonly [K in keyof M]?: MemberWords | null };
 
 /** Which part of a list is shown. */
-export const LIST_OPTIONS: Readonly<Record<string, Option>> = {
-  limit: { value: "N", meaning: "how many, 1 to 200", default: "50" },
-  cursor: { value: "CURSOR", meaning: "continue where a list ended, as it said" },
-};
+export const LIST_PART = givenMembers(pagination(), {
+  cursor: { meaning: "continue where a list ended, as it said" },
+});
 
-/** `list`; its filters are the parameters of the query that it is given. */
+/** What a list is of; each parameter of the query is an option. */
+interface Listing<M extends ShapeMembers> extends Words {
+  readonly query?: M;
+  readonly members?: WordsOf<M>;
+}
+
+/** `list`. */
 export function listCommand<M extends ShapeMembers>(
-  { noun, path, columns }: Resource,
-  words: Omit<CommandWords, "verb">,
-  query?: M,
-  memberWords: WordsOf<M> = {},
+  { noun, path, columns }: Pick<Resource, "noun" | "path" | "columns">,
+  { query, members, ...words }: Listing<M>,
 ): Command {
-  const given = givenMembers(query ?? {}, { limit: null, cursor: null, ...memberWords }, false);
+  const filters = givenMembers(query ?? {}, { ...members, limit: null, cursor: null });
   return {
-    ...toCommand(noun, { verb: "list", ...words }, [], { ...given.options, ...LIST_OPTIONS }),
+    examples: [`gatepost ${noun} list`],
+    ...words,
+    words: [noun, "list"],
+    options: { ...filters.options, ...LIST_PART.options },
     async run(context) {
-      const target = withQuery(path, { ...await given.read(context), ...readPart(context.values) });
-      const response = await (await context.openBackend()).call("GET", target);
-      const { items } = JSON.parse(response) as { readonly items: readonly Members[] };
+      const given = { ...await filters.read(context), ...await LIST_PART.read(context) };
+      const response = await context.call("GET", withQuery(path, given));
+      const items = response?.["items"] as readonly Members[];
       if (items.length === 0 && !context.isJson) return context.terminal.note("There are none.");
-      context.print(response, () => formatItems(context, items, columns));
+      context.print(response, () => formatTable(items, columns, context.terminal));
       noteMore(context, response);
     },
   };
@@ -71,21 +80,26 @@ export function listCommand<M extends ShapeMembers>(
 /** `show`; members that `tables` names are lists, with their columns. */
 export function showCommand(
   resource: Resource,
-  words: Omit<CommandWords, "verb">,
-  tables: Readonly<Record<string, readonly string[]>> = {},
+  { tables = {}, ...words }: Words & Pick<Command, "options"> & {
+    readonly tables?: Readonly<Record<string, readonly string[]>>;
+  },
 ): Command {
-  const options = words.options ?? {};
+  const { noun, argument } = resource;
   return {
-    ...toCommand(resource.noun, { verb: "show", ...words }, [resource.argument], options),
+    examples: [`gatepost ${noun} show ${argument.example}`],
+    ...words,
+    words: [noun, "show"],
+    arguments: [argument],
     async run(context) {
-      const target = withQuery(await itemPath(resource, context), readPart(context.values));
-      const response = await (await context.openBackend()).call("GET", target);
+      const path = await itemPath(resource, context);
+      const response = await context.call("GET", withQuery(path, await LIST_PART.read(context)));
       context.print(response, (record) => {
         const pairs = Object.entries(record)
           .filter(([name]) => tables[name] === undefined && name !== "next_cursor");
         const lists = Object.entries(tables).flatMap(([name, columns]) => {
           const items = record[name] as readonly Members[];
-          return items.length === 0 ? [] : ["", formatItems(context, items, columns, "  ")];
+          const table = () => formatTable(items, columns, context.terminal, "  ");
+          return items.length === 0 ? [] : ["", table()];
         });
         return [formatPairs(pairs), ...lists].join("\n");
       });
@@ -95,55 +109,65 @@ export function showCommand(
 }
 
 /** What a command sends, and what it prints then. */
-export interface Sending<M extends ShapeMembers> {
+interface Sending<M extends ShapeMembers> extends Words {
+  readonly verb: string;
   readonly method: "POST" | "PATCH" | "DELETE";
-  /** Below the item's path: "/secret". */
+  /** Below the item's path: "/secret". A POST to nothing below makes a new item. */
   readonly below?: string;
   /** The body: each member is an option. */
   readonly body?: ObjectShape<M>;
   readonly members?: WordsOf<M>;
   /** Members that are always sent so. */
   readonly fixed?: Members;
-  /** Makes a new item, without an argument. */
-  readonly isNew?: true;
-  /** Makes a new item; this member of it is an argument. */
-  readonly made?: { readonly member: string; readonly argument: Argument };
+  /** Asked first, of what the argument names; a DELETE always asks. */
+  readonly confirm?: (given: string) => string;
+  /** Of what is sent, what was made here: it is shown once, for no response has it. */
+  readonly made?: (sent: Members, context: CommandContext) => Members;
   /** One line, above the members that are shown. */
-  readonly done: (given: string, record: Members, values: Values) => string;
+  readonly done: (name: string, record: Members, values: Values) => string;
 }
 
 /** A command that adds, changes or removes something. */
 export function sendCommand<M extends ShapeMembers>(
   resource: Resource,
-  words: CommandWords,
-  { method, below = "", body, members, fixed, isNew, made, done }: Sending<M>,
+  { verb, method, below, body, members, fixed, confirm, made, done, ...words }: Sending<M>,
 ): Command {
-  const unlisted = made && { [made.member]: null };
-  const given = givenMembers(body?.members ?? {}, { ...members, ...unlisted }, method === "PATCH");
-  const argument = made?.argument ?? resource.argument;
-  const args = isNew ? [] : [argument];
+  const { noun, path, argument, label = "", shown = [] } = resource;
+  const given = givenMembers(body?.members ?? {}, members ?? {}, method === "PATCH");
+  const isNew = method === "POST" && below === undefined;
+  const ask = confirm ?? (method === "DELETE" && ((name) => `Remove ${noun} ${name} for good?`));
   return {
-    ...toCommand(resource.noun, words, args, { ...words.options, ...given.options }),
+    examples: [`gatepost ${noun} ${verb} ${argument.example}`],
+    ...words,
+    ...ask && { confirm: (values: Values) => ask(values.argument(argument.name)) },
+    words: [noun, verb],
+    arguments: isNew ? given.arguments : [argument],
+    options: given.options,
     async run(context) {
-      const { values } = context;
-      const name = values.argument(argument.name);
-      const sent = { ...await given.read(context), ...fixed, ...made && { [made.member]: name } };
-      const isEmpty = Object.values(sent).every((value) => value === undefined);
-      if (method === "PATCH" && isEmpty) {
-        throw new UsageError(`${resource.noun} ${words.verb} needs something to change`);
+      const { values, terminal, isJson } = context;
+      const sent = { ...await given.read(context), ...fixed };
+      if (method === "PATCH" && Object.keys(sent).length === 0) {
+        const names = Object.keys(given.options).map((name) => `--${name}`);
+        throw new UsageError(`${noun} ${verb} needs ${either(names)}`);
       }
-      const target = isNew || made ? resource.path : await itemPath(resource, context, below);
-      const text = body || fixed ? JSON.stringify(sent) : undefined;
-      const response = await (await context.openBackend()).call(method, target, text);
-      context.print(response, (record) => showDone(resource, done(name, record, values), record));
+      const target = isNew ? path : await itemPath(resource, context, below);
+      const response = await context.call(method, target, sent);
+      const own = made?.(sent, context) ?? {};
+      context.print(response, (answer) => {
+        const record = { ...answer, ...own };
+        const name = visible(String(record[label] ?? values.argument(argument.name)));
+        const others = Object.keys(record)
+          .filter((member) => ![...shown, label, "created_at"].includes(member));
+        const pairs = shown.flatMap((member) => member === "*" ? others : member)
+          .filter((member) => member in record)
+          .map((member) => [member, record[member]] as const);
+        const line = done(name, record, values);
+        return pairs.length === 0 ? line : `${line}\n\n${formatPairs(pairs)}`;
+      });
+      if (!isJson) return;
+      for (const [name, value] of Object.entries(own)) terminal.note(`${name}: ${value}`);
     },
   };
-}
-
-/** A line, and below it the members that a resource shows. */
-export function showDone({ shown }: Resource, line: string, record: Members): string {
-  const pairs = shown.filter((name) => name in record).map((name) => [name, record[name]] as const);
-  return pairs.length === 0 ? line : `${line}\n\n${formatPairs(pairs)}`;
 }
 
 /** The path of the item that the command line names. */
@@ -161,94 +185,83 @@ export function splitNames(values: readonly string[] | undefined): string[] | un
   return values?.flatMap((value) => value.split(/[ ,]+/)).filter((name) => name !== "");
 }
 
-function toCommand(
-  noun: string,
-  { verb, purpose, details = [], examples, confirm }: CommandWords,
-  args: readonly Argument[],
-  options: Readonly<Record<string, Option>>,
-): Omit<Command, "run"> {
-  const [{ name } = { name: "" }] = args;
-  const question = confirm && { confirm: (values: Values) => confirm(values.argument(name)) };
-  return { words: [noun, verb], purpose, arguments: args, options, details, examples, ...question };
-}
-
-/** The options of a body's or a query's members, and how what is given of them is read. */
-function givenMembers(
+/** The options and arguments of a body's or a query's members, and what is given of them. */
+export function givenMembers(
   members: ShapeMembers,
   words: Readonly<Record<string, MemberWords | null | undefined>>,
-  isChange: boolean,
+  isChange = false,
 ) {
   const given = Object.entries(members).filter(([member]) => words[member] !== null)
-    .map(([member, { schema, isOptional, fallback }]) => {
-      const { name = member.replaceAll("_", "-"), read, isFlag, ...own } = words[member] ?? {};
-      const isRequired = !isOptional && fallback === undefined;
-      const derived = {
-        ...optionOf(schema, name, isChange),
-        ...(isRequired && { isRequired }),
-        ...(fallback !== undefined && fallback !== false && { default: String(fallback) }),
-      };
-      const option: Option = { ...isFlag ? { meaning: derived.meaning } : derived, ...own };
-      const readIt = read ?? ((values: Values) => readOption(values, name, option));
-      return { member, name, option, read: readIt };
-    });
+    .map(([member, shape]) => givenMember(member, shape, words[member] ?? {}, isChange));
+  const options: Readonly<Record<string, Option>> = Object.assign(
+    {},
+    ...given.map((each) => each.options),
+  );
   return {
-    options: Object.fromEntries(given.map(({ name, option }) => [name, option])),
+    arguments: given.flatMap((each) => each.arguments),
+    options,
+    /** What was given, in the order of the members; without those that were not. */
     async read(context: CommandContext): Promise<Members> {
-      const entries = given.map(async ({ member, read }) =>
-        [member, await read(context.values, context)] as const
+      const entries = await Array.fromAsync(given, async ({ member, read }) =>
+        [member, await read(context)] as const
       );
-      return Object.fromEntries(await Promise.all(entries));
+      return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+    },
+  };
+}
+
+function givenMember(
+  member: string,
+  { schema, isOptional, fallback }: Shape<unknown>,
+  words: MemberWords,
+  isChange: boolean,
+) {
+  const { flag, argument, find, read, also, ...more } = words;
+  const { name = flag ?? member.replaceAll("_", "-"), ...own } = more;
+  const isRequired = !isOptional && fallback === undefined;
+  const derived = {
+    ...optionOf(schema, name, isChange),
+    ...(isRequired && { isRequired }),
+    ...(fallback !== undefined && fallback !== false && { default: String(fallback) }),
+  };
+  const option: Option = { ...flag ? { meaning: derived.meaning } : derived, ...own };
+  return {
+    member,
+    arguments: argument === undefined ? [] : [{ name: argument, meaning: option.meaning }],
+    options: argument === undefined ? { [name]: option, ...also } : {},
+    read(context: CommandContext): unknown {
+      const { values } = context;
+      if (read) return read(values, context);
+      if (argument !== undefined) return values.argument(argument);
+      if (flag !== undefined) return values.flag(flag) ? flag : undefined;
+      if (option.value === undefined) return values.flag(name);
+      if (option.isRepeatable) return splitNames(values.list(name));
+      const text = values.text(name);
+      return text === undefined || !find ? text : find(context, text);
     },
   };
 }
 
 function optionOf(schema: Schema, name: string, isChange: boolean): Option {
-  const { type, enum: words, description } = schema;
-  const choices = Array.isArray(words) ? words.join(", ").replace(/, ([^,]*)$/, " or $1") : "";
+  const { type, enum: words, description, minimum, maximum } = schema;
+  const choices = Array.isArray(words) ? either(words) : "";
   const meaning = String(description ?? choices).replace(/\.$/, "")
     .replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase());
   if (type === "boolean") return { meaning, ...(isChange && { isNegatable: true }) };
+  if (type === "integer") return { value: "N", meaning: `${meaning}, ${minimum} to ${maximum}` };
   return { value: name.toUpperCase(), meaning, ...(type === "array" && { isRepeatable: true }) };
 }
 
-function readOption(values: Values, name: string, { value, isRepeatable }: Option): unknown {
-  if (value === undefined) return values.flag(name);
-  return isRepeatable ? splitNames(values.list(name)) : values.text(name);
-}
-
-function readPart(values: Values): Members {
-  return { limit: values.text("limit"), cursor: values.text("cursor") };
+function either(words: readonly string[]): string {
+  return words.join(", ").replace(/, ([^,]*)$/, " or $1");
 }
 
 function withQuery(path: string, given: Members): string {
-  const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(given)) {
-    if (value !== undefined) query.set(name, String(value));
-  }
+  const query = new URLSearchParams(given as Readonly<Record<string, string>>);
   return query.size === 0 ? path : `${path}?${query}`;
 }
 
-/** Columns of members: `*` at the end: may be cut to fit; `=title` where that is not the name. */
-export function columnsOf(members: readonly string[]): Column[] {
-  return members.map((given) => {
-    const [member = "", title = member.replace(/_at$/, "").replaceAll("_", " ")] =
-      given.replace("*", "").split("=");
-    const mayShrink = given.includes("*");
-    return { title: title.toUpperCase(), member, mayShrink };
-  });
-}
-
-function formatItems(
-  { terminal }: CommandContext,
-  items: readonly Members[],
-  columns: readonly string[],
-  indent = "",
-): string {
-  const layout = { columns: terminal.columns, emphasize: terminal.bold, indent };
-  return formatTable(items, columnsOf(columns), layout);
-}
-
-function noteMore({ isJson, terminal }: CommandContext, response: string): void {
-  const { next_cursor: next } = JSON.parse(response) as { readonly next_cursor?: string | null };
+function noteMore({ isJson, terminal }: CommandContext, response: Members | undefined): void {
+  const next = response?.["next_cursor"];
   if (next && !isJson) terminal.note(`There are more: --cursor ${next}`);
 }

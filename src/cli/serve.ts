@@ -26,7 +26,6 @@ export const MEMORY_ENV = { GLIBC_TUNABLES: "glibc.malloc.mmap_threshold=4194304
 export const SERVE_COMMAND: Command = {
   words: ["serve"],
   purpose: "Serve, until a signal ends it",
-  arguments: [],
   options: {
     locked: {
       meaning: "under Node's permission model: network, workers, reading code and endpoint " +
@@ -49,11 +48,7 @@ export const SERVE_COMMAND: Command = {
 };
 
 /** Grants what the server needs. Throws UsageError where that would let it write code. */
-function permissionFlags(
-  config: Config,
-  code: string,
-  env: NodeJS.ProcessEnv,
-): string[] {
+function permissionFlags(config: Config, code: string, env: NodeJS.ProcessEnv): string[] {
   const data = dirname(resolve(config.databasePath));
   const endpoints = config.endpointsFolder === undefined ? [] : [resolve(config.endpointsFolder)];
   const missing = endpoints.find((folder) => !existsSync(folder));

@@ -1,7 +1,6 @@
 import { ADMIN } from "../app/first_user.ts";
 import { newId } from "../base/id.ts";
 import { createPasswordHasher } from "../base/password.ts";
-import { randomBytes } from "../base/secret.ts";
 import { toTime } from "../base/time.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import { accountOf, deleteLoginFailures } from "../store/login_failures.ts";
@@ -15,6 +14,7 @@ import {
 import { auditOwn } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
+import { newPassword } from "./password.ts";
 import { formatPairs } from "./table.ts";
 
 const VALID_FOR_MS = 86_400_000;
@@ -23,8 +23,6 @@ const VALID_FOR_MS = 86_400_000;
 export const SETUP_COMMAND: Command = {
   words: ["setup"],
   purpose: `Give user ${ADMIN} a new password for one login`,
-  arguments: [],
-  options: {},
   details: [
     "The password is shown once. It opens one login, within 24 hours; who has logged in with it " +
       `sets a lasting one, and so does \`user set ${ADMIN} --password\`. What the old password ` +
@@ -32,13 +30,14 @@ export const SETUP_COMMAND: Command = {
     `Where there is no database, or no user ${ADMIN} in it, either is made.`,
   ],
   examples: ["gatepost setup"],
+  makesDatabase: true,
   async run(context) {
-    const { database } = await context.openBackend({ create: true });
+    const { database } = await context.openBackend();
     const known = await findUserByName(database, ADMIN);
     if (known?.status === "disabled") {
       throw new Failure(`User ${ADMIN} is disabled: gatepost user set ${ADMIN} --status active`);
     }
-    const password = randomBytes(18).toString("base64url");
+    const password = newPassword();
     const phc = await createPasswordHasher(1).hash(password);
     const nowMs = Date.now();
     const untilMs = nowMs + VALID_FOR_MS;
@@ -55,8 +54,7 @@ export const SETUP_COMMAND: Command = {
       makePasswordOneTime(id, untilMs),
       auditOwn("user.setup", id, nowMs),
     ]);
-    const response = JSON.stringify({ username: ADMIN, password, expires_at: toTime(untilMs) });
-    context.print(response, (record) => {
+    context.print({ username: ADMIN, password, expires_at: toTime(untilMs) }, (record) => {
       const pairs = Object.entries(record).map(([name, value]) =>
         [name.replace("_", " "), value] as const
       );

@@ -5,7 +5,7 @@ import { listCommand, type Resource, sendCommand } from "./resource.ts";
 const SUBSCRIPTION: Resource = {
   noun: "subscription",
   path: "/backend/subscription",
-  argument: { name: "ID", meaning: "the id that subscription list shows" },
+  argument: { name: "ID", meaning: "the id that subscription list shows", example: "s0mhc…" },
   columns: ["id", "event*", "endpoint*", "status", "principal", "app", "disabled_reason*=reason"],
   shown: ["id", "event", "endpoint", "status"],
 };
@@ -15,7 +15,6 @@ export const SUBSCRIPTION_COMMANDS: readonly Command[] = [
   listCommand(SUBSCRIPTION, {
     purpose: "List everybody's subscriptions, newest first",
     details: ["PRINCIPAL is the user or app that it belongs to, APP what it was made through."],
-    examples: ["gatepost subscription list"],
   }),
   sendCommand(SUBSCRIPTION, {
     verb: "set",
@@ -26,7 +25,6 @@ export const SUBSCRIPTION_COMMANDS: readonly Command[] = [
         "was disabled.",
     ],
     examples: ["gatepost subscription set s0mhc… --status disabled"],
-  }, {
     method: "PATCH",
     body: ManagedSubscriptionChange,
     members: { endpoint: null, status: { isRequired: true } },
@@ -35,7 +33,7 @@ export const SUBSCRIPTION_COMMANDS: readonly Command[] = [
   sendCommand(SUBSCRIPTION, {
     verb: "delete",
     purpose: "Remove a subscription, and cancel what it waits for",
-    examples: ["gatepost subscription delete s0mhc…"],
-    confirm: (given) => `Remove subscription ${given} for good?`,
-  }, { method: "DELETE", done: (given) => `Subscription ${given} has been removed.` }),
+    method: "DELETE",
+    done: (id) => `Subscription ${id} has been removed.`,
+  }),
 ];

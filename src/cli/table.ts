@@ -1,21 +1,12 @@
 /** The members of a JSON object whose shape the backend vouches for. */
 export type Members = Readonly<Record<string, unknown>>;
 
-/** One column: its title, the member that it shows, and whether it may be cut to fit. */
-export interface Column {
-  readonly title: string;
-  readonly member: string;
-  readonly mayShrink?: boolean;
-}
-
-/** How a table is laid out. */
-export interface TableOptions {
+/** Where text is shown. */
+export interface Layout {
   /** The terminal's width; undefined where the output goes to none and nothing needs to fit. */
   readonly columns: number | undefined;
-  /** Makes the titles stand out. */
-  readonly emphasize: (text: string) => string;
-  /** Comes before every line. */
-  readonly indent?: string;
+  /** Makes titles stand out. */
+  readonly bold: (text: string) => string;
 }
 
 const WIDE = new RegExp(
@@ -28,22 +19,24 @@ const GAP = "  ";
 const MIN_SHRUNK = 12;
 
 /**
- * Returns items as aligned columns under their titles. On a terminal no line wraps: columns that
- * may shrink are cut with an ellipsis, and where that is not enough each item becomes a block of
- * lines. An id is never cut, for it is there to be copied.
+ * Returns items as aligned columns under their titles, each line after `indent`. A column is a
+ * member's name, `member=title` where its title is another, with `*` behind the member where it
+ * may be cut. On a terminal no line wraps: such columns are cut with an ellipsis, and where that is
+ * not enough each item becomes a block of lines. An id is never cut, for it is there to be copied.
  */
 export function formatTable(
   items: readonly Members[],
-  columns: readonly Column[],
-  options: TableOptions,
+  members: readonly string[],
+  layout: Layout,
+  indent = "",
 ): string {
+  const columns = members.map(parseColumn);
   const rows = items.map((item) => columns.map(({ member }) => visible(formatValue(item[member]))));
   const widths = columns.map(({ title }, index) =>
     Math.max(...[title, ...rows.map((row) => row[index] ?? "")].map(displayWidth))
   );
-  const { indent = "" } = options;
   const gaps = GAP.length * (columns.length - 1);
-  const available = (options.columns ?? Infinity) - indent.length - gaps;
+  const available = (layout.columns ?? Infinity) - indent.length - gaps;
   const fitted = fit(widths, columns, available);
   const titles = columns.map(({ title }) => title);
   if (sum(fitted) > available) {
@@ -52,11 +45,21 @@ export function formatTable(
   }
   const line = (cells: readonly string[]) =>
     indent + cells.map((cell, index) => fill(cell, fitted[index] ?? 0)).join(GAP).trimEnd();
-  return [options.emphasize(line(titles)), ...rows.map(line)].join("\n");
+  return [layout.bold(line(titles)), ...rows.map(line)].join("\n");
+}
+
+function parseColumn(given: string) {
+  const [member = "", title = member.replace(/_at$/, "").replaceAll("_", " ")] =
+    given.replace("*", "").split("=");
+  return { title: title.toUpperCase(), member, mayShrink: given.includes("*") };
 }
 
 /** Takes from the widest column that may shrink, cell by cell, until all fit or none may. */
-function fit(widths: readonly number[], columns: readonly Column[], available: number): number[] {
+function fit(
+  widths: readonly number[],
+  columns: readonly { readonly mayShrink: boolean }[],
+  available: number,
+): number[] {
   const fitted = [...widths];
   const shrinkable = [...columns.keys()].filter((index) => columns[index]?.mayShrink);
   const widthAt = (index: number) => fitted[index] ?? 0;

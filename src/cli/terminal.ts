@@ -2,20 +2,16 @@ import { createInterface } from "node:readline";
 import { styleText } from "node:util";
 import { decodeUtf8 } from "../base/utf8.ts";
 import { Failure } from "./failure.ts";
-import { visible } from "./table.ts";
+import { type Layout, visible } from "./table.ts";
 
 /** How a command talks with a person, or with a script in their place. */
-export interface Terminal {
+export interface Terminal extends Layout {
   /** Whether somebody can be asked. */
   readonly canAsk: boolean;
-  /** The width of what is printed; undefined where that goes to no terminal. */
-  readonly columns: number | undefined;
   /** Writes a line of the result to stdout. */
   print(text: string): void;
   /** Writes a line beside the result to stderr. */
   note(text: string): void;
-  /** Makes printed text bold where it goes to a terminal. */
-  bold(text: string): string;
   /** Whether progress is shown: stderr is a terminal. */
   readonly showsProgress: boolean;
   /** Replaces the line of progress, where it is shown; undefined clears it. */
@@ -29,7 +25,7 @@ export interface Terminal {
 }
 
 /** Asks one question and returns the line typed. */
-export type Ask = (question: string) => Promise<string>;
+type Ask = (question: string) => Promise<string>;
 
 const MAX_STDIN_BYTES = 1_048_576;
 const CLEAR_LINE = "\r\u001b[K";
@@ -87,30 +83,21 @@ export function createTerminal(host: NodeJS.Process): Terminal {
     // As a terminal Ctrl+C becomes an event; without an output nothing that is typed is shown.
     const options = { input: stdin, terminal: true, historySize: 0 };
     const lines = createInterface(isShown ? { ...options, output: stderr } : options);
-    const waiting: ((line: string) => void)[] = [];
-    const typed: string[] = []; // a paste may hold several lines
-    lines.on("line", (line) => {
-      const resolve = waiting.shift();
-      if (resolve) resolve(line);
-      else typed.push(line);
-    });
+    const typed = lines[Symbol.asyncIterator](); // a paste may hold several lines
     const { promise: ended, reject } = Promise.withResolvers<never>();
-    const end = () => reject(new Failure("Interrupted; nothing was changed."));
+    lines.once("close", () => reject(new Failure("Interrupted; nothing was changed.")));
     // By itself readline ends at Ctrl+D only where nothing has been typed.
     const onKey = (_: unknown, key?: { ctrl?: boolean; name?: string }) => {
-      if (key?.ctrl && key.name === "d") end();
+      if (key?.ctrl && key.name === "d") lines.close();
     };
     stdin.on("keypress", onKey);
-    lines.once("SIGINT", end).once("close", end);
     const ask: Ask = async (question) => {
       lines.setPrompt(question); // shown again where the line is edited
       if (isShown) lines.prompt();
       else stderr.write(question);
       try {
-        return typed.shift() ?? await Promise.race([
-          ended,
-          new Promise<string>((resolve) => waiting.push(resolve)),
-        ]);
+        const { value, done } = await typed.next();
+        return done ? ended : value;
       } finally {
         if (!isShown) stderr.write("\n"); // the one that was typed is not shown either
       }

@@ -19,7 +19,6 @@ const TTL_MS = 10 * 60_000;
 export const TOKEN_COMMAND: Command = {
   words: ["token"],
   purpose: "Print an administrator's token for 10 minutes",
-  arguments: [],
   options: {
     scope: {
       value: '"A B"',
@@ -40,9 +39,8 @@ export const TOKEN_COMMAND: Command = {
     const { config, values } = context;
     const issuer = issuerOf(config); // throws before anything is opened
     const scopes = splitNames(values.list("scope")) ?? [BACKEND_SCOPE];
-    const backend = await context.openBackend();
-    const { database, keys } = backend;
-    const user = await findUserId(backend, values.text("user") ?? ADMIN);
+    const { database, keys } = await context.openBackend();
+    const user = await findUserId(context, values.text("user") ?? ADMIN);
     const nowMs = Date.now();
     const grantId = newId("g", nowMs);
     const { claims, expiresAtMs } = accessTokenClaims({
@@ -69,8 +67,7 @@ export const TOKEN_COMMAND: Command = {
     if (!isStored) {
       throw new Failure(`The user is disabled, or may not do all of: ${scopes.join(" ")}`);
     }
-    const expires_at = toTime(expiresAtMs);
-    context.print(JSON.stringify({ token, scopes, expires_at }), () => token);
+    context.print({ token, scopes, expires_at: toTime(expiresAtMs) }, () => token);
   },
 };
 

@@ -1,45 +1,30 @@
 import { isId } from "../base/id.ts";
-import { parseShape, record } from "../base/shape.ts";
 import { Problem } from "../base/problem.ts";
+import { parseShape, record } from "../base/shape.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
-import { NewUser } from "../oauth/user.ts";
+import { NewUser, UserChange } from "../oauth/user.ts";
 import { findUser, findUserByName } from "../store/users.ts";
-import type { Backend } from "./backend.ts";
-import type { Command, CommandContext } from "./command.ts";
-import { UsageError } from "./failure.ts";
-import { type GivenPassword, obtainPassword, PASSWORD_OPTION, printBeside } from "./password.ts";
-import {
-  itemPath,
-  listCommand,
-  type Resource,
-  sendCommand,
-  showCommand,
-  showDone,
-  splitNames,
-} from "./resource.ts";
-import { formatValue, type Members, visible } from "./table.ts";
+import type { Command, CommandContext, Values } from "./command.ts";
+import { isGenerated, obtainPassword, PASSWORD_OPTION } from "./password.ts";
+import { listCommand, type Resource, sendCommand, showCommand, splitNames } from "./resource.ts";
+import type { Members } from "./table.ts";
 
 const USER: Resource = {
   noun: "user",
   path: "/backend/user",
-  argument: { name: "NAME", meaning: "the user's name or id" },
-  find: async (context, given) => findUserId(await context.openBackend(), given),
+  argument: { name: "NAME", meaning: "the user's name or id", example: "alice" },
+  find: findUserId,
+  label: "username",
   columns: ["username*=name", "id", "status", "scopes*", "created_at"],
-  shown: ["id", "scopes", "status", "password"],
+  shown: ["*"],
 };
-const SCOPE = { value: '"A B"', isRepeatable: true } as const;
+const SCOPE = { name: "scope", value: '"A B"' };
 
 /** The commands of `gatepost user`. */
 export const USER_COMMANDS: readonly Command[] = [
-  {
-    words: ["user", "add"],
+  sendCommand(USER, {
+    verb: "add",
     purpose: "Add a user who can log in",
-    arguments: [{ name: "NAME", meaning: "1 to 64 of A-Z a-z 0-9 . _ @ + -" }],
-    options: {
-      "password-stdin": PASSWORD_OPTION,
-      scope: { ...SCOPE, meaning: "what the user may do", default: CONSUMER_SCOPE },
-      admin: { meaning: `scopes ${BACKEND_SCOPE} and ${CONSUMER_SCOPE}, beside those given` },
-    },
     details: [
       "Without --password-stdin the password is asked for, hidden and twice. Where standard " +
         "input is no terminal one is generated and shown once, with --json on standard error.",
@@ -49,23 +34,35 @@ export const USER_COMMANDS: readonly Command[] = [
       'gatepost user add bob --scope "consumer orders"',
       "printf %s \"$PASSWORD\" | gatepost user add ops --admin --password-stdin",
     ],
-    run: addUser,
-  },
+    method: "POST",
+    body: NewUser,
+    members: {
+      username: { argument: "NAME", meaning: "1 to 64 of A-Z a-z 0-9 . _ @ + -" },
+      password: {
+        flag: "password-stdin",
+        ...PASSWORD_OPTION,
+        read: readNewPassword,
+      },
+      scopes: {
+        ...SCOPE,
+        meaning: "what the user may do",
+        also: {
+          admin: { meaning: `scopes ${BACKEND_SCOPE} and ${CONSUMER_SCOPE}, beside those given` },
+        },
+        read: readScopes,
+      },
+    },
+    made: generatedPassword,
+    done: (name, user) => `User ${name} has been added.${onceOf(user)}`,
+  }),
   listCommand(USER, {
     purpose: "List users, newest first",
     examples: ["gatepost user list", "gatepost user list --limit 200 --json"],
   }),
-  showCommand(USER, { purpose: "Show a user", examples: ["gatepost user show alice"] }),
-  {
-    words: ["user", "set"],
+  showCommand(USER, { purpose: "Show a user" }),
+  sendCommand(USER, {
+    verb: "set",
     purpose: "Change a user's password, scopes or status",
-    arguments: [USER.argument],
-    options: {
-      password: { meaning: "ask for a new password; generate one where there is no terminal" },
-      "password-stdin": PASSWORD_OPTION,
-      scope: { ...SCOPE, meaning: "all that the user may do from now on" },
-      status: { value: "STATUS", meaning: "active or disabled" },
-    },
     details: [
       "A new password ends the user's browser sessions, login tokens and grants; a scope that " +
         "is removed revokes the grants that carry it. A running server follows within a second.",
@@ -75,8 +72,26 @@ export const USER_COMMANDS: readonly Command[] = [
       'gatepost user set alice --scope "consumer backend"',
       "gatepost user set alice --status active",
     ],
-    run: setUser,
-  },
+    method: "PATCH",
+    body: UserChange,
+    members: {
+      password: {
+        flag: "password",
+        meaning: "ask for a new password; generate one where there is no terminal",
+        also: { "password-stdin": PASSWORD_OPTION },
+        read: (values, context) =>
+          values.flag("password") || values.flag("password-stdin")
+            ? obtainPassword(context, values.argument("NAME"))
+            : undefined,
+      },
+      scopes: { ...SCOPE, meaning: "all that the user may do from now on" },
+    },
+    made: generatedPassword,
+    done(name, user, values) {
+      const done = values.text("status") === "disabled" ? "disabled" : "changed";
+      return `User ${name} has been ${done}.${onceOf(user)}`;
+    },
+  }),
   sendCommand(USER, {
     verb: "disable",
     purpose: "Shut a user out",
@@ -85,80 +100,59 @@ export const USER_COMMANDS: readonly Command[] = [
         "disabled; a running server follows within a second. `user set NAME --status active` " +
         "lets the user log in again; what was revoked stays so.",
     ],
-    examples: ["gatepost user disable alice"],
-  }, {
     method: "PATCH",
     fixed: { status: "disabled" },
-    done: (_given, user) => `User ${nameOf(user)} has been disabled.`,
+    done: (name) => `User ${name} has been disabled.`,
   }),
   sendCommand(USER, {
     verb: "delete",
     purpose: "Remove a user for good",
     details: ["`user disable` shuts a user out as well, and can be undone."],
-    examples: ["gatepost user delete alice"],
-    confirm: (given) => `Remove user ${given} for good?`,
-  }, { method: "DELETE", done: (given) => `User ${visible(given)} has been removed.` }),
+    method: "DELETE",
+    done: (name) => `User ${name} has been removed.`,
+  }),
 ];
 
 /** The id of the user with this id or name; throws Problem 404. */
-export async function findUserId(backend: Backend, nameOrId: string): Promise<string> {
+export async function findUserId(context: CommandContext, nameOrId: string): Promise<string> {
+  const { database } = await context.openBackend();
   // An id first: a user might be named like another's id.
-  const known = isId("u", nameOrId) ? await findUser(backend.database, nameOrId) : undefined;
-  const user = known ?? await findUserByName(backend.database, nameOrId);
+  const known = isId("u", nameOrId) ? await findUser(database, nameOrId) : undefined;
+  const user = known ?? await findUserByName(database, nameOrId);
   if (user === undefined) throw new Problem(404, "not_found", "There is no such user.");
   return user.id;
 }
 
-async function addUser(context: CommandContext): Promise<void> {
-  const { values, terminal } = context;
-  const username = values.argument("NAME");
-  const named = splitNames(values.list("scope"));
-  const scopes = values.flag("admin")
-    ? [...new Set([BACKEND_SCOPE, CONSUMER_SCOPE, ...named ?? []])]
-    : named; // undefined leaves them to the backend's default
-  const backend = await context.openBackend();
-  if (terminal.canAsk) await checkName(backend, username);
-  const given = await obtainPassword(terminal, values.flag("password-stdin") ?? false, username);
-  const body = JSON.stringify({ username, password: given.password, scopes });
-  const response = await backend.call("POST", USER.path, body);
-  context.print(response, (user) => showUser(user, "added", given));
-  printBeside(context, given);
+/** The same of a user, or the id of any principal as it was given. */
+export function findPrincipalId(context: CommandContext, given: string): string | Promise<string> {
+  return isId("u", given) || isId("a", given) ? given : findUserId(context, given);
 }
 
 /** Nobody should type a password twice for a name that is refused then. Throws Problem. */
-async function checkName(backend: Backend, username: string): Promise<void> {
-  parseShape(record({ username: NewUser.members.username }), { username }, "user");
-  if (await findUserByName(backend.database, username)) {
-    throw new Problem(409, "conflict", "The user name is taken.");
+async function readNewPassword(values: Values, context: CommandContext): Promise<string> {
+  const username = values.argument("NAME");
+  if (context.terminal.canAsk) {
+    parseShape(record({ username: NewUser.members.username }), { username }, "user");
+    const { database } = await context.openBackend();
+    if (await findUserByName(database, username)) {
+      throw new Problem(409, "conflict", "The user name is taken.");
+    }
   }
+  return obtainPassword(context, username);
 }
 
-async function setUser(context: CommandContext): Promise<void> {
-  const { values, terminal } = context;
-  const fromStdin = values.flag("password-stdin") ?? false;
-  const scopes = splitNames(values.list("scope"));
-  const status = values.text("status");
-  const isPassword = fromStdin || values.flag("password") === true;
-  if (!isPassword && scopes === undefined && status === undefined) {
-    throw new UsageError("user set needs --password, --password-stdin, --scope or --status");
-  }
-  const name = values.argument("NAME");
-  const given = isPassword ? await obtainPassword(terminal, fromStdin, name) : undefined;
-  const path = await itemPath(USER, context);
-  const body = JSON.stringify({ password: given?.password, scopes, status });
-  const response = await (await context.openBackend()).call("PATCH", path, body);
-  context.print(response, (user) =>
-    showUser(user, status === "disabled" ? "disabled" : "changed", given)
-  );
-  if (given) printBeside(context, given);
+/** Without any the backend has a default. */
+function readScopes(values: Values): readonly string[] | undefined {
+  const named = splitNames(values.list("scope"));
+  return values.flag("admin")
+    ? [...new Set([BACKEND_SCOPE, CONSUMER_SCOPE, ...named ?? []])]
+    : named;
 }
 
-function showUser(user: Members, done: string, given: GivenPassword | undefined): string {
-  const once = given?.isGenerated ? " The password is shown here only." : "";
-  const shown = given?.isGenerated ? { ...user, password: given.password } : user;
-  return showDone(USER, `User ${nameOf(user)} has been ${done}.${once}`, shown);
+function generatedPassword({ password }: Members, context: CommandContext): Members {
+  return password !== undefined && isGenerated(context) ? { password } : {};
 }
 
-function nameOf(user: Members): string {
-  return visible(formatValue(user["username"]));
+function onceOf(user: Members): string {
+  return "password" in user ? " The password is shown here only." : "";
 }

@@ -83,7 +83,9 @@ test("app set changes what is given, takes flags back, and empties a list", asyn
   assert.deepEqual(untrusted, { ...expected, trusted: false });
   const emptied = readJson(await cli.run("app", "set", id, "--redirect-uri", "", "--json"));
   assert.deepEqual(emptied["redirect_uris"], []);
-  assert.equal((await cli.run("app", "set", id)).code, 2);
+  const unchanged = await cli.run("app", "set", id);
+  assert.equal(unchanged.code, 2);
+  assert.match(unchanged.stderr, /app set needs --name, --url, .* or --status \(/);
 });
 
 test("app disable and app set --status active shut an app out and let it in", async (t) => {

@@ -147,6 +147,7 @@ const HELP: readonly (readonly [args: string, words: readonly string[]])[] = [
   ["help user", ["user"]],
   ["user add --help", ["user", "add"]],
   ["help user add", ["user", "add"]],
+  ["help user delete alice", ["user", "delete"]],
   ["app add Shop -h", ["app", "add"]],
   ["app add --unknown --help", ["app", "add"]],
   ["check --help", ["check"]],

@@ -83,6 +83,7 @@ const REFUSED: readonly (readonly [args: readonly string[], code: number])[] = [
   [["x", '1, "subject": "u1"'], 2],
   [["x", '{"__proto__": 1}'], 2],
   [["x", "1e999"], 2],
+  [["x", "[9007199254740993]"], 2],
   [["a b", "1"], 2],
   [["gatepost.x", "1"], 2],
   [["x", "1", "--subject", "nobody"], 1],

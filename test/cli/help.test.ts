@@ -43,10 +43,10 @@ for (const command of COMMANDS) {
 
     assert.ok(text.startsWith(`${command.purpose}.\n`));
     assert.match(text, new RegExp(`^Usage  gatepost ${name}.* \\[options\\]$`, "m"));
-    for (const argument of command.arguments) {
+    for (const argument of command.arguments ?? []) {
       assert.match(text, new RegExp(`^  ${argument.name} `, "m"));
     }
-    for (const option of [...Object.keys(command.options), "json", "help"]) {
+    for (const option of [...Object.keys(command.options ?? {}), "json", "help"]) {
       assert.match(text, new RegExp(`^  --(\\[no-\\])?${option}\\b`, "m"));
     }
     assert.match(text, new RegExp(`^  (\\S.* )?gatepost ${name}`, "m"));

@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { columnsOf } from "../../src/cli/resource.ts";
 import { formatPairs, formatTable, formatValue, visible } from "../../src/cli/table.ts";
 
-const COLUMNS = columnsOf(["name*", "id"]);
+const COLUMNS = ["name*", "id"];
 
 function format(items: readonly Readonly<Record<string, unknown>>[], columns?: number): string {
-  return formatTable(items, COLUMNS, { columns, emphasize: (text) => text });
+  return formatTable(items, COLUMNS, { columns, bold: (text) => text });
 }
 
 test("formatTable() aligns columns under their titles, without blanks at the end", () => {
@@ -24,9 +23,9 @@ test("formatTable() cuts what may shrink so that no line of a terminal wraps", (
 });
 
 test("formatTable() cuts the widest column first, whichever it is", () => {
-  const columns = columnsOf(["name*", "id", "url*"]);
+  const columns = ["name*", "id", "url*"];
   const item = { name: "n".repeat(20), id: "u".repeat(25), url: "x".repeat(60) };
-  const layout = (width: number) => ({ columns: width, emphasize: (text: string) => text });
+  const layout = (width: number) => ({ columns: width, bold: (text: string) => text });
 
   const wide = formatTable([item], columns, layout(80));
   const narrow = formatTable([item], columns, layout(60));

@@ -3,7 +3,7 @@ import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import { obtainPassword } from "../../src/cli/password.ts";
-import { createTerminal } from "../../src/cli/terminal.ts";
+import { createTerminal, type Terminal } from "../../src/cli/terminal.ts";
 
 /** A process at a terminal: what is typed goes in, what is shown comes out. */
 function openFakeTerminal({ isTTY = true } = {}) {
@@ -30,16 +30,20 @@ function openFakeTerminal({ isTTY = true } = {}) {
   };
 }
 
+function obtain(terminal: Terminal, isFromStdin = false): Promise<string> {
+  return obtainPassword({ terminal, values: { flag: () => isFromStdin } }, "alice");
+}
+
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 test("a password is asked for twice and never shown", async () => {
   const { terminal, type, text, stdin } = openFakeTerminal();
 
   const typing = type("pässword\r", "pässword\r");
-  const given = await obtainPassword(terminal, false, "alice");
+  const given = await obtain(terminal);
   await typing;
 
-  assert.deepEqual(given, { password: "pässword", isGenerated: false });
+  assert.equal(given, "pässword");
   assert.equal(text(), "Password for alice: \nThe same again: \n");
   assert.equal(stdin.isRaw, false);
 });
@@ -48,20 +52,20 @@ test("a password can be corrected while it is typed, and pasted with its repetit
   const { terminal, type } = openFakeTerminal();
 
   const typing = type("passwordx\u007f\rpassword\r");
-  const given = await obtainPassword(terminal, false, "alice");
+  const given = await obtain(terminal);
   await typing;
 
-  assert.equal(given.password, "password");
+  assert.equal(given, "password");
 });
 
 test("a password that is too short, or differs the second time, is asked for again", async () => {
   const { terminal, type, text } = openFakeTerminal();
 
   const typing = type("short\r", "password\r", "passw0rd\r", "password\r", "password\r");
-  const given = await obtainPassword(terminal, false, "alice");
+  const given = await obtain(terminal);
   await typing;
 
-  assert.equal(given.password, "password");
+  assert.equal(given, "password");
   assert.match(text(), /Must be 8 to 1024 bytes long\.[^]*The two differ\./);
 });
 
@@ -69,7 +73,7 @@ test("three bad tries end the command", async () => {
   const { terminal, type } = openFakeTerminal();
 
   const typing = type("a\r", "b\r", "c\r");
-  await assert.rejects(obtainPassword(terminal, false, "alice"), /nothing was changed/);
+  await assert.rejects(obtain(terminal), /nothing was changed/);
   await typing;
 });
 
@@ -84,7 +88,7 @@ for (const [name, key] of ENDS) {
     const { terminal, type, stdin } = openFakeTerminal();
 
     const typing = type(key);
-    await assert.rejects(obtainPassword(terminal, false, "alice"), /Interrupted; nothing was/);
+    await assert.rejects(obtain(terminal), /Interrupted; nothing was/);
     await typing;
 
     assert.equal(stdin.isRaw, false);
@@ -96,7 +100,7 @@ test("standard input that is not UTF-8, or far too long, is refused", async () =
     const { terminal, stdin } = openFakeTerminal({ isTTY: false });
     stdin.end(bytes);
 
-    await assert.rejects(obtainPassword(terminal, true, "alice"), { name: "Failure" });
+    await assert.rejects(obtain(terminal, true), { name: "Failure" });
   }
 });
 
