@@ -1,6 +1,5 @@
 import {
   claimDeliveries,
-  type ClaimedDelivery,
   type ClaimRequest,
   type DueQueue,
   HEALTHS,
@@ -15,7 +14,7 @@ const LEASE_MARGIN_MS = 30_000;
 /** Makes the claimer of one distributor. */
 export function createClaimer(
   { database, claim: name, timeoutMs }: Pick<SenderOptions, "database" | "claim" | "timeoutMs">,
-  queues: Queues<ClaimedDelivery>,
+  queues: Queues,
 ) {
   let lastLeaseMs = 0;
 
@@ -58,7 +57,7 @@ export function createClaimer(
  */
 export function shareOut(
   kinds: readonly (readonly DueQueue[])[],
-  queues: Pick<Queues<unknown>, "reserve" | "capacityFor">,
+  queues: Pick<Queues, "reserve" | "capacityFor">,
 ): ClaimRequest[] {
   // All of one health may have the same.
   const shares = kinds.map(([first, ...others]) =>

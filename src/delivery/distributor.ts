@@ -1,4 +1,4 @@
-import { type ClaimedDelivery, findNextDue } from "../store/deliveries.ts";
+import { findNextDue } from "../store/deliveries.ts";
 import { fanOut, listPendingEvents, markWithoutSubscribers } from "../store/events.ts";
 import type { QueueLimits } from "./capacity.ts";
 import { chooseFanOuts } from "./choose_fan_outs.ts";
@@ -44,7 +44,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
   const isActive = () => !isStopping && !options.isClockSet();
   const rounds = createRounds(runRound, isActive);
   const { gather } = rounds;
-  const queues = createQueues<ClaimedDelivery>(options.limits);
+  const queues = createQueues(options.limits);
   const shortages = createShortageWatch({ log, now });
   const claimer = createClaimer(options, queues);
   const recorder = createRecorder(options, gather, () => isStopping);

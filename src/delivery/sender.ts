@@ -20,7 +20,7 @@ export interface SenderOptions extends Pick<RecorderOptions, "database" | "claim
 
 /** The parts of a distributor that its sender works with. */
 export interface SenderParts {
-  readonly queues: Queues<ClaimedDelivery>;
+  readonly queues: Queues;
   readonly recorder: Recorder;
   readonly shortages: ShortageWatch;
   readonly maySend: () => boolean;
@@ -58,7 +58,7 @@ export function createSender(
     const batch: ClaimedDelivery[] = [];
     if (!maySend() || shortages.pauseMs() > 0) return batch;
     for (let next = queues.next(); next; next = queues.next()) {
-      batch.push(next.item);
+      batch.push(next);
       if (batch.length === BATCH_SIZE) break;
     }
     return batch;
