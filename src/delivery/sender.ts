@@ -1,22 +1,9 @@
-import type { Seal } from "../base/seal.ts";
 import { isSuccess } from "../event/delivery.ts";
 import { type ClaimedDelivery, listSendable, type SendableDelivery } from "../store/deliveries.ts";
-import type { CallbackSender } from "./callback.ts";
+import type { DistributorOptions } from "./distributor.ts";
 import type { Queues } from "./queues.ts";
-import type { Recorder, RecorderOptions } from "./recorder.ts";
+import type { Recorder } from "./recorder.ts";
 import type { ShortageWatch } from "./shortage.ts";
-
-/** What deliveries are sent with. */
-export interface SenderOptions extends Pick<RecorderOptions, "database" | "claim" | "log" | "now"> {
-  readonly callbacks: CallbackSender;
-  readonly seal: Seal;
-  /** Of one attempt, in milliseconds; a lease is longer. */
-  readonly timeoutMs: number;
-  /** Milliseconds by a monotonic clock, which attempts are timed by. */
-  readonly elapsedMs: () => number;
-  /** Called after every attempt, for the metrics. */
-  readonly observe: (isSuccess: boolean, ms: number) => void;
-}
 
 /** The parts of a distributor that its sender works with. */
 export interface SenderParts {
@@ -32,10 +19,10 @@ const BATCH_SIZE = 8;
 
 /** Makes the sender of one distributor. */
 export function createSender(
-  options: SenderOptions,
+  options: DistributorOptions,
   { queues, recorder, shortages, maySend, gather }: SenderParts,
 ) {
-  const { database, claim, callbacks, timeoutMs, log, now, elapsedMs } = options;
+  const { database, settings, claim, callbacks, log, now, elapsedMs } = options;
   const batches = new Set<Promise<void>>();
   let isScheduled = false;
   let isAborted = false;
@@ -67,7 +54,7 @@ export function createSender(
   async function sendBatch(claimed: readonly ClaimedDelivery[]): Promise<void> {
     const ids = claimed.map(({ id }) => id);
     // They may have waited in their queues: what was paused, ended or changed since must count.
-    const found = await listSendable(database, ids, claim, now() + timeoutMs)
+    const found = await listSendable(database, ids, claim, now() + settings.callbackTimeoutMs)
       .catch((error: unknown): SendableDelivery[] => {
         log.warn("deliveries cannot be read", { deliveries: ids, error });
         return [];

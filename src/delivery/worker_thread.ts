@@ -42,6 +42,7 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
   let attempts: WorkerReport["attempts"][number][] = [];
   const distributor = createDistributor({
     database,
+    settings,
     claim: name,
     callbacks: createCallbackSender({
       egress,
@@ -50,13 +51,6 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
       now,
     }),
     seal: createSeal(...settings.secretKeys ?? []),
-    limits: {
-      total: settings.callbackConcurrency,
-      perSubscription: settings.callbackConcurrencyPerSubscription,
-    },
-    policy: { delaysMs: settings.resendDelaysMs },
-    timeoutMs: callbackTimeoutMs,
-    disableAfterMs: settings.disableAfterMs,
     log,
     now,
     elapsedMs: () => performance.now(),
@@ -89,7 +83,7 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
   const wake = () => {
     if (reporting) distributor.wake();
   };
-  const followClock = createClockWatch({ database, clock, distributor, log });
+  const followClock = createClockWatch({ database, log }, clock, distributor);
   const look = () =>
     followClock()
       .then(() => presence.forEnded((gone) => takeOver({ database, log, now }, gone)))

@@ -28,6 +28,14 @@ import { addUser } from "../helpers/database.ts";
 const START_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
 const DELAYS_MS = [10_000, 300_000, 3_600_000];
 const TIMEOUT_MS = 10_000;
+const SETTINGS = {
+  databasePath: "",
+  secretKeys: undefined,
+  callbackAllow: [],
+  callbackTimeoutMs: TIMEOUT_MS,
+  resendDelaysMs: DELAYS_MS,
+  disableAfterMs: 0,
+};
 const SEAL = createSeal(undefined);
 const SECRET = formatSigningSecret(new Uint8Array(32).fill(7));
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
@@ -134,12 +142,13 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
   let peak = 0;
   const distributor = createDistributor({
     database: options.database ?? stage.database,
+    settings: {
+      ...SETTINGS,
+      callbackConcurrency: total,
+      callbackConcurrencyPerSubscription: perSubscription,
+    },
     claim: options.name ?? newId("c", stage.nowMs),
     seal: SEAL,
-    limits: { total, perSubscription },
-    policy: { delaysMs: DELAYS_MS },
-    timeoutMs: TIMEOUT_MS,
-    disableAfterMs: 0,
     log: SILENT,
     now: () => stage.nowMs,
     elapsedMs: () => stage.nowMs,
