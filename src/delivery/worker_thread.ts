@@ -11,13 +11,7 @@ import { takeOver, takeOverDeliveries } from "./take_over.ts";
 import { acquirePresence } from "../database/presence.ts";
 import { openSharedDatabase } from "../database/shared_database.ts";
 import { revision, version } from "../version.ts";
-import {
-  WORKER_ROLE,
-  type WorkerEvent,
-  type WorkerReport,
-  type WorkerRequest,
-  type WorkerStart,
-} from "./worker_messages.ts";
+import type { WorkerEvent, WorkerReport, WorkerRequest, WorkerStart } from "./worker_messages.ts";
 
 const REPORT_INTERVAL_MS = 250;
 
@@ -121,8 +115,8 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
 /** What is logged here is written by the log of the process: one format, one level, one order. */
 function createForwardedLog(send: (message: WorkerEvent) => void): Log {
   const at = (level: LogLevel): Log["info"] => (msg, fields = {}) =>
-    send({ kind: "log", level, msg, fields: describeFields(fields) });
+    send({ kind: "log", level, line: [msg, describeFields(fields)] });
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
 
-if (parentPort && workerData?.role === WORKER_ROLE) await runWorker(parentPort, workerData);
+if (parentPort) await runWorker(parentPort, workerData);
