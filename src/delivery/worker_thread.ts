@@ -6,7 +6,6 @@ import { createCallbackSender } from "./callback.ts";
 import { createClockWatch } from "./clock_watch.ts";
 import { createDistributor } from "./distributor.ts";
 import { createEgress } from "./egress.ts";
-import { createNameLookup } from "./name_lookup.ts";
 import { takeOver, takeOverDeliveries } from "./take_over.ts";
 import { acquirePresence } from "../database/presence.ts";
 import { openSharedDatabase } from "../database/shared_database.ts";
@@ -22,16 +21,13 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
   process.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
   const clock = createSteadyClock(Date.now, () => performance.now());
   const { now } = clock;
-  const { callbackTimeoutMs } = settings;
   const database = openSharedDatabase(settings.databasePath, toDatabase);
   const presence = acquirePresence(settings.databasePath, name);
   const egress = createEgress({
     allow: settings.callbackAllow,
     request: fetch,
-    lookup: createNameLookup({ timeoutMs: Math.min(callbackTimeoutMs, 5000) }),
     connectionsPerOrigin: settings.callbackConcurrency,
-    connectTimeoutMs: callbackTimeoutMs,
-    silenceTimeoutMs: callbackTimeoutMs,
+    timeoutMs: settings.callbackTimeoutMs,
   });
   let attempts: WorkerReport["attempts"][number][] = [];
   const distributor = createDistributor({
@@ -40,7 +36,7 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
     claim: name,
     callbacks: createCallbackSender({
       egress,
-      timeoutMs: callbackTimeoutMs,
+      timeoutMs: settings.callbackTimeoutMs,
       userAgent: `Gatepost/${version}@${revision}`,
       now,
     }),

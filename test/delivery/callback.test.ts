@@ -11,7 +11,7 @@ import {
   createCallbackSender,
 } from "../../src/delivery/callback.ts";
 import { createEgress, type Egress } from "../../src/delivery/egress.ts";
-import { NameLookupError } from "../../src/delivery/name_lookup.ts";
+import { EgressError } from "../../src/delivery/reachable.ts";
 import { createCertificate } from "../helpers/certificate.ts";
 import { type Reaction, type Receiver, startReceiver } from "../helpers/receiver.ts";
 import { findSignatureFault } from "../helpers/standard_webhooks.ts";
@@ -19,6 +19,7 @@ import { findSignatureFault } from "../helpers/standard_webhooks.ts";
 const SECRETS = [7, 9].map((byte) => formatSigningSecret(new Uint8Array(32).fill(byte)));
 const NOW_MS = Date.UTC(2026, 10, 20, 12, 0, 0, 999);
 const TIMEOUT_MS = 400;
+const EGRESS = { request: fetch, connectionsPerOrigin: 64, timeoutMs: 5_000 };
 
 let receiver: Receiver;
 let secure: Receiver;
@@ -31,10 +32,10 @@ before(async () => {
   const allow = parseCidr("127.0.0.1/32");
   assert.ok(allow);
   egress = createEgress({
+    ...EGRESS,
     allow: [allow],
-    request: fetch,
     lookup: async (name) => {
-      throw new NameLookupError("NAME_LOOKUP_FAILED", name);
+      throw new EgressError("NAME_LOOKUP_FAILED", name);
     },
   });
   deadPort = await findDeadPort();
@@ -307,7 +308,7 @@ describe("a failure", () => {
 
 test("what the service itself lacks is no attempt", async (t) => {
   const lookup = () => Promise.reject(Object.assign(new Error("open"), { code: "EMFILE" }));
-  const own = createEgress({ allow: [], request: fetch, lookup });
+  const own = createEgress({ ...EGRESS, allow: [], lookup });
   t.after(() => own.close());
   const now = () => NOW_MS;
   const options = { egress: own, timeoutMs: TIMEOUT_MS, userAgent: "Gatepost/1", now };
@@ -393,7 +394,7 @@ test("a connection that an aborted exchange leaves behind is closed after a whil
   let nowMs = 0;
   const loopback = parseCidr("127.0.0.1/32");
   assert.ok(loopback);
-  const own = createEgress({ allow: [loopback], request: fetch, nowMs: () => nowMs });
+  const own = createEgress({ ...EGRESS, allow: [loopback], nowMs: () => nowMs });
   const hanging = await startReceiver();
   hanging.react("/", { kind: "hang" });
   const post = (url: string, timeoutMs: number) =>
