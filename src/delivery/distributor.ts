@@ -19,7 +19,7 @@ export interface DistributorOptions extends Pick<Services, "database" | "log" | 
   readonly callbacks: CallbackSender;
   /** Milliseconds since 1970, shifted only together with what is stored (see `followClock`). */
   readonly now: () => number;
-  /** Milliseconds by a monotonic clock, which attempts are timed by. */
+  /** Milliseconds by a clock that is never set, which attempts and pauses are timed by. */
   readonly elapsedMs: () => number;
   /** Whether the clock has been set and `followClock` is to come: until then nothing is sent. */
   readonly isClockSet: () => boolean;
@@ -39,9 +39,9 @@ const LONGEST_WAIT_MS = 60_000;
 
 /** Makes a distributor; it does nothing before the first `wake`. */
 export function createDistributor(options: DistributorOptions) {
-  const { database, settings, now, log } = options;
+  const { database, settings, log, now, elapsedMs } = options;
   let isStopping = false;
-  let lastRoundMs = now();
+  let lastRoundMs = elapsedMs();
   const isActive = () => !isStopping && !options.isClockSet();
   const rounds = createRounds(runRound, isActive);
   const { gather } = rounds;
@@ -49,7 +49,7 @@ export function createDistributor(options: DistributorOptions) {
     total: settings.callbackConcurrency,
     perSubscription: settings.callbackConcurrencyPerSubscription,
   });
-  const shortages = createShortageWatch({ log, now });
+  const shortages = createShortageWatch(log, elapsedMs);
   const claimer = createClaimer(options, queues);
   const recorder = createRecorder(options, gather, () => isStopping);
   const sender = createSender(options, { queues, recorder, shortages, maySend: isActive, gather });
@@ -60,7 +60,7 @@ export function createDistributor(options: DistributorOptions) {
     try {
       isMore = await fanOutEvents();
       await claim();
-      lastRoundMs = now();
+      lastRoundMs = elapsedMs();
     } catch (error) {
       log.warn("distribution is held up", { error });
       rounds.wakeIn(RETRY_MS);
@@ -101,7 +101,6 @@ export function createDistributor(options: DistributorOptions) {
       await rounds.idle();
       await shift();
       claimer.followClock(stepMs);
-      lastRoundMs += stepMs;
     },
     /** Releases unsent claims, awaits attempts for at most `graceMs`, and aborts those left. */
     async stop(graceMs: number): Promise<void> {
@@ -109,8 +108,8 @@ export function createDistributor(options: DistributorOptions) {
       await rounds.idle();
       await sender.stop(graceMs);
     },
-    /** When it last looked for work without an error, in milliseconds since 1970. */
-    lastRoundMs: () => lastRoundMs,
+    /** How long ago it last looked for work without an error, in milliseconds. */
+    quietMs: () => elapsedMs() - lastRoundMs,
     inFlight: queues.inFlight,
     /** The code of what the service itself has lacked to send, within the last seconds. */
     shortage: shortages.current,

@@ -52,7 +52,7 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
   const report = () => {
     send({
       kind: "report",
-      quietMs: now() - distributor.lastRoundMs(),
+      quietMs: distributor.quietMs(),
       inFlight: distributor.inFlight(),
       want: distributor.shortage(),
       attempts,

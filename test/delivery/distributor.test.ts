@@ -65,6 +65,8 @@ interface Stage {
   readonly database: Database;
   /** The processes' common clock, which a test moves; it does not go on by itself. */
   nowMs: number;
+  /** By how much it has been set back. */
+  setBackMs: number;
   isClockSet: boolean;
   startProcess(options?: ProcessOptions): Process;
   /** Makes a subscription to event "e" and returns its id. */
@@ -97,6 +99,7 @@ async function openStage(t: TestContext): Promise<Stage> {
   const stage: Stage = {
     database,
     nowMs: START_MS,
+    setBackMs: 0,
     isClockSet: false,
     startProcess(options = {}) {
       const process = createProcess(stage, options);
@@ -151,7 +154,7 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
     seal: SEAL,
     log: SILENT,
     now: () => stage.nowMs,
-    elapsedMs: () => stage.nowMs,
+    elapsedMs: () => stage.nowMs + stage.setBackMs,
     isClockSet: () => stage.isClockSet,
     random: () => 0.5,
     observe() {},
@@ -203,6 +206,16 @@ async function settle(...processes: readonly Process[]): Promise<void> {
     if (sum() !== last) quiet = 0;
     last = sum();
   }
+}
+
+/** Has a process follow the clock, which is set back. */
+async function setBack(stage: Stage, { distributor }: Process, ms: number): Promise<void> {
+  await distributor.followClock(-ms, async () => {
+    await createShift(stage.database, stage.nowMs, -ms)();
+    stage.nowMs -= ms;
+    stage.setBackMs += ms;
+    stage.isClockSet = false;
+  });
 }
 
 describe("distribution", () => {
@@ -455,6 +468,22 @@ describe("what is not sent for a shortage of the service's own", () => {
     assert.deepEqual(rows.map((row) => ({ ...row })), [{ health: "healthy", attempts: 20 }]);
     stage.nowMs += 5_000;
     assert.equal(process.distributor.shortage(), undefined);
+  });
+
+  test("waits no longer when the clock is set back", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const process = stage.startProcess({
+      answer: () => process.begun.length === 1 ? "shortage" : 204,
+    });
+    process.distributor.wake();
+    await settle(process);
+    assert.equal(process.begun.length, 1);
+    await setBack(stage, process, 3_600_000);
+    stage.nowMs += 1_000;
+    process.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 1);
   });
 
   test("changes nothing for a subscriber that has failed before, or has not", async (t) => {
@@ -833,9 +862,9 @@ describe("when storage is in trouble", () => {
     stage.nowMs += 60_000;
     process.distributor.wake();
     await until(() => Promise.resolve(database.left() === 1));
-    assert.equal(process.distributor.lastRoundMs(), START_MS);
+    assert.equal(process.distributor.quietMs(), 60_000);
     await until(async () => (await stage.counts())["delivered"] === 1);
-    assert.equal(process.distributor.lastRoundMs(), START_MS + 60_000);
+    assert.equal(process.distributor.quietMs(), 0);
   });
 });
 
@@ -853,12 +882,8 @@ describe("while the clock has been set and what is stored is to be shifted", () 
     process.distributor.wake();
     await settle(process);
     assert.equal(process.begun.length, 4);
-    await process.distributor.followClock(-3_600_000, async () => {
-      await createShift(stage.database, stage.nowMs, -3_600_000)();
-      stage.nowMs -= 3_600_000;
-      stage.isClockSet = false;
-    });
-    assert.equal(process.distributor.lastRoundMs(), stage.nowMs);
+    await setBack(stage, process, 3_600_000);
+    assert.equal(process.distributor.quietMs(), 0);
     for (let sent = 4; sent < 12; sent += 4) {
       process.distributor.wake();
       await until(() => Promise.resolve(process.begun.length === sent + 4));
