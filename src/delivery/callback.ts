@@ -20,7 +20,7 @@ export interface Callback {
 }
 
 /** How a POST ended; `shortage`: it was not sent, since the service lacks what this code says. */
-export type CallbackResult =
+type CallbackResult =
   | Pick<AttemptRecord, "outcome" | "snippet">
   | { readonly shortage: string };
 

@@ -6,7 +6,7 @@ import type { Recorder } from "./recorder.ts";
 import type { ShortageWatch } from "./shortage.ts";
 
 /** The parts of a distributor that its sender works with. */
-export interface SenderParts {
+interface SenderParts {
   readonly queues: Queues;
   readonly recorder: Recorder;
   readonly shortages: ShortageWatch;

@@ -7,7 +7,7 @@ import { createThreadSupervisor } from "./thread_supervisor.ts";
 import { WORKER_SETTINGS, type WorkerEvent, type WorkerReport } from "./worker_messages.ts";
 
 /** What the worker is made with; `name` is that of this process, which its claims carry. */
-export type WorkerOptions = Pick<Services, "config" | "database" | "log" | "metrics"> & {
+type WorkerOptions = Pick<Services, "config" | "database" | "log" | "metrics"> & {
   readonly name: string;
 };
 
