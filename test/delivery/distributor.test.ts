@@ -24,6 +24,7 @@ import {
   disableSubscription,
 } from "../../src/store/subscription_end.ts";
 import { addUser } from "../helpers/database.ts";
+import { until } from "../helpers/event_stage.ts";
 
 const START_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
 const DELAYS_MS = [10_000, 300_000, 3_600_000];
@@ -188,13 +189,6 @@ function toOutcome(ending: Exclude<Ending, "shortage">): AttemptOutcome {
   return ending === "timeout"
     ? { kind: "error", error: "timeout" }
     : { kind: "response", status: ending };
-}
-
-async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
-  for (const end = Date.now() + 20_000; !await holds();) {
-    assert.ok(Date.now() < end, "it did not come about");
-    await sleep(5);
-  }
 }
 
 /** Waits until the processes have been idle for a while: nothing more will begin by itself. */
