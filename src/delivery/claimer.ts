@@ -8,7 +8,7 @@ import {
 import type { DistributorOptions } from "./distributor.ts";
 import type { Queues } from "./queues.ts";
 
-// Beyond an attempt's own time: for waiting in the queue before it, and for recording it after.
+// Beyond the times of an attempt and of one before it in its queue: for recording them.
 const LEASE_MARGIN_MS = 30_000;
 
 /** Makes the claimer of one distributor. */

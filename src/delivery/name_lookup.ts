@@ -71,21 +71,18 @@ async function findAddresses(
   const local = findInHosts(await readHostsIfAny(readHosts), host);
   if (local.length > 0) return local;
 
-  const found: { v4: string[]; v6: string[] } = { v4: [], v6: [] };
-  const v4 = resolver.resolve4(host).then((response) => void (found.v4 = response));
-  const v6 = resolver.resolve6(host).then((response) => void (found.v6 = response));
+  const families = [resolver.resolve4(host), resolver.resolve6(host)];
   // Rejects when both families have failed; if one fails alone, the other decides.
-  const first = Promise.any([v4, v6]);
-  const both = Promise.all([v4.catch(() => first), v6.catch(() => first)]);
-  const waited = first.then(() => delay(OTHER_FAMILY_WAIT_MS, undefined, { ref: false }));
+  const none = Promise.any(families).then((): string[] => []);
+  const late = none.then((empty) => delay(OTHER_FAMILY_WAIT_MS, empty, { ref: false }));
+  const found = families.map((each) => Promise.race([each.catch(() => none), late]));
   try {
-    await Promise.race([both, waited]);
+    return parseAll((await Promise.all(found)).flat());
   } catch (cause) {
     // The resolver does not report that it got no socket; reading the file does.
     await readHostsIfAny(readHosts);
     throw new EgressError("NAME_LOOKUP_FAILED", `no address: ${host}`, { cause });
   }
-  return parseAll([...found.v4, ...found.v6]);
 }
 
 /** The hosts file may be absent, or closed to this process by Node's permission model: then "". */

@@ -62,14 +62,14 @@ export function createRecorder(
     const nowMs = now();
     const { delivery, subscription, endpoint, attempt, outcome } = record;
     const next = afterAttempt(attempt, outcome, { delaysMs }, nowMs, random());
-    const recording = recordFailure({ ...record, next }, claim, nowMs);
-    if (next.status !== "failed") return recording;
+    const recorded = recordFailure({ ...record, next }, claim, nowMs);
+    if (next.status !== "failed") return recorded;
     const held = { delivery, claim, subscription };
     const { before, after } = disableAfterFailure(held, {
       goneEndpoint: next.gone ? endpoint : undefined,
       failingSinceMs: disableAfterMs > 0 ? nowMs - disableAfterMs : undefined,
     }, nowMs);
-    return [announceFailedDelivery(held, nowMs), ...before, ...recording, ...after];
+    return [announceFailedDelivery(held, nowMs), ...before, ...recorded, ...after];
   }
 
   /** Releases claims of what was not sent; it is due again after so many milliseconds. */

@@ -59,8 +59,7 @@ export function createSender(
         log.warn("deliveries cannot be read", { deliveries: ids, error });
         return [];
       });
-    const foundIds = new Set(found.map(({ id }) => id));
-    const left = claimed.filter(({ id }) => !foundIds.has(id));
+    const left = claimed.filter(({ id }) => !found.some((each) => each.id === id));
     await Promise.all([...found.map(attempt), requeue(left)]);
   }
 
