@@ -4,12 +4,10 @@ import { type ExchangeHandler, trySecond } from "./second_try.ts";
 
 /** How connections are made. */
 export interface AgentOptions {
-  /** Sockets per origin; 64 if not given. Fewer than the attempts in flight make attempts queue. */
-  readonly connectionsPerOrigin?: number;
-  /** For name lookup, TCP and TLS together; 5 s if not given. */
-  readonly connectTimeoutMs?: number;
-  /** Longest silence before the headers and within the body; 10 s if not given. */
-  readonly silenceTimeoutMs?: number;
+  /** Sockets per origin. Fewer than the attempts in flight make attempts queue. */
+  readonly connectionsPerOrigin: number;
+  /** For name lookup, TCP and TLS together, and for each silence after that. */
+  readonly timeoutMs: number;
   /** A monotonic clock; performance.now() if not given. */
   readonly nowMs?: () => number;
 }
@@ -46,7 +44,7 @@ export function createAgentPool(
   options: AgentOptions,
   lookup: LookupFunction,
 ): Pick<Dispatcher, "dispatch" | "close"> {
-  const nowMs = options.nowMs ?? (() => performance.now());
+  const { connectionsPerOrigin, timeoutMs, nowMs = () => performance.now() } = options;
   const retired = new Set<Dispatcher>();
   let AgentClass: AgentClass | undefined;
   let current: ReturnType<typeof openCurrent> | undefined;
@@ -58,13 +56,14 @@ export function createAgentPool(
     if (AgentClass === undefined) throw new EgressError("EGRESS_UNSUPPORTED", UNSUPPORTED);
     return new AgentClass({
       allowH2: false,
-      connections: options.connectionsPerOrigin ?? 64,
+      connections: connectionsPerOrigin,
       pipelining,
-      headersTimeout: options.silenceTimeoutMs ?? 10_000,
-      bodyTimeout: options.silenceTimeoutMs ?? 10_000,
+      headersTimeout: timeoutMs,
+      bodyTimeout: timeoutMs,
       connect: {
-        timeout: options.connectTimeoutMs ?? 5_000,
+        timeout: timeoutMs,
         lookup,
+        autoSelectFamily: true,
         // Node's own 250 ms give up on far hosts.
         autoSelectFamilyAttemptTimeout: 1_000,
       },
@@ -120,13 +119,9 @@ export function createAgentPool(
  */
 export function findAgentClass(): AgentClass | undefined {
   void globalThis.Response;
-  for (const version of [2, 1]) {
-    const key = Symbol.for(`undici.globalDispatcher.${version}`);
-    const dispatcher: unknown = Reflect.get(globalThis, key);
-    if (typeof dispatcher !== "object" || dispatcher === null) continue;
-    if (isAgentClass(dispatcher.constructor)) return dispatcher.constructor;
-  }
-  return undefined;
+  const dispatcher: unknown = Reflect.get(globalThis, Symbol.for("undici.globalDispatcher.2"));
+  if (typeof dispatcher !== "object" || dispatcher === null) return undefined;
+  return isAgentClass(dispatcher.constructor) ? dispatcher.constructor : undefined;
 }
 
 function isAgentClass(value: unknown): value is AgentClass {

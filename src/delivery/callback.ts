@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type AttemptOutcome, parseRetryAfter } from "../event/delivery.ts";
+import { parseRetryAfter } from "../event/delivery.ts";
 import { signMessage } from "../event/signature.ts";
+import type { AttemptRecord } from "../store/deliveries.ts";
 import type { Egress } from "./egress.ts";
 import { classifyFailure } from "./failure.ts";
 import { findShortage } from "./shortage.ts";
@@ -18,28 +19,15 @@ export interface Callback {
   readonly secrets: readonly string[];
 }
 
-/** The result of a POST. */
-export interface CallbackResult {
-  readonly outcome: AttemptOutcome;
-  /** The first bytes of the response, as text. */
-  readonly snippet: string | undefined;
-}
-
-/** Not sent, because the service itself lacks what this code says. */
-export interface Unsent {
-  readonly shortage: string;
-}
+/** How a POST ended; `shortage`: it was not sent, since the service lacks what this code says. */
+type CallbackResult =
+  | Pick<AttemptRecord, "outcome" | "snippet">
+  | { readonly shortage: string };
 
 /** Sends callbacks. */
-export interface CallbackSender {
-  /** Sends one; failures are results: it never rejects. */
-  send(callback: Callback): Promise<CallbackResult | Unsent>;
-  /** Aborts what is under way, which then fails. */
-  abort(): void;
-}
+export type CallbackSender = ReturnType<typeof createCallbackSender>;
 
-/** What callbacks are sent with. */
-export interface CallbackOptions {
+interface CallbackOptions {
   readonly egress: Egress;
   /** For the whole exchange, body included, in milliseconds. */
   readonly timeoutMs: number;
@@ -56,12 +44,13 @@ const SNIPPET_BYTES = 4096;
 const STEP_MS = 1000;
 
 /** Makes the one caller of `fetch`: a POST of the event's JSON, and nothing else of the service. */
-export function createCallbackSender(options: CallbackOptions): CallbackSender {
+export function createCallbackSender(options: CallbackOptions) {
   const { egress, timeoutMs, userAgent, now } = options;
   // Listeners on one signal for all would each keep alive those that came after it.
   const underWay = new Set<AbortController>();
 
-  async function send(callback: Callback): Promise<CallbackResult | Unsent> {
+  /** Sends one; failures are results: it never rejects. */
+  async function send(callback: Callback): Promise<CallbackResult> {
     const { deliveryId, json, event, attempt, secrets } = callback;
     const startedMs = performance.now();
     const timestampSeconds = Math.floor(now() / 1000);
@@ -106,7 +95,8 @@ export function createCallbackSender(options: CallbackOptions): CallbackSender {
 
   return {
     send,
-    abort() {
+    /** Aborts what is under way, which then fails. */
+    abort(): void {
       const reason = new DOMException("Stopping", "AbortError");
       for (const controller of underWay) controller.abort(reason);
     },

@@ -9,7 +9,7 @@ export interface QueueLimits {
 }
 
 /** A limit that a queue has or that several share, and what of theirs counts against it. */
-export interface Group {
+interface Group {
   /** How many may be in flight. */
   readonly limit: number;
   /** How many may be held: in flight, waiting, or about to be claimed. */

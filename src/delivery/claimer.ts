@@ -1,22 +1,22 @@
 import {
   claimDeliveries,
-  type ClaimedDelivery,
   type ClaimRequest,
   type DueQueue,
   HEALTHS,
   listDueQueues,
 } from "../store/deliveries.ts";
+import type { DistributorOptions } from "./distributor.ts";
 import type { Queues } from "./queues.ts";
-import type { SenderOptions } from "./sender.ts";
 
-// Beyond an attempt's own time: for waiting in the queue before it, and for recording it after.
+// Beyond the times of an attempt and of one before it in its queue: for recording them.
 const LEASE_MARGIN_MS = 30_000;
 
 /** Makes the claimer of one distributor. */
 export function createClaimer(
-  { database, claim: name, timeoutMs }: Pick<SenderOptions, "database" | "claim" | "timeoutMs">,
-  queues: Queues<ClaimedDelivery>,
+  { database, settings, claim: name }: DistributorOptions,
+  queues: Queues,
 ) {
+  const leaseMs = 2 * settings.callbackTimeoutMs + LEASE_MARGIN_MS;
   let lastLeaseMs = 0;
 
   return {
@@ -34,7 +34,7 @@ export function createClaimer(
       const requests = shareOut(kinds, queues);
       if (requests.length === 0) return 0;
       // Later than every one before: claimed rows are found by it.
-      lastLeaseMs = Math.max(lastLeaseMs + 1, nowMs + 2 * timeoutMs + LEASE_MARGIN_MS);
+      lastLeaseMs = Math.max(lastLeaseMs + 1, nowMs + leaseMs);
       const claiming = claimDeliveries(database, requests, name, lastLeaseMs, nowMs);
       const claimed = await claiming.catch(() => []);
       const found = Map.groupBy(claimed, ({ subscription }) => subscription);
@@ -58,7 +58,7 @@ export function createClaimer(
  */
 export function shareOut(
   kinds: readonly (readonly DueQueue[])[],
-  queues: Pick<Queues<unknown>, "reserve" | "capacityFor">,
+  queues: Pick<Queues, "reserve" | "capacityFor">,
 ): ClaimRequest[] {
   // All of one health may have the same.
   const shares = kinds.map(([first, ...others]) =>

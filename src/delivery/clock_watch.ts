@@ -1,20 +1,16 @@
 import type { SteadyClock } from "../base/steady_clock.ts";
 import { countClockSteps, createShift, takeClockStep } from "../store/clock_shift.ts";
-import type { Distributor } from "./distributor.ts";
-import type { RecorderOptions } from "./recorder.ts";
-
-/** What the watch works with. */
-export interface ClockWatchOptions extends Pick<RecorderOptions, "database" | "log"> {
-  readonly clock: SteadyClock;
-  readonly distributor: Pick<Distributor, "followClock">;
-}
+import type { Distributor, DistributorOptions } from "./distributor.ts";
 
 /**
  * Makes the check whether the system clock has been set. If so, the times of all that waits are
  * shifted by as much, once for all processes on the database, so that nothing waits longer or less.
  */
-export function createClockWatch(options: ClockWatchOptions): () => Promise<void> {
-  const { database, clock, distributor, log } = options;
+export function createClockWatch(
+  { database, log }: Pick<DistributorOptions, "database" | "log">,
+  clock: SteadyClock,
+  distributor: Pick<Distributor, "followClock">,
+): () => Promise<void> {
   let lastCount: number | undefined;
   let following: { readonly stepMs: number; readonly shift: () => Promise<void> } | undefined;
 

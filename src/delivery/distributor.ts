@@ -1,35 +1,36 @@
-import { type ClaimedDelivery, findNextDue } from "../store/deliveries.ts";
+import { findNextDue } from "../store/deliveries.ts";
 import { fanOut, listPendingEvents, markWithoutSubscribers } from "../store/events.ts";
-import type { QueueLimits } from "./capacity.ts";
+import type { Services } from "../services.ts";
+import type { CallbackSender } from "./callback.ts";
 import { chooseFanOuts } from "./choose_fan_outs.ts";
 import { createClaimer } from "./claimer.ts";
 import { createQueues } from "./queues.ts";
-import { createRecorder, type RecorderOptions } from "./recorder.ts";
+import { createRecorder } from "./recorder.ts";
 import { createRounds } from "./rounds.ts";
-import { createSender, type SenderOptions } from "./sender.ts";
+import { createSender } from "./sender.ts";
 import { createShortageWatch } from "./shortage.ts";
+import type { WorkerSettings } from "./worker_messages.ts";
 
-/** What the distributor works with. */
-export interface DistributorOptions extends SenderOptions, RecorderOptions {
-  readonly limits: QueueLimits;
+/** What the distributor and its parts work with. */
+export interface DistributorOptions extends Pick<Services, "database" | "log" | "seal"> {
+  readonly settings: WorkerSettings;
+  /** The name of this process, which its claims carry. */
+  readonly claim: string;
+  readonly callbacks: CallbackSender;
+  /** Milliseconds since 1970, shifted only together with what is stored (see `followClock`). */
+  readonly now: () => number;
+  /** Milliseconds by a clock that is never set, which attempts and pauses are timed by. */
+  readonly elapsedMs: () => number;
   /** Whether the clock has been set and `followClock` is to come: until then nothing is sent. */
   readonly isClockSet: () => boolean;
+  /** A number from 0 to 1. */
+  readonly random: () => number;
+  /** Called after every attempt, for the metrics. */
+  readonly observe: (isSuccess: boolean, ms: number) => void;
 }
 
 /** Sends what has been dispatched. */
-export interface Distributor {
-  /** Does all that is due; called by the interval, and at once after a dispatch. Never throws. */
-  wake(): void;
-  /** Has `shift` move all stored times by so many milliseconds, and `now` with them. */
-  followClock(stepMs: number, shift: () => Promise<void>): Promise<void>;
-  /** Releases unsent claims, awaits attempts for at most `graceMs`, and aborts those left. */
-  stop(graceMs: number): Promise<void>;
-  /** When it last looked for work without an error, in milliseconds since 1970. */
-  lastRoundMs(): number;
-  inFlight(): number;
-  /** The code of what the service itself has lacked to send, within the last seconds. */
-  shortage(): string | undefined;
-}
+export type Distributor = ReturnType<typeof createDistributor>;
 
 const EVENTS_AT_ONCE = { oldest: 224, newest: 32 };
 /** After an error of the database; the interval may be longer. */
@@ -37,15 +38,18 @@ const RETRY_MS = 1000;
 const LONGEST_WAIT_MS = 60_000;
 
 /** Makes a distributor; it does nothing before the first `wake`. */
-export function createDistributor(options: DistributorOptions): Distributor {
-  const { database, now, log } = options;
+export function createDistributor(options: DistributorOptions) {
+  const { database, settings, log, now, elapsedMs } = options;
   let isStopping = false;
-  let lastRoundMs = now();
+  let lastRoundMs = elapsedMs();
   const isActive = () => !isStopping && !options.isClockSet();
   const rounds = createRounds(runRound, isActive);
   const { gather } = rounds;
-  const queues = createQueues<ClaimedDelivery>(options.limits);
-  const shortages = createShortageWatch({ log, now });
+  const queues = createQueues({
+    total: settings.callbackConcurrency,
+    perSubscription: settings.callbackConcurrencyPerSubscription,
+  });
+  const shortages = createShortageWatch(log, elapsedMs);
   const claimer = createClaimer(options, queues);
   const recorder = createRecorder(options, gather, () => isStopping);
   const sender = createSender(options, { queues, recorder, shortages, maySend: isActive, gather });
@@ -56,7 +60,7 @@ export function createDistributor(options: DistributorOptions): Distributor {
     try {
       isMore = await fanOutEvents();
       await claim();
-      lastRoundMs = now();
+      lastRoundMs = elapsedMs();
     } catch (error) {
       log.warn("distribution is held up", { error });
       rounds.wakeIn(RETRY_MS);
@@ -90,20 +94,24 @@ export function createDistributor(options: DistributorOptions): Distributor {
   }
 
   return {
+    /** Does all that is due; called by the interval, and at once after a dispatch. */
     wake: rounds.wake,
-    async followClock(stepMs, shift) {
+    /** Has `shift` move all stored times by so many milliseconds, and `now` with them. */
+    async followClock(stepMs: number, shift: () => Promise<void>): Promise<void> {
       await rounds.idle();
       await shift();
       claimer.followClock(stepMs);
-      lastRoundMs += stepMs;
     },
-    async stop(graceMs) {
+    /** Releases unsent claims, awaits attempts for at most `graceMs`, and aborts those left. */
+    async stop(graceMs: number): Promise<void> {
       isStopping = true;
       await rounds.idle();
       await sender.stop(graceMs);
     },
-    lastRoundMs: () => lastRoundMs,
+    /** How long ago it last looked for work without an error, in milliseconds. */
+    quietMs: () => elapsedMs() - lastRoundMs,
     inFlight: queues.inFlight,
+    /** The code of what the service itself has lacked to send, within the last seconds. */
     shortage: shortages.current,
   };
 }

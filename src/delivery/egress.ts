@@ -12,7 +12,7 @@ export interface EgressOptions extends AgentOptions {
   readonly allow: readonly Cidr[];
   /** The global `fetch`; only the self-test calls it. */
   readonly request: (url: string, init: RequestInit) => Promise<Response>;
-  /** How a host name becomes addresses; createNameLookup() if not given. */
+  /** How a host name becomes addresses; by DNS if not given. */
   readonly lookup?: NameLookup;
 }
 
@@ -26,28 +26,23 @@ export interface EgressRequest extends Omit<RequestInit, "headers" | "body"> {
 export type SelfTest = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
 /** The address guard of everything that leaves this process by `fetch`. */
-export interface Egress {
-  /** The same request, bound to the guard: `fetch(url, egress.guarded(init))`. */
-  guarded(request: EgressRequest): RequestInit;
-  /** Whether this Node's fetch obeys the guard, tried on a loopback listener (up to 10 s). */
-  selfTest(): Promise<SelfTest>;
-  /** Ends idle connections and what is still in flight. */
-  close(): Promise<void>;
-}
+export type Egress = ReturnType<typeof createEgress>;
 
 /** More addresses than this of one name are not tried: a name is not a list of hosts to scan. */
 const MAX_ADDRESSES = 8;
+const MAX_LOOKUP_MS = 5_000;
 /** So many origins are remembered as checked; the addresses of a name never are. */
 const MAX_ORIGINS = 1_000;
 const SELF_TEST_TIMEOUT_MS = 1_500;
 const SELF_TEST_BODY = '"gatepost"';
 
 /** Makes the guard and its self-test. */
-export function createEgress(options: EgressOptions): Egress {
+export function createEgress(options: EgressOptions) {
   return {
     ...createGuard(options),
+    /** Whether this Node's fetch obeys the guard, tried on a loopback listener (up to 10 s). */
     selfTest: () =>
-      testGuard(options.request).catch((error: unknown) => ({
+      testGuard(options.request).catch((error: unknown): SelfTest => ({
         ok: false,
         reason: `loopback was not reached: ${findCode(error) ?? String(error)}`,
       })),
@@ -61,8 +56,9 @@ export function createEgress(options: EgressOptions): Egress {
  * that changes between check and use (DNS rebinding) gains nothing. A connection kept alive leads
  * to the address that was checked when it was made.
  */
-function createGuard(options: Omit<EgressOptions, "request">): Omit<Egress, "selfTest"> {
-  const { allow, lookup = createNameLookup() } = options;
+function createGuard(options: Omit<EgressOptions, "request">) {
+  const lookupTimeoutMs = Math.min(options.timeoutMs, MAX_LOOKUP_MS);
+  const { allow, lookup = createNameLookup({ timeoutMs: lookupTimeoutMs }) } = options;
   const pool = createAgentPool(options, checkedLookup(lookup, allow));
   const checked = new Set<string>();
 
@@ -74,8 +70,9 @@ function createGuard(options: Omit<EgressOptions, "request">): Omit<Egress, "sel
   }
 
   return {
-    // The body goes past fetch, which would make three streams of it: half of an exchange's cost.
-    guarded({ body, headers, ...init }) {
+    /** The same request, bound to the guard: `fetch(url, egress.guarded(init))`. */
+    guarded({ body, headers, ...init }: EgressRequest): RequestInit {
+      // The body goes past fetch, which would make three streams of it: half of an exchange's cost.
       const dispatcher: Pick<typeof pool, "dispatch"> = {
         dispatch(request, handler) {
           // Sockets do not look up literals, so those are checked here, where every request passes.
@@ -86,27 +83,26 @@ function createGuard(options: Omit<EgressOptions, "request">): Omit<Egress, "sel
       const length = String(Buffer.byteLength(body));
       return Object.assign(init, { headers: { ...headers, "Content-Length": length }, dispatcher });
     },
+    /** Ends idle connections and what is still in flight. */
     close: pool.close,
   };
 }
 
-/** A lookup for sockets: the reachable ones of a name's addresses, or EgressError for none. */
+/**
+ * A lookup for sockets that try several addresses (autoSelectFamily): the reachable ones of a
+ * name's, or EgressError for none.
+ */
 function checkedLookup(lookup: NameLookup, allow: readonly Cidr[]): LookupFunction {
   const findReachable = async (hostname: string) => {
     const addresses = (await lookup(hostname))
       .filter((address) => isReachable(address, allow)).slice(0, MAX_ADDRESSES)
       .map((address) => ({ address: formatAddress(address), family: address.family }));
-    const [first] = addresses;
-    if (first === undefined) throw refusal(hostname);
-    return { first, addresses };
+    if (addresses.length === 0) throw refusal(hostname);
+    return addresses;
   };
-  return (hostname, { all }, callback) => {
+  return (hostname, _options, callback) => {
     findReachable(hostname).then(
-      ({ first, addresses }) => {
-        // Sockets that try several addresses ask for all of them, others for one.
-        if (all === true) callback(null, addresses);
-        else callback(null, first.address, first.family);
-      },
+      (addresses) => callback(null, addresses),
       (error: Error) => callback(error, []),
     );
   };
@@ -117,8 +113,9 @@ async function testGuard(request: EgressOptions["request"]): Promise<SelfTest> {
   if (findAgentClass() === undefined) return { ok: false, reason: UNSUPPORTED };
   const loopback: Address = { family: 4, value: 0x7f00_0001n };
   const lookup: NameLookup = async () => [loopback];
-  const open = createGuard({ allow: [{ network: loopback, prefixBits: 32 }], lookup });
-  const shut = createGuard({ allow: [], lookup });
+  const options = { connectionsPerOrigin: 1, timeoutMs: SELF_TEST_TIMEOUT_MS, lookup };
+  const open = createGuard({ ...options, allow: [{ network: loopback, prefixBits: 32 }] });
+  const shut = createGuard({ ...options, allow: [] });
   const listener = await listen(formatAddress(loopback));
   const call = (url: string, guard: typeof open) => {
     const signal = AbortSignal.timeout(SELF_TEST_TIMEOUT_MS);

@@ -3,30 +3,20 @@ import { readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Address, parseAddress } from "../base/address.ts";
 import { findCode } from "./failure.ts";
+import { EgressError } from "./reachable.ts";
 import { isShortage } from "./shortage.ts";
 
 /**
- * The addresses of a host name, IPv4 first, at least one. Rejects with NameLookupError, or with the
- * system's error where this process lacks what looking up needs (shortage.ts).
+ * The addresses of a host name, IPv4 first. Rejects with EgressError where it has none or no name
+ * server responded in time, and with the system's error where this process lacks what looking up
+ * needs (shortage.ts).
  */
 export type NameLookup = (name: string) => Promise<readonly Address[]>;
 
-/** A name without an address: it does not exist, or no name server responded in time. */
-export class NameLookupError extends Error {
-  override readonly name = "NameLookupError";
-  readonly code: "NAME_LOOKUP_FAILED" | "NAME_LOOKUP_TIMEOUT";
-
-  constructor(code: NameLookupError["code"], host: string, options?: ErrorOptions) {
-    const what = code === "NAME_LOOKUP_TIMEOUT" ? "no answer in time" : "no address";
-    super(`${what}: ${host}`, options);
-    this.code = code;
-  }
-}
-
 /** Options of createNameLookup(). */
 export interface NameLookupOptions {
-  /** For one name in all: hosts file and both families; 4 s if not given. */
-  readonly timeoutMs?: number;
+  /** For one name in all: hosts file and both families. */
+  readonly timeoutMs: number;
   /** Name servers, as `address` or `address:port`; the system's if not given. */
   readonly servers?: readonly string[];
   /** Reads the text of the hosts file; the system's if not given. An unreadable one is empty. */
@@ -44,23 +34,21 @@ const OTHER_FAMILY_WAIT_MS = 250;
  * are absolute: search domains are not tried. `localhost` and all below it are the loopback
  * addresses, without asking DNS (RFC 6761 §6.3).
  */
-export function createNameLookup(options: NameLookupOptions = {}): NameLookup {
-  const timeoutMs = options.timeoutMs ?? 4_000;
-  const readHosts = options.readHosts ?? (() => readFile(HOSTS_FILE, "utf8"));
+export function createNameLookup(options: NameLookupOptions): NameLookup {
+  const { timeoutMs, servers, readHosts = () => readFile(HOSTS_FILE, "utf8") } = options;
 
   return async (name) => {
     const host = name.toLowerCase().replace(/\.$/, "");
     if (host === "localhost" || host.endsWith(".localhost")) return parseAll(["127.0.0.1", "::1"]);
     // A third of the time each, so that a dead first name server leaves time for the next.
     const resolver = new Resolver({ timeout: Math.ceil(timeoutMs / 3), tries: 2 });
-    if (options.servers !== undefined) resolver.setServers(options.servers);
-    let timer: NodeJS.Timeout | undefined;
-    const timeout = new Promise<never>((_, reject) => {
-      const expire = () => reject(new NameLookupError("NAME_LOOKUP_TIMEOUT", host));
-      timer = setTimeout(expire, timeoutMs);
-    });
+    if (servers !== undefined) resolver.setServers(servers);
+    const late = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      late.reject(new EgressError("NAME_LOOKUP_TIMEOUT", `no answer in time: ${host}`));
+    }, timeoutMs);
     try {
-      return await Promise.race([findAddresses(resolver, host, readHosts), timeout]);
+      return await Promise.race([findAddresses(resolver, host, readHosts), late.promise]);
     } finally {
       clearTimeout(timer);
       resolver.cancel();
@@ -83,23 +71,18 @@ async function findAddresses(
   const local = findInHosts(await readHostsIfAny(readHosts), host);
   if (local.length > 0) return local;
 
-  const found: { v4: string[]; v6: string[] } = { v4: [], v6: [] };
-  const v4 = resolver.resolve4(host).then((response) => void (found.v4 = response));
-  const v6 = resolver.resolve6(host).then((response) => void (found.v6 = response));
+  const families = [resolver.resolve4(host), resolver.resolve6(host)];
   // Rejects when both families have failed; if one fails alone, the other decides.
-  const first = Promise.any([v4, v6]);
-  const both = Promise.all([v4.catch(() => first), v6.catch(() => first)]);
-  const waited = first.then(() => delay(OTHER_FAMILY_WAIT_MS, undefined, { ref: false }));
+  const none = Promise.any(families).then((): string[] => []);
+  const late = none.then((empty) => delay(OTHER_FAMILY_WAIT_MS, empty, { ref: false }));
+  const found = families.map((each) => Promise.race([each.catch(() => none), late]));
   try {
-    await Promise.race([both, waited]);
+    return parseAll((await Promise.all(found)).flat());
   } catch (cause) {
     // The resolver does not report that it got no socket; reading the file does.
     await readHostsIfAny(readHosts);
-    throw new NameLookupError("NAME_LOOKUP_FAILED", host, { cause });
+    throw new EgressError("NAME_LOOKUP_FAILED", `no address: ${host}`, { cause });
   }
-  const addresses = parseAll([...found.v4, ...found.v6]);
-  if (addresses.length === 0) throw new NameLookupError("NAME_LOOKUP_FAILED", host);
-  return addresses;
 }
 
 /** The hosts file may be absent, or closed to this process by Node's permission model: then "". */

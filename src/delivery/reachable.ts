@@ -2,13 +2,17 @@ import { type Address, formatAddress, parseAddress } from "../base/address.ts";
 import { type Cidr, cidrContains } from "../base/cidr.ts";
 import { isPublicAddress } from "../base/public_address.ts";
 
-/** The guard's own refusal: callbacks may not go where the request should. */
+/** Why the guard connects to nothing: it must not, it cannot guard, or a name has no address. */
 export class EgressError extends Error {
   override readonly name = "EgressError";
-  readonly code: "EGRESS_REFUSED" | "EGRESS_UNSUPPORTED";
+  readonly code:
+    | "EGRESS_REFUSED"
+    | "EGRESS_UNSUPPORTED"
+    | "NAME_LOOKUP_FAILED"
+    | "NAME_LOOKUP_TIMEOUT";
 
-  constructor(code: EgressError["code"], message: string) {
-    super(message);
+  constructor(code: EgressError["code"], message: string, options?: ErrorOptions) {
+    super(message, options);
     this.code = code;
   }
 }

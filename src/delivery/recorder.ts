@@ -1,7 +1,5 @@
-import type { Log } from "../base/log.ts";
-import type { Database } from "../database/database.ts";
 import type { Sql } from "../database/sql.ts";
-import { afterAttempt, isSuccess, type ResendPolicy } from "../event/delivery.ts";
+import { afterAttempt, isSuccess } from "../event/delivery.ts";
 import {
   type AttemptRecord,
   type ClaimedDelivery,
@@ -11,21 +9,7 @@ import {
 } from "../store/deliveries.ts";
 import { announceFailedDelivery } from "../store/events.ts";
 import { disableAfterFailure } from "../store/subscription_end.ts";
-
-/** What the recorder works with. */
-export interface RecorderOptions {
-  readonly database: Database;
-  /** The name of this process, which its claims carry. */
-  readonly claim: string;
-  readonly log: Log;
-  /** Milliseconds since 1970, shifted only together with what is stored (see `followClock`). */
-  readonly now: () => number;
-  readonly policy: ResendPolicy;
-  /** A subscription whose attempts have all failed for so long is disabled; 0 = never. */
-  readonly disableAfterMs: number;
-  /** A number from 0 to 1. */
-  readonly random: () => number;
-}
+import type { DistributorOptions } from "./distributor.ts";
 
 /** Stores the outcomes of claimed deliveries; never rejects. */
 export type Recorder = ReturnType<typeof createRecorder>;
@@ -37,11 +21,12 @@ export type Recorder = ReturnType<typeof createRecorder>;
  * @param isStopping whether what cannot be stored now is left to other processes
  */
 export function createRecorder(
-  options: RecorderOptions,
+  options: DistributorOptions,
   gather: () => Promise<void>,
   isStopping: () => boolean,
 ) {
-  const { database, claim, log, now, disableAfterMs } = options;
+  const { database, claim, log, now, random } = options;
+  const { resendDelaysMs: delaysMs, disableAfterMs } = options.settings;
   let ended: AttemptRecord[] = [];
   let requeued: ClaimedDelivery[] = [];
   let recording: Promise<void> | undefined;
@@ -76,15 +61,15 @@ export function createRecorder(
   function finishFailure(record: AttemptRecord): readonly Sql[] {
     const nowMs = now();
     const { delivery, subscription, endpoint, attempt, outcome } = record;
-    const next = afterAttempt(attempt, outcome, options.policy, nowMs, options.random());
-    const recording = recordFailure({ ...record, next }, claim, nowMs);
-    if (next.status !== "failed") return recording;
+    const next = afterAttempt(attempt, outcome, { delaysMs }, nowMs, random());
+    const recorded = recordFailure({ ...record, next }, claim, nowMs);
+    if (next.status !== "failed") return recorded;
     const held = { delivery, claim, subscription };
     const { before, after } = disableAfterFailure(held, {
       goneEndpoint: next.gone ? endpoint : undefined,
       failingSinceMs: disableAfterMs > 0 ? nowMs - disableAfterMs : undefined,
     }, nowMs);
-    return [announceFailedDelivery(held, nowMs), ...before, ...recording, ...after];
+    return [announceFailedDelivery(held, nowMs), ...before, ...recorded, ...after];
   }
 
   /** Releases claims of what was not sent; it is due again after so many milliseconds. */

@@ -1,26 +1,13 @@
-import type { Seal } from "../base/seal.ts";
 import { isSuccess } from "../event/delivery.ts";
 import { type ClaimedDelivery, listSendable, type SendableDelivery } from "../store/deliveries.ts";
-import type { CallbackSender } from "./callback.ts";
+import type { DistributorOptions } from "./distributor.ts";
 import type { Queues } from "./queues.ts";
-import type { Recorder, RecorderOptions } from "./recorder.ts";
+import type { Recorder } from "./recorder.ts";
 import type { ShortageWatch } from "./shortage.ts";
 
-/** What deliveries are sent with. */
-export interface SenderOptions extends Pick<RecorderOptions, "database" | "claim" | "log" | "now"> {
-  readonly callbacks: CallbackSender;
-  readonly seal: Seal;
-  /** Of one attempt, in milliseconds; a lease is longer. */
-  readonly timeoutMs: number;
-  /** Milliseconds by a monotonic clock, which attempts are timed by. */
-  readonly elapsedMs: () => number;
-  /** Called after every attempt, for the metrics. */
-  readonly observe: (isSuccess: boolean, ms: number) => void;
-}
-
 /** The parts of a distributor that its sender works with. */
-export interface SenderParts {
-  readonly queues: Queues<ClaimedDelivery>;
+interface SenderParts {
+  readonly queues: Queues;
   readonly recorder: Recorder;
   readonly shortages: ShortageWatch;
   readonly maySend: () => boolean;
@@ -32,10 +19,10 @@ const BATCH_SIZE = 8;
 
 /** Makes the sender of one distributor. */
 export function createSender(
-  options: SenderOptions,
+  options: DistributorOptions,
   { queues, recorder, shortages, maySend, gather }: SenderParts,
 ) {
-  const { database, claim, callbacks, timeoutMs, log, now, elapsedMs } = options;
+  const { database, settings, claim, callbacks, log, now, elapsedMs } = options;
   const batches = new Set<Promise<void>>();
   let isScheduled = false;
   let isAborted = false;
@@ -58,7 +45,7 @@ export function createSender(
     const batch: ClaimedDelivery[] = [];
     if (!maySend() || shortages.pauseMs() > 0) return batch;
     for (let next = queues.next(); next; next = queues.next()) {
-      batch.push(next.item);
+      batch.push(next);
       if (batch.length === BATCH_SIZE) break;
     }
     return batch;
@@ -67,13 +54,12 @@ export function createSender(
   async function sendBatch(claimed: readonly ClaimedDelivery[]): Promise<void> {
     const ids = claimed.map(({ id }) => id);
     // They may have waited in their queues: what was paused, ended or changed since must count.
-    const found = await listSendable(database, ids, claim, now() + timeoutMs)
+    const found = await listSendable(database, ids, claim, now() + settings.callbackTimeoutMs)
       .catch((error: unknown): SendableDelivery[] => {
         log.warn("deliveries cannot be read", { deliveries: ids, error });
         return [];
       });
-    const foundIds = new Set(found.map(({ id }) => id));
-    const left = claimed.filter(({ id }) => !foundIds.has(id));
+    const left = claimed.filter(({ id }) => !found.some((each) => each.id === id));
     await Promise.all([...found.map(attempt), requeue(left)]);
   }
 

@@ -1,8 +1,8 @@
 import { releaseCronjobs } from "../store/cronjobs.ts";
 import { listClaimed, releaseDeliveries } from "../store/deliveries.ts";
-import type { RecorderOptions } from "./recorder.ts";
+import type { DistributorOptions } from "./distributor.ts";
 
-type TakeOverOptions = Pick<RecorderOptions, "database" | "log" | "now">;
+type TakeOverOptions = Pick<DistributorOptions, "database" | "log" | "now">;
 
 /** Releases what a process that has ended had claimed, without waiting for its leases. */
 export async function takeOver(options: TakeOverOptions, claim: string): Promise<void> {

@@ -1,22 +1,5 @@
+import type { Worker } from "node:worker_threads";
 import type { WorkerRequest } from "./worker_messages.ts";
-
-/** One thread. */
-export interface Thread {
-  post(request: WorkerRequest): void;
-  /** Resolves when it has ended: with the error that ended it, if there was one. */
-  readonly ended: Promise<Error | undefined>;
-  terminate(): void;
-}
-
-/** Keeps a thread running. */
-export interface ThreadSupervisor {
-  /** Starts the thread, unless `stop` was called before. */
-  start(): void;
-  /** The thread that was started last. */
-  thread(): Thread | undefined;
-  /** From now on no thread is started. */
-  stop(): void;
-}
 
 /** Before a thread that has died is replaced; twice as long each time, up to a minute. */
 const FIRST_PAUSE_MS = 1_000;
@@ -28,33 +11,48 @@ const LONGEST_PAUSE_MS = 60_000;
  * @param onDeath called with why it died, where it was an error, and the pause in milliseconds
  */
 export function createThreadSupervisor(
-  startThread: () => Thread,
+  startThread: () => Worker,
   onDeath: (error: Error | undefined, pauseMs: number) => void,
-): ThreadSupervisor {
-  const stopping = new AbortController();
-  let thread: Thread | undefined;
+) {
+  let thread: Worker | undefined;
   let pauseMs = FIRST_PAUSE_MS;
-  let restart: NodeJS.Timeout | undefined;
+  let isStopping = false;
 
   function start(): void {
-    if (stopping.signal.aborted) return;
+    if (isStopping) return;
     const startedMs = performance.now();
+    let failure: Error | undefined;
     thread = startThread();
-    void thread.ended.then((error) => {
-      if (stopping.signal.aborted) return;
+    thread.once("error", (error: Error) => {
+      failure = error;
+    });
+    thread.once("exit", () => {
+      thread = undefined;
+      if (isStopping) return;
       if (performance.now() - startedMs > LONGEST_PAUSE_MS) pauseMs = FIRST_PAUSE_MS;
-      onDeath(error, pauseMs);
-      restart = setTimeout(start, pauseMs);
+      onDeath(failure, pauseMs);
+      setTimeout(start, pauseMs).unref();
       pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
     });
   }
 
   return {
+    /** Starts the thread, unless `stop` was called before. */
     start,
-    thread: () => thread,
-    stop() {
-      stopping.abort();
-      clearTimeout(restart);
+    /** Returns false where there is no thread now. */
+    post(request: WorkerRequest): boolean {
+      thread?.postMessage(request);
+      return thread !== undefined;
+    },
+    /** Ends the thread by a request, or by force after so long; from now on none is started. */
+    async stop(request: WorkerRequest, withinMs: number): Promise<void> {
+      isStopping = true;
+      if (thread === undefined) return;
+      const ended = Promise.withResolvers<unknown>();
+      const margin = setTimeout(() => void thread?.terminate(), withinMs);
+      thread.once("exit", ended.resolve).postMessage(request);
+      await ended.promise;
+      clearTimeout(margin);
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { LogFields, LogLevel } from "../base/log.ts";
+import type { Log, LogLevel } from "../base/log.ts";
 import type { MessagePort } from "node:worker_threads";
 import type { Config } from "../config.ts";
 import type { SelfTest } from "./egress.ts";
@@ -19,16 +19,12 @@ export type WorkerSettings = Pick<Config, (typeof WORKER_SETTINGS)[number]>;
 
 /** What the worker's thread is started with. */
 export interface WorkerStart {
-  readonly role: typeof WORKER_ROLE;
   /** The name of this process, which its claims carry. */
   readonly name: string;
   readonly settings: WorkerSettings;
   /** Takes the thread's writes. */
   readonly toDatabase: MessagePort;
 }
-
-/** Tells this thread's data from that of others. */
-export const WORKER_ROLE = "gatepost-delivery";
 
 /** What the worker's thread is asked to do. */
 export type WorkerRequest =
@@ -45,12 +41,7 @@ export type WorkerEvent =
   | { readonly kind: "started"; readonly test: SelfTest }
   | { readonly kind: "looked"; readonly error?: string }
   | ({ readonly kind: "report" } & WorkerReport)
-  | {
-    readonly kind: "log";
-    readonly level: LogLevel;
-    readonly msg: string;
-    readonly fields: LogFields;
-  };
+  | { readonly kind: "log"; readonly level: LogLevel; readonly line: Parameters<Log[LogLevel]> };
 
 /** The state of the worker, sent a few times a second. */
 export interface WorkerReport {

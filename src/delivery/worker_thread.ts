@@ -6,18 +6,11 @@ import { createCallbackSender } from "./callback.ts";
 import { createClockWatch } from "./clock_watch.ts";
 import { createDistributor } from "./distributor.ts";
 import { createEgress } from "./egress.ts";
-import { createNameLookup } from "./name_lookup.ts";
 import { takeOver, takeOverDeliveries } from "./take_over.ts";
 import { acquirePresence } from "../database/presence.ts";
 import { openSharedDatabase } from "../database/shared_database.ts";
 import { revision, version } from "../version.ts";
-import {
-  WORKER_ROLE,
-  type WorkerEvent,
-  type WorkerReport,
-  type WorkerRequest,
-  type WorkerStart,
-} from "./worker_messages.ts";
+import type { WorkerEvent, WorkerReport, WorkerRequest, WorkerStart } from "./worker_messages.ts";
 
 const REPORT_INTERVAL_MS = 250;
 
@@ -28,7 +21,6 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
   process.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
   const clock = createSteadyClock(Date.now, () => performance.now());
   const { now } = clock;
-  const { callbackTimeoutMs } = settings;
   const database = openSharedDatabase(settings.databasePath, toDatabase);
   let isStopping = false;
   toDatabase.on("close", () => {
@@ -38,29 +30,21 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
   const egress = createEgress({
     allow: settings.callbackAllow,
     request: fetch,
-    lookup: createNameLookup({ timeoutMs: Math.min(callbackTimeoutMs, 5000) }),
     connectionsPerOrigin: settings.callbackConcurrency,
-    connectTimeoutMs: callbackTimeoutMs,
-    silenceTimeoutMs: callbackTimeoutMs,
+    timeoutMs: settings.callbackTimeoutMs,
   });
   let attempts: WorkerReport["attempts"][number][] = [];
   const distributor = createDistributor({
     database,
+    settings,
     claim: name,
     callbacks: createCallbackSender({
       egress,
-      timeoutMs: callbackTimeoutMs,
+      timeoutMs: settings.callbackTimeoutMs,
       userAgent: `Gatepost/${version}@${revision}`,
       now,
     }),
     seal: createSeal(...settings.secretKeys ?? []),
-    limits: {
-      total: settings.callbackConcurrency,
-      perSubscription: settings.callbackConcurrencyPerSubscription,
-    },
-    policy: { delaysMs: settings.resendDelaysMs },
-    timeoutMs: callbackTimeoutMs,
-    disableAfterMs: settings.disableAfterMs,
     log,
     now,
     elapsedMs: () => performance.now(),
@@ -72,7 +56,7 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
   const report = () => {
     send({
       kind: "report",
-      quietMs: now() - distributor.lastRoundMs(),
+      quietMs: distributor.quietMs(),
       inFlight: distributor.inFlight(),
       want: distributor.shortage(),
       attempts,
@@ -94,7 +78,7 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
   const wake = () => {
     if (reporting) distributor.wake();
   };
-  const followClock = createClockWatch({ database, clock, distributor, log });
+  const followClock = createClockWatch({ database, log }, clock, distributor);
   const look = () =>
     followClock()
       .then(() => presence.forEnded((gone) => takeOver({ database, log, now }, gone)))
@@ -132,8 +116,8 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
 /** What is logged here is written by the log of the process: one format, one level, one order. */
 function createForwardedLog(send: (message: WorkerEvent) => void): Log {
   const at = (level: LogLevel): Log["info"] => (msg, fields = {}) =>
-    send({ kind: "log", level, msg, fields: describeFields(fields) });
+    send({ kind: "log", level, line: [msg, describeFields(fields)] });
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
 
-if (parentPort && workerData?.role === WORKER_ROLE) await runWorker(parentPort, workerData);
+if (parentPort) await runWorker(parentPort, workerData);

@@ -3,7 +3,7 @@ import type { App } from "../oauth/app.ts";
 import { type Database, limitTo } from "../database/database.ts";
 import { findRow, type RowOf } from "../database/rows.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
-import { walkKeys } from "./batch.ts";
+import { BATCH, walkKeys } from "./batch.ts";
 import { isOf, revokeGrantsOf } from "./grant_end.ts";
 import { notBeforeOf } from "./grants.ts";
 import type { Parties, SubscriptionsEnd } from "./subscription_end.ts";
@@ -44,9 +44,9 @@ export function withdrawConsent(
 }
 
 /**
- * Forgets all that a user allowed, or that an app was allowed, in steps for which no other write
- * waits long; what was withdrawn stays so. Returns what forgets those that come meanwhile, for the
- * batch that makes this necessary.
+ * Forgets all that a user allowed, or that an app was allowed, by the statement that this returns
+ * for the batch that makes it necessary; what was withdrawn stays so. Where there is very much,
+ * most is forgotten before that, in steps for which no other write waits long.
  */
 export async function forgetConsentsOf(database: Database, of: Parties): Promise<Sql> {
   const where = isOf(of);
@@ -54,6 +54,7 @@ export async function forgetConsentsOf(database: Database, of: Parties): Promise
   const forget = (some: Sql) =>
     sql`UPDATE consents SET scopes = '[]' WHERE ${some} AND scopes <> '[]'`;
   for await (const part of walkKeys(database, { table: sql`consents`, key, where, after: "" })) {
+    if (part.length < BATCH) break;
     const some = sql`${where} AND ${key} IN ${listOf(part)}`;
     const remove = sql`DELETE FROM consents WHERE ${some} AND notBeforeMs = 0`;
     await database.write([remove, forget(some)]);

@@ -3,7 +3,7 @@ import { idBound } from "../base/id.ts";
 import type { Database } from "../database/database.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
 import { LOGIN_APP } from "../oauth/principal.ts";
-import { walkKeys } from "./batch.ts";
+import { BATCH, walkKeys } from "./batch.ts";
 import { endSubscriptions, type Parties, type SubscriptionsEnd } from "./subscription_end.ts";
 
 /** How subscriptions end together with the grant that they depend on. */
@@ -27,28 +27,30 @@ export function revokeLoginsOf(user: string, nowMs: number): Sql[] {
 
 /** Ends every valid grant of the login endpoint, in steps for which no other write waits long. */
 export async function revokeAllLogins(database: Database, nowMs: number): Promise<void> {
-  await revokeInSteps(database, isOf({ app: LOGIN_APP }), nowMs);
+  const where = isOf({ app: LOGIN_APP });
+  const last = await revokeInSteps(database, where, nowMs);
+  await database.write([revokeWhere(sql`${where} AND id > ${last}`, nowMs)]);
 }
 
-async function revokeInSteps(
-  database: Database,
-  of: Sql,
-  nowMs: number,
-  carries = sql`TRUE`,
-): Promise<void> {
-  const parts = walkKeys(database, { table: sql`grants`, key: sql`id`, where: of, after: "" });
+/** Returns the last id of the steps: a rest that is less than one is left. */
+async function revokeInSteps(database: Database, where: Sql, nowMs: number): Promise<string> {
+  let last = "";
+  const parts = walkKeys(database, { table: sql`grants`, key: sql`id`, where, after: "" });
   for await (const ids of parts) {
-    await database.write([revokeWhere(sql`id IN ${listOf(ids)} AND ${carries}`, nowMs)]);
+    if (ids.length < BATCH) break;
+    last = ids.at(-1) ?? last;
+    await database.write([revokeWhere(sql`id IN ${listOf(ids)}`, nowMs)]);
   }
+  return last;
 }
 
 // A code, whose id becomes that of its grant, lives 10 minutes at most: no older id can come.
 const RECENT_MS = 15 * 60_000;
 
 /**
- * Ends every valid grant, code and subscription of a user or an app that has any of the scopes.
- * Grants are ended in steps for which no other write waits long, before the batch that takes the
- * scopes: the statements that this returns for it end those that have been made meanwhile.
+ * Ends every valid grant, code and subscription of a user or an app that has any of the scopes, by
+ * the statements that this returns for the batch that takes the scopes. Where there are very many
+ * grants, most end before that, in steps for which no other write waits long.
  */
 export async function revokeGrantsWithScopes(
   database: Database,
@@ -60,11 +62,12 @@ export async function revokeGrantsWithScopes(
   const lost = JSON.stringify(scopes);
   const carries = sql`EXISTS (SELECT 1 FROM json_each(${lost}) lost
     WHERE ${hasScope(sql`scopes`, sql`lost.value`)})`;
-  await revokeInSteps(database, isOf(of), nowMs, carries);
-  const recent = sql`${isOf(of)} AND id >= ${idBound("g", nowMs - RECENT_MS)} AND ${carries}`;
+  const where = sql`${isOf(of)} AND ${carries}`;
+  const last = await revokeInSteps(database, where, nowMs);
+  const recent = idBound("g", nowMs - RECENT_MS);
   return [
-    revokeWhere(recent, nowMs),
-    sql`DELETE FROM codes WHERE ${isOf(of)} AND ${carries}`,
+    revokeWhere(sql`${where} AND id > ${last < recent ? last : recent}`, nowMs),
+    sql`DELETE FROM codes WHERE ${where}`,
     ...endSubscriptions(of, { reason: "scope removed", scopes }, nowMs),
   ];
 }

@@ -1,4 +1,4 @@
-import type { Server } from "node:http";
+import type { Server } from "node:net";
 
 /** Makes a server listen on a free port of the loopback, and returns its address. */
 export async function listenOnLoopback(server: Server): Promise<string> {

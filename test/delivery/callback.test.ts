@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
-import type { AddressInfo, Socket } from "node:net";
+import type { Socket } from "node:net";
 import { after, before, beforeEach, describe, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseCidr } from "../../src/base/cidr.ts";
@@ -11,7 +11,8 @@ import {
   createCallbackSender,
 } from "../../src/delivery/callback.ts";
 import { createEgress, type Egress } from "../../src/delivery/egress.ts";
-import { NameLookupError } from "../../src/delivery/name_lookup.ts";
+import { EgressError } from "../../src/delivery/reachable.ts";
+import { listenOnLoopback } from "../crash/listen.ts";
 import { createCertificate } from "../helpers/certificate.ts";
 import { type Reaction, type Receiver, startReceiver } from "../helpers/receiver.ts";
 import { findSignatureFault } from "../helpers/standard_webhooks.ts";
@@ -19,11 +20,12 @@ import { findSignatureFault } from "../helpers/standard_webhooks.ts";
 const SECRETS = [7, 9].map((byte) => formatSigningSecret(new Uint8Array(32).fill(byte)));
 const NOW_MS = Date.UTC(2026, 10, 20, 12, 0, 0, 999);
 const TIMEOUT_MS = 400;
+const EGRESS = { request: fetch, connectionsPerOrigin: 64, timeoutMs: 5_000 };
 
 let receiver: Receiver;
 let secure: Receiver;
 let egress: Egress;
-let deadPort: number;
+let deadUrl: string;
 
 before(async () => {
   receiver = await startReceiver();
@@ -31,13 +33,13 @@ before(async () => {
   const allow = parseCidr("127.0.0.1/32");
   assert.ok(allow);
   egress = createEgress({
+    ...EGRESS,
     allow: [allow],
-    request: fetch,
     lookup: async (name) => {
-      throw new NameLookupError("NAME_LOOKUP_FAILED", name);
+      throw new EgressError("NAME_LOOKUP_FAILED", name);
     },
   });
-  deadPort = await findDeadPort();
+  deadUrl = await findDeadUrl();
 });
 after(async () => {
   await egress.close();
@@ -47,13 +49,12 @@ beforeEach(() => {
   receiver.clear();
 });
 
-/** A port where nobody listens any more. */
-async function findDeadPort(): Promise<number> {
+/** The address of a port where nobody listens any more. */
+async function findDeadUrl(): Promise<string> {
   const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
+  const url = await listenOnLoopback(server);
   await new Promise((resolve) => server.close(resolve));
-  return port;
+  return url;
 }
 
 /** A server whose one answer does not end; `ended` gives its length when its connection has. */
@@ -73,10 +74,8 @@ async function startEndless() {
       pour();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}/`,
+    url: `${await listenOnLoopback(server)}/`,
     ended: first.promise,
     async close() {
       for (const socket of sockets) socket.destroy();
@@ -271,7 +270,7 @@ describe("a failure", () => {
   }
 
   test("by a port where nobody listens is reported as refused", async () => {
-    const { outcome } = await send({ endpoint: `http://127.0.0.1:${deadPort}/` });
+    const { outcome } = await send({ endpoint: `${deadUrl}/` });
     assert.deepEqual(outcome, { kind: "error", error: "refused" });
   });
 
@@ -307,7 +306,7 @@ describe("a failure", () => {
 
 test("what the service itself lacks is no attempt", async (t) => {
   const lookup = () => Promise.reject(Object.assign(new Error("open"), { code: "EMFILE" }));
-  const own = createEgress({ allow: [], request: fetch, lookup });
+  const own = createEgress({ ...EGRESS, allow: [], lookup });
   t.after(() => own.close());
   const now = () => NOW_MS;
   const options = { egress: own, timeoutMs: TIMEOUT_MS, userAgent: "Gatepost/1", now };
@@ -333,10 +332,8 @@ describe("a connection that was kept alive", () => {
         isFirst = false;
       });
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const endpoint = `${await listenOnLoopback(server)}/`;
     t.after(() => server.close());
-    const { port } = server.address() as AddressInfo;
-    const endpoint = `http://127.0.0.1:${port}/`;
     assert.equal((await send({ endpoint })).outcome.kind, "response");
     await sleep(20); // until undici has it down as idle
     return { endpoint, counts: () => ({ requests, connections }) };
@@ -393,7 +390,7 @@ test("a connection that an aborted exchange leaves behind is closed after a whil
   let nowMs = 0;
   const loopback = parseCidr("127.0.0.1/32");
   assert.ok(loopback);
-  const own = createEgress({ allow: [loopback], request: fetch, nowMs: () => nowMs });
+  const own = createEgress({ ...EGRESS, allow: [loopback], nowMs: () => nowMs });
   const hanging = await startReceiver();
   hanging.react("/", { kind: "hang" });
   const post = (url: string, timeoutMs: number) =>
@@ -417,9 +414,7 @@ test("the timeout covers headers and body together, not each", async () => {
       setTimeout(() => socket.end("y"), 500); // each half takes less than the timeout
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  const { outcome } = await send({ endpoint: `http://127.0.0.1:${port}/` });
+  const { outcome } = await send({ endpoint: `${await listenOnLoopback(server)}/` });
   server.close();
   assert.deepEqual(outcome, { kind: "error", error: "timeout" });
 });

@@ -18,11 +18,8 @@ async function openMachine(t: TestContext) {
     machine,
     async start() {
       const clock = createSteadyClock(() => machine.wallMs, () => machine.elapsedMs);
-      const look = createClockWatch({
-        database: machine.database,
-        clock,
-        log,
-        distributor: { followClock: (_stepMs, shift) => shift() },
+      const look = createClockWatch({ database: machine.database, log }, clock, {
+        followClock: (_stepMs, shift) => shift(),
       });
       await look();
       return { clock, look };

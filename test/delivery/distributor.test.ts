@@ -24,10 +24,19 @@ import {
   disableSubscription,
 } from "../../src/store/subscription_end.ts";
 import { addUser } from "../helpers/database.ts";
+import { until } from "../helpers/event_stage.ts";
 
 const START_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
 const DELAYS_MS = [10_000, 300_000, 3_600_000];
 const TIMEOUT_MS = 10_000;
+const SETTINGS = {
+  databasePath: "",
+  secretKeys: undefined,
+  callbackAllow: [],
+  callbackTimeoutMs: TIMEOUT_MS,
+  resendDelaysMs: DELAYS_MS,
+  disableAfterMs: 0,
+};
 const SEAL = createSeal(undefined);
 const SECRET = formatSigningSecret(new Uint8Array(32).fill(7));
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
@@ -57,6 +66,8 @@ interface Stage {
   readonly database: Database;
   /** The processes' common clock, which a test moves; it does not go on by itself. */
   nowMs: number;
+  /** By how much it has been set back. */
+  setBackMs: number;
   isClockSet: boolean;
   startProcess(options?: ProcessOptions): Process;
   /** Makes a subscription to event "e" and returns its id. */
@@ -89,6 +100,7 @@ async function openStage(t: TestContext): Promise<Stage> {
   const stage: Stage = {
     database,
     nowMs: START_MS,
+    setBackMs: 0,
     isClockSet: false,
     startProcess(options = {}) {
       const process = createProcess(stage, options);
@@ -134,15 +146,16 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
   let peak = 0;
   const distributor = createDistributor({
     database: options.database ?? stage.database,
+    settings: {
+      ...SETTINGS,
+      callbackConcurrency: total,
+      callbackConcurrencyPerSubscription: perSubscription,
+    },
     claim: options.name ?? newId("c", stage.nowMs),
     seal: SEAL,
-    limits: { total, perSubscription },
-    policy: { delaysMs: DELAYS_MS },
-    timeoutMs: TIMEOUT_MS,
-    disableAfterMs: 0,
     log: SILENT,
     now: () => stage.nowMs,
-    elapsedMs: () => stage.nowMs,
+    elapsedMs: () => stage.nowMs + stage.setBackMs,
     isClockSet: () => stage.isClockSet,
     random: () => 0.5,
     observe() {},
@@ -178,13 +191,6 @@ function toOutcome(ending: Exclude<Ending, "shortage">): AttemptOutcome {
     : { kind: "response", status: ending };
 }
 
-async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
-  for (const end = Date.now() + 20_000; !await holds();) {
-    assert.ok(Date.now() < end, "it did not come about");
-    await sleep(5);
-  }
-}
-
 /** Waits until the processes have been idle for a while: nothing more will begin by itself. */
 async function settle(...processes: readonly Process[]): Promise<void> {
   const sum = () => processes.reduce((before, { begun }) => before + begun.length, 0);
@@ -194,6 +200,16 @@ async function settle(...processes: readonly Process[]): Promise<void> {
     if (sum() !== last) quiet = 0;
     last = sum();
   }
+}
+
+/** Has a process follow the clock, which is set back. */
+async function setBack(stage: Stage, { distributor }: Process, ms: number): Promise<void> {
+  await distributor.followClock(-ms, async () => {
+    await createShift(stage.database, stage.nowMs, -ms)();
+    stage.nowMs -= ms;
+    stage.setBackMs += ms;
+    stage.isClockSet = false;
+  });
 }
 
 describe("distribution", () => {
@@ -446,6 +462,22 @@ describe("what is not sent for a shortage of the service's own", () => {
     assert.deepEqual(rows.map((row) => ({ ...row })), [{ health: "healthy", attempts: 20 }]);
     stage.nowMs += 5_000;
     assert.equal(process.distributor.shortage(), undefined);
+  });
+
+  test("waits no longer when the clock is set back", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch();
+    const process = stage.startProcess({
+      answer: () => process.begun.length === 1 ? "shortage" : 204,
+    });
+    process.distributor.wake();
+    await settle(process);
+    assert.equal(process.begun.length, 1);
+    await setBack(stage, process, 3_600_000);
+    stage.nowMs += 1_000;
+    process.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 1);
   });
 
   test("changes nothing for a subscriber that has failed before, or has not", async (t) => {
@@ -824,9 +856,9 @@ describe("when storage is in trouble", () => {
     stage.nowMs += 60_000;
     process.distributor.wake();
     await until(() => Promise.resolve(database.left() === 1));
-    assert.equal(process.distributor.lastRoundMs(), START_MS);
+    assert.equal(process.distributor.quietMs(), 60_000);
     await until(async () => (await stage.counts())["delivered"] === 1);
-    assert.equal(process.distributor.lastRoundMs(), START_MS + 60_000);
+    assert.equal(process.distributor.quietMs(), 0);
   });
 });
 
@@ -844,12 +876,8 @@ describe("while the clock has been set and what is stored is to be shifted", () 
     process.distributor.wake();
     await settle(process);
     assert.equal(process.begun.length, 4);
-    await process.distributor.followClock(-3_600_000, async () => {
-      await createShift(stage.database, stage.nowMs, -3_600_000)();
-      stage.nowMs -= 3_600_000;
-      stage.isClockSet = false;
-    });
-    assert.equal(process.distributor.lastRoundMs(), stage.nowMs);
+    await setBack(stage, process, 3_600_000);
+    assert.equal(process.distributor.quietMs(), 0);
     for (let sent = 4; sent < 12; sent += 4) {
       process.distributor.wake();
       await until(() => Promise.resolve(process.begun.length === sent + 4));

@@ -3,7 +3,6 @@ import { test } from "node:test";
 import { EgressError } from "../../src/delivery/reachable.ts";
 import { classifyFailure, findCode } from "../../src/delivery/failure.ts";
 import type { FailureKind } from "../../src/delivery/failure.ts";
-import { NameLookupError } from "../../src/delivery/name_lookup.ts";
 
 function coded(code: string): Error {
   return Object.assign(new Error("raw"), { code });
@@ -39,7 +38,7 @@ for (const [kind, codes] of KINDS) {
 
 test("classifyFailure() tells a refused address and a failed name alike", () => {
   const refused = fetchFailed(new EgressError("EGRESS_REFUSED", "not reachable"));
-  const unknown = fetchFailed(new NameLookupError("NAME_LOOKUP_FAILED", "missing.example"));
+  const unknown = fetchFailed(new EgressError("NAME_LOOKUP_FAILED", "missing.example"));
   assert.equal(classifyFailure(refused), classifyFailure(unknown));
 });
 

@@ -1,13 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { createQueues, type Queues } from "../../src/delivery/queues.ts";
-import type { DueQueue, Health } from "../../src/store/deliveries.ts";
+import type { ClaimedDelivery, DueQueue, Health } from "../../src/store/deliveries.ts";
 import { openRandom } from "../helpers/random.ts";
-
-interface Sent {
-  readonly subscription: number;
-  readonly item: string;
-}
 
 /** A subscription with due work, whose principal has no other. */
 function due(
@@ -18,27 +13,34 @@ function due(
   return { subscription, health, principal, meanMs: health === "slow" ? 9_000 : 0 };
 }
 
-/** Puts as many of `count` items into a queue as it has capacity for, as a claim does. */
-function putInto(queues: Queues<string>, queue: DueQueue, count: number): void {
-  const reserved = queues.reserve(queue, count);
-  const items = Array.from({ length: reserved }, (_, index) => `${queue.subscription}/${index}`);
-  if (reserved > 0) queues.add(queue.subscription, reserved, items);
+/** So many items of a subscription, numbered from 0 on: `1/0`, `1/1` … */
+function itemsOf(subscription: number, count: number): ClaimedDelivery[] {
+  return Array.from({ length: count }, (_, index) => ({
+    id: `${subscription}/${index}`,
+    subscription,
+  }));
 }
 
-function put(queues: Queues<string>, subscription: number, count: number, health?: Health): void {
+/** Puts as many of `count` items into a queue as it has capacity for, as a claim does. */
+function putInto(queues: Queues, queue: DueQueue, count: number): void {
+  const reserved = queues.reserve(queue, count);
+  if (reserved > 0) queues.add(queue.subscription, reserved, itemsOf(queue.subscription, reserved));
+}
+
+function put(queues: Queues, subscription: number, count: number, health?: Health): void {
   putInto(queues, due(subscription, health), count);
 }
 
 /** Takes until nothing may be sent. */
-function takeAll(queues: Queues<string>): Sent[] {
-  const sent: Sent[] = [];
+function takeAll(queues: Queues): ClaimedDelivery[] {
+  const sent: ClaimedDelivery[] = [];
   for (let next = queues.next(); next; next = queues.next()) sent.push(next);
   return sent;
 }
 
 /** Ends an attempt of this duration, its record included; undefined for one that was not made. */
 function end(
-  queues: Queues<string>,
+  queues: Queues,
   subscription: number,
   isSuccess: boolean | undefined,
   durationMs = 5,
@@ -48,7 +50,7 @@ function end(
     ? []
     : queues.finish(subscription, isSuccess, durationMs).requeued;
   queues.release(subscription);
-  return requeued;
+  return requeued.map(({ id }) => id);
 }
 
 describe("next()", () => {
@@ -57,7 +59,7 @@ describe("next()", () => {
   });
 
   test("keeps a subscription to its own cap", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 8 });
+    const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 100);
     assert.equal(takeAll(queues).length, 8);
     end(queues, 1, true);
@@ -65,40 +67,40 @@ describe("next()", () => {
   });
 
   test("keeps all together to the total", () => {
-    const queues = createQueues<string>({ total: 5, perSubscription: 2 });
+    const queues = createQueues({ total: 5, perSubscription: 2 });
     for (const subscription of [1, 2, 3, 4]) put(queues, subscription, 9);
     assert.equal(takeAll(queues).length, 5);
     assert.equal(queues.inFlight(), 5);
   });
 
   test("goes round the subscriptions, one item each", () => {
-    const queues = createQueues<string>({ total: 6, perSubscription: 8 });
+    const queues = createQueues({ total: 6, perSubscription: 8 });
     for (const subscription of [1, 2, 3]) put(queues, subscription, 9);
     assert.deepEqual(takeAll(queues).map(({ subscription }) => subscription), [1, 2, 3, 1, 2, 3]);
   });
 
   test("takes the items of one subscription in their order", () => {
-    const queues = createQueues<string>({ total: 6, perSubscription: 8 });
+    const queues = createQueues({ total: 6, perSubscription: 8 });
     put(queues, 1, 3);
-    assert.deepEqual(takeAll(queues).map(({ item }) => item), ["1/0", "1/1", "1/2"]);
+    assert.deepEqual(takeAll(queues).map(({ id }) => id), ["1/0", "1/1", "1/2"]);
   });
 
   test("gives a subscription that fails one slot", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 8 });
+    const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 9, "failing");
     assert.equal(takeAll(queues).length, 1);
   });
 
   test("gives all that fail together half of the slots, rounded down", () => {
     for (const [total, half] of [[64, 32], [5, 2], [2, 1], [1, 1]] as const) {
-      const queues = createQueues<string>({ total, perSubscription: 8 });
+      const queues = createQueues({ total, perSubscription: 8 });
       for (let number = 1; number <= 70; number++) put(queues, number, 1, "failing");
       assert.equal(takeAll(queues).length, half, `of ${total}`);
     }
   });
 
   test("gives the slots that failing ones may not have to the others", () => {
-    const queues = createQueues<string>({ total: 8, perSubscription: 8 });
+    const queues = createQueues({ total: 8, perSubscription: 8 });
     for (let number = 1; number <= 8; number++) put(queues, number, 1, "failing");
     put(queues, 100, 20);
     const sent = takeAll(queues);
@@ -116,7 +118,7 @@ describe("next() of subscriptions of which nothing is known", () => {
       [3, 8, 2],
       [1, 1, 1],
     ] as const) {
-      const queues = createQueues<string>({ total, perSubscription });
+      const queues = createQueues({ total, perSubscription });
       for (let number = 1; number <= 70; number++) put(queues, number, 1, "unknown");
       assert.equal(takeAll(queues).length, unproven, `of ${total}`);
       put(queues, 100, total);
@@ -125,7 +127,7 @@ describe("next() of subscriptions of which nothing is known", () => {
   });
 
   test("counts those that fail with them", () => {
-    const queues = createQueues<string>({ total: 8, perSubscription: 2 });
+    const queues = createQueues({ total: 8, perSubscription: 2 });
     for (let number = 1; number <= 8; number++) put(queues, number, 1, "failing");
     assert.equal(takeAll(queues).length, 4);
     for (let number = 11; number <= 18; number++) put(queues, number, 1, "unknown");
@@ -134,7 +136,7 @@ describe("next() of subscriptions of which nothing is known", () => {
 
   test("does not let those that fail keep new ones out", () => {
     for (const [total, perSubscription] of [[64, 8], [64, 64], [8, 4], [3, 3], [2, 1]] as const) {
-      const queues = createQueues<string>({ total, perSubscription });
+      const queues = createQueues({ total, perSubscription });
       for (let number = 1; number <= 70; number++) put(queues, number, 1, "failing");
       takeAll(queues);
       put(queues, 100, 1, "unknown");
@@ -143,7 +145,7 @@ describe("next() of subscriptions of which nothing is known", () => {
   });
 
   test("gives one all of its slots as soon as it has had a success", () => {
-    const queues = createQueues<string>({ total: 8, perSubscription: 6 });
+    const queues = createQueues({ total: 8, perSubscription: 6 });
     put(queues, 1, 9, "unknown");
     assert.equal(takeAll(queues).length, 3);
     end(queues, 1, true);
@@ -152,7 +154,7 @@ describe("next() of subscriptions of which nothing is known", () => {
   });
 
   test("leaves the healthy capacity to wait in, too", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 8 });
+    const queues = createQueues({ total: 64, perSubscription: 8 });
     for (let number = 1; number <= 14; number++) put(queues, number, 8, "unknown");
     assert.equal(queues.capacityFor("unknown"), 0);
     assert.equal(queues.capacityFor("failing"), 0);
@@ -162,7 +164,7 @@ describe("next() of subscriptions of which nothing is known", () => {
 
 describe("finish()", () => {
   test("takes all slots but one from a subscription that failed, until a success", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 8 });
+    const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 8);
     takeAll(queues);
     end(queues, 1, false);
@@ -180,29 +182,29 @@ describe("finish()", () => {
   });
 
   test("hands back what waits behind a failure", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 2 });
+    const queues = createQueues({ total: 64, perSubscription: 2 });
     put(queues, 1, 4);
     takeAll(queues);
     assert.deepEqual(end(queues, 1, false), ["1/2", "1/3"]);
-    assert.equal(queues.waiting(), 0);
     assert.deepEqual(end(queues, 1, false), []);
+    assert.equal(queues.next(), undefined);
   });
 
   test("hands back nothing after a success", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 2 });
+    const queues = createQueues({ total: 64, perSubscription: 2 });
     put(queues, 1, 4);
     takeAll(queues);
     assert.deepEqual(end(queues, 1, true), []);
-    assert.equal(queues.waiting(), 2);
+    assert.equal(queues.drain().length, 2);
   });
 
   test("frees a slot of one that was not sent, and says nothing of its subscription", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 2 });
+    const queues = createQueues({ total: 64, perSubscription: 2 });
     put(queues, 1, 4);
     takeAll(queues);
     assert.deepEqual(end(queues, 1, undefined), []);
     assert.equal(takeAll(queues).length, 1);
-    const failing = createQueues<string>({ total: 64, perSubscription: 2 });
+    const failing = createQueues({ total: 64, perSubscription: 2 });
     put(failing, 1, 4, "failing");
     takeAll(failing);
     end(failing, 1, undefined);
@@ -213,7 +215,7 @@ describe("finish()", () => {
 
 describe("finish() returns the mean duration", () => {
   const meanAfter = (meanMs: number, durationMs: number) => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 2 });
+    const queues = createQueues({ total: 64, perSubscription: 2 });
     putInto(queues, { ...due(1), meanMs }, 1);
     takeAll(queues);
     return queues.finish(1, true, durationMs).meanMs;
@@ -234,7 +236,7 @@ describe("finish() returns the mean duration", () => {
 
 describe("release()", () => {
   test("forgets how a subscription fared only when that is stored", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 8 });
+    const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 1);
     takeAll(queues);
     queues.finish(1, false, 5);
@@ -244,7 +246,7 @@ describe("release()", () => {
   });
 
   test("forgets a subscription that has nothing left, and believes what is stored then", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 8 });
+    const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 1);
     takeAll(queues);
     end(queues, 1, false);
@@ -253,19 +255,19 @@ describe("release()", () => {
   });
 
   test("keeps what is learnt while a queue is open for a claim", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 8 });
+    const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 1);
     takeAll(queues);
     const reserved = queues.reserve(due(1), 3);
     end(queues, 1, false);
-    queues.add(1, reserved, ["a", "b", "c"]);
+    queues.add(1, reserved, itemsOf(1, 3));
     assert.equal(takeAll(queues).length, 1);
   });
 });
 
 describe("reserve()", () => {
   test("has capacity for four times the cap, so that one claim serves four sends", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 8 });
+    const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 3);
     takeAll(queues);
     assert.equal(queues.reserve(due(1), 99), 29);
@@ -275,16 +277,16 @@ describe("reserve()", () => {
   });
 
   test("has capacity for twice the cap of one that is slow or of which nothing is known", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 8 });
+    const queues = createQueues({ total: 64, perSubscription: 8 });
     assert.equal(queues.reserve(due(1, "unknown"), 99), 16);
     assert.equal(queues.reserve(due(2, "slow"), 99), 16);
   });
 
   test("has capacity for one of a subscription that fails", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 8 });
+    const queues = createQueues({ total: 64, perSubscription: 8 });
     assert.equal(queues.reserve(due(1, "failing"), 99), 1);
     assert.equal(queues.reserve(due(1, "failing"), 99), 0);
-    queues.add(1, 1, ["a"]);
+    queues.add(1, 1, itemsOf(1, 1));
     takeAll(queues);
     assert.equal(queues.reserve(due(1, "failing"), 99), 0);
   });
@@ -292,7 +294,7 @@ describe("reserve()", () => {
 
 describe("capacityFor()", () => {
   test("leaves half of what is held to subscriptions that do not fail", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 8 });
+    const queues = createQueues({ total: 64, perSubscription: 8 });
     assert.equal(queues.capacityFor("failing"), 64);
     for (let number = 1; number <= 64; number++) put(queues, number, 1, "failing");
     assert.equal(queues.capacityFor("failing"), 0);
@@ -305,7 +307,7 @@ describe("capacityFor()", () => {
 
 describe("full()", () => {
   test("names the subscriptions that have less capacity than they may send", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 8 });
+    const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 24);
     put(queues, 2, 25);
     put(queues, 3, 1, "failing");
@@ -313,7 +315,7 @@ describe("full()", () => {
   });
 
   test("names the principals of whose slow subscriptions no more may wait", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 8 });
+    const queues = createQueues({ total: 64, perSubscription: 8 });
     putInto(queues, due(1, "slow", "u_1"), 16);
     assert.deepEqual(queues.full("slow").principals, []);
     putInto(queues, due(2, "slow", "u_1"), 16);
@@ -327,29 +329,30 @@ describe("full()", () => {
 
 describe("drain()", () => {
   test("takes back all that waits and nothing that is in flight", () => {
-    const queues = createQueues<string>({ total: 2, perSubscription: 1 });
+    const queues = createQueues({ total: 2, perSubscription: 1 });
     for (const subscription of [1, 2, 3]) put(queues, subscription, 2);
     takeAll(queues);
-    assert.deepEqual(queues.drain().toSorted(), ["1/1", "2/1", "3/0", "3/1"]);
-    assert.deepEqual([queues.waiting(), queues.inFlight()], [0, 2]);
+    assert.deepEqual(queues.drain().map(({ id }) => id).toSorted(), ["1/1", "2/1", "3/0", "3/1"]);
+    assert.equal(queues.inFlight(), 2);
+    end(queues, 1, true);
     assert.equal(queues.next(), undefined);
   });
 });
 
 describe("next() of slow subscriptions", () => {
-  const count = (sent: readonly Sent[], from: number, to: number) =>
+  const count = (sent: readonly ClaimedDelivery[], from: number, to: number) =>
     sent.filter(({ subscription }) => subscription >= from && subscription <= to).length;
 
   test("gives all of them together half of the slots", () => {
     for (const [total, half] of [[64, 32], [5, 2], [1, 1]] as const) {
-      const queues = createQueues<string>({ total, perSubscription: 8 });
+      const queues = createQueues({ total, perSubscription: 8 });
       for (let number = 1; number <= 70; number++) put(queues, number, 2, "slow");
       assert.equal(takeAll(queues).length, half, `of ${total}`);
     }
   });
 
   test("gives one principal's a quarter, and all that it has three quarters", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 8 });
+    const queues = createQueues({ total: 64, perSubscription: 8 });
     for (let number = 1; number <= 8; number++) putInto(queues, due(number, "slow", "u_1"), 8);
     assert.equal(takeAll(queues).length, 16);
     for (let number = 11; number <= 18; number++) putInto(queues, due(number, "healthy", "u_1"), 8);
@@ -359,13 +362,13 @@ describe("next() of slow subscriptions", () => {
   });
 
   test("counts those that fail towards the quarter of their principal", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 8 });
+    const queues = createQueues({ total: 64, perSubscription: 8 });
     for (let number = 1; number <= 40; number++) putInto(queues, due(number, "failing", "u_1"), 1);
     assert.equal(takeAll(queues).length, 16);
   });
 
   test("leaves capacity beside those that fail, and beside both to those that do neither", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 8 });
+    const queues = createQueues({ total: 64, perSubscription: 8 });
     for (let number = 1; number <= 70; number++) put(queues, number, 1, "failing");
     for (let number = 101; number <= 170; number++) put(queues, number, 1, "slow");
     const impaired = takeAll(queues);
@@ -377,7 +380,7 @@ describe("next() of slow subscriptions", () => {
   });
 
   test("knows one by the mean duration of its attempts, and forgives it again", () => {
-    const queues = createQueues<string>({ total: 4, perSubscription: 4 });
+    const queues = createQueues({ total: 4, perSubscription: 4 });
     put(queues, 1, 16);
     takeAll(queues);
     assert.equal(end(queues, 1, true, 3_900).length, 0, "one that took long says little");
@@ -392,17 +395,17 @@ describe("next() of slow subscriptions", () => {
   });
 
   test("counts failures too: one success after a timeout does not make it quick", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 8 });
+    const queues = createQueues({ total: 64, perSubscription: 8 });
     put(queues, 1, 2);
     takeAll(queues);
     end(queues, 1, false, 10_000);
     end(queues, 1, true);
     put(queues, 1, 99, "slow");
-    assert.equal(queues.waiting(), 16);
+    assert.equal(queues.drain().length, 16);
   });
 
   test("believes what is stored of one that it does not remember", () => {
-    const queues = createQueues<string>({ total: 64, perSubscription: 8 });
+    const queues = createQueues({ total: 64, perSubscription: 8 });
     putInto(queues, { ...due(1, "slow"), meanMs: 4_000 }, 1);
     takeAll(queues);
     assert.equal(queues.finish(1, true, 0).meanMs, 3_000);
@@ -410,7 +413,7 @@ describe("next() of slow subscriptions", () => {
 });
 
 test("next() prefers the subscription with the fewest in flight", () => {
-  const queues = createQueues<string>({ total: 64, perSubscription: 8 });
+  const queues = createQueues({ total: 64, perSubscription: 8 });
   put(queues, 1, 8);
   put(queues, 2, 8);
   for (let count = 0; count < 6; count++) queues.next();
@@ -424,7 +427,7 @@ test("the caps hold whatever happens", (t) => {
   for (let round = 0; round < 40; round++) {
     const total = 1 + random.below(12);
     const perSubscription = 1 + random.below(6);
-    const queues = createQueues<string>({ total, perSubscription });
+    const queues = createQueues({ total, perSubscription });
     const inFlight = new Map<number, number>();
     const means = new Map<number, number>();
     const healths = new Map<number, Health>();

@@ -58,10 +58,10 @@ describe("findShortage()", () => {
 describe("createShortageWatch()", () => {
   function open() {
     const warned: unknown[] = [];
-    const stage = { nowMs: 1_000_000, warned };
+    const stage = { elapsedMs: 1_000_000, warned };
     const silent = { debug() {}, info() {}, error() {} };
     const log = { ...silent, warn: (_msg: string, fields: unknown) => void warned.push(fields) };
-    return { stage, watch: createShortageWatch({ log, now: () => stage.nowMs }) };
+    return { stage, watch: createShortageWatch(log, () => stage.elapsedMs) };
   }
 
   test("has nothing to report at first", () => {
@@ -72,11 +72,11 @@ describe("createShortageWatch()", () => {
   test("pauses for a second, and reports it for five", () => {
     const { stage, watch } = open();
     watch.note("EMFILE");
-    stage.nowMs += 400;
+    stage.elapsedMs += 400.4;
     assert.deepEqual([watch.pauseMs(), watch.current()], [600, "EMFILE"]);
-    stage.nowMs += 600;
+    stage.elapsedMs += 599.6;
     assert.deepEqual([watch.pauseMs(), watch.current()], [0, "EMFILE"]);
-    stage.nowMs += 4_000;
+    stage.elapsedMs += 4_000;
     assert.equal(watch.current(), undefined);
   });
 
@@ -84,7 +84,7 @@ describe("createShortageWatch()", () => {
     const { stage, watch } = open();
     for (let second = 0; second < 90; second++) {
       watch.note("EMFILE");
-      stage.nowMs += 1_000;
+      stage.elapsedMs += 1_000;
     }
     assert.deepEqual(stage.warned, [{ code: "EMFILE" }, { code: "EMFILE" }]);
   });

@@ -16,6 +16,7 @@ import { type Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { insertEvent } from "../../src/store/events.ts";
 import { addUser, makeFolder, openDatabase } from "../helpers/database.ts";
+import { until } from "../helpers/event_stage.ts";
 import { startReceiver } from "../helpers/receiver.ts";
 import { spawnReceiver } from "../helpers/receiver_process.ts";
 
@@ -77,13 +78,6 @@ async function dispatch({ database, worker }: Stage, count: number): Promise<voi
     })
   ));
   worker.wake();
-}
-
-async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
-  for (const end = Date.now() + 10_000; !await holds();) {
-    assert.ok(Date.now() < end, "it did not come about");
-    await sleep(5);
-  }
 }
 
 const countDelivered = async (database: Database) => {

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { createCertificate } from "../helpers/certificate.ts";
 import {
@@ -300,6 +301,24 @@ describe("the address guard", () => {
     const errors = full["attempts"].map((attempt: unknown) => Object(attempt).error);
     assert.deepEqual(errors, ["unreachable", "unreachable"]);
     assert.equal(stage.receiver.count(path), 0);
+  });
+
+  test("that a proxy of fetch passes by sends nothing, says so and is not ready", async (t) => {
+    const proxy = await startReceiver();
+    t.after(() => proxy.close());
+    const passed = await startEventStage({
+      GATEPOST_ENDPOINTS: ENDPOINTS,
+      NODE_USE_ENV_PROXY: "1",
+      HTTP_PROXY: proxy.url,
+    });
+    t.after(() => passed.stop());
+    const { gatepost, receiver } = passed;
+    const { event } = await passed.subscribe(await passed.newConsumer(), newName("e"));
+    await until(() => gatepost.server.lines.some((line) => line.includes("failed its test")));
+    await gatepost.api.postJson("/dispatch", { events: [{ name: event, data: 1 }] });
+    await sleep(500);
+    assert.deepEqual([receiver.count(), proxy.count()], [0, 0]);
+    assert.equal((await gatepost.api.get("/system/ready")).status, 503);
   });
 });
 

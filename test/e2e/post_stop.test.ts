@@ -56,10 +56,8 @@ describe("SIGTERM", { concurrency: true }, () => {
     );
 
     stage.receiver.react(subscription.path, { kind: "answer" });
-    const startedMs = performance.now();
     const next = await startNext(t, env);
-    await stage.receiver.waitFor(100, 5_000);
-    assert.ok(performance.now() - startedMs < 5_000, "at once, not when a lease ends");
+    await stage.receiver.waitFor(100, 5_000); // at once, not when a lease ends
     assert.equal(await next.server.stop(), 0);
     const ids = stage.receiver.requests().map(({ headers }) => headers["webhook-id"]);
     assert.deepEqual([ids.length, new Set(ids).size], [100, 100]);
