@@ -87,7 +87,6 @@ export interface PendingEvent extends Pick<EventSummary, "id" | "name" | "subjec
 const HAS_SUBSCRIBERS = sql`EXISTS (SELECT 1 FROM subscriptions s
   WHERE s.event = e.name AND s.seq > e.fannedOut AND s.seq <= e.lastSubscription AND s.${IS_OPEN})`;
 
-const PENDING_IDS = sql`SELECT id FROM events WHERE status = 'pending' ORDER BY id`;
 const SELECT_PENDING = sql`SELECT id, name, subject, ${NEEDED_BY_EVENT} AS needed,
   lastSubscription, fannedOut, ${HAS_SUBSCRIBERS} AS hasSubscribers
   FROM events e WHERE status = 'pending'`;
@@ -97,9 +96,14 @@ export async function listPendingEvents(
   database: Database,
   { oldest, newest }: { readonly oldest: number; readonly newest: number },
 ): Promise<PendingEvent[]> {
-  const select = sql`${SELECT_PENDING} AND id IN (SELECT * FROM (${PENDING_IDS} ${limitTo(oldest)})
-    UNION SELECT * FROM (${PENDING_IDS} DESC ${limitTo(newest)})) ORDER BY id`;
-  const rows = await database.query<RowOf<PendingEvent>>(select);
+  const rows = await database.query<RowOf<PendingEvent>>(
+    sql`${SELECT_PENDING} ORDER BY id ${limitTo(oldest)}`,
+  );
+  const last = rows[oldest - 1];
+  if (last) {
+    const after = sql`${SELECT_PENDING} AND id > ${last.id} ORDER BY id DESC ${limitTo(newest)}`;
+    rows.push(...(await database.query<RowOf<PendingEvent>>(after)).reverse());
+  }
   return rows.map((row) => ({ ...row, hasSubscribers: row.hasSubscribers === 1 }));
 }
 
