@@ -16,6 +16,7 @@ import {
   oneOf,
   optional,
   parseShape,
+  pick,
   record,
   refined,
   type Shape,
@@ -135,6 +136,14 @@ test("a member __proto__ that a shape has is an own one", () => {
   const parsed = parseShape(shape, JSON.parse('{"__proto__": "x"}'), "body");
   assert.deepEqual(Object.entries(parsed), [["__proto__", "x"]]);
   assert.equal(Object.getPrototypeOf(parsed), Object.prototype);
+});
+
+test("pick() shows own members alone, in the order of the shape", () => {
+  const shape = record({ b: TEXT, a: optional(TEXT), constructor: optional(TEXT) });
+  const { a, b } = { a: "x", b: "y" };
+  assert.deepEqual(Object.entries(pick(shape, { a, b })), [["b", "y"], ["a", "x"]]);
+  assert.deepEqual(pick(shape, { a: undefined, b }), { b });
+  assert.deepEqual(Object.keys(pick(object({ ["__proto__"]: ANYTHING }), {})), []);
 });
 
 test("a problem has status, code, what it speaks of, and a sentence for each error", () => {
@@ -266,6 +275,10 @@ describe("the definitions of a shape are those of every name in it:", () => {
     assert.deepEqual(Object.keys(outer.definitions).toSorted(), ["Inner", "Outer"]);
     assert.deepEqual(outer.definitions["Outer"]?.["properties"], { inner: inner.schema });
     assert.deepEqual(outer.definitions["Inner"], record({ a: FLAG }).schema);
+  });
+  test("one that is named __proto__", () => {
+    const { definitions } = object({ a: named("__proto__", FLAG), b: inner });
+    assert.deepEqual(Object.keys(definitions), ["__proto__", "Inner"]);
   });
   test("none where nothing is named", () => {
     assert.deepEqual(object({ a: listOf(nullable(TEXT)) }).definitions, {});
