@@ -10,12 +10,9 @@ export type LogFields = Readonly<Record<string, unknown>>;
 export type Log = Readonly<Record<LogLevel, (message: string, fields?: LogFields) => void>>;
 
 /** A log and the means to empty it before the process ends. */
-export interface BufferedLog extends Log {
-  /** Writes every collected line at once. */
-  flush(): void;
-}
+export type BufferedLog = ReturnType<typeof createLogger>;
 
-export interface LoggerOptions {
+interface LoggerOptions {
   /** The least urgent level that is written. */
   readonly level: LogLevel;
   /** Takes whole lines, each with its line feed. */
@@ -37,14 +34,14 @@ const MAX_CAUSES = 4;
  * Lines are collected for a few milliseconds and written together, since a write for every request
  * would cost as much as the request does. Before the process ends, `flush`.
  */
-export function createLogger(options: LoggerOptions): BufferedLog {
-  const { write, now } = options;
-  const formatLine = options.pretty ? formatPretty : formatJson;
-  const least = LOG_LEVELS.indexOf(options.level);
+export function createLogger({ level, write, now, pretty = false }: LoggerOptions) {
+  const formatLine = pretty ? formatPretty : formatJson;
+  const least = LOG_LEVELS.indexOf(level);
   const formatTime = createTimeFormat();
   let lines = "";
   let isScheduled = false;
 
+  /** Writes every collected line at once. */
   function flush(): void {
     const collected = lines;
     lines = "";

@@ -24,27 +24,10 @@ export interface Connection {
   problem?: Problem;
 }
 
-/** The open connections. */
-interface Connections {
-  open(socket: Socket): void;
-  find(socket: Socket): Connection | undefined;
-  /**
-   * The connection of one more request; undefined where it is closing, or closes because this is
-   * more than may be sent ahead.
-   */
-  take(socket: Socket): Connection | undefined;
-  /** Begins to close those whose client does not take what it is sent. */
-  watch(): void;
-  unwatch(): void;
-}
-
 const LOOK_MS = 2000;
 
-/** Keeps the connections; one too many of an address is closed as it comes. */
-export function createConnections(
-  limits: HttpLimits,
-  trustedProxies: readonly Cidr[],
-): Connections {
+/** Keeps the open connections; one too many of an address is closed as it comes. */
+export function createConnections(limits: HttpLimits, trustedProxies: readonly Cidr[]) {
   const open = new Map<Socket, Connection>();
   const counts = new Map<string, number>();
   const countInTurn = createTurnLimit(() => open.keys());
@@ -70,8 +53,12 @@ export function createConnections(
   }
 
   return {
-    find: (socket) => open.get(socket),
-    take(socket) {
+    find: (socket: Socket) => open.get(socket),
+    /**
+     * The connection of one more request; undefined where it is closing, or closes because this is
+     * more than may be sent ahead.
+     */
+    take(socket: Socket): Connection | undefined {
       const turn = countInTurn(); // of every request, also one that is dropped
       const connection = open.get(socket);
       if (!connection || connection.isClosing) return undefined;
@@ -84,7 +71,7 @@ export function createConnections(
       socket.destroy();
       return undefined;
     },
-    open(socket) {
+    open(socket: Socket): void {
       const { remoteAddress = "" } = socket;
       const address = throttleAddress(remoteAddress);
       const isCounted = !isTrustedProxy(remoteAddress, trustedProxies);
@@ -104,7 +91,8 @@ export function createConnections(
         for (const release of unanswered) release();
       });
     },
-    watch() {
+    /** Begins to close those whose client does not take what it is sent. */
+    watch(): void {
       timer = setInterval(look, Math.min(LOOK_MS, limits.stallTimeoutMs)).unref();
     },
     unwatch: () => clearInterval(timer),

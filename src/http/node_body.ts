@@ -3,14 +3,7 @@ import { Problem } from "../base/problem.ts";
 import type { Reservation, MemoryBudget } from "./memory_budget.ts";
 
 /** The body of one request on its way in. */
-export interface IncomingBody {
-  /** The whole body, once; rejects with Problem 400, 408, 413 or 503. */
-  read(maxBytes: number): Promise<Buffer>;
-  /** Ends the reading, now or when it begins: the rest is not coming, or not well-formed. */
-  fail(problem: Problem): void;
-  /** Releases what it holds, once the response is complete. */
-  release(): void;
-}
+export type IncomingBody = ReturnType<typeof createIncomingBody>;
 
 const FIRST_BYTES = 4096;
 
@@ -24,11 +17,12 @@ export function createIncomingBody(
   incoming: IncomingMessage,
   budget: MemoryBudget,
   onStart: () => void,
-): IncomingBody {
+) {
   let failure: Problem | undefined;
   let stop: ((problem: Problem) => void) | undefined;
   let holding: Reservation | undefined;
 
+  /** Ends the reading, now or when it begins: the rest is not coming, or not well-formed. */
   function fail(problem: Problem): void {
     failure ??= problem;
     stop?.(failure);
@@ -36,8 +30,10 @@ export function createIncomingBody(
 
   return {
     fail,
+    /** Releases what it holds, once the response is complete. */
     release: () => holding?.release(),
-    read(maxBytes) {
+    /** The whole body, once; rejects with Problem 400, 408, 413 or 503. */
+    read(maxBytes: number): Promise<Buffer> {
       const announced = Number(incoming.headers["content-length"] ?? 0);
       if (announced > maxBytes) return Promise.reject(tooLarge(maxBytes));
       if (failure) return Promise.reject(failure);
