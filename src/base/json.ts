@@ -124,6 +124,5 @@ function malformed(detail: string): Problem {
 /** Every way to write one ASCII character in a JSON string, as a pattern. */
 function spellings(character: string): string {
   const code = character.charCodeAt(0).toString(16).padStart(4, "0");
-  const anyCase = code.replace(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`);
-  return String.raw`(?:${character}|\\u${anyCase})`;
+  return String.raw`(?:${character}|\\u(?i:${code}))`;
 }

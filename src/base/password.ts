@@ -89,8 +89,6 @@ export function createPasswordHasher(limit: number, queueLimit = 64) {
         turn?.report(isRight);
         return isRight;
       }),
-    /** How many hashes run now, and how many wait. */
-    load: () => ({ running, waiting: waiting.length }),
   };
 }
 

@@ -25,7 +25,7 @@ export class Problem extends Error {
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(status: number, code: string, detail: string, options: ProblemOptions = {}) {
-    super(detail, options.cause === undefined ? undefined : { cause: options.cause });
+    super(detail, options);
     this.status = status;
     this.code = code;
     this.errors = options.errors ?? [];

@@ -13,8 +13,6 @@ export function createMemoryBudget(maxBytes: number) {
   let held = 0;
 
   return {
-    /** Bytes that are held now. */
-    heldBytes: () => held,
     /** Begins to reserve; `onEvicted` is called, after its release, when others need the memory. */
     reserve(onEvicted: () => void) {
       let own = 0;
