@@ -1,4 +1,5 @@
 import { argon2, timingSafeEqual } from "node:crypto";
+import { promisify } from "node:util";
 import { Problem } from "./problem.ts";
 import { randomBytes } from "./secret.ts";
 
@@ -94,12 +95,8 @@ export function createPasswordHasher(limit: number, queueLimit = 64) {
 
 function derive(password: string, salt: Buffer): Promise<Buffer> {
   const message = Buffer.from(password.normalize("NFC"));
-  return new Promise((resolve, reject) => {
-    const cost = { memory: MEMORY_KIB, passes: PASSES, parallelism: 1, tagLength: TAG_LENGTH };
-    argon2("argon2id", { message, nonce: salt, ...cost }, (error, tag) =>
-      error ? reject(error) : resolve(tag)
-    );
-  });
+  const cost = { memory: MEMORY_KIB, passes: PASSES, parallelism: 1, tagLength: TAG_LENGTH };
+  return promisify(argon2)("argon2id", { message, nonce: salt, ...cost });
 }
 
 function formatPhc(salt: Buffer, tag: Buffer): string {
