@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { parseAddress } from "../base/address.ts";
 import type { Cidr } from "../base/cidr.ts";
 import type { Problem } from "../base/problem.ts";
 import { isTrustedProxy, throttleAddress } from "./client_address.ts";
@@ -73,9 +74,8 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
     },
     open(socket: Socket): void {
       const { remoteAddress = "" } = socket;
-      const address = throttleAddress(remoteAddress);
-      const isCounted = !isTrustedProxy(remoteAddress, trustedProxies);
-      if (isCounted) {
+      if (!isTrustedProxy(parseAddress(remoteAddress), trustedProxies)) {
+        const address = throttleAddress(remoteAddress);
         const number = count(address, 1);
         socket.once("close", () => count(address, -1));
         if (number > limits.maxConnectionsPerAddress) {

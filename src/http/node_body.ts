@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { tooLarge } from "../base/http_message.ts";
 import { Problem } from "../base/problem.ts";
 import type { Reservation, MemoryBudget } from "./memory_budget.ts";
 
@@ -92,8 +93,4 @@ function sizeFor(needed: number, maxBytes: number): number {
   let size = FIRST_BYTES;
   while (size < needed) size *= 2;
   return Math.max(needed, Math.min(size, maxBytes));
-}
-
-function tooLarge(maxBytes: number): Problem {
-  return new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`);
 }
