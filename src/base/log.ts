@@ -39,7 +39,7 @@ export function createLogger({ level, write, now, pretty = false }: LoggerOption
   const least = LOG_LEVELS.indexOf(level);
   const formatTime = createTimeFormat();
   let lines = "";
-  let isScheduled = false;
+  let timer: NodeJS.Timeout | undefined;
 
   /** Writes every collected line at once. */
   function flush(): void {
@@ -48,20 +48,16 @@ export function createLogger({ level, write, now, pretty = false }: LoggerOption
     if (collected !== "") write(collected);
   }
 
-  function runScheduled(): void {
-    isScheduled = false;
-    flush();
-  }
-
   function at(level: LogLevel): Log["info"] {
     if (LOG_LEVELS.indexOf(level) < least) return () => {};
     return (msg, fields = {}) => {
       const line: Line = { time: formatTime(now()), level, msg };
       lines += `${formatSafely(formatLine, line, fields)}\n`;
       if (lines.length >= FLUSH_AT_CHARS) flush();
-      if (isScheduled) return;
-      isScheduled = true;
-      setTimeout(runScheduled, FLUSH_AFTER_MS);
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        flush();
+      }, FLUSH_AFTER_MS);
     };
   }
 
@@ -122,15 +118,12 @@ function formatPretty(line: Line, fields: LogFields): string {
 
 /** Every line of a stack is indented: none looks like a log line of its own. */
 function indentStack(error: Readonly<Record<string, unknown>>): string {
-  const text = typeof error["stack"] === "string"
-    ? [error["stack"], ...causesOf(error["cause"])].join("\n")
-    : JSON.stringify(error);
+  const text = typeof error["stack"] === "string" ? stackOf(error) : JSON.stringify(error);
   return text.split("\n").map((row) => `\n    ${escapeControls(row)}`).join("");
 }
 
-function causesOf(error: unknown): string[] {
-  if (!isRecord(error)) return [];
-  return [`caused by ${String(error["stack"] ?? error["message"])}`, ...causesOf(error["cause"])];
+function stackOf({ stack, message, cause }: Readonly<Record<string, unknown>>): string {
+  return String(stack ?? message) + (isRecord(cause) ? `\ncaused by ${stackOf(cause)}` : "");
 }
 
 /** The fields with an Error as plain data, which can be sent to another thread. */

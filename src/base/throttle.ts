@@ -32,8 +32,8 @@ export function createThrottle({ limit, windowMs, now, maxKeys = 50_000 }: Throt
       failures.delete(key);
       failures.set(key, times);
       if (failures.size > maxKeys) {
-        const [first] = failures.keys();
-        if (first !== undefined) failures.delete(first);
+        const [first = key] = failures.keys();
+        failures.delete(first);
       }
     },
   };
