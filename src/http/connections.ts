@@ -9,11 +9,11 @@ import { createTurnLimit } from "./turn_limit.ts";
 /** What is known of one connection. */
 export interface Connection {
   readonly socket: Socket;
-  /** One for each request whose response is not complete: releases what it holds. */
+  /**
+   * One for each request whose response is not complete: releases what it holds. No response goes
+   * out while requests are parsed, so it holds all of those that were sent ahead.
+   */
   readonly unanswered: Set<() => void>;
-  /** Requests that came in one turn of the event loop, and in which turn. */
-  inTurn: number;
-  turn: number;
   /** The last request: whose body may still be coming in. */
   receiving?: {
     readonly incoming: { readonly complete: boolean };
@@ -31,7 +31,7 @@ const LOOK_MS = 2000;
 export function createConnections(limits: HttpLimits, trustedProxies: readonly Cidr[]) {
   const open = new Map<Socket, Connection>();
   const counts = new Map<string, number>();
-  const countInTurn = createTurnLimit(() => open.keys());
+  const countRequest = createTurnLimit(() => open.keys());
   let timer: NodeJS.Timeout | undefined;
 
   function count(address: string, step: 1 | -1): number {
@@ -60,14 +60,10 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
      * more than may be sent ahead.
      */
     take(socket: Socket): Connection | undefined {
-      const turn = countInTurn(); // of every request, also one that is dropped
+      countRequest(); // also one that is dropped
       const connection = open.get(socket);
       if (!connection || connection.isClosing) return undefined;
-      if (connection.turn !== turn) connection.inTurn = 0;
-      connection.turn = turn;
-      connection.inTurn++;
-      const { inTurn, unanswered } = connection;
-      if (inTurn <= limits.maxPipelined && unanswered.size < limits.maxPipelined) return connection;
+      if (connection.unanswered.size < limits.maxPipelined) return connection;
       connection.isClosing = true;
       socket.destroy();
       return undefined;
@@ -84,7 +80,7 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
         }
       }
       const unanswered = new Set<() => void>();
-      open.set(socket, { socket, unanswered, inTurn: 0, turn: 0, isClosing: false });
+      open.set(socket, { socket, unanswered, isClosing: false });
       socket.once("close", () => {
         open.delete(socket);
         // Node emits "close" on the first of several responses alone.
