@@ -1,4 +1,4 @@
-import { Problem } from "./problem.ts";
+import { malformed } from "./problem.ts";
 import { decodeUtf8 } from "./utf8.ts";
 
 /** What JSON text can say (RFC 8259). */
@@ -115,10 +115,6 @@ function parseText(text: string, reviver: Reviver | undefined): JsonValue {
     // No cause: the engine's message quotes the input, which may hold a password.
     throw malformed("The body is not JSON.");
   }
-}
-
-function malformed(detail: string): Problem {
-  return new Problem(400, "malformed", detail);
 }
 
 /** Every way to write one ASCII character in a JSON string, as a pattern. */

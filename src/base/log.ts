@@ -28,6 +28,7 @@ type Line = Readonly<Record<"time" | "level" | "msg", string>>;
 const FLUSH_AT_CHARS = 16_384; // a pipe takes 64 KiB without waiting for its reader
 const FLUSH_AFTER_MS = 10;
 const MAX_CAUSES = 4;
+const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /**
  * Returns a logger that writes one line a message: `{"time": RFC 3339, "level", "msg", ...fields}`.
@@ -154,10 +155,7 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
  * separators U+2028/9 and the bidirectional controls. JSON's own escapes are left as they are.
  */
 function escapeControls(text: string): string {
-  return text.replace(
-    /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
-    escapeUnit,
-  );
+  return text.replace(CONTROLS, escapeUnit);
 }
 
 /** A UTF-16 code unit as JSON escapes it: `\u000a`. */

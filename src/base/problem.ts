@@ -38,6 +38,11 @@ export class Problem extends Error {
   }
 }
 
+/** A request that cannot be read. */
+export function malformed(detail: string): Problem {
+  return new Problem(400, "malformed", detail);
+}
+
 /** A request that does not fit the current state. */
 export function conflict(detail: string, options?: ProblemOptions): Problem {
   return new Problem(409, "conflict", detail, options);

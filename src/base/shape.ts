@@ -146,15 +146,14 @@ export function described<S extends Shape<unknown>>(description: string, shape: 
 
 /** An object of exactly these members; others are errors. */
 export function object<const M extends Members>(members: M): ObjectShape<M> {
-  return makeObject(members, true);
+  return record(members, { isStrict: true });
 }
 
-/** An object that has these members, and maybe others, which are left out. */
-export function record<const M extends Members>(members: M): ObjectShape<M> {
-  return makeObject(members, false);
-}
-
-function makeObject<const M extends Members>(members: M, isStrict: boolean): ObjectShape<M> {
+/** An object that has these members, and maybe others, which are left out unless it is strict. */
+export function record<const M extends Members>(
+  members: M,
+  { isStrict = false } = {},
+): ObjectShape<M> {
   const entries = Object.entries(members);
   const required = entries
     .filter(([, { isOptional, fallback }]) => !isOptional && fallback === undefined)

@@ -1,7 +1,7 @@
 import { decodeFormText, type Form, MAX_FORM_BYTES, parseForm } from "../base/form.ts";
 import { hasBody, type HttpRequest, tooLarge } from "../base/http_message.ts";
 import { type JsonValue, parseJson } from "../base/json.ts";
-import { Problem } from "../base/problem.ts";
+import { malformed, Problem } from "../base/problem.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 
 /** A body that may be of any type. */
@@ -64,7 +64,7 @@ export async function readAnyBody(
 function parseFields(bytes: Buffer): URLSearchParams {
   const text = decodeUtf8(bytes);
   if (text === undefined || decodeFormText(text) === undefined) {
-    throw new Problem(400, "malformed", "The body is not a well-formed form in UTF-8.");
+    throw malformed("The body is not a well-formed form in UTF-8.");
   }
   return new URLSearchParams(text);
 }

@@ -72,9 +72,8 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
       const { remoteAddress = "" } = socket;
       if (!isTrustedProxy(parseAddress(remoteAddress), trustedProxies)) {
         const address = throttleAddress(remoteAddress);
-        const number = count(address, 1);
         socket.once("close", () => count(address, -1));
-        if (number > limits.maxConnectionsPerAddress) {
+        if (count(address, 1) > limits.maxConnectionsPerAddress) {
           socket.destroy();
           return;
         }

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { Cidr } from "../base/cidr.ts";
 import type { HttpResponse, HttpRequest } from "../base/http_message.ts";
 import type { Log } from "../base/log.ts";
-import { Problem } from "../base/problem.ts";
+import { malformed, Problem } from "../base/problem.ts";
 import { type Connection, createConnections } from "./connections.ts";
 import { type HttpLimits, limitsFor } from "./limits.ts";
 import { createMemoryBudget, type Reservation } from "./memory_budget.ts";
@@ -172,6 +172,6 @@ function errorOf(code: string | undefined): Problem {
     case "EXPECTATION":
       return new Problem(417, "expectation_failed", "Only 100-continue can be expected here.");
     default:
-      return new Problem(400, "malformed", "This is not an HTTP/1.1 request.");
+      return malformed("This is not an HTTP/1.1 request.");
   }
 }

@@ -1,4 +1,4 @@
-import { Problem } from "../base/problem.ts";
+import { malformed, Problem } from "../base/problem.ts";
 
 /** The head of a request as it was parsed; names and values of `rawHeaders` alternate. */
 interface RequestHead {
@@ -44,8 +44,4 @@ export function findHeadError(
   }
   // RFC 9112 §3.2.
   return httpVersion === "1.1" && (seen & HOST) === 0 ? malformed("Host is missing.") : undefined;
-}
-
-function malformed(detail: string): Problem {
-  return new Problem(400, "malformed", detail);
 }
