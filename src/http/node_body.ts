@@ -54,7 +54,9 @@ export function createIncomingBody(
             bytes = chunk; // came in one piece, as nearly all do
             held.add(needed);
           } else if (needed > bytes.length) {
-            const larger = Buffer.allocUnsafeSlow(sizeFor(needed, maxBytes));
+            // Doubled each time, so that a body of many chunks is copied about twice.
+            const size = Math.max(needed, 2 * bytes.length, FIRST_BYTES);
+            const larger = Buffer.allocUnsafeSlow(Math.min(size, maxBytes));
             bytes.copy(larger, 0, 0, length);
             chunk.copy(larger, length);
             held.add(larger.length - bytes.length);
@@ -86,11 +88,4 @@ export function createIncomingBody(
       });
     },
   };
-}
-
-/** Doubled each time, so that a body of many chunks is copied about twice. */
-function sizeFor(needed: number, maxBytes: number): number {
-  let size = FIRST_BYTES;
-  while (size < needed) size *= 2;
-  return Math.max(needed, Math.min(size, maxBytes));
 }
