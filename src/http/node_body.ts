@@ -38,6 +38,7 @@ export function createIncomingBody(
       const announced = Number(incoming.headers["content-length"] ?? 0);
       if (announced > maxBytes) return Promise.reject(tooLarge(maxBytes));
       if (failure) return Promise.reject(failure);
+      if (incoming.destroyed) return Promise.reject(cutOff()); // its "close" does not come again
       onStart();
       const held = holding = budget.reserve(() => {
         const detail = "Too many bodies are coming in at once; send it again.";
@@ -71,7 +72,7 @@ export function createIncomingBody(
           finish();
           resolve(bytes.subarray(0, length));
         };
-        const onClose = (): void => fail(new Problem(400, "cut_off", "The body ended too early."));
+        const onClose = (): void => fail(cutOff());
         const finish = (): void => {
           stop = undefined;
           incoming.off("data", onData).off("end", onEnd).off("close", onClose);
@@ -88,4 +89,8 @@ export function createIncomingBody(
       });
     },
   };
+}
+
+function cutOff(): Problem {
+  return new Problem(400, "cut_off", "The body ended too early.");
 }
