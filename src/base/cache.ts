@@ -1,14 +1,9 @@
-/** Keeps what is costly to find out again, and forgets what has not been used lately. */
-export interface Cache<Value> {
-  get(key: string): Value | undefined;
-  set(key: string, value: Value): void;
-}
-
 /**
- * Makes a cache of at most `limit` entries. Two generations instead of an order of use: when the
- * young one is full it takes the place of the old one, whose unused entries are lost.
+ * Makes a cache of at most `limit` entries for what is costly to find out again; what has not been
+ * used lately is forgotten. Two generations instead of an order of use: when the young one is full
+ * it takes the place of the old one, whose unused entries are lost.
  */
-export function createCache<Value>(limit: number): Cache<Value> {
+export function createCache<Value>(limit: number) {
   const half = Math.ceil(limit / 2);
   let young = new Map<string, Value>();
   let old = new Map<string, Value>();
@@ -23,7 +18,7 @@ export function createCache<Value>(limit: number): Cache<Value> {
 
   return {
     set,
-    get(key) {
+    get(key: string): Value | undefined {
       const value = young.get(key);
       if (value !== undefined) return value;
       const older = old.get(key);

@@ -1,17 +1,7 @@
 import { decodeUtf8 } from "./utf8.ts";
 
 /** A parsed form or query string: names and values, decoded. */
-export interface Form {
-  /**
-   * The value of `name`, or undefined where it is absent, empty (RFC 6749 §3.1: a parameter
-   * without a value counts as omitted) or repeated: no caller takes one of several by chance.
-   */
-  get(name: string): string | undefined;
-  /** Every non-empty value of `name` in order, for what may repeat (`resource`, RFC 8707 §2). */
-  getAll(name: string): readonly string[];
-  /** The names that occur more than once, with or without a value (RFC 6749 §3.2). */
-  readonly duplicates: readonly string[];
-}
+export type Form = ReturnType<typeof toForm>;
 
 /** No form here is larger. */
 export const MAX_FORM_BYTES = 64 * 1024;
@@ -60,13 +50,19 @@ export function decodeFormText(text: string): string | undefined {
   }
 }
 
-function toForm(values: ReadonlyMap<string, readonly string[]>): Form {
+function toForm(values: ReadonlyMap<string, readonly string[]>) {
   return {
-    get(name) {
+    /**
+     * The value of `name`, or undefined where it is absent, empty (RFC 6749 §3.1: a parameter
+     * without a value counts as omitted) or repeated: no caller takes one of several by chance.
+     */
+    get(name: string): string | undefined {
       const [value, ...others] = values.get(name) ?? [];
       return value === "" || others.length > 0 ? undefined : value;
     },
-    getAll: (name) => (values.get(name) ?? []).filter((value) => value !== ""),
+    /** Every non-empty value of `name` in order, for what may repeat (`resource`, RFC 8707 §2). */
+    getAll: (name: string) => (values.get(name) ?? []).filter((value) => value !== ""),
+    /** The names that occur more than once, with or without a value (RFC 6749 §3.2). */
     duplicates: [...values].filter(([, all]) => all.length > 1).map(([name]) => name),
   };
 }

@@ -88,8 +88,9 @@ function escape(text: string): string {
 }
 
 function fill(value: HtmlValue, place: Place): string {
+  const isObject = typeof value === "object" && value !== null;
   if (place === "tag") {
-    if (isObject(value) && attributeList in value) return value[attributeList];
+    if (isObject && attributeList in value) return value[attributeList];
     throw new TypeError("only attributes() may be inside a tag");
   }
   if (value === false || value === null || value === undefined) return "";
@@ -97,13 +98,9 @@ function fill(value: HtmlValue, place: Place): string {
   if (typeof value === "number") return String(value);
   if (place === "text") {
     if (Array.isArray(value)) return value.map((item: HtmlValue) => fill(item, place)).join("");
-    if (isObject(value) && markup in value) return value[markup];
+    if (isObject && markup in value) return value[markup];
   }
   throw new TypeError("this value may not be in this place of an HTML template");
-}
-
-function isObject(value: HtmlValue): value is Html | Attributes {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Follows the HTML tokenizer through a template's own text and returns where that ends. */

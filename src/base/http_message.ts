@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { Problem } from "./problem.ts";
 
 /** Methods that a route may have; HEAD and OPTIONS are made of them. */
 export const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
@@ -35,6 +36,11 @@ export interface HttpResponse {
 /** Whether a body comes with the request (RFC 9112 §6.3). */
 export function hasBody({ headers }: Pick<HttpRequest, "headers">): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}
+
+/** A body of more bytes than are taken. */
+export function tooLarge(maxBytes: number): Problem {
+  return new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { Problem } from "./problem.ts";
+import { malformed } from "./problem.ts";
 import { decodeUtf8 } from "./utf8.ts";
 
 /** What JSON text can say (RFC 8259). */
@@ -117,13 +117,8 @@ function parseText(text: string, reviver: Reviver | undefined): JsonValue {
   }
 }
 
-function malformed(detail: string): Problem {
-  return new Problem(400, "malformed", detail);
-}
-
 /** Every way to write one ASCII character in a JSON string, as a pattern. */
 function spellings(character: string): string {
   const code = character.charCodeAt(0).toString(16).padStart(4, "0");
-  const anyCase = code.replace(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`);
-  return String.raw`(?:${character}|\\u${anyCase})`;
+  return String.raw`(?:${character}|\\u(?i:${code}))`;
 }

@@ -1,11 +1,4 @@
-import {
-  createPrivateKey,
-  createPublicKey,
-  generateKeyPair,
-  type KeyObject,
-  sign,
-  verify,
-} from "node:crypto";
+import { createPrivateKey, createPublicKey, generateKeyPair, sign, verify } from "node:crypto";
 import { promisify } from "node:util";
 import { described, named, oneOf, optional, record, type Shape, shown, TEXT } from "./shape.ts";
 
@@ -27,20 +20,13 @@ const ALGORITHMS = {
 /** The form of an ES256 signature (RFC 7518 §3.4); it means nothing to the other algorithms. */
 const DSA = { dsaEncoding: "ieee-p1363" } as const;
 
+type KeyPair = Readonly<ReturnType<typeof importKey>>;
+
 /** A key that signs: its id and algorithm go into each header. */
-export interface SigningKey {
-  readonly kid: string;
-  readonly alg: SigningAlgorithm;
-  readonly privateKey: KeyObject;
-}
+export type SigningKey = Pick<KeyPair, "kid" | "alg" | "privateKey">;
 
 /** A key that verifies, and the public JWK it is published as (RFC 7517). */
-export interface VerificationKey {
-  readonly kid: string;
-  readonly alg: SigningAlgorithm;
-  readonly publicKey: KeyObject;
-  readonly jwk: Readonly<Record<string, unknown>>;
-}
+export type VerificationKey = Omit<KeyPair, "privateKey">;
 
 /** The public part of a key in a response. */
 export const JWK: Shape<VerificationKey["jwk"]> = named("Jwk", described(
@@ -65,14 +51,11 @@ export async function generatePrivateKey(alg: SigningAlgorithm): Promise<string>
 }
 
 /** Both halves of a key from its private PEM. */
-export function importKey(
-  kid: string,
-  alg: SigningAlgorithm,
-  pem: string,
-): SigningKey & VerificationKey {
+export function importKey(kid: string, alg: SigningAlgorithm, pem: string) {
   const privateKey = createPrivateKey(pem);
   const publicKey = createPublicKey(privateKey);
-  const jwk = { ...publicKey.export({ format: "jwk" }), kid, alg, use: "sig" };
+  const members = publicKey.export({ format: "jwk" });
+  const jwk: Readonly<Record<string, unknown>> = { ...members, kid, alg, use: "sig" };
   return { kid, alg, privateKey, publicKey, jwk };
 }
 

@@ -1,11 +1,3 @@
-/** Where whole lines go: it never throws, never waits, and holds a bounded number of bytes. */
-export interface LineSink {
-  /** Takes whole lines, each with its line feed. */
-  write(lines: string): void;
-  /** How many lines have been dropped since the start. */
-  dropped(): number;
-}
-
 /** What a stream needs to have; `process.stdout` does. */
 interface LineStream {
   readonly writableLength: number;
@@ -16,11 +8,12 @@ interface LineStream {
 const MAX_HELD_BYTES = 4 * 1024 * 1024;
 
 /**
- * A sink for stdout, which may fail at any time (full disk, reader gone) or stall: lines that it
- * does not take, and those that would wait behind 4 MiB of others, are dropped and counted.
+ * A sink for stdout that never throws and never waits. Stdout may fail at any time (full disk,
+ * reader gone) or stall: lines that it does not take, and those that would wait behind 4 MiB of
+ * others, are dropped and counted.
  * Node's standard streams outlive their errors: once the reason is gone lines are written again.
  */
-export function createLineSink(stream: LineStream): LineSink {
+export function createLineSink(stream: LineStream) {
   let dropped = 0;
   let isCut = false; // the last line may have been written in part
   const drop = (lines: string) => {
@@ -29,7 +22,8 @@ export function createLineSink(stream: LineStream): LineSink {
 
   stream.on("error", () => {}); // each write gets the error, too
   return {
-    write(lines) {
+    /** Takes whole lines, each with its line feed. */
+    write(lines: string): void {
       if (stream.writableLength + Buffer.byteLength(lines) > MAX_HELD_BYTES) return drop(lines);
       const text = isCut ? `\n${lines}` : lines;
       isCut = false;
@@ -39,6 +33,7 @@ export function createLineSink(stream: LineStream): LineSink {
         isCut = true;
       });
     },
+    /** How many lines have been dropped since the start. */
     dropped: () => dropped,
   };
 }

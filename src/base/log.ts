@@ -10,12 +10,9 @@ export type LogFields = Readonly<Record<string, unknown>>;
 export type Log = Readonly<Record<LogLevel, (message: string, fields?: LogFields) => void>>;
 
 /** A log and the means to empty it before the process ends. */
-export interface BufferedLog extends Log {
-  /** Writes every collected line at once. */
-  flush(): void;
-}
+export type BufferedLog = ReturnType<typeof createLogger>;
 
-export interface LoggerOptions {
+interface LoggerOptions {
   /** The least urgent level that is written. */
   readonly level: LogLevel;
   /** Takes whole lines, each with its line feed. */
@@ -31,29 +28,25 @@ type Line = Readonly<Record<"time" | "level" | "msg", string>>;
 const FLUSH_AT_CHARS = 16_384; // a pipe takes 64 KiB without waiting for its reader
 const FLUSH_AFTER_MS = 10;
 const MAX_CAUSES = 4;
+const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /**
  * Returns a logger that writes one line a message: `{"time": RFC 3339, "level", "msg", ...fields}`.
  * Lines are collected for a few milliseconds and written together, since a write for every request
  * would cost as much as the request does. Before the process ends, `flush`.
  */
-export function createLogger(options: LoggerOptions): BufferedLog {
-  const { write, now } = options;
-  const formatLine = options.pretty ? formatPretty : formatJson;
-  const least = LOG_LEVELS.indexOf(options.level);
+export function createLogger({ level, write, now, pretty = false }: LoggerOptions) {
+  const formatLine = pretty ? formatPretty : formatJson;
+  const least = LOG_LEVELS.indexOf(level);
   const formatTime = createTimeFormat();
   let lines = "";
-  let isScheduled = false;
+  let timer: NodeJS.Timeout | undefined;
 
+  /** Writes every collected line at once. */
   function flush(): void {
     const collected = lines;
     lines = "";
     if (collected !== "") write(collected);
-  }
-
-  function runScheduled(): void {
-    isScheduled = false;
-    flush();
   }
 
   function at(level: LogLevel): Log["info"] {
@@ -62,9 +55,10 @@ export function createLogger(options: LoggerOptions): BufferedLog {
       const line: Line = { time: formatTime(now()), level, msg };
       lines += `${formatSafely(formatLine, line, fields)}\n`;
       if (lines.length >= FLUSH_AT_CHARS) flush();
-      if (isScheduled) return;
-      isScheduled = true;
-      setTimeout(runScheduled, FLUSH_AFTER_MS);
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        flush();
+      }, FLUSH_AFTER_MS);
     };
   }
 
@@ -125,15 +119,12 @@ function formatPretty(line: Line, fields: LogFields): string {
 
 /** Every line of a stack is indented: none looks like a log line of its own. */
 function indentStack(error: Readonly<Record<string, unknown>>): string {
-  const text = typeof error["stack"] === "string"
-    ? [error["stack"], ...causesOf(error["cause"])].join("\n")
-    : JSON.stringify(error);
+  const text = typeof error["stack"] === "string" ? stackOf(error) : JSON.stringify(error);
   return text.split("\n").map((row) => `\n    ${escapeControls(row)}`).join("");
 }
 
-function causesOf(error: unknown): string[] {
-  if (!isRecord(error)) return [];
-  return [`caused by ${String(error["stack"] ?? error["message"])}`, ...causesOf(error["cause"])];
+function stackOf({ stack, message, cause }: Readonly<Record<string, unknown>>): string {
+  return String(stack ?? message) + (isRecord(cause) ? `\ncaused by ${stackOf(cause)}` : "");
 }
 
 /** The fields with an Error as plain data, which can be sent to another thread. */
@@ -164,10 +155,7 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
  * separators U+2028/9 and the bidirectional controls. JSON's own escapes are left as they are.
  */
 function escapeControls(text: string): string {
-  return text.replace(
-    /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
-    escapeUnit,
-  );
+  return text.replace(CONTROLS, escapeUnit);
 }
 
 /** A UTF-16 code unit as JSON escapes it: `\u000a`. */

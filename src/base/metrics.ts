@@ -46,22 +46,9 @@ type LabelsOf<M> = M extends { readonly labels: infer L } ? { readonly [I in key
   : never;
 
 /** The metrics of a process. */
-export interface Metrics<Table, Sources> {
-  /** Adds 1, or `by`, to a counter. */
-  count<K extends Counted<Table, "counter">>(
-    name: K,
-    labels: LabelsOf<Table[K]>,
-    by?: number,
-  ): void;
-  /** Adds an amount to a histogram. */
-  observe<K extends Counted<Table, "histogram">>(
-    name: K,
-    labels: LabelsOf<Table[K]>,
-    amount: number,
-  ): void;
-  /** All of them in Prometheus' text format 0.0.4. */
-  format(sources: Sources): Promise<string>;
-}
+export type Metrics<Table extends MetricTable<Sources>, Sources> = ReturnType<
+  typeof createMetrics<Sources, Table>
+>;
 
 /** The media type of what `format` makes. */
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
@@ -70,23 +57,29 @@ export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 const MAX_SERIES = 5_000;
 const OTHER = "other";
 
-/** What is counted of one metric. */
-interface Series {
-  add(labels: Labels, amount: number): void;
-  lines(): string[];
+/** What is counted for one combination of labels: a sum, and of a histogram how often by bucket. */
+interface Count {
+  readonly labels: string;
+  sum: number;
+  readonly buckets: number[];
 }
+
+/** A node of the tree of label values: its count, and its children by the next label. */
+interface Branch {
+  count?: Count;
+  readonly branches: Map<string, Branch>;
+}
+
+const openBranch = (): Branch => ({ branches: new Map() });
 
 /** Makes the metrics of a table. Counting costs a look-up for the name and for each label. */
 export function createMetrics<Sources, const Table extends MetricTable<Sources>>(
   table: Table & MetricTable<Sources>,
-): Metrics<Table, Sources> {
+) {
   const entries: readonly [name: string, metric: Metric<Sources>][] = Object.entries(table);
-  const series = new Map(entries.filter(([, { read }]) => !read).map(([name, metric]) => {
-    const { labels, bounds, initial = [] } = metric;
-    const made = bounds ? createHistogram(name, labels, bounds) : createCounter(name, labels);
-    for (const values of initial) made.add(values, 0);
-    return [name, made];
-  }));
+  const series = new Map(entries
+    .filter(([, { read }]) => !read)
+    .map(([name, metric]) => [name, createSeries(name, metric)]));
 
   async function formatFamily(
     [name, { type, help, labels, read }]: (typeof entries)[number],
@@ -104,88 +97,82 @@ export function createMetrics<Sources, const Table extends MetricTable<Sources>>
   }
 
   return {
-    count: (name, labels, by = 1) => series.get(name)?.add(labels, by),
-    observe: (name, labels, amount) => series.get(name)?.add(labels, amount),
-    async format(sources) {
+    /** Adds 1, or `by`, to a counter. */
+    count<K extends Counted<Table, "counter">>(name: K, labels: LabelsOf<Table[K]>, by = 1): void {
+      series.get(name)?.add(labels, by);
+    },
+    /** Adds an amount to a histogram. */
+    observe<K extends Counted<Table, "histogram">>(
+      name: K,
+      labels: LabelsOf<Table[K]>,
+      amount: number,
+    ): void {
+      series.get(name)?.add(labels, amount);
+    },
+    /** All of them in Prometheus' text format 0.0.4. */
+    async format(sources: Sources): Promise<string> {
       const families = await Promise.all(entries.map((entry) => formatFamily(entry, sources)));
       return families.join("");
     },
   };
 }
 
-function createCounter(name: string, labels: Labels): Series {
-  const series = createSeries(labels, () => ({ count: 0 }));
-  return {
-    add(values, by) {
-      series.find(values).count += by;
-    },
-    lines: () => series.all.map(([text, { count }]) => `${name}${braces(text)} ${count}`),
-  };
-}
+/** The counts of one metric by its labels; without labels there is one from the beginning. */
+function createSeries(name: string, { labels, bounds, initial = [] }: Metric<never>) {
+  const root = openBranch();
+  const all: Count[] = [];
 
-/** A node of the tree of label values: the value at it, and its children by the next label. */
-interface Branch<Value> {
-  value: Value | undefined;
-  readonly branches: Map<string, Branch<Value>>;
-}
-
-/** The values of one metric by its labels; without labels there is one from the beginning. */
-function createSeries<Value>(labels: Labels, make: () => Value) {
-  const root: Branch<Value> = { value: undefined, branches: new Map() };
-  const all: [text: string, value: Value][] = [];
-
-  function find(values: Labels): Value {
-    let branch: Branch<Value> | undefined = root;
+  function find(values: Labels): Count {
+    let branch: Branch | undefined = root;
     for (const value of values) branch = branch?.branches.get(value);
-    return branch?.value ?? add(values);
+    return branch?.count ?? open(values);
   }
 
-  function add(values: Labels): Value {
-    const others = labels.map(() => OTHER);
-    if (all.length >= MAX_SERIES && values[0] !== OTHER) return find(others);
-    let branch = root;
-    for (const value of values) {
-      const next = branch.branches.get(value) ?? { value: undefined, branches: new Map() };
-      branch.branches.set(value, next);
-      branch = next;
+  function open(values: Labels): Count {
+    if (all.length >= MAX_SERIES && values.some((value) => value !== OTHER)) {
+      return find(labels.map(() => OTHER));
     }
-    const made = branch.value = make();
-    all.push([formatLabels(labels, values), made]);
-    return made;
+    let branch = root;
+    for (const value of values) branch = branch.branches.getOrInsertComputed(value, openBranch);
+    const buckets = new Array<number>(bounds ? bounds.length + 1 : 0).fill(0);
+    const count = branch.count = { labels: formatLabels(labels, values), sum: 0, buckets };
+    all.push(count);
+    return count;
   }
 
   if (labels.length === 0) find([]);
-  return { find, all };
-}
-
-function createHistogram(name: string, labels: Labels, bounds: readonly number[]): Series {
-  const series = createSeries(labels, () => ({
-    buckets: new Array<number>(bounds.length + 1).fill(0),
-    sum: 0,
-  }));
+  for (const values of initial) find(values);
   return {
-    add(values, amount) {
-      const found = series.find(values);
+    add(values: Labels, amount: number): void {
+      const count = find(values);
+      count.sum += amount;
+      if (!bounds) return;
       let index = 0;
       while (index < bounds.length && amount > (bounds[index] ?? Infinity)) index++;
-      found.buckets[index] = (found.buckets[index] ?? 0) + 1;
-      found.sum += amount;
+      count.buckets[index] = (count.buckets[index] ?? 0) + 1;
     },
     lines: () =>
-      series.all.flatMap(([text, { buckets, sum }]) => {
-        let count = 0;
-        const before = text === "" ? "" : `${text},`;
-        return [
-          ...buckets.map((inBucket, index) => {
-            count += inBucket;
-            const end = formatNumber(bounds[index] ?? Infinity);
-            return `${name}_bucket{${before}le="${end}"} ${count}`;
-          }),
-          `${name}_sum${braces(text)} ${sum}`,
-          `${name}_count${braces(text)} ${count}`,
-        ];
-      }),
+      all.flatMap((count) =>
+        bounds
+          ? formatHistogram(name, bounds, count)
+          : `${name}${braces(count.labels)} ${count.sum}`
+      ),
   };
+}
+
+function formatHistogram(name: string, bounds: readonly number[], count: Count): string[] {
+  const { labels, sum, buckets } = count;
+  const before = labels === "" ? "" : `${labels},`;
+  let total = 0;
+  return [
+    ...buckets.map((inBucket, index) => {
+      total += inBucket;
+      const end = formatNumber(bounds[index] ?? Infinity);
+      return `${name}_bucket{${before}le="${end}"} ${total}`;
+    }),
+    `${name}_sum${braces(labels)} ${sum}`,
+    `${name}_count${braces(labels)} ${total}`,
+  ];
 }
 
 function formatReading(name: string, labels: Labels, reading: Reading): string[] {

@@ -13,11 +13,8 @@ export function nearest(typed: string, words: readonly string[]): string | undef
 }
 
 function distance(given: string, word: string): number {
-  return isBeginning(given, word) || isBeginning(word, given) ? 0 : editDistance(given, word);
-}
-
-function isBeginning(part: string, whole: string): boolean {
-  return part.length > 1 && whole.startsWith(part);
+  const [part, whole] = given.length < word.length ? [given, word] : [word, given];
+  return part.length > 1 && whole.startsWith(part) ? 0 : editDistance(given, word);
 }
 
 /** How many letters to insert, remove, replace or swap with their neighbour. */

@@ -1,4 +1,5 @@
 import { argon2, timingSafeEqual } from "node:crypto";
+import { promisify } from "node:util";
 import { Problem } from "./problem.ts";
 import { randomBytes } from "./secret.ts";
 
@@ -12,20 +13,7 @@ const PHC_START = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=1$`;
 export const PASSWORD_BYTES = { min: 8, max: 1024 } as const;
 
 /** Hashes and checks passwords; every call may throw Problem 503 when too many wait already. */
-export interface PasswordHasher {
-  /** The PHC string of a new hash. */
-  hash(password: string): Promise<string>;
-  /**
-   * Whether the password belongs to the PHC string; undefined where `turn` did not admit it.
-   * Without one (an unknown user) a dummy hash is computed and the result is false, so that both
-   * cases take the same time; likewise for a password that is too long: it must cause no more work.
-   * Others are checked between `admit` and `report`, up to the hasher's limit, so to admit is to
-   * count: then a limit on failures holds for guesses sent all at once, too.
-   */
-  verify(password: string, phc: string | undefined, turn?: Turn): Promise<boolean | undefined>;
-  /** How many hashes run now, and how many wait. */
-  load(): { running: number; waiting: number };
-}
+export type PasswordHasher = ReturnType<typeof createPasswordHasher>;
 
 /** Admits a check just before it begins, and gets its result. */
 export interface Turn {
@@ -47,7 +35,7 @@ export function hashLimit(cores: number, poolThreads: number): number {
 }
 
 /** Makes a hasher that runs at most `limit` hashes at once and lets `queueLimit` more wait. */
-export function createPasswordHasher(limit: number, queueLimit = 64): PasswordHasher {
+export function createPasswordHasher(limit: number, queueLimit = 64) {
   let running = 0;
   const waiting: (() => void)[] = [];
   const dummy = formatPhc(randomBytes(16), randomBytes(TAG_LENGTH));
@@ -74,12 +62,24 @@ export function createPasswordHasher(limit: number, queueLimit = 64): PasswordHa
   }
 
   return {
-    hash: (password) =>
+    /** The PHC string of a new hash. */
+    hash: (password: string): Promise<string> =>
       inTurn(async () => {
         const salt = randomBytes(16);
         return formatPhc(salt, await derive(password, salt));
       }),
-    verify: (password, phc, turn) =>
+    /**
+     * Whether the password belongs to the PHC string; undefined where `turn` did not admit it.
+     * Without one (an unknown user) a dummy hash is computed and the result is false, so that both
+     * cases take the same time; likewise for a password that is too long: it must cause no more
+     * work. Others are checked between `admit` and `report`, up to the hasher's limit, so to admit
+     * is to count: then a limit on failures holds for guesses sent all at once, too.
+     */
+    verify: (
+      password: string,
+      phc: string | undefined,
+      turn?: Turn,
+    ): Promise<boolean | undefined> =>
       inTurn(async () => {
         if (turn && !await turn.admit()) return undefined;
         const { salt, tag } = parsePhc(phc ?? dummy);
@@ -90,26 +90,18 @@ export function createPasswordHasher(limit: number, queueLimit = 64): PasswordHa
         turn?.report(isRight);
         return isRight;
       }),
-    load: () => ({ running, waiting: waiting.length }),
   };
 }
 
 function derive(password: string, salt: Buffer): Promise<Buffer> {
   const message = Buffer.from(password.normalize("NFC"));
-  return new Promise((resolve, reject) => {
-    const cost = { memory: MEMORY_KIB, passes: PASSES, parallelism: 1, tagLength: TAG_LENGTH };
-    argon2("argon2id", { message, nonce: salt, ...cost }, (error, tag) =>
-      error ? reject(error) : resolve(tag)
-    );
-  });
+  const cost = { memory: MEMORY_KIB, passes: PASSES, parallelism: 1, tagLength: TAG_LENGTH };
+  return promisify(argon2)("argon2id", { message, nonce: salt, ...cost });
 }
 
 function formatPhc(salt: Buffer, tag: Buffer): string {
-  return `${PHC_START}${unpadded(salt)}$${unpadded(tag)}`;
-}
-
-function unpadded(bytes: Buffer): string {
-  return bytes.toString("base64").replace(/=+$/, "");
+  const parts = [salt, tag].map((bytes) => bytes.toBase64({ omitPadding: true }));
+  return PHC_START + parts.join("$");
 }
 
 /** Reads what `formatPhc` wrote; anything else is damage to the database. */

@@ -25,7 +25,7 @@ export class Problem extends Error {
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(status: number, code: string, detail: string, options: ProblemOptions = {}) {
-    super(detail, options.cause === undefined ? undefined : { cause: options.cause });
+    super(detail, options);
     this.status = status;
     this.code = code;
     this.errors = options.errors ?? [];
@@ -36,6 +36,11 @@ export class Problem extends Error {
   get title(): string {
     return statusText(this.status);
   }
+}
+
+/** A request that cannot be read. */
+export function malformed(detail: string): Problem {
+  return new Problem(400, "malformed", detail);
 }
 
 /** A request that does not fit the current state. */

@@ -2,16 +2,7 @@ import { createCipheriv, createDecipheriv } from "node:crypto";
 import { randomBytes } from "./secret.ts";
 
 /** Encrypts secrets that must be read again (private keys, signing secrets) for the database. */
-export interface Seal {
-  /** Whether there is a key, so that what is stored is unreadable without it. */
-  readonly active: boolean;
-  /** The stored form of a secret; `context` names its place: nowhere else is it decrypted. */
-  encrypt(secret: string, context: string): string;
-  /** The secret; throws SealError when it was encrypted with another key or has been altered. */
-  decrypt(stored: string, context: string): string;
-  /** The stored form under the current key, the same one if it is that; throws as `decrypt`. */
-  renew(stored: string, context: string): string;
-}
+export type Seal = ReturnType<typeof createSeal>;
 
 /** A stored value that this key does not decrypt. */
 export class SealError extends Error {
@@ -26,7 +17,8 @@ const TAG_LENGTH = { authTagLength: 16 };
  * A seal with AES-256-GCM under a key of 32 bytes, or one that leaves secrets readable without a
  * key. What `older` keys encrypted is decrypted as well.
  */
-export function createSeal(key?: Uint8Array, ...older: readonly Uint8Array[]): Seal {
+export function createSeal(key?: Uint8Array, ...older: readonly Uint8Array[]) {
+  /** The stored form of a secret; `context` names its place: nowhere else is it decrypted. */
   function encrypt(secret: string, context: string): string {
     if (key === undefined) return PLAIN_PREFIX + secret;
     const nonce = randomBytes(12);
@@ -54,10 +46,13 @@ export function createSeal(key?: Uint8Array, ...older: readonly Uint8Array[]): S
   }
 
   return {
+    /** Whether there is a key, so that what is stored is unreadable without it. */
     active: key !== undefined,
     encrypt,
-    decrypt: (stored, context) => unseal(stored, context).secret,
-    renew(stored, context) {
+    /** The secret; throws SealError when it was encrypted with another key or has been altered. */
+    decrypt: (stored: string, context: string) => unseal(stored, context).secret,
+    /** The stored form under the current key, the same one if it is that; throws as `decrypt`. */
+    renew(stored: string, context: string): string {
       const { secret, isCurrent } = unseal(stored, context);
       return isCurrent ? stored : encrypt(secret, context);
     },

@@ -43,13 +43,10 @@ export type Check = (text: string) => string | undefined;
 /** No list from outside is longer, and no more errors of one value are reported. */
 export const LIST_LIMIT = 100;
 
-const NONE = {};
-
 /** A string; `check` says what is wrong with one, and `schema` describes the same. */
 export function text(check?: Check, schema: Schema = {}): Shape<string> {
   return {
-    schema: { type: "string", ...schema },
-    definitions: NONE,
+    ...shown<string>({ type: "string", ...schema }),
     parse(value, report) {
       const isText = typeof value === "string";
       const wrong = isText ? check?.(value) : "Must be a string.";
@@ -68,8 +65,7 @@ export function matching(pattern: RegExp, detail: string, schema: Schema = {}): 
 /** One of a few words. */
 export function oneOf<const W extends string>(...words: readonly W[]): Shape<W> {
   return {
-    schema: { type: "string", enum: words },
-    definitions: NONE,
+    ...shown<W>({ type: "string", enum: words }),
     parse(value, report) {
       const found = words.find((word) => word === value);
       if (found === undefined) report(`Must be one of: ${words.join(", ")}.`);
@@ -80,8 +76,7 @@ export function oneOf<const W extends string>(...words: readonly W[]): Shape<W> 
 
 /** True or false. */
 export const FLAG: Shape<boolean> = {
-  schema: { type: "boolean" },
-  definitions: NONE,
+  ...shown<boolean>({ type: "boolean" }),
   parse(value, report) {
     if (typeof value !== "boolean") report("Must be true or false.");
     return value === true;
@@ -89,11 +84,11 @@ export const FLAG: Shape<boolean> = {
 };
 
 /** Any JSON value. */
-export const ANYTHING: Shape<unknown> = { schema: {}, definitions: NONE, parse: (value) => value };
+export const ANYTHING = shown<unknown>({});
 
-/** Part of responses only: it has a schema and a type, and is never parsed. */
+/** Part of responses only: it has a schema and a type, and what it parses is taken as it is. */
 export function shown<T>(schema: Schema): Shape<T> {
-  return { schema, definitions: NONE, parse: (value) => value as T };
+  return { schema, definitions: {}, parse: (value) => value as T };
 }
 
 export const TEXT = text();
@@ -151,22 +146,23 @@ export function described<S extends Shape<unknown>>(description: string, shape: 
 
 /** An object of exactly these members; others are errors. */
 export function object<const M extends Members>(members: M): ObjectShape<M> {
-  return makeObject(members, true);
+  return record(members, { isStrict: true });
 }
 
-/** An object that has these members, and maybe others, which are left out. */
-export function record<const M extends Members>(members: M): ObjectShape<M> {
-  return makeObject(members, false);
-}
-
-function makeObject<const M extends Members>(members: M, isStrict: boolean): ObjectShape<M> {
+/** An object that has these members, and maybe others, which are left out unless it is strict. */
+export function record<const M extends Members>(
+  members: M,
+  { isStrict = false } = {},
+): ObjectShape<M> {
   const entries = Object.entries(members);
   const required = entries
     .filter(([, { isOptional, fallback }]) => !isOptional && fallback === undefined)
     .map(([name]) => name);
   return {
     members,
-    definitions: Object.assign({}, ...entries.map(([, { definitions }]) => definitions)),
+    definitions: Object.fromEntries(
+      entries.flatMap(([, { definitions }]) => Object.entries(definitions)),
+    ),
     schema: {
       type: "object",
       properties: Object.fromEntries(entries.map(([name, { schema }]) => [name, schema])),
@@ -201,7 +197,8 @@ export function pick<const M extends Members>(
   value: InferMembers<M>,
 ): InferMembers<M> {
   const given: Readonly<Record<string, unknown>> = value;
-  const names = Object.keys(members).filter((name) => given[name] !== undefined);
+  const names = Object.keys(members)
+    .filter((name) => Object.hasOwn(given, name) && given[name] !== undefined);
   return Object.fromEntries(names.map((name) => [name, given[name]])) as InferMembers<M>;
 }
 

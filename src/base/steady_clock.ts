@@ -1,23 +1,19 @@
 /** A clock that goes on evenly when the system's clock is set, until it follows that. */
-export interface SteadyClock {
-  /** Milliseconds since 1970. */
-  now(): number;
-  /** By how much the system's clock has been set since, in milliseconds; 0 below a second. */
-  stepMs(): number;
-  /** Follows it, or by so many milliseconds only. */
-  follow(byMs?: number): void;
-}
+export type SteadyClock = ReturnType<typeof createSteadyClock>;
 
 /** Makes one of the system's clock and one that is never set, both in milliseconds. */
-export function createSteadyClock(wallMs: () => number, elapsedMs: () => number): SteadyClock {
+export function createSteadyClock(wallMs: () => number, elapsedMs: () => number) {
   const offset = () => wallMs() - elapsedMs();
   let followed = offset();
   return {
+    /** Milliseconds since 1970. */
     now: () => Math.round(followed + elapsedMs()),
-    stepMs() {
+    /** By how much the system's clock has been set since, in milliseconds; 0 below a second. */
+    stepMs(): number {
       const stepMs = Math.round(offset() - followed);
       return Math.abs(stepMs) < 1000 ? 0 : stepMs;
     },
+    /** Follows it, or by so many milliseconds only. */
     follow(byMs = offset() - followed) {
       followed += byMs;
     },

@@ -1,12 +1,5 @@
-/** Counts failures by key in a sliding window; bounded in memory whatever keys come. */
-export interface Throttle {
-  /** Milliseconds until the next try is allowed: 0 while fewer than the limit are remembered. */
-  waitMs(key: string): number;
-  fail(key: string): void;
-}
-
 /** How much is forgiven, and for how long failures are remembered. */
-export interface ThrottleOptions {
+interface ThrottleOptions {
   readonly limit: number;
   readonly windowMs: number;
   readonly now: () => number;
@@ -14,9 +7,11 @@ export interface ThrottleOptions {
   readonly maxKeys?: number;
 }
 
-/** Makes a throttle. Each key has at most `limit` times: it never grows past maxKeys × limit. */
-export function createThrottle(options: ThrottleOptions): Throttle {
-  const { limit, windowMs, now, maxKeys = 50_000 } = options;
+/**
+ * Makes a throttle, which counts failures by key in a sliding window. Each key has at most `limit`
+ * times: whatever keys come, it never grows past maxKeys × limit.
+ */
+export function createThrottle({ limit, windowMs, now, maxKeys = 50_000 }: ThrottleOptions) {
   const failures = new Map<string, number[]>(); // in the order of the last failure
 
   function recent(key: string): number[] {
@@ -26,18 +21,19 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   }
 
   return {
-    waitMs(key) {
+    /** Milliseconds until the next try is allowed: 0 while fewer than the limit are remembered. */
+    waitMs(key: string): number {
       const times = recent(key);
       const [oldest] = times;
       return times.length < limit || oldest === undefined ? 0 : oldest + windowMs - now();
     },
-    fail(key) {
+    fail(key: string): void {
       const times = [...recent(key), now()].slice(-limit);
       failures.delete(key);
       failures.set(key, times);
       if (failures.size > maxKeys) {
-        const [first] = failures.keys();
-        if (first !== undefined) failures.delete(first);
+        const [first = key] = failures.keys();
+        failures.delete(first);
       }
     },
   };

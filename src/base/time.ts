@@ -1,13 +1,10 @@
 import { type Shape, text } from "./shape.ts";
 
-const FORM = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;
+const FORM = /^\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;
 
 /** A time as JSON and queries have it (RFC 3339 §5.6). */
 export const TIME = text(
-  (value) =>
-    FORM.test(value) && !Number.isNaN(Date.parse(value))
-      ? undefined
-      : "Must be a time as in 2030-01-31T12:00:00Z.",
+  (value) => isTime(value) ? undefined : "Must be a time as in 2030-01-31T12:00:00Z.",
   { format: "date-time" },
 );
 
@@ -17,6 +14,13 @@ export const TIME_MS: Shape<number> = {
   definitions: {},
   parse: (value, report) => Date.parse(TIME.parse(value, report)),
 };
+
+/** Date.parse() takes 30 February for 2 March, which RFC 3339 §5.7 does not. */
+function isTime(value: string): boolean {
+  const day = value.slice(0, 10);
+  return FORM.test(value) && !Number.isNaN(Date.parse(value)) &&
+    new Date(day).toISOString().startsWith(day);
+}
 
 /** Milliseconds since 1970 as JSON has them. */
 export function toTime(ms: number): string {

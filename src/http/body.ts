@@ -1,7 +1,7 @@
 import { decodeFormText, type Form, MAX_FORM_BYTES, parseForm } from "../base/form.ts";
-import { hasBody, type HttpRequest } from "../base/http_message.ts";
+import { hasBody, type HttpRequest, tooLarge } from "../base/http_message.ts";
 import { type JsonValue, parseJson } from "../base/json.ts";
-import { Problem } from "../base/problem.ts";
+import { malformed, Problem } from "../base/problem.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 
 /** A body that may be of any type. */
@@ -52,10 +52,7 @@ export async function readAnyBody(
   const { kind, isPlain } = bodyTypeOf(request);
   const maxBytes = kind === "form" ? limits.maxFormBytes : limits.maxBytes;
   // Also where it is left unread: the handler might respond without looking at it.
-  if (Number(request.headers["content-length"] ?? 0) > maxBytes) {
-    const headers = { Connection: "close" }; // the rest is not worth reading
-    throw new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`, { headers });
-  }
+  if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
   if (kind === "other") return NO_BODY;
   if (!isPlain) throw wrongType("The body must be UTF-8, not compressed.");
   const bytes = await request.readBody(maxBytes);
@@ -67,7 +64,7 @@ export async function readAnyBody(
 function parseFields(bytes: Buffer): URLSearchParams {
   const text = decodeUtf8(bytes);
   if (text === undefined || decodeFormText(text) === undefined) {
-    throw new Problem(400, "malformed", "The body is not a well-formed form in UTF-8.");
+    throw malformed("The body is not a well-formed form in UTF-8.");
   }
   return new URLSearchParams(text);
 }

@@ -1,4 +1,4 @@
-import { formatAddress, parseAddress } from "../base/address.ts";
+import { type Address, formatAddress, parseAddress } from "../base/address.ts";
 import { type Cidr, cidrContains } from "../base/cidr.ts";
 
 /**
@@ -11,15 +11,15 @@ export function clientAddress(
   forwardedFor: string | undefined,
   trusted: readonly Cidr[],
 ): string {
-  let client = canonical(socketAddress);
-  if (trusted.length === 0 || forwardedFor === undefined) return client ?? socketAddress;
-  for (const hop of forwardedFor.split(",").reverse()) {
-    if (client === undefined || !isTrustedProxy(client, trusted)) break;
-    const next = canonical(withoutPort(hop.trim()));
+  let client = parseAddress(socketAddress);
+  const hops = trusted.length === 0 ? [] : (forwardedFor ?? "").split(",").reverse();
+  for (const hop of hops) {
+    if (!isTrustedProxy(client, trusted)) break;
+    const next = parseAddress(withoutPort(hop.trim()));
     if (next === undefined) break;
     client = next;
   }
-  return client ?? socketAddress;
+  return client ? formatAddress(client) : socketAddress;
 }
 
 /** Some proxies write the port, too, and an IPv6 address then in brackets (RFC 7239 §6). */
@@ -28,14 +28,8 @@ function withoutPort(hop: string): string {
   return bracketed ?? plain ?? hop;
 }
 
-function canonical(text: string): string | undefined {
-  const address = parseAddress(text);
-  return address && formatAddress(address);
-}
-
 /** Whether the address is one of the trusted proxies. */
-export function isTrustedProxy(text: string, trusted: readonly Cidr[]): boolean {
-  const address = parseAddress(text);
+export function isTrustedProxy(address: Address | undefined, trusted: readonly Cidr[]): boolean {
   return address !== undefined && trusted.some((cidr) => cidrContains(cidr, address));
 }
 

@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { parseAddress } from "../base/address.ts";
 import type { Cidr } from "../base/cidr.ts";
 import type { Problem } from "../base/problem.ts";
 import { isTrustedProxy, throttleAddress } from "./client_address.ts";
@@ -8,11 +9,11 @@ import { createTurnLimit } from "./turn_limit.ts";
 /** What is known of one connection. */
 export interface Connection {
   readonly socket: Socket;
-  /** One for each request whose response is not complete: releases what it holds. */
+  /**
+   * One for each request whose response is not complete: releases what it holds. No response goes
+   * out while requests are parsed, so it holds all of those that were sent ahead.
+   */
   readonly unanswered: Set<() => void>;
-  /** Requests that came in one turn of the event loop, and in which turn. */
-  inTurn: number;
-  turn: number;
   /** The last request: whose body may still be coming in. */
   receiving?: {
     readonly incoming: { readonly complete: boolean };
@@ -24,30 +25,13 @@ export interface Connection {
   problem?: Problem;
 }
 
-/** The open connections. */
-interface Connections {
-  open(socket: Socket): void;
-  find(socket: Socket): Connection | undefined;
-  /**
-   * The connection of one more request; undefined where it is closing, or closes because this is
-   * more than may be sent ahead.
-   */
-  take(socket: Socket): Connection | undefined;
-  /** Begins to close those whose client does not take what it is sent. */
-  watch(): void;
-  unwatch(): void;
-}
-
 const LOOK_MS = 2000;
 
-/** Keeps the connections; one too many of an address is closed as it comes. */
-export function createConnections(
-  limits: HttpLimits,
-  trustedProxies: readonly Cidr[],
-): Connections {
+/** Keeps the open connections; one too many of an address is closed as it comes. */
+export function createConnections(limits: HttpLimits, trustedProxies: readonly Cidr[]) {
   const open = new Map<Socket, Connection>();
   const counts = new Map<string, number>();
-  const countInTurn = createTurnLimit(() => open.keys());
+  const countRequest = createTurnLimit(() => open.keys());
   let timer: NodeJS.Timeout | undefined;
 
   function count(address: string, step: 1 | -1): number {
@@ -70,41 +54,40 @@ export function createConnections(
   }
 
   return {
-    find: (socket) => open.get(socket),
-    take(socket) {
-      const turn = countInTurn(); // of every request, also one that is dropped
+    find: (socket: Socket) => open.get(socket),
+    /**
+     * The connection of one more request; undefined where it is closing, or closes because this is
+     * more than may be sent ahead.
+     */
+    take(socket: Socket): Connection | undefined {
+      countRequest(); // also one that is dropped
       const connection = open.get(socket);
       if (!connection || connection.isClosing) return undefined;
-      if (connection.turn !== turn) connection.inTurn = 0;
-      connection.turn = turn;
-      connection.inTurn++;
-      const { inTurn, unanswered } = connection;
-      if (inTurn <= limits.maxPipelined && unanswered.size < limits.maxPipelined) return connection;
+      if (connection.unanswered.size < limits.maxPipelined) return connection;
       connection.isClosing = true;
       socket.destroy();
       return undefined;
     },
-    open(socket) {
+    open(socket: Socket): void {
       const { remoteAddress = "" } = socket;
-      const address = throttleAddress(remoteAddress);
-      const isCounted = !isTrustedProxy(remoteAddress, trustedProxies);
-      if (isCounted) {
-        const number = count(address, 1);
+      if (!isTrustedProxy(parseAddress(remoteAddress), trustedProxies)) {
+        const address = throttleAddress(remoteAddress);
         socket.once("close", () => count(address, -1));
-        if (number > limits.maxConnectionsPerAddress) {
+        if (count(address, 1) > limits.maxConnectionsPerAddress) {
           socket.destroy();
           return;
         }
       }
       const unanswered = new Set<() => void>();
-      open.set(socket, { socket, unanswered, inTurn: 0, turn: 0, isClosing: false });
+      open.set(socket, { socket, unanswered, isClosing: false });
       socket.once("close", () => {
         open.delete(socket);
         // Node emits "close" on the first of several responses alone.
         for (const release of unanswered) release();
       });
     },
-    watch() {
+    /** Begins to close those whose client does not take what it is sent. */
+    watch(): void {
       timer = setInterval(look, Math.min(LOOK_MS, limits.stallTimeoutMs)).unref();
     },
     unwatch: () => clearInterval(timer),

@@ -1,16 +1,10 @@
 import type { IncomingMessage } from "node:http";
+import { tooLarge } from "../base/http_message.ts";
 import { Problem } from "../base/problem.ts";
 import type { Reservation, MemoryBudget } from "./memory_budget.ts";
 
 /** The body of one request on its way in. */
-export interface IncomingBody {
-  /** The whole body, once; rejects with Problem 400, 408, 413 or 503. */
-  read(maxBytes: number): Promise<Buffer>;
-  /** Ends the reading, now or when it begins: the rest is not coming, or not well-formed. */
-  fail(problem: Problem): void;
-  /** Releases what it holds, once the response is complete. */
-  release(): void;
-}
+export type IncomingBody = ReturnType<typeof createIncomingBody>;
 
 const FIRST_BYTES = 4096;
 
@@ -24,11 +18,12 @@ export function createIncomingBody(
   incoming: IncomingMessage,
   budget: MemoryBudget,
   onStart: () => void,
-): IncomingBody {
+) {
   let failure: Problem | undefined;
   let stop: ((problem: Problem) => void) | undefined;
   let holding: Reservation | undefined;
 
+  /** Ends the reading, now or when it begins: the rest is not coming, or not well-formed. */
   function fail(problem: Problem): void {
     failure ??= problem;
     stop?.(failure);
@@ -36,11 +31,14 @@ export function createIncomingBody(
 
   return {
     fail,
+    /** Releases what it holds, once the response is complete. */
     release: () => holding?.release(),
-    read(maxBytes) {
+    /** The whole body, once; rejects with Problem 400, 408, 413 or 503. */
+    read(maxBytes: number): Promise<Buffer> {
       const announced = Number(incoming.headers["content-length"] ?? 0);
       if (announced > maxBytes) return Promise.reject(tooLarge(maxBytes));
       if (failure) return Promise.reject(failure);
+      if (incoming.destroyed) return Promise.reject(cutOff()); // its "close" does not come again
       onStart();
       const held = holding = budget.reserve(() => {
         const detail = "Too many bodies are coming in at once; send it again.";
@@ -57,7 +55,9 @@ export function createIncomingBody(
             bytes = chunk; // came in one piece, as nearly all do
             held.add(needed);
           } else if (needed > bytes.length) {
-            const larger = Buffer.allocUnsafeSlow(sizeFor(needed, maxBytes));
+            // Doubled each time, so that a body of many chunks is copied about twice.
+            const size = Math.max(needed, 2 * bytes.length, FIRST_BYTES);
+            const larger = Buffer.allocUnsafeSlow(Math.min(size, maxBytes));
             bytes.copy(larger, 0, 0, length);
             chunk.copy(larger, length);
             held.add(larger.length - bytes.length);
@@ -72,7 +72,7 @@ export function createIncomingBody(
           finish();
           resolve(bytes.subarray(0, length));
         };
-        const onClose = (): void => fail(new Problem(400, "cut_off", "The body ended too early."));
+        const onClose = (): void => fail(cutOff());
         const finish = (): void => {
           stop = undefined;
           incoming.off("data", onData).off("end", onEnd).off("close", onClose);
@@ -91,13 +91,6 @@ export function createIncomingBody(
   };
 }
 
-/** Doubled each time, so that a body of many chunks is copied about twice. */
-function sizeFor(needed: number, maxBytes: number): number {
-  let size = FIRST_BYTES;
-  while (size < needed) size *= 2;
-  return Math.max(needed, Math.min(size, maxBytes));
-}
-
-function tooLarge(maxBytes: number): Problem {
-  return new Problem(413, "too_large", `The body is larger than ${maxBytes} bytes.`);
+function cutOff(): Problem {
+  return new Problem(400, "cut_off", "The body ended too early.");
 }

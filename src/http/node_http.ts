@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { Cidr } from "../base/cidr.ts";
 import type { HttpResponse, HttpRequest } from "../base/http_message.ts";
 import type { Log } from "../base/log.ts";
-import { Problem } from "../base/problem.ts";
+import { malformed, Problem } from "../base/problem.ts";
 import { type Connection, createConnections } from "./connections.ts";
 import { type HttpLimits, limitsFor } from "./limits.ts";
 import { createMemoryBudget, type Reservation } from "./memory_budget.ts";
@@ -83,7 +83,8 @@ export function createHttpServer(options: NodeHttpOptions): Server {
       const isOver = connection.isClosing || !server.listening;
       if (isOver && connection.unanswered.size === 0) endConnection(connection);
     });
-    const problem = findHeadError(incoming) ?? (expectation === "unknown" ? expected() : undefined);
+    const problem = findHeadError(incoming) ??
+      (expectation === "unknown" ? errorOf("EXPECTATION") : undefined);
     if (problem) connection.isClosing = true;
     (problem ? Promise.resolve(refusal(problem, request.id)) : handle(request))
       .then((response) =>
@@ -156,10 +157,6 @@ function isClientGone(error: unknown): boolean {
   return ["ERR_STREAM_PREMATURE_CLOSE", "ECONNRESET", "EPIPE"].includes(String(code));
 }
 
-function expected(): Problem {
-  return new Problem(417, "expectation_failed", "Only 100-continue can be expected here.");
-}
-
 function errorOf(code: string | undefined): Problem {
   switch (code) {
     case "HPE_HEADER_OVERFLOW":
@@ -172,7 +169,9 @@ function errorOf(code: string | undefined): Problem {
       return new Problem(405, "method_not_allowed", "This is not a proxy.", {
         headers: { Allow: "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS" },
       });
+    case "EXPECTATION":
+      return new Problem(417, "expectation_failed", "Only 100-continue can be expected here.");
     default:
-      return new Problem(400, "malformed", "This is not an HTTP/1.1 request.");
+      return malformed("This is not an HTTP/1.1 request.");
   }
 }

@@ -19,8 +19,7 @@ export class NodeRequest implements HttpRequest {
   readonly #incoming: IncomingMessage;
   readonly #body: IncomingBody;
   readonly #trustedProxies: readonly Cidr[];
-  #controller: AbortController | undefined;
-  #isAborted = false;
+  #controller: AbortController | undefined; // made when somebody asks for it
 
   constructor(incoming: IncomingMessage, body: IncomingBody, trustedProxies: readonly Cidr[]) {
     const { headers, method = "GET", url = "/" } = incoming;
@@ -40,11 +39,7 @@ export class NodeRequest implements HttpRequest {
   }
 
   get signal(): AbortSignal {
-    if (!this.#controller) {
-      this.#controller = new AbortController();
-      if (this.#isAborted) this.#controller.abort();
-    }
-    return this.#controller.signal;
+    return (this.#controller ??= new AbortController()).signal;
   }
 
   get isGone(): boolean {
@@ -52,8 +47,7 @@ export class NodeRequest implements HttpRequest {
   }
 
   abort(): void {
-    this.#isAborted = true;
-    this.#controller?.abort();
+    (this.#controller ??= new AbortController()).abort();
   }
 
   readBody(maxBytes: number): Promise<Buffer> {

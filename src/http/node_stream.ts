@@ -3,12 +3,7 @@ import { pipeline } from "node:stream/promises";
 import type { HttpRequest } from "../base/http_message.ts";
 
 /** Sends all of a stream of this type; rejects when it breaks or the client goes away. */
-export type SendStream = (
-  body: ReadableStream<Uint8Array>,
-  type: unknown,
-  request: HttpRequest,
-  outgoing: ServerResponse,
-) => Promise<void>;
+export type SendStream = ReturnType<typeof createStreamSender>;
 
 /**
  * Makes the sender of streams.
@@ -17,13 +12,18 @@ export type SendStream = (
  * being sent, and `text/event-stream`, which has no end of its own, is ended; its clients come back
  * by themselves (HTML standard §9.2.3). All others may go on to their ends
  */
-export function createStreamSender(stopping: AbortSignal): SendStream {
+export function createStreamSender(stopping: AbortSignal) {
   const requests = new Set<HttpRequest>();
   stopping.addEventListener("abort", () => {
     for (const request of requests) request.abort();
   });
 
-  return async (body, type, request, outgoing) => {
+  return async (
+    body: ReadableStream<Uint8Array>,
+    type: unknown,
+    request: HttpRequest,
+    outgoing: ServerResponse,
+  ): Promise<void> => {
     const reader = body.getReader();
     const isEndless = /^text\/event-stream\b/i.test(String(type));
     const onAbort = (): void => {

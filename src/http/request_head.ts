@@ -1,4 +1,4 @@
-import { Problem } from "../base/problem.ts";
+import { malformed, Problem } from "../base/problem.ts";
 
 /** The head of a request as it was parsed; names and values of `rawHeaders` alternate. */
 interface RequestHead {
@@ -19,8 +19,9 @@ const HOST = SINGLE.get("host") ?? 0;
  * What is wrong with the head of a request, beyond what the parser refuses by itself: anything that
  * a proxy before us might read in another way than we do. Undefined when nothing is.
  */
-export function findHeadError(head: RequestHead): Problem | undefined {
-  const { httpVersion, url = "", rawHeaders } = head;
+export function findHeadError(
+  { httpVersion, url = "", rawHeaders }: RequestHead,
+): Problem | undefined {
   if (httpVersion !== "1.1" && httpVersion !== "1.0") return malformed("Speak HTTP/1.1 here.");
   // RFC 9112 §3.2: a request target has no fragment.
   if (url.includes("#")) return malformed("The request target holds a fragment.");
@@ -43,8 +44,4 @@ export function findHeadError(head: RequestHead): Problem | undefined {
   }
   // RFC 9112 §3.2.
   return httpVersion === "1.1" && (seen & HOST) === 0 ? malformed("Host is missing.") : undefined;
-}
-
-function malformed(detail: string): Problem {
-  return new Problem(400, "malformed", detail);
 }

@@ -1,9 +1,4 @@
-/** What can be made to read nothing for a while: a socket. */
-export interface Pausable {
-  isPaused(): boolean;
-  pause(): unknown;
-  resume(): unknown;
-}
+import type { Socket } from "node:net";
 
 const MAX_IN_TURN = 2000;
 
@@ -13,14 +8,12 @@ const MAX_IN_TURN = 2000;
  * which are released only after the turn, when closed connections are cleared away. So once there
  * are that many, nothing more is read in this turn: memory stays bounded however many connections
  * send ahead at once, and timers and responses are not held up. What it returns counts one more
- * request, and returns the number of the turn.
+ * request.
  */
-export function createTurnLimit(open: () => Iterable<Pausable>): () => number {
-  let turn = 1;
+export function createTurnLimit(open: () => Iterable<Socket>): () => void {
   let requests = 0;
 
   function endTurn(): void {
-    turn++;
     requests = 0;
   }
 
@@ -35,6 +28,5 @@ export function createTurnLimit(open: () => Iterable<Pausable>): () => number {
     if (requests === 0) setImmediate(endTurn);
     requests++;
     if (requests === MAX_IN_TURN) pauseAll();
-    return turn;
   };
 }

@@ -3,17 +3,15 @@ import { Writable } from "node:stream";
 import { test } from "node:test";
 import { createLineSink } from "../../src/base/line_sink.ts";
 
-/** A stream that, like Node's standard ones, outlives its errors; `fail` makes it refuse. */
+/** A stream that takes nothing while it stalls. */
 function openStream() {
   const written: string[] = [];
   const waiting: (() => void)[] = [];
-  const state = { fail: false, stall: false };
+  const state = { stall: false };
   const stream = new Writable({
-    autoDestroy: false,
     decodeStrings: true,
     write(chunk, _, done) {
       const finish = () => {
-        if (state.fail) return done(new Error("ENOSPC"));
         written.push(String(chunk));
         done();
       };
@@ -52,6 +50,26 @@ test("a stalled reader: no more than 4 MiB are held, the rest is dropped and cou
   assert.equal(written.length, 65);
   assert.equal(written.at(-1), "after\n");
   assert.equal(sink.dropped(), 36);
+});
+
+test("lines that the stream fails to take are counted, and the next begin on a new line", () => {
+  const written: string[] = [];
+  let error: Error | undefined = new Error("ENOSPC");
+  const sink = createLineSink({
+    writableLength: 0,
+    on: () => {},
+    write(text, done) {
+      written.push(text);
+      done(error);
+    },
+  });
+  sink.write("a\nb\n");
+  assert.equal(sink.dropped(), 2);
+  error = undefined;
+  sink.write("c\n");
+  sink.write("d\n");
+  assert.deepEqual(written, ["a\nb\n", "\nc\n", "d\n"]);
+  assert.equal(sink.dropped(), 2);
 });
 
 test("bytes are what counts, not characters", () => {

@@ -101,6 +101,13 @@ test("past the limit of series new ones are counted together", async () => {
   assert.equal(find("v0")?.value, 2);
 });
 
+test("past the limit of series a label that is called other makes no room", async () => {
+  const metrics = createMetrics({ a_total: counter("A.", "x", "y") });
+  for (let count = 0; count < 6000; count++) metrics.count("a_total", ["other", `v${count}`]);
+  const [family] = parseMetrics(await metrics.format({}));
+  assert.equal(family?.samples.length, 5001);
+});
+
 test("counting a request takes less than 1 µs, and less than 10 µs on a loaded machine", () => {
   const bounds = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10];
   const metrics = createMetrics({

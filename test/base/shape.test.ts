@@ -10,12 +10,14 @@ import {
   listOf,
   manyOf,
   matching,
+  type Members,
   named,
   nullable,
   object,
   oneOf,
   optional,
   parseShape,
+  pick,
   record,
   refined,
   type Shape,
@@ -135,6 +137,13 @@ test("a member __proto__ that a shape has is an own one", () => {
   const parsed = parseShape(shape, JSON.parse('{"__proto__": "x"}'), "body");
   assert.deepEqual(Object.entries(parsed), [["__proto__", "x"]]);
   assert.equal(Object.getPrototypeOf(parsed), Object.prototype);
+});
+
+test("pick() shows own members alone, in the order of the shape", () => {
+  const members: Members = { b: TEXT, a: TEXT, constructor: TEXT, ["__proto__"]: TEXT };
+  const shown = pick(record(members), { a: "x", c: "z", b: "y" });
+  assert.deepEqual(Object.entries(shown), [["b", "y"], ["a", "x"]]);
+  assert.deepEqual(Object.keys(pick(record(members), { a: undefined, b: "y" })), ["b"]);
 });
 
 test("a problem has status, code, what it speaks of, and a sentence for each error", () => {
@@ -266,6 +275,10 @@ describe("the definitions of a shape are those of every name in it:", () => {
     assert.deepEqual(Object.keys(outer.definitions).toSorted(), ["Inner", "Outer"]);
     assert.deepEqual(outer.definitions["Outer"]?.["properties"], { inner: inner.schema });
     assert.deepEqual(outer.definitions["Inner"], record({ a: FLAG }).schema);
+  });
+  test("one that is named __proto__", () => {
+    const { definitions } = object({ a: named("__proto__", FLAG), b: inner });
+    assert.deepEqual(Object.keys(definitions), ["__proto__", "Inner"]);
   });
   test("none where nothing is named", () => {
     assert.deepEqual(object({ a: listOf(nullable(TEXT)) }).definitions, {});

@@ -43,7 +43,6 @@ export function createInstantHasher(limit: number): PasswordHasher {
         else running--;
       }
     },
-    load: () => ({ running, waiting: waiting.length }),
   };
 }
 

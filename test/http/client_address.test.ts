@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { parseAddress } from "../../src/base/address.ts";
 import { type Cidr, parseCidr } from "../../src/base/cidr.ts";
-import { clientAddress, isTrustedProxy, throttleAddress } from "../../src/http/client_address.ts";
+import {
+  clientAddress,
+  isTrustedProxy,
+  throttleAddress,
+  throttleNetworks,
+} from "../../src/http/client_address.ts";
 
 const PROXIES = ["10.0.0.0/8", "2001:db8:ffff::/48"].map(readCidr);
 
@@ -49,10 +55,10 @@ test("clientAddress() takes linear time over a long header", () => {
 });
 
 test("isTrustedProxy() is true within the blocks, and for nothing that is not an address", () => {
-  assert.equal(isTrustedProxy("10.255.255.255", PROXIES), true);
-  assert.equal(isTrustedProxy("11.0.0.0", PROXIES), false);
-  assert.equal(isTrustedProxy("unknown", PROXIES), false);
-  assert.equal(isTrustedProxy("10.0.0.1", []), false);
+  assert.equal(isTrustedProxy(parseAddress("10.255.255.255"), PROXIES), true);
+  assert.equal(isTrustedProxy(parseAddress("11.0.0.0"), PROXIES), false);
+  assert.equal(isTrustedProxy(parseAddress("unknown"), PROXIES), false);
+  assert.equal(isTrustedProxy(parseAddress("10.0.0.1"), []), false);
 });
 
 describe("throttleAddress() counts", () => {
@@ -74,6 +80,23 @@ describe("throttleAddress() counts", () => {
       throttleAddress("2001:db8::ffff:ffff:ffff:ffff"),
     );
     assert.notEqual(throttleAddress("2001:db8::1"), throttleAddress("2001:db8:0:1::1"));
+  });
+});
+
+describe("throttleNetworks() counts", () => {
+  test("an IPv4 address alone", () => {
+    const network = { first: "192.0.2.7", last: "192.0.2.7", share: 1 };
+    assert.deepEqual(throttleNetworks("192.0.2.7"), [network]);
+  });
+  test("an IPv6 address in its /64, and in its /56 and /48, which are allowed more", () => {
+    assert.deepEqual(throttleNetworks("2001:db8:1:2a3b::5"), [
+      { first: "20010db800012a3b", last: "20010db800012a3b", share: 1 },
+      { first: "20010db800012a00", last: "20010db800012aff", share: 4 },
+      { first: "20010db800010000", last: "20010db80001ffff", share: 16 },
+    ]);
+  });
+  test("what is no address as it is", () => {
+    assert.deepEqual(throttleNetworks("?"), [{ first: "?", last: "?", share: 1 }]);
   });
 });
 

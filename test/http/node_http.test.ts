@@ -344,6 +344,24 @@ test("a slow body is cut off with 408 as the response to its request", async (t)
   assert.ok(isClosed);
 });
 
+test("a body whose client has gone before it is read is refused, and not waited for", async (t) => {
+  const outcome = Promise.withResolvers<unknown>();
+  const { port } = await startStage(t, {
+    async handle(request) {
+      while (!request.isGone) await delay(10);
+      await delay(10);
+      const waited = delay(500, "still waiting");
+      outcome.resolve(await Promise.race([request.readBody(MAX_BODY), waited]).catch(String));
+      return { status: 204 };
+    },
+  });
+  const socket = await openRaw(port);
+  socket.write(post("Content-Length: 10\r\n", "abc"));
+  await delay(50);
+  socket.resetAndDestroy();
+  assert.match(String(await outcome.promise), /ended too early/);
+});
+
 test("a handler may take longer than a request may take to arrive", async (t) => {
   const { port } = await startStage(t, {
     limits: { headersTimeoutMs: 50, requestTimeoutMs: 100 },

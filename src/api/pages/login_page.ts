@@ -5,8 +5,8 @@ import {
   errorMessage,
   type FormPageInput,
   formStart,
-  noticeMessage,
   renderPage,
+  tickIcon,
 } from "./page_layout.ts";
 
 /** Why a login page is shown again. */
@@ -70,7 +70,8 @@ export function loginPage(input: LoginPageInput): HttpResponse {
   const main = html`<h1>Sign in</h1>
 <p class="lead">to continue to this app</p>
 ${appPanel(input.app)}
-${input.signedOut === true && !refusal && noticeMessage(SIGNED_OUT)}
+${input.signedOut === true && !refusal && html`<div class="message notice" role="status">
+${tickIcon}<p>You are signed out here. Apps that you have allowed keep their access.</p></div>`}
 ${refusal && errorMessage(refusal.text(waitSeconds ?? 0))}
 ${formStart(input)}
 <div class="field">
@@ -87,19 +88,17 @@ ${formStart(input)}
 <div class="actions"><button class="primary" type="submit">Sign in</button></div>
 </form>
 <p class="note">Your password stays with ${site.name}. The app never sees it.</p>`;
-  const retryAfter = waitSeconds !== undefined &&
-    { "Retry-After": String(Math.max(1, Math.ceil(waitSeconds))) };
   return renderPage({
     site,
     status: refusal?.status ?? 200,
     title: refusal ? `${refusal.title} – Sign in` : "Sign in",
     main,
     formActionOrigin,
-    headers: { ...retryAfter },
+    headers: waitSeconds === undefined
+      ? {}
+      : { "Retry-After": String(Math.max(1, Math.ceil(waitSeconds))) },
   });
 }
-
-const SIGNED_OUT = "You are signed out here. Apps that you have allowed keep their access.";
 
 function inWords(seconds: number): string {
   if (seconds <= 1) return "a second";

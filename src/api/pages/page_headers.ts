@@ -28,7 +28,6 @@ export function pageHeaders(formActionOrigin?: string): Readonly<Record<string, 
     ].join("; "),
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Permissions-Policy": // features that no page uses
       "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",

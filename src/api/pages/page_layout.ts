@@ -76,11 +76,6 @@ export function errorMessage(text: string): Html {
   return html`<div class="message error" id="error" role="alert">${alertIcon}<p>${text}</p></div>`;
 }
 
-/** Returns a quiet confirmation. */
-export function noticeMessage(text: string): Html {
-  return html`<div class="message notice" role="status">${tickIcon}<p>${text}</p></div>`;
-}
-
 /** Opens a form with its CSRF token; browsers must not restore an older one. */
 export function formStart({ action, csrf }: Pick<FormPageInput, "action" | "csrf">): Html {
   return html`<form method="post" action="${action}">
