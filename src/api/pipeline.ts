@@ -7,7 +7,7 @@ import { UnavailableError } from "../database/database.ts";
 import { prefersHtml } from "../http/accept.ts";
 import { type CorsPolicy, type IsOriginAllowed, optionsResponse, withCors } from "./cors.ts";
 import { errorPage } from "./pages/error_page.ts";
-import { oauthErrorResponse, problemResponse } from "../http/respond.ts";
+import { jsonResponse, NO_STORE, problemResponse } from "../http/respond.ts";
 import { readBody, readQuery } from "./input.ts";
 import type { Operation } from "./operation.ts";
 import type { Services } from "../services.ts";
@@ -173,6 +173,11 @@ function toProblem(error: unknown, request: HttpRequest, log: Log): Problem {
   }
   log.error("request failed", { request_id: request.id, error });
   return new Problem(500, "internal", "The request failed; the log has more under its request_id.");
+}
+
+/** An error of an OAuth endpoint (RFC 6749 §5.2). */
+function oauthErrorResponse({ status, error, message, headers }: OAuthError): HttpResponse {
+  return jsonResponse(status, { error, error_description: message }, { ...NO_STORE, ...headers });
 }
 
 function toOAuthError(problem: Problem): OAuthError {

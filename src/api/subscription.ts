@@ -12,7 +12,7 @@ import {
   toManagedSubscription,
   toSubscriptionRecord,
 } from "../event/subscription.ts";
-import { emptyResponse, jsonResponse } from "../http/respond.ts";
+import { jsonResponse } from "../http/respond.ts";
 import { BACKEND_SCOPE, type Caller, LOGIN_APP } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { findEventScopes } from "../store/authority.ts";
@@ -159,7 +159,7 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
         const action = { action: "subscription.delete", target: id };
         const changes = await store(context, deleteSubscription(id, now()), action);
         checkChanged(changes, "subscription");
-        return emptyResponse(204);
+        return { status: 204 };
       },
     }),
   ];

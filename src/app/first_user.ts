@@ -1,6 +1,6 @@
 import { newId } from "../base/id.ts";
 import type { PasswordHasher } from "../base/password.ts";
-import { randomBytes } from "../base/secret.ts";
+import { newPassword } from "../base/secret.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import type { Database } from "../database/database.ts";
 import { hasUsers, insertFirstUser } from "../store/users.ts";
@@ -19,7 +19,7 @@ export async function ensureFirstUser(
   nowMs: number,
 ): Promise<string | undefined> {
   if (await hasUsers(database)) return undefined;
-  const password = givenPassword ?? randomBytes(18).toString("base64url");
+  const password = givenPassword ?? newPassword();
   const [inserted] = await database.write([insertFirstUser({
     id: newId("u", nowMs),
     username: ADMIN,

@@ -22,6 +22,11 @@ export function newSecret(): string {
   return randomBytes(32).toString("base64url");
 }
 
+/** A password that nobody guesses: 24 characters. */
+export function newPassword(): string {
+  return randomBytes(18).toString("base64url");
+}
+
 /** SHA-256 of a string's UTF-8, as 32 bytes: how a high-entropy secret is stored. */
 export function sha256(text: string): Buffer {
   return hash("sha256", text, "buffer");

@@ -1,4 +1,4 @@
-import { randomBytes } from "../base/secret.ts";
+import { newPassword } from "../base/secret.ts";
 import { checkPassword } from "../oauth/user.ts";
 import type { CommandContext, Option, Values } from "./command.ts";
 import { Failure } from "./failure.ts";
@@ -25,11 +25,6 @@ export async function obtainPassword(source: Source, username: string): Promise<
 /** Whether nobody gives a password, so that one is generated and must be shown once. */
 export function isGenerated({ terminal, values }: Source): boolean {
   return !terminal.canAsk && !values.flag("password-stdin");
-}
-
-/** A password that nobody guesses. */
-export function newPassword(): string {
-  return randomBytes(18).toString("base64url");
 }
 
 function askPassword(terminal: Terminal, username: string): Promise<string> {

@@ -1,6 +1,7 @@
 import { ADMIN } from "../app/first_user.ts";
 import { newId } from "../base/id.ts";
 import { createPasswordHasher } from "../base/password.ts";
+import { newPassword } from "../base/secret.ts";
 import { toTime } from "../base/time.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import { accountOf, deleteLoginFailures } from "../store/login_failures.ts";
@@ -14,7 +15,6 @@ import {
 import { auditOwn } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
-import { newPassword } from "./password.ts";
 import { formatPairs } from "./table.ts";
 
 const VALID_FOR_MS = 86_400_000;

@@ -61,7 +61,7 @@ export function createRecorder(
   function finishFailure(record: AttemptRecord): readonly Sql[] {
     const nowMs = now();
     const { delivery, subscription, endpoint, attempt, outcome } = record;
-    const next = afterAttempt(attempt, outcome, { delaysMs }, nowMs, random());
+    const next = afterAttempt(attempt, outcome, delaysMs, nowMs, random());
     const recorded = recordFailure({ ...record, next }, claim, nowMs);
     if (next.status !== "failed") return recorded;
     const held = { delivery, claim, subscription };

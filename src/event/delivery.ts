@@ -15,11 +15,6 @@ export type NextState =
   /** `gone`: the last response was 410, the subscriber wants no more. */
   | { readonly status: "failed"; readonly gone: boolean };
 
-/** The wait before each resend: as many entries as there are resends. */
-export interface ResendPolicy {
-  readonly delaysMs: readonly number[];
-}
-
 /** Recipients must accept all three (RFC 9110 §5.6.7). */
 const HTTP_DATES = [
   /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/, // IMF-fixdate
@@ -39,17 +34,18 @@ export function isSuccess(outcome: AttemptOutcome): boolean {
  * alike; the delay before a resend varies by a fifth, so that what failed together does not come
  * back together, and a subscriber's Retry-After extends it, to an hour at most.
  *
+ * @param delaysMs the wait before each resend: as many entries as there are resends
  * @param random a number from 0 to 1
  */
 export function afterAttempt(
   attempt: number,
   outcome: AttemptOutcome,
-  policy: ResendPolicy,
+  delaysMs: readonly number[],
   nowMs: number,
   random: number,
 ): NextState {
   if (isSuccess(outcome)) return { status: "delivered" };
-  const delayMs = policy.delaysMs[attempt - 1];
+  const delayMs = delaysMs[attempt - 1];
   if (delayMs === undefined) {
     return { status: "failed", gone: outcome.kind === "response" && outcome.status === 410 };
   }

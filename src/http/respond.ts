@@ -1,6 +1,5 @@
 import type { HttpResponse } from "../base/http_message.ts";
 import type { Problem } from "../base/problem.ts";
-import type { OAuthError } from "../oauth/errors.ts";
 
 /** Keeps a response out of every cache (RFC 6749 §5.1). */
 export const NO_STORE = { "Cache-Control": "no-store", Pragma: "no-cache" } as const;
@@ -13,14 +12,6 @@ export function jsonResponse(
 ): HttpResponse {
   const body = JSON.stringify(json);
   return { status, headers: { "Content-Type": "application/json", ...headers }, body };
-}
-
-/** A response without a body. */
-export function emptyResponse(
-  status: number,
-  headers: Readonly<Record<string, string>> = {},
-): HttpResponse {
-  return { status, headers };
 }
 
 /** Problem details (RFC 9457). */
@@ -44,10 +35,4 @@ export function problemResponse(problem: Problem, requestId: string): HttpRespon
       ...(errors.length > 0 && { errors }),
     }),
   };
-}
-
-/** An error of an OAuth endpoint (RFC 6749 §5.2). */
-export function oauthErrorResponse(error: OAuthError): HttpResponse {
-  const body = { error: error.error, error_description: error.message };
-  return jsonResponse(error.status, body, { ...NO_STORE, ...error.headers });
 }

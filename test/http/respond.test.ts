@@ -2,25 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HttpResponse } from "../../src/base/http_message.ts";
 import { Problem } from "../../src/base/problem.ts";
-import {
-  emptyResponse,
-  jsonResponse,
-  NO_STORE,
-  oauthErrorResponse,
-  problemResponse,
-} from "../../src/http/respond.ts";
-import { OAuthError } from "../../src/oauth/errors.ts";
+import { jsonResponse, NO_STORE, problemResponse } from "../../src/http/respond.ts";
 
 test("jsonResponse() is JSON with the headers it is given", () => {
   const answer = jsonResponse(201, { a: [1, "\u00fc"] }, { Location: "/x" });
   assert.equal(answer.status, 201);
   assert.deepEqual(answer.headers, { "Content-Type": "application/json", Location: "/x" });
   assert.deepEqual(readBody(answer), { a: [1, "\u00fc"] });
-});
-
-test("emptyResponse() has no body and no type", () => {
-  assert.deepEqual(emptyResponse(204), { status: 204, headers: {} });
-  assert.deepEqual(emptyResponse(202, { Location: "/x" }).headers, { Location: "/x" });
 });
 
 test("NO_STORE keeps a response out of caches, old ones too (RFC 6749 §5.1)", () => {
@@ -54,16 +42,6 @@ test("problemResponse() says nothing of a cause", () => {
   const cause = new Error("secret place");
   const answer = problemResponse(new Problem(500, "internal", "It failed.", { cause }), "r1");
   assert.doesNotMatch(JSON.stringify(answer), /secret place/);
-});
-
-test("oauthErrorResponse() is RFC 6749 §5.2 JSON, kept out of caches", () => {
-  const answer = oauthErrorResponse(new OAuthError("invalid_client", "It failed."));
-  assert.equal(answer.status, 401);
-  assert.equal(answer.headers?.["Content-Type"], "application/json");
-  assert.equal(answer.headers["Cache-Control"], "no-store");
-  assert.equal(answer.headers["Pragma"], "no-cache");
-  assert.equal(answer.headers["WWW-Authenticate"], 'Basic realm="gatepost", charset="UTF-8"');
-  assert.deepEqual(readBody(answer), { error: "invalid_client", error_description: "It failed." });
 });
 
 function readBody(answer: HttpResponse): unknown {

@@ -13,7 +13,7 @@ import { findConsentedScopes } from "../../store/consents.ts";
 import { readForm } from "../../http/body.ts";
 import { errorPage } from "../pages/error_page.ts";
 import { type Operation, operation } from "../operation.ts";
-import { emptyResponse, NO_STORE } from "../../http/respond.ts";
+import { NO_STORE } from "../../http/respond.ts";
 import {
   consentStep,
   loginStep,
@@ -102,7 +102,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       handle: ({ request }) =>
         withVisit(request, async (visit) =>
           // HEAD is what scanners of links send; it makes no code and no session.
-          request.method === "HEAD" ? emptyResponse(200, NO_STORE) : showNext(visit, services)
+          request.method === "HEAD" ? { status: 200, headers: NO_STORE } : showNext(visit, services)
         ),
     }),
     operation({

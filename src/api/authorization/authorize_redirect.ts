@@ -7,7 +7,7 @@ import { GRANT_ALLOWED, insertAuditOfChange } from "../../store/audit.ts";
 import { insertCode } from "../../store/codes.ts";
 import { putConsentOfCode } from "../../store/consents.ts";
 import type { Services } from "../../services.ts";
-import { emptyResponse, NO_STORE } from "../../http/respond.ts";
+import { NO_STORE } from "../../http/respond.ts";
 import { showLogin, type Visit } from "./authorize_pages.ts";
 import type { AuthorizeTarget } from "./authorize_request.ts";
 import { newHandle } from "./token_issuer.ts";
@@ -58,10 +58,6 @@ export function sendToApp(
 
 /** RFC 9700 §4.12: 303, so that no browser sends the form on. */
 export function seeOther(location: string, headers: HttpResponse["headers"] = {}): HttpResponse {
-  return emptyResponse(303, {
-    Location: location,
-    "Referrer-Policy": "no-referrer",
-    ...NO_STORE,
-    ...headers,
-  });
+  const own = { Location: location, "Referrer-Policy": "no-referrer", ...NO_STORE };
+  return { status: 303, headers: { ...own, ...headers } };
 }

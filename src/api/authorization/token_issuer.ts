@@ -1,6 +1,6 @@
 import { ID_LENGTH, idTimeMs, isId } from "../../base/id.ts";
 import { createJwtSigner, MAX_JWT_LENGTH, type SigningKey } from "../../base/jwt.ts";
-import { equalText, hmac, newSecret, sha256 } from "../../base/secret.ts";
+import { equalBytes, hmac, newSecret, sha256 } from "../../base/secret.ts";
 import type { App } from "../../oauth/app.ts";
 import { accessTokenClaims, ACCESS_TOKEN_TYPE } from "../../oauth/claims.ts";
 import { OAuthError } from "../../oauth/errors.ts";
@@ -76,9 +76,11 @@ export function createTokenIssuer(
       const old = parseHandle(token); // as 0.1.0 issued them
       if (old) return { ...old, isGenuine: false };
       const unproven = token.slice(0, -PROOF_LENGTH);
-      const handle = parseHandle(unproven);
-      if (!handle || !equalText(token.slice(-PROOF_LENGTH), proofOf(unproven))) return undefined;
-      return { grantId: handle.grantId, hash: sha256(token), isGenuine: true };
+      const grantId = grantIdOf(unproven);
+      if (grantId === undefined) return undefined;
+      const [given, proof] = [token.slice(-PROOF_LENGTH), proofOf(unproven)];
+      const isGenuine = equalBytes(Buffer.from(given), Buffer.from(proof));
+      return isGenuine ? { grantId, hash: sha256(token), isGenuine } : undefined;
     },
   };
 }
@@ -96,8 +98,13 @@ export function newHandle(grantId: string) {
 
 /** The grant that a presented code names, and its hash; undefined where it cannot be a code. */
 export function parseHandle(token: string) {
+  const grantId = grantIdOf(token);
+  return grantId === undefined ? undefined : { grantId, hash: sha256(token) };
+}
+
+function grantIdOf(token: string): string | undefined {
   const grantId = token.slice(0, ID_LENGTH);
   const isHandle = isId("g", grantId) && token.length === ID_LENGTH + SECRET_LENGTH &&
     /^[\w-]+$/.test(token);
-  return isHandle ? { grantId, hash: sha256(token) } : undefined;
+  return isHandle ? grantId : undefined;
 }

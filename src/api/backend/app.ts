@@ -2,7 +2,7 @@ import { newId } from "../../base/id.ts";
 import { Problem } from "../../base/problem.ts";
 import { newSecret, sha256 } from "../../base/secret.ts";
 import { optional } from "../../base/shape.ts";
-import { emptyResponse, jsonResponse } from "../../http/respond.ts";
+import { jsonResponse } from "../../http/respond.ts";
 import {
   AppChange,
   AppRecord,
@@ -108,7 +108,7 @@ export function appOperations(services: Administration): Operation[] {
           deleteApp(id),
         ], { action: "app.delete", target: id }, services);
         checkChanged(changes, "app");
-        return emptyResponse(204);
+        return { status: 204 };
       },
     }),
     backend("POST", `${ITEM}/secret`, "replaceAppSecret",

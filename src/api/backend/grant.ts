@@ -15,7 +15,6 @@ import {
 } from "../../base/shape.ts";
 import { TIME, toTime } from "../../base/time.ts";
 import type { Sql } from "../../database/sql.ts";
-import { emptyResponse } from "../../http/respond.ts";
 import { GRANT_TYPES } from "../../oauth/grant_type.ts";
 import { LOGIN_APP } from "../../oauth/principal.ts";
 import { SCOPES } from "../../oauth/scope.ts";
@@ -90,7 +89,7 @@ export function grantOperations(services: Administration): Operation[] {
         const { id } = found(await findGrant(database, params.id), "grant");
         const action = { action: "grant.revoke", target: id, always: true };
         await storeAudited(context, revokeGrant(id, now()), action, services);
-        return emptyResponse(204);
+        return { status: 204 };
       },
     }),
     backend("POST", `${PATH}/revoke`, "revokeGrants",
@@ -106,7 +105,7 @@ export function grantOperations(services: Administration): Operation[] {
         const action = { action: "grant.revoke", target, always: true };
         await storeAudited(context, await revokeAll(body, services), action, services);
         if (user === undefined && app === LOGIN_APP) await revokeAllLogins(database, now());
-        return emptyResponse(204);
+        return { status: 204 };
       },
     }),
   ];

@@ -12,7 +12,6 @@ import {
   TEXT,
 } from "../../base/shape.ts";
 import { TIME, toTime } from "../../base/time.ts";
-import { emptyResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { actorOf, insertAudit } from "../../store/audit.ts";
 import { type RingKey, ROTATION_LEAD_MS } from "../../store/key_ring.ts";
@@ -78,7 +77,7 @@ export function keyOperations({ keys, now }: Pick<Services, "keys" | "now">): Op
       async handle({ params: { kid }, ...context }) {
         const isWithdrawn = await keys.withdraw(kid, [audit(context, "key.withdraw", kid)]);
         if (!isWithdrawn) throw notFound("key");
-        return emptyResponse(204);
+        return { status: 204 };
       },
     }),
   ];

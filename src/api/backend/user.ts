@@ -1,5 +1,5 @@
 import { newId } from "../../base/id.ts";
-import { emptyResponse, jsonResponse } from "../../http/respond.ts";
+import { jsonResponse } from "../../http/respond.ts";
 import { NewUser, toUserRecord, UserChange, UserRecord } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
@@ -89,7 +89,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
           deleteUser(id),
         ], { action: "user.delete", target: id }, services);
         checkChanged(changes, "user");
-        return emptyResponse(204);
+        return { status: 204 };
       },
     }),
   ];

@@ -1,7 +1,6 @@
 import { idOf } from "../../base/id.ts";
 import { Problem } from "../../base/problem.ts";
 import { manyOf, named, record, TEXT, URI } from "../../base/shape.ts";
-import { emptyResponse } from "../../http/respond.ts";
 import { type Caller, LOGIN_APP } from "../../oauth/principal.ts";
 import { listActingApps, withdrawConsent } from "../../store/consents.ts";
 import { type Administration, found, storeAudited } from "../administration.ts";
@@ -38,7 +37,7 @@ export function consumerGrantOperations(services: Administration): Operation[] {
         const withdraw = withdrawConsent(user, app, end, now(), accessTokenTtlMs);
         const action = { action: "grant.withdraw", target: app, always: true };
         await storeAudited(context, withdraw, action, services);
-        return emptyResponse(204);
+        return { status: 204 };
       },
     }),
   ];
