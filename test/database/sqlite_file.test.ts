@@ -12,7 +12,7 @@ import { APPLICATION_ID, NEWEST_VERSION } from "../../src/database/migrations.ts
 import { openSqlite } from "../../src/database/sqlite_file.ts";
 import { makeFolder } from "../helpers/database.ts";
 import { runNode } from "../helpers/process.ts";
-import { SCHEMA_OF_0_1_0 } from "../helpers/schema.ts";
+import { writeOldDatabase } from "../helpers/old_database.ts";
 
 test("prepareSqliteFile() makes a file 0600 in a folder 0700, and those above it", (t) => {
   const folder = makeFolder(t);
@@ -137,12 +137,12 @@ test("prepareSqliteFile() keeps what is stored", (t) => {
 
 test("prepareSqliteFile() brings version 1 to the schema of a new file", (t) => {
   const path = join(makeFolder(t), "gatepost.db");
-  run(path, SCHEMA_OF_0_1_0);
-  run(path, `PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = 1`);
-  run(path, "INSERT INTO settings (name, value) VALUES ('a', '1')");
+  writeOldDatabase(path);
+  assert.deepEqual(pragmas(path, ["user_version"]), [1]);
+  const settings = countSettings(path);
   prepareSqliteFile(path);
   assert.deepEqual(pragmas(path, ["user_version"]), [NEWEST_VERSION]);
-  assert.equal(countSettings(path), 1);
+  assert.equal(countSettings(path), settings);
   assert.deepEqual(schemaOf(path), schemaOf(newFile(t)));
 });
 

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import { readFile, rm, writeFile } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { gunzipSync } from "node:zlib";
 import {
   assertOAuthError,
   bearer,
@@ -13,10 +12,10 @@ import {
 } from "../helpers/gatepost.ts";
 import { createDataFolder } from "../helpers/process.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
+import { writeOldDatabase } from "../helpers/old_database.ts";
 import { findSignatureFault } from "../helpers/standard_webhooks.ts";
 import written from "../fixtures/gatepost-0.1.0.json" with { type: "json" };
 
-const FIXTURE = new URL("../fixtures/gatepost-0.1.0.db.gz", import.meta.url);
 const LONG = "3650d";
 
 let gatepost: Gatepost;
@@ -24,7 +23,7 @@ let receiver: Receiver;
 let folder: string;
 before(async () => {
   folder = await createDataFolder();
-  await writeFile(join(folder, "gatepost.db"), gunzipSync(await readFile(FIXTURE)));
+  writeOldDatabase(join(folder, "gatepost.db"));
   receiver = await startReceiver();
   gatepost = await startGatepost({
     folder,

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { createSeal } from "../../src/base/seal.ts";
@@ -9,7 +8,6 @@ import { type Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { fanOut, insertEvent, listPendingEvents } from "../../src/store/events.ts";
 import { insertGrant } from "../../src/store/grants.ts";
-import { APPLICATION_ID } from "../../src/database/migrations.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import {
   clearEndedSubscriptions,
@@ -26,7 +24,7 @@ import {
   sampleApp,
   sampleGrant,
 } from "../helpers/database.ts";
-import { SCHEMA_OF_0_1_0 } from "../helpers/schema.ts";
+import { openEmptyOldDatabase } from "../helpers/old_database.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1, 1);
 const SEAL = createSeal(undefined);
@@ -279,9 +277,7 @@ test("scopes are those declared last, and stay when the name is declared no more
 
 test("subscriptions of 0.1.0 live by the newest earlier grant that has not ended", async (t) => {
   const path = join(makeFolder(t), "gatepost.db");
-  const old = new DatabaseSync(path);
-  old.exec(SCHEMA_OF_0_1_0);
-  old.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = 1`);
+  const old = openEmptyOldDatabase(path);
   const at = (ms: number) => newId("g", NOW_MS + ms);
   const grants = {
     older: at(1),
