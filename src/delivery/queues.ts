@@ -1,5 +1,5 @@
 import type { ClaimedDelivery, DueQueue, Health } from "../store/deliveries.ts";
-import { capacityOf, createCapacity, unusedOf } from "./capacity.ts";
+import { capacityOf, createCapacity, hasSlot, unusedOf } from "./capacity.ts";
 import type { QueueGroups, QueueLimits } from "./capacity.ts";
 
 interface Queue extends Pick<DueQueue, "subscription" | "principal"> {
@@ -147,7 +147,7 @@ export function createQueues(limits: QueueLimits) {
 }
 
 function maySend({ waiting, groups }: Queue): boolean {
-  return waiting.length > 0 && groups.every((group) => group.inFlight < group.limit);
+  return waiting.length > 0 && groups.every(hasSlot);
 }
 
 /** Counts in all groups of a queue what has been added to it or taken from it. */
