@@ -18,7 +18,7 @@ export type AuditedAction = Pick<AuditEntry, "action" | "target"> & { readonly a
 
 /**
  * Stores a change together with its audit entry, which is left out where the first statement, the
- * change itself, changes nothing. What it revokes takes effect on the next request, and what it
+ * change itself, finds no row. What it revokes takes effect on the next request, and what it
  * dispatches is distributed at once. Returns the rows that each statement changed; throws Problem
  * 409 with `refusal` as its detail where a constraint is broken.
  */

@@ -12,11 +12,11 @@ export interface Resource {
   /** Names one on the command line; `find` makes the id of it, where it is not that already. */
   readonly argument: Argument & { readonly example: string };
   readonly find?: Find;
-  /** The member that people know one by, where that is not what the argument is. */
+  /** The member that people know one by, where that is not what the argument of `add` is. */
   readonly label?: string;
   /** The members that a list shows; one with `*` at its end may be cut to fit. */
   readonly columns: readonly string[];
-  /** The members that are shown of what has been added or changed; `*` is all others. */
+  /** The members that are shown of what has been added or changed; `*` is all others, but when. */
   readonly shown?: readonly string[];
 }
 

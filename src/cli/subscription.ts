@@ -1,6 +1,6 @@
 import { ManagedSubscriptionChange } from "../event/subscription.ts";
 import type { Command } from "./command.ts";
-import { listCommand, type Resource, sendCommand } from "./resource.ts";
+import { listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
 
 const SUBSCRIPTION: Resource = {
   noun: "subscription",
@@ -16,6 +16,7 @@ export const SUBSCRIPTION_COMMANDS: readonly Command[] = [
     purpose: "List everybody's subscriptions, newest first",
     details: ["PRINCIPAL is the user or app that it belongs to, APP what it was made through."],
   }),
+  showCommand(SUBSCRIPTION, { purpose: "Show a subscription" }),
   sendCommand(SUBSCRIPTION, {
     verb: "set",
     purpose: "Pause, disable or activate a subscription",

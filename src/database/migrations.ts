@@ -6,7 +6,7 @@ import { SCHEMA } from "./schema.ts";
 /** Marks the file as Gatepost's ("Gate" in ASCII): no other program's database is migrated. */
 export const APPLICATION_ID = 0x47617465;
 
-/** One that has been released is never changed, a new one is added. */
+/** None of these is changed any more: there are databases that have seen it. A new one is added. */
 const MIGRATIONS: readonly string[] = [MIGRATION_2, MIGRATION_3];
 
 /** The file's `user_version`: 1 in 0.1.0, and one more with each migration. */

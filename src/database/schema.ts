@@ -1,5 +1,8 @@
+import { POST_SCHEMA } from "./schema_post.ts";
+
 /**
  * The newest schema, of a database that is new; an older one becomes the same by the migrations.
+ * Here are users, apps, tokens and what is common, in `POST_SCHEMA` events and their deliveries.
  *
  * Conventions: columns bear the names of the fields. Times are milliseconds since 1970. Ids sort by
  * the time they were made, so tables keyed by them grow at one end. Lists of names are JSON arrays.
@@ -162,113 +165,6 @@ export const SCHEMA = `
   CREATE INDEX revocations_by_end ON revocations (untilMs);
   CREATE INDEX revocations_by_target ON revocations (target);
 
-  CREATE TABLE subscriptions (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL UNIQUE,
-    principal TEXT NOT NULL,             -- user id, or client_id of an app acting for itself
-    app TEXT NOT NULL,                   -- client_id of the token that made it, or 'login'
-    grantId TEXT,                        -- of the token that made it or set it active
-    granted TEXT,                        -- that token's scopes; none: by own login, all that its
-                                         -- user has; '[]': what made it has ended
-    grantedAfter INTEGER NOT NULL DEFAULT 0, -- the last ending then: later ones may concern it
-    event TEXT NOT NULL,
-    endpoint TEXT NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('active', 'paused', 'disabled', 'deleted')),
-    disabledReason TEXT,
-    secret TEXT NOT NULL,                -- sealed where there is a key
-    oldSecret TEXT,                      -- signs beside the new one, until
-    oldSecretUntilMs INTEGER,
-    hasSucceeded INTEGER NOT NULL DEFAULT 0,
-    failingSinceMs INTEGER,              -- of the first failed attempt since the last success
-    meanMs INTEGER NOT NULL DEFAULT 0,   -- moving mean of its attempts; 0 for any that is short
-    health TEXT AS (CASE
-      WHEN failingSinceMs IS NOT NULL THEN 'failing' WHEN NOT hasSucceeded THEN 'unknown'
-      WHEN meanMs > 1000 THEN 'slow' ELSE 'healthy' END) VIRTUAL,
-    dueAtMs INTEGER,                     -- of its turn to be sent; none without pending work
-    createdAtMs INTEGER NOT NULL
-  ) STRICT;
-  CREATE UNIQUE INDEX subscriptions_by_principal ON subscriptions (principal, event, endpoint)
-    WHERE status <> 'deleted';
-  CREATE INDEX subscriptions_by_event ON subscriptions (event, seq)
-    WHERE status IN ('active', 'paused');
-  CREATE INDEX subscriptions_by_grant ON subscriptions (grantId) WHERE grantId IS NOT NULL;
-  CREATE INDEX subscriptions_by_app ON subscriptions (app) WHERE status <> 'deleted';
-  CREATE INDEX subscriptions_due ON subscriptions (health, dueAtMs)
-    WHERE status = 'active' AND dueAtMs IS NOT NULL;
-  CREATE INDEX subscriptions_listed ON subscriptions (id) WHERE status <> 'deleted';
-  CREATE INDEX subscriptions_deleted ON subscriptions (seq) WHERE status = 'deleted';
-  -- Those that have ended and whose pending deliveries are still to be cancelled.
-  CREATE INDEX subscriptions_to_clear ON subscriptions (seq)
-    WHERE status IN ('disabled', 'deleted') AND dueAtMs IS NOT NULL;
-
-  -- Ends of all subscriptions of an owner (a user, an app, or 'login' for those made by own login)
-  -- that existed then. They take effect at once; the rows are cleared step by step after that.
-  CREATE TABLE subscription_endings (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    owner TEXT NOT NULL,
-    own INTEGER NOT NULL,                -- also those that a user made by own login
-    scopes TEXT,                         -- of those alone that were granted any of these
-    deletes INTEGER NOT NULL,            -- nobody is left who could make them active again
-    reason TEXT NOT NULL
-  ) STRICT;
-  CREATE INDEX subscription_endings_by_owner ON subscription_endings (owner, seq);
-
-  -- What a subscriber to an event must be allowed, as the process that started last declares it.
-  CREATE TABLE event_scopes (
-    name TEXT PRIMARY KEY,
-    scopes TEXT NOT NULL
-  ) STRICT, WITHOUT ROWID;
-
-  CREATE TABLE events (
-    id TEXT PRIMARY KEY,
-    name TEXT NOT NULL,
-    subject TEXT,                        -- deliver to this principal alone
-    scopes TEXT NOT NULL,                -- what a subscriber must be allowed
-    status TEXT NOT NULL CHECK (status IN ('pending', 'distributed')),
-    lastSubscription INTEGER NOT NULL,   -- that existed at dispatch
-    fannedOut INTEGER NOT NULL DEFAULT 0, -- the last subscription that has its delivery
-    createdAtMs INTEGER NOT NULL,
-    data TEXT NOT NULL                   -- JSON, sent byte for byte; last: the rest is read without
-  ) STRICT, WITHOUT ROWID;
-  CREATE INDEX events_by_status ON events (status, id);
-  CREATE INDEX events_by_name ON events (name, status, id);
-
-  CREATE TABLE deliveries (
-    id TEXT PRIMARY KEY,                 -- made of the event's id and the subscription's number
-    event TEXT NOT NULL,                 -- no reference: the purge removes the event after these
-    subscription INTEGER NOT NULL REFERENCES subscriptions,
-    status TEXT NOT NULL CHECK (status IN ('pending', 'delivered', 'failed', 'cancelled')),
-    attempt INTEGER NOT NULL DEFAULT 0,  -- attempts recorded since it was (re)sent by hand
-    dueAtMs INTEGER NOT NULL,            -- not before; a claim moves it to the end of its lease
-    claim TEXT,                          -- whose lease that is: the name of a process
-    finishedAtMs INTEGER
-  ) STRICT, WITHOUT ROWID;
-  CREATE INDEX deliveries_due ON deliveries (subscription, dueAtMs) WHERE status = 'pending';
-  CREATE INDEX deliveries_by_subscription ON deliveries (subscription, status, id);
-  CREATE INDEX deliveries_by_status ON deliveries (status, id);
-  CREATE INDEX deliveries_claimed ON deliveries (claim, dueAtMs) WHERE claim IS NOT NULL;
-
-  CREATE TABLE attempts (
-    delivery TEXT NOT NULL REFERENCES deliveries ON DELETE CASCADE,
-    startedAtMs INTEGER NOT NULL,
-    attempt INTEGER NOT NULL,            -- 1 … 4, as sent in gatepost-attempt
-    status INTEGER,                      -- of the response; none where there was none
-    error TEXT,                          -- the kind of failure; none after a response
-    durationMs INTEGER NOT NULL,
-    snippet TEXT,                        -- the response's first bytes, for the backend alone
-    PRIMARY KEY (delivery, startedAtMs, attempt)
-  ) STRICT, WITHOUT ROWID;
-
-  CREATE TABLE cronjobs (
-    name TEXT PRIMARY KEY,
-    nextAtMs INTEGER NOT NULL,
-    leaseUntilMs INTEGER NOT NULL DEFAULT 0, -- while a process runs it
-    claim TEXT,                          -- whose lease that is: the name of a process
-    lastAtMs INTEGER,
-    lastDurationMs INTEGER,
-    lastError TEXT
-  ) STRICT, WITHOUT ROWID;
-
   -- Counts how often the clock has been set, so that one process shifts what waits, and no other.
   CREATE TABLE clock_steps (count INTEGER NOT NULL) STRICT;
   INSERT INTO clock_steps (count) VALUES (0);
@@ -284,4 +180,6 @@ export const SCHEMA = `
   CREATE INDEX audit_by_actor ON audit (actor, id);
   CREATE INDEX audit_by_action ON audit (action, id);
   CREATE INDEX audit_by_target ON audit (target, id);
+
+  ${POST_SCHEMA}
 `;

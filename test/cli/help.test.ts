@@ -22,9 +22,9 @@ test("the overview names every command with its purpose, and the exit codes", ()
   assert.match(text, /--version/);
 });
 
-const NOUNS = "user app grant event subscription delivery cronjob key audit".split(" ");
+const VERBS = COMMANDS.filter(({ words }) => words.length === 2);
 
-for (const noun of NOUNS) {
+for (const noun of new Set(VERBS.map(({ words: [noun = ""] }) => noun))) {
   test(`the help of ${noun} names its verbs and gives an example`, () => {
     const text = help([noun]);
 

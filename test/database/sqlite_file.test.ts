@@ -8,6 +8,7 @@ import { describe, type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { UnusableDatabaseError } from "../../src/database/database.ts";
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
+import { MIGRATION_2 } from "../../src/database/migration_2.ts";
 import { APPLICATION_ID, NEWEST_VERSION } from "../../src/database/migrations.ts";
 import { openSqlite } from "../../src/database/sqlite_file.ts";
 import { makeFolder } from "../helpers/database.ts";
@@ -135,16 +136,18 @@ test("prepareSqliteFile() keeps what is stored", (t) => {
   assert.equal(countSettings(path), 1);
 });
 
-test("prepareSqliteFile() brings version 1 to the schema of a new file", (t) => {
-  const path = join(makeFolder(t), "gatepost.db");
-  writeOldDatabase(path);
-  assert.deepEqual(pragmas(path, ["user_version"]), [1]);
-  const settings = countSettings(path);
-  prepareSqliteFile(path);
-  assert.deepEqual(pragmas(path, ["user_version"]), [NEWEST_VERSION]);
-  assert.equal(countSettings(path), settings);
-  assert.deepEqual(schemaOf(path), schemaOf(newFile(t)));
-});
+for (const [version, migrations] of [[1, ""], [2, MIGRATION_2]] as const) {
+  test(`prepareSqliteFile() brings version ${version} to the schema of a new file`, (t) => {
+    const path = join(makeFolder(t), "gatepost.db");
+    writeOldDatabase(path);
+    run(path, `${migrations}; PRAGMA user_version = ${version}`);
+    const settings = countSettings(path);
+    prepareSqliteFile(path);
+    assert.deepEqual(pragmas(path, ["user_version"]), [NEWEST_VERSION]);
+    assert.equal(countSettings(path), settings);
+    assert.deepEqual(schemaOf(path), schemaOf(newFile(t)));
+  });
+}
 
 test("prepareSqliteFile() turns a write-ahead log on where whoever migrated died before", (t) => {
   const path = newFile(t);
