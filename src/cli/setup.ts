@@ -3,6 +3,7 @@ import { newId } from "../base/id.ts";
 import { createPasswordHasher } from "../base/password.ts";
 import { newPassword } from "../base/secret.ts";
 import { toTime } from "../base/time.ts";
+import { ConflictError } from "../database/database.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
 import { accountOf, deleteLoginFailures } from "../store/login_failures.ts";
 import {
@@ -53,7 +54,10 @@ export const SETUP_COMMAND: Command = {
         : [insertUser({ id, username: ADMIN, phc, scopes, createdAtMs: nowMs })],
       makePasswordOneTime(id, untilMs),
       auditOwn("user.setup", id, nowMs),
-    ]);
+    ]).catch((cause: unknown) => {
+      if (!(cause instanceof ConflictError)) throw cause;
+      throw new Failure(`Another command has just made user ${ADMIN}; nothing was changed.`);
+    });
     context.print({ username: ADMIN, password, expires_at: toTime(untilMs) }, (record) => {
       const pairs = Object.entries(record).map(([name, value]) =>
         [name.replace("_", " "), value] as const

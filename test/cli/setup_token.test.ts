@@ -120,6 +120,16 @@ test("setup makes a database and its admin where there is none, and says so", as
   assert.deepEqual([admin?.["username"], admin?.["scopes"]], ["admin", ["backend", "consumer"]]);
 });
 
+test("setups at once on a new database end in a password that works, and in words", async (t) => {
+  const alone = await openCommandLine(t, { isNew: true });
+  const all = await Promise.all([1, 2, 3].map(() => alone.run("setup", "--json")));
+  assert.ok(all.some(({ code }) => code === 0));
+  for (const { code, stderr } of all) {
+    assert.equal(code === 0, !/nothing was changed/.test(stderr), stderr);
+    assert.doesNotMatch(stderr, /Error|^ +at /m);
+  }
+});
+
 test("setup leaves a disabled admin alone, and says how to change that", async (t) => {
   const alone = await openCommandLine(t);
   await alone.run("setup");
