@@ -14,8 +14,8 @@ interface Group {
   readonly limit: number;
   /** How many may be held: in flight, waiting, or about to be claimed. */
   readonly held: number;
-  /** Of what a principal shares with others it has one, or `SHARE` times as many as it leaves. */
-  readonly sharedWith?: Group;
+  /** Of this group it may have more than its limit: `SHARE` times as many as it leaves there. */
+  readonly shareOf?: Group;
   inFlight: number;
   /** Waiting or about to be claimed. */
   waiting: number;
@@ -34,8 +34,8 @@ type Groups = Readonly<Record<Health, readonly Group[]>>;
 const HELD_FOR_EACH = { failing: 1, unknown: 2, slow: 2, healthy: 4 } as const;
 
 /**
- * So that one principal alone has three quarters, two have fifteen sixteenths, and there are always
- * some for another, as for the queues of a switch (Choudhury and Hahne, "Dynamic queue length
+ * So that one principal alone has three quarters, two have fifteen sixteenths, and something is
+ * left to a third, as for the queues of a switch (Choudhury and Hahne, "Dynamic queue length
  * thresholds for shared-memory packet switches", 1998).
  */
 const SHARE = 3;
@@ -44,18 +44,16 @@ const SHARE = 3;
  * Makes the limits of one process. The worse the health of queues, the fewer slots they have
  * together, so that there are always some for the healthier, however many the others are:
  * - one that fails has one slot; all that fail, and all that are slow, have at most half;
- * - with the unknown they leave a healthy subscription its slots (somewhat less than half, where
- *   those are more), and without the unknown about as many again;
- * - one principal's have three times what they leave to others, those that fail or are slow a
- *   quarter of all.
+ * - with the unknown they leave one subscription's slots (somewhat less than half, where those are
+ *   more) to the healthy, and without the unknown as many again;
+ * - one principal's have the slots of one, or three times what they leave to other principals;
+ *   those of them that fail or are slow a quarter of all.
  */
 export function createCapacity({ total, perSubscription }: QueueLimits) {
   const half = partOf(total, 1 / 2);
   const impairedLimit = Math.max(half, total - 2 * perSubscription);
-  // Of what is left, one principal gets what one subscription may have.
-  const left = Math.ceil(perSubscription * (SHARE + 1) / SHARE);
   // One more than the impaired have at least, or they would keep the unknown out.
-  const unprovenLimit = Math.min(total, Math.max(impairedLimit + 1, total - left));
+  const unprovenLimit = Math.min(total, Math.max(impairedLimit + 1, total - perSubscription));
   const all = openGroup(total, "healthy");
   const unproven = openGroup(unprovenLimit, "unknown");
   const impaired = openGroup(impairedLimit, "slow");
@@ -67,9 +65,14 @@ export function createCapacity({ total, perSubscription }: QueueLimits) {
   };
   const principals = new Map<string, { readonly groups: Groups; queues: number }>();
 
+  function openShare(shareOf: Group, holdsAs: Health): Group {
+    const least = Math.min(perSubscription, partOf(shareOf.limit, SHARE / (SHARE + 1)));
+    return { ...openGroup(least, holdsAs), shareOf };
+  }
+
   function openPrincipal() {
-    const own = { ...openGroup(total, "healthy"), sharedWith: all };
-    const ownUnproven = { ...openGroup(unprovenLimit, "unknown"), sharedWith: unproven };
+    const own = openShare(all, "healthy");
+    const ownUnproven = openShare(unproven, "unknown");
     const worst = [openGroup(partOf(total, 1 / 4), "slow"), ownUnproven, own];
     const groups = { healthy: [own], unknown: [ownUnproven, own], slow: worst, failing: worst };
     return { groups, queues: 0 };
@@ -107,17 +110,16 @@ export function capacityOf(groups: readonly Group[]): number {
 }
 
 /** How many more a group may hold; less than 0 where it holds too many. */
-export function unusedOf({ held, inFlight, waiting, sharedWith }: Group): number {
+export function unusedOf({ held, inFlight, waiting, shareOf }: Group): number {
   const used = inFlight + waiting;
-  if (!sharedWith) return held - used;
-  const share = Math.floor((SHARE * unusedOf(sharedWith) - used) / (SHARE + 1));
-  return Math.max(used === 0 ? 1 : 0, share);
+  if (!shareOf) return held - used;
+  return Math.max(held - used, Math.floor((SHARE * unusedOf(shareOf) - used) / (SHARE + 1)));
 }
 
 /** Whether one more of a group may be in flight. */
-export function hasSlot({ limit, inFlight, sharedWith }: Group): boolean {
-  if (!sharedWith) return inFlight < limit;
-  return inFlight === 0 || inFlight < SHARE * (sharedWith.limit - sharedWith.inFlight - 1);
+export function hasSlot({ limit, inFlight, shareOf }: Group): boolean {
+  return inFlight < limit ||
+    (shareOf !== undefined && inFlight < SHARE * (shareOf.limit - shareOf.inFlight - 1));
 }
 
 function openGroup(limit: number, holdsAs: Health): Group {

@@ -13,14 +13,17 @@ export interface StoredCronjob {
   readonly lastError: string | null;
 }
 
+const SELECT = sql`SELECT name, nextAtMs, leaseUntilMs, lastAtMs, lastDurationMs, lastError
+  FROM cronjobs`;
+
 /** A job as it is stored, or undefined before it has been registered. */
 export function findCronjob(database: Database, name: string): Promise<StoredCronjob | undefined> {
-  return findRow<StoredCronjob>(database, sql`SELECT * FROM cronjobs WHERE name = ${name}`);
+  return findRow<StoredCronjob>(database, sql`${SELECT} WHERE name = ${name}`);
 }
 
 /** Every job that a process has ever registered. */
 export function listStoredCronjobs(database: Database): Promise<StoredCronjob[]> {
-  return database.query<StoredCronjob>(sql`SELECT * FROM cronjobs ORDER BY name`);
+  return database.query<StoredCronjob>(sql`${SELECT} ORDER BY name`);
 }
 
 /** Makes a job due now, for a process that knows it; false where none has the name. */

@@ -328,7 +328,7 @@ describe("resends", () => {
 });
 
 describe("the caps", () => {
-  test("hold a subscription to 8, all to 64, and use nearly all", async (t) => {
+  test("hold a subscription to 8, all to 64, and use them", async (t) => {
     const stage = await openStage(t);
     await stage.subscribe("http://0.example/");
     await stage.dispatch(40);
@@ -340,16 +340,16 @@ describe("the caps", () => {
     await stage.dispatch(40);
     process.distributor.wake();
     await settle(process);
-    assert.equal(process.open.length, 51, "2 of 53, and 11 for those that have had a success");
+    assert.equal(process.open.length, 56, "8 are left to those that have had a success");
     for (const attempt of [...process.open]) attempt.end(204);
     await settle(process);
-    assert.equal(process.open.length, 62, "two are left to another principal");
+    assert.equal(process.open.length, 64);
     const perEndpoint = Map.groupBy(process.open, ({ callback }) => callback.endpoint);
     assert.ok(perEndpoint.values().every((attempts) => attempts.length <= 8));
     process.open[0]?.end(204);
     await settle(process);
-    assert.equal(process.open.length, 62);
-    assert.equal(process.peak(), 62);
+    assert.equal(process.open.length, 64);
+    assert.equal(process.peak(), 64);
   });
 
   test("leave a subscription that fails one slot, until it succeeds", async (t) => {
@@ -387,7 +387,7 @@ describe("the caps", () => {
     const ofHealthy = () =>
       process.open.filter(({ callback }) => callback.endpoint === "http://healthy.example/");
     for (let round = 0; round < 4; round++) {
-      assert.equal(process.open.length, 53 + 8);
+      assert.equal(process.open.length, 64);
       assert.equal(ofHealthy().length, 8, `in round ${round}`);
       for (const attempt of ofHealthy()) attempt.end(204);
       await settle(process);

@@ -68,16 +68,15 @@ describe("next()", () => {
 
   test("keeps all together to the total", () => {
     const queues = createQueues({ total: 5, perSubscription: 2 });
-    for (const subscription of [1, 2, 3, 4, 5, 6]) put(queues, subscription, 2);
+    for (const subscription of [1, 2, 3, 4]) put(queues, subscription, 9);
     assert.equal(takeAll(queues).length, 5);
     assert.equal(queues.inFlight(), 5);
   });
 
   test("goes round the subscriptions, one item each", () => {
-    const queues = createQueues({ total: 8, perSubscription: 8 });
+    const queues = createQueues({ total: 6, perSubscription: 8 });
     for (const subscription of [1, 2, 3]) put(queues, subscription, 9);
-    const sent = takeAll(queues).map(({ subscription }) => subscription);
-    assert.deepEqual(sent, [1, 2, 3, 1, 2, 3, 1]);
+    assert.deepEqual(takeAll(queues).map(({ subscription }) => subscription), [1, 2, 3, 1, 2, 3]);
   });
 
   test("takes the items of one subscription in their order", () => {
@@ -105,41 +104,40 @@ describe("next()", () => {
     for (let number = 1; number <= 8; number++) put(queues, number, 1, "failing");
     put(queues, 100, 20);
     const sent = takeAll(queues);
-    assert.equal(sent.filter(({ subscription }) => subscription === 100).length, 3);
-    put(queues, 101, 20);
-    assert.equal(takeAll(queues).length, 1, "another principal's");
+    assert.equal(sent.filter(({ subscription }) => subscription === 100).length, 4);
+    assert.equal(sent.length, 8);
   });
 });
 
-test("next() leaves a slot to a principal beside others whose subscriptions hang", () => {
-  for (const health of ["healthy", "unknown"] as const) {
+test("next() leaves slots to a third principal beside two whose subscriptions hang", () => {
+  for (const [health, expected] of [["healthy", [48, 12]], ["unknown", [42, 10]]] as const) {
     const queues = createQueues({ total: 64, perSubscription: 8 });
-    const sent = ["u_1", "u_2", "u_3"].map((principal, at) => {
+    const sent = ["u_1", "u_2"].map((principal, at) => {
       for (let number = 1; number <= 16; number++) {
         putInto(queues, due(100 * at + number, health, principal), 32);
       }
       return takeAll(queues).length;
     });
-    assert.deepEqual(sent, health === "healthy" ? [48, 12, 3] : [39, 10, 3]);
+    assert.deepEqual(sent, expected);
     put(queues, 1000, 8, health);
-    assert.equal(takeAll(queues).length, 1);
+    assert.equal(takeAll(queues).length, 4);
   }
 });
 
 describe("next() of subscriptions of which nothing is known", () => {
   test("leaves one subscription's slots to the healthy", () => {
-    for (const [total, perSubscription, unproven, healthy] of [
-      [64, 8, 53, 8],
-      [8, 4, 5, 2], // one more than those that fail may have
-      [5, 2, 3, 1],
-      [3, 8, 2, 1],
-      [1, 1, 1, 0],
+    for (const [total, perSubscription, unproven] of [
+      [64, 8, 56],
+      [8, 4, 5], // one more than those that fail may have
+      [5, 2, 3],
+      [3, 8, 2],
+      [1, 1, 1],
     ] as const) {
       const queues = createQueues({ total, perSubscription });
       for (let number = 1; number <= 70; number++) put(queues, number, 1, "unknown");
       assert.equal(takeAll(queues).length, unproven, `of ${total}`);
       put(queues, 100, total);
-      assert.equal(takeAll(queues).length, healthy, `of the rest of ${total}`);
+      assert.equal(takeAll(queues).length, total - unproven, `the rest of ${total}`);
     }
   });
 
@@ -148,7 +146,7 @@ describe("next() of subscriptions of which nothing is known", () => {
     for (let number = 1; number <= 8; number++) put(queues, number, 1, "failing");
     assert.equal(takeAll(queues).length, 4);
     for (let number = 11; number <= 18; number++) put(queues, number, 1, "unknown");
-    assert.equal(takeAll(queues).length, 1);
+    assert.equal(takeAll(queues).length, 2);
   });
 
   test("does not let those that fail keep new ones out", () => {
@@ -172,10 +170,10 @@ describe("next() of subscriptions of which nothing is known", () => {
 
   test("leaves the healthy capacity to wait in, too", () => {
     const queues = createQueues({ total: 64, perSubscription: 8 });
-    for (let number = 1; number <= 70; number++) put(queues, number, 8, "unknown");
+    for (let number = 1; number <= 14; number++) put(queues, number, 8, "unknown");
     assert.equal(queues.capacityFor("unknown"), 0);
     assert.equal(queues.capacityFor("failing"), 0);
-    assert.equal(queues.capacityFor("healthy"), 150);
+    assert.equal(queues.capacityFor("healthy"), 144);
   });
 });
 
@@ -391,7 +389,7 @@ describe("next() of slow subscriptions", () => {
     const impaired = takeAll(queues);
     assert.ok(count(impaired, 1, 70) >= 16 && count(impaired, 101, 170) >= 16);
     for (let number = 201; number <= 270; number++) put(queues, number, 1, "unknown");
-    assert.equal(takeAll(queues).length, 5);
+    assert.equal(takeAll(queues).length, 8);
     put(queues, 301, 30);
     assert.equal(takeAll(queues).length, 8);
   });
@@ -456,8 +454,7 @@ test("the caps hold whatever happens", (t) => {
         .reduce((before, [, count]) => before + count, 0);
     const half = Math.max(1, Math.floor(total / 2));
     const impaired = Math.max(half, total - 2 * perSubscription);
-    const left = Math.ceil(perSubscription * 4 / 3);
-    const unproven = Math.min(total, Math.max(impaired + 1, total - left));
+    const unproven = Math.min(total, Math.max(impaired + 1, total - perSubscription));
     const isImpaired = (subscription: number) =>
       ["slow", "failing"].includes(healthOf(subscription));
     for (let step = 0; step < 300; step++) {
