@@ -56,7 +56,7 @@ async function open(t: TestContext, env: Readonly<Record<string, string>> = {}):
 }
 
 describe("the caps, as the receiver sees them", () => {
-  test("8 requests of one subscription are in flight, 64 in all", async (t) => {
+  test("8 requests of one subscription are in flight, nearly 64 in all", async (t) => {
     const stage = await open(t);
     const slow: Reaction = { kind: "answer", delayMs: 400 };
     const one = await stage.openReceiver();
@@ -68,7 +68,7 @@ describe("the caps, as the receiver sees them", () => {
     for (let count = 0; count < 12; count++) events.push(await stage.subscribeAt(all, slow));
     await Promise.all(events.map((event) => stage.publish(event, 16)));
     await all.waitFor(12 * 16, 10_000);
-    assert.equal(all.peak(), 64);
+    assert.equal(all.peak(), 60, "four users leave some to a fifth");
   });
 
   test("one principal's subscriptions have three quarters of the slots", async (t) => {
