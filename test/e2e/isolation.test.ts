@@ -68,7 +68,8 @@ describe("the caps, as the receiver sees them", () => {
     for (let count = 0; count < 12; count++) events.push(await stage.subscribeAt(all, slow));
     await Promise.all(events.map((event) => stage.publish(event, 16)));
     await all.waitFor(12 * 16, 10_000);
-    assert.equal(all.peak(), 60, "four users leave some to a fifth");
+    // Four users leave some to a fifth.
+    assert.ok(all.peak() >= 56 && all.peak() < 64, String(all.peak()));
   });
 
   test("one principal's subscriptions have three quarters of the slots", async (t) => {
