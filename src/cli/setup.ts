@@ -47,7 +47,7 @@ export const SETUP_COMMAND: Command = {
     await database.write([
       ...known
         ? [
-          updateUser(id, { phc, scopes: undefined, status: undefined }),
+          updateUser(id, { phc }),
           ...revokeTokensOfUser(id, nowMs, context.config.accessTokenTtlMs),
           deleteLoginFailures(accountOf(ADMIN)),
         ]

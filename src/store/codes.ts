@@ -27,7 +27,7 @@ export function insertCode(code: Code, hash: Uint8Array, session: Uint8Array): S
       ${challenge}, ${untilMs}
     WHERE EXISTS (SELECT 1 ${liveSession(session, idTimeMs(id))} AND u.id = ${user})
       AND EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND status = 'active')
-      AND ${partiesHoldScopes(sql`${user}`, sql`${app}`, scopes)}`;
+      AND ${partiesHoldScopes(sql`${user}`, sql`${app}`, JSON.stringify(scopes))}`;
 }
 
 /** A code that has not been redeemed or purged. */
@@ -86,7 +86,7 @@ export async function redeemCode(
         ${redemption.refreshUntilMs}, ${redemption.accessUntilMs}
       FROM codes WHERE id = ${id} AND hash = ${hash} AND untilMs > ${nowMs}
         AND ${arePartiesActive(CODE_USER, CODE_APP, idTimeMs(id))}
-        AND ${partiesHoldScopes(CODE_USER, CODE_APP, accessScopes)}`,
+        AND ${partiesHoldScopes(CODE_USER, CODE_APP, JSON.stringify(accessScopes))}`,
     sql`DELETE FROM codes WHERE id = ${id} AND EXISTS (SELECT 1 FROM grants WHERE id = ${id})`,
     ...endExcessGrants(user, app, nowMs),
   ]);

@@ -59,14 +59,17 @@ export function arePartiesActive(user: Sql, app: Sql, madeAtMs: number): Sql {
 
 const HAS_WANTED = hasScope(sql`scopes`, sql`wanted.value`);
 
-/** Holds at commit: the user and the app of a grant still have each of the scopes. */
-export function partiesHoldScopes(user: Sql, app: Sql, scopes: readonly string[]): Sql {
-  return sql`NOT EXISTS (SELECT 1 FROM json_each(${JSON.stringify(scopes)}) wanted
+/** Holds at commit: the user and the app of a grant still have each of the scopes, in JSON. */
+export function partiesHoldScopes(user: Sql, app: Sql, scopes: Sql | string): Sql {
+  return sql`NOT EXISTS (SELECT 1 FROM json_each(${scopes}) wanted
     WHERE (${user} IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM users WHERE id = ${user} AND ${HAS_WANTED}))
       OR (${app} <> 'login'
         AND NOT EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND ${HAS_WANTED})))`;
 }
+
+const [NEW_USER, NEW_APP] = [sql`g.user`, sql`g.app`];
+const NEW_PARTIES_HOLD_SCOPES = partiesHoldScopes(NEW_USER, NEW_APP, sql`g.scopes`);
 
 /**
  * Stores a grant, with an entry of the audit beside it, and ends those of its user that are too
@@ -81,13 +84,13 @@ export async function insertGrant(
 ): Promise<boolean> {
   const { id, app, user, type, scopes, refresh = null } = grant;
   const madeAtMs = idTimeMs(id);
-  const [ofUser, ofApp] = [sql`${user}`, sql`${app}`];
   const [inserted, ...changes] = await database.write([
     sql`INSERT INTO grants (id, app, user, type, scopes, refresh, refreshUntilMs, accessUntilMs)
-      SELECT ${id}, ${app}, ${user}, ${type}, ${JSON.stringify(scopes)}, ${refresh},
-        ${grant.refreshUntilMs}, ${grant.accessUntilMs}
-      WHERE ${arePartiesActive(ofUser, ofApp, grant.decidedAtMs ?? madeAtMs)}
-        AND ${partiesHoldScopes(ofUser, ofApp, scopes)}`,
+      SELECT ${id}, g.app, g.user, ${type}, g.scopes, ${refresh}, ${grant.refreshUntilMs},
+        ${grant.accessUntilMs}
+      FROM (SELECT ${user} AS user, ${app} AS app, ${JSON.stringify(scopes)} AS scopes) g
+      WHERE ${arePartiesActive(NEW_USER, NEW_APP, grant.decidedAtMs ?? madeAtMs)}
+        AND ${NEW_PARTIES_HOLD_SCOPES}`,
     ...audited ? [insertAuditOfGrant(id, audited, madeAtMs)] : [],
     ...user === null ? [] : endExcessGrants(user, app, madeAtMs),
   ]);
@@ -170,7 +173,7 @@ export function rotateRefreshToken(
       WHERE id = ${grantId} AND ${isCurrent ? sql`refresh` : sql`previous`} = ${hash}
         AND revokedAtMs IS NULL AND refreshUntilMs > ${nowMs}
         AND ${arePartiesActive(GRANT_USER, GRANT_APP, idTimeMs(grantId))}
-        AND ${partiesHoldScopes(GRANT_USER, GRANT_APP, scopes)}`,
+        AND ${partiesHoldScopes(GRANT_USER, GRANT_APP, JSON.stringify(scopes))}`,
     ...isGenuine ? [] : [
       sql`INSERT INTO used_refresh_tokens (grantId, hash)
         SELECT id, ${hash} FROM grants WHERE id = ${grantId} AND refresh = ${newHash}

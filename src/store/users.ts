@@ -69,7 +69,7 @@ export function insertFirstUser(user: UserRecord): Sql {
 export function updateUser(
   id: string,
   { phc, scopes, status }: {
-    readonly [Key in "phc" | "scopes" | "status"]: UserWithPassword[Key] | undefined;
+    readonly [Key in "phc" | "scopes" | "status"]?: UserWithPassword[Key] | undefined;
   },
   scopesBefore?: readonly string[],
 ): Sql {

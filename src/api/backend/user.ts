@@ -35,12 +35,11 @@ export function userOperations(services: Administration & Pick<Services, "hasher
       body: NewUser,
       responses: { 201: UserRecord },
       refuses: [409],
-      async handle({ body: { username, password, scopes }, ...context }) {
+      async handle({ body: { password, ...given }, ...context }) {
         const phc = await hasher.hash(password);
         const createdAtMs = now();
         const id = newId("u", createdAtMs);
-        const status = "active";
-        const user = { id, username, scopes, status, createdAtMs, notBeforeMs: 0 } as const;
+        const user = { ...given, id, status: "active", createdAtMs, notBeforeMs: 0 } as const;
         const action = { action: "user.create", target: id };
         const taken = "The user name is taken.";
         await storeAudited(context, [insertUser({ ...user, phc })], action, services, taken);
@@ -60,18 +59,18 @@ export function userOperations(services: Administration & Pick<Services, "hasher
     backend("PATCH", ITEM, "changeUser", "Change a user's password, scopes or status", {
       body: UserChange,
       responses: { 200: UserRecord },
-      async handle({ params: { id }, body: { password, scopes, status }, ...context }) {
+      async handle({ params: { id }, body: { password, ...change }, ...context }) {
         await find(id); // before a hash is made
         const phc = password === undefined ? undefined : await hasher.hash(password);
-        const isDisabled = status === "disabled";
+        const isDisabled = change.status === "disabled";
         await changeFresh(async () => {
           const user = await find(id);
-          const lost = user.scopes.filter((scope) => scopes?.includes(scope) === false);
+          const lost = user.scopes.filter((scope) => change.scopes?.includes(scope) === false);
           const end = isDisabled ? { reason: "user disabled" } : undefined;
           // Before the time of the cut is read: what is granted meanwhile ends with it.
           const revoke = await revokeGrantsWithScopes(database, { user: id }, lost, now());
           await storeAudited(context, [
-            updateUser(id, { phc, scopes, status }, user.scopes),
+            updateUser(id, { phc, ...change }, user.scopes),
             ...isDisabled || phc ? revokeTokensOfUser(id, now(), accessTokenTtlMs, end) : [],
             ...revoke,
           ], { action: "user.change", target: id }, services);
