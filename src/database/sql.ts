@@ -7,27 +7,42 @@ export interface Sql {
   readonly params: readonly SqlValue[];
 }
 
-/** The last text of each template, and the texts of the pieces that it was made of. */
-const lastTexts = new WeakMap<TemplateStringsArray, { text: string; pieces: string[] }>();
+interface Text {
+  readonly text: string;
+  readonly pieces: readonly string[];
+}
+
+/** The texts of each template, and the pieces that each was made of: as many as it has users. */
+const TEXTS = new WeakMap<TemplateStringsArray, Text[]>();
+const KEPT = 8;
 
 /** SQL as a tagged template: a value is always bound; a piece of SQL becomes part of the text. */
 export function sql(strings: TemplateStringsArray, ...values: readonly (SqlValue | Sql)[]): Sql {
   const params: SqlValue[] = [];
-  const pieces = values.map((value) => {
+  const pieces: string[] = [];
+  for (const value of values) {
     if (typeof value === "object" && value !== null && "sql" in value) {
-      params.push(...value.params);
-      return value.sql;
+      pieces.push(value.sql);
+      for (const param of value.params) params.push(param);
+    } else {
+      pieces.push("?");
+      params.push(value);
     }
-    params.push(value);
-    return "?";
-  });
-  // Mostly the same as last time: a text made anew would be hashed anew to find its statement.
-  let last = lastTexts.get(strings);
-  if (!last?.pieces.every((piece, index) => piece === pieces[index])) {
-    last = { pieces, text: String.raw({ raw: strings }, ...pieces) };
-    lastTexts.set(strings, last);
   }
-  return { sql: last.text, params };
+  return { sql: textOf(strings, pieces), params };
+}
+
+/** A text made anew would be copied, and hashed to find its statement, each time. */
+function textOf(strings: TemplateStringsArray, pieces: readonly string[]): string {
+  const texts = TEXTS.getOrInsertComputed(strings, () => []);
+  for (const known of texts) {
+    let at = 0;
+    while (at < pieces.length && known.pieces[at] === pieces[at]) at++;
+    if (at === pieces.length) return known.text;
+  }
+  const text = String.raw({ raw: strings }, ...pieces);
+  if (texts.push({ text, pieces }) > KEPT) texts.shift();
+  return text;
 }
 
 /** Values for `IN`: one parameter, however many they are, so that the statement stays the same. */
