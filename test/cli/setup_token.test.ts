@@ -120,7 +120,7 @@ test("setup makes a database and its admin where there is none, and says so", as
   assert.deepEqual([admin?.["username"], admin?.["scopes"]], ["admin", ["backend", "consumer"]]);
 });
 
-test("setups at once on a new database end in a password that works, and in words", async (t) => {
+test("of setups at once on a new database one is done, and others end in words", async (t) => {
   const alone = await openCommandLine(t, { isNew: true });
   const all = await Promise.all([1, 2, 3].map(() => alone.run("setup", "--json")));
   assert.ok(all.some(({ code }) => code === 0));

@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
-import type { Worker } from "node:worker_threads";
 import { type Database, UnavailableError } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import type { CommitReport } from "../../src/database/write_result.ts";
 import { openSharedDatabase } from "../../src/database/shared_database.ts";
 import { makeFolder, openDatabase } from "../helpers/database.ts";
+import { noteThreads } from "../helpers/threads.ts";
 import { testDatabaseContract } from "./database_contract.ts";
 
 testDatabaseContract({
@@ -49,10 +49,7 @@ test("close() finishes the writes it was given, and leaves the writer's database
 });
 
 test("where the writer has died, writes fail and do not wait for ever", async (t) => {
-  const writers: Worker[] = [];
-  const note = (worker: Worker) => void writers.push(worker);
-  process.on("worker", note);
-  t.after(() => process.off("worker", note));
+  const writers = noteThreads(t);
   const path = join(makeFolder(t), "gatepost.db");
   const { own, shared } = share(t, path);
   await shared.write([put("a")]);

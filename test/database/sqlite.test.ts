@@ -13,7 +13,6 @@ import {
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
-import type { Worker } from "node:worker_threads";
 import { type Database, type Refusal, UnavailableError } from "../../src/database/database.ts";
 import { sql, sqlText } from "../../src/database/sql.ts";
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
@@ -21,6 +20,7 @@ import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { createGroupWriter } from "../../src/database/sqlite_writer.ts";
 import { openSqlite } from "../../src/database/sqlite_file.ts";
 import { makeFolder, openDatabase } from "../helpers/database.ts";
+import { noteThreads } from "../helpers/threads.ts";
 import { testDatabaseContract } from "./database_contract.ts";
 
 testDatabaseContract({
@@ -233,10 +233,7 @@ test("a log that grew while somebody read is short again once the reader has gon
 });
 
 test("a message of Node's own, as its watch mode sends them, disturbs nothing", async (t) => {
-  const workers: Worker[] = [];
-  const onWorker = (worker: Worker) => void workers.push(worker);
-  process.on("worker", onWorker);
-  t.after(() => process.off("worker", onWorker));
+  const workers = noteThreads(t);
   const { database } = await openFile(t);
   const write = database.write([put("a")]);
   await new Promise((resolve) => setImmediate(resolve));
@@ -245,10 +242,7 @@ test("a message of Node's own, as its watch mode sends them, disturbs nothing", 
 });
 
 test("a writer that dies: what waits is refused, and the next one works", async (t) => {
-  const workers: Worker[] = [];
-  const onWorker = (worker: Worker) => void workers.push(worker);
-  process.on("worker", onWorker);
-  t.after(() => process.off("worker", onWorker));
+  const workers = noteThreads(t);
   const { database } = await openFile(t);
   await database.write([put("before")]);
 
@@ -267,10 +261,7 @@ test("a writer that dies: what waits is refused, and the next one works", async 
 });
 
 test("close() ends though the writer has died with writes before it", async (t) => {
-  const workers: Worker[] = [];
-  const onWorker = (worker: Worker) => void workers.push(worker);
-  process.on("worker", onWorker);
-  t.after(() => process.off("worker", onWorker));
+  const workers = noteThreads(t);
   const { database } = await openFile(t);
   const write = database.write([put("a")]);
   void workers[0]?.terminate();

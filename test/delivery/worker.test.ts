@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import type { Worker } from "node:worker_threads";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type DeliveryWorker, createDeliveryWorker } from "../../src/delivery/worker.ts";
 import type { ServiceMetrics } from "../../src/app/metrics.ts";
@@ -19,6 +18,7 @@ import { addUser, makeFolder, openDatabase } from "../helpers/database.ts";
 import { until } from "../helpers/event_stage.ts";
 import { startReceiver } from "../helpers/receiver.ts";
 import { spawnReceiver } from "../helpers/receiver_process.ts";
+import { noteThreads } from "../helpers/threads.ts";
 
 interface Stage {
   readonly worker: DeliveryWorker;
@@ -172,10 +172,7 @@ test("should its thread die, another goes on and takes up what it had claimed", 
   const receiver = await startReceiver();
   t.after(() => receiver.close());
   receiver.react("/a", { kind: "hang" }, { kind: "answer" });
-  const threads: Worker[] = [];
-  const note = (worker: Worker) => void threads.push(worker);
-  process.on("worker", note);
-  t.after(() => process.off("worker", note));
+  const threads = noteThreads(t);
   const stage = open(t);
   await subscribe(stage, `${receiver.url}/a`);
   await stage.started;
@@ -206,10 +203,7 @@ test("callbacks go on, one after the other, while the process's own thread compu
 test("should the database's writer die, its thread starts again with a new one", async (t) => {
   const receiver = await startReceiver();
   t.after(() => receiver.close());
-  const threads: Worker[] = [];
-  const note = (worker: Worker) => void threads.push(worker);
-  process.on("worker", note);
-  t.after(() => process.off("worker", note));
+  const threads = noteThreads(t);
   const stage = open(t);
   await subscribe(stage, `${receiver.url}/a`);
   await stage.started;
@@ -222,10 +216,7 @@ test("should the database's writer die, its thread starts again with a new one",
 test("nor does a later thread send before the guard has passed its test there", async (t) => {
   const receiver = await startReceiver();
   t.after(() => receiver.close());
-  const threads: Worker[] = [];
-  const note = (worker: Worker) => void threads.push(worker);
-  process.on("worker", note);
-  t.after(() => process.off("worker", note));
+  const threads = noteThreads(t);
   const stage = open(t);
   await subscribe(stage, `${receiver.url}/a`);
   await stage.started;
