@@ -1,5 +1,6 @@
 import type { HttpRequest, HttpResponse, METHODS } from "../base/http_message.ts";
 import type { InferMembers, Members, Shape } from "../base/shape.ts";
+import type { CorsPolicy } from "./cors.ts";
 import type { DeclaredEvent } from "../event/event.ts";
 import { BACKEND_SCOPE, type Caller, CONSUMER_SCOPE } from "../oauth/principal.ts";
 
@@ -41,7 +42,7 @@ export interface Operation<
   readonly summary: string;
   readonly access: A;
   /** Which pages of other origins may call it: those of registered apps, or any. */
-  readonly cors: boolean | "anyone";
+  readonly cors: boolean | CorsPolicy;
   /** The form of its errors: problem details (RFC 9457), RFC 6749 §5.2, or a page for people. */
   readonly errors?: "problem" | "oauth" | "page";
   readonly query?: Q;

@@ -34,6 +34,10 @@ export interface DeclaredEvent {
   readonly description: string;
   /** All that are needed to subscribe to it. */
   readonly scope: readonly string[];
+  /** What its data must be; undefined: any JSON. */
+  readonly data?: Shape<unknown> | undefined;
+  /** Data of one; undefined: none is given. */
+  readonly example?: unknown;
 }
 
 /** The service's own events: nobody else dispatches them, and only scope `backend` gets them. */

@@ -1,14 +1,19 @@
-import { parseDuration, parseSize } from "../base/duration.ts";
-import { METHODS } from "../base/http_message.ts";
-import { parsePathPattern, type PathPattern } from "../api/path_pattern.ts";
-import { checkDispatchableName, type DeclaredEvent, OWN_PREFIX } from "../event/event.ts";
+import { parseDuration } from "../base/duration.ts";
+import type { Shape } from "../base/shape.ts";
+import type { CorsPolicy } from "../api/cors.ts";
+import type { PathPattern } from "../api/path_pattern.ts";
+import { type DeclaredEvent, OWN_PREFIX } from "../event/event.ts";
 import { isScopeName, OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";
-import type { Caller, Context, CronjobContext, Method } from "../mod.ts";
-
-/** First segments that are the service's own. */
-const RESERVED_SEGMENTS = [
-  "authorization", "consumer", "backend", "system", "console", ".well-known", "openapi.json",
-];
+import type { Caller, Context, CronjobContext, Method, OnError } from "../mod.ts";
+import { checkEndpoint, ENDPOINT_FIELDS } from "./check_endpoint.ts";
+import {
+  checkDeclaration,
+  checkFields,
+  checkFunction,
+  isPlainObject,
+  type Members,
+} from "./check_fields.ts";
+import type { RateLimit } from "../base/rate.ts";
 
 /** Where in the folder something was exported. */
 export interface Origin {
@@ -22,9 +27,29 @@ export interface LoadedEndpoint extends Origin {
   readonly pattern: PathPattern;
   /** All that a token must carry; undefined on a public endpoint. */
   readonly scopes: readonly string[] | undefined;
+  readonly summary: string | undefined;
+  readonly input: LoadedInput;
+  readonly output: Shape<unknown> | undefined;
+  readonly takesForms: boolean;
   readonly emits: readonly DeclaredEvent[];
   readonly maxBodyBytes: number | undefined;
-  handle(context: Context<unknown, Caller | undefined>): unknown;
+  readonly limit: RateLimit | undefined;
+  readonly cors: CorsPolicy | undefined;
+  /** Its folders' and its own, the outermost first. */
+  readonly before: readonly ((context: AnyContext) => unknown)[];
+  /** Its folders', the innermost first. */
+  readonly onError: readonly OnError[];
+  handle(context: AnyContext): unknown;
+}
+
+/** What a handler gets of any endpoint. */
+export type AnyContext = Context<unknown, Caller | undefined>;
+
+/** The shapes of what an endpoint takes; a library's may return promises. */
+export interface LoadedInput {
+  readonly params?: Shape<unknown> | undefined;
+  readonly query?: Shape<unknown> | undefined;
+  readonly body?: Shape<unknown> | undefined;
 }
 
 /** A cronjob as its module exports it, checked. */
@@ -46,12 +71,7 @@ export interface Hosted {
   readonly scopes: LoadedScope[];
 }
 
-/** What an object literal or a module has. */
-export type Members = Readonly<Record<string, unknown>>;
-
-const ENDPOINT_FIELDS = ["method", "path", "scope", "public", "emits", "maxBody", "handle"];
 const CRONJOB_FIELDS = ["name", "every", "run"];
-const EVENT_FIELDS = ["description", "scope"];
 const SCOPE_FIELDS = ["description", "grave"];
 const MIN_EVERY_MS = 1_000;
 const MAX_EVERY_MS = 366 * 86_400_000;
@@ -77,20 +97,6 @@ export function checkExport(value: unknown, origin: Origin, hosted: Hosted): rea
   return reasons;
 }
 
-/** The endpoint, or nothing and why in `reasons`; those below likewise. */
-function checkEndpoint(value: Members, origin: Origin, reasons: string[]): LoadedEndpoint[] {
-  checkFields(value, ENDPOINT_FIELDS, "an endpoint", reasons);
-  const method = METHODS.find((name) => name === value["method"]);
-  if (method === undefined) reasons.push(`method must be one of ${METHODS.join(", ")}`);
-  const pattern = checkPath(value["path"], reasons);
-  const scopes = checkAccess(value, reasons);
-  const emits = checkEmits(value["emits"], reasons);
-  const maxBodyBytes = checkMaxBody(value["maxBody"], reasons);
-  const handle = checkFunction(value, "handle", reasons);
-  if (reasons.length > 0 || !method || !pattern || !handle) return [];
-  return [{ ...origin, method, pattern, scopes, emits, maxBodyBytes, handle }];
-}
-
 function checkCronjob(value: Members, origin: Origin, reasons: string[]): LoadedCronjob[] {
   checkFields(value, CRONJOB_FIELDS, "a cronjob", reasons);
   const { name, every } = value;
@@ -106,65 +112,6 @@ function checkCronjob(value: Members, origin: Origin, reasons: string[]): Loaded
   return [{ ...origin, name, everyMs, run }];
 }
 
-function checkPath(path: unknown, reasons: string[]): PathPattern | undefined {
-  if (typeof path !== "string") {
-    reasons.push('path must be a string, such as "/orders/:id"');
-    return undefined;
-  }
-  const pattern = parsePathPattern(path, reasons);
-  const first = pattern?.segments[0];
-  if (first?.rank === 0 && RESERVED_SEGMENTS.includes(first.literal)) {
-    reasons.push(`path "${path}" is the service's own: "/${first.literal}" is reserved`);
-    return undefined;
-  }
-  return pattern;
-}
-
-/** The scopes a token needs; undefined when it needs no token, or after an error. */
-function checkAccess(value: Members, reasons: string[]): readonly string[] | undefined {
-  const { scope } = value;
-  const isPublic = value["public"];
-  if (isPublic !== undefined && isPublic !== true) reasons.push("public must be true when given");
-  if (scope === undefined) {
-    if (isPublic === undefined) {
-      reasons.push("scope is missing: name one or several, [] for any valid token, " +
-        "or public: true for none");
-    }
-    return undefined;
-  }
-  if (isPublic !== undefined) reasons.push("scope and public exclude each other");
-  return checkScopes(scope, "scope", reasons);
-}
-
-function checkScopes(value: unknown, where: string, reasons: string[]): readonly string[] {
-  const names: readonly unknown[] = Array.isArray(value) ? value : [value];
-  const scopes = names.filter((name) => typeof name === "string" && isScopeName(name));
-  if (scopes.length < names.length) {
-    // An empty string does not mean "any token": it may be a variable that was not set.
-    reasons.push(`${where} must be a scope's name or a list of them, each 1 to 64 characters ` +
-      "without space and comma");
-  }
-  return [...new Set(scopes.map(String))];
-}
-
-function checkEmits(value: unknown, reasons: string[]): readonly DeclaredEvent[] {
-  if (value === undefined) return [];
-  if (!isPlainObject(value)) {
-    reasons.push('emits must be an object, such as { "order.created": "An order was placed" }');
-    return [];
-  }
-  return Object.entries(value).map(([name, declared]) => checkEvent(name, declared, reasons));
-}
-
-function checkEvent(name: string, declared: unknown, reasons: string[]): DeclaredEvent {
-  const where = `emits["${name}"]`;
-  const wrong = checkDispatchableName(name);
-  if (wrong !== undefined) reasons.push(`${where}: ${wrong}`);
-  const { description, scope } = checkDeclaration(declared, where, EVENT_FIELDS, reasons);
-  const scopes = scope === undefined ? [] : checkScopes(scope, `${where}.scope`, reasons);
-  return { name, description: String(description), scope: scopes };
-}
-
 function checkScopeWords(value: Members, origin: Origin, reasons: string[]): LoadedScope[] {
   const scopes = Object.entries(value).map(([name, declared]) => {
     const where = `scopes["${name}"]`;
@@ -175,56 +122,4 @@ function checkScopeWords(value: Members, origin: Origin, reasons: string[]): Loa
     return { ...origin, name, description: String(description), grave: grave === true };
   });
   return reasons.length > 0 ? [] : scopes;
-}
-
-/** The members of what may be a description alone, or one in an object with more. */
-function checkDeclaration(
-  declared: unknown,
-  where: string,
-  fields: readonly string[],
-  reasons: string[],
-): Members {
-  const members = isPlainObject(declared) ? declared : { description: declared };
-  if (typeof members["description"] !== "string") {
-    reasons.push(`${where} must be a description or { ${fields.join(", ")}? }`);
-  }
-  checkFields(members, fields, where, reasons);
-  return members;
-}
-
-function checkMaxBody(value: unknown, reasons: string[]): number | undefined {
-  if (value === undefined) return undefined;
-  const bytes = typeof value === "string" ? parseSize(value) : undefined;
-  if (bytes === undefined || bytes === 0) reasons.push('maxBody must be a size, such as "64KiB"');
-  return bytes;
-}
-
-/** The function at `name`, to be called as its object's method. */
-function checkFunction(
-  value: Members,
-  name: string,
-  reasons: string[],
-): ((context: unknown) => unknown) | undefined {
-  const found = value[name];
-  if (typeof found === "function") return found.bind(value);
-  reasons.push(`${name} must be a function`);
-  return undefined;
-}
-
-function checkFields(
-  value: Members,
-  known: readonly string[],
-  what: string,
-  reasons: string[],
-): void {
-  for (const name of Object.keys(value)) {
-    if (!known.includes(name)) reasons.push(`"${name}" is not a field of ${what}`);
-  }
-}
-
-/** Tells whether `value` is an object literal: not of a class, not an array, not a function. */
-export function isPlainObject(value: unknown): value is Members {
-  if (typeof value !== "object" || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
 }

@@ -10,7 +10,7 @@ type ContextParts = WebRequestParts &
  * What a handler gets; costly members are made when they are first read. Their getters are on
  * a prototype, and so in a class: in an object literal they cost more than the rest of a request.
  */
-export class RequestContext implements Context<unknown> {
+export class RequestContext implements Context<unknown, Caller | undefined> {
   readonly params: Context["params"];
   readonly body: unknown;
   readonly caller: Caller | undefined;
@@ -40,6 +40,14 @@ export class RequestContext implements Context<unknown> {
 
   get request(): Request {
     return this.#request ??= toWebRequest(this.#http, this.#parts);
+  }
+
+  get address(): string {
+    return this.#http.address;
+  }
+
+  get requestId(): string {
+    return this.#http.id;
   }
 
   get log(): Logger {

@@ -4,7 +4,7 @@ import { checkDispatchableName, type Event, isPrincipalId } from "../event/event
 import type { Dispatch } from "../mod.ts";
 import type { Services } from "../services.ts";
 import { insertEvent } from "../store/events.ts";
-import { isPlainObject } from "./check.ts";
+import { isPlainObject } from "./check_fields.ts";
 
 /** One event as it is to be stored: encoded once, the same bytes for every subscriber. */
 type DispatchedEvent = Omit<Event, "createdAtMs">;
@@ -16,7 +16,7 @@ const EVENT_LIMIT = 10_000;
 export function collectEvents(services: Pick<Services, "config" | "now">) {
   let events: DispatchedEvent[] = [];
   let isOpen = true;
-  const dispatch: Dispatch = (name, data, options) => {
+  const dispatch: Dispatch = Object.assign((name: unknown, data: unknown, options?: unknown) => {
     if (!isOpen) throw new Error("dispatch() was called after the handler had settled.");
     if (events.length === EVENT_LIMIT) {
       throw new RangeError(`At most ${EVENT_LIMIT} events are dispatched by one request or run.`);
@@ -24,7 +24,7 @@ export function collectEvents(services: Pick<Services, "config" | "now">) {
     const event = createEvent(services, name, data, options);
     events.push(event);
     return event.id;
-  };
+  }, { flush: () => Promise.reject(new Error("not built yet")) });
   return {
     dispatch,
     /** Ends dispatching, and returns what was dispatched, in order. */

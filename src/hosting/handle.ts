@@ -1,19 +1,17 @@
 import { MAX_FORM_BYTES } from "../base/form.ts";
 import { discardStream, type HttpRequest, type HttpResponse } from "../base/http_message.ts";
 import { Problem } from "../base/problem.ts";
-import { statusText } from "../base/status_text.ts";
 import { bearerChallenge } from "../api/bearer.ts";
 import { type Operation, operation } from "../api/operation.ts";
-import { readAnyBody } from "../http/body.ts";
 import type { Caller } from "../mod.ts";
 import type { Services } from "../services.ts";
 import { hasDelivery } from "../store/deliveries.ts";
-import { isPlainObject, type LoadedEndpoint } from "./check.ts";
+import type { LoadedEndpoint } from "./check.ts";
 import { RequestContext } from "./context.ts";
 import { collectEvents, storeEvents } from "./dispatch.ts";
-import { isStatus, toResponse } from "./result.ts";
-
-const RETRY_AFTER = { "Retry-After": "2" };
+import { readInput } from "./input.ts";
+import { RETRY_AFTER, toRefusal } from "./refusal.ts";
+import { toResponse } from "./result.ts";
 
 /**
  * Makes an endpoint of a module into an operation, which reads the body, calls the handler, stores
@@ -35,8 +33,8 @@ export function hostedOperation(
     method,
     path: pattern.text,
     access: scopes ?? "public",
-    cors: true,
-    summary: exportName,
+    cors: endpoint.cors ?? true,
+    summary: endpoint.summary ?? exportName,
     responses: {},
     emits,
     ...(maxBodyBytes !== undefined && { maxBodyBytes }),
@@ -46,17 +44,15 @@ export function hostedOperation(
         const detail = "A callback of this service does not come to itself.";
         throw new Problem(403, "own_callback", detail);
       }
-      const { value: body, bytes } = await readAnyBody(request, { maxBytes, maxFormBytes });
-      if (bytes) await authenticateAgain();
+      const limits = { params, maxBytes, maxFormBytes, authenticateAgain };
+      const input = await readInput(endpoint, request, limits);
       const collector = collectEvents(services);
       let result: unknown;
       let response: HttpResponse;
       try {
         result = await endpoint.handle(new RequestContext(request, {
-          params,
+          ...input,
           caller: caller && pickCaller(caller),
-          body,
-          bytes,
           dispatch: collector.dispatch,
           log,
           origin,
@@ -104,18 +100,4 @@ function callbackOf({ headers }: HttpRequest): string | undefined {
 /** A caller as authors get it: what else the service knows of the token stays here. */
 function pickCaller({ sub, kind, clientId, scopes }: Caller): Caller {
   return { sub, kind, clientId, scopes };
-}
-
-/** Only a refusal that the author wrote, or one of the service's own, reaches the caller. */
-function toRefusal(
-  error: unknown,
-  challenge: Readonly<Record<string, string>>,
-): Problem | undefined {
-  if (error instanceof Problem) return error;
-  const { status, detail } = isPlainObject(error) ? error : {};
-  if (!isStatus(status, 400, 499)) return undefined;
-  const title = statusText(status);
-  const code = title.toLowerCase().replace(/[^a-z]+/g, "_");
-  const headers = status === 401 ? challenge : status === 429 ? RETRY_AFTER : {};
-  return new Problem(status, code, typeof detail === "string" ? detail : title, { headers });
 }

@@ -1,5 +1,6 @@
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { checkExport, type Hosted, type Members, type Origin } from "./check.ts";
+import { checkExport, type Hosted, type Origin } from "./check.ts";
+import type { Members } from "./check_fields.ts";
 import { loadAsEsModules } from "./es_modules.ts";
 import { findModules } from "./find_modules.ts";
 

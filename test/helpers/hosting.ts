@@ -3,6 +3,8 @@ import { createServiceMetrics } from "../../src/app/metrics.ts";
 import { parseConfig } from "../../src/config.ts";
 import type { Database } from "../../src/database/database.ts";
 import type { Sql } from "../../src/database/sql.ts";
+import type { LoadedEndpoint } from "../../src/hosting/check.ts";
+import { checkEndpoint } from "../../src/hosting/check_endpoint.ts";
 import type { hostedOperation } from "../../src/hosting/handle.ts";
 
 type HostingServices = Parameters<typeof hostedOperation>[1];
@@ -16,6 +18,15 @@ interface Setting extends Partial<HostingServices> {
   readonly deliveries?: readonly string[];
   /** Gets what is stored together. */
   readonly store?: (events: readonly StoredEvent[]) => Promise<void>;
+}
+
+/** An endpoint as it is loaded; a module's author would export these members. */
+export function loadedEndpoint(members: Readonly<Record<string, unknown>>): LoadedEndpoint {
+  const reasons: string[] = [];
+  const [endpoint] = checkEndpoint(members, { file: "orders.ts", exportName: "orders" }, reasons);
+  assert.deepEqual(reasons, []);
+  assert.ok(endpoint);
+  return endpoint;
 }
 
 /** What the endpoints of modules work with, changed as given; nothing is logged or stored. */

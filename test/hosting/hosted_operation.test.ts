@@ -4,12 +4,11 @@ import type { HttpResponse } from "../../src/base/http_message.ts";
 import { Problem } from "../../src/base/problem.ts";
 import type { LoadedEndpoint } from "../../src/hosting/check.ts";
 import { hostedOperation } from "../../src/hosting/handle.ts";
-import { parsePathPattern } from "../../src/api/path_pattern.ts";
 import { createRouter, type Router } from "../../src/api/router.ts";
 import { createOpenApi } from "../../src/api/system/openapi.ts";
 import type { Context } from "../../src/mod.ts";
 import type { Caller } from "../../src/oauth/principal.ts";
-import { hostingServices } from "../helpers/hosting.ts";
+import { hostingServices, loadedEndpoint } from "../helpers/hosting.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 
 const CALLER: Caller = {
@@ -90,18 +89,12 @@ function endpoint(
   scopes: readonly string[] | undefined,
   handle: (context: Context<unknown>) => unknown = () => undefined,
 ): LoadedEndpoint {
-  const pattern = parsePathPattern(path, []);
-  assert.ok(pattern);
-  return {
-    file: "orders.ts",
-    exportName: "orders",
+  return loadedEndpoint({
     method,
-    pattern,
-    scopes,
-    emits: [],
-    maxBodyBytes: undefined,
+    path,
+    ...(scopes ? { scope: scopes } : { public: true }),
     handle,
-  };
+  });
 }
 
 function routerOf(...endpoints: LoadedEndpoint[]): Router {

@@ -1,0 +1,53 @@
+import type { Answer, Caller, Context, Dispatch, Refusal } from "./context.ts";
+import type { Emits, EndpointBase, Input } from "./endpoint.ts";
+import type { AnySchema, Infer } from "./schema.ts";
+
+/**
+ * The type of a function that returns its argument, and infers the handler's types from the
+ * endpoint's schemas, events and scope. Nothing is imported when the module runs.
+ *
+ * @example
+ * ```ts
+ * const endpoint: DefineEndpoint = (given) => given;
+ *
+ * export const createOrder = endpoint({
+ *   method: "POST",
+ *   path: "/orders",
+ *   scope: "orders",
+ *   input: {
+ *     body: { type: "object", properties: { item: { type: "string" } }, required: ["item"] },
+ *   },
+ *   handle: ({ body }) => ({ status: 201, body: { item: body.item } }),
+ * });
+ * ```
+ */
+export type DefineEndpoint = <
+  const I extends Input = object,
+  const E extends Emits = Record<never, never>,
+  const S extends string | readonly string[] | undefined = undefined,
+  const O extends AnySchema = never,
+  More extends object = object,
+>(endpoint: TypedEndpoint<I, E, S, O, More>) => TypedEndpoint<I, E, S, O, More>;
+
+/** An endpoint whose handler's types follow from its schemas, events and scope. */
+export interface TypedEndpoint<I, E, S, O, More> extends Omit<EndpointBase, "before"> {
+  readonly scope?: S;
+  readonly public?: S extends undefined ? true : never;
+  readonly input?: I & Input;
+  readonly output?: O & AnySchema;
+  readonly emits?: E & Emits;
+  before?(context: TypedContext<I, E, S>): More | void | Promise<More | void>;
+  handle(context: TypedContext<I, E, S> & More): Result<O> | Promise<Result<O>>;
+}
+
+type TypedContext<I, E, S> =
+  & Omit<Context<BodyOf<I>, S extends undefined ? undefined : Caller>, keyof Parsed<I> | "dispatch">
+  & Parsed<I>
+  & { readonly dispatch: Dispatch<E> };
+type BodyOf<I> = I extends { readonly body: infer S } ? Infer<S> : Context["body"];
+/** Parameters and query as their schemas have them. */
+type Parsed<I> = {
+  readonly [K in keyof I as K extends "params" | "query" ? K : never]: Infer<I[K]>;
+};
+type Result<O> = [O] extends [never] ? unknown
+  : Infer<O> | Answer<Infer<O>> | Refusal | Response;
