@@ -43,10 +43,10 @@ export function createClientAuthenticator(
 
   return {
     /** The app; throws OAuthError (RFC 6749 §2.3, §5.2), the same one whatever did not fit. */
-    async authenticate({ address, headers }: HttpRequest, form: Form): Promise<App> {
+    async authenticate(request: HttpRequest, form: Form): Promise<App> {
       let app: AppWithSecrets | undefined;
       try {
-        const { clientId, secrets } = parseClientAuth(headers.authorization, form);
+        const { clientId, secrets } = parseClientAuth(request.headers.authorization, form);
         app = await accounts.findApp(clientId);
         const isProven = app?.type === "public"
           ? secrets.length === 0
@@ -55,7 +55,7 @@ export function createClientAuthenticator(
         return app;
       } catch (error) {
         const isFailure = error instanceof OAuthError && error.status === 401;
-        throw isFailure ? countFailure(error, address, app) : error;
+        throw isFailure ? countFailure(error, request.address, app) : error;
       }
     },
   };
