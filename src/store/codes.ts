@@ -3,7 +3,7 @@ import type { Database } from "../database/database.ts";
 import { findRow, parseScopes, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { endExcessGrants } from "./grant_limit.ts";
-import { arePartiesActive, type Grant, type NewGrant, partiesHoldScopes } from "./grants.ts";
+import { type Grant, type NewGrant, notBeforeOf, partiesHold } from "./grants.ts";
 import type { Revocations } from "./revocations.ts";
 import { liveSession } from "./sessions.ts";
 
@@ -27,7 +27,7 @@ export function insertCode(code: Code, hash: Uint8Array, session: Uint8Array): S
       ${challenge}, ${untilMs}
     WHERE EXISTS (SELECT 1 ${liveSession(session, idTimeMs(id))} AND u.id = ${user})
       AND EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND status = 'active')
-      AND ${partiesHoldScopes(sql`${user}`, sql`${app}`, JSON.stringify(scopes))}`;
+      AND ${partiesHold(sql`${user}`, sql`${app}`)(JSON.stringify(scopes))}`;
 }
 
 /** A code that has not been redeemed or purged. */
@@ -64,7 +64,9 @@ export interface CodeRedemption extends Omit<NewGrant, "type" | "decidedAtMs"> {
   readonly accessScopes: readonly string[];
 }
 
-const [CODE_USER, CODE_APP] = [sql`codes.user`, sql`codes.app`];
+const PARTIES = [sql`codes.user`, sql`codes.app`] as const;
+const NOT_BEFORE = notBeforeOf(...PARTIES);
+const partiesHoldScopes = partiesHold(...PARTIES);
 
 /**
  * Turns a code into its grant (RFC 6749 §4.1.3). The row moves from one table to the other, so of
@@ -85,8 +87,8 @@ export async function redeemCode(
       SELECT id, app, user, 'authorization_code', ${JSON.stringify(scopes)}, hash, ${refresh},
         ${redemption.refreshUntilMs}, ${redemption.accessUntilMs}
       FROM codes WHERE id = ${id} AND hash = ${hash} AND untilMs > ${nowMs}
-        AND ${arePartiesActive(CODE_USER, CODE_APP, idTimeMs(id))}
-        AND ${partiesHoldScopes(CODE_USER, CODE_APP, JSON.stringify(accessScopes))}`,
+        AND ${NOT_BEFORE} < ${idTimeMs(id)}
+        AND ${partiesHoldScopes(JSON.stringify(accessScopes))}`,
     sql`DELETE FROM codes WHERE id = ${id} AND EXISTS (SELECT 1 FROM grants WHERE id = ${id})`,
     ...endExcessGrants(user, app, nowMs),
   ]);

@@ -40,8 +40,8 @@ const COLUMNS = sql`id, app, user, type, scopes, refreshUntilMs, accessUntilMs, 
 
 /**
  * The time until which all grants of a user and an app have been revoked, each alone or one from
- * the other; NULL where one of them is disabled or no longer exists. `login` is not in the table of
- * apps, and an app for itself has no user.
+ * the other; NULL where one of them is disabled or no longer exists, so that it is before no time.
+ * `login` is not in the table of apps, and an app for itself has no user.
  */
 export function notBeforeOf(user: Sql, app: Sql): Sql {
   return sql`max(
@@ -52,24 +52,22 @@ export function notBeforeOf(user: Sql, app: Sql): Sql {
     ifnull((SELECT notBeforeMs FROM consents c WHERE c.user = ${user} AND c.app = ${app}), 0))`;
 }
 
-/** Holds at commit: the user and the app are active, and a grant of that time is not revoked. */
-export function arePartiesActive(user: Sql, app: Sql, madeAtMs: number): Sql {
-  return sql`${notBeforeOf(user, app)} < ${madeAtMs}`;
-}
-
 const HAS_WANTED = hasScope(sql`scopes`, sql`wanted.value`);
 
-/** Holds at commit: the user and the app of a grant still have each of the scopes, in JSON. */
-export function partiesHoldScopes(user: Sql, app: Sql, scopes: Sql | string): Sql {
-  return sql`NOT EXISTS (SELECT 1 FROM json_each(${scopes}) wanted
-    WHERE (${user} IS NOT NULL
+/** Holds at commit: the user and the app of a grant still have each of some scopes, in JSON. */
+export function partiesHold(user: Sql, app: Sql): (scopes: Sql | string) => Sql {
+  const isLost = sql`(${user} IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM users WHERE id = ${user} AND ${HAS_WANTED}))
       OR (${app} <> 'login'
-        AND NOT EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND ${HAS_WANTED})))`;
+        AND NOT EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND ${HAS_WANTED}))`;
+  return (scopes) =>
+    sql`NOT EXISTS (SELECT 1 FROM json_each(${scopes}) wanted WHERE ${isLost})`;
 }
 
-const [NEW_USER, NEW_APP] = [sql`g.user`, sql`g.app`];
-const NEW_PARTIES_HOLD_SCOPES = partiesHoldScopes(NEW_USER, NEW_APP, sql`g.scopes`);
+// What does not change is put together once: each exchange would take as long as its statement.
+const NEW_PARTIES = [sql`g.user`, sql`g.app`] as const;
+const NEW_NOT_BEFORE = notBeforeOf(...NEW_PARTIES);
+const NEW_PARTIES_HOLD_SCOPES = partiesHold(...NEW_PARTIES)(sql`g.scopes`);
 
 /**
  * Stores a grant, with an entry of the audit beside it, and ends those of its user that are too
@@ -89,7 +87,7 @@ export async function insertGrant(
       SELECT ${id}, g.app, g.user, ${type}, g.scopes, ${refresh}, ${grant.refreshUntilMs},
         ${grant.accessUntilMs}
       FROM (SELECT ${user} AS user, ${app} AS app, ${JSON.stringify(scopes)} AS scopes) g
-      WHERE ${arePartiesActive(NEW_USER, NEW_APP, grant.decidedAtMs ?? madeAtMs)}
+      WHERE ${NEW_NOT_BEFORE} < ${grant.decidedAtMs ?? madeAtMs}
         AND ${NEW_PARTIES_HOLD_SCOPES}`,
     ...audited ? [insertAuditOfGrant(id, audited, madeAtMs)] : [],
     ...user === null ? [] : endExcessGrants(user, app, madeAtMs),
@@ -150,7 +148,9 @@ interface RefreshRotation extends Pick<Grant, "scopes" | "refreshUntilMs" | "acc
   readonly newHash: Uint8Array;
 }
 
-const [GRANT_USER, GRANT_APP] = [sql`grants.user`, sql`grants.app`];
+const PARTIES = [sql`grants.user`, sql`grants.app`] as const;
+const NOT_BEFORE = notBeforeOf(...PARTIES);
+const partiesHoldScopes = partiesHold(...PARTIES);
 
 /**
  * Replaces a refresh token by the new one (RFC 6749 §6, RFC 9700 §4.14.2). Of any number that were
@@ -172,8 +172,8 @@ export function rotateRefreshToken(
         accessUntilMs = max(accessUntilMs, ${accessUntilMs})
       WHERE id = ${grantId} AND ${isCurrent ? sql`refresh` : sql`previous`} = ${hash}
         AND revokedAtMs IS NULL AND refreshUntilMs > ${nowMs}
-        AND ${arePartiesActive(GRANT_USER, GRANT_APP, idTimeMs(grantId))}
-        AND ${partiesHoldScopes(GRANT_USER, GRANT_APP, JSON.stringify(scopes))}`,
+        AND ${NOT_BEFORE} < ${idTimeMs(grantId)}
+        AND ${partiesHoldScopes(JSON.stringify(scopes))}`,
     ...isGenuine ? [] : [
       sql`INSERT INTO used_refresh_tokens (grantId, hash)
         SELECT id, ${hash} FROM grants WHERE id = ${grantId} AND refresh = ${newHash}
@@ -192,7 +192,7 @@ export function listGrants(
   page: Pagination,
   nowMs: number,
 ): Promise<Page<ListedGrant>> {
-  const select = sql`SELECT ${COLUMNS}, ${notBeforeOf(GRANT_USER, GRANT_APP)} AS notBeforeMs
+  const select = sql`SELECT ${COLUMNS}, ${NOT_BEFORE} AS notBeforeMs
     FROM grants WHERE id < ${page.before}${andIs(sql`user`, user)}${andIs(sql`app`, app)}`;
   type Row = RowOf<Grant> & { readonly notBeforeMs: number | null };
   return queryPage(database, select, page, ({ notBeforeMs, ...row }: Row): ListedGrant => {

@@ -11,7 +11,7 @@ import {
 import type { Database, Page, Pagination } from "../database/database.ts";
 import { findRow, hasRow, queryPage } from "../database/rows.ts";
 import { andIs, sql, type Sql, sqlText } from "../database/sql.ts";
-import { arePartiesActive } from "./grants.ts";
+import { notBeforeOf } from "./grants.ts";
 
 /** Holds for a subscription that has not ended: events are sent to it, or wait for it. */
 export const IS_OPEN = sql`status IN ('active', 'paused')`;
@@ -106,7 +106,7 @@ export function hasActiveGrant(database: Database, grantId: string): Promise<boo
 /** Holds at commit: the grant of a token, its user and its app are still active. */
 function isGrantActive(id: string): Sql {
   return sql`EXISTS (SELECT 1 FROM grants g WHERE g.id = ${id} AND g.revokedAtMs IS NULL
-    AND ${arePartiesActive(sql`g.user`, sql`g.app`, idTimeMs(id))})`;
+    AND ${notBeforeOf(sql`g.user`, sql`g.app`)} < ${idTimeMs(id)})`;
 }
 
 /**
