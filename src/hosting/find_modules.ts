@@ -1,5 +1,6 @@
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "../base/message_of.ts";
 
 const MODULE_FILE = /\.(?:ts|mts|js|mjs)$/;
 const LEFT_ALONE = /^\.|^node_modules$|\.d\.m?ts$|\.(?:test|spec)\.m?[jt]s$/;
@@ -51,5 +52,5 @@ export async function findModules(
 }
 
 function describe(error: unknown): string {
-  return `cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+  return `cannot be read: ${messageOf(error)}`;
 }
