@@ -7,10 +7,10 @@ import type { Caller } from "../mod.ts";
 import type { Services } from "../services.ts";
 import { hasDelivery } from "../store/deliveries.ts";
 import type { LoadedEndpoint } from "./check.ts";
-import { RequestContext } from "./context.ts";
+import { addToContext, createContext } from "./context.ts";
 import { collectEvents, storeEvents } from "./dispatch.ts";
 import { readInput } from "./input.ts";
-import { RETRY_AFTER, toRefusal } from "./refusal.ts";
+import { isReturnedRefusal, RETRY_AFTER, settle } from "./refusal.ts";
 import { toResponse } from "./result.ts";
 
 /**
@@ -47,18 +47,21 @@ export function hostedOperation(
       const limits = { params, maxBytes, maxFormBytes, authenticateAgain };
       const input = await readInput(endpoint, request, limits);
       const collector = collectEvents(services);
+      const context = createContext(request, {
+        ...input,
+        caller: caller && pickCaller(caller),
+        dispatch: collector.dispatch,
+        log,
+        origin,
+        maxBytes,
+        authenticateAgain,
+      });
       let result: unknown;
       let response: HttpResponse;
       try {
-        result = await endpoint.handle(new RequestContext(request, {
-          ...input,
-          caller: caller && pickCaller(caller),
-          dispatch: collector.dispatch,
-          log,
-          origin,
-          maxBytes,
-          authenticateAgain,
-        }));
+        for (const before of endpoint.before) addToContext(context, await before(context));
+        result = await endpoint.handle(context);
+        if (isReturnedRefusal(result)) throw result;
         response = toResponse(result);
       } catch (error) {
         collector.close();
@@ -66,11 +69,12 @@ export function hostedOperation(
           discardStream(request, result.body);
         }
         if (request.isGone) throw error; // nobody waits for a response, and nothing has failed
-        const refusal = toRefusal(error, bearerChallenge(issuer, scopes));
-        if (refusal) throw refusal;
-        log.error("endpoint failed", { request_id: request.id, route, error });
+        const challenge = scopes ? bearerChallenge(issuer, scopes) : {};
+        const outcome = await settle(error, endpoint.onError, context, challenge);
+        if (outcome instanceof Problem) throw outcome;
+        log.error("endpoint failed", { request_id: request.id, route, ...outcome });
         const detail = "The request failed inside the service.";
-        throw new Problem(500, "internal", detail, { cause: error });
+        throw new Problem(500, "internal", detail, { cause: outcome.error });
       }
       const events = collector.close();
       if (events.length === 0 || response.status >= 500) return response;
