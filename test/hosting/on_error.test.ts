@@ -13,7 +13,7 @@ const callWith = (handle: () => unknown, ...onError: OnError[]) => {
 const fail = () => Promise.reject(failure);
 const skip = () => undefined;
 
-test("a refusal that onError returns or throws is the response, and nothing is logged", async () => {
+test("a refusal that onError makes is the response, and nothing is logged", async () => {
   const refusal = { status: 404, detail: "No such order.", headers: { "x-a": "b" } };
   for (const onError of [() => refusal, () => Promise.reject(refusal), async () => refusal]) {
     const { status, json, headers, lines } = await callWith(fail, onError);
