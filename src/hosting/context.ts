@@ -1,6 +1,6 @@
 import type { HttpRequest } from "../base/http_message.ts";
 import { expressible } from "../base/log.ts";
-import type { Caller, Context, LogFields, Logger } from "../mod.ts";
+import type { Caller, Context, Logger } from "../mod.ts";
 import type { AnyContext } from "./check.ts";
 import { isPlainObject } from "./check_fields.ts";
 import { findRefusal } from "./refusal.ts";
@@ -93,17 +93,12 @@ export function addToContext(context: AnyContext, added: unknown): void {
 }
 
 function withRequestId(log: Logger, id: string): Logger {
-  const own = (fields: LogFields | undefined): LogFields => {
+  const at = (write: Logger["info"]): Logger["info"] => (message, fields = {}) => {
     try {
-      return { ...fields, request_id: id };
-    } catch {
-      return { ...expressible(fields ?? {}), request_id: id }; // a getter threw
+      write(message, { ...fields, request_id: id });
+    } catch { // a getter's
+      write(message, { ...expressible(fields), request_id: id });
     }
   };
-  return {
-    debug: (message, fields) => log.debug(message, own(fields)),
-    info: (message, fields) => log.info(message, own(fields)),
-    warn: (message, fields) => log.warn(message, own(fields)),
-    error: (message, fields) => log.error(message, own(fields)),
-  };
+  return { debug: at(log.debug), info: at(log.info), warn: at(log.warn), error: at(log.error) };
 }

@@ -10,7 +10,7 @@ import type { LoadedEndpoint } from "./check.ts";
 import { addToContext, createContext } from "./context.ts";
 import { collectEvents, storeEvents } from "./dispatch.ts";
 import { readInput } from "./input.ts";
-import { isReturnedRefusal, RETRY_AFTER, settle } from "./refusal.ts";
+import { isReturnedRefusal, RETRY_AFTER, toProblem } from "./refusal.ts";
 import { toResponse } from "./result.ts";
 
 /**
@@ -27,6 +27,7 @@ export function hostedOperation(
   const maxBytes = maxBodyBytes ?? config.maxBodyBytes;
   const maxFormBytes = maxBodyBytes ?? Math.min(maxBytes, MAX_FORM_BYTES);
   const route = `${method} ${pattern.text}`;
+  const challenge = () => scopes ? bearerChallenge(issuer, scopes) : {};
 
   return operation({
     id: exportName,
@@ -69,12 +70,14 @@ export function hostedOperation(
           discardStream(request, result.body);
         }
         if (request.isGone) throw error; // nobody waits for a response, and nothing has failed
-        const challenge = scopes ? bearerChallenge(issuer, scopes) : {};
-        const outcome = await settle(error, endpoint.onError, context, challenge);
-        if (outcome instanceof Problem) throw outcome;
-        log.error("endpoint failed", { request_id: request.id, route, ...outcome });
-        const detail = "The request failed inside the service.";
-        throw new Problem(500, "internal", detail, { cause: outcome.error });
+        const refused = toProblem(error, endpoint.onError, context, challenge());
+        throw await refused.catch((failure: unknown) => {
+          const fields = { request_id: request.id, route, error: failure };
+          const isReplaced = error instanceof Error && failure !== error;
+          log.error("endpoint failed", isReplaced ? { ...fields, thrown: error } : fields);
+          const detail = "The request failed inside the service.";
+          return new Problem(500, "internal", detail, { cause: failure });
+        });
       }
       const events = collector.close();
       if (events.length === 0 || response.status >= 500) return response;

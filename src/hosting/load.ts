@@ -25,7 +25,7 @@ export async function loadEndpoints(
   const errors: string[] = [];
   const hosted: Hosted = { endpoints: [], cronjobs: [], scopes: [], passedOver: [] };
   if (folder === undefined) return hosted;
-  const exported: Export[] = [];
+  const lists: Export[][] = [];
   const onError = (file: string, reason: string): void => {
     errors.push(`${file}: ${reason}`);
   };
@@ -34,21 +34,21 @@ export async function loadEndpoints(
     // One after the other: what a module does while it loads happens in the same order each time.
     const loaded = await importModule(file, timeoutMs);
     if (typeof loaded === "string") onError(file, loaded);
-    else exported.push(...exportsOf(file, loaded));
+    else lists.push(exportsOf(file, loaded));
   }
+  const exported = lists.flat();
   const hooks = exported.filter(isHook);
   errors.push(...findHookErrors(hooks));
   const values = Map.groupBy(exported.filter((each) => !isHook(each)), ({ value }) => value);
-  for (const [value, origins] of values) {
-    for (const { file, exportName } of origins.slice(0, 1)) {
-      const origin = { file, exportName };
-      const reasons = checkExport(value, origin, hooksOf(origins, hooks), hosted);
-      errors.push(...(reasons ?? []).map((reason) => exportError(origin, reason)));
-      if (reasons) continue;
-      const found = findLookalikes({ ...origin, value });
-      const others = found.filter((each) => each.value === value || !values.has(each.value));
-      hosted.passedOver.push(...others.map(({ file, exportName }) => ({ file, exportName })));
-    }
+  for (const [value, places] of values) {
+    const [first] = places;
+    if (!first) continue;
+    const origin = { file: first.file, exportName: first.exportName };
+    const reasons = checkExport(value, origin, hooksOf(places, hooks), hosted);
+    errors.push(...(reasons ?? []).map((reason) => exportError(origin, reason)));
+    // What is exported by itself too was judged there.
+    const isNew = (each: Export) => each === first || !values.has(each.value);
+    if (!reasons) hosted.passedOver.push(...findLookalikes(first).filter(isNew));
   }
   errors.push(...findConflicts(hosted));
   if (errors.length > 0) throw new LoadError(errors.join("\n"));

@@ -8,13 +8,6 @@ import { isStatus, readHeaders } from "./result.ts";
 /** When to try again what the service cannot do now. */
 export const RETRY_AFTER = { "Retry-After": "2" };
 
-/** What failed. */
-interface Failure {
-  readonly error: unknown;
-  /** What an `onError` threw in its place. */
-  readonly on_error?: unknown;
-}
-
 const REFUSAL_KEYS = ["status", "detail", "errors", "headers"];
 
 /** Headers of the body, which is the service's. */
@@ -34,55 +27,38 @@ export function findRefusal(thrown: unknown): Members | undefined {
 }
 
 /**
- * What a request ends with that threw: the refusal that this is, or that the first of `onError`
- * makes of it, or else a failure.
+ * The problem that ends a request which threw: a refusal, the author's or one of the service's own,
+ * or what the nearest of `onError` makes of anything else. Throws what is left without one.
  *
  * @param challenge of a 401
  */
-export async function settle(
+export async function toProblem(
   thrown: unknown,
-  onError: readonly OnError[],
+  [onError, ...outer]: readonly OnError[],
   context: AnyContext,
   challenge: Readonly<Record<string, string>>,
-): Promise<Problem | Failure> {
-  const first = judge(thrown, challenge);
-  let last = first;
-  for (const hook of onError) {
-    if (last instanceof Problem) return last;
-    last = judge(await ask(hook, last.error, context), challenge);
+): Promise<Problem> {
+  if (thrown instanceof Problem) return thrown;
+  let error = thrown;
+  try {
+    const refusal = findRefusal(error);
+    if (refusal) return problemOf(refusal, challenge);
+  } catch (mistake) {
+    error = mistake;
   }
-  if (first instanceof Problem || last instanceof Problem || last.error === first.error) {
-    return last;
-  }
-  return { ...first, on_error: last.error };
-}
-
-/** What takes the error's place, which is itself where `onError` returned nothing. */
-async function ask(onError: OnError, error: unknown, context: AnyContext): Promise<unknown> {
+  if (!onError) throw error;
   try {
     const made: unknown = await onError(error, context);
-    if (made === undefined) return error;
-    return findRefusal(made) ? made : new TypeError("onError() must return a refusal or nothing.");
+    const isWrong = made !== undefined && !findRefusal(made);
+    if (isWrong) throw new TypeError("onError() must return a refusal or nothing.");
+    error = made ?? error;
   } catch (replaced) {
-    return replaced;
+    error = replaced;
   }
+  return toProblem(error, outer, context, challenge);
 }
 
-/** Only a refusal that the author wrote, or one of the service's own, reaches the caller. */
-function judge(
-  thrown: unknown,
-  challenge: Readonly<Record<string, string>>,
-): Problem | Failure {
-  if (thrown instanceof Problem) return thrown;
-  try {
-    const refusal = findRefusal(thrown);
-    return refusal ? toProblem(refusal, challenge) : { error: thrown };
-  } catch (error) {
-    return { error };
-  }
-}
-
-function toProblem(
+function problemOf(
   { status, detail, headers: given, errors }: Members,
   challenge: Readonly<Record<string, string>>,
 ): Problem {
@@ -90,9 +66,8 @@ function toProblem(
   const code = title.toLowerCase().replace(/[^a-z]+/g, "_");
   const defaults = status === 401 ? challenge : status === 429 ? RETRY_AFTER : {};
   const headers = readHeaders(given);
-  for (const name of OF_THE_BODY) {
-    if (name in headers) throw new TypeError(`The header ${name} is the server's to set.`);
-  }
+  const wrong = OF_THE_BODY.find((name) => name in headers);
+  if (wrong !== undefined) throw new TypeError(`The header ${wrong} is the server's to set.`);
   return new Problem(Number(status), code, typeof detail === "string" ? detail : title, {
     headers: { ...defaults, ...headers },
     errors: readErrors(errors),

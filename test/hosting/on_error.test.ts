@@ -44,7 +44,7 @@ test("what onError throws takes the error's place, and both are logged", async (
     seen.push(error);
   });
   assert.deepEqual([status, seen], [500, [other]]);
-  assert.partialDeepStrictEqual(lines, [{ error: failure, on_error: other }]);
+  assert.partialDeepStrictEqual(lines, [{ error: other, thrown: failure }]);
 });
 
 test("what onError returns that is no refusal, or cannot be sent, is a TypeError", async () => {
@@ -52,7 +52,7 @@ test("what onError returns that is no refusal, or cannot be sent, is a TypeError
   for (const returned of [{ status: 200 }, "x", null, { detail: "x" }, bad]) {
     const { status, lines: [line] } = await callWith(fail, () => returned as never);
     assert.equal(status, 500);
-    assert.ok(line?.["on_error"] instanceof TypeError, String(returned));
+    assert.ok(line?.["error"] instanceof TypeError, String(returned));
   }
 });
 
@@ -87,5 +87,5 @@ test("onError dispatches nothing: the request has failed", async () => {
     return { status: 404 };
   });
   assert.equal(status, 500);
-  assert.match(String(lines[0]?.["on_error"]), /settled/);
+  assert.match(String(lines[0]?.["error"]), /settled/);
 });
