@@ -15,8 +15,8 @@ const OF_THE_BODY = ["content-type", "content-encoding"];
 
 /** Whether a handler's result was meant to be thrown; any other may be an answer, or data. */
 export function isReturnedRefusal(result: unknown): boolean {
-  return isPlainObject(result) && ("detail" in result || "errors" in result) &&
-    findRefusal(result) !== undefined &&
+  return isPlainObject(result) && isStatus(result["status"], 400, 599) &&
+    ("detail" in result || "errors" in result) &&
     Object.keys(result).every((key) => REFUSAL_KEYS.includes(key));
 }
 
