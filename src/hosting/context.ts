@@ -66,7 +66,7 @@ const MADE_WHEN_READ = ["query", "request", "signal", "log", "address", "request
 const COPIED_WHOLE: ProxyHandler<RequestContext> = {
   // Not by the proxy, which has no private fields.
   get: (target, name) => Reflect.get(target, name),
-  ownKeys: (target) => [...Reflect.ownKeys(target), ...MADE_WHEN_READ],
+  ownKeys: (target) => [...new Set([...Reflect.ownKeys(target), ...MADE_WHEN_READ])],
   getOwnPropertyDescriptor(target, key) {
     const name = MADE_WHEN_READ.find((each) => each === key);
     if (name === undefined) return Reflect.getOwnPropertyDescriptor(target, key);

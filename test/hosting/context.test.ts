@@ -35,6 +35,8 @@ test("a copy of the context has every member, and each is what it was", async ()
     assert.deepEqual(Object.keys(context).sort(), MEMBERS);
     assert.ok(MEMBERS.every((name) => name in context));
     assert.ok(!("parts" in context));
+    Object.defineProperty(context, "query", { value: 1, enumerable: true, configurable: true });
+    assert.equal({ ...context }.query, 1);
   });
   assert.equal(status, 204);
 });
