@@ -1,5 +1,6 @@
 import { formatDuration, formatSize, parseDuration, parseSize } from "./duration.ts";
 import { escapeUnit } from "./log.ts";
+import { messageOf } from "./message_of.ts";
 import { nearest } from "./nearest.ts";
 
 /** A value, or what is wrong with its text: "is not one of: on, off". */
@@ -86,8 +87,7 @@ export function secret<T>(
         if (text === "") errors.push(`${fileName}: ${path} is empty`);
         return parseText(fileName, text, kind, errors, show);
       } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error);
-        errors.push(`${fileName}: cannot be read: ${reason}`);
+        errors.push(`${fileName}: cannot be read: ${messageOf(error)}`);
         return undefined;
       }
     },

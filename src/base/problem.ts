@@ -9,7 +9,7 @@ export interface FieldError {
 /** What may go with a problem beside its status, code and detail. */
 export interface ProblemOptions {
   readonly errors?: readonly FieldError[];
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string | string[]>>;
   readonly cause?: unknown;
 }
 
@@ -22,7 +22,7 @@ export class Problem extends Error {
   readonly status: number;
   readonly code: string;
   readonly errors: readonly FieldError[];
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string | string[]>>;
 
   constructor(status: number, code: string, detail: string, options: ProblemOptions = {}) {
     super(detail, options);

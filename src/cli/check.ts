@@ -22,7 +22,8 @@ export const CHECK_COMMAND: Command = {
       "wrong. It changes nothing: the database is neither made nor migrated. Endpoint modules " +
       "are loaded as the server would, so their top-level code runs. Of a secret it shows only " +
       "whether it is set. What is allowed and risky, and a scope without words for the consent " +
-        "page, is a line of warning each.",
+        "page, is a line of warning each. Listed as passed over are files of code that are no " +
+      "modules, and what looks like an endpoint and is not served: an instance of a class, say.",
     "Exit code 1 where the server would not start: a database that it cannot use, a module that " +
       "it cannot load; 2 for a bad configuration. Each error is listed.",
   ],
@@ -52,6 +53,9 @@ async function makeReport(config: Config) {
     database,
     endpoints: hosted.endpoints.map(endpointRecord),
     cronjobs: hosted.cronjobs.map(cronjobRecord),
+    passed_over: hosted.passedOver.map(({ file, exportName }) =>
+      ({ file, export: exportName ?? null })
+    ),
     warnings: [...findRisks(config), ...wordlessScopes(hosted)],
     faults,
   };
@@ -72,7 +76,7 @@ function formatReport(
   folder: string | undefined,
   terminal: Terminal,
 ): string {
-  const { configuration, database, endpoints, cronjobs, warnings } = report;
+  const { configuration, database, endpoints, cronjobs, passed_over, warnings } = report;
   const layout = { ...terminal, bold: (text: string) => text };
   const table = (items: readonly Members[], columns: readonly string[]) =>
     items.length === 0 ? "" : formatTable(items, columns, layout, "  ");
@@ -83,6 +87,7 @@ function formatReport(
     Database: formatPairs(databasePairs(database)),
     Endpoints: table(routes, ["method", "path", "access", "emits*", "file*"]) || `  none${none}`,
     Cronjobs: table(cronjobs, ["name", "every", "file*"]),
+    "Passed over": table(passed_over, ["export", "file*"]),
     Warnings: warnings.map((warning) => `  ${warning}`).join("\n"),
   };
   return Object.entries(parts).filter(([, text]) => text !== "")

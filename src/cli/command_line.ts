@@ -1,4 +1,5 @@
 import { parseArgs, type ParseArgsConfig } from "node:util";
+import { messageOf } from "../base/message_of.ts";
 import type { Command, Option, Values } from "./command.ts";
 import { nearest } from "../base/nearest.ts";
 import { visible } from "./table.ts";
@@ -99,7 +100,7 @@ function parseRest(command: Command, args: readonly string[]): CommandLine {
       ? { kind: "run", command, values: toValues(command, positionals, values) }
       : wrong(`${name} ${error}`);
   } catch (error) {
-    const [line = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
+    const [line = ""] = messageOf(error).split("\n");
     return wrong(visible(line));
   }
 }

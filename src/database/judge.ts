@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { messageOf } from "../base/message_of.ts";
 import type { Seal } from "../base/seal.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import { APPLICATION_ID, applyMigrations, NEWEST_VERSION } from "./migrations.ts";
@@ -69,7 +70,7 @@ export function judgeFile(
       isSealed: !isNew && findSealCheck(connection) !== undefined,
     };
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     return { kind: "unusable", reason: isDamage(error) ? damaged(message, path) : `${message}.` };
   }
 }
@@ -185,7 +186,7 @@ function findLockError(path: string): string | undefined {
     return undefined;
   } catch (error) {
     if (refusalOf(error) === "locked") return "Another process has held its write lock for long.";
-    return `It cannot be written: ${error instanceof Error ? error.message : String(error)}.`;
+    return `It cannot be written: ${messageOf(error)}.`;
   }
 }
 

@@ -1,6 +1,7 @@
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
+import { messageOf } from "../base/message_of.ts";
 import { UnusableDatabaseError } from "./database.ts";
 import { findVersionError, judgeFile, refuseUnusable, versionOf } from "./judge.ts";
 import { APPLICATION_ID, applyMigrations, NEWEST_VERSION } from "./migrations.ts";
@@ -21,8 +22,8 @@ export function prepareSqliteFile(path: string): void {
     migrate(connection);
     useWriteAheadLog(connection); // no part of the migration: whoever did that may have died
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new UnusableDatabaseError(`The database cannot be opened: ${reason}`, { cause: error });
+    const detail = `The database cannot be opened: ${messageOf(error)}`;
+    throw new UnusableDatabaseError(detail, { cause: error });
   }
 }
 

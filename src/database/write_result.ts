@@ -1,3 +1,4 @@
+import { messageOf } from "../base/message_of.ts";
 import { ConflictError, type Refusal, UnavailableError } from "./database.ts";
 import { classifySqliteError, refusalOf } from "./sqlite_error.ts";
 
@@ -21,7 +22,7 @@ export function errorOf(result: Exclude<WriteResult, { kind: "stored" }> | undef
 
 /** The result for an error of SQLite or of `write`. */
 export function resultOf(error: unknown): WriteResult {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   if (error instanceof ConflictError) return { kind: "conflict", message };
   const isReplaced = error instanceof UnavailableError; // what a writer itself throws
   if (isReplaced) return { kind: "unavailable", message, refusal: "replaced" };

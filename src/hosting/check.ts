@@ -5,7 +5,7 @@ import type { PathPattern } from "../api/path_pattern.ts";
 import { type DeclaredEvent, OWN_PREFIX } from "../event/event.ts";
 import { isScopeName, OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";
 import type { Caller, Context, CronjobContext, Method, OnError } from "../mod.ts";
-import { checkEndpoint, ENDPOINT_FIELDS } from "./check_endpoint.ts";
+import { checkEndpoint } from "./check_endpoint.ts";
 import {
   checkDeclaration,
   checkFields,
@@ -69,6 +69,8 @@ export interface Hosted {
   readonly endpoints: LoadedEndpoint[];
   readonly cronjobs: LoadedCronjob[];
   readonly scopes: LoadedScope[];
+  /** What looks like an endpoint or a cronjob and is none; a file by itself for its kind. */
+  readonly passedOver: (Pick<Origin, "file"> & Partial<Origin>)[];
 }
 
 const CRONJOB_FIELDS = ["name", "every", "run"];
@@ -77,22 +79,34 @@ const MIN_EVERY_MS = 1_000;
 const MAX_EVERY_MS = 366 * 86_400_000;
 
 /**
- * Adds one export to `hosted`, or returns every reason why it cannot be served. A plain object is
- * meant to be an endpoint when it has `handle`, or any two of an endpoint's other fields, and
- * a cronjob when it has any two of a cronjob's: one with a misspelt or missing field is an error
- * and not silently left out.
+ * Adds one export to `hosted`, or returns every reason why it cannot be served; undefined where it
+ * is not meant to be. A plain object is
+ * meant to be an endpoint when it has a method and a path, or one of them and a function `handle`,
+ * and a cronjob when it has `every` and a name or a function `run`: then a misspelt or missing
+ * field is an error and not silently left out.
+ *
+ * @param hooks of the folders that it is in
  */
-export function checkExport(value: unknown, origin: Origin, hosted: Hosted): readonly string[] {
+export function checkExport(
+  value: unknown,
+  origin: Origin,
+  hooks: Pick<LoadedEndpoint, "before" | "onError">,
+  hosted: Hosted,
+): readonly string[] | undefined {
+  if (!isPlainObject(value)) return undefined;
   const reasons: string[] = [];
-  if (!isPlainObject(value)) return reasons;
-  const countOf = (names: readonly string[]) =>
-    names.filter((name) => value[name] !== undefined).length;
-  if (value["handle"] !== undefined || countOf(ENDPOINT_FIELDS) > 1) {
-    hosted.endpoints.push(...checkEndpoint(value, origin, reasons));
-  } else if (countOf(CRONJOB_FIELDS) > 1) {
+  const { method, path, handle, name, every, run } = value;
+  const placed = [method, path].filter((field) => field !== undefined).length;
+  if (placed === 2 || (placed === 1 && typeof handle === "function")) {
+    const [endpoint] = checkEndpoint(value, origin, reasons);
+    const before = [...hooks.before, ...endpoint?.before ?? []];
+    if (endpoint) hosted.endpoints.push({ ...endpoint, ...hooks, before });
+  } else if (every !== undefined && (name !== undefined || typeof run === "function")) {
     hosted.cronjobs.push(...checkCronjob(value, origin, reasons));
   } else if (origin.exportName === "scopes") {
     hosted.scopes.push(...checkScopeWords(value, origin, reasons));
+  } else {
+    return undefined;
   }
   return reasons;
 }

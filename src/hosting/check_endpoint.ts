@@ -21,7 +21,7 @@ const RESERVED_SEGMENTS = [
 ];
 
 /** The fields of an endpoint. */
-export const ENDPOINT_FIELDS = [
+const ENDPOINT_FIELDS = [
   "method", "path", "scope", "public", "summary", "input", "output", "accepts", "emits", "maxBody",
   "before", "limit", "cors", "handle",
 ];

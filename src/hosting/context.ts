@@ -1,5 +1,9 @@
 import type { HttpRequest } from "../base/http_message.ts";
+import { expressible } from "../base/log.ts";
 import type { Caller, Context, Logger } from "../mod.ts";
+import type { AnyContext } from "./check.ts";
+import { isPlainObject } from "./check_fields.ts";
+import { findRefusal } from "./refusal.ts";
 import { toWebRequest, type WebRequestParts } from "./web_request.ts";
 
 /** What a context is made of beside the request. */
@@ -10,7 +14,7 @@ type ContextParts = WebRequestParts &
  * What a handler gets; costly members are made when they are first read. Their getters are on
  * a prototype, and so in a class: in an object literal they cost more than the rest of a request.
  */
-export class RequestContext implements Context<unknown, Caller | undefined> {
+class RequestContext implements Context<unknown, Caller | undefined> {
   readonly params: Context["params"];
   readonly body: unknown;
   readonly caller: Caller | undefined;
@@ -55,11 +59,46 @@ export class RequestContext implements Context<unknown, Caller | undefined> {
   }
 }
 
+/** Members of the prototype; a copy of the context has them too. */
+const MADE_WHEN_READ = ["query", "request", "signal", "log", "address", "requestId"] as const;
+
+/** Accessors on each object would do the same, and cost seven times as much. */
+const COPIED_WHOLE: ProxyHandler<RequestContext> = {
+  // Not by the proxy, which has no private fields.
+  get: (target, name) => Reflect.get(target, name),
+  ownKeys: (target) => [...new Set([...Reflect.ownKeys(target), ...MADE_WHEN_READ])],
+  getOwnPropertyDescriptor(target, key) {
+    const name = MADE_WHEN_READ.find((each) => each === key);
+    if (name === undefined) return Reflect.getOwnPropertyDescriptor(target, key);
+    return { value: target[name], enumerable: true, configurable: true };
+  },
+};
+
+/** Makes what a handler gets; a copy of it has every member. */
+export function createContext(http: HttpRequest, parts: ContextParts): AnyContext {
+  return new Proxy(new RequestContext(http, parts), COPIED_WHOLE);
+}
+
+/** Adds what a `before` has returned. Throws the refusal that this is, TypeError for the rest. */
+export function addToContext(context: AnyContext, added: unknown): void {
+  if (added === undefined) return;
+  if (!isPlainObject(added)) throw new TypeError("before() must return an object or nothing.");
+  // What looks like an answer was meant to end the request: it must not go on.
+  if ("status" in added) {
+    throw findRefusal(added) ?? new TypeError("before() may refuse, and answer nothing else.");
+  }
+  const known = Object.keys(added).find((name) => name in context);
+  if (known !== undefined) throw new TypeError(`before() adds "${known}", which is there already.`);
+  Object.assign(context, added);
+}
+
 function withRequestId(log: Logger, id: string): Logger {
-  return {
-    debug: (message, fields) => log.debug(message, { ...fields, request_id: id }),
-    info: (message, fields) => log.info(message, { ...fields, request_id: id }),
-    warn: (message, fields) => log.warn(message, { ...fields, request_id: id }),
-    error: (message, fields) => log.error(message, { ...fields, request_id: id }),
+  const at = (write: Logger["info"]): Logger["info"] => (message, fields = {}) => {
+    try {
+      write(message, { ...fields, request_id: id });
+    } catch { // a getter's
+      write(message, { ...expressible(fields), request_id: id });
+    }
   };
+  return { debug: at(log.debug), info: at(log.info), warn: at(log.warn), error: at(log.error) };
 }

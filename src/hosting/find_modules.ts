@@ -1,18 +1,22 @@
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "../base/message_of.ts";
 
 const MODULE_FILE = /\.(?:ts|mts|js|mjs)$/;
-const LEFT_ALONE = /^\.|^node_modules$|\.d\.m?ts$|\.(?:test|spec)\.m?[jt]s$/;
+const OTHER_CODE = /\.(?:cts|cjs|tsx|jsx)$/;
+const LEFT_ALONE = /^\.|^node_modules$|\.d\.[cm]?ts$|\.(?:test|spec)\.[cm]?[jt]sx?$/;
 
 /**
  * Returns the paths of all modules (`.ts .mts .js .mjs`) in `folder` and its subfolders, each
  * folder's in the order of their names. Left alone are names that start with a dot, `node_modules`,
  * declarations (`.d.ts`) and tests (`.test.ts`, `.spec.ts`). Links are followed: mounted
- * configuration consists of them. `onError` gets what cannot be read.
+ * configuration consists of them. `onError` gets what cannot be read, `onOther` files of code that
+ * are no modules.
  */
 export async function findModules(
   folder: string,
   onError: (path: string, reason: string) => void,
+  onOther: (path: string) => void,
 ): Promise<string[]> {
   const visited = new Set<string>();
 
@@ -33,6 +37,7 @@ export async function findModules(
     try {
       const found = await stat(path);
       if (found.isDirectory()) return await findIn(path);
+      if (found.isFile() && OTHER_CODE.test(path)) onOther(path);
       return isModule && found.isFile() ? [path] : [];
     } catch (error) {
       // A dead link is an everyday thing; one that is named as a module was meant to be served.
@@ -51,5 +56,5 @@ export async function findModules(
 }
 
 function describe(error: unknown): string {
-  return `cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+  return `cannot be read: ${messageOf(error)}`;
 }

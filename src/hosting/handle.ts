@@ -7,10 +7,10 @@ import type { Caller } from "../mod.ts";
 import type { Services } from "../services.ts";
 import { hasDelivery } from "../store/deliveries.ts";
 import type { LoadedEndpoint } from "./check.ts";
-import { RequestContext } from "./context.ts";
+import { addToContext, createContext } from "./context.ts";
 import { collectEvents, storeEvents } from "./dispatch.ts";
 import { readInput } from "./input.ts";
-import { RETRY_AFTER, toRefusal } from "./refusal.ts";
+import { isReturnedRefusal, RETRY_AFTER, toProblem } from "./refusal.ts";
 import { toResponse } from "./result.ts";
 
 /**
@@ -27,6 +27,7 @@ export function hostedOperation(
   const maxBytes = maxBodyBytes ?? config.maxBodyBytes;
   const maxFormBytes = maxBodyBytes ?? Math.min(maxBytes, MAX_FORM_BYTES);
   const route = `${method} ${pattern.text}`;
+  const challenge = () => scopes ? bearerChallenge(issuer, scopes) : {};
 
   return operation({
     id: exportName,
@@ -47,18 +48,21 @@ export function hostedOperation(
       const limits = { params, maxBytes, maxFormBytes, authenticateAgain };
       const input = await readInput(endpoint, request, limits);
       const collector = collectEvents(services);
+      const context = createContext(request, {
+        ...input,
+        caller: caller && pickCaller(caller),
+        dispatch: collector.dispatch,
+        log,
+        origin,
+        maxBytes,
+        authenticateAgain,
+      });
       let result: unknown;
       let response: HttpResponse;
       try {
-        result = await endpoint.handle(new RequestContext(request, {
-          ...input,
-          caller: caller && pickCaller(caller),
-          dispatch: collector.dispatch,
-          log,
-          origin,
-          maxBytes,
-          authenticateAgain,
-        }));
+        for (const before of endpoint.before) addToContext(context, await before(context));
+        result = await endpoint.handle(context);
+        if (isReturnedRefusal(result)) throw result;
         response = toResponse(result);
       } catch (error) {
         collector.close();
@@ -66,11 +70,14 @@ export function hostedOperation(
           discardStream(request, result.body);
         }
         if (request.isGone) throw error; // nobody waits for a response, and nothing has failed
-        const refusal = toRefusal(error, bearerChallenge(issuer, scopes));
-        if (refusal) throw refusal;
-        log.error("endpoint failed", { request_id: request.id, route, error });
-        const detail = "The request failed inside the service.";
-        throw new Problem(500, "internal", detail, { cause: error });
+        const refused = toProblem(error, endpoint.onError, context, challenge());
+        throw await refused.catch((failure: unknown) => {
+          const fields = { request_id: request.id, route, error: failure };
+          const isReplaced = error instanceof Error && failure !== error;
+          log.error("endpoint failed", isReplaced ? { ...fields, thrown: error } : fields);
+          const detail = "The request failed inside the service.";
+          return new Problem(500, "internal", detail, { cause: failure });
+        });
       }
       const events = collector.close();
       if (events.length === 0 || response.status >= 500) return response;

@@ -3,6 +3,8 @@ import { checkExport, type Hosted, type Origin } from "./check.ts";
 import type { Members } from "./check_fields.ts";
 import { loadAsEsModules } from "./es_modules.ts";
 import { findModules } from "./find_modules.ts";
+import { type Export, folderOf, hooksOf, isHook } from "./folder_hooks.ts";
+import { findLookalikes } from "./passed_over.ts";
 
 /** Every reason, over all files, why the endpoint modules cannot be served: a line for each. */
 export class LoadError extends Error {
@@ -10,9 +12,9 @@ export class LoadError extends Error {
 }
 
 /**
- * Imports every module that `findModules` finds in `folder`, and returns the endpoints and cronjobs
- * that they export; without a folder, none. What two modules both export (one re-exports from the
- * other) counts once. Throws LoadError.
+ * Imports every module that `findModules` finds in `folder`, and returns what they export to be
+ * served; without a folder, nothing. What two modules both export (one re-exports from the other)
+ * counts once, with the hooks of both folders. Throws LoadError.
  *
  * @param timeoutMs how long one module may take to load; its top-level await might never end
  */
@@ -21,30 +23,45 @@ export async function loadEndpoints(
   timeoutMs = 10_000,
 ): Promise<Hosted> {
   const errors: string[] = [];
-  const hosted: Hosted = { endpoints: [], cronjobs: [], scopes: [] };
+  const hosted: Hosted = { endpoints: [], cronjobs: [], scopes: [], passedOver: [] };
   if (folder === undefined) return hosted;
-  const seen = new Set<unknown>();
+  const lists: Export[][] = [];
   const onError = (file: string, reason: string): void => {
     errors.push(`${file}: ${reason}`);
   };
-  for (const file of await findModules(folder, onError)) {
+  const files = await findModules(folder, onError, (file) => hosted.passedOver.push({ file }));
+  for (const file of files) {
     // One after the other: what a module does while it loads happens in the same order each time.
     const loaded = await importModule(file, timeoutMs);
-    if (typeof loaded === "string") {
-      onError(file, loaded);
-      continue;
-    }
-    for (const [exportName, value] of Object.entries(loaded)) {
-      if (seen.has(value)) continue;
-      seen.add(value);
-      const origin = { file, exportName };
-      const reasons = checkExport(value, origin, hosted);
-      errors.push(...reasons.map((reason) => exportError(origin, reason)));
-    }
+    if (typeof loaded === "string") onError(file, loaded);
+    else lists.push(exportsOf(file, loaded));
+  }
+  const exported = lists.flat();
+  const hooks = exported.filter(isHook);
+  errors.push(...findHookErrors(hooks));
+  const values = Map.groupBy(exported.filter((each) => !isHook(each)), ({ value }) => value);
+  for (const [value, places] of values) {
+    const [first] = places;
+    if (!first) continue;
+    const origin = { file: first.file, exportName: first.exportName };
+    const reasons = checkExport(value, origin, hooksOf(places, hooks), hosted);
+    errors.push(...(reasons ?? []).map((reason) => exportError(origin, reason)));
+    // What is exported by itself too was judged there.
+    const isNew = (each: Export) => each === first || !values.has(each.value);
+    if (!reasons) hosted.passedOver.push(...findLookalikes(first).filter(isNew));
   }
   errors.push(...findConflicts(hosted));
   if (errors.length > 0) throw new LoadError(errors.join("\n"));
   return hosted;
+}
+
+/** The exports of a module; of a list each item is one. */
+function exportsOf(file: string, members: Members): Export[] {
+  return Object.entries(members).flatMap(([exportName, value]) =>
+    Array.isArray(value) && !isHook({ exportName })
+      ? value.map((item, index) => ({ file, exportName: `${exportName}[${index}]`, value: item }))
+      : [{ file, exportName, value }]
+  );
 }
 
 function exportError({ file, exportName }: Origin, reason: string): string {
@@ -65,6 +82,19 @@ async function importModule(file: string, timeoutMs: number): Promise<Members | 
   } finally {
     clearTimeout(timer);
   }
+}
+
+function findHookErrors(hooks: readonly Export[]): string[] {
+  const wrong = hooks.filter(({ value }) => typeof value !== "function");
+  return [
+    ...wrong.map((hook) => exportError(hook, "must be a function")),
+    ...findClashes(
+      hooks,
+      (hook) => `${hook.exportName} ${folderOf(hook)}`,
+      (_hook, known) => `its folder has ${known} already`,
+      ({ value }) => value,
+    ),
+  ];
 }
 
 function findConflicts({ endpoints, cronjobs, scopes }: Hosted): string[] {
@@ -122,7 +152,10 @@ function describe(error: unknown): string {
   const hint = /package 'gatepost'/.test(error.message)
     ? '; write "import type", which vanishes when the module runs'
     : "";
-  return `${error.name}: ${error.message}${hint}${at === undefined ? "" : ` (${at})`}`;
+  const denied = "permission" in error && "resource" in error
+    ? ` (${String(error.permission)}: ${String(error.resource)})` // ERR_ACCESS_DENIED
+    : "";
+  return `${error.name}: ${error.message}${denied}${hint}${at === undefined ? "" : ` (${at})`}`;
 }
 
 /** `file:line` at the head of a syntax error's stack, or the first frame in a file. */

@@ -1,21 +1,85 @@
-import { Problem } from "../base/problem.ts";
+import { type FieldError, Problem } from "../base/problem.ts";
 import { statusText } from "../base/status_text.ts";
-import { isPlainObject } from "./check_fields.ts";
-import { isStatus } from "./result.ts";
+import type { OnError } from "../mod.ts";
+import type { AnyContext } from "./check.ts";
+import { isPlainObject, type Members } from "./check_fields.ts";
+import { isStatus, readHeaders } from "./result.ts";
 
 /** When to try again what the service cannot do now. */
 export const RETRY_AFTER = { "Retry-After": "2" };
 
-/** Only a refusal that the author wrote, or one of the service's own, reaches the caller. */
-export function toRefusal(
-  error: unknown,
+const REFUSAL_KEYS = ["status", "detail", "errors", "headers"];
+
+/** Headers of the body, which is the service's. */
+const OF_THE_BODY = ["content-type", "content-encoding"];
+
+/** Whether a handler's result was meant to be thrown; any other may be an answer, or data. */
+export function isReturnedRefusal(result: unknown): boolean {
+  return isPlainObject(result) && isStatus(result["status"], 400, 599) &&
+    ("detail" in result || "errors" in result) &&
+    Object.keys(result).every((key) => REFUSAL_KEYS.includes(key));
+}
+
+/** The refusal that was thrown, or that an own Error has; undefined for anything else. */
+export function findRefusal(thrown: unknown): Members | undefined {
+  const given = thrown instanceof Error && "refusal" in thrown ? thrown.refusal : thrown;
+  return isPlainObject(given) && isStatus(given["status"], 400, 599) ? given : undefined;
+}
+
+/**
+ * The problem that ends a request which threw: a refusal, the author's or one of the service's own,
+ * or what the nearest of `onError` makes of anything else. Throws what is left without one.
+ *
+ * @param challenge of a 401
+ */
+export async function toProblem(
+  thrown: unknown,
+  [onError, ...outer]: readonly OnError[],
+  context: AnyContext,
   challenge: Readonly<Record<string, string>>,
-): Problem | undefined {
-  if (error instanceof Problem) return error;
-  const { status, detail } = isPlainObject(error) ? error : {};
-  if (!isStatus(status, 400, 499)) return undefined;
-  const title = statusText(status);
+): Promise<Problem> {
+  if (thrown instanceof Problem) return thrown;
+  let error = thrown;
+  try {
+    const refusal = findRefusal(error);
+    if (refusal) return problemOf(refusal, challenge);
+  } catch (mistake) {
+    error = mistake;
+  }
+  if (!onError) throw error;
+  try {
+    const made: unknown = await onError(error, context);
+    const isWrong = made !== undefined && !findRefusal(made);
+    if (isWrong) throw new TypeError("onError() must return a refusal or nothing.");
+    error = made ?? error;
+  } catch (replaced) {
+    error = replaced;
+  }
+  return toProblem(error, outer, context, challenge);
+}
+
+function problemOf(
+  { status, detail, headers: given, errors }: Members,
+  challenge: Readonly<Record<string, string>>,
+): Problem {
+  const title = statusText(Number(status));
   const code = title.toLowerCase().replace(/[^a-z]+/g, "_");
-  const headers = status === 401 ? challenge : status === 429 ? RETRY_AFTER : {};
-  return new Problem(status, code, typeof detail === "string" ? detail : title, { headers });
+  const defaults = status === 401 ? challenge : status === 429 ? RETRY_AFTER : {};
+  const headers = readHeaders(given);
+  const wrong = OF_THE_BODY.find((name) => name in headers);
+  if (wrong !== undefined) throw new TypeError(`The header ${wrong} is the server's to set.`);
+  return new Problem(Number(status), code, typeof detail === "string" ? detail : title, {
+    headers: { ...defaults, ...headers },
+    errors: readErrors(errors),
+  });
+}
+
+function readErrors(given: unknown = []): readonly FieldError[] {
+  if (Array.isArray(given) && given.every(isFieldError)) return given;
+  throw new TypeError("A refusal's errors must be a list of { pointer, detail }, both texts.");
+}
+
+function isFieldError(value: unknown): value is FieldError {
+  return isPlainObject(value) && Object.keys(value).length === 2 &&
+    typeof value["pointer"] === "string" && typeof value["detail"] === "string";
 }

@@ -18,6 +18,7 @@ const SERVERS_OWN = [
 /** Headers that the service may add, as it spells them: a name must not be there twice. */
 const SPELLINGS: ReadonlyMap<string, string> = new Map([
   "Vary", "X-Content-Type-Options", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers",
+  "Cache-Control", "Retry-After", "WWW-Authenticate",
 ].map((name) => [name.toLowerCase(), name]));
 
 /**
@@ -80,7 +81,8 @@ function encodeData(data: unknown): string {
   return text;
 }
 
-function readHeaders(given: unknown): ResponseHeaders {
+/** The headers that an author gave. Throws TypeError for those that cannot be sent. */
+export function readHeaders(given: unknown): ResponseHeaders {
   if (given === undefined) return {};
   const fields = given instanceof Headers ? fieldsOf(given) : given;
   if (!isPlainObject(fields)) throw new TypeError("A response's headers must be a plain object.");

@@ -8,7 +8,7 @@ export const NO_STORE = { "Cache-Control": "no-store", Pragma: "no-cache" } as c
 export function jsonResponse(
   status: number,
   json: unknown,
-  headers: Readonly<Record<string, string>> = NO_STORE,
+  headers: HttpResponse["headers"] = NO_STORE,
 ): HttpResponse {
   const body = JSON.stringify(json);
   return { status, headers: { "Content-Type": "application/json", ...headers }, body };

@@ -1,3 +1,4 @@
+import { messageOf } from "../base/message_of.ts";
 import type { Services } from "../services.ts";
 import type { StoredCronjob } from "../store/cronjobs.ts";
 
@@ -84,7 +85,7 @@ export function createCron(
       await run(stopping.signal);
     } catch (error) {
       log.error("job failed", { job: entry.job.name, error });
-      lastError = error instanceof Error ? error.message : String(error);
+      lastError = messageOf(error);
     }
     entry.last = { lastAtMs, lastDurationMs: Math.round(elapsedMs() - startedMs), lastError };
   }

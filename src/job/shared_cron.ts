@@ -1,3 +1,4 @@
+import { messageOf } from "../base/message_of.ts";
 import type { Services } from "../services.ts";
 import {
   claimCronjob,
@@ -71,7 +72,7 @@ export function createSharedCron(options: SharedCronOptions) {
     try {
       await run(signal);
     } catch (error) {
-      failure = (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR_LENGTH);
+      failure = messageOf(error).slice(0, MAX_ERROR_LENGTH);
       throw error;
     } finally {
       clearInterval(renewal);

@@ -133,6 +133,7 @@ export interface Refusal {
   readonly detail?: string;
   /** What is wrong with which field: a JSON Pointer (RFC 6901). */
   readonly errors?: readonly { readonly pointer: string; readonly detail: string }[];
+  /** As an answer's, but Content-Type and Content-Encoding, which are the server's here. */
   readonly headers?: Answer["headers"];
 }
 

@@ -98,8 +98,9 @@ export interface EndpointBase {
   readonly emits?: Emits;
   /**
    * Runs before `handle`, behind the check of token and input. It may refuse as `handle` does, and
-   * returns what is added to the context, or nothing. A module's `export function before(context)`
-   * runs for every endpoint of its folder and those below, the outermost first.
+   * returns what is added to the context, or nothing: no `status`, and no name that is there. A
+   * module's `export function before(context)` runs for every endpoint of its folder and those
+   * below, the outermost first.
    */
   before?(context: any): unknown;
   /** How often it may be called: more is refused with 429. Each process counts for itself. */

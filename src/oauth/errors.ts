@@ -1,3 +1,5 @@
+import type { ProblemOptions } from "../base/problem.ts";
+
 /**
  * Every `error` of Gatepost's OAuth endpoints, and its status: RFC 6749 §4.1.2.1 (authorize) and
  * §5.2 (token), RFC 6750 §3.1 (bearer), RFC 7009 §2.2.1 (revoke), RFC 8707 §2 (resource).
@@ -31,7 +33,7 @@ export class OAuthError extends Error {
   override readonly name = "OAuthError";
   readonly error: keyof typeof STATUS;
   readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: NonNullable<ProblemOptions["headers"]>;
 
   /**
    * @param options.status instead of the code's usual one: 429 for throttling
@@ -40,7 +42,7 @@ export class OAuthError extends Error {
   constructor(
     error: OAuthError["error"],
     description: string,
-    options: { readonly status?: number; readonly headers?: Readonly<Record<string, string>> } = {},
+    options: Pick<ProblemOptions, "headers"> & { readonly status?: number } = {},
   ) {
     // RFC 6749 §5.2: %x20-21 / %x23-5B / %x5D-7E.
     const printable = description

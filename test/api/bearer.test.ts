@@ -141,7 +141,7 @@ test("with a bad token: 401 invalid_token, and nothing of the token in the respo
     `Bearer realm="gatepost", error="invalid_token", resource_metadata="${METADATA}"`,
   );
   const { headers } = await refusal(bearer, "Bearer hunter2", ["orders"]);
-  assert.match(headers["WWW-Authenticate"] ?? "", /error="invalid_token", scope="orders", /);
+  assert.match(String(headers["WWW-Authenticate"]), /error="invalid_token", scope="orders", /);
   assert.doesNotMatch(JSON.stringify([problem.message, problem.headers, headers]), /hunter2/);
 });
 
@@ -168,7 +168,7 @@ test("the challenge of an issuer without a path names the metadata at the root",
   const { createFor } = await open(t);
   const problem = await refusal(createFor("https://as.example"), undefined, []);
   assert.match(
-    problem.headers["WWW-Authenticate"] ?? "",
+    String(problem.headers["WWW-Authenticate"]),
     /resource_metadata="https:\/\/as\.example\/\.well-known\/oauth-protected-resource"$/,
   );
 });

@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createLogger, LOG_LEVELS, type LogFields, type LogLevel } from "../../src/base/log.ts";
+import {
+  createLogger,
+  describeFields,
+  LOG_LEVELS,
+  type LogFields,
+  type LogLevel,
+} from "../../src/base/log.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
 
@@ -122,9 +128,22 @@ test("createLogger() writes an Error out in the field `error`, with its causes",
   });
 });
 
-test("createLogger() writes nothing of an Error in any other field", () => {
-  const text = JSON.stringify(logged({ reason: new Error("hidden"), list: [new Error("hidden")] }));
-  assert.doesNotMatch(text, /hidden/);
+test("createLogger() writes an Error out under any name, in JSON and for a terminal", () => {
+  const err = new TypeError("no route");
+  const fields = { n: 1, err, reason: new RangeError("too far") };
+  const { name, message, stack } = err;
+  assert.deepEqual(logged(fields)["err"], { name, message, stack });
+  const { log, lines } = collect({ pretty: true });
+  log.warn("failed", fields);
+  const [first, ...rest] = lines();
+  assert.match(first ?? "", /WARN  failed n=1$/);
+  assert.match(rest.join("\n"), /^ {4}err: TypeError: no route\n {4}.*\n {4}reason: RangeError: /s);
+});
+
+test("describeFields() leaves no Error in the fields, which go to another thread", () => {
+  const fields = describeFields({ a: 1, err: new Error("x") });
+  assert.deepEqual(structuredClone(fields), fields);
+  assert.ok(!(fields["err"] instanceof Error));
 });
 
 test("createLogger() ends a chain of causes that never ends", () => {
@@ -133,16 +152,36 @@ test("createLogger() ends a chain of causes that never ends", () => {
   assert.equal(logged({ error })["msg"], "hello");
 });
 
-test("createLogger() never throws for a field that JSON cannot hold", () => {
+test("createLogger() leaves out the value that JSON cannot hold, and nothing else", () => {
   const cycle: Record<string, unknown> = {};
   cycle["self"] = cycle;
   const thrower = { toJSON: () => { throw new Error("no"); } };
-  for (const value of [cycle, 1n, thrower]) {
-    for (const pretty of [false, true]) {
-      const { log, lines } = collect({ pretty });
-      log.error("still here", { value });
-      assert.match(lines().join("\n"), /still here.*left out/);
-    }
+  const getter = { get value() { throw new Error("no"); } };
+  const wrong = Object.defineProperty(new Error("no"), "stack", Object.getOwnPropertyDescriptor(
+    { get stack() { throw new Error("no"); } }, "stack") ?? {});
+  const each = [{ value: cycle }, { value: 1n }, { value: thrower }, { value: wrong }, getter];
+  for (const fields of each) {
+    const record = logged(Object.defineProperties(
+      { before: "kept", request_id: "r1", err: new Error("kept too"), nothing: undefined },
+      Object.getOwnPropertyDescriptors(fields),
+    ));
+    assert.match(String(record["value"]), /^left out: /);
+    assert.deepEqual([record["before"], record["request_id"]], ["kept", "r1"]);
+    assert.partialDeepStrictEqual(record["err"], { message: "kept too" });
+    const { log, lines } = collect({ pretty: true });
+    log.error("still here", Object.defineProperties({ before: "kept" },
+      Object.getOwnPropertyDescriptors(fields)));
+    assert.match(lines().join(), /still here before=kept value="left out: .*"$/);
+  }
+});
+
+test("createLogger() writes the line whatever a module of JavaScript gives it", () => {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  for (const fields of [null, "text", 7, proxy]) {
+    const { log, lines } = collect();
+    Reflect.apply(log.info, log, ["hello", fields]);
+    assert.match(lines().join(), /"msg":"hello"/);
   }
 });
 

@@ -266,6 +266,6 @@ async function countGuesses(
 function isBusy(error: unknown): boolean {
   assert.ok(error instanceof Problem);
   assert.equal(error.status, 503);
-  assert.match(error.headers["Retry-After"] ?? "", /^[1-9][0-9]*$/);
+  assert.match(String(error.headers["Retry-After"]), /^[1-9][0-9]*$/);
   return true;
 }

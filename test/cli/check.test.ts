@@ -183,6 +183,26 @@ test("check warns of scopes without words for the consent page", async (t) => {
   assert.deepEqual(listed, warnings.trim().split("\n  "));
 });
 
+test("check lists what looks like an endpoint and is not served", async (t) => {
+  const cli = await openCommandLine(t);
+  const folder = join(cli.folder, "endpoints");
+  mkdirSync(folder);
+  const file = join(folder, "orders.mjs");
+  writeFileSync(file, 'export default { get: { method: "GET", path: "/" } };');
+  writeFileSync(join(folder, "page.tsx"), "");
+
+  const people = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check");
+  const json = await cli.runWith({ env: { GATEPOST_ENDPOINTS: folder } }, "check", "--json");
+
+  assert.equal(people.code, 0, people.stderr);
+  const section = /\nPassed over\n.*\n.*page\.tsx\n {2}default\.get {2}\S+orders\.mjs\n/;
+  assert.match(people.stdout, section);
+  assert.deepEqual(readJson(json)["passed_over"], [
+    { file: join(folder, "page.tsx"), export: null },
+    { file, export: "default.get" },
+  ]);
+});
+
 test("check lists every load error of every module, and exits 1", async (t) => {
   const cli = await openCommandLine(t);
   const folder = join(cli.folder, "endpoints");

@@ -213,11 +213,19 @@ describe("what a handler returns", () => {
     assert.equal((await send("GET", "/result/redirect")).headers.get("location"), "/elsewhere");
   });
 
+  test("by the headers and errors of a refusal", async () => {
+    const answer = await send("GET", "/result/refuse_503");
+    assert.equal(answer.headers.get("retry-after"), "7");
+    assert.deepEqual(answer.headers.getSetCookie(), ["a=1", "b=2"]);
+    assert.deepEqual(readObject(answer)["errors"], [{ pointer: "/item", detail: "Unknown." }]);
+  });
+
   const REFUSALS: readonly (readonly [name: string, status: number, detail?: string])[] = [
     ["throw_refusal", 409, "Taken."],
     ["throw_bare", 404],
     ["throw_error", 500],
-    ["throw_500", 500],
+    ["refuse_503", 503, "Later."],
+    ["throw_600", 500],
     ["throw_text", 500],
     ["reject", 500],
     ["cannot_encode", 500],

@@ -5,7 +5,11 @@ import type { Database } from "../../src/database/database.ts";
 import type { Sql } from "../../src/database/sql.ts";
 import type { LoadedEndpoint } from "../../src/hosting/check.ts";
 import { checkEndpoint } from "../../src/hosting/check_endpoint.ts";
-import type { hostedOperation } from "../../src/hosting/handle.ts";
+import { hostedOperation } from "../../src/hosting/handle.ts";
+import { Problem } from "../../src/base/problem.ts";
+import { problemResponse } from "../../src/http/respond.ts";
+import type { Caller } from "../../src/oauth/principal.ts";
+import { sampleRequest } from "./http_request.ts";
 
 type HostingServices = Parameters<typeof hostedOperation>[1];
 
@@ -58,4 +62,40 @@ export function hostingServices(setting: Setting = {}): HostingServices {
     now: () => 1_000,
     ...more,
   };
+}
+
+/** Whom a token speaks for. */
+export const HOSTED_CALLER: Caller = {
+  sub: "u1",
+  kind: "user",
+  clientId: "login",
+  scopes: ["orders"],
+  grantId: "g1",
+  jti: "g12",
+  expiresAtMs: 1,
+};
+
+/** Lets an endpoint answer a request as the pipeline does, and returns all that came of it. */
+export async function callHosted(
+  endpoint: LoadedEndpoint,
+  sent: Parameters<typeof sampleRequest>[0] = {},
+) {
+  const stored: unknown[] = [];
+  const lines: (Readonly<Record<string, unknown>> & { readonly msg: string })[] = [];
+  const write = (msg: string, fields = {}) => void lines.push({ msg, ...fields });
+  const { handle } = hostedOperation(endpoint, hostingServices({
+    store: async (events) => void stored.push(...events.map(({ name }) => name)),
+    log: { debug: write, info: write, warn: write, error: write },
+  }));
+  const request = sampleRequest({ method: endpoint.method, path: endpoint.pattern.text, ...sent });
+  const caller = endpoint.scopes && HOSTED_CALLER;
+  const authenticateAgain = () => Promise.resolve();
+  const parts = { request, params: {}, caller, query: {}, body: undefined, authenticateAgain };
+  const response = await handle(parts).catch((error: unknown) => {
+    assert.ok(error instanceof Problem, String(error));
+    return problemResponse(error, "r1");
+  });
+  const { status, headers = {}, body } = response;
+  const json: unknown = typeof body === "string" ? JSON.parse(body) : body;
+  return { status, headers, json, stored, lines };
 }

@@ -53,7 +53,7 @@ test("a 401 that a handler throws names the scopes of its endpoint (RFC 6750 §3
   const find = routerOf(endpoint("GET", "/orders", ["orders", "read"], refuse));
   await assert.rejects(call(find, "GET", "/orders", CALLER), (problem) => {
     assert.ok(problem instanceof Problem);
-    assert.match(problem.headers["WWW-Authenticate"] ?? "", /^Bearer .*scope="orders read"/);
+    assert.match(String(problem.headers["WWW-Authenticate"]), /^Bearer .*scope="orders read"/);
     return true;
   });
 });

@@ -1,27 +1,16 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { dirname, join, relative, resolve } from "node:path";
+import { symlink } from "node:fs/promises";
+import { join, relative, resolve } from "node:path";
 import { text } from "node:stream/consumers";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { LoadError, loadEndpoints } from "../../src/hosting/load.ts";
+import { writeFolder } from "../helpers/folder.ts";
 
 const FIXTURES = resolve(import.meta.dirname, "../fixtures/endpoints");
 const LOAD = resolve(import.meta.dirname, "../../src/hosting/load.ts");
-
-/** Writes files into a new folder far from any package.json, removed after the test. */
-async function folderOf(t: TestContext, files: Readonly<Record<string, string>>): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "gatepost-endpoints-"));
-  t.after(() => rm(folder, { recursive: true }));
-  for (const [name, content] of Object.entries(files)) {
-    await mkdir(dirname(join(folder, name)), { recursive: true });
-    await writeFile(join(folder, name), content);
-  }
-  return folder;
-}
 
 /** The errors of a folder as `file, export name: reason`, paths relative to it. */
 async function errorsOf(folder: string, timeoutMs = 10_000): Promise<string[]> {
@@ -74,13 +63,13 @@ test("a scope may be one name or several, each counted once", async (t) => {
     ["[]", []],
   ];
   for (const [scope, scopes] of cases) {
-    const folder = await folderOf(t, { "a.mjs": endpoint(`scope: ${scope}`) });
+    const folder = await writeFolder(t, { "a.mjs": endpoint(`scope: ${scope}`) });
     assert.deepEqual((await loadEndpoints(folder)).endpoints[0]?.scopes, scopes);
   }
 });
 
 test("a handler and a run are called as methods of their objects", async (t) => {
-  const folder = await folderOf(t, {
+  const folder = await writeFolder(t, {
     "a.mjs": `export const x = {
       method: "GET", path: "/x", public: true, handle(context) { return [this.path, context]; },
     };
@@ -101,7 +90,7 @@ for (const [what, above] of MANIFESTS) {
   test(`modules load as ES modules below ${what}, without a word on stderr`, async (t) => {
     const at = (path: string): string =>
       `export const x = { method: "GET", path: "${path}", public: true, handle() {} };`;
-    const folder = await folderOf(t, {
+    const folder = await writeFolder(t, {
       ...above,
       "a.ts": at("/a"),
       "b.mts": at("/b"),
@@ -132,7 +121,7 @@ for (const [what, above] of MANIFESTS) {
 }
 
 test("declarations, tests, hidden files, node_modules and others are left alone", async (t) => {
-  const folder = await folderOf(t, {
+  const folder = await writeFolder(t, {
     "a.d.ts": "throw 1;",
     "b.d.mts": "throw 1;",
     "c.test.ts": "throw 1;",
@@ -145,12 +134,24 @@ test("declarations, tests, hidden files, node_modules and others are left alone"
     "j.cjs": "throw 1;",
     "README.md": "#",
     "k.tsx": "throw 1;",
+    "l.jsx": "throw 1;",
+    "m.cts": "throw 1;",
+    "n.d.cts": "throw 1;",
+    "o.test.tsx": "throw 1;",
+    "p.spec.cjs": "throw 1;",
   });
-  assert.deepEqual(await loadEndpoints(folder), { endpoints: [], cronjobs: [], scopes: [] });
+  const files = ["j.cjs", "k.tsx", "l.jsx", "m.cts"];
+  const passedOver = files.map((file) => ({ file: join(folder, file) }));
+  assert.deepEqual(await loadEndpoints(folder), {
+    endpoints: [],
+    cronjobs: [],
+    scopes: [],
+    passedOver,
+  });
 });
 
 test("links are followed, in circles once, and a module behind two is taken once", async (t) => {
-  const folder = await folderOf(t, { "..data/a.js": endpoint("") });
+  const folder = await writeFolder(t, { "..data/a.js": endpoint("") });
   await symlink("..data/a.js", join(folder, "a.js"));
   await symlink("..data/a.js", join(folder, "b.js"));
   await symlink(".", join(folder, "again"));
@@ -160,7 +161,7 @@ test("links are followed, in circles once, and a module behind two is taken once
 });
 
 test("a folder, link or module that cannot be read is an error", async (t) => {
-  const folder = await folderOf(t, { "file.txt": "" });
+  const folder = await writeFolder(t, { "file.txt": "" });
   await symlink("nowhere.ts", join(folder, "dead.ts"));
   for (const path of [join(folder, "nowhere"), join(folder, "file.txt"), folder]) {
     const errors = await errorsOf(path);
@@ -170,24 +171,49 @@ test("a folder, link or module that cannot be read is an error", async (t) => {
   }
 });
 
-test("exports that are not meant to be endpoints or cronjobs are left alone", async (t) => {
-  const folder = await folderOf(t, {
+test("what is not meant to be served is left alone, its lookalikes passed over", async (t) => {
+  const folder = await writeFolder(t, {
     "a.mjs": `
       export const text = "x", number = 1, nothing = null, missing = undefined;
-      export const list = [{ method: "GET", path: "/" }];
       export function handle() {}
-      export const arrow = Object.assign(() => {}, { method: "GET", path: "/", handle() {} });
-      export class Handler { static handle() {} handle() {} }
+      export class Handler { method = "GET"; path = "/"; handle() {} }
       export const instance = new Handler();
       export const config = { path: "/tmp" };
       export const named = { name: "x" };
       export const runner = { run() {} };
       export const map = new Map([["method", "GET"]]);
       export const words = { a: "not called scopes" };
-      export default { routes: { method: "GET", path: "/" } };`,
-    "b.mjs": 'export const scopes = ["a", "b"];',
+      export const shopConfig = { name: "shop", run: true };
+      export const oauth = { scope: "orders", path: "/callback" };
+      export const alone = { handle() {} };
+      export const lazy = { get routes() { throw 1; } };
+      export const served = { method: "GET", path: "/", public: true, handle() {} };
+      export default { served, routes: { method: "GET", path: "/" }, more: [[], served, instance,
+        { every: "1s", name: "x", run() {} }] };`,
+    "b.mjs": 'export const scopes = ["a", "b"]; export const numbers = [1, [2]];',
   });
-  assert.deepEqual(await loadEndpoints(folder), { endpoints: [], cronjobs: [], scopes: [] });
+  const { endpoints, cronjobs, scopes, passedOver } = await loadEndpoints(folder);
+  assert.deepEqual([endpoints.length, cronjobs, scopes], [1, [], []]);
+  assert.deepEqual(passedOver.map(({ exportName }) => exportName), [
+    ...["alone", "default.routes", "default.more.3", "instance", "oauth", "shopConfig"],
+  ]);
+});
+
+test("what a list has is taken, each item once and named by its place", async (t) => {
+  const folder = await writeFolder(t, {
+    "a.mjs": `const at = (path) => ({ method: "GET", path, public: true, handle() {} });
+      export const one = at("/1");
+      export const list = [one, at("/2"), { name: "x", every: "5m", run() {} }, "text", undefined];
+      export default [at("/3")];`,
+  });
+  const { endpoints, cronjobs, passedOver } = await loadEndpoints(folder);
+  assert.deepEqual([...endpoints, ...cronjobs].map(({ exportName }) => exportName), [
+    ...["default[0]", "list[0]", "list[1]", "list[2]"],
+  ]);
+  assert.deepEqual(passedOver, []);
+  const source = "export const all = [1, 2, { every: 1, run() {} }];";
+  const errors = await errorsOf(await writeFolder(t, { "a.mjs": source }));
+  assert.match(errors.join(), /^a\.mjs, export all\[2\]: name must be/);
 });
 
 test("a module that does not load is an error with its file, message and place", async (t) => {
@@ -204,10 +230,30 @@ test("a module that does not load is an error with its file, message and place",
     ["a.mjs", "await new Promise(() => {});", /^a\.mjs: did not finish loading within 250 ms$/],
   ];
   for (const [name, source, error] of cases) {
-    const errors = await errorsOf(await folderOf(t, { [name]: source }), 250);
+    const errors = await errorsOf(await writeFolder(t, { [name]: source }), 250);
     assert.equal(errors.length, 1, source);
     assert.match(errors.join(), error, source);
   }
+});
+
+test("a module that may not be read, or reads what it may not, is named with it", async (t) => {
+  const folder = await writeFolder(t, {
+    "in/a.mjs": 'import "../outside.mjs";',
+    "outside.mjs": "",
+  });
+  const script = `const { loadEndpoints } = await import("${pathToFileURL(LOAD).href}");
+    const folder = ${JSON.stringify(join(folder, "in"))};
+    await loadEndpoints(folder).catch((error) => console.log(error.message));`;
+  const allowed = [join(folder, "in"), resolve(import.meta.dirname, "../..")];
+  const child = spawn(process.execPath, [
+    "--permission",
+    ...allowed.map((path) => `--allow-fs-read=${path}`),
+    "--input-type=module",
+    "--eval",
+    script,
+  ]);
+  const out = await text(child.stdout);
+  assert.match(out, /a\.mjs: Error: .*restricted.* \(FileSystemRead: \S+\/outside\.mjs\)/);
 });
 
 test("an export of a bad shape is an error for every bad field", async (t) => {
@@ -222,13 +268,12 @@ test("an export of a bad shape is an error for every bad field", async (t) => {
   const description = 'emits["a"] must be a description or { description, scope? }';
   const eventName = "Must be 1 to 128 of A-Z a-z 0-9 . _ : -.";
   const cases: [source: string, reasons: string[]][] = [
-    ["export const x = { handle() {} };", [
-      methods,
+    ['export const x = { path: "/x", handle() {} };', [methods, missing]],
+    ['export const x = { method: "GET", handle() {} };', [
       'path must be a string, such as "/orders/:id"',
       missing,
     ]],
     ['export const x = { method: "GET", path: "/x" };', [missing, "handle must be a function"]],
-    ['export const x = { path: "/x", public: true };', [methods, "handle must be a function"]],
     [endpoint("handle: 1"), ["handle must be a function"]],
     [endpoint("handel: 1, emit: {}"), [
       '"handel" is not a field of an endpoint',
@@ -289,9 +334,9 @@ test("an export of a bad shape is an error for every bad field", async (t) => {
     [endpoint('maxBody: "64KB"'), [size]],
     [endpoint('maxBody: "0B"'), [size]],
     [endpoint("maxBody: 65536"), [size]],
-    ['export const x = { name: "x", evry: "5m", run() {} };', [
-      '"evry" is not a field of a cronjob',
-      every,
+    ['export const x = { nam: "x", every: "5m", run() {} };', [
+      '"nam" is not a field of a cronjob',
+      "name must be 1 to 64 of A-Za-z0-9._-",
     ]],
     ['export const x = { name: "x", every: "5m", rum() {} };', [
       '"rum" is not a field of a cronjob',
@@ -310,7 +355,7 @@ test("an export of a bad shape is an error for every bad field", async (t) => {
     [cronjob("run: null"), ["run must be a function"]],
   ];
   for (const [source, reasons] of cases) {
-    const folder = await folderOf(t, { "a.mjs": source });
+    const folder = await writeFolder(t, { "a.mjs": source });
     assert.deepEqual(
       await errorsOf(folder),
       reasons.map((reason) => `a.mjs, export x: ${reason}`),
@@ -336,7 +381,7 @@ test("what is at the edge of the rules loads", async (t) => {
       method: "GET", path: "/", public: true, handle: async () => {} }));`,
   );
   for (const source of cases) {
-    assert.deepEqual(await errorsOf(await folderOf(t, { "a.mjs": source })), [], source);
+    assert.deepEqual(await errorsOf(await writeFolder(t, { "a.mjs": source })), [], source);
   }
 });
 
@@ -346,7 +391,7 @@ test("a first segment of the service's own is an error", async (t) => {
   ];
   for (const segment of segments) {
     for (const path of [`/${segment}`, `/${segment}/x`, `/${segment}/:id`, `/${segment}/*`]) {
-      const folder = await folderOf(t, { "a.mjs": endpoint(`path: "${path}"`) });
+      const folder = await writeFolder(t, { "a.mjs": endpoint(`path: "${path}"`) });
       assert.deepEqual(await errorsOf(folder), [
         `a.mjs, export x: path "${path}" is the service's own: "/${segment}" is reserved`,
       ]);
@@ -376,7 +421,7 @@ test("two endpoints on one method and path shape are an error, over all files", 
     [at("/a/:id"), at("/a/:id?"), false],
   ];
   for (const [first, second, isRefused] of cases) {
-    const errors = await errorsOf(await folderOf(t, { "a.mjs": first, "b.mjs": second }));
+    const errors = await errorsOf(await writeFolder(t, { "a.mjs": first, "b.mjs": second }));
     assert.equal(errors.length, isRefused ? 1 : 0, `${first}\n${second}\n${errors.join()}`);
     const clash = /^b\.mjs, export x: GET \S+ matches what x of a\.mjs has/;
     if (isRefused) assert.match(errors.join(), clash);
@@ -384,14 +429,14 @@ test("two endpoints on one method and path shape are an error, over all files", 
 });
 
 test("two cronjobs of one name are an error", async (t) => {
-  const folder = await folderOf(t, { "a.mjs": cronjob(""), "b.mjs": cronjob('every: "1h"') });
+  const folder = await writeFolder(t, { "a.mjs": cronjob(""), "b.mjs": cronjob('every: "1h"') });
   assert.deepEqual(await errorsOf(folder), [
     'b.mjs, export x: name "x" is what x of a.mjs has already',
   ]);
 });
 
 test("loadEndpoints() reads scopes in words", async (t) => {
-  const folder = await folderOf(t, {
+  const folder = await writeFolder(t, {
     "a.mjs": 'export const scopes = { "a:b": "Do a", c: { description: "Do c", grave: true } };',
     "b.js": 'export const scopes = { c: { description: "Do c", grave: true } };',
     "c.mjs": 'export * from "./a.mjs";',
@@ -422,7 +467,7 @@ test("scopes whose words are not in order are an error", async (t) => {
     ]],
   ];
   for (const [scopes, reasons] of cases) {
-    const folder = await folderOf(t, { "a.mjs": `export const scopes = ${scopes};` });
+    const folder = await writeFolder(t, { "a.mjs": `export const scopes = ${scopes};` });
     const expected = reasons.map((reason) => `a.mjs, export scopes: ${reason}`);
     assert.deepEqual(await errorsOf(folder), expected);
   }
@@ -436,7 +481,7 @@ test("two modules that say different things of one scope are an error", async (t
     ['"Do a"', '"Do it"', true],
     ['"Do a"', '{ description: "Do a", grave: true }', true],
   ] as const) {
-    const folder = await folderOf(t, { "a.mjs": say(first), "b.mjs": say(second) });
+    const folder = await writeFolder(t, { "a.mjs": say(first), "b.mjs": say(second) });
     assert.deepEqual(
       await errorsOf(folder),
       isRefused
@@ -448,7 +493,7 @@ test("two modules that say different things of one scope are an error", async (t
 
 test("a scope's words that differ are held against the first that were said", async (t) => {
   const say = (words: string) => `export const scopes = { a: "${words}" };`;
-  const folder = await folderOf(t, {
+  const folder = await writeFolder(t, {
     "a.mjs": say("Do a"),
     "b.mjs": say("Do it"),
     "c.mjs": say("Do a"),
@@ -469,7 +514,8 @@ test("an event declared with two different scopes is an error", async (t) => {
     ["[]", "undefined", false],
   ];
   for (const [first, second, isRefused] of cases) {
-    const folder = await folderOf(t, { "a.mjs": emit("/a", first), "b.mjs": emit("/b", second) });
+    const files = { "a.mjs": emit("/a", first), "b.mjs": emit("/b", second) };
+    const folder = await writeFolder(t, files);
     assert.deepEqual(
       await errorsOf(folder),
       isRefused ? ['b.mjs, export x: emits["e"] has another scope than in x of a.mjs'] : [],
@@ -479,7 +525,7 @@ test("an event declared with two different scopes is an error", async (t) => {
 });
 
 test("the errors of all files come together, each with file, export and reason", async (t) => {
-  const folder = await folderOf(t, {
+  const folder = await writeFolder(t, {
     "a.mjs": "export const x = {",
     "b/b.mjs": `export const good = { method: "GET", path: "/g", public: true, handle() {} };
       export const one = { method: "GET", path: "/backend", public: true, handle() {} };

@@ -1,0 +1,18 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { TestContext } from "node:test";
+
+/** Writes files into a new folder far from any package.json, removed after the test. */
+export async function writeFolder(
+  t: TestContext,
+  files: Readonly<Record<string, string>>,
+): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "gatepost-endpoints-"));
+  t.after(() => rm(folder, { recursive: true }));
+  for (const [name, content] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, name)), { recursive: true });
+    await writeFile(join(folder, name), content);
+  }
+  return folder;
+}
