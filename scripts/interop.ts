@@ -1,7 +1,7 @@
 /**
  * Runs real OAuth clients, token verifiers and a webhook verifier against the built server, each
- * through all that it knows. They are installed into a scratch folder, which is removed again:
- * they are not dependencies.
+ * through all that it knows, and tools for API documents against its own. They are installed into
+ * a scratch folder, which is removed again: they are not dependencies.
  *
  *   npm run interop    a table, a row a client and a column a feature; exit 1 if there is a ✗
  */
@@ -21,6 +21,7 @@ import { OPENID_CLIENT } from "./interop/clients/openid_client.ts";
 import { PASSPORT_OAUTH2 } from "./interop/clients/passport_oauth2.ts";
 import { SIMPLE_OAUTH2 } from "./interop/clients/simple_oauth2.ts";
 import { STANDARDWEBHOOKS } from "./interop/clients/standardwebhooks.ts";
+import { DOCUMENT_TOOLS, tryDocuments } from "./interop/documents.ts";
 import { installPackages } from "./interop/packages.ts";
 import { countOutcomes, formatReport } from "./interop/report.ts";
 import { runTrials } from "./interop/run.ts";
@@ -44,9 +45,11 @@ const LIMIT_MS = 180_000;
 /** Installs, tries and tells; returns the exit code. */
 async function main(folder: string, signal: AbortSignal): Promise<number> {
   process.stderr.write("Installing the clients into a scratch folder ...\n");
-  const packages = await installPackages(folder, CLIENTS, signal);
+  const packages = await installPackages(folder, [...CLIENTS, ...DOCUMENT_TOOLS], signal);
   const startedMs = performance.now();
   const outcomes = await runTrials(CLIENTS, packages.load, folder, signal);
+  const documents = await tryDocuments(packages.load, folder)
+    .then(() => "✓", (error: unknown) => `✗ ${error instanceof Error ? error.message : error}`);
   const seconds = (performance.now() - startedMs) / 1000;
 
   const names = new Map<ClientPackage, string>();
@@ -56,8 +59,9 @@ async function main(folder: string, signal: AbortSignal): Promise<number> {
   const { bad, good } = countOutcomes(outcomes);
   console.log(`${formatReport(outcomes, names)}\n`);
   console.log("✓ works   – the client does not know it   ✗ fails");
+  console.log(`Documents, for ${DOCUMENT_TOOLS.map(({ name }) => name).join(", ")}: ${documents}`);
   console.log(`${good} ✓, ${bad} ✗, ${CLIENTS.length} clients, ${seconds.toFixed(1)} s`);
-  return bad === 0 ? 0 : 1;
+  return bad === 0 && documents === "✓" ? 0 : 1;
 }
 
 const folder = await mkdtemp(join(tmpdir(), "gatepost-interop-"));

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import { promisify } from "node:util";
 import { frontDoorOperations } from "./api/pages/front_door.ts";
+import { comparePatterns } from "./api/path_pattern.ts";
 import { createPipeline } from "./api/pipeline.ts";
 import { createRouter } from "./api/router.ts";
 import { openApiOperation } from "./api/system/openapi.ts";
@@ -159,7 +160,9 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
         }),
     });
     const own = ownOperations(services);
-    const ofModules = hosted.endpoints.map((endpoint) => hostedOperation(endpoint, services));
+    // As the router orders them: a document that has room for one of two has the right one.
+    const ofModules = hosted.endpoints.toSorted((a, b) => comparePatterns(a.pattern, b.pattern))
+      .map((endpoint) => hostedOperation(endpoint, services));
     handle = createPipeline({
       ...services,
       routers: [

@@ -1,5 +1,6 @@
 import type { HttpResponse } from "../base/http_message.ts";
 import { newId } from "../base/id.ts";
+import { encodeJson } from "../base/json.ts";
 import { conflict } from "../base/problem.ts";
 import {
   COUNT,
@@ -36,7 +37,7 @@ import { listResponse, pageOf, pagination, toPagination } from "./pagination.ts"
 import { createSendLimit } from "./send_limit.ts";
 import { getSubscription, ownerOf } from "./subscription.ts";
 
-const TEST_JSON = JSON.stringify({ test: true });
+const TEST = { test: true };
 
 const PATH = "/consumer/subscription";
 
@@ -63,9 +64,10 @@ const RESEND_SUMMARY = "Send a failed delivery again, with a fresh budget of att
 
 /** Deliveries of the caller's subscriptions, and sending one again or as a test. */
 export function deliveryOperations(
-  { database, wake, now }: Pick<Services, "database" | "wake" | "now">,
+  { database, wake, now, events }: Pick<Services, "database" | "wake" | "now" | "events">,
 ): Operation[] {
   const checkSendable = createSendLimit(now);
+  const examples = new Map(events.map(({ name, example = TEST }) => [name, encodeJson(example)]));
 
   // A delivery is found by its own id; the path may also name its subscription.
   async function find(
@@ -113,7 +115,7 @@ export function deliveryOperations(
       }),
     ]),
     consumer("POST", `${PATH}/:id/test`, "testSubscription",
-      'Deliver {"test": true} to one subscription', {
+      'Deliver the event\'s example, else {"test": true}, to one subscription', {
       responses: { 202: DeliveryId },
       refuses: [409, 429],
       isLocated: true,
@@ -123,7 +125,8 @@ export function deliveryOperations(
         const nowMs = now();
         const event = newId("e", nowMs);
         const delivery = deliveryId(event, subscription.seq);
-        const test = { subscription: subscription.id, event, delivery, json: TEST_JSON };
+        const json = examples.get(subscription.event) ?? encodeJson(TEST);
+        const test = { subscription: subscription.id, event, delivery, json };
         const [stored] = await database.write(insertTestDelivery(test, nowMs));
         if (stored !== 1) throw conflict("The subscription has just changed.");
         wake();

@@ -35,7 +35,7 @@ export interface Operation<
   Q extends Members = Members,
   Body = unknown,
 > {
-  /** The operationId of the OpenAPI document; unique. */
+  /** The operationId of the OpenAPI document, unless it is hosted; unique. */
   readonly id: string;
   readonly method: (typeof METHODS)[number];
   readonly path: Path;
@@ -62,6 +62,10 @@ export interface Operation<
   readonly maxBodyBytes?: number;
   /** The events that it dispatches, where it is hosted: an endpoint of a module. */
   readonly emits?: readonly DeclaredEvent[];
+  /** What the handler reads and checks itself, where it is hosted. */
+  readonly input?: { readonly [Part in "params" | "query" | "body"]?: Shape<unknown> | undefined };
+  /** Whether that body may be a form too. */
+  readonly takesForms?: boolean;
   handle(context: Context<Path, A, InferMembers<Q>, Body>): Promise<HttpResponse>;
 }
 

@@ -19,6 +19,7 @@ import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.t
 import type { Operation } from "../api/operation.ts";
 import { subscribeOperations } from "../api/subscribe.ts";
 import { managedSubscriptionOperations, ownSubscriptionOperations } from "../api/subscription.ts";
+import { asyncApiOperation } from "../api/system/asyncapi.ts";
 import { metricsOperation } from "../api/system/metrics.ts";
 import { statusOperations } from "../api/system/status.ts";
 import type { Services } from "../services.ts";
@@ -41,6 +42,7 @@ export function ownOperations(services: Services): Operation[] {
     ...backendOperations(services),
     ...statusOperations(services),
     metricsOperation(services),
+    asyncApiOperation(services),
   ];
 }
 

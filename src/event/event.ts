@@ -1,6 +1,7 @@
 import { idOf } from "../base/id.ts";
 import { encodeJson } from "../base/json.ts";
 import {
+  ANYTHING,
   type Check,
   described,
   type Infer,
@@ -11,6 +12,7 @@ import {
   optional,
   record,
   type Shape,
+  shown,
   text,
   TEXT,
 } from "../base/shape.ts";
@@ -117,5 +119,11 @@ export interface EventSummary extends Pick<Infer<typeof EventRecord>, "id" | "na
 /** A declared event as those see it who may subscribe to it. */
 export const DeclaredEventRecord = named(
   "DeclaredEvent",
-  record({ name: EVENT_NAME, description: TEXT, scope: NEEDED }),
+  record({
+    name: EVENT_NAME,
+    description: TEXT,
+    scope: NEEDED,
+    schema: optional(described("JSON Schema of its data.", shown<object>({ type: "object" }))),
+    example: optional(described("Data of one.", ANYTHING)),
+  }),
 );

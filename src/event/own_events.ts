@@ -1,14 +1,15 @@
 import { idOf } from "../base/id.ts";
 import { named, record, TEXT } from "../base/shape.ts";
 import { DELIVERY_ID } from "./delivery_record.ts";
-import { EVENT_NAME } from "./event.ts";
+import { type DeclaredEvent, EVENT_NAME } from "./event.ts";
 
-/** The events of the service itself. */
-export const OWN_EVENTS = [
+/** The events of the service itself: anybody may know of them. */
+export const OWN_EVENTS: readonly DeclaredEvent[] = [
   {
     name: "gatepost.delivery.failed",
     description: "A delivery has failed after its last resend",
-    shape: named("DeliveryFailed", record({
+    scope: [],
+    data: named("DeliveryFailed", record({
       delivery: DELIVERY_ID,
       subscription: idOf("s"),
       event: EVENT_NAME,
@@ -17,7 +18,8 @@ export const OWN_EVENTS = [
   {
     name: "gatepost.subscription.disabled",
     description: "A subscription has been disabled",
-    shape: named("SubscriptionDisabled", record({
+    scope: [],
+    data: named("SubscriptionDisabled", record({
       subscription: idOf("s"),
       event: EVENT_NAME,
       reason: TEXT,

@@ -3,13 +3,18 @@ import { OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";
 import type { LoadedEndpoint, LoadedScope } from "./check.ts";
 
 /**
- * Returns every event that the endpoints declare, once and by name. Of several descriptions
- * the first counts; that the scopes agree was checked when the endpoints were loaded.
+ * Returns every event that the endpoints declare, once and by name. Of several descriptions,
+ * schemas and examples the first counts; that the scopes agree was checked when the endpoints were
+ * loaded.
  */
 export function catalogue(endpoints: readonly Pick<LoadedEndpoint, "emits">[]): DeclaredEvent[] {
-  const lastFirst = endpoints.flatMap(({ emits }) => emits).reverse();
-  return [...new Map(lastFirst.map((event) => [event.name, event])).values()]
-    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  const byName = new Map<string, DeclaredEvent>();
+  for (const event of endpoints.flatMap(({ emits }) => emits)) {
+    const first = byName.get(event.name) ?? event;
+    const { data = event.data, example = event.example } = first;
+    byName.set(event.name, { ...first, data, example });
+  }
+  return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** Returns what is known of scopes in words, the service's own included. */

@@ -21,7 +21,7 @@ export function hostedOperation(
   endpoint: LoadedEndpoint,
   services: Pick<Services, "config" | "issuer" | "database" | "log" | "metrics" | "wake" | "now">,
 ): Operation {
-  const { exportName, method, pattern, scopes, emits, maxBodyBytes } = endpoint;
+  const { exportName, method, pattern, scopes, emits, maxBodyBytes, output } = endpoint;
   const { config, issuer, database, log } = services;
   const { origin } = new URL(issuer);
   const maxBytes = maxBodyBytes ?? config.maxBodyBytes;
@@ -30,14 +30,17 @@ export function hostedOperation(
   const challenge = () => scopes ? bearerChallenge(issuer, scopes) : {};
 
   return operation({
-    id: exportName,
+    id: route,
     method,
     path: pattern.text,
     access: scopes ?? "public",
     cors: endpoint.cors ?? true,
     summary: endpoint.summary ?? exportName,
-    responses: {},
+    responses: output ? { 200: output, ...(method === "POST" && { 201: output }) } : {},
+    ...(endpoint.limit && { refuses: [429] }),
     emits,
+    input: endpoint.input,
+    takesForms: endpoint.takesForms,
     ...(maxBodyBytes !== undefined && { maxBodyBytes }),
     async handle({ request, params, caller, authenticateAgain }) {
       const delivery = callbackOf(request);

@@ -18,7 +18,7 @@ const MODULE = `
     scope: [],
     emits: {
       "shop.opened": "The shop has opened",
-      "order.created": { description: "An order was placed", scope: "orders" },
+      "order.created": { description: "An order was placed", scope: "orders", example: { id: 7 } },
       "order.paid": { description: "An order was paid", scope: ["orders", "money"] },
     },
     handle() {},
@@ -257,6 +257,15 @@ describe("POST /consumer/subscription/{id}/test", () => {
     assert.equal(stage.receiver.count(other.path), 0);
   });
 
+  test("delivers the example of an event that has one", async () => {
+    const buyer = await stage.newConsumer(["consumer", "orders"]);
+    const subscription = await stage.subscribe(buyer, "order.created");
+    const answer = await sendTest(subscription);
+    assert.equal(answer.status, 202, answer.text);
+    const [sent] = await stage.receiver.waitFor(1, PATIENCE_MS, subscription.path);
+    assert.equal(String(sent?.body), '{"id":7}');
+  });
+
   test("is resent when it fails, like any delivery", async () => {
     const subscription = await stage.subscribe(consumer, newName("e"), 500, 204);
     await sendTest(subscription);
@@ -390,6 +399,12 @@ describe("PATCH and DELETE /consumer/subscription/{id}", () => {
 });
 
 describe("GET /consumer/event", () => {
+  const CREATED = {
+    name: "order.created",
+    description: "An order was placed",
+    scope: "orders",
+    example: { id: 7 },
+  };
   const CATALOGUE = [
     {
       name: "nobody",
@@ -400,7 +415,7 @@ describe("GET /consumer/event", () => {
       name: "one with the scope of one",
       scopes: ["consumer", "orders"],
       events: [
-        { name: "order.created", description: "An order was placed", scope: "orders" },
+        CREATED,
         { name: "shop.opened", description: "The shop has opened" },
       ],
     },
@@ -408,7 +423,7 @@ describe("GET /consumer/event", () => {
       name: "one with every scope",
       scopes: ["consumer", "orders", "money"],
       events: [
-        { name: "order.created", description: "An order was placed", scope: "orders" },
+        CREATED,
         { name: "order.paid", description: "An order was paid", scope: "orders money" },
         { name: "shop.opened", description: "The shop has opened" },
       ],

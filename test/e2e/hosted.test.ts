@@ -11,6 +11,7 @@ import {
 } from "../helpers/event_stage.ts";
 import { bearer, newName, readObject } from "../helpers/gatepost.ts";
 import type { Answer } from "../helpers/http_client.ts";
+import { asFields } from "../helpers/openapi_rules.ts";
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));
 
@@ -113,6 +114,12 @@ describe("which handler is called", () => {
       assert.equal(readObject(answer)["by"], by);
     });
   }
+
+  test("is what the document has, where it has room for one", async () => {
+    const { paths } = readObject(await send("GET", "/openapi.json", bearer(token)));
+    const { get } = asFields(asFields(paths)["/echo/{any}"]);
+    assert.equal(asFields(get)["operationId"], "get_echo_by_any");
+  });
 
   const OWN = [
     "/system/health", "/consumer/subscription", "/authorization/whoami", "/backend/user",

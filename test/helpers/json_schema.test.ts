@@ -64,7 +64,7 @@ const BAD_SCHEMAS: readonly Record<string, unknown>[] = [
   { enum: [] },
   { items: { type: "x" } },
   { anyOf: [] },
-  { format: "date" },
+  { format: "hostname" },
   { minLength: -1 },
 ];
 

@@ -12,6 +12,8 @@ interface CheckOptions {
 
 const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"];
 
+const FORMATS = ["date", "date-time", "email", "uri", "uuid", "password"];
+
 /** What kind of value each keyword takes; any other keyword is an error. */
 const KEYWORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   $ref: isText,
@@ -26,9 +28,12 @@ const KEYWORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   allOf: isSchemaList,
   oneOf: isSchemaList,
   pattern: (value) => isText(value) && compiles(value),
-  format: (value) => ["date-time", "uri", "password"].includes(String(value)),
+  format: (value) => FORMATS.includes(String(value)),
   minimum: isNumber,
   maximum: isNumber,
+  exclusiveMinimum: isNumber,
+  exclusiveMaximum: isNumber,
+  multipleOf: isNumber,
   not: isRecord,
   maxItems: isCount,
   minLength: isCount,
@@ -38,6 +43,10 @@ const KEYWORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   maxProperties: isCount,
   default: () => true,
   description: isText,
+  title: isText,
+  examples: Array.isArray,
+  deprecated: (value) => typeof value === "boolean",
+  uniqueItems: (value) => typeof value === "boolean",
 };
 
 /** Everything that is wrong with a schema itself, with the place of each error. */

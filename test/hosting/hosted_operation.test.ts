@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HttpResponse } from "../../src/base/http_message.ts";
 import { Problem } from "../../src/base/problem.ts";
+import { shown } from "../../src/base/shape.ts";
 import type { LoadedEndpoint } from "../../src/hosting/check.ts";
 import { hostedOperation } from "../../src/hosting/handle.ts";
 import { createRouter, type Router } from "../../src/api/router.ts";
@@ -9,6 +10,7 @@ import { createOpenApi } from "../../src/api/system/openapi.ts";
 import type { Context } from "../../src/mod.ts";
 import type { Caller } from "../../src/oauth/principal.ts";
 import { hostingServices, loadedEndpoint } from "../helpers/hosting.ts";
+import { asFields, findOpenApiErrors, lookUp } from "../helpers/openapi_rules.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 
 const CALLER: Caller = {
@@ -67,6 +69,40 @@ test("the document, which anybody may read, does not tell where the server's fil
 
   assert.match(JSON.stringify(document), /Hosted at/);
   assert.doesNotMatch(JSON.stringify(document), /orders\.ts|\/srv/);
+});
+
+test("the document says what an endpoint declares", () => {
+  const services = hostingServices();
+  const output = shown({ type: "object", properties: { ok: { type: "boolean" } } });
+  const operation = hostedOperation({
+    ...endpoint("POST", "/v1/orders/:id", []),
+    summary: "Change an order",
+    input: { params: shown({ type: "object", properties: { id: { type: "integer" } } }) },
+    output,
+    takesForms: true,
+    limit: { count: 1, windowMs: 1_000, by: "caller" },
+  }, services);
+  const own = { issuer: services.issuer, events: [], scopes: [], scopeWords: new Map() };
+  const document = createOpenApi([operation], own, () => true);
+
+  assert.deepEqual(findOpenApiErrors(document), []);
+  const post = asFields(lookUp(document, "#/paths/~1v1~1orders~1{id}/post"));
+  assert.deepEqual(
+    [post["operationId"], post["summary"]],
+    ["post_v1_orders_id", "Change an order"],
+  );
+  const schema = { type: "integer" };
+  assert.deepEqual(post["parameters"], [{ name: "id", in: "path", required: true, schema }]);
+  assert.ok(lookUp(post, "#/requestBody/content/application~1x-www-form-urlencoded"));
+  for (const status of ["200", "201"]) {
+    const schema = lookUp(post, `#/responses/${status}/content/application~1json/schema`);
+    assert.deepEqual(schema, output.schema);
+  }
+  const limited = lookUp(document, String(lookUp(post, "#/responses/429/$ref")));
+  const headers = Object.keys(asFields(asFields(limited)["headers"]));
+  for (const name of ["Retry-After", "RateLimit", "RateLimit-Policy"]) {
+    assert.ok(headers.includes(name), name);
+  }
 });
 
 test("this service's callback is refused, not another Gatepost's or a forwarded one", async () => {

@@ -156,14 +156,17 @@ test("every operation says what opens it, also where that is nothing", () => {
 });
 
 describe("what only callers with a scope may know", () => {
-  const read = async (token?: string) => {
+  const readDocument = async (path: string, token?: string) => {
     const headers = token === undefined ? {} : bearer(token);
-    const answer = await gatepost.api.get("/openapi.json", headers);
+    const answer = await gatepost.api.get(path, headers);
     assert.equal(answer.status, 200);
     assert.equal(answer.headers.get("vary"), "Authorization");
     const control = token === undefined ? "no-cache" : "private, no-cache";
     assert.equal(answer.headers.get("cache-control"), control);
-    const own = readObject(answer);
+    return readObject(answer);
+  };
+  const read = async (token?: string) => {
+    const own = await readDocument("/openapi.json", token);
     assert.deepEqual(findOpenApiErrors(own), []);
     return own;
   };
@@ -188,6 +191,14 @@ describe("what only callers with a scope may know", () => {
     assert.ok(paths(rich).some((path) => path.startsWith("/orders/")));
     assert.ok(!JSON.stringify(rich).includes("order.audited"));
     assert.ok(events(await reads(["consumer", "backend"])).includes("order.audited"));
+  });
+
+  test("is not in the document of events either", async () => {
+    const channels = async (token?: string) =>
+      Object.keys(asFields((await readDocument("/asyncapi.json", token))["channels"]));
+    const open = ["order_created", "gatepost_delivery_failed", "gatepost_subscription_disabled"];
+    assert.deepEqual(await channels(), open);
+    assert.ok((await channels(gatepost.adminToken)).includes("order_audited"));
   });
 
   test("is not shown for a bad token", async () => {
@@ -339,7 +350,9 @@ test("what the rest of the backend and the system return is as declared", async 
   await ask("GET", "/system/ready");
   const metrics = await gatepost.api.get("/system/metrics", bearer(gatepost.adminToken));
   checkAnswer("GET", "/system/metrics", metrics);
-  checkAnswer("GET", "/openapi.json", await gatepost.api.get("/openapi.json"));
+  for (const path of ["/openapi.json", "/asyncapi.json"]) {
+    checkAnswer("GET", path, await gatepost.api.get(path));
+  }
   // The admin's token was signed by the key before.
   await ask("DELETE", `/backend/key/${String(key["kid"])}`);
 });

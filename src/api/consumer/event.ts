@@ -14,9 +14,10 @@ export function eventCatalogueOperation({ events }: Pick<Services, "events">): O
         scope.every((each) => caller.scopes.includes(each))
       );
       const page = pageOfItems(allowed, query, ({ name }) => name);
-      return listResponse(page, (event) => ({
+      return listResponse(page, ({ data, scope, ...event }) => ({
         ...event,
-        scope: event.scope.join(" ") || undefined,
+        scope: scope.join(" ") || undefined,
+        schema: data?.schema,
       }));
     },
   });

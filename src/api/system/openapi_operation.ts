@@ -1,30 +1,52 @@
-import { type Schema, type Shape, TEXT } from "../../base/shape.ts";
-import type { DeclaredEvent } from "../../event/event.ts";
+import { ANYTHING, record, type Schema, TEXT } from "../../base/shape.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import type { Operation } from "../operation.ts";
 import { tokensOf } from "../path_pattern.ts";
-import { callback, refusals } from "./openapi_parts.ts";
+import { callback, parameter, refusals } from "./openapi_parts.ts";
 
-/** What the document says of an operation of the service itself. */
-export function describe(operation: Operation, template: string): Schema {
-  const { id, access, errors, refuses = [], query = {}, body, form } = operation;
-  const path = pathParameters(template);
-  const parameters = [...path, ...Object.entries(query).map(queryParameter)];
-  const given = body ?? form;
-  const type = body ? "application/json" : "application/x-www-form-urlencoded";
+/**
+ * What the document says of an operation.
+ *
+ * @param template that of its path; `own` is the operation's, with other names maybe
+ * @param known the names of the events that the reader may know of
+ */
+export function describe(
+  operation: Operation,
+  template: string,
+  own: string,
+  known: ReadonlySet<string>,
+): Schema {
+  const { id, path, access, errors, refuses = [], query = {}, input = {}, emits } = operation;
+  const ownNames = namesIn(own);
+  const inPath = namesIn(template)
+    .map((name, index) => parameter("path", name, input.params?.schema, ownNames[index]));
+  const { schema } = input.query ?? record(query); // of one that is no object nothing is known
+  const inQuery = Object.keys(schema["properties"] ?? {})
+    .map((name) => parameter("query", name, schema));
+  const parameters = [...inPath, ...inQuery];
+  const body = requestBody(operation);
+  const isChecked = inQuery.length > 0 || input.params || input.query;
   const statuses = [
-    ...(given || parameters.length > path.length ? [400] : []),
+    ...(body || isChecked ? [400] : []),
     ...(access === "public" ? [] : [401, ...(access.length > 0 ? [403] : [])]),
-    ...(path.length > 0 ? [404] : []),
+    ...(inPath.length > 0 ? [404] : []),
     // RFC 6749 §5.2: the wrong type of body is invalid_request, and so 400.
-    ...(given ? (errors === "oauth" ? [413] : [413, 415]) : []),
+    ...(body ? (errors === "oauth" ? [413] : [413, 415]) : []),
     ...refuses,
   ];
   return {
-    ...(parameters.length > 0 && { parameters }),
-    ...(given && {
-      requestBody: { required: !given.isOptional, content: { [type]: { schema: given.schema } } },
+    ...(emits && {
+      description: [
+        `Hosted at ${path}.`, // anybody reads this: not which file it is in
+        ...operation.maxBodyBytes === undefined
+          ? []
+          : [`Its body has at most ${operation.maxBodyBytes} bytes.`],
+        ...emits.filter(({ name }) => known.has(name))
+          .map(({ name, description }) => `Dispatches \`${name}\`: ${description}.`),
+      ].join("\n\n"),
     }),
+    ...(parameters.length > 0 && { parameters }),
+    ...(body && { requestBody: body }),
     responses: { ...successes(operation), ...refusals(statuses, errors) },
     security: security(operation),
     ...(id === "subscribe" && {
@@ -35,53 +57,33 @@ export function describe(operation: Operation, template: string): Schema {
   };
 }
 
-/** The same of a hosted endpoint; `emits` are its events that the reader may know of. */
-export function describeHosted(
-  { method, path, access, maxBodyBytes }: Operation,
-  template: string,
-  emits: readonly DeclaredEvent[],
-): Schema {
-  const takesBody = method !== "GET" && method !== "DELETE";
-  const parameters = pathParameters(template);
-  const statuses = [...(access === "public" ? [] : [401, 403]), ...(takesBody ? [400, 413] : [])];
-  return {
-    description: [
-      `Hosted at ${path}.`, // anybody reads this: not which file it is in
-      ...maxBodyBytes === undefined ? [] : [`Its body has at most ${maxBodyBytes} bytes.`],
-      ...emits.map(({ name, description }) => `Dispatches \`${name}\`: ${description}.`),
-    ].join("\n\n"),
-    ...(parameters.length > 0 && { parameters }),
-    ...(takesBody && {
-      requestBody: {
-        content: { "application/json": {}, "application/x-www-form-urlencoded": {}, "*/*": {} },
-      },
-    }),
-    responses: {
-      "2XX": { description: "What the endpoint answers.", content: { "application/json": {} } },
-      ...refusals(statuses),
-    },
-    security: access === "public" ? [] : tokenWith(access),
-  };
+function namesIn(template: string): string[] {
+  return [...template.matchAll(PARAMETER)].map(([, name = ""]) => name);
 }
 
-function pathParameters(template: string): Schema[] {
-  return [...template.matchAll(PARAMETER)]
-    .map(([, name]) => ({ name, in: "path", required: true, schema: TEXT.schema }));
-}
-
-function queryParameter([name, shape]: [name: string, shape: Shape<unknown>]): Schema {
-  const { description, ...schema } = shape.schema;
+/** The bodies that are taken; undefined where there are none. */
+function requestBody(
+  { method, body, form, input, emits, takesForms }: Operation,
+): Schema | undefined {
+  const shape = body ?? form ?? input?.body;
+  const isRead = emits !== undefined && method !== "GET" && method !== "DELETE";
+  if (!shape && !isRead) return undefined;
+  const types = [
+    ...form ? [] : ["application/json"],
+    ...form || takesForms ? ["application/x-www-form-urlencoded"] : [],
+    ...shape ? [] : ["*/*"], // the handler may read any other
+  ];
+  const media = shape ? { schema: shape.schema } : {};
   return {
-    name,
-    in: "query",
-    ...(description !== undefined && { description }),
-    ...(!shape.isOptional && shape.fallback === undefined && { required: true }),
-    schema,
+    ...(shape && { required: !shape.isOptional }),
+    content: Object.fromEntries(types.map((type) => [type, media])),
   };
 }
 
 function successes({ responses, isLocated }: Operation): Schema {
-  return Object.fromEntries(Object.entries(responses).map(([status, shape]) => [status, {
+  const declared = Object.entries(responses);
+  const shapes = declared.length > 0 ? declared : [["2XX", ANYTHING] as const];
+  return Object.fromEntries(shapes.map(([status, shape]) => [status, {
     description: RESPONSE_TEXTS[status] ?? "Done.",
     headers: {
       "X-Request-Id": { $ref: "#/components/headers/RequestId" },
@@ -101,6 +103,7 @@ const RESPONSE_TEXTS: Readonly<Record<string, string>> = {
   201: "Made.",
   202: "Taken; it is done in the background.",
   204: "Done; nothing to say.",
+  "2XX": "What the endpoint answers.",
   303: "Go on there: the next page, or back to the app with a code or an error.",
   503: "It cannot, for now.",
 };
@@ -127,20 +130,26 @@ function tokenWith(scopes: readonly string[]): Schema[] {
 export const PARAMETER = /\{(.*?)\}/g;
 
 /**
- * The template of an operation's path: "/orders/{id}". A URLPattern says more than a template can:
- * what a group matches is left out, a wildcard becomes a parameter that is numbered as handlers
- * have it ("0"), and an optional part is there.
+ * The templates of an operation's path, "/orders/{id}": one with and one without each part that is
+ * optional, the fullest first. A URLPattern says more than a template can: what a group matches is
+ * left out, and a wildcard becomes a parameter that is numbered as handlers have it ("0").
  */
-export function toTemplate(pattern: string): string {
-  let text = "";
+export function toTemplates(pattern: string): string[] {
+  let text = ""; // with groups in < >, and a ? behind what is optional
   let unnamed = 0;
   let isNamed = false; // a group right behind a name belongs to it
   for (const { name, regexp, mark, literal = "" } of tokensOf(pattern)) {
-    const isWildcard = mark === "*" && !text.endsWith("}");
+    const isWildcard = mark === "*" && !/[}>]$/.test(text);
     const isGroup = !isNamed && (regexp !== undefined || isWildcard);
     const parameter = name ?? (isGroup ? String(unnamed++) : undefined);
     isNamed = name !== undefined;
-    text += parameter === undefined ? literal : `{${parameter}}`;
+    if (parameter !== undefined) text += `{${parameter}}`;
+    else text += MARKS[mark ?? ""] ?? literal.replace(/[<>?{}]/, encodeURIComponent);
   }
-  return text;
+  return (text.match(/<[^>]*>\??|\/?\{[^}]*\}\??|[^]/g) ?? []).reduce((templates, part) => {
+    const plain = part.replace(/[<>?]/g, "");
+    return templates.flatMap((each) => part.endsWith("?") ? [each + plain, each] : each + plain);
+  }, [""]).filter((template) => template.startsWith("/"));
 }
+
+const MARKS: Readonly<Record<string, string>> = { "{": "<", "}": ">", "?": "?", "*": "?", "+": "" };

@@ -1,4 +1,5 @@
 import {
+  ANYTHING,
   described,
   manyOf,
   named,
@@ -8,6 +9,7 @@ import {
   shown,
   TEXT,
 } from "../../base/shape.ts";
+import type { DeclaredEvent } from "../../event/event.ts";
 import type { Services } from "../../services.ts";
 import type { Operation } from "../operation.ts";
 
@@ -50,7 +52,12 @@ const ERROR_FORMS = {
   page: ["Page", "text/html", TEXT.schema],
 } as const;
 
-const RETRY_AFTER = { description: "Seconds.", schema: { type: "integer", minimum: 0 } };
+/** Of status 429; the last two where it is a rate limit (draft-ietf-httpapi-ratelimit-headers). */
+const LIMIT_HEADERS = {
+  "Retry-After": { description: "Seconds.", schema: { type: "integer", minimum: 0 } },
+  RateLimit: { description: "What is left, and until when.", schema: TEXT.schema },
+  "RateLimit-Policy": { description: "How much, in how many seconds.", schema: TEXT.schema },
+};
 
 /** The refusals of an operation by status, any other included. */
 export function refusals(
@@ -75,7 +82,7 @@ function refusalResponses(): [name: string, response: Schema][] {
           headers: {
             "X-Request-Id": { $ref: "#/components/headers/RequestId" },
             ...(status === "401" && { "WWW-Authenticate": { schema: TEXT.schema } }),
-            ...(status === "429" && { "Retry-After": RETRY_AFTER }),
+            ...(status === "429" && LIMIT_HEADERS),
           },
         }),
         content: { [type]: { schema } },
@@ -84,29 +91,60 @@ function refusalResponses(): [name: string, response: Schema][] {
   );
 }
 
-/** A header of a callback. */
-function header(name: string, description: string, schema = TEXT.schema): Schema {
-  return { name, in: "header", required: true, description, schema };
+/**
+ * The parameter of a request that is a member of an object with this schema, there maybe under
+ * another name; one with a default may be missing.
+ */
+export function parameter(
+  place: "path" | "query" | "header",
+  name: string,
+  { properties, required }: Schema = {},
+  member = name,
+): Schema {
+  const schemas = new Map<string, Schema>(Object.entries(properties ?? {}));
+  const { description, ...schema } = schemas.get(member) ?? TEXT.schema;
+  const isNeeded = Array.isArray(required) && required.includes(member);
+  return {
+    name,
+    in: place,
+    ...(description !== undefined && { description }),
+    ...((place === "path" || (isNeeded && !("default" in schema))) && { required: true }),
+    schema,
+  };
 }
 
+const INTEGER = shown<number>({ type: "integer" });
+
 /** The headers of every callback (Standard Webhooks, and two of our own). */
-const CALLBACK_PARAMETERS: Schemas = {
-  webhookId: header("webhook-id", "The delivery; the same on every resend."),
-  webhookTimestamp: header("webhook-timestamp", "Seconds since 1970.", { type: "integer" }),
-  webhookSignature: header("webhook-signature", "Standard Webhooks; several separated by spaces."),
-  gatepostEvent: header("gatepost-event", "The event's name."),
-  gatepostAttempt: header("gatepost-attempt", "1 to 4.", { type: "integer" }),
-};
+export const CALLBACK_HEADERS = record({
+  "webhook-id": described("The delivery; the same on every resend.", TEXT),
+  "webhook-timestamp": described("Seconds since 1970.", INTEGER),
+  "webhook-signature": described("Standard Webhooks; several separated by spaces.", TEXT),
+  "gatepost-event": described("The event's name.", TEXT),
+  "gatepost-attempt": described("1 to 4.", INTEGER),
+});
+
+/** By their names in the document: "webhookId". */
+const CALLBACK_PARAMETERS = Object.fromEntries(
+  Object.keys(CALLBACK_HEADERS.members).map((name) => [
+    name.replace(/-(.)/, (_, letter: string) => letter.toUpperCase()),
+    parameter("header", name, CALLBACK_HEADERS.schema),
+  ]),
+);
 
 /** The request that takes an event to a subscriber. */
-export function callback(summary: string, schema: Schema = {}): Schema {
+export function callback(
+  summary: string,
+  { data = ANYTHING, example }: Pick<DeclaredEvent, "data" | "example"> = {},
+): Schema {
+  const media = { schema: data.schema, ...(example !== undefined && { example }) };
   return {
     summary,
     security: [], // it is the signature that proves it
     parameters: Object.keys(CALLBACK_PARAMETERS).map((name) => ({
       $ref: `#/components/parameters/${name}`,
     })),
-    requestBody: { required: true, content: { "application/json": { schema } } },
+    requestBody: { required: true, content: { "application/json": media } },
     responses: {
       "2XX": { description: "It is delivered." },
       default: { description: "It is sent again, up to 3 times." },
