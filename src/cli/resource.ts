@@ -217,6 +217,7 @@ function givenMember(
   isChange: boolean,
 ) {
   const { flag, argument, find, read, also, ...more } = words;
+  const isNullable = schema["anyOf"] !== undefined;
   const { name = flag ?? member.replaceAll("_", "-"), ...own } = more;
   const isRequired = !isOptional && fallback === undefined;
   const derived = {
@@ -237,6 +238,7 @@ function givenMember(
       if (option.value === undefined) return values.flag(name);
       if (option.isRepeatable) return splitNames(values.list(name));
       const text = values.text(name);
+      if (text === "none" && isNullable) return null;
       return text === undefined || !find ? text : find(context, text);
     },
   };

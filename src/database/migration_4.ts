@@ -5,4 +5,12 @@ export const MIGRATION_4 = `
 
   ALTER TABLE users ADD COLUMN rate TEXT;
   ALTER TABLE apps ADD COLUMN rate TEXT;
+  CREATE INDEX users_by_rate ON users (id, rate) WHERE rate IS NOT NULL;
+  CREATE TRIGGER user_added AFTER INSERT ON users WHEN NEW.rate IS NOT NULL BEGIN
+    UPDATE account_changes SET count = count + 1;
+  END;
+  CREATE INDEX apps_by_rate ON apps (id, rate) WHERE rate IS NOT NULL;
+  CREATE TRIGGER app_added AFTER INSERT ON apps WHEN NEW.rate IS NOT NULL BEGIN
+    UPDATE account_changes SET count = count + 1;
+  END;
 `;
