@@ -34,6 +34,7 @@ export function hostedOperation(
     path: pattern.text,
     access: scopes ?? "public",
     cors: endpoint.cors ?? true,
+    limit: endpoint.limit,
     summary: endpoint.summary ?? exportName,
     responses: {},
     emits,

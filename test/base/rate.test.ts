@@ -31,13 +31,16 @@ describe("parseRate() takes nothing like", () => {
     "9999999/1m", "100/0", "100/500ms", "100/1500ms", "100/2d", "100/25h", "100/1", "100/m",
     "100/1m ", " 100/1m", "100 /1m", "100/1m/1m", "100/1M", "100/1m\n", "١/1m",
   ];
-  for (const text of table) test(JSON.stringify(text), () => assert.equal(parseRate(text), undefined));
+  for (const text of table) {
+    test(JSON.stringify(text), () => assert.equal(parseRate(text), undefined));
+  }
 });
 
 test("all of a rate may be used at once; the rest is refused until some has come back", () => {
   const { clock, take } = open();
   const claim = { key: "a", rate: RATE };
-  const use = () => take([claim]).map(({ remaining, waitMs }) => [remaining, Math.round(waitMs)]);
+  const use = () =>
+    take([claim]).map(({ remaining, waitMs }) => [remaining, Math.round(waitMs)]);
   assert.deepEqual([...use(), ...use(), ...use()], [[2, 0], [1, 0], [0, 0]]);
   assert.deepEqual(use(), [[0, 20_000]]);
   clock.nowMs += 19_000;
@@ -58,7 +61,7 @@ test("a limiter says when all of a rate is there again", () => {
 });
 
 for (const text of ["1000000/1s", "999983/1d", "7/1s", "1/1d"]) {
-  test(`as many as ${text} says are allowed at once, to a thousandth, long after the start too`, () => {
+  test(`as many as ${text} says are allowed at once, to a thousandth, late too`, () => {
     const rate = parseRate(text);
     assert.ok(rate);
     const { clock, take } = open();

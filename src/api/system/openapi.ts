@@ -45,6 +45,7 @@ export function openApiOperation(
     access: "public",
     security: "token or none",
     cors: "anyone",
+    limit: "never",
     summary: "This document",
     responses: { 200: OpenApi },
     refuses: [401],
