@@ -33,9 +33,16 @@ export function corsPolicy(
   };
 }
 
-/** The pages of registered apps, and of any origin. */
-export const APPS = corsPolicy(undefined);
-export const ANYONE = corsPolicy("*");
+const APPS = corsPolicy(undefined);
+const ANYONE = corsPolicy("*");
+
+/** The policy of an operation; undefined: no page of another origin may call it. */
+export function corsOf(
+  { cors }: { readonly cors: boolean | "anyone" | CorsPolicy },
+): CorsPolicy | undefined {
+  if (cors === "anyone") return ANYONE;
+  return cors === true ? APPS : cors || undefined;
+}
 
 /**
  * A response's headers, with those that let a page of an allowed origin read it (Fetch standard,

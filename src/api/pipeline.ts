@@ -5,14 +5,7 @@ import { OAuthError } from "../oauth/errors.ts";
 import type { Caller } from "../oauth/principal.ts";
 import { UnavailableError } from "../database/database.ts";
 import { prefersHtml } from "../http/accept.ts";
-import {
-  ANYONE,
-  APPS,
-  type CorsPolicy,
-  type IsOriginAllowed,
-  optionsResponse,
-  withCors,
-} from "./cors.ts";
+import { corsOf, type IsOriginAllowed, optionsResponse, withCors } from "./cors.ts";
 import { errorPage } from "./pages/error_page.ts";
 import { jsonResponse, NO_STORE, problemResponse } from "../http/respond.ts";
 import { readBody, readQuery } from "./input.ts";
@@ -68,8 +61,8 @@ export function createPipeline(
     const { operation, methods, params } = match;
     if (request.method === "OPTIONS") {
       const wanted = request.headers["access-control-request-method"] ?? "";
-      const policy = corsOf(findRoute(wanted, path) ?? match);
-      return optionsResponse(request, methods, policy, isOriginAllowed);
+      const { sibling } = findRoute(wanted, path) ?? match;
+      return optionsResponse(request, methods, corsOf(sibling), isOriginAllowed);
     }
     if (operation) return carryOut(operation, request, params, progress);
     throw new Problem(405, "method_not_allowed", `This path takes ${methods.join(", ")}.`, {
@@ -146,7 +139,7 @@ export function createPipeline(
     const { method, id: request_id } = request;
     const fields = { method, route, status, ms, request_id };
     log.info("request", caller ? { ...fields, sub: caller.sub } : fields);
-    const policy = match && method !== "OPTIONS" ? corsOf(match) : undefined;
+    const policy = match && method !== "OPTIONS" ? corsOf(match.sibling) : undefined;
     const headers = policy
       ? await withCors(response.headers, request, policy, isOriginAllowed)
       : response.headers;
@@ -161,11 +154,6 @@ export function createPipeline(
       body: response.body,
     };
   };
-}
-
-function corsOf({ sibling: { cors } }: RouteMatch): CorsPolicy | undefined {
-  if (cors === "anyone") return ANYONE;
-  return cors === true ? APPS : cors || undefined;
 }
 
 /**

@@ -248,7 +248,8 @@ function optionOf(schema: Schema, name: string, isChange: boolean): Option {
   const { type, enum: words, description, minimum, maximum } = schema;
   const choices = Array.isArray(words) ? either(words) : "";
   const meaning = String(description ?? choices).replace(/\.$/, "")
-    .replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase());
+    .replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase()) +
+    (isChange && schema["anyOf"] ? "; none takes it away" : "");
   if (type === "boolean") return { meaning, ...(isChange && { isNegatable: true }) };
   if (type === "integer") return { value: "N", meaning: `${meaning}, ${minimum} to ${maximum}` };
   return { value: name.toUpperCase(), meaning, ...(type === "array" && { isRepeatable: true }) };

@@ -39,7 +39,7 @@ export const ACCOUNT_STATUS = oneOf("active", "disabled");
 
 /** How often somebody may call. */
 export const RATE = described(
-  "How often it may call, such as 100/1m; null: as GATEPOST_RATE_LIMIT says.",
+  "How often it may call, such as 100/1m, in place of GATEPOST_RATE_LIMIT.",
   nullable(text((rate) => parseRate(rate) ? undefined : `Must be ${RATE_FORM}.`)),
 );
 
