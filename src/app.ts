@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { frontDoorOperations } from "./api/pages/front_door.ts";
 import { comparePatterns } from "./api/path_pattern.ts";
 import { createPipeline } from "./api/pipeline.ts";
+import { createRateLimit } from "./api/rate_limit.ts";
 import { createRouter } from "./api/router.ts";
 import { openApiOperation } from "./api/system/openapi.ts";
 import { ensureFirstUser } from "./app/first_user.ts";
@@ -35,6 +36,7 @@ import { hasAppOrigin } from "./store/apps.ts";
 import { declareEvents } from "./store/authority.ts";
 import { createFailureAudit } from "./store/failure_audit.ts";
 import { loadKeyRing } from "./store/key_ring.ts";
+import { loadRates } from "./store/rates.ts";
 import { loadRevocations } from "./store/revocations.ts";
 import { hasUsers } from "./store/users.ts";
 
@@ -116,9 +118,10 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const { signingAlg: alg, accessTokenTtlMs } = config;
     const events = catalogue(hosted.endpoints);
     // On an empty database these write, and share a commit: the first password is hashed meanwhile.
-    const [pageKey, revocations, keys] = await Promise.all([
+    const [pageKey, revocations, rates, keys] = await Promise.all([
       loadPageKey(database, seal),
       loadRevocations(database, cautiousNow),
+      loadRates(database),
       loadKeyRing({ database, seal, alg, accessTokenTtlMs, now }),
       ensureFirstUser(database, hasher, config.adminPassword, now()).then((password) => {
         // At once, whatever becomes of the rest: it is stored, and never shown again.
@@ -132,12 +135,12 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const worker = createDeliveryWorker({ name, config, log, metrics, connect: database.connect });
     const backlog = createBacklogReader(database, now);
     jobs = createJobs({
-      config, database, keys, revocations, failures, log, now, metrics,
+      config, database, keys, revocations, rates, failures, log, now, metrics,
       name, writes, worker, cautiousNow,
     });
     const services = createServices({
-      config, log, now, database, seal, revocations, keys, failures, hasher, metrics, jobs,
-      events, hosted, pageKey, url,
+      config, log, now, database, seal, revocations, rates, keys, failures, hasher, metrics,
+      jobs, events, hosted, pageKey, url,
       wake: worker.wake,
       readiness: createReadiness({
         database: () =>
@@ -173,6 +176,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       ],
       isOriginAllowed: async (origin) =>
         config.corsOrigins.includes(origin) || await hasAppOrigin(database, origin),
+      limit: createRateLimit(services, elapsedMs),
       maxBodyBytes: config.maxBodyBytes,
       now: elapsedMs,
       observe: (...response) => observeRequest(metrics, ...response),

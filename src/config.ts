@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { formatAddress } from "./base/address.ts";
-import { canonicalHost, isWildcardHost, parseBaseUrl } from "./base/base_url.ts";
+import { canonicalHost, isOrigin, isWildcardHost, parseBaseUrl } from "./base/base_url.ts";
 import { type Cidr, parseCidr } from "./base/cidr.ts";
 import {
   choice,
@@ -22,6 +22,7 @@ import {
 import { SIGNING_ALGORITHMS } from "./base/jwt.ts";
 import { LOG_LEVELS } from "./base/log.ts";
 import { PASSWORD_BYTES } from "./base/password.ts";
+import { formatRate, parseRate, type Rate, RATE_FORM } from "./base/rate.ts";
 
 const PREFIX = "GATEPOST_";
 const MAX_LIST = 1_000;
@@ -78,10 +79,18 @@ const filePath = textKind((text) =>
 );
 
 const origin = textKind((text) =>
-  /^https?:/.test(text) && URL.parse(text)?.origin === text
+  isOrigin(text)
     ? { value: text }
     : { wrong: "is not an origin in canonical form, such as https://app.example.com" },
 );
+
+const rateOrNone: Kind<Rate | undefined> = {
+  parse(text) {
+    const value = parseRate(text);
+    return value || text === "none" ? { value } : { wrong: `is not ${RATE_FORM}` };
+  },
+  format: (value) => (value ? formatRate(value) : "none"),
+};
 
 const cidr: Kind<Cidr> = {
   parse(text) {
@@ -144,6 +153,9 @@ const TABLE = {
     "CIDRs whose X-Forwarded-For is believed"),
   corsOrigins: variable("GATEPOST_CORS_ORIGINS", list(origin, MAX_LIST), [],
     "origins that browsers may call from, beside those of registered apps"),
+  rateLimit: variable("GATEPOST_RATE_LIMIT", rateOrNone, undefined,
+    "how often each user or app may call that has no rate of its own, and each client address " +
+    "without a token; counted by each process for itself"),
   maxBodyBytes: variable("GATEPOST_MAX_BODY", size("1KiB", "256MiB"), 1_048_576,
     "largest request body; forms are capped at 64KiB"),
   maxPayloadBytes: variable("GATEPOST_MAX_PAYLOAD", size("1KiB", "64MiB"), 262_144,

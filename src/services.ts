@@ -18,6 +18,7 @@ import type { ScopeWords } from "./oauth/scope.ts";
 import type { Accounts } from "./store/accounts.ts";
 import type { FailureAudit } from "./store/failure_audit.ts";
 import type { KeyRing } from "./store/key_ring.ts";
+import type { Rates } from "./store/rates.ts";
 import type { Revocations } from "./store/revocations.ts";
 
 /**
@@ -33,6 +34,7 @@ export interface Services {
   readonly seal: Seal;
   readonly accounts: Accounts;
   readonly revocations: Revocations;
+  readonly rates: Rates;
   readonly keys: KeyRing;
   readonly failures: FailureAudit;
 

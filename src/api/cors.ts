@@ -3,13 +3,46 @@ import type { HttpResponse, HttpRequest } from "../base/http_message.ts";
 /** Whether pages of this origin may call the service. */
 export type IsOriginAllowed = (origin: string) => Promise<boolean>;
 
-/** Whose pages may read a response: those of allowed origins, or of any where it is public. */
-export type CorsPolicy = IsOriginAllowed | "anyone";
+/** Whose pages may call and read the responses, and which headers they may send and read. */
+export interface CorsPolicy {
+  /** Any, exactly these, or undefined: those that the service allows. */
+  readonly origins: "*" | readonly string[] | undefined;
+  readonly allowHeaders: string;
+  readonly exposeHeaders: string;
+}
 
-const EXPOSED = {
-  "Access-Control-Expose-Headers": "Location, Retry-After, WWW-Authenticate, X-Request-Id",
-};
-const TO_ANYONE = { "Access-Control-Allow-Origin": "*", ...EXPOSED };
+const ALLOWED = [
+  "Authorization", "Content-Type", "X-Request-Id", "If-Match", "If-None-Match", "Idempotency-Key",
+];
+const EXPOSED = [
+  "ETag", "Location", "Retry-After", "RateLimit", "RateLimit-Policy", "WWW-Authenticate",
+  "X-Request-Id",
+];
+
+/** Makes a policy; `headers` may be sent and `expose` be read beside the usual ones. */
+export function corsPolicy(
+  origins: CorsPolicy["origins"],
+  headers: readonly string[] = [],
+  expose: readonly string[] = [],
+): CorsPolicy {
+  return {
+    origins,
+    // The wildcard is every name but one (Fetch standard, CORS-preflight fetch).
+    allowHeaders: origins === "*" ? "*, Authorization" : [...ALLOWED, ...headers].join(", "),
+    exposeHeaders: [...EXPOSED, ...expose].join(", "),
+  };
+}
+
+const APPS = corsPolicy(undefined);
+const ANYONE = corsPolicy("*");
+
+/** The policy of an operation; undefined: no page of another origin may call it. */
+export function corsOf(
+  { cors }: { readonly cors: boolean | "anyone" | CorsPolicy },
+): CorsPolicy | undefined {
+  if (cors === "anyone") return ANYONE;
+  return cors === true ? APPS : cors || undefined;
+}
 
 /**
  * A response's headers, with those that let a page of an allowed origin read it (Fetch standard,
@@ -19,22 +52,32 @@ export async function withCors(
   headers: HttpResponse["headers"],
   request: HttpRequest,
   policy: CorsPolicy,
+  isOriginAllowed: IsOriginAllowed,
 ): Promise<NonNullable<HttpResponse["headers"]>> {
-  if (policy === "anyone") return { ...TO_ANYONE, ...headers };
+  if (policy.origins === "*") return { ...allow("*", policy), ...headers };
   const Vary = headers?.["Vary"] === undefined ? "Origin" : mergeVary("Origin", headers["Vary"]);
   if (request.headers.origin === undefined) return { ...headers, Vary };
-  return { ...await corsHeaders(request, policy), ...headers, Vary };
+  return { ...await corsHeaders(request, policy, isOriginAllowed), ...headers, Vary };
 }
 
 async function corsHeaders(
   { headers: { origin } }: HttpRequest,
   policy: CorsPolicy,
+  isOriginAllowed: IsOriginAllowed,
 ): Promise<Record<string, string>> {
-  if (policy === "anyone") return TO_ANYONE;
-  // Where it cannot be found out, programs that are not browsers still get the response.
-  const isKnown = origin !== undefined && await policy(origin).catch(() => false);
-  if (!isKnown) return { Vary: "Origin" };
-  return { Vary: "Origin", "Access-Control-Allow-Origin": origin, ...EXPOSED };
+  const { origins } = policy;
+  if (origins === "*") return allow("*", policy);
+  const isKnown = origin !== undefined && (origins?.includes(origin) ??
+    // Where it cannot be found out, programs that are not browsers still get the response.
+    await isOriginAllowed(origin).catch(() => false));
+  return { Vary: "Origin", ...isKnown && allow(origin, policy) };
+}
+
+function allow(origin: string, { exposeHeaders }: CorsPolicy): Record<string, string> {
+  return {
+    "Access-Control-Allow-Origin": origin,
+    "Access-Control-Expose-Headers": exposeHeaders,
+  };
 }
 
 function mergeVary(...values: readonly (string | string[])[]): string {
@@ -47,15 +90,14 @@ export async function optionsResponse(
   request: HttpRequest,
   methods: readonly string[],
   policy: CorsPolicy | undefined,
+  isOriginAllowed: IsOriginAllowed,
 ): Promise<HttpResponse> {
-  const allow = methods.join(", ");
-  const cors = policy ? await corsHeaders(request, policy) : {};
-  const preflight = "Access-Control-Allow-Origin" in cors && {
-    "Access-Control-Allow-Methods": allow,
-    // The wildcard is every name but one (Fetch standard, CORS-preflight fetch).
-    "Access-Control-Allow-Headers":
-      policy === "anyone" ? "*, Authorization" : "Authorization, Content-Type, X-Request-Id",
+  const Allow = methods.join(", ");
+  const cors = policy ? await corsHeaders(request, policy, isOriginAllowed) : {};
+  const preflight = policy && "Access-Control-Allow-Origin" in cors && {
+    "Access-Control-Allow-Methods": Allow,
+    "Access-Control-Allow-Headers": policy.allowHeaders,
     "Access-Control-Max-Age": "600",
   };
-  return { status: 204, headers: { Allow: allow, ...cors, ...preflight } };
+  return { status: 204, headers: { Allow, ...cors, ...preflight } };
 }

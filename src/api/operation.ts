@@ -1,5 +1,6 @@
 import type { HttpRequest, HttpResponse, METHODS } from "../base/http_message.ts";
 import type { InferMembers, Members, Shape } from "../base/shape.ts";
+import type { RateLimit } from "../base/rate.ts";
 import type { CorsPolicy } from "./cors.ts";
 import type { DeclaredEvent } from "../event/event.ts";
 import { BACKEND_SCOPE, type Caller, CONSUMER_SCOPE } from "../oauth/principal.ts";
@@ -42,7 +43,9 @@ export interface Operation<
   readonly summary: string;
   readonly access: A;
   /** Which pages of other origins may call it: those of registered apps, or any. */
-  readonly cors: boolean | CorsPolicy;
+  readonly cors: boolean | "anyone" | CorsPolicy;
+  /** How often it may be called beside what holds for all; "never": not even that holds. */
+  readonly limit?: RateLimit | "never" | undefined;
   /** The form of its errors: problem details (RFC 9457), RFC 6749 §5.2, or a page for people. */
   readonly errors?: "problem" | "oauth" | "page";
   readonly query?: Q;
@@ -81,7 +84,7 @@ export function operation<
 }
 
 /** Makes what makes operations for the same callers: of their place, id, summary and the rest. */
-function operationsFor<const A extends Access>(access: A, cors: boolean) {
+function operationsFor<const A extends Access>(access: A, cors: boolean, limit?: "never") {
   return <
     const Path extends string,
     const Q extends Members = Record<never, never>,
@@ -93,9 +96,9 @@ function operationsFor<const A extends Access>(access: A, cors: boolean) {
     summary: string,
     rest: Omit<
       Operation<Path, A, Q, Body>,
-      "method" | "path" | "id" | "summary" | "access" | "cors"
+      "method" | "path" | "id" | "summary" | "access" | "cors" | "limit"
     >,
-  ) => operation({ access, cors, method, path, id, summary, ...rest });
+  ) => operation({ access, cors, limit, method, path, id, summary, ...rest });
 }
 
 /** Makes an operation of the consumer's own resources: scope `consumer`, and CORS. */
@@ -105,4 +108,4 @@ export const consumer = operationsFor([CONSUMER_SCOPE], true);
 export const backend = operationsFor([BACKEND_SCOPE], false);
 
 /** Makes an operation of the service itself, for those who watch over it: public, without CORS. */
-export const system = operationsFor("public", false);
+export const system = operationsFor("public", false, "never");

@@ -5,11 +5,12 @@ import { OAuthError } from "../oauth/errors.ts";
 import type { Caller } from "../oauth/principal.ts";
 import { UnavailableError } from "../database/database.ts";
 import { prefersHtml } from "../http/accept.ts";
-import { type CorsPolicy, type IsOriginAllowed, optionsResponse, withCors } from "./cors.ts";
+import { corsOf, type IsOriginAllowed, optionsResponse, withCors } from "./cors.ts";
 import { errorPage } from "./pages/error_page.ts";
 import { jsonResponse, NO_STORE, problemResponse } from "../http/respond.ts";
 import { readBody, readQuery } from "./input.ts";
 import type { Operation } from "./operation.ts";
+import type { LimitRequest } from "./rate_limit.ts";
 import type { Services } from "../services.ts";
 import { checkPath, type Router, type RouteMatch } from "./router.ts";
 
@@ -17,6 +18,7 @@ interface PipelineOptions extends Pick<Services, "bearer" | "site" | "log"> {
   /** The first that has the path decides. */
   readonly routers: readonly Router[];
   readonly isOriginAllowed: IsOriginAllowed;
+  readonly limit: LimitRequest;
   readonly maxBodyBytes: number;
   /** Milliseconds of a clock that never goes back. */
   readonly now: () => number;
@@ -27,18 +29,21 @@ interface PipelineOptions extends Pick<Services, "bearer" | "site" | "log"> {
 interface Progress {
   match?: RouteMatch;
   caller?: Caller;
+  /** What the response says of the limits that the request is under. */
+  quotas?: HttpResponse["headers"];
 }
 
 /** What the log and the metrics call a request whose client went away before its response. */
 const GONE: HttpResponse = { status: 499 };
 
 /**
- * Makes the one way that every request goes: path → operation → token and scope → query and body →
- * handler → response, with errors turned into responses, CORS headers and the log line in one
- * place. It never throws.
+ * Makes the one way that every request goes: path → operation → token and scope → limits → query
+ * and body → handler → response, with errors turned into responses, CORS headers and the log line
+ * in one place. It never throws.
  */
 export function createPipeline(
-  { bearer, site, log, routers, isOriginAllowed, maxBodyBytes, now, observe }: PipelineOptions,
+  { bearer, site, log, routers, isOriginAllowed, limit, maxBodyBytes, now, observe }:
+    PipelineOptions,
 ): (request: HttpRequest) => Promise<HttpResponse> {
   function findRoute(method: string, path: string): RouteMatch | undefined {
     for (const find of routers) {
@@ -48,16 +53,17 @@ export function createPipeline(
     return undefined;
   }
 
-  function corsPolicy({ sibling: { cors } }: RouteMatch): CorsPolicy | undefined {
-    return cors === true ? isOriginAllowed : cors || undefined;
-  }
-
   async function respondTo(request: HttpRequest, progress: Progress): Promise<HttpResponse> {
-    const match = findRoute(request.method, localPath(request.path, site.basePath));
+    const path = localPath(request.path, site.basePath);
+    const match = findRoute(request.method, path);
     if (!match) throw new Problem(404, "not_found", "There is nothing at this path.");
     progress.match = match;
     const { operation, methods, params } = match;
-    if (request.method === "OPTIONS") return optionsResponse(request, methods, corsPolicy(match));
+    if (request.method === "OPTIONS") {
+      const wanted = request.headers["access-control-request-method"] ?? "";
+      const { sibling } = findRoute(wanted, path) ?? match;
+      return optionsResponse(request, methods, corsOf(sibling), isOriginAllowed);
+    }
     if (operation) return carryOut(operation, request, params, progress);
     throw new Problem(405, "method_not_allowed", `This path takes ${methods.join(", ")}.`, {
       headers: { Allow: methods.join(", ") },
@@ -73,6 +79,11 @@ export function createPipeline(
     const { access } = operation;
     const caller = access === "public" ? undefined : await bearer.authenticate(request, access);
     if (caller) progress.caller = caller;
+    const limited = limit(operation, caller, request.address);
+    if (limited) {
+      progress.quotas = limited.headers;
+      if (limited.refusal) throw limited.refusal;
+    }
     // A body may come slowly: once it is in, its token may have ended.
     const authenticateAgain = async (): Promise<void> => {
       if (access !== "public" && hasBody(request)) await bearer.authenticate(request, access);
@@ -120,7 +131,7 @@ export function createPipeline(
       response = request.isGone ? GONE : errorResponse(error, request, progress.match);
     }
     const status = request.isGone ? GONE.status : response.status;
-    const { match, caller } = progress;
+    const { match, caller, quotas } = progress;
     const route = match?.sibling.path ?? "";
     const exactMs = now() - startedMs;
     observe(route, request.method, status, exactMs);
@@ -128,11 +139,18 @@ export function createPipeline(
     const { method, id: request_id } = request;
     const fields = { method, route, status, ms, request_id };
     log.info("request", caller ? { ...fields, sub: caller.sub } : fields);
-    const policy = match && method !== "OPTIONS" ? corsPolicy(match) : undefined;
-    const headers = policy ? await withCors(response.headers, request, policy) : response.headers;
+    const policy = match && method !== "OPTIONS" ? corsOf(match.sibling) : undefined;
+    const headers = policy
+      ? await withCors(response.headers, request, policy, isOriginAllowed)
+      : response.headers;
     return {
       status: response.status,
-      headers: { ...headers, "X-Request-Id": request_id, "X-Content-Type-Options": "nosniff" },
+      headers: {
+        ...headers,
+        ...quotas,
+        "X-Request-Id": request_id,
+        "X-Content-Type-Options": "nosniff",
+      },
       body: response.body,
     };
   };
@@ -182,7 +200,9 @@ function oauthErrorResponse({ status, error, message, headers }: OAuthError): Ht
 
 function toOAuthError(problem: Problem): OAuthError {
   const { status, message, headers } = problem;
-  if (status === 503) return new OAuthError("temporarily_unavailable", message, { headers });
+  if (status === 503 || status === 429) {
+    return new OAuthError("temporarily_unavailable", message, { status, headers });
+  }
   if (status >= 500) return new OAuthError("server_error", message, { status, headers });
   if (status === 401) return new OAuthError("invalid_token", message, { headers }); // RFC 6750 §3.1
   if (status === 403) return new OAuthError("insufficient_scope", message, { status, headers });

@@ -10,7 +10,7 @@ import { clearEndedSubscriptions } from "../store/subscription_end.ts";
 
 type JobsOptions =
   & Pick<Services, "config" | "database" | "keys" | "revocations" | "failures" | "log" | "now">
-  & Pick<Services, "metrics">
+  & Pick<Services, "metrics" | "rates">
   & {
     readonly writes: WriteWatch;
     readonly worker: DeliveryWorker;
@@ -24,15 +24,16 @@ type JobsOptions =
 export type Jobs = ReturnType<typeof createJobs>;
 
 const AUDIT_RETENTION_MS = 90 * 86_400_000;
-// A revocation or a withdrawn key takes effect in every process within a second: two polls and
-// a commit.
+// A revocation, a withdrawn key or a new rate takes effect in every process within a second: two
+// polls and a commit.
 const WATCH_INTERVAL_MS = 400;
 const SECOND_MS = 1_000;
 const PURGE_INTERVAL_MS = 60_000;
 
 /** Makes the jobs; none runs yet. */
 export function createJobs(options: JobsOptions) {
-  const { config, database, revocations, keys, failures, writes, worker, log, now } = options;
+  const { config, database, revocations, rates, keys, failures, writes, worker, log, now } =
+    options;
   const elapsedMs = () => performance.now();
   const cron = createCron({ log, now, elapsedMs });
   const sharedCron = createSharedCron({ database, cron, claim: options.name, log, now, elapsedMs });
@@ -41,6 +42,7 @@ export function createJobs(options: JobsOptions) {
 
   const watches = [
     { name: "gatepost.watch", everyMs: WATCH_INTERVAL_MS, run: revocations.refresh },
+    { name: "gatepost.rates", everyMs: WATCH_INTERVAL_MS, run: rates.refresh },
     // By itself, since it may write, and revocations wait for nothing.
     { name: "gatepost.keys", everyMs: WATCH_INTERVAL_MS, run: keys.refresh },
     { name: "gatepost.audit", everyMs: SECOND_MS, run: failures.flush },

@@ -46,6 +46,8 @@ export const METRICS = {
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10], "method", "route"),
   gatepost_http_refusals_total: counter(
     "Requests rejected before routing: malformed or timed out.", "status"),
+  gatepost_rate_limited_total: counter(
+    "Requests refused by a rate limit; policy is endpoint, user, app or address.", "policy"),
   gatepost_http_connections: gauge("Open connections.", ({ connections }) => connections()),
   gatepost_tokens_issued_total: counter(
     "Access tokens issued, by grant type; login is the login endpoint.", "grant"),

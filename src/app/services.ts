@@ -15,9 +15,9 @@ import { createAccounts } from "../store/accounts.ts";
 
 /** What the other services are made from: what was loaded, and what belongs to the process. */
 type Foundation =
-  & Pick<Services, "config" | "log" | "now" | "database" | "seal" | "revocations" | "keys">
+  & Pick<Services, "config" | "log" | "now" | "database" | "seal" | "revocations" | "rates">
   & Pick<Services, "failures" | "hasher" | "wake" | "jobs" | "metrics" | "formatMetrics">
-  & Pick<Services, "readiness" | "events">
+  & Pick<Services, "readiness" | "events" | "keys">
   & {
     readonly hosted: Hosted;
     /** Protects what pages send back. */

@@ -47,6 +47,11 @@ export function parseBaseUrl(text: string): Parsed<string> {
   return { value: text };
 }
 
+/** Whether this is an origin as browsers write it: scheme, host, and a port that is not usual. */
+export function isOrigin(text: string): boolean {
+  return /^https?:/.test(text) && URL.parse(text)?.origin === text;
+}
+
 /** Returns the path of a base URL, "" where it has none. */
 export function pathOf(baseUrl: string): string {
   return new URL(baseUrl).pathname.replace(/\/$/, "");

@@ -33,6 +33,11 @@ export interface HttpResponse {
   readonly body?: string | Uint8Array | ReadableStream<Uint8Array> | undefined;
 }
 
+/** Whether a header may bear this name: a token (RFC 9110 §5.6.2). */
+export function isHeaderName(text: string): boolean {
+  return /^[\w!#$%&'*+\-.^`|~]+$/.test(text);
+}
+
 /** Whether a body comes with the request (RFC 9112 §6.3). */
 export function hasBody({ headers }: Pick<HttpRequest, "headers">): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;

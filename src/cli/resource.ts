@@ -217,6 +217,7 @@ function givenMember(
   isChange: boolean,
 ) {
   const { flag, argument, find, read, also, ...more } = words;
+  const isNullable = schema["anyOf"] !== undefined;
   const { name = flag ?? member.replaceAll("_", "-"), ...own } = more;
   const isRequired = !isOptional && fallback === undefined;
   const derived = {
@@ -237,6 +238,7 @@ function givenMember(
       if (option.value === undefined) return values.flag(name);
       if (option.isRepeatable) return splitNames(values.list(name));
       const text = values.text(name);
+      if (text === "none" && isNullable) return null;
       return text === undefined || !find ? text : find(context, text);
     },
   };
@@ -246,7 +248,8 @@ function optionOf(schema: Schema, name: string, isChange: boolean): Option {
   const { type, enum: words, description, minimum, maximum } = schema;
   const choices = Array.isArray(words) ? either(words) : "";
   const meaning = String(description ?? choices).replace(/\.$/, "")
-    .replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase());
+    .replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase()) +
+    (isChange && schema["anyOf"] ? "; none takes it away" : "");
   if (type === "boolean") return { meaning, ...(isChange && { isNegatable: true }) };
   if (type === "integer") return { value: "N", meaning: `${meaning}, ${minimum} to ${maximum}` };
   return { value: name.toUpperCase(), meaning, ...(type === "array" && { isRepeatable: true }) };

@@ -62,12 +62,13 @@ export const USER_COMMANDS: readonly Command[] = [
   showCommand(USER, { purpose: "Show a user" }),
   sendCommand(USER, {
     verb: "set",
-    purpose: "Change a user's password, scopes or status",
+    purpose: "Change a user's password, scopes, rate or status",
     details: [
       "A new password ends the user's browser sessions, login tokens and grants; a scope that " +
         "is removed revokes the grants that carry it. A running server follows within a second.",
     ],
     examples: [
+      "gatepost user set alice --rate 100/1m",
       "gatepost user set alice --password",
       'gatepost user set alice --scope "consumer backend"',
       "gatepost user set alice --status active",

@@ -23,8 +23,10 @@ export const SCHEMA = `
     status TEXT NOT NULL CHECK (status IN ('active', 'disabled')),
     createdAtMs INTEGER NOT NULL,
     notBeforeMs INTEGER NOT NULL DEFAULT 0,
-    passwordUntilMs INTEGER              -- of a one-time password, 0 once it was used; else none
+    passwordUntilMs INTEGER,             -- of a one-time password, 0 once it was used; else none
+    rate TEXT                            -- how often it may call, such as '100/1m'; none: any
   ) STRICT, WITHOUT ROWID;
+  CREATE INDEX users_by_rate ON users (id, rate) WHERE rate IS NOT NULL;
 
   CREATE TABLE apps (
     id TEXT PRIMARY KEY,                 -- client_id
@@ -42,17 +44,26 @@ export const SCHEMA = `
     oldSecret BLOB,                      -- the one before, valid until
     oldSecretUntilMs INTEGER,
     createdAtMs INTEGER NOT NULL,
-    notBeforeMs INTEGER NOT NULL DEFAULT 0
+    notBeforeMs INTEGER NOT NULL DEFAULT 0,
+    rate TEXT                            -- as a user's
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX apps_by_origin ON apps (origin) WHERE status = 'active';
+  CREATE INDEX apps_by_rate ON apps (id, rate) WHERE rate IS NOT NULL;
 
-  -- Counts the changes of apps and users: whoever keeps some in memory asks it for news.
+  -- Counts the changes of apps and users, and new rates: whoever keeps some in memory asks it for
+  -- news.
   CREATE TABLE account_changes (count INTEGER NOT NULL) STRICT;
   INSERT INTO account_changes (count) VALUES (0);
+  CREATE TRIGGER app_added AFTER INSERT ON apps WHEN NEW.rate IS NOT NULL BEGIN
+    UPDATE account_changes SET count = count + 1;
+  END;
   CREATE TRIGGER app_changed AFTER UPDATE ON apps BEGIN
     UPDATE account_changes SET count = count + 1;
   END;
   CREATE TRIGGER app_deleted AFTER DELETE ON apps BEGIN
+    UPDATE account_changes SET count = count + 1;
+  END;
+  CREATE TRIGGER user_added AFTER INSERT ON users WHEN NEW.rate IS NOT NULL BEGIN
     UPDATE account_changes SET count = count + 1;
   END;
   CREATE TRIGGER user_changed AFTER UPDATE ON users BEGIN

@@ -35,6 +35,7 @@ export function hostedOperation(
     path: pattern.text,
     access: scopes ?? "public",
     cors: endpoint.cors ?? true,
+    limit: endpoint.limit,
     summary: endpoint.summary ?? exportName,
     responses: output ? { 200: output, ...(method === "POST" && { 201: output }) } : {},
     ...(endpoint.limit && { refuses: [429] }),

@@ -1,4 +1,4 @@
-import type { HttpResponse } from "../base/http_message.ts";
+import { type HttpResponse, isHeaderName } from "../base/http_message.ts";
 import { encodeJson } from "../base/json.ts";
 import type { Answer } from "../mod.ts";
 import { isPlainObject } from "./check_fields.ts";
@@ -18,7 +18,7 @@ const SERVERS_OWN = [
 /** Headers that the service may add, as it spells them: a name must not be there twice. */
 const SPELLINGS: ReadonlyMap<string, string> = new Map([
   "Vary", "X-Content-Type-Options", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers",
-  "Cache-Control", "Retry-After", "WWW-Authenticate",
+  "Cache-Control", "Retry-After", "WWW-Authenticate", "RateLimit", "RateLimit-Policy",
 ].map((name) => [name.toLowerCase(), name]));
 
 /**
@@ -100,8 +100,7 @@ export function readHeaders(given: unknown): ResponseHeaders {
 }
 
 function checkHeader(name: string, value: unknown): void {
-  // RFC 9110 §5.6.2: a name is a token.
-  if (!/^[\w!#$%&'*+\-.^`|~]+$/.test(name)) throw new TypeError("A header's name is not valid.");
+  if (!isHeaderName(name)) throw new TypeError("A header's name is not valid.");
   if (SERVERS_OWN.includes(name.toLowerCase())) {
     throw new TypeError(`The header ${name} is the server's to set.`);
   }

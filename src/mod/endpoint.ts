@@ -123,10 +123,16 @@ export interface Input {
   readonly body?: AnySchema;
 }
 
-/** At most `rate`, such as "100/1m", for each caller, each app or each client address. */
+/**
+ * At most `rate`, such as "100/1m", for each caller, each app or each client address: 1 to 1000000
+ * in whole seconds from 1s to 1d. All of it may come at once; it comes back bit by bit.
+ */
 export interface RateLimit {
   readonly rate: string;
-  /** "caller" where the endpoint needs a token, else "address". */
+  /**
+   * "caller" where the endpoint needs a token, else "address". For "app", the tokens of the login
+   * endpoint are those of one app; an IPv6 address stands for its /64.
+   */
   readonly by?: "caller" | "app" | "address";
 }
 

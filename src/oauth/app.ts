@@ -30,7 +30,7 @@ import {
   REDIRECT_URI,
 } from "./redirect_uri.ts";
 import { SCOPES } from "./scope.ts";
-import { ACCOUNT_STATUS } from "./user.ts";
+import { ACCOUNT_STATUS, RATE } from "./user.ts";
 
 const NAME = matching(
   /^(?!\s*$)[^\x00-\x1f\x7f-\x9f]{1,100}$/u,
@@ -57,6 +57,7 @@ const SETTINGS = {
   redirect_uris: optional(REDIRECT_URIS),
   trusted: optional(TRUSTED),
   resource_server: optional(RESOURCE_SERVER),
+  rate: optional(RATE),
 };
 
 /** What makes an app. */
@@ -90,6 +91,7 @@ export const AppRecord = named("App", record({
   ),
   trusted: TRUSTED,
   resource_server: RESOURCE_SERVER,
+  rate: RATE,
   status: ACCOUNT_STATUS,
   created_at: TIME,
 }));
@@ -114,7 +116,7 @@ export const AppSecret = named("AppSecret", record({
 export interface App extends
   Pick<
     Infer<typeof AppRecord>,
-    "name" | "url" | "type" | "scopes" | "grants" | "trusted" | "status"
+    "name" | "url" | "type" | "scopes" | "grants" | "trusted" | "rate" | "status"
   > {
   /** The `client_id`; starts with `a`. */
   readonly id: string;
@@ -158,6 +160,7 @@ export function newApp(wanted: Infer<typeof NewApp>, more: Pick<App, "id" | "cre
     redirectUris: [],
     trusted: false,
     resourceServer: false,
+    rate: null,
     status: "active",
     notBeforeMs: 0,
   }, wanted);
@@ -175,6 +178,7 @@ export function changeApp(app: App, change: Infer<typeof AppChange>): App {
     redirectUris: uris === undefined ? app.redirectUris : uris ?? [],
     trusted: change.trusted ?? app.trusted,
     resourceServer: change.resource_server ?? app.resourceServer,
+    rate: change.rate === undefined ? app.rate : change.rate,
     status: change.status ?? app.status,
   };
   const errors: FieldError[] = [];

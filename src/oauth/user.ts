@@ -1,11 +1,13 @@
 import { idOf } from "../base/id.ts";
 import { PASSWORD_BYTES } from "../base/password.ts";
+import { parseRate, RATE_FORM } from "../base/rate.ts";
 import {
   type Check,
   described,
   type Infer,
   matching,
   named,
+  nullable,
   object,
   oneOf,
   optional,
@@ -35,17 +37,25 @@ const PASSWORD = described(
 /** Whether an account may be used. */
 export const ACCOUNT_STATUS = oneOf("active", "disabled");
 
+/** How often somebody may call. */
+export const RATE = described(
+  "How often it may call, such as 100/1m, in place of GATEPOST_RATE_LIMIT.",
+  nullable(text((rate) => parseRate(rate) ? undefined : `Must be ${RATE_FORM}.`)),
+);
+
 /** What makes a user. */
 export const NewUser = named("NewUser", object({
   username: USERNAME,
   password: PASSWORD,
   scopes: optional(SCOPES, [CONSUMER_SCOPE]),
+  rate: optional(RATE),
 }));
 
 /** What of a user may change; a member that is absent stays as it is. */
 export const UserChange = named("UserChange", object({
   password: optional(PASSWORD),
   scopes: optional(SCOPES),
+  rate: optional(RATE),
   status: optional(ACCOUNT_STATUS),
 }));
 
@@ -54,6 +64,7 @@ export const UserRecord = named("User", record({
   id: idOf("u"),
   username: USERNAME,
   scopes: SCOPES,
+  rate: RATE,
   status: ACCOUNT_STATUS,
   created_at: TIME,
 }));

@@ -13,7 +13,7 @@ export interface AppWithSecrets extends App {
 
 /** What of an app a change may replace, in the order of `changeable`. */
 const CHANGEABLE = sql`name, url, type, scopes, grants, redirectUris, trusted, resourceServer,
-  status`;
+  rate, status`;
 
 const SELECT = sql`SELECT id, ${CHANGEABLE}, secret, oldSecret, oldSecretUntilMs, createdAtMs,
   notBeforeMs FROM apps`;
@@ -55,7 +55,7 @@ export function insertApp(app: App, secret: Uint8Array | undefined): Sql {
 
 /** Stores a changed app; ConflictError, for the whole batch, where it is no longer as `before`. */
 export function updateApp(before: App, after: App): Sql {
-  const isUnchanged = sql`(${CHANGEABLE}) = (${changeable(before)})`;
+  const isUnchanged = sql`(${CHANGEABLE}) IS (${changeable(before)})`;
   return sql`UPDATE apps SET (${CHANGEABLE}) = (${changeable(after)}),
       origin = ${valueIf(isUnchanged, new URL(after.url).origin)}
     WHERE id = ${after.id}`;
@@ -64,7 +64,7 @@ export function updateApp(before: App, after: App): Sql {
 function changeable(app: App): Sql {
   return sql`${app.name}, ${app.url}, ${app.type}, ${JSON.stringify(app.scopes)},
     ${JSON.stringify(app.grants)}, ${JSON.stringify(app.redirectUris)}, ${app.trusted ? 1 : 0},
-    ${app.resourceServer ? 1 : 0}, ${app.status}`;
+    ${app.resourceServer ? 1 : 0}, ${app.rate}, ${app.status}`;
 }
 
 /** Gives an app a new secret; the one before stays valid until `oldUntilMs`. */

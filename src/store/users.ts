@@ -19,7 +19,7 @@ export interface UserWithPassword extends User {
   readonly passwordUntilMs: number | null;
 }
 
-const SELECT = sql`SELECT id, username, scopes, status, createdAtMs, notBeforeMs`;
+const SELECT = sql`SELECT id, username, scopes, rate, status, createdAtMs, notBeforeMs`;
 
 /** A user by id. */
 export async function findUser(database: Database, id: string): Promise<User | undefined> {
@@ -49,12 +49,15 @@ export function hasUsers(database: Database): Promise<boolean> {
 }
 
 /** What a new user is stored as. */
-export type UserRecord = Omit<UserWithPassword, "passwordUntilMs" | "status" | "notBeforeMs">;
+export type UserRecord =
+  & Pick<UserWithPassword, "id" | "username" | "phc" | "scopes" | "createdAtMs">
+  & Partial<Pick<User, "rate">>;
 
 /** Stores a user; ConflictError when the name is taken. */
-export function insertUser({ id, username, phc, scopes, createdAtMs }: UserRecord): Sql {
-  return sql`INSERT INTO users (id, username, phc, scopes, status, createdAtMs)
-    SELECT ${id}, ${username}, ${phc}, ${JSON.stringify(scopes)}, 'active', ${createdAtMs}`;
+export function insertUser({ id, username, phc, scopes, rate, createdAtMs }: UserRecord): Sql {
+  return sql`INSERT INTO users (id, username, phc, scopes, rate, status, createdAtMs)
+    SELECT ${id}, ${username}, ${phc}, ${JSON.stringify(scopes)}, ${rate ?? null}, 'active',
+      ${createdAtMs}`;
 }
 
 /** Stores a user if there is none at all, so that of several processes that start only one does. */
@@ -68,8 +71,8 @@ export function insertFirstUser(user: UserRecord): Sql {
  */
 export function updateUser(
   id: string,
-  { phc, scopes, status }: {
-    readonly [Key in "phc" | "scopes" | "status"]?: UserWithPassword[Key] | undefined;
+  { phc, scopes, rate, status }: {
+    readonly [Key in "phc" | "scopes" | "rate" | "status"]?: UserWithPassword[Key] | undefined;
   },
   scopesBefore?: readonly string[],
 ): Sql {
@@ -77,6 +80,7 @@ export function updateUser(
   const after = scopes === undefined ? null : JSON.stringify(scopes);
   return sql`UPDATE users SET phc = ifnull(${phc ?? null}, phc),
       passwordUntilMs = CASE WHEN ${phc ?? null} IS NULL THEN passwordUntilMs END,
+      rate = ${rate === undefined ? sql`rate` : sql`${rate}`},
       status = ifnull(${status ?? null}, status),
       scopes = ${valueIf(sql`scopes = ifnull(${before}, scopes)`, sql`ifnull(${after}, scopes)`)}
     WHERE id = ${id}`;

@@ -1,15 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { withCors, optionsResponse } from "../../src/api/cors.ts";
+import { corsOf, corsPolicy, optionsResponse, withCors } from "../../src/api/cors.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 
 const APP = "https://orders.example";
+const APPS = corsOf({ cors: true }) ?? corsPolicy([]);
 const isAllowed = (origin: string) => Promise.resolve(origin === APP);
 const from = (origin: string | undefined) =>
   sampleRequest({ method: "OPTIONS", headers: origin === undefined ? {} : { origin } });
 
 test("withCors() lets a page of an allowed origin read the response (Fetch)", async () => {
-  const headers = await withCors({}, from(APP), isAllowed);
+  const headers = await withCors({}, from(APP), APPS, isAllowed);
   assert.equal(headers["Access-Control-Allow-Origin"], APP);
   assert.equal(headers["Vary"], "Origin");
   const exposed = String(headers["Access-Control-Expose-Headers"]).toLowerCase().split(", ");
@@ -30,15 +31,15 @@ describe("withCors() says nothing but Vary to", () => {
   ];
   for (const [what, origin] of table) {
     test(what, async () => {
-      assert.deepEqual(await withCors({}, from(origin), isAllowed), { Vary: "Origin" });
+      assert.deepEqual(await withCors({}, from(origin), APPS, isAllowed), { Vary: "Origin" });
     });
   }
 });
 
 test("no response ever lets cookies be sent along", async () => {
   const answers = [
-    await withCors({}, from(APP), isAllowed),
-    (await optionsResponse(from(APP), ["GET", "OPTIONS"], isAllowed)).headers ?? {},
+    await withCors({}, from(APP), APPS, isAllowed),
+    (await optionsResponse(from(APP), ["GET", "OPTIONS"], APPS, isAllowed)).headers ?? {},
   ];
   for (const headers of answers) {
     const names = Object.keys(headers).map((name) => name.toLowerCase());
@@ -48,7 +49,7 @@ test("no response ever lets cookies be sent along", async () => {
 
 test("optionsResponse() answers a preflight of an allowed origin", async () => {
   const methods = ["GET", "HEAD", "OPTIONS"];
-  const { status, headers, body } = await optionsResponse(from(APP), methods, isAllowed);
+  const { status, headers, body } = await optionsResponse(from(APP), methods, APPS, isAllowed);
   assert.equal(status, 204);
   assert.equal(body, undefined);
   assert.equal(headers?.["Allow"], "GET, HEAD, OPTIONS");
@@ -62,19 +63,19 @@ test("optionsResponse() answers a preflight of an allowed origin", async () => {
 
 test("optionsResponse() tells another origin what the path takes, and no more", async () => {
   const request = from("https://evil.example");
-  const { status, headers } = await optionsResponse(request, ["GET"], isAllowed);
+  const { status, headers } = await optionsResponse(request, ["GET"], APPS, isAllowed);
   assert.equal(status, 204);
   assert.deepEqual(headers, { Allow: "GET", Vary: "Origin" });
 });
 
 test("optionsResponse() of a path without CORS lets no origin do anything", async () => {
-  const { headers } = await optionsResponse(from(APP), ["POST", "OPTIONS"], undefined);
+  const { headers } = await optionsResponse(from(APP), ["POST", "OPTIONS"], undefined, isAllowed);
   assert.deepEqual(headers, { Allow: "POST, OPTIONS" });
 });
 
 test("withCors() leaves what the response says itself, and adds to its Vary", async () => {
   const given = { "Vary": "Accept, Origin", "Access-Control-Allow-Origin": "*", "Allow": "GET" };
-  const headers = await withCors(given, from(APP), isAllowed);
+  const headers = await withCors(given, from(APP), APPS, isAllowed);
   assert.equal(headers["Access-Control-Allow-Origin"], "*");
   assert.equal(headers["Allow"], "GET");
   assert.equal(headers["Vary"], "Origin, Accept");
@@ -82,5 +83,37 @@ test("withCors() leaves what the response says itself, and adds to its Vary", as
 
 test("withCors() allows nobody while the apps cannot be read", async () => {
   const isUnknown = () => Promise.reject(new Error("disk"));
-  assert.deepEqual(await withCors({}, from(APP), isUnknown), { Vary: "Origin" });
+  assert.deepEqual(await withCors({}, from(APP), APPS, isUnknown), { Vary: "Origin" });
+});
+
+test("origins of an endpoint take the place of those of apps", async () => {
+  const policy = corsPolicy(["https://shop.example"]);
+  const allowed = async (origin: string) =>
+    (await withCors({}, from(origin), policy, isAllowed))["Access-Control-Allow-Origin"];
+  assert.equal(await allowed("https://shop.example"), "https://shop.example");
+  assert.equal(await allowed(APP), undefined);
+  assert.equal((await withCors({}, from(undefined), policy, isAllowed))["Vary"], "Origin");
+  const none = await withCors({}, from(APP), corsPolicy([]), isAllowed);
+  assert.deepEqual(none, { Vary: "Origin" });
+});
+
+test("any origin reads what is for anyone, and no cache keeps it for one", async () => {
+  const headers = await withCors({}, from("https://evil.example"), corsPolicy("*"), isAllowed);
+  assert.equal(headers["Access-Control-Allow-Origin"], "*");
+  assert.equal(headers["Vary"], undefined);
+  assert.match(String(headers["Access-Control-Expose-Headers"]), /\bETag\b/);
+});
+
+test("headers of an endpoint are beside the usual ones", async () => {
+  const policy = corsPolicy(undefined, ["X-Cart"], ["X-Total"]);
+  const { headers } = await optionsResponse(from(APP), ["GET"], policy, isAllowed);
+  const namesIn = (name: string) => String(headers?.[name]).toLowerCase().split(", ").sort();
+  assert.deepEqual(namesIn("Access-Control-Allow-Headers"), [
+    "authorization", "content-type", "idempotency-key", "if-match", "if-none-match", "x-cart",
+    "x-request-id",
+  ]);
+  assert.deepEqual(namesIn("Access-Control-Expose-Headers"), [
+    "etag", "location", "ratelimit", "ratelimit-policy", "retry-after", "www-authenticate",
+    "x-request-id", "x-total",
+  ]);
 });

@@ -5,8 +5,10 @@ import type { Log, LogFields } from "../../src/base/log.ts";
 import { Problem } from "../../src/base/problem.ts";
 import { object, optional, record, TEXT } from "../../src/base/shape.ts";
 import type { Bearer } from "../../src/api/bearer.ts";
+import { corsPolicy } from "../../src/api/cors.ts";
 import type { Operation } from "../../src/api/operation.ts";
 import { createPipeline } from "../../src/api/pipeline.ts";
+import type { LimitRequest } from "../../src/api/rate_limit.ts";
 import { createRouter } from "../../src/api/router.ts";
 import { pagination } from "../../src/api/pagination.ts";
 import { OAuthError } from "../../src/oauth/errors.ts";
@@ -56,6 +58,7 @@ function openStage(
     bearer,
     isOriginAllowed: async (origin) => origin === ORIGIN,
     site: { name: "Northwind", host: "api.northwind.example", basePath },
+    limit: () => undefined,
     maxBodyBytes: 100,
     log,
     now: () => nowMs += 1.23456,
@@ -202,7 +205,11 @@ test("below a base path nothing outside of it is found but metadata", async () =
 });
 
 /** A pipeline whose tokens are good for so many checks, and one operation that needs one. */
-function openProtectedStage(checks: number, more: Partial<Operation>) {
+function openProtectedStage(
+  checks: number,
+  more: Partial<Operation>,
+  limit: LimitRequest = () => undefined,
+) {
   let left = checks;
   const ended: Bearer = {
     ...bearer,
@@ -215,6 +222,7 @@ function openProtectedStage(checks: number, more: Partial<Operation>) {
     bearer: ended,
     isOriginAllowed: () => Promise.resolve(false),
     site: { name: "Northwind", host: "api.northwind.example", basePath: "" },
+    limit,
     maxBodyBytes: 100,
     log: { debug() {}, info() {}, warn() {}, error() {} },
     now: () => 0,
@@ -279,4 +287,90 @@ test("what is wrong with a body is listed; its type and size are checked first",
   assert.deepEqual(await refuse("{}", "text/plain"), [415, undefined]);
   assert.deepEqual(await refuse(`"${"x".repeat(100)}"`), [413, undefined]);
   assert.deepEqual(await refuse('{"a":"b"}', undefined, { maxBodyBytes: 4 }), [413, undefined]);
+});
+
+const QUOTAS = { "RateLimit-Policy": '"user";q=1;w=1', RateLimit: '"user";r=0;t=1' };
+const REFUSAL = new Problem(429, "rate_limited", "Too many.", { headers: { "Retry-After": "1" } });
+
+/** A pipeline of which every request, or none, is refused; notes who was counted. */
+function openLimitedStage(
+  more: Partial<Operation>,
+  { checks = 9, refusal }: { checks?: number; refusal?: Problem } = { refusal: REFUSAL },
+) {
+  const counted: (string | undefined)[] = [];
+  const stage = openProtectedStage(checks, more, (_operation, caller) => {
+    counted.push(caller?.sub);
+    return { headers: QUOTAS, refusal };
+  });
+  return { ...stage, counted };
+}
+
+function quotasOf({ headers = {} }: HttpResponse) {
+  return { "RateLimit-Policy": headers["RateLimit-Policy"], RateLimit: headers["RateLimit"] };
+}
+
+test("a request past its limit gets 429 before its body is read", async () => {
+  const read = { isBody: false };
+  const body = { ...TEXT, parse: () => String(read.isBody = true) };
+  const stage = openLimitedStage({ body });
+  const response = await stage.send('"a"');
+  assert.deepEqual([response.status, read.isBody, stage.counted], [429, false, ["u1"]]);
+  assert.match(String(response.body), /urn:gatepost:problem:rate_limited/);
+  assert.equal(response.headers?.["Retry-After"], "1");
+  assert.deepEqual(quotasOf(response), QUOTAS);
+});
+
+test("a request without a valid token is not counted", async () => {
+  const stage = openLimitedStage({}, { checks: 0 });
+  assert.equal((await stage.send("{}")).status, 401);
+  assert.deepEqual(stage.counted, []);
+});
+
+test("a request is counted once, and its response says so, an error too", async () => {
+  const failing = () => Promise.reject(new Error("no"));
+  for (const [status, more] of [
+    [204, {}],
+    [400, { body: TEXT }],
+    [500, { handle: failing }],
+    [200, { handle: async () => ({ status: 200, headers: { RateLimit: '"other";r=1' } }) }],
+  ] as const) {
+    const stage = openLimitedStage(more, {});
+    const response = await stage.send("{}");
+    assert.deepEqual([response.status, stage.counted], [status, ["u1"]]);
+    assert.deepEqual(quotasOf(response), QUOTAS);
+  }
+});
+
+test("an OAuth endpoint refuses past a limit as it refuses past its own", async () => {
+  const { status, headers, body } = await openLimitedStage({ errors: "oauth" }).send("a=b");
+  assert.deepEqual([status, headers?.["Retry-After"]], [429, "1"]);
+  assert.equal(JSON.parse(String(body)).error, "temporarily_unavailable");
+});
+
+test("a preflight is under the policy of the method that it asks for", async () => {
+  const open = sampleOperation({ cors: corsPolicy(["https://shop.example"], ["X-Cart"]) });
+  const closed = sampleOperation({ method: "POST", cors: false });
+  const pipeline = createPipeline({
+    routers: [createRouter([open, closed])],
+    bearer,
+    isOriginAllowed: () => Promise.resolve(false),
+    limit: () => ({ headers: QUOTAS, refusal: REFUSAL }), // never asked
+    site: { name: "Northwind", host: "api.northwind.example", basePath: "" },
+    maxBodyBytes: 100,
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    now: () => 0,
+    observe: () => {},
+  });
+  const ask = async (method: string | undefined) => {
+    const origin = "https://shop.example";
+    const asked = method === undefined ? {} : { "access-control-request-method": method };
+    const headers = { origin, ...asked };
+    const response = await pipeline(sampleRequest({ method: "OPTIONS", path: "/x", headers }));
+    assert.equal(response.status, 204);
+    return response.headers?.["Access-Control-Allow-Headers"];
+  };
+  for (const method of ["GET", "HEAD", "DELETE", "nonsense", undefined]) {
+    assert.match(String(await ask(method)), /, X-Cart$/);
+  }
+  assert.equal(await ask("POST"), undefined);
 });

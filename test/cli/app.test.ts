@@ -24,7 +24,7 @@ test("app add hands every option to the backend", async (t) => {
     ...["app", "add", "Shop", ...URL_OPTION, "--json", "--trusted", "--resource-server"],
     ...["--scope", "a b", "--grant", "password", "--grant", "refresh_token"],
     ...["--redirect-uri", "https://shop.example/1"],
-    ...["--redirect-uri", "https://shop.example/2?a=b,c"],
+    ...["--redirect-uri", "https://shop.example/2?a=b,c", "--rate", "100/1m"],
   );
 
   const { client_id, client_secret, created_at, ...rest } = readJson(added);
@@ -41,6 +41,7 @@ test("app add hands every option to the backend", async (t) => {
     redirect_rule: "listed",
     trusted: true,
     resource_server: true,
+    rate: "100/1m",
     status: "active",
   });
 });

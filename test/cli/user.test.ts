@@ -35,7 +35,8 @@ test("user add --json prints the backend's record, a generated password beside i
   const added = await cli.run("user", "add", "alice", "--json");
 
   const { id, created_at, ...rest } = readJson(added);
-  assert.deepEqual(rest, { username: "alice", scopes: ["consumer"], status: "active" });
+  const expected = { username: "alice", scopes: ["consumer"], rate: null, status: "active" };
+  assert.deepEqual(rest, expected);
   assert.match(String(id), /^u[0-9a-z]+$/);
   assert.ok(!Number.isNaN(Date.parse(String(created_at))));
   assert.match(added.stderr, /^password: \S{20,}$/m);
@@ -145,6 +146,22 @@ test("user set changes by name or id what is given and nothing else", async (t) 
     const user = readJson(result);
     assert.deepEqual([user["scopes"], user["status"]], [["a"], status]);
   }
+});
+
+test("a rate is given, changed and taken away", async (t) => {
+  const cli = await openCommandLine(t);
+  const rateAfter = async (...args: string[]) =>
+    readJson(await cli.run("user", ...args, "--json"))["rate"];
+
+  assert.equal(await rateAfter("add", "alice", "--rate", "100/1m"), "100/1m");
+  assert.equal(await rateAfter("set", "alice", "--rate", "5/1s"), "5/1s");
+  assert.equal(await rateAfter("set", "alice", "--scope", "consumer"), "5/1s");
+  assert.match((await cli.run("user", "show", "alice")).stdout, /^ {2}rate +5\/1s$/m);
+  assert.equal(await rateAfter("set", "alice", "--rate", "none"), null);
+
+  const refused = await cli.run("user", "set", "alice", "--rate", "often");
+  assert.equal(refused.code, 2);
+  assert.match(refused.stderr, /^ {2}rate: Must be a rate such as 100\/1m/m);
 });
 
 test("user set --password generates one where nobody can be asked", async (t) => {

@@ -99,6 +99,8 @@ const BAD_NEW_USERS: readonly (readonly [string, object, readonly string[]])[] =
   ...BAD_SCOPES.map(([what, scopes, at]) => [`scopes with ${what}`, { scopes }, [at]] as const),
   ["an unknown member", { admin: true }, ["/admin"]],
   ["an unknown member with a slash", { "a/b~c": 1 }, ["/a~1b~0c"]],
+  ["a rate that is none", { rate: "100" }, ["/rate"]],
+  ["a number as rate", { rate: 100 }, ["/rate"]],
   ["a status, which is not chosen", { status: "active" }, ["/status"]],
   [
     "every error at once",
@@ -132,6 +134,7 @@ test("a new user is answered without the password, and found where it says", asy
     id: "",
     username: user.username,
     scopes: ["consumer", "orders"],
+    rate: null,
     status: "active",
     created_at: "",
   });
@@ -636,6 +639,7 @@ test("a new app has what the contract gives by default, and its secret is shown 
     redirect_rule: "prefix",
     trusted: false,
     resource_server: false,
+    rate: null,
     status: "active",
     created_at: "",
   });
@@ -662,6 +666,7 @@ test("every member of an app can be changed, and stays so", async () => {
     redirect_uris: ["https://other.example/app/cb"],
     trusted: true,
     resource_server: true,
+    rate: "100/1m",
     status: "disabled",
   };
   const changed = await expectStatus(200, send("PATCH", `/backend/app/${app.id}`, change));

@@ -87,6 +87,7 @@ export function sampleApp(more: Partial<App> = {}): App {
     redirectUris: [],
     trusted: false,
     resourceServer: false,
+    rate: null,
     status: "active",
     createdAtMs: 1_000,
     notBeforeMs: 0,

@@ -28,6 +28,7 @@ test("newApp() fills in what is not said: confidential, scope consumer", () => {
     redirectUris: [],
     trusted: false,
     resourceServer: false,
+    rate: null,
     status: "active",
     notBeforeMs: 0,
   });
@@ -197,6 +198,7 @@ describe("changeApp() names each error of", () => {
       open, ["/grants/1", "/redirect_uris/1", "/resource_server"]],
     ["null, which is no removal", { name: null, trusted: null, scopes: null }, confidential,
       ["/name", "/scopes", "/trusted"]],
+    ["a rate that is none", { rate: "5 a minute" }, confidential, ["/rate"]],
     ["an unknown status", { status: "deleted" }, confidential, ["/status"]],
   ];
   for (const [what, value, app, pointers] of table) {
@@ -212,6 +214,13 @@ test("null removes the redirect URIs, and with them the rule that they be listed
   assert.equal(toAppRecord(changed).redirect_rule, "prefix");
 });
 
+test("null takes a rate away, and a change without one leaves it", () => {
+  const app = sampleApp({ rate: "5/1m" });
+  assert.equal(change({ name: "Harbour" }, app).rate, "5/1m");
+  assert.equal(change({ rate: "1/1d" }, app).rate, "1/1d");
+  assert.equal(change({ rate: null }, app).rate, null);
+});
+
 test("toAppRecord() shows no more of an app than its record has", () => {
   const stored = { ...sampleApp(), secret: new Uint8Array(32), oldSecret: null };
   assert.deepEqual(toAppRecord(stored), {
@@ -225,6 +234,7 @@ test("toAppRecord() shows no more of an app than its record has", () => {
     redirect_rule: "prefix",
     trusted: false,
     resource_server: false,
+    rate: null,
     status: "active",
     created_at: new Date(stored.createdAtMs).toISOString(),
   });

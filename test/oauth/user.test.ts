@@ -125,6 +125,7 @@ test("toUserRecord() shows no more of a user than its record has", () => {
     id: "u0",
     username: "marta",
     scopes: ["consumer"],
+    rate: "5/1m",
     status: "active",
     createdAtMs: 0,
     notBeforeMs: 5,
@@ -134,6 +135,7 @@ test("toUserRecord() shows no more of a user than its record has", () => {
     id: "u0",
     username: "marta",
     scopes: ["consumer"],
+    rate: "5/1m",
     status: "active",
     created_at: "1970-01-01T00:00:00.000Z",
   });

@@ -59,6 +59,7 @@ export function introspectOperation(services: IntrospectionServices): Operation 
     path: "/authorization/introspect",
     security: "client or token",
     cors: false,
+    limit: "never",
     summary: "Ask whether a token is active, and what it says",
     form: IntrospectForm,
     responses: { 200: Introspection },

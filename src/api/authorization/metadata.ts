@@ -86,6 +86,7 @@ function document<T>(
     path,
     access: "public",
     cors: "anyone",
+    limit: "never",
     summary,
     responses: { 200: shape },
     handle: () => Promise.resolve(jsonResponse(200, make(), CACHE)),

@@ -48,6 +48,7 @@ export function revokeOperation(
     path: "/authorization/revoke",
     security: "client or token",
     cors: true,
+    limit: "never",
     summary: "Revoke an access or a refresh token",
     form: RevokeForm,
     responses: { 200: Empty },

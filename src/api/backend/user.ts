@@ -35,11 +35,12 @@ export function userOperations(services: Administration & Pick<Services, "hasher
       body: NewUser,
       responses: { 201: UserRecord },
       refuses: [409],
-      async handle({ body: { password, ...given }, ...context }) {
+      async handle({ body: { password, rate = null, ...given }, ...context }) {
         const phc = await hasher.hash(password);
         const createdAtMs = now();
         const id = newId("u", createdAtMs);
-        const user = { ...given, id, status: "active", createdAtMs, notBeforeMs: 0 } as const;
+        const state = { status: "active", notBeforeMs: 0 } as const;
+        const user = { ...given, rate, id, createdAtMs, ...state };
         const action = { action: "user.create", target: id };
         const taken = "The user name is taken.";
         await storeAudited(context, [insertUser({ ...user, phc })], action, services, taken);
@@ -56,7 +57,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
       responses: { 200: UserRecord },
       handle: async ({ params: { id } }) => jsonResponse(200, toUserRecord(await find(id))),
     }),
-    backend("PATCH", ITEM, "changeUser", "Change a user's password, scopes or status", {
+    backend("PATCH", ITEM, "changeUser", "Change a user's password, scopes, rate or status", {
       body: UserChange,
       responses: { 200: UserRecord },
       async handle({ params: { id }, body: { password, ...change }, ...context }) {

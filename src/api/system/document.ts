@@ -34,6 +34,7 @@ export function documentOperation(
     access: "public",
     security: "token or none",
     cors: "anyone",
+    limit: "never",
     responses: { 200: Document },
     refuses: [401],
     async handle({ request }) {

@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { findApp, updateApp } from "../../src/store/apps.ts";
+import { loadRates } from "../../src/store/rates.ts";
+import { deleteUser, findUser, updateUser } from "../../src/store/users.ts";
+import { addApp, addUser, countRows, openDatabase } from "../helpers/database.ts";
+
+const RATE = { count: 5, windowMs: 60_000 };
+
+test("loadRates() knows users and apps that have a rate, and no others", async (t) => {
+  const database = openDatabase(t);
+  const [user, app, other] = [
+    await addUser(database, { rate: "5/1m" }),
+    await addApp(database, { rate: "5/1m" }),
+    await addUser(database),
+  ];
+  const rates = await loadRates(database);
+  assert.deepEqual([user, app, other].map(rates.find), [RATE, RATE, undefined]);
+  assert.equal(rates.isEmpty(), false);
+});
+
+test("a rate that is given, changed or taken away holds after the next look", async (t) => {
+  const database = openDatabase(t);
+  const rates = await loadRates(database);
+  assert.equal(rates.isEmpty(), true);
+
+  const user = await addUser(database, { rate: "5/1m" });
+  await rates.refresh();
+  assert.deepEqual(rates.find(user), RATE);
+  const app = await addApp(database, { rate: "5/1m" });
+  await rates.refresh();
+  assert.deepEqual(rates.find(app), RATE);
+
+  const before = await findApp(database, app);
+  assert.ok(before);
+  await database.write([
+    updateUser(user, { rate: "7/1m" }),
+    updateApp(before, { ...before, rate: null }),
+  ]);
+  await rates.refresh();
+  assert.deepEqual([user, app].map(rates.find), [{ ...RATE, count: 7 }, undefined]);
+  await database.write([updateUser(user, { scopes: ["other"] })]);
+  assert.equal((await findUser(database, user))?.rate, "7/1m");
+
+  await database.write([deleteUser(user)]);
+  await rates.refresh();
+  assert.equal(rates.isEmpty(), true);
+});
+
+test("as long as no account changes, a look reads one row", async (t) => {
+  const database = openDatabase(t);
+  for (let made = 0; made < 3; made++) await addUser(database, { rate: "5/1m" });
+  const { counted, found } = countRows(database);
+  const rates = await loadRates(counted);
+  found.rows = 0;
+  await rates.refresh();
+  assert.equal(found.rows, 1);
+});
