@@ -23,7 +23,8 @@ export const SCHEMA = `
     status TEXT NOT NULL CHECK (status IN ('active', 'disabled')),
     createdAtMs INTEGER NOT NULL,
     notBeforeMs INTEGER NOT NULL DEFAULT 0,
-    passwordUntilMs INTEGER              -- of a one-time password, 0 once it was used; else none
+    passwordUntilMs INTEGER,             -- of a one-time password, 0 once it was used; else none
+    rate TEXT                            -- how often it may call, such as '100/1m'; none: any
   ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE apps (
@@ -42,7 +43,8 @@ export const SCHEMA = `
     oldSecret BLOB,                      -- the one before, valid until
     oldSecretUntilMs INTEGER,
     createdAtMs INTEGER NOT NULL,
-    notBeforeMs INTEGER NOT NULL DEFAULT 0
+    notBeforeMs INTEGER NOT NULL DEFAULT 0,
+    rate TEXT                            -- as a user's
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX apps_by_origin ON apps (origin) WHERE status = 'active';
 

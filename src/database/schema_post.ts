@@ -66,8 +66,10 @@ export const POST_SCHEMA = `
     lastSubscription INTEGER NOT NULL,   -- that existed at dispatch
     fannedOut INTEGER NOT NULL DEFAULT 0, -- the last subscription that has its delivery
     createdAtMs INTEGER NOT NULL,
-    data TEXT NOT NULL                   -- JSON, sent byte for byte; last: the rest is read without
+    key TEXT,                            -- of all with one name and key the first is stored
+    data TEXT NOT NULL                   -- JSON, sent byte for byte; behind all that is read often
   ) STRICT, WITHOUT ROWID;
+  CREATE UNIQUE INDEX events_by_key ON events (name, key) WHERE key IS NOT NULL;
   CREATE INDEX events_by_status ON events (status, id);
   CREATE INDEX events_by_name ON events (name, status, id);
 

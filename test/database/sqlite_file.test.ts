@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { UnusableDatabaseError } from "../../src/database/database.ts";
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { MIGRATION_2 } from "../../src/database/migration_2.ts";
+import { MIGRATION_3 } from "../../src/database/migration_3.ts";
 import { APPLICATION_ID, NEWEST_VERSION } from "../../src/database/migrations.ts";
 import { openSqlite } from "../../src/database/sqlite_file.ts";
 import { makeFolder } from "../helpers/database.ts";
@@ -136,7 +137,12 @@ test("prepareSqliteFile() keeps what is stored", (t) => {
   assert.equal(countSettings(path), 1);
 });
 
-for (const [version, migrations] of [[1, ""], [2, MIGRATION_2]] as const) {
+const OLDER: [version: number, migrations: string][] = [
+  [1, ""],
+  [2, MIGRATION_2],
+  [3, MIGRATION_2 + MIGRATION_3],
+];
+for (const [version, migrations] of OLDER) {
   test(`prepareSqliteFile() brings version ${version} to the schema of a new file`, (t) => {
     const path = join(makeFolder(t), "gatepost.db");
     writeOldDatabase(path);
