@@ -118,15 +118,15 @@ function createEvent(
   if (options !== undefined && !isPlainObject(options)) {
     throw new TypeError("dispatch() takes { subject, key } as options.");
   }
-  const { subject, key } = options ? checkData(OPTIONS, options, "Options of dispatch()") : NONE;
-  const json = encodeJson(declared?.data ? checkData(declared.data, data, `Event ${name}`) : data);
+  const { subject, key } = options ? checkData(OPTIONS, options, "The event's option") : NONE;
+  const json = encodeJson(declared?.data ? checkData(declared.data, data) : data);
   const bytes = Buffer.byteLength(json);
   if (bytes > maxPayloadBytes) {
     throw new RangeError(
       `The event's data has ${bytes} bytes of JSON; at most ${maxPayloadBytes} are allowed.`,
     );
   }
-  if (declared === undefined) warnOnce(name, log);
+  if (!declared) warnOnce(name, log);
   return { id: newId("e", now()), name, json, subject, key };
 }
 
@@ -140,16 +140,16 @@ function warnOnce(name: string, log: Services["log"]): void {
   log.warn("dispatched an event that no module declares", { event: name });
 }
 
-/** What the shape makes of the value; throws TypeError with every error. */
-function checkData<T>(shape: Shape<T>, value: unknown, what: string): T {
+/** What the shape makes of the data; throws TypeError with every error. */
+function checkData<T>(shape: Shape<T>, data: unknown, what = "The event's data"): T {
   const errors: string[] = [];
-  const parsed = shape.parse(value, (detail, pointer = "") => {
-    if (errors.length < LIST_LIMIT) errors.push(pointer === "" ? detail : `${pointer}: ${detail}`);
+  const parsed = shape.parse(data, (detail, pointer = "") => {
+    if (errors.length < LIST_LIMIT) errors.push(`\n${pointer === "" ? "/" : pointer} ${detail}`);
   });
   if (parsed instanceof Promise) {
-    void Promise.allSettled([parsed]); // whatever it comes to
-    throw new TypeError(`${what}: its schema must be synchronous.`);
+    parsed.catch(() => {}); // nobody waits for it
+    throw new TypeError("The schema of an event must be synchronous.");
   }
-  if (errors.length > 0) throw new TypeError(`${what}: ${errors.join(" ")}`);
+  if (errors.length > 0) throw new TypeError(`${what} is not valid:${errors.join("")}`);
   return parsed;
 }

@@ -57,11 +57,7 @@ function onceBy(key: string): Sql {
 }
 
 /** The id of the event of this name and key. */
-export async function findEventByKey(
-  database: Database,
-  name: string,
-  key: string,
-): Promise<string | undefined> {
+export async function findEventByKey(database: Database, name: string, key: string) {
   const select = sql`SELECT id FROM events WHERE name = ${name} AND key = ${key}`;
   return (await findRow<{ id: string }>(database, select))?.id;
 }

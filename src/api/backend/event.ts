@@ -48,9 +48,8 @@ export function eventOperations(services: Administration & Pick<Services, "metri
         const action = { action: "event.dispatch", target: id };
         const [changed = 0] = await storeAudited(context, [insert], action, services);
         metrics.count("gatepost_events_dispatched_total", [], changed);
-        const known = key === undefined || changed > 0
-          ? id
-          : found(await findEventByKey(database, name, key), "event");
+        const isNew = key === undefined || changed > 0;
+        const known = isNew ? id : found(await findEventByKey(database, name, key), "event");
         return locatedResponse(202, context.request.path, known, { id: known });
       },
     }),
