@@ -3,7 +3,7 @@ import { collectEvents, type DispatchServices } from "./dispatch.ts";
 
 /**
  * Runs the job once and then stores the events that it dispatched, together. Throws what the job
- * throws, with none stored, or what the database throws.
+ * throws, with none stored but the flushed, or Problem 503 where they cannot be stored.
  */
 export async function runCronjob(
   job: Pick<Cronjob, "name" | "run">,

@@ -41,7 +41,7 @@ export function collectEvents(
   function dispatch(name: unknown, data: unknown, options?: unknown): string {
     if (!isOpen) throw new Error("dispatch() was called after the handler had settled.");
     if (events.length === EVENT_LIMIT) {
-      throw new RangeError(`At most ${EVENT_LIMIT} events are stored together: flush() before.`);
+      throw new RangeError(`At most ${EVENT_LIMIT} events go into one commit: flush() in between.`);
     }
     const event = createEvent(services, emits, name, data, options);
     events.push(event);

@@ -38,7 +38,7 @@ const dispatchInto = (more: Sql) =>
     (status, lastSubscription, id, name, createdAtMs, scopes, subject, data${more})
   SELECT 'pending', ${LAST_SUBSCRIPTION}`;
 const DISPATCH = dispatchInto(sql``);
-const PLAIN = [DISPATCH, sql``] as const;
+const PLAIN = { into: DISPATCH, once: sql`` };
 const DISPATCH_BY_KEY = dispatchInto(sql`, key`);
 
 /**
@@ -46,8 +46,8 @@ const DISPATCH_BY_KEY = dispatchInto(sql`, key`);
  * Changes no row where there is an event of its name and key.
  */
 export function insertEvent({ id, name, json, subject, key, createdAtMs }: Event): Sql {
-  const [dispatch, once] = key === undefined ? PLAIN : [DISPATCH_BY_KEY, onceBy(key)];
-  return sql`${dispatch}, ${id}, ${name}, ${createdAtMs}, ${declaredScopes(name)},
+  const { into, once } = key === undefined ? PLAIN : { into: DISPATCH_BY_KEY, once: onceBy(key) };
+  return sql`${into}, ${id}, ${name}, ${createdAtMs}, ${declaredScopes(name)},
     ${subject ?? null}, ${json}${once}`;
 }
 
