@@ -135,7 +135,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const worker = createDeliveryWorker({ name, config, log, metrics, connect: database.connect });
     const backlog = createBacklogReader(database, now);
     jobs = createJobs({
-      config, database, keys, revocations, rates, failures, log, now, metrics,
+      config, database, keys, revocations, rates, failures, log, now, metrics, events,
       name, writes, worker, cautiousNow,
     });
     const services = createServices({

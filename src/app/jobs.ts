@@ -10,7 +10,7 @@ import { clearEndedSubscriptions } from "../store/subscription_end.ts";
 
 type JobsOptions =
   & Pick<Services, "config" | "database" | "keys" | "revocations" | "failures" | "log" | "now">
-  & Pick<Services, "metrics" | "rates">
+  & Pick<Services, "metrics" | "rates" | "events">
   & {
     readonly writes: WriteWatch;
     readonly worker: DeliveryWorker;

@@ -40,6 +40,7 @@ export const EVENT_COMMANDS: readonly Command[] = [
         meaning: "a user's name or id, or a client_id: deliver to their subscriptions alone",
         find: findPrincipalId,
       },
+      key: { meaning: "where an event of this name and key is stored, nothing is dispatched" },
     },
     done: () => "The event is stored.",
   }),

@@ -27,6 +27,8 @@ export interface Event {
   readonly json: string;
   /** Where given, only this principal's subscriptions get it. */
   readonly subject: string | undefined;
+  /** Where given, it is stored only if no event of this name and key is there. */
+  readonly key?: string | undefined;
   readonly createdAtMs: number;
 }
 
@@ -64,10 +66,11 @@ export const checkDispatchableName: Check = (name) => {
   return NAME.test(name) ? undefined : NAME_ERROR;
 };
 
-/** Whether the text has the form of a principal's id, so that it can be an event's subject. */
-export function isPrincipalId(text: unknown): text is string {
-  return typeof text === "string" && PRINCIPAL.test(text);
-}
+/** An event's key: well-formed, so that no two become one when they are stored. */
+const KEY = text(
+  (key) => /^\P{Surrogate}{1,256}$/u.test(key) ? undefined : "Must be 1 to 256 Unicode characters.",
+  { minLength: 1, maxLength: 256 },
+);
 
 /** Any JSON value; parsed, it is the text that callbacks have. */
 const DATA: Shape<string> = {
@@ -93,6 +96,7 @@ export const NewEvent = named("NewEvent", object({
   subject: optional(
     described("A user's id or a client_id: its subscriptions alone are meant.", PRINCIPAL_ID),
   ),
+  key: optional(described("Of all events of one name and key the first alone is stored.", KEY)),
 }));
 
 /** The scopes of an event, as JSON has them. */

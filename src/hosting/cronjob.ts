@@ -1,23 +1,21 @@
 import type { Cronjob } from "../mod.ts";
-import type { Services } from "../services.ts";
-import { collectEvents, storeEvents } from "./dispatch.ts";
+import { collectEvents, type DispatchServices } from "./dispatch.ts";
 
 /**
  * Runs the job once and then stores the events that it dispatched, together. Throws what the job
- * throws, with none stored, or what the database throws.
+ * throws, with none stored but the flushed, or Problem 503 where they cannot be stored.
  */
 export async function runCronjob(
-  job: Pick<Cronjob, "run">,
+  job: Pick<Cronjob, "name" | "run">,
   signal: AbortSignal,
-  services: Pick<Services, "config" | "database" | "log" | "metrics" | "wake" | "now">,
+  services: DispatchServices,
 ): Promise<void> {
-  const collector = collectEvents(services);
+  const collector = collectEvents(services, [], { job: job.name });
   try {
     await job.run({ dispatch: collector.dispatch, signal, log: services.log });
   } catch (error) {
-    collector.close();
+    await Promise.allSettled([collector.close("drop")]); // a flush may still run
     throw error;
   }
-  const events = collector.close();
-  if (events.length > 0) await storeEvents(events, services);
+  await collector.close("store");
 }

@@ -1,55 +1,108 @@
 import { newId } from "../base/id.ts";
 import { encodeJson } from "../base/json.ts";
-import { checkDispatchableName, type Event, isPrincipalId } from "../event/event.ts";
-import type { Dispatch } from "../mod.ts";
+import { Problem } from "../base/problem.ts";
+import { type Infer, LIST_LIMIT, object, type Shape } from "../base/shape.ts";
+import { checkDispatchableName, type DeclaredEvent, type Event, NewEvent } from "../event/event.ts";
+import type { Dispatch, LogFields } from "../mod.ts";
 import type { Services } from "../services.ts";
 import { insertEvent } from "../store/events.ts";
 import { isPlainObject } from "./check_fields.ts";
+import { RETRY_AFTER } from "./refusal.ts";
 
 /** One event as it is to be stored: encoded once, the same bytes for every subscriber. */
 type DispatchedEvent = Omit<Event, "createdAtMs">;
 
-/** How many events one request or run may dispatch: they are stored in one commit. */
+/** What dispatching works with; `events` are all that modules declare. */
+export type DispatchServices =
+  & Pick<Services, "config" | "database" | "events" | "log" | "metrics" | "wake" | "now">;
+
+/** How many events are stored in one commit. */
 const EVENT_LIMIT = 10_000;
 
-/** Collects the events of one request or run; {@link Dispatch} has the errors of `dispatch`. */
-export function collectEvents(services: Pick<Services, "config" | "now">) {
+const { subject, key } = NewEvent.members;
+const OPTIONS = object({ subject, key });
+const NONE: Infer<typeof OPTIONS> = {};
+
+/**
+ * Collects the events of one request or run; {@link Dispatch} has the errors of `dispatch`.
+ *
+ * @param emits what its endpoint declares: goes before what others declare of the same name
+ * @param about whose events they are, for the log
+ */
+export function collectEvents(
+  services: DispatchServices,
+  emits: readonly DeclaredEvent[],
+  about: LogFields,
+) {
   let events: DispatchedEvent[] = [];
   let isOpen = true;
-  const dispatch: Dispatch = Object.assign((name: unknown, data: unknown, options?: unknown) => {
+  let storing: Promise<void> | undefined;
+
+  function dispatch(name: unknown, data: unknown, options?: unknown): string {
     if (!isOpen) throw new Error("dispatch() was called after the handler had settled.");
     if (events.length === EVENT_LIMIT) {
-      throw new RangeError(`At most ${EVENT_LIMIT} events are dispatched by one request or run.`);
+      throw new RangeError(`At most ${EVENT_LIMIT} events go into one commit: flush() in between.`);
     }
-    const event = createEvent(services, name, data, options);
+    const event = createEvent(services, emits, name, data, options);
     events.push(event);
     return event.id;
-  }, { flush: () => Promise.reject(new Error("not built yet")) });
+  }
+  dispatch.flush = (): Promise<void> =>
+    isOpen
+      ? store() ?? Promise.resolve()
+      : Promise.reject(new Error("flush() was called after the handler had settled."));
+
+  /** Stores what is collected behind what is being stored, and not at all where that fails. */
+  function store(): Promise<void> | undefined {
+    if (events.length === 0) return storing;
+    const batch = events;
+    events = [];
+    const stored = (storing ?? Promise.resolve()).then(() => storeEvents(batch, services, about));
+    stored.catch(() => {
+      if (storing === stored) storing = undefined; // what is dispatched after that is tried again
+    });
+    storing = stored;
+    return stored;
+  }
+
   return {
     dispatch,
-    /** Ends dispatching, and returns what was dispatched, in order. */
-    close(): readonly DispatchedEvent[] {
+    /**
+     * Ends dispatching, and stores what is collected or drops it. Rejects with Problem 503 where
+     * that, or a flush that still runs, fails; undefined where there is nothing to wait for.
+     */
+    close(end: "store" | "drop"): Promise<void> | undefined {
       isOpen = false;
-      const collected = events;
-      events = [];
-      return collected;
+      if (end === "drop") events = [];
+      return store();
     },
   };
 }
 
-/** Stores all events durably, to be distributed at once, or none and throws. */
-export async function storeEvents(
+/** Stores all events durably, to be distributed at once, or none and throws Problem 503. */
+async function storeEvents(
   events: readonly DispatchedEvent[],
-  { database, metrics, wake, now }: Pick<Services, "database" | "metrics" | "wake" | "now">,
+  { database, log, metrics, wake, now }: DispatchServices,
+  about: LogFields,
 ): Promise<void> {
   const createdAtMs = now();
-  await database.write(events.map((event) => insertEvent({ ...event, createdAtMs })));
-  metrics.count("gatepost_events_dispatched_total", [], events.length);
+  try {
+    const statements = events.map((event) => insertEvent({ ...event, createdAtMs }));
+    const changes = await database.write(statements);
+    const stored = changes.reduce((sum, changed) => sum + changed, 0);
+    metrics.count("gatepost_events_dispatched_total", [], stored);
+  } catch (cause) {
+    // Here, since a flush that nobody waits for is to be seen too.
+    log.error("events not stored", { ...about, error: cause });
+    const detail = "Its events could not be stored.";
+    throw new Problem(503, "unavailable", detail, { headers: RETRY_AFTER, cause });
+  }
   wake();
 }
 
 function createEvent(
-  { config: { maxPayloadBytes }, now }: Pick<Services, "config" | "now">,
+  { config: { maxPayloadBytes }, events, log, now }: DispatchServices,
+  emits: readonly DeclaredEvent[],
   name: unknown,
   data: unknown,
   options: unknown,
@@ -59,28 +112,44 @@ function createEvent(
       "An event's name is 1 to 128 of A-Za-z0-9._:- and does not start with gatepost.",
     );
   }
-  const subject = options === undefined ? undefined : readSubject(options);
-  const json = encodeJson(data);
+  const isNamed = (event: DeclaredEvent) => event.name === name;
+  const declared = emits.find(isNamed) ?? events.find(isNamed);
+  // What was meant for one principal must never reach all, so anything unclear is refused.
+  if (options !== undefined && !isPlainObject(options)) {
+    throw new TypeError("dispatch() takes { subject, key } as options.");
+  }
+  const { subject, key } = options ? checkData(OPTIONS, options, "The event's option") : NONE;
+  const json = encodeJson(declared?.data ? checkData(declared.data, data) : data);
   const bytes = Buffer.byteLength(json);
   if (bytes > maxPayloadBytes) {
     throw new RangeError(
       `The event's data has ${bytes} bytes of JSON; at most ${maxPayloadBytes} are allowed.`,
     );
   }
-  return { id: newId("e", now()), name, json, subject };
+  if (!declared) warnOnce(name, log);
+  return { id: newId("e", now()), name, json, subject, key };
 }
 
-/** What was meant for one principal must never reach all, so anything unclear is refused. */
-function readSubject(options: unknown): string | undefined {
-  if (!isPlainObject(options)) throw new TypeError("dispatch() takes { subject } as options.");
-  const names = Object.keys(options);
-  if (names.some((name) => name !== "subject")) {
-    throw new TypeError("dispatch() knows no option but subject.");
+/** Of this process; names may be made of what callers send, so no more are kept than these. */
+const WARNED = new Set<string>();
+const WARNED_LIMIT = 1_000;
+
+function warnOnce(name: string, log: Services["log"]): void {
+  if (WARNED.has(name) || WARNED.size === WARNED_LIMIT) return;
+  WARNED.add(name);
+  log.warn("dispatched an event that no module declares", { event: name });
+}
+
+/** What the shape makes of the data; throws TypeError with every error. */
+function checkData<T>(shape: Shape<T>, data: unknown, what = "The event's data"): T {
+  const errors: string[] = [];
+  const parsed = shape.parse(data, (detail, pointer = "") => {
+    if (errors.length < LIST_LIMIT) errors.push(`\n${pointer === "" ? "/" : pointer} ${detail}`);
+  });
+  if (parsed instanceof Promise) {
+    parsed.catch(() => {}); // nobody waits for it
+    throw new TypeError("The schema of an event must be synchronous.");
   }
-  if (names.length === 0) return undefined;
-  const { subject } = options;
-  if (!isPrincipalId(subject)) {
-    throw new TypeError("The subject of an event must be the id of a user or an app.");
-  }
-  return subject;
+  if (errors.length > 0) throw new TypeError(`${what} is not valid:${errors.join("")}`);
+  return parsed;
 }

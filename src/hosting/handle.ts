@@ -8,9 +8,9 @@ import type { Services } from "../services.ts";
 import { hasDelivery } from "../store/deliveries.ts";
 import type { LoadedEndpoint } from "./check.ts";
 import { addToContext, createContext } from "./context.ts";
-import { collectEvents, storeEvents } from "./dispatch.ts";
+import { collectEvents, type DispatchServices } from "./dispatch.ts";
 import { readInput } from "./input.ts";
-import { isReturnedRefusal, RETRY_AFTER, toProblem } from "./refusal.ts";
+import { isReturnedRefusal, toProblem } from "./refusal.ts";
 import { toResponse } from "./result.ts";
 
 /**
@@ -19,7 +19,7 @@ import { toResponse } from "./result.ts";
  */
 export function hostedOperation(
   endpoint: LoadedEndpoint,
-  services: Pick<Services, "config" | "issuer" | "database" | "log" | "metrics" | "wake" | "now">,
+  services: DispatchServices & Pick<Services, "issuer">,
 ): Operation {
   const { exportName, method, pattern, scopes, emits, maxBodyBytes, output } = endpoint;
   const { config, issuer, database, log } = services;
@@ -51,7 +51,8 @@ export function hostedOperation(
       }
       const limits = { params, maxBytes, maxFormBytes, authenticateAgain };
       const input = await readInput(endpoint, request, limits);
-      const collector = collectEvents(services);
+      const about = { request_id: request.id, route };
+      const collector = collectEvents(services, emits, about);
       const context = createContext(request, {
         ...input,
         caller: caller && pickCaller(caller),
@@ -69,29 +70,27 @@ export function hostedOperation(
         if (isReturnedRefusal(result)) throw result;
         response = toResponse(result);
       } catch (error) {
-        collector.close();
+        await Promise.allSettled([collector.close("drop")]); // a flush may still run
         if (result instanceof Response && result.body?.locked === false) {
           discardStream(request, result.body);
         }
         if (request.isGone) throw error; // nobody waits for a response, and nothing has failed
         const refused = toProblem(error, endpoint.onError, context, challenge());
         throw await refused.catch((failure: unknown) => {
-          const fields = { request_id: request.id, route, error: failure };
+          const fields = { ...about, error: failure };
           const isReplaced = error instanceof Error && failure !== error;
           log.error("endpoint failed", isReplaced ? { ...fields, thrown: error } : fields);
           const detail = "The request failed inside the service.";
           return new Problem(500, "internal", detail, { cause: failure });
         });
       }
-      const events = collector.close();
-      if (events.length === 0 || response.status >= 500) return response;
+      const stored = collector.close(response.status < 500 ? "store" : "drop");
+      if (stored === undefined) return response;
       try {
-        await storeEvents(events, services);
-      } catch (cause) {
+        await stored;
+      } catch (error) {
         if (response.body instanceof ReadableStream) discardStream(request, response.body);
-        log.error("events not stored", { request_id: request.id, route, error: cause });
-        const detail = "Its events could not be stored; none was.";
-        throw new Problem(503, "unavailable", detail, { headers: RETRY_AFTER, cause });
+        throw error;
       }
       return response;
     },

@@ -70,20 +70,25 @@ export interface JsonMembers {
 /** Dispatches events; `E` are those that the endpoint declares. */
 export interface Dispatch<E = Emits> {
   /**
-   * Publishes an event to its subscribers and returns the event's id. It is stored with the other
-   * events of this request or run once that has succeeded, and not before.
+   * Publishes an event to its subscribers and returns the event's id: with a `key` its id if it is
+   * stored. It is stored with the other events of this request or run once that has succeeded, and
+   * not before, unless `flush` stores it.
    *
-   * @param name 1 to 128 of `A-Za-z0-9._:-`; the log warns once of one that is not declared in
+   * @param name 1 to 128 of `A-Za-z0-9._:-`; the log warns once of one that no module declares in
    * `emits`. TypeError for any other, and for names that start with `gatepost.`
    * @param data what subscribers get, as JSON. It is encoded at once: what you change later is not
    * sent. TypeError for what JSON cannot hold or the event's schema does not take, RangeError past
-   * GATEPOST_MAX_PAYLOAD, and past 10,000 events of one request or run
+   * GATEPOST_MAX_PAYLOAD, and past 10,000 events of one request or run that are not yet flushed
    * @throws Error when the handler has already settled
    */
   <N extends NameOf<E>>(name: N, data: DataOf<E, N>, options?: DispatchOptions): string;
   /**
    * Stores what has been dispatched so far, durably, and those events stay whatever the response
-   * is; or rejects, and then none of them is stored now or later.
+   * is; or rejects, and then none of them is stored now or later. Left uncaught, that is a 503.
+   * While another flush runs it waits for that, and fails if that does. The response waits for one
+   * that runs; still, await it: one that has failed before the end is in the log alone.
+   *
+   * @throws Error when the handler has already settled
    */
   flush(): Promise<void>;
 }
@@ -99,7 +104,7 @@ export interface DispatchOptions {
   readonly subject?: string;
   /**
    * 1 to 256 characters. Of all events of one name and key within GATEPOST_RETENTION, the first
-   * is stored and the others are not.
+   * is stored and the others are not, whatever their data and subject.
    */
   readonly key?: string;
 }

@@ -66,7 +66,8 @@ type Added = { readonly [name: string]: any };
  *
  * Dispatched events are stored together, durably, before the response goes out, also before the
  * first byte of a stream. If `handle` throws or refuses, or the status is
- * 500 or more, none of them is. If they cannot be stored, none is and the caller gets 503.
+ * 500 or more, none of them is. If they cannot be stored, none is and the caller gets 503. What
+ * `dispatch.flush()` has stored stays.
  */
 export interface EndpointBase {
   readonly method: Method;
@@ -188,7 +189,7 @@ export interface Cronjob {
   readonly name: string;
   /** The time between runs, 1s at least: "30s", "5m", "12h", "1d". */
   readonly every: string;
-  /** Its events are stored together once it has succeeded; if it throws, none is. */
+  /** Its events are stored together once it has succeeded; if it throws, none but the flushed. */
   run(context: CronjobContext): unknown;
 }
 

@@ -32,15 +32,34 @@ export function listEvents(
   return queryPage(database, select, page, parseScopes<RowOf<EventSummary>>);
 }
 
-/** The columns that are left are id, name, time, scopes, subject and data. */
-const DISPATCH = sql`INSERT INTO events
-    (status, lastSubscription, id, name, createdAtMs, scopes, subject, data)
+/** The columns that are left are id, name, time, scopes, subject and data, and then `more`. */
+const dispatchInto = (more: Sql) =>
+  sql`INSERT INTO events
+    (status, lastSubscription, id, name, createdAtMs, scopes, subject, data${more})
   SELECT 'pending', ${LAST_SUBSCRIPTION}`;
+const DISPATCH = dispatchInto(sql``);
+const PLAIN = { into: DISPATCH, once: sql`` };
+const DISPATCH_BY_KEY = dispatchInto(sql`, key`);
 
-/** Stores an event for the subscriptions at this commit, with the scopes that are declared then. */
-export function insertEvent({ id, name, json, subject, createdAtMs }: Event): Sql {
-  return sql`${DISPATCH}, ${id}, ${name}, ${createdAtMs}, ${declaredScopes(name)},
-    ${subject ?? null}, ${json}`;
+/**
+ * Stores an event for the subscriptions at this commit, with the scopes that are declared then.
+ * Changes no row where there is an event of its name and key.
+ */
+export function insertEvent({ id, name, json, subject, key, createdAtMs }: Event): Sql {
+  const { into, once } = key === undefined ? PLAIN : { into: DISPATCH_BY_KEY, once: onceBy(key) };
+  return sql`${into}, ${id}, ${name}, ${createdAtMs}, ${declaredScopes(name)},
+    ${subject ?? null}, ${json}${once}`;
+}
+
+/** The `WHERE` keeps SQLite from reading `ON` as part of a join. */
+function onceBy(key: string): Sql {
+  return sql`, ${key} WHERE true ON CONFLICT (name, key) WHERE key IS NOT NULL DO NOTHING`;
+}
+
+/** The id of the event of this name and key. */
+export async function findEventByKey(database: Database, name: string, key: string) {
+  const select = sql`SELECT id FROM events WHERE name = ${name} AND key = ${key}`;
+  return (await findRow<{ id: string }>(database, select))?.id;
 }
 
 /** What a subscriber to an event of the service itself must be allowed. */

@@ -61,6 +61,15 @@ test("event dispatch stores data from an argument or standard input, for all or 
   ]);
 });
 
+test("event dispatch with a key stores one event, and says which that is", async (t) => {
+  const cli = await openCommandLine(t);
+  const dispatch = (data: string) =>
+    cli.run("event", "dispatch", "order.created", data, "--key", "7", "--json");
+  const first = readJson(await dispatch("1"));
+  assert.deepEqual(readJson(await dispatch("2")), first);
+  assert.deepEqual(readEvents(cli.databasePath).map(({ data }) => data), ["1"]);
+});
+
 test("event dispatch keeps the scopes that a server declares, without its modules", async (t) => {
   const cli = await openCommandLine(t);
   await cli.run("user", "add", "alice");

@@ -97,6 +97,24 @@ describe("POST /backend/event", () => {
     await stage.deliveries(other);
   });
 
+  test("with a key stores one event: later ones are answered with its id", async () => {
+    const name = newName("e");
+    const subscription = await stage.subscribe(consumer, name);
+    const first = await stage.dispatch(name, 1, { key: "7" });
+    const again = await post("/backend/event", { name, data: 2, key: "7" });
+    assert.equal(again.status, 202, again.text);
+    assert.deepEqual(readObject(again), { id: first });
+    assert.equal(new URL(again.location ?? "").pathname, `/backend/event/${first}`);
+    const other = await stage.dispatch(name, 3, { key: "8" });
+    assert.notEqual(other, first);
+    const items = readItems(await get(`/backend/event?name=${name}`));
+    assert.deepEqual(items.map(({ id }) => id), [other, first]);
+    assert.deepEqual(audited(first), ["event.dispatch"]);
+    await stage.deliveries(subscription, "delivered", "delivered");
+    const bodies = stage.receiver.requests(subscription.path).map(({ body }) => String(body));
+    assert.deepEqual(bodies.sort(), ["1", "3"]);
+  });
+
   test("keeps an event with a scope from a subscriber who has lost that scope", async () => {
     const [one, two] = await Promise.all([1, 2].map(() =>
       stage.gatepost.createUser({ scopes: ["consumer", "secrets"] })
@@ -117,6 +135,9 @@ describe("POST /backend/event", () => {
     ["a name that is no text", { name: 7, data: 1 }, ["/name"]],
     ["a subject that is no id", { name: "a", data: 1, subject: "admin" }, ["/subject"]],
     ["a subject that is null", { name: "a", data: 1, subject: null }, ["/subject"]],
+    ["a key that is empty", { name: "a", data: 1, key: "" }, ["/key"]],
+    ["a key that is too long", { name: "a", data: 1, key: "x".repeat(257) }, ["/key"]],
+    ["a key that is no text", { name: "a", data: 1, key: 7 }, ["/key"]],
     ["a member that is unknown", { name: "a", data: 1, scope: "b" }, ["/scope"]],
     [
       "all errors at once",

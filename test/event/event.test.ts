@@ -2,12 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { type Shape, parseShape } from "../../src/base/shape.ts";
-import {
-  checkDispatchableName,
-  EVENT_NAME,
-  isPrincipalId,
-  NewEvent,
-} from "../../src/event/event.ts";
+import { checkDispatchableName, EVENT_NAME, NewEvent } from "../../src/event/event.ts";
 
 /** The pointers of what is wrong with a value; none when it is right. */
 function errorsOf(shape: Shape<unknown>, value: unknown): string[] {
@@ -65,10 +60,12 @@ describe("checkDispatchableName()", () => {
   }
 });
 
-describe("isPrincipalId()", () => {
-  test("takes the ids of users and apps", () => {
-    assert.equal(isPrincipalId(newId("u", 1)), true);
-    assert.equal(isPrincipalId(newId("a", 1)), true);
+describe("an event's subject", () => {
+  const { subject } = NewEvent.members;
+
+  test("is the id of a user or an app", () => {
+    assert.deepEqual(errorsOf(subject, newId("u", 1)), []);
+    assert.deepEqual(errorsOf(subject, newId("a", 1)), []);
   });
 
   const others: readonly unknown[] = [
@@ -76,8 +73,28 @@ describe("isPrincipalId()", () => {
     "u0mwpcfbti-00xz9eo0", "admin", "u%", `u${"0".repeat(80)}`,
   ];
   for (const value of others) {
-    test(`refuses ${JSON.stringify(value)?.slice(0, 40)}`, () => {
-      assert.equal(isPrincipalId(value), false);
+    test(`is not ${JSON.stringify(value)?.slice(0, 40)}`, () => {
+      assert.deepEqual(errorsOf(subject, value), [""]);
+    });
+  }
+});
+
+describe("an event's key", () => {
+  const { key } = NewEvent.members;
+
+  test("is 1 to 256 characters, whatever they are", () => {
+    for (const value of ["7", " ", "a\nb", "\0", "x".repeat(256), "😀".repeat(256)]) {
+      assert.deepEqual(errorsOf(key, value), [], JSON.stringify(value));
+    }
+  });
+
+  const others: readonly unknown[] = [
+    undefined, null, "", 7, {}, ["7"], "x".repeat(257), "x".repeat(10_240), "😀".repeat(257),
+    "a\ud800", // two such would be one when they are stored
+  ];
+  for (const value of others) {
+    test(`is not ${JSON.stringify(value)?.slice(0, 40)}`, () => {
+      assert.deepEqual(errorsOf(key, value), [""]);
     });
   }
 });

@@ -14,7 +14,9 @@ import { sampleRequest } from "./http_request.ts";
 type HostingServices = Parameters<typeof hostedOperation>[1];
 
 /** What is stored of an event, its time left out. */
-export type StoredEvent = Readonly<Record<"id" | "name" | "subject" | "json", unknown>>;
+export type StoredEvent =
+  & Readonly<Record<"id" | "name" | "subject" | "json", unknown>>
+  & { readonly key?: unknown };
 
 interface Setting extends Partial<HostingServices> {
   readonly maxBodyBytes?: number;
@@ -45,16 +47,17 @@ export function hostingServices(setting: Setting = {}): HostingServices {
     query: async <Row>({ params }: Sql) =>
       deliveries.filter((id) => params.includes(id)).map((id) => ({ id }) as Row),
     async write(statements) {
-      await store?.(statements.map(({ params: [id, name, , , subject, json] }) =>
-        ({ id, name, subject, json })
+      await store?.(statements.map(({ params: [id, name, , , subject, json, key] }) =>
+        ({ id, name, subject, json, ...key !== undefined && { key } })
       ));
-      return [];
+      return statements.map(() => 1);
     },
     close: () => Promise.resolve(),
   };
   return {
     config: { ...parsed.config, maxBodyBytes, maxPayloadBytes },
     database,
+    events: [],
     issuer: "https://api.example",
     log: { debug: ignore, info: ignore, warn: ignore, error: ignore },
     metrics: createServiceMetrics(),

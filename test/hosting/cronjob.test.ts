@@ -11,7 +11,7 @@ async function runOnce(
   store: (events: readonly StoredEvent[]) => Promise<void>,
   signal = new AbortController().signal,
 ): Promise<void> {
-  await runCronjob({ run }, signal, hostingServices({ log, store }));
+  await runCronjob({ name: "tick", run }, signal, hostingServices({ log, store }));
 }
 
 test("runCronjob() gives dispatch, signal and log, and stores events after the run", async () => {
@@ -46,7 +46,22 @@ test("a run that throws stores nothing, and the error is handed on", async () =>
 
 test("a run without events commits nothing, and a failed commit is handed on", async () => {
   await runOnce(() => undefined, () => assert.fail("committed"));
-  const error = new Error("disk full");
+  const cause = new Error("disk full");
   const run = ({ dispatch }: CronjobContext): unknown => dispatch("a", 1);
-  await assert.rejects(runOnce(run, () => Promise.reject(error)), error);
+  await assert.rejects(runOnce(run, () => Promise.reject(cause)), { cause });
+});
+
+test("what a run has flushed stays, whatever becomes of the run", async () => {
+  const stored: unknown[] = [];
+  const error = new Error("failed");
+  await assert.rejects(
+    runOnce(async ({ dispatch }) => {
+      dispatch("tick", 1, { key: "7" });
+      await dispatch.flush();
+      dispatch("tick", 2);
+      throw error;
+    }, async (events) => void stored.push(...events.map(({ json, key }) => [json, key]))),
+    error,
+  );
+  assert.deepEqual(stored, [["1", "7"]]);
 });

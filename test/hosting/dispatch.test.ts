@@ -1,26 +1,48 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { createServiceMetrics } from "../../src/app/metrics.ts";
+import { type Shape, TEXT, object } from "../../src/base/shape.ts";
 import { FIRST_PAGE } from "../../src/database/database.ts";
-import { collectEvents, storeEvents } from "../../src/hosting/dispatch.ts";
-import { listEvents } from "../../src/store/events.ts";
+import type { DeclaredEvent } from "../../src/event/event.ts";
+import { collectEvents } from "../../src/hosting/dispatch.ts";
+import { insertEvent, listEvents } from "../../src/store/events.ts";
 import { openDatabase } from "../helpers/database.ts";
-import { hostingServices } from "../helpers/hosting.ts";
+import { hostingServices, type StoredEvent } from "../helpers/hosting.ts";
 
-function collector(maxPayloadBytes = 64) {
-  return collectEvents(hostingServices({ maxPayloadBytes }));
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** A collector, and what reads what it would store in the end. */
+function collector(
+  maxPayloadBytes = 64,
+  emits: readonly DeclaredEvent[] = [],
+  warn: (...line: unknown[]) => void = () => {},
+) {
+  const stored: StoredEvent[] = [];
+  const store = async (events: readonly StoredEvent[]) => void stored.push(...events);
+  const services = hostingServices({ maxPayloadBytes, store, log: { ...SILENT, warn } });
+  const { dispatch, close } = collectEvents(services, emits, {});
+  const read = async () => {
+    await close("store");
+    return stored;
+  };
+  return { dispatch, read };
 }
 
-test("dispatch() encodes at once: what is changed later is not sent", () => {
-  const { dispatch, close } = collector();
+function declared(name: string, data?: Shape<unknown>): DeclaredEvent {
+  return { name, description: "", scope: [], data };
+}
+
+test("dispatch() encodes at once: what is changed later is not sent", async () => {
+  const { dispatch, read } = collector();
   const order = { n: 1, when: new Date(0), left: undefined };
   const id = dispatch("order.created", order);
   order.n = 2;
   const json = '{"n":1,"when":"1970-01-01T00:00:00.000Z"}';
-  assert.deepEqual(close(), [{ id, name: "order.created", json, subject: undefined }]);
+  assert.deepEqual(await read(), [{ id, name: "order.created", json, subject: null }]);
 });
 
-test("storeEvents() stores all or none, and counts and announces what it has stored", async (t) => {
+test("all or none are stored, and what is stored is counted and announced", async (t) => {
   const database = openDatabase(t);
   const seen: unknown[] = [];
   const services = hostingServices({
@@ -31,29 +53,102 @@ test("storeEvents() stores all or none, and counts and announces what it has sto
     },
     wake: () => void seen.push("wake"),
   });
-  const { dispatch, close } = collectEvents(services);
-  const ids = [dispatch("a", 1), dispatch("b", 2)];
-  const events = close();
   const listIds = async () =>
     (await listEvents(database, {}, { limit: 9, before: FIRST_PAGE })).items.map(({ id }) => id);
 
-  await assert.rejects(storeEvents([...events, ...events.slice(0, 1)], services));
-  assert.deepEqual([await listIds(), seen], [[], []]);
+  const refused = collectEvents(services, [], {});
+  const taken = refused.dispatch("a", 1);
+  refused.dispatch("b", 2);
+  const event = { id: taken, name: "a", json: "1", subject: undefined, createdAtMs: 1 };
+  await database.write([insertEvent(event)]);
+  await assert.rejects(async () => refused.close("store"), { status: 503 });
+  assert.deepEqual([await listIds(), seen], [[taken], []]);
 
-  await storeEvents(events, services);
-  assert.deepEqual((await listIds()).sort(), ids.sort());
+  const { dispatch, close } = collectEvents(services, [], {});
+  const ids = [dispatch("a", 1), dispatch("b", 2, { key: "7" }), dispatch("b", 3, { key: "7" })];
+  await close("store");
+  assert.deepEqual((await listIds()).sort(), [taken, ...ids.slice(0, 2)].sort());
   assert.deepEqual(seen, [["gatepost_events_dispatched_total", 2], "wake"]);
 });
 
-test("dispatch() takes 10,000 events of one request, and throws a RangeError past that", () => {
-  const { dispatch, close } = collector();
+test("at most 10,000 events go into one commit; past that dispatch() is a RangeError", async () => {
+  const { dispatch, read } = collector();
   for (let index = 0; index < 10_000; index++) dispatch("a", index);
   assert.throws(() => dispatch("a", 1), RangeError);
-  assert.equal(close().length, 10_000);
+  await dispatch.flush();
+  dispatch("a", 1);
+  assert.equal((await read()).length, 10_001);
 });
 
-test("dispatch() takes names of 1 to 128 of A-Za-z0-9._:- and refuses every other", () => {
-  const { dispatch, close } = collector();
+test("dispatch() takes a key of 1 to 256 characters, and refuses any other", async () => {
+  const { dispatch, read } = collector();
+  const good = ["7", "x".repeat(256), "😀".repeat(256), "a\nb", " "];
+  for (const key of good) dispatch("a", 1, { key });
+  const texts = ["", "x".repeat(257), "x".repeat(10_240), "\ud800"];
+  for (const key of [...texts, undefined, null, 7, ["7"], {}]) {
+    const take = () => Reflect.apply(dispatch, undefined, ["a", 1, { key }]);
+    assert.throws(take, TypeError, JSON.stringify(key));
+  }
+  assert.deepEqual((await read()).map(({ key }) => key), good);
+});
+
+test("what an event's schema does not take is a TypeError with every error, no event", async () => {
+  const { dispatch, read } = collector(64, [declared("a", object({ b: TEXT, c: TEXT }))]);
+  assert.throws(() => dispatch("a", { b: "secret", c: 1, "d/e": "secret" }), (error) => {
+    assert.ok(error instanceof TypeError);
+    assert.match(error.message, /data.*\n\/c Must be a string.*\n\/d~1e Unknown member/);
+    assert.doesNotMatch(error.message, /secret|\/b/);
+    return true;
+  });
+  assert.throws(() => dispatch("a", "text"), /Must be an object/);
+  dispatch("a", { b: "", c: "" });
+  assert.deepEqual((await read()).map(({ json }) => json), ['{"b":"","c":""}']);
+});
+
+test("what is stored is what an event's schema made of the data", async () => {
+  const shape: Shape<unknown> = { ...TEXT, parse: (value) => ({ made: value }) };
+  const { dispatch, read } = collector(64, [declared("a", shape)]);
+  dispatch("a", 1);
+  assert.deepEqual((await read()).map(({ json }) => json), ['{"made":1}']);
+});
+
+test("an event's schema that is asynchronous is a TypeError, however it ends", async () => {
+  for (const parse of [async () => 1, async () => Promise.reject(new Error("late"))]) {
+    const { dispatch, read } = collector(64, [declared("a", { ...TEXT, parse })]);
+    assert.throws(() => dispatch("a", 1), { name: "TypeError", message: /synchronous/ });
+    await nextTurn();
+    assert.deepEqual(await read(), []);
+  }
+});
+
+test("the schema of an event is the endpoint's own, else that of whoever declares it", () => {
+  const events = [declared("a", TEXT), declared("b", TEXT)];
+  const services = hostingServices({ events });
+  const { dispatch } = collectEvents(services, [declared("a")], {});
+  dispatch("a", 1);
+  assert.throws(() => dispatch("b", 1), TypeError);
+});
+
+test("a name that no module declares is dispatched, and warned of once in a process", async () => {
+  const lines: unknown[] = [];
+  const { dispatch, read } = collector(64, [declared("a")], (...line) => void lines.push(line));
+  for (const name of ["a", "unknown.1", "unknown.1", "unknown.2"]) dispatch(name, 1);
+  assert.throws(() => dispatch("unknown.3", undefined), TypeError);
+  const names = (await read()).map(({ name }) => name);
+  assert.deepEqual(names, ["a", "unknown.1", "unknown.1", "unknown.2"]);
+  const warning = "dispatched an event that no module declares";
+  assert.deepEqual(lines, [[warning, { event: "unknown.1" }], [warning, { event: "unknown.2" }]]);
+});
+
+test("of names that no module declares, so many are warned of and no more", () => {
+  const lines: unknown[] = [];
+  const { dispatch } = collector(64, [], (...line) => void lines.push(line));
+  for (let index = 0; index < 2_000; index++) dispatch(`made.of.input.${index}`, 1);
+  assert.ok(lines.length > 0 && lines.length <= 1_000, `${lines.length} lines`);
+});
+
+test("dispatch() takes names of 1 to 128 of A-Za-z0-9._:- and refuses every other", async () => {
+  const { dispatch, read } = collector();
   const good = ["a", "A-Za-z0-9._:-", "x".repeat(128), "gatepost", "gatepostal.x", "Gatepost.x"];
   const bad = ["", "x".repeat(129), "a b", "a/b", "é", "a\n", "gatepost.", "gatepost.x.y"];
   for (const name of good) dispatch(name, null);
@@ -61,39 +156,41 @@ test("dispatch() takes names of 1 to 128 of A-Za-z0-9._:- and refuses every othe
   for (const name of [undefined, null, 7, ["a"], { toString: () => "a" }]) {
     assert.throws(() => Reflect.apply(dispatch, undefined, [name, null]), TypeError);
   }
-  assert.deepEqual(close().map(({ name }) => name), good);
+  assert.deepEqual((await read()).map(({ name }) => name), good);
 });
 
-test("dispatch() takes what JSON can hold and refuses the rest", () => {
-  const { dispatch, close } = collector();
+test("dispatch() takes what JSON can hold and refuses the rest", async () => {
+  const { dispatch, read } = collector();
   const cycle: unknown[] = [];
   cycle.push(cycle);
   for (const data of [undefined, () => 1, Symbol("s"), 1n, { a: [1n] }, NaN, -Infinity, cycle]) {
     assert.throws(() => dispatch("a", data), TypeError);
   }
   for (const data of [null, 0, "", false, [], {}]) dispatch("a", data);
-  assert.deepEqual(close().map(({ json }) => json), ["null", "0", '""', "false", "[]", "{}"]);
+  const encoded = (await read()).map(({ json }) => json);
+  assert.deepEqual(encoded, ["null", "0", '""', "false", "[]", "{}"]);
 });
 
-test("dispatch() counts the payload in bytes of UTF-8", () => {
-  const { dispatch, close } = collector(8);
+test("dispatch() counts the payload in bytes of UTF-8", async () => {
+  const { dispatch, read } = collector(8);
   for (const data of ["é".repeat(4), "日日日", "1234567", 123_456_789]) {
     assert.throws(() => dispatch("a", data), RangeError, String(data));
   }
   for (const data of ["ééé", "日日", "123456", 12_345_678]) dispatch("a", data);
-  assert.equal(close().length, 4);
+  assert.equal((await read()).length, 4);
 });
 
-test("dispatch() delivers to one principal where a subject is given", () => {
-  const { dispatch, close } = collector();
+test("dispatch() delivers to one principal where a subject is given", async () => {
+  const { dispatch, read } = collector();
   dispatch("a", 1, { subject: "u00000001" });
   dispatch("a", 1, { subject: "a00000001" });
   dispatch("a", 1, undefined);
-  assert.deepEqual(close().map(({ subject }) => subject), ["u00000001", "a00000001", undefined]);
+  const subjects = (await read()).map(({ subject }) => subject);
+  assert.deepEqual(subjects, ["u00000001", "a00000001", null]);
 });
 
-test("a subject that is there but no id is refused, never a broadcast", () => {
-  const { dispatch, close } = collector();
+test("a subject that is there but no id is refused, never a broadcast", async () => {
+  const { dispatch, read } = collector();
   const cases: unknown[] = [
     { subject: undefined },
     { subject: null },
@@ -119,13 +216,13 @@ test("a subject that is there but no id is refused, never a broadcast", () => {
       JSON.stringify(options),
     );
   }
-  assert.deepEqual(close(), []);
+  assert.deepEqual(await read(), []);
 });
 
-test("dispatch() throws after close(), and what it refused is not collected", () => {
-  const { dispatch, close } = collector();
+test("dispatch() throws after close(), and what it refused is not collected", async () => {
+  const { dispatch, read } = collector();
   dispatch("a", 1);
-  assert.equal(close().length, 1);
+  assert.equal((await read()).length, 1);
   assert.throws(() => dispatch("a", 1), { name: "Error", message: /settled/ });
-  assert.deepEqual(close(), []);
+  assert.equal((await read()).length, 1);
 });

@@ -386,6 +386,76 @@ test("a Response that cannot be sent is a 500, and its stream ends", async () =>
   assert.deepEqual([problem?.status, ends], [500, ["signal", "stream"]]);
 });
 
+test("what a handler has flushed stays, whatever becomes of the request", async () => {
+  const fates: Handle[] = [
+    () => ({ status: 500 }),
+    () => {
+      throw new Error("failed");
+    },
+    () => Promise.reject({ status: 409 }),
+  ];
+  for (const fate of fates) {
+    const { stored } = await call(async (context) => {
+      context.dispatch("a", 1, { key: "7" });
+      await context.dispatch.flush();
+      context.dispatch("b", 1);
+      return fate(context);
+    });
+    assert.deepEqual(stored.map(({ name, key }) => [name, key]), [["a", "7"]]);
+  }
+});
+
+test("a flush that fails is a 503 unless the handler catches it", async () => {
+  let commits = 0;
+  const store = () => ++commits % 2 === 1 ? Promise.reject(new Error("full")) : Promise.resolve();
+  const flush: Handle = async ({ dispatch }) => {
+    dispatch("a", 1);
+    await dispatch.flush();
+  };
+  const failed = await call(flush, {}, { store });
+  assert.deepEqual([failed.problem?.status, failed.problem?.headers["Retry-After"]], [503, "2"]);
+  assert.deepEqual(failed.lines.map(({ msg }) => msg).at(-1), "events not stored");
+  commits = 0;
+  const caught = await call(async (context) => {
+    await assert.rejects(async () => flush(context));
+    context.dispatch("b", 1);
+    return { status: 202 };
+  }, {}, { store });
+  assert.deepEqual([caught.answer?.status, commits], [202, 2]);
+});
+
+test("the response waits for a flush that its handler did not wait for", async () => {
+  const ends: Handle[] = [
+    () => ({ status: 200 }),
+    () => ({ status: 500 }),
+  ];
+  for (const end of ends) {
+    const { problem } = await call((context) => {
+      context.dispatch("a", 1);
+      void context.dispatch.flush();
+      return end(context);
+    }, {}, {
+      async store() {
+        await new Promise((resolve) => setImmediate(resolve));
+        throw new Error("full");
+      },
+    });
+    assert.equal(problem?.status, 503);
+  }
+  let isStored = false;
+  await call(({ dispatch }) => {
+    dispatch("a", 1);
+    void dispatch.flush();
+    throw new Error("failed");
+  }, {}, {
+    async store() {
+      await new Promise((resolve) => setImmediate(resolve));
+      isStored = true;
+    },
+  });
+  assert.equal(isStored, true);
+});
+
 test("the events of a streaming Response are stored before its first byte", async () => {
   const order: string[] = [];
   const { answer } = await call(({ dispatch }) => {

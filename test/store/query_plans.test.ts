@@ -27,6 +27,7 @@ import {
   deliveryId,
   fanOut,
   findEvent,
+  findEventByKey,
   insertEvent,
   listEvents,
   listPendingEvents,
@@ -203,6 +204,13 @@ const CASES: readonly Case[] = [
     insertSubscription(SUBSCRIPTION, createSeal(undefined)),
   ]),
   writing("storing an event", () => [insertEvent(EVENT)]),
+  writing("storing an event with a key", () => [
+    insertEvent({ ...EVENT, id: newId("e", NOW_MS), key: "7" }),
+  ]),
+  {
+    name: "finding an event by its key",
+    run: (database) => findEventByKey(database, EVENT.name, "7"),
+  },
   {
     name: "finding events to fan out",
     sorts: true, // of both ends together

@@ -7,7 +7,7 @@ import { EVENT_NAME, EventRecord, type EventSummary, NewEvent } from "../../even
 import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
 import { listDeliveries } from "../../store/delivery_lists.ts";
-import { findEvent, insertEvent, listEvents } from "../../store/events.ts";
+import { findEvent, findEventByKey, insertEvent, listEvents } from "../../store/events.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
 import { listResponse, pageMembers, pageOf, pagination, toPagination } from "../pagination.ts";
@@ -37,17 +37,20 @@ export function eventOperations(services: Administration & Pick<Services, "metri
       body: NewEvent,
       responses: { 202: named("EventId", record({ id: ID })) },
       isLocated: true,
-      async handle({ body: { name, data: json, subject }, ...context }) {
+      async handle({ body: { name, data: json, subject, key }, ...context }) {
         if (Buffer.byteLength(json) > maxPayloadBytes) {
           const detail = `The data is larger than ${maxPayloadBytes} bytes of JSON.`;
           throw new Problem(413, "too_large", detail);
         }
         const createdAtMs = now();
         const id = newId("e", createdAtMs);
-        const insert = insertEvent({ id, name, json, subject, createdAtMs });
-        await storeAudited(context, [insert], { action: "event.dispatch", target: id }, services);
-        metrics.count("gatepost_events_dispatched_total", []);
-        return locatedResponse(202, context.request.path, id, { id });
+        const insert = insertEvent({ id, name, json, subject, key, createdAtMs });
+        const action = { action: "event.dispatch", target: id };
+        const [changed = 0] = await storeAudited(context, [insert], action, services);
+        metrics.count("gatepost_events_dispatched_total", [], changed);
+        const isNew = key === undefined || changed > 0;
+        const known = isNew ? id : found(await findEventByKey(database, name, key), "event");
+        return locatedResponse(202, context.request.path, known, { id: known });
       },
     }),
     backend("GET", PATH, "listEvents", "List events", {

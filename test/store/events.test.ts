@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { newId } from "../../src/base/id.ts";
+import { ConflictError, type Database, FIRST_PAGE } from "../../src/database/database.ts";
+import { prepareSqliteFile } from "../../src/database/migrate.ts";
+import { sql } from "../../src/database/sql.ts";
+import type { Event } from "../../src/event/event.ts";
+import { findEventByKey, insertEvent, listEvents } from "../../src/store/events.ts";
+import { purge } from "../../src/store/purge.ts";
+import { makeFolder, openDatabase } from "../helpers/database.ts";
+import { writeOldDatabase } from "../helpers/old_database.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 31);
+const DAY_MS = 86_400_000;
+
+function sampleEvent(more: Partial<Event> = {}): Event {
+  const createdAtMs = more.createdAtMs ?? NOW_MS;
+  return {
+    id: newId("e", createdAtMs),
+    name: "order.created",
+    json: "1",
+    subject: undefined,
+    key: undefined,
+    createdAtMs,
+    ...more,
+  };
+}
+
+/** Stores events in one batch, and tells which of them were. */
+async function store(database: Database, ...events: readonly Event[]): Promise<number[]> {
+  return database.write(events.map(insertEvent));
+}
+
+async function listIds(database: Database): Promise<string[]> {
+  const { items } = await listEvents(database, {}, { limit: 100, before: FIRST_PAGE });
+  return items.map(({ id }) => id).sort();
+}
+
+test("of all events of one name and key one is stored, in one batch or several", async (t) => {
+  const database = openDatabase(t);
+  const first = sampleEvent({ key: "7" });
+  assert.deepEqual(await store(database, first, sampleEvent({ key: "7", json: "2" })), [1, 0]);
+  assert.deepEqual(await store(database, sampleEvent({ key: "7", subject: "u00000001" })), [0]);
+  assert.deepEqual(await listIds(database), [first.id]);
+  assert.equal(await findEventByKey(database, "order.created", "7"), first.id);
+});
+
+test("another name or key is another event, and without a key each is one", async (t) => {
+  const database = openDatabase(t);
+  const events = [
+    sampleEvent({ key: "7" }),
+    sampleEvent({ key: "7", name: "order.paid" }),
+    ...["8", "7 ", "７", "A", "a", "0", "00", "a\0b", "a\0c", "\0"]
+      .map((key) => sampleEvent({ key })),
+    sampleEvent(),
+    sampleEvent(),
+  ];
+  assert.deepEqual(await store(database, ...events), events.map(() => 1));
+  assert.deepEqual(await listIds(database), events.map(({ id }) => id).sort());
+});
+
+test("an id that is there already is a conflict, with a key too", async (t) => {
+  const database = openDatabase(t);
+  const event = sampleEvent({ key: "7" });
+  await store(database, event);
+  await assert.rejects(store(database, { ...event, key: "8" }), ConflictError);
+});
+
+test("two processes that store one key at once store one event", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const databases = [openDatabase(t, path), openDatabase(t, path)];
+  const stored = await Promise.all(Array.from({ length: 40 }, (_, index) =>
+    Promise.all(databases.map((database) =>
+      store(database, sampleEvent({ key: String(index) }))
+    ))
+  ));
+  assert.deepEqual(stored.map((changes) => changes.flat().sort()), stored.map(() => [0, 1]));
+});
+
+test("a key is kept for as long as its event is, and free again after that", async (t) => {
+  const database = openDatabase(t);
+  const retention = { eventsMs: DAY_MS, auditMs: DAY_MS };
+  const { signal } = new AbortController();
+  await store(database, sampleEvent({ key: "7" }));
+  await database.write([sql`UPDATE events SET status = 'distributed'`]);
+
+  await purge(database, retention, NOW_MS + DAY_MS - 1, signal);
+  assert.deepEqual(await store(database, sampleEvent({ key: "7" })), [0]);
+  await purge(database, retention, NOW_MS + DAY_MS + 1, signal);
+  assert.deepEqual(await store(database, sampleEvent({ key: "7" })), [1]);
+});
+
+test("a database of 0.1.0 takes keys once it has been migrated", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  writeOldDatabase(path);
+  prepareSqliteFile(path);
+  const database = openDatabase(t, path);
+  const data = "x".repeat(10_000);
+  const events = [1, 2].map(() => sampleEvent({ key: "7", json: JSON.stringify(data) }));
+  assert.deepEqual(await store(database, ...events), [1, 0]);
+  assert.equal(await findEventByKey(database, "order.created", "7"), events[0]?.id);
+});
