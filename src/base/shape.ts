@@ -11,7 +11,10 @@ export interface Shape<T> {
   readonly schema: Schema;
   /** The schemas that `schema` refers to by name. */
   readonly definitions: Readonly<Record<string, Schema>>;
-  /** Returns the value typed; what is wrong is reported, and what is returned then is not used. */
+  /**
+   * Returns the value typed; what is wrong is reported, and what is returned then is not used. That
+   * of an endpoint module's schema may return a promise, which hosting awaits.
+   */
   parse(value: unknown, report: Report): T;
   /** The member may be missing from its object. */
   readonly isOptional?: true;
@@ -176,7 +179,7 @@ export function record<const M extends Members>(
       }
       const given = new Map<string, unknown>(Object.entries(value));
       const at = (name: string): Report => (detail, pointer = "") =>
-        report(detail, `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}${pointer}`);
+        report(detail, pointerTo([name]) + pointer);
       const parsed = entries.flatMap(([name, shape]) => {
         if (given.has(name)) return [[name, shape.parse(given.get(name), at(name))]];
         if (shape.fallback !== undefined) return [[name, shape.fallback]];
@@ -244,12 +247,23 @@ export function named<S extends Shape<unknown>>(name: string, shape: S): S {
   };
 }
 
+/** The JSON Pointer (RFC 6901) of what lies at a path of names and places. */
+export function pointerTo(path: readonly PropertyKey[]): string {
+  const tokens = path.map((name) => String(name).replaceAll("~", "~0").replaceAll("/", "~1"));
+  return tokens.map((token) => `/${token}`).join("");
+}
+
+/** A report that keeps the first 100 errors. */
+export function reportTo(errors: FieldError[]): Report {
+  return (detail, pointer = "") => {
+    if (errors.length < LIST_LIMIT) errors.push({ pointer, detail });
+  };
+}
+
 /** Returns a value of this shape; throws Problem 400 that lists every error in `what`: "body". */
 export function parseShape<T>(shape: Shape<T>, value: unknown, what: string): T {
   const errors: FieldError[] = [];
-  const parsed = shape.parse(value, (detail, pointer = "") => {
-    if (errors.length < LIST_LIMIT) errors.push({ pointer, detail });
-  });
+  const parsed = shape.parse(value, reportTo(errors));
   checkErrors(errors, what);
   return parsed;
 }

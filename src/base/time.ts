@@ -15,11 +15,14 @@ export const TIME_MS: Shape<number> = {
   parse: (value, report) => Date.parse(TIME.parse(value, report)),
 };
 
-/** Date.parse() takes 30 February for 2 March, which RFC 3339 §5.7 does not. */
-function isTime(value: string): boolean {
+/**
+ * Whether a text is a time of RFC 3339. Date.parse() takes 30 February for 2 March, which §5.7 does
+ * not.
+ */
+export function isTime(value: string): boolean {
   const day = value.slice(0, 10);
   return FORM.test(value) && !Number.isNaN(Date.parse(value)) &&
-    new Date(day).toISOString().startsWith(day);
+    (day.slice(-2) <= "28" || new Date(day).toISOString().startsWith(day));
 }
 
 /** Milliseconds since 1970 as JSON has them. */

@@ -45,11 +45,16 @@ export interface LoadedEndpoint extends Origin {
 /** What a handler gets of any endpoint. */
 export type AnyContext = Context<unknown, Caller | undefined>;
 
-/** The shapes of what an endpoint takes; a library's may return promises. */
+/**
+ * The shapes of what an endpoint takes; a library's may return promises. Those of `params`, `query`
+ * and `form` parse Texts.
+ */
 export interface LoadedInput {
   readonly params?: Shape<unknown> | undefined;
   readonly query?: Shape<unknown> | undefined;
   readonly body?: Shape<unknown> | undefined;
+  /** The body's, for one that comes as a form. */
+  readonly form?: Shape<unknown> | undefined;
 }
 
 /** A cronjob as its module exports it, checked. */

@@ -38,8 +38,8 @@ export function checkEndpoint(value: Members, origin: Origin, reasons: string[])
   const emits = checkEmits(value["emits"], reasons);
   const maxBodyBytes = checkMaxBody(value["maxBody"], reasons);
   const summary = checkSummary(value["summary"], reasons);
-  const input = checkInput(value["input"], reasons);
-  const output = checkSchema(value["output"], "output", reasons);
+  const input = checkInput(value["input"], method, pattern, reasons);
+  const output = checkSchema(value["output"], "output", "output", reasons);
   const takesForms = checkAccepts(value["accepts"], reasons);
   const limit = checkLimit(value["limit"], scopes, reasons);
   const cors = checkCors(value["cors"], reasons);
@@ -98,7 +98,7 @@ function checkEvent(name: string, declared: unknown, reasons: string[]): Declare
   const members = checkDeclaration(declared, where, EVENT_FIELDS, reasons);
   const { description, scope, schema, example } = members;
   const scopes = scope === undefined ? [] : checkScopes(scope, `${where}.scope`, reasons);
-  const data = checkSchema(schema, `${where}.schema`, reasons);
+  const data = checkSchema(schema, `${where}.schema`, "output", reasons);
   checkExample(example, data, `${where}.example`, reasons);
   return { name, description: String(description), scope: scopes, data, example };
 }

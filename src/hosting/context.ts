@@ -8,7 +8,10 @@ import { toWebRequest, type WebRequestParts } from "./web_request.ts";
 
 /** What a context is made of beside the request. */
 type ContextParts = WebRequestParts &
-  Pick<Context<unknown>, "params" | "body" | "caller" | "dispatch" | "log">;
+  Pick<Context<unknown>, "params" | "body" | "caller" | "dispatch" | "log"> & {
+    /** As its schema has it, where it has one. */
+    readonly query: Context["query"] | undefined;
+  };
 
 /**
  * What a handler gets; costly members are made when they are first read. Their getters are on
@@ -30,6 +33,7 @@ class RequestContext implements Context<unknown, Caller | undefined> {
     this.body = parts.body;
     this.caller = parts.caller;
     this.dispatch = parts.dispatch;
+    this.#query = parts.query;
     this.#http = http;
     this.#parts = parts;
   }

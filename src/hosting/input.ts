@@ -1,10 +1,16 @@
+import { decodeFormText } from "../base/form.ts";
 import type { HttpRequest } from "../base/http_message.ts";
+import { checkErrors, type FieldError, malformed } from "../base/problem.ts";
+import { LIST_LIMIT, type Shape } from "../base/shape.ts";
 import { readAnyBody } from "../http/body.ts";
 import type { Context } from "../mod.ts";
 import type { LoadedEndpoint } from "./check.ts";
+import type { Texts } from "./texts.ts";
 
-/** What a handler gets of a request, checked where the endpoint has schemas. */
+/** What a handler gets of a request, as its schemas have it where the endpoint has them. */
 interface Input extends Pick<Context<unknown>, "params" | "body"> {
+  /** Undefined where it has no schema. */
+  readonly query: Context["query"] | undefined;
   /** The body where it was read. */
   readonly bytes: Buffer | undefined;
 }
@@ -15,7 +21,7 @@ interface Input extends Pick<Context<unknown>, "params" | "body"> {
  * @param authenticateAgain throws where the caller's token has ended while the body came
  */
 export async function readInput(
-  _endpoint: LoadedEndpoint,
+  { input, takesForms }: Pick<LoadedEndpoint, "input" | "takesForms">,
   request: HttpRequest,
   { params, maxBytes, maxFormBytes, authenticateAgain }: {
     readonly params: Context["params"];
@@ -24,7 +30,51 @@ export async function readInput(
     readonly authenticateAgain: () => Promise<void>;
   },
 ): Promise<Input> {
-  const { value: body, bytes } = await readAnyBody(request, { maxBytes, maxFormBytes });
+  const limits = { maxBytes, maxFormBytes, takesForms, takesOthers: input.body === undefined };
+  const { value: body, bytes } = await readAnyBody(request, limits);
   if (bytes) await authenticateAgain();
-  return { params, body, bytes };
+  const isUnchecked = !input.params && !input.query && !input.body;
+  if (isUnchecked) return { params, query: undefined, body, bytes };
+
+  const found: (FieldError & { readonly part: string })[] = [];
+  const parse = (part: string, shape: Shape<unknown> | undefined, value: unknown): unknown =>
+    shape?.parse(value, (detail, pointer = "") => {
+      if (found.length < LIST_LIMIT) found.push({ part, pointer, detail });
+    });
+  const path = input.params && await parse("path", input.params, readTexts(Object.entries(params)));
+  const query = input.query && await parse("query", input.query, readTexts(readQuery(request)));
+  const parsed = body instanceof URLSearchParams
+    ? await parse("body", input.form, readTexts(body))
+    : await parse("body", input.body, body);
+
+  // Pointers are those of each part: where several are wrong, each detail says of which it is.
+  const [first, ...others] = new Set(found.map(({ part }) => part));
+  const isOne = others.length === 0;
+  const errors = found.map(({ part, pointer, detail }) =>
+    ({ pointer, detail: isOne ? detail : `In the ${part}: ${detail}` })
+  );
+  checkErrors(errors, isOne ? String(first) : "request");
+  // Their types are those of the schemas, as the handler knows them.
+  return {
+    params: input.params ? path as Context["params"] : params,
+    query: query as Context["query"] | undefined,
+    body: input.body ? parsed : body,
+    bytes,
+  };
+}
+
+function readQuery({ query }: HttpRequest): URLSearchParams {
+  // URLSearchParams itself would take bad escapes, and what is not UTF-8.
+  if (decodeFormText(query) === undefined) throw malformed("The query is not well-formed.");
+  return new URLSearchParams(query);
+}
+
+function readTexts(pairs: Iterable<[string, string]>): Texts {
+  const texts = new Map<string, string[]>();
+  for (const [name, value] of pairs) {
+    const values = texts.get(name);
+    if (values) values.push(value);
+    else texts.set(name, [value]);
+  }
+  return texts;
 }

@@ -15,8 +15,9 @@ export interface Context<
   readonly query: URLSearchParams;
   /**
    * The body: parsed JSON (`application/json`, `…+json`), URLSearchParams of a form
-   * (`application/x-www-form-urlencoded`), undefined without a body or with one of another type:
-   * read that from `request`. Broken JSON is rejected with 400 before the handler is called.
+   * (`application/x-www-form-urlencoded`) where the endpoint `accepts` it, undefined without a body
+   * or with one of another type: read that from `request`. Broken JSON is rejected with 400 before
+   * the handler is called.
    */
   readonly body: Body;
   /**

@@ -153,7 +153,10 @@ export type Emits = Readonly<Record<string, string | EventDeclaration>>;
 /** A declared event with more than its description. */
 export interface EventDeclaration {
   readonly description: string;
-  /** What its data must be: `dispatch` throws a TypeError for any other. */
+  /**
+   * What its data must be: `dispatch` throws a TypeError for any other. Subscribers get what the
+   * schema has made of it, such as defaults. A library's schema must not be asynchronous here.
+   */
   readonly schema?: AnySchema;
   /** Data of one, for the catalogue and for test deliveries. */
   readonly example?: unknown;

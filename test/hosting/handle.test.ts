@@ -28,6 +28,8 @@ interface Setting {
   readonly ownMaxBody?: string;
   readonly store?: (events: readonly StoredEvent[]) => Promise<void>;
   readonly caller?: Caller;
+  /** More fields of the endpoint. */
+  readonly fields?: Readonly<Record<string, unknown>>;
   readonly params?: Readonly<Record<string, string>>;
   readonly authenticateAgain?: () => Promise<void>;
 }
@@ -72,6 +74,8 @@ async function call(handle: Handle, sent: Sent = {}, setting: Setting = {}): Pro
   const operation = hostedOperation(loadedEndpoint({
     method: "POST",
     path: "/orders/:id",
+    accepts: ["form"],
+    ...setting.fields,
     ...(caller ? { scope: [] } : { public: true }),
     ...(ownMaxBody !== undefined && { maxBody: ownMaxBody }),
     handle,
@@ -119,6 +123,16 @@ test("a handler gets the path, query, caller and body of its request", async () 
     ADA,
     false,
   ]);
+});
+
+test("a handler gets what the schemas of its endpoint have made of a request", async () => {
+  const shape = { type: "object", properties: { n: { type: "integer", default: 1 } } };
+  const { answer } = await call(
+    ({ params, query, body }) => [params, query, body],
+    { type: JSON_TYPE, body: "{}", query: "n=2" },
+    { params: { id: "7" }, fields: { input: { query: shape, body: shape } } },
+  );
+  assert.equal(answer?.body, '[{"id":"7"},{"n":2},{"n":1}]');
 });
 
 test("a handler of a public endpoint has no caller", async () => {

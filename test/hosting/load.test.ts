@@ -50,9 +50,15 @@ test("loadEndpoints() takes endpoints and cronjobs of every kind of module", asy
 
 test("loadEndpoints() reads what an endpoint declares to emit", async () => {
   const { endpoints } = await loadEndpoints(FIXTURES);
+  const undescribed = { data: undefined, example: undefined };
   assert.deepEqual(endpoints.find(({ exportName }) => exportName === "createOrder")?.emits, [
-    { name: "order.created", description: "An order was placed", scope: [] },
-    { name: "order.audited", description: "An order was looked at", scope: ["orders", "audit"] },
+    { name: "order.created", description: "An order was placed", scope: [], ...undescribed },
+    {
+      name: "order.audited",
+      description: "An order was looked at",
+      scope: ["orders", "audit"],
+      ...undescribed,
+    },
   ]);
 });
 
@@ -265,7 +271,8 @@ test("an export of a bad shape is an error for every bad field", async (t) => {
   const every = 'every must be a duration from "1s" to "366d", such as "5m"';
   const size = 'maxBody must be a size, such as "64KiB"';
   const never = "can never match: the response to such requests is 400";
-  const description = 'emits["a"] must be a description or { description, scope? }';
+  const description = 'emits["a"] must be a description or ' +
+    "{ description, scope, schema, example? }";
   const eventName = "Must be 1 to 128 of A-Z a-z 0-9 . _ : -.";
   const cases: [source: string, reasons: string[]][] = [
     ['export const x = { path: "/x", handle() {} };', [methods, missing]],

@@ -82,11 +82,97 @@ export const job: Cronjob = {
 };
 `;
 
+/** What schemas, events and scope make of the handler's types. */
+const TYPED = `
+import type { DefineEndpoint, Endpoint, StandardSchema } from "gatepost";
+const endpoint: DefineEndpoint = (given) => given;
+declare const zod: StandardSchema<{ a?: string }, { a: string }>;
+const text = { type: "string" } as const;
+const is = <T>(value: T) => value;
+
+export const all = endpoint({
+  method: "POST",
+  path: "/orders/:id",
+  scope: "orders",
+  input: {
+    params: { type: "object", properties: { id: { type: "integer" } }, required: ["id"] },
+    query: { type: "object", properties: { limit: { type: "integer", default: 10 }, q: text } },
+    body: {
+      type: "object",
+      properties: {
+        item: { enum: ["lamp", "chair"] },
+        tags: { type: "array", items: text },
+        note: { type: ["string", "null"] },
+        kind: { const: "order" },
+        count: { anyOf: [{ type: "integer" }, { type: "null" }] },
+      },
+      required: ["item"],
+    },
+  },
+  emits: {
+    "order.created": {
+      description: "An order was placed",
+      schema: { type: "object", properties: { n: { type: "number" } }, required: ["n"] },
+    },
+    "order.gone": "An order was taken back",
+  },
+  output: { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] },
+  before: ({ caller }) => ({ user: caller.sub }),
+  handle({ params, query, body, caller, dispatch, user, address }) {
+    is<[number, number, string | undefined]>([params.id, query.limit, query.q]);
+    is<"lamp" | "chair">(body.item);
+    is<readonly string[] | undefined>(body.tags);
+    is<string | null | undefined>(body.note);
+    is<"order" | undefined>(body.kind);
+    is<number | null | undefined>(body.count);
+    is<string>(user + caller.sub + address);
+    is<string>(dispatch("order.created", { n: 1 }));
+    dispatch("order.gone", {}, { key: "k" });
+    return { ok: true };
+  },
+});
+export const open = endpoint({
+  method: "GET",
+  path: "/x",
+  public: true,
+  handle({ caller, params, query, dispatch, body }) {
+    is<undefined>(caller);
+    is<string | null>(query.get("x"));
+    dispatch("any", 1);
+    return { hi: params["x"], body };
+  },
+});
+export const library = endpoint({
+  method: "POST",
+  path: "/z",
+  scope: [],
+  input: { body: zod },
+  handle: ({ body }) => ({ status: 201, body: { a: body.a.length } }),
+});
+export const plain = {
+  method: "POST",
+  path: "/s",
+  scope: "x",
+  emits: { "a.b": "c" },
+  handle({ body, caller, dispatch }) {
+    dispatch("a.b", 1);
+    return { ...body, s: caller.sub };
+  },
+} satisfies Endpoint;
+export const list: Endpoint[] = [plain];
+declare const context: Parameters<typeof plain.handle>[0];
+plain.handle(context);
+`;
+
 /** Each line is a mistake of its own that the compiler must find. */
 const MISTAKES = `
-import type { Endpoint, Cronjob, Scopes } from "gatepost";
+import type { DefineEndpoint, Endpoint, Cronjob, Scopes } from "gatepost";
+const endpoint: DefineEndpoint = (given) => given;
+const a = { type: "object", properties: { n: { type: "number" } }, required: ["n"] } as const;
 const at = { method: "GET", path: "/" } as const;
 const base = { ...at, handle() {} } as const;
+const emits = { ...at, scope: "a", emits: { a: { description: "A", schema: a } } } as const;
+const query = { query: a } as const;
 const every = { name: "j", every: "1s" } as const;
 export const neither: Endpoint = { ...base };
 export const both: Endpoint = { ...base, scope: "a", public: true };
@@ -98,6 +184,12 @@ export const body: Endpoint = { ...at, scope: "a", handle: (c) => c.body.a };
 export const member: Endpoint = { ...at, scope: "a", handle: (c) => c.body?.a.b };
 export const owner: Cronjob = { ...every, run: (c) => c.dispatch("a", 1, { subject: undefined }) };
 export const heavy: Scopes = { a: { description: "Do a", heavy: true } };
+export const data = endpoint({ ...emits, handle: (c) => c.dispatch("a", { n: "1" }) });
+export const name = endpoint({ ...emits, handle: (c) => c.dispatch("b", 1) });
+export const input = endpoint({ ...base, scope: "a", input: query, handle: (c) => c.query.m });
+export const output = endpoint({ ...base, public: true, output: a, handle: () => ({ n: "1" }) });
+export const caller = endpoint({ ...base, public: true, handle: (c) => c.caller.sub });
+export const keyword = endpoint({ ...base, public: true, output: { type: "text" } });
 export const third: Cronjob = { ...every, run: (c) => c.dispatch("a", 1, { subjct: "u1" }) };
 `;
 
@@ -143,6 +235,10 @@ test("the contract's example compiles under strict", async () => {
 
 test("every form of an endpoint and of a cronjob compiles under strict", async () => {
   assert.equal((await compile(GOOD)).output, "");
+});
+
+test("a handler's types follow from its endpoint's schemas, events and scope", async () => {
+  assert.equal((await compile(TYPED)).output, "");
 });
 
 test("the compiler finds each mistake that the types are there to find", async () => {

@@ -1,0 +1,143 @@
+/** A character or a class, a place ("^", "$", "\b"), or alternatives that may be repeated. */
+type Part = string | {
+  readonly branches: readonly Sequence[];
+  readonly min: number;
+  readonly max: number;
+};
+type Sequence = readonly Part[];
+
+/** Characters, as places in `alphabet()`: from one to before another. */
+type Runs = readonly (readonly [from: number, to: number])[];
+
+/** How many ways through one text may be tried: fewer where it may be longer than that. */
+const [MAX_WAYS, LONG_TEXT, MAX_WAYS_OF_LONG] = [256, 65_536, 16];
+
+/** What a regular expression with flag `u` consists of, references and assertions left out. */
+const TOKEN = new RegExp(
+  [
+    String.raw`\[(?:\\.|[^\\\]])*\]|\\u\{\w+\}|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u\w{4}`,
+    String.raw`\\x\w\w|\\c\w|\\[pP]\{[^}]*\}|\\[^k1-9]|\((?:\?:|\?<[^=!>]+>|(?!\?))`,
+    String.raw`(?:[*+?]|\{\d+(?:,\d*)?\})\??|[^\\(]`,
+  ].join("|"),
+  "gsuy",
+);
+const QUANTIFIER = /^(?<sign>[*+?])|^\{(?<min>\d+)(?<open>,?)(?<max>\d*)/;
+const EDGES: readonly Part[] = ["^", "\\b", "\\B"];
+const END: Runs = [[-2, -1]];
+/** Those that are not in the alphabet. */
+const OTHER: Runs = [[-1, 0]];
+
+/**
+ * Says why a regular expression (flag `u`) is not tried on texts from outside, which have at most
+ * `maxLength` characters; undefined where it takes linear time, or nearly. Wherever matching may go
+ * on in two ways the next character must decide, or each way counts.
+ */
+export function checkPattern(source: string, maxLength = Infinity): string | undefined {
+  try {
+    new RegExp(source, "u");
+  } catch {
+    return "must be a regular expression that is valid with flag u";
+  }
+  const tokens = source.match(TOKEN) ?? [];
+  if (tokens.join("") !== source) return "must have no backreference, lookaround or modifier";
+  const branches = readBranches(tokens.values());
+  const isTriedOnce = branches.every(([first]) => first === "^") ||
+    !tokens.some((token) => /^([*+?]|\{\d+,)/.test(token));
+  const ways = countWays([{ branches, min: 1, max: 1 }], [], maxLength, false);
+  const mostWays = maxLength > LONG_TEXT ? MAX_WAYS_OF_LONG : MAX_WAYS;
+  if ((isTriedOnce ? 1 : maxLength) * ways <= mostWays) return undefined;
+  return "could take long: begin it with ^, let the next character decide how it goes on (in " +
+    `what is repeated, always), or give a maxLength; more than ${mostWays} ways would be tried`;
+}
+
+/** The alternatives up to the end of their group. */
+function readBranches(tokens: IterableIterator<string>): Sequence[] {
+  let branch: Part[] = [];
+  const branches = [branch];
+  for (const token of tokens) {
+    const { sign, min, open, max } = QUANTIFIER.exec(token)?.groups ?? {};
+    if (token === ")") return branches;
+    if (token === "|") branches.push(branch = []);
+    else if (token.startsWith("(")) branch.push({ branches: readBranches(tokens), min: 1, max: 1 });
+    else if (sign === undefined && min === undefined) branch.push(token);
+    else {
+      const body = [branch.splice(-1)];
+      const most = sign === "?" ? 1 : Number((open === "" ? min : max) || Infinity);
+      branch.push({ branches: body, min: sign === "+" ? 1 : Number(min ?? 0), max: most });
+    }
+  }
+  return branches;
+}
+
+/** How many ways there are through a text, at most; infinite where their number grows with it. */
+function countWays(
+  sequence: Sequence,
+  follow: Runs,
+  maxLength: number,
+  isRepeated: boolean,
+): number {
+  return sequence.reduce((ways, part, index) => {
+    if (typeof part === "string") return ways;
+    const { branches, min, max } = part;
+    const next = firstOf(sequence.slice(index + 1), follow);
+    const first = branches.flatMap((branch) => firstOf(branch, []));
+    const after = max > 1 ? [...first, ...next] : next;
+    const entries = branches.map((branch) => firstOf(branch, after));
+    const choices = entries.map((one) => entries.filter((other) => overlap(one, other)).length);
+    const rounds = min < max && overlap(first, next) ? Math.min(max, maxLength) - min + 1 : 1;
+    const isLoop = isRepeated || max > 1;
+    const own = Math.max(1, rounds) * Math.max(1, ...choices);
+    if (isLoop && Math.max(...choices) > 1 || isRepeated && rounds > 1) return Infinity;
+    return branches.reduce((product, branch) =>
+      product * countWays(branch, after, maxLength, isLoop), ways * own);
+  }, 1);
+}
+
+/** Every character that may come first: those that follow too, where nothing has to come. */
+function firstOf(sequence: Sequence, follow: Runs): Runs {
+  const end = sequence.findIndex((part) => !canBeEmpty(part));
+  const parts = end < 0 ? sequence : sequence.slice(0, end + 1);
+  const runs = parts.flatMap((part) =>
+    typeof part === "string" ? runsOf(part) : part.branches.flatMap((each) => firstOf(each, []))
+  );
+  return end < 0 ? [...runs, ...follow] : runs;
+}
+
+function canBeEmpty(part: Part): boolean {
+  if (typeof part === "string") return EDGES.includes(part); // behind "$" nothing can follow
+  return part.min === 0 || part.branches.some((branch) => branch.every(canBeEmpty));
+}
+
+function overlap(one: Runs, other: Runs): boolean {
+  return one.some(([from, to]) => other.some((each) => from < each[1] && each[0] < to));
+}
+
+const known = new Map<Part, Runs>([["$", END], ...EDGES.map((edge) => [edge, []] as const)]);
+
+/** Where in the alphabet the characters are that a character or class matches. */
+function runsOf(atom: string): Runs {
+  const found = known.get(atom);
+  if (found) return found;
+  const matches = alphabet().matchAll(new RegExp(`(?:${atom})+`, "gu"));
+  const runs = [...matches].map(({ 0: run, index }) => [index, index + run.length] as const);
+  known.set(atom, runs.length === 0 ? OTHER : runs);
+  return runsOf(atom);
+}
+
+let characters = "";
+
+/**
+ * Every character of planes 0 and 1, and each 64th of the others. Low surrogates come before high
+ * ones, so that no two of them make another character.
+ */
+function alphabet(): string {
+  const span = (from: number, to: number, step: number): string => {
+    let text = "";
+    for (let code = from; code < to; code += 64 * step) {
+      text += String.fromCodePoint(...Array.from({ length: 64 }, (_, at) => code + at * step));
+    }
+    return text;
+  };
+  return characters ||= span(0, 0xd800, 1) + span(0xdc00, 0xe000, 1) + span(0xd800, 0xdc00, 1) +
+    span(0xe000, 0x20000, 1) + span(0x20000, 0x110000, 64);
+}

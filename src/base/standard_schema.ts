@@ -1,0 +1,63 @@
+import { isRecord } from "./schema_keywords.ts";
+import { LIST_LIMIT, pointerTo, type Report, type Schema, type Shape } from "./shape.ts";
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** What a schema of Standard Schema v1 says of itself; a function may be one too. */
+export function standardOf(schema: unknown): Members | undefined {
+  if (typeof schema !== "function" && !isRecord(schema)) return undefined;
+  const standard: unknown = Reflect.get(schema, "~standard");
+  const isStandard = isRecord(standard) && standard["version"] === 1 &&
+    typeof standard["validate"] === "function";
+  return isStandard ? standard : undefined;
+}
+
+/**
+ * Makes a shape of a Standard Schema (https://standardschema.dev). Its `parse` may return
+ * a promise, and throws what the library throws. In documents it is the JSON Schema of its `side`,
+ * where the library has one without references, and anything otherwise.
+ */
+export function fromStandard(standard: Members, side: "input" | "output"): Shape<unknown> {
+  const call = (object: Members, name: string, ...given: unknown[]): unknown =>
+    Reflect.apply(object[name] as () => unknown, object, given);
+  const take = (result: unknown, report: Report): unknown => {
+    const { issues: found, value } = Object(result); // ArkType's issues are an array of themselves
+    if (found === undefined && !("value" in Object(result))) {
+      throw new TypeError("A schema's validate() returned no result.");
+    }
+    if (found === undefined) return value;
+    const issues = [found].flat().filter(isRecord);
+    for (const { message, path } of issues.slice(0, LIST_LIMIT)) {
+      report(String(message), pointerTo([path ?? []].flat().map(keyOf)));
+    }
+    if (issues.length === 0) report("Is not valid.");
+    return undefined;
+  };
+  return {
+    schema: documentOf(standard["jsonSchema"], (converters) =>
+      call(converters, side, { target: "draft-2020-12" })),
+    definitions: {},
+    parse(value, report) {
+      const result = call(standard, "validate", value);
+      return typeof Object(result).then === "function"
+        ? Promise.resolve(result).then((each) => take(each, report))
+        : take(result, report);
+    },
+  };
+}
+
+function documentOf(converters: unknown, convert: (converters: Members) => unknown): Schema {
+  try {
+    const whole = isRecord(converters) ? convert(converters) : {};
+    const { $schema: _dialect, ...schema } = isRecord(whole) ? whole : {};
+    // A reference would lead somewhere else in a document that has many schemas.
+    return JSON.stringify(schema).includes('"$ref":') ? {} : schema;
+  } catch {
+    return {}; // it takes what JSON Schema cannot say
+  }
+}
+
+/** One step of an issue's path: a name, or an object with it. */
+function keyOf(step: unknown): PropertyKey {
+  return isRecord(step) ? String(step["key"]) : String(step);
+}

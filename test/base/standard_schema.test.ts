@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { FieldError } from "../../src/base/problem.ts";
+import { reportTo } from "../../src/base/shape.ts";
+import { fromStandard, standardOf } from "../../src/base/standard_schema.ts";
+
+/** What a library's schema says of itself. */
+function standard(validate: (value: unknown) => unknown, jsonSchema?: unknown) {
+  const found = standardOf({ "~standard": { version: 1, vendor: "v", validate, jsonSchema } });
+  assert.ok(found);
+  return found;
+}
+
+const refuse = (issues: unknown) => standard(() => ({ issues }));
+
+async function errorsOf(schema: ReturnType<typeof standard>): Promise<FieldError[]> {
+  const errors: FieldError[] = [];
+  await fromStandard(schema, "input").parse(1, reportTo(errors));
+  return errors;
+}
+
+test("an object or a function may be a Standard Schema, of version 1 alone", () => {
+  const own = { version: 1, vendor: "v", validate: () => ({ value: 1 }) };
+  assert.equal(standardOf({ "~standard": own }), own);
+  assert.equal(standardOf(Object.assign(() => {}, { "~standard": own })), own);
+  const others = [null, "x", {}, () => {}, { "~standard": null }, { "~standard": {} }];
+  for (const other of [...others, { "~standard": { ...own, version: 2 } }]) {
+    assert.equal(standardOf(other), undefined);
+  }
+});
+
+test("the value is what the library returned, at once or later", async () => {
+  const report = () => assert.fail("reported");
+  const now = standard((value) => ({ value: [value] }));
+  assert.deepEqual(fromStandard(now, "input").parse(1, report), [1]);
+  const later = standard(async (value) => ({ value: [value], issues: undefined }));
+  const parsed = fromStandard(later, "input").parse(1, report);
+  assert.ok(parsed instanceof Promise);
+  assert.deepEqual(await parsed, [1]);
+});
+
+test("validate() is called as a method", () => {
+  const schema = { version: 1, kept: 7, validate() { return { value: this.kept }; } };
+  const own = standardOf({ "~standard": schema });
+  assert.equal(own && fromStandard(own, "input").parse(1, () => {}), 7);
+});
+
+test("issues are errors with pointers", async () => {
+  const issues = [
+    { message: "a" },
+    { message: "b", path: ["a/b", 0, { key: "~" }] },
+    { message: "c", path: [{ key: 1 }, Symbol("s")] },
+  ];
+  assert.deepEqual(await errorsOf(refuse(issues)), [
+    { pointer: "", detail: "a" },
+    { pointer: "/a~1b/0/~0", detail: "b" },
+    { pointer: "/1/Symbol(s)", detail: "c" },
+  ]);
+  assert.equal((await errorsOf(refuse([]))).length, 1);
+  const own = Object.assign([{ message: "a" }], { issues: [{ message: "b" }] });
+  assert.deepEqual(await errorsOf(standard(() => own)), [{ pointer: "", detail: "b" }]);
+  const many = Array.from({ length: 1_000 }, () => ({ message: "x" }));
+  assert.equal((await errorsOf(refuse(many))).length, 100);
+});
+
+test("what validate() throws is thrown, and so is that it returned nothing", async () => {
+  const thrown = new RangeError("broken");
+  const broken = standard(() => { throw thrown; });
+  assert.throws(() => fromStandard(broken, "input").parse(1, () => {}), thrown);
+  await assert.rejects(errorsOf(standard(async () => { throw thrown; })), thrown);
+  for (const result of [1, undefined, {}, []]) {
+    const shape = fromStandard(standard(() => result), "input");
+    assert.throws(() => shape.parse(1, () => {}), TypeError);
+  }
+});
+
+test("documents have the JSON Schema of the side that is meant, where the library has one", () => {
+  const converters = {
+    input: (options: unknown) => ({ $schema: "x", type: "string", options }),
+    output: () => ({ type: "number" }),
+  };
+  const schema = standard(() => {}, converters);
+  assert.deepEqual(fromStandard(schema, "input").schema, {
+    type: "string",
+    options: { target: "draft-2020-12" },
+  });
+  assert.deepEqual(fromStandard(schema, "output").schema, { type: "number" });
+  const unclear = [
+    undefined,
+    {},
+    { input: () => { throw new Error("a date"); } },
+    { input: () => undefined },
+    { input: () => ({ items: { $ref: "#/$defs/a" }, $defs: {} }) },
+  ];
+  for (const jsonSchema of unclear) {
+    assert.deepEqual(fromStandard(standard(() => {}, jsonSchema), "input").schema, {});
+  }
+});
