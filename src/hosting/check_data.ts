@@ -2,12 +2,11 @@ import type { FieldError } from "../base/problem.ts";
 import { reportTo, type Shape } from "../base/shape.ts";
 
 /**
- * Returns the data of an event as its shape has it: with defaults, and as a library's schema
- * returned it.
+ * Returns data as its shape has it: with defaults, and as a library's schema returned it.
  *
  * @throws {TypeError} that lists every error, or says that the schema is asynchronous
  */
-export function checkData(shape: Shape<unknown>, data: unknown): unknown {
+export function checkData<T>(shape: Shape<T>, data: unknown, what = "The event's data"): T {
   const errors: FieldError[] = [];
   const parsed = shape.parse(data, reportTo(errors));
   if (parsed instanceof Promise) {
@@ -16,5 +15,5 @@ export function checkData(shape: Shape<unknown>, data: unknown): unknown {
   }
   if (errors.length === 0) return parsed;
   const list = errors.map(({ pointer, detail }) => `\n${pointer === "" ? "/" : pointer} ${detail}`);
-  throw new TypeError(`The event's data is not valid:${list.join("")}`);
+  throw new TypeError(`${what} is not valid:${list.join("")}`);
 }

@@ -1,5 +1,6 @@
 import { encodeJson } from "../base/json.ts";
 import { toShape } from "../base/json_schema.ts";
+import { messageOf } from "../base/message_of.ts";
 import type { Shape } from "../base/shape.ts";
 import { fromStandard, standardOf } from "../base/standard_schema.ts";
 import { type PathPattern, tokensOf } from "../api/path_pattern.ts";
@@ -77,6 +78,6 @@ export function checkExample(
   try {
     encodeJson(shape ? checkData(shape, example) : example);
   } catch (error) {
-    reasons.push(`${where}: ${error instanceof Error ? error.message : String(error)}`);
+    reasons.push(`${where}: ${messageOf(error)}`);
   }
 }

@@ -1,11 +1,12 @@
 import { newId } from "../base/id.ts";
 import { encodeJson } from "../base/json.ts";
 import { Problem } from "../base/problem.ts";
-import { type Infer, LIST_LIMIT, object, type Shape } from "../base/shape.ts";
+import { type Infer, object } from "../base/shape.ts";
 import { checkDispatchableName, type DeclaredEvent, type Event, NewEvent } from "../event/event.ts";
 import type { Dispatch, LogFields } from "../mod.ts";
 import type { Services } from "../services.ts";
 import { insertEvent } from "../store/events.ts";
+import { checkData } from "./check_data.ts";
 import { isPlainObject } from "./check_fields.ts";
 import { RETRY_AFTER } from "./refusal.ts";
 
@@ -138,18 +139,4 @@ function warnOnce(name: string, log: Services["log"]): void {
   if (WARNED.has(name) || WARNED.size === WARNED_LIMIT) return;
   WARNED.add(name);
   log.warn("dispatched an event that no module declares", { event: name });
-}
-
-/** What the shape makes of the data; throws TypeError with every error. */
-function checkData<T>(shape: Shape<T>, data: unknown, what = "The event's data"): T {
-  const errors: string[] = [];
-  const parsed = shape.parse(data, (detail, pointer = "") => {
-    if (errors.length < LIST_LIMIT) errors.push(`\n${pointer === "" ? "/" : pointer} ${detail}`);
-  });
-  if (parsed instanceof Promise) {
-    parsed.catch(() => {}); // nobody waits for it
-    throw new TypeError("The schema of an event must be synchronous.");
-  }
-  if (errors.length > 0) throw new TypeError(`${what} is not valid:${errors.join("")}`);
-  return parsed;
 }

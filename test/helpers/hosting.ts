@@ -87,6 +87,7 @@ export async function callHosted(
   const lines: (Readonly<Record<string, unknown>> & { readonly msg: string })[] = [];
   const write = (msg: string, fields = {}) => void lines.push({ msg, ...fields });
   const { handle } = hostedOperation(endpoint, hostingServices({
+    events: [{ name: "a", description: "A", scope: [] }],
     store: async (events) => void stored.push(...events.map(({ name }) => name)),
     log: { debug: write, info: write, warn: write, error: write },
   }));
