@@ -79,7 +79,7 @@ export function createPipeline(
     const { access } = operation;
     const caller = access === "public" ? undefined : await bearer.authenticate(request, access);
     if (caller) progress.caller = caller;
-    const limited = limit(operation, caller, request.address);
+    const limited = limit(operation, caller, request);
     if (limited) {
       progress.quotas = limited.headers;
       if (limited.refusal) throw limited.refusal;

@@ -1,3 +1,4 @@
+import type { HttpRequest } from "../base/http_message.ts";
 import { Problem } from "../base/problem.ts";
 import { type Claim, createLimiter, formatRate, type Quota } from "../base/rate.ts";
 import { throttleAddress } from "../http/client_address.ts";
@@ -9,7 +10,7 @@ import type { Operation } from "./operation.ts";
 export type LimitRequest<Result = Limited | undefined> = (
   operation: Operation,
   caller: Caller | undefined,
-  address: string,
+  request: Pick<HttpRequest, "address">, // which is costly to find
 ) => Result;
 
 /** What the limits of a request say. */
@@ -37,17 +38,17 @@ export function createRateLimit(
   const take = createLimiter(now);
 
   /** Ids and addresses are no keys of each other. */
-  const policiesOf: LimitRequest<Policy[]> = ({ limit, method, path }, caller, address) => {
+  const policiesOf: LimitRequest<Policy[]> = ({ limit, method, path }, caller, request) => {
     const policies: Policy[] = [];
     if (limit !== undefined && limit !== "never") {
       const { by } = limit;
-      const whose = by === "address" ? throttleAddress(address)
+      const whose = by === "address" ? throttleAddress(request.address)
         : by === "app" ? caller?.clientId : caller?.sub;
       policies.push({ name: "endpoint", key: `${method} ${path} ${whose}`, rate: limit });
     }
     if (!caller) {
       if (!rateLimit) return policies;
-      return [...policies, { name: "address", key: throttleAddress(address), rate: rateLimit }];
+      return [...policies, { name: "address", key: throttleAddress(request.address), rate: rateLimit }];
     }
     const { sub, kind, clientId } = caller;
     const own = rates.find(sub) ?? rateLimit;
@@ -57,10 +58,10 @@ export function createRateLimit(
     return policies;
   };
 
-  return (operation, caller, address) => {
+  return (operation, caller, request) => {
     const { limit } = operation;
     if (limit === "never" || (!limit && !rateLimit && rates.isEmpty())) return undefined;
-    const policies = policiesOf(operation, caller, address);
+    const policies = policiesOf(operation, caller, request);
     if (policies.length === 0) return undefined;
     const quotas = take(policies);
     const refusing = quotas.filter(({ waitMs }) => waitMs > 0);
