@@ -141,7 +141,7 @@ async function bodyOf(result: unknown) {
   return await call(got);
 }
 
-test("a response's body is parsed JSON, text, or bytes; its headers are a web Headers", async () => {
+test("a response's body is parsed JSON, text or bytes; its headers are a web Headers", async () => {
   assert.deepEqual((await bodyOf({ a: 1 })).body, { a: 1 });
   assert.deepEqual((await bodyOf(Response.json({ a: 1 }))).body, { a: 1 });
   const type = (name: string) => ({ "content-type": name });

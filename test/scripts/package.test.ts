@@ -110,7 +110,7 @@ test("`import type { Endpoint } from \"gatepost\"` is checked by the compiler", 
   assert.match(check(endpoint("1")), /orders\.mts\(4,22\): error TS2322/);
 });
 
-test("the manifest names no runtime dependency and five tools", () => {
+test("the manifest names no runtime dependency and four tools", () => {
   assert.equal(manifest.dependencies, undefined);
   assert.equal(manifest.optionalDependencies, undefined);
   assert.equal(manifest.peerDependencies, undefined);
@@ -118,7 +118,6 @@ test("the manifest names no runtime dependency and five tools", () => {
     "@types/node",
     "c8",
     "node",
-    "tsx",
     "typescript",
   ]);
 });

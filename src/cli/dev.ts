@@ -1,0 +1,92 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, watch } from "node:fs";
+import { extname, join, resolve } from "node:path";
+import type { Command, CommandContext } from "./command.ts";
+import { Failure, UsageError } from "./failure.ts";
+import { SERVE_COMMAND } from "./serve.ts";
+
+const SETTLE_MS = 100; // an editor or a checkout writes several files
+const STOP_MS = 3_000;
+
+/** Dot files, packages, and databases with what SQLite keeps beside them. */
+const IGNORED = /(^|[/\\])(\.|node_modules($|[/\\]))|\.(db|sqlite3?)(-\w+)?$/;
+
+/** `gatepost dev`. */
+export const DEV_COMMAND: Command = {
+  words: ["dev"],
+  purpose: "Serve, and again after each change of an endpoint module",
+  options: SERVE_COMMAND.options ?? {},
+  details: [
+    "Runs `gatepost serve`, and starts it anew when a file in the folder that " +
+      "GATEPOST_ENDPOINTS names, else in ./endpoints, is changed, new or removed: of any type, " +
+      "but no dot file, nothing in node_modules and no database. A server that does not start is " +
+      "tried again at the next change.",
+  ],
+  examples: ["gatepost dev", "GATEPOST_ENDPOINTS=./api gatepost dev"],
+  async run(context) {
+    const isSource = extname(import.meta.filename) === ".ts";
+    const endpoints = context.config.endpointsFolder ?? "endpoints";
+    const isThere = existsSync(endpoints);
+    if (!isThere && (context.config.endpointsFolder !== undefined || !isSource)) {
+      throw new UsageError(`there is no folder ${resolve(endpoints)}; gatepost init makes one`);
+    }
+    const src = join(import.meta.dirname, "..");
+    const watched = [...isThere ? [endpoints] : [], ...isSource ? [src] : []];
+    const env = { ...context.host.env, ...isThere && { GATEPOST_ENDPOINTS: endpoints } };
+    const code = await serveAgain(context, watched, env);
+    if (code !== 0) throw new Failure("the server did not end well");
+  },
+};
+
+/** Serves until a signal, and again whenever something has changed; returns the exit code. */
+function serveAgain(
+  { config, host, terminal, values }: CommandContext,
+  folders: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<number | null> {
+  const { promise, resolve: end } = Promise.withResolvers<number | null>();
+  const program = join(import.meta.dirname, `../cli${extname(import.meta.filename)}`);
+  const args = [...host.execArgv, program, "serve", ...values.flag("locked") ? ["--locked"] : []];
+  const database = resolve(config.databasePath);
+  let server = start();
+  let settled: NodeJS.Timeout | undefined;
+  let next: "wait" | "start" | "end" = "wait";
+
+  function start(): ChildProcess {
+    next = "wait";
+    return spawn(host.execPath, args, { env, stdio: "inherit" }).once("exit", (code) => {
+      if (next === "end") end(code);
+      else if (next === "start") server = start();
+      else terminal.note(`gatepost: the server has ended (${code}); waiting for a change`);
+    });
+  }
+
+  function restart(): void {
+    const { exitCode, signalCode } = server;
+    if (exitCode !== null || signalCode !== null) {
+      server = start();
+      return;
+    }
+    next = "start";
+    const old = server;
+    old.kill();
+    setTimeout(() => old.kill("SIGKILL"), STOP_MS).unref();
+  }
+
+  for (const folder of folders) {
+    const ignore = (name: string) =>
+      IGNORED.test(name) || resolve(folder, name).startsWith(database);
+    watch(folder, { recursive: true, ignore }, () => {
+      clearTimeout(settled);
+      settled = setTimeout(restart, SETTLE_MS);
+    });
+  }
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    host.on(signal, () => {
+      next = "end";
+      clearTimeout(settled);
+      if (!server.kill(signal)) end(0);
+    });
+  }
+  return promise;
+}
