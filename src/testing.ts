@@ -125,7 +125,7 @@ async function makeRequest(
   };
 }
 
-function isSentAsItIs(body: unknown): body is BodyInit {
+function isSentAsItIs(body: unknown): body is NonNullable<RequestInit["body"]> {
   return typeof body === "string" || ArrayBuffer.isView(body) ||
     [Blob, FormData, URLSearchParams].some((type) => body instanceof type);
 }

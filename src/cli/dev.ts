@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, watch } from "node:fs";
-import { extname, join, resolve } from "node:path";
+import { extname, join, resolve, sep } from "node:path";
 import type { Command, CommandContext } from "./command.ts";
 import { Failure, UsageError } from "./failure.ts";
 import { SERVE_COMMAND } from "./serve.ts";
@@ -48,9 +48,9 @@ function serveAgain(
   const program = join(import.meta.dirname, `../cli${extname(import.meta.filename)}`);
   const args = [...host.execArgv, program, "serve", ...values.flag("locked") ? ["--locked"] : []];
   const database = resolve(config.databasePath);
-  let server = start();
-  let settled: NodeJS.Timeout | undefined;
   let next: "wait" | "start" | "end" = "wait";
+  let settled: NodeJS.Timeout | undefined;
+  let server = start();
 
   function start(): ChildProcess {
     next = "wait";
@@ -74,9 +74,10 @@ function serveAgain(
   }
 
   for (const folder of folders) {
-    const ignore = (name: string) =>
-      IGNORED.test(name) || resolve(folder, name).startsWith(database);
-    watch(folder, { recursive: true, ignore }, () => {
+    watch(folder, { recursive: true, ignore: IGNORED }, (_, name) => {
+      const path = resolve(folder, name ?? "");
+      // The server makes it, in a folder that may be new as well.
+      if (path.startsWith(database) || database.startsWith(path + sep)) return;
       clearTimeout(settled);
       settled = setTimeout(restart, SETTLE_MS);
     });
