@@ -48,9 +48,12 @@ function startsOf({ lines }: RunningServer): string[] {
   return lines.filter((line) => line.includes('"listening"')).map((line) => JSON.parse(line).url);
 }
 
-async function until(isTrue: () => boolean, { lines, stderr }: RunningServer): Promise<void> {
+async function until(
+  isTrue: () => boolean | Promise<boolean>,
+  { lines, stderr }: RunningServer,
+): Promise<void> {
   const endMs = performance.now() + WAIT_MS;
-  while (!isTrue()) {
+  while (!await isTrue()) {
     assert.ok(performance.now() < endMs, [...lines, stderr()].join("\n"));
     await sleep(20);
   }
@@ -113,7 +116,6 @@ test("dev needs a folder of endpoints: an error in one line", async () => {
 test("the server runs under Node's own --watch, writer and worker too", async (t) => {
   const server = await startServer({ nodeFlags: ["--watch"] });
   t.after(() => server.stop()); // killed, dev would leave its server behind
-  let status = 0;
-  while (status !== 200) status = (await fetch(`${server.url}/system/ready`)).status;
+  await until(async () => (await fetch(`${server.url}/system/ready`)).ok, server);
   assert.equal(await server.stop(), 0);
 });
