@@ -9,7 +9,8 @@ import { createLogger } from "./base/log.ts";
 import { createSeal } from "./base/seal.ts";
 import { parseConfig } from "./config.ts";
 import { createMemoryDatabase } from "./database/memory.ts";
-import { isPrincipalId } from "./event/event.ts";
+import { NewEvent } from "./event/event.ts";
+import { catalogue } from "./hosting/catalogue.ts";
 import type { LoadedEndpoint } from "./hosting/check.ts";
 import { checkEndpoint } from "./hosting/check_endpoint.ts";
 import { isPlainObject } from "./hosting/check_fields.ts";
@@ -52,7 +53,8 @@ const metrics = createServiceMetrics();
 export const call: Call = async <Body>(given: CallableEndpoint, options: CallOptions = {}) => {
   const endpoint = load(given);
   const database = createMemoryDatabase();
-  const services = { config, issuer, database, log, metrics, wake() {}, now };
+  const events = catalogue([endpoint]);
+  const services = { config, issuer, database, log, metrics, wake() {}, now, events };
   const handle = createPipeline({
     bearer,
     site: { name: "test", host: new URL(issuer).host, basePath: "" },
@@ -72,8 +74,8 @@ export const call: Call = async <Body>(given: CallableEndpoint, options: CallOpt
   ));
   const body = await readBody(response, request, headers.get("content-type") ?? "");
   if (status === 200 || status === 201) await checkOutput(endpoint, body);
-  const events = (await listDispatched(database)).map(toStoredEvent);
-  return { status, headers, body: body as Body, events };
+  const stored = (await listDispatched(database)).map(toStoredEvent);
+  return { status, headers, body: body as Body, events: stored };
 };
 
 function defaultConfig() {
@@ -82,12 +84,12 @@ function defaultConfig() {
   return parsed.config;
 }
 
-/** The endpoint as the server loads it, without its limit. Throws TypeError with every reason. */
+/** The endpoint as the server loads it. Throws TypeError with every reason. */
 function load(given: unknown): LoadedEndpoint {
   const reasons: string[] = [];
   const origin = { file: "the test", exportName: "endpoint" };
   const [endpoint] = isPlainObject(given) ? checkEndpoint(given, origin, reasons) : [];
-  if (endpoint) return { ...endpoint, limit: undefined };
+  if (endpoint) return endpoint;
   throw new TypeError(["This is no endpoint that can be served:", ...reasons].join("\n  "));
 }
 
@@ -144,8 +146,11 @@ function fillPath(path: string, params: NonNullable<CallOptions["params"]>): str
 
 /** An access token as the service issues it. Throws TypeError for a caller whom none can have. */
 function makeToken(needed: readonly string[], caller: Partial<Caller>): string {
-  const { kind = "user", sub = `${kind[0]}00000000`, scopes = needed } = caller;
-  if (!isPrincipalId(sub) || (caller.kind && sub[0] !== kind[0])) {
+  const { kind = caller.sub?.startsWith("a") ? "app" : "user", scopes = needed } = caller;
+  const { sub = `${kind[0]}00000000` } = caller;
+  let isId = sub[0] === kind[0];
+  NewEvent.members.subject.parse(sub, () => isId = false);
+  if (!isId) {
     throw new TypeError("caller.sub must be the id of a user (u00000000) or of an app (a00000000)");
   }
   const issuedAtMs = now();

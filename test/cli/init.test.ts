@@ -63,7 +63,7 @@ test("init writes an example, its test and the settings of the compiler, and say
   assert.equal(status, 0, stderr);
   assert.deepEqual(filesIn(join(folder, "new/shop")), FILES);
   for (const file of FILES) assert.ok(stdout.includes(file), stdout);
-  assert.match(stdout, /\n  cd new\/shop\n  .*gatepost.* test\n  .*gatepost.* dev\n$/s);
+  assert.match(stdout, /\n  cd new\/shop\n  \S.* test\n  \S.* dev\n$/);
   const manifest = JSON.parse(readFileSync(join(folder, "new/shop/package.json"), "utf8"));
   assert.equal(manifest.private, true);
 });
