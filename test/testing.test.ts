@@ -252,3 +252,22 @@ test("limits are left out", async () => {
   const limited = { ...echo, limit: { rate: "1/1h" } } satisfies Endpoint;
   for (let calls = 0; calls < 3; calls++) assert.equal((await call(limited, PARAMS)).status, 200);
 });
+
+test("flushed events are there whatever the response, and of one key the first alone", async () => {
+  const flushing = {
+    method: "POST",
+    path: "/",
+    public: true,
+    emits: { "order.placed": "An order was placed" },
+    async handle({ dispatch }) {
+      dispatch("order.placed", 1, { key: "k" });
+      dispatch("order.placed", 2, { key: "k" });
+      await dispatch.flush();
+      dispatch("order.placed", 3);
+      throw { status: 409 };
+    },
+  } satisfies Endpoint;
+  const { status, events } = await call(flushing);
+  assert.equal(status, 409);
+  assert.deepEqual(events.map(({ data, key }) => ({ data, key })), [{ data: 1, key: "k" }]);
+});
