@@ -27,9 +27,12 @@ export type * from "./mod/testing.ts";
 
 /** In a path pattern: `:name`, perhaps with a group, or a wildcard, and what may be optional. */
 const PARAMETER = /(\/?)(?::([\w$]+)(?:\([^)]*\))?|\*)([?*+]?)/g;
+const JSON_TYPE = /^[\w.-]+\/([\w.-]+\+)?json\s*(;|$)/i;
 const issuer = "https://api.test";
 const now = Date.now;
-const config = defaultConfig();
+const parsed = parseConfig({}); // of nothing: the defaults
+if (!parsed.ok) throw new Error(parsed.errors.join("\n"));
+const { config } = parsed;
 const log = createLogger({
   level: "warn",
   write: (lines) => console.error(lines.trimEnd()),
@@ -72,17 +75,13 @@ export const call: Call = async <Body>(given: CallableEndpoint, options: CallOpt
   const headers = new Headers(Object.entries(response.headers ?? {}).flatMap(([name, value]) =>
     [value].flat().map((one): [string, string] => [name, one])
   ));
-  const body = await readBody(response, request, headers.get("content-type") ?? "");
-  if (status === 200 || status === 201) await checkOutput(endpoint, body);
+  const type = headers.get("content-type") ?? "";
+  const body = await readBody(response, request, type);
+  const isOutput = (status === 200 || status === 201) && JSON_TYPE.test(type);
+  if (isOutput) await checkOutput(endpoint, body);
   const stored = (await listDispatched(database)).map(toStoredEvent);
   return { status, headers, body: body as Body, events: stored };
 };
-
-function defaultConfig() {
-  const parsed = parseConfig({});
-  if (!parsed.ok) throw new Error(parsed.errors.join("\n"));
-  return parsed.config;
-}
 
 /** The endpoint as the server loads it. Throws TypeError with every reason. */
 function load(given: unknown): LoadedEndpoint {
@@ -173,14 +172,14 @@ async function readBody(
     response.body?.pipeTo(writable).catch(() => {}).finally(() => request.abort());
     return readable;
   }
-  if (/^[\w.-]+\/([\w.-]+\+)?json\b/i.test(type)) return response.json();
+  if (JSON_TYPE.test(type)) return response.json();
   return /^text\//i.test(type) ? response.text() : response.bytes();
 }
 
 /** Throws TypeError with every error of what `output` does not take. */
 async function checkOutput({ output }: LoadedEndpoint, body: unknown): Promise<void> {
   const errors: string[] = [];
-  await output?.parse(body, (detail, pointer = "") => errors.push(`${pointer || "/"}: ${detail}`));
+  await output?.parse(body, (detail, pointer = "") => errors.push(`${pointer} ${detail}`));
   if (errors.length === 0) return;
   throw new TypeError(["The response does not match its output:", ...errors].join("\n  "));
 }

@@ -244,7 +244,7 @@ test("a response that is not what `output` says is an error of the test", async 
     });
   assert.equal((await call(promised({ items: ["a"] }))).status, 200);
   const wrong = call(promised({ items: [1] }));
-  await assert.rejects(wrong, /does not match its output:[^]*\/items\/0: /);
+  await assert.rejects(wrong, /does not match its output:[^]*\/items\/0 /);
   assert.equal((await call(promised({ status: 404, body: 1 }))).status, 404);
 });
 

@@ -44,7 +44,7 @@ function serveAgain(
   folders: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Promise<number | null> {
-  const { promise, resolve: end } = Promise.withResolvers<number | null>();
+  const { promise, resolve: end, reject } = Promise.withResolvers<number | null>();
   const program = join(import.meta.dirname, `../cli${extname(import.meta.filename)}`);
   const args = [...host.execArgv, program, "serve", ...values.flag("locked") ? ["--locked"] : []];
   const database = resolve(config.databasePath);
@@ -54,10 +54,10 @@ function serveAgain(
 
   function start(): ChildProcess {
     next = "wait";
-    return spawn(host.execPath, args, { env, stdio: "inherit" }).once("exit", (code) => {
+    return spawn(host.execPath, args, { env, stdio: "inherit" }).once("exit", (code, signal) => {
       if (next === "end") end(code);
       else if (next === "start") server = start();
-      else terminal.note(`gatepost: the server has ended (${code}); waiting for a change`);
+      else terminal.note(`gatepost: the server ended (${code ?? signal}); waiting for a change`);
     });
   }
 
@@ -73,14 +73,21 @@ function serveAgain(
     setTimeout(() => old.kill("SIGKILL"), STOP_MS).unref();
   }
 
+  function fail(error: Error): void {
+    next = "end";
+    server.kill();
+    reject(error);
+  }
+
   for (const folder of folders) {
     watch(folder, { recursive: true, ignore: IGNORED }, (_, name) => {
+      if (name === "") return fail(new Failure(`the folder ${folder} has been removed`));
       const path = resolve(folder, name ?? "");
       // The server makes it, in a folder that may be new as well.
       if (path.startsWith(database) || database.startsWith(path + sep)) return;
       clearTimeout(settled);
       settled = setTimeout(restart, SETTLE_MS);
-    });
+    }).on("error", fail);
   }
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     host.on(signal, () => {

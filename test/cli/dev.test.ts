@@ -91,6 +91,13 @@ test("dev that waits for a change ends at a signal", async (t) => {
   assert.equal(await server.stop(), 0);
 });
 
+test("dev ends where its folder is removed, and the server with it", async (t) => {
+  const { folder, server } = await develop(t);
+  rmSync(join(folder, "endpoints"), { recursive: true });
+  await until(() => server.stderr().includes("endpoints has been removed"), server);
+  assert.equal(await server.stop(), 1);
+});
+
 test("dot files, packages and databases in the folder do not start it anew", async (t) => {
   const env = { GATEPOST_DATABASE: "endpoints/data/own" };
   const { server, write, after, startCount } = await develop(t, env);
