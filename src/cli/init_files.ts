@@ -118,7 +118,7 @@ function ambientTypes(): string {
     readFileSync(join(import.meta.dirname, `../${name}${extension}`), "utf8");
   const root = read("mod");
   const parts = [...root.matchAll(RELATIVE)].map(([, name = ""]) => read(name));
-  const types = [root, ...parts].join("\n").replace(RELATIVE, "");
+  const types = [root, ...parts].join("").replace(RELATIVE, "");
   const testing = read("mod/testing").replace(/ from "\.\/.*";/g, ' from "gatepost";');
   return [
     "// Written by `gatepost init`. Delete it where the package gatepost itself is installed.",
