@@ -29,6 +29,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   job: "version base oauth event config database store services".split(" "),
   app: "version base oauth event config database store mod http api hosting delivery job services"
     .split(" "),
+  testing: "version base oauth event config database store mod http api hosting app".split(" "),
   server: "version base database config app".split(" "),
   cli: ("version base oauth event config database store mod http api hosting delivery job app " +
     "services").split(" "),
@@ -48,7 +49,10 @@ const MAY_TOUCH: Record<string, string[]> = {
   config: ["fs"], // secrets that are given as files
   app: ["events", "fs", "http", "perf_hooks", "util"],
   server: ["os"],
+  testing: [],
   cli: ["fs", "path", "readline", "util"],
+  "cli/dev.ts": ["child_process", "fs", "path"], // the server that it starts again
+  "cli/test_hooks.ts": ["module"],
   "base/": ["crypto", "http", "net", "util"], // http: its status names and types
   "oauth/": [],
   "event/": ["crypto"],

@@ -8,6 +8,8 @@ export interface Argument {
   readonly name: string;
   readonly meaning: string;
   readonly isOptional?: boolean;
+  /** May be given several times; the last of a command alone. */
+  readonly isRepeatable?: boolean;
 }
 
 /** A `--name`; one with `value` takes a text, shown under that name in the help. */
@@ -31,7 +33,7 @@ export interface Values {
   flag(name: string): boolean | undefined;
   /** The value of an option, or undefined. */
   text(name: string): string | undefined;
-  /** Every value of a repeatable option, or undefined where it was not given. */
+  /** Every value of a repeatable argument, or of an option, undefined where it was not given. */
   list(name: string): readonly string[] | undefined;
 }
 
@@ -40,7 +42,10 @@ export interface CommandContext {
   readonly config: Config;
   readonly values: Values;
   /** The process that the command runs in. */
-  readonly host: Pick<NodeJS.Process, "env" | "execArgv" | "execPath" | "execve">;
+  readonly host: Pick<
+    NodeJS.Process,
+    "argv" | "env" | "execArgv" | "execPath" | "execve" | "on"
+  >;
   readonly terminal: Terminal;
   /** Whether the response is printed as JSON. */
   readonly isJson: boolean;

@@ -116,7 +116,7 @@ function findError(
     !isOptional && positionals[index] === undefined
   );
   if (missing !== undefined) return `needs ${missing.name}`;
-  if (positionals.length > names.length) {
+  if (positionals.length > names.length && !args.at(-1)?.isRepeatable) {
     return names.length === 0 ? "takes no arguments" : `takes no more than ${names.join(" ")}`;
   }
   const required = Object.entries(options)
@@ -134,7 +134,10 @@ function toValues(
     argument: (name) => positionals[names.indexOf(name)] ?? "",
     flag: (name) => typeof values[name] === "boolean" ? values[name] : undefined,
     text: (name) => typeof values[name] === "string" ? values[name] : undefined,
-    list: (name) => Array.isArray(values[name]) ? values[name].map(String) : undefined,
+    list(name) {
+      if (names.includes(name)) return positionals.slice(names.indexOf(name));
+      return Array.isArray(values[name]) ? values[name].map(String) : undefined;
+    },
   };
 }
 

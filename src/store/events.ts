@@ -178,3 +178,10 @@ export async function fanOut(
 export function deliveryId(event: string, subscription: number): string {
   return `d${event.slice(1)}${subscription.toString(16).padStart(8, "0")}`;
 }
+
+/** Every event, in the order of dispatch, as its subscribers get it. */
+export function listDispatched(
+  database: Database,
+): Promise<(Pick<Event, "id" | "name" | "json"> & Record<"subject" | "key", string | null>)[]> {
+  return database.query(sql`SELECT id, name, subject, key, data AS json FROM events ORDER BY id`);
+}

@@ -56,6 +56,15 @@ test("parseCommandLine() collects what is repeated and keeps the order", () => {
   assert.equal(line.values.flag("public"), undefined);
 });
 
+test("parseCommandLine() collects an argument that is repeated, or none", () => {
+  const filesOf = (...args: readonly string[]) => {
+    const line = parse("test", ...args);
+    return line.kind === "run" ? line.values.list("FILES") : line.kind;
+  };
+
+  assert.deepEqual([filesOf(), filesOf("b", "a")], [[], ["b", "a"]]);
+});
+
 test("parseCommandLine() takes what follows -- as an argument, whatever it starts with", () => {
   const line = parse("event", "dispatch", "x", "--", "-5");
 

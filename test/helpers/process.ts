@@ -31,6 +31,8 @@ export interface ServerOptions {
   readonly entry?: string;
   /** Arguments after the entry. */
   readonly args?: readonly string[];
+  /** Where it is started; else where the tests are. */
+  readonly cwd?: string;
   /** Flags of Node, before the entry. */
   readonly nodeFlags?: readonly string[];
 }
@@ -70,7 +72,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     GATEPOST_PORT: "0",
     GATEPOST_DATABASE: join(folder, "gatepost.db"),
     ...env,
-  });
+  }, options.cwd);
   child.stdin?.end();
   const exited = waitForExit(child);
   const stderr = collect(child.stderr);
@@ -137,9 +139,10 @@ export async function runNode(
 }
 
 /** The environment holds what is given and nothing that a test runner or a shell left there. */
-function spawnNode(args: readonly string[], env: Env): ChildProcess {
+function spawnNode(args: readonly string[], env: Env, cwd?: string): ChildProcess {
   const { PATH, HOME, NODE_V8_COVERAGE } = process.env;
   return spawn(process.execPath, args, {
+    cwd,
     env: { PATH, HOME, NODE_V8_COVERAGE, ...env },
     stdio: ["pipe", "pipe", "pipe"],
   });

@@ -45,7 +45,7 @@ test("the package holds code and types, and neither tests nor maps", () => {
   const files = globSync("dist/**/*.*", { cwd: installed });
   assert.ok(files.includes(join("dist", "server.js")));
   assert.deepEqual(files.filter((file) => !/\.(js|d\.ts)$/.test(file)), []);
-  assert.deepEqual(files.filter((file) => file.includes("test")), []);
+  assert.deepEqual(files.filter((file) => /\.test\.|\/fixtures\//.test(file)), []);
 });
 
 test("the package's program is executable and tells its version", () => {
@@ -110,7 +110,29 @@ test("`import type { Endpoint } from \"gatepost\"` is checked by the compiler", 
   assert.match(check(endpoint("1")), /orders\.mts\(4,22\): error TS2322/);
 });
 
-test("the manifest names no runtime dependency and five tools", () => {
+test("gatepost init, test and gatepost/testing work in the package and beside it", () => {
+  const program = join(installed, manifest.bin.gatepost);
+  const run = (...args: readonly string[]) => {
+    const env = { PATH: process.env["PATH"] };
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, {
+      cwd: join(consumer, "shop"),
+      encoding: "utf8",
+      env,
+    });
+    assert.equal(status, 0, stdout + stderr);
+  };
+  mkdirSync(join(consumer, "shop"));
+  run(program, "init");
+  run(join(checkout, "node_modules/typescript/bin/tsc"), "--project", ".");
+  run(program, "test");
+  run("--test", "endpoints/orders.test.ts"); // by the exports of the package
+});
+
+test("the package cannot be published by mistake: its name is somebody else's", () => {
+  assert.equal(manifest.private, true);
+});
+
+test("the manifest names no runtime dependency and four tools", () => {
   assert.equal(manifest.dependencies, undefined);
   assert.equal(manifest.optionalDependencies, undefined);
   assert.equal(manifest.peerDependencies, undefined);
@@ -118,7 +140,6 @@ test("the manifest names no runtime dependency and five tools", () => {
     "@types/node",
     "c8",
     "node",
-    "tsx",
     "typescript",
   ]);
 });

@@ -1,0 +1,100 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, watch } from "node:fs";
+import { extname, join, resolve, sep } from "node:path";
+import type { Command, CommandContext } from "./command.ts";
+import { Failure, UsageError } from "./failure.ts";
+import { SERVE_COMMAND } from "./serve.ts";
+
+const SETTLE_MS = 100; // an editor or a checkout writes several files
+const STOP_MS = 3_000;
+
+/** Dot files, packages, and databases with what SQLite keeps beside them. */
+const IGNORED = /(^|[/\\])(\.|node_modules($|[/\\]))|\.(db|sqlite3?)(-\w+)?$/;
+
+/** `gatepost dev`. */
+export const DEV_COMMAND: Command = {
+  words: ["dev"],
+  purpose: "Serve, and again after each change of an endpoint module",
+  options: SERVE_COMMAND.options ?? {},
+  details: [
+    "Runs `gatepost serve`, and starts it anew when a file in the folder that " +
+      "GATEPOST_ENDPOINTS names, else in ./endpoints, is changed, new or removed: of any type, " +
+      "but no dot file, nothing in node_modules and no database. A server that does not start is " +
+      "tried again at the next change.",
+  ],
+  examples: ["gatepost dev", "GATEPOST_ENDPOINTS=./api gatepost dev"],
+  async run(context) {
+    const isSource = extname(import.meta.filename) === ".ts";
+    const endpoints = context.config.endpointsFolder ?? "endpoints";
+    const isThere = existsSync(endpoints);
+    if (!isThere && (context.config.endpointsFolder !== undefined || !isSource)) {
+      throw new UsageError(`there is no folder ${resolve(endpoints)}; gatepost init makes one`);
+    }
+    const src = join(import.meta.dirname, "..");
+    const watched = [...isThere ? [endpoints] : [], ...isSource ? [src] : []];
+    const env = { ...context.host.env, ...isThere && { GATEPOST_ENDPOINTS: endpoints } };
+    const code = await serveAgain(context, watched, env);
+    if (code !== 0) throw new Failure("the server did not end well");
+  },
+};
+
+/** Serves until a signal, and again whenever something has changed; returns the exit code. */
+function serveAgain(
+  { config, host, terminal, values }: CommandContext,
+  folders: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<number | null> {
+  const { promise, resolve: end, reject } = Promise.withResolvers<number | null>();
+  const program = join(import.meta.dirname, `../cli${extname(import.meta.filename)}`);
+  const args = [...host.execArgv, program, "serve", ...values.flag("locked") ? ["--locked"] : []];
+  const database = resolve(config.databasePath);
+  let next: "wait" | "start" | "end" = "wait";
+  let settled: NodeJS.Timeout | undefined;
+  let server = start();
+
+  function start(): ChildProcess {
+    next = "wait";
+    return spawn(host.execPath, args, { env, stdio: "inherit" }).once("exit", (code, signal) => {
+      if (next === "end") end(code);
+      else if (next === "start") server = start();
+      else terminal.note(`gatepost: the server ended (${code ?? signal}); waiting for a change`);
+    });
+  }
+
+  function restart(): void {
+    const { exitCode, signalCode } = server;
+    if (exitCode !== null || signalCode !== null) {
+      server = start();
+      return;
+    }
+    next = "start";
+    const old = server;
+    old.kill();
+    setTimeout(() => old.kill("SIGKILL"), STOP_MS).unref();
+  }
+
+  function fail(error: Error): void {
+    next = "end";
+    server.kill();
+    reject(error);
+  }
+
+  for (const folder of folders) {
+    watch(folder, { recursive: true, ignore: IGNORED }, (_, name) => {
+      if (name === "") return fail(new Failure(`the folder ${folder} has been removed`));
+      const path = resolve(folder, name ?? "");
+      // The server makes it, in a folder that may be new as well.
+      if (path.startsWith(database) || database.startsWith(path + sep)) return;
+      clearTimeout(settled);
+      settled = setTimeout(restart, SETTLE_MS);
+    }).on("error", fail);
+  }
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    host.on(signal, () => {
+      next = "end";
+      clearTimeout(settled);
+      if (!server.kill(signal)) end(0);
+    });
+  }
+  return promise;
+}

@@ -1,0 +1,28 @@
+import { extname } from "node:path";
+import type { Command } from "./command.ts";
+import { UsageError } from "./failure.ts";
+
+/** `gatepost test`. */
+export const TEST_COMMAND: Command = {
+  words: ["test"],
+  purpose: "Run the tests of endpoint modules",
+  arguments: [{
+    name: "FILES",
+    meaning: "files or patterns; else all tests below this folder, as `node --test` finds them",
+    isOptional: true,
+    isRepeatable: true,
+  }],
+  details: [
+    "Runs Node's own test runner, on the Node that this program runs on. Tests call endpoints " +
+      'with `import { call } from "gatepost/testing"`, which need not be installed. The exit ' +
+      "code is the tests'.",
+  ],
+  examples: ["gatepost test", "gatepost test endpoints/orders.test.ts"],
+  run({ host, values }) {
+    const hooks = new URL(`test_hooks${extname(import.meta.filename)}`, import.meta.url).href;
+    const files = values.list("FILES") ?? [];
+    const args = [host.execPath, ...host.execArgv, "--import", hooks, "--test", ...files];
+    host.execve?.(host.execPath, args, { ...host.env });
+    throw new UsageError("this system cannot replace a process");
+  },
+};

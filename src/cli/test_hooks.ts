@@ -1,0 +1,12 @@
+import { registerHooks } from "node:module";
+
+// `gatepost test` loads this before the tests: gatepost/testing is that of this installation,
+// whatever is installed beside them. The same module runs as source (.ts) and as built (.js).
+const testing = new URL(`../testing${import.meta.url.slice(-3)}`, import.meta.url).href;
+
+registerHooks({
+  resolve: (specifier, context, next) =>
+    specifier === "gatepost/testing"
+      ? { url: testing, shortCircuit: true }
+      : next(specifier, context),
+});

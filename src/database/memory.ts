@@ -1,0 +1,24 @@
+import { DatabaseSync } from "node:sqlite";
+import type { Database } from "./database.ts";
+import { SCHEMA } from "./schema.ts";
+import type { Sql } from "./sql.ts";
+import { prepareOnce } from "./sqlite_file.ts";
+import { createGroupWriter } from "./sqlite_writer.ts";
+import { errorOf } from "./write_result.ts";
+
+/** A database of one test: new, in memory, and gone when nobody holds it. */
+export function createMemoryDatabase(): Database {
+  const connection = new DatabaseSync(":memory:");
+  connection.exec(SCHEMA);
+  const prepare = prepareOnce(connection);
+  const writeGroup = createGroupWriter(connection, { areInPlace: () => true });
+  return {
+    query: async <Row>({ sql, params }: Sql) => prepare(sql).all(...params) as Row[],
+    async write(batch) {
+      const [result] = writeGroup([batch]);
+      if (result?.kind !== "stored") throw errorOf(result);
+      return result.changes;
+    },
+    close: async () => connection.close(),
+  };
+}

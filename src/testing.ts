@@ -1,0 +1,192 @@
+import { createBearer } from "./api/bearer.ts";
+import { createPipeline } from "./api/pipeline.ts";
+import { createRouter } from "./api/router.ts";
+import { createServiceMetrics } from "./app/metrics.ts";
+import { type HttpRequest, type HttpResponse, tooLarge } from "./base/http_message.ts";
+import { newId } from "./base/id.ts";
+import { createJwtSigner } from "./base/jwt.ts";
+import { createLogger } from "./base/log.ts";
+import { createSeal } from "./base/seal.ts";
+import { parseConfig } from "./config.ts";
+import { createMemoryDatabase } from "./database/memory.ts";
+import { NewEvent } from "./event/event.ts";
+import { catalogue } from "./hosting/catalogue.ts";
+import type { LoadedEndpoint } from "./hosting/check.ts";
+import { checkEndpoint } from "./hosting/check_endpoint.ts";
+import { isPlainObject } from "./hosting/check_fields.ts";
+import { hostedOperation } from "./hosting/handle.ts";
+import { newRequestId } from "./http/request_id.ts";
+import type { Caller } from "./mod.ts";
+import type { Call, CallableEndpoint, CallOptions, StoredEvent } from "./mod/testing.ts";
+import { ACCESS_TOKEN_TYPE, accessTokenClaims } from "./oauth/claims.ts";
+import { listDispatched } from "./store/events.ts";
+import { loadKeyRing } from "./store/key_ring.ts";
+import { loadRevocations } from "./store/revocations.ts";
+
+export type * from "./mod/testing.ts";
+
+/** In a path pattern: `:name`, perhaps with a group, or a wildcard, and what may be optional. */
+const PARAMETER = /(\/?)(?::([\w$]+)(?:\([^)]*\))?|\*)([?*+]?)/g;
+const JSON_TYPE = /^[\w.-]+\/([\w.-]+\+)?json\s*(;|$)/i;
+const issuer = "https://api.test";
+const now = Date.now;
+const parsed = parseConfig({}); // of nothing: the defaults
+if (!parsed.ok) throw new Error(parsed.errors.join("\n"));
+const { config } = parsed;
+const log = createLogger({
+  level: "warn",
+  write: (lines) => console.error(lines.trimEnd()),
+  now,
+  pretty: true,
+});
+const keyRing = {
+  database: createMemoryDatabase(),
+  seal: createSeal(),
+  alg: config.signingAlg,
+  accessTokenTtlMs: config.accessTokenTtlMs,
+  now,
+};
+const keys = await loadKeyRing(keyRing);
+const revocations = await loadRevocations(keyRing.database, now);
+const bearer = createBearer({ issuer, keys, revocations, now });
+const sign = createJwtSigner(ACCESS_TOKEN_TYPE, keys.signing());
+const metrics = createServiceMetrics();
+
+/** Calls an endpoint without a server; {@link Call} says how. */
+export const call: Call = async <Body>(given: CallableEndpoint, options: CallOptions = {}) => {
+  const endpoint = load(given);
+  const database = createMemoryDatabase();
+  const events = catalogue([endpoint]);
+  const services = { config, issuer, database, log, metrics, wake() {}, now, events };
+  const handle = createPipeline({
+    bearer,
+    site: { name: "test", host: new URL(issuer).host, basePath: "" },
+    log,
+    routers: [createRouter([hostedOperation(endpoint, services)])],
+    isOriginAllowed: async () => true,
+    maxBodyBytes: config.maxBodyBytes,
+    now,
+    observe() {},
+  });
+  const request = await makeRequest(endpoint, options);
+  const response = await handle(request);
+  log.flush();
+  const { status } = response;
+  const headers = new Headers(Object.entries(response.headers ?? {}).flatMap(([name, value]) =>
+    [value].flat().map((one): [string, string] => [name, one])
+  ));
+  const type = headers.get("content-type") ?? "";
+  const body = await readBody(response, request, type);
+  const isOutput = (status === 200 || status === 201) && JSON_TYPE.test(type);
+  if (isOutput) await checkOutput(endpoint, body);
+  const stored = (await listDispatched(database)).map(toStoredEvent);
+  return { status, headers, body: body as Body, events: stored };
+};
+
+/** The endpoint as the server loads it. Throws TypeError with every reason. */
+function load(given: unknown): LoadedEndpoint {
+  const reasons: string[] = [];
+  const origin = { file: "the test", exportName: "endpoint" };
+  const [endpoint] = isPlainObject(given) ? checkEndpoint(given, origin, reasons) : [];
+  if (endpoint) return endpoint;
+  throw new TypeError(["This is no endpoint that can be served:", ...reasons].join("\n  "));
+}
+
+async function makeRequest(
+  { method, pattern, scopes }: LoadedEndpoint,
+  { params = {}, query = {}, body, headers: given = {}, caller = {} }: CallOptions,
+): Promise<HttpRequest> {
+  const pairs = query instanceof URLSearchParams ? [...query] : Object.entries(query)
+    .flatMap(([name, value]) => [value].flat().map((one): [string, string] => [name, String(one)]));
+  const url = new URL(issuer + fillPath(pattern.text, params));
+  url.search = String(new URLSearchParams(pairs));
+  const headers = new Headers(given);
+  if (scopes && caller) headers.set("authorization", `Bearer ${makeToken(scopes, caller)}`);
+  const isJson = body !== undefined && !isSentAsItIs(body);
+  if (isJson && !headers.has("content-type")) headers.set("content-type", "application/json");
+  const sent = isJson ? JSON.stringify(body) : body ?? null;
+  const request = new Request(url, { method, headers, body: sent });
+  const bytes = Buffer.from(await request.arrayBuffer());
+  if (bytes.length > 0) request.headers.set("content-length", String(bytes.length));
+  const controller = new AbortController();
+  return {
+    id: newRequestId(),
+    method,
+    path: url.pathname,
+    query: url.search.slice(1),
+    headers: Object.fromEntries(request.headers),
+    address: "127.0.0.1",
+    signal: controller.signal,
+    isGone: false,
+    abort: () => controller.abort(),
+    readBody: async (maxBytes) => {
+      if (bytes.length > maxBytes) throw tooLarge(maxBytes);
+      return bytes;
+    },
+  };
+}
+
+function isSentAsItIs(body: unknown): body is NonNullable<RequestInit["body"]> {
+  return typeof body === "string" || ArrayBuffer.isView(body) ||
+    [Blob, FormData, URLSearchParams].some((type) => body instanceof type);
+}
+
+/** Throws TypeError where a parameter of the path is missing. */
+function fillPath(path: string, params: NonNullable<CallOptions["params"]>): string {
+  return path.replace(PARAMETER, (_, slash: string, name: string = "0", mark: string) => {
+    const value = params[name];
+    if (value === undefined && (mark === "?" || mark === "*")) return "";
+    if (value === undefined) throw new TypeError(`params.${name} is missing: the path is ${path}`);
+    // The slashes in what takes several segments are the path's own.
+    const parts = name === "0" || mark !== "" ? String(value).split("/") : [String(value)];
+    return slash + parts.map(encodeURIComponent).join("/");
+  });
+}
+
+/** An access token as the service issues it. Throws TypeError for a caller whom none can have. */
+function makeToken(needed: readonly string[], caller: Partial<Caller>): string {
+  const { kind = caller.sub?.startsWith("a") ? "app" : "user", scopes = needed } = caller;
+  const { sub = `${kind[0]}00000000` } = caller;
+  let isId = sub[0] === kind[0];
+  NewEvent.members.subject.parse(sub, () => isId = false);
+  if (!isId) {
+    throw new TypeError("caller.sub must be the id of a user (u00000000) or of an app (a00000000)");
+  }
+  const issuedAtMs = now();
+  const clientId = caller.clientId ?? (sub.startsWith("a") ? sub : "a00000000");
+  const grantId = newId("g", issuedAtMs);
+  const given = { issuer, sub, clientId, grantId, scopes, issuedAtMs };
+  return sign(accessTokenClaims({ ...given, ttlMs: config.accessTokenTtlMs }).claims);
+}
+
+/** The body as {@link CallResult} has it. */
+async function readBody(
+  { body }: HttpResponse,
+  request: HttpRequest,
+  type: string,
+): Promise<unknown> {
+  if (body === undefined) return undefined;
+  const response = new Response(body instanceof Uint8Array ? new Uint8Array(body) : body);
+  if (/^text\/event-stream\b/i.test(type)) {
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    response.body?.pipeTo(writable).catch(() => {}).finally(() => request.abort());
+    return readable;
+  }
+  if (JSON_TYPE.test(type)) return response.json();
+  return /^text\//i.test(type) ? response.text() : response.bytes();
+}
+
+/** Throws TypeError with every error of what `output` does not take. */
+async function checkOutput({ output }: LoadedEndpoint, body: unknown): Promise<void> {
+  const errors: string[] = [];
+  await output?.parse(body, (detail, pointer = "") => errors.push(`${pointer} ${detail}`));
+  if (errors.length === 0) return;
+  throw new TypeError(["The response does not match its output:", ...errors].join("\n  "));
+}
+
+function toStoredEvent(
+  { json, subject, key, ...event }: Awaited<ReturnType<typeof listDispatched>>[number],
+): StoredEvent {
+  const more = { ...(subject !== null && { subject }), ...(key !== null && { key }) };
+  return { ...event, data: JSON.parse(json), ...more };
+}

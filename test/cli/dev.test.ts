@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { CLI_SOURCE } from "../helpers/command_line.ts";
+import { runCli, type RunningServer, startServer } from "../helpers/process.ts";
+
+const WAIT_MS = 60_000;
+
+const PING = `import data from "./data.json" with { type: "json" };
+export const ping = { method: "GET", path: "/ping", public: true, handle: () => data };
+`;
+const PONG = `export const pong = { method: "GET", path: "/pong", public: true, handle: () => 1 };`;
+
+/** `gatepost dev` on endpoints of its own, which `write` changes. */
+async function develop(t: TestContext, env: Readonly<Record<string, string>> = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "gatepost-dev-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const write = (file: string, text: string): void => {
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
+    writeFileSync(join(folder, file), text);
+  };
+  write("endpoints/ping.ts", PING);
+  write("endpoints/data.json", `"first"`);
+  const options = { entry: CLI_SOURCE, args: ["dev"], folder, cwd: folder, env };
+  const server = await startServer(options);
+  t.after(() => server.stop()); // killed, dev would leave its server behind
+  let starts = 1;
+  return {
+    folder,
+    server,
+    write,
+    /** Waits for the next start, and returns the status and body of a request. */
+    async after(path: string) {
+      starts++;
+      await until(() => startsOf(server).length >= starts, server);
+      const response = await fetch(startsOf(server).at(-1) + path);
+      return [response.status, response.ok ? await response.json() : undefined];
+    },
+    startCount: () => startsOf(server).length,
+  };
+}
+
+/** The address of each start. */
+function startsOf({ lines }: RunningServer): string[] {
+  return lines.filter((line) => line.includes('"listening"')).map((line) => JSON.parse(line).url);
+}
+
+async function until(
+  isTrue: () => boolean | Promise<boolean>,
+  { lines, stderr }: RunningServer,
+): Promise<void> {
+  const endMs = performance.now() + WAIT_MS;
+  while (!await isTrue()) {
+    assert.ok(performance.now() < endMs, [...lines, stderr()].join("\n"));
+    await sleep(20);
+  }
+}
+
+test("dev serves ./endpoints, and anew what is changed, new or removed, JSON too", async (t) => {
+  const { folder, server, write, after } = await develop(t);
+  assert.equal(await (await fetch(`${server.url}/ping`)).json(), "first");
+
+  write("endpoints/data.json", `"second"`);
+  assert.deepEqual(await after("/ping"), [200, "second"]);
+  write("endpoints/ping.ts", PING.replace("=> data", "=> 7"));
+  assert.deepEqual(await after("/ping"), [200, 7]);
+  write("endpoints/more/pong.ts", PONG);
+  assert.deepEqual(await after("/pong"), [200, 1]);
+  rmSync(join(folder, "endpoints/more"), { recursive: true });
+  assert.deepEqual(await after("/pong"), [404, undefined]);
+  assert.equal(await server.stop(), 0);
+});
+
+test("a server that cannot start is tried again at the next change", async (t) => {
+  const { server, write, after } = await develop(t);
+  write("endpoints/ping.ts", "export const ping = {");
+  await until(() => server.stderr().includes("waiting for a change"), server);
+  assert.match(server.stderr(), /ping\.ts.*SyntaxError/);
+  write("endpoints/ping.ts", PING);
+  assert.deepEqual(await after("/ping"), [200, "first"]);
+  assert.equal(await server.stop("SIGINT"), 0);
+});
+
+test("dev that waits for a change ends at a signal", async (t) => {
+  const { server, write } = await develop(t);
+  write("endpoints/ping.ts", "export const ping = {");
+  await until(() => server.stderr().includes("waiting for a change"), server);
+  assert.equal(await server.stop(), 0);
+});
+
+test("dev ends where its folder is removed, and the server with it", async (t) => {
+  const { folder, server } = await develop(t);
+  rmSync(join(folder, "endpoints"), { recursive: true });
+  await until(() => server.stderr().includes("endpoints has been removed"), server);
+  assert.equal(await server.stop(), 1);
+});
+
+test("dot files, packages and databases in the folder do not start it anew", async (t) => {
+  const env = { GATEPOST_DATABASE: "endpoints/data/own" };
+  const { server, write, after, startCount } = await develop(t, env);
+  write("endpoints/.orders.ts.swp", "x");
+  write("endpoints/node_modules/a/index.js", "x");
+  write("endpoints/shop.sqlite-wal", "x");
+  await fetch(`${server.url}/ping`);
+  // What comes after them shows that they have been passed over.
+  await sleep(500);
+  assert.equal(startCount(), 1);
+  write("endpoints/data.json", `"second"`);
+  assert.deepEqual(await after("/ping"), [200, "second"]);
+  assert.equal(startCount(), 2);
+});
+
+test("dev needs a folder of endpoints: an error in one line", async () => {
+  const env = { GATEPOST_ENDPOINTS: "no/such/folder" };
+  const { code, stderr } = await runCli(["dev"], { entry: CLI_SOURCE, env });
+  assert.equal(code, 2);
+  assert.match(stderr, /^gatepost: there is no folder \/.*no\/such\/folder; [^\n]*\n$/);
+});
+
+test("the server runs under Node's own --watch, writer and worker too", async (t) => {
+  const server = await startServer({ nodeFlags: ["--watch"] });
+  t.after(() => server.stop()); // killed, dev would leave its server behind
+  await until(async () => (await fetch(`${server.url}/system/ready`)).ok, server);
+  assert.equal(await server.stop(), 0);
+});
