@@ -64,6 +64,7 @@ export const call: Call = async <Body>(given: CallableEndpoint, options: CallOpt
     log,
     routers: [createRouter([hostedOperation(endpoint, services)])],
     isOriginAllowed: async () => true,
+    limit: () => undefined,
     maxBodyBytes: config.maxBodyBytes,
     now,
     observe() {},

@@ -48,7 +48,8 @@ export function createRateLimit(
     }
     if (!caller) {
       if (!rateLimit) return policies;
-      return [...policies, { name: "address", key: throttleAddress(request.address), rate: rateLimit }];
+      const key = throttleAddress(request.address);
+      return [...policies, { name: "address", key, rate: rateLimit }];
     }
     const { sub, kind, clientId } = caller;
     const own = rates.find(sub) ?? rateLimit;

@@ -31,7 +31,7 @@ function openStage(rates: Readonly<Record<string, string>> = {}, all = "") {
   return (caller?: Caller, { address = "192.0.2.1", ...more }: Partial<Operation> & {
     address?: string;
   } = {}) => {
-    const limited = limit(sampleOperation(more), caller, address);
+    const limited = limit(sampleOperation(more), caller, { address });
     if (!limited) return "no limit";
     const { RateLimit } = limited.headers;
     const { refusal } = limited;
