@@ -1,13 +1,5 @@
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from "node:fs";
+import { existsSync, linkSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { backup, type DatabaseSync } from "node:sqlite";
 import { UnusableDatabaseError } from "./database.ts";
@@ -43,7 +35,7 @@ export async function backUpSqlite(
     await copySqlite(source, partial, options);
   }
   try {
-    keepAs(target, partial);
+    await keepAs(target, partial);
   } finally {
     rmSync(partial, { force: true });
   }
@@ -74,7 +66,7 @@ export async function copySqlite(
     });
     signal.throwIfAborted();
     checkCopy(target);
-    syncToDisk(target);
+    await syncToDisk(target);
   } catch (error) {
     for (const file of [target, `${target}-journal`]) rmSync(file, { force: true });
     throw error;
@@ -83,7 +75,7 @@ export async function copySqlite(
 
 function makePrivate(file: string): void {
   try {
-    closeSync(openSync(file, "wx", 0o600));
+    writeFileSync(file, "", { flag: "wx", mode: 0o600 });
   } catch (cause) {
     if (!existsSync(file)) throw cause;
     throw new UnusableDatabaseError(
@@ -101,24 +93,20 @@ function checkCopy(file: string): void {
 }
 
 /** Gives the copy its name, and never takes that of another file. */
-function keepAs(target: string, partial: string): void {
+async function keepAs(target: string, partial: string): Promise<void> {
   try {
     linkSync(partial, target);
   } catch (cause) {
     if (existsSync(target)) throw targetExists(target, cause);
     renameSync(partial, target); // a file system without links
   }
-  syncToDisk(dirname(resolve(target)));
+  await syncToDisk(dirname(resolve(target)));
 }
 
 /** Awaits that the content of a file, or the names in a folder, are on disk. */
-export function syncToDisk(path: string): void {
-  const file = openSync(path, "r");
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
+export async function syncToDisk(path: string): Promise<void> {
+  await using file = await open(path);
+  await file.sync();
 }
 
 function targetExists(target: string, cause?: unknown): Error {

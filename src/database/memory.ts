@@ -4,7 +4,7 @@ import { SCHEMA } from "./schema.ts";
 import type { Sql } from "./sql.ts";
 import { prepareOnce } from "./sqlite_file.ts";
 import { createGroupWriter } from "./sqlite_writer.ts";
-import { errorOf } from "./write_result.ts";
+import { settle } from "./write_result.ts";
 
 /** A database of one test: new, in memory, and gone when nobody holds it. */
 export function createMemoryDatabase(): Database {
@@ -15,9 +15,9 @@ export function createMemoryDatabase(): Database {
   return {
     query: async <Row>({ sql, params }: Sql) => prepare(sql).all(...params) as Row[],
     async write(batch) {
-      const [result] = writeGroup([batch]);
-      if (result?.kind !== "stored") throw errorOf(result);
-      return result.changes;
+      const written = Promise.withResolvers<number[]>();
+      settle(written, writeGroup([batch])[0]);
+      return written.promise;
     },
     close: async () => connection.close(),
   };

@@ -5,9 +5,6 @@ import { pathToFileURL } from "node:url";
 import { UnavailableError } from "./database.ts";
 import { classifySqliteError } from "./sqlite_error.ts";
 
-/** Which of the processes on one database file are there. */
-export type Presence = ReturnType<typeof acquirePresence>;
-
 const OWN_LOCK_TIMEOUT_MS = 1000;
 const ATTEMPTS = 5;
 

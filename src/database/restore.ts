@@ -42,7 +42,7 @@ export async function restoreSqlite(
     using _lock = lockWhole(path);
     const keptAs = moveAside(path, nowMs);
     renameSync(copy, path);
-    syncToDisk(dirname(resolve(path)));
+    await syncToDisk(dirname(resolve(path)));
     return { bytes: statSync(path).size, keptAs };
   } finally {
     rmSync(copy, { force: true });

@@ -9,7 +9,7 @@ type Stored<Value> = Value extends readonly unknown[] ? string
   : Value;
 
 /** Which items are wanted: those with these members; undefined does not narrow. */
-export type FilterOf<Item, Key extends keyof Item> = {
+export type FilterOf<Item, Key extends keyof Item = keyof Item> = {
   readonly [Name in Key]?: NonNullable<Item[Name]> | undefined;
 };
 
@@ -23,6 +23,12 @@ export function parseScopes<Row extends { readonly scopes: string }>(
 /** The first row of a SELECT. */
 export async function findRow<Row>(database: Database, select: Sql): Promise<Row | undefined> {
   return (await database.query<Row>(select))[0];
+}
+
+/** The value of a SELECT of one column, in its first row. */
+export async function findValue<Value>(database: Database, select: Sql) {
+  const [row] = await database.query<Record<string, Value>>(select);
+  return row && Object.values(row)[0];
 }
 
 /** Whether a SELECT has any row. */

@@ -1,13 +1,12 @@
 import { newSecret } from "../base/secret.ts";
 import { type Seal, SealError } from "../base/seal.ts";
 import { ConflictError, type Database, UnusableDatabaseError } from "./database.ts";
-import { findRow, writeAndPause } from "./rows.ts";
+import { findValue, writeAndPause } from "./rows.ts";
 import { PAGE_KEY, renewSecrets } from "./sealed_secrets.ts";
 import { sql, type Sql } from "./sql.ts";
 
-async function findSetting(database: Database, name: string): Promise<string | undefined> {
-  const select = sql`SELECT value FROM settings WHERE name = ${name}`;
-  return (await findRow<{ value: string }>(database, select))?.value;
+function findSetting(database: Database, name: string): Promise<string | undefined> {
+  return findValue(database, sql`SELECT value FROM settings WHERE name = ${name}`);
 }
 
 /** The setting that only the key decrypts with which the database was sealed. */

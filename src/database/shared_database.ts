@@ -2,7 +2,7 @@ import type { MessagePort } from "node:worker_threads";
 import { type Database, UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { openSqliteReader } from "./sqlite_reader.ts";
-import { errorOf, type WriteResult } from "./write_result.ts";
+import { settle, type WriteResult } from "./write_result.ts";
 
 /** A batch for the writer's thread. */
 export interface WriteCall {
@@ -30,8 +30,7 @@ export function openSharedDatabase(path: string, port: MessagePort): Database {
   port.on("message", ({ id, result }: WriteReply) => {
     const call = waiting.get(id);
     waiting.delete(id);
-    if (result?.kind === "stored") call?.resolve(result.changes);
-    else call?.reject(errorOf(result));
+    if (call) settle(call, result);
   });
   port.on("close", () => {
     isOpen = false;

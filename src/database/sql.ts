@@ -7,13 +7,8 @@ export interface Sql {
   readonly params: readonly SqlValue[];
 }
 
-interface Text {
-  readonly text: string;
-  readonly pieces: readonly string[];
-}
-
 /** The texts of each template, and the pieces that each was made of: as many as it has users. */
-const TEXTS = new WeakMap<TemplateStringsArray, Text[]>();
+const TEXTS = new WeakMap<TemplateStringsArray, { text: string; pieces: readonly string[] }[]>();
 const KEPT = 8;
 
 /** SQL as a tagged template: a value is always bound; a piece of SQL becomes part of the text. */

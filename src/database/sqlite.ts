@@ -1,11 +1,11 @@
-import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
+import { MessageChannel, type MessagePort, type Worker } from "node:worker_threads";
 import { type Database, UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { prepareSqliteFile } from "./migrate.ts";
 import { identify } from "./own_files.ts";
 import { openSqliteReader } from "./sqlite_reader.ts";
-import { WRITER_ROLE, type WriterMessage, type WriterRequest } from "./sqlite_writer.ts";
-import { type CommitReport, errorOf, type WriteResult } from "./write_result.ts";
+import { startSqliteWriter, type WriterMessage, type WriterRequest } from "./sqlite_writer.ts";
+import { type CommitReport, settle, type WriteResult } from "./write_result.ts";
 
 /** The engine on a file, whose writer takes the writes of other threads too. */
 export interface SqliteDatabase extends Database {
@@ -99,12 +99,8 @@ function createWriter(
   let worker: Worker | undefined = start();
 
   function start(): Worker {
-    // The same module runs as source (.ts) and as built (.js).
-    const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
-    const url = new URL(`./sqlite_writer${extension}`, import.meta.url);
-    const workerData = { role: WRITER_ROLE, path, identity };
     let cause: unknown;
-    return new Worker(url, { workerData })
+    return startSqliteWriter(path, identity)
       .on("message", (message: WriterMessage) => {
         if (Array.isArray(message)) onCommit(...message); // others are Node's own, under --watch
       })
@@ -129,9 +125,4 @@ function createWriter(
         worker.postMessage("close");
       }),
   };
-}
-
-function settle({ resolve, reject }: Waiting, result: WriteResult | undefined): void {
-  if (result?.kind === "stored") resolve(result.changes);
-  else reject(errorOf(result));
 }

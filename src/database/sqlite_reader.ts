@@ -8,15 +8,14 @@ export function openSqliteReader(path: string): Pick<Database, "query"> & { clos
   const connection = openSqlite(path, { readOnly: true });
   const prepare = prepareOnce(connection);
   return {
-    query: <Row>({ sql, params }: Sql) =>
-      new Promise<Row[]>((resolve, reject) => {
-        try {
-          resolve(prepare(sql).all(...params) as Row[]);
-        } catch (cause) {
-          const passing = !connection.isOpen || classifySqliteError(cause) === "unavailable";
-          reject(passing ? new UnavailableError("The database cannot be read", { cause }) : cause);
-        }
-      }),
+    async query<Row>({ sql, params }: Sql) {
+      try {
+        return prepare(sql).all(...params) as Row[];
+      } catch (cause) {
+        const passing = !connection.isOpen || classifySqliteError(cause) === "unavailable";
+        throw passing ? new UnavailableError("The database cannot be read", { cause }) : cause;
+      }
+    },
     close: () => connection.close(),
   };
 }

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+import { type MessagePort, parentPort, Worker, workerData } from "node:worker_threads";
 import { UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { type OwnFiles, watchOwnFiles } from "./own_files.ts";
@@ -8,7 +8,7 @@ import type { WriteCall, WriteReply } from "./shared_database.ts";
 import { type CommitReport, refusalOfGroup, resultOf, type WriteResult } from "./write_result.ts";
 
 /** Marks the worker's data, so that importing this module elsewhere starts nothing. */
-export const WRITER_ROLE = "gatepost-sqlite-writer";
+const WRITER_ROLE = "gatepost-sqlite-writer";
 
 type Batches = readonly (readonly Sql[])[];
 
@@ -22,6 +22,12 @@ const LONG_LOG_BYTES = 16 * 1024 * 1024;
 const TRIM_PAUSE_MS = 1_000;
 // For those who read the log now: when all of it is copied, readers that come do without it.
 const TRIM_TIMEOUT_MS = 50;
+
+/** Starts this module in a thread, as the writer of the file at `path` with that identity. */
+export function startSqliteWriter(path: string, identity: string): Worker {
+  const workerData = { role: WRITER_ROLE, path, identity };
+  return new Worker(new URL(import.meta.url), { workerData });
+}
 
 /**
  * Makes what runs batches in one transaction, each in a savepoint of its own: one that breaks a

@@ -8,23 +8,27 @@ export type WriteResult =
   | { readonly kind: "conflict" | "error"; readonly message: string }
   | { readonly kind: "unavailable"; readonly message: string; readonly refusal: Refusal };
 
-/** The error of a batch that was not stored; without a result, of one whose writer ended. */
-export function errorOf(result: Exclude<WriteResult, { kind: "stored" }> | undefined): Error {
+/** Settles the promise of a batch; it fails too without a result. */
+export function settle(
+  { resolve, reject }: PromiseWithResolvers<number[]>,
+  result: WriteResult | undefined,
+): void {
   switch (result?.kind) {
+    case "stored":
+      return resolve(result.changes);
     case "conflict":
-      return new ConflictError(result.message);
+      return reject(new ConflictError(result.message));
     case "unavailable":
-      return new UnavailableError(result.message);
+      return reject(new UnavailableError(result.message));
     default:
-      return new Error(result?.message ?? "The database writer gave no result");
+      return reject(new Error(result?.message ?? "The database writer gave no result"));
   }
 }
 
-/** The result for an error of SQLite or of `write`. */
+/** The result for an error of SQLite, or of the writer itself where files were replaced. */
 export function resultOf(error: unknown): WriteResult {
   const message = messageOf(error);
-  if (error instanceof ConflictError) return { kind: "conflict", message };
-  const isReplaced = error instanceof UnavailableError; // what a writer itself throws
+  const isReplaced = error instanceof UnavailableError;
   if (isReplaced) return { kind: "unavailable", message, refusal: "replaced" };
   const kind = classifySqliteError(error);
   return kind === "unavailable" ? { kind, message, refusal: refusalOf(error) } : { kind, message };

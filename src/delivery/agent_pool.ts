@@ -119,11 +119,7 @@ export function createAgentPool(
  */
 export function findAgentClass(): AgentClass | undefined {
   void globalThis.Response;
-  const dispatcher: unknown = Reflect.get(globalThis, Symbol.for("undici.globalDispatcher.2"));
-  if (typeof dispatcher !== "object" || dispatcher === null) return undefined;
-  return isAgentClass(dispatcher.constructor) ? dispatcher.constructor : undefined;
-}
-
-function isAgentClass(value: unknown): value is AgentClass {
-  return typeof value === "function" && value.name === "Agent";
+  const dispatcher: { readonly constructor?: AgentClass } | undefined =
+    Reflect.get(globalThis, Symbol.for("undici.globalDispatcher.2"));
+  return dispatcher?.constructor?.name === "Agent" ? dispatcher.constructor : undefined;
 }

@@ -20,21 +20,10 @@ export interface Callback {
 }
 
 /** How a POST ended; `shortage`: it was not sent, since the service lacks what this code says. */
-type CallbackResult =
-  | Pick<AttemptRecord, "outcome" | "snippet">
-  | { readonly shortage: string };
+type CallbackResult = Pick<AttemptRecord, "outcome" | "snippet"> | { readonly shortage: string };
 
 /** Sends callbacks. */
 export type CallbackSender = ReturnType<typeof createCallbackSender>;
-
-interface CallbackOptions {
-  readonly egress: Egress;
-  /** For the whole exchange, body included, in milliseconds. */
-  readonly timeoutMs: number;
-  /** `<product_name>/<version>@<revision>`. */
-  readonly userAgent: string;
-  readonly now: () => number;
-}
 
 const SNIPPET_BYTES = 4096;
 /**
@@ -44,8 +33,14 @@ const SNIPPET_BYTES = 4096;
 const STEP_MS = 1000;
 
 /** Makes the one caller of `fetch`: a POST of the event's JSON, and nothing else of the service. */
-export function createCallbackSender(options: CallbackOptions) {
-  const { egress, timeoutMs, userAgent, now } = options;
+export function createCallbackSender({ egress, timeoutMs, userAgent, now }: {
+  readonly egress: Egress;
+  /** For the whole exchange, body included, in milliseconds. */
+  readonly timeoutMs: number;
+  /** `<product_name>/<version>@<revision>`. */
+  readonly userAgent: string;
+  readonly now: () => number;
+}) {
   // Listeners on one signal for all would each keep alive those that came after it.
   const underWay = new Set<AbortController>();
 

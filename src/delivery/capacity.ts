@@ -1,12 +1,7 @@
 import type { Health } from "../store/deliveries.ts";
 
-/** What may be in flight at once. */
-export interface QueueLimits {
-  /** In all. */
-  readonly total: number;
-  /** Of one subscription. */
-  readonly perSubscription: number;
-}
+/** How many items may be in flight at once: in all, and of one subscription. */
+export type QueueLimits = Readonly<Record<"total" | "perSubscription", number>>;
 
 /** A limit that a queue has or that several share, and what of theirs counts against it. */
 interface Group {

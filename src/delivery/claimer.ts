@@ -1,10 +1,4 @@
-import {
-  claimDeliveries,
-  type ClaimRequest,
-  type DueQueue,
-  HEALTHS,
-  listDueQueues,
-} from "../store/deliveries.ts";
+import { claimDeliveries, type DueQueue, HEALTHS, listDueQueues } from "../store/deliveries.ts";
 import type { DistributorOptions } from "./distributor.ts";
 import type { Queues } from "./queues.ts";
 
@@ -59,13 +53,13 @@ export function createClaimer(
 export function shareOut(
   kinds: readonly (readonly DueQueue[])[],
   queues: Pick<Queues, "reserve" | "capacityFor">,
-): ClaimRequest[] {
+) {
   // All of one health may have the same.
   const shares = kinds.map(([first, ...others]) =>
     first && Math.max(1, Math.floor(queues.capacityFor(first.health) / (1 + others.length)))
   );
   const longest = Math.max(...kinds.map(({ length }) => length));
-  const requests: ClaimRequest[] = [];
+  const requests: { readonly subscription: number; readonly count: number }[] = [];
   // The first of each health, the second of each, and so on.
   for (let place = 0; place < longest; place++) {
     for (const [kind, due] of kinds.entries()) {

@@ -13,16 +13,6 @@ import { isShortage } from "./shortage.ts";
  */
 export type NameLookup = (name: string) => Promise<readonly Address[]>;
 
-/** Options of createNameLookup(). */
-export interface NameLookupOptions {
-  /** For one name in all: hosts file and both families. */
-  readonly timeoutMs: number;
-  /** Name servers, as `address` or `address:port`; the system's if not given. */
-  readonly servers?: readonly string[];
-  /** Reads the text of the hosts file; the system's if not given. An unreadable one is empty. */
-  readonly readHosts?: () => Promise<string>;
-}
-
 const HOSTS_FILE = "/etc/hosts";
 /** How long one family's addresses wait for the other's (RFC 8305 §3 has 50 ms). */
 const OTHER_FAMILY_WAIT_MS = 250;
@@ -34,7 +24,14 @@ const OTHER_FAMILY_WAIT_MS = 250;
  * are absolute: search domains are not tried. `localhost` and all below it are the loopback
  * addresses, without asking DNS (RFC 6761 §6.3).
  */
-export function createNameLookup(options: NameLookupOptions): NameLookup {
+export function createNameLookup(options: {
+  /** For one name in all: hosts file and both families. */
+  readonly timeoutMs: number;
+  /** Name servers, as `address` or `address:port`; the system's if not given. */
+  readonly servers?: readonly string[];
+  /** Reads the text of the hosts file; the system's if not given. An unreadable one is empty. */
+  readonly readHosts?: () => Promise<string>;
+}): NameLookup {
   const { timeoutMs, servers, readHosts = () => readFile(HOSTS_FILE, "utf8") } = options;
 
   return async (name) => {

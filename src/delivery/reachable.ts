@@ -5,11 +5,7 @@ import { isPublicAddress } from "../base/public_address.ts";
 /** Why the guard connects to nothing: it must not, it cannot guard, or a name has no address. */
 export class EgressError extends Error {
   override readonly name = "EgressError";
-  readonly code:
-    | "EGRESS_REFUSED"
-    | "EGRESS_UNSUPPORTED"
-    | "NAME_LOOKUP_FAILED"
-    | "NAME_LOOKUP_TIMEOUT";
+  readonly code: `EGRESS_${"REFUSED" | "UNSUPPORTED"}` | `NAME_LOOKUP_${"FAILED" | "TIMEOUT"}`;
 
   constructor(code: EgressError["code"], message: string, options?: ErrorOptions) {
     super(message, options);

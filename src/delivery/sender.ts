@@ -5,22 +5,19 @@ import type { Queues } from "./queues.ts";
 import type { Recorder } from "./recorder.ts";
 import type { ShortageWatch } from "./shortage.ts";
 
-/** The parts of a distributor that its sender works with. */
-interface SenderParts {
-  readonly queues: Queues;
-  readonly recorder: Recorder;
-  readonly shortages: ShortageWatch;
-  readonly maySend: () => boolean;
-  /** Called when queues may have capacity for new claims. */
-  readonly gather: () => void;
-}
-
 const BATCH_SIZE = 8;
 
 /** Makes the sender of one distributor. */
 export function createSender(
   options: DistributorOptions,
-  { queues, recorder, shortages, maySend, gather }: SenderParts,
+  { queues, recorder, shortages, maySend, gather }: {
+    readonly queues: Queues;
+    readonly recorder: Recorder;
+    readonly shortages: ShortageWatch;
+    readonly maySend: () => boolean;
+    /** Called when queues may have capacity for new claims. */
+    readonly gather: () => void;
+  },
 ) {
   const { database, settings, claim, callbacks, log, now, elapsedMs } = options;
   const batches = new Set<Promise<void>>();
@@ -83,16 +80,8 @@ export function createSender(
     const { requeued, meanMs } = queues.finish(subscription, succeeded, durationMs);
     send();
     options.observe(succeeded, durationMs);
-    await recorder.record({
-      delivery: id,
-      subscription,
-      endpoint,
-      attempt: number,
-      startedAtMs,
-      durationMs,
-      meanMs,
-      ...result,
-    }, requeued);
+    const made = { delivery: id, subscription, endpoint, attempt: number, startedAtMs, durationMs };
+    await recorder.record({ ...made, meanMs, ...result }, requeued);
     release(delivery);
   }
 

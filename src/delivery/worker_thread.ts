@@ -27,23 +27,20 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
     if (!isStopping) throw new Error("The writer of the database has ended"); // and start again
   });
   const presence = acquirePresence(settings.databasePath, name);
+  const timeoutMs = settings.callbackTimeoutMs;
   const egress = createEgress({
     allow: settings.callbackAllow,
     request: fetch,
     connectionsPerOrigin: settings.callbackConcurrency,
-    timeoutMs: settings.callbackTimeoutMs,
+    timeoutMs,
   });
+  const userAgent = `Gatepost/${version}@${revision}`;
   let attempts: WorkerReport["attempts"][number][] = [];
   const distributor = createDistributor({
     database,
     settings,
     claim: name,
-    callbacks: createCallbackSender({
-      egress,
-      timeoutMs: settings.callbackTimeoutMs,
-      userAgent: `Gatepost/${version}@${revision}`,
-      now,
-    }),
+    callbacks: createCallbackSender({ egress, timeoutMs, userAgent, now }),
     seal: createSeal(...settings.secretKeys ?? []),
     log,
     now,

@@ -11,14 +11,6 @@ import {
 } from "../store/cronjobs.ts";
 import { type Cron, type IntervalJob, type JobState, NEVER, type RunOutcome } from "./cron.ts";
 
-type SharedCronOptions = Pick<Services, "database" | "log" | "now"> & {
-  /** A monotonic clock: how long a run took is not for the wall clock to say. */
-  readonly elapsedMs: () => number;
-  readonly cron: Cron;
-  /** The name of this process, which its leases carry. */
-  readonly claim: string;
-};
-
 /** How often a job is checked for being due: a read of one row. */
 const CHECK_MS = 1000;
 /** A process that died keeps its job for so long at most; a running one renews its lease. */
@@ -30,7 +22,13 @@ const MAX_ERROR_LENGTH = 500;
  * Makes a registry of jobs that run once per due time and database, however many processes know
  * them; they run by that of the process.
  */
-export function createSharedCron(options: SharedCronOptions) {
+export function createSharedCron(options: Pick<Services, "database" | "log" | "now"> & {
+  /** A monotonic clock: how long a run took is not for the wall clock to say. */
+  readonly elapsedMs: () => number;
+  readonly cron: Cron;
+  /** The name of this process, which its leases carry. */
+  readonly claim: string;
+}) {
   const { database, cron, log, now, elapsedMs } = options;
   const jobs = new Map<string, IntervalJob>();
 
@@ -40,17 +38,14 @@ export function createSharedCron(options: SharedCronOptions) {
     const stored = await findCronjob(database, name);
     // Unknown yet, or due later than it can be: the module has a shorter period now.
     if (!stored || stored.nextAtMs > nowMs + everyMs) {
-      await registerCronjob(database, name, nowMs + everyMs);
+      await database.write([registerCronjob(name, nowMs + everyMs)]);
     } else if (stored.nextAtMs <= nowMs && stored.leaseUntilMs <= nowMs) {
       const claimed = await claim(job, false);
       if (claimed) await runClaimed(job, claimed, signal);
     }
   }
 
-  async function claim(
-    { name, everyMs }: IntervalJob,
-    isForced: boolean,
-  ): Promise<CronjobRun | undefined> {
+  async function claim({ name, everyMs }: IntervalJob, isForced: boolean) {
     const nowMs = now();
     const leaseUntilMs = nowMs + LEASE_MS;
     const wanted = { name, claim: options.claim, everyMs, leaseUntilMs, isForced };
@@ -65,10 +60,10 @@ export function createSharedCron(options: SharedCronOptions) {
   ): Promise<void> {
     const startedMs = elapsedMs();
     const renewal = setInterval(() => {
-      renewCronjob(database, claimed, now() + LEASE_MS)
+      database.write([renewCronjob(claimed, now() + LEASE_MS)])
         .catch((error: unknown) => log.warn("a cronjob cannot be renewed", { job: name, error }));
     }, RENEW_MS);
-    let failure: string | undefined;
+    let failure: string | null = null;
     try {
       await run(signal);
     } catch (error) {
@@ -76,24 +71,22 @@ export function createSharedCron(options: SharedCronOptions) {
       throw error;
     } finally {
       clearInterval(renewal);
-      await finishCronjob(database, claimed, Math.round(elapsedMs() - startedMs), failure);
+      const durationMs = Math.round(elapsedMs() - startedMs);
+      await database.write([finishCronjob(claimed, durationMs, failure)]);
     }
   }
 
   /** Claims a run now; a job that is not registered yet is before. */
   async function claimNow(job: IntervalJob): Promise<CronjobRun | undefined> {
-    await registerCronjob(database, job.name, now() + job.everyMs);
+    await database.write([registerCronjob(job.name, now() + job.everyMs)]);
     return claim(job, true);
   }
 
   return {
     start(job: IntervalJob): void {
       jobs.set(job.name, job);
-      cron.start({
-        name: job.name,
-        everyMs: Math.min(job.everyMs, CHECK_MS),
-        run: (signal) => runIfDue(job, signal),
-      });
+      const everyMs = Math.min(job.everyMs, CHECK_MS);
+      cron.start({ name: job.name, everyMs, run: (signal) => runIfDue(job, signal) });
       cron.run(job.name); // registers it, so that it is listed with its time
     },
     /** Runs a job now, unless it runs in this or another process. */

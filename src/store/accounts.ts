@@ -1,7 +1,7 @@
 import { createCache } from "../base/cache.ts";
 import { findApp } from "./apps.ts";
 import type { Database } from "../database/database.ts";
-import { findRow } from "../database/rows.ts";
+import { findValue } from "../database/rows.ts";
 import { sql } from "../database/sql.ts";
 import { findUser } from "./users.ts";
 
@@ -24,9 +24,9 @@ function remember<Account>(
   let cache = createCache<Account>(CACHE_LIMIT);
   let seen: number | undefined;
   return async (id) => {
-    const changes = await findRow<{ count: number }>(database, CHANGES);
-    if (changes === undefined || changes.count !== seen) cache = createCache(CACHE_LIMIT);
-    seen = changes?.count;
+    const changes = await findValue<number>(database, CHANGES);
+    if (changes === undefined || changes !== seen) cache = createCache(CACHE_LIMIT);
+    seen = changes;
     const current = cache; // what is read now is not kept past a change that is noticed meanwhile
     const known = current.get(id);
     if (known) return known;

@@ -41,6 +41,7 @@ export const UNKNOWN = "unknown";
 /** Those that anyone can cause, so that their number is bounded (failure_audit.ts). */
 export const FAILED_LOGIN = "user.login_failed";
 export const FAILED_AUTHENTICATION = "app.authenticate_failed";
+export const FAILURES = [FAILED_LOGIN, FAILED_AUTHENTICATION];
 
 /** What a user let an app have: anyone who is logged in can cause many, so the oldest go first. */
 export const GRANT_ALLOWED = "grant.allow";
@@ -68,7 +69,7 @@ export function listAudit(
   database: Database,
   { actor, action, target, sinceMs, untilMs }:
     & FilterOf<AuditEntry, "actor" | "action" | "target">
-    & FilterOf<Record<"sinceMs" | "untilMs", number>, "sinceMs" | "untilMs">,
+    & FilterOf<Record<"sinceMs" | "untilMs", number>>,
   page: Pagination,
 ): Promise<Page<AuditEntry>> {
   // One bound alone: of two SQLite searches by one, and reads all that the other leaves out.

@@ -1,6 +1,6 @@
 import { CONSUMER_SCOPE, LOGIN_APP } from "../oauth/principal.ts";
 import type { Database } from "../database/database.ts";
-import { findRow } from "../database/rows.ts";
+import { findValue } from "../database/rows.ts";
 import { sql, type Sql, sqlText } from "../database/sql.ts";
 
 /** The number of the last end of many subscriptions; it does not concern those made after it. */
@@ -72,6 +72,6 @@ export async function findEventScopes(
   database: Database,
   name: string,
 ): Promise<readonly string[]> {
-  const select = sql`SELECT ${declaredScopes(name)} AS scopes`;
-  return JSON.parse((await findRow<{ scopes: string }>(database, select))?.scopes ?? "[]");
+  const scopes = await findValue<string>(database, sql`SELECT ${declaredScopes(name)}`);
+  return JSON.parse(scopes ?? "[]");
 }

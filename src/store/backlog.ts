@@ -1,6 +1,6 @@
 import { idTimeMs } from "../base/id.ts";
 import { type Database, limitTo } from "../database/database.ts";
-import { findRow } from "../database/rows.ts";
+import { findRow, findValue } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { dueFirst } from "./deliveries.ts";
 
@@ -21,8 +21,8 @@ export async function measureBacklog(
 ) {
   const events = await countPending(database, sql`events`, pause);
   const deliveries = await countPending(database, sql`deliveries`, pause);
-  const select = sql`SELECT min(id) AS id FROM events WHERE status = 'pending'`;
-  const event = await findRow<{ id: string | null }>(database, select);
+  const selectEvent = sql`SELECT min(id) FROM events WHERE status = 'pending'`;
+  const event = await findValue<string | null>(database, selectEvent);
   const pending = sql`FROM deliveries WHERE subscription = s.seq AND status = 'pending'`;
   const delivery = await findRow<{ id: string | null; dueAtMs: number | null }>(
     database,
@@ -30,7 +30,7 @@ export async function measureBacklog(
       (SELECT (SELECT min(id) ${pending}) AS id, (SELECT min(dueAtMs) ${pending}) AS dueAtMs
         FROM (${dueFirst(sql`seq`, SUBSCRIPTIONS_LOOKED_AT)}) s)`,
   );
-  const eventMs = event?.id ? idTimeMs(event.id) : undefined;
+  const eventMs = event ? idTimeMs(event) : undefined;
   return {
     /** Events that have not been fanned out. */
     events,

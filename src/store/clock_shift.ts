@@ -1,24 +1,18 @@
 import { type Key, type KeyedRows, walkKeys } from "./batch.ts";
 import type { Database } from "../database/database.ts";
-import { changesRow, findRow } from "../database/rows.ts";
+import { changesRow, findValue } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
 import { updateNextDue } from "./deliveries.ts";
 import { IS_OPEN } from "./subscriptions.ts";
 
 /** How often processes on this database have found the clock set. */
 export async function countClockSteps(database: Database): Promise<number> {
-  const select = sql`SELECT count FROM clock_steps`;
-  return (await findRow<{ count: number }>(database, select))?.count ?? 0;
+  return await findValue<number>(database, sql`SELECT count FROM clock_steps`) ?? 0;
 }
 
 /** Counts one step more; false where another process was faster. */
 export function takeClockStep(database: Database, count: number): Promise<boolean> {
   return changesRow(database, sql`UPDATE clock_steps SET count = count + 1 WHERE count = ${count}`);
-}
-
-/** Rows to walk through by their keys. */
-interface Walk extends KeyedRows {
-  readonly shift: (keys: readonly Key[]) => Sql[];
 }
 
 /**
@@ -28,7 +22,7 @@ interface Walk extends KeyedRows {
  */
 export function createShift(database: Database, nowMs: number, stepMs: number) {
   const dueMs = Math.min(nowMs, nowMs + stepMs); // what is due by both clocks stays so
-  const walks: Walk[] = [
+  const walks: (KeyedRows & { readonly shift: (keys: readonly Key[]) => Sql[] })[] = [
     {
       table: sql`cronjobs`,
       key: sql`name`,

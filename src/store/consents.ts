@@ -1,7 +1,7 @@
 import { idTimeMs } from "../base/id.ts";
 import type { App } from "../oauth/app.ts";
 import { type Database, limitTo } from "../database/database.ts";
-import { findRow, type RowOf } from "../database/rows.ts";
+import { findValue, type RowOf } from "../database/rows.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
 import { BATCH, walkKeys } from "./batch.ts";
 import { isOf, revokeGrantsOf } from "./grant_end.ts";
@@ -16,7 +16,7 @@ export async function findConsentedScopes(
   app: string,
 ): Promise<readonly string[]> {
   const select = sql`SELECT scopes FROM consents WHERE ${isOf({ user, app })}`;
-  return JSON.parse((await findRow<{ scopes: string }>(database, select))?.scopes ?? "[]");
+  return JSON.parse(await findValue<string>(database, select) ?? "[]");
 }
 
 /** Remembers what a user allows an app, if the code of this id was stored earlier in the batch. */

@@ -33,32 +33,21 @@ export function hastenCronjob(database: Database, name: string, nowMs: number): 
 }
 
 /** Stores a job that is due at `nextAtMs`; one that is there is due then at the latest. */
-export async function registerCronjob(
-  database: Database,
-  name: string,
-  nextAtMs: number,
-): Promise<void> {
-  const insert = sql`INSERT INTO cronjobs (name, nextAtMs) VALUES (${name}, ${nextAtMs})
+export function registerCronjob(name: string, nextAtMs: number): Sql {
+  return sql`INSERT INTO cronjobs (name, nextAtMs) VALUES (${name}, ${nextAtMs})
     ON CONFLICT DO UPDATE SET nextAtMs = min(nextAtMs, excluded.nextAtMs)`;
-  await database.write([insert]);
-}
-
-/** One run of a job that a process wants to begin. */
-interface CronjobClaim extends Pick<StoredCronjob, "name" | "leaseUntilMs"> {
-  /** The name of the process. */
-  readonly claim: string;
-  readonly everyMs: number;
-  /** Whether it runs although it is not due. */
-  readonly isForced: boolean;
 }
 
 /**
- * Claims a run for this process; false when it is not due, another process was faster, or it runs
- * already. The next due time is whole periods later, so a late run does not shift those after it.
+ * Claims a run for the process called `claim`; false when it is not due and not forced, another
+ * process was faster, or it runs already. The next due time is whole periods later, so a late run
+ * does not shift those after it.
  */
 export function claimCronjob(
   database: Database,
-  { name, claim, everyMs, leaseUntilMs, isForced }: CronjobClaim,
+  { name, claim, everyMs, leaseUntilMs, isForced }:
+    & Readonly<Record<"name" | "claim", string> & Record<"everyMs" | "leaseUntilMs", number>>
+    & { readonly isForced: boolean },
   nowMs: number,
 ): Promise<boolean> {
   // Numbers are bound as REAL, which do not divide to whole periods by themselves.
@@ -79,28 +68,20 @@ export interface CronjobRun {
 }
 
 /** Extends the lease of a run whose process is alive. */
-export async function renewCronjob(
-  database: Database,
-  { name, claimedAtMs }: CronjobRun,
-  leaseUntilMs: number,
-): Promise<void> {
-  const update = sql`UPDATE cronjobs SET leaseUntilMs = ${leaseUntilMs}
+export function renewCronjob({ name, claimedAtMs }: CronjobRun, leaseUntilMs: number): Sql {
+  return sql`UPDATE cronjobs SET leaseUntilMs = ${leaseUntilMs}
     WHERE name = ${name} AND lastAtMs = ${claimedAtMs}`;
-  await database.write([update]);
 }
 
 /** Ends a run and records how it went. */
-export async function finishCronjob(
-  database: Database,
+export function finishCronjob(
   { name, claimedAtMs }: CronjobRun,
   durationMs: number,
-  error: string | undefined,
-): Promise<void> {
-  await database.write([
-    sql`UPDATE cronjobs SET claim = NULL, leaseUntilMs = 0, lastDurationMs = ${durationMs},
-        lastError = ${error ?? null}
-      WHERE name = ${name} AND lastAtMs = ${claimedAtMs}`,
-  ]);
+  error: string | null,
+): Sql {
+  return sql`UPDATE cronjobs SET claim = NULL, leaseUntilMs = 0, lastDurationMs = ${durationMs},
+      lastError = ${error}
+    WHERE name = ${name} AND lastAtMs = ${claimedAtMs}`;
 }
 
 /** Ends the leases of a process that has ended; the runs that it began are lost. */

@@ -1,7 +1,7 @@
 import type { NextState } from "../event/delivery.ts";
 import type { Attempt } from "../event/delivery_record.ts";
 import { type Database, limitTo } from "../database/database.ts";
-import { findRow, hasRow } from "../database/rows.ts";
+import { findValue, hasRow } from "../database/rows.ts";
 import { joinSql, listOf, sql, type Sql, sqlText } from "../database/sql.ts";
 import { mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
 import { earlierDue } from "./subscriptions.ts";
@@ -50,9 +50,9 @@ export function listDueQueues(
 }
 
 /** When the next work is due after now, in milliseconds since 1970. */
-export async function findNextDue(database: Database, nowMs: number): Promise<number | undefined> {
+export function findNextDue(database: Database, nowMs: number): Promise<number | undefined> {
   const select = sql`${dueFirst(sql`dueAtMs`, 1, sql` AND dueAtMs > ${nowMs}`)} ORDER BY 1 LIMIT 1`;
-  return (await findRow<{ dueAtMs: number }>(database, select))?.dueAtMs;
+  return findValue(database, select);
 }
 
 /** Sets when subscriptions are next due: `ifDue` where some work of theirs is due already. */
@@ -65,12 +65,6 @@ export function updateNextDue(
       (SELECT iif(min(d.dueAtMs) <= ${nowMs}, ${ifDue}, min(d.dueAtMs))
         FROM deliveries d WHERE d.subscription = seq AND d.status = 'pending')
     WHERE seq IN ${listOf(new Set(subscriptions))}`;
-}
-
-/** How many deliveries of one subscription to claim. */
-export interface ClaimRequest {
-  readonly subscription: number;
-  readonly count: number;
 }
 
 /** A delivery that a process has claimed; what its attempt needs is read when it is sent. */
@@ -94,13 +88,13 @@ export interface SendableDelivery extends ClaimedDelivery {
 }
 
 /**
- * Claims due deliveries for one process until its lease ends: should it have died by then, they are
- * due again. Each subscription goes to the end of the queue. The result is found by the end of its
- * lease, so no two claims of a process may have the same.
+ * Claims up to `count` due deliveries of each subscription for one process until its lease ends:
+ * should it have died by then, they are due again. Each subscription goes to the end of the queue.
+ * The result is found by the end of its lease, so no two claims of a process may have the same.
  */
 export async function claimDeliveries(
   database: Database,
-  requests: readonly ClaimRequest[],
+  requests: readonly Readonly<Record<"subscription" | "count", number>>[],
   claim: string,
   leaseUntilMs: number,
   nowMs: number,

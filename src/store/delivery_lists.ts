@@ -1,12 +1,6 @@
 import { type Attempt, type Delivery, DELIVERY_STATUSES } from "../event/delivery_record.ts";
-import {
-  type Database,
-  FIRST_PAGE,
-  limitTo,
-  type Page,
-  type Pagination,
-} from "../database/database.ts";
-import { type FilterOf, findRow, pageOf } from "../database/rows.ts";
+import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
+import { type FilterOf, findRow, findValue, pageOf } from "../database/rows.ts";
 import { andIs, ofStatus, sql } from "../database/sql.ts";
 
 /** What is left of a subscription that has ended is as good as cancelled, but what is in flight. */
@@ -31,18 +25,16 @@ export async function listDeliveries(
   { status, subscription, event }: FilterOf<Delivery, "status" | "subscription" | "event">,
   page: Pagination,
 ): Promise<Page<Delivery>> {
-  const found = subscription === undefined ? undefined : await findRow<{ seq: number }>(
-    database,
-    sql`SELECT seq FROM subscriptions WHERE id = ${subscription}`,
-  );
-  if (subscription !== undefined && found === undefined) return { items: [], next: undefined };
-  // The ids of an event's deliveries all begin like its own.
+  const selectSeq = sql`SELECT seq FROM subscriptions WHERE id = ${subscription ?? null}`;
+  const seq = subscription === undefined ? undefined : await findValue<number>(database, selectSeq);
+  if (subscription !== undefined && seq === undefined) return { items: [], next: undefined };
+  // The ids of an event's deliveries all begin like its own; the tilde sorts after what follows.
   const first = event === undefined ? "" : `d${event.slice(1)}`;
-  const last = event === undefined ? FIRST_PAGE : `${first}~`;
+  const last = `${first}~`;
   const before = page.before < last ? page.before : last;
   const any = sql`SELECT * FROM deliveries
-    WHERE id > ${first} AND id < ${before}${andIs(sql`subscription`, found?.seq)}`;
-  const select = ofStatus(any, status, found === undefined ? [] : DELIVERY_STATUSES);
+    WHERE id > ${first} AND id < ${before}${andIs(sql`subscription`, seq)}`;
+  const select = ofStatus(any, status, seq === undefined ? [] : DELIVERY_STATUSES);
   const rows = await database.query<Delivery>(
     sql`SELECT ${COLUMNS} FROM (${select} ORDER BY id DESC ${limitTo(page.limit + 1)}) d ${PARTIES}
       ORDER BY d.id DESC`,

@@ -1,10 +1,4 @@
-import {
-  type AuditRecord,
-  FAILED_AUTHENTICATION,
-  FAILED_LOGIN,
-  insertAudit,
-  trimAudit,
-} from "./audit.ts";
+import { type AuditRecord, FAILURES, insertAudit, trimAudit } from "./audit.ts";
 import { BATCH } from "./batch.ts";
 import type { Database } from "../database/database.ts";
 
@@ -60,9 +54,7 @@ export function createFailureAudit({ database, now, keep = KEPT_FAILURES }: {
       for (const [key, { atMs }] of fresh) recorded.set(key, atMs);
       await database.write([
         ...fresh.map(([, { failure, atMs }]) => insertAudit(failure, atMs)),
-        ...[FAILED_LOGIN, FAILED_AUTHENTICATION].map((action) =>
-          trimAudit(action, keep, BATCH) // more than come at once
-        ),
+        ...FAILURES.map((action) => trimAudit(action, keep, BATCH)), // more than come at once
       ]);
     },
   };

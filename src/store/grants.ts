@@ -2,14 +2,7 @@ import { hasScope } from "./authority.ts";
 import { idTimeMs } from "../base/id.ts";
 import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
 import type { Database, Page, Pagination } from "../database/database.ts";
-import {
-  changesRow,
-  type FilterOf,
-  findRow,
-  parseScopes,
-  queryPage,
-  type RowOf,
-} from "../database/rows.ts";
+import { changesRow, findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
 import { endExcessGrants } from "./grant_limit.ts";
 import type { Revocations } from "./revocations.ts";
@@ -60,8 +53,7 @@ export function partiesHold(user: Sql, app: Sql): (scopes: Sql | string) => Sql 
         AND NOT EXISTS (SELECT 1 FROM users WHERE id = ${user} AND ${HAS_WANTED}))
       OR (${app} <> 'login'
         AND NOT EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND ${HAS_WANTED}))`;
-  return (scopes) =>
-    sql`NOT EXISTS (SELECT 1 FROM json_each(${scopes}) wanted WHERE ${isLost})`;
+  return (scopes) => sql`NOT EXISTS (SELECT 1 FROM json_each(${scopes}) wanted WHERE ${isLost})`;
 }
 
 // What does not change is put together once: each exchange would take as long as its statement.
@@ -87,8 +79,7 @@ export async function insertGrant(
       SELECT ${id}, g.app, g.user, ${type}, g.scopes, ${refresh}, ${grant.refreshUntilMs},
         ${grant.accessUntilMs}
       FROM (SELECT ${user} AS user, ${app} AS app, ${JSON.stringify(scopes)} AS scopes) g
-      WHERE ${NEW_NOT_BEFORE} < ${grant.decidedAtMs ?? madeAtMs}
-        AND ${NEW_PARTIES_HOLD_SCOPES}`,
+      WHERE ${NEW_NOT_BEFORE} < ${grant.decidedAtMs ?? madeAtMs} AND ${NEW_PARTIES_HOLD_SCOPES}`,
     ...audited ? [insertAuditOfGrant(id, audited, madeAtMs)] : [],
     ...user === null ? [] : endExcessGrants(user, app, madeAtMs),
   ]);
@@ -188,7 +179,7 @@ export type ListedGrant = Grant & { readonly status: "active" | "expired" | "rev
 /** Grants of a user or an app or both, newest first; those that ended wait there for the purge. */
 export function listGrants(
   database: Database,
-  { user, app }: FilterOf<Grant, "user" | "app">,
+  { user, app }: Partial<Record<"user" | "app", string | undefined>>,
   page: Pagination,
   nowMs: number,
 ): Promise<Page<ListedGrant>> {

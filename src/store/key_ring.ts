@@ -1,11 +1,5 @@
 import { newId } from "../base/id.ts";
-import {
-  generatePrivateKey,
-  importKey,
-  type SigningAlgorithm,
-  type SigningKey,
-  type VerificationKey,
-} from "../base/jwt.ts";
+import { generatePrivateKey, importKey, type VerificationKey } from "../base/jwt.ts";
 import type { Seal } from "../base/seal.ts";
 import type { Database } from "../database/database.ts";
 import type { Sql } from "../database/sql.ts";
@@ -20,7 +14,7 @@ import {
 } from "./keys.ts";
 
 /** A key of the ring, with the time when the last token that it signed has expired. */
-export type RingKey = StoredKey & SigningKey & VerificationKey & {
+export type RingKey = StoredKey & ReturnType<typeof importKey> & {
   /** Infinity while no other key takes over. */
   readonly publishedUntilMs: number;
 };
@@ -42,7 +36,7 @@ const TOKEN_SLACK_MS = 2000;
 export async function loadKeyRing(options: {
   readonly database: Database;
   readonly seal: Seal;
-  readonly alg: SigningAlgorithm;
+  readonly alg: StoredKey["alg"];
   readonly accessTokenTtlMs: number;
   readonly now: () => number;
 }) {
@@ -97,7 +91,7 @@ export async function loadKeyRing(options: {
     /** Keys whose tokens may be valid, and keys that will sign soon, in the order of signing. */
     published: (): readonly RingKey[] => keys.filter((key) => key.publishedUntilMs > now()),
     /** The key that signs now: the last whose start has passed. */
-    signing(): SigningKey & Pick<RingKey, "signsFromMs"> {
+    signing(): Pick<RingKey, "kid" | "alg" | "privateKey" | "signsFromMs"> {
       const nowMs = now();
       // A clock that was set back must not leave the service without a key: then the oldest signs.
       const key = keys.findLast(({ signsFromMs }) => signsFromMs <= nowMs) ?? keys[0];

@@ -61,8 +61,7 @@ export async function countLoginFailures(
   const select = sql`SELECT (${reached(login, nowMs)}) AS untilMs,
     (SELECT count(*) FROM (SELECT 1 FROM login_failures
       WHERE account = ${login.account} AND ${counts(nowMs)} ${limitTo(most)})) AS ofAccount`;
-  const count = await findRow<{ untilMs: number | null; ofAccount: number }>(database, select);
-  return count ?? { untilMs: null, ofAccount: 0 };
+  return await findRow(database, select) ?? { untilMs: null, ofAccount: 0 };
 }
 
 /** Counts a login as failed before it is tried, so that limits hold; false where one is reached. */

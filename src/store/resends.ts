@@ -1,6 +1,7 @@
 import { idBound } from "../base/id.ts";
 import { walkKeys } from "./batch.ts";
 import { type Database, FIRST_PAGE } from "../database/database.ts";
+import type { FilterOf } from "../database/rows.ts";
 import { listOf, sql, type Sql } from "../database/sql.ts";
 import { earlierDue, IS_OPEN } from "./subscriptions.ts";
 
@@ -41,11 +42,8 @@ export function resendDeliveries(ids: readonly string[], nowMs: number): Sql[] {
  */
 export function findFailed(
   database: Database,
-  { sinceMs, untilMs, subscription }: {
-    readonly sinceMs: number | undefined;
-    readonly untilMs: number | undefined;
-    readonly subscription: string | undefined;
-  },
+  { sinceMs, untilMs, subscription }:
+    FilterOf<Record<"sinceMs" | "untilMs", number> & Record<"subscription", string>>,
 ): AsyncIterable<string[]> {
   const end = untilMs === undefined ? FIRST_PAGE : idBound("d", untilMs);
   const after = sinceMs === undefined ? "" : idBound("d", sinceMs);

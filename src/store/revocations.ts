@@ -1,7 +1,7 @@
 import { idTimeMs } from "../base/id.ts";
 import type { Caller } from "../oauth/principal.ts";
 import { type Database, limitTo } from "../database/database.ts";
-import { findRow, hasRow } from "../database/rows.ts";
+import { findValue, hasRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 
 /**
@@ -31,7 +31,8 @@ const READ_LIMIT = 2_000;
 /** Loads what is in force; past `limit` what stays so for longest, and reads others when needed. */
 export async function loadRevocations(database: Database, now: () => number, limit = HELD_LIMIT) {
   const memory = createMemory(limit, now);
-  let lastSeq = 0;
+  const selectLast = sql`SELECT max(seq) FROM revocations`;
+  let lastSeq = await findValue<number | null>(database, selectLast) ?? 0;
 
   /** Takes in what any process has stored since the last call; call it after a revocation. */
   async function refresh(): Promise<void> {
@@ -74,10 +75,7 @@ export async function loadRevocations(database: Database, now: () => number, lim
     );
   }
 
-  const select = sql`SELECT max(seq) AS seq FROM revocations`;
-  const newest = await findRow<{ seq: number | null }>(database, select);
   await readInForce();
-  lastSeq = Math.max(lastSeq, newest?.seq ?? 0);
   return {
     refresh,
     /**

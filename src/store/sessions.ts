@@ -1,5 +1,5 @@
 import type { Database } from "../database/database.ts";
-import { findRow } from "../database/rows.ts";
+import { findValue } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 
 /** Stores a browser session by the SHA-256 of its cookie's value. */
@@ -16,13 +16,12 @@ export function liveSession(hash: Uint8Array, nowMs: number): Sql {
 }
 
 /** Who is logged in by this session, while user and session are valid. */
-export async function findSessionUser(
+export function findSessionUser(
   database: Database,
   hash: Uint8Array,
   nowMs: number,
 ): Promise<string | undefined> {
-  const select = sql`SELECT s.user ${liveSession(hash, nowMs)}`;
-  return (await findRow<{ user: string }>(database, select))?.user;
+  return findValue(database, sql`SELECT s.user ${liveSession(hash, nowMs)}`);
 }
 
 /** Ends a browser session. */

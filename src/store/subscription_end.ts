@@ -100,21 +100,18 @@ function end(condition: Sql, deletes: boolean, reason: string, nowMs: number): S
   ];
 }
 
-/** Why a subscription may have to be disabled after a delivery has failed for good. */
-export interface FailureRule {
-  /** The endpoint that responded to its last attempt with 410: it wants no more. */
-  readonly goneEndpoint: string | undefined;
-  /** Every attempt since then or before has failed; undefined where that does not count. */
-  readonly failingSinceMs: number | undefined;
-}
-
 /**
  * Disables the subscription of a claimed delivery that fails now, where the rule says so and the
  * claim still holds: by what goes `before` and `after` the statements that record the failure.
  */
 export function disableAfterFailure(
   { delivery, claim, subscription }: ClaimOfDelivery & { readonly subscription: number },
-  { goneEndpoint, failingSinceMs }: FailureRule,
+  { goneEndpoint, failingSinceMs }: {
+    /** The endpoint that responded to its last attempt with 410: it wants no more. */
+    readonly goneEndpoint: string | undefined;
+    /** Every attempt since then or before has failed; undefined where that does not count. */
+    readonly failingSinceMs: number | undefined;
+  },
   nowMs: number,
 ): { readonly before: Sql[]; readonly after: Sql[] } {
   const limit = goneEndpoint ?? failingSinceMs;

@@ -138,8 +138,7 @@ export function updateSubscription(
         iif(${isGranted}, ${LAST_ENDING}, grantedAfter) AS grantedAfter
       FROM subscriptions WHERE id = ${id}) s
     WHERE subscriptions.seq = s.seq AND status <> 'deleted'
-      AND (${status} IS NULL OR status <> 'disabled'
-        OR (dueAtMs IS NULL AND ${mayReceive("[]")}))
+      AND (${status} IS NULL OR status <> 'disabled' OR (dueAtMs IS NULL AND ${mayReceive("[]")}))
       AND ${grant === undefined ? sql`TRUE` : isGrantActive(grant.id)}`;
 }
 

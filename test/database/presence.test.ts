@@ -7,7 +7,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
-import { acquirePresence, type Presence } from "../../src/database/presence.ts";
+import { acquirePresence } from "../../src/database/presence.ts";
 
 const MODULE = new URL("../../src/database/presence.ts", import.meta.url).href;
 
@@ -16,6 +16,8 @@ function newDatabasePath(t: TestContext): string {
   t.after(() => rmSync(folder, { recursive: true }));
   return join(folder, "gatepost.db");
 }
+
+type Presence = ReturnType<typeof acquirePresence>;
 
 function open(t: TestContext, path: string, name: string): Presence {
   const presence = acquirePresence(path, name);

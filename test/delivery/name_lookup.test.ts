@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { formatAddress } from "../../src/base/address.ts";
-import { createNameLookup, findInHosts } from "../../src/delivery/name_lookup.ts";
-import type { NameLookup, NameLookupOptions } from "../../src/delivery/name_lookup.ts";
+import { createNameLookup, findInHosts, type NameLookup } from "../../src/delivery/name_lookup.ts";
 import { openDnsServer } from "../helpers/dns_server.ts";
 import type { Answerer, DnsServer } from "../helpers/dns_server.ts";
 
@@ -35,12 +34,14 @@ before(async () => {
 });
 after(() => server.close());
 
-function create(options: Partial<NameLookupOptions> = {}): NameLookup {
+type Options = Partial<Parameters<typeof createNameLookup>[0]>;
+
+function create(options: Options = {}): NameLookup {
   const readHosts = async () => HOSTS;
   return createNameLookup({ timeoutMs: 2_000, servers: [server.address], readHosts, ...options });
 }
 
-async function lookUp(name: string, options: Partial<NameLookupOptions> = {}) {
+async function lookUp(name: string, options: Options = {}) {
   return (await create(options)(name)).map(formatAddress);
 }
 
