@@ -1,7 +1,8 @@
 /**
  * Runs real OAuth clients, token verifiers and a webhook verifier against the built server, each
- * through all that it knows, and tools for API documents against its own. They are installed into
- * a scratch folder, which is removed again: they are not dependencies.
+ * through all that it knows, and tools for API documents against its own and those of a shop of
+ * endpoint modules. They are installed into a scratch folder, which is removed again: they are not
+ * dependencies.
  *
  *   npm run interop    a table, a row a client and a column a feature; exit 1 if there is a ✗
  */
@@ -25,6 +26,7 @@ import { DOCUMENT_TOOLS, tryDocuments } from "./interop/documents.ts";
 import { installPackages } from "./interop/packages.ts";
 import { countOutcomes, formatReport } from "./interop/report.ts";
 import { runTrials } from "./interop/run.ts";
+import { tryShop } from "./interop/shop.ts";
 
 const CLIENTS: readonly ClientPackage[] = [
   OAUTH4WEBAPI,
@@ -48,8 +50,10 @@ async function main(folder: string, signal: AbortSignal): Promise<number> {
   const packages = await installPackages(folder, [...CLIENTS, ...DOCUMENT_TOOLS], signal);
   const startedMs = performance.now();
   const outcomes = await runTrials(CLIENTS, packages.load, folder, signal);
-  const documents = await tryDocuments(packages.load, folder)
-    .then(() => "✓", (error: unknown) => `✗ ${error instanceof Error ? error.message : error}`);
+  const describe = (error: unknown) => `✗ ${error instanceof Error ? error.message : error}`;
+  const say = (trial: Promise<void>) => trial.then(() => "✓", describe);
+  const documents = await say(tryDocuments(packages.load, folder));
+  const shop = await say(tryShop(packages.load, folder, signal));
   const seconds = (performance.now() - startedMs) / 1000;
 
   const names = new Map<ClientPackage, string>();
@@ -60,8 +64,9 @@ async function main(folder: string, signal: AbortSignal): Promise<number> {
   console.log(`${formatReport(outcomes, names)}\n`);
   console.log("✓ works   – the client does not know it   ✗ fails");
   console.log(`Documents, for ${DOCUMENT_TOOLS.map(({ name }) => name).join(", ")}: ${documents}`);
+  console.log(`The shop, locked, with zod and a generator of clients: ${shop}`);
   console.log(`${good} ✓, ${bad} ✗, ${CLIENTS.length} clients, ${seconds.toFixed(1)} s`);
-  return bad === 0 && documents === "✓" ? 0 : 1;
+  return bad === 0 && documents === "✓" && shop === "✓" ? 0 : 1;
 }
 
 const folder = await mkdtemp(join(tmpdir(), "gatepost-interop-"));

@@ -1,16 +1,15 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { bearer, PASSWORD, SOURCE_ENTRY } from "../helpers/gatepost.ts";
+import { bearer, PASSWORD } from "../helpers/gatepost.ts";
 import { createClient } from "../helpers/http_client.ts";
-import { type RunningServer, startServer } from "../helpers/process.ts";
 import type { Random } from "../helpers/random.ts";
 import { type Batch, createLoad, type Load } from "./load.ts";
 import { KILL_POINTS, type KillPoint, RANDOM_POINT } from "./points.ts";
 import { pairKey, type Recorder, startRecorder } from "./recorder.ts";
+import { crashEnv, DATABASE, hasEnded, query, startVictim, until } from "./victim.ts";
 
 /** What a run of the crash matrix came to. */
 export interface CrashFigures {
@@ -46,11 +45,11 @@ export interface CrashOptions {
 }
 
 const ENDPOINTS = fileURLToPath(new URL("../fixtures/server_endpoints", import.meta.url));
-const KILL_AT = fileURLToPath(new URL("./kill_at.ts", import.meta.url));
 /** Two subscriptions to the first event, one to the second. */
 const SUBSCRIPTIONS = [["/a", "crash.one"], ["/b", "crash.one"], ["/c", "crash.two"]] as const;
 const EVENTS = ["crash.one", "crash.two"];
-const PATIENCE_MS = 15_000;
+const start = (folder: string, env: Readonly<Record<string, string>> = {}) =>
+  startVictim(folder, { GATEPOST_ENDPOINTS: ENDPOINTS, ...env });
 
 /**
  * Kills the server again and again at every named point of an event's life, and at random ones,
@@ -100,21 +99,6 @@ interface Stage {
   readonly random: Random;
 }
 
-function start(folder: string, env: Readonly<Record<string, string>> = {}): Promise<RunningServer> {
-  return startServer({
-    entry: SOURCE_ENTRY,
-    folder,
-    nodeFlags: ["--import", KILL_AT],
-    env: {
-      GATEPOST_ADMIN_PASSWORD: PASSWORD,
-      GATEPOST_ENDPOINTS: ENDPOINTS,
-      GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
-      NODE_V8_COVERAGE: undefined, // a killed process writes none, and counting costs time
-      ...env,
-    },
-  });
-}
-
 async function subscribe(folder: string, receiverUrl: string): Promise<void> {
   const server = await start(folder);
   const api = createClient(server.url);
@@ -132,11 +116,7 @@ async function subscribe(folder: string, receiverUrl: string): Promise<void> {
 async function liveAndDie(point: KillPoint, stage: Stage): Promise<void> {
   const { folder, recorder, load, random } = stage;
   const env = point.kind === "commit"
-    ? {
-      CRASH_WHEN: point.when,
-      CRASH_TEXT: point.text,
-      CRASH_COUNT: String(1 + random.below(8)),
-    }
+    ? crashEnv(point, 1 + random.below(8))
     : {};
   const server = await start(folder, env);
   const kill = () => process.kill(server.pid, "SIGKILL");
@@ -182,7 +162,7 @@ async function liveAndDie(point: KillPoint, stage: Stage): Promise<void> {
 
 /** Deliveries that a dead process had claimed and that have come: they are to come again. */
 function listCaught(folder: string, { counts }: Recorder): string[] {
-  return query(folder, "SELECT id FROM deliveries WHERE claim IS NOT NULL")
+  return query(join(folder, DATABASE), "SELECT id FROM deliveries WHERE claim IS NOT NULL")
     .map(({ id }) => String(id)).filter((id) => counts.has(id));
 }
 
@@ -191,7 +171,7 @@ async function finish(folder: string): Promise<void> {
   const server = await start(folder);
   const isLeft = `SELECT 1 FROM events WHERE status = 'pending'
     UNION ALL SELECT 1 FROM deliveries WHERE status = 'pending' LIMIT 1`;
-  await until(() => query(folder, isLeft).length === 0, "deliveries are left over");
+  await until(() => query(join(folder, DATABASE), isLeft).length === 0, "deliveries are left over");
   const code = await server.stop();
   if (code !== 0) throw new Error(`the last server's exit code is ${code}`);
 }
@@ -224,29 +204,4 @@ function count(
     unexplained: sum(again.map(({ id, times }) => Math.max(0, times - (inFlight.get(id) ?? 0)))),
     torn: torn.size,
   };
-}
-
-function query(folder: string, sql: string): readonly Readonly<Record<string, unknown>>[] {
-  const database = new DatabaseSync(join(folder, "gatepost.db"), { readOnly: true, timeout: 1000 });
-  try {
-    return database.prepare(sql).all();
-  } finally {
-    database.close();
-  }
-}
-
-function hasEnded(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return false;
-  } catch {
-    return true;
-  }
-}
-
-async function until(holds: () => boolean, what: string): Promise<void> {
-  for (const end = Date.now() + PATIENCE_MS; !holds();) {
-    if (Date.now() > end) throw new Error(what);
-    await sleep(5);
-  }
 }

@@ -30,8 +30,14 @@ export function pairKey(path: string, n: number): string {
 /** Where a handler says that it has dispatched; it is answered after a while. */
 export const HANDLER_PATH = "/handler";
 
-/** Starts the receiver of the crash matrix: it returns 204, and never forgets. */
-export async function startRecorder(): Promise<Recorder> {
+/**
+ * Starts the receiver of the crash matrix: it returns 204, and never forgets.
+ *
+ * @param numberOf the number that an event's data carries, and no other event of its path
+ */
+export async function startRecorder(
+  numberOf: (data: Readonly<Record<string, unknown>>) => number = ({ n }) => Number(n),
+): Promise<Recorder> {
   const counts = new Map<string, number>();
   const pairs = new Map<string, string>();
   const torn = new Set<string>();
@@ -51,9 +57,8 @@ export async function startRecorder(): Promise<Recorder> {
         return;
       }
       const id = String(headers["webhook-id"]);
-      const { n }: { n: number } = JSON.parse(String(Buffer.concat(chunks)));
       counts.set(id, (counts.get(id) ?? 0) + 1);
-      const key = pairKey(path, n);
+      const key = pairKey(path, numberOf(JSON.parse(String(Buffer.concat(chunks)))));
       if ((pairs.get(key) ?? id) !== id) torn.add(key);
       pairs.set(key, id);
       open++;

@@ -5,18 +5,20 @@ import { test } from "node:test";
 import { bearer, startGatepost } from "../helpers/gatepost.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
-const HANDBOOK = new URL("../../src/hosting/README.md", import.meta.url);
+const DOCUMENTS = ["hosting/README.md", "cli/OPERATIONS.md"]
+  .map((name) => new URL(`../../src/${name}`, import.meta.url));
 
-/** The handbook's modules, as a reader would copy them: the code blocks that have this path. */
+/** The documents' modules, as a reader would copy them: the code blocks that have this path. */
 async function readModule(path: string): Promise<string> {
-  const text = await readFile(HANDBOOK, "utf8");
-  const blocks = [...text.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = ""]) => code);
+  const texts = await Promise.all(DOCUMENTS.map((document) => readFile(document, "utf8")));
+  const blocks = texts.flatMap((text) => [...text.matchAll(/^```ts\n(.*?)^```$/gms)])
+    .map(([, code = ""]) => code);
   const found = blocks.filter((code) => code.includes(`path: "${path}"`));
   assert.equal(found.length, 1);
   return found[0] ?? "";
 }
 
-test("the handbook's gate and stream work as they are written", async () => {
+test("the documents' gate and stream work as they are written", async () => {
   const folder = await createDataFolder();
   const endpoints = join(folder, "endpoints");
   await mkdir(endpoints);

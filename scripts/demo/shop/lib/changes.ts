@@ -1,0 +1,20 @@
+import type { Order } from "./schemas.ts";
+
+type Listener = (order: Order) => void;
+
+const listeners = new Map<string, Set<Listener>>();
+
+/** Tells this process's listeners of a customer's order. */
+export function announce(customer: string, order: Order): void {
+  for (const listener of listeners.get(customer) ?? []) listener(order);
+}
+
+/** Calls `listener` for each change; the function that comes back ends that. */
+export function listen(customer: string, listener: Listener): () => void {
+  const here = listeners.get(customer) ?? new Set();
+  listeners.set(customer, here.add(listener));
+  return () => {
+    here.delete(listener);
+    if (here.size === 0) listeners.delete(customer);
+  };
+}

@@ -1,0 +1,66 @@
+import { DatabaseSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { PASSWORD, SOURCE_ENTRY } from "../helpers/gatepost.ts";
+import { type RunningServer, startServer } from "../helpers/process.ts";
+import type { KillPoint } from "./points.ts";
+
+/** The server's database, below the folder of a run. */
+export const DATABASE = "gatepost.db";
+
+const KILL_AT = fileURLToPath(new URL("./kill_at.ts", import.meta.url));
+const PATIENCE_MS = 15_000;
+
+type Env = Readonly<Record<string, string>>;
+
+/** Starts a server that is to be killed, on the database in `folder`. */
+export function startVictim(folder: string, env: Env): Promise<RunningServer> {
+  return startServer({
+    entry: SOURCE_ENTRY,
+    folder,
+    nodeFlags: ["--import", KILL_AT],
+    env: {
+      GATEPOST_ADMIN_PASSWORD: PASSWORD,
+      GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
+      NODE_V8_COVERAGE: undefined, // a killed process writes none, and counting costs time
+      ...env,
+    },
+  });
+}
+
+/** With this it kills itself around the `count`th commit of that kind. */
+export function crashEnv({ when, text }: KillPoint & { kind: "commit" }, count: number): Env {
+  return { CRASH_WHEN: when, CRASH_TEXT: text, CRASH_COUNT: String(count) };
+}
+
+/** The rows of a query on a file that a server may have open. */
+export function query(path: string, sql: string): readonly Readonly<Record<string, unknown>>[] {
+  const database = new DatabaseSync(path, { readOnly: true, timeout: 1000 });
+  try {
+    return database.prepare(sql).all();
+  } finally {
+    database.close();
+  }
+}
+
+/** Whether there is no such process any more. */
+export function hasEnded(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** Waits for 15 seconds, or as long as said; `what` says what did not come about. */
+export async function until(
+  holds: () => boolean,
+  what: string,
+  patienceMs = PATIENCE_MS,
+): Promise<void> {
+  for (const end = Date.now() + patienceMs; !holds();) {
+    if (Date.now() > end) throw new Error(what);
+    await sleep(5);
+  }
+}
