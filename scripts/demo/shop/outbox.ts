@@ -8,10 +8,16 @@ import { forgetEvents, listWaiting } from "./lib/outbox.ts";
 export const outbox: Cronjob = {
   name: "shop.outbox",
   every: "1s",
-  async run({ dispatch }) {
-    const waiting = listWaiting();
-    for (const { name, key, data } of waiting) dispatch(name, JSON.parse(data), { key });
+  async run({ dispatch, log }) {
+    const taken = listWaiting().filter(({ name, key, data }) => {
+      try {
+        return dispatch(name, JSON.parse(data), { key });
+      } catch (error) {
+        log.error("an event is not as its schema has it", { event: name, key, error });
+        return false; // it stays, and does not hold up the others
+      }
+    });
     await dispatch.flush();
-    forgetEvents(waiting);
+    forgetEvents(taken);
   },
 };
