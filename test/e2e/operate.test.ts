@@ -512,6 +512,7 @@ export const probe = {
   method: "POST",
   path: "/probe",
   scope: "probe",
+  emits: { "probe.done": "A probe was done" },
   handle({ body, dispatch }) {
     dispatch("probe.done", { probed: true });
     return {
