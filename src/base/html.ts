@@ -19,11 +19,7 @@ export type HtmlValue =
 type Place = "text" | "tag" | '"' | "'";
 
 const ENTITIES: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
+  "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;",
 };
 
 // Elements whose content the parser does not read as HTML, so that escaping would not hold there.
@@ -32,7 +28,6 @@ const RAW_ELEMENTS: ReadonlySet<string> = new Set(
 );
 
 const TAG_START = /<(?:!doctype|\/?([a-z][a-z0-9-]*))(?=[\s/>]|$)/iy;
-const ATTRIBUTE_NAME = /^[a-z][a-z0-9-]*$/;
 
 /**
  * Template tag that returns HTML with every interpolation escaped. Fragments nest, arrays are
@@ -65,7 +60,7 @@ export function attributes(
 ): Attributes {
   let text = "";
   for (const [name, value] of Object.entries(given)) {
-    if (!ATTRIBUTE_NAME.test(name)) throw new TypeError("not an attribute name");
+    if (!/^[a-z][a-z0-9-]*$/.test(name)) throw new TypeError("not an attribute name");
     if (value === undefined || value === false) continue;
     text += value === true ? ` ${name}` : ` ${name}="${escape(String(value))}"`;
   }
