@@ -70,10 +70,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
   } as const;
 
   /** Errors go to the app once it is known (RFC 6749 §4.1.2.1). */
-  async function withVisit(
-    http: HttpRequest,
-    respond: (visit: Visit) => Promise<HttpResponse>,
-  ): Promise<HttpResponse> {
+  async function withVisit(http: HttpRequest, respond: (visit: Visit) => Promise<HttpResponse>) {
     // No page of our own origin, hosted ones among them, may read a form or send one.
     if (!isNavigation(http)) {
       throw new Problem(403, "foreign_request", "The request was not made by opening a page.");
@@ -136,16 +133,11 @@ async function showNext(visit: Visit, services: AuthorizeServices): Promise<Http
     : showConsent(visit, user, scopes, {}, services);
 }
 
-async function carryOut(
-  form: Form,
-  http: HttpRequest,
-  visit: Visit,
-  services: AuthorizeServices,
-): Promise<HttpResponse> {
+async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: AuthorizeServices) {
   const { sessions } = services;
   const { session, request, query } = visit;
   const decision = form.get("decision");
-  if (decision === undefined) return logIn(form, http, visit, services);
+  if (decision === undefined) return logIn(form, http.address, visit, services);
   const { user } = session;
   if (!user) return showLogin(visit, { error: "expired" }, services);
   const scopes = findScopes(request, user);
@@ -167,12 +159,7 @@ async function carryOut(
   }
 }
 
-async function logIn(
-  form: Form,
-  { address }: HttpRequest,
-  visit: Visit,
-  services: AuthorizeServices,
-): Promise<HttpResponse> {
+async function logIn(form: Form, address: string, visit: Visit, services: AuthorizeServices) {
   const { sessions, passwordLogin } = services;
   const { session, query } = visit;
   const [username = "", password = ""] = [form.get("username"), form.get("password")];

@@ -61,10 +61,8 @@ export function pageAddress(query: string, { site }: Pick<Services, "site">): st
   return `${site.basePath}/authorization/authorize?${query}`;
 }
 
-function pageFrame(
-  { request: { app, redirectUri }, query }: Visit,
-  { site }: Pick<Services, "site">,
-) {
+function pageFrame({ request, query }: Visit, { site }: Pick<Services, "site">) {
+  const { app, redirectUri } = request;
   return {
     site,
     action: pageAddress(query, { site }),
