@@ -14,14 +14,7 @@ import { readForm } from "../../http/body.ts";
 import { errorPage } from "../pages/error_page.ts";
 import { type Operation, operation } from "../operation.ts";
 import { NO_STORE } from "../../http/respond.ts";
-import {
-  consentStep,
-  loginStep,
-  pageAddress,
-  showConsent,
-  showLogin,
-  type Visit,
-} from "./authorize_pages.ts";
+import { formStep, pageAddress, showConsent, showLogin, type Visit } from "./authorize_pages.ts";
 import { seeOther, sendCode, sendToApp } from "./authorize_redirect.ts";
 import { type AuthorizeRequest, findTarget, readAuthorizeRequest } from "./authorize_request.ts";
 import { isNavigation } from "./browser_session.ts";
@@ -135,13 +128,13 @@ async function showNext(visit: Visit, services: AuthorizeServices): Promise<Http
 
 async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: AuthorizeServices) {
   const { sessions } = services;
-  const { session, request, query } = visit;
+  const { session, request } = visit;
   const decision = form.get("decision");
   if (decision === undefined) return logIn(form, http.address, visit, services);
   const { user } = session;
   if (!user) return showLogin(visit, { error: "expired" }, services);
   const scopes = findScopes(request, user);
-  if (!sessions.checkFormToken(session, consentStep(query, scopes), form.get("csrf"))) {
+  if (!sessions.checkFormToken(session, formStep(visit, scopes), form.get("csrf"))) {
     return showConsent(visit, user, scopes, { error: "expired" }, services);
   }
   switch (decision) {
@@ -165,7 +158,7 @@ async function logIn(form: Form, address: string, visit: Visit, services: Author
   const [username = "", password = ""] = [form.get("username"), form.get("password")];
   const showAgain = (state: Parameters<typeof showLogin>[1]) =>
     showLogin(visit, { ...state, username }, services);
-  if (!sessions.checkFormToken(session, loginStep(query), form.get("csrf"))) {
+  if (!sessions.checkFormToken(session, formStep(visit), form.get("csrf"))) {
     return showAgain({ error: "expired" });
   }
   const findDevice = (user: string) => sessions.findDevice(session, user);
