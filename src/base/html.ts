@@ -103,34 +103,24 @@ function walk(part: string, start: Place): Place {
   let place = start;
   let at = 0;
   while (at < part.length) {
-    switch (place) {
-      case "text": {
-        const open = part.indexOf("<", at);
-        if (open === -1) return place;
-        at = enterTag(part, open);
-        place = "tag";
-        break;
-      }
-      case "tag": {
-        const next = at + part.slice(at).search(/[<>="']|$/);
-        if (next === part.length) return place;
-        const quote = part[next + 1];
-        if (part[next] === ">") place = "text";
-        else if (part[next] === "=" && (quote === '"' || quote === "'")) place = quote;
-        else throw new TypeError("attribute values in an HTML template must be quoted");
-        at = next + (place === "text" ? 1 : 2);
-        break;
-      }
-      case '"':
-      case "'": {
-        const close = part.indexOf(place, at);
-        if (close === -1) return place;
-        at = close + 1;
-        place = "tag";
-        break;
-      }
-      default:
-        place satisfies never;
+    if (place === "text") {
+      const open = part.indexOf("<", at);
+      if (open === -1) return place;
+      at = enterTag(part, open);
+      place = "tag";
+    } else if (place === "tag") {
+      const next = at + part.slice(at).search(/[<>="']|$/);
+      if (next === part.length) return place;
+      const quote = part[next + 1];
+      if (part[next] === ">") place = "text";
+      else if (part[next] === "=" && (quote === '"' || quote === "'")) place = quote;
+      else throw new TypeError("attribute values in an HTML template must be quoted");
+      at = next + (place === "text" ? 1 : 2);
+    } else { // in a quoted value
+      const close = part.indexOf(place, at);
+      if (close === -1) return place;
+      at = close + 1;
+      place = "tag";
     }
   }
   return place;

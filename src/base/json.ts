@@ -100,7 +100,7 @@ function nestsTooDeep(bytes: Uint8Array): boolean {
   return false;
 }
 
-// TypeScript knows nothing yet of a reviver's third argument (ECMAScript 2026).
+// `{}` is for TypeScript, which knows nothing yet of a third argument (ECMAScript 2026).
 function refuseInexact(_name: string, value: unknown, { source = "" } = {}): unknown {
   if (typeof value !== "number" || !Number.isFinite(value) || !/^-?\d+$/.test(source)) return value;
   return BigInt(source) === BigInt(value) ? value : Infinity;
