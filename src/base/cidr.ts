@@ -6,11 +6,7 @@ export interface Cidr {
   readonly prefixBits: number;
 }
 
-/** How many bits an address of the family has. */
 const FAMILY_BITS = { 4: 32, 6: 128 } as const;
-const PREFIX_LENGTH = /^(?:0|[1-9]\d{0,2})$/;
-/** Where the IPv4 address begins in an IPv4-mapped IPv6 address (RFC 4291 §2.5.5.2). */
-const MAPPED_BITS = 96;
 
 /**
  * Reads `address/length`; a bare address is the block of that address alone. Undefined for anything
@@ -25,9 +21,10 @@ export function parseCidr(text: string): Cidr | undefined {
   if (network === undefined || more.length > 0) return undefined;
   const bits = FAMILY_BITS[network.family];
   if (length === undefined) return { network, prefixBits: bits };
-  if (!PREFIX_LENGTH.test(length)) return undefined;
+  if (!/^(?:0|[1-9]\d{0,2})$/.test(length)) return undefined;
+  // RFC 4291 §2.5.5.2: the IPv4 address in an IPv4-mapped IPv6 address begins after 96 bits.
   const isMapped = network.family === 4 && base.includes(":");
-  const prefixBits = Number(length) - (isMapped ? MAPPED_BITS : 0);
+  const prefixBits = Number(length) - (isMapped ? 96 : 0);
   if (prefixBits < 0 || prefixBits > bits) return undefined;
   const hostBits = BigInt(bits - prefixBits);
   if ((network.value >> hostBits) << hostBits !== network.value) return undefined;

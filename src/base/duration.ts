@@ -1,21 +1,10 @@
 /** Durations and sizes as an operator writes them: `10s`, `30d`, `64KiB`. Whole numbers only. */
 
-const DURATION_UNITS = [
-  ["d", 86_400_000],
-  ["h", 3_600_000],
-  ["m", 60_000],
-  ["s", 1_000],
-  ["ms", 1],
-] as const;
+/** Units by their names, the largest first. */
+type Units = Readonly<Record<string, number>>;
 
-const SIZE_UNITS = [
-  ["GiB", 1_073_741_824],
-  ["MiB", 1_048_576],
-  ["KiB", 1_024],
-  ["B", 1],
-] as const;
-
-type Units = readonly (readonly [string, number])[];
+const DURATION_UNITS: Units = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
+const SIZE_UNITS: Units = { GiB: 1024 ** 3, MiB: 1024 ** 2, KiB: 1024, B: 1 };
 
 /**
  * Returns the milliseconds of `500ms`, `10s`, `5m`, `12h`, `30d` or `0`, else undefined: a number
@@ -44,15 +33,13 @@ export function formatSize(bytes: number): string {
 }
 
 function parseAmount(text: string, units: Units): number | undefined {
-  const match = /^(0|[1-9]\d{0,15})([A-Za-z]+)$/.exec(text);
-  const factor = units.find(([name]) => name === match?.[2])?.[1];
-  if (match === null || factor === undefined) return undefined;
-  const amount = Number(match[1]) * factor;
+  const [, number, unit = ""] = /^(0|[1-9]\d{0,15})([A-Za-z]+)$/.exec(text) ?? [];
+  const amount = Number(number) * (units[unit] ?? NaN);
   return Number.isSafeInteger(amount) ? amount : undefined;
 }
 
 function formatAmount(amount: number, units: Units): string {
-  for (const [name, factor] of units) {
+  for (const [name, factor] of Object.entries(units)) {
     if (amount % factor === 0) return `${amount / factor}${name}`;
   }
   throw new RangeError("the amount must be a whole number");

@@ -20,17 +20,14 @@ export function parseForm(input: Uint8Array | string): Form | undefined {
   const text = typeof input === "string" ? input : decodeUtf8(input);
   if (text === undefined) return undefined;
   const values = new Map<string, string[]>();
-  let pairs = 0;
-  for (const pair of text.split("&")) {
-    if (pair === "") continue;
-    if (++pairs > MAX_PAIRS) return undefined;
+  const pairs = text.split("&").filter((pair) => pair !== "");
+  if (pairs.length > MAX_PAIRS) return undefined;
+  for (const pair of pairs) {
     const equals = pair.indexOf("=");
     const name = decodeFormText(equals < 0 ? pair : pair.slice(0, equals));
     const value = equals < 0 ? "" : decodeFormText(pair.slice(equals + 1));
     if (name === undefined || value === undefined) return undefined;
-    const others = values.get(name);
-    if (others === undefined) values.set(name, [value]);
-    else others.push(value);
+    values.getOrInsert(name, []).push(value);
   }
   return toForm(values);
 }
@@ -44,9 +41,8 @@ export function decodeFormText(text: string): string | undefined {
   if (!spaced.includes("%")) return spaced;
   try {
     return decodeURIComponent(spaced);
-  } catch (error) {
-    if (error instanceof URIError) return undefined; // an incomplete escape, or not UTF-8
-    throw error;
+  } catch {
+    return undefined; // an incomplete escape, or not UTF-8
   }
 }
 

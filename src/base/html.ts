@@ -19,11 +19,7 @@ export type HtmlValue =
 type Place = "text" | "tag" | '"' | "'";
 
 const ENTITIES: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
+  "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;",
 };
 
 // Elements whose content the parser does not read as HTML, so that escaping would not hold there.
@@ -32,7 +28,6 @@ const RAW_ELEMENTS: ReadonlySet<string> = new Set(
 );
 
 const TAG_START = /<(?:!doctype|\/?([a-z][a-z0-9-]*))(?=[\s/>]|$)/iy;
-const ATTRIBUTE_NAME = /^[a-z][a-z0-9-]*$/;
 
 /**
  * Template tag that returns HTML with every interpolation escaped. Fragments nest, arrays are
@@ -65,7 +60,7 @@ export function attributes(
 ): Attributes {
   let text = "";
   for (const [name, value] of Object.entries(given)) {
-    if (!ATTRIBUTE_NAME.test(name)) throw new TypeError("not an attribute name");
+    if (!/^[a-z][a-z0-9-]*$/.test(name)) throw new TypeError("not an attribute name");
     if (value === undefined || value === false) continue;
     text += value === true ? ` ${name}` : ` ${name}="${escape(String(value))}"`;
   }
@@ -108,34 +103,24 @@ function walk(part: string, start: Place): Place {
   let place = start;
   let at = 0;
   while (at < part.length) {
-    switch (place) {
-      case "text": {
-        const open = part.indexOf("<", at);
-        if (open === -1) return place;
-        at = enterTag(part, open);
-        place = "tag";
-        break;
-      }
-      case "tag": {
-        const next = at + part.slice(at).search(/[<>="']|$/);
-        if (next === part.length) return place;
-        const quote = part[next + 1];
-        if (part[next] === ">") place = "text";
-        else if (part[next] === "=" && (quote === '"' || quote === "'")) place = quote;
-        else throw new TypeError("attribute values in an HTML template must be quoted");
-        at = next + (place === "text" ? 1 : 2);
-        break;
-      }
-      case '"':
-      case "'": {
-        const close = part.indexOf(place, at);
-        if (close === -1) return place;
-        at = close + 1;
-        place = "tag";
-        break;
-      }
-      default:
-        place satisfies never;
+    if (place === "text") {
+      const open = part.indexOf("<", at);
+      if (open === -1) return place;
+      at = enterTag(part, open);
+      place = "tag";
+    } else if (place === "tag") {
+      const next = at + part.slice(at).search(/[<>="']|$/);
+      if (next === part.length) return place;
+      const quote = part[next + 1];
+      if (part[next] === ">") place = "text";
+      else if (part[next] === "=" && (quote === '"' || quote === "'")) place = quote;
+      else throw new TypeError("attribute values in an HTML template must be quoted");
+      at = next + (place === "text" ? 1 : 2);
+    } else { // in a quoted value
+      const close = part.indexOf(place, at);
+      if (close === -1) return place;
+      at = close + 1;
+      place = "tag";
     }
   }
   return place;

@@ -100,17 +100,15 @@ function nestsTooDeep(bytes: Uint8Array): boolean {
   return false;
 }
 
-type Reviver = (name: string, value: unknown, context: { readonly source?: string }) => unknown;
-
-const refuseInexact: Reviver = (_name, value, { source = "" }) => {
+// `{}` is for TypeScript, which knows nothing yet of a third argument (ECMAScript 2026).
+function refuseInexact(_name: string, value: unknown, { source = "" } = {}): unknown {
   if (typeof value !== "number" || !Number.isFinite(value) || !/^-?\d+$/.test(source)) return value;
   return BigInt(source) === BigInt(value) ? value : Infinity;
-};
+}
 
-function parseText(text: string, reviver: Reviver | undefined): JsonValue {
+function parseText(text: string, reviver: typeof refuseInexact | undefined): JsonValue {
   try {
-    // TypeScript knows nothing yet of the reviver's third argument (ECMAScript 2026).
-    return JSON.parse(text, reviver as Parameters<typeof JSON.parse>[1]) as JsonValue;
+    return JSON.parse(text, reviver) as JsonValue;
   } catch {
     // No cause: the engine's message quotes the input, which may hold a password.
     throw malformed("The body is not JSON.");

@@ -1,10 +1,3 @@
-/** What a stream needs to have; `process.stdout` does. */
-interface LineStream {
-  readonly writableLength: number;
-  on(event: "error", listener: () => void): unknown;
-  write(text: string, done: (error?: Error | null) => void): unknown;
-}
-
 const MAX_HELD_BYTES = 4 * 1024 * 1024;
 
 /**
@@ -13,7 +6,11 @@ const MAX_HELD_BYTES = 4 * 1024 * 1024;
  * others, are dropped and counted.
  * Node's standard streams outlive their errors: once the reason is gone lines are written again.
  */
-export function createLineSink(stream: LineStream) {
+export function createLineSink(stream: {
+  readonly writableLength: number;
+  on(event: "error", listener: () => void): unknown;
+  write(text: string, done: (error?: Error | null) => void): unknown;
+}) {
   let dropped = 0;
   let isCut = false; // the last line may have been written in part
   const drop = (lines: string) => {

@@ -12,17 +12,6 @@ export type Log = Readonly<Record<LogLevel, (message: string, fields?: LogFields
 /** A log and the means to empty it before the process ends. */
 export type BufferedLog = ReturnType<typeof createLogger>;
 
-interface LoggerOptions {
-  /** The least urgent level that is written. */
-  readonly level: LogLevel;
-  /** Takes whole lines, each with its line feed. */
-  write(lines: string): void;
-  /** The time in milliseconds since the epoch. */
-  now(): number;
-  /** A readable line for a terminal in place of JSON. */
-  readonly pretty?: boolean;
-}
-
 type Line = Readonly<Record<"time" | "level" | "msg", string>>;
 
 const FLUSH_AT_CHARS = 16_384; // a pipe takes 64 KiB without waiting for its reader
@@ -35,14 +24,22 @@ const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u20
  * Lines are collected for a few milliseconds and written together, since a write for every request
  * would cost as much as the request does. Before the process ends, `flush`.
  */
-export function createLogger({ level, write, now, pretty = false }: LoggerOptions) {
+export function createLogger({ level, write, now, pretty = false }: {
+  /** The least urgent level that is written. */
+  readonly level: LogLevel;
+  /** Takes whole lines, each with its line feed. */
+  write(lines: string): void;
+  /** The time in milliseconds since the epoch. */
+  now(): number;
+  /** A readable line for a terminal in place of JSON. */
+  readonly pretty?: boolean;
+}) {
   const formatLine = pretty ? formatPretty : formatJson;
   const least = LOG_LEVELS.indexOf(level);
   const formatTime = createTimeFormat();
   let lines = "";
   let timer: NodeJS.Timeout | undefined;
 
-  /** Writes every collected line at once. */
   function flush(): void {
     const collected = lines;
     lines = "";
@@ -118,14 +115,9 @@ function formatJson({ time, level, msg }: Line, fields: LogFields): string {
 }
 
 function encodeMembers(fields: LogFields): string {
-  return JSON.stringify({
-    ...fields,
-    // None takes the place of a part of the line: JSON leaves out what is undefined.
-    time: undefined,
-    level: undefined,
-    msg: undefined,
-    toJSON: undefined,
-  }).slice(1);
+  // None takes the place of a part of the line: JSON leaves out what is undefined.
+  const own = { ...fields, time: undefined, level: undefined, msg: undefined, toJSON: undefined };
+  return JSON.stringify(own).slice(1);
 }
 
 function formatPretty(line: Line, fields: LogFields): string {

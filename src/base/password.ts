@@ -75,11 +75,7 @@ export function createPasswordHasher(limit: number, queueLimit = 64) {
      * work. Others are checked between `admit` and `report`, up to the hasher's limit, so to admit
      * is to count: then a limit on failures holds for guesses sent all at once, too.
      */
-    verify: (
-      password: string,
-      phc: string | undefined,
-      turn?: Turn,
-    ): Promise<boolean | undefined> =>
+    verify: (password: string, phc: string | undefined, turn?: Turn) =>
       inTurn(async () => {
         if (turn && !await turn.admit()) return undefined;
         const { salt, tag } = parsePhc(phc ?? dummy);

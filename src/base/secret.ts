@@ -1,13 +1,12 @@
 import { createHmac, hash, randomFillSync, timingSafeEqual } from "node:crypto";
 
-const POOL_BYTES = 8192;
-const POOL = Buffer.alloc(POOL_BYTES);
-let used = POOL_BYTES;
+const POOL = Buffer.alloc(8192);
+let used = POOL.length;
 
 /** `count` unpredictable bytes (at most 256), cut from a pool: filling costs far more. */
 export function randomBytes(count: number): Buffer {
   if (count > 256) throw new RangeError("randomBytes: 256 bytes at most");
-  if (used + count > POOL_BYTES) {
+  if (used + count > POOL.length) {
     randomFillSync(POOL);
     used = 0;
   }

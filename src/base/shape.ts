@@ -77,7 +77,6 @@ export function oneOf<const W extends string>(...words: readonly W[]): Shape<W> 
   };
 }
 
-/** True or false. */
 export const FLAG: Shape<boolean> = {
   ...shown<boolean>({ type: "boolean" }),
   parse(value, report) {
@@ -86,7 +85,6 @@ export const FLAG: Shape<boolean> = {
   },
 };
 
-/** Any JSON value. */
 export const ANYTHING = shown<unknown>({});
 
 /** Part of responses only: it has a schema and a type, and what it parses is taken as it is. */
@@ -149,14 +147,11 @@ export function described<S extends Shape<unknown>>(description: string, shape: 
 
 /** An object of exactly these members; others are errors. */
 export function object<const M extends Members>(members: M): ObjectShape<M> {
-  return record(members, { isStrict: true });
+  return record(members, true);
 }
 
 /** An object that has these members, and maybe others, which are left out unless it is strict. */
-export function record<const M extends Members>(
-  members: M,
-  { isStrict = false } = {},
-): ObjectShape<M> {
+export function record<const M extends Members>(members: M, isStrict = false): ObjectShape<M> {
   const entries = Object.entries(members);
   const required = entries
     .filter(([, { isOptional, fallback }]) => !isOptional && fallback === undefined)
@@ -195,10 +190,7 @@ export function record<const M extends Members>(
 }
 
 /** What a record of this shape shows of a value: its members that are there, and no others. */
-export function pick<const M extends Members>(
-  { members }: ObjectShape<M>,
-  value: InferMembers<M>,
-): InferMembers<M> {
+export function pick<const M extends Members>({ members }: ObjectShape<M>, value: InferMembers<M>) {
   const given: Readonly<Record<string, unknown>> = value;
   const names = Object.keys(members)
     .filter((name) => Object.hasOwn(given, name) && given[name] !== undefined);
@@ -206,10 +198,7 @@ export function pick<const M extends Members>(
 }
 
 /** A record with more members than another: for responses. */
-export function withMembers<T, const M extends Members>(
-  base: Shape<T>,
-  members: M,
-): Shape<T & InferMembers<M>> {
+export function withMembers<T, const M extends Members>(base: Shape<T>, members: M) {
   const more = record(members);
   return {
     ...shown<T & InferMembers<M>>({ allOf: [base.schema, more.schema] }),

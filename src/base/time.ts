@@ -1,4 +1,4 @@
-import { type Shape, text } from "./shape.ts";
+import { type Shape, shown, text } from "./shape.ts";
 
 const FORM = /^\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;
 
@@ -10,8 +10,7 @@ export const TIME = text(
 
 /** The same; parsed, it is milliseconds since 1970. */
 export const TIME_MS: Shape<number> = {
-  schema: TIME.schema,
-  definitions: {},
+  ...shown<number>(TIME.schema),
   parse: (value, report) => Date.parse(TIME.parse(value, report)),
 };
 

@@ -16,7 +16,6 @@ import { TIME, toTime } from "../base/time.ts";
 import type { AttemptOutcome } from "./delivery.ts";
 import { EVENT_NAME } from "./event.ts";
 
-/** What a delivery can be. */
 export const DELIVERY_STATUSES = ["pending", "delivered", "failed", "cancelled"] as const;
 
 /** A delivery's id: that of its event, and the number of its subscription. */
@@ -79,7 +78,6 @@ export interface Attempt {
   readonly snippet: string | null;
 }
 
-/** A delivery as the owner of its subscription sees it. */
 export function toDeliveryRecord(delivery: Delivery): Infer<typeof DeliveryRecord> {
   const { createdAtMs, dueAtMs, finishedAtMs } = delivery;
   return pick(DeliveryRecord, {
@@ -91,12 +89,10 @@ export function toDeliveryRecord(delivery: Delivery): Infer<typeof DeliveryRecor
   });
 }
 
-/** A delivery as the backend shows it. */
 export function toManagedDelivery(delivery: Delivery): Infer<typeof ManagedDelivery> {
   return { ...toDeliveryRecord(delivery), event: delivery.event, name: delivery.eventName };
 }
 
-/** An attempt as the owner of the subscription sees it. */
 export function toAttemptRecord(
   { atMs, attempt, outcome, durationMs }: Attempt,
 ): Infer<typeof AttemptRecord> {

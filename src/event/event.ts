@@ -47,18 +47,14 @@ export interface DeclaredEvent {
 /** The service's own events: nobody else dispatches them, and only scope `backend` gets them. */
 export const OWN_PREFIX = "gatepost.";
 
-/** What an event can be. */
 export const EVENT_STATUSES = ["pending", "distributed"] as const;
 
 const NAME = /^[A-Za-z0-9._:-]{1,128}$/;
 const NAME_ERROR = "Must be 1 to 128 of A-Z a-z 0-9 . _ : -.";
-const PRINCIPAL = /^[ua][0-9a-z]{8,63}$/;
 
-/** An event's name. */
 export const EVENT_NAME = matching(NAME, NAME_ERROR);
 
-/** A principal's id. */
-const PRINCIPAL_ID = matching(PRINCIPAL, "Must be the id of a user or an app.");
+const PRINCIPAL_ID = matching(/^[ua][0-9a-z]{8,63}$/, "Must be the id of a user or an app.");
 
 /** Says why neither code nor people may dispatch an event of this name. */
 export const checkDispatchableName: Check = (name) => {
@@ -74,8 +70,7 @@ const KEY = text(
 
 /** Any JSON value; parsed, it is the text that callbacks have. */
 const DATA: Shape<string> = {
-  schema: {},
-  definitions: {},
+  ...shown<string>({}),
   parse(value, report) {
     try {
       return encodeJson(value);
@@ -121,13 +116,10 @@ export interface EventSummary extends Pick<Infer<typeof EventRecord>, "id" | "na
 }
 
 /** A declared event as those see it who may subscribe to it. */
-export const DeclaredEventRecord = named(
-  "DeclaredEvent",
-  record({
-    name: EVENT_NAME,
-    description: TEXT,
-    scope: NEEDED,
-    schema: optional(described("JSON Schema of its data.", shown<object>({ type: "object" }))),
-    example: optional(described("Data of one.", ANYTHING)),
-  }),
-);
+export const DeclaredEventRecord = named("DeclaredEvent", record({
+  name: EVENT_NAME,
+  description: TEXT,
+  scope: NEEDED,
+  schema: optional(described("JSON Schema of its data.", shown<object>({ type: "object" }))),
+  example: optional(described("Data of one.", ANYTHING)),
+}));

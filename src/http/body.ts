@@ -40,23 +40,17 @@ export async function readForm(request: HttpRequest): Promise<Form | undefined> 
   return parseForm(await request.readBody(MAX_FORM_BYTES));
 }
 
-/** What bodies are taken beside JSON, and how large they may be. */
-interface BodyLimits {
-  readonly maxBytes: number;
-  readonly maxFormBytes: number;
-  readonly takesForms: boolean;
-  readonly takesOthers: boolean;
-}
-
 /**
  * Reads and parses a body that is JSON or a form; one of another type is left unread. Throws
  * Problem 400 `malformed`, 413, or 415 for one that is not taken, or says that it is compressed or
  * not UTF-8.
  */
-export async function readAnyBody(
-  request: HttpRequest,
-  limits: BodyLimits,
-): Promise<AnyBody> {
+export async function readAnyBody(request: HttpRequest, limits: {
+  readonly maxBytes: number;
+  readonly maxFormBytes: number;
+  readonly takesForms: boolean;
+  readonly takesOthers: boolean;
+}): Promise<AnyBody> {
   if (!hasBody(request)) return NO_BODY;
   const { kind, isPlain } = bodyTypeOf(request);
   const { takesForms, takesOthers } = limits;

@@ -25,8 +25,6 @@ export interface Connection {
   problem?: Problem;
 }
 
-const LOOK_MS = 2000;
-
 /** Keeps the open connections; one too many of an address is closed as it comes. */
 export function createConnections(limits: HttpLimits, trustedProxies: readonly Cidr[]) {
   const open = new Map<Socket, Connection>();
@@ -88,7 +86,7 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
     },
     /** Begins to close those whose client does not take what it is sent. */
     watch(): void {
-      timer = setInterval(look, Math.min(LOOK_MS, limits.stallTimeoutMs)).unref();
+      timer = setInterval(look, Math.min(2000, limits.stallTimeoutMs)).unref();
     },
     unwatch: () => clearInterval(timer),
   };

@@ -6,8 +6,6 @@ import type { Reservation, MemoryBudget } from "./memory_budget.ts";
 /** The body of one request on its way in. */
 export type IncomingBody = ReturnType<typeof createIncomingBody>;
 
-const FIRST_BYTES = 4096;
-
 /**
  * Makes the reader of a body. It holds what has come and not what was announced, in one piece
  * however small the chunks are, and counts it in the budget until its release.
@@ -56,7 +54,7 @@ export function createIncomingBody(
             held.add(needed);
           } else if (needed > bytes.length) {
             // Doubled each time, so that a body of many chunks is copied about twice.
-            const size = Math.max(needed, 2 * bytes.length, FIRST_BYTES);
+            const size = Math.max(needed, 2 * bytes.length, 4096);
             const larger = Buffer.allocUnsafeSlow(Math.min(size, maxBytes));
             bytes.copy(larger, 0, 0, length);
             chunk.copy(larger, length);

@@ -18,7 +18,8 @@ import { problemResponse } from "./respond.ts";
 // Not by an import, which would load all of fetch: see base/status_text.ts.
 const { createServer } = process.getBuiltinModule("node:http");
 
-interface NodeHttpOptions {
+/** Makes the server that turns sockets into plain records and back; it does not listen yet. */
+export function createHttpServer(options: {
   /** Responds to every request; it must not throw. */
   readonly handle: (request: HttpRequest) => Promise<HttpResponse>;
   readonly trustedProxies: readonly Cidr[];
@@ -29,15 +30,7 @@ interface NodeHttpOptions {
   readonly onRefusal: (status: number) => void;
   readonly stopping?: AbortSignal;
   readonly limits?: Partial<HttpLimits>;
-}
-
-// Longer than the usual proxy's, so that it is the proxy that closes.
-const KEEP_ALIVE_TIMEOUT_MS = 65_000;
-const MAX_HEADER_BYTES = 16 * 1024;
-const STREAM_BYTES = 16 * 1024;
-
-/** Makes the server that turns sockets into plain records and back; it does not listen yet. */
-export function createHttpServer(options: NodeHttpOptions): Server {
+}): Server {
   const { handle, trustedProxies, log } = options;
   const limits = { ...limitsFor(options.maxBodyBytes), ...options.limits };
   const bodies = createMemoryBudget(limits.maxHeldBodyBytes);
@@ -48,9 +41,9 @@ export function createHttpServer(options: NodeHttpOptions): Server {
   const server = createServer({
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
-    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
-    maxHeaderSize: MAX_HEADER_BYTES,
-    highWaterMark: STREAM_BYTES,
+    keepAliveTimeout: 65_000, // longer than the usual proxy's: it is the proxy that closes
+    maxHeaderSize: 16 * 1024,
+    highWaterMark: 16 * 1024,
     connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),
     requireHostHeader: false, // findHeadError looks for it, with a clearer response
     noDelay: true,
@@ -157,21 +150,18 @@ function isClientGone(error: unknown): boolean {
   return ["ERR_STREAM_PREMATURE_CLOSE", "ECONNRESET", "EPIPE"].includes(String(code));
 }
 
-function errorOf(code: string | undefined): Problem {
-  switch (code) {
-    case "HPE_HEADER_OVERFLOW":
-      return new Problem(431, "headers_too_large", "The headers are larger than 16 KiB.");
-    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
-      return new Problem(413, "too_large", "The chunk extensions are larger than 16 KiB.");
-    case "ERR_HTTP_REQUEST_TIMEOUT":
-      return new Problem(408, "timeout", "The request took too long to arrive.");
-    case "CONNECT":
-      return new Problem(405, "method_not_allowed", "This is not a proxy.", {
-        headers: { Allow: "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS" },
-      });
-    case "EXPECTATION":
-      return new Problem(417, "expectation_failed", "Only 100-continue can be expected here.");
-    default:
-      return malformed("This is not an HTTP/1.1 request.");
-  }
+const ERRORS: Readonly<Record<string, ConstructorParameters<typeof Problem>>> = {
+  HPE_HEADER_OVERFLOW: [431, "headers_too_large", "The headers are larger than 16 KiB."],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, "too_large", "The chunk extensions are larger than 16 KiB."],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, "timeout", "The request took too long to arrive."],
+  CONNECT: [405, "method_not_allowed", "This is not a proxy.", {
+    headers: { Allow: "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS" },
+  }],
+  EXPECTATION: [417, "expectation_failed", "Only 100-continue can be expected here."],
+};
+
+/** What an error of the parser, or a request that is not for us, is answered with. */
+function errorOf(code = ""): Problem {
+  const known = ERRORS[code];
+  return known ? new Problem(...known) : malformed("This is not an HTTP/1.1 request.");
 }

@@ -9,23 +9,19 @@ import {
 import { statusText } from "../base/status_text.ts";
 import type { SendStream } from "./node_stream.ts";
 
-interface SendOptions {
-  /** Whether the connection ends with this response. */
-  readonly isLast: () => boolean;
-  /** Counts the bytes that the client does not take at once, until it has. */
-  readonly reserve: (bytes: number) => void;
-  readonly request: HttpRequest;
-  readonly sendStream: SendStream;
-}
-
-const LINGER_MS = 2000;
-
 /** Sends a response; rejects when the connection breaks or the response's own stream does. */
 export async function sendResponse(
   { status, headers: given, body }: HttpResponse,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  { isLast, reserve, request, sendStream }: SendOptions,
+  { isLast, reserve, request, sendStream }: {
+    /** Whether the connection ends with this response. */
+    readonly isLast: () => boolean;
+    /** Counts the bytes that the client does not take at once, until it has. */
+    readonly reserve: (bytes: number) => void;
+    readonly request: HttpRequest;
+    readonly sendStream: SendStream;
+  },
 ): Promise<void> {
   await endOfTurn();
   // What came together with the head is parsed by now; the rest of a body is not worth reading.
@@ -106,6 +102,6 @@ function endGently(socket: Socket): void {
   socket.once("end", () => socket.destroySoon());
   socket.once("close", () => clearTimeout(timer));
   socket.end(() => {
-    timer = setTimeout(() => socket.destroy(), LINGER_MS);
+    timer = setTimeout(() => socket.destroy(), 2000);
   });
 }

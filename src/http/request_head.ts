@@ -1,12 +1,5 @@
 import { malformed, Problem } from "../base/problem.ts";
 
-/** The head of a request as it was parsed; names and values of `rawHeaders` alternate. */
-interface RequestHead {
-  readonly httpVersion: string;
-  readonly url?: string | undefined;
-  readonly rawHeaders: readonly string[];
-}
-
 const MAX_FIELDS = 200;
 /** Of two of these, two programs on the way could each believe another one; a bit for each. */
 const SINGLE = new Map([
@@ -19,9 +12,12 @@ const HOST = SINGLE.get("host") ?? 0;
  * What is wrong with the head of a request, beyond what the parser refuses by itself: anything that
  * a proxy before us might read in another way than we do. Undefined when nothing is.
  */
-export function findHeadError(
-  { httpVersion, url = "", rawHeaders }: RequestHead,
-): Problem | undefined {
+export function findHeadError({ httpVersion, url = "", rawHeaders }: {
+  readonly httpVersion: string;
+  readonly url?: string | undefined;
+  /** Names and values alternate. */
+  readonly rawHeaders: readonly string[];
+}): Problem | undefined {
   if (httpVersion !== "1.1" && httpVersion !== "1.0") return malformed("Speak HTTP/1.1 here.");
   // RFC 9112 §3.2: a request target has no fragment.
   if (url.includes("#")) return malformed("The request target holds a fragment.");

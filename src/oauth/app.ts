@@ -128,7 +128,6 @@ export interface App extends
   readonly notBeforeMs: number;
 }
 
-/** An app as the backend shows it. */
 export function toAppRecord(app: App): Infer<typeof AppRecord> {
   return pick(AppRecord, {
     ...app,

@@ -10,15 +10,11 @@ export const ACCESS_TOKEN_TYPE = "at+jwt";
  * The claims of a new access token (RFC 9068 §2.2), and when it expires. The `jti` begins with the
  * grant's id, so a revoked token is recognized without the database.
  */
-export function accessTokenClaims({ issuer, sub, clientId, grantId, scopes, issuedAtMs, ttlMs }: {
-  readonly issuer: string;
-  readonly sub: string;
-  readonly clientId: string;
-  readonly grantId: string;
-  readonly scopes: readonly string[];
-  readonly issuedAtMs: number;
-  readonly ttlMs: number;
-}) {
+export function accessTokenClaims(
+  { issuer, sub, clientId, grantId, scopes, issuedAtMs, ttlMs }:
+    & Pick<Caller, "sub" | "clientId" | "grantId" | "scopes">
+    & { readonly issuer: string; readonly issuedAtMs: number; readonly ttlMs: number },
+) {
   const iat = Math.floor(issuedAtMs / 1000);
   const exp = iat + Math.max(1, Math.round(ttlMs / 1000));
   const jti = grantId + randomBytes(8).toString("hex");

@@ -75,10 +75,7 @@ export function checkAppScopes(requested: readonly string[], app: readonly strin
  * Returns the scopes of the access token that a refresh asks for. RFC 6749 §6: only scopes that
  * were granted at first may be named, else OAuthError `invalid_scope`; none named = all of them.
  */
-export function narrowScope(
-  requested: readonly string[],
-  chain: readonly string[],
-): readonly string[] {
+export function narrowScope(requested: readonly string[], chain: readonly string[]) {
   const missing = requested.find((name) => !chain.includes(name));
   if (missing === undefined) return requested.length === 0 ? chain : requested;
   const detail = `The grant does not carry scope ${missing}. Authorize anew with it.`;

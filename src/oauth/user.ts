@@ -34,10 +34,8 @@ const PASSWORD = described(
   text(checkPassword, { format: "password", minLength: min, maxLength: max }),
 );
 
-/** Whether an account may be used. */
 export const ACCOUNT_STATUS = oneOf("active", "disabled");
 
-/** How often somebody may call. */
 export const RATE = described(
   "How often it may call, such as 100/1m, in place of GATEPOST_RATE_LIMIT.",
   nullable(text((rate) => parseRate(rate) ? undefined : `Must be ${RATE_FORM}.`)),
@@ -76,7 +74,6 @@ export interface User extends Omit<Infer<typeof UserRecord>, "created_at"> {
   readonly notBeforeMs: number;
 }
 
-/** A user as the backend shows it. */
 export function toUserRecord(user: User): Infer<typeof UserRecord> {
   return pick(UserRecord, { ...user, created_at: toTime(user.createdAtMs) });
 }

@@ -14,14 +14,7 @@ import { readForm } from "../../http/body.ts";
 import { errorPage } from "../pages/error_page.ts";
 import { type Operation, operation } from "../operation.ts";
 import { NO_STORE } from "../../http/respond.ts";
-import {
-  consentStep,
-  loginStep,
-  pageAddress,
-  showConsent,
-  showLogin,
-  type Visit,
-} from "./authorize_pages.ts";
+import { formStep, pageAddress, showConsent, showLogin, type Visit } from "./authorize_pages.ts";
 import { seeOther, sendCode, sendToApp } from "./authorize_redirect.ts";
 import { type AuthorizeRequest, findTarget, readAuthorizeRequest } from "./authorize_request.ts";
 import { isNavigation } from "./browser_session.ts";
@@ -70,10 +63,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
   } as const;
 
   /** Errors go to the app once it is known (RFC 6749 §4.1.2.1). */
-  async function withVisit(
-    http: HttpRequest,
-    respond: (visit: Visit) => Promise<HttpResponse>,
-  ): Promise<HttpResponse> {
+  async function withVisit(http: HttpRequest, respond: (visit: Visit) => Promise<HttpResponse>) {
     // No page of our own origin, hosted ones among them, may read a form or send one.
     if (!isNavigation(http)) {
       throw new Problem(403, "foreign_request", "The request was not made by opening a page.");
@@ -136,20 +126,15 @@ async function showNext(visit: Visit, services: AuthorizeServices): Promise<Http
     : showConsent(visit, user, scopes, {}, services);
 }
 
-async function carryOut(
-  form: Form,
-  http: HttpRequest,
-  visit: Visit,
-  services: AuthorizeServices,
-): Promise<HttpResponse> {
+async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: AuthorizeServices) {
   const { sessions } = services;
-  const { session, request, query } = visit;
+  const { session, request } = visit;
   const decision = form.get("decision");
-  if (decision === undefined) return logIn(form, http, visit, services);
+  if (decision === undefined) return logIn(form, http.address, visit, services);
   const { user } = session;
   if (!user) return showLogin(visit, { error: "expired" }, services);
   const scopes = findScopes(request, user);
-  if (!sessions.checkFormToken(session, consentStep(query, scopes), form.get("csrf"))) {
+  if (!sessions.checkFormToken(session, formStep(visit, scopes), form.get("csrf"))) {
     return showConsent(visit, user, scopes, { error: "expired" }, services);
   }
   switch (decision) {
@@ -167,18 +152,13 @@ async function carryOut(
   }
 }
 
-async function logIn(
-  form: Form,
-  { address }: HttpRequest,
-  visit: Visit,
-  services: AuthorizeServices,
-): Promise<HttpResponse> {
+async function logIn(form: Form, address: string, visit: Visit, services: AuthorizeServices) {
   const { sessions, passwordLogin } = services;
   const { session, query } = visit;
   const [username = "", password = ""] = [form.get("username"), form.get("password")];
   const showAgain = (state: Parameters<typeof showLogin>[1]) =>
     showLogin(visit, { ...state, username }, services);
-  if (!sessions.checkFormToken(session, loginStep(query), form.get("csrf"))) {
+  if (!sessions.checkFormToken(session, formStep(visit), form.get("csrf"))) {
     return showAgain({ error: "expired" });
   }
   const findDevice = (user: string) => sessions.findDevice(session, user);

@@ -27,7 +27,7 @@ export function showLogin(
     ...pageFrame(visit, services),
     username: visit.request.form.get("login_hint") ?? "",
     ...state,
-    csrf: sessions.formToken(visit.session, loginStep(visit.query)),
+    csrf: sessions.formToken(visit.session, formStep(visit)),
   });
   if (!visit.session.isNew) return page;
   return { ...page, headers: { ...page.headers, "Set-Cookie": sessions.cookie(visit.session) } };
@@ -47,7 +47,7 @@ export async function showConsent(
   return consentPage({
     ...pageFrame(visit, services),
     ...state,
-    csrf: sessions.formToken(visit.session, consentStep(visit.query, scopes)),
+    csrf: sessions.formToken(visit.session, formStep(visit, scopes)),
     username: user.username,
     scopes: scopes.map((name) =>
       ({ name, words: scopeWords.get(name), isNew: !allowed.includes(name) })
@@ -61,10 +61,8 @@ export function pageAddress(query: string, { site }: Pick<Services, "site">): st
   return `${site.basePath}/authorization/authorize?${query}`;
 }
 
-function pageFrame(
-  { request: { app, redirectUri }, query }: Visit,
-  { site }: Pick<Services, "site">,
-) {
+function pageFrame({ request, query }: Visit, { site }: Pick<Services, "site">) {
+  const { app, redirectUri } = request;
   return {
     site,
     action: pageAddress(query, { site }),
@@ -73,8 +71,7 @@ function pageFrame(
   };
 }
 
-/** What a login form's token is bound to. */
-export const loginStep = (query: string) => `login ${query}`;
-/** Of a consent form, too: what the user reads is what the user allows. */
-export const consentStep = (query: string, scopes: readonly string[]) =>
-  `consent ${scopes.join(" ")} ${query}`;
+/** What a form's token is bound to: consent to what the user reads, or, without scopes, login. */
+export function formStep({ query }: Visit, scopes?: readonly string[]): string {
+  return scopes ? `consent ${scopes.join(" ")} ${query}` : `login ${query}`;
+}

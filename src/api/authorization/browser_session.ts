@@ -28,7 +28,6 @@ export interface BrowserSession {
 /** Keeps browsers apart and forms from being forged. */
 export type BrowserSessions = ReturnType<typeof createBrowserSessions>;
 
-/** Makes the keeper of browser sessions. */
 export function createBrowserSessions(
   { database, issuer, pageKey, now }:
     & Pick<Services, "database" | "issuer" | "now">

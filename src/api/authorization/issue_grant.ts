@@ -7,9 +7,8 @@ import type { GrantType } from "../../oauth/grant_type.ts";
 import type { Services } from "../../services.ts";
 import { type AuditRecord, insertAuditOfGrant } from "../../store/audit.ts";
 import { revokeGrant } from "../../store/grant_end.ts";
-import { insertGrant } from "../../store/grants.ts";
+import { insertGrant, type NewGrant } from "../../store/grants.ts";
 
-/** What tokens are issued with. */
 export type IssuingServices = Pick<Services, "database" | "tokens" | "revocations" | "now">;
 
 /** The tokens of a response: what must be stored of them is. */
@@ -28,23 +27,21 @@ export type Exchange = (
  * Stores a new grant and returns its first tokens; a refresh token where the app may use it.
  * Undefined, and nothing is stored, where the user or the app has been disabled meanwhile.
  */
-export async function issueGrant({ app, user, type, scopes, decidedAtMs, audited }: {
-  readonly app: Pick<App, "id" | "grants">;
-  /** None where the app acts for itself. */
-  readonly user: string | null;
-  readonly type: GrantType | "login";
-  readonly scopes: readonly string[];
-  /** When it was decided, where that was earlier. */
-  readonly decidedAtMs?: number;
-  /** Goes into the audit with it. */
-  readonly audited?: AuditRecord;
-}, services: IssuingServices): Promise<IssuedTokens | undefined> {
+export async function issueGrant(
+  { app, audited, ...wanted }: Pick<NewGrant, "user" | "scopes" | "decidedAtMs"> & {
+    readonly app: Pick<App, "id" | "grants">;
+    readonly type: GrantType | "login";
+    /** Goes into the audit with it. */
+    readonly audited?: AuditRecord;
+  },
+  services: IssuingServices,
+): Promise<IssuedTokens | undefined> {
   const nowMs = services.now();
-  const grant = { id: newId("g", nowMs), app: app.id, user, scopes };
+  const grant = { decidedAtMs: nowMs, ...wanted, id: newId("g", nowMs), app: app.id };
   const { issued, stored } = services.tokens.makeTokens(grant, app, nowMs);
-  const newGrant = { ...grant, ...stored, type, decidedAtMs: decidedAtMs ?? nowMs };
   const { database, revocations } = services;
-  return await insertGrant(database, newGrant, audited, revocations) ? issued : undefined;
+  const isStored = await insertGrant(database, { ...grant, ...stored }, audited, revocations);
+  return isStored ? issued : undefined;
 }
 
 /**
