@@ -76,6 +76,8 @@ export function createConnections(limits: HttpLimits, trustedProxies: readonly C
           return;
         }
       }
+      // Node listens no more once it has handed out the socket, as for CONNECT; it closes anyway.
+      socket.on("error", () => {});
       const unanswered = new Set<() => void>();
       open.set(socket, { socket, unanswered, isClosing: false });
       socket.once("close", () => {

@@ -119,7 +119,7 @@ export function createHttpServer(options: {
 
   /** Says what was wrong, after the responses to all that came before, and takes nothing more. */
   function endConnection({ socket, problem }: Connection): void {
-    if (problem) refuseSocket(socket, refusal(problem, newRequestId()));
+    if (problem && socket.writable) refuseSocket(socket, refusal(problem, newRequestId()));
     else socket.destroySoon();
   }
 

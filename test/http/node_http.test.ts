@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { Server } from "node:http";
+import { connect as connectSocket } from "node:net";
 import { after, test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { HttpResponse, HttpRequest } from "../../src/base/http_message.ts";
@@ -170,6 +171,27 @@ for (const [what, bytes, status] of REFUSED) {
     assert.ok(isClosed);
   });
 }
+
+test("CONNECT behind a request that ends the connection harms nobody", async (t) => {
+  const { port } = await startStage(t, { handle: () => ({ status: 404 }) });
+  const unread = post("Expect: 100-continue\r\nContent-Length: 4\r\n", "abcd");
+  const connect = `CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`;
+  const { answers, isClosed } = await exchangeRaw(port, unread + connect, { waitMs: 3000 });
+  assert.deepEqual(answers.map(({ status }) => status), [404]);
+  assert.ok(isClosed);
+});
+
+test("a client that resets its connection after CONNECT harms nobody", async (t) => {
+  const { port } = await startStage(t);
+  for (let each = 0; each < 50; each++) {
+    const socket = connectSocket({ port, host: "127.0.0.1" }).on("error", () => {});
+    await once(socket, "connect");
+    socket.write(`CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`, () => socket.resetAndDestroy());
+    await once(socket, "close");
+  }
+  const { answers } = await exchangeRaw(port, `GET / HTTP/1.0\r\n${HOST}\r\n`, { waitMs: 3000 });
+  assert.equal(answers[0]?.status, 200);
+});
 
 // the request, what the handler is given of it
 const TAKEN: readonly [bytes: string, given: Record<string, unknown>][] = [
