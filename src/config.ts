@@ -25,7 +25,6 @@ import { LOG_LEVELS } from "./base/log.ts";
 import { PASSWORD_BYTES } from "./base/password.ts";
 import { formatRate, parseRate, type Rate, RATE_FORM } from "./base/rate.ts";
 
-const PREFIX = "GATEPOST_";
 const MAX_LIST = 1_000;
 
 /**
@@ -218,15 +217,14 @@ export function parseConfig(
   const known = VARIABLES.flatMap(({ name, isSecret }) =>
     isSecret ? [name, fileVariable(name)] : [name]
   );
-  errors.push(...findUnknown(env, PREFIX, known, NOT_OURS));
+  errors.push(...findUnknown(env, "GATEPOST_", known, NOT_OURS));
   return errors.length === 0 ? { ok: true, config } : { ok: false, errors };
 }
 
 /** Returns each variable's effective value as text; of a secret only whether it is set. */
 export function describeConfig(config: Config): readonly { name: string; value: string }[] {
   const values: Readonly<Record<string, unknown>> = config;
-  return VARIABLES_BY_KEY.map(([key, variable]) => ({
-    name: variable.name,
-    value: variable.describe(values[key]),
-  }));
+  return VARIABLES_BY_KEY.map(([key, { name, describe }]) =>
+    ({ name, value: describe(values[key]) })
+  );
 }

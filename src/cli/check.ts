@@ -115,18 +115,15 @@ function wordlessScopes({ endpoints, scopes }: Hosted): string[] {
 /** For people: what the record says, in words where the server's next start changes something. */
 function databasePairs(record: Members): [string, unknown][] {
   const { path, state, bytes, reason, schema_version, known_schema_version, ...more } = record;
-  if (state === "missing") {
-    return [["path", path], ["state", "there is none yet; the server's first start makes it"]];
+  if (state !== "usable") {
+    const missing = "there is none yet; the server's first start makes it";
+    return [["path", path], ["state", reason ?? missing]];
   }
-  if (state === "unusable") return [["path", path], ["state", reason]];
-  const next = `the server's next start brings it to ${known_schema_version}`;
+  const next = `; the server's next start brings it to ${known_schema_version}`;
   return [
     ["path", path],
     ["size", `${bytes} bytes`],
-    [
-      "schema version",
-      schema_version === known_schema_version ? schema_version : `${schema_version}; ${next}`,
-    ],
+    ["schema version", `${schema_version}${schema_version === known_schema_version ? "" : next}`],
     ...Object.entries(more)
       .map(([name, value]): [string, unknown] => [name.replaceAll("_", " "), value]),
   ];
