@@ -41,15 +41,12 @@ export const CHECK_COMMAND: Command = {
 async function makeReport(config: Config) {
   const state = judgeDatabase(config.databasePath, createSeal(...config.secretKeys ?? []));
   const database = databaseRecord(config, state);
-  const errors: string[] = [];
+  const faults = state.kind === "unusable" ? [`Database ${database["path"]}: ${state.reason}`] : [];
   const hosted = await loadEndpoints(config.endpointsFolder).catch((error: unknown) => {
     if (!(error instanceof LoadError)) throw error;
-    errors.push(...error.message.split("\n"));
+    faults.push(...error.message.split("\n"));
     return loadEndpoints(undefined);
   });
-  const faults = state.kind === "unusable"
-    ? [`Database ${database["path"]}: ${state.reason}`, ...errors]
-    : errors;
   return {
     ok: faults.length === 0,
     configuration: Object.fromEntries(
@@ -86,7 +83,7 @@ function formatReport(
   const table = (items: readonly Members[], columns: readonly string[]) =>
     items.length === 0 ? "" : formatTable(items, columns, layout, "  ");
   const routes = endpoints.map((endpoint) =>
-    ({ ...endpoint, access: endpoint.scopes ? endpoint.scopes.join(" ") || "any token" : "public" })
+    ({ ...endpoint, access: (endpoint.scopes?.join(" ") ?? "public") || "any token" })
   );
   const none = folder === undefined ? ": GATEPOST_ENDPOINTS is not set" : ` in ${folder}`;
   const parts = {
