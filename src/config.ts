@@ -6,12 +6,11 @@ import {
   choice,
   duration,
   type Environment,
-  fileVariable,
-  findUnknown,
   type Kind,
   kindOf,
   list,
   optional,
+  quote,
   secret,
   size,
   textKind,
@@ -22,9 +21,11 @@ import {
 } from "./base/env.ts";
 import { SIGNING_ALGORITHMS } from "./base/jwt.ts";
 import { LOG_LEVELS } from "./base/log.ts";
+import { nearest } from "./base/nearest.ts";
 import { PASSWORD_BYTES } from "./base/password.ts";
 import { formatRate, parseRate, type Rate, RATE_FORM } from "./base/rate.ts";
 
+const PREFIX = "GATEPOST_";
 const MAX_LIST = 1_000;
 
 /**
@@ -214,10 +215,7 @@ export function parseConfig(
         "every address; set it to the public one, such as https://api.example.com",
     );
   }
-  const known = VARIABLES.flatMap(({ name, isSecret }) =>
-    isSecret ? [name, fileVariable(name)] : [name]
-  );
-  errors.push(...findUnknown(env, "GATEPOST_", known, NOT_OURS));
+  errors.push(...findUnknown(env));
   return errors.length === 0 ? { ok: true, config } : { ok: false, errors };
 }
 
@@ -227,4 +225,22 @@ export function describeConfig(config: Config): readonly { name: string; value: 
   return VARIABLES_BY_KEY.map(([key, { name, describe }]) =>
     ({ name, value: describe(values[key]) })
   );
+}
+
+/**
+ * Returns a line for each variable of ours that is not known, most likely a misspelling, without
+ * its value: that may be a secret.
+ */
+function findUnknown(env: Environment): string[] {
+  const known = VARIABLES.flatMap(({ name, fileName }) => fileName ? [name, fileName] : [name]);
+  const ends = known.map((name) => name.slice(PREFIX.length));
+  return Object.keys(env)
+    .filter((name) => name.startsWith(PREFIX) && env[name])
+    .filter((name) => !known.includes(name) && !NOT_OURS.test(name))
+    .map((name) => {
+      const shown = /^\w{1,80}$/.test(name) ? name : quote(name);
+      const meant = nearest(name.slice(PREFIX.length), ends);
+      const hint = meant === undefined ? "" : `; did you mean ${PREFIX}${meant}?`;
+      return `${shown}: no such variable${hint}`;
+    });
 }

@@ -1,7 +1,6 @@
 import { formatDuration, formatSize, parseDuration, parseSize } from "./duration.ts";
 import { escapeUnit } from "./log.ts";
 import { messageOf } from "./message_of.ts";
-import { nearest } from "./nearest.ts";
 
 /** A value, or what is wrong with its text: "is not one of: on, off". */
 export type Parsed<T> = { readonly value: T } | { readonly wrong: string };
@@ -22,8 +21,8 @@ export interface Variable<T> {
   readonly default: string;
   /** One sentence for a table. */
   readonly meaning: string;
-  /** Whether NAME_FILE may be given in its place: the path of a file that holds the value. */
-  readonly isSecret?: boolean;
+  /** Of a secret, the variable that may be given in its place: the path of a file that holds it. */
+  readonly fileName?: string;
   /** Returns the value, or else the default after one line was added to `errors`. */
   read(env: Environment, errors: string[], readText: (path: string) => string): T;
   /** Returns the value as a reader may see it. */
@@ -68,11 +67,11 @@ export function variable<T>(
  * leaves such a file.
  */
 export function secret<T>(name: string, kind: Kind<T>, meaning: string): Variable<T | undefined> {
-  const fileName = fileVariable(name);
+  const fileName = `${name}_FILE`;
   const show = () => "its value";
   return {
     ...optional(name, { ...kind, format: () => "set" }, "none", meaning),
-    isSecret: true,
+    fileName,
     read(env, errors, readText) {
       const path = env[fileName];
       if (!path) return parseText(name, env[name], kind, errors, show);
@@ -87,11 +86,6 @@ export function secret<T>(name: string, kind: Kind<T>, meaning: string): Variabl
       }
     },
   };
-}
-
-/** Returns the name of the variable that gives the path of a secret's file. */
-export function fileVariable(name: string): string {
-  return `${name}_FILE`;
 }
 
 function parseText<T>(
@@ -180,28 +174,6 @@ export function list<T>(entry: Kind<T>, maxEntries: number): Kind<readonly T[]> 
     },
     format: (value) => (value.length === 0 ? "none" : value.map(entry.format).join(",")),
   };
-}
-
-/**
- * Returns a line for each variable with this prefix that is not known, most likely a misspelling,
- * without its value: that may be a secret. What matches `ignored` is read elsewhere.
- */
-export function findUnknown(
-  env: Environment,
-  prefix: string,
-  known: readonly string[],
-  ignored: RegExp,
-): readonly string[] {
-  const ends = known.map((name) => name.slice(prefix.length));
-  return Object.keys(env)
-    .filter((name) => name.startsWith(prefix) && env[name])
-    .filter((name) => !known.includes(name) && !ignored.test(name))
-    .map((name) => {
-      const shown = /^\w{1,80}$/.test(name) ? name : quote(name);
-      const meant = nearest(name.slice(prefix.length), ends);
-      const hint = meant === undefined ? "" : `; did you mean ${prefix}${meant}?`;
-      return `${shown}: no such variable${hint}`;
-    });
 }
 
 /** Returns the text as one short printable line; what precedes an `@` may be a password. */

@@ -45,7 +45,7 @@ function serveAgain(
   env: NodeJS.ProcessEnv,
 ): Promise<number | null> {
   const { promise, resolve: end, reject } = Promise.withResolvers<number | null>();
-  const args = [...host.execArgv, ...host.argv.slice(1).with(1, "serve")];
+  const args = [...host.execArgv, ...host.argv.slice(1).with(1, "serve")]; // in place of "dev"
   const database = resolve(config.databasePath);
   let server: ChildProcess | undefined; // the one that runs
   let next: "wait" | "start" | "end";
