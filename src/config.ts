@@ -1,19 +1,19 @@
 import { readFileSync } from "node:fs";
 import { formatAddress } from "./base/address.ts";
 import { canonicalHost, isOrigin, isWildcardHost, parseBaseUrl } from "./base/base_url.ts";
-import { type Cidr, parseCidr } from "./base/cidr.ts";
+import { parseCidr } from "./base/cidr.ts";
 import {
   choice,
   duration,
   type Environment,
-  fileVariable,
-  findUnknown,
   type Kind,
+  kindOf,
   list,
   optional,
-  type Parsed,
+  quote,
   secret,
   size,
+  textKind,
   type ValueOf,
   type Variable,
   variable,
@@ -21,6 +21,7 @@ import {
 } from "./base/env.ts";
 import { SIGNING_ALGORITHMS } from "./base/jwt.ts";
 import { LOG_LEVELS } from "./base/log.ts";
+import { nearest } from "./base/nearest.ts";
 import { PASSWORD_BYTES } from "./base/password.ts";
 import { formatRate, parseRate, type Rate, RATE_FORM } from "./base/rate.ts";
 
@@ -33,13 +34,11 @@ const MAX_LIST = 1_000;
  */
 const NOT_OURS = /^GATEPOST_(REVISION|SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)$/;
 
-const onOff: Kind<boolean> = {
-  parse(text) {
-    if (text === "on") return { value: true };
-    return text === "off" ? { value: false } : { wrong: "is not one of: on, off" };
-  },
-  format: (value) => (value ? "on" : "off"),
-};
+const onOff = kindOf(
+  (text) => ["on", "off"].includes(text) ? text === "on" : undefined,
+  "is not one of: on, off",
+  (value) => (value ? "on" : "off"),
+);
 
 const portNumber = wholeNumber(0, 65_535);
 
@@ -53,35 +52,30 @@ const port: Kind<number> = {
   },
 };
 
-const host = textKind((text) => {
-  const value = canonicalHost(text);
-  return value === undefined
-    ? { wrong: "is not a host name or an IP address without brackets, such as 127.0.0.1 or ::1" }
-    : { value };
-});
+const host = kindOf(
+  canonicalHost,
+  "is not a host name or an IP address without brackets, such as 127.0.0.1 or ::1",
+);
 
-const baseUrl = textKind(parseBaseUrl);
+const baseUrl: Kind<string> = { parse: parseBaseUrl, format: String };
 
 // No controls and no marks that turn or hide text: it is part of headers and titles.
-const displayName = textKind((text) =>
-  /^[^\p{C}\p{Zl}\p{Zp}]{1,64}$/u.test(text) && text.trim() === text
-    ? { value: text }
-    : { wrong: "is not a name of 1 to 64 characters, without controls and spaces around it" },
+const displayName = textKind(
+  (text) => /^[^\p{C}\p{Zl}\p{Zp}]{1,64}$/u.test(text) && text.trim() === text,
+  "is not a name of 1 to 64 characters, without controls and spaces around it",
 );
 
-const folderPath = textKind((text) => ({ value: text }));
+const folderPath: Kind<string> = { parse: (text) => ({ value: text }), format: String };
 
 // SQLite takes ":memory:" and "file:…" for something else than a file of that name.
-const filePath = textKind((text) =>
-  /^(:memory:|file:)|[/\\]$/i.test(text)
-    ? { wrong: "is not the path of a file, such as ./data/gatepost.db" }
-    : { value: text },
+const filePath = textKind(
+  (text) => !/^(:memory:|file:)|[/\\]$/i.test(text),
+  "is not the path of a file, such as ./data/gatepost.db",
 );
 
-const origin = textKind((text) =>
-  isOrigin(text)
-    ? { value: text }
-    : { wrong: "is not an origin in canonical form, such as https://app.example.com" },
+const origin = textKind(
+  isOrigin,
+  "is not an origin in canonical form, such as https://app.example.com",
 );
 
 const rateOrNone: Kind<Rate | undefined> = {
@@ -92,15 +86,31 @@ const rateOrNone: Kind<Rate | undefined> = {
   format: (value) => (value ? formatRate(value) : "none"),
 };
 
-const cidr: Kind<Cidr> = {
-  parse(text) {
-    const value = parseCidr(text);
-    return value === undefined
-      ? { wrong: "is not a CIDR such as 10.0.0.0/8, fd00::/8 or 192.0.2.7, its host bits zero" }
-      : { value };
-  },
-  format: ({ network, prefixBits }) => `${formatAddress(network)}/${prefixBits}`,
-};
+const cidr = kindOf(
+  parseCidr,
+  "is not a CIDR such as 10.0.0.0/8, fd00::/8 or 192.0.2.7, its host bits zero",
+  ({ network, prefixBits }) => `${formatAddress(network)}/${prefixBits}`,
+);
+
+// RFC 6750 §2.1, b64token: anything else cannot be part of an Authorization header.
+const metricsToken = textKind(
+  (text) => /^[A-Za-z0-9._~+/-]{16,1024}=*$/.test(text),
+  "is not a token of 16 to 1024 characters of A-Z a-z 0-9 - . _ ~ + /",
+);
+
+const password = textKind((text) => {
+  const bytes = Buffer.byteLength(text);
+  return bytes >= PASSWORD_BYTES.min && bytes <= PASSWORD_BYTES.max;
+}, `is not a password of ${PASSWORD_BYTES.min} to ${PASSWORD_BYTES.max} bytes`);
+
+const secretKeys = kindOf((text) => {
+  const keys = text.split(",").map((part) => part.trim())
+    .map((part) => ({ part, bytes: Buffer.from(part, "base64") }));
+  // Node's decoder skips what it does not know; only what encodes back to the same is base64.
+  return keys.every(({ part, bytes }) => bytes.length === 32 && bytes.toString("base64") === part)
+    ? keys.map(({ bytes }) => new Uint8Array(bytes))
+    : undefined;
+}, "is not 32 bytes in base64, such as `openssl rand -base64 32` prints, or several");
 
 /**
  * Everything an operator may decide, in the order of the documents: a member of the configuration,
@@ -146,7 +156,7 @@ const TABLE = {
   signingAlg: variable("GATEPOST_SIGNING_ALG", choice(SIGNING_ALGORITHMS), "ES256",
     "algorithm of new keys: ES256, RS256 or EdDSA"),
   // 32 bytes each: the first encrypts, all decrypt.
-  secretKeys: secret("GATEPOST_SECRET_KEY", parseSecretKeys,
+  secretKeys: secret("GATEPOST_SECRET_KEY", secretKeys,
     "32 bytes in base64 that encrypt private keys and subscription secrets at rest; of several, " +
     "separated by commas, the first encrypts and all decrypt"),
   trustedProxies: variable("GATEPOST_TRUSTED_PROXIES", list(cidr, MAX_LIST), [],
@@ -164,11 +174,11 @@ const TABLE = {
     "how long finished events, deliveries and attempts are kept"),
   disableAfterMs: variable("GATEPOST_DISABLE_AFTER", duration("0s", "3650d"), 432_000_000,
     "a subscription all of whose deliveries failed for so long is disabled; 0 = never"),
-  metricsToken: secret("GATEPOST_METRICS_TOKEN", parseMetricsToken,
+  metricsToken: secret("GATEPOST_METRICS_TOKEN", metricsToken,
     "bearer token that may read /system/metrics, beside scope backend"),
   logLevel: variable("GATEPOST_LOG_LEVEL", choice(LOG_LEVELS), "info",
     "debug, info, warn or error"),
-  adminPassword: secret("GATEPOST_ADMIN_PASSWORD", parseAdminPassword,
+  adminPassword: secret("GATEPOST_ADMIN_PASSWORD", password,
     "password of user admin on a database without users; otherwise one is generated"),
 };
 
@@ -199,52 +209,38 @@ export function parseConfig(
   const config = Object.fromEntries(
     VARIABLES_BY_KEY.map(([key, variable]) => [key, variable.read(env, errors, readText)]),
   ) as Config;
-  if (isWildcardHost(config.host) && (env[TABLE.baseUrl.name] ?? "") === "") {
+  if (isWildcardHost(config.host) && !env[TABLE.baseUrl.name]) {
     errors.push(
       `${TABLE.baseUrl.name}: is required, since ${TABLE.host.name} ${config.host} listens on ` +
         "every address; set it to the public one, such as https://api.example.com",
     );
   }
-  const known = VARIABLES.flatMap(({ name, isSecret }) =>
-    isSecret ? [name, fileVariable(name)] : [name]
-  );
-  errors.push(...findUnknown(env, PREFIX, known, NOT_OURS));
+  errors.push(...findUnknown(env));
   return errors.length === 0 ? { ok: true, config } : { ok: false, errors };
 }
 
 /** Returns each variable's effective value as text; of a secret only whether it is set. */
 export function describeConfig(config: Config): readonly { name: string; value: string }[] {
   const values: Readonly<Record<string, unknown>> = config;
-  return VARIABLES_BY_KEY.map(([key, variable]) => ({
-    name: variable.name,
-    value: variable.describe(values[key]),
-  }));
+  return VARIABLES_BY_KEY.map(([key, { name, describe }]) =>
+    ({ name, value: describe(values[key]) })
+  );
 }
 
-function textKind(parse: Kind<string>["parse"]): Kind<string> {
-  return { parse, format: (value) => value };
-}
-
-function parseSecretKeys(text: string): Parsed<readonly Uint8Array[]> {
-  const keys = text.split(",").map((part) => part.trim())
-    .map((part) => ({ part, bytes: Buffer.from(part, "base64") }));
-  // Node's decoder skips what it does not know; only what encodes back to the same is base64.
-  return keys.every(({ part, bytes }) => bytes.length === 32 && bytes.toString("base64") === part)
-    ? { value: keys.map(({ bytes }) => new Uint8Array(bytes)) }
-    : { wrong: "is not 32 bytes in base64, such as `openssl rand -base64 32` prints, or several" };
-}
-
-function parseMetricsToken(text: string): Parsed<string> {
-  // RFC 6750 §2.1, b64token: anything else cannot be part of an Authorization header.
-  return /^[A-Za-z0-9._~+/-]{16,1024}=*$/.test(text)
-    ? { value: text }
-    : { wrong: "is not a token of 16 to 1024 characters of A-Z a-z 0-9 - . _ ~ + /" };
-}
-
-function parseAdminPassword(text: string): Parsed<string> {
-  const { min, max } = PASSWORD_BYTES;
-  const bytes = Buffer.byteLength(text);
-  return bytes >= min && bytes <= max
-    ? { value: text }
-    : { wrong: `is not a password of ${min} to ${max} bytes` };
+/**
+ * Returns a line for each variable of ours that is not known, most likely a misspelling, without
+ * its value: that may be a secret.
+ */
+function findUnknown(env: Environment): string[] {
+  const known = VARIABLES.flatMap(({ name, fileName }) => fileName ? [name, fileName] : [name]);
+  const ends = known.map((name) => name.slice(PREFIX.length));
+  return Object.keys(env)
+    .filter((name) => name.startsWith(PREFIX) && env[name])
+    .filter((name) => !known.includes(name) && !NOT_OURS.test(name))
+    .map((name) => {
+      const shown = /^\w{1,80}$/.test(name) ? name : quote(name);
+      const meant = nearest(name.slice(PREFIX.length), ends);
+      const hint = meant === undefined ? "" : `; did you mean ${PREFIX}${meant}?`;
+      return `${shown}: no such variable${hint}`;
+    });
 }

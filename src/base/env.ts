@@ -1,7 +1,6 @@
 import { formatDuration, formatSize, parseDuration, parseSize } from "./duration.ts";
 import { escapeUnit } from "./log.ts";
 import { messageOf } from "./message_of.ts";
-import { nearest } from "./nearest.ts";
 
 /** A value, or what is wrong with its text: "is not one of: on, off". */
 export type Parsed<T> = { readonly value: T } | { readonly wrong: string };
@@ -22,8 +21,8 @@ export interface Variable<T> {
   readonly default: string;
   /** One sentence for a table. */
   readonly meaning: string;
-  /** Whether NAME_FILE may be given in its place: the path of a file that holds the value. */
-  readonly isSecret?: boolean;
+  /** Of a secret, the variable that may be given in its place: the path of a file that holds it. */
+  readonly fileName?: string;
   /** Returns the value, or else the default after one line was added to `errors`. */
   read(env: Environment, errors: string[], readText: (path: string) => string): T;
   /** Returns the value as a reader may see it. */
@@ -67,21 +66,16 @@ export function variable<T>(
  * it, without one line break at the file's end. An empty file is an error: a command that failed
  * leaves such a file.
  */
-export function secret<T>(
-  name: string,
-  parse: Kind<T>["parse"],
-  meaning: string,
-): Variable<T | undefined> {
-  const kind: Kind<T> = { parse, format: () => "set" };
-  const fileName = fileVariable(name);
+export function secret<T>(name: string, kind: Kind<T>, meaning: string): Variable<T | undefined> {
+  const fileName = `${name}_FILE`;
   const show = () => "its value";
   return {
-    ...optional(name, kind, "none", meaning),
-    isSecret: true,
+    ...optional(name, { ...kind, format: () => "set" }, "none", meaning),
+    fileName,
     read(env, errors, readText) {
-      const path = env[fileName] ?? "";
-      if (path === "") return parseText(name, env[name], kind, errors, show);
-      if ((env[name] ?? "") !== "") errors.push(`${name}: ${fileName} is given too; leave one out`);
+      const path = env[fileName];
+      if (!path) return parseText(name, env[name], kind, errors, show);
+      if (env[name]) errors.push(`${name}: ${fileName} is given too; leave one out`);
       try {
         const text = readText(path).replace(/\r?\n$/, "");
         if (text === "") errors.push(`${fileName}: ${path} is empty`);
@@ -92,11 +86,6 @@ export function secret<T>(
       }
     },
   };
-}
-
-/** Returns the name of the variable that gives the path of a secret's file. */
-export function fileVariable(name: string): string {
-  return `${name}_FILE`;
 }
 
 function parseText<T>(
@@ -113,57 +102,64 @@ function parseText<T>(
   return undefined;
 }
 
+/** Returns the kind of what `parse` finds a value for; `wrong` says what other text is not. */
+export function kindOf<T>(
+  parse: (text: string) => T | undefined,
+  wrong: string,
+  format: (value: T) => string = String,
+): Kind<T> {
+  return {
+    parse(text) {
+      const value = parse(text);
+      return value === undefined ? { wrong } : { value };
+    },
+    format,
+  };
+}
+
+/** Returns the kind of a text that is taken as it is where it is right. */
+export function textKind(isRight: (text: string) => boolean, wrong: string): Kind<string> {
+  return kindOf((text) => isRight(text) ? text : undefined, wrong);
+}
+
 /** Returns a whole number's kind, bounds included. */
 export function wholeNumber(min: number, max: number): Kind<number> {
-  const parse = (text: string) => /^(0|[1-9]\d{0,9})$/.test(text) ? Number(text) : undefined;
-  return bounded(parse, min, max, `is not a whole number from ${min} to ${max}`, String);
+  const parse = (text: string) => /^(0|[1-9]\d{0,9})$/.test(text) ? Number(text) : NaN;
+  return kindOf(within(parse, min, max), `is not a whole number from ${min} to ${max}`);
 }
 
 /** Returns the kind of a duration in milliseconds, from `min` to `max` and in steps of `stepMs`. */
 export function duration(min: string, max: string, stepMs = 1): Kind<number> {
-  const parse = (text: string) => {
-    const ms = parseDuration(text);
-    return ms === undefined || ms % stepMs !== 0 ? undefined : ms;
-  };
+  const parse = within(parseDuration, parseDuration(min), parseDuration(max), stepMs);
   const whole = stepMs === 1_000 ? " of whole seconds" : "";
-  const wrong =
-    `is not a duration${whole} from ${min} to ${max} (write it like 500ms, 10s, 5m, 12h or 30d)`;
-  return bounded(parse, parseDuration(min), parseDuration(max), wrong, formatDuration);
+  const form = "write it like 500ms, 10s, 5m, 12h or 30d";
+  return kindOf(parse, `is not a duration${whole} from ${min} to ${max} (${form})`, formatDuration);
 }
 
 /** Returns the kind of a size in bytes, bounds included. */
 export function size(min: string, max: string): Kind<number> {
   const wrong = `is not a size from ${min} to ${max} (write it like 512B, 64KiB or 1MiB)`;
-  return bounded(parseSize, parseSize(min), parseSize(max), wrong, formatSize);
+  return kindOf(within(parseSize, parseSize(min), parseSize(max)), wrong, formatSize);
 }
 
-function bounded(
-  parse: (text: string) => number | undefined,
-  min = 0,
-  max = 0,
-  wrong: string,
-  format: (value: number) => string,
-): Kind<number> {
-  const within = (value = NaN) => value >= min && value <= max ? value : undefined;
-  return { parse: (text) => toParsed(within(parse(text)), wrong), format };
-}
-
-function toParsed<T>(value: T | undefined, wrong: string): Parsed<T> {
-  return value === undefined ? { wrong } : { value };
+function within(parse: (text: string) => number | undefined, min = 0, max = 0, step = 1) {
+  return (text: string) => {
+    const value = parse(text) ?? NaN;
+    return value >= min && value <= max && value % step === 0 ? value : undefined;
+  };
 }
 
 /** Returns the kind of a value that is one of a few words, in exactly this case. */
 export function choice<const T extends string>(words: readonly T[]): Kind<T> {
-  const wrong = `is not one of: ${words.join(", ")}`;
   const find = (text: string) => words.find((word) => word === text);
-  return { parse: (text) => toParsed(find(text), wrong), format: (value) => value };
+  return kindOf(find, `is not one of: ${words.join(", ")}`);
 }
 
-/** Returns the kind of a comma-separated list; `nothing` is the word for the empty one. */
-export function list<T>(entry: Kind<T>, maxEntries: number, nothing = "none"): Kind<readonly T[]> {
+/** Returns the kind of a comma-separated list; `none` is the empty one. */
+export function list<T>(entry: Kind<T>, maxEntries: number): Kind<readonly T[]> {
   return {
     parse(text) {
-      if (text === nothing) return { value: [] };
+      if (text === "none") return { value: [] };
       const entries = text.split(",").map((part) => part.trim());
       if (entries.length > maxEntries) {
         return { wrong: `has ${entries.length} entries where ${maxEntries} at most are allowed` };
@@ -176,30 +172,8 @@ export function list<T>(entry: Kind<T>, maxEntries: number, nothing = "none"): K
       }
       return { value };
     },
-    format: (value) => (value.length === 0 ? nothing : value.map(entry.format).join(",")),
+    format: (value) => (value.length === 0 ? "none" : value.map(entry.format).join(",")),
   };
-}
-
-/**
- * Returns a line for each variable with this prefix that is not known, most likely a misspelling,
- * without its value: that may be a secret. What matches `ignored` is read elsewhere.
- */
-export function findUnknown(
-  env: Environment,
-  prefix: string,
-  known: readonly string[],
-  ignored: RegExp,
-): readonly string[] {
-  const ends = known.map((name) => name.slice(prefix.length));
-  return Object.keys(env)
-    .filter((name) => name.startsWith(prefix) && env[name] !== "" && env[name] !== undefined)
-    .filter((name) => !known.includes(name) && !ignored.test(name))
-    .map((name) => {
-      const shown = /^\w{1,80}$/.test(name) ? name : quote(name);
-      const meant = nearest(name.slice(prefix.length), ends);
-      const hint = meant === undefined ? "" : `; did you mean ${prefix}${meant}?`;
-      return `${shown}: no such variable${hint}`;
-    });
 }
 
 /** Returns the text as one short printable line; what precedes an `@` may be a password. */

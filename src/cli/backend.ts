@@ -14,9 +14,8 @@ import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
 import { toJobState } from "../job/shared_cron.ts";
 import { insertAudit } from "../store/audit.ts";
 import { hastenCronjob, listStoredCronjobs } from "../store/cronjobs.ts";
-import type { Database } from "../database/database.ts";
 import type { Sql } from "../database/sql.ts";
-import { type KeyRing, loadKeyRing } from "../store/key_ring.ts";
+import { loadKeyRing } from "../store/key_ring.ts";
 import { loadRevocations } from "../store/revocations.ts";
 import { checkSeal } from "../database/settings.ts";
 import { openSqliteDatabase } from "../database/sqlite.ts";
@@ -26,23 +25,7 @@ import { paceWrites } from "./pace_writes.ts";
 import type { Members } from "./table.ts";
 
 /** The backend's operations in this process, without a socket. */
-export interface Backend {
-  readonly database: Database;
-  /** The keys that the servers sign with. */
-  readonly keys: KeyRing;
-  /**
-   * Calls one operation as the command line's own caller: validation, audit and records are those
-   * of HTTP. `body` is a JSON value, and so is what is returned, or undefined. Long work ends
-   * between two steps when `signal` aborts. Throws Problem.
-   */
-  call(
-    method: string,
-    target: string,
-    body?: Members,
-    signal?: AbortSignal,
-  ): Promise<Members | undefined>;
-  close(): Promise<void>;
-}
+export type Backend = Awaited<ReturnType<typeof openBackend>>;
 
 /** The actor of what the command line does, in the audit. */
 export const CLI_ACTOR = "cli";
@@ -62,10 +45,7 @@ const CALLER: Caller = {
  * is none, it is made and `onCreate` called with its path; without `onCreate` that is a Failure.
  * Throws UnusableDatabaseError.
  */
-export async function openBackend(
-  config: Config,
-  onCreate: ((path: string) => void) | undefined,
-): Promise<Backend> {
+export async function openBackend(config: Config, onCreate?: (path: string) => void) {
   const path = resolve(config.databasePath);
   const isNew = !existsSync(path);
   if (isNew && !onCreate) {
@@ -105,9 +85,20 @@ export async function openBackend(
     }));
     return {
       database,
+      /** The keys that the servers sign with. */
       keys,
       close: () => database.close(),
-      async call(method, target, body, signal = AbortSignal.any([])) {
+      /**
+       * Calls one operation as the command line's own caller: validation, audit and records are
+       * those of HTTP. `body` is a JSON value, and so is what is returned, or undefined. Long work
+       * ends between two steps when `signal` aborts. Throws Problem.
+       */
+      async call(
+        method: string,
+        target: string,
+        body?: Members,
+        signal = AbortSignal.any([]),
+      ): Promise<Members | undefined> {
         const [path = "", query = ""] = target.split("?");
         const match = find(method, path);
         if (match?.operation === undefined) {

@@ -3,7 +3,7 @@ import { findRisks } from "../app/risks.ts";
 import { formatDuration } from "../base/duration.ts";
 import { createSeal } from "../base/seal.ts";
 import { type Config, describeConfig } from "../config.ts";
-import type { Hosted, LoadedCronjob, LoadedEndpoint } from "../hosting/check.ts";
+import type { Hosted } from "../hosting/check.ts";
 import { scopeWords } from "../hosting/catalogue.ts";
 import { loadEndpoints, LoadError } from "../hosting/load.ts";
 import { type DatabaseState, judgeDatabase } from "../database/judge.ts";
@@ -41,34 +41,36 @@ export const CHECK_COMMAND: Command = {
 async function makeReport(config: Config) {
   const state = judgeDatabase(config.databasePath, createSeal(...config.secretKeys ?? []));
   const database = databaseRecord(config, state);
-  const { hosted, errors } = await load(config.endpointsFolder);
-  const faults = state.kind === "unusable"
-    ? [`Database ${database["path"]}: ${state.reason}`, ...errors]
-    : errors;
+  const faults = state.kind === "unusable" ? [`Database ${database["path"]}: ${state.reason}`] : [];
+  const hosted = await loadEndpoints(config.endpointsFolder).catch((error: unknown) => {
+    if (!(error instanceof LoadError)) throw error;
+    faults.push(...error.message.split("\n"));
+    return loadEndpoints(undefined);
+  });
   return {
     ok: faults.length === 0,
     configuration: Object.fromEntries(
       describeConfig(config).map(({ name, value }) => [name, value]),
     ),
     database,
-    endpoints: hosted.endpoints.map(endpointRecord),
-    cronjobs: hosted.cronjobs.map(cronjobRecord),
+    endpoints: hosted.endpoints.map(({ method, pattern, scopes, emits, file, exportName }) => ({
+      method,
+      path: pattern.text,
+      public: scopes === undefined,
+      scopes: scopes ?? null,
+      emits: emits.map(({ name }) => name),
+      file,
+      export: exportName,
+    })),
+    cronjobs: hosted.cronjobs.map(({ name, everyMs, file, exportName }) =>
+      ({ name, every: formatDuration(everyMs), file, export: exportName })
+    ),
     passed_over: hosted.passedOver.map(({ file, exportName }) =>
       ({ file, export: exportName ?? null })
     ),
     warnings: [...findRisks(config), ...wordlessScopes(hosted)],
     faults,
   };
-}
-
-/** What the modules export, or nothing and why they cannot be loaded. */
-async function load(folder: string | undefined) {
-  try {
-    return { hosted: await loadEndpoints(folder), errors: [] };
-  } catch (error) {
-    if (!(error instanceof LoadError)) throw error;
-    return { hosted: await loadEndpoints(undefined), errors: error.message.split("\n") };
-  }
 }
 
 function formatReport(
@@ -80,7 +82,9 @@ function formatReport(
   const layout = { ...terminal, bold: (text: string) => text };
   const table = (items: readonly Members[], columns: readonly string[]) =>
     items.length === 0 ? "" : formatTable(items, columns, layout, "  ");
-  const routes = endpoints.map((record) => ({ ...record, access: accessOf(record["scopes"]) }));
+  const routes = endpoints.map((endpoint) =>
+    ({ ...endpoint, access: (endpoint.scopes?.join(" ") ?? "public") || "any token" })
+  );
   const none = folder === undefined ? ": GATEPOST_ENDPOINTS is not set" : ` in ${folder}`;
   const parts = {
     Configuration: formatPairs(Object.entries(configuration)),
@@ -108,61 +112,36 @@ function wordlessScopes({ endpoints, scopes }: Hosted): string[] {
 /** For people: what the record says, in words where the server's next start changes something. */
 function databasePairs(record: Members): [string, unknown][] {
   const { path, state, bytes, reason, schema_version, known_schema_version, ...more } = record;
-  if (state === "missing") {
-    return [["path", path], ["state", "there is none yet; the server's first start makes it"]];
+  if (state !== "usable") {
+    const missing = "there is none yet; the server's first start makes it";
+    return [["path", path], ["state", reason ?? missing]];
   }
-  if (state === "unusable") return [["path", path], ["state", reason]];
-  const next = `the server's next start brings it to ${known_schema_version}`;
+  const next = `; the server's next start brings it to ${known_schema_version}`;
   return [
     ["path", path],
     ["size", `${bytes} bytes`],
-    [
-      "schema version",
-      schema_version === known_schema_version ? schema_version : `${schema_version}; ${next}`,
-    ],
+    ["schema version", `${schema_version}${schema_version === known_schema_version ? "" : next}`],
     ...Object.entries(more)
       .map(([name, value]): [string, unknown] => [name.replaceAll("_", " "), value]),
   ];
 }
 
 function databaseRecord(config: Config, state: DatabaseState): Members {
-  const base = { path: resolve(config.databasePath), state: state.kind };
-  if (state.kind === "missing") return base;
-  if (state.kind === "unusable") return { ...base, reason: state.reason };
-  const isCurrent = state.schemaVersion === state.knownVersion;
-  const counts = isCurrent ? countRecords(config.databasePath) : undefined;
+  const { kind, ...found } = state;
+  const base = { path: resolve(config.databasePath), state: kind };
+  if (state.kind !== "usable") return { ...base, ...found };
+  const { bytes, schemaVersion, knownVersion, isSealed } = state;
+  const counts = schemaVersion === knownVersion ? countRecords(config.databasePath) : {};
   return {
     ...base,
-    bytes: state.bytes,
-    schema_version: state.schemaVersion,
-    known_schema_version: state.knownVersion,
-    sealed: state.isSealed,
-    ...counts && Object.fromEntries(
+    bytes,
+    schema_version: schemaVersion,
+    known_schema_version: knownVersion,
+    sealed: isSealed,
+    ...Object.fromEntries(
       Object.entries(counts).map(([name, count]) =>
         [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), count]
       ),
     ),
   };
-}
-
-function endpointRecord(endpoint: LoadedEndpoint): Members {
-  return {
-    method: endpoint.method,
-    path: endpoint.pattern.text,
-    public: endpoint.scopes === undefined,
-    scopes: endpoint.scopes ?? null,
-    emits: endpoint.emits.map(({ name }) => name),
-    file: endpoint.file,
-    export: endpoint.exportName,
-  };
-}
-
-function cronjobRecord({ name, everyMs, file, exportName }: LoadedCronjob): Members {
-  return { name, every: formatDuration(everyMs), file, export: exportName };
-}
-
-/** What a caller needs: nothing, any token, or scopes. */
-function accessOf(scopes: unknown): string {
-  if (!Array.isArray(scopes)) return "public";
-  return scopes.length === 0 ? "any token" : scopes.join(" ");
 }

@@ -50,17 +50,19 @@ export function parseCommandLine(
 }
 
 function unknownWord(word: string, words: readonly string[], known: string[]): CommandLine {
-  const help = ["gatepost", ...words, "--help"].join(" ");
   if (word.startsWith("-")) {
-    const message = `options come after the command, as in gatepost user list --json (${help})`;
-    return { kind: "wrong", message };
+    return wrong("options come after the command, as in gatepost user list --json", words);
   }
   const what = words.length === 0 ? "there is no command" : `${words.join(" ")} has no verb`;
   const suggestion = nearest(word, known);
   const hint = suggestion === undefined
     ? `one of ${known.join(", ")}`
     : `did you mean ${[...words, suggestion].join(" ")}?`;
-  return { kind: "wrong", message: `${what} ${quote(word)}; ${hint} (${help})` };
+  return wrong(`${what} ${quote(word)}; ${hint}`, words);
+}
+
+function wrong(message: string, words: readonly string[]): CommandLine {
+  return { kind: "wrong", message: `${message} (${["gatepost", ...words, "--help"].join(" ")})` };
 }
 
 function parseRest(command: Command, args: readonly string[]): CommandLine {
@@ -75,33 +77,29 @@ function parseRest(command: Command, args: readonly string[]): CommandLine {
     allowPositionals: true,
     allowNegative: true,
   } satisfies ParseArgsConfig;
-  const name = command.words.join(" ");
-  const wrong = (message: string): CommandLine => ({
-    kind: "wrong",
-    message: `${message} (gatepost ${name} --help)`,
-  });
-
+  const { words } = command;
+  const name = words.join(" ");
   // Loosely first: help is wanted most by whoever does not know the options yet.
   const { tokens } = parseArgs({ ...config, strict: false, tokens: true });
   const given = tokens.filter((token) => token.kind === "option");
-  if (given.some((token) => isHelp(token.rawName))) return { kind: "help", words: command.words };
+  if (given.some((token) => isHelp(token.rawName))) return { kind: "help", words };
   const unknown = given.find(({ name, rawName }) =>
     rawName.startsWith("--no-") ? !options[name.replace(/^no-/, "")]?.isNegatable : !options[name]
   );
   if (unknown !== undefined) {
     const suggestion = nearest(unknown.name, Object.keys(options));
     const hint = suggestion === undefined ? "" : `; did you mean --${suggestion}?`;
-    return wrong(`${name} has no option ${quote(unknown.rawName)}${hint}`);
+    return wrong(`${name} has no option ${quote(unknown.rawName)}${hint}`, words);
   }
   try {
     const { positionals, values } = parseArgs({ ...config, strict: true });
     const error = findError(command, positionals, Object.keys(values));
     return error === undefined
       ? { kind: "run", command, values: toValues(command, positionals, values) }
-      : wrong(`${name} ${error}`);
+      : wrong(`${name} ${error}`, words);
   } catch (error) {
     const [line = ""] = messageOf(error).split("\n");
-    return wrong(visible(line));
+    return wrong(visible(line), words);
   }
 }
 
@@ -112,9 +110,7 @@ function findError(
   given: readonly string[],
 ): string | undefined {
   const names = args.map(({ name }) => name);
-  const missing = args.find(({ isOptional }, index) =>
-    !isOptional && positionals[index] === undefined
-  );
+  const missing = args.slice(positionals.length).find(({ isOptional }) => !isOptional);
   if (missing !== undefined) return `needs ${missing.name}`;
   if (positionals.length > names.length && !args.at(-1)?.isRepeatable) {
     return names.length === 0 ? "takes no arguments" : `takes no more than ${names.join(" ")}`;

@@ -40,42 +40,39 @@ export const DEV_COMMAND: Command = {
 
 /** Serves until a signal, and again whenever something has changed; returns the exit code. */
 function serveAgain(
-  { config, host, terminal, values }: CommandContext,
+  { config, host, terminal }: CommandContext,
   folders: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Promise<number | null> {
   const { promise, resolve: end, reject } = Promise.withResolvers<number | null>();
-  const program = join(import.meta.dirname, `../cli${extname(import.meta.filename)}`);
-  const args = [...host.execArgv, program, "serve", ...values.flag("locked") ? ["--locked"] : []];
+  const args = [...host.execArgv, ...host.argv.slice(1).with(1, "serve")]; // in place of "dev"
   const database = resolve(config.databasePath);
-  let next: "wait" | "start" | "end" = "wait";
+  let server: ChildProcess | undefined; // the one that runs
+  let next: "wait" | "start" | "end";
   let settled: NodeJS.Timeout | undefined;
-  let server = start();
+  start();
 
-  function start(): ChildProcess {
+  function start(): void {
     next = "wait";
-    return spawn(host.execPath, args, { env, stdio: "inherit" }).once("exit", (code, signal) => {
+    server = spawn(host.execPath, args, { env, stdio: "inherit" }).once("exit", (code, signal) => {
+      server = undefined;
       if (next === "end") end(code);
-      else if (next === "start") server = start();
+      else if (next === "start") start();
       else terminal.note(`gatepost: the server ended (${code ?? signal}); waiting for a change`);
     });
   }
 
   function restart(): void {
-    const { exitCode, signalCode } = server;
-    if (exitCode !== null || signalCode !== null) {
-      server = start();
-      return;
-    }
+    if (next === "end") return;
+    if (!server) return start();
     next = "start";
-    const old = server;
-    old.kill();
-    setTimeout(() => old.kill("SIGKILL"), STOP_MS).unref();
+    server.kill();
+    setTimeout((old) => old.kill("SIGKILL"), STOP_MS, server).unref();
   }
 
   function fail(error: Error): void {
     next = "end";
-    server.kill();
+    server?.kill();
     reject(error);
   }
 
@@ -92,8 +89,7 @@ function serveAgain(
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     host.on(signal, () => {
       next = "end";
-      clearTimeout(settled);
-      if (!server.kill(signal)) end(0);
+      if (!server?.kill(signal)) end(0);
     });
   }
   return promise;

@@ -58,9 +58,7 @@ export const EVENT_COMMANDS: readonly Command[] = [
       "gatepost event list --name order.created --json",
     ],
     query: EVENT_QUERY,
-    members: {
-      name: { meaning: "only events of this name" },
-    },
+    members: { name: { meaning: "only events of this name" } },
   }),
 ];
 

@@ -22,15 +22,9 @@ export const INIT_COMMAND: Command = {
     const folder = resolve(context.values.argument("FOLDER"));
     const files = Object.entries(initFiles());
     const names = files.map(([name]) => name);
-    const taken = names.filter((name) => kindOf(join(folder, name)) !== undefined);
+    const taken = names.filter((name) => lstatSync(join(folder, name), { throwIfNoEntry: false }));
     if (taken.length > 0) {
       throw new Failure(`nothing was written: ${folder} has ${taken.join(", ")} already`);
-    }
-    for (const path of new Set(names.map((name) => dirname(join(folder, name))))) {
-      // What a link leads to is not this folder's.
-      if (path !== folder && !["folder", undefined].includes(kindOf(path))) {
-        throw new Failure(`nothing was written: ${path} is no folder`);
-      }
     }
     for (const [name, text] of files) {
       const path = join(folder, name);
@@ -40,12 +34,6 @@ export const INIT_COMMAND: Command = {
     context.print({ folder, files: names }, () => describe(names, context));
   },
 };
-
-/** What is at a path itself; undefined: nothing. */
-function kindOf(path: string): "folder" | "other" | undefined {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  return found && (found.isDirectory() ? "folder" : "other");
-}
 
 function describe(names: readonly string[], { host, values }: CommandContext): string {
   const [program = "", script = ""] = host.argv;

@@ -1,16 +1,13 @@
 import type { Database } from "../database/database.ts";
 
-/** The time that writes are paced by, in milliseconds. */
-export interface Pace {
-  readonly elapsedMs: () => number;
-  readonly sleep: (ms: number) => Promise<void>;
-}
-
 /**
  * The same database, left to others after each write for as long as that took: SQLite's lock is not
  * given in turns, so a command that writes batch upon batch would keep a server beside it waiting.
  */
-export function paceWrites(database: Database, { elapsedMs, sleep }: Pace): Database {
+export function paceWrites(
+  database: Database,
+  { elapsedMs, sleep }: { elapsedMs(): number; sleep(ms: number): Promise<void> },
+): Database {
   let restUntilMs = 0;
   return {
     ...database,

@@ -2,7 +2,6 @@ import { newPassword } from "../base/secret.ts";
 import { checkPassword } from "../oauth/user.ts";
 import type { CommandContext, Option, Values } from "./command.ts";
 import { Failure } from "./failure.ts";
-import type { Terminal } from "./terminal.ts";
 
 /** How a script hands a password over: `--password-stdin`. */
 export const PASSWORD_OPTION: Option = {
@@ -18,16 +17,7 @@ type Source = Pick<CommandContext, "terminal"> & { readonly values: Pick<Values,
 export async function obtainPassword(source: Source, username: string): Promise<string> {
   const { terminal } = source;
   if (isGenerated(source)) return newPassword();
-  if (terminal.canAsk) return askPassword(terminal, username);
-  return (await terminal.readStdin()).replace(/\r?\n$/, "");
-}
-
-/** Whether nobody gives a password, so that one is generated and must be shown once. */
-export function isGenerated({ terminal, values }: Source): boolean {
-  return !terminal.canAsk && !values.flag("password-stdin");
-}
-
-function askPassword(terminal: Terminal, username: string): Promise<string> {
+  if (!terminal.canAsk) return (await terminal.readStdin()).replace(/\r?\n$/, "");
   return terminal.askHidden(async (ask) => {
     for (let tries = 0; tries < TRIES; tries++) {
       const password = await ask(`Password for ${username}: `);
@@ -38,4 +28,9 @@ function askPassword(terminal: Terminal, username: string): Promise<string> {
     }
     throw new Failure("No password was given; nothing was changed.");
   });
+}
+
+/** Whether nobody gives a password, so that one is generated and must be shown once. */
+export function isGenerated({ terminal, values }: Source): boolean {
+  return !terminal.canAsk && !values.flag("password-stdin");
 }

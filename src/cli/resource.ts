@@ -20,6 +20,8 @@ export interface Resource {
   readonly shown?: readonly string[];
 }
 
+const OR = new Intl.ListFormat("en-GB", { type: "disjunction" });
+
 /** What is said of a command, beside what its operation says already. */
 type Words = Pick<Command, "purpose" | "details"> & Partial<Pick<Command, "examples">>;
 
@@ -49,16 +51,10 @@ export const LIST_PART = givenMembers(pagination(), {
   cursor: { meaning: "continue where a list ended, as it said" },
 });
 
-/** What a list is of; each parameter of the query is an option. */
-interface Listing<M extends ShapeMembers> extends Words {
-  readonly query?: M;
-  readonly members?: WordsOf<M>;
-}
-
-/** `list`. */
+/** `list`; each parameter of the query is an option. */
 export function listCommand<M extends ShapeMembers>(
   { noun, path, columns }: Pick<Resource, "noun" | "path" | "columns">,
-  { query, members, ...words }: Listing<M>,
+  { query, members, ...words }: Words & { readonly query?: M; readonly members?: WordsOf<M> },
 ): Command {
   const filters = givenMembers(query ?? {}, { ...members, limit: null, cursor: null });
   return {
@@ -148,7 +144,7 @@ export function sendCommand<M extends ShapeMembers>(
       const sent = { ...await given.read(context), ...fixed };
       if (method === "PATCH" && Object.keys(sent).length === 0) {
         const names = Object.keys(given.options).map((name) => `--${name}`);
-        throw new UsageError(`${noun} ${verb} needs ${either(names)}`);
+        throw new UsageError(`${noun} ${verb} needs ${OR.format(names)}`);
       }
       const target = isNew ? path : await itemPath(resource, context, below);
       const response = await context.call(method, target, sent);
@@ -193,13 +189,9 @@ export function givenMembers(
 ) {
   const given = Object.entries(members).filter(([member]) => words[member] !== null)
     .map(([member, shape]) => givenMember(member, shape, words[member] ?? {}, isChange));
-  const options: Readonly<Record<string, Option>> = Object.assign(
-    {},
-    ...given.map((each) => each.options),
-  );
   return {
     arguments: given.flatMap((each) => each.arguments),
-    options,
+    options: Object.fromEntries(given.flatMap(({ options }) => Object.entries(options))),
     /** What was given, in the order of the members; without those that were not. */
     async read(context: CommandContext): Promise<Members> {
       const entries = await Array.fromAsync(given, async ({ member, read }) =>
@@ -246,17 +238,13 @@ function givenMember(
 
 function optionOf(schema: Schema, name: string, isChange: boolean): Option {
   const { type, enum: words, description, minimum, maximum } = schema;
-  const choices = Array.isArray(words) ? either(words) : "";
+  const choices = Array.isArray(words) ? OR.format(words) : "";
   const meaning = String(description ?? choices).replace(/\.$/, "")
     .replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase()) +
     (isChange && schema["anyOf"] ? "; none takes it away" : "");
   if (type === "boolean") return { meaning, ...(isChange && { isNegatable: true }) };
   if (type === "integer") return { value: "N", meaning: `${meaning}, ${minimum} to ${maximum}` };
   return { value: name.toUpperCase(), meaning, ...(type === "array" && { isRepeatable: true }) };
-}
-
-function either(words: readonly string[]): string {
-  return words.join(", ").replace(/, ([^,]*)$/, " or $1");
 }
 
 function withQuery(path: string, given: Members): string {

@@ -60,9 +60,8 @@ function permissionFlags(config: Config, code: string, env: NodeJS.ProcessEnv): 
     readOnly.some((path) => !relative(folder, path).startsWith(".."))
   );
   if (mixed) {
-    throw new UsageError(
-      `GATEPOST_DATABASE: ${mixed} holds code too; put the database into its own folder`,
-    );
+    const remedy = "put the database into its own folder";
+    throw new UsageError(`GATEPOST_DATABASE: ${mixed} holds code too; ${remedy}`);
   }
   // The configuration was found good, so each of these is the path of a secret.
   const secrets = Object.entries(env).flatMap(([name, path = ""]) =>

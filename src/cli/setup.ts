@@ -58,10 +58,9 @@ export const SETUP_COMMAND: Command = {
       if (!(cause instanceof ConflictError)) throw cause;
       throw new Failure(`Another command has just made user ${ADMIN}; nothing was changed.`);
     });
-    context.print({ username: ADMIN, password, expires_at: toTime(untilMs) }, (record) => {
-      const pairs = Object.entries(record).map(([name, value]) =>
-        [name.replace("_", " "), value] as const
-      );
+    const until = toTime(untilMs);
+    context.print({ username: ADMIN, password, expires_at: until }, () => {
+      const pairs = [["username", ADMIN], ["password", password], ["expires at", until]] as const;
       return `The password is shown here only, and opens one login.\n\n${formatPairs(pairs)}`;
     });
   },

@@ -30,45 +30,38 @@ export function formatTable(
   layout: Layout,
   indent = "",
 ): string {
-  const columns = members.map(parseColumn);
-  const rows = items.map((item) => columns.map(({ member }) => visible(formatValue(item[member]))));
-  const widths = columns.map(({ title }, index) =>
-    Math.max(...[title, ...rows.map((row) => row[index] ?? "")].map(displayWidth))
-  );
+  const columns = members.map((member) => toColumn(member, items));
   const gaps = GAP.length * (columns.length - 1);
-  const available = (layout.columns ?? Infinity) - indent.length - gaps;
-  const fitted = fit(widths, columns, available);
-  const titles = columns.map(({ title }) => title);
-  if (sum(fitted) > available) {
+  const isFitting = shrink(columns, (layout.columns ?? Infinity) - indent.length - gaps);
+  const cellsAt = (row: number) => columns.map(({ cells }) => cells[row] ?? "");
+  const titles = cellsAt(0);
+  const rows = items.map((_, index) => cellsAt(index + 1));
+  if (!isFitting) {
     return rows.map((row) => formatPairs(row.map((cell, index) => [titles[index] ?? "", cell])))
       .join("\n\n");
   }
   const line = (cells: readonly string[]) =>
-    indent + cells.map((cell, index) => fill(cell, fitted[index] ?? 0)).join(GAP).trimEnd();
+    indent + cells.map((cell, index) => fill(cell, columns[index]?.width)).join(GAP).trimEnd();
   return [layout.bold(line(titles)), ...rows.map(line)].join("\n");
 }
 
-function parseColumn(given: string) {
+function toColumn(given: string, items: readonly Members[]) {
   const [member = "", title = member.replace(/_at$/, "").replaceAll("_", " ")] =
     given.replace("*", "").split("=");
-  return { title: title.toUpperCase(), member, mayShrink: given.includes("*") };
+  const cells = [title.toUpperCase(), ...items.map((item) => visible(formatValue(item[member])))];
+  return { cells, width: Math.max(...cells.map(displayWidth)), mayShrink: given.includes("*") };
 }
 
-/** Takes from the widest column that may shrink, cell by cell, until all fit or none may. */
-function fit(
-  widths: readonly number[],
-  columns: readonly { readonly mayShrink: boolean }[],
-  available: number,
-): number[] {
-  const fitted = [...widths];
-  const shrinkable = [...columns.keys()].filter((index) => columns[index]?.mayShrink);
-  const widthAt = (index: number) => fitted[index] ?? 0;
-  while (sum(fitted) > available) {
-    const [widest = -1] = shrinkable.toSorted((a, b) => widthAt(b) - widthAt(a));
-    if (widthAt(widest) <= MIN_SHRUNK) break;
-    fitted[widest] = widthAt(widest) - 1;
+/** Takes from the widest column that may shrink, cell by cell; returns whether all fit then. */
+function shrink(columns: readonly ReturnType<typeof toColumn>[], available: number): boolean {
+  const shrinkable = columns.filter(({ mayShrink }) => mayShrink);
+  let excess = columns.reduce((sum, { width }) => sum + width, 0) - available;
+  for (; excess > 0; excess--) {
+    const [widest] = shrinkable.toSorted((a, b) => b.width - a.width);
+    if (!widest || widest.width <= MIN_SHRUNK) return false;
+    widest.width--;
   }
-  return fitted;
+  return true;
 }
 
 /** Names and values, one pair a line, the values aligned. */
@@ -102,7 +95,7 @@ function displayWidth(text: string): number {
 }
 
 /** The text, cut or padded to the width. */
-function fill(text: string, width: number): string {
+function fill(text: string, width = 0): string {
   let shown = text;
   if (displayWidth(text) > width) {
     shown = "";
@@ -113,8 +106,4 @@ function fill(text: string, width: number): string {
     shown += "…";
   }
   return shown + " ".repeat(Math.max(0, width - displayWidth(shown)));
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, each) => total + each, 0);
 }

@@ -5,36 +5,24 @@ import { Failure } from "./failure.ts";
 import { type Layout, visible } from "./table.ts";
 
 /** How a command talks with a person, or with a script in their place. */
-export interface Terminal extends Layout {
-  /** Whether somebody can be asked. */
-  readonly canAsk: boolean;
-  /** Writes a line of the result to stdout. */
-  print(text: string): void;
-  /** Writes a line beside the result to stderr. */
-  note(text: string): void;
-  /** Whether progress is shown: stderr is a terminal. */
-  readonly showsProgress: boolean;
-  /** Replaces the line of progress, where it is shown; undefined clears it. */
-  progress(text: string | undefined): void;
-  /** All of stdin as text; throws Failure where it is not UTF-8, or longer than a mebibyte. */
-  readStdin(): Promise<string>;
-  /** Asks whether something is to be done: only y and yes are a yes. Throws Failure on Ctrl+C. */
-  confirm(question: string): Promise<boolean>;
-  /** Asks questions one after the other without showing the answers; throws Failure on Ctrl+C. */
-  askHidden<Result>(dialogue: (ask: Ask) => Promise<Result>): Promise<Result>;
-}
+export type Terminal = ReturnType<typeof createTerminal>;
 
-/** Asks one question and returns the line typed. */
-type Ask = (question: string) => Promise<string>;
+/** Questions one after the other; `ask` returns the line typed. */
+type Dialogue<Result> = (ask: (question: string) => Promise<string>) => Promise<Result>;
 
 const MAX_STDIN_BYTES = 1_048_576;
 const CLEAR_LINE = "\r\u001b[K";
 
 /** Opens the terminal of a process. */
-export function createTerminal(host: NodeJS.Process): Terminal {
+export function createTerminal(host: NodeJS.Process) {
   const { stdin, stdout, stderr } = host;
+  const layout: Layout = {
+    columns: stdout.isTTY ? stdout.columns || 80 : undefined,
+    bold: (text) => styleText("bold", text, { stream: stdout }),
+  };
   let isProgressing = false;
 
+  /** Replaces the line of progress, where it is shown; undefined clears it. */
   function progress(text: string | undefined): void {
     if (!stderr.isTTY || (text === undefined && !isProgressing)) return;
     isProgressing = text !== undefined;
@@ -42,20 +30,24 @@ export function createTerminal(host: NodeJS.Process): Terminal {
   }
 
   return {
+    ...layout,
+    /** Whether somebody can be asked. */
     canAsk: stdin.isTTY === true,
-    columns: stdout.isTTY ? stdout.columns || 80 : undefined,
+    /** Whether progress is shown: stderr is a terminal. */
     showsProgress: stderr.isTTY === true,
     progress,
-    print(text) {
+    /** Writes a line of the result to stdout. */
+    print(text: string): void {
       progress(undefined);
       stdout.write(`${text}\n`);
     },
-    note(text) {
+    /** Writes a line beside the result to stderr. */
+    note(text: string): void {
       progress(undefined);
       stderr.write(`${text}\n`);
     },
-    bold: (text) => styleText("bold", text, { stream: stdout }),
-    async readStdin() {
+    /** All of stdin as text; throws Failure where it is not UTF-8, or longer than a mebibyte. */
+    async readStdin(): Promise<string> {
       const chunks: Buffer[] = [];
       let bytes = 0;
       for await (const chunk of stdin) {
@@ -68,18 +60,16 @@ export function createTerminal(host: NodeJS.Process): Terminal {
       if (text === undefined) throw new Failure("Standard input is not UTF-8.");
       return text.replace(/^\ufeff/, ""); // the byte order mark, which some editors write
     },
-    async confirm(question) {
-      const text = `${visible(question)} [y/N] `;
-      const typed = await converse((ask) => ask(text), true);
+    /** Asks whether something is to be done: only y and yes are a yes. Throws Failure on Ctrl+C. */
+    async confirm(question: string): Promise<boolean> {
+      const typed = await converse((ask) => ask(`${visible(question)} [y/N] `), true);
       return /^y(es)?$/i.test(typed.trim());
     },
-    askHidden: (dialogue) => converse(dialogue, false),
+    /** Asks questions one after the other without showing the answers; throws Failure on Ctrl+C. */
+    askHidden: <Result>(dialogue: Dialogue<Result>) => converse(dialogue, false),
   };
 
-  async function converse<Result>(
-    dialogue: (ask: Ask) => Promise<Result>,
-    isShown: boolean,
-  ): Promise<Result> {
+  async function converse<Result>(dialogue: Dialogue<Result>, isShown: boolean): Promise<Result> {
     // As a terminal Ctrl+C becomes an event; without an output nothing that is typed is shown.
     const options = { input: stdin, terminal: true, historySize: 0 };
     const lines = createInterface(isShown ? { ...options, output: stderr } : options);
@@ -91,7 +81,7 @@ export function createTerminal(host: NodeJS.Process): Terminal {
       if (key?.ctrl && key.name === "d") lines.close();
     };
     stdin.on("keypress", onKey);
-    const ask: Ask = async (question) => {
+    async function ask(question: string): Promise<string> {
       lines.setPrompt(question); // shown again where the line is edited
       if (isShown) lines.prompt();
       else stderr.write(question);
@@ -101,7 +91,7 @@ export function createTerminal(host: NodeJS.Process): Terminal {
       } finally {
         if (!isShown) stderr.write("\n"); // the one that was typed is not shown either
       }
-    };
+    }
     try {
       return await Promise.race([ended, dialogue(ask)]);
     } finally {

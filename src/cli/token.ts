@@ -3,7 +3,6 @@ import { listeningUrl } from "../base/base_url.ts";
 import { newId } from "../base/id.ts";
 import { createJwtSigner, MAX_JWT_LENGTH } from "../base/jwt.ts";
 import { toTime } from "../base/time.ts";
-import type { Config } from "../config.ts";
 import { ACCESS_TOKEN_TYPE, accessTokenClaims } from "../oauth/claims.ts";
 import { BACKEND_SCOPE, LOGIN_APP } from "../oauth/principal.ts";
 import { insertGrant } from "../store/grants.ts";
@@ -37,14 +36,17 @@ export const TOKEN_COMMAND: Command = {
   examples: ["gatepost token", 'gatepost token --user ops --scope "backend consumer"'],
   async run(context) {
     const { config, values } = context;
-    const issuer = issuerOf(config); // throws before anything is opened
+    const { baseUrl, host, port } = config;
+    if (baseUrl === undefined && port === 0) {
+      throw new Failure("With GATEPOST_PORT=0 a token needs GATEPOST_BASE_URL, its issuer.");
+    }
     const scopes = splitNames(values.list("scope")) ?? [BACKEND_SCOPE];
     const { database, keys } = await context.openBackend();
     const user = await findUserId(context, values.text("user") ?? ADMIN);
     const nowMs = Date.now();
     const grantId = newId("g", nowMs);
     const { claims, expiresAtMs } = accessTokenClaims({
-      issuer,
+      issuer: baseUrl ?? listeningUrl(host, port), // as the server names itself
       sub: user,
       clientId: LOGIN_APP,
       grantId,
@@ -70,10 +72,3 @@ export const TOKEN_COMMAND: Command = {
     context.print({ token, scopes, expires_at: toTime(expiresAtMs) }, () => token);
   },
 };
-
-/** As the server names itself. Throws Failure where only the server knows. */
-function issuerOf({ baseUrl, host, port }: Config): string {
-  if (baseUrl !== undefined) return baseUrl;
-  if (port !== 0) return listeningUrl(host, port);
-  throw new Failure("With GATEPOST_PORT=0 a token needs GATEPOST_BASE_URL, which is its issuer.");
-}

@@ -38,11 +38,7 @@ export const USER_COMMANDS: readonly Command[] = [
     body: NewUser,
     members: {
       username: { argument: "NAME", meaning: "1 to 64 of A-Z a-z 0-9 . _ @ + -" },
-      password: {
-        flag: "password-stdin",
-        ...PASSWORD_OPTION,
-        read: readNewPassword,
-      },
+      password: { flag: "password-stdin", ...PASSWORD_OPTION, read: readNewPassword },
       scopes: {
         ...SCOPE,
         meaning: "what the user may do",

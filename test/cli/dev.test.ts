@@ -91,6 +91,21 @@ test("dev that waits for a change ends at a signal", async (t) => {
   assert.equal(await server.stop(), 0);
 });
 
+test("dev that ends takes up no change any more", async (t) => {
+  const { server, write, after, startCount } = await develop(t);
+  write("endpoints/slow.ts", `export const slow = { method: "GET", path: "/slow", public: true,
+    handle: () => new Promise((resolve) => setTimeout(resolve, 1_500, 1)) };`);
+  assert.deepEqual(await after("/ping"), [200, "first"]);
+  const slow = fetch(`${startsOf(server).at(-1)}/slow`).catch(() => undefined);
+  await sleep(300);
+  const stopped = server.stop();
+  await sleep(300);
+  write("endpoints/data.json", `"second"`);
+  assert.equal(await stopped, 0);
+  assert.equal(startCount(), 2);
+  await slow;
+});
+
 test("dev ends where its folder is removed, and the server with it", async (t) => {
   const { folder, server } = await develop(t);
   rmSync(join(folder, "endpoints"), { recursive: true });

@@ -139,16 +139,13 @@ for (const file of ["endpoints/orders.ts", "tsconfig.json"]) {
   });
 }
 
-test("init writes nothing through a link, nor where a file is in the way of a folder", () => {
+test("init writes nothing where a link to nothing or a file is in the way", () => {
   const outside = makeFolder();
-  const linked = makeFolder();
-  symlinkSync(outside, join(linked, "endpoints"));
   const dangling = makeFolder();
   symlinkSync(join(outside, "package.json"), join(dangling, "package.json"));
   const blocked = makeFolder();
   writeFileSync(join(blocked, "endpoints"), "");
   for (const [folder, name] of [
-    [linked, "endpoints"],
     [dangling, "package.json"],
     [blocked, "endpoints"],
     [join(blocked, "endpoints"), "endpoints"],
