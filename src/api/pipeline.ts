@@ -5,7 +5,7 @@ import { OAuthError } from "../oauth/errors.ts";
 import type { Caller } from "../oauth/principal.ts";
 import { UnavailableError } from "../database/database.ts";
 import { prefersHtml } from "../http/accept.ts";
-import { corsOf, type IsOriginAllowed, optionsResponse, withCors } from "./cors.ts";
+import { addCors, corsOf, type IsOriginAllowed, optionsResponse } from "./cors.ts";
 import { errorPage } from "./pages/error_page.ts";
 import { jsonResponse, NO_STORE, problemResponse } from "../http/respond.ts";
 import { readBody, readQuery } from "./input.ts";
@@ -139,20 +139,15 @@ export function createPipeline(
     const { method, id: request_id } = request;
     const fields = { method, route, status, ms, request_id };
     log.info("request", caller ? { ...fields, sub: caller.sub } : fields);
-    const policy = match && method !== "OPTIONS" ? corsOf(match.sibling) : undefined;
-    const headers = policy
-      ? await withCors(response.headers, request, policy, isOriginAllowed)
-      : response.headers;
-    return {
-      status: response.status,
-      headers: {
-        ...headers,
-        ...quotas,
-        "X-Request-Id": request_id,
-        "X-Content-Type-Options": "nosniff",
-      },
-      body: response.body,
+    const headers: Record<string, string | string[]> = {
+      ...response.headers,
+      ...quotas,
+      "X-Request-Id": request_id,
+      "X-Content-Type-Options": "nosniff",
     };
+    const policy = match && method !== "OPTIONS" ? corsOf(match.sibling) : undefined;
+    if (policy) await addCors(headers, request, policy, isOriginAllowed);
+    return { status: response.status, headers, body: response.body };
   };
 }
 
