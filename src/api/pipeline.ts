@@ -193,17 +193,13 @@ function oauthErrorResponse({ status, error, message, headers }: OAuthError): Ht
   return jsonResponse(status, { error, error_description: message }, { ...NO_STORE, ...headers });
 }
 
-function toOAuthError(problem: Problem): OAuthError {
-  const { status, message, headers } = problem;
-  if (status === 503 || status === 429) {
-    return new OAuthError("temporarily_unavailable", message, { status, headers });
-  }
-  if (status >= 500) return new OAuthError("server_error", message, { status, headers });
-  if (status === 401) return new OAuthError("invalid_token", message, { headers }); // RFC 6750 §3.1
-  if (status === 403) return new OAuthError("insufficient_scope", message, { status, headers });
+function toOAuthError({ status, message, headers }: Problem): OAuthError {
+  const as = (error: OAuthError["error"], asStatus = status) =>
+    new OAuthError(error, message, { status: asStatus, headers });
+  if (status === 503 || status === 429) return as("temporarily_unavailable");
+  if (status >= 500) return as("server_error");
+  if (status === 401) return as("invalid_token"); // RFC 6750 §3.1
+  if (status === 403) return as("insufficient_scope");
   // RFC 6749 §5.2: whatever is wrong with the form of a request is invalid_request, status 400.
-  return new OAuthError("invalid_request", message, {
-    status: status === 415 ? 400 : status,
-    headers,
-  });
+  return as("invalid_request", status === 415 ? 400 : status);
 }
