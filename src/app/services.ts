@@ -61,11 +61,11 @@ function countLogins(login: PasswordLogin, { metrics }: Pick<Services, "metrics"
   return {
     async check(attempt) {
       try {
-        const outcome = await login.check(attempt);
-        count(outcome.kind);
-        return outcome;
+        const found = await login.check(attempt);
+        count(found ? "ok" : "wrong");
+        return found;
       } catch (error) {
-        if (error instanceof Problem && error.code === "busy") count("busy");
+        if (error instanceof Problem) count(error.code); // throttled or busy
         throw error;
       }
     },

@@ -183,17 +183,15 @@ async function logIn(
   }
   const findDevice = (user: string) => sessions.findDevice(session, user);
   try {
-    const outcome = await passwordLogin.check({ username, password, address, findDevice });
-    if (outcome.kind !== "ok") {
-      const { kind: error, ...wait } = outcome;
-      return showAgain({ error, ...wait });
-    }
-    const { user, sinceMs } = outcome;
-    const cookies = await sessions.logIn(session, user.id, sinceMs, address);
+    const login = await passwordLogin.check({ username, password, address, findDevice });
+    if (!login) return showAgain({ error: "wrong" });
+    const cookies = await sessions.logIn(session, login.user.id, login.sinceMs, address);
     return seeOther(pageAddress(query, services), { "Set-Cookie": cookies });
   } catch (error) {
-    if (!(error instanceof Problem) || error.code !== "busy") throw error;
-    return showAgain({ error: "busy" });
+    if (!(error instanceof Problem)) throw error;
+    const { code, headers } = error;
+    if (code !== "busy" && code !== "throttled") throw error;
+    return showAgain({ error: code, retryAfterSeconds: Number(headers["Retry-After"]) });
   }
 }
 
