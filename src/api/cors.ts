@@ -37,9 +37,7 @@ const APPS = corsPolicy(undefined);
 const ANYONE = corsPolicy("*");
 
 /** The policy of an operation; undefined: no page of another origin may call it. */
-export function corsOf(
-  { cors }: { readonly cors: boolean | "anyone" | CorsPolicy },
-): CorsPolicy | undefined {
+export function corsOf({ cors }: { readonly cors: boolean | "anyone" | CorsPolicy }) {
   if (cors === "anyone") return ANYONE;
   return cors === true ? APPS : cors || undefined;
 }

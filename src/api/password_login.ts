@@ -1,4 +1,4 @@
-import { Problem } from "../base/problem.ts";
+import { tooMany } from "../base/problem.ts";
 import type { User } from "../oauth/user.ts";
 import { ANONYMOUS, FAILED_LOGIN, UNKNOWN } from "../store/audit.ts";
 import type { Services } from "../services.ts";
@@ -52,12 +52,8 @@ export function createPasswordLogin(
       const user = await findUserByName(database, username);
       const login = countedLogin(attempt, user);
       const count = () => countLoginFailures(database, login, now(), SLOW_AFTER + SLOW_STEPS);
-      const throttled = (untilMs: number | null) => {
-        const seconds = Math.max(1, Math.ceil(((untilMs ?? 0) - now()) / 1000));
-        return new Problem(429, "throttled", "Too many failed logins; try again later.", {
-          headers: { "Retry-After": String(seconds) },
-        });
-      };
+      const throttled = (untilMs: number | null) =>
+        tooMany("throttled", "Too many failed logins; try again later.", (untilMs ?? 0) - now());
 
       const { untilMs, ofAccount } = await count();
       if (untilMs !== null) throw throttled(untilMs);

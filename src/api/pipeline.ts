@@ -99,11 +99,7 @@ export function createPipeline(
     return operation.handle({ request, params, caller, query, body, authenticateAgain });
   }
 
-  function errorResponse(
-    error: unknown,
-    request: HttpRequest,
-    match: RouteMatch | undefined,
-  ): HttpResponse {
+  function errorResponse(error: unknown, request: HttpRequest, match: RouteMatch | undefined) {
     const errors = match?.sibling.errors;
     if (error instanceof OAuthError && errors === "oauth") return oauthErrorResponse(error);
     const problem = toProblem(error, request, log);

@@ -1,5 +1,5 @@
 import type { HttpRequest } from "../base/http_message.ts";
-import { Problem } from "../base/problem.ts";
+import { type Problem, tooMany } from "../base/problem.ts";
 import { createLimiter, formatRate, type Rate } from "../base/rate.ts";
 import { throttleAddress } from "../http/client_address.ts";
 import type { Caller } from "../oauth/principal.ts";
@@ -67,24 +67,17 @@ export function createRateLimit(
     const headers = { "RateLimit-Policy": "", RateLimit: "" };
     let refusal: Problem | undefined;
     let longestMs = 0;
-    for (const { claim, remaining, fullInMs, waitMs } of take(policies)) {
-      const { name, rate } = claim;
+    for (const { claim: { name, rate }, remaining, fullInMs, waitMs } of take(policies)) {
       const start = headers.RateLimit === "" ? `"${name}"` : `, "${name}"`;
       headers["RateLimit-Policy"] += `${start};q=${rate.count};w=${rate.windowMs / 1_000}`;
       headers.RateLimit += `${start};r=${remaining};t=${Math.ceil(fullInMs / 1_000)}`;
       if (waitMs > 0) metrics.count("gatepost_rate_limited_total", [name]);
       if (waitMs > longestMs) {
         longestMs = waitMs;
-        refusal = toRefusal(claim, waitMs);
+        const detail = `More requests than the limit of this ${name} allows: ${formatRate(rate)}.`;
+        refusal = tooMany("rate_limited", detail, waitMs);
       }
     }
     return { headers, refusal };
   };
-}
-
-function toRefusal({ name, rate }: Policy, waitMs: number): Problem {
-  const detail = `More requests than the limit of this ${name} allows: ${formatRate(rate)}.`;
-  return new Problem(429, "rate_limited", detail, {
-    headers: { "Retry-After": String(Math.ceil(waitMs / 1_000)) },
-  });
 }

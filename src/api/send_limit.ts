@@ -1,4 +1,4 @@
-import { conflict, Problem } from "../base/problem.ts";
+import { conflict, tooMany } from "../base/problem.ts";
 import { createLimiter } from "../base/rate.ts";
 import type { Subscription } from "../event/subscription.ts";
 
@@ -27,8 +27,6 @@ export function createSendLimit(now: () => number): (subscription: Subscription)
     if (waitMs === 0) return;
     const detail = `Tests and resends: at most ${RATE.count} a minute of one subscription, and ` +
       `${PRINCIPAL_RATE.count} of all.`;
-    throw new Problem(429, "throttled", detail, {
-      headers: { "Retry-After": String(Math.ceil(waitMs / 1000)) },
-    });
+    throw tooMany("throttled", detail, waitMs);
   };
 }

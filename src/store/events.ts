@@ -11,10 +11,7 @@ import { IS_OPEN, LAST_SUBSCRIPTION } from "./subscriptions.ts";
 const COLUMNS = sql`id, name, status, subject, scopes, createdAtMs`;
 
 /** An event by id, with its data as JSON. */
-export async function findEvent(
-  database: Database,
-  id: string,
-): Promise<EventSummary & { readonly json: string } | undefined> {
+export async function findEvent(database: Database, id: string) {
   const select = sql`SELECT ${COLUMNS}, data AS json FROM events WHERE id = ${id}`;
   const row = await findRow<RowOf<EventSummary> & { readonly json: string }>(database, select);
   return row && parseScopes(row);

@@ -1,6 +1,6 @@
 import type { Form } from "../../base/form.ts";
 import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
-import { Problem } from "../../base/problem.ts";
+import { malformed, Problem } from "../../base/problem.ts";
 import { described, matching, named, oneOf, optional, record, TEXT } from "../../base/shape.ts";
 import { isPosable } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
@@ -70,10 +70,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
   } as const;
 
   /** Errors go to the app once it is known (RFC 6749 §4.1.2.1). */
-  async function withVisit(
-    http: HttpRequest,
-    respond: (visit: Visit) => Promise<HttpResponse>,
-  ): Promise<HttpResponse> {
+  async function withVisit(http: HttpRequest, respond: (visit: Visit) => Promise<HttpResponse>) {
     // No page of our own origin, hosted ones among them, may read a form or send one.
     if (!isNavigation(http)) {
       throw new Problem(403, "foreign_request", "The request was not made by opening a page.");
@@ -118,7 +115,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
         // Before the session, since it may come slowly: what has ended meanwhile is not found then.
         const form = await readForm(request);
         if (!form || form.duplicates.length > 0) {
-          throw new Problem(400, "malformed", "The form is not well-formed.");
+          throw malformed("The form is not well-formed.");
         }
         return withVisit(request, (visit) => carryOut(form, request, visit, services));
       },
@@ -136,12 +133,7 @@ async function showNext(visit: Visit, services: AuthorizeServices): Promise<Http
     : showConsent(visit, user, scopes, {}, services);
 }
 
-async function carryOut(
-  form: Form,
-  http: HttpRequest,
-  visit: Visit,
-  services: AuthorizeServices,
-): Promise<HttpResponse> {
+async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: AuthorizeServices) {
   const { sessions } = services;
   const { session, request, query } = visit;
   const decision = form.get("decision");
@@ -163,7 +155,7 @@ async function carryOut(
       return showLogin(anonymous, { signedOut: true, username: "" }, services);
     }
     default:
-      throw new Problem(400, "malformed", "The decision is not known.");
+      throw malformed("The decision is not known.");
   }
 }
 

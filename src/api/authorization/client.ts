@@ -62,11 +62,7 @@ export function createClientAuthenticator(
 }
 
 /** Compares each reading with each secret, an unknown app's too, so that the time says nothing. */
-function hasSecret(
-  app: AppWithSecrets | undefined,
-  secrets: readonly string[],
-  nowMs: number,
-): boolean {
+function hasSecret(app: AppWithSecrets | undefined, secrets: readonly string[], nowMs: number) {
   const old = (app?.oldSecretUntilMs ?? 0) > nowMs ? app?.oldSecret : undefined;
   const stored = [app?.secret ?? NO_SECRET, old ?? NO_SECRET];
   const given = secrets.map(sha256);

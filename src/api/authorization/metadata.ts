@@ -73,13 +73,7 @@ function shapeOf(value: string | readonly string[] | boolean): Shape<unknown> {
 }
 
 /** A document that anyone may read. */
-function document<T>(
-  path: string,
-  id: string,
-  summary: string,
-  shape: Shape<T>,
-  make: () => T,
-): Operation {
+function document<T>(path: string, id: string, summary: string, shape: Shape<T>, make: () => T) {
   return operation({
     id,
     method: "GET",
