@@ -159,12 +159,8 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
   }
 }
 
-async function logIn(
-  form: Form,
-  { address }: HttpRequest,
-  visit: Visit,
-  services: AuthorizeServices,
-): Promise<HttpResponse> {
+async function logIn(form: Form, http: HttpRequest, visit: Visit, services: AuthorizeServices) {
+  const { address } = http;
   const { sessions, passwordLogin } = services;
   const { session, query } = visit;
   const [username = "", password = ""] = [form.get("username"), form.get("password")];
