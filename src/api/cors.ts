@@ -37,52 +37,37 @@ const APPS = corsPolicy(undefined);
 const ANYONE = corsPolicy("*");
 
 /** The policy of an operation; undefined: no page of another origin may call it. */
-export function corsOf(
-  { cors }: { readonly cors: boolean | "anyone" | CorsPolicy },
-): CorsPolicy | undefined {
+export function corsOf({ cors }: { readonly cors: boolean | "anyone" | CorsPolicy }) {
   if (cors === "anyone") return ANYONE;
   return cors === true ? APPS : cors || undefined;
 }
 
 /**
- * A response's headers, with those that let a page of an allowed origin read it (Fetch standard,
+ * Adds to a response's headers those that let a page of an allowed origin read it (Fetch standard,
  * CORS protocol). Its own headers of that name count, and Vary is merged (RFC 9110 §12.5.5).
  */
-export async function withCors(
-  headers: HttpResponse["headers"],
-  request: HttpRequest,
-  policy: CorsPolicy,
-  isOriginAllowed: IsOriginAllowed,
-): Promise<NonNullable<HttpResponse["headers"]>> {
-  if (policy.origins === "*") return { ...allow("*", policy), ...headers };
-  const Vary = headers?.["Vary"] === undefined ? "Origin" : mergeVary("Origin", headers["Vary"]);
-  if (request.headers.origin === undefined) return { ...headers, Vary };
-  return { ...await corsHeaders(request, policy, isOriginAllowed), ...headers, Vary };
-}
-
-async function corsHeaders(
+export async function addCors(
+  headers: Record<string, string | string[]>,
   { headers: { origin } }: HttpRequest,
-  policy: CorsPolicy,
+  { origins, exposeHeaders }: CorsPolicy,
   isOriginAllowed: IsOriginAllowed,
-): Promise<Record<string, string>> {
-  const { origins } = policy;
-  if (origins === "*") return allow("*", policy);
-  const isKnown = origin !== undefined && (origins?.includes(origin) ??
+): Promise<void> {
+  let allowed: string | undefined = "*";
+  if (origins !== "*") {
+    headers["Vary"] = mergeVary(headers["Vary"]);
     // Where it cannot be found out, programs that are not browsers still get the response.
-    await isOriginAllowed(origin).catch(() => false));
-  return { Vary: "Origin", ...isKnown && allow(origin, policy) };
+    const isKnown = origin !== undefined &&
+      (origins?.includes(origin) ?? await isOriginAllowed(origin).catch(() => false));
+    allowed = isKnown ? origin : undefined;
+  }
+  if (allowed === undefined) return;
+  headers["Access-Control-Allow-Origin"] ??= allowed;
+  headers["Access-Control-Expose-Headers"] ??= exposeHeaders;
 }
 
-function allow(origin: string, { exposeHeaders }: CorsPolicy): Record<string, string> {
-  return {
-    "Access-Control-Allow-Origin": origin,
-    "Access-Control-Expose-Headers": exposeHeaders,
-  };
-}
-
-function mergeVary(...values: readonly (string | string[])[]): string {
-  const names = values.flat().flatMap((value) => value.split(",")).map((name) => name.trim());
-  return [...new Set(names)].join(", ");
+function mergeVary(own: string | readonly string[] = []): string {
+  const names = [own].flat().flatMap((value) => value.split(",")).map((name) => name.trim());
+  return [...new Set(["Origin", ...names])].join(", ");
 }
 
 /** The response to a preflight or any other OPTIONS: what the path takes, and from whom. */
@@ -93,11 +78,12 @@ export async function optionsResponse(
   isOriginAllowed: IsOriginAllowed,
 ): Promise<HttpResponse> {
   const Allow = methods.join(", ");
-  const cors = policy ? await corsHeaders(request, policy, isOriginAllowed) : {};
-  const preflight = policy && "Access-Control-Allow-Origin" in cors && {
+  const headers: Record<string, string> = { Allow };
+  if (policy) await addCors(headers, request, policy, isOriginAllowed);
+  const preflight = policy && "Access-Control-Allow-Origin" in headers && {
     "Access-Control-Allow-Methods": Allow,
     "Access-Control-Allow-Headers": policy.allowHeaders,
     "Access-Control-Max-Age": "600",
   };
-  return { status: 204, headers: { Allow, ...cors, ...preflight } };
+  return { status: 204, headers: { ...headers, ...preflight } };
 }

@@ -1,4 +1,3 @@
-import type { HttpResponse } from "../base/http_message.ts";
 import {
   described,
   type InferMembers,
@@ -69,10 +68,7 @@ export function pageOf<T>(
 }
 
 /** A part of a list as it is sent. */
-export function listResponse<Item>(
-  page: Page<Item>,
-  toRecord: (item: Item) => object,
-): HttpResponse {
+export function listResponse<Item>(page: Page<Item>, toRecord: (item: Item) => object) {
   const body = { items: page.items.map(toRecord), next_cursor: page.next ?? null };
   return jsonResponse(200, body);
 }

@@ -1,3 +1,4 @@
+import { tooMany } from "../base/problem.ts";
 import type { User } from "../oauth/user.ts";
 import { ANONYMOUS, FAILED_LOGIN, UNKNOWN } from "../store/audit.ts";
 import type { Services } from "../services.ts";
@@ -11,18 +12,6 @@ import {
 } from "../store/login_failures.ts";
 import { admitPassword, findUserByName } from "../store/users.ts";
 import { throttleAddress, throttleNetworks } from "../http/client_address.ts";
-
-/** What became of a user name and a password. */
-export type LoginOutcome =
-  | {
-    readonly kind: "ok";
-    readonly user: User;
-    /** When the check began: what has been revoked since stays revoked. */
-    readonly sinceMs: number;
-  }
-  /** Unknown, disabled or the wrong password: the caller cannot tell which, nor by the time. */
-  | { readonly kind: "wrong" }
-  | { readonly kind: "throttled"; readonly retryAfterSeconds: number };
 
 /** A user name and a password as they came in. */
 export interface LoginAttempt {
@@ -52,20 +41,22 @@ export function createPasswordLogin(
     & { readonly sleep: (ms: number) => Promise<void> },
 ) {
   return {
-    /** Throws Problem 503 when too many passwords are being checked. */
-    async check(attempt: LoginAttempt): Promise<LoginOutcome> {
+    /**
+     * The user, and when the check began: what has been revoked since stays revoked. Undefined for
+     * an unknown or disabled user and a wrong password: the caller cannot tell which, nor by the
+     * time. Throws Problem 429 `throttled`, and 503 `busy` when too many are being checked.
+     */
+    async check(attempt: LoginAttempt) {
       const { username, password, address } = attempt;
       const sinceMs = now();
       const user = await findUserByName(database, username);
       const login = countedLogin(attempt, user);
       const count = () => countLoginFailures(database, login, now(), SLOW_AFTER + SLOW_STEPS);
-      const throttled = (untilMs: number | null): LoginOutcome => ({
-        kind: "throttled",
-        retryAfterSeconds: Math.max(1, Math.ceil(((untilMs ?? 0) - now()) / 1000)),
-      });
+      const throttled = (untilMs: number | null) =>
+        tooMany("throttled", "Too many failed logins; try again later.", (untilMs ?? 0) - now());
 
       const { untilMs, ofAccount } = await count();
-      if (untilMs !== null) return throttled(untilMs);
+      if (untilMs !== null) throw throttled(untilMs);
       const slowMs = (ofAccount - SLOW_AFTER) * SLOW_STEP_MS;
       if (slowMs > 0) await sleep(slowMs);
       const isRight = await hasher.verify(password, user?.phc, {
@@ -79,20 +70,20 @@ export function createPasswordLogin(
           database.write([deleteLoginFailures(login.account, login.place)]).catch(() => {});
         },
       });
-      if (isRight === undefined) return throttled((await count()).untilMs);
-      const wrong = (): LoginOutcome => {
+      if (isRight === undefined) throw throttled((await count()).untilMs);
+      const refuse = () => {
         const target = user?.id ?? UNKNOWN;
         const actor = attempt.app?.id ?? ANONYMOUS;
         failures.record(throttleAddress(address), { actor, action: FAILED_LOGIN, target, address });
-        return { kind: "wrong" };
+        return undefined;
       };
-      if (!isRight) return wrong();
+      if (!isRight) return refuse();
       // The check may have waited long: a password that was replaced meanwhile opens nothing.
       const current = await findUserByName(database, username);
       return current?.phc === user?.phc && current?.status === "active" &&
           await admitPassword(database, current, now())
-        ? { kind: "ok", user: current, sinceMs }
-        : wrong();
+        ? { user: current, sinceMs }
+        : refuse();
     },
   };
 }

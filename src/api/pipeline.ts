@@ -5,7 +5,7 @@ import { OAuthError } from "../oauth/errors.ts";
 import type { Caller } from "../oauth/principal.ts";
 import { UnavailableError } from "../database/database.ts";
 import { prefersHtml } from "../http/accept.ts";
-import { corsOf, type IsOriginAllowed, optionsResponse, withCors } from "./cors.ts";
+import { addCors, corsOf, type IsOriginAllowed, optionsResponse } from "./cors.ts";
 import { errorPage } from "./pages/error_page.ts";
 import { jsonResponse, NO_STORE, problemResponse } from "../http/respond.ts";
 import { readBody, readQuery } from "./input.ts";
@@ -99,11 +99,7 @@ export function createPipeline(
     return operation.handle({ request, params, caller, query, body, authenticateAgain });
   }
 
-  function errorResponse(
-    error: unknown,
-    request: HttpRequest,
-    match: RouteMatch | undefined,
-  ): HttpResponse {
+  function errorResponse(error: unknown, request: HttpRequest, match: RouteMatch | undefined) {
     const errors = match?.sibling.errors;
     if (error instanceof OAuthError && errors === "oauth") return oauthErrorResponse(error);
     const problem = toProblem(error, request, log);
@@ -139,20 +135,15 @@ export function createPipeline(
     const { method, id: request_id } = request;
     const fields = { method, route, status, ms, request_id };
     log.info("request", caller ? { ...fields, sub: caller.sub } : fields);
-    const policy = match && method !== "OPTIONS" ? corsOf(match.sibling) : undefined;
-    const headers = policy
-      ? await withCors(response.headers, request, policy, isOriginAllowed)
-      : response.headers;
-    return {
-      status: response.status,
-      headers: {
-        ...headers,
-        ...quotas,
-        "X-Request-Id": request_id,
-        "X-Content-Type-Options": "nosniff",
-      },
-      body: response.body,
+    const headers: Record<string, string | string[]> = {
+      ...response.headers,
+      ...quotas,
+      "X-Request-Id": request_id,
+      "X-Content-Type-Options": "nosniff",
     };
+    const policy = match && method !== "OPTIONS" ? corsOf(match.sibling) : undefined;
+    if (policy) await addCors(headers, request, policy, isOriginAllowed);
+    return { status: response.status, headers, body: response.body };
   };
 }
 
@@ -198,17 +189,13 @@ function oauthErrorResponse({ status, error, message, headers }: OAuthError): Ht
   return jsonResponse(status, { error, error_description: message }, { ...NO_STORE, ...headers });
 }
 
-function toOAuthError(problem: Problem): OAuthError {
-  const { status, message, headers } = problem;
-  if (status === 503 || status === 429) {
-    return new OAuthError("temporarily_unavailable", message, { status, headers });
-  }
-  if (status >= 500) return new OAuthError("server_error", message, { status, headers });
-  if (status === 401) return new OAuthError("invalid_token", message, { headers }); // RFC 6750 §3.1
-  if (status === 403) return new OAuthError("insufficient_scope", message, { status, headers });
+function toOAuthError({ status, message, headers }: Problem): OAuthError {
+  const as = (error: OAuthError["error"], asStatus = status) =>
+    new OAuthError(error, message, { status: asStatus, headers });
+  if (status === 503 || status === 429) return as("temporarily_unavailable");
+  if (status >= 500) return as("server_error");
+  if (status === 401) return as("invalid_token"); // RFC 6750 §3.1
+  if (status === 403) return as("insufficient_scope");
   // RFC 6749 §5.2: whatever is wrong with the form of a request is invalid_request, status 400.
-  return new OAuthError("invalid_request", message, {
-    status: status === 415 ? 400 : status,
-    headers,
-  });
+  return as("invalid_request", status === 415 ? 400 : status);
 }

@@ -179,20 +179,12 @@ export function ownerOf({ sub, clientId }: Caller): SubscriptionOwner {
 }
 
 /** The caller's subscription of this id; throws Problem 404. */
-export async function getSubscription(
-  database: Database,
-  id: string,
-  caller: Caller,
-): Promise<Subscription> {
+export async function getSubscription(database: Database, id: string, caller: Caller) {
   return found(await findSubscription(database, id, ownerOf(caller)), "subscription");
 }
 
 /** Throws Problem 403 where the caller's token may not receive an event. */
-export async function checkEventAllowed(
-  database: Database,
-  event: string,
-  caller: Caller,
-): Promise<void> {
+export async function checkEventAllowed(database: Database, event: string, caller: Caller) {
   const needed = event.startsWith(OWN_PREFIX)
     ? [BACKEND_SCOPE]
     : await findEventScopes(database, event);

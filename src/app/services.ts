@@ -51,7 +51,7 @@ export function createServices(foundation: Foundation): Services {
     sessions: createBrowserSessions({ database, issuer, pageKey, now }),
     scopes: [...new Set([CONSUMER_SCOPE, BACKEND_SCOPE, ...hostedScopes])],
     scopeWords: scopeWords(hosted.scopes),
-    refuseEndpoint: (target) => refuseEndpoint(target, ownOrigins, base),
+    refuseEndpoint: (target) => refuseEndpoint(target, ownOrigins, foundation),
   };
 }
 
@@ -61,11 +61,11 @@ function countLogins(login: PasswordLogin, { metrics }: Pick<Services, "metrics"
   return {
     async check(attempt) {
       try {
-        const outcome = await login.check(attempt);
-        count(outcome.kind);
-        return outcome;
+        const found = await login.check(attempt);
+        count(found ? "ok" : "wrong");
+        return found;
       } catch (error) {
-        if (error instanceof Problem && error.code === "busy") count("busy");
+        if (error instanceof Problem) count(error.code); // throttled or busy
         throw error;
       }
     },
@@ -73,11 +73,7 @@ function countLogins(login: PasswordLogin, { metrics }: Pick<Services, "metrics"
 }
 
 /** Why a callback never goes to this address: ours, or one that the guard would refuse anyway. */
-function refuseEndpoint(
-  url: URL,
-  ownOrigins: readonly string[],
-  { config }: Pick<Services, "config">,
-): string | undefined {
+function refuseEndpoint(url: URL, ownOrigins: readonly string[], { config }: Foundation) {
   if (ownOrigins.includes(url.origin)) return "Must not be an address of this service.";
   try {
     checkReachable(url, config.callbackAllow);

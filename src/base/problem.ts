@@ -48,6 +48,12 @@ export function conflict(detail: string, options?: ProblemOptions): Problem {
   return new Problem(409, "conflict", detail, options);
 }
 
+/** A request that is one too many for so long. */
+export function tooMany(code: string, detail: string, waitMs: number): Problem {
+  const headers = { "Retry-After": String(Math.max(1, Math.ceil(waitMs / 1_000))) };
+  return new Problem(429, code, detail, { headers });
+}
+
 /** Throws one 400 that lists every error, or returns when there is none. */
 export function checkErrors(errors: readonly FieldError[], what: string): void {
   if (errors.length > 0) {

@@ -34,19 +34,13 @@ export function formatRate({ count, windowMs }: Rate): string {
   return `${count}/${formatDuration(windowMs)}`;
 }
 
-/** A rate, and what it is counted by. */
-export interface Claim {
+/** How much of a step sums of fractions may be off by. */
+const ROUNDING = 0.01;
+
+/** A rate, whose use is counted by a key. */
+interface Claim {
   readonly key: string;
   readonly rate: Rate;
-}
-
-/** What a rate still allows. */
-export interface Quota {
-  readonly remaining: number;
-  /** Milliseconds until all of it is there again. */
-  readonly fullInMs: number;
-  /** Milliseconds until it allows what it refuses now; 0 where it allows. */
-  readonly waitMs: number;
 }
 
 /**
@@ -55,30 +49,33 @@ export interface Quota {
  * none where one refuses. Of more than `maxKeys` keys those that were used longest ago are
  * forgotten: the last half of that is always known.
  *
+ * It returns of each claim how many uses are `remaining`, in how many milliseconds all of them are
+ * there again (`fullInMs`), and in how many one that is refused now is allowed (`waitMs`, else 0).
+ *
  * @param now milliseconds of a clock that never goes back
  */
 export function createLimiter(now: () => number, maxKeys = 50_000) {
   const fullAtMs = createCache<number>(maxKeys);
 
-  return <C extends Claim>(claims: readonly C[]): (C & Quota)[] => {
+  return <C extends Claim>(claims: readonly C[]) => {
     const nowMs = now();
-    const states = claims.map((claim) => {
-      const { key, rate: { count, windowMs } } = claim;
+    let isAllowed = true;
+    const quotas = claims.map((claim) => {
+      const { windowMs, count } = claim.rate;
       const stepMs = windowMs / count;
       // No more than the window, which may have been longer before the rate was changed.
-      const usedMs = Math.min(Math.max((fullAtMs.get(key) ?? 0) - nowMs, 0), windowMs);
+      const usedMs = Math.min(Math.max((fullAtMs.get(claim.key) ?? 0) - nowMs, 0), windowMs);
       const overMs = usedMs + stepMs - windowMs;
-      return { claim, stepMs, usedMs, waitMs: overMs > stepMs * ROUNDING ? overMs : 0 };
+      const waitMs = overMs > stepMs * ROUNDING ? overMs : 0;
+      if (waitMs > 0) isAllowed = false;
+      return { claim, stepMs, fullInMs: usedMs, waitMs, remaining: 0 };
     });
-    const isAllowed = states.every(({ waitMs }) => waitMs === 0);
-    return states.map(({ claim, stepMs, usedMs, waitMs }) => {
-      const fullInMs = isAllowed ? usedMs + stepMs : usedMs;
-      fullAtMs.set(claim.key, nowMs + fullInMs);
-      const remaining = Math.floor((claim.rate.windowMs - fullInMs) / stepMs + ROUNDING);
-      return { ...claim, remaining, fullInMs, waitMs };
-    });
+    for (const quota of quotas) {
+      const { claim, stepMs } = quota;
+      if (isAllowed) quota.fullInMs += stepMs;
+      fullAtMs.set(claim.key, nowMs + quota.fullInMs);
+      quota.remaining = Math.floor((claim.rate.windowMs - quota.fullInMs) / stepMs + ROUNDING);
+    }
+    return quotas;
   };
 }
-
-/** How much of a step sums of fractions may be off by. */
-const ROUNDING = 0.01;

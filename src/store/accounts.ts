@@ -10,7 +10,8 @@ export type Accounts = ReturnType<typeof createAccounts>;
 
 const CACHE_LIMIT = 10_000;
 
-const CHANGES = sql`SELECT count FROM account_changes`;
+/** The number of all changes of apps and users so far, and of new ones with a rate. */
+export const ACCOUNT_CHANGES = sql`SELECT count FROM account_changes`;
 
 /** Makes the look-up. It reads a single number, which every change of an app or a user raises. */
 export function createAccounts(database: Database) {
@@ -24,7 +25,7 @@ function remember<Account>(
   let cache = createCache<Account>(CACHE_LIMIT);
   let seen: number | undefined;
   return async (id) => {
-    const changes = await findValue<number>(database, CHANGES);
+    const changes = await findValue<number>(database, ACCOUNT_CHANGES);
     if (changes === undefined || changes !== seen) cache = createCache(CACHE_LIMIT);
     seen = changes;
     const current = cache; // what is read now is not kept past a change that is noticed meanwhile

@@ -74,12 +74,7 @@ export function replaceAppSecret(id: string, secret: Uint8Array, oldUntilMs: num
 }
 
 /** Ends every grant that an app was given until now, and the subscriptions made through it. */
-export function revokeTokensOfApp(
-  id: string,
-  nowMs: number,
-  accessTtlMs: number,
-  end = REVOKED,
-): Sql[] {
+export function revokeTokensOfApp(id: string, nowMs: number, accessTtlMs: number, end = REVOKED) {
   return [
     sql`UPDATE apps SET notBeforeMs = max(notBeforeMs, ${nowMs}) WHERE id = ${id}`,
     ...revokeGrantsOf({ app: id }, end, nowMs, accessTtlMs),

@@ -11,10 +11,7 @@ import { IS_OPEN, LAST_SUBSCRIPTION } from "./subscriptions.ts";
 const COLUMNS = sql`id, name, status, subject, scopes, createdAtMs`;
 
 /** An event by id, with its data as JSON. */
-export async function findEvent(
-  database: Database,
-  id: string,
-): Promise<EventSummary & { readonly json: string } | undefined> {
+export async function findEvent(database: Database, id: string) {
   const select = sql`SELECT ${COLUMNS}, data AS json FROM events WHERE id = ${id}`;
   const row = await findRow<RowOf<EventSummary> & { readonly json: string }>(database, select);
   return row && parseScopes(row);
@@ -32,28 +29,20 @@ export function listEvents(
   return queryPage(database, select, page, parseScopes<RowOf<EventSummary>>);
 }
 
-/** The columns that are left are id, name, time, scopes, subject and data, and then `more`. */
-const dispatchInto = (more: Sql) =>
-  sql`INSERT INTO events
-    (status, lastSubscription, id, name, createdAtMs, scopes, subject, data${more})
+/** The columns that are left are id, name, time, scopes, subject, data and key. */
+const DISPATCH = sql`INSERT INTO events
+    (status, lastSubscription, id, name, createdAtMs, scopes, subject, data, key)
   SELECT 'pending', ${LAST_SUBSCRIPTION}`;
-const DISPATCH = dispatchInto(sql``);
-const PLAIN = { into: DISPATCH, once: sql`` };
-const DISPATCH_BY_KEY = dispatchInto(sql`, key`);
 
 /**
  * Stores an event for the subscriptions at this commit, with the scopes that are declared then.
  * Changes no row where there is an event of its name and key.
  */
 export function insertEvent({ id, name, json, subject, key, createdAtMs }: Event): Sql {
-  const { into, once } = key === undefined ? PLAIN : { into: DISPATCH_BY_KEY, once: onceBy(key) };
-  return sql`${into}, ${id}, ${name}, ${createdAtMs}, ${declaredScopes(name)},
-    ${subject ?? null}, ${json}${once}`;
-}
-
-/** The `WHERE` keeps SQLite from reading `ON` as part of a join. */
-function onceBy(key: string): Sql {
-  return sql`, ${key} WHERE true ON CONFLICT (name, key) WHERE key IS NOT NULL DO NOTHING`;
+  // The `WHERE` keeps SQLite from reading `ON` as part of a join.
+  return sql`${DISPATCH}, ${id}, ${name}, ${createdAtMs}, ${declaredScopes(name)},
+      ${subject ?? null}, ${json}, ${key ?? null}
+    WHERE true ON CONFLICT (name, key) WHERE key IS NOT NULL DO NOTHING`;
 }
 
 /** The id of the event of this name and key. */
@@ -72,7 +61,7 @@ const OWN_EVENT_SCOPES = sqlText(JSON.stringify([BACKEND_SCOPE]));
 export function announceFailedDelivery(claimed: ClaimOfDelivery, nowMs: number): Sql {
   return sql`${DISPATCH}, ${newId("e", nowMs)}, ${`${OWN_PREFIX}delivery.failed`}, ${nowMs},
       ${OWN_EVENT_SCOPES}, NULL,
-      json_object('delivery', d.id, 'subscription', s.id, 'event', e.name)
+      json_object('delivery', d.id, 'subscription', s.id, 'event', e.name), NULL
     FROM (SELECT * FROM deliveries WHERE ${isClaimed(claimed)}) d
       JOIN events e ON e.id = d.event JOIN subscriptions s ON s.seq = d.subscription
     WHERE NOT ${isOwnEvent(sql`e.name`)}`;
@@ -83,7 +72,7 @@ export function announceDisabled(condition: Sql, reason: string, nowMs: number):
   // One id for all would not do: the last digits are each subscription's number.
   return sql`${DISPATCH}, ${newId("e", nowMs).slice(0, 17)} || printf('%08x', s.seq),
       ${`${OWN_PREFIX}subscription.disabled`}, ${nowMs}, ${OWN_EVENT_SCOPES}, NULL,
-      json_object('subscription', s.id, 'event', s.event, 'reason', ${reason})
+      json_object('subscription', s.id, 'event', s.event, 'reason', ${reason}), NULL
     FROM subscriptions s WHERE ${condition} AND NOT ${isOwnEvent(sql`s.event`)}`;
 }
 

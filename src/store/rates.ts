@@ -1,7 +1,8 @@
 import { parseRate, type Rate } from "../base/rate.ts";
 import { type Database, limitTo } from "../database/database.ts";
-import { findRow, walk } from "../database/rows.ts";
+import { findValue, walk } from "../database/rows.ts";
 import { sql } from "../database/sql.ts";
+import { ACCOUNT_CHANGES } from "./accounts.ts";
 
 /** The rates of users and apps that have one of their own, in memory. */
 export type Rates = Awaited<ReturnType<typeof loadRates>>;
@@ -11,8 +12,6 @@ const HELD_LIMIT = 50_000;
 /** How many are read at once, so that other work can run in between. */
 const READ_LIMIT = 2_000;
 
-const CHANGES = sql`SELECT count FROM account_changes`;
-
 const rated = (after: string) =>
   sql`SELECT id AS key, rate FROM users WHERE rate IS NOT NULL AND id > ${after}
     UNION ALL SELECT id, rate FROM apps WHERE rate IS NOT NULL AND id > ${after}
@@ -20,31 +19,24 @@ const rated = (after: string) =>
 
 /** Loads what is in force. */
 export async function loadRates(database: Database) {
-  let rates: ReadonlyMap<string, Rate> = new Map();
+  let rates: ReadonlyMap<string, Rate | undefined> = new Map();
   let seen: number | undefined;
 
   /** Takes in what any process has changed since the last call. */
   async function refresh(): Promise<void> {
-    const changes = await findRow<{ count: number }>(database, CHANGES);
-    if (changes?.count === seen) return;
-    const read = new Map<string, Rate>();
+    const changes = await findValue<number>(database, ACCOUNT_CHANGES);
+    if (changes === seen) return;
+    const read = new Map<string, Rate | undefined>();
     for await (const rows of walk<{ key: string; rate: string }>(database, "", rated)) {
-      for (const { key, rate } of rows) {
-        const parsed = parseRate(rate);
-        if (parsed) read.set(key, parsed);
-      }
+      for (const { key, rate } of rows) read.set(key, parseRate(rate));
       if (read.size >= HELD_LIMIT) break;
       await new Promise((resolve) => setImmediate(resolve));
     }
     rates = read;
-    seen = changes?.count;
+    seen = changes;
   }
 
   await refresh();
-  return {
-    refresh,
-    /** The rate of a user or an app by id. */
-    find: (id: string): Rate | undefined => rates.get(id),
-    isEmpty: () => rates.size === 0,
-  };
+  /** The rate of a user or an app by id. */
+  return { refresh, find: (id: string) => rates.get(id) };
 }

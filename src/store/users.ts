@@ -28,10 +28,7 @@ export async function findUser(database: Database, id: string): Promise<User | u
 }
 
 /** A user by name, whatever its case, with the password's hash. */
-export async function findUserByName(
-  database: Database,
-  username: string,
-): Promise<UserWithPassword | undefined> {
+export async function findUserByName(database: Database, username: string) {
   const select = sql`${SELECT}, phc, passwordUntilMs FROM users WHERE username = ${username}`;
   const row = await findRow<RowOf<UserWithPassword>>(database, select);
   return row && parseScopes(row);

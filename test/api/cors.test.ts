@@ -1,15 +1,24 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { corsOf, corsPolicy, optionsResponse, withCors } from "../../src/api/cors.ts";
+import { addCors, corsOf, corsPolicy, optionsResponse } from "../../src/api/cors.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 
 const APP = "https://orders.example";
 const APPS = corsOf({ cors: true }) ?? corsPolicy([]);
 const isAllowed = (origin: string) => Promise.resolve(origin === APP);
+/** The headers of a response with those that are added. */
+const withCors: (
+  given: Record<string, string | string[]>,
+  ...rest: typeof addCors extends (first: never, ...rest: infer Rest) => unknown ? Rest : never
+) => Promise<Record<string, string | string[]>> = async (given, ...rest) => {
+  const headers = { ...given };
+  await addCors(headers, ...rest);
+  return headers;
+};
 const from = (origin: string | undefined) =>
   sampleRequest({ method: "OPTIONS", headers: origin === undefined ? {} : { origin } });
 
-test("withCors() lets a page of an allowed origin read the response (Fetch)", async () => {
+test("addCors() lets a page of an allowed origin read the response (Fetch)", async () => {
   const headers = await withCors({}, from(APP), APPS, isAllowed);
   assert.equal(headers["Access-Control-Allow-Origin"], APP);
   assert.equal(headers["Vary"], "Origin");
@@ -19,7 +28,7 @@ test("withCors() lets a page of an allowed origin read the response (Fetch)", as
   }
 });
 
-describe("withCors() says nothing but Vary to", () => {
+describe("addCors() says nothing but Vary to", () => {
   const table: [what: string, origin: string | undefined][] = [
     ["a request without an origin", undefined],
     ["another origin", "https://evil.example"],
@@ -73,7 +82,7 @@ test("optionsResponse() of a path without CORS lets no origin do anything", asyn
   assert.deepEqual(headers, { Allow: "POST, OPTIONS" });
 });
 
-test("withCors() leaves what the response says itself, and adds to its Vary", async () => {
+test("addCors() leaves what the response says itself, and adds to its Vary", async () => {
   const given = { "Vary": "Accept, Origin", "Access-Control-Allow-Origin": "*", "Allow": "GET" };
   const headers = await withCors(given, from(APP), APPS, isAllowed);
   assert.equal(headers["Access-Control-Allow-Origin"], "*");
@@ -81,7 +90,7 @@ test("withCors() leaves what the response says itself, and adds to its Vary", as
   assert.equal(headers["Vary"], "Origin, Accept");
 });
 
-test("withCors() allows nobody while the apps cannot be read", async () => {
+test("addCors() allows nobody while the apps cannot be read", async () => {
   const isUnknown = () => Promise.reject(new Error("disk"));
   assert.deepEqual(await withCors({}, from(APP), APPS, isUnknown), { Vary: "Origin" });
 });

@@ -22,7 +22,6 @@ function openStage(rates: Readonly<Record<string, string>> = {}, all = "") {
     config: parsed.config,
     rates: {
       find: (id) => parseRate(rates[id] ?? ""),
-      isEmpty: () => Object.keys(rates).length === 0,
       refresh: () => Promise.resolve(),
     },
     metrics: createServiceMetrics(),

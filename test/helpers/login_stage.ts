@@ -1,11 +1,8 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import type { PasswordHasher } from "../../src/base/password.ts";
-import {
-  createPasswordLogin,
-  type LoginAttempt,
-  type LoginOutcome,
-} from "../../src/api/password_login.ts";
+import { createPasswordLogin, type LoginAttempt } from "../../src/api/password_login.ts";
+import { Problem } from "../../src/base/problem.ts";
 import { type AuditRecord, insertAudit } from "../../src/store/audit.ts";
 import type { Database } from "../../src/database/database.ts";
 import { updateUser } from "../../src/store/users.ts";
@@ -90,9 +87,16 @@ export async function openLogin(t: TestContext, hasher: PasswordHasher = createI
   });
   const loginAt = ({ check }: ReturnType<typeof open>) =>
     async (username: string, password: string, address = HERE, via: LoginVia = {}) => {
-      const outcome: LoginOutcome = await check({ username, password, address, ...via });
-      if (outcome.kind === "ok") await storeLogin(database, clock.nowMs);
-      return outcome;
+      try {
+        const found = await check({ username, password, address, ...via });
+        if (!found) return { kind: "wrong" } as const;
+        await storeLogin(database, clock.nowMs);
+        return { kind: "ok", ...found } as const;
+      } catch (error) {
+        if (!(error instanceof Problem) || error.code !== "throttled") throw error;
+        const retryAfterSeconds = Number(error.headers["Retry-After"]);
+        return { kind: "throttled", retryAfterSeconds } as const;
+      }
     };
   const login = loginAt(open());
   const phc = await hasher.hash(RIGHT);

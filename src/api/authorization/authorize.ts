@@ -1,6 +1,6 @@
 import type { Form } from "../../base/form.ts";
 import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
-import { Problem } from "../../base/problem.ts";
+import { malformed, Problem } from "../../base/problem.ts";
 import { described, matching, named, oneOf, optional, record, TEXT } from "../../base/shape.ts";
 import { isPosable } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
@@ -108,7 +108,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
         // Before the session, since it may come slowly: what has ended meanwhile is not found then.
         const form = await readForm(request);
         if (!form || form.duplicates.length > 0) {
-          throw new Problem(400, "malformed", "The form is not well-formed.");
+          throw malformed("The form is not well-formed.");
         }
         return withVisit(request, (visit) => carryOut(form, request, visit, services));
       },
@@ -148,7 +148,7 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
       return showLogin(anonymous, { signedOut: true, username: "" }, services);
     }
     default:
-      throw new Problem(400, "malformed", "The decision is not known.");
+      throw malformed("The decision is not known.");
   }
 }
 
@@ -163,17 +163,15 @@ async function logIn(form: Form, address: string, visit: Visit, services: Author
   }
   const findDevice = (user: string) => sessions.findDevice(session, user);
   try {
-    const outcome = await passwordLogin.check({ username, password, address, findDevice });
-    if (outcome.kind !== "ok") {
-      const { kind: error, ...wait } = outcome;
-      return showAgain({ error, ...wait });
-    }
-    const { user, sinceMs } = outcome;
-    const cookies = await sessions.logIn(session, user.id, sinceMs, address);
+    const login = await passwordLogin.check({ username, password, address, findDevice });
+    if (!login) return showAgain({ error: "wrong" });
+    const cookies = await sessions.logIn(session, login.user.id, login.sinceMs, address);
     return seeOther(pageAddress(query, services), { "Set-Cookie": cookies });
   } catch (error) {
-    if (!(error instanceof Problem) || error.code !== "busy") throw error;
-    return showAgain({ error: "busy" });
+    if (!(error instanceof Problem)) throw error;
+    const { code, headers } = error;
+    if (code !== "busy" && code !== "throttled") throw error;
+    return showAgain({ error: code, retryAfterSeconds: Number(headers["Retry-After"]) });
   }
 }
 

@@ -1,5 +1,6 @@
 import type { HttpRequest } from "../../base/http_message.ts";
 import type { Form } from "../../base/form.ts";
+import { createLimiter } from "../../base/rate.ts";
 import { equalBytes, randomBytes, sha256 } from "../../base/secret.ts";
 import type { App } from "../../oauth/app.ts";
 import { clientAuthFailed, parseClientAuth } from "../../oauth/client_auth.ts";
@@ -8,11 +9,11 @@ import type { Services } from "../../services.ts";
 import type { AppWithSecrets } from "../../store/apps.ts";
 import { ANONYMOUS, FAILED_AUTHENTICATION, UNKNOWN } from "../../store/audit.ts";
 import { throttleAddress } from "../../http/client_address.ts";
-import { createThrottle } from "../../base/throttle.ts";
 
 /** Finds and proves the app that sends a request. */
 export type ClientAuthenticator = ReturnType<typeof createClientAuthenticator>;
 
+const FAILURE_RATE = { count: 50, windowMs: 15 * 60_000 }; // of an address
 const NO_SECRET = randomBytes(32); // matches nothing
 
 /**
@@ -23,19 +24,18 @@ const NO_SECRET = randomBytes(32); // matches nothing
 export function createClientAuthenticator(
   { accounts, failures, now }: Pick<Services, "accounts" | "failures" | "now">,
 ) {
-  const throttle = createThrottle({ limit: 50, windowMs: 15 * 60_000, now });
+  const take = createLimiter(now);
 
   /** Counts a failure; returns it, or the 429 that takes its place. */
   function countFailure(failure: OAuthError, address: string, app: App | undefined): OAuthError {
     const from = throttleAddress(address);
-    const waitMs = throttle.waitMs(from);
+    const [{ waitMs = 0 } = {}] = take([{ key: from, rate: FAILURE_RATE }]);
     if (waitMs > 0) {
       return new OAuthError("temporarily_unavailable", "Too many failures from this address.", {
         status: 429,
         headers: { "Retry-After": String(Math.ceil(waitMs / 1000)) },
       });
     }
-    throttle.fail(from);
     const target = app?.id ?? UNKNOWN;
     failures.record(from, { actor: ANONYMOUS, action: FAILED_AUTHENTICATION, target, address });
     return failure;

@@ -21,9 +21,9 @@ import { bearerToken } from "../bearer.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import { type Operation, operation } from "../operation.ts";
 import { BY_APP, CREDENTIALS, readOAuthForm, requireParameter, SCOPE } from "./oauth_form.ts";
-import { findPresentedToken, type LookupServices, type PresentedToken } from "./presented_token.ts";
+import { findPresentedToken, type PresentedToken, type TokenLookup } from "./presented_token.ts";
 
-type IntrospectionServices = LookupServices & Pick<Services, "clients" | "issuer">;
+type IntrospectionServices = TokenLookup & Pick<Services, "clients" | "issuer">;
 
 const IntrospectForm = named("IntrospectRequest", record({
   token: TEXT,

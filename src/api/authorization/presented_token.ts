@@ -12,7 +12,7 @@ export interface PresentedToken extends Pick<Grant, "app" | "user" | "scopes"> {
 }
 
 /** What a presented token is looked up with. */
-export type LookupServices = Pick<Services, "database" | "bearer" | "tokens" | "keys" | "now">;
+export type TokenLookup = Pick<Services, "database" | "bearer" | "tokens" | "keys" | "now">;
 
 /**
  * Finds out by its form what a token is; a hint is not needed (RFC 7009 §2.1). Undefined for one
@@ -20,7 +20,7 @@ export type LookupServices = Pick<Services, "database" | "bearer" | "tokens" | "
  */
 export async function findPresentedToken(
   token: string,
-  { database, bearer, tokens, keys, now }: LookupServices,
+  { database, bearer, tokens, keys, now }: TokenLookup,
 ): Promise<PresentedToken | undefined> {
   const handle = tokens.parseRefreshToken(token);
   if (handle) {

@@ -12,7 +12,7 @@ import { bringsBody } from "../../http/body.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import { type Operation, operation } from "../operation.ts";
 import { BY_APP, CREDENTIALS, readOAuthForm, requireParameter } from "./oauth_form.ts";
-import { findPresentedToken, type LookupServices, type PresentedToken } from "./presented_token.ts";
+import { findPresentedToken, type PresentedToken, type TokenLookup } from "./presented_token.ts";
 
 const RevokeForm = optional(named("RevokeRequest", record({
   token: optional(
@@ -29,7 +29,7 @@ const Empty = named("Empty", shown({ type: "object", maxProperties: 0 }));
  * the Authorization header and no body, whoever holds a token ends it.
  */
 export function revokeOperation(
-  services: LookupServices & Pick<Services, "clients" | "revocations">,
+  services: TokenLookup & Pick<Services, "clients" | "revocations">,
 ): Operation {
   const { database, clients, bearer, revocations, now } = services;
 

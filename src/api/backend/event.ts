@@ -78,10 +78,6 @@ export function eventOperations(services: Administration & Pick<Services, "metri
 }
 
 function toRecord({ subject, scopes, createdAtMs, ...rest }: EventSummary): object {
-  return {
-    ...rest,
-    ...(subject !== null && { subject }),
-    ...(scopes.length > 0 && { scope: scopes.join(" ") }),
-    created_at: toTime(createdAtMs),
-  };
+  const scope = scopes.join(" ") || undefined;
+  return { ...rest, subject: subject ?? undefined, scope, created_at: toTime(createdAtMs) };
 }

@@ -34,26 +34,15 @@ export function loginOperation(
     responses: { 200: LoginResponse },
     refuses: [401, 429],
     async handle({ body: { username, password }, request: { address } }) {
-      const outcome = await passwordLogin.check({ username, password, address });
-      switch (outcome.kind) {
-        case "throttled":
-          throw new Problem(429, "throttled", "Too many failed logins; try again later.", {
-            headers: { "Retry-After": String(outcome.retryAfterSeconds) },
-          });
-        case "wrong":
-          throw wrongCredentials(issuer);
-        case "ok": {
-          const { user: { id: user, scopes }, sinceMs: decidedAtMs } = outcome;
-          const audited = { actor: user, action: "user.login", target: user, address };
-          const grant = { app: APP, user, type: "login", scopes, decidedAtMs, audited } as const;
-          const issued = await issueGrant(grant, services);
-          if (!issued) throw wrongCredentials(issuer);
-          metrics.count("gatepost_tokens_issued_total", ["login"]);
-          return jsonResponse(200, { token: issued.accessToken });
-        }
-        default:
-          return outcome satisfies never;
-      }
+      const login = await passwordLogin.check({ username, password, address });
+      if (!login) throw wrongCredentials(issuer);
+      const { user: { id: user, scopes }, sinceMs: decidedAtMs } = login;
+      const audited = { actor: user, action: "user.login", target: user, address };
+      const grant = { app: APP, user, type: "login", scopes, decidedAtMs, audited } as const;
+      const issued = await issueGrant(grant, services);
+      if (!issued) throw wrongCredentials(issuer);
+      metrics.count("gatepost_tokens_issued_total", ["login"]);
+      return jsonResponse(200, { token: issued.accessToken });
     },
   });
 }

@@ -12,9 +12,8 @@ import { markImage, renderPage, type Site } from "./page_layout.ts";
  * and the mark, also where browsers look for it by themselves.
  */
 export function frontDoorOperations(
-  services: Pick<Services, "site" | "issuer" | "sessions">,
+  { site, issuer, sessions }: Pick<Services, "site" | "issuer" | "sessions">,
 ): Operation[] {
-  const { site, issuer, sessions } = services;
   const base = { method: "GET", access: "public", cors: false } as const;
   const links = {
     openapi: `${issuer}/openapi.json`,

@@ -16,7 +16,7 @@ export interface LoginPageInput extends FormPageInput {
   /** What was typed before; a password is never given back. */
   readonly username?: string;
   readonly error?: LoginError;
-  /** For `throttled` and `busy`. */
+  /** For `throttled` and `busy`; at least 1. */
   readonly retryAfterSeconds?: number;
   /** Says that the former user is signed out. */
   readonly signedOut?: boolean;
@@ -25,9 +25,7 @@ export interface LoginPageInput extends FormPageInput {
 interface Refusal {
   readonly status: number;
   readonly title: string;
-  /** How long to wait where nobody says. */
-  readonly waitSeconds?: number;
-  readonly text: (waitSeconds: number) => string;
+  readonly text: (retryAfterSeconds: number) => string;
 }
 
 const REFUSALS: Record<LoginError, Refusal> = {
@@ -40,13 +38,11 @@ const REFUSALS: Record<LoginError, Refusal> = {
   throttled: {
     status: 429,
     title: "Too many attempts",
-    waitSeconds: 300,
     text: (seconds) => `Too many sign-in attempts. Wait ${inWords(seconds)}, then try again.`,
   },
   busy: {
     status: 503,
     title: "Very busy right now",
-    waitSeconds: 5,
     text: () => "This service is very busy right now. Nothing was checked. Try again in a moment.",
   },
   expired: {
@@ -58,9 +54,8 @@ const REFUSALS: Record<LoginError, Refusal> = {
 
 /** Returns the login page, with the error, if there is one, in place. */
 export function loginPage(input: LoginPageInput): HttpResponse {
-  const { site, formActionOrigin, username = "" } = input;
+  const { site, formActionOrigin, username = "", retryAfterSeconds } = input;
   const refusal = input.error && REFUSALS[input.error];
-  const waitSeconds = refusal?.waitSeconds && (input.retryAfterSeconds ?? refusal.waitSeconds);
   const field = {
     required: true,
     // Both fields alike: a mark on one would show which usernames exist.
@@ -72,7 +67,7 @@ export function loginPage(input: LoginPageInput): HttpResponse {
 ${appPanel(input.app)}
 ${input.signedOut === true && !refusal && html`<div class="message notice" role="status">
 ${tickIcon}<p>You are signed out here. Apps that you have allowed keep their access.</p></div>`}
-${refusal && errorMessage(refusal.text(waitSeconds ?? 0))}
+${refusal && errorMessage(refusal.text(retryAfterSeconds ?? 1))}
 ${formStart(input)}
 <div class="field">
 <label for="username">Username</label>
@@ -94,15 +89,13 @@ ${formStart(input)}
     title: refusal ? `${refusal.title} – Sign in` : "Sign in",
     main,
     formActionOrigin,
-    headers: waitSeconds === undefined
-      ? {}
-      : { "Retry-After": String(Math.max(1, Math.ceil(waitSeconds))) },
+    headers: retryAfterSeconds === undefined ? {} : { "Retry-After": String(retryAfterSeconds) },
   });
 }
 
 function inWords(seconds: number): string {
-  if (seconds <= 1) return "a second";
-  if (seconds < 60) return `${Math.ceil(seconds)} seconds`;
+  if (seconds === 1) return "a second";
+  if (seconds < 60) return `${seconds} seconds`;
   const minutes = Math.ceil(seconds / 60);
   return minutes === 1 ? "a minute" : `${minutes} minutes`;
 }

@@ -3,10 +3,8 @@ import type { Services } from "../../services.ts";
 import type { Operation } from "../operation.ts";
 import { documentOperation, INFO, type IsKnown, knownEvents } from "./document.ts";
 import { describe, PARAMETER, toTemplates } from "./openapi_operation.ts";
-import { callback, components, type Service } from "./openapi_parts.ts";
+import { callback, components, type DocumentServices } from "./openapi_parts.ts";
 import { eventId, operationId } from "./operation_id.ts";
-
-type DocumentServices = Service & Pick<Services, "events">;
 
 /** GET /openapi.json: the document of these operations and of itself. */
 export function openApiOperation(

@@ -62,9 +62,7 @@ function namesIn(template: string): string[] {
 }
 
 /** The bodies that are taken; undefined where there are none. */
-function requestBody(
-  { method, body, form, input, emits, takesForms }: Operation,
-): Schema | undefined {
+function requestBody({ method, body, form, input, emits, takesForms }: Operation) {
   const shape = body ?? form ?? input?.body;
   const isRead = emits !== undefined && method !== "GET" && method !== "DELETE";
   if (!shape && !isRead) return undefined;

@@ -152,8 +152,8 @@ export function callback(
   };
 }
 
-/** Whose document it is, and every scope, with what those allow that have words. */
-export type Service = Pick<Services, "issuer" | "scopes" | "scopeWords">;
+/** Whose document it is, its events, and every scope, with what those allow that have words. */
+export type DocumentServices = Pick<Services, "issuer" | "events" | "scopes" | "scopeWords">;
 
 /**
  * What operations refer to.
@@ -161,7 +161,7 @@ export type Service = Pick<Services, "issuer" | "scopes" | "scopeWords">;
  * @param schemas those of the operations by name
  * @param text the document without this part: refusals that it does not refer to are left out
  */
-export function components(service: Service, schemas: Schemas, text: string): Schema {
+export function components(service: DocumentServices, schemas: Schemas, text: string): Schema {
   return {
     schemas: { ...schemas, ...PROBLEM.definitions, ...OAUTH_ERROR.definitions },
     parameters: CALLBACK_PARAMETERS,
@@ -176,7 +176,7 @@ export function components(service: Service, schemas: Schemas, text: string): Sc
   };
 }
 
-function securitySchemes({ issuer, scopes, scopeWords }: Service): Schemas {
+function securitySchemes({ issuer, scopes, scopeWords }: DocumentServices): Schemas {
   const tokenUrl = `${issuer}/authorization/token`;
   const textOf = (name: string) => scopeWords.get(name)?.description ?? "";
   const names = Object.fromEntries(scopes.map((name) => [name, textOf(name)]));
