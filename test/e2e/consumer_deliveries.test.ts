@@ -300,7 +300,7 @@ describe("POST /consumer/subscription/{id}/test", () => {
     for (const answer of answers.filter(({ status }) => status === 429)) {
       assertProblem(answer, 429);
       const seconds = Number(answer.headers.get("retry-after"));
-      assert.ok(seconds > 0 && seconds <= 10, String(seconds)); // one comes back every 10 s
+      assert.ok(seconds > 50 && seconds <= 60, String(seconds));
     }
     await stage.deliveries(subscription, ...Array(6).fill("delivered"));
     assert.equal((await sendTest(await stage.subscribe(consumer, newName("e")))).status, 202);
@@ -326,8 +326,7 @@ describe("POST /consumer/subscription/{id}/test", () => {
       const subscription = await stage.subscribe(token, newName("e"));
       for (let tests = 0; tests < 6; tests++) statuses.push((await sendTest(subscription)).status);
     }
-    assert.deepEqual(statuses.slice(0, 30), Array(30).fill(202));
-    assert.ok(statuses.slice(30).includes(429)); // one comes back every 2 s
+    assert.deepEqual(statuses, [...Array(30).fill(202), ...Array(6).fill(429)]);
     const other = await stage.subscribe(await stage.newConsumer(), newName("e"));
     assert.equal((await sendTest(other)).status, 202);
   });

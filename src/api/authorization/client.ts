@@ -1,6 +1,5 @@
 import type { HttpRequest } from "../../base/http_message.ts";
 import type { Form } from "../../base/form.ts";
-import { createLimiter } from "../../base/rate.ts";
 import { equalBytes, randomBytes, sha256 } from "../../base/secret.ts";
 import type { App } from "../../oauth/app.ts";
 import { clientAuthFailed, parseClientAuth } from "../../oauth/client_auth.ts";
@@ -9,11 +8,11 @@ import type { Services } from "../../services.ts";
 import type { AppWithSecrets } from "../../store/apps.ts";
 import { ANONYMOUS, FAILED_AUTHENTICATION, UNKNOWN } from "../../store/audit.ts";
 import { throttleAddress } from "../../http/client_address.ts";
+import { createThrottle } from "../../base/throttle.ts";
 
 /** Finds and proves the app that sends a request. */
 export type ClientAuthenticator = ReturnType<typeof createClientAuthenticator>;
 
-const FAILURE_RATE = { count: 50, windowMs: 15 * 60_000 }; // of an address
 const NO_SECRET = randomBytes(32); // matches nothing
 
 /**
@@ -24,18 +23,19 @@ const NO_SECRET = randomBytes(32); // matches nothing
 export function createClientAuthenticator(
   { accounts, failures, now }: Pick<Services, "accounts" | "failures" | "now">,
 ) {
-  const take = createLimiter(now);
+  const throttle = createThrottle({ limit: 50, windowMs: 15 * 60_000, now });
 
   /** Counts a failure; returns it, or the 429 that takes its place. */
   function countFailure(failure: OAuthError, address: string, app: App | undefined): OAuthError {
     const from = throttleAddress(address);
-    const [{ waitMs = 0 } = {}] = take([{ key: from, rate: FAILURE_RATE }]);
+    const waitMs = throttle.waitMs(from);
     if (waitMs > 0) {
       return new OAuthError("temporarily_unavailable", "Too many failures from this address.", {
         status: 429,
         headers: { "Retry-After": String(Math.ceil(waitMs / 1000)) },
       });
     }
+    throttle.fail(from);
     const target = app?.id ?? UNKNOWN;
     failures.record(from, { actor: ANONYMOUS, action: FAILED_AUTHENTICATION, target, address });
     return failure;

@@ -65,18 +65,17 @@ function assertStatus(outcome: App | OAuthError, status: 401 | 429): void {
   assert.equal(outcome.status, status);
 }
 
-test("after 50 failures an address waits for the next, a fiftieth of 15 minutes", async (t) => {
+test("after 50 failures an address waits until the first is 15 minutes old", async (t) => {
   const clients = await open(t);
   await failOften(clients, "192.0.2.1");
-  clients.clock.nowMs += 1_000;
+  clients.clock.nowMs += 60_000;
   const refused = await clients.authenticate("wrong");
   assertStatus(refused, 429);
-  assert.deepEqual((refused as OAuthError).headers, { "Retry-After": "17" });
-  clients.clock.nowMs = NOW_MS + WINDOW_MS / 50;
-  assertStatus(await clients.authenticate("wrong"), 401);
+  assert.deepEqual((refused as OAuthError).headers, { "Retry-After": String(14 * 60) });
+  clients.clock.nowMs = NOW_MS + WINDOW_MS - 1;
   assertStatus(await clients.authenticate("wrong"), 429);
-  clients.clock.nowMs += WINDOW_MS;
-  await failOften(clients, "192.0.2.1");
+  clients.clock.nowMs = NOW_MS + WINDOW_MS;
+  assertStatus(await clients.authenticate("wrong"), 401);
 });
 
 test("failures count by the /64 of an IPv6 address", async (t) => {

@@ -1,0 +1,40 @@
+/** How much is forgiven, and for how long failures are remembered. */
+interface ThrottleOptions {
+  readonly limit: number;
+  readonly windowMs: number;
+  readonly now: () => number;
+  /** Past this many keys the one that failed longest ago is forgotten. */
+  readonly maxKeys?: number;
+}
+
+/**
+ * Makes a throttle, which counts failures by key in a sliding window. Each key has at most `limit`
+ * times: whatever keys come, it never grows past maxKeys × limit.
+ */
+export function createThrottle({ limit, windowMs, now, maxKeys = 50_000 }: ThrottleOptions) {
+  const failures = new Map<string, number[]>(); // in the order of the last failure
+
+  function recent(key: string): number[] {
+    const nowMs = now();
+    // One of a later time was remembered before the clock was set back.
+    return (failures.get(key) ?? []).filter((atMs) => atMs > nowMs - windowMs && atMs <= nowMs);
+  }
+
+  return {
+    /** Milliseconds until the next try is allowed: 0 while fewer than the limit are remembered. */
+    waitMs(key: string): number {
+      const times = recent(key);
+      const [oldest] = times;
+      return times.length < limit || oldest === undefined ? 0 : oldest + windowMs - now();
+    },
+    fail(key: string): void {
+      const times = [...recent(key), now()].slice(-limit);
+      failures.delete(key);
+      failures.set(key, times);
+      if (failures.size > maxKeys) {
+        const [first = key] = failures.keys();
+        failures.delete(first);
+      }
+    },
+  };
+}
