@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, realpathSync } from "node:fs";
-import { dirname, extname, join, relative, resolve } from "node:path";
+import { dirname, extname, join, relative, resolve, sep } from "node:path";
 import type { Config } from "../config.ts";
 import type { Command } from "./command.ts";
 import { UsageError } from "./failure.ts";
@@ -62,6 +62,14 @@ function permissionFlags(config: Config, code: string, env: NodeJS.ProcessEnv): 
   if (mixed) {
     const remedy = "put the database into its own folder";
     throw new UsageError(`GATEPOST_DATABASE: ${mixed} holds code too; ${remedy}`);
+  }
+  const folders = [...readOnly, ...writable];
+  for (const folder of folders) {
+    // Node would not list it: it takes the grant of the other for one below it.
+    const other = folders.find((path) =>
+      path !== folder && path.startsWith(folder) && path[folder.length] !== sep
+    );
+    if (other) throw new UsageError(`${other} begins as ${folder}: rename one of the folders`);
   }
   // The configuration was found good, so each of these is the path of a secret.
   const secrets = Object.entries(env).flatMap(([name, path = ""]) =>

@@ -129,6 +129,11 @@ test("serve --locked grants what a symbolic link leads to", () => {
 // what is wrong, settings, what is printed
 const REFUSED: [string, Record<string, string>, RegExp][] = [
   ["a missing endpoint folder", { GATEPOST_ENDPOINTS: "none" }, /GATEPOST_ENDPOINTS: .*none \(/],
+  [
+    "folders of which one begins as the other",
+    { GATEPOST_ENDPOINTS: "endpoints", GATEPOST_DATABASE: "endpoints-data/my.db" },
+    /endpoints-data begins as .*endpoints: rename/,
+  ],
   ["a database beside the code", { GATEPOST_DATABASE: "my.db" }, /GATEPOST_DATABASE: .* own/],
   [
     "a database beside endpoint modules",
