@@ -30,6 +30,33 @@ export function bearerChallenge(
   return { "WWW-Authenticate": parameters.join(", ") };
 }
 
+/**
+ * Returns the caller of a request; throws Problem 401 without one, and 403 where one of `scopes` is
+ * missing, with the challenge of RFC 6750 §3.
+ */
+export function admit(
+  caller: Caller | undefined,
+  request: HttpRequest,
+  scopes: readonly string[],
+  issuer: string,
+): Caller {
+  if (caller === undefined && bearerToken(request) === undefined) {
+    const headers = bearerChallenge(issuer, scopes);
+    throw new Problem(401, "unauthorized", "An access token is needed.", { headers });
+  }
+  if (caller === undefined) {
+    const headers = bearerChallenge(issuer, scopes, "invalid_token");
+    const detail = "The access token is expired, revoked or invalid.";
+    throw new Problem(401, "invalid_token", detail, { headers });
+  }
+  if (!scopes.every((scope) => caller.scopes.includes(scope))) {
+    const headers = bearerChallenge(issuer, scopes, "insufficient_scope");
+    const detail = `The access token needs scope ${scopes.join(" ")}.`;
+    throw new Problem(403, "insufficient_scope", detail, { headers });
+  }
+  return caller;
+}
+
 /** Makes the check; it reads no database, unless very many tokens have been revoked. */
 export function createBearer(
   { issuer, keys, revocations, now }: Pick<Services, "issuer" | "keys" | "revocations" | "now">,
@@ -69,23 +96,9 @@ export function createBearer(
      */
     async authenticate(request: HttpRequest, scopes: readonly string[]): Promise<Caller> {
       const token = bearerToken(request);
-      if (token === undefined) {
-        const headers = bearerChallenge(issuer, scopes);
-        throw new Problem(401, "unauthorized", "An access token is needed.", { headers });
-      }
-      const checked = check(token);
+      const checked = token === undefined ? undefined : check(token);
       const caller = checked instanceof Promise ? await checked : checked;
-      if (caller === undefined) {
-        const headers = bearerChallenge(issuer, scopes, "invalid_token");
-        const detail = "The access token is expired, revoked or invalid.";
-        throw new Problem(401, "invalid_token", detail, { headers });
-      }
-      if (!scopes.every((scope) => caller.scopes.includes(scope))) {
-        const headers = bearerChallenge(issuer, scopes, "insufficient_scope");
-        const detail = `The access token needs scope ${scopes.join(" ")}.`;
-        throw new Problem(403, "insufficient_scope", detail, { headers });
-      }
-      return caller;
+      return admit(caller, request, scopes, issuer);
     },
   };
 }

@@ -7,7 +7,7 @@ import type { Dispatch, LogFields } from "../mod.ts";
 import type { Services } from "../services.ts";
 import { insertEvent } from "../store/events.ts";
 import { checkData } from "./check_data.ts";
-import { isPlainObject } from "./check_fields.ts";
+import { isPlainObject } from "./plain_object.ts";
 import { RETRY_AFTER } from "./refusal.ts";
 
 /** One event as it is to be stored: encoded once, the same bytes for every subscriber. */

@@ -44,7 +44,7 @@ export async function readInput(
   const path = input.params && await parse("path", input.params, readTexts(Object.entries(params)));
   const query = input.query && await parse("query", input.query, readTexts(readQuery(request)));
   const parsed = body instanceof URLSearchParams
-    ? await parse("body", input.form, readTexts(body))
+    ? await parse("body", input.body?.form, readTexts(body))
     : await parse("body", input.body, body);
 
   // Pointers are those of each part: where several are wrong, each detail says of which it is.

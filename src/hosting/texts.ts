@@ -1,4 +1,4 @@
-import { isRecord } from "../base/schema_keywords.ts";
+import { isRecord } from "../base/shape.ts";
 import { pointerTo, type Report, type Shape } from "../base/shape.ts";
 import { standardOf } from "../base/standard_schema.ts";
 
