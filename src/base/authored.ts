@@ -31,6 +31,11 @@ export function authored<const M extends Members>(members: M): ObjectShape<M> {
   };
 }
 
+/** Whatever `parse` takes. */
+export function parsedBy<T>(parse: Shape<T>["parse"]): Shape<T> {
+  return { ...shown<T>({}), parse };
+}
+
 /** What `isRight` takes; undefined after an error, which says what it must be. */
 export function that<T>(isRight: (value: unknown) => boolean, what: string): Shape<T | undefined> {
   return readAs((value) => isRight(value) ? value as T : undefined, what);
@@ -41,12 +46,9 @@ export function readAs<T>(
   read: (value: unknown) => T | undefined,
   what: string,
 ): Shape<T | undefined> {
-  return {
-    ...shown<T | undefined>({}),
-    parse(value, report) {
-      const found = read(value);
-      if (found === undefined) report(`Must be ${what}.`);
-      return found;
-    },
-  };
+  return parsedBy((value, report) => {
+    const found = read(value);
+    if (found === undefined) report(`Must be ${what}.`);
+    return found;
+  });
 }

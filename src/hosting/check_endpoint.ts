@@ -1,4 +1,4 @@
-import { authored, readAs, that } from "../base/authored.ts";
+import { authored, parsedBy, readAs, that } from "../base/authored.ts";
 import { isOrigin } from "../base/base_url.ts";
 import { parseSize } from "../base/duration.ts";
 import { isHeaderName, METHODS } from "../base/http_message.ts";
@@ -15,13 +15,11 @@ import {
   optional,
   type Report,
   reportTo,
-  type Shape,
-  shown,
   text,
   TEXT,
 } from "../base/shape.ts";
 import { corsPolicy } from "../api/cors.ts";
-import { parsePathPattern, type PathPattern, tokensOf } from "../api/path_pattern.ts";
+import { parsePathPattern, tokensOf } from "../api/path_pattern.ts";
 import { checkDispatchableName } from "../event/event.ts";
 import { SCOPES } from "../oauth/scope.ts";
 import type { LoadedEndpoint, Origin } from "./check.ts";
@@ -36,38 +34,36 @@ const RESERVED_SEGMENTS = [
   "asyncapi.json",
 ];
 
-const PATH: Shape<PathPattern | undefined> = {
-  ...shown({}),
-  parse(value, report) {
-    if (typeof value !== "string") report('Must be a string, such as "/orders/:id".');
-    const pattern = typeof value === "string" ? parsePathPattern(value, report) : undefined;
-    const first = pattern?.segments[0];
-    const isReserved = first?.rank === 0 && RESERVED_SEGMENTS.includes(first.literal);
-    if (isReserved) report(`"/${first.literal}" is the service's own.`);
-    return pattern;
-  },
-};
+const PATH = parsedBy((value, report) => {
+  const pattern = parsePathPattern(TEXT.parse(value, report), report);
+  const first = pattern?.segments[0];
+  const isReserved = first?.rank === 0 && RESERVED_SEGMENTS.includes(first.literal);
+  if (isReserved) report(`"/${first.literal}" is the service's own.`);
+  return pattern;
+});
 
 /** One or several; "" is none of them, since it may be a variable that was not set. */
-const ONE_OR_MORE: typeof SCOPES = {
-  ...SCOPES,
-  parse: (value, report) => SCOPES.parse([value].flat(), report),
-};
+const ONE_OR_MORE = parsedBy((value, report) => SCOPES.parse([value].flat(), report));
 
-const EMITS = declarations(checkDispatchableName, authored({
+const EVENT = authored({
   description: TEXT,
   scope: optional(ONE_OR_MORE, []),
   schema: optional(schemaOf("output")),
   example: optional(ANYTHING),
+});
+const EMITS = declarations(checkDispatchableName, parsedBy((value, report) => {
+  const { description, scope, schema: data, example } = EVENT.parse(value, report);
+  try {
+    if (example !== undefined) encodeJson(data ? checkData(data, example) : example);
+  } catch (error) {
+    report(messageOf(error), "/example");
+  }
+  return { description, scope, data, example };
 }));
 
-const ORIGIN_LIST = listOf(text((origin) =>
+const ORIGINS = listOf(text((origin) =>
   isOrigin(origin) ? undefined : 'Must be as browsers write it, such as "https://shop.example".'
 ));
-const ORIGINS: Shape<"*" | readonly string[]> = {
-  ...shown({}),
-  parse: (value, report) => value === "*" ? value : ORIGIN_LIST.parse(value, report),
-};
 const HEADER_NAMES = listOf(text((name) =>
   isHeaderName(name) ? undefined : "Must be the name of a header."
 ));
@@ -99,7 +95,9 @@ const ENDPOINT = authored({
     by: optional(oneOf("caller", "app", "address")),
   })),
   cors: optional(authored({
-    origins: optional(ORIGINS),
+    origins: optional(parsedBy((value, report) =>
+      value === "*" ? value : ORIGINS.parse(value, report)
+    )),
     headers: optional(HEADER_NAMES),
     expose: optional(HEADER_NAMES),
   })),
@@ -119,11 +117,6 @@ export function checkEndpoint(
   checkInput(members, report);
   const by = limit?.by ?? (scopes ? "caller" : "address");
   if (!scopes && by !== "address") report(`Without a scope there is no ${by}.`, "/limit/by");
-  const emits = members.emits.map(({ schema: data, ...event }) => {
-    const { name, description, scope, example } = event;
-    checkExample(example, data, below(report, "emits", name, "example"));
-    return { name, description, scope, data, example };
-  });
   if (errors.length > 0 || !pattern || !members.handle) return undefined;
   return {
     ...origin,
@@ -134,7 +127,7 @@ export function checkEndpoint(
     input,
     output,
     takesForms: members.accepts.includes("form"),
-    emits,
+    emits: members.emits,
     maxBodyBytes: members.maxBody,
     limit: limit?.rate && { ...limit.rate, by },
     cors: cors && corsPolicy(cors.origins, cors.headers, cors.expose),
@@ -163,14 +156,5 @@ function checkInput(
   }
   if (body && (method === "GET" || method === "DELETE")) {
     report(`Not for ${method}: its body has no meaning (RFC 9110 §9.3).`, "/input/body");
-  }
-}
-
-function checkExample(example: unknown, data: Shape<unknown> | undefined, report: Report): void {
-  if (example === undefined) return;
-  try {
-    encodeJson(data ? checkData(data, example) : example);
-  } catch (error) {
-    report(messageOf(error));
   }
 }

@@ -1,6 +1,6 @@
-import { authored } from "../base/authored.ts";
+import { authored, parsedBy } from "../base/authored.ts";
 import { toShape } from "../base/json_schema.ts";
-import { type Infer, optional, type Shape, shown } from "../base/shape.ts";
+import { type Infer, optional, type Shape } from "../base/shape.ts";
 import { fromStandard, standardOf } from "../base/standard_schema.ts";
 import { ofTexts } from "./texts.ts";
 
@@ -10,36 +10,27 @@ import { ofTexts } from "./texts.ts";
  * @param side what documents show of a library's schema: what goes in, or what comes out
  */
 export function schemaOf(side: "input" | "output"): Shape<Shape<unknown>> {
-  return {
-    ...shown<Shape<unknown>>({}),
-    parse(value, report) {
-      const standard = standardOf(value);
-      return standard ? fromStandard(standard, side) : toShape(value, report);
-    },
-  };
+  return parsedBy((value, report) => {
+    const standard = standardOf(value);
+    return standard ? fromStandard(standard, side) : toShape(value, report);
+  });
 }
 
 const SCHEMA = schemaOf("input");
 
 /** A schema of parameters or of a query. */
-const OF_TEXTS: Shape<Shape<unknown>> = {
-  ...SCHEMA,
-  parse(value, report) {
-    const shape = SCHEMA.parse(value, report);
-    const isObject = shape.schema["type"] === "object" || standardOf(value) !== undefined;
-    if (!isObject) report('Must have type: "object".');
-    return ofTexts(shape, value);
-  },
-};
+const OF_TEXTS = parsedBy((value, report) => {
+  const shape = SCHEMA.parse(value, report);
+  const isObject = shape.schema["type"] === "object" || standardOf(value) !== undefined;
+  if (!isObject) report('Must have type: "object".');
+  return ofTexts(shape, value);
+});
 
 /** A schema of a body, and what it makes of one that comes as a form. */
-const OF_BODY: Shape<Shape<unknown> & { readonly form: Shape<unknown> }> = {
-  ...shown({}),
-  parse(value, report) {
-    const shape = SCHEMA.parse(value, report);
-    return { ...shape, form: ofTexts(shape, value) };
-  },
-};
+const OF_BODY = parsedBy((value, report) => {
+  const shape = SCHEMA.parse(value, report);
+  return { ...shape, form: ofTexts(shape, value) };
+});
 
 /** What an endpoint takes; shapes of a library's schemas may return promises. */
 export const INPUT = authored({
