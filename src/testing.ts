@@ -10,7 +10,7 @@ import { parseConfig } from "./config.ts";
 import { createMemoryDatabase } from "./database/memory.ts";
 import { NewEvent } from "./event/event.ts";
 import { catalogue } from "./hosting/catalogue.ts";
-import type { LoadedEndpoint } from "./hosting/check.ts";
+import type { LoadedEndpoint } from "./hosting/check_endpoint.ts";
 import { typeError } from "./hosting/check_data.ts";
 import { checkEndpoint } from "./hosting/check_endpoint.ts";
 import { isPlainObject } from "./hosting/plain_object.ts";

@@ -12,11 +12,13 @@ export type Bearer = ReturnType<typeof createBearer>;
 
 const CACHE_LIMIT = 10_000;
 
+type ChallengeError = "invalid_token" | "insufficient_scope";
+
 /** The header of every 401 and 403 about access tokens (RFC 6750 §3, RFC 9728 §5.1). */
 export function bearerChallenge(
   issuer: string,
   scopes: readonly string[] = [],
-  error?: "invalid_token" | "insufficient_scope",
+  error?: ChallengeError,
 ): Record<string, string> {
   const { origin } = new URL(issuer);
   // RFC 9728 §3.1
@@ -40,19 +42,18 @@ export function admit(
   scopes: readonly string[],
   issuer: string,
 ): Caller {
-  if (caller === undefined && bearerToken(request) === undefined) {
-    const headers = bearerChallenge(issuer, scopes);
-    throw new Problem(401, "unauthorized", "An access token is needed.", { headers });
+  const refusal = (status: 401 | 403, detail: string, error?: ChallengeError) =>
+    new Problem(status, error ?? "unauthorized", detail, {
+      headers: bearerChallenge(issuer, scopes, error),
+    });
+  if (!caller && bearerToken(request) === undefined) {
+    throw refusal(401, "An access token is needed.");
   }
-  if (caller === undefined) {
-    const headers = bearerChallenge(issuer, scopes, "invalid_token");
-    const detail = "The access token is expired, revoked or invalid.";
-    throw new Problem(401, "invalid_token", detail, { headers });
+  if (!caller) {
+    throw refusal(401, "The access token is expired, revoked or invalid.", "invalid_token");
   }
   if (!scopes.every((scope) => caller.scopes.includes(scope))) {
-    const headers = bearerChallenge(issuer, scopes, "insufficient_scope");
-    const detail = `The access token needs scope ${scopes.join(" ")}.`;
-    throw new Problem(403, "insufficient_scope", detail, { headers });
+    throw refusal(403, `The access token needs scope ${scopes.join(" ")}.`, "insufficient_scope");
   }
   return caller;
 }

@@ -1,47 +1,13 @@
 import { authored, readAs } from "../base/authored.ts";
 import { parseDuration } from "../base/duration.ts";
 import type { FieldError } from "../base/problem.ts";
-import type { RateLimit } from "../base/rate.ts";
-import { FLAG, optional, reportTo, type Shape, text, TEXT } from "../base/shape.ts";
-import type { CorsPolicy } from "../api/cors.ts";
-import type { PathPattern } from "../api/path_pattern.ts";
-import { type DeclaredEvent, OWN_PREFIX } from "../event/event.ts";
+import { FLAG, optional, reportTo, text, TEXT } from "../base/shape.ts";
+import { OWN_PREFIX } from "../event/event.ts";
 import { isScopeName, OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";
-import type { Caller, Context, CronjobContext, Method, OnError } from "../mod.ts";
-import { checkEndpoint, FUNCTION } from "./check_endpoint.ts";
+import type { CronjobContext } from "../mod.ts";
+import { checkEndpoint, FUNCTION, type LoadedEndpoint, type Origin } from "./check_endpoint.ts";
 import { declarations } from "./declarations.ts";
 import { isPlainObject } from "./plain_object.ts";
-import type { LoadedInput } from "./schemas.ts";
-
-/** Where in the folder something was exported. */
-export interface Origin {
-  readonly file: string;
-  readonly exportName: string;
-}
-
-/** An endpoint as its module exports it, checked. */
-export interface LoadedEndpoint extends Origin {
-  readonly method: Method;
-  readonly pattern: PathPattern;
-  /** All that a token must carry; undefined on a public endpoint. */
-  readonly scopes: readonly string[] | undefined;
-  readonly summary: string | undefined;
-  readonly input: LoadedInput;
-  readonly output: Shape<unknown> | undefined;
-  readonly takesForms: boolean;
-  readonly emits: readonly DeclaredEvent[];
-  readonly maxBodyBytes: number | undefined;
-  readonly limit: RateLimit | undefined;
-  readonly cors: CorsPolicy | undefined;
-  /** Its folders' and its own, the outermost first. */
-  readonly before: readonly ((context: AnyContext) => unknown)[];
-  /** Its folders', the innermost first. */
-  readonly onError: readonly OnError[];
-  handle(context: AnyContext): unknown;
-}
-
-/** What a handler gets of any endpoint. */
-export type AnyContext = Context<unknown, Caller | undefined>;
 
 /** A cronjob as its module exports it, checked. */
 export interface LoadedCronjob extends Origin {

@@ -21,12 +21,24 @@ import {
 import { corsPolicy } from "../api/cors.ts";
 import { parsePathPattern, tokensOf } from "../api/path_pattern.ts";
 import { checkDispatchableName } from "../event/event.ts";
+import type { Caller, Context, OnError } from "../mod.ts";
 import { SCOPES } from "../oauth/scope.ts";
-import type { LoadedEndpoint, Origin } from "./check.ts";
 import { checkData } from "./check_data.ts";
 import type { Members } from "./plain_object.ts";
 import { declarations } from "./declarations.ts";
 import { INPUT, schemaOf } from "./schemas.ts";
+
+/** Where in the folder something was exported. */
+export interface Origin {
+  readonly file: string;
+  readonly exportName: string;
+}
+
+/** An endpoint as its module exports it, checked. */
+export type LoadedEndpoint = NonNullable<ReturnType<typeof checkEndpoint>>;
+
+/** What a handler gets of any endpoint. */
+export type AnyContext = Context<unknown, Caller | undefined>;
 
 /** First segments that are the service's own. */
 const RESERVED_SEGMENTS = [
@@ -35,7 +47,7 @@ const RESERVED_SEGMENTS = [
 ];
 
 const PATH = parsedBy((value, report) => {
-  const pattern = parsePathPattern(TEXT.parse(value, report), report);
+  const pattern = parsePathPattern(typeof value === "string" ? value : "", report);
   const first = pattern?.segments[0];
   const isReserved = first?.rank === 0 && RESERVED_SEGMENTS.includes(first.literal);
   if (isReserved) report(`"/${first.literal}" is the service's own.`);
@@ -105,35 +117,29 @@ const ENDPOINT = authored({
 });
 
 /** The endpoint, or what is wrong with it in `errors`. */
-export function checkEndpoint(
-  value: Members,
-  origin: Origin,
-  errors: FieldError[],
-): LoadedEndpoint | undefined {
+export function checkEndpoint(value: Members, origin: Origin, errors: FieldError[]) {
   const report = reportTo(errors);
   const members = ENDPOINT.parse(value, report);
   const { method, path: pattern, scope: scopes, summary, input, output, cors, limit } = members;
+  const { emits, accepts, maxBody: maxBodyBytes, before, handle } = members;
   checkAccess(value, report);
   checkInput(members, report);
   const by = limit?.by ?? (scopes ? "caller" : "address");
   if (!scopes && by !== "address") report(`Without a scope there is no ${by}.`, "/limit/by");
-  if (errors.length > 0 || !pattern || !members.handle) return undefined;
+  if (errors.length > 0 || !pattern || !handle) return undefined;
+  const onError: readonly OnError[] = [];
   return {
-    ...origin,
-    method,
-    pattern,
+    ...origin, method, pattern, summary, input, output, emits, maxBodyBytes,
+    /** All that a token must carry; undefined on a public endpoint. */
     scopes,
-    summary,
-    input,
-    output,
-    takesForms: members.accepts.includes("form"),
-    emits: members.emits,
-    maxBodyBytes: members.maxBody,
+    takesForms: accepts.includes("form"),
     limit: limit?.rate && { ...limit.rate, by },
     cors: cors && corsPolicy(cors.origins, cors.headers, cors.expose),
-    before: members.before ? [members.before.bind(value)] : [],
-    onError: [],
-    handle: members.handle.bind(value),
+    /** Its folders' and its own, the outermost first. */
+    before: before ? [before.bind(value)] : [],
+    /** Its folders', the innermost first. */
+    onError,
+    handle: handle.bind(value),
   };
 }
 

@@ -6,7 +6,7 @@ import { type Operation, operation } from "../api/operation.ts";
 import type { Caller } from "../mod.ts";
 import type { Services } from "../services.ts";
 import { hasDelivery } from "../store/deliveries.ts";
-import type { LoadedEndpoint } from "./check.ts";
+import type { LoadedEndpoint } from "./check_endpoint.ts";
 import { addToContext, createContext } from "./context.ts";
 import { collectEvents, type DispatchServices } from "./dispatch.ts";
 import { readInput } from "./input.ts";

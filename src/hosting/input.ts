@@ -4,7 +4,7 @@ import { checkErrors, type FieldError, malformed } from "../base/problem.ts";
 import { LIST_LIMIT, type Shape } from "../base/shape.ts";
 import { readAnyBody } from "../http/body.ts";
 import type { Context } from "../mod.ts";
-import type { LoadedEndpoint } from "./check.ts";
+import type { LoadedEndpoint } from "./check_endpoint.ts";
 
 /** What a handler gets of a request, as its schemas have it where the endpoint has them. */
 interface Input extends Pick<Context<unknown>, "params" | "body"> {

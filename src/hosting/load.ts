@@ -1,6 +1,7 @@
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { checkExport, type Hosted, type Origin } from "./check.ts";
+import { checkExport, type Hosted } from "./check.ts";
 import { errorLine } from "./check_data.ts";
+import type { Origin } from "./check_endpoint.ts";
 import { loadAsEsModules } from "./es_modules.ts";
 import { findModules } from "./find_modules.ts";
 import { type Export, folderOf, hooksOf, isHook } from "./folder_hooks.ts";

@@ -1,7 +1,7 @@
 import { type FieldError, Problem } from "../base/problem.ts";
 import { statusText } from "../base/status_text.ts";
 import type { OnError } from "../mod.ts";
-import type { AnyContext } from "./check.ts";
+import type { AnyContext } from "./check_endpoint.ts";
 import { isPlainObject, type Members } from "./plain_object.ts";
 import { isStatus, readHeaders } from "./result.ts";
 

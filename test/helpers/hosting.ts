@@ -3,7 +3,7 @@ import { createServiceMetrics } from "../../src/app/metrics.ts";
 import { parseConfig } from "../../src/config.ts";
 import type { Database } from "../../src/database/database.ts";
 import type { Sql } from "../../src/database/sql.ts";
-import type { LoadedEndpoint } from "../../src/hosting/check.ts";
+import type { LoadedEndpoint } from "../../src/hosting/check_endpoint.ts";
 import { checkEndpoint } from "../../src/hosting/check_endpoint.ts";
 import { hostedOperation } from "../../src/hosting/handle.ts";
 import { type FieldError, Problem } from "../../src/base/problem.ts";

@@ -291,7 +291,7 @@ test("an export of a bad shape is an error for every bad field", async (t) => {
     [endpoint('method: "OPTIONS"'), [methods]],
     [endpoint("method: undefined"), ["/method Is required."]],
     [endpoint('method: ["GET"]'), [methods]],
-    [endpoint("path: 7"), ['/path Must be a string, such as "/orders/:id".']],
+    [endpoint("path: 7"), ['/path Must start with "/".']],
     [endpoint('path: ""'), ['/path Must start with "/".']],
     [endpoint('path: "orders"'), ['/path Must start with "/".']],
     [endpoint('path: "{/orders}?"'), ['/path Must start with "/".']],
