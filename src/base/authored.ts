@@ -38,16 +38,17 @@ export function parsedBy<T>(parse: Shape<T>["parse"]): Shape<T> {
 
 /** What `isRight` takes; undefined after an error, which says what it must be. */
 export function that<T>(isRight: (value: unknown) => boolean, what: string): Shape<T | undefined> {
-  return readAs((value) => isRight(value) ? value as T : undefined, what);
+  return parsedBy((value, report) => {
+    if (isRight(value)) return value as T;
+    report(`Must be ${what}.`);
+    return undefined;
+  });
 }
 
-/** What `read` makes of a value; undefined after an error, which says what it must be. */
-export function readAs<T>(
-  read: (value: unknown) => T | undefined,
-  what: string,
-): Shape<T | undefined> {
+/** What `read` makes of a text; undefined after an error, which says what it must be. */
+export function readAs<T>(read: (text: string) => T | undefined, what: string) {
   return parsedBy((value, report) => {
-    const found = read(value);
+    const found = typeof value === "string" ? read(value) : undefined;
     if (found === undefined) report(`Must be ${what}.`);
     return found;
   });

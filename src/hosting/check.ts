@@ -38,8 +38,8 @@ const CRONJOB = authored({
     if (!/^[A-Za-z0-9._-]{1,64}$/.test(name)) return "Must be 1 to 64 of A-Za-z0-9._-";
     return name.startsWith(OWN_PREFIX) ? "Is the service's own." : undefined;
   }),
-  every: readAs((value) => {
-    const ms = parseDuration(String(value)) ?? 0;
+  every: readAs((duration) => {
+    const ms = parseDuration(duration) ?? 0;
     return ms >= MIN_EVERY_MS && ms <= MAX_EVERY_MS ? ms : undefined;
   }, 'a duration from "1s" to "366d", such as "5m"'),
   run: FUNCTION,
@@ -73,9 +73,10 @@ export function checkExport(
     const before = [...hooks.before, ...endpoint?.before ?? []];
     if (endpoint) hosted.endpoints.push({ ...endpoint, ...hooks, before });
   } else if (every !== undefined && (name !== undefined || typeof run === "function")) {
-    const { name, every: everyMs, run } = CRONJOB.parse(value, reportTo(errors));
-    const isRight = errors.length === 0 && everyMs !== undefined && run;
-    if (isRight) hosted.cronjobs.push({ ...origin, name, everyMs, run: run.bind(value) });
+    const { every: everyMs, ...job } = CRONJOB.parse(value, reportTo(errors));
+    if (errors.length === 0 && everyMs !== undefined && job.run) {
+      hosted.cronjobs.push({ ...origin, name: job.name, everyMs, run: job.run.bind(value) });
+    }
   } else if (origin.exportName === "scopes") {
     const scopes = SCOPES.parse(value, reportTo(errors)).map((scope) => ({ ...origin, ...scope }));
     if (errors.length === 0) hosted.scopes.push(...scopes);

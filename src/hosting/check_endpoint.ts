@@ -97,13 +97,10 @@ const ENDPOINT = authored({
   output: optional(schemaOf("output")),
   accepts: optional(listOf(oneOf("json", "form")), []),
   emits: optional(EMITS, []),
-  maxBody: optional(readAs(
-    (value) => typeof value === "string" && parseSize(value) || undefined,
-    'a size, such as "64KiB"',
-  )),
+  maxBody: optional(readAs((size) => parseSize(size) || undefined, 'a size, such as "64KiB"')),
   before: optional(FUNCTION),
   limit: optional(authored({
-    rate: readAs((value) => parseRate(String(value)), RATE_FORM),
+    rate: readAs(parseRate, RATE_FORM),
     by: optional(oneOf("caller", "app", "address")),
   })),
   cors: optional(authored({

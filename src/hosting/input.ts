@@ -32,6 +32,8 @@ export async function readInput(
   const limits = { maxBytes, maxFormBytes, takesForms, takesOthers: input.body === undefined };
   const { value: body, bytes } = await readAnyBody(request, limits);
   if (bytes) await authenticateAgain();
+  const isUnchecked = !input.params && !input.query && !input.body;
+  if (isUnchecked) return { params, query: undefined, body, bytes };
 
   const found: (FieldError & { readonly part: string })[] = [];
   const parse = (part: string, shape: Shape<unknown>, value: unknown): unknown =>

@@ -1,6 +1,6 @@
 import { authored, parsedBy } from "../base/authored.ts";
 import { toShape } from "../base/json_schema.ts";
-import { type Infer, optional, type Shape } from "../base/shape.ts";
+import { optional, type Shape } from "../base/shape.ts";
 import { fromStandard, standardOf } from "../base/standard_schema.ts";
 import { ofTexts } from "./texts.ts";
 
@@ -38,4 +38,3 @@ export const INPUT = authored({
   query: optional(OF_TEXTS),
   body: optional(OF_BODY),
 });
-export type LoadedInput = Infer<typeof INPUT>;
