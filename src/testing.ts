@@ -1,4 +1,4 @@
-import { admit } from "./api/bearer.ts";
+import { authenticateBy } from "./api/bearer.ts";
 import { createPipeline } from "./api/pipeline.ts";
 import { createRouter } from "./api/router.ts";
 import { createServiceMetrics } from "./app/metrics.ts";
@@ -46,7 +46,7 @@ export const call: Call = async <Body>(given: CallableEndpoint, options: CallOpt
   const services = { config, issuer, database, log, metrics, wake() {}, now, events };
   const caller = callerOf(endpoint, options.caller);
   const handle = createPipeline({
-    bearer: { authenticate: async (request, needed) => admit(caller, request, needed, issuer) },
+    bearer: { authenticate: authenticateBy(() => caller, issuer) },
     site: { name: "test", host: new URL(issuer).host, basePath: "" },
     log,
     routers: [createRouter([hostedOperation(endpoint, services)])],

@@ -32,30 +32,31 @@ export function bearerChallenge(
   return { "WWW-Authenticate": parameters.join(", ") };
 }
 
+type CheckToken = (token: string) => Caller | undefined | Promise<Caller | undefined>;
+
 /**
- * Returns the caller of a request; throws Problem 401 without one, and 403 where one of `scopes` is
- * missing, with the challenge of RFC 6750 §3.
+ * Makes what returns the caller of a request that must carry all of `scopes`, or throws Problem 401
+ * or 403 with the challenge of RFC 6750 §3. Only the Authorization header is read (RFC 9700
+ * §4.3.2).
  */
-export function admit(
-  caller: Caller | undefined,
-  request: HttpRequest,
-  scopes: readonly string[],
-  issuer: string,
-): Caller {
-  const refusal = (status: 401 | 403, detail: string, error?: ChallengeError) =>
-    new Problem(status, error ?? "unauthorized", detail, {
-      headers: bearerChallenge(issuer, scopes, error),
-    });
-  if (!caller && bearerToken(request) === undefined) {
-    throw refusal(401, "An access token is needed.");
-  }
-  if (!caller) {
-    throw refusal(401, "The access token is expired, revoked or invalid.", "invalid_token");
-  }
-  if (!scopes.every((scope) => caller.scopes.includes(scope))) {
-    throw refusal(403, `The access token needs scope ${scopes.join(" ")}.`, "insufficient_scope");
-  }
-  return caller;
+export function authenticateBy(check: CheckToken, issuer: string) {
+  return async (request: HttpRequest, scopes: readonly string[]): Promise<Caller> => {
+    const refusal = (status: 401 | 403, detail: string, error?: ChallengeError) =>
+      new Problem(status, error ?? "unauthorized", detail, {
+        headers: bearerChallenge(issuer, scopes, error),
+      });
+    const token = bearerToken(request);
+    if (token === undefined) throw refusal(401, "An access token is needed.");
+    const checked = check(token);
+    const caller = checked instanceof Promise ? await checked : checked;
+    if (!caller) {
+      throw refusal(401, "The access token is expired, revoked or invalid.", "invalid_token");
+    }
+    if (!scopes.every((scope) => caller.scopes.includes(scope))) {
+      throw refusal(403, `The access token needs scope ${scopes.join(" ")}.`, "insufficient_scope");
+    }
+    return caller;
+  };
 }
 
 /** Makes the check; it reads no database, unless very many tokens have been revoked. */
@@ -78,29 +79,19 @@ export function createBearer(
   }
 
   /** A promise only where it must be: every request goes through this. */
-  function check(token: string): Caller | undefined | Promise<Caller | undefined> {
+  const check: CheckToken = (token) => {
     const found = verifySignature(token);
     if (!found || found.caller.expiresAtMs <= now() || !keys.find(found.kid)) return undefined;
     const { caller } = found;
     const isRevoked = revocations.has(caller);
     if (typeof isRevoked === "boolean") return isRevoked ? undefined : caller;
     return isRevoked.then((revoked) => revoked ? undefined : caller);
-  }
+  };
 
   return {
     /** The caller of an access token; undefined where it is expired, revoked or invalid. */
     verify: async (token: string) => check(token),
-
-    /**
-     * The caller of a request that must carry all of `scopes`; throws Problem 401 or 403 with the
-     * challenge of RFC 6750 §3. Only the Authorization header is read (RFC 9700 §4.3.2).
-     */
-    async authenticate(request: HttpRequest, scopes: readonly string[]): Promise<Caller> {
-      const token = bearerToken(request);
-      const checked = token === undefined ? undefined : check(token);
-      const caller = checked instanceof Promise ? await checked : checked;
-      return admit(caller, request, scopes, issuer);
-    },
+    authenticate: authenticateBy(check, issuer),
   };
 }
 
