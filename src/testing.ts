@@ -1,27 +1,24 @@
-import { createBearer } from "./api/bearer.ts";
+import { authenticateBy } from "./api/bearer.ts";
 import { createPipeline } from "./api/pipeline.ts";
 import { createRouter } from "./api/router.ts";
 import { createServiceMetrics } from "./app/metrics.ts";
 import { type HttpRequest, type HttpResponse, tooLarge } from "./base/http_message.ts";
-import { newId } from "./base/id.ts";
-import { createJwtSigner } from "./base/jwt.ts";
 import { createLogger } from "./base/log.ts";
-import { createSeal } from "./base/seal.ts";
+import type { FieldError } from "./base/problem.ts";
+import { reportTo } from "./base/shape.ts";
 import { parseConfig } from "./config.ts";
 import { createMemoryDatabase } from "./database/memory.ts";
 import { NewEvent } from "./event/event.ts";
 import { catalogue } from "./hosting/catalogue.ts";
-import type { LoadedEndpoint } from "./hosting/check.ts";
+import type { LoadedEndpoint } from "./hosting/check_endpoint.ts";
+import { typeError } from "./hosting/check_data.ts";
 import { checkEndpoint } from "./hosting/check_endpoint.ts";
-import { isPlainObject } from "./hosting/check_fields.ts";
+import { isPlainObject } from "./hosting/plain_object.ts";
 import { hostedOperation } from "./hosting/handle.ts";
 import { newRequestId } from "./http/request_id.ts";
-import type { Caller } from "./mod.ts";
 import type { Call, CallableEndpoint, CallOptions, StoredEvent } from "./mod/testing.ts";
-import { ACCESS_TOKEN_TYPE, accessTokenClaims } from "./oauth/claims.ts";
+import type { Caller } from "./oauth/principal.ts";
 import { listDispatched } from "./store/events.ts";
-import { loadKeyRing } from "./store/key_ring.ts";
-import { loadRevocations } from "./store/revocations.ts";
 
 export type * from "./mod/testing.ts";
 
@@ -39,17 +36,6 @@ const log = createLogger({
   now,
   pretty: true,
 });
-const keyRing = {
-  database: createMemoryDatabase(),
-  seal: createSeal(),
-  alg: config.signingAlg,
-  accessTokenTtlMs: config.accessTokenTtlMs,
-  now,
-};
-const keys = await loadKeyRing(keyRing);
-const revocations = await loadRevocations(keyRing.database, now);
-const bearer = createBearer({ issuer, keys, revocations, now });
-const sign = createJwtSigner(ACCESS_TOKEN_TYPE, keys.signing());
 const metrics = createServiceMetrics();
 
 /** Calls an endpoint without a server; {@link Call} says how. */
@@ -58,8 +44,9 @@ export const call: Call = async <Body>(given: CallableEndpoint, options: CallOpt
   const database = createMemoryDatabase();
   const events = catalogue([endpoint]);
   const services = { config, issuer, database, log, metrics, wake() {}, now, events };
+  const caller = callerOf(endpoint, options.caller);
   const handle = createPipeline({
-    bearer,
+    bearer: { authenticate: authenticateBy(() => caller, issuer) },
     site: { name: "test", host: new URL(issuer).host, basePath: "" },
     log,
     routers: [createRouter([hostedOperation(endpoint, services)])],
@@ -86,11 +73,11 @@ export const call: Call = async <Body>(given: CallableEndpoint, options: CallOpt
 
 /** The endpoint as the server loads it. Throws TypeError with every reason. */
 function load(given: unknown): LoadedEndpoint {
-  const reasons: string[] = [];
+  const errors: FieldError[] = [];
   const origin = { file: "the test", exportName: "endpoint" };
-  const [endpoint] = isPlainObject(given) ? checkEndpoint(given, origin, reasons) : [];
+  const endpoint = isPlainObject(given) && checkEndpoint(given, origin, errors);
   if (endpoint) return endpoint;
-  throw new TypeError(["This is no endpoint that can be served:", ...reasons].join("\n  "));
+  throw typeError("This is no endpoint that can be served:", errors);
 }
 
 async function makeRequest(
@@ -102,7 +89,7 @@ async function makeRequest(
   const url = new URL(issuer + fillPath(pattern.text, params));
   url.search = String(new URLSearchParams(pairs));
   const headers = new Headers(given);
-  if (scopes && caller) headers.set("authorization", `Bearer ${makeToken(scopes, caller)}`);
+  if (scopes && caller) headers.set("authorization", "Bearer test");
   const isJson = body !== undefined && !isSentAsItIs(body);
   if (isJson && !headers.has("content-type")) headers.set("content-type", "application/json");
   const sent = isJson ? JSON.stringify(body) : body ?? null;
@@ -144,20 +131,21 @@ function fillPath(path: string, params: NonNullable<CallOptions["params"]>): str
   });
 }
 
-/** An access token as the service issues it. Throws TypeError for a caller whom none can have. */
-function makeToken(needed: readonly string[], caller: Partial<Caller>): string {
-  const { kind = caller.sub?.startsWith("a") ? "app" : "user", scopes = needed } = caller;
-  const { sub = `${kind[0]}00000000` } = caller;
+/** Whom the token of a request speaks for. Throws TypeError for a caller whom none can have. */
+function callerOf(
+  { scopes: needed = [] }: LoadedEndpoint,
+  given: CallOptions["caller"] = {},
+): Caller | undefined {
+  if (given === null) return undefined;
+  const { kind = given.sub?.startsWith("a") ? "app" : "user", scopes = needed } = given;
+  const { sub = `${kind[0]}00000000` } = given;
   let isId = sub[0] === kind[0];
   NewEvent.members.subject.parse(sub, () => isId = false);
   if (!isId) {
     throw new TypeError("caller.sub must be the id of a user (u00000000) or of an app (a00000000)");
   }
-  const issuedAtMs = now();
-  const clientId = caller.clientId ?? (sub.startsWith("a") ? sub : "a00000000");
-  const grantId = newId("g", issuedAtMs);
-  const given = { issuer, sub, clientId, grantId, scopes, issuedAtMs };
-  return sign(accessTokenClaims({ ...given, ttlMs: config.accessTokenTtlMs }).claims);
+  const { clientId = kind === "app" ? sub : "a00000000" } = given;
+  return { sub, kind, clientId, scopes, grantId: "g00000000", jti: "t0", expiresAtMs: Infinity };
 }
 
 /** The body as {@link CallResult} has it. */
@@ -179,10 +167,9 @@ async function readBody(
 
 /** Throws TypeError with every error of what `output` does not take. */
 async function checkOutput({ output }: LoadedEndpoint, body: unknown): Promise<void> {
-  const errors: string[] = [];
-  await output?.parse(body, (detail, pointer = "") => errors.push(`${pointer} ${detail}`));
-  if (errors.length === 0) return;
-  throw new TypeError(["The response does not match its output:", ...errors].join("\n  "));
+  const errors: FieldError[] = [];
+  await output?.parse(body, reportTo(errors));
+  if (errors.length > 0) throw typeError("The response does not match its output:", errors);
 }
 
 function toStoredEvent(

@@ -224,9 +224,9 @@ test("what a handler throws is a 500 whose body says nothing of it; stderr has i
 test("an endpoint that the server would not load is an error with every reason", async () => {
   const wrong = { ...echo, method: "FETCH", path: "echo" };
   // @ts-expect-error: the compiler says so as well
-  await assert.rejects(call(wrong), /method must be one of[^]*must start with "\/"/);
+  await assert.rejects(call(wrong), /method Must be one of[^]*Must start with "\/"/);
   // @ts-expect-error: likewise
-  await assert.rejects(call({ name: "job", every: "1s" }), /"name" is not a field of an endpoint/);
+  await assert.rejects(call({ name: "job", every: "1s" }), /\/name Unknown member/);
 });
 
 test("a response that is not what `output` says is an error of the test", async () => {

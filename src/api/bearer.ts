@@ -12,11 +12,13 @@ export type Bearer = ReturnType<typeof createBearer>;
 
 const CACHE_LIMIT = 10_000;
 
+type ChallengeError = "invalid_token" | "insufficient_scope";
+
 /** The header of every 401 and 403 about access tokens (RFC 6750 §3, RFC 9728 §5.1). */
 export function bearerChallenge(
   issuer: string,
   scopes: readonly string[] = [],
-  error?: "invalid_token" | "insufficient_scope",
+  error?: ChallengeError,
 ): Record<string, string> {
   const { origin } = new URL(issuer);
   // RFC 9728 §3.1
@@ -28,6 +30,33 @@ export function bearerChallenge(
     `resource_metadata="${metadata}"`,
   ];
   return { "WWW-Authenticate": parameters.join(", ") };
+}
+
+type CheckToken = (token: string) => Caller | undefined | Promise<Caller | undefined>;
+
+/**
+ * Makes what returns the caller of a request that must carry all of `scopes`, or throws Problem 401
+ * or 403 with the challenge of RFC 6750 §3. Only the Authorization header is read (RFC 9700
+ * §4.3.2).
+ */
+export function authenticateBy(check: CheckToken, issuer: string) {
+  return async (request: HttpRequest, scopes: readonly string[]): Promise<Caller> => {
+    const refusal = (status: 401 | 403, detail: string, error?: ChallengeError) =>
+      new Problem(status, error ?? "unauthorized", detail, {
+        headers: bearerChallenge(issuer, scopes, error),
+      });
+    const token = bearerToken(request);
+    if (token === undefined) throw refusal(401, "An access token is needed.");
+    const checked = check(token);
+    const caller = checked instanceof Promise ? await checked : checked;
+    if (!caller) {
+      throw refusal(401, "The access token is expired, revoked or invalid.", "invalid_token");
+    }
+    if (!scopes.every((scope) => caller.scopes.includes(scope))) {
+      throw refusal(403, `The access token needs scope ${scopes.join(" ")}.`, "insufficient_scope");
+    }
+    return caller;
+  };
 }
 
 /** Makes the check; it reads no database, unless very many tokens have been revoked. */
@@ -50,43 +79,19 @@ export function createBearer(
   }
 
   /** A promise only where it must be: every request goes through this. */
-  function check(token: string): Caller | undefined | Promise<Caller | undefined> {
+  const check: CheckToken = (token) => {
     const found = verifySignature(token);
     if (!found || found.caller.expiresAtMs <= now() || !keys.find(found.kid)) return undefined;
     const { caller } = found;
     const isRevoked = revocations.has(caller);
     if (typeof isRevoked === "boolean") return isRevoked ? undefined : caller;
     return isRevoked.then((revoked) => revoked ? undefined : caller);
-  }
+  };
 
   return {
     /** The caller of an access token; undefined where it is expired, revoked or invalid. */
     verify: async (token: string) => check(token),
-
-    /**
-     * The caller of a request that must carry all of `scopes`; throws Problem 401 or 403 with the
-     * challenge of RFC 6750 §3. Only the Authorization header is read (RFC 9700 §4.3.2).
-     */
-    async authenticate(request: HttpRequest, scopes: readonly string[]): Promise<Caller> {
-      const token = bearerToken(request);
-      if (token === undefined) {
-        const headers = bearerChallenge(issuer, scopes);
-        throw new Problem(401, "unauthorized", "An access token is needed.", { headers });
-      }
-      const checked = check(token);
-      const caller = checked instanceof Promise ? await checked : checked;
-      if (caller === undefined) {
-        const headers = bearerChallenge(issuer, scopes, "invalid_token");
-        const detail = "The access token is expired, revoked or invalid.";
-        throw new Problem(401, "invalid_token", detail, { headers });
-      }
-      if (!scopes.every((scope) => caller.scopes.includes(scope))) {
-        const headers = bearerChallenge(issuer, scopes, "insufficient_scope");
-        const detail = `The access token needs scope ${scopes.join(" ")}.`;
-        throw new Problem(403, "insufficient_scope", detail, { headers });
-      }
-      return caller;
-    },
+    authenticate: authenticateBy(check, issuer),
   };
 }
 

@@ -62,7 +62,7 @@ export interface Operation<
   /** A form that the handler reads itself, as the OAuth endpoints do. */
   readonly form?: Shape<unknown>;
   /** No body may be larger, where the service takes more elsewhere. */
-  readonly maxBodyBytes?: number;
+  readonly maxBodyBytes?: number | undefined;
   /** The events that it dispatches, where it is hosted: an endpoint of a module. */
   readonly emits?: readonly DeclaredEvent[];
   /** What the handler reads and checks itself, where it is hosted. */

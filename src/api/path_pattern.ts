@@ -1,3 +1,5 @@
+import type { Report } from "../base/shape.ts";
+
 /** One segment of a path pattern, the text between two slashes. */
 interface Segment {
   /**
@@ -65,26 +67,26 @@ function endOfGroup(pathname: string, start: number): number {
   return pathname.length;
 }
 
-/** Returns the pattern of `path`, or adds to `reasons` why a route cannot have it. */
-export function parsePathPattern(path: string, reasons: string[]): PathPattern | undefined {
-  const found = reasons.length;
-  if (!path.startsWith("/")) reasons.push(`path "${path}" must start with "/"`);
-  else if (path !== "/" && path.endsWith("/")) {
-    reasons.push(`path "${path}" must not end with "/"`);
-  } else if (path.includes("//")) reasons.push(`path "${path}" must not have an empty segment`);
-  if (/\/(?:\.|%2e){1,2}(?:\/|$)/i.test(path) || /%(?:2f|5c|(?![0-9a-f]{2}))/i.test(path)) {
-    reasons.push(`path "${path}" can never match: the response to such requests is 400`);
-  }
-  if (reasons.length > found) return undefined;
-
-  let urlPattern: URLPattern;
+/** Returns the pattern of `path`, or reports why a route cannot have it. */
+export function parsePathPattern(path: string, report: Report): PathPattern | undefined {
+  let wrong = whyNoRoute(path);
   try {
-    urlPattern = new URLPattern({ pathname: path });
+    if (wrong === undefined) return toPattern(path, new URLPattern({ pathname: path }));
   } catch {
-    reasons.push(`path "${path}" is not a valid URLPattern pathname`);
-    return undefined;
+    wrong = "Is not a valid URLPattern pathname.";
   }
-  return toPattern(path, urlPattern);
+  report(wrong);
+  return undefined;
+}
+
+function whyNoRoute(path: string): string | undefined {
+  if (!path.startsWith("/")) return 'Must start with "/".';
+  if (path !== "/" && path.endsWith("/")) return 'Must not end with "/".';
+  if (path.includes("//")) return "Must not have an empty segment.";
+  if (/\/(?:\.|%2e){1,2}(?:\/|$)/i.test(path) || /%(?:2f|5c|(?![0-9a-f]{2}))/i.test(path)) {
+    return "Can never match: the response to such requests is 400.";
+  }
+  return undefined;
 }
 
 /**

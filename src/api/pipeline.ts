@@ -5,6 +5,7 @@ import { OAuthError } from "../oauth/errors.ts";
 import type { Caller } from "../oauth/principal.ts";
 import { UnavailableError } from "../database/database.ts";
 import { prefersHtml } from "../http/accept.ts";
+import type { Bearer } from "./bearer.ts";
 import { addCors, corsOf, type IsOriginAllowed, optionsResponse } from "./cors.ts";
 import { errorPage } from "./pages/error_page.ts";
 import { jsonResponse, NO_STORE, problemResponse } from "../http/respond.ts";
@@ -14,7 +15,8 @@ import type { LimitRequest } from "./rate_limit.ts";
 import type { Services } from "../services.ts";
 import { checkPath, type Router, type RouteMatch } from "./router.ts";
 
-interface PipelineOptions extends Pick<Services, "bearer" | "site" | "log"> {
+interface PipelineOptions extends Pick<Services, "site" | "log"> {
+  readonly bearer: Pick<Bearer, "authenticate">;
   /** The first that has the path decides. */
   readonly routers: readonly Router[];
   readonly isOriginAllowed: IsOriginAllowed;

@@ -56,8 +56,8 @@ export function createRouter(operations: readonly Operation[]): Router {
   const fancy: Entry[] = [];
   const ordered = operations.map((operation) => {
     const reasons: string[] = [];
-    const pattern = parsePathPattern(operation.path, reasons);
-    if (!pattern) throw new Error(reasons.join("; "));
+    const pattern = parsePathPattern(operation.path, (reason) => reasons.push(reason));
+    if (!pattern) throw new Error(`${operation.path}: ${reasons.join()}`);
     return { operation, pattern };
   }).sort((a, b) => comparePatterns(a.pattern, b.pattern));
   for (const [place, { operation, pattern }] of ordered.entries()) {

@@ -1,6 +1,6 @@
 import { checkPattern } from "./pattern.ts";
-import { FORMATS, isRecord, type Keywords, readKeywords, TYPES } from "./schema_keywords.ts";
-import { LIST_LIMIT, pointerTo, type Report, type Shape } from "./shape.ts";
+import { FORMATS, KEYWORDS, type Keywords, TYPES } from "./schema_keywords.ts";
+import { below, isRecord, LIST_LIMIT, pointerTo, type Report, type Shape } from "./shape.ts";
 
 /** One look at a value: where it is at, and how many errors may still be reported. */
 interface Run {
@@ -20,24 +20,17 @@ interface Compiled {
   readonly fallback?: string;
 }
 
-/** Where a schema stands, for reasons, and the schemas that it is in. */
-interface Place {
-  readonly where: string;
-  readonly above: readonly unknown[];
-  readonly reasons: string[];
-}
-
 const MAX_DEPTH = 32;
 const anything: Check = (value) => value;
 const unknownMember: Check = (_value, run) => fail(run, "Unknown member.");
 
 /**
  * Makes a shape of a JSON Schema (2020-12); mod/schema.ts has the keywords. What is wrong with the
- * schema is added to `reasons`, each with its place below `where`, such as "input.body". Members of
- * a value that are undefined count as missing. Strings are measured in characters.
+ * schema is reported. Members of a value that are undefined count as missing. Strings are measured
+ * in characters.
  */
-export function toShape(schema: unknown, where: string, reasons: string[]): Shape<unknown> {
-  const { check } = compile(schema, { where, above: [], reasons });
+export function toShape(schema: unknown, report: Report): Shape<unknown> {
+  const { check } = compile(schema, report, []);
   return {
     schema: isRecord(schema) ? schema : {},
     definitions: {},
@@ -49,21 +42,22 @@ export function toShape(schema: unknown, where: string, reasons: string[]): Shap
   };
 }
 
-function compile(schema: unknown, place: Place): Compiled {
-  const { where, above, reasons } = place;
+/** @param above the schemas that it is in */
+function compile(schema: unknown, report: Report, above: readonly unknown[]): Compiled {
   const wrong = !isRecord(schema)
-    ? "must be a JSON Schema or a Standard Schema"
+    ? "Must be a JSON Schema or a Standard Schema."
     : above.includes(schema)
-    ? "is in itself: no schema is recursive"
+    ? "Is in itself: no schema is recursive."
     : above.length === MAX_DEPTH
-    ? `is deeper than ${MAX_DEPTH} schemas`
+    ? `Is deeper than ${MAX_DEPTH} schemas.`
     : undefined;
-  if (wrong !== undefined) reasons.push(`${where} ${wrong}`);
-  if (wrong !== undefined || !isRecord(schema)) return { check: anything, hasType: () => true };
-
-  const keywords = readKeywords(schema, where, reasons);
-  const below = (name: string, inner: unknown): Compiled =>
-    compile(inner, { where: where + name, above: [...above, schema], reasons });
+  if (wrong !== undefined) {
+    report(wrong);
+    return { check: anything, hasType: () => true };
+  }
+  const keywords = KEYWORDS.parse(schema, report);
+  const compileAt: CompileAt = (inner, ...path) =>
+    compile(inner, below(report, ...path), [...above, schema]);
   const types = [keywords.type ?? []].flat();
   const kinds = types.flatMap((type) => TYPES[type] ? [TYPES[type]] : []);
   const typeDetail = `Must be ${kinds.map(([, what]) => what).join(" or ")}.`;
@@ -72,11 +66,11 @@ function compile(schema: unknown, place: Place): Compiled {
     ? isOfOne
     : (value: unknown) => kinds.some(([isOf]) => isOf(value));
   const values = checkValues(keywords);
-  const text = checkText(keywords, place);
+  const text = checkText(keywords, report);
   const number = checkNumber(keywords);
-  const list = checkList(keywords, below);
-  const members = checkMembers(keywords, below);
-  const anyOf = checkAnyOf(keywords, below);
+  const list = checkList(keywords, compileAt);
+  const members = checkMembers(keywords, compileAt);
+  const anyOf = checkAnyOf(keywords, compileAt);
 
   const check: Check = (value, run) => {
     if (!hasType(value)) return fail(run, typeDetail);
@@ -89,14 +83,13 @@ function compile(schema: unknown, place: Place): Compiled {
     return anyOf(parsed, run);
   };
   if (keywords.default === undefined) return { check, hasType };
-  const report: Report = (detail, pointer = "") =>
-    reasons.push(`${where}.default${pointer}: ${detail}`);
-  const parsed = check(keywords.default, { path: [], report, left: LIST_LIMIT });
+  const run: Run = { path: [], report: below(report, "default"), left: LIST_LIMIT };
+  const parsed = check(keywords.default, run);
   return { check, hasType, fallback: JSON.stringify(parsed) };
 }
 
-/** Compiles the schema at `name` below the one that is at hand. */
-type Below = (name: string, inner: unknown) => Compiled;
+/** Compiles a schema at a path below the one that is at hand. */
+type CompileAt = (inner: unknown, ...path: readonly PropertyKey[]) => Compiled;
 
 function checkValues(keywords: Keywords): Check {
   const lists = [keywords.enum ?? [], keywords.const === undefined ? [] : [keywords.const]]
@@ -112,10 +105,10 @@ function checkValues(keywords: Keywords): Check {
   };
 }
 
-function checkText(keywords: Keywords, { where, reasons }: Place): Check<string> {
+function checkText(keywords: Keywords, report: Report): Check<string> {
   const { minLength = 0, maxLength = Infinity, pattern, format = "" } = keywords;
   const wrong = pattern === undefined ? undefined : checkPattern(pattern, maxLength);
-  if (wrong !== undefined) reasons.push(`${where}.pattern ${wrong}`);
+  if (wrong !== undefined) report(wrong, "/pattern");
   const isTried = pattern !== undefined && wrong === undefined;
   const expression = isTried ? new RegExp(pattern, "u") : undefined;
   const [hasFormat, what] = FORMATS[format] ?? [];
@@ -156,9 +149,9 @@ function isMultiple(value: number, of: number): boolean {
   return Math.abs(quotient - Math.round(quotient)) <= Number.EPSILON * Math.abs(quotient);
 }
 
-function checkList(keywords: Keywords, below: Below): Check<readonly unknown[]> {
+function checkList(keywords: Keywords, compileAt: CompileAt): Check<readonly unknown[]> {
   const { minItems = 0, maxItems = Infinity, uniqueItems = false, items } = keywords;
-  const item = items === undefined ? anything : below(".items", items).check;
+  const item = items === undefined ? anything : compileAt(items, "items").check;
   return (list, run) => {
     if (list.length < minItems) fail(run, `Must have at least ${minItems} items.`);
     if (list.length > maxItems) return fail(run, `Must have at most ${maxItems} items.`);
@@ -178,14 +171,14 @@ function checkList(keywords: Keywords, below: Below): Check<readonly unknown[]> 
 
 function checkMembers(
   { properties = {}, required = [], additionalProperties = true }: Keywords,
-  below: Below,
+  compileAt: CompileAt,
 ): Check<Readonly<Record<string, unknown>>> {
   const members = Object.entries(properties).map(([name, inner]) =>
-    ({ name, isRequired: required.includes(name), ...below(`.properties["${name}"]`, inner) })
+    ({ name, isRequired: required.includes(name), ...compileAt(inner, "properties", name) })
   );
   const others = required.filter((name) => !Object.hasOwn(properties, name));
   const more = isRecord(additionalProperties)
-    ? below(".additionalProperties", additionalProperties).check
+    ? compileAt(additionalProperties, "additionalProperties").check
     : additionalProperties === true
     ? anything
     : unknownMember;
@@ -213,8 +206,8 @@ function checkMembers(
   };
 }
 
-function checkAnyOf({ anyOf = [] }: Keywords, below: Below): Check {
-  const all = anyOf.map((inner, index) => below(`.anyOf[${index}]`, inner));
+function checkAnyOf({ anyOf = [] }: Keywords, compileAt: CompileAt): Check {
+  const all = anyOf.map((inner, index) => compileAt(inner, "anyOf", index));
   if (all.length === 0) return anything;
   const wrong = `Must fit one of ${all.length} alternatives.`;
   return (value, run) => {

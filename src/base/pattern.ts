@@ -36,18 +36,18 @@ export function checkPattern(source: string, maxLength = Infinity): string | und
   try {
     new RegExp(source, "u");
   } catch {
-    return "must be a regular expression that is valid with flag u";
+    return "Must be a regular expression that is valid with flag u.";
   }
   const tokens = source.match(TOKEN) ?? [];
-  if (tokens.join("") !== source) return "must have no backreference, lookaround or modifier";
+  if (tokens.join("") !== source) return "Must have no backreference, lookaround or modifier.";
   const branches = readBranches(tokens.values());
   const isTriedOnce = branches.every(([first]) => first === "^") ||
     !tokens.some((token) => /^([*+?]|\{\d+,)/.test(token));
   const ways = countWays([{ branches, min: 1, max: 1 }], [], maxLength, false);
   const mostWays = maxLength > LONG_TEXT ? MAX_WAYS_OF_LONG : MAX_WAYS;
   if ((isTriedOnce ? 1 : maxLength) * ways <= mostWays) return undefined;
-  return "could take long: begin it with ^, let the next character decide how it goes on (in " +
-    `what is repeated, always), or give a maxLength; more than ${mostWays} ways would be tried`;
+  return "Could take long: begin it with ^, let the next character decide how it goes on (in " +
+    `what is repeated, always), or give a maxLength; more than ${mostWays} ways would be tried.`;
 }
 
 /** The alternatives up to the end of their group. */

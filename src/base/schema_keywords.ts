@@ -1,13 +1,14 @@
+import { authored, that } from "./authored.ts";
 import { encodeJson } from "./json.ts";
-import { nearest } from "./nearest.ts";
+import { FLAG, type Infer, isRecord, oneOf, optional, TEXT } from "./shape.ts";
 import { isTime } from "./time.ts";
 
 /** The names of JSON's types, with what has each and what an error calls it. */
 export const TYPES: Readonly<Record<string, readonly [(value: unknown) => boolean, string]>> = {
-  string: [isText, "a string"],
+  string: [(value) => typeof value === "string", "a string"],
   number: [Number.isFinite, "a number"],
   integer: [Number.isInteger, "an integer"],
-  boolean: [isFlag, "true or false"],
+  boolean: [(value) => typeof value === "boolean", "true or false"],
   null: [(value) => value === null, "null"],
   array: [Array.isArray, "a list"],
   object: [isRecord, "an object"],
@@ -28,110 +29,63 @@ export const FORMATS: Readonly<Record<string, readonly [(text: string) => boolea
   "uuid": [(text) => UUID.test(text), "a UUID"],
 };
 
-/** What a keyword's value must be, in words too. */
-interface Rule<T> {
-  readonly what: string;
-  readonly isRight: (value: unknown) => boolean;
-  /** For the type alone. */
-  readonly value?: T;
+function keyword<T>(isRight: (value: unknown) => boolean, what: string) {
+  return optional(that<T>(isRight, what));
 }
 
-function rule<T>(what: string, isRight: (value: unknown) => boolean): Rule<T> {
-  return { what, isRight };
-}
+const WORDS = optional(TEXT);
+const SWITCH = optional(FLAG);
+const NUMBER = keyword<number>(Number.isFinite, "a number");
+const COUNT = keyword<number>((value) => Number.isInteger(value) && Number(value) >= 0,
+  "a whole number");
+const VALUE = keyword<unknown>(isJson, "a JSON value");
+const VALUES = keyword<readonly unknown[]>((value) => isFilled(value) && isJson(value),
+  "a list of JSON values");
 
-const TEXT = rule<string>("a string", isText);
-const FLAG = rule<boolean>("true or false", isFlag);
-const NUMBER = rule<number>("a number", Number.isFinite);
-const COUNT = rule<number>("a whole number", (value) =>
-  Number.isInteger(value) && Number(value) >= 0);
-const VALUE = rule<unknown>("a JSON value", isJson);
-const VALUES = rule<readonly unknown[]>("a list of JSON values", (value) =>
-  isFilled(value) && isJson(value));
-
-const RULES = {
-  type: rule<string | readonly string[]>(
-    `one or several of ${Object.keys(TYPES).join(", ")}`,
+/** The keywords that are taken of JSON Schema. */
+export const KEYWORDS = authored({
+  type: keyword<string | readonly string[]>(
     (value) => isFilled(value) ? value.every(isTypeName) : isTypeName(value),
+    `one or several of ${Object.keys(TYPES).join(", ")}`,
   ),
   enum: VALUES,
   const: VALUE,
-  anyOf: rule<readonly unknown[]>("a list of schemas", isFilled),
-  properties: rule<Readonly<Record<string, unknown>>>("an object of schemas", isRecord),
-  required: rule<readonly string[]>("a list of names", (value) =>
-    Array.isArray(value) && value.every(isText)),
-  additionalProperties: rule<unknown>("true, false or a schema", (value) =>
-    isFlag(value) || isRecord(value)),
-  items: rule<unknown>("a schema", isRecord),
+  anyOf: keyword<readonly unknown[]>(isFilled, "a list of schemas"),
+  properties: keyword<Readonly<Record<string, unknown>>>(isRecord, "an object of schemas"),
+  required: keyword<readonly string[]>((value) =>
+    Array.isArray(value) && value.every((name) => typeof name === "string"), "a list of names"),
+  additionalProperties: keyword<unknown>((value) => typeof value === "boolean" || isRecord(value),
+    "true, false or a schema"),
+  items: keyword<unknown>(isRecord, "a schema"),
   minItems: COUNT,
   maxItems: COUNT,
-  uniqueItems: FLAG,
+  uniqueItems: SWITCH,
   minLength: COUNT,
   maxLength: COUNT,
-  pattern: TEXT,
-  format: rule<string>(`one of ${Object.keys(FORMATS).join(", ")}`, (value) =>
-    isText(value) && Object.hasOwn(FORMATS, value)),
+  pattern: WORDS,
+  format: optional(oneOf(...Object.keys(FORMATS))),
   minimum: NUMBER,
   maximum: NUMBER,
   exclusiveMinimum: NUMBER,
   exclusiveMaximum: NUMBER,
-  multipleOf: rule<number>("a number above 0", (value) =>
-    Number.isFinite(value) && Number(value) > 0),
+  multipleOf: keyword<number>((value) => Number.isFinite(value) && Number(value) > 0,
+    "a number above 0"),
   default: VALUE,
-  title: TEXT,
-  description: TEXT,
+  title: WORDS,
+  description: WORDS,
   examples: VALUES,
-  deprecated: FLAG,
-};
+  deprecated: SWITCH,
+});
 
-/** The keywords of a schema, each as its rule has it. */
-export type Keywords = {
-  readonly [K in keyof typeof RULES]?: (typeof RULES)[K] extends Rule<infer T> ? T : never;
-};
-
-const rules = new Map<string, Rule<unknown>>(Object.entries(RULES));
-
-/** The keywords of a schema that are right; what is wrong with others is added to `reasons`. */
-export function readKeywords(
-  schema: Readonly<Record<string, unknown>>,
-  where: string,
-  reasons: string[],
-): Keywords {
-  const given = Object.entries(schema).filter(([name, value]) => {
-    if (value === undefined) return false;
-    const rule = rules.get(name);
-    if (rule === undefined) {
-      const near = nearest(name, [...rules.keys()]);
-      const hint = near === undefined ? "" : `; did you mean "${near}"?`;
-      reasons.push(`${where} has "${name}", which is not taken of JSON Schema${hint}`);
-      return false;
-    }
-    const isRight = rule.isRight(value);
-    if (!isRight) reasons.push(`${where}.${name} must be ${rule.what}`);
-    return isRight;
-  });
-  return Object.fromEntries(given);
-}
-
-/** Whether a value is an object of JSON. */
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === "string";
-}
-
-function isFlag(value: unknown): boolean {
-  return typeof value === "boolean";
-}
+/** The keywords of a schema. */
+export type Keywords = Infer<typeof KEYWORDS>;
 
 function isFilled(value: unknown): value is readonly unknown[] {
   return Array.isArray(value) && value.length > 0;
 }
 
 function isTypeName(value: unknown): boolean {
-  return isText(value) && Object.hasOwn(TYPES, value);
+  return typeof value === "string" && Object.hasOwn(TYPES, value);
 }
 
 function isJson(value: unknown): boolean {

@@ -108,9 +108,7 @@ export function listOf<T>(item: Shape<T>): Shape<readonly T[]> {
         report(`Must be a list of at most ${LIST_LIMIT}.`);
         return [];
       }
-      const items = value.map((each: unknown, index) =>
-        item.parse(each, (detail, pointer = "") => report(detail, `/${index}${pointer}`))
-      );
+      const items = value.map((each: unknown, index) => item.parse(each, below(report, index)));
       return [...new Set(items)];
     },
   };
@@ -168,21 +166,19 @@ export function record<const M extends Members>(members: M, isStrict = false): O
       ...(isStrict && { additionalProperties: false }),
     },
     parse(value, report) {
-      if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      if (!isRecord(value)) {
         report("Must be an object.");
         return {} as InferMembers<M>;
       }
       const given = new Map<string, unknown>(Object.entries(value));
-      const at = (name: string): Report => (detail, pointer = "") =>
-        report(detail, pointerTo([name]) + pointer);
       const parsed = entries.flatMap(([name, shape]) => {
-        if (given.has(name)) return [[name, shape.parse(given.get(name), at(name))]];
+        if (given.has(name)) return [[name, shape.parse(given.get(name), below(report, name))]];
         if (shape.fallback !== undefined) return [[name, shape.fallback]];
-        if (!shape.isOptional) at(name)("Is required.");
+        if (!shape.isOptional) report("Is required.", pointerTo([name]));
         return [];
       });
       for (const name of isStrict ? given.keys() : []) {
-        if (!Object.hasOwn(members, name)) at(name)("Unknown member.");
+        if (!Object.hasOwn(members, name)) report("Unknown member.", pointerTo([name]));
       }
       return Object.fromEntries(parsed) as InferMembers<M>;
     },
@@ -240,6 +236,16 @@ export function named<S extends Shape<unknown>>(name: string, shape: S): S {
 export function pointerTo(path: readonly PropertyKey[]): string {
   const tokens = path.map((name) => String(name).replaceAll("~", "~0").replaceAll("/", "~1"));
   return tokens.map((token) => `/${token}`).join("");
+}
+
+/** A report of what lies at a path below. */
+export function below(report: Report, ...path: readonly PropertyKey[]): Report {
+  return (detail, pointer = "") => report(detail, pointerTo(path) + pointer);
+}
+
+/** Whether a value is an object of JSON. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** A report that keeps the first 100 errors. */

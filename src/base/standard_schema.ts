@@ -1,5 +1,4 @@
-import { isRecord } from "./schema_keywords.ts";
-import { LIST_LIMIT, pointerTo, type Report, type Schema, type Shape } from "./shape.ts";
+import { isRecord, LIST_LIMIT, pointerTo, type Report, type Schema, type Shape } from "./shape.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 

@@ -1,13 +1,15 @@
 import type { DeclaredEvent } from "../event/event.ts";
 import { OWN_SCOPES, type ScopeWords } from "../oauth/scope.ts";
-import type { LoadedEndpoint, LoadedScope } from "./check.ts";
+import type { LoadedScope } from "./check.ts";
 
 /**
  * Returns every event that the endpoints declare, once and by name. Of several descriptions,
  * schemas and examples the first counts; that the scopes agree was checked when the endpoints were
  * loaded.
  */
-export function catalogue(endpoints: readonly Pick<LoadedEndpoint, "emits">[]): DeclaredEvent[] {
+export function catalogue(
+  endpoints: readonly { readonly emits: readonly DeclaredEvent[] }[],
+): DeclaredEvent[] {
   const byName = new Map<string, DeclaredEvent>();
   for (const event of endpoints.flatMap(({ emits }) => emits)) {
     const first = byName.get(event.name) ?? event;

@@ -14,6 +14,14 @@ export function checkData<T>(shape: Shape<T>, data: unknown, what = "The event's
     throw new TypeError("The schema of an event must be synchronous.");
   }
   if (errors.length === 0) return parsed;
-  const list = errors.map(({ pointer, detail }) => `\n${pointer === "" ? "/" : pointer} ${detail}`);
-  throw new TypeError(`${what} is not valid:${list.join("")}`);
+  throw typeError(`${what} is not valid:`, errors);
+}
+
+/** All that is wrong, for those who write modules. */
+export function typeError(what: string, errors: readonly FieldError[]): TypeError {
+  return new TypeError([what, ...errors.map(errorLine)].join("\n"));
+}
+
+export function errorLine({ pointer, detail }: FieldError): string {
+  return `${pointer || "/"} ${detail}`;
 }

@@ -1,18 +1,44 @@
+import { authored, parsedBy, readAs, that } from "../base/authored.ts";
+import { isOrigin } from "../base/base_url.ts";
 import { parseSize } from "../base/duration.ts";
-import { METHODS } from "../base/http_message.ts";
-import { parsePathPattern, type PathPattern } from "../api/path_pattern.ts";
-import { checkDispatchableName, type DeclaredEvent } from "../event/event.ts";
-import type { LoadedEndpoint, Origin } from "./check.ts";
+import { isHeaderName, METHODS } from "../base/http_message.ts";
+import { encodeJson } from "../base/json.ts";
+import { messageOf } from "../base/message_of.ts";
+import type { FieldError } from "../base/problem.ts";
+import { parseRate, RATE_FORM } from "../base/rate.ts";
 import {
-  checkDeclaration,
-  checkFields,
-  checkFunction,
-  checkScopes,
-  isPlainObject,
-  type Members,
-} from "./check_fields.ts";
-import { checkCors, checkLimit } from "./check_policy.ts";
-import { checkExample, checkInput, checkSchema } from "./check_schemas.ts";
+  ANYTHING,
+  below,
+  type Infer,
+  listOf,
+  oneOf,
+  optional,
+  type Report,
+  reportTo,
+  text,
+  TEXT,
+} from "../base/shape.ts";
+import { corsPolicy } from "../api/cors.ts";
+import { parsePathPattern, tokensOf } from "../api/path_pattern.ts";
+import { checkDispatchableName } from "../event/event.ts";
+import type { Caller, Context, OnError } from "../mod.ts";
+import { SCOPES } from "../oauth/scope.ts";
+import { checkData } from "./check_data.ts";
+import type { Members } from "./plain_object.ts";
+import { declarations } from "./declarations.ts";
+import { INPUT, schemaOf } from "./schemas.ts";
+
+/** Where in the folder something was exported. */
+export interface Origin {
+  readonly file: string;
+  readonly exportName: string;
+}
+
+/** An endpoint as its module exports it, checked. */
+export type LoadedEndpoint = NonNullable<ReturnType<typeof checkEndpoint>>;
+
+/** What a handler gets of any endpoint. */
+export type AnyContext = Context<unknown, Caller | undefined>;
 
 /** First segments that are the service's own. */
 const RESERVED_SEGMENTS = [
@@ -20,108 +46,118 @@ const RESERVED_SEGMENTS = [
   "asyncapi.json",
 ];
 
-/** The fields of an endpoint. */
-const ENDPOINT_FIELDS = [
-  "method", "path", "scope", "public", "summary", "input", "output", "accepts", "emits", "maxBody",
-  "before", "limit", "cors", "handle",
-];
-const EVENT_FIELDS = ["description", "scope", "schema", "example"];
-const ACCEPTED = ["json", "form"];
-
-/** The endpoint, or nothing and why in `reasons`; those below likewise. */
-export function checkEndpoint(value: Members, origin: Origin, reasons: string[]): LoadedEndpoint[] {
-  checkFields(value, ENDPOINT_FIELDS, "an endpoint", reasons);
-  const method = METHODS.find((name) => name === value["method"]);
-  if (method === undefined) reasons.push(`method must be one of ${METHODS.join(", ")}`);
-  const pattern = checkPath(value["path"], reasons);
-  const scopes = checkAccess(value, reasons);
-  const emits = checkEmits(value["emits"], reasons);
-  const maxBodyBytes = checkMaxBody(value["maxBody"], reasons);
-  const summary = checkSummary(value["summary"], reasons);
-  const input = checkInput(value["input"], method, pattern, reasons);
-  const output = checkSchema(value["output"], "output", "output", reasons);
-  const takesForms = checkAccepts(value["accepts"], reasons);
-  const limit = checkLimit(value["limit"], scopes, reasons);
-  const cors = checkCors(value["cors"], reasons);
-  const before = "before" in value ? checkFunction(value, "before", reasons) : undefined;
-  const handle = checkFunction(value, "handle", reasons);
-  if (reasons.length > 0 || !method || !pattern || !handle) return [];
-  return [{
-    ...origin, method, pattern, scopes, emits, maxBodyBytes, summary, input, output, takesForms,
-    limit, cors, before: before ? [before] : [], onError: [], handle,
-  }];
-}
-
-function checkPath(path: unknown, reasons: string[]): PathPattern | undefined {
-  if (typeof path !== "string") {
-    reasons.push('path must be a string, such as "/orders/:id"');
-    return undefined;
-  }
-  const pattern = parsePathPattern(path, reasons);
+const PATH = parsedBy((value, report) => {
+  const pattern = parsePathPattern(typeof value === "string" ? value : "", report);
   const first = pattern?.segments[0];
-  if (first?.rank === 0 && RESERVED_SEGMENTS.includes(first.literal)) {
-    reasons.push(`path "${path}" is the service's own: "/${first.literal}" is reserved`);
-    return undefined;
-  }
+  const isReserved = first?.rank === 0 && RESERVED_SEGMENTS.includes(first.literal);
+  if (isReserved) report(`"/${first.literal}" is the service's own.`);
   return pattern;
-}
+});
 
-/** The scopes a token needs; undefined when it needs no token, or after an error. */
-function checkAccess(value: Members, reasons: string[]): readonly string[] | undefined {
-  const { scope } = value;
-  const isPublic = value["public"];
-  if (isPublic !== undefined && isPublic !== true) reasons.push("public must be true when given");
-  if (scope === undefined) {
-    if (isPublic === undefined) {
-      reasons.push("scope is missing: name one or several, [] for any valid token, " +
-        "or public: true for none");
-    }
-    return undefined;
+/** One or several; "" is none of them, since it may be a variable that was not set. */
+const ONE_OR_MORE = parsedBy((value, report) => SCOPES.parse([value].flat(), report));
+
+const EVENT = authored({
+  description: TEXT,
+  scope: optional(ONE_OR_MORE, []),
+  schema: optional(schemaOf("output")),
+  example: optional(ANYTHING),
+});
+const EMITS = declarations(checkDispatchableName, parsedBy((value, report) => {
+  const { description, scope, schema: data, example } = EVENT.parse(value, report);
+  try {
+    if (example !== undefined) encodeJson(data ? checkData(data, example) : example);
+  } catch (error) {
+    report(messageOf(error), "/example");
   }
-  if (isPublic !== undefined) reasons.push("scope and public exclude each other");
-  return checkScopes(scope, "scope", reasons);
+  return { description, scope, data, example };
+}));
+
+const ORIGINS = listOf(text((origin) =>
+  isOrigin(origin) ? undefined : 'Must be as browsers write it, such as "https://shop.example".'
+));
+const HEADER_NAMES = listOf(text((name) =>
+  isHeaderName(name) ? undefined : "Must be the name of a header."
+));
+
+/** To be called as its object's method. */
+export const FUNCTION = that<(context: unknown) => unknown>(
+  (value) => typeof value === "function",
+  "a function",
+);
+
+/** An endpoint as a module exports it. */
+const ENDPOINT = authored({
+  method: oneOf(...METHODS),
+  path: PATH,
+  scope: optional(ONE_OR_MORE),
+  public: optional(that<true>((value) => value === true, "true")),
+  summary: optional(text((line) => line === "" ? "Must not be empty." : undefined)),
+  input: optional(INPUT, {}),
+  output: optional(schemaOf("output")),
+  accepts: optional(listOf(oneOf("json", "form")), []),
+  emits: optional(EMITS, []),
+  maxBody: optional(readAs((size) => parseSize(size) || undefined, 'a size, such as "64KiB"')),
+  before: optional(FUNCTION),
+  limit: optional(authored({
+    rate: readAs(parseRate, RATE_FORM),
+    by: optional(oneOf("caller", "app", "address")),
+  })),
+  cors: optional(authored({
+    origins: optional(parsedBy((value, report) =>
+      value === "*" ? value : ORIGINS.parse(value, report)
+    )),
+    headers: optional(HEADER_NAMES),
+    expose: optional(HEADER_NAMES),
+  })),
+  handle: FUNCTION,
+});
+
+/** The endpoint, or what is wrong with it in `errors`. */
+export function checkEndpoint(value: Members, origin: Origin, errors: FieldError[]) {
+  const report = reportTo(errors);
+  const members = ENDPOINT.parse(value, report);
+  const { method, path: pattern, scope: scopes, summary, input, output, cors, limit } = members;
+  const { emits, accepts, maxBody: maxBodyBytes, before, handle } = members;
+  checkAccess(value, report);
+  checkInput(members, report);
+  const by = limit?.by ?? (scopes ? "caller" : "address");
+  if (!scopes && by !== "address") report(`Without a scope there is no ${by}.`, "/limit/by");
+  if (errors.length > 0 || !pattern || !handle) return undefined;
+  const onError: readonly OnError[] = [];
+  return {
+    ...origin, method, pattern, summary, input, output, emits, maxBodyBytes,
+    /** All that a token must carry; undefined on a public endpoint. */
+    scopes,
+    takesForms: accepts.includes("form"),
+    limit: limit?.rate && { ...limit.rate, by },
+    cors: cors && corsPolicy(cors.origins, cors.headers, cors.expose),
+    /** Its folders' and its own, the outermost first. */
+    before: before ? [before.bind(value)] : [],
+    /** Its folders', the innermost first. */
+    onError,
+    handle: handle.bind(value),
+  };
 }
 
-function checkEmits(value: unknown, reasons: string[]): readonly DeclaredEvent[] {
-  if (value === undefined) return [];
-  if (!isPlainObject(value)) {
-    reasons.push('emits must be an object, such as { "order.created": "An order was placed" }');
-    return [];
+function checkAccess(value: Members, report: Report): void {
+  const [hasScope, hasPublic] = ["scope", "public"].map((name) => value[name] !== undefined);
+  if (hasScope && hasPublic) report("Excludes scope.", "/public");
+  if (hasScope || hasPublic) return;
+  report("Is required: one or several, [] for any valid token; or else public: true.", "/scope");
+}
+
+function checkInput(
+  { method, path, input: { params, body } }: Infer<typeof ENDPOINT>,
+  report: Report,
+): void {
+  const names = [...tokensOf(path?.text ?? "")].map(({ name }) => name);
+  for (const name of path ? Object.keys(Object(params?.schema["properties"])) : []) {
+    // What has no name in the path has a number.
+    if (names.includes(name) || /^\d+$/.test(name)) continue;
+    below(report, "input", "params", "properties", name)("Is not a parameter of the path.");
   }
-  return Object.entries(value).map(([name, declared]) => checkEvent(name, declared, reasons));
-}
-
-function checkEvent(name: string, declared: unknown, reasons: string[]): DeclaredEvent {
-  const where = `emits["${name}"]`;
-  const wrong = checkDispatchableName(name);
-  if (wrong !== undefined) reasons.push(`${where}: ${wrong}`);
-  const members = checkDeclaration(declared, where, EVENT_FIELDS, reasons);
-  const { description, scope, schema, example } = members;
-  const scopes = scope === undefined ? [] : checkScopes(scope, `${where}.scope`, reasons);
-  const data = checkSchema(schema, `${where}.schema`, "output", reasons);
-  checkExample(example, data, `${where}.example`, reasons);
-  return { name, description: String(description), scope: scopes, data, example };
-}
-
-function checkMaxBody(value: unknown, reasons: string[]): number | undefined {
-  if (value === undefined) return undefined;
-  const bytes = typeof value === "string" ? parseSize(value) : undefined;
-  if (bytes === undefined || bytes === 0) reasons.push('maxBody must be a size, such as "64KiB"');
-  return bytes;
-}
-
-function checkSummary(value: unknown, reasons: string[]): string | undefined {
-  if (value === undefined) return undefined;
-  if (typeof value !== "string" || value === "") reasons.push("summary must be a line of text");
-  return String(value);
-}
-
-/** Whether forms are taken. */
-function checkAccepts(value: unknown, reasons: string[]): boolean {
-  if (value === undefined) return false;
-  const kinds: readonly unknown[] = Array.isArray(value) ? value : [value];
-  if (!Array.isArray(value) || kinds.some((kind) => !ACCEPTED.includes(String(kind)))) {
-    reasons.push('accepts must be a list of "json" and "form"');
+  if (body && (method === "GET" || method === "DELETE")) {
+    report(`Not for ${method}: its body has no meaning (RFC 9110 §9.3).`, "/input/body");
   }
-  return kinds.includes("form");
 }

@@ -7,7 +7,7 @@ import type { Dispatch, LogFields } from "../mod.ts";
 import type { Services } from "../services.ts";
 import { insertEvent } from "../store/events.ts";
 import { checkData } from "./check_data.ts";
-import { isPlainObject } from "./check_fields.ts";
+import { isPlainObject } from "./plain_object.ts";
 import { RETRY_AFTER } from "./refusal.ts";
 
 /** One event as it is to be stored: encoded once, the same bytes for every subscriber. */
@@ -22,7 +22,6 @@ const EVENT_LIMIT = 10_000;
 
 const { subject, key } = NewEvent.members;
 const OPTIONS = object({ subject, key });
-const NONE: Infer<typeof OPTIONS> = {};
 
 /**
  * Collects the events of one request or run; {@link Dispatch} has the errors of `dispatch`.
@@ -119,7 +118,9 @@ function createEvent(
   if (options !== undefined && !isPlainObject(options)) {
     throw new TypeError("dispatch() takes { subject, key } as options.");
   }
-  const { subject, key } = options ? checkData(OPTIONS, options, "The event's option") : NONE;
+  const { subject, key }: Infer<typeof OPTIONS> = options
+    ? checkData(OPTIONS, options, "The event's option")
+    : {};
   const json = encodeJson(declared?.data ? checkData(declared.data, data) : data);
   const bytes = Buffer.byteLength(json);
   if (bytes > maxPayloadBytes) {

@@ -1,5 +1,5 @@
 import { join, resolve, sep } from "node:path";
-import type { LoadedEndpoint, Origin } from "./check.ts";
+import type { LoadedEndpoint, Origin } from "./check_endpoint.ts";
 
 /** One export of a module. */
 export interface Export extends Origin {

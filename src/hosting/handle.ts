@@ -6,7 +6,7 @@ import { type Operation, operation } from "../api/operation.ts";
 import type { Caller } from "../mod.ts";
 import type { Services } from "../services.ts";
 import { hasDelivery } from "../store/deliveries.ts";
-import type { LoadedEndpoint } from "./check.ts";
+import type { LoadedEndpoint } from "./check_endpoint.ts";
 import { addToContext, createContext } from "./context.ts";
 import { collectEvents, type DispatchServices } from "./dispatch.ts";
 import { readInput } from "./input.ts";
@@ -21,7 +21,7 @@ export function hostedOperation(
   endpoint: LoadedEndpoint,
   services: DispatchServices & Pick<Services, "issuer">,
 ): Operation {
-  const { exportName, method, pattern, scopes, emits, maxBodyBytes, output } = endpoint;
+  const { exportName, method, pattern, scopes, emits, maxBodyBytes, output, limit } = endpoint;
   const { config, issuer, database, log } = services;
   const { origin } = new URL(issuer);
   const maxBytes = maxBodyBytes ?? config.maxBodyBytes;
@@ -30,19 +30,14 @@ export function hostedOperation(
   const challenge = () => scopes ? bearerChallenge(issuer, scopes) : {};
 
   return operation({
+    ...endpoint,
     id: route,
-    method,
     path: pattern.text,
     access: scopes ?? "public",
     cors: endpoint.cors ?? true,
-    limit: endpoint.limit,
     summary: endpoint.summary ?? exportName,
     responses: output ? { 200: output, ...(method === "POST" && { 201: output }) } : {},
-    ...(endpoint.limit && { refuses: [429] }),
-    emits,
-    input: endpoint.input,
-    takesForms: endpoint.takesForms,
-    ...(maxBodyBytes !== undefined && { maxBodyBytes }),
+    refuses: limit ? [429] : [],
     async handle({ request, params, caller, authenticateAgain }) {
       const delivery = callbackOf(request);
       if (delivery !== undefined && await hasDelivery(database, delivery)) {

@@ -4,8 +4,7 @@ import { checkErrors, type FieldError, malformed } from "../base/problem.ts";
 import { LIST_LIMIT, type Shape } from "../base/shape.ts";
 import { readAnyBody } from "../http/body.ts";
 import type { Context } from "../mod.ts";
-import type { LoadedEndpoint } from "./check.ts";
-import type { Texts } from "./texts.ts";
+import type { LoadedEndpoint } from "./check_endpoint.ts";
 
 /** What a handler gets of a request, as its schemas have it where the endpoint has them. */
 interface Input extends Pick<Context<unknown>, "params" | "body"> {
@@ -37,44 +36,31 @@ export async function readInput(
   if (isUnchecked) return { params, query: undefined, body, bytes };
 
   const found: (FieldError & { readonly part: string })[] = [];
-  const parse = (part: string, shape: Shape<unknown> | undefined, value: unknown): unknown =>
-    shape?.parse(value, (detail, pointer = "") => {
+  const parse = (part: string, shape: Shape<unknown>, value: unknown): unknown =>
+    shape.parse(value, (detail, pointer = "") => {
       if (found.length < LIST_LIMIT) found.push({ part, pointer, detail });
     });
-  const path = input.params && await parse("path", input.params, readTexts(Object.entries(params)));
-  const query = input.query && await parse("query", input.query, readTexts(readQuery(request)));
-  const parsed = body instanceof URLSearchParams
-    ? await parse("body", input.form, readTexts(body))
-    : await parse("body", input.body, body);
+  // Their types are those of the schemas, as the handler knows them.
+  const parsed = {
+    params: input.params ? await parse("path", input.params, Object.entries(params)) : params,
+    query: input.query && await parse("query", input.query, readQuery(request)),
+    body: input.body
+      ? await parse("body", body instanceof URLSearchParams ? input.body.form : input.body, body)
+      : body,
+  } as Pick<Input, "params" | "query" | "body">;
 
   // Pointers are those of each part: where several are wrong, each detail says of which it is.
-  const [first, ...others] = new Set(found.map(({ part }) => part));
+  const [first = "", ...others] = new Set(found.map(({ part }) => part));
   const isOne = others.length === 0;
   const errors = found.map(({ part, pointer, detail }) =>
     ({ pointer, detail: isOne ? detail : `In the ${part}: ${detail}` })
   );
-  checkErrors(errors, isOne ? String(first) : "request");
-  // Their types are those of the schemas, as the handler knows them.
-  return {
-    params: input.params ? path as Context["params"] : params,
-    query: query as Context["query"] | undefined,
-    body: input.body ? parsed : body,
-    bytes,
-  };
+  checkErrors(errors, isOne ? first : "request");
+  return { ...parsed, bytes };
 }
 
 function readQuery({ query }: HttpRequest): URLSearchParams {
   // URLSearchParams itself would take bad escapes, and what is not UTF-8.
   if (decodeFormText(query) === undefined) throw malformed("The query is not well-formed.");
   return new URLSearchParams(query);
-}
-
-function readTexts(pairs: Iterable<[string, string]>): Texts {
-  const texts = new Map<string, string[]>();
-  for (const [name, value] of pairs) {
-    const values = texts.get(name);
-    if (values) values.push(value);
-    else texts.set(name, [value]);
-  }
-  return texts;
 }

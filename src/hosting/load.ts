@@ -1,10 +1,12 @@
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { checkExport, type Hosted, type Origin } from "./check.ts";
-import type { Members } from "./check_fields.ts";
+import { checkExport, type Hosted } from "./check.ts";
+import { errorLine } from "./check_data.ts";
+import type { Origin } from "./check_endpoint.ts";
 import { loadAsEsModules } from "./es_modules.ts";
 import { findModules } from "./find_modules.ts";
 import { type Export, folderOf, hooksOf, isHook } from "./folder_hooks.ts";
 import { findLookalikes } from "./passed_over.ts";
+import type { Members } from "./plain_object.ts";
 
 /** Every reason, over all files, why the endpoint modules cannot be served: a line for each. */
 export class LoadError extends Error {
@@ -44,11 +46,11 @@ export async function loadEndpoints(
     const [first] = places;
     if (!first) continue;
     const origin = { file: first.file, exportName: first.exportName };
-    const reasons = checkExport(value, origin, hooksOf(places, hooks), hosted);
-    errors.push(...(reasons ?? []).map((reason) => exportError(origin, reason)));
+    const found = checkExport(value, origin, hooksOf(places, hooks), hosted);
+    errors.push(...(found ?? []).map((error) => exportError(origin, errorLine(error))));
     // What is exported by itself too was judged there.
     const isNew = (each: Export) => each === first || !values.has(each.value);
-    if (!reasons) hosted.passedOver.push(...findLookalikes(first).filter(isNew));
+    if (!found) hosted.passedOver.push(...findLookalikes(first).filter(isNew));
   }
   errors.push(...findConflicts(hosted));
   if (errors.length > 0) throw new LoadError(errors.join("\n"));

@@ -1,7 +1,7 @@
 import { type HttpResponse, isHeaderName } from "../base/http_message.ts";
 import { encodeJson } from "../base/json.ts";
 import type { Answer } from "../mod.ts";
-import { isPlainObject } from "./check_fields.ts";
+import { isPlainObject } from "./plain_object.ts";
 
 type ResponseHeaders = Record<string, string | string[]>;
 type HostedResponse = HttpResponse & { readonly headers: ResponseHeaders };

@@ -1,9 +1,8 @@
-import { isRecord } from "../base/schema_keywords.ts";
-import { pointerTo, type Report, type Shape } from "../base/shape.ts";
+import { below, isRecord, type Report, type Shape } from "../base/shape.ts";
 import { standardOf } from "../base/standard_schema.ts";
 
-/** The values of each name, as a path, a query or a form has them. */
-export type Texts = ReadonlyMap<string, readonly string[]>;
+/** Names with their values, as a path, a query or a form has them. */
+export type Texts = Iterable<readonly [name: string, value: string]>;
 
 /** A number as JSON has it (RFC 8259 §6). */
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
@@ -23,11 +22,11 @@ export function ofTexts(shape: Shape<unknown>, source: unknown): Shape<unknown> 
   return {
     ...shape,
     parse(value, report) {
-      const entries = [...value as Texts].map(([name, values]) => {
-        const at: Report = (detail) => report(detail, pointerTo([name]));
-        const [first, ...others] = values;
-        if (isStandard) return [name, others.length === 0 ? first : values];
-        return [name, fromTexts(schemaOf(name), values, at)];
+      const byName = Map.groupBy(value as Texts, ([name]) => name);
+      const entries = [...byName].map(([name, pairs]) => {
+        const values = pairs.map(([, text]) => text);
+        if (isStandard) return [name, values.length === 1 ? values[0] : values];
+        return [name, fromTexts(schemaOf(name), values, below(report, name))];
       });
       return shape.parse(Object.fromEntries(entries), report);
     },

@@ -14,16 +14,12 @@ export interface Context<
   /** The query; empty where there is none. */
   readonly query: URLSearchParams;
   /**
-   * The body: parsed JSON (`application/json`, `…+json`), URLSearchParams of a form
+   * Parsed JSON (`application/json`, `…+json`), URLSearchParams of a form
    * (`application/x-www-form-urlencoded`) where the endpoint `accepts` it, undefined without a body
-   * or with one of another type: read that from `request`. Broken JSON is rejected with 400 before
-   * the handler is called.
+   * or with one of another type: read that from `request`. Broken JSON is rejected with 400.
    */
   readonly body: Body;
-  /**
-   * The request as a web `Request`, made on demand. Its body can be read even where `body` is
-   * parsed already, byte for byte, except for GET and HEAD, whose Request cannot have one.
-   */
+  /** A web `Request`. Its body can be read, byte for byte, also where `body` is parsed already. */
   readonly request: Request;
   /** Who calls; undefined on a public endpoint. */
   readonly caller: Who;
@@ -72,8 +68,7 @@ export interface JsonMembers {
 export interface Dispatch<E = Emits> {
   /**
    * Publishes an event to its subscribers and returns the event's id: with a `key` its id if it is
-   * stored. It is stored with the other events of this request or run once that has succeeded, and
-   * not before, unless `flush` stores it.
+   * stored. That happens once this request or run has succeeded, unless `flush` does it before.
    *
    * @param name 1 to 128 of `A-Za-z0-9._:-`; the log warns once of one that no module declares in
    * `emits`. TypeError for any other, and for names that start with `gatepost.`
@@ -115,9 +110,8 @@ export interface Answer<Body = unknown> {
   /** 200 to 599. */
   readonly status: number;
   /**
-   * Header fields; `set-cookie` may have several values. Content-Length, X-Request-Id and
-   * the headers of one hop are the server's: naming one is an error (500), and so is a value with
-   * a line break.
+   * `set-cookie` may have several values. Content-Length, X-Request-Id and the headers of one hop
+   * (Connection, Transfer-Encoding …) are the server's: naming one is an error (500).
    */
   readonly headers?: Readonly<Record<string, string | number | readonly string[]>> | Headers;
   /**

@@ -4,7 +4,7 @@ import type { AnySchema, Infer } from "./schema.ts";
 
 /**
  * The type of a function that returns its argument, and infers the handler's types from the
- * endpoint's schemas, events and scope. Nothing is imported when the module runs.
+ * endpoint's schemas, events and scope.
  *
  * @example
  * ```ts

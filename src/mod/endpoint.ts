@@ -14,28 +14,20 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
  * any JSON.
  */
 export type Endpoint<Body = JsonMembers | null | undefined> =
-  | ProtectedEndpoint<Body>
-  | PublicEndpoint<Body>;
-
-/** An endpoint that needs an access token. */
-export interface ProtectedEndpoint<Body = JsonMembers | null | undefined> extends EndpointBase {
-  /**
-   * The scope that the token must carry, or a list of which it must carry every one.
-   * `[]` takes any valid token.
-   */
-  readonly scope: string | readonly string[];
-  readonly public?: never;
-  /** Handles one request; see {@link EndpointBase} for what it may return and throw. */
-  handle(context: Context<Body, Caller> & Added): unknown;
-}
-
-/** An endpoint that anyone may call, without a token. */
-export interface PublicEndpoint<Body = JsonMembers | null | undefined> extends EndpointBase {
-  readonly public: true;
-  readonly scope?: never;
-  /** Handles one request; see {@link EndpointBase} for what it may return and throw. */
-  handle(context: Context<Body, undefined> & Added): unknown;
-}
+  & EndpointBase
+  & (
+    | {
+      /** One, or a list of which the token must carry every one; `[]` takes any valid token. */
+      readonly scope: string | readonly string[];
+      readonly public?: never;
+      handle(context: Context<Body, Caller> & Added): unknown;
+    }
+    | {
+      readonly public: true;
+      readonly scope?: never;
+      handle(context: Context<Body, undefined> & Added): unknown;
+    }
+  );
 
 /** What a `before` has added to the context. */
 type Added = { readonly [name: string]: any };
@@ -44,30 +36,25 @@ type Added = { readonly [name: string]: any };
  * What both kinds of endpoint have. No other field may be there: a misspelt one stops the start.
  *
  * `handle` returns, or promises:
- * - an {@link Answer}: a plain object with an integer `status` from 200 to 599 and no keys but
- *   `status`, `headers` and `body`;
+ * - an {@link Answer}: a plain object with an integer `status` and no keys but those of one;
  * - `undefined`: 204;
- * - a web `Response`, which passes through with its stream, if it has one. Its `Content-Length`,
- *   `X-Request-Id`, and the headers of one hop (`Connection`, `Transfer-Encoding` …), are the
- *   server's and are left out; so is the `Content-Encoding` of one that came from `fetch`, which
- *   has decoded it already;
+ * - a web `Response`, which passes through with its stream. The headers that are the server's are
+ *   left out, and so is the `Content-Encoding` of one that came from `fetch`, which has decoded it;
  * - anything else: 200 with that value as JSON. `{ status: "active" }` is such a value. A stream,
  *   Blob or ArrayBuffer is an error (500): return it in a `Response`.
  *
- * A response of HTML, SVG or other XML goes out with `Content-Security-Policy: sandbox allow-
- * scripts allow-forms allow-popups`, unless it has a policy of its own: hosted pages share an
- * origin with the sign-in pages, and their scripts must not act there. A policy of your own takes
- * that over.
+ * A response of HTML, SVG or other XML without a policy of its own goes out with
+ * `Content-Security-Policy: sandbox allow-scripts allow-forms allow-popups`: hosted pages share an
+ * origin with the sign-in pages, and their scripts must not act there.
  *
  * `handle` throws, or rejects with:
- * - a plain object {@link Refusal}, or an Error with one as `refusal`: that problem details;
+ * - a {@link Refusal}, or an Error with one as `refusal`: that problem details;
  * - anything else, any Error whatever its `status`: what {@link OnError} makes of it, or 500. It is
  *   logged with the request's id and the caller learns nothing of it.
  *
- * Dispatched events are stored together, durably, before the response goes out, also before the
- * first byte of a stream. If `handle` throws or refuses, or the status is
- * 500 or more, none of them is. If they cannot be stored, none is and the caller gets 503. What
- * `dispatch.flush()` has stored stays.
+ * Dispatched events are stored together, durably, before the first byte of the response; none is
+ * where `handle` throws or refuses, or the status is 500 or more. Where they cannot be stored, the
+ * caller gets 503.
  */
 export interface EndpointBase {
   readonly method: Method;
@@ -75,16 +62,14 @@ export interface EndpointBase {
    * A URLPattern pathname that starts with "/" and does not end with one: `/orders`, `/orders/:id`,
    * `/files/*`. Where several match, segment by segment a literal goes before a parameter and
    * a parameter before a wildcard. Two endpoints on one method and shape are a load error, and so
-   * is a first segment of the service's own: authorization, consumer, backend, system, console,
-   * .well-known, openapi.json, asyncapi.json.
+   * is a first segment of the service's own, such as `console`.
    */
   readonly path: string;
   /** What it is for, in a line: OpenAPI's summary. */
   readonly summary?: string;
   /**
-   * What it takes. Anything else is refused with 400, which lists every error, before `before` and
-   * `handle`. Of parameters and the query, texts become numbers and booleans as their schema has
-   * it.
+   * What it takes. Anything else is refused with 400, which lists every error. Of parameters and
+   * the query, texts become numbers and booleans as their schema has it.
    */
   readonly input?: Input;
   /** What it returns with 200 or 201, for documents and tests: the server does not check it. */

@@ -9,7 +9,7 @@ const own = (text: string): Record<string, unknown> => JSON.parse(text);
 
 function shapeOf(schema: unknown): Shape<unknown> {
   const reasons: string[] = [];
-  const shape = toShape(schema, "s", reasons);
+  const shape = toShape(schema, (detail) => reasons.push(detail));
   assert.deepEqual(reasons, []);
   return shape;
 }
@@ -156,35 +156,35 @@ test("everything that is wrong with a schema is said at once, with its place", (
   let deep: unknown = {};
   for (let depth = 0; depth < 40; depth++) deep = { items: deep };
   const cases: [schema: unknown, reasons: RegExp[]][] = [
-    [true, [/^s must be a JSON Schema or a Standard Schema$/]],
-    [[], [/^s must be/]],
-    [{ typ: "string" }, [/^s has "typ", which is not taken of JSON Schema; did .* "type"\?$/]],
-    [{ $ref: "#/a" }, [/^s has "\$ref", which is not taken/]],
-    [own('{"__proto__": 1, "constructor": 1}'), [/"__proto__"/, /"constructor"/]],
-    [{ type: "text" }, [/^s\.type must be one or several of string, number/]],
-    [{ type: [] }, [/^s\.type must be/]],
-    [{ type: "constructor" }, [/^s\.type must be/]],
+    [true, [/^ Must be a JSON Schema or a Standard Schema\.$/]],
+    [[], [/^ Must be/]],
+    [{ typ: "string" }, [/^\/typ Unknown member; did .* "type"\?$/]],
+    [{ $ref: "#/a" }, [/^\/\$ref Unknown member\.$/]],
+    [own('{"__proto__": 1, "constructor": 1}'), [/^\/__proto__ /, /^\/constructor /]],
+    [{ type: "text" }, [/^\/type Must be one or several of string, number/]],
+    [{ type: [] }, [/^\/type Must be/]],
+    [{ type: "constructor" }, [/^\/type Must be/]],
     [{ minLength: -1, maximum: "1", multipleOf: 0 }, [/minLength/, /maximum/, /multipleOf/]],
     [{ enum: [], const: () => 1, required: "a", format: "ip" }, [/enum/, /const/, /requir/, /f/]],
     [{ properties: { a: { items: { anyOf: [{ x: 1 }] } }, b: 1 } }, [
-      /^s\.properties\["a"\]\.items\.anyOf\[0\] has "x"/,
-      /^s\.properties\["b"\] must be/,
+      /^\/properties\/a\/items\/anyOf\/0\/x Unknown member/,
+      /^\/properties\/b Must be/,
     ]],
-    [{ additionalProperties: { x: 1 }, title: 1 }, [/^s\.title/, /^s\.additionalProperties has/]],
-    [{ pattern: "(", items: { pattern: "^(a+)+$" } }, [/^s\.pattern must/, /^s\.items\.pattern c/]],
-    [{ pattern: "^.*x$" }, [/^s\.pattern could take long/]],
+    [{ additionalProperties: { x: 1 }, title: 1 }, [/^\/title/, /^\/additionalProperties\/x Unk/]],
+    [{ pattern: "(", items: { pattern: "^(a+)+$" } }, [/^\/pattern Must/, /^\/items\/pattern C/]],
+    [{ pattern: "^.*x$" }, [/^\/pattern Could take long/]],
     [{ type: "object", properties: { a: { type: "integer", default: "1" } } }, [
-      /^s\.properties\["a"\]\.default: Must be an integer\.$/,
+      /^\/properties\/a\/default Must be an integer\.$/,
     ]],
     [{ default: { a: [1] }, properties: { a: { items: { type: "null" } } } }, [
-      /^s\.default\/a\/0: Must be null\.$/,
+      /^\/default\/a\/0 Must be null\.$/,
     ]],
-    [recursive, [/^s\.properties\["child"\] is in itself/]],
-    [deep, [/^s(\.items){32} is deeper than 32 schemas$/]],
+    [recursive, [/^\/properties\/child Is in itself/]],
+    [deep, [/^(\/items){32} Is deeper than 32 schemas\.$/]],
   ];
   for (const [schema, expected] of cases) {
     const reasons: string[] = [];
-    toShape(schema, "s", reasons);
+    toShape(schema, (detail, pointer = "") => reasons.push(`${pointer} ${detail}`));
     assert.equal(reasons.length, expected.length, reasons.join("\n"));
     expected.forEach((reason, index) => assert.match(reasons[index] ?? "", reason));
   }

@@ -218,8 +218,8 @@ test("check lists every load error of every module, and exits 1", async (t) => {
 
   assert.equal(people.code, 1);
   assert.match(people.stderr, /syntax\.js: SyntaxError/);
-  assert.match(people.stderr, /shape\.js, export order: method must be/);
-  assert.match(people.stderr, /shape\.js, export order: scope is missing/);
+  assert.match(people.stderr, /shape\.js, export order: \/method Must be/);
+  assert.match(people.stderr, /shape\.js, export order: \/scope Is required/);
   assert.equal(json.code, 1);
   const { ok, faults } = readJson(json);
   assert.equal(ok, false);

@@ -16,7 +16,7 @@ test("a random schema takes what an independent reading of it takes, and reports
     const value = randomValue(random, 3);
     const note = `${JSON.stringify(schema)} ${JSON.stringify(value)} (seed ${random.seed})`;
     const reasons: string[] = [];
-    const shape = toShape(schema, "s", reasons);
+    const shape = toShape(schema, (detail) => reasons.push(detail));
     assert.deepEqual(reasons, [], note);
     const errors: string[] = [];
     const parsed = shape.parse(value, (detail, pointer = "") => errors.push(pointer + detail));

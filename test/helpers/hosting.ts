@@ -3,10 +3,10 @@ import { createServiceMetrics } from "../../src/app/metrics.ts";
 import { parseConfig } from "../../src/config.ts";
 import type { Database } from "../../src/database/database.ts";
 import type { Sql } from "../../src/database/sql.ts";
-import type { LoadedEndpoint } from "../../src/hosting/check.ts";
+import type { LoadedEndpoint } from "../../src/hosting/check_endpoint.ts";
 import { checkEndpoint } from "../../src/hosting/check_endpoint.ts";
 import { hostedOperation } from "../../src/hosting/handle.ts";
-import { Problem } from "../../src/base/problem.ts";
+import { type FieldError, Problem } from "../../src/base/problem.ts";
 import { problemResponse } from "../../src/http/respond.ts";
 import type { Caller } from "../../src/oauth/principal.ts";
 import { sampleRequest } from "./http_request.ts";
@@ -28,9 +28,9 @@ interface Setting extends Partial<HostingServices> {
 
 /** An endpoint as it is loaded; a module's author would export these members. */
 export function loadedEndpoint(members: Readonly<Record<string, unknown>>): LoadedEndpoint {
-  const reasons: string[] = [];
-  const [endpoint] = checkEndpoint(members, { file: "orders.ts", exportName: "orders" }, reasons);
-  assert.deepEqual(reasons, []);
+  const errors: FieldError[] = [];
+  const endpoint = checkEndpoint(members, { file: "orders.ts", exportName: "orders" }, errors);
+  assert.deepEqual(errors, []);
   assert.ok(endpoint);
   return endpoint;
 }
@@ -48,7 +48,7 @@ export function hostingServices(setting: Setting = {}): HostingServices {
       deliveries.filter((id) => params.includes(id)).map((id) => ({ id }) as Row),
     async write(statements) {
       await store?.(statements.map(({ params: [id, name, , , subject, json, key] }) =>
-        ({ id, name, subject, json, ...key !== undefined && { key } })
+        ({ id, name, subject, json, ...typeof key === "string" && { key } })
       ));
       return statements.map(() => 1);
     },

@@ -1,23 +1,32 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { corsPolicy } from "../../src/api/cors.ts";
-import { checkCors, checkLimit } from "../../src/hosting/check_policy.ts";
+import type { FieldError } from "../../src/base/problem.ts";
+import { errorLine } from "../../src/hosting/check_data.ts";
+import { checkEndpoint } from "../../src/hosting/check_endpoint.ts";
 
-const limitOf = (value: unknown, scopes: readonly string[] | undefined = []) => {
-  const reasons: string[] = [];
-  return { limit: checkLimit(value, scopes, reasons), reasons };
+function check(members: Readonly<Record<string, unknown>>) {
+  const errors: FieldError[] = [];
+  const endpoint = { method: "GET", path: "/", handle() {}, ...members };
+  const loaded = checkEndpoint(endpoint, { file: "a.ts", exportName: "a" }, errors);
+  return { loaded, reasons: errors.map(errorLine) };
+}
+
+const limitOf = (limit: unknown, access: object = { scope: [] }) => {
+  const { loaded, reasons } = check({ limit, ...access });
+  return { limit: loaded?.limit, reasons };
 };
-const corsOf = (value: unknown) => {
-  const reasons: string[] = [];
-  return { cors: checkCors(value, reasons), reasons };
+const PUBLIC = { public: true };
+const corsOf = (cors: unknown) => {
+  const { loaded, reasons } = check({ cors, ...PUBLIC });
+  return { cors: loaded?.cors, reasons };
 };
 
 test("a limit counts by caller where there is a token, else by address", () => {
   const rate = { count: 100, windowMs: 60_000 };
   const limit = { rate: "100/1m" };
-  const publicLimit = checkLimit(limit, undefined, []);
   assert.deepEqual(limitOf(limit), { limit: { ...rate, by: "caller" }, reasons: [] });
-  assert.deepEqual(publicLimit, { ...rate, by: "address" });
+  assert.deepEqual(limitOf(limit, PUBLIC).limit, { ...rate, by: "address" });
   for (const by of ["caller", "app", "address"]) {
     assert.deepEqual(limitOf({ ...limit, by }), { limit: { ...rate, by }, reasons: [] });
   }
@@ -26,27 +35,26 @@ test("a limit counts by caller where there is a token, else by address", () => {
 
 describe("a limit is refused in one line for", () => {
   const table: [what: string, value: unknown, reason: RegExp][] = [
-    ["a bare rate", "100/1m", /^limit must be an object, such as/],
-    ["nothing", null, /^limit must be an object/],
-    ["no rate", {}, /^limit\.rate must be a rate such as 100\/1m/],
-    ["a rate of nothing", { rate: "0/1m" }, /^limit\.rate must be/],
-    ["a number", { rate: 100 }, /^limit\.rate must be/],
-    ["a strange `by`", { rate: "1/1s", by: "user" }, /^limit\.by must be one of caller, app, addr/],
-    ["another field", { rate: "1/1s", per: "1m" }, /^"per" is not a field of limit$/],
+    ["a bare rate", "100/1m", /^\/limit Must be an object/],
+    ["nothing", null, /^\/limit Must be an object/],
+    ["no rate", {}, /^\/limit\/rate Is required/],
+    ["a rate of nothing", { rate: "0/1m" }, /^\/limit\/rate Must be a rate such as 100\/1m/],
+    ["a number", { rate: 100 }, /^\/limit\/rate Must be/],
+    ["a strange `by`", { rate: "1/1s", by: "user" }, /^\/limit\/by Must be one of: caller, app/],
+    ["another field", { rate: "1/1s", per: "1m" }, /^\/limit\/per Unknown member/],
   ];
   for (const [what, value, reason] of table) {
     test(what, () => {
       const { limit, reasons } = limitOf(value);
       assert.equal(reasons.length, 1, reasons.join("\n"));
       assert.match(reasons.join(), reason);
-      if (what !== "another field") assert.equal(limit, undefined);
+      assert.equal(limit, undefined);
     });
   }
   for (const by of ["caller", "app"]) {
     test(`${by} of an endpoint that takes no token`, () => {
-      const reasons: string[] = [];
-      checkLimit({ rate: "1/1s", by }, undefined, reasons);
-      assert.deepEqual(reasons, [`limit.by must be address: without a scope there is no ${by}`]);
+      const { reasons } = limitOf({ rate: "1/1s", by }, PUBLIC);
+      assert.deepEqual(reasons, [`/limit/by Without a scope there is no ${by}.`]);
     });
   }
 });
@@ -62,19 +70,19 @@ test("CORS takes origins or all, and names of headers", () => {
 
 describe("CORS is refused in one line for", () => {
   const table: [what: string, value: unknown, reason: RegExp][] = [
-    ["a bare origin", "https://shop.example", /^cors must be an object, such as/],
-    ["an origin alone", { origins: "https://a.example" }, /^cors\.origins must be "\*" or/],
-    ["a path", { origins: ["https://a.example/"] }, /^cors\.origins/],
-    ["a usual port", { origins: ["https://a.example:443"] }, /^cors\.origins/],
-    ["capitals", { origins: ["https://A.example"] }, /^cors\.origins/],
-    ["no scheme", { origins: ["a.example"] }, /^cors\.origins/],
-    ["a wildcard in a list", { origins: ["*"] }, /^cors\.origins/],
-    ["a sandbox", { origins: ["null"] }, /^cors\.origins/],
-    ["a number", { origins: ["https://a.example", 1] }, /^cors\.origins/],
-    ["a header of two words", { headers: ["X Cart"] }, /^cors\.headers must be a list of names/],
-    ["two headers in one text", { expose: ["A, B"] }, /^cors\.expose must be a list of names/],
-    ["a line break", { expose: ["A\r\nB"] }, /^cors\.expose/],
-    ["another field", { origin: "*" }, /^"origin" is not a field of cors$/],
+    ["a bare origin", "https://shop.example", /^\/cors Must be an object/],
+    ["an origin alone", { origins: "https://a.example" }, /^\/cors\/origins Must be/],
+    ["a path", { origins: ["https://a.example/"] }, /^\/cors\/origins\/0 Must be/],
+    ["a usual port", { origins: ["https://a.example:443"] }, /^\/cors\/origins\/0 Must be/],
+    ["capitals", { origins: ["https://A.example"] }, /^\/cors\/origins\/0 Must be/],
+    ["no scheme", { origins: ["a.example"] }, /^\/cors\/origins\/0 Must be/],
+    ["a wildcard in a list", { origins: ["*"] }, /^\/cors\/origins\/0 Must be/],
+    ["a sandbox", { origins: ["null"] }, /^\/cors\/origins\/0 Must be/],
+    ["a number", { origins: ["https://a.example", 1] }, /^\/cors\/origins\/1 Must be/],
+    ["a header of two words", { headers: ["X Cart"] }, /^\/cors\/headers\/0 Must be the name/],
+    ["two headers in one text", { expose: ["A, B"] }, /^\/cors\/expose\/0 Must be the name/],
+    ["a line break", { expose: ["A\r\nB"] }, /^\/cors\/expose\/0/],
+    ["another field", { origin: "*" }, /^\/cors\/origin Unknown member; did you mean "origins"\?$/],
   ];
   for (const [what, value, reason] of table) {
     test(what, () => {

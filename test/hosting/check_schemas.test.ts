@@ -1,18 +1,19 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { checkData } from "../../src/hosting/check_data.ts";
+import type { FieldError } from "../../src/base/problem.ts";
+import { checkData, errorLine } from "../../src/hosting/check_data.ts";
 import { checkEndpoint } from "../../src/hosting/check_endpoint.ts";
-import { checkSchema } from "../../src/hosting/check_schemas.ts";
+import { schemaOf } from "../../src/hosting/schemas.ts";
 
 const OBJECT = { type: "object" };
 const standard = (validate: (value: unknown) => unknown) =>
   ({ "~standard": { version: 1, vendor: "v", validate } });
 
 function reasonsOf(fields: Readonly<Record<string, unknown>>): string[] {
-  const reasons: string[] = [];
+  const errors: FieldError[] = [];
   const endpoint = { method: "POST", path: "/a/:id/*", public: true, handle() {}, ...fields };
-  checkEndpoint(endpoint, { file: "a.ts", exportName: "a" }, reasons);
-  return reasons;
+  checkEndpoint(endpoint, { file: "a.ts", exportName: "a" }, errors);
+  return errors.map(errorLine);
 }
 
 describe("an endpoint with schemas loads:", () => {
@@ -31,33 +32,33 @@ describe("an endpoint with schemas loads:", () => {
 });
 
 describe("wrong schemas stop the start, each with a line:", () => {
-  const meaning = "its body has no meaning (RFC 9110 §9.3)";
+  const meaning = "its body has no meaning (RFC 9110 §9.3).";
   const event = (more: object) => ({ emits: { a: { description: "A", ...more } } });
   const cases: [fields: Readonly<Record<string, unknown>>, reasons: string[]][] = [
-    [{ input: [] }, ["input must be an object of schemas: { params?, query?, body? }"]],
-    [{ input: { headers: {} } }, ['"headers" is not a field of input']],
-    [{ input: { query: { type: "array" } } }, ['input.query must have type: "object"']],
+    [{ input: [] }, ["/input Must be an object."]],
+    [{ input: { headers: {} } }, ["/input/headers Unknown member."]],
+    [{ input: { query: { type: "array" } } }, ['/input/query Must have type: "object".']],
     [{ input: { query: {}, params: { typ: 1 } } }, [
-      'input.params has "typ", which is not taken of JSON Schema; did you mean "type"?',
-      'input.params must have type: "object"',
-      'input.query must have type: "object"',
+      '/input/params/typ Unknown member; did you mean "type"?',
+      '/input/params Must have type: "object".',
+      '/input/query Must have type: "object".',
     ]],
     [{ input: { params: { ...OBJECT, properties: { idd: {} } } } }, [
-      'input.params.properties["idd"] is not a parameter of the path',
+      "/input/params/properties/idd Is not a parameter of the path.",
     ]],
-    [{ input: { body: 1 } }, ["input.body must be a JSON Schema or a Standard Schema"]],
-    [{ method: "GET", input: { body: {} } }, [`input.body is not for GET: ${meaning}`]],
-    [{ method: "DELETE", input: { body: {} } }, [`input.body is not for DELETE: ${meaning}`]],
-    [{ output: { minLength: "1" } }, ["output.minLength must be a whole number"]],
-    [event({ schema: { items: 1 } }), ['emits["a"].schema.items must be a schema']],
+    [{ input: { body: 1 } }, ["/input/body Must be a JSON Schema or a Standard Schema."]],
+    [{ method: "GET", input: { body: {} } }, [`/input/body Not for GET: ${meaning}`]],
+    [{ method: "DELETE", input: { body: {} } }, [`/input/body Not for DELETE: ${meaning}`]],
+    [{ output: { minLength: "1" } }, ["/output/minLength Must be a whole number."]],
+    [event({ schema: { items: 1 } }), ["/emits/a/schema/items Must be a schema."]],
     [event({ schema: { type: "integer" }, example: "1" }), [
-      'emits["a"].example: The event\'s data is not valid:\n/ Must be an integer.',
+      '/emits/a/example The event\'s data is not valid:\n/ Must be an integer.',
     ]],
     [event({ example: 1n }), [
-      'emits["a"].example: Do not know how to serialize a BigInt',
+      '/emits/a/example Do not know how to serialize a BigInt',
     ]],
     [event({ schema: standard(async () => ({ value: 1 })), example: 1 }), [
-      'emits["a"].example: The schema of an event must be synchronous.',
+      '/emits/a/example The schema of an event must be synchronous.',
     ]],
   ];
   for (const [fields, reasons] of cases) {
@@ -66,11 +67,7 @@ describe("wrong schemas stop the start, each with a line:", () => {
 });
 
 test("checkData() returns the data as its schema has it, or throws every error", async () => {
-  const shapeOf = (schema: unknown) => {
-    const shape = checkSchema(schema, "schema", "output", []);
-    assert.ok(shape);
-    return shape;
-  };
+  const shapeOf = (schema: unknown) => schemaOf("output").parse(schema, assert.fail);
   const order = shapeOf({ ...OBJECT, properties: { n: { type: "integer" }, m: { default: 1 } } });
   assert.deepEqual(checkData(order, { n: 2 }), { n: 2, m: 1 });
   assert.throws(() => checkData(order, { n: "x" }), {

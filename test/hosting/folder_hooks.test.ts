@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import type { LoadedEndpoint } from "../../src/hosting/check.ts";
+import type { LoadedEndpoint } from "../../src/hosting/check_endpoint.ts";
 import { LoadError, loadEndpoints } from "../../src/hosting/load.ts";
 import { writeFolder } from "../helpers/folder.ts";
 import { callHosted } from "../helpers/hosting.ts";

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { HttpResponse } from "../../src/base/http_message.ts";
 import { Problem } from "../../src/base/problem.ts";
 import { shown } from "../../src/base/shape.ts";
-import type { LoadedEndpoint } from "../../src/hosting/check.ts";
+import type { LoadedEndpoint } from "../../src/hosting/check_endpoint.ts";
 import { hostedOperation } from "../../src/hosting/handle.ts";
 import { createRouter, type Router } from "../../src/api/router.ts";
 import { createOpenApi } from "../../src/api/system/openapi.ts";

@@ -219,7 +219,7 @@ test("what a list has is taken, each item once and named by its place", async (t
   assert.deepEqual(passedOver, []);
   const source = "export const all = [1, 2, { every: 1, run() {} }];";
   const errors = await errorsOf(await writeFolder(t, { "a.mjs": source }));
-  assert.match(errors.join(), /^a\.mjs, export all\[2\]: name must be/);
+  assert.match(errors.join(), /^a\.mjs, export all\[2\]: \/name Is required/);
 });
 
 test("a module that does not load is an error with its file, message and place", async (t) => {
@@ -263,103 +263,103 @@ test("a module that may not be read, or reads what it may not, is named with it"
 });
 
 test("an export of a bad shape is an error for every bad field", async (t) => {
-  const scopeReason = "scope must be a scope's name or a list of them, each 1 to 64 characters " +
-    "without space and comma";
-  const missing = "scope is missing: name one or several, [] for any valid token, " +
-    "or public: true for none";
-  const methods = "method must be one of GET, POST, PUT, PATCH, DELETE";
-  const every = 'every must be a duration from "1s" to "366d", such as "5m"';
-  const size = 'maxBody must be a size, such as "64KiB"';
-  const never = "can never match: the response to such requests is 400";
-  const description = 'emits["a"] must be a description or ' +
-    "{ description, scope, schema, example? }";
+  const oneScope = "Must be 1 to 64 printable ASCII characters without space, comma, quote or " +
+    "backslash.";
+  const missing = "/scope Is required: one or several, [] for any valid token; or else " +
+    "public: true.";
+  const methods = "/method Must be one of: GET, POST, PUT, PATCH, DELETE.";
+  const every = '/every Must be a duration from "1s" to "366d", such as "5m".';
+  const size = '/maxBody Must be a size, such as "64KiB".';
+  const never = "/path Can never match: the response to such requests is 400.";
+  const invalid = "/path Is not a valid URLPattern pathname.";
+  const noName = "Must be 1 to 64 of A-Za-z0-9._-";
   const eventName = "Must be 1 to 128 of A-Z a-z 0-9 . _ : -.";
   const cases: [source: string, reasons: string[]][] = [
-    ['export const x = { path: "/x", handle() {} };', [methods, missing]],
+    ['export const x = { path: "/x", handle() {} };', ["/method Is required.", missing]],
     ['export const x = { method: "GET", handle() {} };', [
-      'path must be a string, such as "/orders/:id"',
+      "/path Is required.",
       missing,
     ]],
-    ['export const x = { method: "GET", path: "/x" };', [missing, "handle must be a function"]],
-    [endpoint("handle: 1"), ["handle must be a function"]],
+    ['export const x = { method: "GET", path: "/x" };', ["/handle Is required.", missing]],
+    [endpoint("handle: 1"), ["/handle Must be a function."]],
     [endpoint("handel: 1, emit: {}"), [
-      '"handel" is not a field of an endpoint',
-      '"emit" is not a field of an endpoint',
+      '/handel Unknown member; did you mean "handle"?',
+      '/emit Unknown member; did you mean "emits"?',
     ]],
     [endpoint('method: "get"'), [methods]],
     [endpoint('method: "HEAD"'), [methods]],
     [endpoint('method: "OPTIONS"'), [methods]],
-    [endpoint("method: undefined"), [methods]],
+    [endpoint("method: undefined"), ["/method Is required."]],
     [endpoint('method: ["GET"]'), [methods]],
-    [endpoint("path: 7"), ['path must be a string, such as "/orders/:id"']],
-    [endpoint('path: ""'), ['path "" must start with "/"']],
-    [endpoint('path: "orders"'), ['path "orders" must start with "/"']],
-    [endpoint('path: "{/orders}?"'), ['path "{/orders}?" must start with "/"']],
-    [endpoint('path: "/orders/"'), ['path "/orders/" must not end with "/"']],
-    [endpoint('path: "/a//b"'), ['path "/a//b" must not have an empty segment']],
-    [endpoint('path: "/a/../b"'), [`path "/a/../b" ${never}`]],
-    [endpoint('path: "/a/%2E"'), [`path "/a/%2E" ${never}`]],
-    [endpoint('path: "/a%2fb"'), [`path "/a%2fb" ${never}`]],
-    [endpoint('path: "/a%5Cb"'), [`path "/a%5Cb" ${never}`]],
-    [endpoint('path: "/100%"'), [`path "/100%" ${never}`]],
-    [endpoint('path: "/:id/:id"'), ['path "/:id/:id" is not a valid URLPattern pathname']],
-    [endpoint('path: "/(x"'), ['path "/(x" is not a valid URLPattern pathname']],
-    [endpoint('path: "/orders?x=1"'), ['path "/orders?x=1" is not a valid URLPattern pathname']],
+    [endpoint("path: 7"), ['/path Must start with "/".']],
+    [endpoint('path: ""'), ['/path Must start with "/".']],
+    [endpoint('path: "orders"'), ['/path Must start with "/".']],
+    [endpoint('path: "{/orders}?"'), ['/path Must start with "/".']],
+    [endpoint('path: "/orders/"'), ['/path Must not end with "/".']],
+    [endpoint('path: "/a//b"'), ["/path Must not have an empty segment."]],
+    [endpoint('path: "/a/../b"'), [never]],
+    [endpoint('path: "/a/%2E"'), [never]],
+    [endpoint('path: "/a%2fb"'), [never]],
+    [endpoint('path: "/a%5Cb"'), [never]],
+    [endpoint('path: "/100%"'), [never]],
+    [endpoint('path: "/:id/:id"'), [invalid]],
+    [endpoint('path: "/(x"'), [invalid]],
+    [endpoint('path: "/orders?x=1"'), [invalid]],
     [endpoint("scope: undefined"), [missing]],
-    [endpoint("scope: undefined, public: false"), ["public must be true when given"]],
-    [endpoint("public: true"), ["scope and public exclude each other"]],
+    [endpoint("scope: undefined, public: false"), ["/public Must be true."]],
+    [endpoint("public: true"), ["/public Excludes scope."]],
     [endpoint("public: false"), [
-      "public must be true when given",
-      "scope and public exclude each other",
+      "/public Must be true.",
+      "/public Excludes scope.",
     ]],
-    [endpoint("scope: [], public: true"), ["scope and public exclude each other"]],
-    [endpoint('scope: undefined, public: "yes"'), ["public must be true when given"]],
-    [endpoint('scope: ""'), [scopeReason]],
-    [endpoint("scope: null"), [scopeReason]],
-    [endpoint('scope: "a b"'), [scopeReason]],
-    [endpoint('scope: "a,b"'), [scopeReason]],
-    [endpoint('scope: ["a", ""]'), [scopeReason]],
-    [endpoint('scope: ["a", 7]'), [scopeReason]],
-    [endpoint('scope: "x".repeat(65)'), [scopeReason]],
+    [endpoint("scope: [], public: true"), ["/public Excludes scope."]],
+    [endpoint('scope: undefined, public: "yes"'), ["/public Must be true."]],
+    [endpoint('scope: ""'), [`/scope/0 ${oneScope}`]],
+    [endpoint("scope: null"), ["/scope/0 Must be a string."]],
+    [endpoint('scope: "a b"'), [`/scope/0 ${oneScope}`]],
+    [endpoint('scope: "a,b"'), [`/scope/0 ${oneScope}`]],
+    [endpoint('scope: ["a", ""]'), [`/scope/1 ${oneScope}`]],
+    [endpoint('scope: ["a", 7]'), ["/scope/1 Must be a string."]],
+    [endpoint('scope: "x".repeat(65)'), [`/scope/0 ${oneScope}`]],
     [endpoint('emits: ["a"]'), [
-      'emits must be an object, such as { "order.created": "An order was placed" }',
+      "/emits Must be an object: each name with its description.",
     ]],
-    [endpoint('emits: { "": "d" }'), [`emits[""]: ${eventName}`]],
-    [endpoint('emits: { "a b": "d" }'), [`emits["a b"]: ${eventName}`]],
-    [endpoint('emits: { ["x".repeat(129)]: "d" }'), [`emits["${"x".repeat(129)}"]: ${eventName}`]],
+    [endpoint('emits: { "": "d" }'), [`/emits/ ${eventName}`]],
+    [endpoint('emits: { "a b": "d" }'), [`/emits/a b ${eventName}`]],
+    [endpoint('emits: { ["x".repeat(129)]: "d" }'), [`/emits/${"x".repeat(129)} ${eventName}`]],
     [endpoint('emits: { "gatepost.x": "d" }'), [
-      'emits["gatepost.x"]: Must not start with gatepost.',
+      "/emits/gatepost.x Must not start with gatepost.",
     ]],
-    [endpoint("emits: { a: true }"), [description]],
-    [endpoint("emits: { a: {} }"), [description]],
+    [endpoint("emits: { a: true }"), ["/emits/a Must be an object."]],
+    [endpoint("emits: { a: {} }"), ["/emits/a/description Is required."]],
     [endpoint('emits: { a: { description: "d", scopes: "s" } }'), [
-      '"scopes" is not a field of emits["a"]',
+      '/emits/a/scopes Unknown member; did you mean "scope"?',
     ]],
     [endpoint('emits: { a: { description: "d", scope: "" } }'), [
-      `emits["a"].${scopeReason}`,
+      `/emits/a/scope/0 ${oneScope}`,
     ]],
     [endpoint('maxBody: "64KB"'), [size]],
     [endpoint('maxBody: "0B"'), [size]],
     [endpoint("maxBody: 65536"), [size]],
     ['export const x = { nam: "x", every: "5m", run() {} };', [
-      '"nam" is not a field of a cronjob',
-      "name must be 1 to 64 of A-Za-z0-9._-",
+      '/nam Unknown member; did you mean "name"?',
+      "/name Is required.",
     ]],
     ['export const x = { name: "x", every: "5m", rum() {} };', [
-      '"rum" is not a field of a cronjob',
-      "run must be a function",
+      '/rum Unknown member; did you mean "run"?',
+      "/run Is required.",
     ]],
-    ['export const x = { every: "5m", run() {} };', ["name must be 1 to 64 of A-Za-z0-9._-"]],
-    [cronjob('name: ""'), ["name must be 1 to 64 of A-Za-z0-9._-"]],
-    [cronjob('name: "a/b"'), ["name must be 1 to 64 of A-Za-z0-9._-"]],
-    [cronjob('name: "x".repeat(65)'), ["name must be 1 to 64 of A-Za-z0-9._-"]],
-    [cronjob('name: "gatepost.x"'), ['name "gatepost.x" is the service\'s own']],
+    ['export const x = { every: "5m", run() {} };', ["/name Is required."]],
+    [cronjob('name: ""'), [`/name ${noName}`]],
+    [cronjob('name: "a/b"'), [`/name ${noName}`]],
+    [cronjob('name: "x".repeat(65)'), [`/name ${noName}`]],
+    [cronjob('name: "gatepost.x"'), ["/name Is the service's own."]],
     [cronjob('every: "5 minutes"'), [every]],
     [cronjob('every: "999ms"'), [every]],
     [cronjob('every: "0"'), [every]],
     [cronjob('every: "367d"'), [every]],
     [cronjob("every: 5000"), [every]],
-    [cronjob("run: null"), ["run must be a function"]],
+    [cronjob("run: null"), ["/run Must be a function."]],
   ];
   for (const [source, reasons] of cases) {
     const folder = await writeFolder(t, { "a.mjs": source });
@@ -401,7 +401,7 @@ test("a first segment of the service's own is an error", async (t) => {
     for (const path of [`/${segment}`, `/${segment}/x`, `/${segment}/:id`, `/${segment}/*`]) {
       const folder = await writeFolder(t, { "a.mjs": endpoint(`path: "${path}"`) });
       assert.deepEqual(await errorsOf(folder), [
-        `a.mjs, export x: path "${path}" is the service's own: "/${segment}" is reserved`,
+        `a.mjs, export x: /path "/${segment}" is the service's own.`,
       ]);
     }
   }
@@ -462,16 +462,17 @@ test("loadEndpoints() reads scopes in words", async (t) => {
 });
 
 test("scopes whose words are not in order are an error", async (t) => {
-  const shape = "must be a description or { description, grave? }";
   const cases: [scopes: string, reasons: string[]][] = [
-    ["{ a: 1 }", [`scopes["a"] ${shape}`]],
-    ["{ a: {} }", [`scopes["a"] ${shape}`]],
-    ["{ a: { description: 'x', grav: true } }", ['"grav" is not a field of scopes["a"]']],
-    ["{ a: { description: 'x', grave: 1 } }", ['scopes["a"].grave must be true or false']],
-    ["{ 'a b': 'x' }", ['scopes["a b"] is not a scope\'s name']],
+    ["{ a: 1 }", ["/a Must be an object."]],
+    ["{ a: {} }", ["/a/description Is required."]],
+    ["{ a: { description: 'x', grav: true } }", [
+      '/a/grav Unknown member; did you mean "grave"?',
+    ]],
+    ["{ a: { description: 'x', grave: 1 } }", ["/a/grave Must be true or false."]],
+    ["{ 'a b': 'x' }", ["/a b Is not a scope's name."]],
     ["{ backend: 'harmless', consumer: 'x' }", [
-      'scopes["backend"] is the service\'s own',
-      'scopes["consumer"] is the service\'s own',
+      "/backend Is the service's own.",
+      "/consumer Is the service's own.",
     ]],
   ];
   for (const [scopes, reasons] of cases) {

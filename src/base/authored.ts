@@ -1,0 +1,55 @@
+import { nearest } from "./nearest.ts";
+import {
+  isRecord,
+  type Members,
+  type ObjectShape,
+  pointerTo,
+  record,
+  type Shape,
+  shown,
+} from "./shape.ts";
+
+/**
+ * The shape of an object that an author has written in code: a member that is undefined is missing,
+ * and one that is misspelt is an error with a hint.
+ */
+export function authored<const M extends Members>(members: M): ObjectShape<M> {
+  const shape = record(members);
+  const names = Object.keys(members);
+  return {
+    ...shape,
+    parse(value, report) {
+      if (!isRecord(value)) return shape.parse(value, report);
+      const given = Object.entries(value).filter(([, each]) => each !== undefined);
+      for (const [name] of given.filter(([name]) => !names.includes(name))) {
+        const near = nearest(name, names);
+        const hint = near === undefined ? "." : `; did you mean "${near}"?`;
+        report(`Unknown member${hint}`, pointerTo([name]));
+      }
+      return shape.parse(Object.fromEntries(given), report);
+    },
+  };
+}
+
+/** Whatever `parse` takes. */
+export function parsedBy<T>(parse: Shape<T>["parse"]): Shape<T> {
+  return { ...shown<T>({}), parse };
+}
+
+/** What `isRight` takes; undefined after an error, which says what it must be. */
+export function that<T>(isRight: (value: unknown) => boolean, what: string): Shape<T | undefined> {
+  return parsedBy((value, report) => {
+    if (isRight(value)) return value as T;
+    report(`Must be ${what}.`);
+    return undefined;
+  });
+}
+
+/** What `read` makes of a text; undefined after an error, which says what it must be. */
+export function readAs<T>(read: (text: string) => T | undefined, what: string) {
+  return parsedBy((value, report) => {
+    const found = typeof value === "string" ? read(value) : undefined;
+    if (found === undefined) report(`Must be ${what}.`);
+    return found;
+  });
+}

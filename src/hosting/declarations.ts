@@ -1,0 +1,23 @@
+import { parsedBy } from "../base/authored.ts";
+import { below, type Check, isRecord, type Shape } from "../base/shape.ts";
+
+/**
+ * What a module declares by names, each with a description, or with an object that has one.
+ *
+ * @param checkName says what is wrong with a name
+ */
+export function declarations<T extends object>(
+  checkName: Check,
+  declaration: Shape<T>,
+): Shape<readonly (T & { readonly name: string })[]> {
+  return parsedBy((value, report) => {
+    if (!isRecord(value)) report("Must be an object: each name with its description.");
+    return Object.entries(isRecord(value) ? value : {}).map(([name, declared]) => {
+      const reportAt = below(report, name);
+      const wrong = checkName(name);
+      if (wrong !== undefined) reportAt(wrong);
+      const members = typeof declared === "string" ? { description: declared } : declared;
+      return { name, ...declaration.parse(members, reportAt) };
+    });
+  });
+}
