@@ -39,7 +39,7 @@ export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /**
    * Who calls an endpoint with a scope: a user with all of its scopes, changed as given. Null sends
-   * no token.
+   * no token. A `sub` that is to be the subject of an event is an id, such as "u12345678".
    */
   readonly caller?: Partial<Caller> | null;
 }
