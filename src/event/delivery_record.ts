@@ -78,6 +78,7 @@ export interface Attempt {
   readonly snippet: string | null;
 }
 
+/** A delivery as the owner of its subscription sees it. */
 export function toDeliveryRecord(delivery: Delivery): Infer<typeof DeliveryRecord> {
   const { createdAtMs, dueAtMs, finishedAtMs } = delivery;
   return pick(DeliveryRecord, {
@@ -89,10 +90,12 @@ export function toDeliveryRecord(delivery: Delivery): Infer<typeof DeliveryRecor
   });
 }
 
+/** A delivery as the backend shows it. */
 export function toManagedDelivery(delivery: Delivery): Infer<typeof ManagedDelivery> {
   return { ...toDeliveryRecord(delivery), event: delivery.event, name: delivery.eventName };
 }
 
+/** An attempt as the owner of the subscription sees it. */
 export function toAttemptRecord(
   { atMs, attempt, outcome, durationMs }: Attempt,
 ): Infer<typeof AttemptRecord> {

@@ -84,6 +84,7 @@ export interface Subscription extends Pick<
   readonly createdAtMs: number;
 }
 
+/** A subscription as its owner sees it. */
 export function toSubscriptionRecord(subscription: Omit<Subscription, "seq">) {
   return pick(SubscriptionRecord, {
     ...subscription,

@@ -22,6 +22,7 @@ export function typeError(what: string, errors: readonly FieldError[]): TypeErro
   return new TypeError([what, ...errors.map(errorLine)].join("\n"));
 }
 
+/** An error in a line: its pointer and what is wrong. */
 export function errorLine({ pointer, detail }: FieldError): string {
   return `${pointer || "/"} ${detail}`;
 }

@@ -9,6 +9,7 @@ export interface Export extends Origin {
 /** What a module may export for the endpoints of its folder and those below. */
 const HOOKS = ["before", "onError"];
 
+/** Whether an export is a hook by its name. */
 export function isHook({ exportName }: Pick<Origin, "exportName">): boolean {
   return HOOKS.includes(exportName);
 }

@@ -128,6 +128,7 @@ export interface App extends
   readonly notBeforeMs: number;
 }
 
+/** An app as the backend shows it. */
 export function toAppRecord(app: App): Infer<typeof AppRecord> {
   return pick(AppRecord, {
     ...app,

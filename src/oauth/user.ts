@@ -74,6 +74,7 @@ export interface User extends Omit<Infer<typeof UserRecord>, "created_at"> {
   readonly notBeforeMs: number;
 }
 
+/** A user as the backend shows it. */
 export function toUserRecord(user: User): Infer<typeof UserRecord> {
   return pick(UserRecord, { ...user, created_at: toTime(user.createdAtMs) });
 }

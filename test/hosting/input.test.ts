@@ -110,7 +110,7 @@ describe("a text of a query becomes what its schema says:", () => {
   }
 });
 
-test("names of a query that a prototype has are names as any", async () => {
+test("names of a query that a prototype has too are ordinary names", async () => {
   const query = objectOf({ a: INTEGER }, { additionalProperties: INTEGER });
   const { query: read1 } = await read({ input: { query } }, { query: "__proto__=1&constructor=2" });
   assert.deepEqual(Object.entries(Object(read1)), [["__proto__", 1], ["constructor", 2]]);

@@ -28,6 +28,7 @@ export interface BrowserSession {
 /** Keeps browsers apart and forms from being forged. */
 export type BrowserSessions = ReturnType<typeof createBrowserSessions>;
 
+/** Makes the keeper of browser sessions. */
 export function createBrowserSessions(
   { database, issuer, pageKey, now }:
     & Pick<Services, "database" | "issuer" | "now">
