@@ -27,7 +27,12 @@ export type Refusal = "locked" | "read_only" | "full" | "replaced" | "failing";
 
 /** The engine cannot read or write just now (locked, full, gone); nothing of it is stored. */
 export class UnavailableError extends Error {
-  override readonly name = "UnavailableError";
+  override readonly name: string = "UnavailableError";
+}
+
+/** Whether a write was stored could not be learned in time: it is or will be, whole, or never. */
+export class OutcomeUnknownError extends UnavailableError {
+  override readonly name = "OutcomeUnknownError";
 }
 
 /** The file cannot serve as Gatepost's database; the message says why in one line. */
