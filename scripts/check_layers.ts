@@ -57,6 +57,7 @@ const MAY_TOUCH: Record<string, string[]> = {
   "oauth/": [],
   "event/": ["crypto"],
   "database/": ["fs", "path", "sqlite", "url", "worker_threads"],
+  "database/rqlite_client.ts": ["http", "https", "net", "stream", "timers"], // a cluster's nodes
   "store/": [],
   "http/": ["net"],
   "http/node_": ["http", "net", "stream"],
