@@ -6,8 +6,8 @@ import { type Sql, sql, type SqlValue } from "./sql.ts";
  */
 export interface Database {
   /**
-   * The rows of one SELECT, with what every completed `write` stored; `Row` names its columns. Bytes
-   * come from a column that holds them: an engine may have those of an expression as text.
+   * The rows of one SELECT, with what every completed `write` stored; `Row` names its columns.
+   * Bytes come from a column that holds them: of an expression an engine may make text.
    */
   query<Row>(statement: Sql): Promise<Row[]>;
   /**

@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { after, type TestContext } from "node:test";
 import { SCHEMA } from "../../src/database/schema.ts";
 import { openRqliteDatabase } from "../../src/database/rqlite.ts";
+import { RQLITE_PROCESSES } from "../../src/database/rqlite_presence.ts";
 import { RQLITE_LEDGER } from "../../src/database/rqlite_writer.ts";
 import { makeFolder } from "../helpers/database.ts";
 import { runRqlited } from "../helpers/rqlited.ts";
@@ -33,9 +34,9 @@ testDatabaseContract({
   },
 });
 
-function newDatabase(t: TestContext): Buffer {
+function newDatabase(t: TestContext): Uint8Array<ArrayBuffer> {
   const path = join(makeFolder(t), "new.db");
   using connection = new DatabaseSync(path);
-  connection.exec(`${SCHEMA}; ${RQLITE_LEDGER.sql}`);
-  return readFileSync(path);
+  connection.exec(`${SCHEMA}; ${RQLITE_LEDGER.sql}; ${RQLITE_PROCESSES.sql}`);
+  return new Uint8Array(readFileSync(path));
 }
