@@ -49,6 +49,8 @@ type Attempt =
 
 const ASKED_LAST_MS = 5_000;
 const PAUSE_MS = 40;
+/** A request that is sent with less time left may run, and nobody would know. */
+const LEAST_MS = 100;
 // The leader serves reads and writes that come at the same time, and a follower its backups.
 const MAX_SOCKETS = 8;
 
@@ -143,7 +145,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     let reason = "no time was left";
     for (let isFinal = false;;) {
       const leftMs = untilMs - performance.now();
-      if (leftMs <= 0 || isFinal || !isOpen) {
+      if (leftMs < LEAST_MS || isFinal || !isOpen) {
         const message = `The database cannot be reached: ${reason}`;
         throw mayHaveRun ? new OutcomeUnknownError(message) : new UnavailableError(message);
       }
@@ -163,7 +165,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
         mayHaveRun ||= found.mayHaveRun;
         ({ reason, isFinal = false } = found);
       }
-      await pause(Math.min(PAUSE_MS, Math.max(0, untilMs - performance.now())));
+      await pause(PAUSE_MS);
     }
   }
 

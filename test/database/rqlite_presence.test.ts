@@ -37,7 +37,7 @@ test("who cannot reach the database for a while takes nobody for dead after it",
   await one.forEnded((name) => assert.fail(name));
 });
 
-test("what cannot be released is tried again, and the process stays known until then", async (t) => {
+test("what cannot be released is tried again, and its process known until then", async (t) => {
   const { database, present, pass } = await stage(t);
   const one = await present("one");
   await database.write([sql`INSERT INTO processes (name, beat) VALUES ('dead', 7)`]);
