@@ -167,7 +167,7 @@ test("with a key, what cannot be kept is a TypeError, and nothing is stored", as
     return dispatch(keep);
   };
   for (const body of [`${large}.`, new ReadableStream()]) {
-    await assert.rejects(send({}, keeps(body)), TypeError);
+    await assert.rejects(send({}, keeps(body)), { name: "TypeError", message: /256 KiB/ });
   }
   assert.equal(await countEvents(), 0);
   const whole = async (): Promise<HttpResponse> => ({ status: 200, body: large });
