@@ -27,7 +27,7 @@ const KEY = /^(?:"((?:[ !#-[\]-~]|\\["\\]){1,255})"|([!#-~][ -~]{0,254}))$/;
 export async function answerOnce(
   { database, now }: Pick<Services, "database" | "now">,
   { request, caller }: Pick<Context<string, Access, unknown, unknown>, "request" | "caller">,
-  body: string | Uint8Array,
+  body: () => string | Uint8Array,
   run: (keep: Keep) => Promise<HttpResponse>,
 ): Promise<HttpResponse> {
   const { method, path, query, headers: { "idempotency-key": given } } = request;
@@ -36,7 +36,7 @@ export async function answerOnce(
   if (key === undefined) throw malformed("An Idempotency-Key is 1 to 255 characters of ASCII.");
   const owner = caller ? [caller.sub, caller.clientId] : [request.address];
   const id = sha256(JSON.stringify([...owner, method, path, key]));
-  const hash = sha256(`${query} ${sha256(body).toString("hex")}`);
+  const hash = sha256(`${query} ${sha256(body()).toString("hex")}`);
   const attempt = createAttempt(database, id, hash, newId("k", now()));
   const extend = (untilMs: number) => void attempt.extend(untilMs).catch(() => {}); // it will end
   let isKept = false;

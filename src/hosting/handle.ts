@@ -92,7 +92,7 @@ export function hostedOperation(
         return response;
       };
       if (!endpoint.idempotent) return run(() => []);
-      return answerOnce(services, { request, caller }, input.bytes ?? "", run);
+      return answerOnce(services, { request, caller }, () => input.bytes ?? "", run);
     },
   });
 }

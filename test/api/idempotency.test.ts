@@ -45,7 +45,7 @@ function stage(database: Database = createMemoryDatabase()) {
     const headers = { "idempotency-key": key, ...more.headers };
     const request = sampleRequest({ method: "POST", path: "/orders", ...more, headers });
     const services = { database, now: () => clock.nowMs };
-    const { body, ...rest } = await answerOnce(services, { request, caller }, asked, run);
+    const { body, ...rest } = await answerOnce(services, { request, caller }, () => asked, run);
     assert.ok(!(body instanceof ReadableStream));
     return { ...rest, body: body === undefined ? undefined : Buffer.from(body).toString() };
   }

@@ -46,7 +46,7 @@ export function eventOperations(services: Administration & Pick<Services, "metri
           throw new Problem(413, "too_large", detail);
         }
         const respond = (id: string) => locatedResponse(202, context.request.path, id, { id });
-        return answerOnce(services, context, JSON.stringify(body), async (keep) => {
+        return answerOnce(services, context, () => JSON.stringify(body), async (keep) => {
           const createdAtMs = now();
           const id = newId("e", createdAtMs);
           const insert = insertEvent({ id, name, json, subject, key, createdAtMs });
