@@ -4,7 +4,7 @@ import { sql, type Sql } from "../database/sql.ts";
 
 const KEPT_MS = 86_400_000;
 /** How long an attempt holds its key unless it extends that: its process may be dead. */
-export const LEASE_MS = 60_000;
+export const LEASE_MS = 20_000;
 
 /** One attempt, of a name of its own, to carry out a request; `id` and `asked` as in the schema. */
 export function createAttempt(database: Database, id: Uint8Array, asked: Uint8Array, name: string) {

@@ -14,7 +14,7 @@ import { backendCaller, sampleRequest } from "../helpers/http_request.ts";
 
 const CALLER = backendCaller(Infinity);
 const RETENTION = { eventsMs: 1_000, auditMs: 1_000 };
-const LEASE_MS = 60_000;
+const LEASE_MS = 20_000;
 const DAY_MS = 86_400_000;
 
 type Run = (keep: Keep) => Promise<HttpResponse>;

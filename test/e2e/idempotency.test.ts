@@ -26,7 +26,7 @@ const MODULE = `
 `;
 // Tokens stay good from one server to the next.
 const BASE = { GATEPOST_BASE_URL: "http://gatepost.test" };
-const LEASE_MS = 60_000;
+const LEASE_MS = 20_000;
 
 let folder: string;
 let gatepost: Gatepost;
