@@ -9,12 +9,14 @@ import { callback, parameter, refusals } from "./openapi_parts.ts";
  *
  * @param template that of its path; `own` is the operation's, with other names maybe
  * @param known the names of the events that the reader may know of
+ * @param shared gets the responses that it refers to
  */
 export function describe(
   operation: Operation,
   template: string,
   own: string,
   known: ReadonlySet<string>,
+  shared: Record<string, Schema>,
 ): Schema {
   const { id, path, access, errors, refuses = [], query = {}, input = {}, emits } = operation;
   const ownNames = namesIn(own);
@@ -47,7 +49,7 @@ export function describe(
     }),
     ...(parameters.length > 0 && { parameters }),
     ...(body && { requestBody: body }),
-    responses: { ...successes(operation), ...refusals(statuses, errors) },
+    responses: { ...successes(operation), ...refusals(statuses, errors, shared) },
     security: security(operation),
     ...(id === "subscribe" && {
       callbacks: {
