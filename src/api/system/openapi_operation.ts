@@ -59,7 +59,8 @@ export function describe(
   };
 }
 
-function namesIn(template: string): string[] {
+/** The names of a template's parameters. */
+export function namesIn(template: string): string[] {
   return [...template.matchAll(PARAMETER)].map(([, name = ""]) => name);
 }
 
