@@ -5,7 +5,7 @@ import { below, isRecord, LIST_LIMIT, pointerTo, type Report, type Shape } from 
 
 type Errors = FieldError[];
 
-/** Returns the value, which is `at` a JSON Pointer, with its defaults; what is wrong is reported. */
+/** Returns the value, which is at a JSON Pointer, with its defaults, or puts what is wrong. */
 type Check<T = unknown> = (value: T, at: string, errors: Errors) => unknown;
 
 interface Compiled {
@@ -105,6 +105,7 @@ function checkText(keywords: Keywords, report: Report): Check<string> {
   const wrong = pattern === undefined ? undefined : checkPattern(pattern, maxLength);
   if (wrong !== undefined) report(wrong, "/pattern");
   const isTried = pattern !== undefined && wrong === undefined;
+  const patternDetail = `Must match the pattern ${pattern}`;
   const expression = isTried ? new RegExp(pattern, "u") : undefined;
   const [hasFormat, what] = FORMATS[format] ?? [];
   return (text, at, errors) => {
@@ -114,7 +115,7 @@ function checkText(keywords: Keywords, report: Report): Check<string> {
     const length = isClear ? text.length : [...text].length;
     if (length < minLength) fail(errors, at, `Must have at least ${minLength} characters.`);
     else if (length > maxLength) fail(errors, at, `Must have at most ${maxLength} characters.`);
-    else if (expression?.test(text) === false) fail(errors, at, `Must match the pattern ${pattern}`);
+    else if (expression?.test(text) === false) fail(errors, at, patternDetail);
     else if (hasFormat?.(text) === false) fail(errors, at, `Must be ${what}.`);
   };
 }
@@ -133,7 +134,9 @@ function checkNumber(keywords: Keywords): Check<number> {
     limit === undefined ? [] : [{ limit, isRight, detail: `Must be ${what} ${limit}.` }]
   );
   return (value, at, errors) => {
-    for (const { limit, isRight, detail } of given) if (!isRight(value, limit)) fail(errors, at, detail);
+    for (const { limit, isRight, detail } of given) {
+      if (!isRight(value, limit)) fail(errors, at, detail);
+    }
   };
 }
 
@@ -168,18 +171,17 @@ function checkMembers(
   { properties = {}, required = [], additionalProperties = true }: Keywords,
   compileAt: CompileAt,
 ): Check<Readonly<Record<string, unknown>>> {
-  const members = Object.entries(properties).map(([name, inner]) => ({
+  const check = isRecord(additionalProperties)
+    ? compileAt(additionalProperties, "additionalProperties").check
+    : additionalProperties ? anything : unknownMember;
+  const more: Omit<Compiled, "hasType"> = { check };
+  const names = new Set([...Object.keys(properties), ...required]);
+  const members = [...names].map((name) => ({
     name,
     token: pointerTo([name]),
     isRequired: required.includes(name),
-    ...compileAt(inner, "properties", name),
+    ...Object.hasOwn(properties, name) ? compileAt(properties[name], "properties", name) : more,
   }));
-  const others = required.filter((name) => !Object.hasOwn(properties, name));
-  const more = isRecord(additionalProperties)
-    ? compileAt(additionalProperties, "additionalProperties").check
-    : additionalProperties === true
-    ? anything
-    : unknownMember;
   return (value, at, errors) => {
     const changes: [string, unknown][] = [];
     for (const { name, token, check, fallback, isRequired } of members) {
@@ -190,14 +192,11 @@ function checkMembers(
       } else if (fallback !== undefined) changes.push([name, JSON.parse(fallback)]);
       else if (isRequired) fail(errors, at + token, "Is required.");
     }
-    for (const name of others) {
-      if (!Object.hasOwn(value, name) || value[name] === undefined) fail(errors, at + pointerTo([name]), "Is required.");
-    }
-    for (const name of more === anything ? [] : Object.keys(value)) {
+    for (const name of more.check === anything ? [] : Object.keys(value)) {
       if (errors.length === LIST_LIMIT) break;
       const given = value[name];
-      if (Object.hasOwn(properties, name) || given === undefined) continue;
-      const parsed = more(given, at + pointerTo([name]), errors);
+      if (names.has(name) || given === undefined) continue;
+      const parsed = more.check(given, at + pointerTo([name]), errors);
       if (parsed !== given) changes.push([name, parsed]);
     }
     return changes.length === 0 ? value : { ...value, ...Object.fromEntries(changes) };

@@ -89,6 +89,7 @@ describe("a schema refuses", () => {
     [{ additionalProperties: { type: "string" } }, { a: 1 }, ["/a Must be a string."]],
     [{ required: ["b"], additionalProperties: false }, { b: 1 }, ["/b Unknown member."]],
     [PERSON, { name: undefined }, ["/name Is required."]],
+    [{ required: ["b"], additionalProperties: { default: 1 } }, {}, ["/b Is required."]],
     [{ required: ["toString"] }, {}, ["/toString Is required."]],
     [own('{"properties": {"__proto__": {"type": "string"}}}'), own('{"__proto__": 1}'), [
       "/__proto__ Must be a string.",
