@@ -5,7 +5,7 @@ import { below, isRecord, LIST_LIMIT, pointerTo, type Report, type Shape } from 
 
 type Errors = FieldError[];
 
-/** Returns the value, which is at a JSON Pointer, with its defaults, or puts what is wrong. */
+/** Returns the value `at` a JSON Pointer with its defaults; what is wrong goes to `errors`. */
 type Check<T = unknown> = (value: T, at: string, errors: Errors) => unknown;
 
 interface Compiled {
