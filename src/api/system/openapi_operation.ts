@@ -18,7 +18,8 @@ export function describe(
   known: ReadonlySet<string>,
   shared: Record<string, Schema>,
 ): Schema {
-  const { id, path, access, errors, refuses = [], query = {}, input = {}, emits } = operation;
+  const { id, path, access, errors = "problem", refuses = [], query = {}, input = {}, emits } =
+    operation;
   const ownNames = namesIn(own);
   const inPath = namesIn(template)
     .map((name, index) => parameter("path", name, input.params?.schema, ownNames[index]));

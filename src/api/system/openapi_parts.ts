@@ -68,7 +68,7 @@ const LIMIT_HEADERS = {
  */
 export function refusals(
   statuses: readonly number[],
-  errors: NonNullable<Operation["errors"]> = "problem",
+  errors: NonNullable<Operation["errors"]>,
   responses: Record<string, Schema>,
 ): Schema {
   const [prefix, type, schema] = ERROR_FORMS[errors];
@@ -144,11 +144,7 @@ export function callback(
 export type DocumentServices = Pick<Services, "issuer" | "events" | "scopes" | "scopeWords">;
 
 /** What operations refer to: schemas and responses by name, and what every document has. */
-export function components(
-  service: DocumentServices,
-  schemas: Schemas,
-  responses: Schemas,
-): Schema {
+export function components(service: DocumentServices, schemas: Schemas, responses: Schemas) {
   return {
     schemas: { ...schemas, ...PROBLEM.definitions, ...OAUTH_ERROR.definitions },
     headers: {
