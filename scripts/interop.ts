@@ -47,7 +47,8 @@ const LIMIT_MS = 180_000;
 /** Installs, tries and tells; returns the exit code. */
 async function main(folder: string, signal: AbortSignal): Promise<number> {
   process.stderr.write("Installing the clients into a scratch folder ...\n");
-  const packages = await installPackages(folder, [...CLIENTS, ...DOCUMENT_TOOLS], signal);
+  const wanted = [...CLIENTS, ...DOCUMENT_TOOLS].map(({ name, major }) => `${name}@${major}`);
+  const packages = await installPackages(folder, wanted, signal);
   const startedMs = performance.now();
   const outcomes = await runTrials(CLIENTS, packages.load, folder, signal);
   const describe = (error: unknown) => `✗ ${error instanceof Error ? error.message : error}`;

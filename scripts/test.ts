@@ -14,9 +14,9 @@ const root = join(import.meta.dirname, "..");
 const coverageFolder = join(root, "coverage/tmp");
 const failuresFile = join(root, "coverage/failures.txt");
 
-/** What a test sees: the settings of the person who runs it stay out. */
+/** What a test sees: the settings of the person who runs it stay out, except for those of tests. */
 const cleanEnv = Object.fromEntries(
-  Object.entries(process.env).filter(([name]) => !name.startsWith("GATEPOST_")),
+  Object.entries(process.env).filter(([name]) => !/^GATEPOST_(?!TEST_)/.test(name)),
 );
 
 const testRunner = [

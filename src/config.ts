@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { formatAddress } from "./base/address.ts";
 import { canonicalHost, isOrigin, isWildcardHost, parseBaseUrl } from "./base/base_url.ts";
 import { parseCidr } from "./base/cidr.ts";
+import { DATABASE_ADDRESS } from "./base/database_address.ts";
 import {
   choice,
   duration,
@@ -67,11 +68,8 @@ const displayName = textKind(
 
 const folderPath: Kind<string> = { parse: (text) => ({ value: text }), format: String };
 
-// SQLite takes ":memory:" and "file:…" for something else than a file of that name.
-const filePath = textKind(
-  (text) => !/^(:memory:|file:)|[/\\]$/i.test(text),
-  "is not the path of a file, such as ./data/gatepost.db",
-);
+// HTTP Basic sends both as one text.
+const credentials = textKind((text) => /^[^:\p{C}]+:\P{C}+$/u.test(text), "is not user:password");
 
 const origin = textKind(
   isOrigin,
@@ -126,8 +124,12 @@ const TABLE = {
   baseUrl: optional("GATEPOST_BASE_URL", baseUrl, "http://HOST:PORT as listened on",
     "public address, which is the issuer of tokens; a path prefixes every route; required when " +
     "GATEPOST_HOST is a wildcard address"),
-  databasePath: variable("GATEPOST_DATABASE", filePath, "./data/gatepost.db",
-    "SQLite file, created with its folder"),
+  database: variable("GATEPOST_DATABASE", DATABASE_ADDRESS,
+    { kind: "file", path: "./data/gatepost.db" },
+    "SQLite file, created with its folder; or the nodes of an rqlite cluster, " +
+    "rqlite://HOST:PORT,HOST:PORT,HOST:PORT, and rqlites:// where they speak TLS"),
+  databaseCredentials: secret("GATEPOST_DATABASE_CREDENTIALS", credentials,
+    "user:password for rqlite"),
   name: optional("GATEPOST_NAME", displayName, "host of GATEPOST_BASE_URL",
     "whose service it is, as its pages and their titles say"),
   endpointsFolder: optional("GATEPOST_ENDPOINTS", folderPath, "none", "folder of endpoint modules"),

@@ -17,20 +17,20 @@ export interface InstalledPackages {
 const INSTALL_MS = 120_000;
 
 /**
- * Installs packages into an empty folder, from whatever registry npm is set up for, and runs none
- * of their scripts. Throws with what npm printed when that fails; two minutes are the limit.
+ * Installs packages ("name@version", as npm takes them) into an empty folder, from whatever
+ * registry npm is set up for, and runs none of their scripts. Throws with what npm printed when
+ * that fails; two minutes are the limit.
  */
 export async function installPackages(
   folder: string,
-  packages: readonly { readonly name: string; readonly major: number }[],
-  signal: AbortSignal,
+  packages: readonly string[],
+  signal = AbortSignal.timeout(INSTALL_MS),
 ): Promise<InstalledPackages> {
   // Its own root: without it npm looks for one further up.
   const root = join(folder, "package.json");
   await writeFile(root, JSON.stringify({ private: true }));
-  const wanted = packages.map(({ name, major }) => `${name}@${major}`);
   const args = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"];
-  await runNpm([...args, "--loglevel=error", "--prefix", folder, ...wanted], folder, signal);
+  await runNpm([...args, "--loglevel=error", "--prefix", folder, ...packages], folder, signal);
   const require = createRequire(root);
   return {
     load: (name) => require(name),
@@ -59,5 +59,5 @@ async function runNpm(
     stream.setEncoding("utf8").on("data", (chunk: string) => output += chunk);
   }
   await once(child, "close");
-  if (child.exitCode !== 0) throw new Error(`npm could not install the clients:\n${output.trim()}`);
+  if (child.exitCode !== 0) throw new Error(`npm could not install packages:\n${output.trim()}`);
 }

@@ -40,7 +40,7 @@ export async function tryShop(
   const [shop, data] = [join(folder, "shop"), join(folder, "data")];
   await mkdir(shop);
   await mkdir(data);
-  await installPackages(shop, [{ name: "zod", major: 4 }], signal);
+  await installPackages(shop, ["zod@4"], signal);
   await cp(join(ROOT, "scripts/demo/shop"), shop, { recursive: true });
   await writeFile(join(shop, "quotes.ts"), ZOD_MODULE);
   const server = await startServer({

@@ -1,0 +1,172 @@
+import { rmSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Certificate } from "./certificate.ts";
+import { findRqlited } from "./find_rqlited.ts";
+import { createRqliteNode, type RqliteNode } from "./rqlite_node.ts";
+
+export interface RqliteOptions {
+  /** How many rqlited; 1 by default. */
+  readonly nodes?: number;
+  /** The only user they answer. */
+  readonly auth?: { readonly username: string; readonly password: string };
+  /** For HTTPS; the address is `rqlites://` then. */
+  readonly tls?: Certificate;
+  /** Whether foreign keys are held; true by default. */
+  readonly fk?: boolean;
+  /** More flags of rqlited, for each node. */
+  readonly flags?: readonly string[];
+}
+
+/** Some rqlited that replicate one database. */
+export interface RqliteCluster {
+  /** What GATEPOST_DATABASE is given: "rqlite://127.0.0.1:20000,127.0.0.1:20002". */
+  readonly address: string;
+  readonly nodes: readonly RqliteNode[];
+  /** The node that leads; waits until there is one. */
+  leader(): Promise<RqliteNode>;
+  /** Kills all, and removes their data. */
+  stop(): Promise<void>;
+}
+
+const LEADER_MS = 20_000;
+
+/** Starts a cluster that ends with the test. */
+export async function startRqlited(
+  test: Pick<TestContext, "after">,
+  options: RqliteOptions = {},
+): Promise<RqliteCluster> {
+  const cluster = await runRqlited(options);
+  test.after(() => cluster.stop());
+  return cluster;
+}
+
+/** Starts a cluster on the loopback; resolves when each node knows who leads. */
+export async function runRqlited(options: RqliteOptions = {}): Promise<RqliteCluster> {
+  const program = await findRqlited();
+  const folder = await mkdtemp(join(tmpdir(), "gatepost-rqlite-"));
+  const removeOnExit = () => rmSync(folder, { recursive: true, force: true });
+  process.once("exit", removeOnExit);
+  const nodes = await createNodes(program, folder, options);
+  const cluster: RqliteCluster = {
+    address: `rqlite${options.tls === undefined ? "" : "s"}://${nodes.map(hostOf)}`,
+    nodes,
+    leader: () => findLeader(nodes),
+    async stop() {
+      process.off("exit", removeOnExit);
+      await Promise.all(nodes.map((node) => node.kill()));
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+  try {
+    await Promise.all(nodes.map((node) => node.restart()));
+  } catch (error) {
+    await cluster.stop();
+    throw error;
+  }
+  return cluster;
+}
+
+async function createNodes(
+  program: string,
+  folder: string,
+  options: RqliteOptions,
+): Promise<RqliteNode[]> {
+  const { nodes: count = 1, auth, tls, fk = true, flags = [] } = options;
+  const [httpPorts, raftPorts] = [await findPorts(count), await findPorts(count)];
+  const members = raftPorts.map((port) => `127.0.0.1:${port}`).join();
+  const common = [
+    ...(count > 1 ? ["-bootstrap-expect", String(count), "-join", members] : []),
+    ...raftTimeouts(count),
+    ...(fk ? ["-fk"] : []),
+    ...(await writeAccess(folder, options)),
+    ...flags,
+  ];
+  return httpPorts.map((port, index) => {
+    const data = join(folder, `node-${index}`);
+    const own = ["-http-addr", `127.0.0.1:${port}`, "-raft-addr", `127.0.0.1:${raftPorts[index]}`];
+    return createRqliteNode({
+      url: `http${tls === undefined ? "" : "s"}://127.0.0.1:${port}`,
+      folder: data,
+      program,
+      args: [...own, ...common, data],
+      ...(auth !== undefined && { auth: `${auth.username}:${auth.password}` }),
+      ...(tls !== undefined && { ca: tls.ca }),
+    });
+  });
+}
+
+/** Those that the README advises; a node that is alone need not wait for a leader to call. */
+function raftTimeouts(count: number): string[] {
+  const [timeout, lease] = count > 1 ? ["250ms", "200ms"] : ["50ms", "50ms"];
+  return [
+    ...["-raft-timeout", timeout],
+    ...["-raft-election-timeout", timeout],
+    ...["-raft-leader-lease-timeout", lease],
+  ];
+}
+
+/** Writes who may call and what proves the node; returns the flags that name the files. */
+async function writeAccess(folder: string, { auth, tls }: RqliteOptions): Promise<string[]> {
+  const flags: string[] = [];
+  const write = async (flag: string, content: string) => {
+    const path = join(folder, flag);
+    await writeFile(path, content, { mode: 0o600 });
+    flags.push(`-${flag}`, path);
+  };
+  if (auth !== undefined) {
+    await write("auth", JSON.stringify([{ ...auth, perms: ["all"] }]));
+    flags.push("-join-as", auth.username);
+  }
+  if (tls !== undefined) {
+    await write("http-cert", tls.cert);
+    await write("http-key", tls.key);
+  }
+  return flags;
+}
+
+async function findLeader(nodes: readonly RqliteNode[]): Promise<RqliteNode> {
+  for (const endMs = performance.now() + LEADER_MS; performance.now() < endMs;) {
+    // The first that says so: one that is stopped does not answer.
+    const leader = await Promise.any(nodes.map(checkLeader)).catch(() => undefined);
+    if (leader !== undefined) return leader;
+    await sleep(20);
+  }
+  throw new Error("no node leads");
+}
+
+async function checkLeader(node: RqliteNode): Promise<RqliteNode> {
+  const { store }: { readonly store: { readonly raft: { readonly state: string } } } =
+    JSON.parse(await node.call("/status"));
+  if (store.raft.state !== "Leader") throw new Error("another node leads");
+  return node;
+}
+
+/**
+ * Free ports below those that outgoing connections get, which would else take the port of a node
+ * while it is dead.
+ */
+async function findPorts(count: number): Promise<number[]> {
+  const ports: number[] = [];
+  while (ports.length < count) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000);
+    if (!ports.includes(port) && await isFree(port)) ports.push(port);
+  }
+  return ports;
+}
+
+function isFree(port: number): Promise<boolean> {
+  const probe = createServer();
+  return new Promise((resolve) => {
+    probe.once("error", () => resolve(false));
+    probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
+  });
+}
+
+function hostOf({ url }: RqliteNode): string {
+  return new URL(url).host;
+}
