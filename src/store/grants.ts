@@ -1,20 +1,8 @@
 import { hasScope } from "./authority.ts";
 import { idTimeMs } from "../base/id.ts";
 import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
-import {
-  type Database,
-  OutcomeUnknownError,
-  type Page,
-  type Pagination,
-} from "../database/database.ts";
-import {
-  changesRow,
-  findRow,
-  hasRow,
-  parseScopes,
-  queryPage,
-  type RowOf,
-} from "../database/rows.ts";
+import type { Database, Page, Pagination } from "../database/database.ts";
+import { changesRow, findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
 import { endExcessGrants } from "./grant_limit.ts";
 import type { Revocations } from "./revocations.ts";
@@ -174,7 +162,7 @@ export async function rotateRefreshToken(
   const { grantId, hash, isGenuine } = old;
   const isCurrent = state === "current";
   const rotated = sql`FROM grants WHERE id = ${grantId} AND refresh = ${newHash}`;
-  const isRotated = () => hasRow(database, sql`SELECT 1 ${rotated}`);
+  const isRotated = async () => await findRow(database, sql`SELECT 1 ${rotated}`) !== undefined;
   return await changesRow(
     database,
     // The previous one may be exchanged once more, and not again: then none is left behind.
@@ -190,8 +178,7 @@ export async function rotateRefreshToken(
         SELECT id, ${hash} ${rotated} ON CONFLICT DO NOTHING`,
     ],
   ).catch(async (error: unknown) => {
-    const isUnknown = error instanceof OutcomeUnknownError;
-    if (isUnknown && await isRotated().catch(() => false)) return true;
+    if (await isRotated().catch(() => false)) return true;
     throw error;
   }) || isRotated();
 }
