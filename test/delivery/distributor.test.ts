@@ -11,7 +11,11 @@ import { formatSigningSecret } from "../../src/event/signature.ts";
 import type { Callback } from "../../src/delivery/callback.ts";
 import { createDistributor, type Distributor } from "../../src/delivery/distributor.ts";
 import { takeOver } from "../../src/delivery/take_over.ts";
-import { type Database, OutcomeUnknownError, UnavailableError } from "../../src/database/database.ts";
+import {
+  type Database,
+  OutcomeUnknownError,
+  UnavailableError,
+} from "../../src/database/database.ts";
 import { sql, type Sql } from "../../src/database/sql.ts";
 import { claimDeliveries } from "../../src/store/deliveries.ts";
 import { createShift } from "../../src/store/clock_shift.ts";

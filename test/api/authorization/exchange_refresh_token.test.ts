@@ -14,6 +14,7 @@ import type { Sql } from "../../../src/database/sql.ts";
 import { createAccounts } from "../../../src/store/accounts.ts";
 import { insertApp } from "../../../src/store/apps.ts";
 import { findGrant, findRefreshToken, insertGrant } from "../../../src/store/grants.ts";
+import { loadRevocations } from "../../../src/store/revocations.ts";
 import { addUser, openDatabase, sampleApp, sampleGrant } from "../../helpers/database.ts";
 import { sampleRequest } from "../../helpers/http_request.ts";
 import { ringOf } from "../../helpers/jwt.ts";
@@ -59,14 +60,15 @@ async function openStage(t: TestContext, isOld = false) {
   const grant = sampleGrant(app.id, user);
   const { issued, stored: first } = tokens.makeTokens(grant, app, NOW_MS);
   await insertGrant(real, { ...grant, ...first });
+  const revocations = await loadRevocations(database, () => NOW_MS);
   const services = {
     database,
     tokens: isOld
       ? { ...tokens, parseRefreshToken: (token: string) =>
         ({ ...parse(tokens, token), isGenuine: false }) }
       : tokens,
-    accounts: createAccounts(database),
-    revocations: { refresh: async () => {}, has: () => false },
+    accounts: createAccounts(database, revocations),
+    revocations,
     passwordLogin: { check: () => Promise.reject() },
     now: () => NOW_MS + 1,
   } satisfies Parameters<Exchange>[1];
