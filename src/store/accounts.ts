@@ -6,9 +6,8 @@ import type { Revocations } from "./revocations.ts";
 import { findUser } from "./users.ts";
 
 /**
- * Apps and users as every token request needs them: in memory for as long as none changes. What
- * this process changes is seen at once, and what others do within a second, as revocations are;
- * what is stored for a token request is checked again at its commit.
+ * Apps and users as every token request needs them: in memory for as long as none changes, which is
+ * seen as soon as a revocation is. What a request stores is checked again at its commit.
  */
 export type Accounts = ReturnType<typeof createAccounts>;
 
@@ -18,32 +17,23 @@ const CACHE_LIMIT = 10_000;
 export const ACCOUNT_CHANGES = sql`SELECT count FROM account_changes`;
 
 /** Makes the look-up, which goes by the number that every change of an app or a user raises. */
-export function createAccounts(
-  database: Database,
-  { accountChanges }: Pick<Revocations, "accountChanges">,
-) {
-  return {
-    findApp: remember(database, accountChanges, findApp),
-    findUser: remember(database, accountChanges, findUser),
-  };
-}
-
-function remember<Account>(
-  database: Database,
-  accountChanges: () => number | undefined,
-  find: (database: Database, id: string) => Promise<Account | undefined>,
-): (id: string) => Promise<Account | undefined> {
-  let cache = createCache<Account>(CACHE_LIMIT);
-  let seen: number | undefined;
-  return async (id) => {
-    const changes = accountChanges();
-    if (changes !== seen) cache = createCache(CACHE_LIMIT);
-    seen = changes;
-    const current = cache; // what is read now is not kept past a change that is noticed meanwhile
-    const known = current.get(id);
-    if (known) return known;
-    const account = await find(database, id);
-    if (account) current.set(id, account);
-    return account;
-  };
+export function createAccounts(database: Database, { accountChanges }: Revocations) {
+  function remember<Account>(
+    find: (database: Database, id: string) => Promise<Account | undefined>,
+  ): (id: string) => Promise<Account | undefined> {
+    let cache = createCache<Account>(CACHE_LIMIT);
+    let seen: number | undefined;
+    return async (id) => {
+      const changes = accountChanges();
+      if (changes !== seen) cache = createCache(CACHE_LIMIT);
+      seen = changes;
+      const current = cache; // what is read now is not kept past a change that is noticed meanwhile
+      const known = current.get(id);
+      if (known) return known;
+      const account = await find(database, id);
+      if (account) current.set(id, account);
+      return account;
+    };
+  }
+  return { findApp: remember(findApp), findUser: remember(findUser) };
 }

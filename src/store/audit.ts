@@ -63,13 +63,10 @@ export function insertAuditOfGrant(grantId: string, entry: AuditRecord, nowMs: n
 }
 
 /**
- * A statement with what holds right before it where it changes a row, for the audit of it: an
- * engine may put statements of its own in between, so `changes()` would not tell.
+ * A statement, and what holds right before it where it changes a row (`changes()` would not tell
+ * where an engine puts statements in between). None: it is recorded whatever it changes.
  */
-export interface Change extends Sql {
-  /** None where it always does, or is to be recorded even if it does not. */
-  readonly when?: Sql;
-}
+export type Change = Sql & { readonly when?: Sql };
 
 /** An UPDATE with its condition. */
 export function updateWhere(table: Sql, set: Sql, where: Sql): Change {

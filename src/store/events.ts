@@ -45,16 +45,14 @@ export function insertEvent({ id, name, json, subject, key, createdAtMs }: Event
       ${subject ?? null}, ${json}, ${key ?? null}
     WHERE true ON CONFLICT (name, key) WHERE key IS NOT NULL DO NOTHING`;
   if (key === undefined) return insert;
-  return { ...insert, when: sql`NOT EXISTS (${selectByKey(name, key)})` };
-}
-
-function selectByKey(name: string, key: string): Sql {
-  return sql`SELECT id FROM events WHERE name = ${name} AND key = ${key}`;
+  const isThere = sql`SELECT 1 FROM events WHERE name = ${name} AND key = ${key}`;
+  return { ...insert, when: sql`NOT EXISTS (${isThere})` };
 }
 
 /** The id of the event of this name and key. */
 export async function findEventByKey(database: Database, name: string, key: string) {
-  return (await findRow<{ id: string }>(database, selectByKey(name, key)))?.id;
+  const select = sql`SELECT id FROM events WHERE name = ${name} AND key = ${key}`;
+  return (await findRow<{ id: string }>(database, select))?.id;
 }
 
 /** What a subscriber to an event of the service itself must be allowed. */

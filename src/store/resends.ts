@@ -28,12 +28,10 @@ export function insertTestDelivery(
 /** Sends failed deliveries again; the first statement changes one row for each that can be. */
 export function resendDeliveries(ids: readonly string[], nowMs: number): Change[] {
   return [
-    updateWhere(
-      sql`deliveries`,
-      sql`status = 'pending', attempt = 0, dueAtMs = ${nowMs}, finishedAtMs = NULL`,
+    updateWhere(sql`deliveries`, sql`status = 'pending', attempt = 0, dueAtMs = ${nowMs},
+        finishedAtMs = NULL`,
       sql`id IN ${listOf(ids)} AND status = 'failed' AND EXISTS (SELECT 1 FROM subscriptions s
-        WHERE s.seq = deliveries.subscription AND s.${IS_OPEN})`,
-    ),
+        WHERE s.seq = deliveries.subscription AND s.${IS_OPEN})`),
     sql`UPDATE subscriptions SET dueAtMs = ${earlierDue(nowMs)} WHERE seq IN
       (SELECT subscription FROM deliveries WHERE id IN ${listOf(ids)} AND status = 'pending')`,
   ];

@@ -4,6 +4,7 @@ import { type Database, limitTo } from "../database/database.ts";
 import { findValue, hasRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { ACCOUNT_CHANGES } from "./accounts.ts";
+import { afterWrite } from "./after_write.ts";
 
 /**
  * Ends the token or grant of this id; or of a user, an app, or a user through an app (both ids),
@@ -36,10 +37,7 @@ export async function loadRevocations(database: Database, now: () => number, lim
   let lastSeq = await findValue<number | null>(database, selectLast) ?? 0;
   let accountChanges = await findValue<number>(database, ACCOUNT_CHANGES);
 
-  /**
-   * Takes in what any process has stored since the last call; call it after a revocation, and after
-   * a change of an app or a user.
-   */
+  /** Takes in what any process has changed since; call it after a revocation or a change. */
   async function refresh(): Promise<void> {
     accountChanges = await findValue<number>(database, ACCOUNT_CHANGES);
     for (let full = true; full;) {
@@ -83,7 +81,7 @@ export async function loadRevocations(database: Database, now: () => number, lim
 
   await readInForce();
   return {
-    refresh,
+    refresh: () => afterWrite(refresh()),
     /** The number of all changes of apps and users at the last `refresh`. */
     accountChanges: () => accountChanges,
     /**

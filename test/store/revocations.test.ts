@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
-import type { Database } from "../../src/database/database.ts";
+import { type Database, UnavailableError } from "../../src/database/database.ts";
 import type { Sql } from "../../src/database/sql.ts";
 import { loadRevocations, revocation } from "../../src/store/revocations.ts";
 import { countRows, makeFolder, openDatabase } from "../helpers/database.ts";
@@ -114,6 +114,18 @@ test("refresh() reads what is new, and not the whole list again", async (t) => {
   await revocations.refresh();
   await revocations.refresh();
   assert.deepEqual(rows, [1, 0]);
+});
+
+test("a refresh that fails after a write does not say that nothing was stored", async (t) => {
+  const database = openDatabase(t);
+  let isDown = false;
+  const revocations = await loadRevocations({
+    ...database,
+    query: <Row>(select: Sql) =>
+      isDown ? Promise.reject(new UnavailableError("down")) : database.query<Row>(select),
+  }, () => NOW_MS);
+  isDown = true;
+  await assert.rejects(revocations.refresh(), { name: "OutcomeUnknownError" });
 });
 
 test("a later cut counts, and an earlier one that comes later does not take it back", async (t) => {

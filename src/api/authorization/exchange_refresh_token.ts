@@ -1,10 +1,6 @@
 import { OAuthError } from "../../oauth/errors.ts";
 import { narrowScope } from "../../oauth/scope.ts";
-import {
-  findRefreshToken,
-  type PresentedRefreshToken,
-  rotateRefreshToken,
-} from "../../store/grants.ts";
+import { findRefreshToken, rotateRefreshToken } from "../../store/grants.ts";
 import { currentScopes, endReplayedGrant, type Exchange } from "./issue_grant.ts";
 import { readScope, requireParameter } from "./oauth_form.ts";
 
@@ -36,11 +32,10 @@ export const exchangeRefreshToken: Exchange = async (request, services) => {
   const { refresh: newHash, ...ends } = stored;
   if (!newHash) throw badRefreshToken(); // an app that may not refresh
   const rotation = { ...ends, old, newHash, scopes };
-  for (let found: PresentedRefreshToken = presented; found.state !== "used";) {
+  for (let found = presented; found.state !== "used";) {
     const { state, head } = found;
     if (await rotateRefreshToken(database, { ...rotation, state, head }, nowMs)) return issued;
-    // Either the grant has ended meanwhile, or another request was faster with the same token: it
-    // may be an earlier try of this one, whose response was lost.
+    // Either the grant has ended, or a request with the same token was faster: an earlier try?
     const again = await findRefreshToken(database, old, now());
     if (!again || again.state === state) throw badRefreshToken();
     found = again;
