@@ -3,13 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { queryFile } from "../helpers/engine.ts";
 import { bearer, PASSWORD } from "../helpers/gatepost.ts";
 import { createClient } from "../helpers/http_client.ts";
 import type { Random } from "../helpers/random.ts";
 import { type Batch, createLoad, type Load } from "./load.ts";
 import { KILL_POINTS, type KillPoint, RANDOM_POINT } from "./points.ts";
 import { pairKey, type Recorder, startRecorder } from "./recorder.ts";
-import { crashEnv, DATABASE, hasEnded, query, startVictim, until } from "./victim.ts";
+import { crashEnv, DATABASE, hasEnded, startVictim, until } from "./victim.ts";
 
 /** What a run of the crash matrix came to. */
 export interface CrashFigures {
@@ -162,7 +163,7 @@ async function liveAndDie(point: KillPoint, stage: Stage): Promise<void> {
 
 /** Deliveries that a dead process had claimed and that have come: they are to come again. */
 function listCaught(folder: string, { counts }: Recorder): string[] {
-  return query(join(folder, DATABASE), "SELECT id FROM deliveries WHERE claim IS NOT NULL")
+  return queryFile(join(folder, DATABASE), "SELECT id FROM deliveries WHERE claim IS NOT NULL")
     .map(({ id }) => String(id)).filter((id) => counts.has(id));
 }
 
@@ -171,7 +172,8 @@ async function finish(folder: string): Promise<void> {
   const server = await start(folder);
   const isLeft = `SELECT 1 FROM events WHERE status = 'pending'
     UNION ALL SELECT 1 FROM deliveries WHERE status = 'pending' LIMIT 1`;
-  await until(() => query(join(folder, DATABASE), isLeft).length === 0, "deliveries are left over");
+  const file = join(folder, DATABASE);
+  await until(() => queryFile(file, isLeft).length === 0, "deliveries are left over");
   const code = await server.stop();
   if (code !== 0) throw new Error(`the last server's exit code is ${code}`);
 }
