@@ -57,6 +57,8 @@ const MAY_TOUCH: Record<string, string[]> = {
   "oauth/": [],
   "event/": ["crypto"],
   "database/": ["fs", "path", "sqlite", "url", "worker_threads"],
+  // A cluster's nodes, and what is copied from and to them.
+  "database/rqlite_": ["fs", "http", "https", "net", "path", "sqlite", "stream", "timers"],
   "store/": [],
   "http/": ["net"],
   "http/node_": ["http", "net", "stream"],

@@ -5,7 +5,10 @@ import { type Sql, sql, type SqlValue } from "./sql.ts";
  * decided at commit is decided in SQL, so an engine may group concurrent writes into one commit.
  */
 export interface Database {
-  /** The rows of one SELECT, with what every completed `write` stored; `Row` names its columns. */
+  /**
+   * The rows of one SELECT, with what every completed `write` stored; `Row` names its columns.
+   * Bytes come from a column that holds them: of an expression an engine may make text.
+   */
   query<Row>(statement: Sql): Promise<Row[]>;
   /**
    * Runs the statements as one atomic batch and resolves once it is durable, with the number of

@@ -7,14 +7,20 @@ import { sql, type Sql } from "../../src/database/sql.ts";
 export interface Engine {
   readonly name: string;
   /** Opens a database; `reopen` opens the same one once more, beside the first or after it. */
-  open(test: TestContext): { readonly database: Database; reopen(): Database };
+  open(test: TestContext): OpenedDatabase | Promise<OpenedDatabase>;
+}
+
+/** A new database, and more handles of it. */
+interface OpenedDatabase {
+  readonly database: Database;
+  reopen(): Database;
 }
 
 /** Runs what every engine must do, as the Database interface says it. */
 export function testDatabaseContract(engine: Engine): void {
   describe(`${engine.name}, as every engine,`, () => {
     test("answers a query with rows by column name", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       await database.write([put("a", "1"), put("b", "2")]);
       const rows = await database.query<{ n: string; value: string }>(
         sql`SELECT name AS n, value FROM settings ORDER BY name`,
@@ -23,19 +29,19 @@ export function testDatabaseContract(engine: Engine): void {
     });
 
     test("answers a query that finds nothing with no rows", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       assert.deepEqual(await database.query(sql`SELECT name FROM settings`), []);
     });
 
     test("keeps parameters apart from SQL", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       const name = "'); DROP TABLE settings; --";
       await database.write([put(name, "?1")]);
       assert.equal(await read(database, name), "?1");
     });
 
     test("takes one parameter at several places of a statement", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       const statement = { sql: "SELECT ?2 + ?2 AS twice, ?1 AS x", params: ["", 21] };
       const rows = await database.query<{ twice: number }>(statement);
       assert.equal(rows[0]?.twice, 42);
@@ -43,15 +49,14 @@ export function testDatabaseContract(engine: Engine): void {
 
     for (const [what, value] of valueTable()) {
       test(`gives back ${what}`, async (t) => {
-        const { database } = engine.open(t);
+        const { database } = await engine.open(t);
         const rows = await database.query<{ value: unknown }>(sql`SELECT ${value} AS value`);
-        const given = rows[0]?.value;
-        assert.deepEqual(given instanceof Uint8Array ? Buffer.from(given) : given, value);
+        assert.equal(rows[0]?.value, value);
       });
     }
 
     test("gives back bytes and large integers that were stored", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       const hash = Buffer.from(Array.from({ length: 32 }, (_, at) => at * 8));
       const untilMs = 8_640_000_000_000_000;
       await database.write([
@@ -66,20 +71,20 @@ export function testDatabaseContract(engine: Engine): void {
     });
 
     test("rejects a query that is not SQL, and goes on", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       await assert.rejects(database.query(sql`SELEKT 1`), isFault);
       assert.equal((await database.query(sql`SELECT 1`)).length, 1);
     });
 
     test("lets no query write", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       await assert.rejects(database.query(put("a", "b")));
       await assert.rejects(database.query(sql`DELETE FROM settings RETURNING name`));
       assert.equal(await count(database), 0);
     });
 
     test("answers a write with the rows that each statement changed", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       const changes = await database.write([
         put("a", "1"),
         put("b", "1"),
@@ -92,12 +97,12 @@ export function testDatabaseContract(engine: Engine): void {
     });
 
     test("takes an empty batch", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       assert.deepEqual(await database.write([]), []);
     });
 
     test("lets a statement see what those before it in its batch did", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       const changes = await database.write([
         put("a", "1"),
         sql`INSERT INTO settings (name, value) SELECT 'b', value FROM settings WHERE name = 'a'`,
@@ -106,7 +111,7 @@ export function testDatabaseContract(engine: Engine): void {
     });
 
     test("shows what a write stored to every query after its response", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       for (let round = 0; round < 20; round++) {
         await database.write([put(`k${round}`, String(round))]);
         assert.equal(await read(database, `k${round}`), String(round));
@@ -114,7 +119,7 @@ export function testDatabaseContract(engine: Engine): void {
     });
 
     test("stores nothing of a batch that breaks a constraint: ConflictError", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       await database.write([put("taken", "first")]);
       await assert.rejects(
         database.write([put("a", "1"), put("taken", "second"), put("b", "1")]),
@@ -126,14 +131,14 @@ export function testDatabaseContract(engine: Engine): void {
 
     for (const [what, statement] of constraintTable()) {
       test(`has a ConflictError for ${what}`, async (t) => {
-        const { database } = engine.open(t);
+        const { database } = await engine.open(t);
         await assert.rejects(database.write([put("a", "1"), statement]), ConflictError);
         assert.equal(await count(database), 0);
       });
     }
 
     test("tells in a ConflictError no value that was given", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       await database.write([put("hunter2", "hunter3")]);
       await assert.rejects(database.write([put("hunter2", "hunter3")]), (error: unknown) => {
         assert.ok(error instanceof ConflictError);
@@ -143,7 +148,7 @@ export function testDatabaseContract(engine: Engine): void {
     });
 
     test("stores nothing of a batch with a mistake in it, and goes on", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       const mistakes = [sql`INSERT INTO nowhere VALUES (1)`, sql`UPDATE settings SET x = ?9`];
       for (const statement of mistakes) {
         await assert.rejects(database.write([put("a", "1"), statement]), isFault);
@@ -153,7 +158,7 @@ export function testDatabaseContract(engine: Engine): void {
     });
 
     test("undoes a batch that fails alone: its neighbours are stored", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       await database.write([put("taken", "first")]);
       const results = await Promise.allSettled([
         database.write([put("a", "1")]),
@@ -171,7 +176,7 @@ export function testDatabaseContract(engine: Engine): void {
     });
 
     test("runs batches in the order they were given", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       await database.write([put("a", "")]);
       await Promise.all(Array.from({ length: 50 }, (_, round) =>
         database.write([
@@ -183,7 +188,7 @@ export function testDatabaseContract(engine: Engine): void {
     });
 
     test("lets exactly one of many batches take what there is once", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       await database.write([put("code", "free")]);
       const changes = await Promise.all(Array.from({ length: 200 }, () =>
         database.write([
@@ -194,7 +199,7 @@ export function testDatabaseContract(engine: Engine): void {
     });
 
     test("stores 2,000 writes given at once, each by its own", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       const changes = await Promise.all(
         Array.from({ length: 2_000 }, (_, at) => database.write([put(`k${at}`, "1")])),
       );
@@ -203,7 +208,7 @@ export function testDatabaseContract(engine: Engine): void {
     });
 
     test("never shows half of a batch to a query", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       await database.write([put("a", "0"), put("b", "0")]);
       let isWriting = true;
       const writing = (async () => {
@@ -224,7 +229,7 @@ export function testDatabaseContract(engine: Engine): void {
     });
 
     test("shows what one handle stored to another one's queries", async (t) => {
-      const { database, reopen } = engine.open(t);
+      const { database, reopen } = await engine.open(t);
       const other = reopen();
       await database.write([put("a", "1")]);
       assert.equal(await read(other, "a"), "1");
@@ -233,7 +238,7 @@ export function testDatabaseContract(engine: Engine): void {
     });
 
     test("lets exactly one of two handles take what there is once", async (t) => {
-      const { database, reopen } = engine.open(t);
+      const { database, reopen } = await engine.open(t);
       const other = reopen();
       for (let round = 0; round < 20; round++) {
         await database.write([put(`code${round}`, "free")]);
@@ -245,7 +250,7 @@ export function testDatabaseContract(engine: Engine): void {
     });
 
     test("close() stores what was given before it", async (t) => {
-      const { database, reopen } = engine.open(t);
+      const { database, reopen } = await engine.open(t);
       const writes = Array.from({ length: 1_500 }, (_, at) => database.write([put(`k${at}`, "1")]));
       await database.close();
       assert.equal((await Promise.all(writes)).length, 1_500);
@@ -253,7 +258,7 @@ export function testDatabaseContract(engine: Engine): void {
     });
 
     test("refuses what comes after close(), and while it closes: UnavailableError", async (t) => {
-      const { database, reopen } = engine.open(t);
+      const { database, reopen } = await engine.open(t);
       const before = database.write([put("before", "1")]);
       const closed = database.close();
       await assert.rejects(database.write([put("late", "1")]), UnavailableError);
@@ -265,7 +270,7 @@ export function testDatabaseContract(engine: Engine): void {
     });
 
     test("close() may be called again, and at once with the first", async (t) => {
-      const { database } = engine.open(t);
+      const { database } = await engine.open(t);
       const write = database.write([put("a", "1")]);
       await Promise.all([database.close(), database.close()]);
       await database.close();
@@ -274,7 +279,7 @@ export function testDatabaseContract(engine: Engine): void {
   });
 }
 
-function valueTable(): [what: string, value: string | number | null | Buffer][] {
+function valueTable(): [what: string, value: string | number | null][] {
   return [
     ["null", null],
     ["0", 0],
@@ -284,7 +289,6 @@ function valueTable(): [what: string, value: string | number | null | Buffer][] 
     ["an empty text", ""],
     ["a text with a NUL in it", "a\u0000b"],
     ["a text of many kinds of characters", "\u00fc\u20ac\u{1f511}'\"\\\n"],
-    ["bytes", Buffer.from([0, 1, 255])],
   ];
 }
 

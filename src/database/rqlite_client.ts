@@ -1,0 +1,220 @@
+import { Agent, type ClientRequest, type IncomingMessage, request } from "node:http";
+import { Agent as TlsAgent, request as requestTls } from "node:https";
+import type { Socket } from "node:net";
+import type { Readable } from "node:stream";
+import { setTimeout as pause } from "node:timers/promises";
+import { OutcomeUnknownError, UnavailableError } from "./database.ts";
+
+/** Where an rqlite cluster is. */
+export interface RqliteAddress {
+  /** Its nodes, as in `127.0.0.1:4001`; they name the leader, also one that is not listed. */
+  readonly nodes: readonly string[];
+  readonly isTls: boolean;
+  /** `user:password`. */
+  readonly credentials: string | undefined;
+}
+
+/** Asks the nodes of a cluster. */
+export type RqliteClient = ReturnType<typeof createRqliteClient>;
+
+/** The result of one statement: rows of a SELECT, or what a write changed. */
+export interface RqliteResult {
+  readonly error?: string;
+  readonly columns?: readonly string[];
+  readonly types?: readonly string[];
+  readonly values?: readonly (readonly unknown[])[];
+  /** Left out for 0. */
+  readonly rows_affected?: number;
+}
+
+/** When a request must have its response. */
+export interface RqliteDeadline {
+  /** In elapsed time. */
+  readonly untilMs: number;
+  /** For one node; then another is asked. */
+  readonly attemptMs: number;
+}
+
+/** What became of one attempt. */
+type Attempt =
+  | { readonly kind: "results"; readonly results: readonly RqliteResult[] }
+  | { readonly kind: "redirect"; readonly leader: string }
+  /** Nothing has run where the node says so, or was never reached; `isFinal` for every node. */
+  | {
+    readonly kind: "failed";
+    readonly mayHaveRun: boolean;
+    readonly isFinal?: boolean;
+    readonly reason: string;
+  };
+
+const ASKED_LAST_MS = 5_000;
+const PAUSE_MS = 40;
+/** A request that is sent with less time left may run, and nobody would know. */
+const LEAST_MS = 100;
+// The leader serves reads and writes that come at the same time, and a follower its backups.
+const MAX_SOCKETS = 8;
+
+/** Makes a client. Its connections stay open until `close`; none keeps the process alive. */
+export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress) {
+  const options = { keepAlive: true, maxSockets: MAX_SOCKETS };
+  const agent = isTls ? new TlsAgent(options) : new Agent(options);
+  const send: typeof request = isTls ? requestTls : request;
+  const headers = {
+    "Content-Type": "application/json",
+    ...credentials && { Authorization: `Basic ${Buffer.from(credentials).toString("base64")}` },
+  };
+  let leader: string | undefined;
+  let changes = 0;
+  let turn = 0;
+  let isOpen = true;
+  /** Nodes that did not answer in time, and until when others are asked before them. */
+  const silent = new Map<string, number>();
+
+  const isSilent = (node: string) => (silent.get(node) ?? 0) > performance.now();
+
+  function nextNode(): string {
+    if (leader !== undefined) return leader;
+    turn++; // so that none that fails is asked again and again
+    const inTurn = nodes.map((_, index) => nodes[(turn + index) % nodes.length] ?? "");
+    return inTurn.find((node) => !isSilent(node)) ?? inTurn[0] ?? "";
+  }
+
+  function follow(node: string): void {
+    if (node !== leader) changes++;
+    leader = node;
+  }
+
+  function start(node: string, method: string, path: string, timeoutMs: number): ClientRequest {
+    const url = `${isTls ? "https" : "http"}://${node}${path}`;
+    const outgoing = send(url, { method, agent, headers });
+    const limit = setTimeout(() => {
+      silent.set(node, performance.now() + ASKED_LAST_MS);
+      outgoing.destroy(new Error(`no response within ${Math.round(timeoutMs)} ms`));
+    }, timeoutMs);
+    return outgoing.once("close", () => clearTimeout(limit));
+  }
+
+  async function attempt(
+    node: string,
+    path: string,
+    body: string,
+    timeoutMs: number,
+  ): Promise<Attempt> {
+    const outgoing = start(node, "POST", path, timeoutMs);
+    let isSent = false;
+    outgoing.once("socket", (socket: Socket) => {
+      if (!socket.connecting) isSent = true;
+      else socket.once("connect", () => isSent = true);
+    });
+    try {
+      return judge(node, await readResponse(outgoing.end(body)));
+    } catch (cause) {
+      const reason = `${node}: ${(cause as Error).message}`;
+      return { kind: "failed", mayHaveRun: isSent, reason };
+    }
+  }
+
+  function judge(node: string, { status, location, text }: Response): Attempt {
+    if (status === 301 && location !== undefined) {
+      return { kind: "redirect", leader: new URL(location).host };
+    }
+    if (status === 200) {
+      const { results, error } = JSON.parse(text);
+      // With an error beside no results, leadership was lost in between: it may be stored yet.
+      if (error === undefined) return { kind: "results", results };
+      return { kind: "failed", mayHaveRun: true, reason: `${node}: ${error}` };
+    }
+    // Otherwise it is our credentials that are wrong, or our request.
+    const isFinal = status < 500;
+    const mayHaveRun = !isFinal && !text.includes("leader not found");
+    const reason = `${node}: HTTP ${status} ${text.trim()}`;
+    return { kind: "failed", mayHaveRun, isFinal, reason };
+  }
+
+  /**
+   * Asks the leader, whichever node that is, and gives the results of the statements. Asks again
+   * after a failed attempt, so a write must be one that does nothing when it is repeated. Throws
+   * UnavailableError at the deadline; OutcomeUnknownError where an attempt may have run.
+   */
+  async function ask(
+    path: string,
+    body: string,
+    { untilMs, attemptMs }: RqliteDeadline,
+  ): Promise<readonly RqliteResult[]> {
+    let mayHaveRun = false;
+    let reason = "no time was left";
+    for (let isFinal = false;;) {
+      const leftMs = untilMs - performance.now();
+      if (leftMs < LEAST_MS || isFinal || !isOpen) {
+        const message = `The database cannot be reached: ${reason}`;
+        throw mayHaveRun ? new OutcomeUnknownError(message) : new UnavailableError(message);
+      }
+      const node = nextNode();
+      const found = await attempt(node, path, body, Math.min(leftMs, attemptMs));
+      if (found.kind === "results") {
+        follow(node);
+        return found.results;
+      }
+      changes++; // whoever answers next may lead since a moment ago
+      if (leader === node) leader = undefined;
+      if (found.kind === "redirect" && !isSilent(found.leader)) {
+        leader = found.leader;
+        continue;
+      }
+      if (found.kind === "failed") {
+        mayHaveRun ||= found.mayHaveRun;
+        ({ reason, isFinal = false } = found);
+      }
+      await pause(PAUSE_MS);
+    }
+  }
+
+  return {
+    nodes,
+    ask,
+    /** Rises whenever the leader may have changed. */
+    leaderChanges: () => changes,
+    /** Any request to one node; `timeoutMs` is for the whole of it. Throws the system's error. */
+    request(
+      node: string,
+      method: string,
+      path: string,
+      timeoutMs: number,
+      body?: Readable,
+    ): Promise<IncomingMessage> {
+      const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+      const outgoing = start(node, method, path, timeoutMs).on("response", resolve)
+        .on("error", reject);
+      if (body) body.on("error", (error) => outgoing.destroy(error)).pipe(outgoing);
+      else outgoing.end();
+      return promise;
+    },
+    /** The node that leads now; throws as `ask`. */
+    async findLeader(deadline: RqliteDeadline): Promise<string> {
+      await ask("/db/query?level=weak&redirect", '["SELECT 1"]', deadline);
+      return leader ?? nextNode();
+    },
+    close(): void {
+      isOpen = false;
+      agent.destroy();
+    },
+  };
+}
+
+interface Response {
+  readonly status: number;
+  readonly location: string | undefined;
+  readonly text: string;
+}
+
+function readResponse(outgoing: ClientRequest): Promise<Response> {
+  const { promise, resolve, reject } = Promise.withResolvers<Response>();
+  outgoing.on("error", reject).on("response", (incoming) => {
+    const chunks: Buffer[] = [];
+    const { statusCode: status = 0, headers: { location } } = incoming;
+    incoming.on("data", (chunk: Buffer) => void chunks.push(chunk))
+      .on("error", reject)
+      .on("end", () => resolve({ status, location, text: Buffer.concat(chunks).toString() }));
+  });
+  return promise;
+}

@@ -1,0 +1,64 @@
+import { UnavailableError } from "./database.ts";
+import type { RqliteClient, RqliteResult } from "./rqlite_client.ts";
+import { decodeRows, encodeStatement } from "./rqlite_statement.ts";
+import type { Sql } from "./sql.ts";
+
+const DEADLINE_MS = 5_000;
+// One that takes longer is a heavy query; a leader that hangs is found out by the writes sooner.
+const ATTEMPT_MS = 2_000;
+/** How many requests are under way; meanwhile the next one gathers. */
+const IN_FLIGHT = 4;
+const GROUP_LIMIT = 64;
+
+/**
+ * Makes the reads of a cluster. What is asked in one turn of the loop is one request; the same
+ * question is asked once.
+ */
+export function createRqliteReader(client: RqliteClient) {
+  const gathering = new Map<string, PromiseWithResolvers<RqliteResult>>();
+  let inFlight = 0;
+  /** At how many changes of the leader one was known to have applied all that was committed. */
+  let confirmedAt = -1;
+
+  function flush(): void {
+    while (inFlight < IN_FLIGHT && gathering.size > 0) {
+      const group = new Map(gathering.entries().take(GROUP_LIMIT));
+      for (const text of group.keys()) gathering.delete(text);
+      void run(group);
+    }
+  }
+
+  async function run(group: Map<string, PromiseWithResolvers<RqliteResult>>): Promise<void> {
+    inFlight++;
+    try {
+      // A new leader may not have applied all yet; a read through the log waits until it has.
+      const level = confirmedAt === client.leaderChanges() ? "weak" : "strong";
+      const results = await client.ask(
+        `/db/query?level=${level}&redirect`,
+        `[${group.keys().toArray().join(",")}]`,
+        { untilMs: performance.now() + DEADLINE_MS, attemptMs: ATTEMPT_MS },
+      );
+      if (level === "strong") confirmedAt = client.leaderChanges();
+      group.values().forEach(({ resolve, reject }, index) => {
+        const { error = undefined, ...result } = results[index] ?? { error: "There is no result" };
+        if (error === undefined) resolve(result);
+        else reject(new Error(error));
+      });
+    } catch (cause) {
+      const error = new UnavailableError("The database cannot be read", { cause });
+      for (const { reject } of group.values()) reject(error);
+    } finally {
+      inFlight--;
+      flush();
+    }
+  }
+
+  return async <Row>(statement: Sql): Promise<Row[]> => {
+    if (gathering.size === 0 && inFlight < IN_FLIGHT) setImmediate(flush);
+    const waiting = gathering.getOrInsertComputed(
+      encodeStatement(statement),
+      () => Promise.withResolvers<RqliteResult>(),
+    );
+    return decodeRows<Row>(await waiting.promise);
+  };
+}

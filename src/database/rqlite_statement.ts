@@ -1,0 +1,45 @@
+import type { RqliteResult } from "./rqlite_client.ts";
+import type { Sql, SqlValue } from "./sql.ts";
+
+/** Texts in which some parameters are bytes, by the text and which. */
+const REWRITTEN = new Map<string, string>();
+const REWRITTEN_LIMIT = 1_000;
+
+/**
+ * A statement as rqlite takes it, in JSON: its text and the values of its parameters. Bytes go as
+ * hexadecimal digits, which `unhex` in the text turns back: older versions take no others.
+ */
+export function encodeStatement({ sql, params }: Sql): string {
+  if (!params.some(isBytes)) return JSON.stringify([sql, ...params]);
+  const values = params.map((value) => isBytes(value) ? Buffer.from(value).toString("hex") : value);
+  return JSON.stringify([unhexBytes(sql, params), ...values]);
+}
+
+function unhexBytes(text: string, params: readonly SqlValue[]): string {
+  const key = `${params.map((value) => isBytes(value) ? 1 : 0).join("")} ${text}`;
+  if (REWRITTEN.size > REWRITTEN_LIMIT) REWRITTEN.clear();
+  return REWRITTEN.getOrInsertComputed(key, () => {
+    let last = 0;
+    return text.replace(/'[^']*'|\?(\d*)/g, (found, digits: string | undefined) => {
+      if (digits === undefined) return found; // a literal
+      last = digits === "" ? last + 1 : Number(digits);
+      return isBytes(params[last - 1]) ? `unhex(${found})` : found;
+    });
+  });
+}
+
+function isBytes(value: SqlValue | undefined): value is Uint8Array {
+  return value instanceof Uint8Array;
+}
+
+/** The rows of a SELECT, by the names of its columns; a column that is declared BLOB as bytes. */
+export function decodeRows<Row>({ columns = [], types = [], values = [] }: RqliteResult): Row[] {
+  const isBlob = types.map((type) => type === "blob");
+  return values.map((row) =>
+    Object.fromEntries(columns.map((name, at) => {
+      const value = row[at];
+      const isBytes = isBlob[at] && typeof value === "string";
+      return [name, isBytes ? Buffer.from(value, "base64") : value];
+    })) as Row
+  );
+}

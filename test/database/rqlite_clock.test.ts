@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { type TestContext, test } from "node:test";
+import { createRqliteClient } from "../../src/database/rqlite_client.ts";
+import { createRqliteClock } from "../../src/database/rqlite_clock.ts";
+import type { Log } from "../../src/base/log.ts";
+
+test("clocks that agree: no warning, and a difference of a few milliseconds at most", async (t) => {
+  const { clock, warnings } = await stage(t, [0, 0, 0]);
+  for (let look = 0; look < 4; look++) await clock.look();
+  assert.equal(clock.state(), "ok");
+  assert.ok(clock.skewMs() <= 20, `${clock.skewMs()}`);
+  assert.deepEqual(warnings, []);
+});
+
+test("ours is 400 ms ahead: one warning, and ready", async (t) => {
+  const { clock, warnings } = await stage(t, [-400, -400, -400]);
+  for (let look = 0; look < 5; look++) await clock.look();
+  assert.equal(clock.state(), "ok");
+  assert.ok(clock.skewMs() > 300 && clock.skewMs() <= 400, `${clock.skewMs()}`);
+  assert.equal(warnings.length, 1);
+});
+
+test("ours is 5 s behind: not ready after the first look, and again when it is set", async (t) => {
+  const { clock, set } = await stage(t, [5_000, 5_000, 5_000]);
+  await clock.look();
+  assert.equal(clock.state(), "skewed");
+  set([0, 0, 0]);
+  await clock.look();
+  assert.equal(clock.state(), "ok");
+});
+
+test("one node whose clock is wrong, or that is down, makes nobody else unready", async (t) => {
+  const { clock, warnings } = await stage(t, [0, 60_000, 0], ["127.0.0.1:1"]);
+  for (let look = 0; look < 3; look++) await clock.look();
+  assert.equal(clock.state(), "ok");
+  assert.deepEqual(warnings, []);
+});
+
+/** Nodes whose clocks are ahead of ours by so many milliseconds, and others that are down. */
+async function stage(t: TestContext, aheadMs: readonly number[], down: readonly string[] = []) {
+  let offsets = aheadMs;
+  const nodes = await Promise.all(aheadMs.map(async (_, index) => {
+    const server = createServer((_request, response) => {
+      const time = new Date(Date.now() + (offsets[index] ?? 0));
+      response.setHeader("Date", time.toUTCString()).end("ok");
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    t.after(() => void server.close().closeAllConnections());
+    const address = server.address();
+    assert.ok(typeof address === "object" && address !== null);
+    return `127.0.0.1:${address.port}`;
+  }));
+  const client = createRqliteClient({
+    nodes: [...nodes, ...down],
+    isTls: false,
+    credentials: undefined,
+  });
+  t.after(client.close);
+  const warnings: string[] = [];
+  const log: Log = {
+    debug: assert.fail,
+    info: assert.fail,
+    warn: (message) => void warnings.push(message),
+    error: assert.fail,
+  };
+  return {
+    clock: createRqliteClock(client, log, Date.now),
+    warnings,
+    set: (newMs: readonly number[]) => void (offsets = newMs),
+  };
+}

@@ -1,0 +1,191 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { buffer } from "node:stream/consumers";
+import { after, describe, type TestContext, test } from "node:test";
+import {
+  ConflictError,
+  type Database,
+  OutcomeUnknownError,
+  UnavailableError,
+} from "../../src/database/database.ts";
+import { openRqliteDatabase } from "../../src/database/rqlite.ts";
+import { RQLITE_LEDGER } from "../../src/database/rqlite_writer.ts";
+import { sql } from "../../src/database/sql.ts";
+import { runRqlited } from "../helpers/rqlited.ts";
+
+const cluster = await runRqlited();
+after(() => cluster.stop());
+const url = cluster.nodes[0]?.url ?? "";
+const created = await fetch(`${url}/db/execute?transaction`, {
+  method: "POST",
+  headers: { "Content-Type": "application/json" },
+  body: JSON.stringify([
+    RQLITE_LEDGER.sql,
+    "CREATE TABLE counters (name TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT",
+  ]),
+});
+assert.equal(created.status, 200);
+
+describe("a write whose response is lost", { concurrency: true }, () => {
+  test("is stored once, and is answered with what it changed", async (t) => {
+    const { database, next } = await stage(t);
+    next("lose");
+    const changes = await database.write([
+      sql`INSERT INTO counters (name, n) VALUES ('lost', 1)`,
+      sql`UPDATE counters SET n = n + 1 WHERE name = 'lost'`,
+      sql`UPDATE counters SET n = n + 1 WHERE name = 'none'`,
+    ]);
+    assert.deepEqual(changes, [1, 1, 0]);
+    assert.equal(await read(database, "lost"), 2);
+  });
+
+  test("also where the leader lost its office while it was committed", async (t) => {
+    const { database, next } = await stage(t);
+    next("depose");
+    assert.deepEqual(await add(database, "deposed"), [1]);
+    assert.equal(await read(database, "deposed"), 1);
+  });
+
+  test("has an unknown outcome after five seconds, also where it was stored", async (t) => {
+    const { database, always } = await stage(t);
+    always("lose");
+    const startedMs = performance.now();
+    await assert.rejects(add(database, "unknown"), OutcomeUnknownError);
+    const tookMs = performance.now() - startedMs;
+    assert.ok(tookMs > 4_000 && tookMs < 6_000, `${tookMs} ms`);
+    always("pass");
+    assert.equal(await read(database, "unknown"), 1);
+  });
+
+  test("is never stored late: what is written after it bars a copy on its way", async (t) => {
+    const { database, always, releaseHeld } = await stage(t);
+    always("hold");
+    await assert.rejects(add(database, "late"), OutcomeUnknownError);
+    always("pass");
+    await add(database, "afterwards");
+    assert.ok(await releaseHeld() > 0);
+    assert.equal(await read(database, "late"), undefined);
+    assert.equal(await read(database, "afterwards"), 1);
+  });
+
+  test("each of a group gets its own result, with a conflict among them", async (t) => {
+    const { database, next } = await stage(t);
+    await add(database, "taken");
+    next("lose");
+    const results = await Promise.allSettled([
+      add(database, "first"),
+      database.write([sql`INSERT INTO counters (name, n) VALUES ('taken', 0)`]),
+      database.write([sql`UPDATE counters SET n = 5 WHERE name IN ('first', 'taken')`]),
+    ]);
+    assert.deepEqual(results[0], { status: "fulfilled", value: [1] });
+    assert.ok(results[1].status === "rejected" && results[1].reason instanceof ConflictError);
+    assert.deepEqual(results[2], { status: "fulfilled", value: [2] });
+  });
+});
+
+describe("a write that no leader takes", { concurrency: true }, () => {
+  test("is surely not stored", async (t) => {
+    const { database, always } = await stage(t);
+    always("leaderless");
+    await assert.rejects(add(database, "refused"), (error: unknown) =>
+      error instanceof UnavailableError && !(error instanceof OutcomeUnknownError));
+    always("pass");
+    assert.equal(await read(database, "refused"), undefined);
+  });
+
+  test("is stored where there is one in time, and so is what came meanwhile", async (t) => {
+    const { database, always } = await stage(t);
+    always("leaderless");
+    const writes = [add(database, "patient"), add(database, "patient")];
+    setTimeout(() => writes.push(add(database, "patient")), 500);
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    always("pass");
+    await Promise.all(writes);
+    assert.equal(await read(database, "patient"), 3);
+  });
+});
+
+test("a node that follows names the leader, and that one is asked from then on", async (t) => {
+  const { database, asked, always } = await stage(t);
+  always("redirect");
+  await add(database, "redirected");
+  assert.equal(await read(database, "redirected"), 1);
+  assert.equal(asked(), 1);
+});
+
+type Mode = "pass" | "lose" | "depose" | "hold" | "leaderless" | "redirect";
+
+/** A database behind a node that does with requests as it is told. */
+async function stage(t: TestContext) {
+  let mode: Mode = "pass";
+  let following: Mode | undefined;
+  let count = 0;
+  const held: (() => Promise<void>)[] = [];
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    count++;
+    const now = following ?? mode;
+    following = undefined;
+    const body = new Uint8Array(await buffer(request));
+    const forward = () => fetch(`${url}${request.url}`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body,
+    });
+    switch (now) {
+      case "hold":
+        return void held.push(async () => void await forward());
+      case "leaderless":
+        return void response.writeHead(503).end("leader not found");
+      case "redirect":
+        return void response.writeHead(301, { Location: `${url}${request.url}` }).end();
+      case "lose":
+        await forward();
+        return void response.destroy();
+      case "depose":
+        await forward();
+        return void response.end('{"results":[],"error":"leadership lost while committing log"}');
+      case "pass":
+        return void response.end(await (await forward()).text());
+    }
+  }
+
+  const server = createServer((request, response) => void handle(request, response));
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const listening = server.address();
+  assert.ok(typeof listening === "object" && listening !== null);
+  const nodes = [`127.0.0.1:${listening.port}`];
+  const database = openRqliteDatabase({ nodes, isTls: false, credentials: undefined });
+  t.after(async () => {
+    mode = "pass";
+    await database.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  return {
+    database,
+    asked: () => count,
+    /** What becomes of the next request. */
+    next: (one: Mode) => void (following = one),
+    /** And of all from now on. */
+    always: (all: Mode) => void (mode = all),
+    async releaseHeld(): Promise<number> {
+      await Promise.all(held.map((release) => release()));
+      return held.length;
+    },
+  };
+}
+
+function add(database: Database, name: string): Promise<number[]> {
+  return database.write([
+    sql`INSERT INTO counters (name, n) VALUES (${name}, 1) ON CONFLICT DO UPDATE SET n = n + 1`,
+  ]);
+}
+
+async function read(database: Database, name: string): Promise<number | undefined> {
+  const rows = await database.query<{ n: number }>(
+    sql`SELECT n FROM counters WHERE name = ${name}`,
+  );
+  return rows[0]?.n;
+}
