@@ -21,11 +21,9 @@ import { createPasswordHasher, hashLimit } from "./base/password.ts";
 import { createSeal } from "./base/seal.ts";
 import { createCautiousClock } from "./base/steady_clock.ts";
 import type { Config } from "./config.ts";
-import { judgeDatabase, refuseUnusable } from "./database/judge.ts";
-import { identify } from "./database/own_files.ts";
+import { createEngine } from "./database/engine.ts";
+import { refuseUnusable } from "./database/judge.ts";
 import { checkSeal, loadPageKey } from "./database/settings.ts";
-import { openSqliteDatabase } from "./database/sqlite.ts";
-import { emptyLog } from "./database/sqlite_file.ts";
 import { createWriteWatch } from "./database/write_watch.ts";
 import { createDeliveryWorker } from "./delivery/worker.ts";
 import { catalogue } from "./hosting/catalogue.ts";
@@ -72,18 +70,18 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   const { log, now } = host;
   const hosted = await loadEndpoints(config.endpointsFolder);
   const seal = createSeal(...config.secretKeys ?? []);
-  refuseUnusable(config.databasePath, judgeDatabase(config.databasePath, seal));
+  const engine = createEngine(config);
+  refuseUnusable(engine.address, await engine.judge(seal));
   const elapsedMs = () => performance.now();
   const cautiousNow = createCautiousClock(now, elapsedMs);
   const metrics = createServiceMetrics();
   const loopDelay = watchEventLoop();
   const writes = createWriteWatch(log, elapsedMs);
-  const database = openSqliteDatabase(config.databasePath, ({ batches, ms, refusal }) => {
+  const database = await engine.open(({ batches, ms, refusal }) => {
     metrics.observe("gatepost_database_commit_batches", [], batches);
     metrics.observe("gatepost_database_commit_duration_seconds", [], ms / 1000);
     writes.observe(refusal);
   });
-  const identity = identify(config.databasePath);
   const failures = createFailureAudit({ database, now });
   const stopping = new AbortController();
   let handle: (request: HttpRequest) => Promise<HttpResponse> = () => Promise.reject();
@@ -111,9 +109,8 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   }
 
   try {
-    if (await checkSeal(database, seal) && !emptyLog(config.databasePath)) {
-      log.warn("the log of the database still holds what has been sealed: others are reading it");
-    }
+    const reason = await checkSeal(database, seal) && database.forgetOverwritten();
+    if (reason) log.warn("the log of the database still holds what has been sealed", { reason });
     const hasher = createPasswordHasher(hashLimit(host.cores, host.poolThreads));
     const { signingAlg: alg, accessTokenTtlMs } = config;
     const events = catalogue(hosted.endpoints);
@@ -144,7 +141,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       wake: worker.wake,
       readiness: createReadiness({
         database: () =>
-          identify(config.databasePath) === identity
+          database.isInPlace()
             ? hasUsers(database).then(writes.state, () => "unavailable")
             : "replaced",
         distributor: worker.state,

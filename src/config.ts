@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { formatAddress } from "./base/address.ts";
 import { canonicalHost, isOrigin, isWildcardHost, parseBaseUrl } from "./base/base_url.ts";
 import { parseCidr } from "./base/cidr.ts";
+import { DATABASE_ADDRESS } from "./base/database_address.ts";
 import {
   choice,
   duration,
@@ -67,12 +68,6 @@ const displayName = textKind(
 
 const folderPath: Kind<string> = { parse: (text) => ({ value: text }), format: String };
 
-// SQLite takes ":memory:" and "file:…" for something else than a file of that name.
-const filePath = textKind(
-  (text) => !/^(:memory:|file:)|[/\\]$/i.test(text),
-  "is not the path of a file, such as ./data/gatepost.db",
-);
-
 const origin = textKind(
   isOrigin,
   "is not an origin in canonical form, such as https://app.example.com",
@@ -126,7 +121,7 @@ const TABLE = {
   baseUrl: optional("GATEPOST_BASE_URL", baseUrl, "http://HOST:PORT as listened on",
     "public address, which is the issuer of tokens; a path prefixes every route; required when " +
     "GATEPOST_HOST is a wildcard address"),
-  databasePath: variable("GATEPOST_DATABASE", filePath, "./data/gatepost.db",
+  database: variable("GATEPOST_DATABASE", DATABASE_ADDRESS, { path: "./data/gatepost.db" },
     "SQLite file, created with its folder"),
   name: optional("GATEPOST_NAME", displayName, "host of GATEPOST_BASE_URL",
     "whose service it is, as its pages and their titles say"),

@@ -14,7 +14,7 @@ const OTHER_FILES = 100;
 export function findRisks(config: Config, openFiles = readOpenFilesLimit()): string[] {
   const baseUrl = config.baseUrl ?? listeningUrl(config.host, config.port);
   const { protocol, hostname } = new URL(baseUrl);
-  const mode = (statSync(config.databasePath, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;
+  const mode = (statSync(config.database.path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;
   const files = DEFAULT_LIMITS.maxConnections + 2 * config.callbackConcurrency + OTHER_FILES;
   const risks = [
     protocol === "http:" && !isLoopbackHost(hostname) &&
@@ -25,7 +25,7 @@ export function findRisks(config: Config, openFiles = readOpenFilesLimit()): str
     config.secretKeys === undefined &&
     "GATEPOST_SECRET_KEY: not set, or empty: private keys and signing secrets are stored readable",
     (mode & 0o044) !== 0 &&
-    `GATEPOST_DATABASE: other users of this machine may read ${config.databasePath} ` +
+    `GATEPOST_DATABASE: other users of this machine may read ${config.database.path} ` +
     `(mode ${mode.toString(8)}): chmod 600`,
     openFiles < files &&
     `ulimit -n: ${openFiles} open files are too few for ${DEFAULT_LIMITS.maxConnections} ` +

@@ -1,5 +1,3 @@
-import { existsSync } from "node:fs";
-import { resolve } from "node:path";
 import { readQuery } from "../api/input.ts";
 import { createRouter } from "../api/router.ts";
 import { createServiceMetrics } from "../app/metrics.ts";
@@ -14,12 +12,11 @@ import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
 import { toJobState } from "../job/shared_cron.ts";
 import { insertAudit } from "../store/audit.ts";
 import { hastenCronjob, listStoredCronjobs } from "../store/cronjobs.ts";
+import { createEngine } from "../database/engine.ts";
 import type { Sql } from "../database/sql.ts";
 import { loadKeyRing } from "../store/key_ring.ts";
 import { loadRevocations } from "../store/revocations.ts";
 import { checkSeal } from "../database/settings.ts";
-import { openSqliteDatabase } from "../database/sqlite.ts";
-import { emptyLog } from "../database/sqlite_file.ts";
 import { Failure } from "./failure.ts";
 import { paceWrites } from "./pace_writes.ts";
 import type { Members } from "./table.ts";
@@ -42,27 +39,27 @@ const CALLER: Caller = {
 
 /**
  * Opens the database that the configuration names, and the backend's operations on it. Where there
- * is none, it is made and `onCreate` called with its path; without `onCreate` that is a Failure.
+ * is none, it is made and `onCreate` called with its address; without `onCreate` that is a Failure.
  * Throws UnusableDatabaseError.
  */
-export async function openBackend(config: Config, onCreate?: (path: string) => void) {
-  const path = resolve(config.databasePath);
-  const isNew = !existsSync(path);
+export async function openBackend(config: Config, onCreate?: (address: string) => void) {
+  const engine = createEngine(config);
+  const isNew = !await engine.exists();
   if (isNew && !onCreate) {
     throw new Failure(
-      `There is no database at ${path} (GATEPOST_DATABASE); ` +
+      `There is no database at ${engine.address} (GATEPOST_DATABASE); ` +
         "the server's first start makes it, and so does setup.",
     );
   }
   const now = Date.now;
-  const database = paceWrites(openSqliteDatabase(config.databasePath), {
+  const database = paceWrites(await engine.open(), {
     elapsedMs: () => performance.now(),
     sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   });
   try {
-    if (isNew) onCreate?.(path);
+    if (isNew) onCreate?.(engine.address);
     const seal = createSeal(...config.secretKeys ?? []);
-    if (await checkSeal(database, seal)) emptyLog(path);
+    if (await checkSeal(database, seal)) database.forgetOverwritten();
     const { signingAlg: alg, accessTokenTtlMs } = config;
     const keys = await loadKeyRing({ database, seal, alg, accessTokenTtlMs, now });
     const find = createRouter(backendOperations({

@@ -1,8 +1,8 @@
 import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { createSeal } from "../base/seal.ts";
-import { backUpSqlite, type BackupOptions } from "../database/backup.ts";
-import { restoreSqlite } from "../database/restore.ts";
+import type { BackupOptions } from "../database/backup.ts";
+import { createEngine } from "../database/engine.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { Failure, UsageError } from "./failure.ts";
 
@@ -22,9 +22,9 @@ export const BACKUP_COMMAND: Command = {
   examples: ['gatepost backup "/var/backups/gatepost-$(date +%F).db"'],
   async run(context) {
     const { config, values } = context;
-    const path = resolve(config.databasePath);
-    if (!existsSync(path)) {
-      throw new Failure(`There is no database at ${path} (GATEPOST_DATABASE).`);
+    const engine = createEngine(config);
+    if (!await engine.exists()) {
+      throw new Failure(`There is no database at ${engine.address} (GATEPOST_DATABASE).`);
     }
     if (values.argument("FILE") === "-") {
       throw new UsageError("A backup goes to a new file, never to standard output.");
@@ -33,7 +33,7 @@ export const BACKUP_COMMAND: Command = {
     if (existsSync(file) && !statSync(file).isFile()) {
       throw new Failure(`${file} is not a regular file; a backup makes a new one.`);
     }
-    const bytes = await copy(context, (options) => backUpSqlite(path, file, options));
+    const bytes = await copy(context, (options) => engine.backUp(file, options));
     context.print({ file, bytes }, () =>
       `The database has been copied to ${file} (${bytes} bytes).`
     );
@@ -54,15 +54,15 @@ export const RESTORE_COMMAND: Command = {
   examples: ["gatepost restore /var/backups/gatepost-2026-11-20.db"],
   async run(context) {
     const { config, values } = context;
-    const path = resolve(config.databasePath);
+    const engine = createEngine(config);
     const file = resolve(values.argument("FILE"));
     const seal = createSeal(...config.secretKeys ?? []);
     const { bytes, keptAs } = await copy(context, (options) =>
-      restoreSqlite(file, path, seal, Date.now(), options)
+      engine.restore(file, seal, Date.now(), options)
     );
     const kept = keptAs === undefined ? "" : `\nThe one that was there is now ${keptAs}.`;
-    context.print({ file: path, bytes, kept_as: keptAs ?? null }, () =>
-      `${path} is now a copy of ${file} (${bytes} bytes).${kept}`
+    context.print({ file: engine.address, bytes, kept_as: keptAs ?? null }, () =>
+      `${engine.address} is now a copy of ${file} (${bytes} bytes).${kept}`
     );
   },
 };

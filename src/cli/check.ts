@@ -1,4 +1,3 @@
-import { resolve } from "node:path";
 import { findRisks } from "../app/risks.ts";
 import { formatDuration } from "../base/duration.ts";
 import { createSeal } from "../base/seal.ts";
@@ -6,7 +5,8 @@ import { type Config, describeConfig } from "../config.ts";
 import type { Hosted } from "../hosting/check.ts";
 import { scopeWords } from "../hosting/catalogue.ts";
 import { loadEndpoints, LoadError } from "../hosting/load.ts";
-import { type DatabaseState, judgeDatabase } from "../database/judge.ts";
+import { createEngine, type Engine } from "../database/engine.ts";
+import type { DatabaseState } from "../database/judge.ts";
 import { countRecords } from "../store/state.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
@@ -39,9 +39,10 @@ export const CHECK_COMMAND: Command = {
 };
 
 async function makeReport(config: Config) {
-  const state = judgeDatabase(config.databasePath, createSeal(...config.secretKeys ?? []));
-  const database = databaseRecord(config, state);
-  const faults = state.kind === "unusable" ? [`Database ${database["path"]}: ${state.reason}`] : [];
+  const engine = createEngine(config);
+  const state = await engine.judge(createSeal(...config.secretKeys ?? []));
+  const database = await describeDatabase(engine, state);
+  const faults = state.kind === "unusable" ? [`Database ${engine.address}: ${state.reason}`] : [];
   const hosted = await loadEndpoints(config.endpointsFolder).catch((error: unknown) => {
     if (!(error instanceof LoadError)) throw error;
     faults.push(...error.message.split("\n"));
@@ -126,12 +127,12 @@ function databasePairs(record: Members): [string, unknown][] {
   ];
 }
 
-function databaseRecord(config: Config, state: DatabaseState): Members {
+async function describeDatabase(engine: Engine, state: DatabaseState): Promise<Members> {
   const { kind, ...found } = state;
-  const base = { path: resolve(config.databasePath), state: kind };
+  const base = { path: engine.address, state: kind };
   if (state.kind !== "usable") return { ...base, ...found };
   const { bytes, schemaVersion, knownVersion, isSealed } = state;
-  const counts = schemaVersion === knownVersion ? countRecords(config.databasePath) : {};
+  const counts = schemaVersion === knownVersion ? await engine.look(countRecords) : {};
   return {
     ...base,
     bytes,

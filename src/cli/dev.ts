@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, watch } from "node:fs";
 import { extname, join, resolve, sep } from "node:path";
+import { createEngine } from "../database/engine.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { Failure, UsageError } from "./failure.ts";
 import { SERVE_COMMAND } from "./serve.ts";
@@ -46,7 +47,7 @@ function serveAgain(
 ): Promise<number | null> {
   const { promise, resolve: end, reject } = Promise.withResolvers<number | null>();
   const args = [...host.execArgv, ...host.argv.slice(1).with(1, "serve")]; // in place of "dev"
-  const database = resolve(config.databasePath);
+  const database = createEngine(config).address;
   let server: ChildProcess | undefined; // the one that runs
   let next: "wait" | "start" | "end";
   let settled: NodeJS.Timeout | undefined;

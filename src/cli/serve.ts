@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, realpathSync } from "node:fs";
 import { dirname, extname, join, relative, resolve, sep } from "node:path";
 import type { Config } from "../config.ts";
+import { createEngine } from "../database/engine.ts";
 import type { Command } from "./command.ts";
 import { UsageError } from "./failure.ts";
 
@@ -49,13 +50,14 @@ export const SERVE_COMMAND: Command = {
 
 /** Grants what the server needs. Throws UsageError where that would let it write code. */
 function permissionFlags(config: Config, code: string, env: NodeJS.ProcessEnv): string[] {
-  const data = dirname(resolve(config.databasePath));
+  const data = createEngine(config).folders;
   const endpoints = config.endpointsFolder === undefined ? [] : [resolve(config.endpointsFolder)];
   const missing = endpoints.find((folder) => !existsSync(folder));
   if (missing) throw new UsageError(`GATEPOST_ENDPOINTS: there is no folder ${missing}`);
-  mkdirSync(data, { recursive: true, mode: 0o700 }); // a grant needs a folder that exists
+  // A grant needs a folder that exists.
+  for (const folder of data) mkdirSync(folder, { recursive: true, mode: 0o700 });
   const readOnly = withTargets([code, ...endpoints]);
-  const writable = withTargets([data]);
+  const writable = withTargets(data);
   const mixed = writable.find((folder) =>
     readOnly.some((path) => !relative(folder, path).startsWith(".."))
   );
@@ -75,7 +77,7 @@ function permissionFlags(config: Config, code: string, env: NodeJS.ProcessEnv): 
   const secrets = Object.entries(env).flatMap(([name, path = ""]) =>
     /^GATEPOST_\w+_FILE$/.test(name) && path !== "" ? [resolve(path)] : []
   );
-  const readable = [code, join(code, "../package.json"), ...endpoints, ...secrets, data];
+  const readable = [code, join(code, "../package.json"), ...endpoints, ...secrets, ...data];
   return [
     "--permission",
     "--allow-net",

@@ -1,5 +1,5 @@
 import { accessSync, constants, existsSync, statSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../base/message_of.ts";
 import type { Seal } from "../base/seal.ts";
@@ -75,10 +75,10 @@ export function judgeFile(
   }
 }
 
-/** Throws UnusableDatabaseError, with path and reason, for a state that is unusable. */
-export function refuseUnusable(path: string, state: DatabaseState): void {
+/** Throws UnusableDatabaseError, with address and reason, for a state that is unusable. */
+export function refuseUnusable(address: string, state: DatabaseState): void {
   if (state.kind !== "unusable") return;
-  throw new UnusableDatabaseError(`Database ${resolve(path)}: ${state.reason}`);
+  throw new UnusableDatabaseError(`Database ${address}: ${state.reason}`);
 }
 
 /** Throws where this process may not write the file or its folder, or may not make them. */

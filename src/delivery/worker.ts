@@ -8,8 +8,8 @@ import { WORKER_SETTINGS, type WorkerEvent, type WorkerReport } from "./worker_m
 /** What the worker is made with; `name` is that of this process, which its claims carry. */
 type WorkerOptions = Pick<Services, "config" | "log" | "metrics"> & {
   readonly name: string;
-  /** Makes a port to the database's writer. */
-  readonly connect: () => MessagePort;
+  /** Makes what the thread needs to open the database too. */
+  readonly connect: () => MessagePort | undefined;
 };
 
 /** Delivery, in a thread of its own. */
@@ -111,7 +111,7 @@ function startThread(
   const settings = Object.fromEntries(WORKER_SETTINGS.map((key) => [key, config[key]]));
   const url = new URL(`./worker_thread${extension}`, import.meta.url);
   const workerData = { name, settings, toDatabase };
-  return new Worker(url, { workerData, transferList: [toDatabase] })
+  return new Worker(url, { workerData, transferList: toDatabase ? [toDatabase] : [] })
     .on("message", receive)
     .once("exit", () => receive({ kind: "looked" })); // no other response to it comes
 }

@@ -5,7 +5,7 @@ import type { SelfTest } from "./egress.ts";
 
 /** What the delivery worker needs of the configuration, and no more: it gets no passwords. */
 export const WORKER_SETTINGS = [
-  "databasePath",
+  "database",
   "secretKeys",
   "callbackAllow",
   "callbackTimeoutMs",
@@ -22,8 +22,8 @@ export interface WorkerStart {
   /** The name of this process, which its claims carry. */
   readonly name: string;
   readonly settings: WorkerSettings;
-  /** Takes the thread's writes. */
-  readonly toDatabase: MessagePort;
+  /** From `connect` of the database that the process has open. */
+  readonly toDatabase: MessagePort | undefined;
 }
 
 /** What the worker's thread is asked to do. */

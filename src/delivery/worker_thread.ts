@@ -7,8 +7,7 @@ import { createClockWatch } from "./clock_watch.ts";
 import { createDistributor } from "./distributor.ts";
 import { createEgress } from "./egress.ts";
 import { takeOver, takeOverDeliveries } from "./take_over.ts";
-import { acquirePresence } from "../database/presence.ts";
-import { openSharedDatabase } from "../database/shared_database.ts";
+import { createEngine } from "../database/engine.ts";
 import { revision, version } from "../version.ts";
 import type { WorkerEvent, WorkerReport, WorkerRequest, WorkerStart } from "./worker_messages.ts";
 
@@ -21,12 +20,13 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
   process.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
   const clock = createSteadyClock(Date.now, () => performance.now());
   const { now } = clock;
-  const database = openSharedDatabase(settings.databasePath, toDatabase);
+  const engine = createEngine(settings);
+  const database = engine.openInThread(toDatabase);
   let isStopping = false;
-  toDatabase.on("close", () => {
+  toDatabase?.on("close", () => {
     if (!isStopping) throw new Error("The writer of the database has ended"); // and start again
   });
-  const presence = acquirePresence(settings.databasePath, name);
+  const presence = engine.acquirePresence(database, name);
   const timeoutMs = settings.callbackTimeoutMs;
   const egress = createEgress({
     allow: settings.callbackAllow,
@@ -66,7 +66,7 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
     isStopping = true;
     await distributor.stop(graceMs);
     await egress.close();
-    presence.close();
+    await presence.close();
     await database.close();
     report();
     port.close();

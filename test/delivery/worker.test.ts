@@ -139,7 +139,7 @@ test("to stop awaits what is in flight and leaves no lock file behind", async (t
   await receiver.waitFor(1, 10_000, "/a");
   await stage.worker.stop(5_000);
   assert.equal(await countDelivered(stage.database), 1, "recorded before the end");
-  const files = readdirSync(dirname(stage.config.databasePath));
+  const files = readdirSync(dirname(stage.config.database.path));
   assert.deepEqual(files.filter((name) => name.includes("-process-")), []);
 });
 

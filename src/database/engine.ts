@@ -1,0 +1,69 @@
+import type { MessagePort } from "node:worker_threads";
+import type { DatabaseAddress } from "../base/database_address.ts";
+import type { Seal } from "../base/seal.ts";
+import type { BackupOptions } from "./backup.ts";
+import type { Database } from "./database.ts";
+import type { DatabaseState } from "./judge.ts";
+import { createSqliteEngine } from "./sqlite_engine.ts";
+import type { CommitReport } from "./write_result.ts";
+
+/** What stands around the two verbs of `Database`: one kind of place that holds a database. */
+export interface Engine {
+  /** What messages call it, without a secret. */
+  readonly address: string;
+  /** The folders that a process on it reads and writes. */
+  readonly folders: readonly string[];
+  /** Whether there is a database yet. */
+  exists(): Promise<boolean>;
+  /** Whether a server can work on it, by the rules of DESIGN.md; changes nothing. */
+  judge(seal: Seal): Promise<DatabaseState>;
+  /** Reads it and changes nothing; it is there, and its schema the newest. */
+  look<Result>(read: (database: Pick<Database, "query">) => Promise<Result>): Promise<Result>;
+  /** Makes or migrates it, and opens it. Throws UnusableDatabaseError. */
+  open(observe?: (commit: CommitReport) => void): Promise<OpenDatabase>;
+  /** Opens in another thread what this process has open; the port is what `connect` made. */
+  openInThread(port: MessagePort | undefined): Database;
+  /** Shows other processes that the one with this name lives. */
+  acquirePresence(database: Database, name: string): Presence;
+  /**
+   * Copies it, also while others write to it, to a new file, mode 0600, that is checked and on disk
+   * when it gets its name. Returns its size in bytes. Throws UnusableDatabaseError, the signal's
+   * reason or the system's error, EEXIST where the target is there; then there is no copy.
+   */
+  backUp(target: string, options: BackupOptions): Promise<number>;
+  /**
+   * Puts a copy of the file `source`, which is judged first, in its place, and keeps what was there
+   * in the file `keptAs`. Throws UnusableDatabaseError, also while any process works on it, the
+   * signal's reason or the system's error; then nothing has changed.
+   */
+  restore(source: string, seal: Seal, nowMs: number, options: BackupOptions): Promise<Restored>;
+}
+
+/** A database that this process works on, and that others may. */
+export interface OpenDatabase extends Database {
+  /** Whether what is open is still what the address leads to. */
+  isInPlace(): boolean;
+  /** Removes what has been overwritten also from logs; returns why it can still be read. */
+  forgetOverwritten(): string | undefined;
+  /** What another thread needs to open it too; undefined where that needs nothing. */
+  connect(): MessagePort | undefined;
+}
+
+/** How a process shows that it lives, and learns who has ended. */
+export interface Presence {
+  /** Calls `release` for each process that has ended, for what it had claimed. */
+  forEnded(release: (name: string) => Promise<void>): Promise<void>;
+  /** Shows the others that this process has released everything. */
+  close(): void | Promise<void>;
+}
+
+/** What `restore` has done. */
+export interface Restored {
+  readonly bytes: number;
+  readonly keptAs: string | undefined;
+}
+
+/** Makes the engine of the database that the configuration names; nothing is opened yet. */
+export function createEngine({ database }: { readonly database: DatabaseAddress }): Engine {
+  return createSqliteEngine(database.path);
+}
