@@ -93,7 +93,9 @@ function countAll(
   for (const { id } of arrivals.filter(mayRepeat)) inFlight.set(id, (inFlight.get(id) ?? 0) + 1);
   const isOrphan = ({ status }: Arrival) => status === undefined;
   const orphans = new Set(arrivals.filter(isOrphan).map(({ id }) => id));
-  const takenOver = arrivals.filter((each) => !isOrphan(each) && orphans.has(each.id));
+  const takeoverMs = killedAtMs === undefined ? [] : arrivals
+    .filter((each) => each.atMs > killedAtMs && !isOrphan(each) && orphans.has(each.id))
+    .map(({ atMs }) => atMs - killedAtMs);
   const isInFault = (atMs: number) => atMs > fault.fromMs - 1_000 && atMs < fault.toMs + 1_500;
   const revokedMs = (during: boolean) =>
     journal.revoked.filter(({ endedAtMs }) => isInFault(endedAtMs) === during)
@@ -104,7 +106,7 @@ function countAll(
     gapMs: longestGap(journal.acknowledgedAtMs),
     slowestMs: journal.slowestMs,
     gets: journal.gets,
-    takeoverMs: takenOver.map(({ atMs }) => atMs - (killedAtMs ?? fault.fromMs)),
+    takeoverMs,
     revokedMs: revokedMs(false),
     revokedInFaultMs: revokedMs(true),
     failures: journal.failures,
