@@ -25,6 +25,7 @@ const wanted = values.rows.split(",");
 const unknown = wanted.filter((name) => !ROWS.some((row) => row.name === name));
 if (unknown.length > 0) throw new Error(`no such row: ${unknown.join(", ")}`);
 
+const MAX_ERRORS = 10;
 const random = createRandom(Number(values.seed));
 const table: string[] = [];
 const broken: string[] = [];
@@ -35,10 +36,10 @@ for (const row of ROWS.filter(({ name }) => wanted.includes(name))) {
     const figures = await runTrial(row, random);
     trials.push(figures);
     console.log(formatRow(row.name, [figures]));
-    for (const promise of findBrokenPromises(row, figures)) {
-      console.log(`  broken: ${promise}`);
-      broken.push(`${row.name}: ${promise}`);
-    }
+    const promises = findBrokenPromises(row, figures);
+    for (const promise of promises) console.log(`  broken: ${promise}`);
+    if (promises.length > 0) console.log(figures.errors.slice(0, MAX_ERRORS).join("\n"));
+    broken.push(...promises.map((promise) => `${row.name}: ${promise}`));
   }
   table.push(formatRow(row.name, trials));
 }

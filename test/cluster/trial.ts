@@ -25,6 +25,8 @@ export interface TrialFigures extends DeliveryFigures {
   /** Tables that are not the same at every node. */
   readonly differing: readonly string[];
   readonly failures: Journal["failures"];
+  /** What the Gatepost nodes logged as errors. */
+  readonly errors: readonly string[];
 }
 
 interface Span {
@@ -80,7 +82,7 @@ async function drain(
 }
 
 function countAll(
-  { recorder, subscriptions }: ClusterStage,
+  { recorder, subscriptions, gateposts }: ClusterStage,
   journal: Journal,
   fault: Span,
   { killedAtMs }: Aftermath,
@@ -110,6 +112,8 @@ function countAll(
     revokedMs: revokedMs(false),
     revokedInFaultMs: revokedMs(true),
     failures: journal.failures,
+    errors: gateposts.flatMap(({ server }) => server.lines)
+      .filter((line) => line.includes('"level":"error"')),
   };
 }
 
