@@ -26,7 +26,8 @@ interface Shift {
 
 const PAUSE_MS = 12;
 const RETRY_EVERY_MS = 100;
-const RETRY_MS = 30_000;
+/** A minute is what a dead node's attempt holds its key for. */
+const RETRY_MS = 75_000;
 const PROBE_EVERY_MS = 20;
 const REVOKE_EVERY_MS = 500;
 const TOKEN_PATH = "/authorization/token";

@@ -109,8 +109,8 @@ async function follower({ rqlite }: ClusterStage): Promise<RqliteNode> {
 
 /** Kills the second one, while callbacks of it are in flight. */
 async function killGatepost({ gateposts, recorder }: ClusterStage): Promise<Aftermath> {
-  recorder.delay(() => 400);
-  await sleep(100);
+  recorder.delay(() => 600);
+  await sleep(400);
   const killedAtMs = performance.now();
   await gateposts[1].server.kill();
   recorder.delay(() => 0);
