@@ -2,14 +2,15 @@ import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RqliteNode } from "../helpers/rqlite_node.ts";
 
-const SETTLE_MS = 5_000;
-
 /**
  * The tables that are not the same at every node, as each holds them itself; waits for nodes that
  * have not caught up. Nobody may write meanwhile.
  */
-export async function compareReplicas(nodes: readonly RqliteNode[]): Promise<readonly string[]> {
-  for (const endMs = performance.now() + SETTLE_MS;;) {
+export async function compareReplicas(
+  nodes: readonly RqliteNode[],
+  settleMs = 5_000,
+): Promise<readonly string[]> {
+  for (const endMs = performance.now() + settleMs;;) {
     const [first, ...others] = await Promise.all(nodes.map(hashTables));
     const names = new Set([first, ...others].flatMap((tables) => [...tables?.keys() ?? []]));
     const differing = [...names].filter((name) =>
