@@ -26,8 +26,8 @@ interface Shift {
 
 const PAUSE_MS = 12;
 const RETRY_EVERY_MS = 100;
-/** A minute is what a dead node's attempt holds its key for. */
-const RETRY_MS = 75_000;
+/** Longer than a dead node's attempt holds its key. */
+const RETRY_MS = 30_000;
 const PROBE_EVERY_MS = 20;
 const REVOKE_EVERY_MS = 500;
 const TOKEN_PATH = "/authorization/token";
@@ -162,7 +162,7 @@ async function revoke(shift: Shift): Promise<void> {
   }
 }
 
-/** Sends until the reply is final, for 30 s, and notes each. */
+/** Sends until the reply is final, for 30 seconds at most, and notes each. */
 async function repeat(
   journal: Journal,
   send: () => Promise<Reply | undefined>,

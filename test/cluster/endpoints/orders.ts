@@ -7,6 +7,8 @@ export const placeOrders: Endpoint<{ readonly numbers: readonly number[] }> = {
   method: "POST",
   path: "/orders",
   scope: "orders",
+  emits: { "order.placed": "An order was placed" },
+  idempotent: true,
   handle({ body, dispatch }) {
     for (const n of body.numbers) dispatch("order.placed", { n });
     return { status: 202, body: {} };
