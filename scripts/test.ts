@@ -71,9 +71,10 @@ function runTests(files: string[], engine: Record<string, string> = {}): boolean
   return run([...testRunner, "--test-concurrency=1", ...failed], env);
 }
 
-/** The tests of the service that are run on a cluster too, where the server needs no file. */
+/** The tests that are run on rqlite too: of the service, and of several processes. */
 function findTestsOfBothEngines(): string[] {
-  return globSync("test/e2e/*.test.ts", { cwd: root }).sort()
+  const others = "test/{delivery/distributor,job/shared_cron}.test.ts";
+  return globSync(["test/e2e/*.test.ts", others], { cwd: root }).sort()
     .filter((file) => !readFileSync(join(root, file), "utf8").startsWith("// On SQLite alone: "));
 }
 

@@ -4,7 +4,11 @@ import { type RqliteCluster, runRqlited } from "./rqlited.ts";
 
 type Row = Readonly<Record<string, unknown>>;
 
-const isOnRqlite = process.env["GATEPOST_TEST_ENGINE"] === "rqlite";
+/** Whether the engine that is tested is rqlite. */
+export const isOnRqlite = process.env["GATEPOST_TEST_ENGINE"] === "rqlite";
+/** How long it takes until others go on with what a killed process held. */
+export const TAKEOVER_MS = isOnRqlite ? 10_000 : 5_000;
+
 /** By the path of the file in whose place they stand. */
 const clusters = new Map<string, Promise<RqliteCluster>>();
 
@@ -37,7 +41,7 @@ export async function queryDatabase(
   if (cluster === undefined) return queryFile(path, sql, ...params);
   const node = await cluster.leader();
   const answer = await node.call("/db/query?associative&level=strong", [[sql, ...params]]);
-  const { results: [{ rows, error }] } = JSON.parse(answer);
+  const { results: [{ rows = [], error }] } = JSON.parse(answer);
   if (error !== undefined) throw new Error(error);
   return rows;
 }
