@@ -29,9 +29,11 @@ export interface TrialFigures extends DeliveryFigures {
   readonly errors: readonly string[];
 }
 
+/** From the fault to when it was put right, and when the load was stopped. */
 interface Span {
   readonly fromMs: number;
   readonly toMs: number;
+  readonly stoppedAtMs: number;
 }
 
 const WARM_MS = 1_500;
@@ -54,11 +56,13 @@ export async function runTrial(row: Row, random: Random): Promise<TrialFigures> 
     aftermath = await row.run(stage) ?? {};
     const toMs = performance.now();
     await sleep(CALM_MS);
+    const stoppedAtMs = performance.now();
     await load.stop();
     await drain(stage, load.journal);
     for (const gatepost of stage.gateposts) await gatepost.server.stop();
+    const span = { fromMs, toMs, stoppedAtMs };
     const differing = await compareReplicas(stage.rqlite.nodes);
-    return { ...countAll(stage, load.journal, { fromMs, toMs }, aftermath), differing };
+    return { ...countAll(stage, load.journal, span, aftermath), differing };
   } finally {
     await stage.stop();
     aftermath.cleanUp?.();
@@ -105,7 +109,7 @@ function countAll(
   return {
     ...countDeliveries(subscriptions, journal.batches, recorder, inFlight),
     chains: journal.chains,
-    gapMs: longestGap(journal.acknowledgedAtMs),
+    gapMs: longestGap(journal.acknowledgedAtMs, fault.stoppedAtMs),
     slowestMs: journal.slowestMs,
     gets: journal.gets,
     takeoverMs,
@@ -117,6 +121,7 @@ function countAll(
   };
 }
 
-function longestGap(timesMs: readonly number[]): number {
-  return Math.max(...timesMs.slice(1).map((atMs, index) => atMs - (timesMs[index] ?? atMs)));
+function longestGap(timesMs: readonly number[], endMs: number): number {
+  const all = [...timesMs.filter((atMs) => atMs < endMs), endMs];
+  return Math.max(...all.slice(1).map((atMs, index) => atMs - (all[index] ?? atMs)));
 }
