@@ -224,16 +224,20 @@ export function recordDelivered(
   claim: string,
   nowMs: number,
 ): Sql[] {
-  const claimed = sql`json_each(${JSON.stringify(records)}) row CROSS JOIN deliveries d
-    ON d.id = row.value ->> 'delivery' AND d.claim = ${claim} AND d.status = 'pending'`;
+  const claimed = (rows: readonly (readonly unknown[])[]) =>
+    sql`json_each(${JSON.stringify(rows)}) row CROSS JOIN deliveries d
+      ON d.id = row.value ->> 0 AND d.claim = ${claim} AND d.status = 'pending'`;
+  const attempts = records.map(({ delivery, startedAtMs, attempt, durationMs, outcome, snippet }) =>
+    [delivery, startedAtMs, attempt, outcome, durationMs, snippet]
+  );
   return [
     sql`INSERT INTO attempts (delivery, startedAtMs, attempt, status, durationMs, snippet)
-      SELECT d.id, row.value ->> 'startedAtMs', row.value ->> 'attempt',
-        row.value ->> '$.outcome.status', row.value ->> 'durationMs', row.value ->> 'snippet'
-      FROM ${claimed} WHERE TRUE ON CONFLICT DO NOTHING`,
+      SELECT d.id, row.value ->> 1, row.value ->> 2, row.value ->> '$[3].status', row.value ->> 4,
+        row.value ->> 5 FROM ${claimed(attempts)} WHERE TRUE ON CONFLICT DO NOTHING`,
     sql`UPDATE subscriptions SET hasSucceeded = 1, failingSinceMs = NULL WHERE seq IN
-      (SELECT s.seq FROM ${claimed} CROSS JOIN subscriptions s ON s.seq = d.subscription
-        WHERE s.endpoint = row.value ->> 'endpoint'
+      (SELECT s.seq FROM ${claimed(records.map(({ delivery, endpoint }) => [delivery, endpoint]))}
+        CROSS JOIN subscriptions s ON s.seq = d.subscription
+        WHERE s.endpoint = row.value ->> 1
           AND (NOT s.hasSucceeded OR s.failingSinceMs IS NOT NULL))`,
     // The plus: by their ids, and not through all that the process has claimed.
     sql`UPDATE deliveries SET status = 'delivered', attempt = attempt + 1, dueAtMs = ${nowMs},

@@ -134,7 +134,7 @@ test("declared events, and those of the service, are webhooks with their headers
   }
   const post = asFields(asFields(webhooks["order.audited"])["post"]);
   assert.equal(post["summary"], "An order was looked at");
-  assert.match(JSON.stringify(post), /webhookSignature/);
+  assert.match(JSON.stringify(post["parameters"]), /"webhook-signature"/);
 });
 
 test("every operation says what opens it, also where that is nothing", () => {
