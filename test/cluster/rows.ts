@@ -20,7 +20,7 @@ export interface Row {
   readonly name: string;
   /** Does it, and puts right what does not get right by itself. */
   readonly run: (stage: ClusterStage) => Promise<Aftermath | void>;
-  /** How long writes may fail because of it, in addition to the 1.5 s of a failover. */
+  /** How long writes may be held up because of it, in addition to the 1.5 s of a failover. */
   readonly outageMs?: number;
   /** More flags of each rqlited. */
   readonly flags?: readonly string[];
@@ -133,7 +133,7 @@ function stopLeader(ms: number): Row {
 function stopQuorum(ms: number): Row {
   return {
     name: `no quorum ${ms / 1000} s`,
-    outageMs: ms,
+    outageMs: ms + 1_500, // and an election, of which all have missed the beginning
     async run({ rqlite }) {
       const leader = await rqlite.leader();
       const followers = rqlite.nodes.filter((node) => node !== leader);
