@@ -1,9 +1,10 @@
 import { hasScope } from "./authority.ts";
 import { idTimeMs } from "../base/id.ts";
+import { afterWrite } from "./after_write.ts";
 import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
 import type { Database, Page, Pagination } from "../database/database.ts";
 import { changesRow, findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
-import { andIs, sql, type Sql } from "../database/sql.ts";
+import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
 import { endExcessGrants } from "./grant_limit.ts";
 import type { Revocations } from "./revocations.ts";
 
@@ -61,6 +62,38 @@ const NEW_PARTIES = [sql`g.user`, sql`g.app`] as const;
 const NEW_NOT_BEFORE = notBeforeOf(...NEW_PARTIES);
 const NEW_PARTIES_HOLD_SCOPES = partiesHold(...NEW_PARTIES)(sql`g.scopes`);
 
+/** Stores those of the grants whose user and app allow it at that point of the batch. */
+function insertGrants(grants: readonly NewGrant[]): Sql {
+  const rows = grants.map(({ refresh, ...g }) => {
+    const hex = refresh && Buffer.from(refresh).toString("hex");
+    const times = [g.refreshUntilMs, g.accessUntilMs, g.decidedAtMs ?? idTimeMs(g.id)];
+    return [g.id, g.app, g.user, g.type, g.scopes, hex, ...times];
+  });
+  const columns = sql`id, app, user, type, scopes, refresh, refreshUntilMs, accessUntilMs`;
+  // Materialized, so that each value is taken out of the JSON once.
+  return sql`WITH g (${columns}, decidedAtMs) AS MATERIALIZED (SELECT value ->> 0, value ->> 1,
+      value ->> 2, value ->> 3, value -> 4, unhex(value ->> 5), value ->> 6, value ->> 7,
+      value ->> 8 FROM json_each(${JSON.stringify(rows)}))
+    INSERT INTO grants (${columns}) SELECT ${columns} FROM g
+    WHERE ${NEW_NOT_BEFORE} < decidedAtMs AND ${NEW_PARTIES_HOLD_SCOPES}`;
+}
+
+/** Grants of one turn of the loop that have nothing beside them: one statement stores them all. */
+const gathered = new WeakMap<Database, ReturnType<typeof gather>>();
+
+function gather(database: Database) {
+  const grants: NewGrant[] = [];
+  const stored = new Promise((resolve) => setImmediate(resolve)).then(async () => {
+    gathered.delete(database);
+    const [inserted] = await database.write([insertGrants(grants)]);
+    if (inserted === grants.length) return grants;
+    const ids = listOf(grants.map(({ id }) => id));
+    const select = sql`SELECT id FROM grants WHERE id IN ${ids}`;
+    return afterWrite(database.query<Pick<Grant, "id">>(select));
+  });
+  return { grants, stored };
+}
+
 /**
  * Stores a grant, with an entry of the audit beside it, and ends those of its user that are too
  * many with it; false, and it is not stored, when its user or app has been disabled, has had its
@@ -72,14 +105,15 @@ export async function insertGrant(
   audited?: AuditRecord,
   revocations?: Revocations,
 ): Promise<boolean> {
-  const { id, app, user, type, scopes, refresh = null } = grant;
+  const { id, app, user } = grant;
+  if (user === null && !audited) {
+    const { grants, stored } = gathered.getOrInsertComputed(database, gather);
+    grants.push(grant);
+    return (await stored).some((each) => each.id === id);
+  }
   const madeAtMs = idTimeMs(id);
   const [inserted, ...changes] = await database.write([
-    sql`INSERT INTO grants (id, app, user, type, scopes, refresh, refreshUntilMs, accessUntilMs)
-      SELECT ${id}, g.app, g.user, ${type}, g.scopes, ${refresh}, ${grant.refreshUntilMs},
-        ${grant.accessUntilMs}
-      FROM (SELECT ${user} AS user, ${app} AS app, ${JSON.stringify(scopes)} AS scopes) g
-      WHERE ${NEW_NOT_BEFORE} < ${grant.decidedAtMs ?? madeAtMs} AND ${NEW_PARTIES_HOLD_SCOPES}`,
+    insertGrants([grant]),
     ...audited ? [insertAuditOfGrant(id, audited, madeAtMs)] : [],
     ...user === null ? [] : endExcessGrants(user, app, madeAtMs),
   ]);
@@ -107,6 +141,8 @@ export interface RefreshHandle {
 export interface PresentedRefreshToken {
   readonly grant: Grant;
   readonly state: "current" | "previous" | "used";
+  /** SHA-256 of the one that is valid now; null where the app has lost it. */
+  readonly head: Uint8Array | null;
 }
 
 /** How long an exchange may be repeated whose response was lost. */
@@ -118,8 +154,10 @@ export async function findRefreshToken(
   { grantId, hash, isGenuine }: RefreshHandle,
   nowMs: number,
 ): Promise<PresentedRefreshToken | undefined> {
-  type Row = RowOf<Grant> & { readonly state: PresentedRefreshToken["state"] | null };
-  const select = sql`SELECT ${COLUMNS}, CASE WHEN refresh = ${hash} THEN 'current'
+  type Row = RowOf<Grant> & Pick<PresentedRefreshToken, "head"> & {
+    readonly state: PresentedRefreshToken["state"] | null;
+  };
+  const select = sql`SELECT ${COLUMNS}, refresh AS head, CASE WHEN refresh = ${hash} THEN 'current'
       WHEN previous = ${hash} AND rotatedAtMs > ${nowMs - RETRY_MS} THEN 'previous'
       WHEN ${isGenuine ? 1 : 0} OR EXISTS
         (SELECT 1 FROM used_refresh_tokens WHERE grantId = id AND hash = ${hash})
@@ -127,15 +165,16 @@ export async function findRefreshToken(
     FROM grants WHERE id = ${grantId}`;
   const row = await findRow<Row>(database, select);
   if (!row || row.state === null) return undefined;
-  const { state, ...grant } = row;
-  return { grant: parseScopes(grant), state };
+  const { state, head, ...grant } = row;
+  return { grant: parseScopes(grant), state, head };
 }
 
 /** One exchange of a refresh token for the next; the scopes are those of the new access token. */
 interface RefreshRotation extends Pick<Grant, "scopes" | "refreshUntilMs" | "accessUntilMs"> {
   readonly old: RefreshHandle;
-  /** What it was when it was looked up. */
+  /** What it was when it was looked up, and which one was valid then. */
   readonly state: "current" | "previous";
+  readonly head: PresentedRefreshToken["head"];
   readonly newHash: Uint8Array;
 }
 
@@ -146,31 +185,36 @@ const partiesHoldScopes = partiesHold(...PARTIES);
 /**
  * Replaces a refresh token by the new one (RFC 6749 §6, RFC 9700 §4.14.2). Of any number that were
  * looked up in one state exactly one succeeds; false when the old one is no longer in that state,
- * or the grant, its user or its app has ended meanwhile.
+ * or the grant, its user or its app has ended meanwhile. Where the engine does not know whether it
+ * was stored, or was faster than itself when it tried again, the new one's being there says it.
  */
-export function rotateRefreshToken(
+export async function rotateRefreshToken(
   database: Database,
-  { old, state, newHash, scopes, refreshUntilMs, accessUntilMs }: RefreshRotation,
+  { old, state, head, newHash, scopes, refreshUntilMs, accessUntilMs }: RefreshRotation,
   nowMs: number,
 ): Promise<boolean> {
   const { grantId, hash, isGenuine } = old;
   const isCurrent = state === "current";
-  return changesRow(
+  const rotated = sql`FROM grants WHERE id = ${grantId} AND refresh = ${newHash}`;
+  const isRotated = async () => await findRow(database, sql`SELECT 1 ${rotated}`) !== undefined;
+  return await changesRow(
     database,
     // The previous one may be exchanged once more, and not again: then none is left behind.
-    sql`UPDATE grants SET refresh = ${newHash}, previous = ${isCurrent ? sql`refresh` : null},
+    sql`UPDATE grants SET refresh = ${newHash}, previous = ${isCurrent ? hash : null},
         rotatedAtMs = ${nowMs}, refreshUntilMs = ${refreshUntilMs},
         accessUntilMs = max(accessUntilMs, ${accessUntilMs})
-      WHERE id = ${grantId} AND ${isCurrent ? sql`refresh` : sql`previous`} = ${hash}
-        AND revokedAtMs IS NULL AND refreshUntilMs > ${nowMs}
+      WHERE id = ${grantId} AND refresh = ${head} AND ${isCurrent ? sql`refresh` : sql`previous`}
+        = ${hash} AND revokedAtMs IS NULL AND refreshUntilMs > ${nowMs}
         AND ${NOT_BEFORE} < ${idTimeMs(grantId)}
         AND ${partiesHoldScopes(JSON.stringify(scopes))}`,
     ...isGenuine ? [] : [
       sql`INSERT INTO used_refresh_tokens (grantId, hash)
-        SELECT id, ${hash} FROM grants WHERE id = ${grantId} AND refresh = ${newHash}
-        ON CONFLICT DO NOTHING`,
+        SELECT id, ${hash} ${rotated} ON CONFLICT DO NOTHING`,
     ],
-  );
+  ).catch(async (error: unknown) => {
+    if (await isRotated().catch(() => false)) return true;
+    throw error;
+  }) || isRotated();
 }
 
 /** A grant as it is listed: with what has become of it. */

@@ -6,6 +6,7 @@ import { sha256 } from "../../../src/base/secret.ts";
 import type { App } from "../../../src/oauth/app.ts";
 import { OAuthError } from "../../../src/oauth/errors.ts";
 import { createAccounts } from "../../../src/store/accounts.ts";
+import { loadRevocations } from "../../../src/store/revocations.ts";
 import { insertApp, replaceAppSecret } from "../../../src/store/apps.ts";
 import { listAudit } from "../../../src/store/audit.ts";
 import { createFailureAudit } from "../../../src/store/failure_audit.ts";
@@ -23,7 +24,8 @@ async function open(t: TestContext, more: Partial<App> = {}) {
   const app = sampleApp(more);
   await database.write([insertApp(app, app.type === "public" ? undefined : sha256("right"))]);
   const failures = createFailureAudit({ database, now });
-  const clients = createClientAuthenticator({ accounts: createAccounts(database), failures, now });
+  const accounts = createAccounts(database, await loadRevocations(database, now));
+  const clients = createClientAuthenticator({ accounts, failures, now });
   return {
     database,
     clock,
