@@ -39,6 +39,8 @@ export async function startLoad(stage: ClusterStage, random: Random): Promise<Lo
   const stopping = new AbortController();
   let last = 0;
   const token = await obtainToken(stage, stage.app);
+  const logIn = () => stage.gateposts[0].passwordTokens(stage.app, stage.user);
+  const chains = await Promise.all([logIn(), logIn()]);
   const next = () => ++last;
   const shift: Shift = { stage, journal, random, signal: stopping.signal, token, next };
   const working = Promise.all([
@@ -48,8 +50,7 @@ export async function startLoad(stage: ClusterStage, random: Random): Promise<Lo
     dispatch(shift, 1, true),
     obtainTokens(shift, 0),
     obtainTokens(shift, 1),
-    refresh(shift, 0),
-    refresh(shift, 1),
+    ...chains.map(({ refresh_token: start }, first) => refresh(shift, first, start)),
     probe(shift, 0),
     probe(shift, 1),
     revoke(shift),
@@ -99,10 +100,10 @@ async function obtainTokens(shift: Shift, first: number): Promise<void> {
 }
 
 /** Refreshes again and again, and repeats what is not answered, as a client is advised to. */
-async function refresh(shift: Shift, first: number): Promise<void> {
+async function refresh(shift: Shift, first: number, start: string): Promise<void> {
   const { stage, journal, random, signal } = shift;
   const send = createNodeClient(stage.gateposts, first);
-  let { refresh_token: current } = await stage.gateposts[0].passwordTokens(stage.app, stage.user);
+  let current = start;
   while (!signal.aborted) {
     const call = tokenCall(stage.app, { grant_type: "refresh_token", refresh_token: current });
     const isFinal = (reply: Reply | undefined) => isDone(reply) || reply?.status === 400;

@@ -8,7 +8,7 @@ import type { RqliteNode } from "../helpers/rqlite_node.ts";
  */
 export async function compareReplicas(
   nodes: readonly RqliteNode[],
-  settleMs = 5_000,
+  settleMs = 15_000,
 ): Promise<readonly string[]> {
   for (const endMs = performance.now() + settleMs;;) {
     const [first, ...others] = await Promise.all(nodes.map(hashTables));

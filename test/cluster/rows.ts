@@ -20,7 +20,7 @@ export interface Row {
   readonly name: string;
   /** Does it, and puts right what does not get right by itself. */
   readonly run: (stage: ClusterStage) => Promise<Aftermath | void>;
-  /** How long writes may fail because of it, in addition to the 1.5 s of a failover. */
+  /** How long writes may be held up because of it, in addition to the 1.5 s of a failover. */
   readonly outageMs?: number;
   /** More flags of each rqlited. */
   readonly flags?: readonly string[];
@@ -133,7 +133,7 @@ function stopLeader(ms: number): Row {
 function stopQuorum(ms: number): Row {
   return {
     name: `no quorum ${ms / 1000} s`,
-    outageMs: ms,
+    outageMs: ms + 1_500, // and an election, of which all have missed the beginning
     async run({ rqlite }) {
       const leader = await rqlite.leader();
       const followers = rqlite.nodes.filter((node) => node !== leader);
@@ -148,7 +148,7 @@ function stopQuorum(ms: number): Row {
 async function fillDisk(stage: ClusterStage): Promise<Aftermath> {
   const node = await follower(stage);
   const disk = mkdtempSync(join(tmpdir(), "gatepost-disk-"));
-  const { status, stderr } = spawnSync("mount", ["-t", "tmpfs", "-o", "size=32m", "none", disk]);
+  const { status, stderr } = spawnSync("mount", ["-t", "tmpfs", "-o", "size=256m", "none", disk]);
   if (status !== 0) throw new Error(`this row needs the right to mount: ${stderr}`);
   await node.kill();
   await rm(node.folder, { recursive: true });
@@ -156,7 +156,7 @@ async function fillDisk(stage: ClusterStage): Promise<Aftermath> {
   await node.restart();
   await sleep(1_000);
   const ballast = join(disk, "ballast");
-  for (const bytes of [65_536, 1_024, 1]) fill(ballast, bytes);
+  for (const bytes of [1_048_576, 1_024, 1]) fill(ballast, bytes);
   await sleep(4_000);
   rmSync(ballast);
   // It may have ended itself, as a program may that cannot store its log.

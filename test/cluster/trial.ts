@@ -37,7 +37,9 @@ interface Span {
 }
 
 const WARM_MS = 1_500;
-const CALM_MS = 2_500;
+const CALM_MS = 4_000;
+/** How long a fault can be felt after it was put right. */
+const ECHO_MS = 2_500;
 const DRAIN_MS = 90_000;
 /** What should not come has had its chance by then. */
 const AFTER_MS = 1_500;
@@ -102,7 +104,7 @@ function countAll(
   const takeoverMs = killedAtMs === undefined ? [] : arrivals
     .filter((each) => each.atMs > killedAtMs && !isOrphan(each) && orphans.has(each.id))
     .map(({ atMs }) => atMs - killedAtMs);
-  const isInFault = (atMs: number) => atMs > fault.fromMs - 1_000 && atMs < fault.toMs + 1_500;
+  const isInFault = (atMs: number) => atMs > fault.fromMs - 1_000 && atMs < fault.toMs + ECHO_MS;
   const revokedMs = (during: boolean) =>
     journal.revoked.filter(({ endedAtMs }) => isInFault(endedAtMs) === during)
       .map(({ tookMs }) => tookMs);

@@ -162,7 +162,7 @@ describe("the caps, as the receiver sees them", () => {
 });
 
 test("an endpoint that hangs, with hundreds pending, does not delay another", async (t) => {
-  const stage = await open(t, { GATEPOST_CALLBACK_TIMEOUT: "2s" });
+  const stage = await open(t, { GATEPOST_CALLBACK_TIMEOUT: "4s" });
   const [hanging, healthy] = [await stage.openReceiver(), await stage.openReceiver()];
   await stage.publish(await stage.subscribeAt(hanging, { kind: "hang" }), 500);
   await hanging.waitFor(8, 5_000);
@@ -171,7 +171,7 @@ test("an endpoint that hangs, with hundreds pending, does not delay another", as
   await stage.publish(event, 200);
   await healthy.waitFor(200, 5_000);
   const tookMs = performance.now() - startedMs;
-  assert.ok(tookMs < 1_500, `${tookMs} ms for 200, all within one timeout of the other`);
+  assert.ok(tookMs < 3_500, `${tookMs} ms for 200, all within one timeout of the other`);
   assert.equal(hanging.count(), 8);
 });
 

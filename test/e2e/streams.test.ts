@@ -15,6 +15,7 @@ async function start(t: TestContext): Promise<RunningServer> {
   const env = {
     GATEPOST_ENDPOINTS: ENDPOINTS,
     GATEPOST_METRICS_TOKEN: METRICS_TOKEN,
+    GATEPOST_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"), // without it the start warns
   };
   const server = await startServer({ entry: SOURCE_ENTRY, env });
   t.after(() => server.kill());
