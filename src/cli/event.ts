@@ -1,9 +1,7 @@
 import { EVENT_QUERY } from "../api/backend/event.ts";
-import { type JsonValue, parseJson } from "../base/json.ts";
-import { Problem } from "../base/problem.ts";
 import { NewEvent } from "../event/event.ts";
-import type { Command, CommandContext, Values } from "./command.ts";
-import { UsageError } from "./failure.ts";
+import type { Command } from "./command.ts";
+import { readJson } from "./read_json.ts";
 import { LIST_PART, listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
 import { findPrincipalId } from "./user.ts";
 
@@ -33,7 +31,7 @@ export const EVENT_COMMANDS: readonly Command[] = [
       data: {
         argument: "JSON",
         meaning: "the data that subscribers get; - reads it from standard input",
-        read: readData,
+        read: (values, { terminal }) => readJson(values.argument("JSON"), "the data", terminal),
       },
       subject: {
         value: "WHO",
@@ -61,16 +59,3 @@ export const EVENT_COMMANDS: readonly Command[] = [
     members: { name: { meaning: "only events of this name" } },
   }),
 ];
-
-/** Other text than JSON is wrong usage, found before anything is opened, and not repeated. */
-async function readData(values: Values, { terminal }: CommandContext): Promise<JsonValue> {
-  const given = values.argument("JSON");
-  const json = given === "-" ? await terminal.readStdin() : given;
-  try {
-    return parseJson(Buffer.from(json), { exactIntegers: true });
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    const wrong = error.message.replace("The body", "the data").replace(/\.$/, "");
-    throw new UsageError(wrong, { cause: error });
-  }
-}

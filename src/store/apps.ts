@@ -13,7 +13,7 @@ export interface AppWithSecrets extends App {
 
 /** What of an app a change may replace, in the order of `changeable`. */
 const CHANGEABLE = sql`name, url, type, scopes, grants, redirectUris, trusted, resourceServer,
-  rate, status`;
+  rate, status, requirePkce, jwks`;
 
 const SELECT = sql`SELECT id, ${CHANGEABLE}, secret, oldSecret, oldSecretUntilMs, createdAtMs,
   notBeforeMs FROM apps`;
@@ -26,6 +26,8 @@ function toApp(row: RowOf<AppWithSecrets>): AppWithSecrets {
     redirectUris: JSON.parse(row.redirectUris),
     trusted: row.trusted === 1,
     resourceServer: row.resourceServer === 1,
+    requirePkce: row.requirePkce === 1,
+    jwks: JSON.parse(row.jwks),
   };
 }
 
@@ -53,10 +55,15 @@ export function insertApp(app: App, secret: Uint8Array | undefined): Sql {
       ${app.createdAtMs})`;
 }
 
-/** Stores a changed app; ConflictError, for the whole batch, where it is no longer as `before`. */
+/**
+ * Stores a changed app; ConflictError, for the whole batch, where it is no longer as `before`. One
+ * that has keys has no secret any more.
+ */
 export function updateApp(before: App, after: App): Sql {
   const isUnchanged = sql`(${CHANGEABLE}) IS (${changeable(before)})`;
+  const kept = after.jwks.length > 0 ? sql`NULL, NULL` : sql`secret, oldSecret`;
   return sql`UPDATE apps SET (${CHANGEABLE}) = (${changeable(after)}),
+      (secret, oldSecret) = (${kept}),
       origin = ${valueIf(isUnchanged, new URL(after.url).origin)}
     WHERE id = ${after.id}`;
 }
@@ -64,10 +71,14 @@ export function updateApp(before: App, after: App): Sql {
 function changeable(app: App): Sql {
   return sql`${app.name}, ${app.url}, ${app.type}, ${JSON.stringify(app.scopes)},
     ${JSON.stringify(app.grants)}, ${JSON.stringify(app.redirectUris)}, ${app.trusted ? 1 : 0},
-    ${app.resourceServer ? 1 : 0}, ${app.rate}, ${app.status}`;
+    ${app.resourceServer ? 1 : 0}, ${app.rate}, ${app.status},
+    ${app.requirePkce ? 1 : 0}, ${JSON.stringify(app.jwks)}`;
 }
 
-/** Gives an app a new secret; the one before stays valid until `oldUntilMs`. */
+/**
+ * Gives an app a new secret; the one before stays valid until `oldUntilMs`. ConflictError where it
+ * has keys.
+ */
 export function replaceAppSecret(id: string, secret: Uint8Array, oldUntilMs: number): Sql {
   return sql`UPDATE apps
     SET oldSecret = secret, oldSecretUntilMs = ${oldUntilMs}, secret = ${secret} WHERE id = ${id}`;
@@ -79,6 +90,12 @@ export function revokeTokensOfApp(id: string, nowMs: number, accessTtlMs: number
     sql`UPDATE apps SET notBeforeMs = max(notBeforeMs, ${nowMs}) WHERE id = ${id}`,
     ...revokeGrantsOf({ app: id }, end, nowMs, accessTtlMs),
   ];
+}
+
+/** The active apps that may use the code grant and list no redirect URI. */
+export function listUnlistedApps({ query }: Pick<Database, "query">): Promise<Pick<App, "id">[]> {
+  return query(sql`SELECT id FROM apps WHERE redirectUris = '[]' AND status = 'active'
+    AND grants LIKE '%authorization_code%'`);
 }
 
 /** Removes an app; end its tokens first. */

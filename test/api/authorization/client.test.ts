@@ -23,7 +23,13 @@ async function open(t: TestContext, more: Partial<App> = {}) {
   const app = sampleApp(more);
   await database.write([insertApp(app, app.type === "public" ? undefined : sha256("right"))]);
   const failures = createFailureAudit({ database, now });
-  const clients = createClientAuthenticator({ accounts: createAccounts(database), failures, now });
+  const clients = createClientAuthenticator({
+    accounts: createAccounts(database),
+    database,
+    failures,
+    issuer: "https://gatepost.example",
+    now,
+  });
   return {
     database,
     clock,
