@@ -37,10 +37,7 @@ export function findRisks(config: Config, openFiles = readOpenFilesLimit()): str
 }
 
 /** The same of what is stored: the apps that the profile shuts out. */
-export async function findStoredRisks(
-  { profile }: Config,
-  database: Pick<Database, "query">,
-): Promise<string[]> {
+export async function findStoredRisks({ profile }: Config, database: Pick<Database, "query">) {
   const apps = profile === "none" ? [] : await listUnlistedApps(database);
   return apps.map(({ id }) =>
     `GATEPOST_PROFILE: ${profile} refuses the sign-ins of app ${id}, which lists no redirect_uris`

@@ -14,14 +14,8 @@ import {
   TEXT,
 } from "./shape.ts";
 
-const MATERIAL = {
-  kty: oneOf("EC", "RSA", "OKP"),
-  crv: optional(TEXT),
-  x: optional(TEXT),
-  y: optional(TEXT),
-  n: optional(TEXT),
-  e: optional(TEXT),
-};
+const PART = optional(TEXT);
+const MATERIAL = { kty: oneOf("EC", "RSA", "OKP"), crv: PART, x: PART, y: PART, n: PART, e: PART };
 
 /** The public part of a key in a response. */
 export const JWK: Shape<VerificationKey["jwk"]> = named("Jwk", described(
@@ -35,7 +29,7 @@ const REFUSED: Shape<undefined> = {
 };
 
 /** Members that hold something of a private or a symmetric key (RFC 7518 §6). */
-const PRIVATE_MEMBERS: object = Object.fromEntries(
+const PRIVATE_PARTS: object = Object.fromEntries(
   ["d", "p", "q", "dp", "dq", "qi", "oth", "k"].map((name) => [name, optional(REFUSED)]),
 );
 
@@ -45,7 +39,7 @@ export const PUBLIC_JWK = named("PublicJwk", refined(record({
   kid: optional(matching(/^[\x20-\x7e]{1,128}$/, "Must be 1 to 128 characters of ASCII.")),
   alg: optional(oneOf(...SIGNING_ALGORITHMS)),
   use: optional(oneOf("sig")),
-  ...PRIVATE_MEMBERS,
+  ...PRIVATE_PARTS,
 }), (jwk, report) => {
   if (importPublicJwk(jwk)) return;
   report("Must be a key of P-256, Ed25519 or RSA (2048 to 8192 bits), and fit its alg.");
@@ -67,8 +61,9 @@ export function importPublicJwk(
   }
 }
 
-function algorithmOf(key: KeyObject): SigningAlgorithm | undefined {
-  const { asymmetricKeyType: type, asymmetricKeyDetails: details = {} } = key;
+function algorithmOf(
+  { asymmetricKeyType: type, asymmetricKeyDetails: details = {} }: KeyObject,
+): SigningAlgorithm | undefined {
   const { namedCurve, modulusLength: bits = 0, publicExponent } = details;
   if (type === "ec" && namedCurve === "prime256v1") return "ES256";
   if (type === "ed25519") return "EdDSA";

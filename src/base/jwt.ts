@@ -57,15 +57,10 @@ export const MAX_JWT_LENGTH = 8192;
 const COMPACT = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
 
 /** A JWT as it was sent: nothing of it is proven. */
-export interface UnprovenJwt {
-  readonly header: Readonly<Record<string, unknown>>;
-  readonly claims: Record<string, unknown>;
-  readonly signed: string;
-  readonly signature: Uint8Array;
-}
+export type UnprovenJwt = Readonly<NonNullable<ReturnType<typeof parseJwt>>>;
 
 /** The parts of a JWT in its one canonical form; undefined for anything else. */
-export function parseJwt(token: string): UnprovenJwt | undefined {
+export function parseJwt(token: string) {
   if (token.length > MAX_JWT_LENGTH) return undefined;
   const [, headerPart = "", claimsPart = "", signaturePart = ""] = COMPACT.exec(token) ?? [];
   const header = decode(headerPart);
@@ -75,10 +70,7 @@ export function parseJwt(token: string): UnprovenJwt | undefined {
   return { header, claims, signed: `${headerPart}.${claimsPart}`, signature };
 }
 
-/**
- * Whether a key has signed a JWT. The algorithm is the key's, and `alg` must equal it (RFC 8725
- * §3.1).
- */
+/** Whether a key has signed a JWT: by its own algorithm, which `alg` must equal (RFC 8725 §3.1). */
 export function isSignedBy(
   { header, signed, signature }: UnprovenJwt,
   { alg, publicKey }: Pick<VerificationKey, "alg" | "publicKey">,

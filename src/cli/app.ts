@@ -1,7 +1,7 @@
 import { AppChange, NewApp, NewAppSecret } from "../oauth/app.ts";
 import { GRANT_TYPES } from "../oauth/grant_type.ts";
 import type { Command, CommandContext, Values } from "./command.ts";
-import { readJson } from "./read_json.ts";
+import { readJson } from "./event.ts";
 import { listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
 
 const APP: Resource = {
@@ -29,13 +29,7 @@ const WORDS = {
   redirect_uris: { name: "redirect-uri", value: "URI", isRepeatable: true, read: readUris },
   trusted: { meaning: "needs no consent: an app of your own" },
   resource_server: { meaning: "may introspect the tokens of every app" },
-  require_pkce: { meaning: "its authorize requests need a code_challenge; public apps' always do" },
-  jwks: {
-    value: "JSON",
-    meaning: "the public keys that it proves itself with, in place of a secret; - reads them from " +
-      "standard input",
-    read: readJwks,
-  },
+  jwks: { value: "JSON", read: readJwks },
 } as const;
 
 /** The commands of `gatepost app`. */
@@ -100,11 +94,6 @@ export const APP_COMMANDS: readonly Command[] = [
       ...WORDS,
       name: { meaning: "what users see" },
       redirect_uris: { ...WORDS.redirect_uris, meaning: `${URIS}; "" lists none` },
-      jwks: {
-        ...WORDS.jwks,
-        meaning: `${WORDS.jwks.meaning}, which ends at once; none takes them away, and ` +
-          "rotate-secret makes a secret then",
-      },
     },
     done: (name) => `App ${name} has been changed.`,
   }),
@@ -149,8 +138,9 @@ function readUris(values: Values): readonly string[] | null | undefined {
   return uris?.every((uri) => uri === "") ? null : uris;
 }
 
-function readJwks(values: Values, { terminal }: CommandContext): unknown {
+/** `-` reads them from standard input. */
+function readJwks(values: Values, context: CommandContext): unknown {
   const given = values.text("jwks");
   if (given === "none") return null;
-  return given === undefined ? undefined : readJson(given, "the JWK set", terminal);
+  return given === undefined ? undefined : readJson(given, "the JWK set", context);
 }

@@ -1,7 +1,9 @@
 import { EVENT_QUERY } from "../api/backend/event.ts";
+import { type JsonValue, parseJson } from "../base/json.ts";
+import { Problem } from "../base/problem.ts";
 import { NewEvent } from "../event/event.ts";
-import type { Command } from "./command.ts";
-import { readJson } from "./read_json.ts";
+import type { Command, CommandContext } from "./command.ts";
+import { UsageError } from "./failure.ts";
 import { LIST_PART, listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
 import { findPrincipalId } from "./user.ts";
 
@@ -31,7 +33,7 @@ export const EVENT_COMMANDS: readonly Command[] = [
       data: {
         argument: "JSON",
         meaning: "the data that subscribers get; - reads it from standard input",
-        read: (values, { terminal }) => readJson(values.argument("JSON"), "the data", terminal),
+        read: (values, context) => readJson(values.argument("JSON"), "the data", context),
       },
       subject: {
         value: "WHO",
@@ -59,3 +61,22 @@ export const EVENT_COMMANDS: readonly Command[] = [
     members: { name: { meaning: "only events of this name" } },
   }),
 ];
+
+/**
+ * The JSON that was given, or with `-` that of standard input. Other text is wrong usage, found
+ * before anything is opened, and not repeated.
+ */
+export async function readJson(
+  given: string,
+  what: string,
+  { terminal }: Pick<CommandContext, "terminal">,
+): Promise<JsonValue> {
+  const json = given === "-" ? await terminal.readStdin() : given;
+  try {
+    return parseJson(Buffer.from(json), { exactIntegers: true });
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    const wrong = error.message.replace("The body", what).replace(/\.$/, "");
+    throw new UsageError(wrong, { cause: error });
+  }
+}

@@ -48,8 +48,7 @@ export const SCHEMA = `
     notBeforeMs INTEGER NOT NULL DEFAULT 0,
     rate TEXT,                           -- as a user's
     requirePkce INTEGER NOT NULL DEFAULT 0,
-    jwks TEXT NOT NULL DEFAULT '[]'      -- public keys that it proves itself with, in place of a
-                                         -- secret
+    jwks TEXT NOT NULL DEFAULT '[]'      -- public keys, in place of a secret
       CHECK (jwks = '[]' OR coalesce(secret, oldSecret) IS NULL)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX apps_by_origin ON apps (origin) WHERE status = 'active';

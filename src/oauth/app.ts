@@ -42,7 +42,7 @@ const TYPE = oneOf("confidential", "public");
 const GRANTS = listOf(oneOf(...GRANT_TYPES));
 const TRUSTED = described("Needs no consent of the user.", FLAG);
 const RESOURCE_SERVER = described("May introspect the tokens of every app.", FLAG);
-const REQUIRE_PKCE = described("Its authorize requests need a code_challenge (PKCE).", FLAG);
+const REQUIRE_PKCE = described("Must send a code_challenge (PKCE), as public apps must.", FLAG);
 const SECRET = described("Shown here only.", TEXT);
 
 /** Without a list the weaker prefix rule holds, so that must be said explicitly, by null. */
@@ -54,18 +54,16 @@ const REDIRECT_URIS = described(
   }, { minItems: 1 })),
 );
 
-const MAX_KEYS = 5;
-
 const KEYS = refined(listOf(PUBLIC_JWK), (keys, report) => {
-  if (keys.length === 0 || keys.length > MAX_KEYS) report(`Must be 1 to ${MAX_KEYS} keys.`);
+  if (keys.length === 0 || keys.length > 5) report("Must be 1 to 5 keys.");
   keys.forEach(({ kid }, at) => {
-    const isTaken = kid !== undefined && keys.findIndex((key) => key.kid === kid) < at;
-    if (isTaken) report("Must not be that of another key.", `/${at}/kid`);
+    const isFirst = keys.findIndex((key) => key.kid === kid) === at;
+    if (kid !== undefined && !isFirst) report("Must not be that of another key.", `/${at}/kid`);
   });
-}, { minItems: 1, maxItems: MAX_KEYS });
+}, { minItems: 1, maxItems: 5 });
 
 const JWKS = described(
-  "Proves itself with one of these keys (RFC 7517 §5; private_key_jwt), and has no secret.",
+  "The public keys that it proves itself with (private_key_jwt), in place of a secret.",
   nullable(record({ keys: KEYS })),
 );
 
@@ -176,7 +174,7 @@ export function isPosable({ type, url }: Pick<App, "type" | "url">): boolean {
 export function newApp(
   wanted: Infer<typeof NewApp>,
   more: Pick<App, "id" | "createdAtMs">,
-  profile: Profile = "none",
+  profile?: Profile,
 ): App {
   const { name, url, type } = wanted;
   // RFC 6749 §4.4: client credentials are for confidential apps alone.
@@ -200,11 +198,7 @@ export function newApp(
 }
 
 /** The app as it will be; throws Problem 400 that lists all that does not fit together in it. */
-export function changeApp(
-  app: App,
-  change: Infer<typeof AppChange>,
-  profile: Profile = "none",
-): App {
+export function changeApp(app: App, change: Infer<typeof AppChange>, profile?: Profile): App {
   const { grants, redirect_uris: uris, jwks } = change;
   const changed: App = {
     ...app,

@@ -25,17 +25,15 @@ export function verifyAssertion(
   nowMs: number,
 ): { readonly jti: string; readonly untilMs: number } | undefined {
   const { header: { kid, typ }, claims: { iss, sub, aud, exp, nbf, iat, jti } } = jwt;
-  if (iss !== app.id || sub !== app.id) return undefined;
   const [audience, ...others] = Array.isArray(aud) ? aud : [aud];
-  if (audience !== issuer || others.length > 0) return undefined;
-  const nowS = nowMs / 1000;
+  if (iss !== app.id || sub !== app.id || audience !== issuer || others.length > 0) return undefined;
+  const aheadS = (time: unknown) => typeof time === "number" ? time - nowMs / 1000 : NaN;
   const isWithin = (time: unknown, fromS: number, toS: number) =>
-    typeof time === "number" && time >= nowS + fromS - LEEWAY_S && time <= nowS + toS + LEEWAY_S;
+    aheadS(time) >= fromS - LEEWAY_S && aheadS(time) <= toS + LEEWAY_S;
   if (typeof exp !== "number" || !isWithin(exp, 0, MAX_LIFE_S)) return undefined;
   if (iat !== undefined && !isWithin(iat, -MAX_LIFE_S, 0)) return undefined;
   if (nbf !== undefined && !isWithin(nbf, -Infinity, 0)) return undefined;
-  if (typeof jti !== "string" || jti === "") return undefined;
-  if (!TYPES.includes(typ)) return undefined;
+  if (typeof jti !== "string" || jti === "" || !TYPES.includes(typ)) return undefined;
   if (!Object.keys(jwt.header).every((name) => HEADER_MEMBERS.includes(name))) return undefined;
   const isProven = app.jwks.filter((jwk) => kid === undefined || jwk.kid === kid)
     .map(importPublicJwk)

@@ -1,4 +1,4 @@
-import { GRANT_TYPES, type GrantType } from "./grant_type.ts";
+import { GRANT_TYPES } from "./grant_type.ts";
 
 /** The sets of rules that GATEPOST_PROFILE chooses from; 2.1 is that of draft-ietf-oauth-v2-1. */
 export const PROFILES = ["none", "2.1"] as const;
@@ -13,15 +13,12 @@ export function needsPkce(
   return profile === "2.1" || app.requirePkce || app.type === "public"; // RFC 9700 §2.1.1
 }
 
-/** Whether an app lists no redirect URI, though the profile compares nothing but listed ones. */
-export function lacksRedirectUris(
-  { redirectUris }: { readonly redirectUris: readonly string[] },
-  profile: Profile,
-): boolean {
-  return profile === "2.1" && redirectUris.length === 0; // RFC 9700 §2.1
+/** Whether an app must list redirect URIs, and does not (RFC 9700 §2.1). */
+export function lacksRedirectUris(app: { redirectUris: readonly string[] }, profile?: Profile) {
+  return profile === "2.1" && app.redirectUris.length === 0;
 }
 
 /** The grants of the token endpoint. */
-export function grantTypesOf(profile: Profile): readonly GrantType[] {
-  return profile === "none" ? GRANT_TYPES : GRANT_TYPES.filter((type) => type !== "password");
+export function grantTypesOf(profile: Profile) {
+  return GRANT_TYPES.filter((type) => type !== "password" || profile === "none");
 }

@@ -55,12 +55,10 @@ export function insertApp(app: App, secret: Uint8Array | undefined): Sql {
       ${app.createdAtMs})`;
 }
 
-/**
- * Stores a changed app; ConflictError, for the whole batch, where it is no longer as `before`. One
- * that has keys has no secret any more.
- */
+/** Stores a changed app; ConflictError, for the whole batch, where it is no longer as `before`. */
 export function updateApp(before: App, after: App): Sql {
   const isUnchanged = sql`(${CHANGEABLE}) IS (${changeable(before)})`;
+  // Whoever has the old secret is not to pose as an app that has keys.
   const kept = after.jwks.length > 0 ? sql`NULL, NULL` : sql`secret, oldSecret`;
   return sql`UPDATE apps SET (${CHANGEABLE}) = (${changeable(after)}),
       (secret, oldSecret) = (${kept}),
@@ -75,10 +73,7 @@ function changeable(app: App): Sql {
     ${app.requirePkce ? 1 : 0}, ${JSON.stringify(app.jwks)}`;
 }
 
-/**
- * Gives an app a new secret; the one before stays valid until `oldUntilMs`. ConflictError where it
- * has keys.
- */
+/** Gives an app a new secret; the one before stays valid until `oldUntilMs`. */
 export function replaceAppSecret(id: string, secret: Uint8Array, oldUntilMs: number): Sql {
   return sql`UPDATE apps
     SET oldSecret = secret, oldSecretUntilMs = ${oldUntilMs}, secret = ${secret} WHERE id = ${id}`;

@@ -1,15 +1,14 @@
 import type { HttpRequest } from "../../base/http_message.ts";
 import type { Form } from "../../base/form.ts";
-import type { UnprovenJwt } from "../../base/jwt.ts";
 import { equalBytes, randomBytes, sha256 } from "../../base/secret.ts";
 import type { App } from "../../oauth/app.ts";
+import { verifyAssertion } from "../../oauth/client_assertion.ts";
 import { clientAuthFailed, parseClientAuth } from "../../oauth/client_auth.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import { verifyAssertion } from "../../oauth/client_assertion.ts";
 import type { Services } from "../../services.ts";
 import type { AppWithSecrets } from "../../store/apps.ts";
-import { useAssertion } from "../../store/client_assertions.ts";
 import { ANONYMOUS, FAILED_AUTHENTICATION, UNKNOWN } from "../../store/audit.ts";
+import { useAssertion } from "../../store/client_assertions.ts";
 import { throttleAddress } from "../../http/client_address.ts";
 import { createThrottle } from "../../base/throttle.ts";
 
@@ -45,21 +44,16 @@ export function createClientAuthenticator(
     return failure;
   }
 
-  /** Whether an assertion proves the app, and has not done so before. */
-  async function isFresh(assertion: UnprovenJwt, app: App | undefined): Promise<boolean> {
-    if (!app) return false;
-    const proof = verifyAssertion(assertion, app, issuer, now());
-    return proof !== undefined && await useAssertion(database, app.id, proof);
-  }
-
   return {
     /** The app; throws OAuthError (RFC 6749 §2.3, §5.2), the same one whatever did not fit. */
     async authenticate(request: HttpRequest, form: Form): Promise<App> {
       let app: AppWithSecrets | undefined;
       try {
-        const { clientId, secrets, assertion } = parseClientAuth(request.headers.authorization, form);
+        const { authorization } = request.headers;
+        const { clientId, secrets, assertion } = parseClientAuth(authorization, form);
         app = await accounts.findApp(clientId);
-        const isProven = assertion ? await isFresh(assertion, app)
+        const proof = assertion && app && verifyAssertion(assertion, app, issuer, now());
+        const isProven = assertion ? proof && await useAssertion(database, clientId, proof)
           : app?.type === "public" ? secrets.length === 0
           : hasSecret(app, secrets, now());
         if (!app || !isProven || app.status !== "active") throw clientAuthFailed();

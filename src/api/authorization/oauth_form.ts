@@ -29,10 +29,8 @@ export const BY_APP = {
 export const SCOPE = described("Names separated by spaces.", TEXT);
 
 /** What must never be in a query, where logs and histories keep it (RFC 6749 §2.3.1). */
-const SECRET_PARAMETERS = [
-  ...Object.keys(CREDENTIALS),
-  ..."password code code_verifier refresh_token token".split(" "),
-];
+const SECRET_PARAMETERS = Object.keys(CREDENTIALS)
+  .concat("password code code_verifier refresh_token token".split(" "));
 
 /**
  * The form of a request to the token endpoint and its neighbours; throws OAuthError

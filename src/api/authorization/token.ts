@@ -33,7 +33,8 @@ import {
   SECRET,
 } from "./oauth_form.ts";
 
-type TokenServices = Parameters<Exchange>[1] & Pick<Services, "clients" | "config" | "issuer" | "metrics">;
+type TokenServices =
+  Parameters<Exchange>[1] & Pick<Services, "clients" | "config" | "issuer" | "metrics">;
 
 const TokenForm = named("TokenRequest", record({
   grant_type: oneOf(...GRANT_TYPES),
