@@ -12,6 +12,7 @@ import {
   type Shape,
   shown,
   TEXT,
+  text,
 } from "./shape.ts";
 
 const PART = optional(TEXT);
@@ -23,11 +24,7 @@ export const JWK: Shape<VerificationKey["jwk"]> = named("Jwk", described(
   record({ ...MATERIAL, kid: TEXT, alg: TEXT, use: shown<"sig">({ const: "sig" }) }),
 ));
 
-const REFUSED: Shape<undefined> = {
-  ...shown<undefined>({ not: {} }),
-  parse: (_value, report) => void report("Is part of a private key, which must not be sent."),
-};
-
+const REFUSED = text(() => "Is part of a private key, which must not be sent.", { not: {} });
 /** Members that hold something of a private or a symmetric key (RFC 7518 §6). */
 const PRIVATE_PARTS: object = Object.fromEntries(
   ["d", "p", "q", "dp", "dq", "qi", "oth", "k"].map((name) => [name, optional(REFUSED)]),

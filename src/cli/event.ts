@@ -1,5 +1,5 @@
 import { EVENT_QUERY } from "../api/backend/event.ts";
-import { type JsonValue, parseJson } from "../base/json.ts";
+import { parseJson } from "../base/json.ts";
 import { Problem } from "../base/problem.ts";
 import { NewEvent } from "../event/event.ts";
 import type { Command, CommandContext } from "./command.ts";
@@ -66,11 +66,7 @@ export const EVENT_COMMANDS: readonly Command[] = [
  * The JSON that was given, or with `-` that of standard input. Other text is wrong usage, found
  * before anything is opened, and not repeated.
  */
-export async function readJson(
-  given: string,
-  what: string,
-  { terminal }: Pick<CommandContext, "terminal">,
-): Promise<JsonValue> {
+export async function readJson(given: string, what: string, { terminal }: CommandContext) {
   const json = given === "-" ? await terminal.readStdin() : given;
   try {
     return parseJson(Buffer.from(json), { exactIntegers: true });

@@ -6,10 +6,7 @@ export const PROFILES = ["none", "2.1"] as const;
 export type Profile = typeof PROFILES[number];
 
 /** Whether an authorize request needs a code_challenge: a public app has no other proof. */
-export function needsPkce(
-  app: { readonly type: "confidential" | "public"; readonly requirePkce: boolean },
-  profile: Profile,
-): boolean {
+export function needsPkce(app: { type: string; requirePkce: boolean }, profile: Profile): boolean {
   return profile === "2.1" || app.requirePkce || app.type === "public"; // RFC 9700 §2.1.1
 }
 
