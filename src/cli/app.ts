@@ -138,7 +138,6 @@ function readUris(values: Values): readonly string[] | null | undefined {
   return uris?.every((uri) => uri === "") ? null : uris;
 }
 
-/** `-` reads them from standard input. */
 function readJwks(values: Values, context: CommandContext): unknown {
   const given = values.text("jwks");
   if (given === "none") return null;

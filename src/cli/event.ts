@@ -62,10 +62,7 @@ export const EVENT_COMMANDS: readonly Command[] = [
   }),
 ];
 
-/**
- * The JSON that was given, or with `-` that of standard input. Other text is wrong usage, found
- * before anything is opened, and not repeated.
- */
+/** What is given or, for `-`, on standard input; other text than JSON is wrong, and not repeated. */
 export async function readJson(given: string, what: string, { terminal }: CommandContext) {
   const json = given === "-" ? await terminal.readStdin() : given;
   try {

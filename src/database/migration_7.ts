@@ -3,7 +3,6 @@ export const MIGRATION_7 = `
   ALTER TABLE apps ADD COLUMN requirePkce INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE apps ADD COLUMN jwks TEXT NOT NULL DEFAULT '[]'
     CHECK (jwks = '[]' OR coalesce(secret, oldSecret) IS NULL);
-
   CREATE TABLE client_assertions (
     hash BLOB PRIMARY KEY,
     untilMs INTEGER NOT NULL

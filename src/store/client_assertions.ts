@@ -3,10 +3,7 @@ import type { Database } from "../database/database.ts";
 import { changesRow } from "../database/rows.ts";
 import { sql } from "../database/sql.ts";
 
-/**
- * Notes that an app has used an assertion; false where it had done so before (RFC 7523 §3). The
- * commit decides, so this holds over all processes and after a restart.
- */
+/** Notes an assertion as used, whatever process does so; false where it has been (RFC 7523 §3). */
 export function useAssertion(
   database: Database,
   app: string,
