@@ -62,7 +62,7 @@ export const EVENT_COMMANDS: readonly Command[] = [
   }),
 ];
 
-/** What is given or, for `-`, on standard input; other text than JSON is wrong, and not repeated. */
+/** JSON as given or, for `-`, on standard input; other text is wrong usage, and not repeated. */
 export async function readJson(given: string, what: string, { terminal }: CommandContext) {
   const json = given === "-" ? await terminal.readStdin() : given;
   try {

@@ -25,8 +25,9 @@ export function verifyAssertion(
   nowMs: number,
 ): { readonly jti: string; readonly untilMs: number } | undefined {
   const { header: { kid, typ }, claims: { iss, sub, aud, exp, nbf, iat, jti } } = jwt;
-  const [audience, ...others] = Array.isArray(aud) ? aud : [aud];
-  if (iss !== app.id || sub !== app.id || audience !== issuer || others.length > 0) return undefined;
+  const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
+  if (iss !== app.id || sub !== app.id) return undefined;
+  if (audiences.length !== 1 || audiences[0] !== issuer) return undefined;
   const aheadS = (time: unknown) => typeof time === "number" ? time - nowMs / 1000 : NaN;
   const isWithin = (time: unknown, fromS: number, toS: number) =>
     aheadS(time) >= fromS - LEEWAY_S && aheadS(time) <= toS + LEEWAY_S;
@@ -38,5 +39,6 @@ export function verifyAssertion(
   const isProven = app.jwks.filter((jwk) => kid === undefined || jwk.kid === kid)
     .map(importPublicJwk)
     .some((key) => key && isSignedBy(jwt, key));
-  return isProven ? { jti, untilMs: (exp + LEEWAY_S) * 1000 } : undefined;
+  // Remembered for longer than it is good, since another process, whose clock differs, forgets it.
+  return isProven ? { jti, untilMs: (exp + 2 * LEEWAY_S) * 1000 } : undefined;
 }

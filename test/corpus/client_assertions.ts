@@ -41,7 +41,8 @@ let lastJti = 0;
 /** The claims of a good assertion, with a `jti` that no other has. */
 export function assertionClaims(app: string, issuer: string) {
   const iat = Math.floor(Date.now() / 1000);
-  return { iss: app, sub: app, aud: issuer, iat, exp: iat + 60, jti: `j${process.pid}-${++lastJti}` };
+  const jti = `j${process.pid}-${++lastJti}`;
+  return { iss: app, sub: app, aud: issuer, iat, exp: iat + 60, jti };
 }
 
 /** The fields of a request that presents an assertion. */
