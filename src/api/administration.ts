@@ -1,9 +1,8 @@
 import { conflict, Problem } from "../base/problem.ts";
 import { ConflictError } from "../database/database.ts";
-import type { Sql } from "../database/sql.ts";
 import { jsonResponse, NO_STORE } from "../http/respond.ts";
 import type { Services } from "../services.ts";
-import { actorOf, type AuditEntry, insertAudit, insertAuditOfChange } from "../store/audit.ts";
+import { actorOf, type AuditEntry, type Change, insertAudit } from "../store/audit.ts";
 import type { Context } from "./operation.ts";
 
 /** What the administration of every resource works with. */
@@ -13,29 +12,27 @@ export type Administration =
 /** Who changes something, and by which request. */
 export type Actor = Pick<Context<string, string[], unknown, unknown>, "caller" | "request">;
 
-/** `always`: recorded even where nothing is changed, since what it ends may have ended before. */
-export type AuditedAction = Pick<AuditEntry, "action" | "target"> & { readonly always?: boolean };
+export type AuditedAction = Pick<AuditEntry, "action" | "target">;
 
 /**
  * Stores a change together with its audit entry, which is left out where the first statement, the
- * change itself, finds no row. What it revokes takes effect on the next request, and what it
+ * change itself, will change no row. What it revokes takes effect on the next request, and what it
  * dispatches is distributed at once. Returns the rows that each statement changed; throws Problem
  * 409 with `refusal` as its detail where a constraint is broken.
  */
 export async function storeAudited(
   { caller, request }: Actor,
-  statements: readonly Sql[],
-  { always = false, ...action }: AuditedAction,
+  statements: readonly Change[],
+  action: AuditedAction,
   { database, revocations, wake, now }: Administration,
   refusal = "It conflicts with what is there.",
 ): Promise<number[]> {
   const entry = { ...actorOf(caller, request), ...action };
-  const audit = always ? insertAudit(entry, now()) : insertAuditOfChange(entry, now());
-  const changes = await database.write(statements.toSpliced(1, 0, audit))
-    .catch(refuseConflict(refusal));
+  const audit = insertAudit(entry, now(), statements[0]?.when);
+  const changes = await database.write([audit, ...statements]).catch(refuseConflict(refusal));
   await revocations.refresh();
   wake();
-  return changes.toSpliced(1, 1);
+  return changes.slice(1);
 }
 
 /** Turns the error of a write that breaks a constraint into Problem 409 with this detail. */

@@ -14,6 +14,7 @@ import type { Operation } from "./operation.ts";
 import type { LimitRequest } from "./rate_limit.ts";
 import type { Services } from "../services.ts";
 import { checkPath, type Router, type RouteMatch } from "./router.ts";
+import { OUTCOME_UNKNOWN, unavailable } from "./unavailable.ts";
 
 interface PipelineOptions extends Pick<Services, "site" | "log"> {
   readonly bearer: Pick<Bearer, "authenticate">;
@@ -178,9 +179,7 @@ function toProblem(error: unknown, request: HttpRequest, log: Log): Problem {
   }
   if (error instanceof UnavailableError) {
     log.warn("storage unavailable", { request_id: request.id, error });
-    return new Problem(503, "unavailable", "Storage is unavailable; nothing was stored.", {
-      headers: { "Retry-After": "2" },
-    });
+    return unavailable(error);
   }
   log.error("request failed", { request_id: request.id, error });
   return new Problem(500, "internal", "The request failed; the log has more under its request_id.");
@@ -191,9 +190,12 @@ function oauthErrorResponse({ status, error, message, headers }: OAuthError): Ht
   return jsonResponse(status, { error, error_description: message }, { ...NO_STORE, ...headers });
 }
 
-function toOAuthError({ status, message, headers }: Problem): OAuthError {
+function toOAuthError({ status, code, message, headers }: Problem): OAuthError {
+  // A code or a refresh token that this has used up is refused; no other repeat does any harm.
+  const description = code !== OUTCOME_UNKNOWN ? message
+    : "It is not known whether this was stored. Repeat it; if that is refused, authorize again.";
   const as = (error: OAuthError["error"], asStatus = status) =>
-    new OAuthError(error, message, { status: asStatus, headers });
+    new OAuthError(error, description, { status: asStatus, headers });
   if (status === 503 || status === 429) return as("temporarily_unavailable");
   if (status >= 500) return as("server_error");
   if (status === 401) return as("invalid_token"); // RFC 6750 §3.1

@@ -15,6 +15,7 @@ import {
 import { jsonResponse } from "../http/respond.ts";
 import { BACKEND_SCOPE, type Caller, LOGIN_APP } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
+import { afterWrite } from "../store/after_write.ts";
 import { findEventScopes } from "../store/authority.ts";
 import {
   clearSubscription,
@@ -149,7 +150,7 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
             ? "Its user, its app or the grant that made it has ended."
             : "The subscription has just changed; try again.");
         }
-        return jsonResponse(200, toRecord(await find(id, caller)));
+        return jsonResponse(200, toRecord(await afterWrite(find(id, caller))));
       },
     }),
     make("DELETE", `${path}/:id`, ...remove, {

@@ -48,19 +48,18 @@ export function createJobs(options: JobsOptions) {
     { name: "gatepost.audit", everyMs: SECOND_MS, run: failures.flush },
     { name: "gatepost.storage", everyMs: SECOND_MS, run: () => writes.look(database) },
   ];
-  const works = [
-    {
-      name: "gatepost.clear",
-      everyMs: SECOND_MS,
-      run: (signal: AbortSignal) => clearEndedSubscriptions(database, now, signal),
-    },
-    {
-      name: "gatepost.purge",
-      everyMs: PURGE_INTERVAL_MS,
-      run: (signal: AbortSignal) =>
-        purge(database, retention, options.cautiousNow(), signal, progress),
-    },
-  ];
+  // In each process, since it mostly has nothing to do: a lease would cost more than its look.
+  const clear = {
+    name: "gatepost.clear",
+    everyMs: SECOND_MS,
+    run: (signal: AbortSignal) => clearEndedSubscriptions(database, now, signal),
+  };
+  const sharedPurge = {
+    name: "gatepost.purge",
+    everyMs: PURGE_INTERVAL_MS,
+    run: (signal: AbortSignal) =>
+      purge(database, retention, options.cautiousNow(), signal, progress),
+  };
 
   async function deliver(): Promise<void> {
     const test = await worker.start();
@@ -76,8 +75,9 @@ export function createJobs(options: JobsOptions) {
   return {
     /** Starts what watches other processes, and with cron on all the others. */
     start(cronjobs: readonly LoadedCronjob[]): void {
-      for (const job of config.cron ? [...watches, ...works] : watches) cron.start(job);
+      for (const job of config.cron ? [...watches, clear] : watches) cron.start(job);
       if (!config.cron) return;
+      sharedCron.start(sharedPurge);
       for (const job of cronjobs) {
         const run = (signal: AbortSignal) =>
           runCronjob(job, signal, { ...options, wake: worker.wake });
@@ -85,7 +85,7 @@ export function createJobs(options: JobsOptions) {
       }
       setImmediate(() => void deliver()); // after the first requests: its thread takes long to load
     },
-    /** The service's own jobs in this process, and those of modules in whichever they run. */
+    /** The jobs of this process, and those that all share, in whichever they run. */
     async listCronjobs(): Promise<JobState[]> {
       const shared = await sharedCron.list();
       const own = cron.list().filter(({ name }) => !shared.some((job) => job.name === name));

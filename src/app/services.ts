@@ -30,7 +30,7 @@ type Foundation =
 export function createServices(foundation: Foundation): Services {
   const { hosted, pageKey, url, ...base } = foundation;
   const { config, database, keys, revocations, failures, now } = base;
-  const accounts = createAccounts(database);
+  const accounts = createAccounts(database, revocations);
   const issuer = config.baseUrl ?? url;
   const basePath = pathOf(issuer);
   const { host, origin } = new URL(issuer);

@@ -11,10 +11,10 @@ const CRONJOB: Resource = {
 /** The commands of `gatepost cronjob`. */
 export const CRONJOB_COMMANDS: readonly Command[] = [
   listCommand(CRONJOB, {
-    purpose: "List the modules' jobs, and how they last went",
+    purpose: "List the jobs that all servers share, and how they last went",
     details: [
-      "The service's own jobs run in each server by itself: GET /backend/cronjob shows them, and " +
-        "how often each job runs.",
+      "The others run in each server by itself: GET /backend/cronjob shows them, and how often " +
+        "each job runs.",
     ],
   }),
   sendCommand(CRONJOB, {

@@ -1,7 +1,12 @@
+import { unavailable } from "../api/unavailable.ts";
 import { type FieldError, Problem } from "../base/problem.ts";
 import { SealError } from "../base/seal.ts";
 import { LoadError } from "../hosting/load.ts";
-import { UnavailableError, UnusableDatabaseError } from "../database/database.ts";
+import {
+  OutcomeUnknownError,
+  UnavailableError,
+  UnusableDatabaseError,
+} from "../database/database.ts";
 import { visible } from "./table.ts";
 
 /** The command line itself is wrong: nothing was done, exit 2. */
@@ -17,6 +22,7 @@ export class Failure extends Error {
 /** An error in words for the person at the command line; an unforeseen one keeps its stack. */
 export function explain(error: unknown): string {
   if (error instanceof Problem) return explainProblem(error);
+  if (error instanceof OutcomeUnknownError) return unavailable(error).message;
   if (error instanceof UnavailableError) {
     const { message } = error.cause instanceof Error ? error.cause : error;
     return `The database is busy or cannot be written (${message}). ` +
@@ -31,8 +37,8 @@ export function explain(error: unknown): string {
 
 /** The problem that HTTP would respond with to an error that a caller can act on. */
 export function findProblem(error: unknown): Problem | undefined {
-  if (!(error instanceof UnavailableError)) return error instanceof Problem ? error : undefined;
-  return new Problem(503, "unavailable", "Storage is unavailable; nothing was stored.");
+  if (error instanceof UnavailableError) return unavailable(error);
+  return error instanceof Problem ? error : undefined;
 }
 
 function explainProblem({ message, errors }: Problem): string {

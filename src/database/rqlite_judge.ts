@@ -41,7 +41,7 @@ async function checkNode({ request }: RqliteClient, node: string): Promise<void>
   const version = String(response.headers["x-rqlite-version"]);
   const [, major, minor = 99] = /^v?(\d+)(?:\.(\d+))?/.exec(version) ?? [];
   if (!(Number(major) * 100 + Number(minor) >= 826)) {
-    throw new Error(`${node} is not rqlite 8.26 or newer`);
+    throw new Error(`${node} is not rqlite 8.26 or newer, or wants rqlites://`);
   }
   if (response.statusCode === 200 && JSON.parse(found).results[0].values[0][0] !== 1) {
     throw new Error(`${node} ignores foreign keys: start every rqlited with -fk`);

@@ -1,17 +1,20 @@
 import { claimDeliveries, type DueQueue, HEALTHS, listDueQueues } from "../store/deliveries.ts";
 import type { DistributorOptions } from "./distributor.ts";
 import type { Queues } from "./queues.ts";
+import { takeOverDeliveries } from "./take_over.ts";
 
 // Beyond the times of an attempt and of one before it in its queue: for recording them.
 const LEASE_MARGIN_MS = 30_000;
+/** Of so many failed claims it is looked for what they hold; that of others waits. */
+const FAILED_LIMIT = 64;
 
 /** Makes the claimer of one distributor. */
-export function createClaimer(
-  { database, settings, claim: name }: DistributorOptions,
-  queues: Queues,
-) {
+export function createClaimer(options: DistributorOptions, queues: Queues) {
+  const { database, settings, claim: name } = options;
   const leaseMs = 2 * settings.callbackTimeoutMs + LEASE_MARGIN_MS;
   let lastLeaseMs = 0;
+  /** The leases of claims that failed: what they hold, by now or later, is in no queue. */
+  let failed: number[] = [];
 
   return {
     /**
@@ -19,6 +22,8 @@ export function createClaimer(
      * there were; undefined where no queue has capacity.
      */
     async claim(nowMs: number): Promise<number | undefined> {
+      failed = failed.filter((leaseMs) => leaseMs > nowMs).slice(-FAILED_LIMIT);
+      if (failed.length > 0) await takeOverDeliveries(options, name, failed);
       if (queues.capacityFor("healthy") === 0) return undefined;
       const kinds = await Promise.all(HEALTHS.map((health) => {
         const limit = queues.capacityFor(health);
@@ -30,7 +35,10 @@ export function createClaimer(
       // Later than every one before: claimed rows are found by it.
       lastLeaseMs = Math.max(lastLeaseMs + 1, nowMs + leaseMs);
       const claiming = claimDeliveries(database, requests, name, lastLeaseMs, nowMs);
-      const claimed = await claiming.catch(() => []);
+      const claimed = await claiming.catch(() => {
+        failed.push(lastLeaseMs);
+        return [];
+      });
       const found = Map.groupBy(claimed, ({ subscription }) => subscription);
       for (const { subscription, count } of requests) {
         queues.add(subscription, count, found.get(subscription) ?? []);
@@ -40,6 +48,7 @@ export function createClaimer(
     /** Moves the leases to come by so many milliseconds, as the stored ones have been. */
     followClock(stepMs: number): void {
       lastLeaseMs += stepMs;
+      failed = failed.map((leaseMs) => leaseMs + stepMs);
     },
   };
 }

@@ -14,9 +14,10 @@ export async function takeOver(options: TakeOverOptions, claim: string): Promise
 export async function takeOverDeliveries(
   { database, log, now }: TakeOverOptions,
   claim: string,
+  leases?: readonly number[],
 ): Promise<void> {
-  const left = await listClaimed(database, claim);
+  const left = await listClaimed(database, claim, leases);
   if (left.length === 0) return;
   await database.write(releaseDeliveries(left, claim, now()));
-  log.info("deliveries of what has ended are taken over", { count: left.length });
+  log.info("deliveries that nobody sends are released", { count: left.length });
 }

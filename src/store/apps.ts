@@ -2,6 +2,7 @@ import type { App } from "../oauth/app.ts";
 import { type Database, type Page, type Pagination, valueIf } from "../database/database.ts";
 import { findRow, hasRow, queryPage, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
+import { type Change, updateWhere } from "./audit.ts";
 import { revokeGrantsOf, REVOKED } from "./grant_end.ts";
 
 /** An app with the SHA-256 of its secrets, which client authentication alone uses. */
@@ -56,14 +57,13 @@ export function insertApp(app: App, secret: Uint8Array | undefined): Sql {
 }
 
 /** Stores a changed app; ConflictError, for the whole batch, where it is no longer as `before`. */
-export function updateApp(before: App, after: App): Sql {
+export function updateApp(before: App, after: App): Change {
   const isUnchanged = sql`(${CHANGEABLE}) IS (${changeable(before)})`;
   // Whoever has the old secret is not to pose as an app that has keys.
   const kept = after.jwks.length > 0 ? sql`NULL, NULL` : sql`secret, oldSecret`;
-  return sql`UPDATE apps SET (${CHANGEABLE}) = (${changeable(after)}),
-      (secret, oldSecret) = (${kept}),
-      origin = ${valueIf(isUnchanged, new URL(after.url).origin)}
-    WHERE id = ${after.id}`;
+  return updateWhere(sql`apps`, sql`(${CHANGEABLE}) = (${changeable(after)}),
+    (secret, oldSecret) = (${kept}),
+    origin = ${valueIf(isUnchanged, new URL(after.url).origin)}`, sql`id = ${after.id}`);
 }
 
 function changeable(app: App): Sql {
@@ -74,15 +74,15 @@ function changeable(app: App): Sql {
 }
 
 /** Gives an app a new secret; the one before stays valid until `oldUntilMs`. */
-export function replaceAppSecret(id: string, secret: Uint8Array, oldUntilMs: number): Sql {
-  return sql`UPDATE apps
-    SET oldSecret = secret, oldSecretUntilMs = ${oldUntilMs}, secret = ${secret} WHERE id = ${id}`;
+export function replaceAppSecret(id: string, secret: Uint8Array, oldUntilMs: number): Change {
+  const set = sql`oldSecret = secret, oldSecretUntilMs = ${oldUntilMs}, secret = ${secret}`;
+  return updateWhere(sql`apps`, set, sql`id = ${id}`);
 }
 
 /** Ends every grant that an app was given until now, and the subscriptions made through it. */
 export function revokeTokensOfApp(id: string, nowMs: number, accessTtlMs: number, end = REVOKED) {
   return [
-    sql`UPDATE apps SET notBeforeMs = max(notBeforeMs, ${nowMs}) WHERE id = ${id}`,
+    updateWhere(sql`apps`, sql`notBeforeMs = max(notBeforeMs, ${nowMs})`, sql`id = ${id}`),
     ...revokeGrantsOf({ app: id }, end, nowMs, accessTtlMs),
   ];
 }

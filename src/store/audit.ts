@@ -46,22 +46,32 @@ export const FAILURES = [FAILED_LOGIN, FAILED_AUTHENTICATION];
 /** What a user let an app have: anyone who is logged in can cause many, so the oldest go first. */
 export const GRANT_ALLOWED = "grant.allow";
 
-/** Records an action; goes into the batch of what it records: neither is without the other. */
-export function insertAudit(entry: AuditRecord, nowMs: number): Sql {
+/**
+ * Records an action, where `when` holds at that point of the batch. It goes into the batch of what
+ * it records: neither is without the other.
+ */
+export function insertAudit(entry: AuditRecord, nowMs: number, when: Sql = sql`TRUE`): Sql {
   const { actor, action, target, address, app = null } = entry;
   return sql`INSERT INTO audit (id, actor, action, target, address, app)
-    SELECT ${newId("t", nowMs)}, ${actor}, ${action}, ${target}, ${address}, ${app}`;
-}
-
-/** Records an action where the statement right before it in the batch changed something. */
-export function insertAuditOfChange(entry: AuditRecord, nowMs: number): Sql {
-  return sql`${insertAudit(entry, nowMs)} WHERE changes() > 0`;
+    SELECT ${newId("t", nowMs)}, ${actor}, ${action}, ${target}, ${address}, ${app} WHERE ${when}`;
 }
 
 /** Records an action where the grant is valid at that point of the batch. */
 export function insertAuditOfGrant(grantId: string, entry: AuditRecord, nowMs: number): Sql {
-  return sql`${insertAudit(entry, nowMs)}
-    WHERE EXISTS (SELECT 1 FROM grants WHERE id = ${grantId} AND revokedAtMs IS NULL)`;
+  const isValid = sql`EXISTS (SELECT 1 FROM grants WHERE id = ${grantId} AND revokedAtMs IS NULL)`;
+  return insertAudit(entry, nowMs, isValid);
+}
+
+/**
+ * A statement, and what holds right before it where it changes a row (`changes()` would not tell
+ * where an engine puts statements in between). None: it is recorded whatever it changes.
+ */
+export type Change = Sql & { readonly when?: Sql };
+
+/** An UPDATE with its condition. */
+export function updateWhere(table: Sql, set: Sql, where: Sql): Change {
+  const when = sql`EXISTS (SELECT 1 FROM ${table} WHERE ${where})`;
+  return { ...sql`UPDATE ${table} SET ${set} WHERE ${where}`, when };
 }
 
 /** What is wanted of the record, made at `sinceMs` or later and before `untilMs`; newest first. */

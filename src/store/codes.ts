@@ -30,6 +30,11 @@ export function insertCode(code: Code, hash: Uint8Array, session: Uint8Array): S
       AND ${partiesHold(sql`${user}`, sql`${app}`)(JSON.stringify(scopes))}`;
 }
 
+/** Holds once a code is stored, until it is redeemed or purged. */
+export function hasCode(id: string): Sql {
+  return sql`EXISTS (SELECT 1 FROM codes WHERE id = ${id})`;
+}
+
 /** A code that has not been redeemed or purged. */
 export async function findCode(
   database: Database,

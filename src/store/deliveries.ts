@@ -145,9 +145,11 @@ export function hasDelivery(database: Database, id: string): Promise<boolean> {
   return hasRow(database, sql`SELECT 1 FROM deliveries WHERE id = ${id}`);
 }
 
-/** All that one process has claimed. */
-export function listClaimed(database: Database, claim: string): Promise<ClaimedDelivery[]> {
-  return database.query(sql`SELECT id, subscription FROM deliveries WHERE claim = ${claim}`);
+/** All that one process has claimed, or what it has by the claims of these leases. */
+export function listClaimed(database: Database, claim: string, leases?: readonly number[]) {
+  const only = leases ? sql` AND dueAtMs IN ${listOf(leases)}` : sql``;
+  const select = sql`SELECT id, subscription FROM deliveries WHERE claim = ${claim}${only}`;
+  return database.query<ClaimedDelivery>(select);
 }
 
 /** Releases claimed deliveries unsent, due at `dueAtMs`; cancels those that may not be received. */

@@ -5,6 +5,7 @@ import { declaredScopes, mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
 import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
 import { type FilterOf, findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
 import { andIs, listOf, ofStatus, sql, type Sql, sqlText } from "../database/sql.ts";
+import type { Change } from "./audit.ts";
 import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
 import { IS_OPEN, LAST_SUBSCRIPTION } from "./subscriptions.ts";
 
@@ -38,11 +39,14 @@ const DISPATCH = sql`INSERT INTO events
  * Stores an event for the subscriptions at this commit, with the scopes that are declared then.
  * Changes no row where there is an event of its name and key.
  */
-export function insertEvent({ id, name, json, subject, key, createdAtMs }: Event): Sql {
+export function insertEvent({ id, name, json, subject, key, createdAtMs }: Event): Change {
   // The `WHERE` keeps SQLite from reading `ON` as part of a join.
-  return sql`${DISPATCH}, ${id}, ${name}, ${createdAtMs}, ${declaredScopes(name)},
+  const insert = sql`${DISPATCH}, ${id}, ${name}, ${createdAtMs}, ${declaredScopes(name)},
       ${subject ?? null}, ${json}, ${key ?? null}
     WHERE true ON CONFLICT (name, key) WHERE key IS NOT NULL DO NOTHING`;
+  if (key === undefined) return insert;
+  const isThere = sql`SELECT 1 FROM events WHERE name = ${name} AND key = ${key}`;
+  return { ...insert, when: sql`NOT EXISTS (${isThere})` };
 }
 
 /** The id of the event of this name and key. */

@@ -1,4 +1,4 @@
-import { insertAuditOfChange } from "./audit.ts";
+import { insertAudit } from "./audit.ts";
 import { AT_MOST, BATCH } from "./batch.ts";
 import type { Database } from "../database/database.ts";
 import { findRow } from "../database/rows.ts";
@@ -19,10 +19,12 @@ export function endExcessGrants(user: string, app: string, nowMs: number): Sql[]
     sql`SELECT * FROM (SELECT id FROM grants INDEXED BY grants_of_user
       WHERE user = ${user}${ofApp} AND revokedAtMs IS NULL
       ORDER BY id DESC ${AT_MOST} OFFSET ${limit})`;
+  const excess =
+    sql`${past(GRANTS_OF_APP, andIs(sql`app`, app))} UNION ALL ${past(GRANTS_OF_USER, sql``)}`;
+  const entry = { actor: app, action: "grant.limit", target: user, address: null };
   return [
-    sql`UPDATE grants SET revokedAtMs = ${nowMs} WHERE id IN (
-      ${past(GRANTS_OF_APP, andIs(sql`app`, app))} UNION ALL ${past(GRANTS_OF_USER, sql``)})`,
-    insertAuditOfChange({ actor: app, action: "grant.limit", target: user, address: null }, nowMs),
+    insertAudit(entry, nowMs, sql`EXISTS (${excess})`),
+    sql`UPDATE grants SET revokedAtMs = ${nowMs} WHERE id IN (${excess})`,
   ];
 }
 

@@ -107,6 +107,8 @@ export interface RefreshHandle {
 export interface PresentedRefreshToken {
   readonly grant: Grant;
   readonly state: "current" | "previous" | "used";
+  /** SHA-256 of the one that is valid now; null where the app has lost it. */
+  readonly head: Uint8Array | null;
 }
 
 /** How long an exchange may be repeated whose response was lost. */
@@ -118,8 +120,10 @@ export async function findRefreshToken(
   { grantId, hash, isGenuine }: RefreshHandle,
   nowMs: number,
 ): Promise<PresentedRefreshToken | undefined> {
-  type Row = RowOf<Grant> & { readonly state: PresentedRefreshToken["state"] | null };
-  const select = sql`SELECT ${COLUMNS}, CASE WHEN refresh = ${hash} THEN 'current'
+  type Row = RowOf<Grant> & Pick<PresentedRefreshToken, "head"> & {
+    readonly state: PresentedRefreshToken["state"] | null;
+  };
+  const select = sql`SELECT ${COLUMNS}, refresh AS head, CASE WHEN refresh = ${hash} THEN 'current'
       WHEN previous = ${hash} AND rotatedAtMs > ${nowMs - RETRY_MS} THEN 'previous'
       WHEN ${isGenuine ? 1 : 0} OR EXISTS
         (SELECT 1 FROM used_refresh_tokens WHERE grantId = id AND hash = ${hash})
@@ -127,15 +131,16 @@ export async function findRefreshToken(
     FROM grants WHERE id = ${grantId}`;
   const row = await findRow<Row>(database, select);
   if (!row || row.state === null) return undefined;
-  const { state, ...grant } = row;
-  return { grant: parseScopes(grant), state };
+  const { state, head, ...grant } = row;
+  return { grant: parseScopes(grant), state, head };
 }
 
 /** One exchange of a refresh token for the next; the scopes are those of the new access token. */
 interface RefreshRotation extends Pick<Grant, "scopes" | "refreshUntilMs" | "accessUntilMs"> {
   readonly old: RefreshHandle;
-  /** What it was when it was looked up. */
+  /** What it was when it was looked up, and which one was valid then. */
   readonly state: "current" | "previous";
+  readonly head: PresentedRefreshToken["head"];
   readonly newHash: Uint8Array;
 }
 
@@ -146,31 +151,36 @@ const partiesHoldScopes = partiesHold(...PARTIES);
 /**
  * Replaces a refresh token by the new one (RFC 6749 §6, RFC 9700 §4.14.2). Of any number that were
  * looked up in one state exactly one succeeds; false when the old one is no longer in that state,
- * or the grant, its user or its app has ended meanwhile.
+ * or the grant, its user or its app has ended meanwhile. Where the engine does not know whether it
+ * was stored, or was faster than itself when it tried again, the new one's being there says it.
  */
-export function rotateRefreshToken(
+export async function rotateRefreshToken(
   database: Database,
-  { old, state, newHash, scopes, refreshUntilMs, accessUntilMs }: RefreshRotation,
+  { old, state, head, newHash, scopes, refreshUntilMs, accessUntilMs }: RefreshRotation,
   nowMs: number,
 ): Promise<boolean> {
   const { grantId, hash, isGenuine } = old;
   const isCurrent = state === "current";
-  return changesRow(
+  const rotated = sql`FROM grants WHERE id = ${grantId} AND refresh = ${newHash}`;
+  const isRotated = async () => await findRow(database, sql`SELECT 1 ${rotated}`) !== undefined;
+  return await changesRow(
     database,
     // The previous one may be exchanged once more, and not again: then none is left behind.
-    sql`UPDATE grants SET refresh = ${newHash}, previous = ${isCurrent ? sql`refresh` : null},
+    sql`UPDATE grants SET refresh = ${newHash}, previous = ${isCurrent ? hash : null},
         rotatedAtMs = ${nowMs}, refreshUntilMs = ${refreshUntilMs},
         accessUntilMs = max(accessUntilMs, ${accessUntilMs})
-      WHERE id = ${grantId} AND ${isCurrent ? sql`refresh` : sql`previous`} = ${hash}
-        AND revokedAtMs IS NULL AND refreshUntilMs > ${nowMs}
+      WHERE id = ${grantId} AND refresh = ${head} AND ${isCurrent ? sql`refresh` : sql`previous`}
+        = ${hash} AND revokedAtMs IS NULL AND refreshUntilMs > ${nowMs}
         AND ${NOT_BEFORE} < ${idTimeMs(grantId)}
         AND ${partiesHoldScopes(JSON.stringify(scopes))}`,
     ...isGenuine ? [] : [
       sql`INSERT INTO used_refresh_tokens (grantId, hash)
-        SELECT id, ${hash} FROM grants WHERE id = ${grantId} AND refresh = ${newHash}
-        ON CONFLICT DO NOTHING`,
+        SELECT id, ${hash} ${rotated} ON CONFLICT DO NOTHING`,
     ],
-  );
+  ).catch(async (error: unknown) => {
+    if (await isRotated().catch(() => false)) return true;
+    throw error;
+  }) || isRotated();
 }
 
 /** A grant as it is listed: with what has become of it. */

@@ -3,6 +3,7 @@ import { generatePrivateKey, importKey, type VerificationKey } from "../base/jwt
 import type { Seal } from "../base/seal.ts";
 import type { Database } from "../database/database.ts";
 import type { Sql } from "../database/sql.ts";
+import { afterWrite } from "./after_write.ts";
 import {
   deleteKey,
   insertKey,
@@ -104,7 +105,7 @@ export async function loadKeyRing(options: {
     async rotate(leadMs: number, beside: (kid: string) => readonly Sql[] = () => []) {
       const made = await makeKey(leadMs);
       await database.write([insertKey(made), ...beside(made.kid)]);
-      await refresh();
+      await afterWrite(refresh());
       const key = keys.find(({ kid }) => kid === made.kid);
       if (!key) throw new Error("The new key was withdrawn at once");
       return key;
@@ -115,7 +116,7 @@ export async function loadKeyRing(options: {
       if (!find(kid)) return false;
       const batch = withdrawKey(kid, await makeKey(0));
       const changes = await database.write([...batch, ...beside]);
-      await refresh();
+      await afterWrite(refresh());
       return changes[batch.length - 1] === 1;
     },
   };

@@ -1,4 +1,5 @@
 import { idBound } from "../base/id.ts";
+import { type Change, updateWhere } from "./audit.ts";
 import { walkKeys } from "./batch.ts";
 import { type Database, FIRST_PAGE } from "../database/database.ts";
 import type { FilterOf } from "../database/rows.ts";
@@ -25,12 +26,12 @@ export function insertTestDelivery(
 }
 
 /** Sends failed deliveries again; the first statement changes one row for each that can be. */
-export function resendDeliveries(ids: readonly string[], nowMs: number): Sql[] {
+export function resendDeliveries(ids: readonly string[], nowMs: number): Change[] {
   return [
-    sql`UPDATE deliveries
-      SET status = 'pending', attempt = 0, dueAtMs = ${nowMs}, finishedAtMs = NULL
-      WHERE id IN ${listOf(ids)} AND status = 'failed' AND EXISTS (SELECT 1 FROM subscriptions s
-        WHERE s.seq = deliveries.subscription AND s.${IS_OPEN})`,
+    updateWhere(sql`deliveries`, sql`status = 'pending', attempt = 0, dueAtMs = ${nowMs},
+        finishedAtMs = NULL`,
+      sql`id IN ${listOf(ids)} AND status = 'failed' AND EXISTS (SELECT 1 FROM subscriptions s
+        WHERE s.seq = deliveries.subscription AND s.${IS_OPEN})`),
     sql`UPDATE subscriptions SET dueAtMs = ${earlierDue(nowMs)} WHERE seq IN
       (SELECT subscription FROM deliveries WHERE id IN ${listOf(ids)} AND status = 'pending')`,
   ];

@@ -3,6 +3,8 @@ import type { Caller } from "../oauth/principal.ts";
 import { type Database, limitTo } from "../database/database.ts";
 import { findValue, hasRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
+import { ACCOUNT_CHANGES } from "./accounts.ts";
+import { afterWrite } from "./after_write.ts";
 
 /**
  * Ends the token or grant of this id; or of a user, an app, or a user through an app (both ids),
@@ -33,9 +35,11 @@ export async function loadRevocations(database: Database, now: () => number, lim
   const memory = createMemory(limit, now);
   const selectLast = sql`SELECT max(seq) FROM revocations`;
   let lastSeq = await findValue<number | null>(database, selectLast) ?? 0;
+  let accountChanges = await findValue<number>(database, ACCOUNT_CHANGES);
 
-  /** Takes in what any process has stored since the last call; call it after a revocation. */
+  /** Takes in what any process has changed since; call it after a revocation or a change. */
   async function refresh(): Promise<void> {
+    accountChanges = await findValue<number>(database, ACCOUNT_CHANGES);
     for (let full = true; full;) {
       const rows = await database.query<RevocationRow>(
         sql`SELECT * FROM revocations WHERE seq > ${lastSeq} ORDER BY seq ${limitTo(READ_LIMIT)}`,
@@ -77,7 +81,9 @@ export async function loadRevocations(database: Database, now: () => number, lim
 
   await readInForce();
   return {
-    refresh,
+    refresh: () => afterWrite(refresh()),
+    /** The number of all changes of apps and users at the last `refresh`. */
+    accountChanges: () => accountChanges,
     /**
      * Whether the token of this caller has been revoked, by itself or with its grant, user, app or
      * both. A promise where the database must be read, because more is in force than is held.

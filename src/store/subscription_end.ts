@@ -1,5 +1,6 @@
 import { LOGIN_APP } from "../oauth/principal.ts";
 import { ENDS, LAST_ENDING } from "./authority.ts";
+import { type Change, updateWhere } from "./audit.ts";
 import { AT_MOST, BATCH, walkKeys } from "./batch.ts";
 import type { Database } from "../database/database.ts";
 import { hasRow, writeAndPause } from "../database/rows.ts";
@@ -20,9 +21,10 @@ const NEXT_TO_CLEAR = sql`s.seq IN
   (SELECT s.seq FROM subscriptions s WHERE ${TO_CLEAR} ORDER BY s.seq ${AT_MOST})`;
 
 /** Ends a subscription and cancels what it has not been sent. */
-export function deleteSubscription(id: string, nowMs: number): Sql[] {
+export function deleteSubscription(id: string, nowMs: number): Change[] {
+  const isLeft = sql`id = ${id} AND status <> 'deleted'`;
   return [
-    sql`UPDATE subscriptions SET status = 'deleted' WHERE id = ${id} AND status <> 'deleted'`,
+    updateWhere(sql`subscriptions`, sql`status = 'deleted'`, isLeft),
     ...cancelPending(sql`s.id = ${id}`, nowMs),
   ];
 }

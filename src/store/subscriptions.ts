@@ -11,6 +11,7 @@ import {
 import type { Database, Page, Pagination } from "../database/database.ts";
 import { findRow, hasRow, queryPage } from "../database/rows.ts";
 import { andIs, sql, type Sql, sqlText } from "../database/sql.ts";
+import { type Change, updateWhere } from "./audit.ts";
 import { notBeforeOf } from "./grants.ts";
 
 /** Holds for a subscription that has not ended: events are sent to it, or wait for it. */
@@ -81,17 +82,18 @@ export type SubscriptionRecord = Omit<Subscription, "seq" | "status" | "disabled
  * Stores a subscription. 0 rows change when its principal has as many as one may have, its grant
  * has ended, or it may not receive its event. ConflictError for the same event and endpoint.
  */
-export function insertSubscription(subscription: SubscriptionRecord, seal: Seal): Sql {
+export function insertSubscription(subscription: SubscriptionRecord, seal: Seal): Change {
   const { id, principal, app, event, endpoint, secret, createdAtMs, grant } = subscription;
-  return sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret,
-      createdAtMs, grantId, granted, grantedAfter)
-    SELECT ${id}, s.principal, s.app, ${event}, ${endpoint}, 'active', ${seal.encrypt(secret, id)},
-      ${createdAtMs}, s.grantId, s.granted, s.grantedAfter
-    FROM (SELECT ${principal} AS principal, ${app} AS app, ${grant.id} AS grantId,
+  const allowed = sql`FROM (SELECT ${principal} AS principal, ${app} AS app, ${grant.id} AS grantId,
       ${grantedBy(grant)} AS granted, ${LAST_ENDING} AS grantedAfter) s
     WHERE (SELECT count(*) FROM subscriptions
         WHERE principal = ${principal} AND status <> 'deleted') < ${SUBSCRIPTION_LIMIT}
       AND ${isGrantActive(grant.id)} AND ${mayReceive(declaredScopes(event))}`;
+  const insert = sql`INSERT INTO subscriptions (id, principal, app, event, endpoint, status, secret,
+      createdAtMs, grantId, granted, grantedAfter)
+    SELECT ${id}, s.principal, s.app, ${event}, ${endpoint}, 'active', ${seal.encrypt(secret, id)},
+      ${createdAtMs}, s.grantId, s.granted, s.grantedAfter ${allowed}`;
+  return { ...insert, when: sql`EXISTS (SELECT 1 ${allowed})` };
 }
 
 function grantedBy(grant: SubscriptionGrant | undefined): string | null {
@@ -120,26 +122,28 @@ export function updateSubscription(
   id: string,
   change: Infer<typeof SubscriptionChange>,
   grant?: SubscriptionGrant,
-): Sql {
+): Change {
   const [endpoint, status] = [change.endpoint ?? null, change.status ?? null];
   const isNew = sql`(ifnull(${endpoint}, endpoint) <> endpoint
     OR (${status} = 'active' AND status <> 'active'))`;
   const isGranted = sql`(${status} = 'active' OR (${status} = 'paused' AND status = 'disabled'))
     AND ${grant === undefined ? sql`app = ${sqlText(LOGIN_APP)}` : sql`TRUE`}`;
-  return sql`UPDATE subscriptions
+  const granted = sql`(SELECT seq, principal, app,
+      iif(${isGranted}, ifnull(${grant?.id ?? null}, grantId), grantId) AS grantId,
+      iif(${isGranted}, ${grantedBy(grant)}, granted) AS granted,
+      iif(${isGranted}, ${LAST_ENDING}, grantedAfter) AS grantedAfter
+    FROM subscriptions WHERE id = ${id}) s`;
+  const where = sql`subscriptions.seq = s.seq AND status <> 'deleted'
+    AND (${status} IS NULL OR status <> 'disabled' OR (dueAtMs IS NULL AND ${mayReceive("[]")}))
+    AND ${grant === undefined ? sql`TRUE` : isGrantActive(grant.id)}`;
+  const update = sql`UPDATE subscriptions
     SET endpoint = ifnull(${endpoint}, endpoint), status = ifnull(${status}, status),
       grantId = s.grantId, granted = s.granted, grantedAfter = s.grantedAfter,
       disabledReason = iif(ifnull(${status}, status) = 'disabled', disabledReason, NULL),
       failingSinceMs = iif(${isNew}, NULL, failingSinceMs),
       hasSucceeded = iif(${isNew}, 0, hasSucceeded), meanMs = iif(${isNew}, 0, meanMs)
-    FROM (SELECT seq, principal, app,
-        iif(${isGranted}, ifnull(${grant?.id ?? null}, grantId), grantId) AS grantId,
-        iif(${isGranted}, ${grantedBy(grant)}, granted) AS granted,
-        iif(${isGranted}, ${LAST_ENDING}, grantedAfter) AS grantedAfter
-      FROM subscriptions WHERE id = ${id}) s
-    WHERE subscriptions.seq = s.seq AND status <> 'deleted'
-      AND (${status} IS NULL OR status <> 'disabled' OR (dueAtMs IS NULL AND ${mayReceive("[]")}))
-      AND ${grant === undefined ? sql`TRUE` : isGrantActive(grant.id)}`;
+    FROM ${granted} WHERE ${where}`;
+  return { ...update, when: sql`EXISTS (SELECT 1 FROM subscriptions, ${granted} WHERE ${where})` };
 }
 
 /** Replaces a secret; the old one signs too until `oldUntilMs`. 0 rows change while two sign. */
@@ -148,8 +152,8 @@ export function replaceSubscriptionSecret(
   secret: string,
   { oldUntilMs, nowMs, seal }:
     Readonly<Record<"oldUntilMs" | "nowMs", number>> & { readonly seal: Seal },
-): Sql {
-  return sql`UPDATE subscriptions SET oldSecret = secret, oldSecretUntilMs = ${oldUntilMs},
-      secret = ${seal.encrypt(secret, id)}
-    WHERE id = ${id} AND status <> 'deleted' AND ifnull(oldSecretUntilMs, 0) <= ${nowMs}`;
+): Change {
+  return updateWhere(sql`subscriptions`, sql`oldSecret = secret, oldSecretUntilMs = ${oldUntilMs},
+      secret = ${seal.encrypt(secret, id)}`,
+    sql`id = ${id} AND status <> 'deleted' AND ifnull(oldSecretUntilMs, 0) <= ${nowMs}`);
 }

@@ -9,6 +9,7 @@ import {
   type RowOf,
 } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
+import { type Change, updateWhere } from "./audit.ts";
 import { revokeGrantsOf } from "./grant_end.ts";
 import type { SubscriptionsEnd } from "./subscription_end.ts";
 
@@ -72,15 +73,15 @@ export function updateUser(
     readonly [Key in "phc" | "scopes" | "rate" | "status"]?: UserWithPassword[Key] | undefined;
   },
   scopesBefore?: readonly string[],
-): Sql {
+): Change {
   const before = scopes && scopesBefore ? JSON.stringify(scopesBefore) : null;
   const after = scopes === undefined ? null : JSON.stringify(scopes);
-  return sql`UPDATE users SET phc = ifnull(${phc ?? null}, phc),
-      passwordUntilMs = CASE WHEN ${phc ?? null} IS NULL THEN passwordUntilMs END,
-      rate = ${rate === undefined ? sql`rate` : sql`${rate}`},
-      status = ifnull(${status ?? null}, status),
-      scopes = ${valueIf(sql`scopes = ifnull(${before}, scopes)`, sql`ifnull(${after}, scopes)`)}
-    WHERE id = ${id}`;
+  const set = sql`phc = ifnull(${phc ?? null}, phc),
+    passwordUntilMs = CASE WHEN ${phc ?? null} IS NULL THEN passwordUntilMs END,
+    rate = ${rate === undefined ? sql`rate` : sql`${rate}`},
+    status = ifnull(${status ?? null}, status),
+    scopes = ${valueIf(sql`scopes = ifnull(${before}, scopes)`, sql`ifnull(${after}, scopes)`)}`;
+  return updateWhere(sql`users`, set, sql`id = ${id}`);
 }
 
 /** Lets the password that a user has just been given open one login, until then. */
@@ -110,9 +111,9 @@ export function revokeTokensOfUser(
   nowMs: number,
   accessTtlMs: number,
   end: SubscriptionsEnd = { reason: "password changed", sparesOwn: true },
-): Sql[] {
+): Change[] {
   return [
-    sql`UPDATE users SET notBeforeMs = max(notBeforeMs, ${nowMs}) WHERE id = ${id}`,
+    updateWhere(sql`users`, sql`notBeforeMs = max(notBeforeMs, ${nowMs})`, sql`id = ${id}`),
     ...revokeGrantsOf({ user: id }, end, nowMs, accessTtlMs),
     sql`DELETE FROM sessions WHERE user = ${id}`,
   ];

@@ -13,7 +13,7 @@ import { createRouter } from "../../src/api/router.ts";
 import { pagination } from "../../src/api/pagination.ts";
 import { OAuthError } from "../../src/oauth/errors.ts";
 import type { Caller } from "../../src/oauth/principal.ts";
-import { UnavailableError } from "../../src/database/database.ts";
+import { OutcomeUnknownError, UnavailableError } from "../../src/database/database.ts";
 import { sampleRequest } from "../helpers/http_request.ts";
 import { sampleOperation } from "../helpers/operation.ts";
 
@@ -156,6 +156,10 @@ const THROWN: readonly Thrown[] = [
   [new Problem(413, "too_large", "No."), "oauth", 413, /"error":"invalid_request"/],
   [new Problem(429, "throttled", "No."), "oauth", 429, /"error":/],
   [new UnavailableError("secret"), "oauth", 503, /"error":"temporarily_unavailable"/],
+  [new OutcomeUnknownError("secret"), "problem", 503, /urn:gatepost:problem:outcome_unknown/],
+  [new OutcomeUnknownError("secret"), "oauth", 503,
+    /"temporarily_unavailable".*"It is not known whether this was stored\. Repeat it; /],
+  [new OutcomeUnknownError("secret"), "page", 503, /It is not known whether this was stored/],
   [new Error("secret"), "oauth", 500, /"error":"server_error"/],
   [new Problem(403, "foreign_form", "No."), "page", 403, /<h1/],
   [new Error("secret"), "page", 500, /<h1/],

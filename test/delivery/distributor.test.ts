@@ -11,8 +11,12 @@ import { formatSigningSecret } from "../../src/event/signature.ts";
 import type { Callback } from "../../src/delivery/callback.ts";
 import { createDistributor, type Distributor } from "../../src/delivery/distributor.ts";
 import { takeOver } from "../../src/delivery/take_over.ts";
-import { type Database, UnavailableError } from "../../src/database/database.ts";
-import { sql } from "../../src/database/sql.ts";
+import {
+  type Database,
+  OutcomeUnknownError,
+  UnavailableError,
+} from "../../src/database/database.ts";
+import { sql, type Sql } from "../../src/database/sql.ts";
 import { claimDeliveries } from "../../src/store/deliveries.ts";
 import { createShift } from "../../src/store/clock_shift.ts";
 import { fanOut, insertEvent, listPendingEvents } from "../../src/store/events.ts";
@@ -847,6 +851,88 @@ describe("when storage is in trouble", () => {
       assert.equal(process.begun.length, 3);
     });
   }
+
+  describe("what a claim holds whose outcome is not known goes out at once:", () => {
+    const unknown = () => Promise.reject(new OutcomeUnknownError("no answer"));
+    const isClaim = (sql: string) => sql.includes("SET claim = ?");
+    type Write = Database["write"];
+    let query: Database["query"];
+    const table: [what: string, (write: Write) => Partial<Database>][] = [
+      ["it was stored", (write) => {
+        let isFirst = true;
+        return {
+          async write(batch) {
+            const changes = await write(batch);
+            if (!isFirst || !isClaim(batch[0]?.sql ?? "")) return changes;
+            isFirst = false;
+            return unknown();
+          },
+        };
+      }],
+      ["it is stored later", (write) => {
+        let late: Parameters<Write>[0] | undefined;
+        let rounds = 0;
+        return {
+          async write(batch) {
+            if (!isClaim(batch[0]?.sql ?? "")) return write(batch);
+            if (++rounds === 1) late = batch;
+            else if (late) await write(late);
+            if (rounds > 1) late = undefined;
+            return rounds === 1 ? unknown() : write(batch);
+          },
+        };
+      }],
+      ["it cannot be read", () => {
+        let isFirst = true;
+        return {
+          query<Row>(select: Sql) {
+            const isClaimed = select.sql.includes("claim = ? AND dueAtMs = ?");
+            if (!isClaimed || !isFirst) return query<Row>(select);
+            isFirst = false;
+            return Promise.reject(new UnavailableError("down"));
+          },
+        };
+      }],
+    ];
+    for (const [what, fail] of table) {
+      test(what, async (t) => {
+        const stage = await openStage(t);
+        query = stage.database.query;
+        await stage.subscribe();
+        await stage.dispatch(20);
+        const database = { ...stage.database, ...fail(stage.database.write) };
+        const process = stage.startProcess({ database, answer: () => 204 });
+        process.distributor.wake();
+        const look = setInterval(process.distributor.wake, 100);
+        t.after(() => clearInterval(look));
+        await until(async () => (await stage.counts())["delivered"] === 20);
+        assert.equal(process.begun.length, 20);
+      });
+    }
+  });
+
+  test("a fan-out whose outcome is not known is not made twice", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.dispatch(3);
+    let left = 3;
+    const process = stage.startProcess({
+      answer: () => 204,
+      database: {
+        ...stage.database,
+        async write(batch) {
+          const changes = await stage.database.write(batch);
+          if (left === 0 || !batch[0]?.sql.includes("INSERT INTO deliveries")) return changes;
+          left--;
+          throw new OutcomeUnknownError("no answer");
+        },
+      },
+    });
+    process.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 3);
+    await settle(process);
+    assert.equal(process.begun.length, 3);
+  });
 
   test("a round that failed does not count, so that it shows when none succeeds", async (t) => {
     const stage = await openStage(t);

@@ -115,6 +115,21 @@ describe("two processes on one database", () => {
     assert.equal(answer.status, 401);
   });
 
+  test("share the purge: what one ran, by turn or by hand, the other does not run", async () => {
+    const find = async (at: Gatepost) => {
+      const answer = await at.api.get("/backend/cronjob", bearer(at.adminToken));
+      const jobs: { name: string; last_run: string | null }[] = JSON.parse(answer.text).items;
+      return jobs.filter(({ name }) => name === "gatepost.purge");
+    };
+    const path = "/backend/cronjob/gatepost.purge/run";
+    const ran = await first.api.postJson(path, undefined, bearer(first.adminToken));
+    assert.equal(ran.status, 202, ran.text);
+    const [job] = await find(second);
+    assert.notEqual(job?.last_run, null);
+    assert.equal((await find(first)).length, 1);
+    assert.equal((await find(first))[0]?.last_run, job?.last_run);
+  });
+
   test("take tokens of a key that the other has made, within a second", async () => {
     const headers = bearer(first.adminToken);
     const made = await first.api.postJson("/backend/key", { at_once: true }, headers);

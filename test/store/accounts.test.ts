@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createAccounts } from "../../src/store/accounts.ts";
 import { deleteApp, replaceAppSecret, updateApp } from "../../src/store/apps.ts";
+import type { Database } from "../../src/database/database.ts";
 import { sql, type Sql } from "../../src/database/sql.ts";
+import { loadRevocations } from "../../src/store/revocations.ts";
 import { updateUser } from "../../src/store/users.ts";
 import { addApp, addUser, openDatabase } from "../helpers/database.ts";
 
@@ -14,11 +16,11 @@ test("createAccounts() reads an app or a user once, for as long as none changes"
   const counting: typeof database = {
     ...database,
     query(statement) {
-      if (/FROM (apps|users)/.test(statement.sql)) reads++;
+      reads++;
       return database.query(statement);
     },
   };
-  const accounts = createAccounts(counting);
+  const accounts = createAccounts(counting, await load(database));
   for (let time = 0; time < 3; time++) {
     assert.equal((await accounts.findApp(app))?.id, app);
     assert.equal((await accounts.findUser(user))?.id, user);
@@ -26,33 +28,38 @@ test("createAccounts() reads an app or a user once, for as long as none changes"
   assert.equal(reads, 2);
 });
 
-test("a change of an app or a user, by whomever, is seen by the next look-up", async (t) => {
+test("a change of an app or a user, by whomever, is seen after the next refresh", async (t) => {
   const database = openDatabase(t);
   const app = await addApp(database);
   const user = await addUser(database);
-  const accounts = createAccounts(database);
+  const revocations = await load(database);
+  const accounts = createAccounts(database, revocations);
   const before = await accounts.findApp(app);
   await accounts.findUser(user);
 
   assert.ok(before);
   await database.write([updateApp(before, { ...before, status: "disabled" })]);
+  await revocations.refresh();
   assert.equal((await accounts.findApp(app))?.status, "disabled");
 
   const secret = Buffer.alloc(32, 9);
   await database.write([replaceAppSecret(app, secret, 0)]);
+  await revocations.refresh();
   assert.deepEqual(Buffer.from((await accounts.findApp(app))?.secret ?? []), secret);
 
   const change = { phc: undefined, scopes: ["other"], status: undefined };
   await database.write([updateUser(user, change)]);
+  await revocations.refresh();
   assert.deepEqual((await accounts.findUser(user))?.scopes, ["other"]);
 
   await database.write([deleteApp(app)]);
+  await revocations.refresh();
   assert.equal(await accounts.findApp(app), undefined);
 });
 
 test("an account that is not there is looked for each time", async (t) => {
   const database = openDatabase(t);
-  const accounts = createAccounts(database);
+  const accounts = createAccounts(database, await load(database));
   assert.equal(await accounts.findUser("u0mkf3q1c000aaaaaaaaaaaa"), undefined);
   const user = await addUser(database);
   assert.equal((await accounts.findUser(user))?.id, user);
@@ -73,20 +80,25 @@ test("a row that was read before a change is not kept after it", async (t) => {
       return rows;
     },
   };
-  const accounts = createAccounts(slow);
+  const revocations = await load(database);
+  const accounts = createAccounts(slow, revocations);
   change = async () => {
     await database.write([
       sql`UPDATE apps SET status = 'disabled'`,
       sql`UPDATE users SET status = 'disabled'`,
     ]);
+    await revocations.refresh();
     await accounts.findApp("a1");
   };
   await accounts.findApp(app);
   assert.equal((await accounts.findApp(app))?.status, "disabled");
   change = async () => {
     await database.write([sql`UPDATE users SET status = 'active'`]);
+    await revocations.refresh();
     await accounts.findApp("a1");
   };
   await accounts.findUser(user);
   assert.equal((await accounts.findUser(user))?.status, "active");
 });
+
+const load = (database: Database) => loadRevocations(database, () => 0);

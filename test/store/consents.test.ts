@@ -102,6 +102,7 @@ test("withdrawConsent() ends the pair's earlier grants and codes, and no others"
     const rotated = await rotateRefreshToken(database, {
       old: { grantId: id, hash: sha256("first"), isGenuine: true },
       state: "current",
+      head: sha256("first"),
       newHash: sha256("second"),
       scopes: ["consumer"],
       refreshUntilMs: withdrawnMs + 20 * HOUR_MS,

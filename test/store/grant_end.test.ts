@@ -70,6 +70,7 @@ test("the revocation of a token ends it and nothing else of its grant", async (t
   const rotation = {
     old: { grantId: grant.id, hash: sha256("first"), isGenuine: true },
     state: "current" as const,
+    head: sha256("first"),
     newHash: sha256("second"),
     scopes: ["consumer"],
     refreshUntilMs: NOW_MS + 30 * HOUR_MS,

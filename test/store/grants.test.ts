@@ -311,16 +311,18 @@ function find(
   return findRefreshToken(database, { grantId, hash, isGenuine }, nowMs);
 }
 
-function rotate(
+async function rotate(
   database: Database,
   grantId: string,
   oldHash: Uint8Array,
   newHash: Uint8Array,
   { state = "current", isGenuine = false, nowMs = NOW_MS + 5 }: Presenting = {},
 ): Promise<boolean> {
+  const found = await find(database, grantId, oldHash, { isGenuine: true, nowMs });
   return rotateRefreshToken(database, {
     old: { grantId, hash: oldHash, isGenuine },
     state,
+    head: found?.head ?? null,
     newHash,
     scopes: ["consumer"],
     refreshUntilMs: NOW_MS + 30 * HOUR_MS,

@@ -127,7 +127,8 @@ function findScans(sql: string): string[] {
   const own = steps.flatMap((step) => /^(?:CO-ROUTINE|MATERIALIZE) (\S+)/.exec(step)?.[1] ?? []);
   return steps.filter((step) => {
     const [, table = "", rest = ""] = /^SCAN (\S+)(.*)$/.exec(step) ?? [];
-    return !["", "CONSTANT", WORK_TABLE].includes(table) && !own.includes(table) &&
+    // Of the account changes there is one row.
+    return !["", "CONSTANT", "account_changes", WORK_TABLE, ...own].includes(table) &&
       !rest.includes("VIRTUAL TABLE") && !WORK_LISTS.some((index) => rest.endsWith(` ${index}`));
   });
 }

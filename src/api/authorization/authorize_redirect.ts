@@ -3,8 +3,8 @@ import { newId } from "../../base/id.ts";
 import { sha256 } from "../../base/secret.ts";
 import { redirectWith } from "../../oauth/redirect_uri.ts";
 import type { User } from "../../oauth/user.ts";
-import { GRANT_ALLOWED, insertAuditOfChange } from "../../store/audit.ts";
-import { insertCode } from "../../store/codes.ts";
+import { GRANT_ALLOWED, insertAudit } from "../../store/audit.ts";
+import { hasCode, insertCode } from "../../store/codes.ts";
 import { putConsentOfCode } from "../../store/consents.ts";
 import type { Services } from "../../services.ts";
 import { NO_STORE } from "../../http/respond.ts";
@@ -33,10 +33,10 @@ export async function sendCode(
   const code = { id, app: app.id, user: user.id, scopes, redirectUri, challenge, untilMs };
   const [inserted] = await database.write([
     insertCode(code, hash, sha256(session.id)),
-    insertAuditOfChange({ ...audited, action: GRANT_ALLOWED, target: id }, nowMs),
+    insertAudit({ ...audited, action: GRANT_ALLOWED, target: id }, nowMs, hasCode(id)),
     ...consentFrom === undefined ? [] : [
       putConsentOfCode(id),
-      insertAuditOfChange({ ...audited, action: "consent.allow", target: app.id }, nowMs),
+      insertAudit({ ...audited, action: "consent.allow", target: app.id }, nowMs, hasCode(id)),
     ],
   ]);
   if (inserted !== 1) return showLogin(visit, { error: "expired" }, services);

@@ -16,12 +16,12 @@ export const exchangeRefreshToken: Exchange = async (request, services) => {
   if (!old) throw badRefreshToken();
   const presented = await findRefreshToken(database, old, now());
   if (!presented || presented.grant.app !== app.id) throw badRefreshToken();
-  const { grant, state } = presented;
+  const { grant } = presented;
   const refuseReuse = async () => {
     await endReplayedGrant(grant.id, "grant.reuse", request, services);
     return badRefreshToken();
   };
-  if (state === "used") throw await refuseReuse();
+  if (presented.state === "used") throw await refuseReuse();
 
   if (grant.revokedAtMs !== null || grant.refreshUntilMs <= now()) throw badRefreshToken();
   const narrowed = narrowScope(readScope(form), grant.scopes);
@@ -31,13 +31,16 @@ export const exchangeRefreshToken: Exchange = async (request, services) => {
   const { issued, stored } = tokens.makeTokens({ ...grant, scopes }, app, nowMs);
   const { refresh: newHash, ...ends } = stored;
   if (!newHash) throw badRefreshToken(); // an app that may not refresh
-  const rotation = { ...ends, old, state, newHash, scopes };
-  if (!await rotateRefreshToken(database, rotation, nowMs)) {
-    // Either the grant has ended meanwhile, or another request was faster with the same token.
+  const rotation = { ...ends, old, newHash, scopes };
+  for (let found = presented; found.state !== "used";) {
+    const { state, head } = found;
+    if (await rotateRefreshToken(database, { ...rotation, state, head }, nowMs)) return issued;
+    // Either the grant has ended, or a request with the same token was faster: an earlier try?
     const again = await findRefreshToken(database, old, now());
-    throw again?.state === state ? badRefreshToken() : await refuseReuse();
+    if (!again || again.state === state) throw badRefreshToken();
+    found = again;
   }
-  return issued;
+  throw await refuseReuse();
 };
 
 function badRefreshToken(): OAuthError {

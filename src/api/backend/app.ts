@@ -23,6 +23,7 @@ import {
   revokeTokensOfApp,
   updateApp,
 } from "../../store/apps.ts";
+import { afterWrite } from "../../store/after_write.ts";
 import { deleteCodesOf } from "../../store/codes.ts";
 import { forgetConsentsOf } from "../../store/consents.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
@@ -94,7 +95,7 @@ export function appOperations(services: Administration): Operation[] {
             ...isMoved ? [...forget, deleteCodesOf(id)] : [],
           ], { action: "app.change", target: id }, services);
         });
-        return jsonResponse(200, toAppRecord(await find(id)));
+        return jsonResponse(200, toAppRecord(await afterWrite(find(id))));
       },
     }),
     backend("DELETE", ITEM, "deleteApp", "Remove an app", {

@@ -87,7 +87,7 @@ export function grantOperations(services: Administration): Operation[] {
       responses: { 204: undefined },
       async handle({ params, ...context }) {
         const { id } = found(await findGrant(database, params.id), "grant");
-        const action = { action: "grant.revoke", target: id, always: true };
+        const action = { action: "grant.revoke", target: id };
         await storeAudited(context, revokeGrant(id, now()), action, services);
         return { status: 204 };
       },
@@ -102,7 +102,7 @@ export function grantOperations(services: Administration): Operation[] {
         if (user !== undefined) found(await findUser(database, user), "user");
         if (app !== undefined && app !== LOGIN_APP) found(await findApp(database, app), "app");
         const target = [user, app].filter(Boolean).join(" ");
-        const action = { action: "grant.revoke", target, always: true };
+        const action = { action: "grant.revoke", target };
         await storeAudited(context, await revokeAll(body, services), action, services);
         if (user === undefined && app === LOGIN_APP) await revokeAllLogins(database, now());
         return { status: 204 };

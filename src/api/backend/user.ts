@@ -2,6 +2,7 @@ import { newId } from "../../base/id.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import { NewUser, toUserRecord, UserChange, UserRecord } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
+import { afterWrite } from "../../store/after_write.ts";
 import { revokeGrantsWithScopes } from "../../store/grant_end.ts";
 import {
   deleteUser,
@@ -76,7 +77,7 @@ export function userOperations(services: Administration & Pick<Services, "hasher
             ...revoke,
           ], { action: "user.change", target: id }, services);
         });
-        return jsonResponse(200, toUserRecord(await find(id)));
+        return jsonResponse(200, toUserRecord(await afterWrite(find(id))));
       },
     }),
     backend("DELETE", ITEM, "deleteUser", "Remove a user", {

@@ -35,7 +35,7 @@ export function consumerGrantOperations(services: Administration): Operation[] {
         found((await listActingApps(database, user, now(), app))[0], "grant");
         const end = { reason: "grant withdrawn" };
         const withdraw = withdrawConsent(user, app, end, now(), accessTokenTtlMs);
-        const action = { action: "grant.withdraw", target: app, always: true };
+        const action = { action: "grant.withdraw", target: app };
         await storeAudited(context, withdraw, action, services);
         return { status: 204 };
       },

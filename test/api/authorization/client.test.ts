@@ -6,6 +6,7 @@ import { sha256 } from "../../../src/base/secret.ts";
 import type { App } from "../../../src/oauth/app.ts";
 import { OAuthError } from "../../../src/oauth/errors.ts";
 import { createAccounts } from "../../../src/store/accounts.ts";
+import { loadRevocations } from "../../../src/store/revocations.ts";
 import { insertApp, replaceAppSecret } from "../../../src/store/apps.ts";
 import { listAudit } from "../../../src/store/audit.ts";
 import { createFailureAudit } from "../../../src/store/failure_audit.ts";
@@ -23,13 +24,9 @@ async function open(t: TestContext, more: Partial<App> = {}) {
   const app = sampleApp(more);
   await database.write([insertApp(app, app.type === "public" ? undefined : sha256("right"))]);
   const failures = createFailureAudit({ database, now });
-  const clients = createClientAuthenticator({
-    accounts: createAccounts(database),
-    database,
-    failures,
-    issuer: "https://gatepost.example",
-    now,
-  });
+  const accounts = createAccounts(database, await loadRevocations(database, now));
+  const issuer = "https://gatepost.example";
+  const clients = createClientAuthenticator({ accounts, database, failures, issuer, now });
   return {
     database,
     clock,

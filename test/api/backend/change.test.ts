@@ -6,7 +6,7 @@ import { userOperations } from "../../../src/api/backend/user.ts";
 import { readBody } from "../../../src/api/input.ts";
 import { parseConfig } from "../../../src/config.ts";
 import { findApp, updateApp } from "../../../src/store/apps.ts";
-import type { Database } from "../../../src/database/database.ts";
+import { type Database, UnavailableError } from "../../../src/database/database.ts";
 import { sql, type Sql } from "../../../src/database/sql.ts";
 import { findGrant, insertGrant } from "../../../src/store/grants.ts";
 import { loadRevocations } from "../../../src/store/revocations.ts";
@@ -20,14 +20,23 @@ const CALLER = backendCaller(NOW_MS + 1000);
 /**
  * The PATCH of users and of apps, on a database in which `meanwhile` is stored before each write.
  */
-async function openStage(t: TestContext, meanwhile: () => Promise<readonly Sql[]>) {
+async function openStage(
+  t: TestContext,
+  meanwhile: () => Promise<readonly Sql[]> = async () => [],
+  endsAfterWrite = false,
+) {
   const stored = openDatabase(t);
+  let isDown = false;
   const database: Database = {
     ...stored,
+    query: <Row>(select: Sql) =>
+      isDown ? Promise.reject(new UnavailableError("down")) : stored.query<Row>(select),
     async write(statements) {
       const other = await meanwhile();
       if (other.length > 0) await stored.write(other);
-      return stored.write(statements);
+      const changes = await stored.write(statements);
+      isDown = endsAfterWrite;
+      return changes;
     },
   };
   const parsed = parseConfig({});
@@ -112,4 +121,14 @@ test("a change of an app that has just been removed is 404", async (t) => {
   ]);
   app = await addApp(stored);
   await assert.rejects(patch(app, { trusted: true }), { status: 404 });
+});
+
+test("a change that is stored and cannot be read again is of unknown outcome", async (t) => {
+  const { stored, patch } = await openStage(t, undefined, true);
+  const [user, app] = [await addUser(stored), await addApp(stored)];
+  await assert.rejects(patch(user, { status: "disabled" }), { name: "OutcomeUnknownError" });
+  assert.equal((await findUser(stored, user))?.status, "disabled");
+  const other = await openStage(t, undefined, true);
+  await addApp(other.stored, { id: app });
+  await assert.rejects(other.patch(app, { trusted: true }), { name: "OutcomeUnknownError" });
 });

@@ -1,0 +1,236 @@
+import assert from "node:assert/strict";
+import { describe, type TestContext, test } from "node:test";
+import { exchangeRefreshToken } from "../../../src/api/authorization/exchange_refresh_token.ts";
+import type { Exchange } from "../../../src/api/authorization/issue_grant.ts";
+import { createTokenIssuer } from "../../../src/api/authorization/token_issuer.ts";
+import { parseForm } from "../../../src/base/form.ts";
+import { generatePrivateKey, importKey } from "../../../src/base/jwt.ts";
+import {
+  type Database,
+  OutcomeUnknownError,
+  UnavailableError,
+} from "../../../src/database/database.ts";
+import type { Sql } from "../../../src/database/sql.ts";
+import { createAccounts } from "../../../src/store/accounts.ts";
+import { insertApp } from "../../../src/store/apps.ts";
+import { findGrant, findRefreshToken, insertGrant } from "../../../src/store/grants.ts";
+import { loadRevocations } from "../../../src/store/revocations.ts";
+import { addUser, openDatabase, sampleApp, sampleGrant } from "../../helpers/database.ts";
+import { sampleRequest } from "../../helpers/http_request.ts";
+import { ringOf } from "../../helpers/jwt.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 1);
+const TTL_MS = 3_600_000;
+const key = importKey("k1", "ES256", await generatePrivateKey("ES256"));
+const app = sampleApp();
+
+type Write = () => Promise<number[]>;
+/** What becomes of one exchange's write in place of its being stored. */
+type Fate = (write: Write) => Promise<number[]>;
+
+const unknown = () => Promise.reject(new OutcomeUnknownError("no answer"));
+const stored: Fate = async (write) => {
+  await write();
+  return unknown();
+};
+
+/** A grant with its first refresh token, and an engine of which each exchange meets a fate. */
+async function openStage(t: TestContext, isOld = false) {
+  const real = openDatabase(t);
+  const fates: Fate[] = [];
+  let isDown = false;
+  const database: Database = {
+    ...real,
+    query: <Row>(select: Sql) =>
+      isDown ? Promise.reject(new UnavailableError("down")) : real.query<Row>(select),
+    write(batch) {
+      const isExchange = batch[0]?.sql.startsWith("UPDATE grants SET refresh");
+      const fate = isExchange ? fates.shift() : undefined;
+      return fate ? fate(() => real.write(batch)) : real.write(batch);
+    },
+  };
+  await real.write([insertApp(app, undefined)]);
+  const user = await addUser(real);
+  const tokens = createTokenIssuer({
+    issuer: "https://as.example",
+    keys: ringOf(key),
+    config: { accessTokenTtlMs: TTL_MS, refreshTokenTtlMs: 24 * TTL_MS },
+    pageKey: Buffer.alloc(32, 1),
+  });
+  const grant = sampleGrant(app.id, user);
+  const { issued, stored: first } = tokens.makeTokens(grant, app, NOW_MS);
+  await insertGrant(real, { ...grant, ...first });
+  const revocations = await loadRevocations(database, () => NOW_MS);
+  const services = {
+    database,
+    tokens: isOld
+      ? { ...tokens, parseRefreshToken: (token: string) =>
+        ({ ...parse(tokens, token), isGenuine: false }) }
+      : tokens,
+    accounts: createAccounts(database, revocations),
+    revocations,
+    passwordLogin: { check: () => Promise.reject() },
+    now: () => NOW_MS + 1,
+  } satisfies Parameters<Exchange>[1];
+  return {
+    first: issued.refreshToken ?? "",
+    fates,
+    setDown: (now: boolean) => void (isDown = now),
+    async exchange(token: string): Promise<string> {
+      const form = parseForm(`refresh_token=${token}`);
+      assert.ok(form);
+      const found = await exchangeRefreshToken({ app, form, request: sampleRequest() }, services);
+      return found?.refreshToken ?? "";
+    },
+    stateOf: async (token: string) =>
+      (await findRefreshToken(real, parse(tokens, token), NOW_MS + 1))?.state,
+    isRevoked: async () => (await findGrant(real, grant.id))?.revokedAtMs !== null,
+  };
+}
+
+function parse(tokens: ReturnType<typeof createTokenIssuer>, token: string) {
+  const handle = tokens.parseRefreshToken(token);
+  assert.ok(handle);
+  return handle;
+}
+
+/** Holds a write back until it is let go, which its caller never hears of. */
+function late() {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const { promise: done, resolve: end } = Promise.withResolvers<number[]>();
+  const fate: Fate = (write) => {
+    void promise.then(write).then(end);
+    return unknown();
+  };
+  return {
+    fate,
+    arrive() {
+      resolve();
+      return done;
+    },
+  };
+}
+
+const isUnknown = { name: "OutcomeUnknownError" };
+const isRefused = { error: "invalid_grant" };
+
+describe("a refresh whose outcome the engine did not learn", () => {
+  for (const isOld of [false, true]) {
+    const which = isOld ? "a token of 0.1.0" : "a token";
+    test(`succeeds where it was stored all the same: ${which}`, async (t) => {
+      const { first, fates, exchange, isRevoked } = await openStage(t, isOld);
+      fates.push(stored);
+      await exchange(await exchange(first));
+      assert.equal(await isRevoked(), false);
+    });
+  }
+
+  test("is told as such where nothing can be read either, and may be repeated", async (t) => {
+    const { first, fates, setDown, exchange, isRevoked } = await openStage(t);
+    fates.push(async (write) => {
+      await write();
+      setDown(true);
+      return unknown();
+    });
+    await assert.rejects(exchange(first), isUnknown);
+    setDown(false);
+    await exchange(await exchange(first));
+    assert.equal(await isRevoked(), false);
+  });
+
+  test("may be repeated where it was not stored", async (t) => {
+    const { first, fates, exchange, isRevoked } = await openStage(t);
+    fates.push(unknown, unknown);
+    await assert.rejects(exchange(first), isUnknown);
+    await assert.rejects(exchange(first), isUnknown);
+    const second = await exchange(first);
+    await exchange(second);
+    assert.equal(await isRevoked(), false);
+  });
+
+  test("may be repeated where it is stored before the repeat", async (t) => {
+    const { first, fates, exchange, isRevoked } = await openStage(t);
+    const { fate, arrive } = late();
+    fates.push(fate);
+    await assert.rejects(exchange(first), isUnknown);
+    assert.equal((await arrive())[0], 1);
+    await exchange(await exchange(first));
+    assert.equal(await isRevoked(), false);
+  });
+
+  test("may be repeated where it is stored while the repeat is", async (t) => {
+    const { first, fates, exchange, isRevoked } = await openStage(t);
+    const { fate, arrive } = late();
+    fates.push(fate, async (write) => {
+      assert.equal((await arrive())[0], 1);
+      return write();
+    });
+    await assert.rejects(exchange(first), isUnknown);
+    await exchange(await exchange(first));
+    assert.equal(await isRevoked(), false);
+  });
+
+  for (const attempt of [1, 2]) {
+    test(`never takes the place of what was answered later: attempt ${attempt}`, async (t) => {
+      const { first, fates, exchange, isRevoked } = await openStage(t);
+      const { fate, arrive } = late();
+      if (attempt === 2) await exchange(first); // its response is lost
+      fates.push(fate);
+      await assert.rejects(exchange(first), isUnknown);
+      const second = await exchange(first);
+      assert.equal((await arrive())[0], 0);
+      const third = await exchange(second);
+      await exchange(third);
+      assert.equal(await isRevoked(), false);
+    });
+  }
+});
+
+describe("two refreshes with one token", () => {
+  /** Two that have both been looked up before either is stored. */
+  async function exchangeTwice(exchange: () => Promise<string>, fates: Fate[]) {
+    const both = Promise.withResolvers<void>();
+    let here = 0;
+    const meet: Fate = async (write) => {
+      if (++here === 2) both.resolve();
+      await both.promise;
+      return write();
+    };
+    fates.push(meet, meet);
+    return Promise.allSettled([exchange(), exchange()]);
+  }
+
+  test("both succeed where it is current, as if the first response had been lost", async (t) => {
+    const { first, fates, exchange, isRevoked, stateOf } = await openStage(t);
+    const answers = await exchangeTwice(() => exchange(first), fates);
+    const [one = "", two = ""] = answers.map((each) =>
+      each.status === "fulfilled" ? each.value : undefined
+    );
+    assert.ok(one && two && one !== two);
+    assert.equal(await isRevoked(), false);
+    assert.deepEqual((await Promise.all([one, two].map(stateOf))).sort(), ["current", "used"]);
+  });
+
+  test("are reuse where its response had been lost before", async (t) => {
+    const { first, fates, exchange, isRevoked } = await openStage(t);
+    await exchange(first);
+    const answers = await exchangeTwice(() => exchange(first), fates);
+    assert.deepEqual(answers.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+    assert.equal(await isRevoked(), true);
+    await assert.rejects(exchange(first), isRefused);
+  });
+});
+
+test("a refresh that the engine wrote twice, the second time in vain, has succeeded", async (t) => {
+  const { first, fates, exchange, isRevoked } = await openStage(t);
+  const twice: Fate = async (write) => {
+    await write();
+    return write();
+  };
+  fates.push(twice, twice);
+  const second = await exchange(first);
+  const again = await exchange(first); // the response was lost
+  assert.notEqual(second, again);
+  await exchange(again);
+  assert.equal(await isRevoked(), false);
+});
