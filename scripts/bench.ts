@@ -6,6 +6,8 @@
  *   npm run bench                       everything, about four minutes
  *   npm run bench -- --peers            beside what a user would pick instead, too: npm installs
  *                                       that into a scratch folder; BullMQ needs redis-server
+ *   npm run bench -- --cluster          nothing but one node on three rqlited, which npm installs
+ *                                       too, beside one on a file
  *   npm run bench -- --only NAME        these cases alone; may be repeated
  *   npm run bench -- --seconds N        how long one turn takes (1.5); --rounds N how many (3)
  *   npm run bench -- --profile FOLDER   Gatepost writes CPU profiles there
@@ -19,6 +21,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type BenchCase, type Finding, scoreOf, type Stage } from "./bench/bench_case.ts";
 import { CALLBACK_CASES } from "./bench/callbacks.ts";
+import { CLUSTER_CASES } from "./bench/cluster.ts";
 import { DURABLE_BATCH_CASES } from "./bench/durable_batches.ts";
 import { GROWTH_CASES } from "./bench/growth.ts";
 import { HOSTED_CASES } from "./bench/hosted.ts";
@@ -42,6 +45,7 @@ const LIMIT_MS = 20 * 60_000;
 const { values } = parseArgs({
   options: {
     peers: { type: "boolean", default: false },
+    cluster: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
     only: { type: "string", multiple: true },
     seconds: { type: "string", default: "1.5" },
@@ -51,13 +55,14 @@ const { values } = parseArgs({
 });
 
 function chosenCases(): readonly BenchCase[] {
-  const names = values.only ?? CASES.map(({ name }) => name);
-  const known = CASES.map(({ name }) => name);
+  const all = [...CASES, ...CLUSTER_CASES];
+  const names = values.only ?? (values.cluster ? CLUSTER_CASES : CASES).map(({ name }) => name);
+  const known = all.map(({ name }) => name);
   const unknown = names.filter((name) => !known.includes(name));
   const [seconds, rounds] = [Number(values.seconds), Number(values.rounds)];
   const isTimed = seconds >= 0.1 && seconds <= 60 && Number.isInteger(rounds) && rounds > 0;
   if (unknown.length === 0 && isTimed) {
-    return CASES.filter(({ name }) => names.includes(name));
+    return all.filter(({ name }) => names.includes(name));
   }
   process.stderr.write(`Cases are ${known.join(", ")}; a turn takes 0.1 to 60 seconds\n`);
   process.exit(2);

@@ -1,5 +1,6 @@
 /**
- * Says whether all is well: types, layers, documents, build, every test, their coverage of `src`.
+ * Says whether all is well: types, layers, documents, build, every test, those of the service on
+ * each engine, their coverage of `src`.
  *
  *   npm test                          everything
  *   npm test -- test/base/id.test.ts  these files alone, without the checks and the coverage
@@ -56,8 +57,8 @@ function step(title: string, succeeds: () => boolean): void {
  * real processes, sockets and browsers, and a machine that is busy with something else can make any
  * of them late. What fails twice fails.
  */
-function runTests(files: string[]): boolean {
-  const env = { NODE_V8_COVERAGE: coverageFolder };
+function runTests(files: string[], engine: Record<string, string> = {}): boolean {
+  const env = { NODE_V8_COVERAGE: coverageFolder, ...engine };
   const reporters = [
     "--test-reporter-destination=stdout",
     "--test-reporter=./scripts/failed_files.mjs",
@@ -68,6 +69,13 @@ function runTests(files: string[]): boolean {
   if (failed.length === 0) return false;
   console.log("\nFiles with a test that failed, once more and one at a time");
   return run([...testRunner, "--test-concurrency=1", ...failed], env);
+}
+
+/** The tests that are run on rqlite too: of the service, and of several processes. */
+function findTestsOfBothEngines(): string[] {
+  const others = "test/{delivery/distributor,job/shared_cron}.test.ts";
+  return globSync(["test/e2e/*.test.ts", others], { cwd: root }).sort()
+    .filter((file) => !readFileSync(join(root, file), "utf8").startsWith("// On SQLite alone: "));
 }
 
 function checks(): void {
@@ -83,6 +91,8 @@ function everything(): void {
   mkdirSync(coverageFolder, { recursive: true });
   const files = globSync("test/**/*.test.ts", { cwd: root }).sort();
   step("Tests", () => runTests(files));
+  const shared = findTestsOfBothEngines();
+  step("Tests on rqlite", () => runTests(shared, { GATEPOST_TEST_ENGINE: "rqlite" }));
   step("Coverage", () => {
     if (run([...coverageReport, ...coverageLimits, "--reporter=text-summary"])) return true;
     run([...coverageReport, "--reporter=text"]);

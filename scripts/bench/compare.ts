@@ -13,10 +13,11 @@ export interface Side {
   run(turnMs: number): Promise<LoadResult>;
 }
 
-/** A side that Gatepost is held against: its rate must be so much of that one's. */
+/** A side that Gatepost is held against. */
 export interface Reference {
   readonly side: Side;
-  readonly target: Target;
+  /** How much of that one's rate Gatepost's must be. */
+  readonly target?: Target;
 }
 
 /** All that have their turns in a comparison, started. */
@@ -84,7 +85,7 @@ export async function compare(
       ...latenciesMs.length > 0 && {
         latencyMs: { p50: percentile(latenciesMs, 0.5), p99: percentile(latenciesMs, 0.99) },
       },
-      target,
+      ...target && { target },
     };
   });
 }

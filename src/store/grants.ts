@@ -1,9 +1,10 @@
 import { hasScope } from "./authority.ts";
 import { idTimeMs } from "../base/id.ts";
+import { afterWrite } from "./after_write.ts";
 import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
 import type { Database, Page, Pagination } from "../database/database.ts";
 import { changesRow, findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
-import { andIs, sql, type Sql } from "../database/sql.ts";
+import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
 import { endExcessGrants } from "./grant_limit.ts";
 import type { Revocations } from "./revocations.ts";
 
@@ -61,6 +62,38 @@ const NEW_PARTIES = [sql`g.user`, sql`g.app`] as const;
 const NEW_NOT_BEFORE = notBeforeOf(...NEW_PARTIES);
 const NEW_PARTIES_HOLD_SCOPES = partiesHold(...NEW_PARTIES)(sql`g.scopes`);
 
+/** Stores those of the grants whose user and app allow it at that point of the batch. */
+function insertGrants(grants: readonly NewGrant[]): Sql {
+  const rows = grants.map(({ refresh, ...g }) => {
+    const hex = refresh && Buffer.from(refresh).toString("hex");
+    const times = [g.refreshUntilMs, g.accessUntilMs, g.decidedAtMs ?? idTimeMs(g.id)];
+    return [g.id, g.app, g.user, g.type, g.scopes, hex, ...times];
+  });
+  const columns = sql`id, app, user, type, scopes, refresh, refreshUntilMs, accessUntilMs`;
+  // Materialized, so that each value is taken out of the JSON once.
+  return sql`WITH g (${columns}, decidedAtMs) AS MATERIALIZED (SELECT value ->> 0, value ->> 1,
+      value ->> 2, value ->> 3, value -> 4, unhex(value ->> 5), value ->> 6, value ->> 7,
+      value ->> 8 FROM json_each(${JSON.stringify(rows)}))
+    INSERT INTO grants (${columns}) SELECT ${columns} FROM g
+    WHERE ${NEW_NOT_BEFORE} < decidedAtMs AND ${NEW_PARTIES_HOLD_SCOPES}`;
+}
+
+/** Grants of one turn of the loop that have nothing beside them: one statement stores them all. */
+const gathered = new WeakMap<Database, ReturnType<typeof gather>>();
+
+function gather(database: Database) {
+  const grants: NewGrant[] = [];
+  const stored = new Promise((resolve) => setImmediate(resolve)).then(async () => {
+    gathered.delete(database);
+    const [inserted] = await database.write([insertGrants(grants)]);
+    if (inserted === grants.length) return grants;
+    const ids = listOf(grants.map(({ id }) => id));
+    const select = sql`SELECT id FROM grants WHERE id IN ${ids}`;
+    return afterWrite(database.query<Pick<Grant, "id">>(select));
+  });
+  return { grants, stored };
+}
+
 /**
  * Stores a grant, with an entry of the audit beside it, and ends those of its user that are too
  * many with it; false, and it is not stored, when its user or app has been disabled, has had its
@@ -72,14 +105,15 @@ export async function insertGrant(
   audited?: AuditRecord,
   revocations?: Revocations,
 ): Promise<boolean> {
-  const { id, app, user, type, scopes, refresh = null } = grant;
+  const { id, app, user } = grant;
+  if (user === null && !audited) {
+    const { grants, stored } = gathered.getOrInsertComputed(database, gather);
+    grants.push(grant);
+    return (await stored).some((each) => each.id === id);
+  }
   const madeAtMs = idTimeMs(id);
   const [inserted, ...changes] = await database.write([
-    sql`INSERT INTO grants (id, app, user, type, scopes, refresh, refreshUntilMs, accessUntilMs)
-      SELECT ${id}, g.app, g.user, ${type}, g.scopes, ${refresh}, ${grant.refreshUntilMs},
-        ${grant.accessUntilMs}
-      FROM (SELECT ${user} AS user, ${app} AS app, ${JSON.stringify(scopes)} AS scopes) g
-      WHERE ${NEW_NOT_BEFORE} < ${grant.decidedAtMs ?? madeAtMs} AND ${NEW_PARTIES_HOLD_SCOPES}`,
+    insertGrants([grant]),
     ...audited ? [insertAuditOfGrant(id, audited, madeAtMs)] : [],
     ...user === null ? [] : endExcessGrants(user, app, madeAtMs),
   ]);

@@ -3,38 +3,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { queryFile } from "../helpers/engine.ts";
 import { bearer, PASSWORD } from "../helpers/gatepost.ts";
 import { createClient } from "../helpers/http_client.ts";
 import type { Random } from "../helpers/random.ts";
-import { type Batch, createLoad, type Load } from "./load.ts";
+import { countDeliveries, type DeliveryFigures } from "./count.ts";
+import { createLoad, type Load } from "./load.ts";
 import { KILL_POINTS, type KillPoint, RANDOM_POINT } from "./points.ts";
-import { pairKey, type Recorder, startRecorder } from "./recorder.ts";
-import { crashEnv, DATABASE, hasEnded, query, startVictim, until } from "./victim.ts";
+import { type Recorder, startRecorder } from "./recorder.ts";
+import { crashEnv, DATABASE, hasEnded, startVictim, until } from "./victim.ts";
 
 /** What a run of the crash matrix came to. */
-export interface CrashFigures {
+export interface CrashFigures extends DeliveryFigures {
   /** How often the server was killed at each point. */
   readonly kills: Readonly<Record<string, number>>;
-  /** Events that were answered 2xx, 5xx, and not at all. */
-  readonly acknowledged: number;
-  readonly refused: number;
-  readonly unanswered: number;
-  /** Callbacks that came in. */
-  readonly received: number;
-  /** Deliveries of acknowledged events that never came. */
-  readonly lost: number;
-  /** Deliveries of events that were answered 5xx. */
-  readonly sentThoughRefused: number;
-  /** Requests without a response of whose events some came and others did not. */
-  readonly halfStored: number;
-  /** Callbacks that came again, with the same `webhook-id`. */
-  readonly duplicates: number;
-  /** Deliveries that had come and were not recorded when the server was killed, in all. */
-  readonly inFlight: number;
-  /** Callbacks that came again although they were not in flight when the server was killed. */
-  readonly unexplained: number;
-  /** Deliveries that came with two `webhook-id`s. */
-  readonly torn: number;
 }
 
 export interface CrashOptions {
@@ -75,7 +57,7 @@ export async function runCrashMatrix(options: CrashOptions): Promise<CrashFigure
     }
     recorder.delay(() => 0);
     await finish(folder);
-    return { kills: counts, ...count(load.batches, recorder, inFlight) };
+    return { kills: counts, ...countDeliveries(SUBSCRIPTIONS, load.batches, recorder, inFlight) };
   } finally {
     await recorder.close();
     await rm(folder, { recursive: true, force: true });
@@ -162,7 +144,7 @@ async function liveAndDie(point: KillPoint, stage: Stage): Promise<void> {
 
 /** Deliveries that a dead process had claimed and that have come: they are to come again. */
 function listCaught(folder: string, { counts }: Recorder): string[] {
-  return query(join(folder, DATABASE), "SELECT id FROM deliveries WHERE claim IS NOT NULL")
+  return queryFile(join(folder, DATABASE), "SELECT id FROM deliveries WHERE claim IS NOT NULL")
     .map(({ id }) => String(id)).filter((id) => counts.has(id));
 }
 
@@ -171,37 +153,8 @@ async function finish(folder: string): Promise<void> {
   const server = await start(folder);
   const isLeft = `SELECT 1 FROM events WHERE status = 'pending'
     UNION ALL SELECT 1 FROM deliveries WHERE status = 'pending' LIMIT 1`;
-  await until(() => query(join(folder, DATABASE), isLeft).length === 0, "deliveries are left over");
+  const file = join(folder, DATABASE);
+  await until(() => queryFile(file, isLeft).length === 0, "deliveries are left over");
   const code = await server.stop();
   if (code !== 0) throw new Error(`the last server's exit code is ${code}`);
-}
-
-function count(
-  batches: readonly Batch[],
-  { counts, pairs, torn }: Recorder,
-  inFlight: ReadonlyMap<string, number>,
-): Omit<CrashFigures, "kills"> {
-  const of = (outcome: Batch["outcome"]) => batches.filter((batch) => batch.outcome === outcome);
-  const wanted = (batch: Batch) =>
-    SUBSCRIPTIONS.filter(([, event]) => event === batch.event)
-      .flatMap(([path]) => batch.numbers.map((n) => pairKey(path, n)));
-  const cameOf = (batch: Batch) => wanted(batch).filter((key) => pairs.has(key)).length;
-  const sum = (numbers: Iterable<number>) => [...numbers].reduce((left, right) => left + right, 0);
-  const countEvents = (outcome: Batch["outcome"]) =>
-    sum(of(outcome).map(({ numbers }) => numbers.length));
-  const again = [...counts].map(([id, times]) => ({ id, times: times - 1 }));
-  return {
-    acknowledged: countEvents("acknowledged"),
-    refused: countEvents("refused"),
-    unanswered: countEvents("unanswered"),
-    received: sum(counts.values()),
-    lost: sum(of("acknowledged").map((batch) => wanted(batch).length - cameOf(batch))),
-    sentThoughRefused: sum(of("refused").map(cameOf)),
-    halfStored: of("unanswered")
-      .filter((batch) => cameOf(batch) > 0 && cameOf(batch) < wanted(batch).length).length,
-    duplicates: sum(again.map(({ times }) => times)),
-    inFlight: sum(inFlight.values()),
-    unexplained: sum(again.map(({ id, times }) => Math.max(0, times - (inFlight.get(id) ?? 0)))),
-    torn: torn.size,
-  };
 }

@@ -12,12 +12,13 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { queryFile } from "../helpers/engine.ts";
 import { bearer, PASSWORD } from "../helpers/gatepost.ts";
 import { createClient } from "../helpers/http_client.ts";
 import { createRandom, type Random } from "../helpers/random.ts";
 import type { KillPoint } from "./points.ts";
 import { pairKey, type Recorder, startRecorder } from "./recorder.ts";
-import { crashEnv, DATABASE, hasEnded, query, startVictim, until } from "./victim.ts";
+import { crashEnv, DATABASE, hasEnded, startVictim, until } from "./victim.ts";
 
 const SHOP = join(import.meta.dirname, "../../scripts/demo/shop");
 const SCOPES = ["consumer", "shop:order", "shop:staff"];
@@ -163,8 +164,8 @@ async function finish(folder: string): Promise<void> {
     UNION ALL SELECT 1 FROM deliveries WHERE status = 'pending' LIMIT 1`;
   await until(
     () =>
-      query(join(folder, "shop.db"), "SELECT 1 FROM outbox LIMIT 1").length === 0 &&
-      query(join(folder, DATABASE), isLeft).length === 0,
+      queryFile(join(folder, "shop.db"), "SELECT 1 FROM outbox LIMIT 1").length === 0 &&
+      queryFile(join(folder, DATABASE), isLeft).length === 0,
     "events or deliveries are left over",
     LEASE_MS + 15_000,
   );
@@ -174,7 +175,7 @@ async function finish(folder: string): Promise<void> {
 
 function count(folder: string, { acknowledged }: Orders, { counts, pairs, torn }: Recorder) {
   const numbersOf = (sql: string) =>
-    query(join(folder, "shop.db"), sql).map(({ reference }) => Number(reference));
+    queryFile(join(folder, "shop.db"), sql).map(({ reference }) => Number(reference));
   const wanted = TOLD.map(([path, , sql]) => numbersOf(sql).map((n) => pairKey(path, n)));
   const known = new Set(wanted.flat());
   const [placed = []] = wanted;

@@ -1,11 +1,23 @@
 import { createServer } from "node:http";
 import { listenOnLoopback } from "./listen.ts";
 
+/** One callback that came in. */
+export interface Arrival {
+  /** Its `webhook-id`. */
+  readonly id: string;
+  /** By the monotonic clock. */
+  readonly atMs: number;
+  /** What it was answered; undefined: its sender was gone by then, or it still waits. */
+  status?: number;
+}
+
 /** What subscribers of the crash matrix have received. */
 export interface Recorder {
   readonly url: string;
   /** How often each delivery came, by its `webhook-id`. */
   readonly counts: ReadonlyMap<string, number>;
+  /** Every callback, in order. */
+  readonly arrivals: readonly Arrival[];
   /** The `webhook-id` of each path and event number, as `pairKey` writes them. */
   readonly pairs: ReadonlyMap<string, string>;
   /** Pairs that came with more than one `webhook-id`. */
@@ -20,6 +32,8 @@ export interface Recorder {
   onNextHandler(told: () => void): void;
   /** How long callbacks wait for their response. */
   delay(ms: () => number): void;
+  /** What they are answered; 204 by default. */
+  answer(status: () => number): void;
   close(): Promise<void>;
 }
 
@@ -41,7 +55,9 @@ export async function startRecorder(
   const counts = new Map<string, number>();
   const pairs = new Map<string, string>();
   const torn = new Set<string>();
+  const arrivals: Arrival[] = [];
   let delayMs = () => 0;
+  let chooseStatus = () => 204;
   let open = 0;
   let tellPost: (() => void) | undefined;
   let tellHandler: (() => void) | undefined;
@@ -58,6 +74,8 @@ export async function startRecorder(
       }
       const id = String(headers["webhook-id"]);
       counts.set(id, (counts.get(id) ?? 0) + 1);
+      const arrival: Arrival = { id, atMs: performance.now() };
+      arrivals.push(arrival);
       const key = pairKey(path, numberOf(JSON.parse(String(Buffer.concat(chunks)))));
       if ((pairs.get(key) ?? id) !== id) torn.add(key);
       pairs.set(key, id);
@@ -66,7 +84,11 @@ export async function startRecorder(
       const told = tellPost;
       tellPost = undefined;
       if (told) return told();
-      setTimeout(() => response.writeHead(204).end(), delayMs());
+      setTimeout(() => {
+        if (response.destroyed) return;
+        arrival.status = chooseStatus();
+        response.writeHead(arrival.status).end();
+      }, delayMs());
     }, () => response.destroy());
   });
   let connections = 0;
@@ -78,6 +100,7 @@ export async function startRecorder(
   return {
     url,
     counts,
+    arrivals,
     pairs,
     torn,
     open: () => open,
@@ -85,6 +108,7 @@ export async function startRecorder(
     onNextPost: (told) => void (tellPost = told),
     onNextHandler: (told) => void (tellHandler = told),
     delay: (ms) => void (delayMs = ms),
+    answer: (status) => void (chooseStatus = status),
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -1,4 +1,3 @@
-import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { PASSWORD, SOURCE_ENTRY } from "../helpers/gatepost.ts";
@@ -31,16 +30,6 @@ export function startVictim(folder: string, env: Env): Promise<RunningServer> {
 /** With this it kills itself around the `count`th commit of that kind. */
 export function crashEnv({ when, text }: KillPoint & { kind: "commit" }, count: number): Env {
   return { CRASH_WHEN: when, CRASH_TEXT: text, CRASH_COUNT: String(count) };
-}
-
-/** The rows of a query on a file that a server may have open. */
-export function query(path: string, sql: string): readonly Readonly<Record<string, unknown>>[] {
-  const database = new DatabaseSync(path, { readOnly: true, timeout: 1000 });
-  try {
-    return database.prepare(sql).all();
-  } finally {
-    database.close();
-  }
 }
 
 /** Whether there is no such process any more. */

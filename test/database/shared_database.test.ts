@@ -7,7 +7,7 @@ import { sql } from "../../src/database/sql.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import type { CommitReport } from "../../src/database/write_result.ts";
 import { openSharedDatabase } from "../../src/database/shared_database.ts";
-import { makeFolder, openDatabase } from "../helpers/database.ts";
+import { makeFolder, openSqliteFile } from "../helpers/database.ts";
 import { noteThreads } from "../helpers/threads.ts";
 import { testDatabaseContract } from "./database_contract.ts";
 
@@ -20,7 +20,7 @@ testDatabaseContract({
 });
 
 function share(t: TestContext, path: string) {
-  const own = openDatabase(t, path);
+  const own = openSqliteFile(t, path);
   const shared = openSharedDatabase(path, own.connect());
   t.after(() => shared.close());
   return { own, shared };

@@ -20,14 +20,14 @@ import { sql, type Sql } from "../../src/database/sql.ts";
 import { claimDeliveries } from "../../src/store/deliveries.ts";
 import { createShift } from "../../src/store/clock_shift.ts";
 import { fanOut, insertEvent, listPendingEvents } from "../../src/store/events.ts";
-import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { updateSubscription } from "../../src/store/subscriptions.ts";
 import {
   clearEndedSubscriptions,
   deleteSubscription,
   disableSubscription,
 } from "../../src/store/subscription_end.ts";
-import { addUser } from "../helpers/database.ts";
+import { addUser, openDatabaseAt } from "../helpers/database.ts";
+import { releaseDatabase } from "../helpers/engine.ts";
 import { until } from "../helpers/event_stage.ts";
 
 const START_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
@@ -94,12 +94,14 @@ interface ProcessOptions {
 
 async function openStage(t: TestContext): Promise<Stage> {
   const folder = await mkdtemp(join(tmpdir(), "gatepost-distributor-"));
-  const database = openSqliteDatabase(join(folder, "gatepost.db"));
+  const path = join(folder, "gatepost.db");
+  const database = openDatabaseAt(path);
   const processes: Process[] = [];
   t.after(async () => {
     for (const { open } of processes) for (const attempt of [...open]) attempt.end(204);
     await Promise.all(processes.map(({ distributor }) => distributor.stop(0)));
     await database.close();
+    await releaseDatabase(path);
     await rm(folder, { recursive: true });
   });
   const stage: Stage = {
@@ -186,7 +188,7 @@ function createProcess(stage: Stage, options: ProcessOptions): Process {
       abort: () => [...open].forEach(({ end }) => end("timeout")),
     },
   });
-  const stored = () => stage.database.write([]);
+  const stored = () => stage.database.write([sql`DELETE FROM settings WHERE name = 'nothing'`]);
   return { distributor, open, begun, peak: () => peak, stored };
 }
 

@@ -15,7 +15,7 @@ import { type Database } from "../../src/database/database.ts";
 import { createEngine, type OpenDatabase } from "../../src/database/engine.ts";
 import { sql } from "../../src/database/sql.ts";
 import { insertEvent } from "../../src/store/events.ts";
-import { addUser, makeFolder, openDatabase } from "../helpers/database.ts";
+import { addUser, makeFolder, openSqliteFile } from "../helpers/database.ts";
 import { until } from "../helpers/event_stage.ts";
 import { startReceiver } from "../helpers/receiver.ts";
 import { runRqlited } from "../helpers/rqlited.ts";
@@ -46,7 +46,7 @@ function open(t: TestContext, more: Record<string, string> = {}, opened?: Opened
   });
   assert.ok(parsed.ok);
   const { config } = parsed;
-  const database = opened ?? openDatabase(t, databasePath);
+  const database = opened ?? openSqliteFile(t, databasePath);
   const logged: unknown[][] = [];
   const attempts: [string, number][] = [];
   const at = (level: string): Log["info"] => (...line) => void logged.push([level, ...line]);

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
+import { queryDatabase } from "../helpers/engine.ts";
 import {
   authorizePath,
   type Gatepost,
@@ -42,6 +41,12 @@ const openLoggedIn = () => gatepost.openLoggedIn(trustedApp, user);
 
 async function isLoggedIn(browser: Client): Promise<boolean> {
   return (await gatepost.authorize(browser, trustedApp)).status === 303;
+}
+
+/** How many rows each of these tables has. */
+async function countRows(folder: string, tables: readonly string[]) {
+  const count = tables.map((table) => `(SELECT count(*) FROM "${table}") AS "${table}"`);
+  return (await queryDatabase(folder, `SELECT ${count.join()}`))[0];
 }
 
 /** Checks that the app is sent nothing but, perhaps, an error. */
@@ -301,26 +306,17 @@ describe("what the browser says is no window that goes to the page (Fetch Metada
 
 test("HEAD of the page makes no code, stores nothing and opens no session", async () => {
   const browser = await openLoggedIn();
-  const file = join(gatepost.server.folder, "gatepost.db");
-  const database = new DatabaseSync(file, { readOnly: true });
-  try {
-    const count = () =>
-      ["codes", "grants", "consents", "sessions", "audit"].map((table) =>
-        database.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.["n"]
-      );
-    const before = count();
-    const answer = await browser.send("HEAD", authorizePath(trustedApp));
-    assert.equal(answer.status, 200);
-    assert.equal(answer.location, undefined);
-    assert.deepEqual(count(), before);
-    const anonymous = await gatepost.openBrowser().send("HEAD", authorizePath(app));
-    assert.equal(anonymous.status, 200);
-    assert.equal(anonymous.headers.get("set-cookie"), null);
-    const refused = await browser.send("HEAD", "/authorization/authorize?client_id=nobody");
-    assert.equal(refused.status, 400);
-  } finally {
-    database.close();
-  }
+  const tables = ["codes", "grants", "consents", "sessions", "audit"];
+  const before = await countRows(gatepost.server.folder, tables);
+  const answer = await browser.send("HEAD", authorizePath(trustedApp));
+  assert.equal(answer.status, 200);
+  assert.equal(answer.location, undefined);
+  assert.deepEqual(await countRows(gatepost.server.folder, tables), before);
+  const anonymous = await gatepost.openBrowser().send("HEAD", authorizePath(app));
+  assert.equal(anonymous.status, 200);
+  assert.equal(anonymous.headers.get("set-cookie"), null);
+  const refused = await browser.send("HEAD", "/authorization/authorize?client_id=nobody");
+  assert.equal(refused.status, 400);
 });
 
 describe("the session cookie", () => {
@@ -451,16 +447,10 @@ describe("a session that ends while its consent's form is still coming gives no 
       const answer = await finish();
       assert.equal(answer.headers["location"], undefined);
       assert.match(answer.body, /name="password"/);
-      const database = new DatabaseSync(join(gatepost.server.folder, "gatepost.db"));
-      try {
-        for (const table of ["consents", "codes"]) {
-          const count = database.prepare(
-            `SELECT count(*) AS n FROM ${table} WHERE user = ? AND app = ?`,
-          );
-          assert.equal(count.get(victim.id, app.id)?.["n"], 0, table);
-        }
-      } finally {
-        database.close();
+      const { folder } = gatepost.server;
+      for (const table of ["consents", "codes"]) {
+        const theirs = `SELECT * FROM ${table} WHERE user = ? AND app = ?`;
+        assert.deepEqual(await queryDatabase(folder, theirs, victim.id, app.id), [], table);
       }
     });
   }
@@ -549,22 +539,14 @@ describe("text from outside is shown as text", () => {
 
 test("10,000 anonymous visits store no row", async () => {
   const quiet = await startGatepost({ env: { GATEPOST_CRON: "off" } });
-  const file = join(quiet.server.folder, "gatepost.db");
-  const database = new DatabaseSync(file, { readOnly: true });
   try {
     const at = await quiet.createApp();
-    const tables = database
-      // The service itself looks now and then whether it may write settings.
-      .prepare(`SELECT name FROM sqlite_schema
-        WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'settings'`)
-      .all()
-      .map(({ name }) => String(name));
+    // The service itself looks now and then whether it may write settings.
+    const rows = await queryDatabase(quiet.server.folder, `SELECT name FROM sqlite_schema
+      WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'settings'`);
+    const tables = rows.map(({ name }) => String(name));
     assert.ok(tables.includes("sessions"), tables.join());
-    const count = () =>
-      tables.map((name) =>
-        `${name} ${database.prepare(`SELECT count(*) AS n FROM "${name}"`).get()?.["n"]}`
-      );
-    const before = count();
+    const before = await countRows(quiet.server.folder, tables);
 
     const port = Number(new URL(quiet.url).port);
     const request = `GET ${authorizePath(at, { state: newName("s") })} HTTP/1.1\r\nHost: x\r\n`;
@@ -578,9 +560,8 @@ test("10,000 anonymous visits store no row", async () => {
     for (let round = 0; round < 250; round++) {
       await Promise.all(Array.from({ length: 4 }, visitTen));
     }
-    assert.deepEqual(count(), before);
+    assert.deepEqual(await countRows(quiet.server.folder, tables), before);
   } finally {
-    database.close();
     await quiet.stop();
   }
 });

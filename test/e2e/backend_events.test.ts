@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { queryDatabase } from "../helpers/engine.ts";
 import {
   assertProblem,
   type EventStage,
@@ -40,12 +39,9 @@ const patch = (path: string, body: unknown) => stage.call("PATCH", path, stage.a
 const now = () => new Date().toISOString();
 
 /** Actions on a target, as they are audited. */
-function audited(target: string): unknown[] {
-  const path = join(stage.gatepost.server.folder, "gatepost.db");
-  const database = new DatabaseSync(path, { readOnly: true });
+async function audited(target: string): Promise<unknown[]> {
   const entries = "SELECT action, actor, address FROM audit WHERE target = ? ORDER BY id";
-  const rows = database.prepare(entries).all(target);
-  database.close();
+  const rows = await queryDatabase(stage.gatepost.server.folder, entries, target);
   for (const { actor, address } of rows) {
     assert.match(String(actor), /^u[0-9a-z]+$/);
     assert.match(String(address), /^10\./);
@@ -77,7 +73,7 @@ describe("POST /backend/event", () => {
     assert.equal(new URL(answer.location ?? "").pathname, `/backend/event/${String(id)}`);
     const [sent] = await stage.receiver.waitFor(1, PATIENCE_MS, subscription.path);
     assert.equal(String(sent?.body), '{"a":[1,"ä"]}');
-    assert.deepEqual(audited(String(id)), ["event.dispatch"]);
+    assert.deepEqual(await audited(String(id)), ["event.dispatch"]);
   });
 
   test("takes null as data", async () => {
@@ -109,7 +105,7 @@ describe("POST /backend/event", () => {
     assert.notEqual(other, first);
     const items = readItems(await get(`/backend/event?name=${name}`));
     assert.deepEqual(items.map(({ id }) => id), [other, first]);
-    assert.deepEqual(audited(first), ["event.dispatch"]);
+    assert.deepEqual(await audited(first), ["event.dispatch"]);
     await stage.deliveries(subscription, "delivered", "delivered");
     const bodies = stage.receiver.requests(subscription.path).map(({ body }) => String(body));
     assert.deepEqual(bodies.sort(), ["1", "3"]);
@@ -317,7 +313,7 @@ describe("/backend/delivery", () => {
       await stage.receiver.waitFor(sent, PATIENCE_MS, subscription.path);
       await stage.deliveries(subscription, "failed");
     }
-    assert.deepEqual(new Set(audited(String(id))), new Set(["delivery.resend"]));
+    assert.deepEqual(new Set(await audited(String(id))), new Set(["delivery.resend"]));
   });
 
   test("refuses to send again what has not failed, or whose subscription has ended", async () => {
@@ -331,7 +327,7 @@ describe("/backend/delivery", () => {
     assertProblem(await post(`/backend/delivery/${id}/resend`), 409);
     assert.equal((await stage.call("DELETE", path, stage.admin)).status, 204);
     assertProblem(await post(`/backend/delivery/${id}/resend`), 409);
-    assert.deepEqual(audited(String(id)), [], "what is refused is not recorded as done");
+    assert.deepEqual(await audited(String(id)), [], "what is refused is not recorded as done");
   });
 });
 
@@ -351,7 +347,7 @@ describe("POST /backend/delivery/resend", () => {
     );
     assert.ok(again.every(({ headers }) => headers["gatepost-attempt"] === "1"));
     await stage.deliveries(other.subscription, "failed");
-    assert.deepEqual(audited(subscription.id), ["subscription.create", "delivery.resend"]);
+    assert.deepEqual(await audited(subscription.id), ["subscription.create", "delivery.resend"]);
     const none = await post("/backend/delivery/resend", body);
     assert.deepEqual(none.json(), { count: 0 });
   });
@@ -390,7 +386,7 @@ describe("POST /backend/delivery/resend", () => {
     assert.deepEqual(answer.json(), { count: 2 });
     await stage.deliveries(one.subscription, "delivered");
     await stage.deliveries(two.subscription, "delivered");
-    assert.ok(audited("failed").length > 0);
+    assert.ok((await audited("failed")).length > 0);
   });
 
   test("leaves out what has nowhere to go", async () => {
@@ -444,7 +440,7 @@ describe("/backend/subscription", () => {
     assert.equal(readObject(active)["endpoint"], stage.receiver.url + hook);
     await stage.receiver.waitFor(1, PATIENCE_MS, hook);
     assert.deepEqual(
-      audited(subscription.id),
+      await audited(subscription.id),
       ["subscription.create", "subscription.change", "subscription.change"],
     );
   });
@@ -485,7 +481,7 @@ describe("/backend/subscription", () => {
     }
     const wrong = await patch(path, { status: "gone", event: "other" });
     assert.deepEqual(assertProblem(wrong, 400), ["/event", "/status"]);
-    assert.deepEqual(audited(subscription.id), ["subscription.create"]);
+    assert.deepEqual(await audited(subscription.id), ["subscription.create"]);
   });
 
   test("of many who delete one at once one does, and that is recorded", async () => {
@@ -506,7 +502,7 @@ describe("/backend/subscription", () => {
         answers.map(({ status }) => status).sort(),
         [204, ...Array<number>(7).fill(404)],
       );
-      assert.equal(audited(id).filter((action) => action === `${kind}.delete`).length, 1);
+      assert.equal((await audited(id)).filter((action) => action === `${kind}.delete`).length, 1);
     }
   });
 
@@ -526,7 +522,8 @@ describe("/backend/subscription", () => {
     const own = `/consumer/subscription/${subscription.id}`;
     assertProblem(await stage.call("GET", own, consumer), 404);
     assertProblem(await stage.call("DELETE", path, stage.admin), 404);
-    assert.deepEqual(audited(subscription.id), ["subscription.create", "subscription.delete"]);
+    const actions = await audited(subscription.id);
+    assert.deepEqual(actions, ["subscription.create", "subscription.delete"]);
   });
 });
 

@@ -1,3 +1,4 @@
+// On SQLite alone: its points are commits to the file.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findCrashFaults } from "../crash/faults.ts";

@@ -1,3 +1,4 @@
+// On SQLite alone: it locks the file.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";

@@ -1,3 +1,4 @@
+// On SQLite alone: it is about the file.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { TAKEOVER_MS } from "../helpers/engine.ts";
 import { type EventStage, startEventStage, until } from "../helpers/event_stage.ts";
 import { type Gatepost, newName, startGatepost } from "../helpers/gatepost.ts";
 
@@ -114,7 +115,7 @@ describe("SIGTERM", { concurrency: true }, () => {
     await stage.gatepost.server.kill();
     stage.receiver.react(subscription.path, { kind: "answer" });
     const next = await startNext(t, env);
-    await stage.receiver.waitFor(28, 5_000, subscription.path);
+    await stage.receiver.waitFor(28, TAKEOVER_MS, subscription.path);
     await sleep(200);
     assert.equal(stage.receiver.count(subscription.path), 28, "8 of them again");
     await next.stop();
@@ -137,7 +138,7 @@ describe("SIGTERM", { concurrency: true }, () => {
     await sleep(1_000); // many looks of the one that lives
     assert.equal(stage.receiver.count(subscription.path), 8);
     await holder.server.kill();
-    await stage.receiver.waitFor(20, 5_000, subscription.path);
+    await stage.receiver.waitFor(20, TAKEOVER_MS, subscription.path);
     const requests = stage.receiver.requests(subscription.path);
     const ids = requests.map(({ headers }) => headers["webhook-id"]);
     assert.equal(new Set(ids).size, 12);

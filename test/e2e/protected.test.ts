@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { createPrivateKey } from "node:crypto";
-import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { forgedTokens, misusedTokens, type PublishedKey } from "../corpus/jwts.ts";
+import { queryDatabase } from "../helpers/engine.ts";
 import {
   bearer,
   decodeJwt,
@@ -161,10 +160,7 @@ describe("an access token that is not good returns 401 invalid_token (RFC 6750 Â
   });
 
   test("each of those that the service's own key signed for something else", async () => {
-    const file = join(gatepost.server.folder, "gatepost.db");
-    const database = new DatabaseSync(file, { readOnly: true });
-    const [row] = database.prepare("SELECT private FROM keys").all();
-    database.close();
+    const [row] = await queryDatabase(gatepost.server.folder, "SELECT private FROM keys");
     const key = createPrivateKey(String(row?.["private"]).replace(/^plain:/, ""));
     const misused = misusedTokens(token, key);
     for (const [what, misuse] of misused) assertInvalidToken(await whoami(bearer(misuse)), what);

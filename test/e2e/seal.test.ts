@@ -1,3 +1,4 @@
+// On SQLite alone: it reads the file.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -137,16 +137,6 @@ describe("orders", () => {
     assert.deepEqual(ids, [first["id"], second["id"]].sort());
   });
 
-  test("an order stands though its event cannot be stored now, and that comes later", async () => {
-    const { path } = await stage.subscribe(staff, "shop.order.placed");
-    const blocker = new DatabaseSync(join(stage.gatepost.server.folder, "gatepost.db"));
-    blocker.exec("BEGIN IMMEDIATE");
-    const made = await order().finally(() => blocker.close());
-    await stage.receiver.waitFor(1, PATIENCE_MS, path);
-    assert.deepEqual(received(path), [made]);
-    assert.ok(stage.gatepost.server.lines.some((line) => line.includes("the outbox will")));
-  });
-
   test("an event with a scope is for subscribers who have it", async () => {
     const endpoint = `${stage.receiver.url}/hook`;
     const refused = await post("/consumer/subscription", { event: "shop.order.placed", endpoint });

@@ -1,3 +1,4 @@
+// On SQLite alone: it fills the file's disk, and locks the file.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { appendFileSync, mkdtempSync, rmSync, truncateSync } from "node:fs";

@@ -1,3 +1,4 @@
+// On SQLite alone: no cluster has a database of version 0.1.0.
 import assert from "node:assert/strict";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";

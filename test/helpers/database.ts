@@ -2,16 +2,20 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import { DATABASE_ADDRESS } from "../../src/base/database_address.ts";
 import { newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
 import type { App } from "../../src/oauth/app.ts";
 import type { User } from "../../src/oauth/user.ts";
 import { insertApp } from "../../src/store/apps.ts";
 import type { Database } from "../../src/database/database.ts";
+import { createEngine } from "../../src/database/engine.ts";
+import type { Sql } from "../../src/database/sql.ts";
 import type { NewGrant } from "../../src/store/grants.ts";
 import { insertSession } from "../../src/store/sessions.ts";
 import { openSqliteDatabase, type SqliteDatabase } from "../../src/database/sqlite.ts";
 import { insertUser } from "../../src/store/users.ts";
+import { isOnRqlite, locateDatabase, releaseDatabase } from "./engine.ts";
 
 /** Makes a folder that is removed when the test has ended. */
 export function makeFolder(test: TestContext): string {
@@ -21,10 +25,39 @@ export function makeFolder(test: TestContext): string {
 }
 
 /** Opens a database that is closed when the test has ended: an own one, or that at `path`. */
-export function openDatabase(test: TestContext, path?: string): SqliteDatabase {
-  const database = openSqliteDatabase(path ?? join(makeFolder(test), "gatepost.db"));
+export function openDatabase(test: TestContext, path?: string): Database {
+  const own = path ?? join(makeFolder(test), "gatepost.db");
+  const database = openDatabaseAt(own);
+  test.after(async () => {
+    await database.close();
+    if (path === undefined) await releaseDatabase(own);
+  });
+  return database;
+}
+
+/** Opens an SQLite file that is closed when the test has ended, whatever engine is tested. */
+export function openSqliteFile(test: TestContext, path: string): SqliteDatabase {
+  const database = openSqliteDatabase(path);
   test.after(() => database.close());
   return database;
+}
+
+/** Opens the database at a path, on the engine that is tested; it is made if there is none. */
+export function openDatabaseAt(path: string): Database {
+  if (!isOnRqlite) return openSqliteDatabase(path);
+  const opening = openOnRqlite(path);
+  opening.catch(() => {}); // whoever uses it is told
+  return {
+    query: async <Row>(statement: Sql) => (await opening).query<Row>(statement),
+    write: async (statements) => (await opening).write(statements),
+    close: async () => (await opening).close(),
+  };
+}
+
+async function openOnRqlite(path: string): Promise<Database> {
+  const { value } = { value: undefined, ...DATABASE_ADDRESS.parse(await locateDatabase(path)) };
+  if (value === undefined) throw new Error(`no address stands for ${path}`);
+  return createEngine({ database: value, databaseCredentials: undefined }).open();
 }
 
 /** The database, and how many rows its queries have found: all of them, and the most of one. */

@@ -47,6 +47,10 @@ export interface GatepostOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** A data folder to use and leave, as after a restart; without it one is made, and removed. */
   readonly folder?: string;
+  /** Another program than the server's source. */
+  readonly entry?: string;
+  /** Flags of Node. */
+  readonly nodeFlags?: readonly string[];
 }
 
 /** A running server with its administrator at hand. */
@@ -93,11 +97,11 @@ export interface Gatepost {
   stop(): Promise<void>;
 }
 
-/** Starts a server from its source and logs its administrator in. */
+/** Starts a server and logs its administrator in. */
 export async function startGatepost(options: GatepostOptions = {}): Promise<Gatepost> {
   const server = await startServer({
     entry: SOURCE_ENTRY,
-    ...(options.folder !== undefined && { folder: options.folder }),
+    ...options,
     env: {
       GATEPOST_ADMIN_PASSWORD: PASSWORD,
       // Tests come from many addresses, so that one test's failures throttle no other.

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { locateDatabase, releaseDatabase } from "./engine.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** What an operator starts; `npm run build` makes it. */
@@ -68,9 +69,10 @@ export function createDataFolder(): Promise<string> {
 export async function startServer(options: ServerOptions = {}): Promise<RunningServer> {
   const { env = {}, entry = SERVER_ENTRY, args = [], nodeFlags = [] } = options;
   const folder = options.folder ?? await createDataFolder();
-  const child = spawnNode([...nodeFlags, entry, ...args], {
+  const database = join(folder, "gatepost.db");
+  const child = await spawnNode([...nodeFlags, entry, ...args], {
     GATEPOST_PORT: "0",
-    GATEPOST_DATABASE: join(folder, "gatepost.db"),
+    GATEPOST_DATABASE: database,
     ...env,
   }, options.cwd);
   child.stdin?.end();
@@ -82,7 +84,9 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
   if (options.folder === undefined) process.once("exit", removeOnExit);
   const cleanUp = async () => {
     process.off("exit", removeOnExit);
-    if (options.folder === undefined) await rm(folder, { recursive: true, force: true });
+    if (options.folder !== undefined) return;
+    await releaseDatabase(database);
+    await rm(folder, { recursive: true, force: true });
   };
   const end = async (signal: NodeJS.Signals) => {
     child.kill(signal);
@@ -126,7 +130,7 @@ export async function runNode(
   args: readonly string[],
   options: { readonly env?: Env; readonly stdin?: string } = {},
 ): Promise<RunResult> {
-  const child = spawnNode(args, options.env ?? {});
+  const child = await spawnNode(args, options.env ?? {});
   const exited = waitForExit(child);
   const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)];
   // A program that ends without reading its input closes the pipe: no failure of the test.
@@ -139,11 +143,13 @@ export async function runNode(
 }
 
 /** The environment holds what is given and nothing that a test runner or a shell left there. */
-function spawnNode(args: readonly string[], env: Env, cwd?: string): ChildProcess {
+async function spawnNode(args: readonly string[], env: Env, cwd?: string): Promise<ChildProcess> {
   const { PATH, HOME, NODE_V8_COVERAGE } = process.env;
+  const { GATEPOST_DATABASE: path } = env;
+  const database = path && { GATEPOST_DATABASE: await locateDatabase(path) };
   return spawn(process.execPath, args, {
     cwd,
-    env: { PATH, HOME, NODE_V8_COVERAGE, ...env },
+    env: { PATH, HOME, NODE_V8_COVERAGE, ...env, ...database },
     stdio: ["pipe", "pipe", "pipe"],
   });
 }

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { closeSync, openSync, readFileSync } from "node:fs";
 import { request as requestPlain } from "node:http";
 import { request as requestTls } from "node:https";
 import { text } from "node:stream/consumers";
@@ -35,12 +36,12 @@ export interface RqliteNodeOptions {
 
 const START_MS = 20_000;
 const CALL_MS = 2_000;
-const MAX_OUTPUT_CHARS = 65_536;
 const SURVIVED: readonly string[] = ["SIGSTOP", "SIGCONT"];
 
 /** A node that does not run yet. */
 export function createRqliteNode(options: RqliteNodeOptions): RqliteNode {
   const { url, folder, program, args, auth, ca } = options;
+  const log = `${folder}.log`;
   let running: Rqlited | undefined;
 
   async function call(path: string, body?: unknown): Promise<string> {
@@ -67,17 +68,16 @@ export function createRqliteNode(options: RqliteNodeOptions): RqliteNode {
     folder,
     call,
     async kill(signal = "SIGKILL") {
-      running?.send(signal);
-      if (!SURVIVED.includes(signal)) await running?.ended;
+      await running?.send(signal);
     },
     async restart() {
-      const started = startProcess(program, args);
+      const started = startProcess(program, args, log);
       running = started;
       const isReady = () => call("/readyz").then(() => true, () => false);
       for (const endMs = performance.now() + START_MS; !await isReady();) {
         if (started.hasEnded() || performance.now() > endMs) {
-          started.send("SIGKILL");
-          throw new Error(`rqlited did not start:\n${started.output()}`);
+          await started.send("SIGKILL");
+          throw new Error(`rqlited did not start:\n${readFileSync(log, "utf8")}`);
         }
         await sleep(10);
       }
@@ -87,27 +87,26 @@ export function createRqliteNode(options: RqliteNodeOptions): RqliteNode {
 
 interface Rqlited {
   readonly pid: number;
-  readonly ended: Promise<unknown>;
   hasEnded(): boolean;
-  send(signal: NodeJS.Signals): void;
-  /** The end of what it printed. */
-  output(): string;
+  /** Resolves once it has ended, if the signal ends it. */
+  send(signal: NodeJS.Signals): Promise<void>;
 }
 
-function startProcess(program: string, args: readonly string[]): Rqlited {
-  const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"] });
-  const endWithTest = () => void child.kill("SIGKILL");
-  process.once("exit", endWithTest);
-  const ended = once(child, "close").finally(() => process.off("exit", endWithTest));
-  let output = "";
-  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
-    output = (output + chunk).slice(-MAX_OUTPUT_CHARS);
-  });
+function startProcess(program: string, args: readonly string[], log: string): Rqlited {
+  // A file: a pipe would keep the caller's process from ending by itself.
+  const output = openSync(log, "w");
+  const child = spawn(program, args, { stdio: ["ignore", "ignore", output] });
+  closeSync(output);
+  child.unref();
+  const ended = once(child, "close");
   return {
     pid: child.pid ?? 0,
-    ended,
     hasEnded: () => child.exitCode !== null || child.signalCode !== null,
-    send: (signal) => void child.kill(signal),
-    output: () => output,
+    async send(signal) {
+      child.kill(signal);
+      if (SURVIVED.includes(signal)) return;
+      child.ref();
+      await ended;
+    },
   };
 }

@@ -35,6 +35,10 @@ export interface RqliteCluster {
 
 const LEADER_MS = 20_000;
 
+/** What ends the clusters of a process that ends without having stopped them. */
+const running = new Set<() => void>();
+process.once("exit", () => running.forEach((stop) => stop()));
+
 /** Starts a cluster that ends with the test. */
 export async function startRqlited(
   test: Pick<TestContext, "after">,
@@ -49,15 +53,18 @@ export async function startRqlited(
 export async function runRqlited(options: RqliteOptions = {}): Promise<RqliteCluster> {
   const program = await findRqlited();
   const folder = await mkdtemp(join(tmpdir(), "gatepost-rqlite-"));
-  const removeOnExit = () => rmSync(folder, { recursive: true, force: true });
-  process.once("exit", removeOnExit);
   const nodes = await createNodes(program, folder, options);
+  const stopWithProcess = () => {
+    for (const node of nodes) void node.kill();
+    rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  };
+  running.add(stopWithProcess);
   const cluster: RqliteCluster = {
     address: `rqlite${options.tls === undefined ? "" : "s"}://${nodes.map(hostOf)}`,
     nodes,
     leader: () => findLeader(nodes),
     async stop() {
-      process.off("exit", removeOnExit);
+      running.delete(stopWithProcess);
       await Promise.all(nodes.map((node) => node.kill()));
       await rm(folder, { recursive: true, force: true });
     },

@@ -4,8 +4,13 @@ import { describe, type TestContext, test } from "node:test";
 import { newId } from "../../src/base/id.ts";
 import { sha256 } from "../../src/base/secret.ts";
 import { revokeTokensOfApp, deleteApp } from "../../src/store/apps.ts";
-import { type Database, FIRST_PAGE } from "../../src/database/database.ts";
-import { sql } from "../../src/database/sql.ts";
+import {
+  type Database,
+  FIRST_PAGE,
+  OutcomeUnknownError,
+  UnavailableError,
+} from "../../src/database/database.ts";
+import { sql, type Sql } from "../../src/database/sql.ts";
 import { revokeGrant } from "../../src/store/grant_end.ts";
 import {
   findGrant,
@@ -97,6 +102,67 @@ test("an audit entry is stored with its grant, and not without", async (t) => {
   const bad = sampleGrant(app, user, { scopes: ["none"] });
   assert.equal(await insertGrant(database, bad, entry), false);
   assert.equal((await database.query(sql`SELECT 1 FROM audit`)).length, 1);
+});
+
+describe("grants of apps for themselves that come at once", () => {
+  /** Grants of two apps, of which the second may not have the scope, and the writes they cost. */
+  async function insertTogether(t: TestContext, fail?: (call: "query" | "write") => void) {
+    const real = openDatabase(t);
+    const [app, other] = [await addApp(real), await addApp(real, { scopes: ["orders"] })];
+    const grants = [app, other, app, app].map((id) =>
+      sampleGrant(id, null, { refresh: id === other ? undefined : FIRST })
+    );
+    let writes = 0;
+    const database: Database = {
+      ...real,
+      async query<Row>(select: Sql) {
+        fail?.("query");
+        return real.query<Row>(select);
+      },
+      async write(batch) {
+        writes++;
+        const changes = await real.write(batch);
+        fail?.("write");
+        return changes;
+      },
+    };
+    const results = await Promise.allSettled(grants.map((grant) => insertGrant(database, grant)));
+    return { real, grants, results, writes };
+  }
+
+  test("are one write, and one that is refused fails no other", async (t) => {
+    const { real, grants, results, writes } = await insertTogether(t);
+    assert.equal(writes, 1);
+    const stored = results.map((each) => each.status === "fulfilled" && each.value);
+    assert.deepEqual(stored, [true, false, true, true]);
+    for (const [at, { refresh: _, ...grant }] of grants.entries()) {
+      const found = await findGrant(real, grant.id);
+      assert.deepEqual(found && { ...found }, stored[at] ? { ...grant, revokedAtMs: null }
+        : undefined);
+      assert.equal((await find(real, grant.id, FIRST))?.state, stored[at] ? "current" : undefined);
+    }
+  });
+
+  for (const failing of ["query", "write"] as const) {
+    test(`are all of unknown outcome where that of the ${failing} is`, async (t) => {
+      const { results } = await insertTogether(t, (call) => {
+        if (call !== failing) return;
+        throw call === "query" ? new UnavailableError("down") : new OutcomeUnknownError("down");
+      });
+      const names = results.map((each) => each.status === "rejected" && each.reason.name);
+      assert.deepEqual(names, Array(4).fill("OutcomeUnknownError"));
+    });
+  }
+
+  test("have their audit entries with them", async (t) => {
+    const database = openDatabase(t);
+    const app = await addApp(database);
+    const entry = { actor: app, action: "test", target: app, address: null };
+    const grants = [sampleGrant(app, null), sampleGrant(app, null, { scopes: ["none"] })];
+    const results = await Promise.all(grants.map((grant) => insertGrant(database, grant, entry)));
+    assert.deepEqual(results, [true, false]);
+    assert.equal((await database.query(sql`SELECT 1 FROM audit`)).length, 1);
+  });
 });
 
 test("a refresh token is found by its grant's id and its hash, and by nothing else", async (t) => {

@@ -1,0 +1,168 @@
+import { runRqlited } from "../../test/helpers/rqlited.ts";
+import type { BenchCase, Finding, Stage } from "./bench_case.ts";
+import { measureDispatchToCallback } from "./callbacks.ts";
+import { comparison, type Contest, type Side } from "./compare.ts";
+import { type BenchGatepost, startGatepost } from "./gatepost.ts";
+import { percentile, requestBytes, runLoad } from "./http_load.ts";
+import { sleep } from "./post_rounds.ts";
+import { type PostReceiver, startPostReceiver } from "./post_receiver.ts";
+import { cpuMsOf } from "./processes.ts";
+import { tokenRequest } from "./tokens.ts";
+
+/** One Gatepost node on three rqlited, beside one on a file: all on this machine. */
+export const CLUSTER_CASES: readonly BenchCase[] = [
+  comparison("cluster-tokens", "client_credentials on a cluster, 256 connections", (stage) =>
+    startContest(stage, obtainTokens)),
+  comparison("cluster-events", "hosted POST with one event on a cluster", (stage) =>
+    startContest(stage, dispatchEvents)),
+  comparison("cluster-deliveries", "deliveries on a cluster, 20 subscribers", startDeliveries),
+  { name: "cluster-latency", measure: measureLatency },
+];
+
+const CONNECTIONS = 256;
+const SUBSCRIBERS = 20;
+/** More than are delivered. */
+const DELIVERIES_A_SECOND = 4_000;
+const DELIVERED_MS = 60_000;
+const POLL_MS = 20;
+const EVENTS_A_SECOND = 50;
+const ORDER = JSON.stringify({ item: "lamp", quantity: 2 });
+
+/** A server with all that it needs. */
+interface Gatepost {
+  readonly name: string;
+  readonly gatepost: BenchGatepost;
+  /** CPU time of Gatepost and of its rqlited. */
+  cpuMs(): number;
+  stop(): Promise<void>;
+}
+
+async function startOnFile(stage: Stage): Promise<Gatepost> {
+  const gatepost = await startGatepost(stage.newFolder(), { nodeFlags: stage.nodeFlags });
+  return { name: "one SQLite file", gatepost, cpuMs: gatepost.cpuMs, stop: gatepost.stop };
+}
+
+async function startOnCluster(stage: Stage): Promise<Gatepost> {
+  const rqlite = await runRqlited({ nodes: 3 });
+  const env = { GATEPOST_DATABASE: rqlite.address };
+  const gatepost = await startGatepost(stage.newFolder(), { env, nodeFlags: stage.nodeFlags })
+    .catch(async (error: unknown) => {
+      await rqlite.stop();
+      throw error;
+    });
+  return {
+    name: "Gatepost on three rqlited",
+    gatepost,
+    cpuMs: () => rqlite.nodes.reduce((sum, { pid }) => sum + cpuMsOf(pid), gatepost.cpuMs()),
+    async stop() {
+      await gatepost.stop();
+      await rqlite.stop();
+    },
+  };
+}
+
+/** Both, one after the other, for what `sideOf` puts them under. */
+async function startContest(
+  stage: Stage,
+  sideOf: (gatepost: Gatepost) => Promise<Side>,
+): Promise<Contest> {
+  const [cluster, file] = [await startOnCluster(stage), await startOnFile(stage)];
+  return {
+    gatepost: await sideOf(cluster),
+    references: [{ side: await sideOf(file) }],
+    stop: async () => void await Promise.all([cluster.stop(), file.stop()]),
+  };
+}
+
+async function obtainTokens({ name, gatepost, cpuMs }: Gatepost): Promise<Side> {
+  const fields = { grant_type: "client_credentials", scope: "orders" };
+  return loadSide(name, gatepost, cpuMs, tokenRequest(fields, gatepost.app.basic));
+}
+
+async function dispatchEvents({ name, gatepost, cpuMs }: Gatepost): Promise<Side> {
+  return loadSide(name, gatepost, cpuMs, await orderRequest(gatepost));
+}
+
+async function orderRequest(gatepost: BenchGatepost): Promise<Buffer> {
+  return requestBytes("POST", "/orders", {
+    Authorization: `Bearer ${await gatepost.appToken()}`,
+    "Content-Type": "application/json",
+  }, ORDER);
+}
+
+function loadSide(
+  name: string,
+  { port }: BenchGatepost,
+  cpuMs: () => number,
+  bytes: Buffer,
+): Side {
+  const load = { port, connections: CONNECTIONS, status: 200, next: () => bytes };
+  return { name, cpuMs, run: (durationMs) => runLoad({ ...load, durationMs }) };
+}
+
+async function startDeliveries(stage: Stage): Promise<Contest> {
+  const receivers: PostReceiver[] = [];
+  const contest = await startContest(stage, async ({ name, gatepost, cpuMs }) => {
+    const receiver = await startPostReceiver();
+    receivers.push(receiver);
+    for (let index = 0; index < SUBSCRIBERS; index++) {
+      const endpoint = `${receiver.urls[index % receiver.urls.length]}/${index}`;
+      await gatepost.post("/consumer/subscription", { event: "order.placed", endpoint });
+    }
+    const bytes = await orderRequest(gatepost);
+    let expected = 0;
+    return {
+      name,
+      cpuMs,
+      /** Waits for the rest of the turn before, and makes a backlog. */
+      async prepare(turnMs) {
+        await receiver.waitFor(expected, DELIVERED_MS);
+        const count = Math.ceil(DELIVERIES_A_SECOND * turnMs / 1000 / SUBSCRIBERS);
+        await postEach(gatepost.port, Array.from({ length: count }, () => bytes));
+        expected += count * SUBSCRIBERS;
+      },
+      async run(turnMs) {
+        const [startedMs, first] = [performance.now(), await receiver.count()];
+        let last = first;
+        while (performance.now() < startedMs + turnMs && last < expected) {
+          await sleep(POLL_MS);
+          last = await receiver.count();
+        }
+        const seconds = (performance.now() - startedMs) / 1000;
+        return { count: last - first, seconds, latenciesMs: new Float64Array() };
+      },
+    };
+  });
+  const stop = async () => {
+    await contest.stop();
+    await Promise.all(receivers.map((receiver) => receiver.close()));
+  };
+  return { ...contest, stop };
+}
+
+/** Sends each request once. */
+async function postEach(port: number, requests: Buffer[]): Promise<void> {
+  const next = () => requests.pop();
+  await runLoad({ port, connections: CONNECTIONS, status: 200, durationMs: DELIVERED_MS, next });
+}
+
+async function measureLatency(stage: Stage): Promise<Finding[]> {
+  const sides = [await startOnCluster(stage), await startOnFile(stage)];
+  const medians: number[] = [];
+  try {
+    for (const { gatepost } of sides) {
+      const latencies = await measureDispatchToCallback(gatepost, EVENTS_A_SECOND, stage);
+      medians.push(percentile(latencies, 0.5));
+    }
+  } finally {
+    await Promise.all(sides.map((side) => side.stop()));
+  }
+  const [cluster = NaN, file = NaN] = medians;
+  return [{
+    what: `dispatch to callback on a cluster, ${EVENTS_A_SECOND} events/s, p50`,
+    unit: "ms",
+    gatepost: cluster,
+    reference: { name: "one SQLite file", value: file },
+    ratio: cluster / file,
+  }];
+}

@@ -1,0 +1,206 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { basicAuth, bearer, newName, type TestApp } from "../helpers/gatepost.ts";
+import type { Random } from "../helpers/random.ts";
+import { type Call, createNodeClient, isUnknown, type Reply } from "./client.ts";
+import { createJournal, type Journal, noteWrite } from "./journal.ts";
+import type { ClusterStage } from "./stage.ts";
+
+/** Clients at work. */
+export interface Load {
+  readonly journal: Journal;
+  /** Lets each finish what it has begun, its retries included. */
+  stop(): Promise<void>;
+}
+
+/** What every worker has at hand. */
+interface Shift {
+  readonly stage: ClusterStage;
+  readonly journal: Journal;
+  readonly random: Random;
+  readonly signal: AbortSignal;
+  /** Of the app, for the hosted endpoints. */
+  readonly token: string;
+  /** A number that no event has. */
+  next(): number;
+}
+
+const PAUSE_MS = 12;
+const RETRY_EVERY_MS = 100;
+/** Longer than a dead node's attempt holds its key. */
+const RETRY_MS = 30_000;
+const PROBE_EVERY_MS = 20;
+const REVOKE_EVERY_MS = 500;
+const TOKEN_PATH = "/authorization/token";
+const CREDENTIALS = { grant_type: "client_credentials" };
+
+/** Starts eight writers, of which half begin at each node, a prober of GETs, and a revoker. */
+export async function startLoad(stage: ClusterStage, random: Random): Promise<Load> {
+  const journal = createJournal();
+  const stopping = new AbortController();
+  let last = 0;
+  const token = await obtainToken(stage, stage.app);
+  const next = () => ++last;
+  const shift: Shift = { stage, journal, random, signal: stopping.signal, token, next };
+  const working = Promise.all([
+    dispatch(shift, 0, false),
+    dispatch(shift, 1, false),
+    dispatch(shift, 0, true),
+    dispatch(shift, 1, true),
+    obtainTokens(shift, 0),
+    obtainTokens(shift, 1),
+    refresh(shift, 0),
+    refresh(shift, 1),
+    probe(shift, 0),
+    probe(shift, 1),
+    revoke(shift),
+  ]);
+  return {
+    journal,
+    async stop() {
+      stopping.abort();
+      await working;
+    },
+  };
+}
+
+/** Dispatches; with a key, each request is repeated until it is acknowledged. */
+async function dispatch(shift: Shift, first: number, isKeyed: boolean): Promise<void> {
+  const { stage, journal, random, signal, token } = shift;
+  const send = createNodeClient(stage.gateposts, first);
+  while (!signal.aborted) {
+    const numbers = Array.from({ length: 1 + random.below(3) }, shift.next);
+    const call: Call = {
+      method: "POST",
+      path: "/orders",
+      headers: {
+        ...bearer(token),
+        "content-type": "application/json",
+        ...(isKeyed && { "idempotency-key": newName("key") }),
+      },
+      body: JSON.stringify({ numbers }),
+    };
+    const isFinal = (reply: Reply | undefined) => isKeyed ? isDone(reply) : true;
+    const reply = await repeat(journal, () => send(call), isFinal);
+    const outcome = isDone(reply) ? "acknowledged" : isUnknown(reply) ? "unanswered" : "refused";
+    // What was repeated may have been stored by an earlier attempt.
+    const batch = isKeyed && outcome === "refused" ? "unanswered" : outcome;
+    journal.batches.push({ event: "order.placed", numbers, outcome: batch });
+    await sleep(random.below(PAUSE_MS));
+  }
+}
+
+async function obtainTokens(shift: Shift, first: number): Promise<void> {
+  const { stage, journal, random, signal } = shift;
+  const send = createNodeClient(stage.gateposts, first);
+  while (!signal.aborted) {
+    await repeat(journal, () => send(tokenCall(stage.app, CREDENTIALS)), () => true);
+    await sleep(random.below(PAUSE_MS));
+  }
+}
+
+/** Refreshes again and again, and repeats what is not answered, as a client is advised to. */
+async function refresh(shift: Shift, first: number): Promise<void> {
+  const { stage, journal, random, signal } = shift;
+  const send = createNodeClient(stage.gateposts, first);
+  let { refresh_token: current } = await stage.gateposts[0].passwordTokens(stage.app, stage.user);
+  while (!signal.aborted) {
+    const call = tokenCall(stage.app, { grant_type: "refresh_token", refresh_token: current });
+    const isFinal = (reply: Reply | undefined) => isDone(reply) || reply?.status === 400;
+    const reply = await repeat(journal, () => send(call), isFinal);
+    if (reply === undefined || !isDone(reply)) {
+      journal.chains.broken++;
+      return;
+    }
+    journal.chains.exchanged++;
+    ({ refresh_token: current } = JSON.parse(reply.text));
+    await sleep(random.below(PAUSE_MS));
+  }
+}
+
+/** Opens a protected endpoint every 20 ms, whether or not the last one was answered. */
+async function probe({ stage, journal, signal, token }: Shift, first: number): Promise<void> {
+  const send = createNodeClient(stage.gateposts, first);
+  const call: Call = { method: "GET", path: "/orders", headers: bearer(token) };
+  const open = async () => {
+    const sentAtMs = performance.now();
+    const reply = await send(call);
+    if (reply === undefined) journal.gets.unanswered++;
+    else if (reply.status === 200) journal.gets.tookMs.push(performance.now() - sentAtMs);
+    else journal.gets.failed++;
+  };
+  const probes: Promise<void>[] = [];
+  while (!signal.aborted) {
+    probes.push(open());
+    await sleep(PROBE_EVERY_MS);
+  }
+  await Promise.all(probes);
+}
+
+/** Ends tokens at one node, by revocation and by disabling the app, and looks at the other. */
+async function revoke(shift: Shift): Promise<void> {
+  const { stage: { gateposts, victim }, journal, signal } = shift;
+  for (let turn = 0; !signal.aborted; turn++) {
+    await sleep(REVOKE_EVERY_MS);
+    const [here, there] = turn % 4 < 2 ? gateposts : [gateposts[1], gateposts[0]];
+    const asked = [createNodeClient([here], 0), createNodeClient([there], 0)] as const;
+    const token = tokenIn(await asked[0](tokenCall(victim, CREDENTIALS)));
+    const call: Call = { method: "GET", path: "/orders", headers: bearer(token) };
+    if ((await asked[1](call))?.status !== 200) continue;
+    const ended = turn % 2 === 0
+      ? await asked[0](tokenCall(victim, { token }, "/authorization/revoke"))
+      : await asked[0](changeCall(here.adminToken, victim, "disabled"));
+    const endedAtMs = performance.now();
+    if (isDone(ended)) {
+      let reply = await asked[1](call);
+      while (reply?.status === 200) reply = await asked[1](call);
+      const tookMs = performance.now() - endedAtMs;
+      if (reply !== undefined) journal.revoked.push({ endedAtMs, tookMs });
+    }
+    if (turn % 2 === 0) continue;
+    const enable = () => asked[0](changeCall(here.adminToken, victim, "active"));
+    await repeat(journal, enable, (reply) => reply === undefined || isDone(reply));
+  }
+}
+
+/** Sends until the reply is final, for 30 seconds at most, and notes each. */
+async function repeat(
+  journal: Journal,
+  send: () => Promise<Reply | undefined>,
+  isFinal: (reply: Reply | undefined) => boolean,
+): Promise<Reply | undefined> {
+  for (const endMs = performance.now() + RETRY_MS;;) {
+    const sentAtMs = performance.now();
+    const reply = await send();
+    noteWrite(journal, sentAtMs, reply);
+    if (isFinal(reply) || performance.now() > endMs) return reply;
+    await sleep(RETRY_EVERY_MS);
+  }
+}
+
+function isDone(reply: Reply | undefined): boolean {
+  return reply !== undefined && reply.status < 300;
+}
+
+function tokenCall(app: TestApp, fields: Record<string, string>, path = TOKEN_PATH): Call {
+  return { method: "POST", path, headers: basicAuth(app), body: new URLSearchParams(fields) };
+}
+
+function changeCall(token: string, app: TestApp, status: string): Call {
+  return {
+    method: "PATCH",
+    path: `/backend/app/${app.id}`,
+    headers: { ...bearer(token), "content-type": "application/json" },
+    body: JSON.stringify({ status }),
+  };
+}
+
+async function obtainToken(stage: ClusterStage, app: TestApp): Promise<string> {
+  return tokenIn(await createNodeClient(stage.gateposts, 0)(tokenCall(app, CREDENTIALS)));
+}
+
+/** The access token of a reply; "" where there is none. */
+function tokenIn(reply: Reply | undefined): string {
+  if (reply?.status !== 200) return "";
+  const { access_token: token }: { readonly access_token: string } = JSON.parse(reply.text);
+  return token;
+}
