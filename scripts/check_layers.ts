@@ -17,7 +17,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   base: ["version"],
   oauth: ["base"],
   event: ["base"],
-  config: ["base"],
+  config: ["base", "oauth"],
   database: ["base"],
   store: ["base", "oauth", "event", "database"],
   mod: ["base", "oauth"],

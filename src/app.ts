@@ -12,6 +12,7 @@ import { createJobs, type Jobs } from "./app/jobs.ts";
 import { createServiceMetrics, observeRequest, watchEventLoop } from "./app/metrics.ts";
 import { ownOperations } from "./app/operations.ts";
 import { createBacklogReader, createReadiness } from "./app/readiness.ts";
+import { findStoredRisks } from "./app/risks.ts";
 import { createServices } from "./app/services.ts";
 import { listeningUrl } from "./base/base_url.ts";
 import type { HttpRequest, HttpResponse } from "./base/http_message.ts";
@@ -179,6 +180,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       now: elapsedMs,
       observe: (...response) => observeRequest(metrics, ...response),
     });
+    for (const risk of await findStoredRisks(config, database)) log.warn(risk);
     log.info("listening", { url, base_url: services.issuer });
     jobs.start(hosted.cronjobs);
     return { url, stop: () => stop(GRACE_MS) };

@@ -25,6 +25,7 @@ import { LOG_LEVELS } from "./base/log.ts";
 import { nearest } from "./base/nearest.ts";
 import { PASSWORD_BYTES } from "./base/password.ts";
 import { formatRate, parseRate, type Rate, RATE_FORM } from "./base/rate.ts";
+import { PROFILES } from "./oauth/profile.ts";
 
 const PREFIX = "GATEPOST_";
 const MAX_LIST = 1_000;
@@ -157,6 +158,8 @@ const TABLE = {
     "lifetime of an authorization code"),
   signingAlg: variable("GATEPOST_SIGNING_ALG", choice(SIGNING_ALGORITHMS), "ES256",
     "algorithm of new keys: ES256, RS256 or EdDSA"),
+  profile: variable("GATEPOST_PROFILE", choice(PROFILES), "none",
+    "none, or 2.1 (OAuth 2.1): PKCE and listed redirect_uris of every app, and no password grant"),
   // 32 bytes each: the first encrypts, all decrypt.
   secretKeys: secret("GATEPOST_SECRET_KEY", secretKeys,
     "32 bytes in base64 that encrypt private keys and subscription secrets at rest; of several, " +

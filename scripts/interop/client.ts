@@ -1,3 +1,4 @@
+import type { webcrypto } from "node:crypto";
 import type { PackageLoader } from "./packages.ts";
 import type { Stage } from "./stage.ts";
 
@@ -10,6 +11,13 @@ export interface AppLogin {
   /** "" for a public app. */
   readonly secret: string;
   readonly auth: ClientAuth;
+}
+
+/** An app that proves itself with its key: private_key_jwt (RFC 7523 §2.2). */
+export interface KeyedApp {
+  readonly id: string;
+  readonly kid: string;
+  readonly key: webcrypto.CryptoKey;
 }
 
 /** A token response as a client understood it. */
@@ -37,6 +45,7 @@ export interface Client {
   /** Goes from a protected resource to its authorization servers (RFC 9728). */
   findServers?(): Promise<readonly string[]>;
   credentials?(app: AppLogin, scope: string): Promise<Tokens>;
+  keyedCredentials?(app: KeyedApp, scope: string): Promise<Tokens>;
   /** The code grant with PKCE and `state`, through the server's pages. */
   code?(app: AppLogin, scope: string, change?: ChangeCallback): Promise<Tokens>;
   password?(app: AppLogin, username: string, password: string, scope: string): Promise<Tokens>;

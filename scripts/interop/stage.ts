@@ -1,8 +1,8 @@
-import { randomBytes } from "node:crypto";
+import { randomBytes, webcrypto } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createBrowser, type Visitor } from "./browser.ts";
-import type { AppLogin, ClientAuth, Members } from "./client.ts";
+import type { AppLogin, ClientAuth, KeyedApp, Members } from "./client.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
 import { startServer } from "../../test/helpers/process.ts";
 import { findFreePort } from "../free_port.ts";
@@ -30,6 +30,8 @@ export interface Stage extends StageSetup {
   readonly receiver: Receiver;
   /** The app that proves itself so. */
   app(auth: ClientAuth): AppLogin;
+  /** The app that proves itself with a key. */
+  readonly keyedApp: KeyedApp;
   /** Goes through the server's pages as the user; see createBrowser(). */
   visit(address: string): Promise<URL>;
   /** Whom a token speaks for; undefined when the server refuses it. */
@@ -119,7 +121,15 @@ async function furnish(issuer: string, adminPassword: string) {
   });
   const publicApp = await addApp("Web page", { type: "public" });
 
+  const { privateKey: key, publicKey } = await webcrypto.subtle.generateKey(
+    { name: "ECDSA", namedCurve: "P-256" }, false, ["sign", "verify"],
+  );
+  const kid = "robot";
+  const jwk = { ...await webcrypto.subtle.exportKey("jwk", publicKey), kid };
+  const keyed = await addApp("Robot", { jwks: { keys: [jwk] } });
+
   return {
+    keyedApp: { id: String(keyed["client_id"]), kid, key },
     user: { ...user, id: String(id) },
     whoami: `${issuer}/authorization/whoami`,
     mcp: `${issuer}/mcp`,

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { webcrypto } from "node:crypto";
 import type { AppLogin, Client, ClientAuth, Members, Tokens } from "./client.ts";
 import { alter, assertCaller, assertRefusal, assertRefused } from "./expect.ts";
 import type { Stage } from "./stage.ts";
@@ -35,6 +36,22 @@ export const tryCredentials = (auth: ClientAuth): Trial => (client, stage) => {
     await assertRefusal(credentials({ ...app, secret: "wrong" }, "orders"), INVALID_CLIENT);
     await assertRefusal(credentials(app, "backend"), /invalid_scope/);
   };
+};
+
+/** RFC 7523 §2.2, for the same grant: the app's key, and no other. */
+export const tryKeyedCredentials: Trial = (client, stage) => {
+  const { keyedCredentials } = client;
+  return keyedCredentials && (async () => {
+    const app = stage.keyedApp;
+    for (const scope of ["orders", "consumer"]) {
+      await assertCaller(stage, await keyedCredentials(app, scope), app.id, scope);
+    }
+    const { privateKey: key } = await webcrypto.subtle.generateKey(
+      { name: "ECDSA", namedCurve: "P-256" }, false, ["sign", "verify"],
+    );
+    await assertRefusal(keyedCredentials({ ...app, key }, "orders"), INVALID_CLIENT);
+    await assertRefusal(keyedCredentials({ ...app, kid: "other" }, "orders"), INVALID_CLIENT);
+  });
 };
 
 /** RFC 6749 §4.1 with RFC 7636. */

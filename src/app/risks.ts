@@ -1,8 +1,10 @@
 import { statSync } from "node:fs";
 import { listeningUrl } from "../base/base_url.ts";
 import type { Config } from "../config.ts";
+import type { Database } from "../database/database.ts";
 import { DEFAULT_LIMITS } from "../http/limits.ts";
 import { isLoopbackHost } from "../oauth/redirect_uri.ts";
+import { listUnlistedApps } from "../store/apps.ts";
 
 /** Files, listeners and threads' own descriptors, beside connections and callbacks. */
 const OTHER_FILES = 100;
@@ -29,6 +31,14 @@ export function findRisks(config: Config, openFiles = readOpenFilesLimit()): str
     `connections and ${config.callbackConcurrency} callbacks; ${files} are enough`,
   ];
   return risks.filter((risk) => risk !== false);
+}
+
+/** The same of what is stored: the apps that the profile shuts out. */
+export async function findStoredRisks({ profile }: Config, database: Pick<Database, "query">) {
+  const apps = profile === "none" ? [] : await listUnlistedApps(database);
+  return apps.map(({ id }) =>
+    `GATEPOST_PROFILE: ${profile} refuses the sign-ins of app ${id}, which lists no redirect_uris`
+  );
 }
 
 function findDatabaseRisk(database: Config["database"]): string | false {

@@ -44,7 +44,7 @@ export function createServices(foundation: Foundation): Services {
     issuer,
     site: { name: config.name ?? host, host, basePath },
     passwordLogin: countLogins(createPasswordLogin({ ...base, sleep }), base),
-    clients: createClientAuthenticator({ accounts, failures, now }),
+    clients: createClientAuthenticator({ accounts, database, failures, issuer, now }),
     tokens: createTokenIssuer({ issuer, keys, config, pageKey }),
     bearer,
     inspectors: createInspectorCheck(bearer, config.metricsToken),

@@ -1,6 +1,5 @@
 import { createPrivateKey, createPublicKey, generateKeyPair, sign, verify } from "node:crypto";
 import { promisify } from "node:util";
-import { described, named, oneOf, optional, record, type Shape, shown, TEXT } from "./shape.ts";
 
 const generate = promisify(generateKeyPair); // an RSA key takes long: in a thread of the pool
 
@@ -26,22 +25,6 @@ export type SigningKey = Pick<KeyPair, "kid" | "alg" | "privateKey">;
 
 /** A key that verifies, and the public JWK it is published as (RFC 7517). */
 export type VerificationKey = Omit<KeyPair, "privateKey">;
-
-/** The public part of a key in a response. */
-export const JWK: Shape<VerificationKey["jwk"]> = named("Jwk", described(
-  "The public part of a key (RFC 7517).",
-  record({
-    kty: oneOf("EC", "RSA", "OKP"),
-    kid: TEXT,
-    alg: TEXT,
-    use: shown<"sig">({ const: "sig" }),
-    crv: optional(TEXT),
-    x: optional(TEXT),
-    y: optional(TEXT),
-    n: optional(TEXT),
-    e: optional(TEXT),
-  }),
-));
 
 /** A new private key in PKCS#8 PEM. */
 export async function generatePrivateKey(alg: SigningAlgorithm): Promise<string> {
@@ -73,31 +56,46 @@ export function createJwtSigner(typ: string, { alg, kid, privateKey }: SigningKe
 export const MAX_JWT_LENGTH = 8192;
 const COMPACT = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
 
+/** A JWT as it was sent: nothing of it is proven. */
+export type UnprovenJwt = Readonly<NonNullable<ReturnType<typeof parseJwt>>>;
+
+/** The parts of a JWT in its one canonical form; undefined for anything else. */
+export function parseJwt(token: string) {
+  if (token.length > MAX_JWT_LENGTH) return undefined;
+  const [, headerPart = "", claimsPart = "", signaturePart = ""] = COMPACT.exec(token) ?? [];
+  const header = decode(headerPart);
+  const claims = decode(claimsPart);
+  const signature = decodeBytes(signaturePart);
+  if (header === undefined || claims === undefined || signature === undefined) return undefined;
+  return { header, claims, signed: `${headerPart}.${claimsPart}`, signature };
+}
+
+/** Whether a key has signed a JWT: by its own algorithm, which `alg` must equal (RFC 8725 §3.1). */
+export function isSignedBy(
+  { header, signed, signature }: UnprovenJwt,
+  { alg, publicKey }: Pick<VerificationKey, "alg" | "publicKey">,
+): boolean {
+  if (header["alg"] !== alg) return false;
+  const { digest } = ALGORITHMS[alg];
+  return verify(digest, Buffer.from(signed), { key: publicKey, ...DSA }, signature);
+}
+
 /**
  * The claims of a JWT whose signature holds, else undefined. Of the header only `kid` chooses
- * anything: the algorithm is the found key's, and `typ`, `alg` must equal what that key signs
- * (RFC 8725 §3.1, §3.11); a header with any other member, `crit` and `jwk` among them, is refused.
- * Time, issuer and audience are the caller's to check.
+ * anything: the algorithm is the found key's, and `typ` must be as given (RFC 8725 §3.11); a header
+ * with any other member, `crit` and `jwk` among them, is refused. Time, issuer and audience are the
+ * caller's to check.
  */
 export function verifyJwt(
   token: string,
   typ: string,
   findKey: (kid: string) => VerificationKey | undefined,
 ): Record<string, unknown> | undefined {
-  if (token.length > MAX_JWT_LENGTH) return undefined;
-  const [, headerPart, claimsPart, signaturePart] = COMPACT.exec(token) ?? [];
-  if (!headerPart || !claimsPart || !signaturePart) return undefined;
-  const header = decode(headerPart);
-  if (header === undefined || Object.keys(header).length !== 3) return undefined;
-  const kid = header["kid"];
-  const key = typeof kid === "string" ? findKey(kid) : undefined;
-  if (!key || header["alg"] !== key.alg || header["typ"] !== typ) return undefined;
-  const signature = decodeBytes(signaturePart);
-  if (signature === undefined) return undefined;
-  const { digest } = ALGORITHMS[key.alg];
-  const input = Buffer.from(`${headerPart}.${claimsPart}`);
-  const isRight = verify(digest, input, { key: key.publicKey, ...DSA }, signature);
-  return isRight ? decode(claimsPart) : undefined;
+  const jwt = parseJwt(token);
+  if (jwt === undefined || Object.keys(jwt.header).length !== 3) return undefined;
+  const { kid, typ: given } = jwt.header;
+  const key = typeof kid === "string" && given === typ ? findKey(kid) : undefined;
+  return key && isSignedBy(jwt, key) ? jwt.claims : undefined;
 }
 
 function encode(value: unknown): string {

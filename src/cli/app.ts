@@ -1,6 +1,7 @@
 import { AppChange, NewApp, NewAppSecret } from "../oauth/app.ts";
 import { GRANT_TYPES } from "../oauth/grant_type.ts";
-import type { Command, Values } from "./command.ts";
+import type { Command, CommandContext, Values } from "./command.ts";
+import { readJson } from "./event.ts";
 import { listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
 
 const APP: Resource = {
@@ -28,6 +29,7 @@ const WORDS = {
   redirect_uris: { name: "redirect-uri", value: "URI", isRepeatable: true, read: readUris },
   trusted: { meaning: "needs no consent: an app of your own" },
   resource_server: { meaning: "may introspect the tokens of every app" },
+  jwks: { value: "JSON", read: readJwks },
 } as const;
 
 /** The commands of `gatepost app`. */
@@ -41,6 +43,7 @@ export const APP_COMMANDS: readonly Command[] = [
     ],
     examples: [
       "gatepost app add Shop --url https://shop.example.com/",
+      "cat jwks.json | gatepost app add Robot --url https://robot.example.com/ --jwks -",
       'gatepost app add Wiki --url https://wiki.example.com/ --scope "consumer wiki" --trusted',
       "gatepost app add Phone --url http://127.0.0.1 --public",
     ],
@@ -133,4 +136,10 @@ export const APP_COMMANDS: readonly Command[] = [
 function readUris(values: Values): readonly string[] | null | undefined {
   const uris = values.list("redirect-uri");
   return uris?.every((uri) => uri === "") ? null : uris;
+}
+
+function readJwks(values: Values, context: CommandContext): unknown {
+  const given = values.text("jwks");
+  if (given === "none") return null;
+  return given === undefined ? undefined : readJson(given, "the JWK set", context);
 }

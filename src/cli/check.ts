@@ -1,4 +1,4 @@
-import { findRisks } from "../app/risks.ts";
+import { findRisks, findStoredRisks } from "../app/risks.ts";
 import { formatDuration } from "../base/duration.ts";
 import { createSeal } from "../base/seal.ts";
 import { type Config, describeConfig } from "../config.ts";
@@ -42,6 +42,8 @@ async function makeReport(config: Config) {
   const engine = createEngine(config);
   const state = await engine.judge(createSeal(...config.secretKeys ?? []));
   const database = await describeDatabase(engine, state);
+  const isNewest = state.kind === "usable" && state.schemaVersion === state.knownVersion;
+  const storedRisks = isNewest ? await engine.look((open) => findStoredRisks(config, open)) : [];
   const faults = state.kind === "unusable" ? [`Database ${engine.address}: ${state.reason}`] : [];
   const hosted = await loadEndpoints(config.endpointsFolder).catch((error: unknown) => {
     if (!(error instanceof LoadError)) throw error;
@@ -69,7 +71,7 @@ async function makeReport(config: Config) {
     passed_over: hosted.passedOver.map(({ file, exportName }) =>
       ({ file, export: exportName ?? null })
     ),
-    warnings: [...findRisks(config), ...wordlessScopes(hosted)],
+    warnings: [...findRisks(config), ...storedRisks, ...wordlessScopes(hosted)],
     faults,
   };
 }

@@ -1,8 +1,8 @@
 import { EVENT_QUERY } from "../api/backend/event.ts";
-import { type JsonValue, parseJson } from "../base/json.ts";
+import { parseJson } from "../base/json.ts";
 import { Problem } from "../base/problem.ts";
 import { NewEvent } from "../event/event.ts";
-import type { Command, CommandContext, Values } from "./command.ts";
+import type { Command, CommandContext } from "./command.ts";
 import { UsageError } from "./failure.ts";
 import { LIST_PART, listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
 import { findPrincipalId } from "./user.ts";
@@ -33,7 +33,7 @@ export const EVENT_COMMANDS: readonly Command[] = [
       data: {
         argument: "JSON",
         meaning: "the data that subscribers get; - reads it from standard input",
-        read: readData,
+        read: (values, context) => readJson(values.argument("JSON"), "the data", context),
       },
       subject: {
         value: "WHO",
@@ -62,15 +62,14 @@ export const EVENT_COMMANDS: readonly Command[] = [
   }),
 ];
 
-/** Other text than JSON is wrong usage, found before anything is opened, and not repeated. */
-async function readData(values: Values, { terminal }: CommandContext): Promise<JsonValue> {
-  const given = values.argument("JSON");
+/** JSON as given or, for `-`, on standard input; other text is wrong usage, and not repeated. */
+export async function readJson(given: string, what: string, { terminal }: CommandContext) {
   const json = given === "-" ? await terminal.readStdin() : given;
   try {
     return parseJson(Buffer.from(json), { exactIntegers: true });
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    const wrong = error.message.replace("The body", "the data").replace(/\.$/, "");
+    const wrong = error.message.replace("The body", what).replace(/\.$/, "");
     throw new UsageError(wrong, { cause: error });
   }
 }

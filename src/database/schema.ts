@@ -46,7 +46,10 @@ export const SCHEMA = `
     oldSecretUntilMs INTEGER,
     createdAtMs INTEGER NOT NULL,
     notBeforeMs INTEGER NOT NULL DEFAULT 0,
-    rate TEXT                            -- as a user's
+    rate TEXT,                           -- as a user's
+    requirePkce INTEGER NOT NULL DEFAULT 0,
+    jwks TEXT NOT NULL DEFAULT '[]'      -- public keys, in place of a secret
+      CHECK (jwks = '[]' OR coalesce(secret, oldSecret) IS NULL)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX apps_by_origin ON apps (origin) WHERE status = 'active';
   CREATE INDEX apps_by_rate ON apps (id, rate) WHERE rate IS NOT NULL;
@@ -128,6 +131,13 @@ export const SCHEMA = `
     untilMs INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX codes_by_end ON codes (untilMs);
+
+  -- What apps have proven themselves with, for as long as it might be presented again.
+  CREATE TABLE client_assertions (
+    hash BLOB PRIMARY KEY,               -- SHA-256 of the app and the assertion's jti
+    untilMs INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX client_assertions_by_end ON client_assertions (untilMs);
 
   CREATE TABLE sessions (
     hash BLOB PRIMARY KEY,               -- SHA-256 of the cookie's value

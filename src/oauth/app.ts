@@ -1,4 +1,5 @@
 import { idOf } from "../base/id.ts";
+import { PUBLIC_JWK, type PublicJwk } from "../base/jwk.ts";
 import { checkErrors, type FieldError } from "../base/problem.ts";
 import {
   described,
@@ -22,6 +23,7 @@ import {
 import { TIME, toTime } from "../base/time.ts";
 import { GRANT_TYPES } from "./grant_type.ts";
 import { CONSUMER_SCOPE } from "./principal.ts";
+import { lacksRedirectUris, type Profile } from "./profile.ts";
 import {
   APP_URL,
   checkRedirectUri,
@@ -40,6 +42,7 @@ const TYPE = oneOf("confidential", "public");
 const GRANTS = listOf(oneOf(...GRANT_TYPES));
 const TRUSTED = described("Needs no consent of the user.", FLAG);
 const RESOURCE_SERVER = described("May introspect the tokens of every app.", FLAG);
+const REQUIRE_PKCE = described("Must send a code_challenge (PKCE), as public apps must.", FLAG);
 const SECRET = described("Shown here only.", TEXT);
 
 /** Without a list the weaker prefix rule holds, so that must be said explicitly, by null. */
@@ -51,6 +54,19 @@ const REDIRECT_URIS = described(
   }, { minItems: 1 })),
 );
 
+const KEYS = refined(listOf(PUBLIC_JWK), (keys, report) => {
+  if (keys.length === 0 || keys.length > 5) report("Must be 1 to 5 keys.");
+  keys.forEach(({ kid }, at) => {
+    const isFirst = keys.findIndex((key) => key.kid === kid) === at;
+    if (kid !== undefined && !isFirst) report("Must not be that of another key.", `/${at}/kid`);
+  });
+}, { minItems: 1, maxItems: 5 });
+
+const JWKS = described(
+  "The public keys that it proves itself with (private_key_jwt), in place of a secret.",
+  nullable(record({ keys: KEYS })),
+);
+
 const SETTINGS = {
   scopes: optional(SCOPES),
   grants: optional(GRANTS),
@@ -58,6 +74,8 @@ const SETTINGS = {
   trusted: optional(TRUSTED),
   resource_server: optional(RESOURCE_SERVER),
   rate: optional(RATE),
+  require_pkce: optional(REQUIRE_PKCE),
+  jwks: optional(JWKS),
 };
 
 /** What makes an app. */
@@ -92,6 +110,8 @@ export const AppRecord = named("App", record({
   trusted: TRUSTED,
   resource_server: RESOURCE_SERVER,
   rate: RATE,
+  require_pkce: REQUIRE_PKCE,
+  jwks: JWKS,
   status: ACCOUNT_STATUS,
   created_at: TIME,
 }));
@@ -123,6 +143,9 @@ export interface App extends
   /** Where any are listed, a redirect URI must be one of them exactly. */
   readonly redirectUris: readonly string[];
   readonly resourceServer: boolean;
+  readonly requirePkce: boolean;
+  /** Where there are any, they take the place of a secret. */
+  readonly jwks: readonly PublicJwk[];
   readonly createdAtMs: number;
   /** Grants made then or before have ended. */
   readonly notBeforeMs: number;
@@ -136,6 +159,8 @@ export function toAppRecord(app: App): Infer<typeof AppRecord> {
     redirect_uris: app.redirectUris,
     redirect_rule: app.redirectUris.length > 0 ? "listed" : "prefix",
     resource_server: app.resourceServer,
+    require_pkce: app.requirePkce,
+    jwks: app.jwks.length > 0 ? { keys: app.jwks } : null,
     created_at: toTime(app.createdAtMs),
   });
 }
@@ -146,7 +171,11 @@ export function isPosable({ type, url }: Pick<App, "type" | "url">): boolean {
 }
 
 /** The app that is asked for; throws Problem 400 as `changeApp` does. */
-export function newApp(wanted: Infer<typeof NewApp>, more: Pick<App, "id" | "createdAtMs">): App {
+export function newApp(
+  wanted: Infer<typeof NewApp>,
+  more: Pick<App, "id" | "createdAtMs">,
+  profile?: Profile,
+): App {
   const { name, url, type } = wanted;
   // RFC 6749 §4.4: client credentials are for confidential apps alone.
   const own = type === "public" ? [] : ["client_credentials"] as const;
@@ -161,14 +190,16 @@ export function newApp(wanted: Infer<typeof NewApp>, more: Pick<App, "id" | "cre
     trusted: false,
     resourceServer: false,
     rate: null,
+    requirePkce: false,
+    jwks: [],
     status: "active",
     notBeforeMs: 0,
-  }, wanted);
+  }, wanted, profile);
 }
 
 /** The app as it will be; throws Problem 400 that lists all that does not fit together in it. */
-export function changeApp(app: App, change: Infer<typeof AppChange>): App {
-  const { grants, redirect_uris: uris } = change;
+export function changeApp(app: App, change: Infer<typeof AppChange>, profile?: Profile): App {
+  const { grants, redirect_uris: uris, jwks } = change;
   const changed: App = {
     ...app,
     name: change.name ?? app.name,
@@ -179,6 +210,8 @@ export function changeApp(app: App, change: Infer<typeof AppChange>): App {
     trusted: change.trusted ?? app.trusted,
     resourceServer: change.resource_server ?? app.resourceServer,
     rate: change.rate === undefined ? app.rate : change.rate,
+    requirePkce: change.require_pkce ?? app.requirePkce,
+    jwks: jwks === undefined ? app.jwks : jwks?.keys ?? [],
     status: change.status ?? app.status,
   };
   const errors: FieldError[] = [];
@@ -189,6 +222,7 @@ export function changeApp(app: App, change: Infer<typeof AppChange>): App {
     if (changed.resourceServer) {
       refuse("/resource_server", "A public app cannot prove itself and so cannot introspect.");
     }
+    if (jwks) refuse("/jwks", "Is for confidential apps only: a public one cannot keep a key.");
   }
   const rule = { url: changed.url, redirectUris: [] };
   uris?.forEach((uri, at) => {
@@ -196,6 +230,10 @@ export function changeApp(app: App, change: Infer<typeof AppChange>): App {
   });
   if (uris === undefined && !app.redirectUris.every((uri) => checkRedirectUri(uri, rule))) {
     refuse("/url", "The listed redirect_uris do not fit this url; send both.");
+  }
+  const needsUris = changed.status === "active" && changed.grants.includes("authorization_code");
+  if (needsUris && lacksRedirectUris(changed, profile)) {
+    refuse("/redirect_uris", `Is required for authorization_code by GATEPOST_PROFILE ${profile}.`);
   }
   checkErrors(errors, "body");
   return changed;

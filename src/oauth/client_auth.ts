@@ -1,5 +1,7 @@
 import { decodeFormText, type Form } from "../base/form.ts";
+import { parseJwt, type UnprovenJwt } from "../base/jwt.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
+import { ASSERTION_TYPE } from "./client_assertion.ts";
 import { OAuthError } from "./errors.ts";
 
 /** What a request claims about the app that sends it; nothing of it is proven yet. */
@@ -7,14 +9,17 @@ interface ClientCredentials {
   readonly clientId: string;
   /** Readings of the one secret that was sent, the form-decoded first; empty: a public app. */
   readonly secrets: readonly string[];
+  /** In place of a secret. */
+  readonly assertion?: UnprovenJwt;
 }
 
 /** RFC 7617 §2, RFC 9110 §11.4: the scheme in any case, spaces, padded base64 and nothing more. */
 const BASIC = /^basic +((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?)$/i;
 
 /**
- * Returns the client credentials of a request, from HTTP Basic or the body (RFC 6749 §2.3.1), or
- * `client_id` alone (§3.2.1). Basic with an empty password is `client_id` alone too.
+ * Returns the client credentials of a request, from HTTP Basic or the body (RFC 6749 §2.3.1), an
+ * assertion (RFC 7523 §2.2), or `client_id` alone (§3.2.1). Basic with an empty password is
+ * `client_id` alone too.
  *
  * @param form without repetitions
  * @throws {OAuthError} `invalid_request` (400) where credentials are sent both ways (§2.3) or name
@@ -24,6 +29,10 @@ const BASIC = /^basic +((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]
 export function parseClientAuth(authorization: string | undefined, form: Form): ClientCredentials {
   const bodyId = form.get("client_id");
   const bodySecret = form.get("client_secret");
+  if (form.get("client_assertion") ?? form.get("client_assertion_type")) {
+    if (authorization === undefined && bodySecret === undefined) return parseAssertion(form);
+    throw new OAuthError("invalid_request", "Send one kind of credentials, not two.");
+  }
   if (authorization === undefined) {
     if (bodyId !== undefined) return credentials(bodyId, [bodySecret ?? ""]);
     throw new OAuthError("invalid_client", "No client credentials were sent.");
@@ -41,6 +50,15 @@ export function parseClientAuth(authorization: string | undefined, form: Form): 
 /** The same for an unknown app, a disabled app and a wrong secret (RFC 6749 §5.2). */
 export function clientAuthFailed(): OAuthError {
   return new OAuthError("invalid_client", "Client authentication failed.");
+}
+
+/** The assertion's subject names the app where `client_id` does not (RFC 7521 §4.2). */
+function parseAssertion(form: Form): ClientCredentials {
+  const assertion = parseJwt(form.get("client_assertion") ?? "");
+  const clientId = form.get("client_id") ?? assertion?.claims["sub"];
+  const isKnown = form.get("client_assertion_type") === ASSERTION_TYPE;
+  if (!assertion || typeof clientId !== "string" || !isKnown) throw clientAuthFailed();
+  return { clientId, secrets: [], assertion };
 }
 
 function parseBasic(authorization: string): ClientCredentials {

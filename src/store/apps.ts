@@ -14,7 +14,7 @@ export interface AppWithSecrets extends App {
 
 /** What of an app a change may replace, in the order of `changeable`. */
 const CHANGEABLE = sql`name, url, type, scopes, grants, redirectUris, trusted, resourceServer,
-  rate, status`;
+  rate, status, requirePkce, jwks`;
 
 const SELECT = sql`SELECT id, ${CHANGEABLE}, secret, oldSecret, oldSecretUntilMs, createdAtMs,
   notBeforeMs FROM apps`;
@@ -27,6 +27,8 @@ function toApp(row: RowOf<AppWithSecrets>): AppWithSecrets {
     redirectUris: JSON.parse(row.redirectUris),
     trusted: row.trusted === 1,
     resourceServer: row.resourceServer === 1,
+    requirePkce: row.requirePkce === 1,
+    jwks: JSON.parse(row.jwks),
   };
 }
 
@@ -57,14 +59,18 @@ export function insertApp(app: App, secret: Uint8Array | undefined): Sql {
 /** Stores a changed app; ConflictError, for the whole batch, where it is no longer as `before`. */
 export function updateApp(before: App, after: App): Change {
   const isUnchanged = sql`(${CHANGEABLE}) IS (${changeable(before)})`;
+  // Whoever has the old secret is not to pose as an app that has keys.
+  const kept = after.jwks.length > 0 ? sql`NULL, NULL` : sql`secret, oldSecret`;
   return updateWhere(sql`apps`, sql`(${CHANGEABLE}) = (${changeable(after)}),
+    (secret, oldSecret) = (${kept}),
     origin = ${valueIf(isUnchanged, new URL(after.url).origin)}`, sql`id = ${after.id}`);
 }
 
 function changeable(app: App): Sql {
   return sql`${app.name}, ${app.url}, ${app.type}, ${JSON.stringify(app.scopes)},
     ${JSON.stringify(app.grants)}, ${JSON.stringify(app.redirectUris)}, ${app.trusted ? 1 : 0},
-    ${app.resourceServer ? 1 : 0}, ${app.rate}, ${app.status}`;
+    ${app.resourceServer ? 1 : 0}, ${app.rate}, ${app.status},
+    ${app.requirePkce ? 1 : 0}, ${JSON.stringify(app.jwks)}`;
 }
 
 /** Gives an app a new secret; the one before stays valid until `oldUntilMs`. */
@@ -79,6 +85,12 @@ export function revokeTokensOfApp(id: string, nowMs: number, accessTtlMs: number
     updateWhere(sql`apps`, sql`notBeforeMs = max(notBeforeMs, ${nowMs})`, sql`id = ${id}`),
     ...revokeGrantsOf({ app: id }, end, nowMs, accessTtlMs),
   ];
+}
+
+/** The active apps that may use the code grant and list no redirect URI. */
+export function listUnlistedApps({ query }: Pick<Database, "query">): Promise<Pick<App, "id">[]> {
+  return query(sql`SELECT id FROM apps WHERE redirectUris = '[]' AND status = 'active'
+    AND grants LIKE '%authorization_code%'`);
 }
 
 /** Removes an app; end its tokens first. */

@@ -30,6 +30,7 @@ export async function purge(
     expired(sql`grants`, sql`id`),
     expired(sql`codes`, sql`id`),
     expired(sql`sessions`, sql`hash`),
+    expired(sql`client_assertions`, sql`hash`),
     expired(sql`revocations`, sql`seq`),
     expired(sql`login_failures`, sql`rowid`),
     expired(sql`idempotency_keys`, sql`id`),

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
 
@@ -22,6 +23,7 @@ test("app add hands every option to the backend", async (t) => {
 
   const added = await cli.run(
     ...["app", "add", "Shop", ...URL_OPTION, "--json", "--trusted", "--resource-server"],
+    "--require-pkce",
     ...["--scope", "a b", "--grant", "password", "--grant", "refresh_token"],
     ...["--redirect-uri", "https://shop.example/1"],
     ...["--redirect-uri", "https://shop.example/2?a=b,c", "--rate", "100/1m"],
@@ -42,6 +44,8 @@ test("app add hands every option to the backend", async (t) => {
     trusted: true,
     resource_server: true,
     rate: "100/1m",
+    require_pkce: true,
+    jwks: null,
     status: "active",
   });
 });
@@ -130,4 +134,33 @@ test("app delete removes an app once, and no client_id reaches another path", as
   assert.equal((await cli.run("app", "delete", id)).code, 0);
   const again = await cli.run("app", "delete", id);
   assert.deepEqual([again.code, again.stderr], [1, "gatepost: There is no such app.\n"]);
+});
+
+test("app add --jwks registers public keys in place of a secret; set changes them", async (t) => {
+  const cli = await openCommandLine(t);
+  const key = generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" });
+  const jwks = { keys: [{ ...key, kid: "k1" }] };
+  const json = JSON.stringify(jwks);
+  const args = ["app", "add", "Robot", ...URL_OPTION, "--json", "--jwks"];
+
+  const added = readJson(await cli.run(...args, json));
+  const piped = readJson(await cli.runWith({ stdin: json }, ...args, "-"));
+  assert.deepEqual([added["jwks"], piped["jwks"]], [jwks, jwks]);
+  assert.equal(added["client_secret"], undefined);
+
+  const id = String(added["client_id"]);
+  assert.equal((await cli.run("app", "rotate-secret", id)).code, 1);
+  const changed = await cli.run("app", "set", id, "--jwks", "none", "--json");
+  assert.equal(readJson(changed)["jwks"], null);
+  assert.equal((await cli.run("app", "rotate-secret", id)).code, 0);
+});
+
+test("app add --jwks refuses what is no JSON as wrong usage, and does not repeat it", async (t) => {
+  const cli = await openCommandLine(t);
+
+  const { code, stderr } = await cli.run("app", "add", "Robot", ...URL_OPTION, "--jwks", "{secret");
+
+  assert.equal(code, 2);
+  assert.match(stderr, /the JWK set is not JSON/);
+  assert.ok(!stderr.includes("secret"));
 });

@@ -552,6 +552,8 @@ const BAD_APP_MEMBERS: readonly (readonly [string, object, readonly string[]])[]
   ),
   ["text as trusted", { trusted: "yes" }, ["/trusted"]],
   ["a number as resource_server", { resource_server: 1 }, ["/resource_server"]],
+  ["text as require_pkce", { require_pkce: "yes" }, ["/require_pkce"]],
+  ["keys that are a list", { jwks: [] }, ["/jwks"]],
   ["a secret of one's own", { client_secret: "s" }, ["/client_secret"]],
 ];
 
@@ -640,6 +642,8 @@ test("a new app has what the contract gives by default, and its secret is shown 
     trusted: false,
     resource_server: false,
     rate: null,
+    require_pkce: false,
+    jwks: null,
     status: "active",
     created_at: "",
   });
@@ -667,6 +671,10 @@ test("every member of an app can be changed, and stays so", async () => {
     trusted: true,
     resource_server: true,
     rate: "100/1m",
+    require_pkce: true,
+    jwks: {
+      keys: [{ kty: "OKP", crv: "Ed25519", x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" }],
+    },
     status: "disabled",
   };
   const changed = await expectStatus(200, send("PATCH", `/backend/app/${app.id}`, change));

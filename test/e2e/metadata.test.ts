@@ -68,9 +68,14 @@ describe("server metadata (RFC 8414 §2, §3.2)", () => {
     ["grant_types_supported",
       ["authorization_code", "client_credentials", "password", "refresh_token"]],
     ["token_endpoint_auth_methods_supported",
-      ["client_secret_basic", "client_secret_post", "none"]],
+      ["client_secret_basic", "client_secret_post", "none", "private_key_jwt"]],
     ["revocation_endpoint_auth_methods_supported",
-      ["client_secret_basic", "client_secret_post", "none"]],
+      ["client_secret_basic", "client_secret_post", "none", "private_key_jwt"]],
+    ["introspection_endpoint_auth_methods_supported",
+      ["Bearer", "client_secret_basic", "client_secret_post", "private_key_jwt"]],
+    ["token_endpoint_auth_signing_alg_values_supported", ["ES256", "EdDSA", "RS256"]],
+    ["revocation_endpoint_auth_signing_alg_values_supported", ["ES256", "EdDSA", "RS256"]],
+    ["introspection_endpoint_auth_signing_alg_values_supported", ["ES256", "EdDSA", "RS256"]],
     ["code_challenge_methods_supported", ["S256"]],
   ];
   for (const [name, values] of lists) {

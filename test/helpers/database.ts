@@ -121,6 +121,8 @@ export function sampleApp(more: Partial<App> = {}): App {
     trusted: false,
     resourceServer: false,
     rate: null,
+    requirePkce: false,
+    jwks: [],
     status: "active",
     createdAtMs: 1_000,
     notBeforeMs: 0,

@@ -29,6 +29,8 @@ test("newApp() fills in what is not said: confidential, scope consumer", () => {
     trusted: false,
     resourceServer: false,
     rate: null,
+    requirePkce: false,
+    jwks: [],
     status: "active",
     notBeforeMs: 0,
   });
@@ -235,6 +237,8 @@ test("toAppRecord() shows no more of an app than its record has", () => {
     trusted: false,
     resource_server: false,
     rate: null,
+    require_pkce: false,
+    jwks: null,
     status: "active",
     created_at: new Date(stored.createdAtMs).toISOString(),
   });

@@ -1,5 +1,12 @@
 import assert from "node:assert/strict";
-import type { AppLogin, Client, ClientPackage, Members, Tokens } from "../client.ts";
+import type {
+  AppLogin,
+  Client,
+  ClientPackage,
+  KeyedApp,
+  Members,
+  Tokens,
+} from "../client.ts";
 import type { PackageLoader } from "../packages.ts";
 import type { Stage } from "../stage.ts";
 
@@ -9,6 +16,7 @@ interface Oauth4webapi {
   ClientSecretBasic(secret: string): ClientAuthentication;
   ClientSecretPost(secret: string): ClientAuthentication;
   None(): ClientAuthentication;
+  PrivateKeyJwt(key: Pick<KeyedApp, "key" | "kid">): ClientAuthentication;
   discoveryRequest(issuer: URL, options: object): Promise<Response>;
   processDiscoveryResponse(issuer: URL, response: Response): Promise<Server>;
   resourceDiscoveryRequest(resource: URL, options: object): Promise<Response>;
@@ -115,6 +123,18 @@ function open(load: PackageLoader, stage: Stage): Client {
         as,
         client,
         prove(app),
+        { scope },
+        options,
+      );
+      return tokens(await oauth.processClientCredentialsResponse(as, client, answer));
+    },
+    async keyedCredentials({ id: client_id, key, kid }, scope) {
+      const as = await found;
+      const client = { client_id };
+      const answer = await oauth.clientCredentialsGrantRequest(
+        as,
+        client,
+        oauth.PrivateKeyJwt({ key, kid }),
         { scope },
         options,
       );

@@ -1,4 +1,4 @@
-import type { AppLogin, Client, ClientPackage, Members, Tokens } from "../client.ts";
+import type { AppLogin, Client, ClientPackage, KeyedApp, Members, Tokens } from "../client.ts";
 import type { PackageLoader } from "../packages.ts";
 import type { Stage } from "../stage.ts";
 
@@ -7,6 +7,7 @@ interface OpenidClient {
   ClientSecretBasic(secret: string): ClientAuthentication;
   ClientSecretPost(secret: string): ClientAuthentication;
   None(): ClientAuthentication;
+  PrivateKeyJwt(key: Pick<KeyedApp, "key" | "kid">): ClientAuthentication;
   allowInsecureRequests(config: Configuration): void;
   discovery(
     issuer: URL,
@@ -69,11 +70,12 @@ function open(load: PackageLoader, stage: Stage): Client {
     }
   }
   function configure(
-    app: AppLogin,
+    app: AppLogin | KeyedApp,
     algorithm: "oauth2" | "oidc" = "oauth2",
   ): Promise<Configuration> {
     const options = { algorithm, execute: [openid.allowInsecureRequests] };
-    return openid.discovery(new URL(issuer), app.id, undefined, prove(app), options);
+    const proof = "key" in app ? openid.PrivateKeyJwt(app) : prove(app);
+    return openid.discovery(new URL(issuer), app.id, undefined, proof, options);
   }
 
   return {
@@ -91,6 +93,9 @@ function open(load: PackageLoader, stage: Stage): Client {
       return one;
     },
     async credentials(app, scope) {
+      return tokens(await openid.clientCredentialsGrant(await configure(app), { scope }));
+    },
+    async keyedCredentials(app, scope) {
       return tokens(await openid.clientCredentialsGrant(await configure(app), { scope }));
     },
     async code(app, scope, change) {

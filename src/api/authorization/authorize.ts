@@ -32,7 +32,7 @@ const QUERY = {
   scope: optional(described("Names separated by spaces or commas.", TEXT)),
   state: optional(described("Comes back as it is.", TEXT)),
   code_challenge: optional(
-    described("PKCE; required for public apps.", matching(CODE_CHALLENGE, "")),
+    described("PKCE; some apps must use it.", matching(CODE_CHALLENGE, "")),
   ),
   code_challenge_method: optional(described("With a challenge.", oneOf("S256"))),
   resource: optional(described("This service alone (RFC 8707).", TEXT)),
@@ -75,7 +75,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       return errorPage({ site, status: 400, title, ...target, requestId });
     }
     try {
-      const request = readAuthorizeRequest(target, issuer);
+      const request = readAuthorizeRequest(target, services);
       return await respond({ request, session: await sessions.open(http), query });
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;

@@ -2,6 +2,7 @@ import { type Form, parseForm } from "../../base/form.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { CODE_CHALLENGE } from "../../oauth/pkce.ts";
+import { lacksRedirectUris, needsPkce } from "../../oauth/profile.ts";
 import { checkRedirectUri } from "../../oauth/redirect_uri.ts";
 import { checkAppScopes } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
@@ -30,7 +31,7 @@ export interface AuthorizeRequest extends AuthorizeTarget {
  */
 export async function findTarget(
   query: string,
-  { database }: Pick<Services, "database">,
+  { config: { profile }, database }: Pick<Services, "config" | "database">,
 ): Promise<AuthorizeTarget | Pick<ErrorPageInput, "detail" | "facts">> {
   const form = parseForm(query);
   if (!form) return { detail: "The query is not well-formed." };
@@ -38,6 +39,10 @@ export async function findTarget(
   if (clientId === undefined) return { detail: "client_id is missing or repeated." };
   const app = await findApp(database, clientId);
   if (app?.status !== "active") return { detail: "client_id names no active app." };
+  if (lacksRedirectUris(app, profile)) {
+    const detail = `The app lists no redirect_uris, as profile ${profile} of this service demands.`;
+    return { detail, facts: [["App", app.name]] };
+  }
   const redirectUri = form.get("redirect_uri");
   if (redirectUri === undefined) return { detail: "redirect_uri is missing or repeated." };
   if (checkRedirectUri(redirectUri, app)) return { form, app, redirectUri };
@@ -50,7 +55,10 @@ export async function findTarget(
 }
 
 /** Reads the rest of a request; throws OAuthError, which the app gets at its redirect URI. */
-export function readAuthorizeRequest(target: AuthorizeTarget, issuer: string): AuthorizeRequest {
+export function readAuthorizeRequest(
+  target: AuthorizeTarget,
+  { config: { profile }, issuer }: Pick<Services, "config" | "issuer">,
+): AuthorizeRequest {
   const { form, app } = target;
   if (form.duplicates.some((name) => name !== "resource")) {
     throw new OAuthError("invalid_request", "A parameter is repeated.");
@@ -65,22 +73,22 @@ export function readAuthorizeRequest(target: AuthorizeTarget, issuer: string): A
     throw new OAuthError("unauthorized_client", "The app may not use grant authorization_code.");
   }
   checkResource(form, issuer);
-  const challenge = readChallenge(form, app);
+  const challenge = readChallenge(form, needsPkce(app, profile));
   const requestedScopes = readScope(form);
   checkAppScopes(requestedScopes, app.scopes);
   return { ...target, requestedScopes, challenge };
 }
 
-/** PKCE with S256 only; a public app has no other proof (RFC 9700 §2.1.1). */
-function readChallenge(form: Form, app: App): string | null {
+/** PKCE with S256 only. */
+function readChallenge(form: Form, isNeeded: boolean): string | null {
   const challenge = form.get("code_challenge");
   const method = form.get("code_challenge_method");
   if (challenge === undefined) {
     if (method !== undefined) {
       throw new OAuthError("invalid_request", "code_challenge_method has no code_challenge.");
     }
-    if (app.type === "public") {
-      throw new OAuthError("invalid_request", "A public app must send a code_challenge (PKCE).");
+    if (isNeeded) {
+      throw new OAuthError("invalid_request", "This app must send a code_challenge (PKCE).");
     }
     return null;
   }

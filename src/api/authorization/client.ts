@@ -2,11 +2,13 @@ import type { HttpRequest } from "../../base/http_message.ts";
 import type { Form } from "../../base/form.ts";
 import { equalBytes, randomBytes, sha256 } from "../../base/secret.ts";
 import type { App } from "../../oauth/app.ts";
+import { verifyAssertion } from "../../oauth/client_assertion.ts";
 import { clientAuthFailed, parseClientAuth } from "../../oauth/client_auth.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { Services } from "../../services.ts";
 import type { AppWithSecrets } from "../../store/apps.ts";
 import { ANONYMOUS, FAILED_AUTHENTICATION, UNKNOWN } from "../../store/audit.ts";
+import { useAssertion } from "../../store/client_assertions.ts";
 import { throttleAddress } from "../../http/client_address.ts";
 import { createThrottle } from "../../base/throttle.ts";
 
@@ -21,7 +23,8 @@ const NO_SECRET = randomBytes(32); // matches nothing
  * still accepted, so that nobody can lock out an app that shares the address.
  */
 export function createClientAuthenticator(
-  { accounts, failures, now }: Pick<Services, "accounts" | "failures" | "now">,
+  { accounts, database, failures, issuer, now }:
+    Pick<Services, "accounts" | "database" | "failures" | "issuer" | "now">,
 ) {
   const throttle = createThrottle({ limit: 50, windowMs: 15 * 60_000, now });
 
@@ -46,10 +49,12 @@ export function createClientAuthenticator(
     async authenticate(request: HttpRequest, form: Form): Promise<App> {
       let app: AppWithSecrets | undefined;
       try {
-        const { clientId, secrets } = parseClientAuth(request.headers.authorization, form);
+        const { authorization } = request.headers;
+        const { clientId, secrets, assertion } = parseClientAuth(authorization, form);
         app = await accounts.findApp(clientId);
-        const isProven = app?.type === "public"
-          ? secrets.length === 0
+        const proof = assertion && app && verifyAssertion(assertion, app, issuer, now());
+        const isProven = assertion ? proof && await useAssertion(database, clientId, proof)
+          : app?.type === "public" ? secrets.length === 0
           : hasSecret(app, secrets, now());
         if (!app || !isProven || app.status !== "active") throw clientAuthFailed();
         return app;

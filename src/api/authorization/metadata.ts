@@ -1,8 +1,9 @@
-import { JWK } from "../../base/jwt.ts";
+import { JWK } from "../../base/jwk.ts";
+import { SIGNING_ALGORITHMS } from "../../base/jwt.ts";
 import { described, FLAG, manyOf, named, record, type Shape, TEXT, URI } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
-import { GRANT_TYPES } from "../../oauth/grant_type.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
+import { grantTypesOf } from "../../oauth/profile.ts";
 import type { Services } from "../../services.ts";
 import { type Operation, operation } from "../operation.ts";
 
@@ -17,13 +18,13 @@ const ResourceMetadata = named("ResourceMetadata", described("RFC 9728.", record
 
 const Jwks = named("Jwks", record({ keys: manyOf(JWK) }));
 
-const CLIENT_AUTH_METHODS = ["client_secret_basic", "client_secret_post"];
+const CLIENT_AUTH_METHODS = ["client_secret_basic", "client_secret_post", "private_key_jwt"];
 // Shorter than the time a new key is published before it signs, so that no verifier misses it.
 const CACHE = { "Cache-Control": "public, max-age=300" };
 
 /** What a client or a resource server can find out by itself: RFC 8414, RFC 9728 and the keys. */
 export function metadataOperations(
-  { issuer, keys, scopes }: Pick<Services, "issuer" | "keys" | "scopes">,
+  { config, issuer, keys, scopes }: Pick<Services, "config" | "issuer" | "keys" | "scopes">,
 ): Operation[] {
   const server = {
     issuer,
@@ -36,10 +37,13 @@ export function metadataOperations(
     scopes_supported: scopes,
     response_types_supported: ["code"],
     response_modes_supported: ["query"],
-    grant_types_supported: GRANT_TYPES,
+    grant_types_supported: grantTypesOf(config.profile),
     token_endpoint_auth_methods_supported: [...CLIENT_AUTH_METHODS, "none"],
     revocation_endpoint_auth_methods_supported: [...CLIENT_AUTH_METHODS, "none"],
     introspection_endpoint_auth_methods_supported: [...CLIENT_AUTH_METHODS, "Bearer"],
+    token_endpoint_auth_signing_alg_values_supported: SIGNING_ALGORITHMS,
+    revocation_endpoint_auth_signing_alg_values_supported: SIGNING_ALGORITHMS,
+    introspection_endpoint_auth_signing_alg_values_supported: SIGNING_ALGORITHMS,
     code_challenge_methods_supported: ["S256"],
     authorization_response_iss_parameter_supported: true, // RFC 9207 §3
   };

@@ -1,7 +1,8 @@
 import { type Form, parseForm } from "../../base/form.ts";
 import type { HttpRequest } from "../../base/http_message.ts";
-import { described, optional, TEXT, text } from "../../base/shape.ts";
+import { described, oneOf, optional, TEXT, text } from "../../base/shape.ts";
 import { readForm } from "../../http/body.ts";
+import { ASSERTION_TYPE } from "../../oauth/client_assertion.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { parseScope } from "../../oauth/scope.ts";
 
@@ -12,6 +13,8 @@ export const SECRET = text(undefined, { format: "password" });
 export const CREDENTIALS = {
   client_id: optional(described("In place of the Basic header, or of a public app.", TEXT)),
   client_secret: optional(described("In place of the Basic header.", SECRET)),
+  client_assertion_type: optional(oneOf(ASSERTION_TYPE)),
+  client_assertion: optional(described("In place of a secret: a JWT (RFC 7523 §2.2).", SECRET)),
 } as const;
 
 /** The head of an operation that an app calls with a form and its credentials. */
@@ -26,8 +29,8 @@ export const BY_APP = {
 export const SCOPE = described("Names separated by spaces.", TEXT);
 
 /** What must never be in a query, where logs and histories keep it (RFC 6749 §2.3.1). */
-const SECRET_PARAMETERS =
-  "client_id client_secret password code code_verifier refresh_token token".split(" ");
+const SECRET_PARAMETERS = Object.keys(CREDENTIALS)
+  .concat("password code code_verifier refresh_token token".split(" "));
 
 /**
  * The form of a request to the token endpoint and its neighbours; throws OAuthError

@@ -83,7 +83,7 @@ function endToken(presented: PresentedToken, address: string, nowMs: number): Sq
 async function authenticateAlone(request: HttpRequest, bearer: Bearer): Promise<Caller> {
   if (bringsBody(request)) {
     const form = await readOAuthForm(request);
-    if (["token", "client_id", "client_secret"].some((name) => form.get(name) !== undefined)) {
+    if (["token", ...Object.keys(CREDENTIALS)].some((name) => form.get(name) !== undefined)) {
       throw new OAuthError("invalid_request", "Send a token in the header or the body, not both.");
     }
   }

@@ -14,6 +14,7 @@ import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { type GrantType, GRANT_TYPES } from "../../oauth/grant_type.ts";
 import { CODE_VERIFIER } from "../../oauth/pkce.ts";
+import { grantTypesOf } from "../../oauth/profile.ts";
 import { grantScope } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { type Operation, operation } from "../operation.ts";
@@ -32,7 +33,8 @@ import {
   SECRET,
 } from "./oauth_form.ts";
 
-type TokenServices = Parameters<Exchange>[1] & Pick<Services, "clients" | "issuer" | "metrics">;
+type TokenServices =
+  Parameters<Exchange>[1] & Pick<Services, "clients" | "config" | "issuer" | "metrics">;
 
 const TokenForm = named("TokenRequest", record({
   grant_type: oneOf(...GRANT_TYPES),
@@ -59,7 +61,7 @@ const TokenResponse = named("TokenAnswer", record({
 
 /** POST /authorization/token (RFC 6749 §3.2): the four grants. */
 export function tokenOperation(services: TokenServices): Operation {
-  const { clients, issuer, metrics } = services;
+  const { clients, config: { profile }, issuer, metrics } = services;
   return operation({
     ...BY_APP,
     id: "getToken",
@@ -73,7 +75,7 @@ export function tokenOperation(services: TokenServices): Operation {
       const form = await readOAuthForm(request);
       const name = requireParameter(form, "grant_type");
       const app = await clients.authenticate(request, form);
-      const type = GRANT_TYPES.find((known) => known === name);
+      const type = grantTypesOf(profile).find((known) => known === name);
       if (type === undefined) {
         throw new OAuthError("unsupported_grant_type", "The grant_type is unknown.");
       }

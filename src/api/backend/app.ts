@@ -1,5 +1,5 @@
 import { newId } from "../../base/id.ts";
-import { Problem } from "../../base/problem.ts";
+import { conflict } from "../../base/problem.ts";
 import { newSecret, sha256 } from "../../base/secret.ts";
 import { optional } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
@@ -44,7 +44,7 @@ const ITEM = `${PATH}/:client_id` as const;
 
 /** /backend/app: OAuth clients. */
 export function appOperations(services: Administration): Operation[] {
-  const { database, now, config: { accessTokenTtlMs } } = services;
+  const { database, now, config: { accessTokenTtlMs, profile } } = services;
   const find = async (id: string) => found(await findApp(database, id), "app");
 
   return [
@@ -54,8 +54,9 @@ export function appOperations(services: Administration): Operation[] {
       async handle({ body, ...context }) {
         const createdAtMs = now();
         const id = newId("a", createdAtMs);
-        const app = newApp(body, { id, createdAtMs });
-        const secret = app.type === "confidential" ? newSecret() : undefined;
+        const app = newApp(body, { id, createdAtMs }, profile);
+        const hasSecret = app.type === "confidential" && app.jwks.length === 0;
+        const secret = hasSecret ? newSecret() : undefined;
         const insert = insertApp(app, secret === undefined ? undefined : sha256(secret));
         await storeAudited(context, [insert], { action: "app.create", target: id }, services);
         const record = { ...toAppRecord(app), client_secret: secret };
@@ -78,7 +79,7 @@ export function appOperations(services: Administration): Operation[] {
       async handle({ params: { client_id: id }, body, ...context }) {
         await changeFresh(async () => {
           const app = await find(id);
-          const changed = changeApp(app, body);
+          const changed = changeApp(app, body, profile);
           const lost = app.scopes.filter((scope) => !changed.scopes.includes(scope));
           const isDisabled = changed.status === "disabled";
           const end = { reason: "app disabled" };
@@ -118,8 +119,9 @@ export function appOperations(services: Administration): Operation[] {
       responses: { 200: AppSecret },
       refuses: [409],
       async handle({ params: { client_id: id }, body, ...context }) {
-        const { type } = await find(id);
-        if (type === "public") throw new Problem(409, "conflict", "A public app has no secret.");
+        const { type, jwks } = await find(id);
+        if (type === "public") throw conflict("A public app has no secret.");
+        if (jwks.length > 0) throw conflict("The app proves itself by its jwks; set that to null.");
         const oldUntilMs = body?.revoke ? 0 : now() + OLD_SECRET_MS;
         const secret = newSecret();
         const replace = replaceAppSecret(id, sha256(secret), oldUntilMs);

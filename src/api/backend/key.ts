@@ -1,4 +1,5 @@
-import { JWK, SIGNING_ALGORITHMS } from "../../base/jwt.ts";
+import { JWK } from "../../base/jwk.ts";
+import { SIGNING_ALGORITHMS } from "../../base/jwt.ts";
 import {
   described,
   FLAG,

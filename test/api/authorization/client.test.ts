@@ -25,7 +25,8 @@ async function open(t: TestContext, more: Partial<App> = {}) {
   await database.write([insertApp(app, app.type === "public" ? undefined : sha256("right"))]);
   const failures = createFailureAudit({ database, now });
   const accounts = createAccounts(database, await loadRevocations(database, now));
-  const clients = createClientAuthenticator({ accounts, failures, now });
+  const issuer = "https://gatepost.example";
+  const clients = createClientAuthenticator({ accounts, database, failures, issuer, now });
   return {
     database,
     clock,

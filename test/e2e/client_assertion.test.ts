@@ -1,0 +1,243 @@
+import assert from "node:assert/strict";
+import { generateKeyPairSync, type KeyObject } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { generatePrivateKey, importKey, type SigningAlgorithm } from "../../src/base/jwt.ts";
+import {
+  assertionClaims,
+  assertionFields,
+  badAssertions,
+  badKeys,
+  signAssertion,
+} from "../corpus/client_assertions.ts";
+import { forgedTokens, type PublishedKey } from "../corpus/jwts.ts";
+import {
+  assertOAuthError,
+  basicAuth,
+  bearer,
+  type Gatepost,
+  newAddress,
+  newPkce,
+  readObject,
+  readTokens,
+  startGatepost,
+  type TestApp,
+} from "../helpers/gatepost.ts";
+import type { Answer } from "../helpers/http_client.ts";
+import { signJwt } from "../helpers/jwt.ts";
+
+type Fields = Readonly<Record<string, string>>;
+
+const ISSUER = "http://gatepost.test";
+const env = { GATEPOST_BASE_URL: ISSUER };
+const CREDENTIALS = { grant_type: "client_credentials" };
+
+/** An app that proves itself by a key. */
+interface KeyedApp extends TestApp {
+  readonly privateKey: KeyObject;
+  readonly jwk: PublishedKey;
+}
+
+let gatepost: Gatepost;
+let app: KeyedApp;
+let other: KeyedApp;
+before(async () => {
+  gatepost = await startGatepost({ env });
+  app = await addKeyedApp("key-of-app");
+  other = await addKeyedApp("key-of-other");
+});
+after(() => gatepost.stop());
+
+async function addKeyedApp(kid: string, more: object = {}): Promise<KeyedApp> {
+  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const jwk = { ...publicKey.export({ format: "jwk" }), kid };
+  const made = await gatepost.createApp({ jwks: { keys: [jwk] }, trusted: true, ...more });
+  return { ...made, privateKey, jwk };
+}
+
+function prove(of: KeyedApp, change: object = {}, header: object = {}): Fields {
+  const head = { alg: "ES256", typ: "JWT", kid: of.jwk.kid, ...header };
+  const claims = { ...assertionClaims(of.id, ISSUER), ...change };
+  return assertionFields(signAssertion(head, claims, of.privateKey));
+}
+
+const send = (fields: Fields, headers: Fields = {}, at = gatepost): Promise<Answer> =>
+  at.api.postForm("/authorization/token", { ...CREDENTIALS, ...fields }, headers);
+
+const patch = (of: TestApp, fields: object) =>
+  gatepost.api.sendJson("PATCH", `/backend/app/${of.id}`, fields, bearer(gatepost.adminToken));
+
+describe("an assertion proves the app that has registered its key (RFC 7523 §2.2)", () => {
+  const nowS = () => Math.floor(Date.now() / 1000);
+  const cases: [what: string, claims: () => object, header?: object][] = [
+    ["as it is", () => ({})],
+    ["without typ", () => ({}), { typ: undefined }],
+    ["with typ client-authentication+jwt", () => ({}), { typ: "client-authentication+jwt" }],
+    ["without kid", () => ({}), { kid: undefined }],
+    ["with aud as a list of the issuer", () => ({ aud: [ISSUER] })],
+    ["without iat", () => ({ iat: undefined })],
+    ["with nbf", () => ({ nbf: nowS() })],
+    ["with exp 5 minutes ahead", () => ({ exp: nowS() + 300 })],
+    ["by a clock that is some seconds ahead", () => ({ iat: nowS() + 5, nbf: nowS() + 5 })],
+    ["with claims that mean nothing here", () => ({ scope: "backend", x: [1] })],
+  ];
+  for (const [what, claims, header] of cases) {
+    test(what, async () => {
+      const { scope } = readTokens(await send(prove(app, claims(), header)));
+      assert.equal(scope, "consumer");
+    });
+  }
+
+  test("beside its own client_id", async () => {
+    readTokens(await send({ ...prove(app), client_id: app.id }));
+  });
+
+  for (const alg of ["ES256", "RS256", "EdDSA"] as const satisfies SigningAlgorithm[]) {
+    test(`of ${alg}, among other keys`, async () => {
+      const key = importKey("mine", alg, await generatePrivateKey(alg));
+      const jwk = key.publicKey.export({ format: "jwk" });
+      const keys = [app.jwk, { ...jwk, kid: "mine", key_ops: ["verify"], ext: true }];
+      const { id } = await gatepost.createApp({ jwks: { keys } });
+      const token = signJwt("JWT", assertionClaims(id, ISSUER), key);
+      readTokens(await send(assertionFields(token)));
+    });
+  }
+
+  test("for codes and refresh tokens, and at revocation and introspection", async () => {
+    const user = await gatepost.createUser();
+    const { challenge, verifier } = newPkce();
+    const code = await gatepost.code(app, user, challenge);
+    const grant = { grant_type: "authorization_code", code, ...verifier };
+    const first = readTokens(await send({ ...grant, ...prove(app) }));
+    const renewal = { grant_type: "refresh_token", refresh_token: first.refresh_token };
+    const { access_token: token } = readTokens(await send({ ...renewal, ...prove(app) }));
+    const ask = (path: string) => gatepost.api.postForm(path, { token, ...prove(app) });
+    assert.equal(readObject(await ask("/authorization/introspect"))["active"], true);
+    assert.equal((await ask("/authorization/revoke")).status, 200);
+    assert.deepEqual(readObject(await ask("/authorization/introspect")), { active: false });
+  });
+});
+
+test("no bad assertion is accepted, and the response to each is the same", async (t) => {
+  const prey = { ...app, app: app.id, issuer: ISSUER };
+  const rival = { app: other.id, kid: other.jwk.kid, privateKey: other.privateKey };
+  const cases = badAssertions({ ...prey, other: rival });
+  const bodies = new Set<string>();
+  for (const { what, fields, status } of cases) {
+    const answer = await send(fields);
+    assert.equal(answer.status, status, `${what}: ${answer.text}`);
+    assertOAuthError(answer, status, status === 400 ? "invalid_request" : "invalid_client");
+    if (status === 401) bodies.add(answer.text);
+  }
+  assert.equal(bodies.size, 1);
+  t.diagnostic(`${cases.length} assertions`);
+});
+
+test("no forged token is accepted as an assertion, and the true one is, once", async (t) => {
+  const good = prove(app);
+  const token = good["client_assertion"] ?? "";
+  const forged = forgedTokens({ token, jwk: app.jwk });
+  for (const [what, forgery] of forged) {
+    assert.equal((await send(assertionFields(forgery))).status, 401, what);
+  }
+  readTokens(await send(good));
+  assertOAuthError(await send(good), 401, "invalid_client");
+  t.diagnostic(`${forged.length} forgeries`);
+});
+
+test("assertions are refused beside a secret or a token, and in the query", async () => {
+  const { authorization } = basicAuth({ id: app.id, secret: "x" });
+  assertOAuthError(await send(prove(app), { authorization }), 400, "invalid_request");
+  const query = new URLSearchParams(prove(app));
+  const inQuery = await gatepost.api.postForm(`/authorization/token?${query}`, CREDENTIALS);
+  assertOAuthError(inQuery, 400, "invalid_request");
+  const asBearer = bearer(gatepost.adminToken);
+  const revoke = await gatepost.api.postForm("/authorization/revoke", prove(app), asBearer);
+  assertOAuthError(revoke, 400, "invalid_request");
+});
+
+test("50 assertions that fail make the next failure of their address 429", async () => {
+  const from = { "x-forwarded-for": newAddress() };
+  for (let count = 0; count < 50; count++) {
+    assertOAuthError(await send(prove(app, { jti: "" }), from), 401, "invalid_client");
+  }
+  assertOAuthError(await send(prove(app, { jti: "" }), from), 429, "temporarily_unavailable");
+  readTokens(await send(prove(app), from));
+});
+
+test("a jti is good once for an app: at both processes, at once, after a restart", async () => {
+  const { folder } = gatepost.server;
+  const second = await startGatepost({ env, folder });
+  const [used, raced] = [prove(app), prove(app)];
+  readTokens(await send(used));
+  assertOAuthError(await send(used, {}, second), 401, "invalid_client");
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, at) => send(raced, {}, at % 2 ? gatepost : second)),
+  );
+  assert.equal(answers.filter(({ status }) => status === 200).length, 1);
+  await second.stop();
+  const restarted = await startGatepost({ env, folder });
+  assertOAuthError(await send(used, {}, restarted), 401, "invalid_client");
+  const [jti] = [assertionClaims(app.id, ISSUER).jti];
+  readTokens(await send(prove(app, { jti }), {}, restarted));
+  readTokens(await send(prove(other, { jti }), {}, restarted));
+  await restarted.stop();
+});
+
+describe("the keys of an app", () => {
+  test("are shown, and then there is no secret", async () => {
+    const path = `/backend/app/${app.id}`;
+    const record = readObject(await gatepost.api.get(path, bearer(gatepost.adminToken)));
+    assert.deepEqual(record["jwks"], { keys: [app.jwk] });
+    assert.equal(app.secret, "");
+  });
+
+  test("cannot be others' or hold anything private; each error has its pointer", async () => {
+    for (const [what, jwks, pointer] of badKeys()) {
+      const answer = await patch(app, { jwks });
+      assert.equal(answer.status, 400, what);
+      const { errors }: { errors: { pointer: string }[] } = JSON.parse(answer.text);
+      assert.ok(errors.some((error) => error.pointer === pointer), `${what}: ${answer.text}`);
+    }
+    readTokens(await send(prove(app)));
+  });
+
+  test("are for confidential apps alone", async () => {
+    const open = await gatepost.createApp({ type: "public" });
+    assert.equal((await patch(open, { jwks: { keys: [app.jwk] } })).status, 400);
+  });
+
+  test("take the place of both secrets at once, and a secret can take theirs", async () => {
+    const first = await gatepost.createApp();
+    const replace = (of: TestApp) =>
+      gatepost.api.postJson(`/backend/app/${of.id}/secret`, {}, bearer(gatepost.adminToken));
+    const secret = String(readObject(await replace(first))["client_secret"]);
+    const second = { ...first, secret };
+    await gatepost.change(first, { jwks: { keys: [app.jwk] } });
+    for (const old of [first, second]) {
+      assertOAuthError(await send({}, basicAuth(old)), 401, "invalid_client");
+    }
+    const keyed = { ...app, ...first };
+    readTokens(await send(prove(keyed)));
+    assert.equal((await replace(first)).status, 409);
+    await gatepost.change(first, { jwks: null });
+    assertOAuthError(await send(prove(keyed)), 401, "invalid_client");
+    for (const old of [first, second]) {
+      assertOAuthError(await send({}, basicAuth(old)), 401, "invalid_client");
+    }
+    const third = { ...first, secret: String(readObject(await replace(first))["client_secret"]) };
+    readTokens(await send({}, basicAuth(third)));
+  });
+
+  test("that are replaced are good no more, at another process a second later", async () => {
+    const second = await startGatepost({ env, folder: gatepost.server.folder });
+    const moved = await addKeyedApp("old");
+    readTokens(await send(prove(moved), {}, second));
+    const jwk = generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" });
+    await gatepost.change(moved, { jwks: { keys: [jwk] } });
+    assertOAuthError(await send(prove(moved)), 401, "invalid_client");
+    await sleep(1000); // what is promised of other processes
+    assertOAuthError(await send(prove(moved), {}, second), 401, "invalid_client");
+    await second.stop();
+  });
+});
