@@ -4,8 +4,11 @@ import type { HttpRequest } from "../base/http_message.ts";
 import { verifyJwt } from "../base/jwt.ts";
 import { Problem } from "../base/problem.ts";
 import { ACCESS_TOKEN_TYPE, parseAccessClaims } from "../oauth/claims.ts";
+import { isPersonalToken } from "../oauth/personal_token.ts";
 import type { Caller } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
+import type { HeldToken } from "../store/uses.ts";
+import { findPersonalCaller } from "../store/personal_tokens.ts";
 
 /** The check of access tokens. */
 export type Bearer = ReturnType<typeof createBearer>;
@@ -59,33 +62,69 @@ export function authenticateBy(check: CheckToken, issuer: string) {
   };
 }
 
-/** Makes the check; it reads no database, unless very many tokens have been revoked. */
+/** A token that has been verified: what stays true of it until then. */
+interface VerifiedToken extends HeldToken {
+  readonly untilMs: number;
+  /** Of the key that signed it; none of a personal token. */
+  readonly kid: string | undefined;
+}
+
+/** Then a personal token is looked up again (migration_6.ts: until then its end is known). */
+const PERSONAL_MS = 60 * 60_000;
+
+/**
+ * Makes the check; it reads no database, unless very many tokens have been revoked, and for the
+ * first use of a personal token in an hour, or in the life of an access token if that is shorter.
+ */
 export function createBearer(
-  { issuer, keys, revocations, now }: Pick<Services, "issuer" | "keys" | "revocations" | "now">,
+  { issuer, keys, tokens, revocations, uses, database, now, config: { accessTokenTtlMs } }:
+    & Pick<Services, "issuer" | "keys" | "tokens" | "revocations" | "uses" | "database" | "now">
+    & { readonly config: Pick<Services["config"], "accessTokenTtlMs"> },
 ) {
   // A signature, once verified, stays valid; all else is checked on every use.
-  const verified = createCache<{ readonly caller: Caller; readonly kid: string }>(CACHE_LIMIT);
+  const verified = createCache<VerifiedToken>(CACHE_LIMIT);
 
-  function verifySignature(token: string) {
-    const known = verified.get(token);
-    if (known) return known;
+  function verifySignature(token: string): VerifiedToken | undefined {
     let kid = "";
     const claims = verifyJwt(token, ACCESS_TOKEN_TYPE, (named) => keys.find(kid = named));
     const caller = claims && parseAccessClaims(claims, issuer, now());
     if (!caller) return undefined;
-    const found = { caller, kid };
+    const found = { caller, kid, untilMs: caller.expiresAtMs, notedIn: 0 };
     verified.set(token, found);
     return found;
   }
 
+  /** What has never been issued here is refused without a look at the database. */
+  async function verifyPersonal(token: string): Promise<Caller | undefined> {
+    const handle = tokens.parsePersonalToken(token);
+    const nowMs = now();
+    const caller = handle && await findPersonalCaller(database, handle, nowMs);
+    if (!caller) return undefined;
+    const untilMs = Math.min(caller.expiresAtMs, nowMs + Math.min(PERSONAL_MS, accessTokenTtlMs));
+    const found = { caller, kid: undefined, untilMs, notedIn: 0 };
+    verified.set(token, found);
+    return admit(found);
+  }
+
+  function admit(found: VerifiedToken): ReturnType<CheckToken> {
+    const isRevoked = revocations.has(found.caller);
+    if (typeof isRevoked === "boolean") return admitUnless(isRevoked, found);
+    return isRevoked.then((revoked) => admitUnless(revoked, found));
+  }
+
+  function admitUnless(isRevoked: boolean, found: VerifiedToken): Caller | undefined {
+    if (isRevoked) return undefined;
+    uses.note(found);
+    return found.caller;
+  }
+
   /** A promise only where it must be: every request goes through this. */
   const check: CheckToken = (token) => {
-    const found = verifySignature(token);
-    if (!found || found.caller.expiresAtMs <= now() || !keys.find(found.kid)) return undefined;
-    const { caller } = found;
-    const isRevoked = revocations.has(caller);
-    if (typeof isRevoked === "boolean") return isRevoked ? undefined : caller;
-    return isRevoked.then((revoked) => revoked ? undefined : caller);
+    const found = verified.get(token) ?? verifySignature(token);
+    if (found && found.untilMs > now()) {
+      return found.kid === undefined || keys.find(found.kid) ? admit(found) : undefined;
+    }
+    return isPersonalToken(token) ? verifyPersonal(token) : undefined;
   };
 
   return {

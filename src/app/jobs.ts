@@ -10,7 +10,7 @@ import { clearEndedSubscriptions } from "../store/subscription_end.ts";
 
 type JobsOptions =
   & Pick<Services, "config" | "database" | "keys" | "revocations" | "failures" | "log" | "now">
-  & Pick<Services, "metrics" | "rates" | "events">
+  & Pick<Services, "metrics" | "rates" | "events" | "uses">
   & {
     readonly writes: WriteWatch;
     readonly worker: DeliveryWorker;
@@ -28,6 +28,7 @@ const AUDIT_RETENTION_MS = 90 * 86_400_000;
 // polls and a commit.
 const WATCH_INTERVAL_MS = 400;
 const SECOND_MS = 1_000;
+const USES_INTERVAL_MS = 60_000;
 const PURGE_INTERVAL_MS = 60_000;
 
 /** Makes the jobs; none runs yet. */
@@ -46,6 +47,7 @@ export function createJobs(options: JobsOptions) {
     // By itself, since it may write, and revocations wait for nothing.
     { name: "gatepost.keys", everyMs: WATCH_INTERVAL_MS, run: keys.refresh },
     { name: "gatepost.audit", everyMs: SECOND_MS, run: failures.flush },
+    { name: "gatepost.uses", everyMs: USES_INTERVAL_MS, run: options.uses.flush },
     { name: "gatepost.storage", everyMs: SECOND_MS, run: () => writes.look(database) },
   ];
   const works = [

@@ -13,8 +13,10 @@ import { grantOperations } from "../api/backend/grant.ts";
 import { keyOperations } from "../api/backend/key.ts";
 import { userOperations } from "../api/backend/user.ts";
 import { eventCatalogueOperation } from "../api/consumer/event.ts";
+import { accountOperations } from "../api/consumer/account.ts";
 import { consumerGrantOperations } from "../api/consumer/grant.ts";
 import { loginOperation } from "../api/consumer/login.ts";
+import { ownTokenOperations } from "../api/consumer/token.ts";
 import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.ts";
 import type { Operation } from "../api/operation.ts";
 import { subscribeOperations } from "../api/subscribe.ts";
@@ -39,6 +41,8 @@ export function ownOperations(services: Services): Operation[] {
     ...deliveryOperations(services),
     eventCatalogueOperation(services),
     ...consumerGrantOperations(services),
+    ...ownTokenOperations(services),
+    ...accountOperations(services),
     ...backendOperations(services),
     ...statusOperations(services),
     metricsOperation(services),

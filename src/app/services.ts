@@ -17,7 +17,7 @@ import { createAccounts } from "../store/accounts.ts";
 type Foundation =
   & Pick<Services, "config" | "log" | "now" | "database" | "seal" | "revocations" | "rates">
   & Pick<Services, "failures" | "hasher" | "wake" | "jobs" | "metrics" | "formatMetrics">
-  & Pick<Services, "readiness" | "events" | "keys">
+  & Pick<Services, "readiness" | "events" | "keys" | "uses">
   & {
     readonly hosted: Hosted;
     /** Protects what pages send back. */
@@ -29,12 +29,13 @@ type Foundation =
 /** Puts the services together. */
 export function createServices(foundation: Foundation): Services {
   const { hosted, pageKey, url, ...base } = foundation;
-  const { config, database, keys, revocations, failures, now } = base;
+  const { config, database, keys, failures, now } = base;
   const accounts = createAccounts(database);
   const issuer = config.baseUrl ?? url;
   const basePath = pathOf(issuer);
   const { host, origin } = new URL(issuer);
-  const bearer = createBearer({ issuer, keys, revocations, now });
+  const tokens = createTokenIssuer({ issuer, keys, config, pageKey });
+  const bearer = createBearer({ ...base, issuer, tokens });
   const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
   const ownOrigins = [origin, new URL(url).origin];
   const hostedScopes = hosted.endpoints.flatMap(({ scopes }) => scopes ?? []);
@@ -45,7 +46,7 @@ export function createServices(foundation: Foundation): Services {
     site: { name: config.name ?? host, host, basePath },
     passwordLogin: countLogins(createPasswordLogin({ ...base, sleep }), base),
     clients: createClientAuthenticator({ accounts, failures, now }),
-    tokens: createTokenIssuer({ issuer, keys, config, pageKey }),
+    tokens,
     bearer,
     inspectors: createInspectorCheck(bearer, config.metricsToken),
     sessions: createBrowserSessions({ database, issuer, pageKey, now }),

@@ -98,6 +98,19 @@ export const COUNT = shown<number>({ type: "integer", minimum: 0 });
 export const NUMBER = shown<number>({ type: "number", minimum: 0 });
 export const URI = shown<string>({ type: "string", format: "uri" });
 
+/** A whole number between two, both included. */
+export function wholeNumber(minimum: number, maximum: number): Shape<number> {
+  return {
+    ...shown<number>({ type: "integer", minimum, maximum }),
+    parse(value, report) {
+      const isRight = Number.isInteger(value) && Number(value) >= minimum &&
+        Number(value) <= maximum;
+      if (!isRight) report(`Must be a whole number from ${minimum} to ${maximum}.`);
+      return isRight ? Number(value) : minimum;
+    },
+  };
+}
+
 /** A list without repetition. */
 export function listOf<T>(item: Shape<T>): Shape<readonly T[]> {
   return {

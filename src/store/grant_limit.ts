@@ -3,6 +3,7 @@ import { AT_MOST, BATCH } from "./batch.ts";
 import type { Database } from "../database/database.ts";
 import { findRow } from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
+import { PERSONAL_APP } from "../oauth/principal.ts";
 
 /** How many grants of a user are valid at once: through one app, and in all. */
 const GRANTS_OF_APP = 100;
@@ -12,7 +13,8 @@ const TOKENS_OF_APP = 500;
 
 /**
  * Ends the oldest grants of a user that are too many with a new one, and records that. What has
- * expired or ended with its app counts until it is purged: no row is read to count.
+ * expired or ended with its app counts until it is purged: no row is read to count. Personal tokens
+ * do not: a user is told that there are too many, and the others do not end them.
  */
 export function endExcessGrants(user: string, app: string, nowMs: number): Sql[] {
   const past = (limit: number, ofApp: Sql) =>
@@ -21,7 +23,8 @@ export function endExcessGrants(user: string, app: string, nowMs: number): Sql[]
       ORDER BY id DESC ${AT_MOST} OFFSET ${limit})`;
   return [
     sql`UPDATE grants SET revokedAtMs = ${nowMs} WHERE id IN (
-      ${past(GRANTS_OF_APP, andIs(sql`app`, app))} UNION ALL ${past(GRANTS_OF_USER, sql``)})`,
+      ${past(GRANTS_OF_APP, andIs(sql`app`, app))}
+      UNION ALL ${past(GRANTS_OF_USER, sql` AND app <> ${PERSONAL_APP}`)})`,
     insertAuditOfChange({ actor: app, action: "grant.limit", target: user, address: null }, nowMs),
   ];
 }

@@ -1,4 +1,4 @@
-import { hasScope } from "./authority.ts";
+import { hasScope, isBuiltIn } from "./authority.ts";
 import { idTimeMs } from "../base/id.ts";
 import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
 import type { Database, Page, Pagination } from "../database/database.ts";
@@ -10,7 +10,7 @@ import type { Revocations } from "./revocations.ts";
 /** One authorization: what its tokens may do, for whom, and how long. */
 export interface Grant {
   readonly id: string;
-  /** The `client_id` of the app, or `login`. */
+  /** The `client_id` of the app, `login` or `personal`. */
   readonly app: string;
   /** None where the app acts for itself. */
   readonly user: string | null;
@@ -34,13 +34,13 @@ const COLUMNS = sql`id, app, user, type, scopes, refreshUntilMs, accessUntilMs, 
 /**
  * The time until which all grants of a user and an app have been revoked, each alone or one from
  * the other; NULL where one of them is disabled or no longer exists, so that it is before no time.
- * `login` is not in the table of apps, and an app for itself has no user.
+ * Built-in apps are not in the table of apps, and an app for itself has no user.
  */
 export function notBeforeOf(user: Sql, app: Sql): Sql {
   return sql`max(
     iif(${user} IS NULL, 0,
       (SELECT notBeforeMs FROM users WHERE users.id = ${user} AND users.status = 'active')),
-    iif(${app} = 'login', 0,
+    iif(${isBuiltIn(app)}, 0,
       (SELECT notBeforeMs FROM apps WHERE apps.id = ${app} AND apps.status = 'active')),
     ifnull((SELECT notBeforeMs FROM consents c WHERE c.user = ${user} AND c.app = ${app}), 0))`;
 }
@@ -51,7 +51,7 @@ const HAS_WANTED = hasScope(sql`scopes`, sql`wanted.value`);
 export function partiesHold(user: Sql, app: Sql): (scopes: Sql | string) => Sql {
   const isLost = sql`(${user} IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM users WHERE id = ${user} AND ${HAS_WANTED}))
-      OR (${app} <> 'login'
+      OR (NOT ${isBuiltIn(app)}
         AND NOT EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND ${HAS_WANTED}))`;
   return (scopes) => sql`NOT EXISTS (SELECT 1 FROM json_each(${scopes}) wanted WHERE ${isLost})`;
 }

@@ -1,8 +1,8 @@
 import type { HttpRequest } from "../../base/http_message.ts";
 import { described, named, optional, record, shown, TEXT } from "../../base/shape.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import type { Caller } from "../../oauth/principal.ts";
-import { insertAuditOfGrant } from "../../store/audit.ts";
+import { type Caller, PERSONAL_APP } from "../../oauth/principal.ts";
+import { actorOf, insertAuditOfGrant } from "../../store/audit.ts";
 import type { Sql } from "../../database/sql.ts";
 import { revokeGrant } from "../../store/grant_end.ts";
 import { revocation } from "../../store/revocations.ts";
@@ -50,8 +50,7 @@ export function revokeOperation(
     responses: { 200: Empty },
     async handle({ request }) {
       if (bearerToken(request) !== undefined) {
-        const { jti, expiresAtMs } = await authenticateAlone(request, bearer);
-        await revoke([revocation(jti, expiresAtMs, expiresAtMs)]);
+        await revoke(endOwn(await authenticateAlone(request, bearer), request, now()));
         return jsonResponse(200, {});
       }
       const form = await readOAuthForm(request);
@@ -65,6 +64,14 @@ export function revokeOperation(
       return jsonResponse(200, {});
     },
   });
+}
+
+/** An access token ends alone; a personal one is all that its grant has, and ends with it. */
+function endOwn(caller: Caller, request: HttpRequest, nowMs: number): Sql[] {
+  const { clientId, grantId, jti, expiresAtMs } = caller;
+  if (clientId !== PERSONAL_APP) return [revocation(jti, expiresAtMs, expiresAtMs)];
+  const audited = { ...actorOf(caller, request), action: "grant.revoke", target: grantId };
+  return [insertAuditOfGrant(grantId, audited, nowMs), ...revokeGrant(grantId, nowMs)];
 }
 
 /**
