@@ -4,10 +4,8 @@ import type { HttpRequest } from "../base/http_message.ts";
 import { verifyJwt } from "../base/jwt.ts";
 import { Problem } from "../base/problem.ts";
 import { ACCESS_TOKEN_TYPE, parseAccessClaims } from "../oauth/claims.ts";
-import { isPersonalToken } from "../oauth/personal_token.ts";
-import type { Caller } from "../oauth/principal.ts";
+import { type Caller, PERSONAL_PREFIX } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
-import type { HeldToken } from "../store/uses.ts";
 import { findPersonalCaller } from "../store/personal_tokens.ts";
 
 /** The check of access tokens. */
@@ -62,19 +60,12 @@ export function authenticateBy(check: CheckToken, issuer: string) {
   };
 }
 
-/** A token that has been verified: what stays true of it until then. */
-interface VerifiedToken extends HeldToken {
-  readonly untilMs: number;
-  /** Of the key that signed it; none of a personal token. */
-  readonly kid: string | undefined;
-}
-
-/** Then a personal token is looked up again (migration_6.ts: until then its end is known). */
+/** A personal token is looked up again after that: so long its end is known (migration_6.ts). */
 const PERSONAL_MS = 60 * 60_000;
 
 /**
- * Makes the check; it reads no database, unless very many tokens have been revoked, and for the
- * first use of a personal token in an hour, or in the life of an access token if that is shorter.
+ * Makes the check; it reads no database, unless very many tokens have been revoked, and for a
+ * personal token once an hour, or in the life of an access token if that is shorter.
  */
 export function createBearer(
   { issuer, keys, tokens, revocations, uses, database, now, config: { accessTokenTtlMs } }:
@@ -82,16 +73,20 @@ export function createBearer(
     & { readonly config: Pick<Services["config"], "accessTokenTtlMs"> },
 ) {
   // A signature, once verified, stays valid; all else is checked on every use.
-  const verified = createCache<VerifiedToken>(CACHE_LIMIT);
+  const verified = createCache<ReturnType<typeof hold>>(CACHE_LIMIT);
 
-  function verifySignature(token: string): VerifiedToken | undefined {
+  /** Keeps a verified token until then; no key has signed a personal one. */
+  function hold(token: string, caller: Caller, untilMs: number, kid?: string) {
+    const held = { caller, kid, untilMs, notedIn: 0 };
+    verified.set(token, held);
+    return held;
+  }
+
+  function verifySignature(token: string) {
     let kid = "";
     const claims = verifyJwt(token, ACCESS_TOKEN_TYPE, (named) => keys.find(kid = named));
     const caller = claims && parseAccessClaims(claims, issuer, now());
-    if (!caller) return undefined;
-    const found = { caller, kid, untilMs: caller.expiresAtMs, notedIn: 0 };
-    verified.set(token, found);
-    return found;
+    return caller && hold(token, caller, caller.expiresAtMs, kid);
   }
 
   /** What has never been issued here is refused without a look at the database. */
@@ -100,19 +95,17 @@ export function createBearer(
     const nowMs = now();
     const caller = handle && await findPersonalCaller(database, handle, nowMs);
     if (!caller) return undefined;
-    const untilMs = Math.min(caller.expiresAtMs, nowMs + Math.min(PERSONAL_MS, accessTokenTtlMs));
-    const found = { caller, kid: undefined, untilMs, notedIn: 0 };
-    verified.set(token, found);
-    return admit(found);
+    const heldMs = Math.min(PERSONAL_MS, accessTokenTtlMs);
+    return admit(hold(token, caller, Math.min(caller.expiresAtMs, nowMs + heldMs)));
   }
 
-  function admit(found: VerifiedToken): ReturnType<CheckToken> {
+  function admit(found: ReturnType<typeof hold>): ReturnType<CheckToken> {
     const isRevoked = revocations.has(found.caller);
     if (typeof isRevoked === "boolean") return admitUnless(isRevoked, found);
     return isRevoked.then((revoked) => admitUnless(revoked, found));
   }
 
-  function admitUnless(isRevoked: boolean, found: VerifiedToken): Caller | undefined {
+  function admitUnless(isRevoked: boolean, found: ReturnType<typeof hold>) {
     if (isRevoked) return undefined;
     uses.note(found);
     return found.caller;
@@ -124,7 +117,7 @@ export function createBearer(
     if (found && found.untilMs > now()) {
       return found.kid === undefined || keys.find(found.kid) ? admit(found) : undefined;
     }
-    return isPersonalToken(token) ? verifyPersonal(token) : undefined;
+    return token.startsWith(PERSONAL_PREFIX) ? verifyPersonal(token) : undefined;
   };
 
   return {

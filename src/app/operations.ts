@@ -16,7 +16,6 @@ import { eventCatalogueOperation } from "../api/consumer/event.ts";
 import { accountOperations } from "../api/consumer/account.ts";
 import { consumerGrantOperations } from "../api/consumer/grant.ts";
 import { loginOperation } from "../api/consumer/login.ts";
-import { ownTokenOperations } from "../api/consumer/token.ts";
 import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.ts";
 import type { Operation } from "../api/operation.ts";
 import { subscribeOperations } from "../api/subscribe.ts";
@@ -41,7 +40,6 @@ export function ownOperations(services: Services): Operation[] {
     ...deliveryOperations(services),
     eventCatalogueOperation(services),
     ...consumerGrantOperations(services),
-    ...ownTokenOperations(services),
     ...accountOperations(services),
     ...backendOperations(services),
     ...statusOperations(services),

@@ -103,10 +103,9 @@ export function wholeNumber(minimum: number, maximum: number): Shape<number> {
   return {
     ...shown<number>({ type: "integer", minimum, maximum }),
     parse(value, report) {
-      const isRight = Number.isInteger(value) && Number(value) >= minimum &&
-        Number(value) <= maximum;
-      if (!isRight) report(`Must be a whole number from ${minimum} to ${maximum}.`);
-      return isRight ? Number(value) : minimum;
+      const number = Number.isSafeInteger(value) ? Number(value) : NaN;
+      if (!(number >= minimum && number <= maximum)) report(`Must be ${minimum} to ${maximum}.`);
+      return number;
     },
   };
 }

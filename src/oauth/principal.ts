@@ -19,6 +19,9 @@ export const LOGIN_APP = "login";
 /** The built-in app in whose name users make personal tokens. */
 export const PERSONAL_APP = "personal";
 
+/** What those begin with, so that scanners for leaked secrets find them. */
+export const PERSONAL_PREFIX = "gpat_";
+
 /** No such app is in the table of apps: a grant of theirs depends on its user alone. */
 export const BUILT_IN_APPS = [LOGIN_APP, PERSONAL_APP] as const;
 

@@ -41,20 +41,6 @@ export const RATE = described(
   nullable(text((rate) => parseRate(rate) ? undefined : `Must be ${RATE_FORM}.`)),
 );
 
-/** A user as shown to itself. */
-export const AccountRecord = named("Account", record({
-  id: idOf("u"),
-  username: USERNAME,
-  scopes: SCOPES,
-  created_at: TIME,
-}));
-
-/** A password in place of another. */
-export const PasswordChange = named("PasswordChange", object({
-  current: text(undefined, { format: "password" }),
-  new: PASSWORD,
-}));
-
 /** What makes a user. */
 export const NewUser = named("NewUser", object({
   username: USERNAME,

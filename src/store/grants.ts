@@ -1,7 +1,7 @@
 import { hasScope, isBuiltIn } from "./authority.ts";
 import { idTimeMs } from "../base/id.ts";
 import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
-import type { Database, Page, Pagination } from "../database/database.ts";
+import { type Database, FIRST_PAGE, type Page, type Pagination } from "../database/database.ts";
 import { changesRow, findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
 import { endExcessGrants } from "./grant_limit.ts";
@@ -174,7 +174,12 @@ export function rotateRefreshToken(
 }
 
 /** A grant as it is listed: with what has become of it. */
-export type ListedGrant = Grant & { readonly status: "active" | "expired" | "revoked" };
+export interface ListedGrant extends Grant {
+  /** Of the personal token, or of the app where there is one. */
+  readonly name: string | null;
+  readonly lastUsedAtMs: number | null;
+  readonly status: "active" | "expired" | "revoked";
+}
 
 /** Grants of a user or an app or both, newest first; those that ended wait there for the purge. */
 export function listGrants(
@@ -182,14 +187,35 @@ export function listGrants(
   { user, app }: Partial<Record<"user" | "app", string | undefined>>,
   page: Pagination,
   nowMs: number,
+  where = sql`TRUE`,
 ): Promise<Page<ListedGrant>> {
-  const select = sql`SELECT ${COLUMNS}, ${NOT_BEFORE} AS notBeforeMs
-    FROM grants WHERE id < ${page.before}${andIs(sql`user`, user)}${andIs(sql`app`, app)}`;
-  type Row = RowOf<Grant> & { readonly notBeforeMs: number | null };
+  const select = sql`SELECT ${COLUMNS}, ${NOT_BEFORE} AS notBeforeMs,
+      ifnull(name, (SELECT a.name FROM apps a WHERE a.id = app)) AS name,
+      nullif(max(ifnull(lastUsedAtMs, 0), ifnull(rotatedAtMs, 0)), 0) AS lastUsedAtMs
+    FROM grants
+    WHERE id < ${page.before}${andIs(sql`user`, user)}${andIs(sql`app`, app)} AND ${where}`;
+  type Row = RowOf<Omit<ListedGrant, "status">> & { readonly notBeforeMs: number | null };
   return queryPage(database, select, page, ({ notBeforeMs, ...row }: Row): ListedGrant => {
     const isEnded = notBeforeMs === null || notBeforeMs >= idTimeMs(row.id);
     const isAlive = Math.max(row.refreshUntilMs, row.accessUntilMs) > nowMs;
     const status = row.revokedAtMs !== null || isEnded ? "revoked" : isAlive ? "active" : "expired";
     return { ...parseScopes(row), status };
   });
+}
+
+/** More than a user can have alive (grant_limit.ts, personal_tokens.ts). */
+const ALL = { limit: 1_000, before: FIRST_PAGE };
+
+/** By what somebody can act for a user, newest first. */
+export async function listLiveGrants(
+  database: Database,
+  user: string,
+  nowMs: number,
+): Promise<ListedGrant[]> {
+  // An access token's jti, by which it is revoked alone, is its grant's id and hexadecimal digits.
+  const isAlive = sql`revokedAtMs IS NULL AND untilMs > ${nowMs}
+    AND NOT (refreshUntilMs = 0 AND EXISTS (SELECT 1 FROM revocations r
+      WHERE r.target > grants.id AND r.target < grants.id || 'g'))`;
+  const { items } = await listGrants(database, { user }, ALL, nowMs, isAlive);
+  return items.filter(({ status }) => status === "active");
 }

@@ -3,7 +3,7 @@ import type { Database } from "../database/database.ts";
 import { findRow, parseScopes, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { type Caller, PERSONAL_APP } from "../oauth/principal.ts";
-import { type Grant, notBeforeOf, partiesHold, type RefreshHandle } from "./grants.ts";
+import { type ListedGrant, notBeforeOf, partiesHold, type RefreshHandle } from "./grants.ts";
 import { isGrantActive } from "./subscriptions.ts";
 
 /** How many a user has at once. */
@@ -12,27 +12,21 @@ export const PERSONAL_TOKENS = 100;
 const PARTIES = [sql`grants.user`, sql`grants.app`] as const;
 const NOT_BEFORE = notBeforeOf(...PARTIES);
 
-/** A personal token as it is first stored: a grant of its own. */
-export interface NewPersonalToken extends Pick<Grant, "id" | "scopes"> {
-  readonly name: string;
-  /** SHA-256 of its text. */
-  readonly hash: Uint8Array;
-  readonly untilMs: number;
-}
-
 /**
- * Stores a personal token of a caller. 0 rows change where the user has as many as one may have or
- * has lost a scope, or the caller's token has ended: it must leave none behind.
+ * Stores a personal token of a caller, a grant of its own, by its SHA-256. 0 rows change where the
+ * user has as many as one may have or has lost a scope, or the caller's token has ended: it must
+ * leave none behind.
  */
 export function insertPersonalToken(
-  { id, name, scopes, hash, untilMs }: NewPersonalToken,
+  { id, name, scopes, accessUntilMs }: ListedGrant,
+  hash: Uint8Array,
   { sub, grantId, jti }: Caller,
   nowMs: number,
 ): Sql {
   const json = JSON.stringify(scopes);
   return sql`INSERT INTO grants
       (id, app, user, type, name, scopes, token, refreshUntilMs, accessUntilMs)
-    SELECT ${id}, ${PERSONAL_APP}, ${sub}, 'personal', ${name}, ${json}, ${hash}, 0, ${untilMs}
+    SELECT ${id}, ${PERSONAL_APP}, ${sub}, 'personal', ${name}, ${json}, ${hash}, 0, ${accessUntilMs}
     WHERE ${isGrantActive(grantId)} AND NOT EXISTS (SELECT 1 FROM revocations WHERE target = ${jti})
       AND ${partiesHold(sql`${sub}`, sql`${PERSONAL_APP}`)(json)}
       AND (SELECT count(*) FROM grants INDEXED BY grants_of_user WHERE user = ${sub}

@@ -4,13 +4,6 @@ import { writeAndPause } from "../database/rows.ts";
 import { sql } from "../database/sql.ts";
 import { BATCH } from "./batch.ts";
 
-/** A token that is held in memory. */
-export interface HeldToken {
-  readonly caller: Caller;
-  /** The round in which its use was noted last. */
-  notedIn: number;
-}
-
 /** When tokens were used last. */
 export type Uses = ReturnType<typeof createUses>;
 
@@ -23,8 +16,8 @@ export function createUses(database: Database, now: () => number) {
   let noted = new Map<string, number>();
 
   return {
-    /** Notes that a token is being used, the first time between two flushes. */
-    note(token: HeldToken): void {
+    /** Notes that a token is used, once between two flushes: it remembers in which round. */
+    note(token: { readonly caller: Caller; notedIn: number }): void {
       if (token.notedIn === round) return;
       token.notedIn = round;
       if (noted.size < NOTED_LIMIT) noted.set(token.caller.grantId, now());

@@ -1,8 +1,8 @@
 import type { HttpRequest } from "../../base/http_message.ts";
 import { described, named, optional, record, shown, TEXT } from "../../base/shape.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import { type Caller, PERSONAL_APP } from "../../oauth/principal.ts";
-import { actorOf, insertAuditOfGrant } from "../../store/audit.ts";
+import type { Caller } from "../../oauth/principal.ts";
+import { insertAuditOfGrant } from "../../store/audit.ts";
 import type { Sql } from "../../database/sql.ts";
 import { revokeGrant } from "../../store/grant_end.ts";
 import { revocation } from "../../store/revocations.ts";
@@ -50,7 +50,9 @@ export function revokeOperation(
     responses: { 200: Empty },
     async handle({ request }) {
       if (bearerToken(request) !== undefined) {
-        await revoke(endOwn(await authenticateAlone(request, bearer), request, now()));
+        const { sub: user, clientId: app, ...caller } = await authenticateAlone(request, bearer);
+        const own = { ...caller, user, app, untilMs: caller.expiresAtMs };
+        await revoke(endToken(own, request.address, now()));
         return jsonResponse(200, {});
       }
       const form = await readOAuthForm(request);
@@ -66,22 +68,15 @@ export function revokeOperation(
   });
 }
 
-/** An access token ends alone; a personal one is all that its grant has, and ends with it. */
-function endOwn(caller: Caller, request: HttpRequest, nowMs: number): Sql[] {
-  const { clientId, grantId, jti, expiresAtMs } = caller;
-  if (clientId !== PERSONAL_APP) return [revocation(jti, expiresAtMs, expiresAtMs)];
-  const audited = { ...actorOf(caller, request), action: "grant.revoke", target: grantId };
-  return [insertAuditOfGrant(grantId, audited, nowMs), ...revokeGrant(grantId, nowMs)];
-}
-
 /**
  * An access token ends alone, a refresh token with its grant (RFC 7009 §2.1), which is recorded
- * where a user had given it.
+ * where a user had given it; so does a personal token, which is all that its grant has.
  */
 function endToken(presented: PresentedToken, address: string, nowMs: number): Sql[] {
   const { app, user, grantId, jti, untilMs } = presented;
-  if (jti !== undefined) return [revocation(jti, untilMs, untilMs)];
-  const audited = { actor: app, action: "grant.revoke", target: grantId, address };
+  if (jti !== undefined && jti !== grantId) return [revocation(jti, untilMs, untilMs)];
+  const actor = jti === undefined ? app : user ?? app;
+  const audited = { actor, action: "grant.revoke", target: grantId, address };
   const audit = user === null ? [] : [insertAuditOfGrant(grantId, audited, nowMs)];
   return [...audit, ...revokeGrant(grantId, nowMs)];
 }

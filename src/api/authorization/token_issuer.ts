@@ -4,7 +4,7 @@ import { equalBytes, hmac, newSecret, sha256 } from "../../base/secret.ts";
 import type { App } from "../../oauth/app.ts";
 import { accessTokenClaims, ACCESS_TOKEN_TYPE } from "../../oauth/claims.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import { isPersonalToken, PERSONAL_PREFIX } from "../../oauth/personal_token.ts";
+import { PERSONAL_PREFIX } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import type { Grant, RefreshHandle } from "../../store/grants.ts";
 
@@ -44,7 +44,7 @@ export function createTokenIssuer(
   function parseOpaqueToken(token: string, prefix = ""): RefreshHandle | undefined {
     const unproven = token.slice(0, -PROOF_LENGTH);
     const grantId = grantIdOf(unproven.slice(prefix.length));
-    if (grantId === undefined) return undefined;
+    if (grantId === undefined || !token.startsWith(prefix)) return undefined;
     const [given, proof] = [token.slice(-PROOF_LENGTH), proofOf(unproven)];
     const isGenuine = equalBytes(Buffer.from(given), Buffer.from(proof));
     return isGenuine ? { grantId, hash: sha256(token), isGenuine } : undefined;
@@ -95,7 +95,7 @@ export function createTokenIssuer(
     makePersonalToken: (grantId: string): string => newOpaqueToken(grantId, PERSONAL_PREFIX),
     /** Takes a presented personal token apart; undefined when it cannot have been issued here. */
     parsePersonalToken: (token: string): RefreshHandle | undefined =>
-      isPersonalToken(token) ? parseOpaqueToken(token, PERSONAL_PREFIX) : undefined,
+      parseOpaqueToken(token, PERSONAL_PREFIX),
   };
 }
 

@@ -11,6 +11,7 @@ import {
   record,
   refined,
   shown,
+  TEXT,
   text,
 } from "../../base/shape.ts";
 import { TIME, toTime } from "../../base/time.ts";
@@ -44,14 +45,16 @@ export const APP = described(ANY_APP.replace("a", "A"), text(
 ));
 
 /** A grant as the backend shows it. */
-const GrantRecord = named("Grant", record({
+export const GrantRecord = named("Grant", record({
   id: idOf("g"),
   user: nullable(USER),
   app: APP,
   type: shown<string>(oneOf(...GRANT_TYPES, ...BUILT_IN_APPS).schema),
+  name: optional(described("Of the app, or of the personal token.", TEXT)),
   scopes: SCOPES,
   status: oneOf("active", "expired", "revoked"),
   created_at: TIME,
+  last_used_at: described("To within two minutes.", nullable(TIME)),
   expires_at: TIME,
   revoked_at: optional(TIME),
 }));
@@ -139,11 +142,14 @@ async function revokeAll(
   return [...revokeTokensOfApp(app, now(), ttlMs), forget];
 }
 
-function toGrantRecord(grant: ListedGrant): Infer<typeof GrantRecord> {
-  const { id, refreshUntilMs, accessUntilMs, revokedAtMs } = grant;
+/** A grant as the backend shows it. */
+export function toGrantRecord(grant: ListedGrant): Infer<typeof GrantRecord> {
+  const { id, refreshUntilMs, accessUntilMs, revokedAtMs, lastUsedAtMs } = grant;
   return pick(GrantRecord, {
     ...grant,
+    name: grant.name ?? undefined,
     created_at: toTime(idTimeMs(id)),
+    last_used_at: lastUsedAtMs === null ? null : toTime(lastUsedAtMs),
     expires_at: toTime(Math.max(refreshUntilMs, accessUntilMs)),
     revoked_at: revokedAtMs === null ? undefined : toTime(revokedAtMs),
   });

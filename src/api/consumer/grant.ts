@@ -1,10 +1,11 @@
 import { idOf } from "../../base/id.ts";
+import { Problem } from "../../base/problem.ts";
 import { manyOf, named, record, TEXT, URI } from "../../base/shape.ts";
+import { type Caller, LOGIN_APP } from "../../oauth/principal.ts";
 import { listActingApps, withdrawConsent } from "../../store/consents.ts";
 import { type Administration, found, storeAudited } from "../administration.ts";
 import { consumer, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
-import { loggedInUser } from "./logged_in_user.ts";
 
 const PATH = "/consumer/grant";
 
@@ -40,4 +41,13 @@ export function consumerGrantOperations(services: Administration): Operation[] {
       },
     }),
   ];
+}
+
+/**
+ * The user of a login token; throws Problem 403: neither an app nor a personal token may learn of
+ * others, end them, or make one that outlives it.
+ */
+export function loggedInUser({ sub, clientId }: Caller): string {
+  if (clientId === LOGIN_APP) return sub;
+  throw new Problem(403, "login_only", "Only a token of the login endpoint may do this.");
 }
