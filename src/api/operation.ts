@@ -55,6 +55,8 @@ export interface Operation<
   readonly responses: Readonly<Record<number, Shape<unknown> | `${string}/${string}` | undefined>>;
   /** Statuses of errors beside those that follow from access, path, query and body. */
   readonly refuses?: readonly number[];
+  /** Whether it takes an Idempotency-Key. */
+  readonly idempotent?: boolean;
   /** How else than with an access token it may be called. */
   readonly security?: "client" | "client or token" | "token or none" | "inspector";
   /** Whether its response has a Location; one with 201 or 303 always has. */

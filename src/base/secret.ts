@@ -26,9 +26,9 @@ export function newPassword(): string {
   return randomBytes(18).toString("base64url");
 }
 
-/** SHA-256 of a string's UTF-8, as 32 bytes: how a high-entropy secret is stored. */
-export function sha256(text: string): Buffer {
-  return hash("sha256", text, "buffer");
+/** SHA-256 of bytes or a string's UTF-8: 32 bytes. So a high-entropy secret is stored. */
+export function sha256(data: string | Uint8Array): Buffer {
+  return hash("sha256", data, "buffer");
 }
 
 /** HMAC-SHA-256 of a string's UTF-8 as base64url. */

@@ -1,3 +1,4 @@
+import { MIGRATION_5 } from "./migration_5.ts";
 import { GRANT_ENDED } from "./migration_6.ts";
 import { POST_SCHEMA } from "./schema_post.ts";
 
@@ -190,4 +191,5 @@ export const SCHEMA = `
   CREATE INDEX audit_by_target ON audit (target, id);
 
   ${POST_SCHEMA}
+  ${MIGRATION_5}
 `;

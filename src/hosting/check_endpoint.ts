@@ -9,6 +9,7 @@ import { parseRate, RATE_FORM } from "../base/rate.ts";
 import {
   ANYTHING,
   below,
+  FLAG,
   type Infer,
   listOf,
   oneOf,
@@ -98,6 +99,7 @@ const ENDPOINT = authored({
   accepts: optional(listOf(oneOf("json", "form")), []),
   emits: optional(EMITS, []),
   maxBody: optional(readAs((size) => parseSize(size) || undefined, 'a size, such as "64KiB"')),
+  idempotent: optional(FLAG, false),
   before: optional(FUNCTION),
   limit: optional(authored({
     rate: readAs(parseRate, RATE_FORM),
@@ -118,15 +120,18 @@ export function checkEndpoint(value: Members, origin: Origin, errors: FieldError
   const report = reportTo(errors);
   const members = ENDPOINT.parse(value, report);
   const { method, path: pattern, scope: scopes, summary, input, output, cors, limit } = members;
-  const { emits, accepts, maxBody: maxBodyBytes, before, handle } = members;
+  const { emits, accepts, maxBody: maxBodyBytes, idempotent, before, handle } = members;
   checkAccess(value, report);
   checkInput(members, report);
+  if (idempotent && (method === "GET" || emits.length === 0)) {
+    report("Is for what dispatches, by another method than GET: name it in emits.", "/idempotent");
+  }
   const by = limit?.by ?? (scopes ? "caller" : "address");
   if (!scopes && by !== "address") report(`Without a scope there is no ${by}.`, "/limit/by");
   if (errors.length > 0 || !pattern || !handle) return undefined;
   const onError: readonly OnError[] = [];
   return {
-    ...origin, method, pattern, summary, input, output, emits, maxBodyBytes,
+    ...origin, method, pattern, summary, input, output, emits, maxBodyBytes, idempotent,
     /** All that a token must carry; undefined on a public endpoint. */
     scopes,
     takesForms: accepts.includes("form"),

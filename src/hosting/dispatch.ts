@@ -2,6 +2,8 @@ import { newId } from "../base/id.ts";
 import { encodeJson } from "../base/json.ts";
 import { Problem } from "../base/problem.ts";
 import { type Infer, object } from "../base/shape.ts";
+import { OutcomeUnknownError } from "../database/database.ts";
+import type { Sql } from "../database/sql.ts";
 import { checkDispatchableName, type DeclaredEvent, type Event, NewEvent } from "../event/event.ts";
 import type { Dispatch, LogFields } from "../mod.ts";
 import type { Services } from "../services.ts";
@@ -28,13 +30,15 @@ const OPTIONS = object({ subject, key });
  *
  * @param emits what its endpoint declares: goes before what others declare of the same name
  * @param about whose events they are, for the log
+ * @param idempotent whether nothing may be stored before the end: a repeat would store it again
  */
 export function collectEvents(
   services: DispatchServices,
   emits: readonly DeclaredEvent[],
   about: LogFields,
+  idempotent = false,
 ) {
-  let events: DispatchedEvent[] = [];
+  const events: DispatchedEvent[] = [];
   let isOpen = true;
   let storing: Promise<void> | undefined;
 
@@ -48,16 +52,15 @@ export function collectEvents(
     return event.id;
   }
   dispatch.flush = (): Promise<void> =>
-    isOpen
+    isOpen && !idempotent
       ? store() ?? Promise.resolve()
-      : Promise.reject(new Error("flush() was called after the handler had settled."));
+      : Promise.reject(new Error("flush() is not for idempotent or settled handlers."));
 
   /** Stores what is collected behind what is being stored, and not at all where that fails. */
-  function store(): Promise<void> | undefined {
-    if (events.length === 0) return storing;
-    const batch = events;
-    events = [];
-    const stored = (storing ?? Promise.resolve()).then(() => storeEvents(batch, services, about));
+  function store(more: readonly Sql[] = []): Promise<void> | undefined {
+    if (events.length + more.length === 0) return storing;
+    const batch = events.splice(0);
+    const stored = Promise.resolve(storing).then(() => storeEvents(batch, more, services, about));
     stored.catch(() => {
       if (storing === stored) storing = undefined; // what is dispatched after that is tried again
     });
@@ -68,13 +71,13 @@ export function collectEvents(
   return {
     dispatch,
     /**
-     * Ends dispatching, and stores what is collected or drops it. Rejects with Problem 503 where
-     * that, or a flush that still runs, fails; undefined where there is nothing to wait for.
+     * Ends dispatching, and stores what is collected with what is given, or drops it. Rejects with
+     * Problem 503 where that, or a flush that still runs, fails; undefined: nothing to wait for.
      */
-    close(end: "store" | "drop"): Promise<void> | undefined {
+    close(end: "store" | "drop", more?: readonly Sql[]): Promise<void> | undefined {
       isOpen = false;
-      if (end === "drop") events = [];
-      return store();
+      if (end === "drop") events.length = 0;
+      return store(more);
     },
   };
 }
@@ -82,20 +85,23 @@ export function collectEvents(
 /** Stores all events durably, to be distributed at once, or none and throws Problem 503. */
 async function storeEvents(
   events: readonly DispatchedEvent[],
+  more: readonly Sql[],
   { database, log, metrics, wake, now }: DispatchServices,
   about: LogFields,
 ): Promise<void> {
   const createdAtMs = now();
   try {
     const statements = events.map((event) => insertEvent({ ...event, createdAtMs }));
-    const changes = await database.write(statements);
-    const stored = changes.reduce((sum, changed) => sum + changed, 0);
+    const changes = await database.write([...statements, ...more]);
+    const stored = changes.slice(0, events.length).reduce((sum, changed) => sum + changed, 0);
     metrics.count("gatepost_events_dispatched_total", [], stored);
   } catch (cause) {
     // Here, since a flush that nobody waits for is to be seen too.
     log.error("events not stored", { ...about, error: cause });
-    const detail = "Its events could not be stored.";
-    throw new Problem(503, "unavailable", detail, { headers: RETRY_AFTER, cause });
+    const [code, detail] = cause instanceof OutcomeUnknownError
+      ? ["outcome_unknown", "Whether its events were stored is not known."]
+      : ["unavailable", "Its events could not be stored."];
+    throw new Problem(503, code, detail, { headers: RETRY_AFTER, cause });
   }
   wake();
 }

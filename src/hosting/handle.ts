@@ -2,6 +2,7 @@ import { MAX_FORM_BYTES } from "../base/form.ts";
 import { discardStream, type HttpRequest, type HttpResponse } from "../base/http_message.ts";
 import { Problem } from "../base/problem.ts";
 import { bearerChallenge } from "../api/bearer.ts";
+import { answerOnce, type Keep } from "../api/idempotency.ts";
 import { type Operation, operation } from "../api/operation.ts";
 import type { Caller } from "../mod.ts";
 import type { Services } from "../services.ts";
@@ -47,47 +48,51 @@ export function hostedOperation(
       const limits = { params, maxBytes, maxFormBytes, authenticateAgain };
       const input = await readInput(endpoint, request, limits);
       const about = { request_id: request.id, route };
-      const collector = collectEvents(services, emits, about);
-      const context = createContext(request, {
-        ...input,
-        caller: caller && pickCaller(caller),
-        dispatch: collector.dispatch,
-        log,
-        origin,
-        maxBytes,
-        authenticateAgain,
-      });
-      let result: unknown;
-      let response: HttpResponse;
-      try {
-        for (const before of endpoint.before) addToContext(context, await before(context));
-        result = await endpoint.handle(context);
-        if (isReturnedRefusal(result)) throw result;
-        response = toResponse(result);
-      } catch (error) {
-        await Promise.allSettled([collector.close("drop")]); // a flush may still run
-        if (result instanceof Response && result.body?.locked === false) {
-          discardStream(request, result.body);
-        }
-        if (request.isGone) throw error; // nobody waits for a response, and nothing has failed
-        const refused = toProblem(error, endpoint.onError, context, challenge());
-        throw await refused.catch((failure: unknown) => {
-          const fields = { ...about, error: failure };
-          const isReplaced = error instanceof Error && failure !== error;
-          log.error("endpoint failed", isReplaced ? { ...fields, thrown: error } : fields);
-          const detail = "The request failed inside the service.";
-          return new Problem(500, "internal", detail, { cause: failure });
+      const run = async (keep: Keep): Promise<HttpResponse> => {
+        const collector = collectEvents(services, emits, about, endpoint.idempotent);
+        const context = createContext(request, {
+          ...input,
+          caller: caller && pickCaller(caller),
+          dispatch: collector.dispatch,
+          log,
+          origin,
+          maxBytes,
+          authenticateAgain,
         });
-      }
-      const stored = collector.close(response.status < 500 ? "store" : "drop");
-      if (stored === undefined) return response;
-      try {
-        await stored;
-      } catch (error) {
-        if (response.body instanceof ReadableStream) discardStream(request, response.body);
-        throw error;
-      }
-      return response;
+        let result: unknown;
+        let response: HttpResponse;
+        let kept: ReturnType<Keep> = [];
+        try {
+          for (const before of endpoint.before) addToContext(context, await before(context));
+          result = await endpoint.handle(context);
+          if (isReturnedRefusal(result)) throw result;
+          response = toResponse(result);
+          if (response.status < 500) kept = keep(response);
+        } catch (error) {
+          await Promise.allSettled([collector.close("drop")]); // a flush may still run
+          if (result instanceof Response && result.body?.locked === false) {
+            discardStream(request, result.body);
+          }
+          if (request.isGone) throw error; // nobody waits for a response, and nothing has failed
+          const refused = toProblem(error, endpoint.onError, context, challenge());
+          throw await refused.catch((failure: unknown) => {
+            const fields = { ...about, error: failure };
+            const isReplaced = error instanceof Error && failure !== error;
+            log.error("endpoint failed", isReplaced ? { ...fields, thrown: error } : fields);
+            const detail = "The request failed inside the service.";
+            return new Problem(500, "internal", detail, { cause: failure });
+          });
+        }
+        try {
+          await collector.close(response.status < 500 ? "store" : "drop", kept);
+        } catch (error) {
+          if (response.body instanceof ReadableStream) discardStream(request, response.body);
+          throw error;
+        }
+        return response;
+      };
+      if (!endpoint.idempotent) return run(() => []);
+      return answerOnce(services, { request, caller }, () => input.bytes ?? "", run);
     },
   });
 }

@@ -20,7 +20,7 @@ interface Input extends Pick<Context<unknown>, "params" | "body"> {
  * @param authenticateAgain throws where the caller's token has ended while the body came
  */
 export async function readInput(
-  { input, takesForms }: Pick<LoadedEndpoint, "input" | "takesForms">,
+  { input, takesForms, idempotent }: Pick<LoadedEndpoint, "input" | "takesForms" | "idempotent">,
   request: HttpRequest,
   { params, maxBytes, maxFormBytes, authenticateAgain }: {
     readonly params: Context["params"];
@@ -29,8 +29,8 @@ export async function readInput(
     readonly authenticateAgain: () => Promise<void>;
   },
 ): Promise<Input> {
-  const limits = { maxBytes, maxFormBytes, takesForms, takesOthers: input.body === undefined };
-  const { value: body, bytes } = await readAnyBody(request, limits);
+  const takes = { takesForms, takesOthers: !input.body, readsAll: idempotent };
+  const { value: body, bytes } = await readAnyBody(request, { maxBytes, maxFormBytes, ...takes });
   if (bytes) await authenticateAgain();
   const isUnchecked = !input.params && !input.query && !input.body;
   if (isUnchecked) return { params, query: undefined, body, bytes };

@@ -41,7 +41,7 @@ export async function readForm(request: HttpRequest): Promise<Form | undefined> 
 }
 
 /**
- * Reads and parses a body that is JSON or a form; one of another type is left unread. Throws
+ * Reads and parses a body that is JSON or a form; one of another type is read on demand. Throws
  * Problem 400 `malformed`, 413, or 415 for one that is not taken, or says that it is compressed or
  * not UTF-8.
  */
@@ -50,6 +50,7 @@ export async function readAnyBody(request: HttpRequest, limits: {
   readonly maxFormBytes: number;
   readonly takesForms: boolean;
   readonly takesOthers: boolean;
+  readonly readsAll: boolean;
 }): Promise<AnyBody> {
   if (!hasBody(request)) return NO_BODY;
   const { kind, isPlain } = bodyTypeOf(request);
@@ -61,10 +62,10 @@ export async function readAnyBody(request: HttpRequest, limits: {
   const maxBytes = kind === "form" ? limits.maxFormBytes : limits.maxBytes;
   // Also where it is left unread: the handler might respond without looking at it.
   if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
-  if (kind === "other") return NO_BODY;
-  if (!isPlain) throw wrongType("The body must be UTF-8, not compressed.");
+  if (kind === "other" && !limits.readsAll) return NO_BODY;
+  if (kind !== "other" && !isPlain) throw wrongType("The body must be UTF-8, not compressed.");
   const bytes = await request.readBody(maxBytes);
-  if (bytes.length === 0) return { value: undefined, bytes };
+  if (kind === "other" || bytes.length === 0) return { value: undefined, bytes };
   return { bytes, value: kind === "form" ? parseFields(bytes) : parseJson(bytes) };
 }
 

@@ -83,6 +83,11 @@ export interface EndpointBase {
    */
   readonly emits?: Emits;
   /**
+   * Whether it takes an Idempotency-Key: for 24 hours a repeat gets the first response, and nothing
+   * runs. Then a stream, or more than 256 KiB, is an error (500). `dispatch.flush` always rejects.
+   */
+  readonly idempotent?: boolean;
+  /**
    * Runs before `handle`, behind the check of token and input. It may refuse as `handle` does, and
    * returns what is added to the context, or nothing: no `status`, and no name that is there. A
    * module's `export function before(context)` runs for every endpoint of its folder and those

@@ -32,6 +32,7 @@ export async function purge(
     expired(sql`sessions`, sql`hash`),
     expired(sql`revocations`, sql`seq`),
     expired(sql`login_failures`, sql`rowid`),
+    expired(sql`idempotency_keys`, sql`id`),
     sql`DELETE FROM audit WHERE id IN (SELECT id FROM audit
       WHERE id < ${idBound("t", nowMs - retention.auditMs)} ORDER BY id ${AT_MOST})`,
     trimAudit(GRANT_ALLOWED, KEPT_GRANTS, BATCH),

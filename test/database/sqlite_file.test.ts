@@ -10,6 +10,7 @@ import { UnusableDatabaseError } from "../../src/database/database.ts";
 import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { MIGRATION_2 } from "../../src/database/migration_2.ts";
 import { MIGRATION_3 } from "../../src/database/migration_3.ts";
+import { MIGRATION_4 } from "../../src/database/migration_4.ts";
 import { APPLICATION_ID, NEWEST_VERSION } from "../../src/database/migrations.ts";
 import { openSqlite } from "../../src/database/sqlite_file.ts";
 import { makeFolder } from "../helpers/database.ts";
@@ -141,6 +142,7 @@ const OLDER: [version: number, migrations: string][] = [
   [1, ""],
   [2, MIGRATION_2],
   [3, MIGRATION_2 + MIGRATION_3],
+  [4, MIGRATION_2 + MIGRATION_3 + MIGRATION_4],
 ];
 for (const [version, migrations] of OLDER) {
   test(`prepareSqliteFile() brings version ${version} to the schema of a new file`, (t) => {

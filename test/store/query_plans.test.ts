@@ -35,6 +35,7 @@ import {
 } from "../../src/store/events.ts";
 import { endExcessGrants } from "../../src/store/grant_limit.ts";
 import { insertGrant } from "../../src/store/grants.ts";
+import { createAttempt } from "../../src/store/idempotency.ts";
 import {
   admitLogin,
   countLoginFailures,
@@ -421,6 +422,16 @@ const CASES: readonly Case[] = [
     sorts: true, // those of one principal
     run: (database) =>
       clearEndedSubscriptions(database, () => NOW_MS, new AbortController().signal),
+  },
+  {
+    name: "an attempt at a request with an Idempotency-Key",
+    async run(database) {
+      const attempt = createAttempt(database, new Uint8Array(32), new Uint8Array(32), "k1");
+      await attempt.begin(NOW_MS);
+      await attempt.extend(NOW_MS);
+      await database.write([attempt.keep("{}")]);
+      await attempt.find();
+    },
   },
   {
     name: "the purge",

@@ -9,6 +9,7 @@ import type { Services } from "../../services.ts";
 import { listDeliveries } from "../../store/delivery_lists.ts";
 import { findEvent, findEventByKey, insertEvent, listEvents } from "../../store/events.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "../administration.ts";
+import { answerOnce } from "../idempotency.ts";
 import { backend, type Operation } from "../operation.ts";
 import { listResponse, pageMembers, pageOf, pagination, toPagination } from "../pagination.ts";
 
@@ -37,20 +38,26 @@ export function eventOperations(services: Administration & Pick<Services, "metri
       body: NewEvent,
       responses: { 202: named("EventId", record({ id: ID })) },
       isLocated: true,
-      async handle({ body: { name, data: json, subject, key }, ...context }) {
+      idempotent: true,
+      async handle({ body, ...context }) {
+        const { name, data: json, subject, key } = body;
         if (Buffer.byteLength(json) > maxPayloadBytes) {
           const detail = `The data is larger than ${maxPayloadBytes} bytes of JSON.`;
           throw new Problem(413, "too_large", detail);
         }
-        const createdAtMs = now();
-        const id = newId("e", createdAtMs);
-        const insert = insertEvent({ id, name, json, subject, key, createdAtMs });
-        const action = { action: "event.dispatch", target: id };
-        const [changed = 0] = await storeAudited(context, [insert], action, services);
-        metrics.count("gatepost_events_dispatched_total", [], changed);
-        const isNew = key === undefined || changed > 0;
-        const known = isNew ? id : found(await findEventByKey(database, name, key), "event");
-        return locatedResponse(202, context.request.path, known, { id: known });
+        const respond = (id: string) => locatedResponse(202, context.request.path, id, { id });
+        return answerOnce(services, context, () => JSON.stringify(body), async (keep) => {
+          const createdAtMs = now();
+          const id = newId("e", createdAtMs);
+          const insert = insertEvent({ id, name, json, subject, key, createdAtMs });
+          // With a key of its own the event is never stored twice, and may have another id.
+          const kept = key === undefined ? keep(respond(id)) : [];
+          const action = { action: "event.dispatch", target: id };
+          const [changed = 0] = await storeAudited(context, [insert, ...kept], action, services);
+          metrics.count("gatepost_events_dispatched_total", [], changed);
+          const isNew = key === undefined || changed > 0;
+          return respond(isNew ? id : found(await findEventByKey(database, name, key), "event"));
+        });
       },
     }),
     backend("GET", PATH, "listEvents", "List events", {

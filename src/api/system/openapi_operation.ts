@@ -23,7 +23,7 @@ export function describe(
   const { schema } = input.query ?? record(query); // of one that is no object nothing is known
   const inQuery = Object.keys(schema["properties"] ?? {})
     .map((name) => parameter("query", name, schema));
-  const parameters = [...inPath, ...inQuery];
+  const parameters = [...inPath, ...inQuery, ...operation.idempotent ? [IDEMPOTENCY_KEY] : []];
   const body = requestBody(operation);
   const isChecked = inQuery.length > 0 || input.params || input.query;
   const statuses = [
@@ -32,6 +32,7 @@ export function describe(
     ...(inPath.length > 0 ? [404] : []),
     // RFC 6749 §5.2: the wrong type of body is invalid_request, and so 400.
     ...(body ? (errors === "oauth" ? [413] : [413, 415]) : []),
+    ...(operation.idempotent ? [409, 422] : []),
     ...refuses,
   ];
   return {
@@ -56,6 +57,8 @@ export function describe(
     }),
   };
 }
+
+const IDEMPOTENCY_KEY = { name: "Idempotency-Key", in: "header", schema: TEXT.schema };
 
 function namesIn(template: string): string[] {
   return [...template.matchAll(PARAMETER)].map(([, name = ""]) => name);

@@ -41,6 +41,7 @@ const REFUSALS: Readonly<Record<string, readonly [name: string, description: str
   409: ["Conflict", "It does not fit what is there."],
   413: ["TooLarge", "The body is too large."],
   415: ["UnsupportedMediaType", "The body is not of a type that is taken here."],
+  422: ["KeyReused", "The Idempotency-Key came with another request before."],
   429: ["TooManyRequests", "Too many tries; Retry-After says when the next one may come."],
   default: ["Refused", "Any other refusal: 405, 500, 503 …"],
 };
