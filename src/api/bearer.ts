@@ -75,7 +75,7 @@ export function createBearer(
   // A signature, once verified, stays valid; all else is checked on every use.
   const verified = createCache<ReturnType<typeof hold>>(CACHE_LIMIT);
 
-  /** Keeps a verified token until then; no key has signed a personal one. */
+  /** Keeps a token that was verified until then; no key has signed a personal one. */
   function hold(token: string, caller: Caller, untilMs: number, kid?: string) {
     const held = { caller, kid, untilMs, notedIn: 0 };
     verified.set(token, held);
@@ -89,35 +89,27 @@ export function createBearer(
     return caller && hold(token, caller, caller.expiresAtMs, kid);
   }
 
-  /** What has never been issued here is refused without a look at the database. */
+  /** What was never issued here is refused without a look at the database. */
   async function verifyPersonal(token: string): Promise<Caller | undefined> {
     const handle = tokens.parsePersonalToken(token);
-    const nowMs = now();
-    const caller = handle && await findPersonalCaller(database, handle, nowMs);
-    if (!caller) return undefined;
-    const heldMs = Math.min(PERSONAL_MS, accessTokenTtlMs);
-    return admit(hold(token, caller, Math.min(caller.expiresAtMs, nowMs + heldMs)));
-  }
-
-  function admit(found: ReturnType<typeof hold>): ReturnType<CheckToken> {
-    const isRevoked = revocations.has(found.caller);
-    if (typeof isRevoked === "boolean") return admitUnless(isRevoked, found);
-    return isRevoked.then((revoked) => admitUnless(revoked, found));
-  }
-
-  function admitUnless(isRevoked: boolean, found: ReturnType<typeof hold>) {
-    if (isRevoked) return undefined;
-    uses.note(found);
-    return found.caller;
+    const untilMs = now() + Math.min(PERSONAL_MS, accessTokenTtlMs);
+    const caller = handle && await findPersonalCaller(database, handle, now());
+    if (caller) hold(token, caller, Math.min(untilMs, caller.expiresAtMs));
+    return caller && check(token);
   }
 
   /** A promise only where it must be: every request goes through this. */
   const check: CheckToken = (token) => {
     const found = verified.get(token) ?? verifySignature(token);
-    if (found && found.untilMs > now()) {
-      return found.kid === undefined || keys.find(found.kid) ? admit(found) : undefined;
+    if (!found || found.untilMs <= now()) {
+      return token.startsWith(PERSONAL_PREFIX) ? verifyPersonal(token) : undefined;
     }
-    return token.startsWith(PERSONAL_PREFIX) ? verifyPersonal(token) : undefined;
+    const { caller, kid } = found;
+    if (kid !== undefined && !keys.find(kid)) return undefined;
+    uses.note(found);
+    const isRevoked = revocations.has(caller);
+    if (typeof isRevoked === "boolean") return isRevoked ? undefined : caller;
+    return isRevoked.then((revoked) => revoked ? undefined : caller);
   };
 
   return {

@@ -14,7 +14,6 @@ import { keyOperations } from "../api/backend/key.ts";
 import { userOperations } from "../api/backend/user.ts";
 import { eventCatalogueOperation } from "../api/consumer/event.ts";
 import { accountOperations } from "../api/consumer/account.ts";
-import { consumerGrantOperations } from "../api/consumer/grant.ts";
 import { loginOperation } from "../api/consumer/login.ts";
 import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.ts";
 import type { Operation } from "../api/operation.ts";
@@ -39,7 +38,6 @@ export function ownOperations(services: Services): Operation[] {
     ...ownSubscriptionOperations(services),
     ...deliveryOperations(services),
     eventCatalogueOperation(services),
-    ...consumerGrantOperations(services),
     ...accountOperations(services),
     ...backendOperations(services),
     ...statusOperations(services),

@@ -1,7 +1,6 @@
 /**
  * Ends the access tokens of a grant that ends. Without a time, unlike a user's or an app's end: a
- * grant that has ended makes no more tokens. A personal token is held by no process for more than
- * an hour (and a minute, for clocks that differ) without being looked up again.
+ * grant that has ended makes no more tokens. No process holds a personal one for more than an hour.
  */
 export const GRANT_ENDED = `
   CREATE TRIGGER grant_ended AFTER UPDATE OF revokedAtMs ON grants

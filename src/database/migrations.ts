@@ -10,13 +10,7 @@ import { SCHEMA } from "./schema.ts";
 export const APPLICATION_ID = 0x47617465;
 
 /** None of these is changed any more: there are databases that have seen it. A new one is added. */
-const MIGRATIONS: readonly string[] = [
-  MIGRATION_2,
-  MIGRATION_3,
-  MIGRATION_4,
-  MIGRATION_5,
-  MIGRATION_6,
-];
+const MIGRATIONS = [MIGRATION_2, MIGRATION_3, MIGRATION_4, MIGRATION_5, MIGRATION_6] as const;
 
 /** The file's `user_version`: 1 in 0.1.0, and one more with each migration. */
 export const NEWEST_VERSION = 1 + MIGRATIONS.length;

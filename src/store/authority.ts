@@ -9,7 +9,7 @@ export const LAST_ENDING = sql`(SELECT ifnull(max(seq), 0) FROM subscription_end
 const BUILT_IN = joinSql(BUILT_IN_APPS.map(sqlText), ", ");
 
 /** Holds for the apps that are in no table: a user's own logins and personal tokens. */
-export function isBuiltIn(app: Sql): Sql {
+export function isOfNoApp(app: Sql): Sql {
   return sql`(${app} IN (${BUILT_IN}))`;
 }
 
@@ -49,7 +49,7 @@ function holds(scope: Sql): Sql {
   return sql`(s.granted IS NULL OR ${hasScope(sql`s.granted`, scope)})
     AND (s.principal = s.app OR EXISTS (SELECT 1 FROM users u
       WHERE u.id = s.principal AND u.status = 'active' AND ${hasScope(sql`u.scopes`, scope)}))
-    AND (${isBuiltIn(sql`s.app`)} OR EXISTS (SELECT 1 FROM apps a
+    AND (${isOfNoApp(sql`s.app`)} OR EXISTS (SELECT 1 FROM apps a
       WHERE a.id = s.app AND a.status = 'active' AND ${hasScope(sql`a.scopes`, scope)}))`;
 }
 

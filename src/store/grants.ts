@@ -1,4 +1,4 @@
-import { hasScope, isBuiltIn } from "./authority.ts";
+import { hasScope, isOfNoApp } from "./authority.ts";
 import { idTimeMs } from "../base/id.ts";
 import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
 import { type Database, FIRST_PAGE, type Page, type Pagination } from "../database/database.ts";
@@ -40,7 +40,7 @@ export function notBeforeOf(user: Sql, app: Sql): Sql {
   return sql`max(
     iif(${user} IS NULL, 0,
       (SELECT notBeforeMs FROM users WHERE users.id = ${user} AND users.status = 'active')),
-    iif(${isBuiltIn(app)}, 0,
+    iif(${isOfNoApp(app)}, 0,
       (SELECT notBeforeMs FROM apps WHERE apps.id = ${app} AND apps.status = 'active')),
     ifnull((SELECT notBeforeMs FROM consents c WHERE c.user = ${user} AND c.app = ${app}), 0))`;
 }
@@ -51,7 +51,7 @@ const HAS_WANTED = hasScope(sql`scopes`, sql`wanted.value`);
 export function partiesHold(user: Sql, app: Sql): (scopes: Sql | string) => Sql {
   const isLost = sql`(${user} IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM users WHERE id = ${user} AND ${HAS_WANTED}))
-      OR (NOT ${isBuiltIn(app)}
+      OR (NOT ${isOfNoApp(app)}
         AND NOT EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND ${HAS_WANTED}))`;
   return (scopes) => sql`NOT EXISTS (SELECT 1 FROM json_each(${scopes}) wanted WHERE ${isLost})`;
 }
@@ -140,7 +140,8 @@ interface RefreshRotation extends Pick<Grant, "scopes" | "refreshUntilMs" | "acc
 }
 
 const PARTIES = [sql`grants.user`, sql`grants.app`] as const;
-const NOT_BEFORE = notBeforeOf(...PARTIES);
+/** That time for the rows of `grants`. */
+export const NOT_BEFORE = notBeforeOf(...PARTIES);
 const partiesHoldScopes = partiesHold(...PARTIES);
 
 /**
@@ -203,9 +204,6 @@ export function listGrants(
   });
 }
 
-/** More than a user can have alive (grant_limit.ts, personal_tokens.ts). */
-const ALL = { limit: 1_000, before: FIRST_PAGE };
-
 /** By what somebody can act for a user, newest first. */
 export async function listLiveGrants(
   database: Database,
@@ -216,6 +214,7 @@ export async function listLiveGrants(
   const isAlive = sql`revokedAtMs IS NULL AND untilMs > ${nowMs}
     AND NOT (refreshUntilMs = 0 AND EXISTS (SELECT 1 FROM revocations r
       WHERE r.target > grants.id AND r.target < grants.id || 'g'))`;
-  const { items } = await listGrants(database, { user }, ALL, nowMs, isAlive);
+  const all = { limit: 1_000, before: FIRST_PAGE }; // more than a user can have
+  const { items } = await listGrants(database, { user }, all, nowMs, isAlive);
   return items.filter(({ status }) => status === "active");
 }

@@ -3,14 +3,11 @@ import type { Database } from "../database/database.ts";
 import { findRow, parseScopes, type RowOf } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
 import { type Caller, PERSONAL_APP } from "../oauth/principal.ts";
-import { type ListedGrant, notBeforeOf, partiesHold, type RefreshHandle } from "./grants.ts";
+import { type ListedGrant, NOT_BEFORE, partiesHold, type RefreshHandle } from "./grants.ts";
 import { isGrantActive } from "./subscriptions.ts";
 
 /** How many a user has at once. */
 export const PERSONAL_TOKENS = 100;
-
-const PARTIES = [sql`grants.user`, sql`grants.app`] as const;
-const NOT_BEFORE = notBeforeOf(...PARTIES);
 
 /**
  * Stores a personal token of a caller, a grant of its own, by its SHA-256. 0 rows change where the
@@ -26,7 +23,8 @@ export function insertPersonalToken(
   const json = JSON.stringify(scopes);
   return sql`INSERT INTO grants
       (id, app, user, type, name, scopes, token, refreshUntilMs, accessUntilMs)
-    SELECT ${id}, ${PERSONAL_APP}, ${sub}, 'personal', ${name}, ${json}, ${hash}, 0, ${accessUntilMs}
+    SELECT ${id}, ${PERSONAL_APP}, ${sub}, ${PERSONAL_APP}, ${name}, ${json}, ${hash}, 0,
+      ${accessUntilMs}
     WHERE ${isGrantActive(grantId)} AND NOT EXISTS (SELECT 1 FROM revocations WHERE target = ${jti})
       AND ${partiesHold(sql`${sub}`, sql`${PERSONAL_APP}`)(json)}
       AND (SELECT count(*) FROM grants INDEXED BY grants_of_user WHERE user = ${sub}

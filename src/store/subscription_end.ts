@@ -1,4 +1,4 @@
-import { isBuiltInApp } from "../oauth/principal.ts";
+import { isBuiltIn } from "../oauth/principal.ts";
 import { ENDS, LAST_ENDING } from "./authority.ts";
 import { AT_MOST, BATCH, walkKeys } from "./batch.ts";
 import type { Database } from "../database/database.ts";
@@ -82,7 +82,7 @@ export function endSubscriptions(
 }
 
 function ownedBy(owner: string): Sql {
-  const isApp = isBuiltInApp(owner) || owner.startsWith("a");
+  const isApp = isBuiltIn(owner) || owner.startsWith("a");
   return sql`${isApp ? sql`app` : sql`principal`} = ${owner} AND status <> 'deleted'`;
 }
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import {
@@ -16,6 +17,7 @@ import {
   waitUntilDead,
 } from "../helpers/gatepost.ts";
 import type { Answer } from "../helpers/http_client.ts";
+import { createDataFolder } from "../helpers/process.ts";
 
 // Behind one address; without it each would be an issuer of its own.
 const env = { GATEPOST_BASE_URL: "http://gatepost.test" };
@@ -220,19 +222,6 @@ describe("a personal token", () => {
     });
   }
 
-  test("stays when its user logs in more often than grants are kept", async () => {
-    const { login } = await open();
-    const { token } = await makeToken(login);
-    const user = await first.createUser();
-    const app = await first.createApp({ grants: ["password"], scopes: ["consumer"] });
-    const mine = await makeToken(await first.login(user));
-    for (let part = 0; part < 6; part++) {
-      await Promise.all(Array.from({ length: 18 }, () => first.passwordTokens(app, user)));
-    }
-    assert.equal(await first.isAlive(mine.token), true);
-    assert.equal(await first.isAlive(token), true);
-  });
-
   test("is one of a hundred at most", async () => {
     const { login } = await open();
     const many = await Promise.all(Array.from({ length: 104 }, () => make(login)));
@@ -250,9 +239,8 @@ describe("a personal token", () => {
       [{ name: "" }, "/name"],
       [{ name: "a\nb" }, "/name"],
       [{ name: 7 }, "/name"],
-      [{ scopes: [] }, "/scopes"],
       [{ scopes: "consumer" }, "/scopes"],
-      [{ scopes: ["consumer", "backend"] }, "/scopes/1"],
+      [{ scopes: ["consumer", "backend"] }, "/scopes"],
       [{ scopes: ["con sumer"] }, "/scopes/0"],
       [{ expires_in: 0 }, "/expires_in"],
       [{ expires_in: 1.5 }, "/expires_in"],
@@ -393,7 +381,8 @@ describe("an account", () => {
     const { created_at: createdAt, ...rest } = readObject(
       await first.api.get("/consumer/account", bearer(login)),
     );
-    assert.deepEqual(rest, { id: user.id, username: user.username, scopes: SCOPES });
+    const { id, username } = user;
+    assert.deepEqual(rest, { id, username, scopes: SCOPES, rate: null, status: "active" });
     assert.ok(Math.abs(Date.parse(String(createdAt)) - Date.now()) < 60_000);
   });
 
@@ -475,7 +464,7 @@ test("what was made, ended and changed is in the audit, and no token is in a fil
   ]);
   const { folder } = first.server;
   const texts = readdirSync(folder).map((name) => readFileSync(join(folder, name), "latin1"));
-  for (const text of [...texts, first.server.stdout(), first.server.stderr()]) {
+  for (const text of [...texts, first.server.lines.join("\n"), first.server.stderr()]) {
     assert.ok(!text.includes(token.slice(31)), "the secret part");
     assert.ok(!text.includes(NEW_PASSWORD));
   }
@@ -495,8 +484,7 @@ test("the backend lists personal tokens as such", async () => {
 });
 
 test("a restart keeps personal tokens, and when tokens were used", async () => {
-  const folder = (await import("../helpers/process.ts")).createDataFolder;
-  const data = await folder();
+  const data = await createDataFolder();
   let gatepost = await startGatepost({ env, folder: data });
   const user = await gatepost.createUser();
   const login = await gatepost.login(user);
@@ -513,4 +501,5 @@ test("a restart keeps personal tokens, and when tokens were used", async () => {
     assert.ok(Math.abs(usedMs - Date.now()) < 60_000, JSON.stringify(item));
   }
   await gatepost.stop();
+  await rm(data, { recursive: true });
 });

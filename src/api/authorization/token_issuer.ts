@@ -35,7 +35,7 @@ export function createTokenIssuer(
     throw new OAuthError("invalid_scope", "The scopes do not fit into one token: too many.");
   }
 
-  /** The grant's id, 256 random bits and the proof, which a token of the other kind does not fit. */
+  /** The grant's id, 256 random bits and the proof, which fits no token of another prefix. */
   function newOpaqueToken(grantId: string, prefix = ""): string {
     const unproven = prefix + grantId + newSecret();
     return unproven + proofOf(unproven);
@@ -91,11 +91,9 @@ export function createTokenIssuer(
       const old = parseHandle(token); // as 0.1.0 issued them
       return old ? { ...old, isGenuine: false } : parseOpaqueToken(token);
     },
-    /** A new personal token of a grant, whose SHA-256 alone is stored. */
-    makePersonalToken: (grantId: string): string => newOpaqueToken(grantId, PERSONAL_PREFIX),
-    /** Takes a presented personal token apart; undefined when it cannot have been issued here. */
-    parsePersonalToken: (token: string): RefreshHandle | undefined =>
-      parseOpaqueToken(token, PERSONAL_PREFIX),
+    makePersonalToken: (grantId: string) => newOpaqueToken(grantId, PERSONAL_PREFIX),
+    /** The same of a personal token. */
+    parsePersonalToken: (token: string) => parseOpaqueToken(token, PERSONAL_PREFIX),
   };
 }
 

@@ -17,7 +17,7 @@ import {
 import { TIME, toTime } from "../../base/time.ts";
 import type { Sql } from "../../database/sql.ts";
 import { GRANT_TYPES } from "../../oauth/grant_type.ts";
-import { BUILT_IN_APPS, isBuiltInApp } from "../../oauth/principal.ts";
+import { BUILT_IN_APPS, isBuiltIn } from "../../oauth/principal.ts";
 import { SCOPES } from "../../oauth/scope.ts";
 import { findApp, revokeTokensOfApp } from "../../store/apps.ts";
 import { forgetConsentsOf, withdrawConsent } from "../../store/consents.ts";
@@ -37,10 +37,10 @@ import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts
 
 const PATH = "/backend/grant";
 const USER = idOf("u");
-const ANY_APP = `a client_id, ${BUILT_IN_APPS.join(" or ")}.`;
+const ANY_APP = `A client_id, ${BUILT_IN_APPS.join(" or ")}.`;
 /** An app as tokens name it. */
-export const APP = described(ANY_APP.replace("a", "A"), text(
-  (id) => isId("a", id) || isBuiltInApp(id) ? undefined : `Must be ${ANY_APP}`,
+export const APP = described(ANY_APP, text(
+  (id) => isId("a", id) || isBuiltIn(id) ? undefined : ANY_APP.replace("A", "Must be a"),
   { anyOf: [idOf("a").schema, { enum: BUILT_IN_APPS }] },
 ));
 
@@ -105,13 +105,11 @@ export function grantOperations(services: Administration): Operation[] {
       async handle({ body, ...context }) {
         const { user, app } = body;
         if (user !== undefined) found(await findUser(database, user), "user");
-        if (app !== undefined && !isBuiltInApp(app)) found(await findApp(database, app), "app");
+        if (app !== undefined && !isBuiltIn(app)) found(await findApp(database, app), "app");
         const target = [user, app].filter(Boolean).join(" ");
         const action = { action: "grant.revoke", target, always: true };
         await storeAudited(context, await revokeAll(body, services), action, services);
-        if (user === undefined && app !== undefined && isBuiltInApp(app)) {
-          await revokeAllOf(database, app, now());
-        }
+        if (user === undefined && isBuiltIn(app)) await revokeAllOf(database, app, now());
         return { status: 204 };
       },
     }),
@@ -127,15 +125,13 @@ async function revokeAll(
   { database, now, config: { accessTokenTtlMs: ttlMs } }: Administration,
 ): Promise<Sql[]> {
   if (user !== undefined) {
-    if (app !== undefined) {
-      return isBuiltInApp(app) ? revokeOwnOf(user, app, now())
-        : withdrawConsent(user, app, REVOKED, now(), ttlMs);
-    }
+    if (isBuiltIn(app)) return revokeOwnOf(user, app, now());
+    if (app !== undefined) return withdrawConsent(user, app, REVOKED, now(), ttlMs);
     const forget = await forgetConsentsOf(database, { user });
     return [...revokeTokensOfUser(user, now(), ttlMs, REVOKED), forget];
   }
   if (app === undefined) return [];
-  if (isBuiltInApp(app)) {
+  if (isBuiltIn(app)) {
     return [revokeTokensOf(app, now(), ttlMs), ...endSubscriptions({ app }, REVOKED, now())];
   }
   const forget = await forgetConsentsOf(database, { app });

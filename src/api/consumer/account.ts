@@ -1,17 +1,19 @@
 import { idOf, newId } from "../../base/id.ts";
-import { checkErrors, conflict, Problem } from "../../base/problem.ts";
+import { checkErrors, Problem } from "../../base/problem.ts";
 import { sha256 } from "../../base/secret.ts";
 import {
   described,
   FLAG,
+  manyOf,
   named,
   object,
   oneOf,
   optional,
   pick,
   record,
-  refined,
   shown,
+  TEXT,
+  URI,
   wholeNumber,
   withMembers,
 } from "../../base/shape.ts";
@@ -20,30 +22,36 @@ import { NAME } from "../../oauth/app.ts";
 import {
   BUILT_IN_APPS,
   type Caller,
-  isBuiltInApp,
+  isBuiltIn,
+  LOGIN_APP,
   PERSONAL_APP,
   PERSONAL_PREFIX,
 } from "../../oauth/principal.ts";
-import { SCOPES } from "../../oauth/scope.ts";
 import { NewUser, toUserRecord, UserRecord } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { actorOf, insertAuditOfGrant } from "../../store/audit.ts";
+import { listActingApps, withdrawConsent } from "../../store/consents.ts";
 import { revokeGrant, revokeOthersOf } from "../../store/grant_end.ts";
 import { type ListedGrant, listLiveGrants } from "../../store/grants.ts";
 import { insertPersonalToken, PERSONAL_TOKENS } from "../../store/personal_tokens.ts";
-import { hasActiveGrant } from "../../store/subscriptions.ts";
 import { findUser, replacePassword, revokeTokensOfUser } from "../../store/users.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "../administration.ts";
 import { SECRET } from "../authorization/oauth_form.ts";
 import { GrantRecord, toGrantRecord } from "../backend/grant.ts";
 import { consumer, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
-import { loggedInUser } from "./grant.ts";
 
-const PATH = "/consumer/token";
+const APPS = "/consumer/grant";
+const TOKENS = "/consumer/token";
+const ACCOUNT = "/consumer/account";
 const MOST_SECONDS = 366 * 86_400;
-const { id, name, scopes, created_at, last_used_at, expires_at } = GrantRecord.members;
 
+const ActingAppRecord = named(
+  "ActingApp",
+  record({ id: idOf("a"), name: TEXT, url: URI, scopes: manyOf(TEXT) }),
+);
+
+const { id, name, scopes, created_at, last_used_at, expires_at } = GrantRecord.members;
 const OwnTokenRecord = named("OwnToken", record({
   id,
   kind: oneOf(...BUILT_IN_APPS, "app"),
@@ -58,32 +66,51 @@ const OwnTokenRecord = named("OwnToken", record({
 
 const NewToken = named("NewPersonalToken", object({
   name: NAME,
-  scopes: refined(SCOPES, (names, report) => {
-    if (names.length === 0) report("Must not be empty.");
-  }, { minItems: 1 }),
+  scopes,
   expires_in: described("Seconds.", wholeNumber(1, MOST_SECONDS)),
 }));
+const UNUSED = { refreshUntilMs: 0, revokedAtMs: null, lastUsedAtMs: null } as const;
 
 const WithToken = named("PersonalToken", withMembers(OwnTokenRecord, {
   token: described("Shown here only.", shown({ type: "string", pattern: `^${PERSONAL_PREFIX}` })),
 }));
 
-const PasswordChange = named("PasswordChange", object({
-  current: SECRET,
-  new: NewUser.members.password,
-}));
+const { password } = NewUser.members;
+const PasswordChange = named("PasswordChange", object({ current: SECRET, new: password }));
 
-/** The caller's account, and what can act for the caller, who is a user that has logged in here. */
+/** A user's own account and what may act for it, for a user that has logged in here. */
 export function accountOperations(
   services: Administration & Pick<Services, "tokens" | "metrics" | "passwordLogin" | "hasher">,
 ): Operation[] {
-  const { database, tokens, metrics, passwordLogin, hasher, now, config } = services;
-  const listOwn = (caller: Caller) => listLiveGrants(database, loggedInUser(caller), now());
+  const { database, tokens, metrics, passwordLogin, hasher, now } = services;
+  const { accessTokenTtlMs } = services.config;
   const findOwnUser = async (caller: Caller) =>
     found(await findUser(database, loggedInUser(caller)), "user");
+  const listOwn = (caller: Caller) => listLiveGrants(database, loggedInUser(caller), now());
 
   return [
-    consumer("GET", PATH, "listTokens", "List what can act for the caller: logins, tokens, apps", {
+    consumer("GET", APPS, "listActingApps", "List the apps that may act for the caller", {
+      query: pagination(),
+      responses: { 200: pageOf(ActingAppRecord) },
+      async handle({ query, caller }) {
+        const apps = await listActingApps(database, loggedInUser(caller), now());
+        return listResponse(pageOfItems(apps, query, (app) => app.id, "down"), (app) => app);
+      },
+    }),
+    consumer("DELETE", `${APPS}/:id`, "withdrawGrant",
+      "Withdraw from an app what it may do for the caller", {
+      responses: { 204: undefined },
+      async handle({ params: { id: app }, ...context }) {
+        const user = loggedInUser(context.caller);
+        found((await listActingApps(database, user, now(), app))[0], "grant");
+        const end = { reason: "grant withdrawn" };
+        const withdraw = withdrawConsent(user, app, end, now(), accessTokenTtlMs);
+        const action = { action: "grant.withdraw", target: app, always: true };
+        await storeAudited(context, withdraw, action, services);
+        return { status: 204 };
+      },
+    }),
+    consumer("GET", TOKENS, "listTokens", "List logins, personal tokens and grants of apps", {
       query: pagination(),
       responses: { 200: pageOf(OwnTokenRecord) },
       async handle({ query, caller }) {
@@ -91,46 +118,35 @@ export function accountOperations(
         return listResponse(page, (grant) => toOwnToken(grant, caller));
       },
     }),
-    consumer("POST", PATH, "makeToken", "Make a personal token, for a script; it is shown once", {
+    consumer("POST", TOKENS, "makeToken", "Make a personal token, for a script; it is shown once", {
       body: NewToken,
       responses: { 201: WithToken },
       refuses: [409],
       async handle({ body: { expires_in: seconds, ...given }, caller, request }) {
         const user = loggedInUser(caller);
-        checkErrors(given.scopes.flatMap((scope, index) => // no token makes one that may do more
-          caller.scopes.includes(scope) ? []
-            : [{ pointer: `/scopes/${index}`, detail: "Is not a scope of this token." }]
-        ), "body");
+        const foreign = given.scopes.filter((scope) => !caller.scopes.includes(scope));
+        const detail = "Must be scopes that this token has.";
+        checkErrors(foreign.map(() => ({ pointer: "/scopes", detail })).slice(0, 1), "body");
         const nowMs = now();
-        const grant: ListedGrant = {
-          ...given,
-          id: newId("g", nowMs),
-          app: PERSONAL_APP,
-          user,
-          type: PERSONAL_APP,
-          status: "active",
-          refreshUntilMs: 0,
-          accessUntilMs: nowMs + seconds * 1000,
-          revokedAtMs: null,
-          lastUsedAtMs: null,
-        };
-        const token = tokens.makePersonalToken(grant.id);
-        const audited = { ...actorOf(caller, request), action: "grant.create", target: grant.id };
+        const target = newId("g", nowMs);
+        const accessUntilMs = nowMs + seconds * 1000;
+        const of = { id: target, user, app: PERSONAL_APP, type: PERSONAL_APP, accessUntilMs };
+        const grant: ListedGrant = { ...UNUSED, ...given, ...of, status: "active" };
+        const token = tokens.makePersonalToken(target);
+        const audited = { ...actorOf(caller, request), action: "grant.create", target };
         const [inserted] = await database.write([
           insertPersonalToken(grant, sha256(token), caller, nowMs),
-          insertAuditOfGrant(grant.id, audited, nowMs),
+          insertAuditOfGrant(target, audited, nowMs),
         ]);
-        if (inserted !== 1) {
-          throw await hasActiveGrant(database, caller.grantId)
-            ? new Problem(409, "limit", `There are ${PERSONAL_TOKENS} personal tokens already.`)
-            : conflict("This token was revoked.");
+        if (inserted !== 1) { // or what it depends on has just ended
+          throw new Problem(409, "limit", `There are ${PERSONAL_TOKENS} personal tokens already.`);
         }
         metrics.count("gatepost_tokens_issued_total", [PERSONAL_APP]);
-        const made = { ...toOwnToken(grant, caller), token };
-        return locatedResponse(201, request.path, grant.id, made);
+        return locatedResponse(201, request.path, target, { ...toOwnToken(grant, caller), token });
       },
     }),
-    consumer("DELETE", `${PATH}/:id`, "endToken", "End a login, a token, or what an app was given", {
+    consumer("DELETE", `${TOKENS}/:id`, "endToken",
+      "End a login, a token, or what an app was given", {
       responses: { 204: undefined },
       async handle({ params, ...context }) {
         const own = await listOwn(context.caller);
@@ -140,7 +156,7 @@ export function accountOperations(
         return { status: 204 };
       },
     }),
-    consumer("DELETE", PATH, "endOtherTokens",
+    consumer("DELETE", TOKENS, "endOtherTokens",
       "Sign out everywhere else: end all other tokens, browser sessions and subscriptions", {
       responses: { 204: undefined },
       async handle(context) {
@@ -151,11 +167,11 @@ export function accountOperations(
         return { status: 204 };
       },
     }),
-    consumer("GET", "/consumer/account", "getAccount", "The caller's own account", {
+    consumer("GET", ACCOUNT, "getAccount", "The caller's own account", {
       responses: { 200: UserRecord },
       handle: async ({ caller }) => jsonResponse(200, toUserRecord(await findOwnUser(caller))),
     }),
-    consumer("PUT", "/consumer/account/password", "changePassword",
+    consumer("PUT", `${ACCOUNT}/password`, "changePassword",
       "Set a new password, which ends every token and browser session of the caller", {
       body: PasswordChange,
       responses: { 204: undefined },
@@ -171,7 +187,7 @@ export function accountOperations(
         }
         const { id: target, phc } = login.user;
         const replace = replacePassword(target, await hasher.hash(wanted), phc);
-        const end = revokeTokensOfUser(target, now(), config.accessTokenTtlMs);
+        const end = revokeTokensOfUser(target, now(), accessTokenTtlMs);
         const action = { action: "user.change_password", target };
         await storeAudited(context, [replace, ...end], action, services);
         return { status: 204 };
@@ -180,8 +196,17 @@ export function accountOperations(
   ];
 }
 
+/**
+ * The user of a login token; throws Problem 403: neither an app nor a personal token may learn of
+ * others, end them, or make one that outlives it.
+ */
+function loggedInUser({ sub, clientId }: Caller): string {
+  if (clientId === LOGIN_APP) return sub;
+  throw new Problem(403, "login_only", "Only a token of the login endpoint may do this.");
+}
+
 function toOwnToken(grant: ListedGrant, { grantId }: Caller) {
-  const { app, ...record } = toGrantRecord(grant);
-  const kind = isBuiltInApp(app) ? { kind: app } : { kind: "app", app } as const;
-  return pick(OwnTokenRecord, { ...record, ...kind, current: grant.id === grantId });
+  const { app, ...shared } = toGrantRecord(grant);
+  const kind = isBuiltIn(app) ? { kind: app } : { kind: "app", app } as const;
+  return pick(OwnTokenRecord, { ...shared, ...kind, current: grant.id === grantId });
 }
