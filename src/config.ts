@@ -68,6 +68,9 @@ const displayName = textKind(
 
 const folderPath: Kind<string> = { parse: (text) => ({ value: text }), format: String };
 
+// HTTP Basic sends both as one text.
+const credentials = textKind((text) => /^[^:\p{C}]+:\P{C}+$/u.test(text), "is not user:password");
+
 const origin = textKind(
   isOrigin,
   "is not an origin in canonical form, such as https://app.example.com",
@@ -121,8 +124,12 @@ const TABLE = {
   baseUrl: optional("GATEPOST_BASE_URL", baseUrl, "http://HOST:PORT as listened on",
     "public address, which is the issuer of tokens; a path prefixes every route; required when " +
     "GATEPOST_HOST is a wildcard address"),
-  database: variable("GATEPOST_DATABASE", DATABASE_ADDRESS, { path: "./data/gatepost.db" },
-    "SQLite file, created with its folder"),
+  database: variable("GATEPOST_DATABASE", DATABASE_ADDRESS,
+    { kind: "file", path: "./data/gatepost.db" },
+    "SQLite file, created with its folder; or the nodes of an rqlite cluster, " +
+    "rqlite://HOST:PORT,HOST:PORT,HOST:PORT, and rqlites:// where they speak TLS"),
+  databaseCredentials: secret("GATEPOST_DATABASE_CREDENTIALS", credentials,
+    "user:password for rqlite"),
   name: optional("GATEPOST_NAME", displayName, "host of GATEPOST_BASE_URL",
     "whose service it is, as its pages and their titles say"),
   endpointsFolder: optional("GATEPOST_ENDPOINTS", folderPath, "none", "folder of endpoint modules"),

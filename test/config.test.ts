@@ -35,7 +35,8 @@ test("parseConfig() gives the contract's defaults for an empty environment", () 
     port: 8080,
     sharePort: false,
     baseUrl: undefined,
-    database: { path: "./data/gatepost.db" },
+    database: { kind: "file", path: "./data/gatepost.db" },
+    databaseCredentials: undefined,
     name: undefined,
     endpointsFolder: undefined,
     cron: true,
@@ -75,6 +76,7 @@ test("parseConfig() reads every variable of the contract", () => {
     GATEPOST_SHARE_PORT: "on",
     GATEPOST_BASE_URL: "https://api.example.com/gate",
     GATEPOST_DATABASE: "/var/lib/gatepost/db.sqlite",
+    GATEPOST_DATABASE_CREDENTIALS: "gate:fo:rty",
     GATEPOST_NAME: "Größe & Söhne 📦",
     GATEPOST_ENDPOINTS: "./endpoints",
     GATEPOST_CRON: "off",
@@ -109,7 +111,8 @@ test("parseConfig() reads every variable of the contract", () => {
     port: 0,
     sharePort: true,
     baseUrl: "https://api.example.com/gate",
-    database: { path: "/var/lib/gatepost/db.sqlite" },
+    database: { kind: "file", path: "/var/lib/gatepost/db.sqlite" },
+    databaseCredentials: "gate:fo:rty",
     name: "Größe & Söhne 📦",
     endpointsFolder: "./endpoints",
     cron: false,
@@ -139,6 +142,11 @@ test("parseConfig() refuses bad values of each variable and says what would be r
     ["HOST", ["[::1]", "http://x", "a b", "a..b", "999.1.1.1", "h:80", "-x", "fe80::1%lo"], /::1/],
     ["PORT", ["80a", "-1", "65536", "8080.0", "+80", " 80", "080", "1e3", "0x50"], /0 to 65535/],
     ["DATABASE", [":memory:", "file:x.db?mode=memory", "data/"], /path of a file/],
+    ["DATABASE", ["http://h:4001", "rqlit://h:4001", "rqlite:/h:4001"], /rqlite:\/\/HOST:PORT/],
+    ["DATABASE", ["rqlite://", "rqlite://h", "rqlite://h:0", "rqlite://h:1,", "rqlite://h:1/",
+      "rqlite://h:1/x", "rqlite://h:1?level=none", "rqlites://h:70000"], /is not HOST:PORT/],
+    ["DATABASE", ["rqlite://a:1,b:1,A:1"], /has the node a:1 twice/],
+    ["DATABASE_CREDENTIALS", ["gatepost", ":x", "gatepost:", "a:b\nc"], /user:password/],
     ["NAME", [" x", "x ", "a\nb", "a\u202eb", "x".repeat(65)], /1 to 64 characters/],
     ["CRON", ["yes", "true", "ON", "0", "off "], /on, off/],
     ["DISTRIBUTE_INTERVAL", ["0", "1", "9ms", "61m", "1 s", "-1s"], /10ms to 1h/],
@@ -170,6 +178,20 @@ test("parseConfig() refuses bad values of each variable and says what would be r
   }
 });
 
+test("parseConfig() takes the nodes of a cluster, and their credentials apart", () => {
+  const cases = [
+    ["rqlite://127.0.0.1:4001", false, ["127.0.0.1:4001"]],
+    ["rqlites://db1.internal:4001,[::1]:4001", true, ["db1.internal:4001", "[::1]:4001"]],
+  ] as const;
+  for (const [address, isTls, nodes] of cases) {
+    const config = configOf({ GATEPOST_DATABASE: address });
+    assert.deepEqual(config.database, { kind: "rqlite", nodes, isTls });
+    const shown = describeConfig(config).find(({ name }) => name === "GATEPOST_DATABASE");
+    assert.equal(shown?.value, address);
+  }
+  assert.match(errorOf("DATABASE", "rqlite://a:b@h:1"), /GATEPOST_DATABASE_CREDENTIALS/);
+});
+
 test("parseConfig() reports every error at once, a line each", () => {
   const errors = errorsOf({
     GATEPOST_PORT: "http",
@@ -196,6 +218,8 @@ test("parseConfig() never repeats a secret in an error", () => {
     ["METRICS_TOKEN", 'hunter2 hunter2 hunter2 "'],
     ["ADMIN_PASSWORD", "hunter2"],
     ["ADMIN_PASSWORD", "hunter2".repeat(200)],
+    ["DATABASE_CREDENTIALS", "hunter2"],
+    ["DATABASE", "rqlite://admin:hunter2@127.0.0.1:4001"],
     ["BASE_URL", "https://admin:hunter2@api.example.com"],
     ["BASE_URL", "https://admin:p@hunter2@api.example.com/x?"],
     ["BASE_URL", "https:admin:hunter2@api.example.com"],
@@ -390,6 +414,7 @@ test("describeConfig() shows the defaults that VARIABLES tells of", () => {
       SHARE_PORT: "off",
       BASE_URL: "http://HOST:PORT as listened on",
       DATABASE: "./data/gatepost.db",
+      DATABASE_CREDENTIALS: "none",
       NAME: "host of GATEPOST_BASE_URL",
       ENDPOINTS: "none",
       CRON: "on",
@@ -427,8 +452,8 @@ test("describeConfig() writes values that parseConfig() reads back alike", () =>
     GATEPOST_CORS_ORIGINS: "https://a.example,http://[::1]:3000",
     GATEPOST_BASE_URL: "https://api.example.com/gate",
   });
-  const absent = ["GATEPOST_NAME", "GATEPOST_ENDPOINTS", "GATEPOST_SECRET_KEY",
-    "GATEPOST_METRICS_TOKEN", "GATEPOST_ADMIN_PASSWORD"];
+  const absent = ["GATEPOST_DATABASE_CREDENTIALS", "GATEPOST_NAME", "GATEPOST_ENDPOINTS",
+    "GATEPOST_SECRET_KEY", "GATEPOST_METRICS_TOKEN", "GATEPOST_ADMIN_PASSWORD"];
   const listed = describeConfig(first).filter(({ name }) => !absent.includes(name));
   const second = configOf(Object.fromEntries(listed.map(({ name, value }) => [name, value])));
   assert.deepEqual(second, first);

@@ -49,7 +49,7 @@ export async function answerOnce(
     const kept = { ...response, body: body && Buffer.from(body).toString("base64") };
     return [attempt.keep(JSON.stringify(kept))];
   };
-  using _renewal = setInterval(() => extend(now() + LEASE_MS), LEASE_MS / 3).unref();
+  using _renewal = setInterval(() => extend(now() + LEASE_MS), LEASE_MS / 4).unref();
   try {
     if (await attempt.begin(now())) {
       const response = await run(keep).catch((error: unknown) => {

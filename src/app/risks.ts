@@ -14,7 +14,6 @@ const OTHER_FILES = 100;
 export function findRisks(config: Config, openFiles = readOpenFilesLimit()): string[] {
   const baseUrl = config.baseUrl ?? listeningUrl(config.host, config.port);
   const { protocol, hostname } = new URL(baseUrl);
-  const mode = (statSync(config.database.path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;
   const files = DEFAULT_LIMITS.maxConnections + 2 * config.callbackConcurrency + OTHER_FILES;
   const risks = [
     protocol === "http:" && !isLoopbackHost(hostname) &&
@@ -24,14 +23,25 @@ export function findRisks(config: Config, openFiles = readOpenFilesLimit()): str
     "proxy count as one address, and one of them can use up the throttles of all",
     config.secretKeys === undefined &&
     "GATEPOST_SECRET_KEY: not set, or empty: private keys and signing secrets are stored readable",
-    (mode & 0o044) !== 0 &&
-    `GATEPOST_DATABASE: other users of this machine may read ${config.database.path} ` +
-    `(mode ${mode.toString(8)}): chmod 600`,
+    findDatabaseRisk(config.database),
     openFiles < files &&
     `ulimit -n: ${openFiles} open files are too few for ${DEFAULT_LIMITS.maxConnections} ` +
     `connections and ${config.callbackConcurrency} callbacks; ${files} are enough`,
   ];
   return risks.filter((risk) => risk !== false);
+}
+
+function findDatabaseRisk(database: Config["database"]): string | false {
+  if (database.kind === "rqlite") {
+    const isReadable = !database.isTls &&
+      database.nodes.some((node) => !isLoopbackHost(new URL(`http://${node}`).hostname));
+    return isReadable && "GATEPOST_DATABASE: rqlite:// is not encrypted: what is stored, and the " +
+      "credentials, pass the network readable; rqlites:// is";
+  }
+  const mode = (statSync(database.path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;
+  return (mode & 0o044) !== 0 &&
+    `GATEPOST_DATABASE: other users of this machine may read ${database.path} ` +
+      `(mode ${mode.toString(8)}): chmod 600`;
 }
 
 /** Infinity where the system does not say. Node's own report needs no right to read files. */

@@ -48,7 +48,8 @@ export const RESTORE_COMMAND: Command = {
   details: [
     "Stop every server first: it refuses while a process has the database open. FILE must be a " +
       "sound database of Gatepost, not newer than this program, that GATEPOST_SECRET_KEY opens. " +
-      "The database that is there is moved aside, with its log, under a name that is printed.",
+      "The database that is there is moved aside, with its log, under a name that is printed; " +
+      "what a cluster held becomes a file beside FILE.",
     "What was revoked since the backup is good again: revoke it once more.",
   ],
   examples: ["gatepost restore /var/backups/gatepost-2026-11-20.db"],

@@ -16,12 +16,7 @@ export interface BackupOptions {
 // Four mebibytes a step: seldom enough to be quick, often enough to be interrupted.
 const PAGES_PER_STEP = 1024;
 
-/**
- * Copies a database, also while others write to it: the copy is what was committed when it began.
- * It grows as `<target>.partial`, mode 0600, is checked, and gets its own name when it is whole and
- * on disk. Returns its size in bytes. Throws UnusableDatabaseError, the signal's reason or the
- * system's error, EEXIST where the target is there; then there is no copy.
- */
+/** Does `Engine.backUp` of a file; the copy grows as `<target>.partial`. */
 export async function backUpSqlite(
   path: string,
   target: string,

@@ -1,9 +1,10 @@
 import type { MessagePort } from "node:worker_threads";
-import type { DatabaseAddress } from "../base/database_address.ts";
+import { DATABASE_ADDRESS, type DatabaseAddress } from "../base/database_address.ts";
 import type { Seal } from "../base/seal.ts";
 import type { BackupOptions } from "./backup.ts";
 import type { Database } from "./database.ts";
 import type { DatabaseState } from "./judge.ts";
+import { createRqliteEngine } from "./rqlite_engine.ts";
 import { createSqliteEngine } from "./sqlite_engine.ts";
 import type { CommitReport } from "./write_result.ts";
 
@@ -24,7 +25,7 @@ export interface Engine {
   /** Opens in another thread what this process has open; the port is what `connect` made. */
   openInThread(port: MessagePort | undefined): Database;
   /** Shows other processes that the one with this name lives. */
-  acquirePresence(database: Database, name: string): Presence;
+  acquirePresence(database: Database, name: string): Presence | Promise<Presence>;
   /**
    * Copies it, also while others write to it, to a new file, mode 0600, that is checked and on disk
    * when it gets its name. Returns its size in bytes. Throws UnusableDatabaseError, the signal's
@@ -64,6 +65,12 @@ export interface Restored {
 }
 
 /** Makes the engine of the database that the configuration names; nothing is opened yet. */
-export function createEngine({ database }: { readonly database: DatabaseAddress }): Engine {
-  return createSqliteEngine(database.path);
+export function createEngine(config: {
+  readonly database: DatabaseAddress;
+  /** `user:password`, where it takes them. */
+  readonly databaseCredentials: string | undefined;
+}): Engine {
+  const { database, databaseCredentials: credentials } = config;
+  if (database.kind === "file") return createSqliteEngine(database.path);
+  return createRqliteEngine({ ...database, credentials }, DATABASE_ADDRESS.format(database));
 }

@@ -31,17 +31,19 @@ export type DatabaseState =
     readonly isSealed: boolean;
   };
 
+/** The texts that make a schema anew. */
+export const SELECT_SCHEMA =
+  "SELECT sql FROM sqlite_schema WHERE sql > '' AND name NOT LIKE 'sqlite_%'";
+
 // What takes 1.5 ms a mebibyte is done to a whole file up to here.
 const WHOLE_LOOK_BYTES = 32 * 1024 * 1024;
 const ROWS_OF_LOOK = 20_000;
 
 /** Judges by the rules of DESIGN.md whether a server can work on a database; changes nothing. */
 export function judgeDatabase(path: string, seal: Seal): DatabaseState {
-  const state = judgeFile(path, (connection) => {
-    const error = findSchemaError(connection) ?? findDamage(connection, path);
-    const check = error === undefined ? findSealCheck(connection) : undefined;
-    return check === undefined ? error : findSealError(seal, check);
-  });
+  const state = judgeFile(path, (connection) =>
+    findSchemaError(connection) ?? findDamage(connection, path) ??
+      findOwnSealError(connection, seal));
   if (state.kind !== "usable") return state;
   const reason = findLockError(path);
   return reason === undefined ? state : { kind: "unusable", reason };
@@ -57,22 +59,31 @@ export function judgeFile(
     if (!existsSync(path)) return { kind: "missing" };
     if (!isDatabase(path)) return { kind: "unusable", reason: "It is not an SQLite database." };
     using connection = openForLook(path);
-    // An empty database is nobody's, and may become Gatepost's.
-    const isNew = isEmpty(connection);
-    const reason = isNew ? undefined
-      : findOwnerError(connection) ?? findVersionError(connection) ?? findMore(connection);
-    if (reason !== undefined) return { kind: "unusable", reason };
-    return {
-      kind: "usable",
-      bytes: sizeOf(path) + sizeOf(`${path}-wal`),
-      schemaVersion: versionOf(connection),
-      knownVersion: NEWEST_VERSION,
-      isSealed: !isNew && findSealCheck(connection) !== undefined,
-    };
+    return judgeContent(connection, sizeOf(path) + sizeOf(`${path}-wal`), findMore);
   } catch (error) {
     const message = messageOf(error);
     return { kind: "unusable", reason: isDamage(error) ? damaged(message, path) : `${message}.` };
   }
+}
+
+/** Judges what a connection shows of a database of that size. */
+export function judgeContent(
+  connection: DatabaseSync,
+  bytes: number,
+  findMore: (connection: DatabaseSync) => string | undefined,
+): DatabaseState {
+  // An empty database is nobody's, and may become Gatepost's.
+  const isNew = isEmpty(connection);
+  const reason = isNew ? undefined
+    : findOwnerError(connection) ?? findVersionError(connection) ?? findMore(connection);
+  if (reason !== undefined) return { kind: "unusable", reason };
+  return {
+    kind: "usable",
+    bytes,
+    schemaVersion: versionOf(connection),
+    knownVersion: NEWEST_VERSION,
+    isSealed: !isNew && findSealCheck(connection) !== undefined,
+  };
 }
 
 /** Throws UnusableDatabaseError, with address and reason, for a state that is unusable. */
@@ -98,13 +109,14 @@ function isDatabase(path: string): boolean {
   return header === "" || header.startsWith("SQLite format 3\0");
 }
 
-function isEmpty(connection: DatabaseSync): boolean {
+/** Whether a database holds nothing at all. */
+export function isEmpty(connection: DatabaseSync): boolean {
   return connection.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined;
 }
 
 function findOwnerError(connection: DatabaseSync): string | undefined {
   if (readPragma(connection, "application_id") === APPLICATION_ID) return undefined;
-  return "The file belongs to another program.";
+  return "It belongs to another program.";
 }
 
 /** Why this program cannot bring the database's version to its own. */
@@ -121,7 +133,7 @@ export function versionOf(connection: DatabaseSync): number {
 }
 
 /** Whether its schema is the newest, or becomes it by the migrations that its version lacks. */
-function findSchemaError(connection: DatabaseSync): string | undefined {
+export function findSchemaError(connection: DatabaseSync): string | undefined {
   using newest = new DatabaseSync(":memory:");
   applyMigrations(newest, 0);
   const version = versionOf(connection);
@@ -129,8 +141,7 @@ function findSchemaError(connection: DatabaseSync): string | undefined {
   let reason: string | undefined;
   try {
     if (older) {
-      const select = "SELECT sql FROM sqlite_schema WHERE sql > '' AND name NOT LIKE 'sqlite_%'";
-      for (const { sql } of connection.prepare(select).all()) older.exec(String(sql));
+      for (const { sql } of connection.prepare(SELECT_SCHEMA).all()) older.exec(String(sql));
       applyMigrations(older, version);
     }
     const [missing] = partsOf(newest).difference(partsOf(older ?? connection));
@@ -171,6 +182,12 @@ function damaged(found: string, path: string): string {
     : "";
   return `It is damaged (${found.replace(/\s+/g, " ")}). Put a backup in its place with ` +
     `gatepost restore FILE.${log}`;
+}
+
+/** Why the seal does not fit what the database was sealed with. */
+export function findOwnSealError(connection: DatabaseSync, seal: Seal): string | undefined {
+  const check = findSealCheck(connection);
+  return check === undefined ? undefined : findSealError(seal, check);
 }
 
 function findSealCheck(connection: DatabaseSync): string | undefined {

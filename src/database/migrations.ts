@@ -15,8 +15,12 @@ const MIGRATIONS = [MIGRATION_2, MIGRATION_3, MIGRATION_4, MIGRATION_5, MIGRATIO
 /** The file's `user_version`: 1 in 0.1.0, and one more with each migration. */
 export const NEWEST_VERSION = 1 + MIGRATIONS.length;
 
-/** Gives the newest schema to a database of the version; 0 is an empty one. */
+/** What gives the newest schema to a database of the version; 0 is an empty one. */
+export function migrationsFrom(version: number): readonly string[] {
+  return version === 0 ? [SCHEMA] : MIGRATIONS.slice(version - 1);
+}
+
+/** Gives the newest schema to a database of the version. */
 export function applyMigrations(connection: DatabaseSync, version: number): void {
-  const texts = version === 0 ? [SCHEMA] : MIGRATIONS.slice(version - 1);
-  for (const text of texts) connection.exec(text);
+  for (const text of migrationsFrom(version)) connection.exec(text);
 }

@@ -4,16 +4,15 @@ import { DatabaseSync } from "node:sqlite";
 import type { Seal } from "../base/seal.ts";
 import { type BackupOptions, copySqlite, syncToDisk } from "./backup.ts";
 import { UnusableDatabaseError } from "./database.ts";
+import type { Restored } from "./engine.ts";
 import { judgeDatabase, refuseUnusable } from "./judge.ts";
 import { isAnybodyPresent } from "./presence.ts";
 import { isDamage, refusalOf } from "./sqlite_error.ts";
 import { openAtRest } from "./sqlite_file.ts";
 
 /**
- * Puts a copy of the database file `source` in the place of the one at `path`, mode 0600, and moves
- * that one aside with its log: `keptAs` is its new path. The copy is made beside it and judged
- * first, by its content and with the seal. Throws UnusableDatabaseError, also while any process has
- * the database open, the signal's reason or the system's error; then nothing has changed.
+ * Does `Engine.restore` to a file, mode 0600. The one at its path is moved aside with its log; the
+ * copy is made beside it and judged first, by its content and with the seal.
  */
 export async function restoreSqlite(
   source: string,
@@ -21,7 +20,7 @@ export async function restoreSqlite(
   seal: Seal,
   nowMs: number,
   options: BackupOptions,
-): Promise<{ readonly bytes: number; readonly keptAs: string | undefined }> {
+): Promise<Restored> {
   checkSource(source, path);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 }); // it may have been lost as a whole
   const copy = `${path}.restoring`;
@@ -82,13 +81,17 @@ function lockWhole(path: string): DatabaseSync | undefined {
   }
 }
 
+/** The file that keeps what `path` was replaced for. */
+export function asideOf(path: string, nowMs: number): string {
+  return `${path}.before-${new Date(nowMs).toISOString().replace(/[-:]|\.\d+/g, "")}`;
+}
+
 /**
  * At every moment there is a whole database at the path, if there was one. A log without one goes
  * too: SQLite would take it for that of the copy.
  */
 function moveAside(path: string, nowMs: number): string | undefined {
-  const time = new Date(nowMs).toISOString().replace(/[-:]|\.\d+/g, "");
-  const aside = `${path}.before-${time}`;
+  const aside = asideOf(path, nowMs);
   const isThere = existsSync(path);
   if (isThere) linkSync(path, aside);
   for (const suffix of ["-wal", "-shm"]) {

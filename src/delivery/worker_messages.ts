@@ -6,6 +6,7 @@ import type { SelfTest } from "./egress.ts";
 /** What the delivery worker needs of the configuration, and no more: it gets no passwords. */
 export const WORKER_SETTINGS = [
   "database",
+  "databaseCredentials",
   "secretKeys",
   "callbackAllow",
   "callbackTimeoutMs",

@@ -26,7 +26,7 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
   toDatabase?.on("close", () => {
     if (!isStopping) throw new Error("The writer of the database has ended"); // and start again
   });
-  const presence = engine.acquirePresence(database, name);
+  const presence = await engine.acquirePresence(database, name);
   const timeoutMs = settings.callbackTimeoutMs;
   const egress = createEgress({
     allow: settings.callbackAllow,

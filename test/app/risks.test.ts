@@ -73,6 +73,18 @@ test("a database file that others can read is warned of", (t) => {
   }
 });
 
+test("a cluster that is reached through a network without TLS is warned of", () => {
+  const cases = [
+    ["rqlite://127.0.0.1:4001,[::1]:4001,localhost:4003", 0],
+    ["rqlite://127.0.0.1:4001,10.0.0.7:4001", 1],
+    ["rqlites://10.0.0.7:4001", 0],
+  ] as const;
+  for (const [address, expected] of cases) {
+    const names = warned({ GATEPOST_DATABASE: address }, Infinity);
+    assert.deepEqual(names, Array(expected).fill("GATEPOST_DATABASE"), address);
+  }
+});
+
 test("too few open files for connections and callbacks are warned of", () => {
   const env = { GATEPOST_CALLBACK_CONCURRENCY: "1000" };
   assert.deepEqual(warned(env, 7_099), ["ulimit -n"]);

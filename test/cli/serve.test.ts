@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   realpathSync,
@@ -117,6 +118,14 @@ test("serve --locked creates the default data folder for its owner alone", () =>
   const root = makeProject();
   assert.deepEqual(askRights(root, [`fs.write=${root}/data/gatepost.db`]), [true]);
   assert.equal(statSync(join(root, "data")).mode & 0o777, 0o700);
+});
+
+test("serve --locked neither makes nor grants a data folder for a cluster", () => {
+  const root = makeProject();
+  const env = { GATEPOST_DATABASE: "rqlite://127.0.0.1:4001" };
+  const asked = [`fs.write=${root}/data/gatepost.db`, "fs.write=/tmp", "net"];
+  assert.deepEqual(askRights(root, asked, env), [false, false, true]);
+  assert.ok(!existsSync(join(root, "data")));
 });
 
 test("serve --locked grants what a symbolic link leads to", () => {

@@ -30,7 +30,8 @@ const START_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
 const DELAYS_MS = [10_000, 300_000, 3_600_000];
 const TIMEOUT_MS = 10_000;
 const SETTINGS = {
-  database: { path: "" },
+  database: { kind: "file" as const, path: "" },
+  databaseCredentials: undefined,
   secretKeys: undefined,
   callbackAllow: [],
   callbackTimeoutMs: TIMEOUT_MS,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type DeliveryWorker, createDeliveryWorker } from "../../src/delivery/worker.ts";
@@ -12,11 +12,13 @@ import { createSeal } from "../../src/base/seal.ts";
 import { type Config, parseConfig } from "../../src/config.ts";
 import { formatSigningSecret } from "../../src/event/signature.ts";
 import { type Database } from "../../src/database/database.ts";
+import { createEngine, type OpenDatabase } from "../../src/database/engine.ts";
 import { sql } from "../../src/database/sql.ts";
 import { insertEvent } from "../../src/store/events.ts";
 import { addUser, makeFolder, openDatabase } from "../helpers/database.ts";
 import { until } from "../helpers/event_stage.ts";
 import { startReceiver } from "../helpers/receiver.ts";
+import { runRqlited } from "../helpers/rqlited.ts";
 import { spawnReceiver } from "../helpers/receiver_process.ts";
 import { noteThreads } from "../helpers/threads.ts";
 
@@ -24,14 +26,18 @@ interface Stage {
   readonly worker: DeliveryWorker;
   readonly started: Promise<SelfTest>;
   readonly config: Config;
+  readonly folder: string;
   readonly database: Database;
   /** Lines of the log: level, message and fields. */
   readonly logged: unknown[][];
   readonly attempts: [string, number][];
 }
 
-function open(t: TestContext, more: Record<string, string> = {}): Stage {
-  const databasePath = join(makeFolder(t), "gatepost.db");
+type Opened = Pick<OpenDatabase, keyof Database | "connect">;
+
+function open(t: TestContext, more: Record<string, string> = {}, opened?: Opened): Stage {
+  const folder = makeFolder(t);
+  const databasePath = join(folder, "gatepost.db");
   const parsed = parseConfig({
     GATEPOST_DATABASE: databasePath,
     GATEPOST_CALLBACK_ALLOW: "127.0.0.0/8",
@@ -40,7 +46,7 @@ function open(t: TestContext, more: Record<string, string> = {}): Stage {
   });
   assert.ok(parsed.ok);
   const { config } = parsed;
-  const database = openDatabase(t, databasePath);
+  const database = opened ?? openDatabase(t, databasePath);
   const logged: unknown[][] = [];
   const attempts: [string, number][] = [];
   const at = (level: string): Log["info"] => (...line) => void logged.push([level, ...line]);
@@ -53,7 +59,7 @@ function open(t: TestContext, more: Record<string, string> = {}): Stage {
   const { connect } = database;
   const worker = createDeliveryWorker({ name: "c1", config, log, metrics, connect });
   t.after(() => worker.stop(0));
-  return { worker, started: worker.start(), config, database, logged, attempts };
+  return { worker, started: worker.start(), config, folder, database, logged, attempts };
 }
 
 async function subscribe({ database, config }: Stage, endpoint: string): Promise<void> {
@@ -104,6 +110,27 @@ test("the worker delivers what is dispatched, and counts each attempt", async (t
   assert.equal(receiver.count(), 20, "each once, however often it is woken");
 });
 
+test("on a cluster it delivers by a client of its own, and shows that it lives", async (t) => {
+  const receiver = await startReceiver();
+  t.after(() => receiver.close());
+  const cluster = await runRqlited();
+  const nodes = cluster.nodes.map(({ url }) => new URL(url).host);
+  const address = { kind: "rqlite", nodes, isTls: false } as const;
+  const engine = createEngine({ database: address, databaseCredentials: undefined });
+  const database = await engine.open();
+  const stage = open(t, { GATEPOST_DATABASE: cluster.address }, database);
+  t.after(() => database.close());
+  t.after(() => cluster.stop()); // after the worker
+  await subscribe(stage, `${receiver.url}/a`);
+  assert.deepEqual(await stage.started, { ok: true });
+  await dispatch(stage, 5);
+  await until(async () => await countDelivered(database) === 5);
+  const present = sql`SELECT name FROM processes`;
+  assert.deepEqual(await database.query(present), [{ name: "c1" }]);
+  await stage.worker.stop(1_000);
+  assert.deepEqual(await database.query(present), []);
+});
+
 test("an attempt that failed is counted as one; callbacks under way are counted", async (t) => {
   const receiver = await startReceiver();
   t.after(() => receiver.close());
@@ -139,7 +166,7 @@ test("to stop awaits what is in flight and leaves no lock file behind", async (t
   await receiver.waitFor(1, 10_000, "/a");
   await stage.worker.stop(5_000);
   assert.equal(await countDelivered(stage.database), 1, "recorded before the end");
-  const files = readdirSync(dirname(stage.config.database.path));
+  const files = readdirSync(stage.folder);
   assert.deepEqual(files.filter((name) => name.includes("-process-")), []);
 });
 

@@ -1,0 +1,112 @@
+import { createReadStream, createWriteStream, rmSync, writeFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import { text } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
+import type { Seal } from "../base/seal.ts";
+import { backUpSqlite } from "./backup.ts";
+import { UnusableDatabaseError } from "./database.ts";
+import type { Engine } from "./engine.ts";
+import { findOwnSealError, findSchemaError, refuseUnusable } from "./judge.ts";
+import { asideOf, restoreSqlite } from "./restore.ts";
+import { openRqliteDatabase } from "./rqlite.ts";
+import { createRqliteClient, type RqliteAddress, type RqliteClient } from "./rqlite_client.ts";
+import { judgeCluster, migrateCluster } from "./rqlite_judge.ts";
+import { acquireRqlitePresence, isAnybodyOnCluster } from "./rqlite_presence.ts";
+
+const LEADER_MS = 5_000;
+const COPY_MS = 3_600_000;
+
+/** Makes the engine of an rqlite cluster; messages call it `name`. */
+export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine {
+  async function ask<Result>(work: (client: RqliteClient) => Promise<Result>): Promise<Result> {
+    const client = createRqliteClient(cluster);
+    return work(client).finally(client.close);
+  }
+
+  /** Of many that start at once one migrates; the others fail, and find it done. */
+  async function prepare(client: RqliteClient, lastError?: string): Promise<void> {
+    const state = await judgeCluster(client);
+    refuseUnusable(name, state);
+    const error = await migrateCluster(client, state.kind === "usable" ? state.schemaVersion : 0);
+    if (error === undefined) return;
+    if (error === lastError) throw new UnusableDatabaseError(`Database ${name}: ${error}`);
+    await prepare(client, error);
+  }
+
+  const judge = (seal: Seal) =>
+    ask((client) =>
+      judgeCluster(client, (schema) => findSchemaError(schema) ?? findOwnSealError(schema, seal))
+    );
+
+  async function exists(): Promise<boolean> {
+    const state = await ask(judgeCluster);
+    refuseUnusable(name, state);
+    return state.kind === "usable";
+  }
+
+  /** The copy comes whole into a file of its own, which is then backed up as any other. */
+  async function backUp(...[target, options]: Parameters<Engine["backUp"]>): Promise<number> {
+    const file = `${target}.download`;
+    writeFileSync(file, "", { flag: "wx", mode: 0o600 });
+    try {
+      await ask(async (client) => pipeline(await send(client), createWriteStream(file), options));
+      return await backUpSqlite(file, target, options);
+    } finally {
+      rmSync(file);
+    }
+  }
+
+  return {
+    address: name,
+    folders: [],
+    exists,
+    judge,
+    look: (read) => {
+      const database = openRqliteDatabase(cluster);
+      return read(database).finally(database.close);
+    },
+    async open(observe) {
+      await ask(prepare);
+      return {
+        ...openRqliteDatabase(cluster, observe),
+        isInPlace: () => true,
+        forgetOverwritten: () => "rqlite keeps its own until it has made enough snapshots",
+        connect: () => undefined,
+      };
+    },
+    openInThread: () => openRqliteDatabase(cluster),
+    acquirePresence: acquireRqlitePresence,
+    backUp,
+    async restore(source, seal, nowMs, options) {
+      const file = `${source}.load`;
+      try {
+        const { bytes } = await restoreSqlite(source, file, seal, nowMs, options);
+        const keptAs = await exists() ? asideOf(source, nowMs) : undefined;
+        await ask(prepare);
+        const database = openRqliteDatabase(cluster);
+        if (await isAnybodyOnCluster(database).finally(database.close)) {
+          throw new UnusableDatabaseError(`A process works on ${name}: stop every server first.`);
+        }
+        if (keptAs !== undefined) await backUp(keptAs, options);
+        const found = await ask(async (client) => text(await send(client, file)));
+        if (found.includes('"error"')) throw new UnusableDatabaseError(`${name}: ${found}`);
+        refuseUnusable(name, await judge(seal));
+        return { bytes, keptAs };
+      } finally {
+        rmSync(file, { force: true });
+      }
+    },
+  };
+}
+
+/** Has the leader load a file, or else send all that it holds. */
+async function send(client: RqliteClient, file?: string): Promise<IncomingMessage> {
+  const untilMs = performance.now() + LEADER_MS;
+  const leader = await client.findLeader({ untilMs, attemptMs: LEADER_MS });
+  const response = file === undefined
+    ? await client.request(leader, "GET", "/db/backup", COPY_MS)
+    : await client.request(leader, "POST", "/db/load", COPY_MS, createReadStream(file));
+  if (response.statusCode === 200) return response;
+  const reason = `HTTP ${response.statusCode} ${await text(response)}`;
+  throw new UnusableDatabaseError(`${leader} refuses to copy: ${reason}`);
+}

@@ -1,0 +1,100 @@
+import { DatabaseSync } from "node:sqlite";
+import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { messageOf } from "../base/message_of.ts";
+import { type DatabaseState, isEmpty, judgeContent, SELECT_SCHEMA } from "./judge.ts";
+import { APPLICATION_ID, migrationsFrom, NEWEST_VERSION } from "./migrations.ts";
+import type { RqliteClient } from "./rqlite_client.ts";
+import { RQLITE_PROCESSES } from "./rqlite_presence.ts";
+import { RQLITE_LEDGER } from "./rqlite_writer.ts";
+import { SEAL_CHECK } from "./settings.ts";
+
+/** How long a start waits for a leader, for one node, and for a cluster that holds much. */
+const [START_MS, NODE_MS, MIGRATION_MS] = [5_000, 2_000, 120_000];
+
+/** Judges what a cluster holds, and how its nodes were started; changes nothing. */
+export async function judgeCluster(
+  client: RqliteClient,
+  findMore: (schema: DatabaseSync) => string | undefined = () => undefined,
+): Promise<DatabaseState> {
+  try {
+    await Promise.all(client.nodes.map((node) => checkNode(client, node)));
+    using schema = new DatabaseSync(":memory:");
+    const bytes = await copySchema(client, schema);
+    return isEmpty(schema) ? { kind: "missing" } : judgeContent(schema, bytes, findMore);
+  } catch (error) {
+    return { kind: "unusable", reason: `${messageOf(error)}.` };
+  }
+}
+
+/** Throws where a node would not do what the others do; one that is not reached passes. */
+async function checkNode({ request }: RqliteClient, node: string): Promise<void> {
+  const body = Readable.from('["PRAGMA foreign_keys"]');
+  const response = await request(node, "POST", "/db/query?level=none", NODE_MS, body)
+    .catch(() => undefined);
+  if (response === undefined) return;
+  const found = await text(response);
+  if (response.statusCode === 401) {
+    throw new Error(`${node} refuses GATEPOST_DATABASE_CREDENTIALS, or gives them too few rights`);
+  }
+  // A program that was built without its version says 8 alone.
+  const version = String(response.headers["x-rqlite-version"]);
+  const [, major, minor = 99] = /^v?(\d+)(?:\.(\d+))?/.exec(version) ?? [];
+  if (!(Number(major) * 100 + Number(minor) >= 826)) {
+    throw new Error(`${node} is not rqlite 8.26 or newer`);
+  }
+  if (response.statusCode === 200 && JSON.parse(found).results[0].values[0][0] !== 1) {
+    throw new Error(`${node} ignores foreign keys: start every rqlited with -fk`);
+  }
+}
+
+/** Copies what is judged, which is all but the rows; returns the size of the database. */
+async function copySchema(client: RqliteClient, copy: DatabaseSync): Promise<number> {
+  const results = await client.ask(
+    "/db/query?level=strong&redirect", // through the log: what the cluster agrees on
+    JSON.stringify([
+      `SELECT application_id, user_version, page_count * page_size
+       FROM pragma_application_id, pragma_user_version, pragma_page_count, pragma_page_size`,
+      SELECT_SCHEMA,
+      `SELECT value FROM settings WHERE name = '${SEAL_CHECK}'`,
+    ]),
+    { untilMs: performance.now() + START_MS, attemptMs: NODE_MS },
+  );
+  const [[numbers = []] = [], texts = [], checks = []] = results.map(({ values }) => values);
+  const [owner, version, bytes] = numbers.map(Number);
+  copy.exec(`PRAGMA application_id = ${owner}; PRAGMA user_version = ${version}`);
+  for (const [text] of texts) copy.exec(String(text));
+  for (const [check] of checks) {
+    copy.prepare("INSERT INTO settings (name, value) VALUES (?, ?)").run(SEAL_CHECK, String(check));
+  }
+  return bytes ?? 0;
+}
+
+/**
+ * Brings a cluster from a schema version to the newest; 0 is an empty one. It is one transaction,
+ * which fails where another process has been faster. Returns why it failed.
+ */
+export async function migrateCluster(
+  client: RqliteClient,
+  version: number,
+): Promise<string | undefined> {
+  // NULL is refused in a setting; an empty cluster has none, and fails where a table is there.
+  const guard = `INSERT INTO settings (name, value) SELECT 'migration', NULL
+    WHERE (SELECT user_version FROM pragma_user_version) <> ${version}`;
+  const statements = [
+    ...version === 0 ? [] : [guard],
+    ...migrationsFrom(version),
+    RQLITE_LEDGER.sql,
+    RQLITE_PROCESSES.sql,
+    `PRAGMA application_id = ${APPLICATION_ID}`,
+    `PRAGMA user_version = ${NEWEST_VERSION}`,
+  ];
+  try {
+    const limits = { untilMs: performance.now() + MIGRATION_MS, attemptMs: MIGRATION_MS };
+    const body = JSON.stringify(statements);
+    const results = await client.ask("/db/execute?transaction&redirect", body, limits);
+    return results.at(-1)?.error;
+  } catch (error) {
+    return messageOf(error);
+  }
+}

@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { openCommandLine, readItems, readJson } from "../helpers/command_line.ts";
+import { until } from "../helpers/event_stage.ts";
+import { SOURCE_ENTRY } from "../helpers/gatepost.ts";
+import { startServer } from "../helpers/process.ts";
+import { startRqlited } from "../helpers/rqlited.ts";
+
+test("servers that start at once on an empty cluster, and commands beside them", async (t) => {
+  const { address } = await startRqlited(t);
+  const env = { GATEPOST_DATABASE: address };
+  const cli = await openCommandLine(t, { isNew: true, env });
+
+  const before = await cli.run("check");
+  assert.equal(before.code, 0, before.stderr);
+  assert.match(before.stdout, /there is none yet/);
+  for (const line of [["user", "list"], ["backup", join(cli.folder, "none.db")]]) {
+    const refused = await cli.run(...line);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /^gatepost: There is no database at rqlite:/);
+  }
+
+  const started = Array.from({ length: 3 }, () => startServer({ entry: SOURCE_ENTRY, env }));
+  const servers = await Promise.all(started);
+  t.after(() => Promise.all(servers.map((server) => server.kill())));
+  for (const server of servers) {
+    await until(async () => (await fetch(`${server.url}/system/ready`)).status === 200);
+  }
+  const passwords = servers.filter((server) => server.stderr().includes("Created user admin"));
+  assert.equal(passwords.length, 1, "by the first alone");
+  assert.equal(readItems(await cli.run("key", "list", "--json")).length, 1);
+
+  assert.equal((await cli.run("user", "add", "alice")).code, 0);
+  const { database } = readJson(await cli.run("check", "--json"));
+  assert.partialDeepStrictEqual(database, { path: address, state: "usable", users: 2, apps: 0 });
+  const copy = join(cli.folder, "copy.db");
+  assert.equal((await cli.run("backup", copy)).code, 0);
+  const restored = await cli.run("restore", copy);
+  assert.equal(restored.code, 1);
+  assert.match(restored.stderr, /^gatepost: A process works on rqlite:[^\n]*\n$/);
+  assert.deepEqual(readdirSync(cli.folder), ["copy.db"]);
+
+  const codes = await Promise.all(servers.map((server) => server.stop()));
+  assert.deepEqual(codes, [0, 0, 0]);
+  assert.equal((await cli.run("restore", copy)).code, 0);
+});
+
+test("a server and a command say in one line that no node is reached", async (t) => {
+  const env = { GATEPOST_DATABASE: "rqlite://127.0.0.1:1" };
+  const cli = await openCommandLine(t, { isNew: true, env });
+  const line = /^[^\n]*Database rqlite:\/\/127\.0\.0\.1:1: [^\n]*ECONNREFUSED[^\n]*$/m;
+  const [command, check] = await Promise.all([cli.run("user", "list"), cli.run("check")]);
+  assert.deepEqual([command.code, check.code], [1, 1]);
+  assert.match(command.stderr, line);
+  assert.match(check.stderr, line);
+  await assert.rejects(startServer({ entry: SOURCE_ENTRY, env }), (error: Error) => {
+    assert.match(error.message, /\(exit 1\)/);
+    assert.match(error.message, line);
+    return true;
+  });
+});

@@ -1,0 +1,213 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { after, describe, type TestContext, test } from "node:test";
+import { createSeal } from "../../src/base/seal.ts";
+import { parseConfig } from "../../src/config.ts";
+import { createEngine, type Engine } from "../../src/database/engine.ts";
+import { NEWEST_VERSION } from "../../src/database/migrations.ts";
+import { checkSeal } from "../../src/database/settings.ts";
+import { sql } from "../../src/database/sql.ts";
+import { insertUser } from "../../src/store/users.ts";
+import { makeFolder } from "../helpers/database.ts";
+import { writeOldDatabase } from "../helpers/old_database.ts";
+import { runRqlited, startRqlited } from "../helpers/rqlited.ts";
+
+const cluster = await runRqlited();
+after(() => cluster.stop());
+const SEAL = createSeal(undefined);
+const COPYING = { signal: AbortSignal.any([]) };
+
+function engineOf(address: string, credentials = ""): Engine {
+  const result = parseConfig({
+    GATEPOST_DATABASE: address,
+    GATEPOST_DATABASE_CREDENTIALS: credentials,
+  });
+  assert.ok(result.ok);
+  return createEngine(result.config);
+}
+
+/** The engine of the cluster, which now holds what the file at `path` does, or nothing. */
+async function stage(t: TestContext, make: (path: string) => void = () => {}): Promise<Engine> {
+  const path = join(makeFolder(t), "content.db");
+  new DatabaseSync(path).exec("PRAGMA user_version = 0; VACUUM");
+  make(path);
+  const response = await fetch(`${cluster.nodes[0]?.url}/db/load`, {
+    method: "POST",
+    body: new Uint8Array(readFileSync(path)),
+  });
+  assert.equal(response.status, 200, await response.text());
+  return engineOf(cluster.address);
+}
+
+async function reasonOf(engine: Engine, seal = SEAL): Promise<string> {
+  const state = await engine.judge(seal);
+  return state.kind === "unusable" ? state.reason : state.kind;
+}
+
+/** Opens it, stores a user, and closes it. */
+async function addUser(engine: Engine, id: string): Promise<void> {
+  const database = await engine.open();
+  const user = { id, username: id, phc: "$phc", scopes: [], createdAtMs: 1 };
+  await database.write([insertUser(user)]).finally(database.close);
+}
+
+async function listUsers(engine: Engine): Promise<string[]> {
+  const rows = await engine.look(({ query }) =>
+    query<{ id: string }>(sql`SELECT id FROM users ORDER BY id`)
+  );
+  return rows.map(({ id }) => id);
+}
+
+test("an empty cluster has no database; to open it makes one", async (t) => {
+  const engine = await stage(t);
+  assert.deepEqual([await engine.exists(), await engine.judge(SEAL)], [false, { kind: "missing" }]);
+  await addUser(engine, "u1");
+  const state = await engine.judge(SEAL);
+  assert.ok(state.kind === "usable");
+  assert.deepEqual([state.schemaVersion, state.isSealed], [NEWEST_VERSION, false]);
+  assert.ok(state.bytes > 100_000);
+  assert.deepEqual([await engine.exists(), await listUsers(engine)], [true, ["u1"]]);
+});
+
+for (const [content, make] of [["nothing", undefined], ["an old one", writeOldDatabase]] as const) {
+  test(`many that open at once a cluster with ${content} find the newest schema`, async (t) => {
+    const engine = await stage(t, make);
+    const opened = await Promise.all(Array.from({ length: 6 }, () => engine.open()));
+    await Promise.all(opened.map((database) => database.close()));
+    const found = await engine.look(({ query }) => query(sql`PRAGMA user_version`));
+    assert.deepEqual(found, [{ user_version: NEWEST_VERSION }]);
+    // The old one is sealed, and nothing else is wrong with it.
+    assert.match(await reasonOf(engine), /^usable$|GATEPOST_SECRET_KEY is missing/);
+  });
+}
+
+const UNUSABLE: readonly [name: string, reason: RegExp, change: string, isOpened?: true][] = [
+  ["of another program", /another program/, "PRAGMA application_id = 7"],
+  ["of a newer program", /schema version is 99/, "PRAGMA user_version = 99"],
+  ["without a part", /keys\.kid is missing/, "DROP TABLE keys", true],
+];
+
+for (const [name, reason, change, isOpened] of UNUSABLE) {
+  test(`a database ${name} is refused and left as it is`, async (t) => {
+    const engine = await stage(t);
+    await addUser(engine, "u1");
+    await cluster.nodes[0]?.call("/db/execute", [change]);
+    const before = await cluster.nodes[0]?.call("/db/query?q=SELECT+*+FROM+sqlite_schema");
+    assert.match(await reasonOf(engine), reason);
+    if (isOpened) await (await engine.open()).close();
+    else await assert.rejects(engine.open(), { name: "UnusableDatabaseError", message: reason });
+    const now = await cluster.nodes[0]?.call("/db/query?q=SELECT+*+FROM+sqlite_schema");
+    assert.equal(now, before);
+  });
+}
+
+test("a sealed database is opened by its key alone", async (t) => {
+  const engine = await stage(t);
+  const seal = createSeal(new Uint8Array(32).fill(1));
+  const database = await engine.open();
+  assert.ok(await checkSeal(database, seal));
+  assert.match(database.forgetOverwritten() ?? "", /snapshots/);
+  await database.close();
+  assert.match(await reasonOf(engine), /GATEPOST_SECRET_KEY is missing/);
+  assert.match(await reasonOf(engine, createSeal(new Uint8Array(32).fill(2))), /not the key/);
+  assert.equal(await reasonOf(engine, seal), "usable");
+});
+
+describe("a cluster that no server would start on", { concurrency: true }, () => {
+  test("is not reached", async () => {
+    const engine = engineOf("rqlite://127.0.0.1:1,127.0.0.1:2");
+    const message = /^Database rqlite:.* cannot be reached: .*ECONNREFUSED[^\n]*$/;
+    await assert.rejects(engine.open(), { name: "UnusableDatabaseError", message });
+  });
+
+  test("knows other credentials", async (t) => {
+    const auth = { username: "gatepost", password: "right:horse" };
+    const { address } = await startRqlited(t, { auth });
+    const wrong = engineOf(address, "gatepost:wrong");
+    assert.match(await reasonOf(wrong), /^[\d.:]+ refuses GATEPOST_DATABASE_CREDENTIALS[^\n]*$/);
+    await assert.rejects(wrong.open(), (error: Error) => !error.message.includes("wrong"));
+    assert.equal(await reasonOf(engineOf(address, "gatepost:right:horse")), "missing");
+  });
+
+  test("has a node that ignores foreign keys", async (t) => {
+    const { address } = await startRqlited(t, { fk: false });
+    assert.match(await reasonOf(engineOf(address)), /-fk/);
+  });
+
+  for (const [version, says] of [["v8.25.9", "old"], [undefined, "other"]] as const) {
+    test(`has a node that is ${says}`, async (t) => {
+      const server = createServer((_, response) => {
+        if (version) response.setHeader("X-Rqlite-Version", version);
+        response.end("{}");
+      }).listen(0, "127.0.0.1");
+      t.after(() => server.close().closeAllConnections());
+      await once(server, "listening");
+      const { port } = server.address() as AddressInfo;
+      assert.match(await reasonOf(engineOf(`rqlite://127.0.0.1:${port}`)), /8\.26/);
+    });
+  }
+});
+
+test("a file moves into a cluster and out of it; what was there is kept", async (t) => {
+  const folder = makeFolder(t);
+  const [old, out, back] = ["old.db", "out.db", "back.db"].map((name) => join(folder, name));
+  assert.ok(old && out && back);
+  const file = engineOf(join(folder, "gatepost.db"));
+  await addUser(file, "u1");
+  await file.backUp(out, COPYING);
+  const engine = await stage(t);
+  await addUser(engine, "u2");
+
+  const { bytes, keptAs } = await engine.restore(out, SEAL, Date.UTC(2026, 0, 1), COPYING);
+
+  assert.deepEqual([bytes, keptAs], [statSync(out).size, `${out}.before-20260101T000000Z`]);
+  assert.deepEqual(await listUsers(engine), ["u1"]);
+  await addUser(engine, "u3");
+  assert.deepEqual(await listUsers(engineOf(keptAs ?? "")), ["u2"]);
+  assert.equal(await engine.backUp(back, COPYING), statSync(back).size);
+  assert.equal(statSync(back).mode & 0o777, 0o600);
+  await file.restore(back, SEAL, 0, COPYING);
+  assert.deepEqual(await listUsers(file), ["u1", "u3"]);
+  const kept = `out.db.before-20260101T000000Z`;
+  const moved = "gatepost.db.before-19700101T000000Z";
+  assert.deepEqual(readdirSync(folder).sort(), ["back.db", "gatepost.db", moved, "out.db", kept]);
+});
+
+test("a backup never takes another file's place, and leaves nothing when it fails", async (t) => {
+  const folder = makeFolder(t);
+  const engine = await stage(t);
+  await addUser(engine, "u1");
+  const target = join(folder, "there.db");
+  writeFileSync(target, "mine");
+  await assert.rejects(engine.backUp(target, COPYING), { code: "EEXIST" });
+  const ended = AbortSignal.abort(new Error("interrupted"));
+  await assert.rejects(engine.backUp(join(folder, "new.db"), { signal: ended }));
+  const gone = engineOf("rqlite://127.0.0.1:1");
+  await assert.rejects(gone.backUp(join(folder, "new.db"), COPYING), { name: "UnavailableError" });
+  assert.deepEqual(readdirSync(folder), ["there.db"]);
+});
+
+test("to restore is refused while a process works on it, and from what is no backup", async (t) => {
+  const folder = makeFolder(t);
+  const engine = await stage(t);
+  await addUser(engine, "u1");
+  const copy = join(folder, "copy.db");
+  await engine.backUp(copy, COPYING);
+  await addUser(engine, "u2");
+  const database = await engine.open();
+  const presence = await engine.acquirePresence(database, "c1");
+  await assert.rejects(engine.restore(copy, SEAL, 0, COPYING), { message: /process works on/ });
+  await presence.close();
+  await database.close();
+  const broken = join(folder, "broken.db");
+  writeFileSync(broken, readFileSync(copy).fill(7, 8192));
+  await assert.rejects(engine.restore(broken, SEAL, 0, COPYING), { name: "UnusableDatabaseError" });
+  assert.deepEqual(await listUsers(engine), ["u1", "u2"]);
+  assert.ok(!existsSync(`${copy}.before-19700101T000000Z`));
+  assert.deepEqual(readdirSync(folder).sort(), ["broken.db", "copy.db"]);
+});
