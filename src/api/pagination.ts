@@ -8,7 +8,6 @@ import {
   record,
   type Shape,
   TEXT,
-  wholeNumber,
 } from "../base/shape.ts";
 import { FIRST_PAGE, type Page, type Pagination } from "../database/database.ts";
 import { jsonResponse } from "../http/respond.ts";
@@ -16,11 +15,15 @@ import { jsonResponse } from "../http/respond.ts";
 const MAX_LIMIT = 200;
 const CURSOR_FORM = /^[0-9a-z]{1,260}$/;
 
-const NUMBER = wholeNumber(1, MAX_LIMIT);
 /** In a query it is text. */
 const LIMIT: Shape<number> = {
-  ...NUMBER,
-  parse: (text, report) => NUMBER.parse(/^\d{1,3}$/.test(String(text)) && Number(text), report),
+  schema: { type: "integer", minimum: 1, maximum: MAX_LIMIT },
+  definitions: {},
+  parse(value, report) {
+    const limit = /^\d{1,3}$/.test(String(value)) ? Number(value) : 0;
+    if (limit < 1 || limit > MAX_LIMIT) report(`Must be 1 to ${MAX_LIMIT}.`);
+    return limit;
+  },
 };
 
 /** Of a list in memory; parsed, it is the key of an item. */

@@ -28,7 +28,6 @@ const AUDIT_RETENTION_MS = 90 * 86_400_000;
 // polls and a commit.
 const WATCH_INTERVAL_MS = 400;
 const SECOND_MS = 1_000;
-const USES_INTERVAL_MS = 60_000;
 const PURGE_INTERVAL_MS = 60_000;
 
 /** Makes the jobs; none runs yet. */
@@ -47,7 +46,7 @@ export function createJobs(options: JobsOptions) {
     // By itself, since it may write, and revocations wait for nothing.
     { name: "gatepost.keys", everyMs: WATCH_INTERVAL_MS, run: keys.refresh },
     { name: "gatepost.audit", everyMs: SECOND_MS, run: failures.flush },
-    { name: "gatepost.uses", everyMs: USES_INTERVAL_MS, run: options.uses.flush },
+    { name: "gatepost.uses", everyMs: 60 * SECOND_MS, run: options.uses.flush },
     { name: "gatepost.storage", everyMs: SECOND_MS, run: () => writes.look(database) },
   ];
   const works = [

@@ -98,18 +98,6 @@ export const COUNT = shown<number>({ type: "integer", minimum: 0 });
 export const NUMBER = shown<number>({ type: "number", minimum: 0 });
 export const URI = shown<string>({ type: "string", format: "uri" });
 
-/** A whole number between two, both included. */
-export function wholeNumber(minimum: number, maximum: number): Shape<number> {
-  return {
-    ...shown<number>({ type: "integer", minimum, maximum }),
-    parse(value, report) {
-      const number = Number.isSafeInteger(value) ? Number(value) : NaN;
-      if (!(number >= minimum && number <= maximum)) report(`Must be ${minimum} to ${maximum}.`);
-      return number;
-    },
-  };
-}
-
 /** A list without repetition. */
 export function listOf<T>(item: Shape<T>): Shape<readonly T[]> {
   return {

@@ -14,7 +14,7 @@ const TOKENS_OF_APP = 500;
 /**
  * Ends the oldest grants of a user that are too many with a new one, and records that. What has
  * expired or ended with its app counts until it is purged: no row is read to count. Personal tokens
- * do not: a user is told that there are too many, and the others do not end them.
+ * have a limit of their own (personal_tokens.ts).
  */
 export function endExcessGrants(user: string, app: string, nowMs: number): Sql[] {
   const past = (limit: number, ofApp: Sql) =>

@@ -205,11 +205,7 @@ export function listGrants(
 }
 
 /** By what somebody can act for a user, newest first. */
-export async function listLiveGrants(
-  database: Database,
-  user: string,
-  nowMs: number,
-): Promise<ListedGrant[]> {
+export async function listLiveGrants(database: Database, user: string, nowMs: number) {
   // An access token's jti, by which it is revoked alone, is its grant's id and hexadecimal digits.
   const isAlive = sql`revokedAtMs IS NULL AND untilMs > ${nowMs}
     AND NOT (refreshUntilMs = 0 AND EXISTS (SELECT 1 FROM revocations r

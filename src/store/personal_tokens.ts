@@ -38,8 +38,7 @@ export async function findPersonalCaller(
   { grantId, hash }: Pick<RefreshHandle, "grantId" | "hash">,
   nowMs: number,
 ): Promise<Caller | undefined> {
-  type Row = RowOf<Pick<Caller, "sub" | "scopes" | "expiresAtMs">>;
-  const row = await findRow<Row>(
+  const row = await findRow<RowOf<Pick<Caller, "sub" | "scopes" | "expiresAtMs">>>(
     database,
     sql`SELECT user AS sub, scopes, accessUntilMs AS expiresAtMs FROM grants
       WHERE id = ${grantId} AND token = ${hash} AND revokedAtMs IS NULL

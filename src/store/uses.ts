@@ -1,14 +1,9 @@
 import type { Caller } from "../oauth/principal.ts";
 import type { Database } from "../database/database.ts";
-import { writeAndPause } from "../database/rows.ts";
 import { sql } from "../database/sql.ts";
-import { BATCH } from "./batch.ts";
 
-/** When tokens were used last. */
-export type Uses = ReturnType<typeof createUses>;
-
-/** So many grants are noted between two flushes, about 1 MB; the use of others is not. */
-const NOTED_LIMIT = 10_000;
+/** So many grants are noted between two flushes, about 500 KB; the use of others is not. */
+const NOTED_LIMIT = 5_000;
 
 /** Makes the record of uses, which costs a request next to nothing; a crash loses a minute. */
 export function createUses(database: Database, now: () => number) {
@@ -22,18 +17,16 @@ export function createUses(database: Database, now: () => number) {
       token.notedIn = round;
       if (noted.size < NOTED_LIMIT) noted.set(token.caller.grantId, now());
     },
-    /** Stores what has been noted since the last call, in batches for which nothing waits long. */
+    /** Stores what has been noted since the last call, as one batch. */
     async flush(): Promise<void> {
-      const uses = [...noted];
+      const uses = JSON.stringify([...noted]);
       noted = new Map();
       round++;
-      for (let at = 0; at < uses.length; at += BATCH) {
-        const part = JSON.stringify(uses.slice(at, at + BATCH));
-        await writeAndPause(database, [
-          sql`UPDATE grants SET lastUsedAtMs = max(ifnull(lastUsedAtMs, 0), u.value ->> 1)
-            FROM json_each(${part}) u WHERE grants.id = u.value ->> 0`,
-        ], 1);
-      }
+      if (uses === "[]") return;
+      await database.write([
+        sql`UPDATE grants SET lastUsedAtMs = max(ifnull(lastUsedAtMs, 0), u.value ->> 1)
+          FROM json_each(${uses}) u WHERE grants.id = u.value ->> 0`,
+      ]);
     },
   };
 }

@@ -2,6 +2,7 @@ import { idOf, newId } from "../../base/id.ts";
 import { checkErrors, Problem } from "../../base/problem.ts";
 import { sha256 } from "../../base/secret.ts";
 import {
+  COUNT,
   described,
   FLAG,
   manyOf,
@@ -11,11 +12,9 @@ import {
   optional,
   pick,
   record,
-  shown,
+  refined,
   TEXT,
   URI,
-  wholeNumber,
-  withMembers,
 } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import { NAME } from "../../oauth/app.ts";
@@ -25,7 +24,6 @@ import {
   isBuiltIn,
   LOGIN_APP,
   PERSONAL_APP,
-  PERSONAL_PREFIX,
 } from "../../oauth/principal.ts";
 import { NewUser, toUserRecord, UserRecord } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
@@ -67,12 +65,16 @@ const OwnTokenRecord = named("OwnToken", record({
 const NewToken = named("NewPersonalToken", object({
   name: NAME,
   scopes,
-  expires_in: described("Seconds.", wholeNumber(1, MOST_SECONDS)),
+  expires_in: described("Seconds.", refined(COUNT, (seconds, report) => {
+    const isRight = Number.isInteger(seconds) && seconds >= 1 && seconds <= MOST_SECONDS;
+    if (!isRight) report(`Must be 1 to ${MOST_SECONDS}.`);
+  }, { minimum: 1, maximum: MOST_SECONDS })),
 }));
 const UNUSED = { refreshUntilMs: 0, revokedAtMs: null, lastUsedAtMs: null } as const;
 
-const WithToken = named("PersonalToken", withMembers(OwnTokenRecord, {
-  token: described("Shown here only.", shown({ type: "string", pattern: `^${PERSONAL_PREFIX}` })),
+const WithToken = named("PersonalToken", record({
+  ...OwnTokenRecord.members,
+  token: described("Shown here only.", TEXT),
 }));
 
 const { password } = NewUser.members;
@@ -80,9 +82,9 @@ const PasswordChange = named("PasswordChange", object({ current: SECRET, new: pa
 
 /** A user's own account and what may act for it, for a user that has logged in here. */
 export function accountOperations(
-  services: Administration & Pick<Services, "tokens" | "metrics" | "passwordLogin" | "hasher">,
+  services: Administration & Pick<Services, "tokens" | "passwordLogin" | "hasher">,
 ): Operation[] {
-  const { database, tokens, metrics, passwordLogin, hasher, now } = services;
+  const { database, tokens, passwordLogin, hasher, now } = services;
   const { accessTokenTtlMs } = services.config;
   const findOwnUser = async (caller: Caller) =>
     found(await findUser(database, loggedInUser(caller)), "user");
@@ -141,7 +143,6 @@ export function accountOperations(
         if (inserted !== 1) { // or what it depends on has just ended
           throw new Problem(409, "limit", `There are ${PERSONAL_TOKENS} personal tokens already.`);
         }
-        metrics.count("gatepost_tokens_issued_total", [PERSONAL_APP]);
         return locatedResponse(201, request.path, target, { ...toOwnToken(grant, caller), token });
       },
     }),
@@ -196,10 +197,7 @@ export function accountOperations(
   ];
 }
 
-/**
- * The user of a login token; throws Problem 403: neither an app nor a personal token may learn of
- * others, end them, or make one that outlives it.
- */
+/** The user of a login token; throws Problem 403: another must not learn of others, nor end them. */
 function loggedInUser({ sub, clientId }: Caller): string {
   if (clientId === LOGIN_APP) return sub;
   throw new Problem(403, "login_only", "Only a token of the login endpoint may do this.");
