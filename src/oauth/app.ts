@@ -32,7 +32,6 @@ import {
 import { SCOPES } from "./scope.ts";
 import { ACCOUNT_STATUS, RATE } from "./user.ts";
 
-/** What people call an app or a token. */
 export const NAME = matching(
   /^(?!\s*$)[^\x00-\x1f\x7f-\x9f]{1,100}$/u,
   "Must be 1 to 100 characters, not only spaces, none of them a control character.",

@@ -140,7 +140,6 @@ interface RefreshRotation extends Pick<Grant, "scopes" | "refreshUntilMs" | "acc
 }
 
 const PARTIES = [sql`grants.user`, sql`grants.app`] as const;
-/** That time for the rows of `grants`. */
 export const NOT_BEFORE = notBeforeOf(...PARTIES);
 const partiesHoldScopes = partiesHold(...PARTIES);
 

@@ -92,7 +92,6 @@ export function createTokenIssuer(
       return old ? { ...old, isGenuine: false } : parseOpaqueToken(token);
     },
     makePersonalToken: (grantId: string) => newOpaqueToken(grantId, PERSONAL_PREFIX),
-    /** The same of a personal token. */
     parsePersonalToken: (token: string) => parseOpaqueToken(token, PERSONAL_PREFIX),
   };
 }

@@ -66,8 +66,8 @@ const NewToken = named("NewPersonalToken", object({
   name: NAME,
   scopes,
   expires_in: described("Seconds.", refined(COUNT, (seconds, report) => {
-    const isRight = Number.isInteger(seconds) && seconds >= 1 && seconds <= MOST_SECONDS;
-    if (!isRight) report(`Must be 1 to ${MOST_SECONDS}.`);
+    if (Number.isInteger(seconds) && seconds > 0 && seconds <= MOST_SECONDS) return;
+    report(`Must be 1 to ${MOST_SECONDS}.`);
   }, { minimum: 1, maximum: MOST_SECONDS })),
 }));
 const UNUSED = { refreshUntilMs: 0, revokedAtMs: null, lastUsedAtMs: null } as const;
@@ -126,9 +126,9 @@ export function accountOperations(
       refuses: [409],
       async handle({ body: { expires_in: seconds, ...given }, caller, request }) {
         const user = loggedInUser(caller);
-        const foreign = given.scopes.filter((scope) => !caller.scopes.includes(scope));
-        const detail = "Must be scopes that this token has.";
-        checkErrors(foreign.map(() => ({ pointer: "/scopes", detail })).slice(0, 1), "body");
+        const isOwn = given.scopes.every((scope) => caller.scopes.includes(scope));
+        const error = { pointer: "/scopes", detail: "Must be scopes that this token has." };
+        checkErrors(isOwn ? [] : [error], "body");
         const nowMs = now();
         const target = newId("g", nowMs);
         const accessUntilMs = nowMs + seconds * 1000;
@@ -146,8 +146,7 @@ export function accountOperations(
         return locatedResponse(201, request.path, target, { ...toOwnToken(grant, caller), token });
       },
     }),
-    consumer("DELETE", `${TOKENS}/:id`, "endToken",
-      "End a login, a token, or what an app was given", {
+    consumer("DELETE", `${TOKENS}/:id`, "endToken", "End one of those, with all its tokens", {
       responses: { 204: undefined },
       async handle({ params, ...context }) {
         const own = await listOwn(context.caller);
@@ -197,7 +196,7 @@ export function accountOperations(
   ];
 }
 
-/** The user of a login token; throws Problem 403: another must not learn of others, nor end them. */
+/** The user of a login token; throws Problem 403: others must not learn of others, nor end them. */
 function loggedInUser({ sub, clientId }: Caller): string {
   if (clientId === LOGIN_APP) return sub;
   throw new Problem(403, "login_only", "Only a token of the login endpoint may do this.");
