@@ -6,11 +6,9 @@ import { joinSql, sql, type Sql, sqlText } from "../database/sql.ts";
 /** The number of the last end of many subscriptions; it does not concern those made after it. */
 export const LAST_ENDING = sql`(SELECT ifnull(max(seq), 0) FROM subscription_endings)`;
 
-const BUILT_IN = joinSql(BUILT_IN_APPS.map(sqlText), ", ");
-
 /** Holds for the apps that are in no table: a user's own logins and personal tokens. */
 export function isOfNoApp(app: Sql): Sql {
-  return sql`(${app} IN (${BUILT_IN}))`;
+  return sql`(${app} IN (${joinSql(BUILT_IN_APPS.map(sqlText), ", ")}))`;
 }
 
 /** Holds where a JSON array of scopes has this one; no scope has a character that JSON escapes. */

@@ -49,22 +49,17 @@ const ActingAppRecord = named(
   record({ id: idOf("a"), name: TEXT, url: URI, scopes: manyOf(TEXT) }),
 );
 
-const { id, name, scopes, created_at, last_used_at, expires_at } = GrantRecord.members;
+const { user, app, type, status, revoked_at, ...shared } = GrantRecord.members;
 const OwnTokenRecord = named("OwnToken", record({
-  id,
+  ...shared,
   kind: oneOf(...BUILT_IN_APPS, "app"),
-  name,
   app: optional(idOf("a")),
-  scopes,
-  created_at,
-  last_used_at,
-  expires_at,
   current: described("Whether this request came with it.", FLAG),
 }));
 
 const NewToken = named("NewPersonalToken", object({
   name: NAME,
-  scopes,
+  scopes: shared.scopes,
   expires_in: described("Seconds.", refined(COUNT, (seconds, report) => {
     if (Number.isInteger(seconds) && seconds > 0 && seconds <= MOST_SECONDS) return;
     report(`Must be 1 to ${MOST_SECONDS}.`);
@@ -84,8 +79,7 @@ const PasswordChange = named("PasswordChange", object({ current: SECRET, new: pa
 export function accountOperations(
   services: Administration & Pick<Services, "tokens" | "passwordLogin" | "hasher">,
 ): Operation[] {
-  const { database, tokens, passwordLogin, hasher, now } = services;
-  const { accessTokenTtlMs } = services.config;
+  const { database, tokens, passwordLogin, hasher, now, config: { accessTokenTtlMs } } = services;
   const findOwnUser = async (caller: Caller) =>
     found(await findUser(database, loggedInUser(caller)), "user");
   const listOwn = (caller: Caller) => listLiveGrants(database, loggedInUser(caller), now());
