@@ -82,7 +82,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     metrics.observe("gatepost_database_commit_batches", [], batches);
     metrics.observe("gatepost_database_commit_duration_seconds", [], ms / 1000);
     writes.observe(refusal);
-  });
+  }, log);
   const failures = createFailureAudit({ database, now });
   const uses = createUses(database, now);
   const stopping = new AbortController();
@@ -143,10 +143,11 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
       jobs, events, hosted, pageKey, url,
       wake: worker.wake,
       readiness: createReadiness({
-        database: () =>
-          database.isInPlace()
-            ? hasUsers(database).then(writes.state, () => "unavailable")
-            : "replaced",
+        async database() {
+          const state = database.state();
+          if (state !== "ok") return state;
+          return await hasUsers(database).then(writes.state, () => "unavailable");
+        },
         distributor: worker.state,
         callbacks: () => worker.report().want ?? "ok",
       }, backlog, now),

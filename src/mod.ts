@@ -8,23 +8,6 @@
  * declarations (`.d.ts`) and tests (`.test.ts`, `.spec.ts`). Import from here with `import type`:
  * it vanishes when the module runs, so a module needs neither this package installed beside it nor
  * a `package.json`.
- *
- * @example
- * ```ts
- * import type { Endpoint } from "gatepost";
- *
- * export const createOrder = {
- *   method: "POST",
- *   path: "/orders/:id",
- *   scope: "orders",
- *   emits: { "order.created": "An order was placed" },
- *   async handle({ params, body, caller, dispatch }) {
- *     const order = { ...body, id: params.id, by: caller.sub };
- *     dispatch("order.created", order);
- *     return { status: 201, body: order };
- *   },
- * } satisfies Endpoint;
- * ```
  */
 
 export type * from "./mod/context.ts";

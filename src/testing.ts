@@ -1,6 +1,7 @@
 import { authenticateBy } from "./api/bearer.ts";
 import { createPipeline } from "./api/pipeline.ts";
 import { createRouter } from "./api/router.ts";
+import { namesIn, PARAMETER, toTemplates } from "./api/system/openapi_operation.ts";
 import { createServiceMetrics } from "./app/metrics.ts";
 import { type HttpRequest, type HttpResponse, tooLarge } from "./base/http_message.ts";
 import { createLogger } from "./base/log.ts";
@@ -20,8 +21,6 @@ import { listDispatched } from "./store/events.ts";
 
 export type * from "./mod/testing.ts";
 
-/** In a path pattern: `:name`, perhaps with a group, or a wildcard, and what may be optional. */
-const PARAMETER = /(\/?)(?::([\w$]+)(?:\([^)]*\))?|\*)([?*+]?)/g;
 const JSON_TYPE = /^[\w.-]+\/([\w.-]+\+)?json\s*(;|$)/i;
 const issuer = "https://api.test";
 const now = Date.now;
@@ -117,16 +116,17 @@ function isSentAsItIs(body: unknown): body is NonNullable<RequestInit["body"]> {
     [Blob, FormData, URLSearchParams].some((type) => body instanceof type);
 }
 
-/** Throws TypeError where a parameter of the path is missing. */
+/** The fullest path that the parameters fill; throws TypeError where one is missing. */
 function fillPath(path: string, params: NonNullable<CallOptions["params"]>): string {
-  return path.replace(PARAMETER, (_, slash: string, name: string = "0", mark: string) => {
-    const value = params[name];
-    if (value === undefined && (mark === "?" || mark === "*")) return "";
-    if (value === undefined) throw new TypeError(`params.${name} is missing: the path is ${path}`);
-    // The slashes in what takes several segments are the path's own.
-    const parts = name === "0" || mark !== "" ? String(value).split("/") : [String(value)];
-    return slash + parts.map(encodeURIComponent).join("/");
-  });
+  const templates = toTemplates(path);
+  const missing = (template = "") => namesIn(template).find((name) => params[name] === undefined);
+  const template = templates.find((each) => missing(each) === undefined);
+  if (template === undefined) {
+    throw new TypeError(`params.${missing(templates.at(-1))} is missing: the path is ${path}`);
+  }
+  // The slashes in what takes several segments are the path's own.
+  return template.replace(PARAMETER, (_, name: string) =>
+    String(params[name]).split("/").map(encodeURIComponent).join("/"));
 }
 
 /** Whom the token of a request speaks for. */

@@ -78,6 +78,10 @@ for (const [path, params, expected] of [
   ["/n/:id(\\d+)", { id: "12" }, { id: "12" }],
   ["/deep/:path+", { path: "a/b" }, { path: "a/b" }],
   ["/img/:name.png", { name: "cat" }, { name: "cat" }],
+  ["/a\\:b/:c", { c: "x" }, { c: "x" }],
+  ["/a{/:b}?", { b: "x" }, { b: "x" }],
+  ["/(\\d+)/*", { 0: "7", 1: "a/b" }, { 0: "7", 1: "a/b" }],
+  ["/:id((?:a|b)+)/:é", { id: "ab", é: "x" }, { id: "ab", é: "x" }],
 ] as const) {
   test(`params fill ${path}: ${JSON.stringify(params)}`, async () => {
     const found = {

@@ -1,16 +1,12 @@
 import { checkPattern } from "./pattern.ts";
+import type { FieldError } from "./problem.ts";
 import { FORMATS, KEYWORDS, type Keywords, TYPES } from "./schema_keywords.ts";
 import { below, isRecord, LIST_LIMIT, pointerTo, type Report, type Shape } from "./shape.ts";
 
-/** One look at a value: where it is at, and how many errors may still be reported. */
-interface Run {
-  readonly path: PropertyKey[];
-  readonly report: Report;
-  left: number;
-}
+type Errors = FieldError[];
 
-/** Returns the value with its defaults; what is wrong is reported. */
-type Check<T = unknown> = (value: T, run: Run) => unknown;
+/** Returns the value `at` a JSON Pointer with its defaults; what is wrong goes to `errors`. */
+type Check<T = unknown> = (value: T, at: string, errors: Errors) => unknown;
 
 interface Compiled {
   readonly check: Check;
@@ -22,7 +18,7 @@ interface Compiled {
 
 const MAX_DEPTH = 32;
 const anything: Check = (value) => value;
-const unknownMember: Check = (_value, run) => fail(run, "Unknown member.");
+const unknownMember: Check = (_value, at, errors) => fail(errors, at, "Unknown member.");
 
 /**
  * Makes a shape of a JSON Schema (2020-12); mod/schema.ts has the keywords. What is wrong with the
@@ -34,23 +30,23 @@ export function toShape(schema: unknown, report: Report): Shape<unknown> {
   return {
     schema: isRecord(schema) ? schema : {},
     definitions: {},
-    parse(value, report) {
-      if (value !== undefined) return check(value, { path: [], report, left: LIST_LIMIT });
-      report("Is required.");
-      return undefined;
-    },
+    parse: (value, report) =>
+      value === undefined ? report("Is required.") : checkWhole(check, value, report),
   };
+}
+
+function checkWhole(check: Check, value: unknown, report: Report): unknown {
+  const errors: Errors = [];
+  const parsed = check(value, "", errors);
+  for (const { detail, pointer } of errors) report(detail, pointer);
+  return parsed;
 }
 
 /** @param above the schemas that it is in */
 function compile(schema: unknown, report: Report, above: readonly unknown[]): Compiled {
-  const wrong = !isRecord(schema)
-    ? "Must be a JSON Schema or a Standard Schema."
-    : above.includes(schema)
-    ? "Is in itself: no schema is recursive."
-    : above.length === MAX_DEPTH
-    ? `Is deeper than ${MAX_DEPTH} schemas.`
-    : undefined;
+  const wrong = !isRecord(schema) ? "Must be a JSON Schema or a Standard Schema."
+    : above.includes(schema) ? "Is in itself: no schema is recursive."
+    : above.length === MAX_DEPTH ? `Is deeper than ${MAX_DEPTH} schemas.` : undefined;
   if (wrong !== undefined) {
     report(wrong);
     return { check: anything, hasType: () => true };
@@ -72,19 +68,18 @@ function compile(schema: unknown, report: Report, above: readonly unknown[]): Co
   const members = checkMembers(keywords, compileAt);
   const anyOf = checkAnyOf(keywords, compileAt);
 
-  const check: Check = (value, run) => {
-    if (!hasType(value)) return fail(run, typeDetail);
-    values(value, run);
+  const check: Check = (value, at, errors) => {
+    if (!hasType(value)) return fail(errors, at, typeDetail);
+    values(value, at, errors);
     let parsed = value;
-    if (typeof value === "string") text(value, run);
-    else if (typeof value === "number") number(value, run);
-    else if (Array.isArray(value)) parsed = list(value, run);
-    else if (isRecord(value)) parsed = members(value, run);
-    return anyOf(parsed, run);
+    if (typeof value === "string") text(value, at, errors);
+    else if (typeof value === "number") number(value, at, errors);
+    else if (Array.isArray(value)) parsed = list(value, at, errors);
+    else if (isRecord(value)) parsed = members(value, at, errors);
+    return anyOf(parsed, at, errors);
   };
   if (keywords.default === undefined) return { check, hasType };
-  const run: Run = { path: [], report: below(report, "default"), left: LIST_LIMIT };
-  const parsed = check(keywords.default, run);
+  const parsed = checkWhole(check, keywords.default, below(report, "default"));
   return { check, hasType, fallback: JSON.stringify(parsed) };
 }
 
@@ -100,8 +95,8 @@ function checkValues(keywords: Keywords): Check {
       const detail = `Must be one of: ${all.length > 200 ? `${all.slice(0, 200)} …` : all}.`;
       return { keys: new Set(values.map(keyOf)), detail };
     });
-  return (value, run) => {
-    for (const { keys, detail } of lists) if (!keys.has(keyOf(value))) fail(run, detail);
+  return (value, at, errors) => {
+    for (const { keys, detail } of lists) if (!keys.has(keyOf(value))) fail(errors, at, detail);
   };
 }
 
@@ -110,17 +105,18 @@ function checkText(keywords: Keywords, report: Report): Check<string> {
   const wrong = pattern === undefined ? undefined : checkPattern(pattern, maxLength);
   if (wrong !== undefined) report(wrong, "/pattern");
   const isTried = pattern !== undefined && wrong === undefined;
+  const patternDetail = `Must match the pattern ${pattern}`;
   const expression = isTried ? new RegExp(pattern, "u") : undefined;
   const [hasFormat, what] = FORMATS[format] ?? [];
-  return (text, run) => {
+  return (text, at, errors) => {
     // A character has one or two code units: most texts need no counting.
     const isClear = text.length >= 2 * minLength &&
       (text.length <= maxLength || text.length > 2 * maxLength);
     const length = isClear ? text.length : [...text].length;
-    if (length < minLength) fail(run, `Must have at least ${minLength} characters.`);
-    else if (length > maxLength) fail(run, `Must have at most ${maxLength} characters.`);
-    else if (expression?.test(text) === false) fail(run, `Must match the pattern ${pattern}`);
-    else if (hasFormat?.(text) === false) fail(run, `Must be ${what}.`);
+    if (length < minLength) fail(errors, at, `Must have at least ${minLength} characters.`);
+    else if (length > maxLength) fail(errors, at, `Must have at most ${maxLength} characters.`);
+    else if (expression?.test(text) === false) fail(errors, at, patternDetail);
+    else if (hasFormat?.(text) === false) fail(errors, at, `Must be ${what}.`);
   };
 }
 
@@ -137,8 +133,10 @@ function checkNumber(keywords: Keywords): Check<number> {
   const given = rules.flatMap(([limit, isRight, what]) =>
     limit === undefined ? [] : [{ limit, isRight, detail: `Must be ${what} ${limit}.` }]
   );
-  return (value, run) => {
-    for (const { limit, isRight, detail } of given) if (!isRight(value, limit)) fail(run, detail);
+  return (value, at, errors) => {
+    for (const { limit, isRight, detail } of given) {
+      if (!isRight(value, limit)) fail(errors, at, detail);
+    }
   };
 }
 
@@ -152,17 +150,17 @@ function isMultiple(value: number, of: number): boolean {
 function checkList(keywords: Keywords, compileAt: CompileAt): Check<readonly unknown[]> {
   const { minItems = 0, maxItems = Infinity, uniqueItems = false, items } = keywords;
   const item = items === undefined ? anything : compileAt(items, "items").check;
-  return (list, run) => {
-    if (list.length < minItems) fail(run, `Must have at least ${minItems} items.`);
-    if (list.length > maxItems) return fail(run, `Must have at most ${maxItems} items.`);
+  return (list, at, errors) => {
+    if (list.length < minItems) fail(errors, at, `Must have at least ${minItems} items.`);
+    if (list.length > maxItems) return fail(errors, at, `Must have at most ${maxItems} items.`);
     const seen = new Set<unknown>();
     let changed: unknown[] | undefined;
-    for (let index = 0; index < list.length && run.left > 0; index++) {
+    for (let index = 0; index < list.length && errors.length < LIST_LIMIT; index++) {
       const value: unknown = list[index];
-      const parsed = checkAt(index, item, value, run);
+      const parsed = item(value, `${at}/${index}`, errors);
       if (parsed !== value) (changed ??= [...list])[index] = parsed;
       if (uniqueItems && seen.size === seen.add(keyOf(value)).size) {
-        fail(run, "Must not be there twice.", index);
+        fail(errors, `${at}/${index}`, "Must not be there twice.");
       }
     }
     return changed ?? list;
@@ -173,33 +171,32 @@ function checkMembers(
   { properties = {}, required = [], additionalProperties = true }: Keywords,
   compileAt: CompileAt,
 ): Check<Readonly<Record<string, unknown>>> {
-  const members = Object.entries(properties).map(([name, inner]) =>
-    ({ name, isRequired: required.includes(name), ...compileAt(inner, "properties", name) })
-  );
-  const others = required.filter((name) => !Object.hasOwn(properties, name));
-  const more = isRecord(additionalProperties)
+  const check = isRecord(additionalProperties)
     ? compileAt(additionalProperties, "additionalProperties").check
-    : additionalProperties === true
-    ? anything
-    : unknownMember;
-  return (value, run) => {
+    : additionalProperties ? anything : unknownMember;
+  const more: Omit<Compiled, "hasType"> = { check };
+  const names = new Set([...Object.keys(properties), ...required]);
+  const members = [...names].map((name) => ({
+    name,
+    token: pointerTo([name]),
+    isRequired: required.includes(name),
+    ...Object.hasOwn(properties, name) ? compileAt(properties[name], "properties", name) : more,
+  }));
+  return (value, at, errors) => {
     const changes: [string, unknown][] = [];
-    for (const { name, check, fallback, isRequired } of members) {
+    for (const { name, token, check, fallback, isRequired } of members) {
       const given = Object.hasOwn(value, name) ? value[name] : undefined;
       if (given !== undefined) {
-        const parsed = checkAt(name, check, given, run);
+        const parsed = check(given, at + token, errors);
         if (parsed !== given) changes.push([name, parsed]);
       } else if (fallback !== undefined) changes.push([name, JSON.parse(fallback)]);
-      else if (isRequired) fail(run, "Is required.", name);
+      else if (isRequired) fail(errors, at + token, "Is required.");
     }
-    for (const name of others) {
-      if (!Object.hasOwn(value, name) || value[name] === undefined) fail(run, "Is required.", name);
-    }
-    for (const name of more === anything ? [] : Object.keys(value)) {
-      if (run.left === 0) break;
+    for (const name of more.check === anything ? [] : Object.keys(value)) {
+      if (errors.length === LIST_LIMIT) break;
       const given = value[name];
-      if (Object.hasOwn(properties, name) || given === undefined) continue;
-      const parsed = checkAt(name, more, given, run);
+      if (names.has(name) || given === undefined) continue;
+      const parsed = more.check(given, at + pointerTo([name]), errors);
       if (parsed !== given) changes.push([name, parsed]);
     }
     return changes.length === 0 ? value : { ...value, ...Object.fromEntries(changes) };
@@ -210,30 +207,21 @@ function checkAnyOf({ anyOf = [] }: Keywords, compileAt: CompileAt): Check {
   const all = anyOf.map((inner, index) => compileAt(inner, "anyOf", index));
   if (all.length === 0) return anything;
   const wrong = `Must fit one of ${all.length} alternatives.`;
-  return (value, run) => {
+  return (value, at, errors) => {
     const [near, ...others] = all.filter(({ hasType }) => hasType(value));
     // One that alone has the type is meant: its errors say more.
-    if (near && others.length === 0) return near.check(value, run);
+    if (near && others.length === 0) return near.check(value, at, errors);
     for (const { check } of near ? [near, ...others] : []) {
-      const trial: Run = { path: [], report: () => {}, left: 1 };
-      const parsed = check(value, trial);
-      if (trial.left === 1) return parsed;
+      const trial: Errors = [];
+      const parsed = check(value, at, trial);
+      if (trial.length === 0) return parsed;
     }
-    return fail(run, wrong);
+    return fail(errors, at, wrong);
   };
 }
 
-function checkAt(name: PropertyKey, check: Check, value: unknown, run: Run): unknown {
-  run.path.push(name);
-  const parsed = check(value, run);
-  run.path.pop();
-  return parsed;
-}
-
-function fail(run: Run, detail: string, ...name: PropertyKey[]): void {
-  if (run.left === 0) return;
-  run.left--;
-  run.report(detail, pointerTo([...run.path, ...name]));
+function fail(errors: Errors, pointer: string, detail: string): void {
+  if (errors.length < LIST_LIMIT) errors.push({ pointer, detail });
 }
 
 /** The same for values that are the same as JSON, whatever the order of their members. */

@@ -6,8 +6,8 @@ type Part = string | {
 };
 type Sequence = readonly Part[];
 
-/** Characters, as places in `alphabet()`: from one to before another. */
-type Runs = readonly (readonly [from: number, to: number])[];
+/** A set of characters: a bit for each place in `alphabet()`, behind one for `END` and `OTHER`. */
+type Characters = bigint;
 
 /** How many ways through one text may be tried: fewer where it may be longer than that. */
 const [MAX_WAYS, LONG_TEXT, MAX_WAYS_OF_LONG] = [256, 65_536, 16];
@@ -22,10 +22,10 @@ const TOKEN = new RegExp(
   "gsuy",
 );
 const QUANTIFIER = /^(?<sign>[*+?])|^\{(?<min>\d+)(?<open>,?)(?<max>\d*)/;
-const EDGES: readonly Part[] = ["^", "\\b", "\\B"];
-const END: Runs = [[-2, -1]];
-/** Those that are not in the alphabet. */
-const OTHER: Runs = [[-1, 0]];
+/** The end of a text, and what is not in the alphabet. */
+const [END, OTHER] = [1n, 2n];
+/** What atoms match; edges match no character. */
+const known = new Map([["$", END], ["^", 0n], ["\\b", 0n], ["\\B", 0n]]);
 
 /**
  * Says why a regular expression (flag `u`) is not tried on texts from outside, which have at most
@@ -41,11 +41,12 @@ export function checkPattern(source: string, maxLength = Infinity): string | und
   const tokens = source.match(TOKEN) ?? [];
   if (tokens.join("") !== source) return "Must have no backreference, lookaround or modifier.";
   const branches = readBranches(tokens.values());
-  const isTriedOnce = branches.every(([first]) => first === "^") ||
-    !tokens.some((token) => /^([*+?]|\{\d+,)/.test(token));
-  const ways = countWays([{ branches, min: 1, max: 1 }], [], maxLength, false);
+  const whole: Sequence = [{ branches, min: 1, max: 1 }];
+  // Without ^ it is tried at each place: one of a text is looked at by as many as it is long.
+  const isTriedOnce = branches.every(([first]) => first === "^");
+  const tries = isTriedOnce ? 1 : Math.min(maxLength, mostCharacters(whole));
   const mostWays = maxLength > LONG_TEXT ? MAX_WAYS_OF_LONG : MAX_WAYS;
-  if ((isTriedOnce ? 1 : maxLength) * ways <= mostWays) return undefined;
+  if (Math.max(1, tries) * countWays(whole, 0n, maxLength, false) <= mostWays) return undefined;
   return "Could take long: begin it with ^, let the next character decide how it goes on (in " +
     `what is repeated, always), or give a maxLength; more than ${mostWays} ways would be tried.`;
 }
@@ -69,10 +70,18 @@ function readBranches(tokens: IterableIterator<string>): Sequence[] {
   return branches;
 }
 
+/** How many characters it matches at most. */
+function mostCharacters(sequence: Sequence): number {
+  return sequence.reduce((sum, part) => {
+    if (typeof part === "string") return sum + 1;
+    return sum + part.max * Math.max(...part.branches.map(mostCharacters));
+  }, 0);
+}
+
 /** How many ways there are through a text, at most; infinite where their number grows with it. */
 function countWays(
   sequence: Sequence,
-  follow: Runs,
+  follow: Characters,
   maxLength: number,
   isRepeated: boolean,
 ): number {
@@ -80,11 +89,11 @@ function countWays(
     if (typeof part === "string") return ways;
     const { branches, min, max } = part;
     const next = firstOf(sequence.slice(index + 1), follow);
-    const first = branches.flatMap((branch) => firstOf(branch, []));
-    const after = max > 1 ? [...first, ...next] : next;
+    const first = firstOf([part], 0n);
+    const after = max > 1 ? first | next : next;
     const entries = branches.map((branch) => firstOf(branch, after));
-    const choices = entries.map((one) => entries.filter((other) => overlap(one, other)).length);
-    const rounds = min < max && overlap(first, next) ? Math.min(max, maxLength) - min + 1 : 1;
+    const choices = entries.map((one) => entries.filter((other) => (one & other) !== 0n).length);
+    const rounds = min < max && (first & next) !== 0n ? Math.min(max, maxLength) - min + 1 : 1;
     const isLoop = isRepeated || max > 1;
     const own = Math.max(1, rounds) * Math.max(1, ...choices);
     if (isLoop && Math.max(...choices) > 1 || isRepeated && rounds > 1) return Infinity;
@@ -94,34 +103,31 @@ function countWays(
 }
 
 /** Every character that may come first: those that follow too, where nothing has to come. */
-function firstOf(sequence: Sequence, follow: Runs): Runs {
-  const end = sequence.findIndex((part) => !canBeEmpty(part));
-  const parts = end < 0 ? sequence : sequence.slice(0, end + 1);
-  const runs = parts.flatMap((part) =>
-    typeof part === "string" ? runsOf(part) : part.branches.flatMap((each) => firstOf(each, []))
-  );
-  return end < 0 ? [...runs, ...follow] : runs;
+function firstOf(sequence: Sequence, follow: Characters): Characters {
+  let first = 0n;
+  for (const part of sequence) {
+    first |= typeof part === "string" ? charactersOf(part)
+      : part.branches.reduce((all, branch) => all | firstOf(branch, 0n), 0n);
+    if (!canBeEmpty(part)) return first;
+  }
+  return first | follow;
 }
 
 function canBeEmpty(part: Part): boolean {
-  if (typeof part === "string") return EDGES.includes(part); // behind "$" nothing can follow
+  if (typeof part === "string") return charactersOf(part) === 0n;
   return part.min === 0 || part.branches.some((branch) => branch.every(canBeEmpty));
 }
 
-function overlap(one: Runs, other: Runs): boolean {
-  return one.some(([from, to]) => other.some((each) => from < each[1] && each[0] < to));
-}
-
-const known = new Map<Part, Runs>([["$", END], ...EDGES.map((edge) => [edge, []] as const)]);
-
-/** Where in the alphabet the characters are that a character or class matches. */
-function runsOf(atom: string): Runs {
-  const found = known.get(atom);
-  if (found) return found;
-  const matches = alphabet().matchAll(new RegExp(`(?:${atom})+`, "gu"));
-  const runs = [...matches].map(({ 0: run, index }) => [index, index + run.length] as const);
-  known.set(atom, runs.length === 0 ? OTHER : runs);
-  return runsOf(atom);
+/** The characters that a character or class matches. */
+function charactersOf(atom: string): Characters {
+  let found = known.get(atom);
+  if (found !== undefined) return found;
+  found = 0n;
+  for (const { 0: run, index } of alphabet().matchAll(new RegExp(`(?:${atom})+`, "gu"))) {
+    found |= (1n << BigInt(run.length)) - 1n << BigInt(index + 2);
+  }
+  known.set(atom, found ||= OTHER);
+  return found;
 }
 
 let characters = "";

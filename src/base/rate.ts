@@ -37,12 +37,6 @@ export function formatRate({ count, windowMs }: Rate): string {
 /** How much of a step sums of fractions may be off by. */
 const ROUNDING = 0.01;
 
-/** A rate, whose use is counted by a key. */
-interface Claim {
-  readonly key: string;
-  readonly rate: Rate;
-}
-
 /**
  * Makes a limiter, by the generic cell rate algorithm (ITU-T I.371): all of a rate may be used at
  * once, and comes back bit by bit. What comes under several rates is counted by all of them, or by
@@ -57,7 +51,7 @@ interface Claim {
 export function createLimiter(now: () => number, maxKeys = 50_000) {
   const fullAtMs = createCache<number>(maxKeys);
 
-  return <C extends Claim>(claims: readonly C[]) => {
+  return <C extends { readonly key: string; readonly rate: Rate }>(claims: readonly C[]) => {
     const nowMs = now();
     let isAllowed = true;
     const quotas = claims.map((claim) => {

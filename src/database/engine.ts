@@ -1,5 +1,6 @@
 import type { MessagePort } from "node:worker_threads";
 import { DATABASE_ADDRESS, type DatabaseAddress } from "../base/database_address.ts";
+import type { Log } from "../base/log.ts";
 import type { Seal } from "../base/seal.ts";
 import type { BackupOptions } from "./backup.ts";
 import type { Database } from "./database.ts";
@@ -20,8 +21,11 @@ export interface Engine {
   judge(seal: Seal): Promise<DatabaseState>;
   /** Reads it and changes nothing; it is there, and its schema the newest. */
   look<Result>(read: (database: Pick<Database, "query">) => Promise<Result>): Promise<Result>;
-  /** Makes or migrates it, and opens it. Throws UnusableDatabaseError. */
-  open(observe?: (commit: CommitReport) => void): Promise<OpenDatabase>;
+  /**
+   * Makes or migrates it, and opens it; with a log, what the operator should know of it while it is
+   * open goes there. Throws UnusableDatabaseError.
+   */
+  open(observe?: (commit: CommitReport) => void, log?: Log): Promise<OpenDatabase>;
   /** Opens in another thread what this process has open; the port is what `connect` made. */
   openInThread(port: MessagePort | undefined): Database;
   /** Shows other processes that the one with this name lives. */
@@ -42,8 +46,8 @@ export interface Engine {
 
 /** A database that this process works on, and that others may. */
 export interface OpenDatabase extends Database {
-  /** Whether what is open is still what the address leads to. */
-  isInPlace(): boolean;
+  /** Why what is stored might be lost or wrong, although it can be read and written. */
+  state(): "ok" | "replaced" | "clock_skewed";
   /** Removes what has been overwritten also from logs; returns why it can still be read. */
   forgetOverwritten(): string | undefined;
   /** What another thread needs to open it too; undefined where that needs nothing. */

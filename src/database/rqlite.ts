@@ -1,5 +1,5 @@
 import type { Database } from "./database.ts";
-import { createRqliteClient, type RqliteAddress } from "./rqlite_client.ts";
+import type { RqliteClient } from "./rqlite_client.ts";
 import { createRqliteReader } from "./rqlite_reader.ts";
 import { createRqliteWriter } from "./rqlite_writer.ts";
 import type { CommitReport } from "./write_result.ts";
@@ -7,13 +7,13 @@ import type { CommitReport } from "./write_result.ts";
 /**
  * Opens the engine on an rqlite cluster, which replicates one SQLite database by Raft and answers
  * over HTTP. Its schema must be there (rqlite_engine.ts). Reads and writes go to the leader, so a
- * process sees what it has stored; what others stored it sees half a second later at most.
+ * process sees what it has stored; what others stored it sees half a second later at most. The
+ * client is closed with it.
  */
 export function openRqliteDatabase(
-  address: RqliteAddress,
+  client: RqliteClient,
   observe: (commit: CommitReport) => void = () => {},
 ): Database {
-  const client = createRqliteClient(address);
   const writer = createRqliteWriter(client, observe);
   let closing: Promise<void> | undefined;
   return {

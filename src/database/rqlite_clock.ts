@@ -8,6 +8,7 @@ export type RqliteClock = ReturnType<typeof createRqliteClock>;
 const WARN_MS = 250;
 /** Beyond it what one process revokes may not reach what another has just issued. */
 const REFUSE_MS = 2_000;
+const INTERVAL_MS = 2_000;
 const TIMEOUT_MS = 1_000;
 /** By how much two clocks may drift apart between two looks. */
 const DRIFT_MS = 1;
@@ -57,18 +58,26 @@ export function createRqliteClock(
     return Math.round(surely[Math.floor((surely.length - 1) / 2)] ?? 0);
   }
 
+  /** Asks each node once, within about a second, and logs where the clocks differ. */
+  async function look(): Promise<void> {
+    await Promise.all(client.nodes.map((node) => ask(node).catch(() => {}))); // it is down
+    const isOff = skewMs() > WARN_MS;
+    if (isOff && !isWarned) {
+      log.warn("this machine's clock differs from those of the database", { ms: skewMs() });
+    }
+    isWarned = isOff;
+  }
+
   return {
-    /** Asks each node once, within about a second, and logs where the clocks differ. */
-    async look(): Promise<void> {
-      await Promise.all(client.nodes.map((node) => ask(node).catch(() => {}))); // it is down
-      const isOff = skewMs() > WARN_MS;
-      if (isOff && !isWarned) {
-        log.warn("this machine's clock differs from those of the database", { ms: skewMs() });
-      }
-      isWarned = isOff;
+    look,
+    /** Looks again and again, until the returned function is called. */
+    start(): () => void {
+      void look();
+      const timer = setInterval(() => void look(), INTERVAL_MS).unref();
+      return () => clearInterval(timer);
     },
-    state: (): "ok" | "skewed" => (skewMs() > REFUSE_MS ? "skewed" : "ok"),
     skewMs,
+    state: (): "ok" | "clock_skewed" => (skewMs() > REFUSE_MS ? "clock_skewed" : "ok"),
   };
 }
 

@@ -10,6 +10,7 @@ import { findOwnSealError, findSchemaError, refuseUnusable } from "./judge.ts";
 import { asideOf, restoreSqlite } from "./restore.ts";
 import { openRqliteDatabase } from "./rqlite.ts";
 import { createRqliteClient, type RqliteAddress, type RqliteClient } from "./rqlite_client.ts";
+import { createRqliteClock } from "./rqlite_clock.ts";
 import { judgeCluster, migrateCluster } from "./rqlite_judge.ts";
 import { acquireRqlitePresence, isAnybodyOnCluster } from "./rqlite_presence.ts";
 
@@ -56,25 +57,36 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
     }
   }
 
+  const open = (observe?: Parameters<Engine["open"]>[0]) =>
+    openRqliteDatabase(createRqliteClient(cluster), observe);
+
   return {
     address: name,
     folders: [],
     exists,
     judge,
     look: (read) => {
-      const database = openRqliteDatabase(cluster);
+      const database = open();
       return read(database).finally(database.close);
     },
-    async open(observe) {
+    async open(observe, log) {
       await ask(prepare);
+      const client = createRqliteClient(cluster);
+      const database = openRqliteDatabase(client, observe);
+      const clock = log && createRqliteClock(client, log, Date.now);
+      const stopClock = clock?.start();
       return {
-        ...openRqliteDatabase(cluster, observe),
-        isInPlace: () => true,
+        ...database,
+        close() {
+          stopClock?.();
+          return database.close();
+        },
+        state: () => clock?.state() ?? "ok",
         forgetOverwritten: () => "rqlite keeps its own until it has made enough snapshots",
         connect: () => undefined,
       };
     },
-    openInThread: () => openRqliteDatabase(cluster),
+    openInThread: () => open(),
     acquirePresence: acquireRqlitePresence,
     backUp,
     async restore(source, seal, nowMs, options) {
@@ -83,7 +95,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
         const { bytes } = await restoreSqlite(source, file, seal, nowMs, options);
         const keptAs = await exists() ? asideOf(source, nowMs) : undefined;
         await ask(prepare);
-        const database = openRqliteDatabase(cluster);
+        const database = open();
         if (await isAnybodyOnCluster(database).finally(database.close)) {
           throw new UnusableDatabaseError(`A process works on ${name}: stop every server first.`);
         }

@@ -30,7 +30,7 @@ export function createSqliteEngine(file: string): Engine {
       const identity = identify(path);
       return {
         ...database,
-        isInPlace: () => identify(path) === identity,
+        state: () => identify(path) === identity ? "ok" : "replaced",
         forgetOverwritten: () => emptyLog(path) ? undefined : "others are reading the log",
       };
     },

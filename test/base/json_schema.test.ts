@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { toShape } from "../../src/base/json_schema.ts";
 import type { FieldError } from "../../src/base/problem.ts";
+import { KEYWORDS } from "../../src/base/schema_keywords.ts";
 import { parseShape, reportTo, type Shape } from "../../src/base/shape.ts";
 
 /** Own members named as those of a prototype are. */
@@ -86,6 +89,7 @@ describe("a schema refuses", () => {
     [{ additionalProperties: { type: "string" } }, { a: 1 }, ["/a Must be a string."]],
     [{ required: ["b"], additionalProperties: false }, { b: 1 }, ["/b Unknown member."]],
     [PERSON, { name: undefined }, ["/name Is required."]],
+    [{ required: ["b"], additionalProperties: { default: 1 } }, {}, ["/b Is required."]],
     [{ required: ["toString"] }, {}, ["/toString Is required."]],
     [own('{"properties": {"__proto__": {"type": "string"}}}'), own('{"__proto__": 1}'), [
       "/__proto__ Must be a string.",
@@ -196,4 +200,15 @@ test("no more is looked at once 100 errors are known", () => {
   const schema = { items: { type: "object", properties: { a: { type: "string" } } } };
   assert.equal(errorsOf(schema, Array.from({ length: 100_000 }, () => members)).length, 100);
   assert.ok(looks <= 200, String(looks));
+});
+
+test("the keywords are those of the types for authors, and of the handbook", () => {
+  const read = (path: string) =>
+    readFileSync(join(import.meta.dirname, "../../src", path), "utf8");
+  const [, members = ""] = /interface JsonSchema \{(.*?)^\}/ms.exec(read("mod/schema.ts")) ?? [];
+  const typed = [...members.matchAll(/^  readonly (\w+)\?/gm)].map(([, name]) => name);
+  const [table = ""] = /^\| any value .*?^$/ms.exec(read("hosting/README.md")) ?? [];
+  const told = [...table.matchAll(/`(\w+)`/g)].map(([, name]) => name);
+  const names = Object.keys(KEYWORDS.members).sort();
+  assert.deepEqual([typed.sort(), told.sort()], [names, names]);
 });

@@ -15,6 +15,7 @@ describe("a pattern is taken whose next character decides, or whose ways are few
     ["^(jan|feb|mar|apr|may|jun)$"], ["^https?://(www\\.)?[a-z.]+$"], ["^[\\]()|*+?{}^$]+x$"],
     ["^(\\p{Lu}\\p{Ll}+)+$"], ["^\\u{1F600}+\\ud83d\\ude01$"], ["^(\\b[a-z]+ )*$"], ["^(a|b)*c"],
     ["^[^@\\s]+@[^@\\s]+\\.[^@\\s]+$", 256], ["\\d+x", 256], ["^a*?b+?$"], ["^a|^b+"], ["^[]*x$"],
+    ["colou?r"], ["a{255}b", 65_536], ["^a{5000}b"],
   ];
   for (const [pattern, maxLength] of rows) {
     test(`${pattern} up to ${maxLength}`, () => {
@@ -31,6 +32,7 @@ describe("a pattern is refused that could take long:", () => {
     ["^\\w+\\d+$"], ["^[a-c]+[c-e]$"], ["^\\u{1F600}+[\\u{1F5FF}-\\u{1F601}]$"], ["^(x+|y)+x$", 9],
     ["^a{0,20}a$"], ["^(a?|b?)(c?|d?)(a?|b?)(c?|d?)(a?|b?)(c?|d?)(a?|b?)(c?|d?)(a?|b?)$", 9],
     ["^a*\\ba*\\b$"], ["^é+[^e]$"], ["^(?:(?:ab?)?b?)+$", 9], ["^\\u0061+a$"], ["^(a|b|)*$", 9],
+    ["a{5000}b"], ["(?:[ab]{30}){30}c", 65_536], ["x?a{16}"],
   ];
   for (const [pattern, maxLength] of rows) {
     test(`${pattern} up to ${maxLength}`, () => {

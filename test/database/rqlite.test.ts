@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { after, type TestContext } from "node:test";
 import { SCHEMA } from "../../src/database/schema.ts";
 import { openRqliteDatabase } from "../../src/database/rqlite.ts";
+import { createRqliteClient } from "../../src/database/rqlite_client.ts";
 import { RQLITE_PROCESSES } from "../../src/database/rqlite_presence.ts";
 import { RQLITE_LEDGER } from "../../src/database/rqlite_writer.ts";
 import { makeFolder } from "../helpers/database.ts";
@@ -26,7 +27,7 @@ testDatabaseContract({
     });
     assert.equal(response.status, 200, await response.text());
     const reopen = () => {
-      const database = openRqliteDatabase(address);
+      const database = openRqliteDatabase(createRqliteClient(address));
       t.after(() => database.close());
       return database;
     };

@@ -10,6 +10,7 @@ import {
   UnavailableError,
 } from "../../src/database/database.ts";
 import { openRqliteDatabase } from "../../src/database/rqlite.ts";
+import { createRqliteClient } from "../../src/database/rqlite_client.ts";
 import { RQLITE_LEDGER } from "../../src/database/rqlite_writer.ts";
 import { sql } from "../../src/database/sql.ts";
 import { runRqlited } from "../helpers/rqlited.ts";
@@ -156,7 +157,8 @@ async function stage(t: TestContext) {
   const listening = server.address();
   assert.ok(typeof listening === "object" && listening !== null);
   const nodes = [`127.0.0.1:${listening.port}`];
-  const database = openRqliteDatabase({ nodes, isTls: false, credentials: undefined });
+  const client = createRqliteClient({ nodes, isTls: false, credentials: undefined });
+  const database = openRqliteDatabase(client);
   t.after(async () => {
     mode = "pass";
     await database.close();

@@ -154,6 +154,21 @@ describe("a personal token", () => {
     assert.equal(await first.isAlive(token), true);
   });
 
+  test("is not made by a login that has just ended in another process", async () => {
+    const { user, login } = await open();
+    const other = await first.login(user);
+    for (const token of [login, other]) assert.equal(await second.isAlive(token), true);
+    await first.api.send("POST", "/authorization/revoke", { headers: bearer(login) });
+    const late = await make(login, {}, second);
+    assert.ok([401, 409].includes(late.status), late.text);
+    await end(other);
+    const another = await first.login(user);
+    assert.equal((await end(another)).status, 204);
+    const later = await make(other, {}, second);
+    assert.ok([401, 409].includes(later.status), later.text);
+    assert.equal((await list(another)).length, 1);
+  });
+
   test("expires", async () => {
     const { login } = await open();
     const { token } = await makeToken(login, { expires_in: 1 });

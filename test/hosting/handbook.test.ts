@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { initFiles } from "../../src/cli/init_files.ts";
+import { initFiles } from "../../src/cli/init.ts";
 import { loadEndpoints } from "../../src/hosting/load.ts";
 import { createDataFolder, runNode } from "../helpers/process.ts";
 

@@ -33,10 +33,11 @@ before(() => {
 });
 after(() => rmSync(scratch, { recursive: true, force: true }));
 
-test("the package holds dist, README.md and package.json alone", () => {
+test("the package holds dist, example, README.md and package.json alone", () => {
   assert.deepEqual(globSync("*", { cwd: installed }).sort(), [
     "README.md",
     "dist",
+    "example",
     "package.json",
   ]);
 });

@@ -29,6 +29,7 @@ export function createOpenApi(
   const events = knownEvents(service.events, isKnown);
   const names = new Set(events.map(({ name }) => name));
   const paths: Record<string, Record<string, Schema>> = {};
+  const responses: Record<string, Schema> = {};
   const templates = new Map<string, string>(); // by shape: to OpenAPI these are one path
 
   for (const each of operations) {
@@ -41,11 +42,13 @@ export function createOpenApi(
         operationId: each.emits ? operationId(each.method, own) : each.id,
         summary: each.summary,
         tags: [tagOf(each)],
-        ...describe(each, template, own, names),
+        ...describe(each, template, own, names, responses),
       };
     }
   }
-  const document = {
+  const shapes = [...operations.flatMap(shapesOf), ...events.map(({ data }) => data)];
+  const schemas = Object.assign({}, ...shapes.map((shape) => shape?.definitions));
+  return {
     openapi: "3.1.1",
     info: INFO,
     servers: [{ url: service.issuer }],
@@ -55,10 +58,8 @@ export function createOpenApi(
     webhooks: Object.fromEntries(events.map((event) => [event.name, {
       post: { operationId: `on_${eventId(event.name)}`, ...callback(event.description, event) },
     }])),
+    components: components(service, schemas, responses),
   };
-  const shapes = [...operations.flatMap(shapesOf), ...events.map(({ data }) => data)];
-  const schemas = Object.assign({}, ...shapes.map((shape) => shape?.definitions));
-  return { ...document, components: components(service, schemas, JSON.stringify(document)) };
 }
 
 const TAG_TEXTS: Readonly<Record<string, string>> = {

@@ -9,14 +9,17 @@ import { callback, parameter, refusals } from "./openapi_parts.ts";
  *
  * @param template that of its path; `own` is the operation's, with other names maybe
  * @param known the names of the events that the reader may know of
+ * @param shared gets the responses that it refers to
  */
 export function describe(
   operation: Operation,
   template: string,
   own: string,
   known: ReadonlySet<string>,
+  shared: Record<string, Schema>,
 ): Schema {
-  const { id, path, access, errors, refuses = [], query = {}, input = {}, emits } = operation;
+  const { id, path, access, errors = "problem", refuses = [], query = {}, input = {}, emits } =
+    operation;
   const ownNames = namesIn(own);
   const inPath = namesIn(template)
     .map((name, index) => parameter("path", name, input.params?.schema, ownNames[index]));
@@ -48,7 +51,7 @@ export function describe(
     }),
     ...(parameters.length > 0 && { parameters }),
     ...(body && { requestBody: body }),
-    responses: { ...successes(operation), ...refusals(statuses, errors) },
+    responses: { ...successes(operation), ...refusals(statuses, errors, shared) },
     security: security(operation),
     ...(id === "subscribe" && {
       callbacks: {
@@ -60,7 +63,8 @@ export function describe(
 
 const IDEMPOTENCY_KEY = { name: "Idempotency-Key", in: "header", schema: TEXT.schema };
 
-function namesIn(template: string): string[] {
+/** The names of a template's parameters. */
+export function namesIn(template: string): string[] {
   return [...template.matchAll(PARAMETER)].map(([, name = ""]) => name);
 }
 

@@ -32,8 +32,10 @@ const OAUTH_ERROR = named("OAuthError", described("An error of RFC 6749, section
   error_description: TEXT,
 })));
 
-/** Refusals by status: the name in the document, and what it means; `default` is any other. */
-const REFUSALS: Readonly<Record<string, readonly [name: string, description: string]>> = {
+type Refusal = readonly [name: string, description: string];
+
+/** Refusals by status: the name in the document, and what it means. */
+const REFUSALS: Readonly<Record<string, Refusal>> = {
   400: ["BadRequest", "Malformed or not valid; `errors` lists every bad field."],
   401: ["Unauthorized", "No token, or one that is expired, revoked or invalid."],
   403: ["Forbidden", "The token lacks a scope."],
@@ -43,8 +45,8 @@ const REFUSALS: Readonly<Record<string, readonly [name: string, description: str
   415: ["UnsupportedMediaType", "The body is not of a type that is taken here."],
   422: ["KeyReused", "The Idempotency-Key came with another request before."],
   429: ["TooManyRequests", "Too many tries; Retry-After says when the next one may come."],
-  default: ["Refused", "Any other refusal: 405, 500, 503 …"],
 };
+const ANY_REFUSAL: Refusal = ["Refused", "Any other refusal: 405, 500, 503 …"];
 
 /** The forms of errors, by what their names begin with. */
 const ERROR_FORMS = {
@@ -60,36 +62,31 @@ const LIMIT_HEADERS = {
   "RateLimit-Policy": { description: "How much, in how many seconds.", schema: TEXT.schema },
 };
 
-/** The refusals of an operation by status, any other included. */
+/**
+ * The refusals of an operation by status, any other included.
+ *
+ * @param responses gets those that are referred to, by name
+ */
 export function refusals(
   statuses: readonly number[],
-  errors: NonNullable<Operation["errors"]> = "problem",
+  errors: NonNullable<Operation["errors"]>,
+  responses: Record<string, Schema>,
 ): Schema {
-  const [prefix] = ERROR_FORMS[errors];
-  return Object.fromEntries([...statuses, "default"].map((status) => [
-    status,
-    { $ref: `#/components/responses/${prefix}${REFUSALS[status]?.[0]}` },
-  ]));
-}
-
-/** Every refusal that an operation may refer to. */
-function refusalResponses(): [name: string, response: Schema][] {
-  return Object.entries(REFUSALS).flatMap(([status, [name, description]]) =>
-    Object.entries(ERROR_FORMS).map(([form, [prefix, type, schema]]): [string, Schema] => [
-      `${prefix}${name}`,
-      {
-        description,
-        ...(form !== "page" && {
-          headers: {
-            "X-Request-Id": { $ref: "#/components/headers/RequestId" },
-            ...(status === "401" && { "WWW-Authenticate": { schema: TEXT.schema } }),
-            ...(status === "429" && LIMIT_HEADERS),
-          },
-        }),
-        content: { [type]: { schema } },
-      },
-    ])
-  );
+  const [prefix, type, schema] = ERROR_FORMS[errors];
+  return Object.fromEntries([...statuses, "default"].map((status) => {
+    const [name, description] = REFUSALS[status] ?? ANY_REFUSAL;
+    const headers = {
+      "X-Request-Id": { $ref: "#/components/headers/RequestId" },
+      ...(status === 401 && { "WWW-Authenticate": { schema: TEXT.schema } }),
+      ...(status === 429 && LIMIT_HEADERS),
+    };
+    responses[prefix + name] = {
+      description,
+      ...(errors !== "page" && { headers }),
+      content: { [type]: { schema } },
+    };
+    return [status, { $ref: `#/components/responses/${prefix}${name}` }];
+  }));
 }
 
 /**
@@ -125,14 +122,6 @@ export const CALLBACK_HEADERS = record({
   "gatepost-attempt": described("1 to 4.", INTEGER),
 });
 
-/** By their names in the document: "webhookId". */
-const CALLBACK_PARAMETERS = Object.fromEntries(
-  Object.keys(CALLBACK_HEADERS.members).map((name) => [
-    name.replace(/-(.)/, (_, letter: string) => letter.toUpperCase()),
-    parameter("header", name, CALLBACK_HEADERS.schema),
-  ]),
-);
-
 /** The request that takes an event to a subscriber. */
 export function callback(
   summary: string,
@@ -142,9 +131,8 @@ export function callback(
   return {
     summary,
     security: [], // it is the signature that proves it
-    parameters: Object.keys(CALLBACK_PARAMETERS).map((name) => ({
-      $ref: `#/components/parameters/${name}`,
-    })),
+    parameters: Object.keys(CALLBACK_HEADERS.members)
+      .map((name) => parameter("header", name, CALLBACK_HEADERS.schema)),
     requestBody: { required: true, content: { "application/json": media } },
     responses: {
       "2XX": { description: "It is delivered." },
@@ -156,23 +144,15 @@ export function callback(
 /** Whose document it is, its events, and every scope, with what those allow that have words. */
 export type DocumentServices = Pick<Services, "issuer" | "events" | "scopes" | "scopeWords">;
 
-/**
- * What operations refer to.
- *
- * @param schemas those of the operations by name
- * @param text the document without this part: refusals that it does not refer to are left out
- */
-export function components(service: DocumentServices, schemas: Schemas, text: string): Schema {
+/** What operations refer to: schemas and responses by name, and what every document has. */
+export function components(service: DocumentServices, schemas: Schemas, responses: Schemas) {
   return {
     schemas: { ...schemas, ...PROBLEM.definitions, ...OAUTH_ERROR.definitions },
-    parameters: CALLBACK_PARAMETERS,
     headers: {
       RequestId: { description: "Names the request in the log.", schema: TEXT.schema },
       Location: { description: "Where it is.", schema: TEXT.schema },
     },
-    responses: Object.fromEntries(
-      refusalResponses().filter(([name]) => text.includes(`"#/components/responses/${name}"`)),
-    ),
+    responses,
     securitySchemes: securitySchemes(service),
   };
 }
