@@ -3,6 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { openSqliteDatabase } from "../../src/database/sqlite.ts";
+import { makePasswordOneTime } from "../../src/store/users.ts";
 import {
   assertOAuthError,
   basicAuth,
@@ -438,6 +440,18 @@ describe("an account", () => {
     }
     assert.equal(await first.isAlive(login), true);
     assert.equal((await first.tryLogin(user)).status, 200);
+  });
+
+  test("that has a one-time password replaces it after the login that it opened", async () => {
+    const user = await first.createUser();
+    const database = openSqliteDatabase(join(first.server.folder, "gatepost.db"));
+    await database.write([makePasswordOneTime(user.id, Date.now() + 60_000)]);
+    await database.close();
+    const login = await first.login(user);
+    assert.equal((await first.tryLogin(user)).status, 401);
+    assert.equal((await changePassword(login, user.password)).status, 204);
+    const changed = { ...user, password: NEW_PASSWORD };
+    for (let times = 0; times < 2; times++) assert.ok(await first.login(changed));
   });
 
   test("has one throttle for changes and for logins", async () => {
