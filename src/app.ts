@@ -37,6 +37,7 @@ import { createFailureAudit } from "./store/failure_audit.ts";
 import { loadKeyRing } from "./store/key_ring.ts";
 import { loadRates } from "./store/rates.ts";
 import { loadRevocations } from "./store/revocations.ts";
+import { createUses } from "./store/uses.ts";
 import { hasUsers } from "./store/users.ts";
 
 /** What the process gives to the app. */
@@ -84,6 +85,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     writes.observe(refusal);
   }, log);
   const failures = createFailureAudit({ database, now });
+  const uses = createUses(database, now);
   const stopping = new AbortController();
   let handle: (request: HttpRequest) => Promise<HttpResponse> = () => Promise.reject();
   let jobs: Jobs | undefined;
@@ -105,6 +107,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     await jobs?.stop(graceMs);
     await closed;
     await failures.flush().catch((error: unknown) => log.warn("failures are lost", { error }));
+    await uses.flush().catch((error: unknown) => log.warn("uses are lost", { error }));
     await database.close();
     loopDelay.disable();
   }
@@ -133,11 +136,11 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const worker = createDeliveryWorker({ name, config, log, metrics, connect: database.connect });
     const backlog = createBacklogReader(database, now);
     jobs = createJobs({
-      config, database, keys, revocations, rates, failures, log, now, metrics, events,
+      config, database, keys, revocations, rates, failures, uses, log, now, metrics, events,
       name, writes, worker, cautiousNow,
     });
     const services = createServices({
-      config, log, now, database, seal, revocations, rates, keys, failures, hasher, metrics,
+      config, log, now, database, seal, revocations, rates, keys, failures, uses, hasher, metrics,
       jobs, events, hosted, pageKey, url,
       wake: worker.wake,
       readiness: createReadiness({

@@ -20,6 +20,7 @@ import type { FailureAudit } from "./store/failure_audit.ts";
 import type { KeyRing } from "./store/key_ring.ts";
 import type { Rates } from "./store/rates.ts";
 import type { Revocations } from "./store/revocations.ts";
+import type { createUses } from "./store/uses.ts";
 
 /**
  * Everything that the parts of the service work with. A function names what it needs of it:
@@ -34,6 +35,7 @@ export interface Services {
   readonly seal: Seal;
   readonly accounts: Accounts;
   readonly revocations: Revocations;
+  readonly uses: ReturnType<typeof createUses>;
   readonly rates: Rates;
   readonly keys: KeyRing;
   readonly failures: FailureAudit;

@@ -4,8 +4,9 @@ import type { HttpRequest } from "../base/http_message.ts";
 import { verifyJwt } from "../base/jwt.ts";
 import { Problem } from "../base/problem.ts";
 import { ACCESS_TOKEN_TYPE, parseAccessClaims } from "../oauth/claims.ts";
-import type { Caller } from "../oauth/principal.ts";
+import { type Caller, PERSONAL_PREFIX } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
+import { findPersonalCaller } from "../store/personal_tokens.ts";
 
 /** The check of access tokens. */
 export type Bearer = ReturnType<typeof createBearer>;
@@ -59,30 +60,53 @@ export function authenticateBy(check: CheckToken, issuer: string) {
   };
 }
 
-/** Makes the check; it reads no database, unless very many tokens have been revoked. */
+/** A personal token is looked up again after that: so long its end is known (migration_6.ts). */
+const PERSONAL_MS = 60 * 60_000;
+
+/**
+ * Makes the check; it reads no database, unless very many tokens have been revoked, and for a
+ * personal token once an hour, or in the life of an access token if that is shorter.
+ */
 export function createBearer(
-  { issuer, keys, revocations, now }: Pick<Services, "issuer" | "keys" | "revocations" | "now">,
+  { issuer, keys, tokens, revocations, uses, database, now, config: { accessTokenTtlMs } }:
+    & Pick<Services, "issuer" | "keys" | "tokens" | "revocations" | "uses" | "database" | "now">
+    & { readonly config: Pick<Services["config"], "accessTokenTtlMs"> },
 ) {
   // A signature, once verified, stays valid; all else is checked on every use.
-  const verified = createCache<{ readonly caller: Caller; readonly kid: string }>(CACHE_LIMIT);
+  const verified = createCache<ReturnType<typeof hold>>(CACHE_LIMIT);
+
+  /** Keeps a token that was verified until then; no key has signed a personal one. */
+  function hold(token: string, caller: Caller, untilMs: number, kid?: string) {
+    const held = { caller, kid, untilMs, notedIn: 0 };
+    verified.set(token, held);
+    return held;
+  }
 
   function verifySignature(token: string) {
-    const known = verified.get(token);
-    if (known) return known;
     let kid = "";
     const claims = verifyJwt(token, ACCESS_TOKEN_TYPE, (named) => keys.find(kid = named));
     const caller = claims && parseAccessClaims(claims, issuer, now());
-    if (!caller) return undefined;
-    const found = { caller, kid };
-    verified.set(token, found);
-    return found;
+    return caller && hold(token, caller, caller.expiresAtMs, kid);
+  }
+
+  /** What was never issued here is refused without a look at the database. */
+  async function verifyPersonal(token: string): Promise<Caller | undefined> {
+    const handle = tokens.parsePersonalToken(token);
+    const untilMs = now() + Math.min(PERSONAL_MS, accessTokenTtlMs);
+    const caller = handle && await findPersonalCaller(database, handle, now());
+    if (caller) hold(token, caller, Math.min(untilMs, caller.expiresAtMs));
+    return caller && check(token);
   }
 
   /** A promise only where it must be: every request goes through this. */
   const check: CheckToken = (token) => {
-    const found = verifySignature(token);
-    if (!found || found.caller.expiresAtMs <= now() || !keys.find(found.kid)) return undefined;
-    const { caller } = found;
+    const found = verified.get(token) ?? verifySignature(token);
+    if (!found || found.untilMs <= now()) {
+      return token.startsWith(PERSONAL_PREFIX) ? verifyPersonal(token) : undefined;
+    }
+    const { caller, kid } = found;
+    if (kid !== undefined && !keys.find(kid)) return undefined;
+    uses.note(found);
     const isRevoked = revocations.has(caller);
     if (typeof isRevoked === "boolean") return isRevoked ? undefined : caller;
     return isRevoked.then((revoked) => revoked ? undefined : caller);

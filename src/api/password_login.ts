@@ -20,6 +20,8 @@ export interface LoginAttempt {
   readonly address: string;
   /** The app that sends them, and whether that is proven; none where the user does. */
   readonly app?: { readonly id: string; readonly isProven: boolean };
+  /** Whether the user is logged in already: then a one-time password has opened that login. */
+  readonly isLoggedIn?: boolean;
   /** The browser's device, if the user of that id has logged in with it before. */
   readonly findDevice?: (user: string) => string | undefined;
 }
@@ -81,7 +83,7 @@ export function createPasswordLogin(
       // The check may have waited long: a password that was replaced meanwhile opens nothing.
       const current = await findUserByName(database, username);
       return current?.phc === user?.phc && current?.status === "active" &&
-          await admitPassword(database, current, now())
+          (attempt.isLoggedIn || await admitPassword(database, current, now()))
         ? { user: current, sinceMs }
         : refuse();
     },

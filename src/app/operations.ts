@@ -13,7 +13,7 @@ import { grantOperations } from "../api/backend/grant.ts";
 import { keyOperations } from "../api/backend/key.ts";
 import { userOperations } from "../api/backend/user.ts";
 import { eventCatalogueOperation } from "../api/consumer/event.ts";
-import { consumerGrantOperations } from "../api/consumer/grant.ts";
+import { accountOperations } from "../api/consumer/account.ts";
 import { loginOperation } from "../api/consumer/login.ts";
 import { deliveryOperations, managedDeliveryOperations } from "../api/delivery.ts";
 import type { Operation } from "../api/operation.ts";
@@ -38,7 +38,7 @@ export function ownOperations(services: Services): Operation[] {
     ...ownSubscriptionOperations(services),
     ...deliveryOperations(services),
     eventCatalogueOperation(services),
-    ...consumerGrantOperations(services),
+    ...accountOperations(services),
     ...backendOperations(services),
     ...statusOperations(services),
     metricsOperation(services),

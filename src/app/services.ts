@@ -17,7 +17,7 @@ import { createAccounts } from "../store/accounts.ts";
 type Foundation =
   & Pick<Services, "config" | "log" | "now" | "database" | "seal" | "revocations" | "rates">
   & Pick<Services, "failures" | "hasher" | "wake" | "jobs" | "metrics" | "formatMetrics">
-  & Pick<Services, "readiness" | "events" | "keys">
+  & Pick<Services, "readiness" | "events" | "keys" | "uses">
   & {
     readonly hosted: Hosted;
     /** Protects what pages send back. */
@@ -34,7 +34,8 @@ export function createServices(foundation: Foundation): Services {
   const issuer = config.baseUrl ?? url;
   const basePath = pathOf(issuer);
   const { host, origin } = new URL(issuer);
-  const bearer = createBearer({ issuer, keys, revocations, now });
+  const tokens = createTokenIssuer({ issuer, keys, config, pageKey });
+  const bearer = createBearer({ ...base, issuer, tokens });
   const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
   const ownOrigins = [origin, new URL(url).origin];
   const hostedScopes = hosted.endpoints.flatMap(({ scopes }) => scopes ?? []);
@@ -45,7 +46,7 @@ export function createServices(foundation: Foundation): Services {
     site: { name: config.name ?? host, host, basePath },
     passwordLogin: countLogins(createPasswordLogin({ ...base, sleep }), base),
     clients: createClientAuthenticator({ accounts, database, failures, issuer, now }),
-    tokens: createTokenIssuer({ issuer, keys, config, pageKey }),
+    tokens,
     bearer,
     inspectors: createInspectorCheck(bearer, config.metricsToken),
     sessions: createBrowserSessions({ database, issuer, pageKey, now }),

@@ -19,7 +19,7 @@ const WORDS = {
   user: { value: "NAME", meaning: "the user's name or id", find: findUserId },
   app: {
     value: "CLIENT_ID",
-    meaning: "the app's client_id; login for tokens of the login endpoint",
+    meaning: "the app's client_id; login or personal for tokens that users make",
   },
 };
 const WHOSE = givenMembers(GRANT_QUERY, { ...WORDS, limit: null, cursor: null });

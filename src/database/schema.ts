@@ -1,4 +1,5 @@
 import { MIGRATION_5 } from "./migration_5.ts";
+import { GRANT_ENDED } from "./migration_6.ts";
 import { POST_SCHEMA } from "./schema_post.ts";
 
 /**
@@ -81,9 +82,9 @@ export const SCHEMA = `
   -- ended with them waits for the purge.
   CREATE TABLE grants (
     id TEXT PRIMARY KEY,                 -- its time is the time of the user's decision
-    app TEXT NOT NULL,                   -- client_id, or 'login'
+    app TEXT NOT NULL,                   -- client_id, 'login' or 'personal'
     user TEXT,                           -- none where the app acts for itself
-    type TEXT NOT NULL,                  -- the grant type that made it, or 'login'
+    type TEXT NOT NULL,                  -- the grant type that made it, 'login' or 'personal'
     scopes TEXT NOT NULL,
     code BLOB,                           -- SHA-256 of the code that it came from
     refresh BLOB,                        -- SHA-256 of the refresh token that is good now
@@ -93,7 +94,10 @@ export const SCHEMA = `
     refreshUntilMs INTEGER NOT NULL,     -- 0 without a refresh token
     accessUntilMs INTEGER NOT NULL,      -- when the last access token expires
     revokedAtMs INTEGER,
-    untilMs INTEGER NOT NULL AS (max(refreshUntilMs, accessUntilMs)) VIRTUAL
+    untilMs INTEGER NOT NULL AS (max(refreshUntilMs, accessUntilMs)) VIRTUAL,
+    token BLOB,                          -- SHA-256 of a personal token
+    name TEXT,                           -- of a personal token
+    lastUsedAtMs INTEGER                 -- of any access token; stored once a minute
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX grants_by_user ON grants (user, id) WHERE user IS NOT NULL;
   CREATE INDEX grants_by_app ON grants (app, id);
@@ -103,14 +107,7 @@ export const SCHEMA = `
     WHERE revokedAtMs IS NULL AND user IS NOT NULL;
   -- Refresh tokens of apps that act for themselves.
   CREATE INDEX grants_of_apps ON grants (app, id) WHERE user IS NULL AND refresh IS NOT NULL;
-  -- Ends the access tokens of a grant that ends. Without a time, unlike a user's or an app's end: a
-  -- grant that has ended makes no more tokens.
-  CREATE TRIGGER grant_ended AFTER UPDATE OF revokedAtMs ON grants
-    WHEN OLD.revokedAtMs IS NULL AND NEW.accessUntilMs > NEW.revokedAtMs
-  BEGIN
-    INSERT INTO revocations (target, notBeforeMs, untilMs)
-      VALUES (NEW.id, NEW.accessUntilMs, NEW.accessUntilMs);
-  END;
+  ${GRANT_ENDED}
 
   -- Refresh tokens of 0.1.0 that were exchanged: presenting one again reveals theft. Later ones
   -- carry a proof of their own.

@@ -34,7 +34,7 @@ import {
 import { SCOPES } from "./scope.ts";
 import { ACCOUNT_STATUS, RATE } from "./user.ts";
 
-const NAME = matching(
+export const NAME = matching(
   /^(?!\s*$)[^\x00-\x1f\x7f-\x9f]{1,100}$/u,
   "Must be 1 to 100 characters, not only spaces, none of them a control character.",
 );

@@ -3,18 +3,30 @@ export interface Caller {
   /** The user's id, or the `client_id` of an app acting for itself. */
   readonly sub: string;
   readonly kind: "user" | "app";
-  /** The `client_id` of the app the token was issued to; `login` for the login endpoint. */
+  /** The `client_id` of the app the token was issued to, `login` or `personal`. */
   readonly clientId: string;
   readonly scopes: readonly string[];
   /** The authorization that the token comes from. */
   readonly grantId: string;
-  /** The token's own id. */
+  /** The token's own id; of a personal token, which is all that its grant has, the grant's. */
   readonly jti: string;
   readonly expiresAtMs: number;
 }
 
 /** The built-in app in whose name the login endpoint issues its tokens. */
 export const LOGIN_APP = "login";
+
+/** The built-in app in whose name users make personal tokens. */
+export const PERSONAL_APP = "personal";
+
+/** What those begin with, so that scanners for leaked secrets find them. */
+export const PERSONAL_PREFIX = "gpat_";
+
+/** No such app is in the table of apps: a grant of theirs depends on its user alone. */
+export const BUILT_IN_APPS = [LOGIN_APP, PERSONAL_APP] as const;
+/** Whether an app is one of those. */
+export const isBuiltIn = (app?: string): app is typeof BUILT_IN_APPS[number] =>
+  BUILT_IN_APPS.some((each) => each === app);
 
 /** The scope that opens the backend; never granted unless it is asked for by name. */
 export const BACKEND_SCOPE = "backend";

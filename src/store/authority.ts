@@ -1,10 +1,15 @@
-import { CONSUMER_SCOPE, LOGIN_APP } from "../oauth/principal.ts";
+import { BUILT_IN_APPS, CONSUMER_SCOPE, LOGIN_APP } from "../oauth/principal.ts";
 import type { Database } from "../database/database.ts";
 import { findValue } from "../database/rows.ts";
-import { sql, type Sql, sqlText } from "../database/sql.ts";
+import { joinSql, sql, type Sql, sqlText } from "../database/sql.ts";
 
 /** The number of the last end of many subscriptions; it does not concern those made after it. */
 export const LAST_ENDING = sql`(SELECT ifnull(max(seq), 0) FROM subscription_endings)`;
+
+/** Holds for the apps that are in no table: a user's own logins and personal tokens. */
+export function isOfNoApp(app: Sql): Sql {
+  return sql`(${app} IN (${joinSql(BUILT_IN_APPS.map(sqlText), ", ")}))`;
+}
 
 /** Holds where a JSON array of scopes has this one; no scope has a character that JSON escapes. */
 export function hasScope(scopes: Sql, scope: Sql | string): Sql {
@@ -42,7 +47,7 @@ function holds(scope: Sql): Sql {
   return sql`(s.granted IS NULL OR ${hasScope(sql`s.granted`, scope)})
     AND (s.principal = s.app OR EXISTS (SELECT 1 FROM users u
       WHERE u.id = s.principal AND u.status = 'active' AND ${hasScope(sql`u.scopes`, scope)}))
-    AND (s.app = ${sqlText(LOGIN_APP)} OR EXISTS (SELECT 1 FROM apps a
+    AND (${isOfNoApp(sql`s.app`)} OR EXISTS (SELECT 1 FROM apps a
       WHERE a.id = s.app AND a.status = 'active' AND ${hasScope(sql`a.scopes`, scope)}))`;
 }
 

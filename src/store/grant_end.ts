@@ -2,7 +2,6 @@ import { hasScope } from "./authority.ts";
 import { idBound } from "../base/id.ts";
 import type { Database } from "../database/database.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
-import { LOGIN_APP } from "../oauth/principal.ts";
 import { BATCH, walkKeys } from "./batch.ts";
 import { endSubscriptions, type Parties, type SubscriptionsEnd } from "./subscription_end.ts";
 
@@ -19,15 +18,25 @@ export function revokeGrant(id: string, nowMs: number): Sql[] {
   return [revokeWhere(sql`id = ${id}`, nowMs), ...endSubscriptions({ grant: id }, REVOKED, nowMs)];
 }
 
-/** Ends every valid grant of a user that came from the login endpoint, and its subscriptions. */
-export function revokeLoginsOf(user: string, nowMs: number): Sql[] {
-  const logins = { user, app: LOGIN_APP };
-  return [revokeWhere(isOf(logins), nowMs), ...endSubscriptions(logins, REVOKED, nowMs)];
+/** Ends every valid grant of a user through a built-in app, and its subscriptions. */
+export function revokeOwnOf(user: string, app: string, nowMs: number): Sql[] {
+  const own = { user, app };
+  return [revokeWhere(isOf(own), nowMs), ...endSubscriptions(own, REVOKED, nowMs)];
 }
 
-/** Ends every valid grant of the login endpoint, in steps for which no other write waits long. */
-export async function revokeAllLogins(database: Database, nowMs: number): Promise<void> {
-  const where = isOf({ app: LOGIN_APP });
+/** Ends all that acts for a user but one grant: other grants, codes, sessions, subscriptions. */
+export function revokeOthersOf(user: string, grantId: string, nowMs: number): Sql[] {
+  return [
+    revokeWhere(sql`user = ${user} AND id <> ${grantId}`, nowMs),
+    sql`DELETE FROM codes WHERE user = ${user}`,
+    sql`DELETE FROM sessions WHERE user = ${user}`,
+    ...endSubscriptions({ user }, REVOKED, nowMs),
+  ];
+}
+
+/** Ends every valid grant of a built-in app, in steps for which no other write waits long. */
+export async function revokeAllOf(database: Database, app: string, nowMs: number): Promise<void> {
+  const where = isOf({ app });
   const last = await revokeInSteps(database, where, nowMs);
   await database.write([revokeWhere(sql`${where} AND id > ${last}`, nowMs)]);
 }

@@ -3,6 +3,7 @@ import { AT_MOST, BATCH } from "./batch.ts";
 import type { Database } from "../database/database.ts";
 import { findRow } from "../database/rows.ts";
 import { andIs, sql, type Sql } from "../database/sql.ts";
+import { PERSONAL_APP } from "../oauth/principal.ts";
 
 /** How many grants of a user are valid at once: through one app, and in all. */
 const GRANTS_OF_APP = 100;
@@ -12,15 +13,16 @@ const TOKENS_OF_APP = 500;
 
 /**
  * Ends the oldest grants of a user that are too many with a new one, and records that. What has
- * expired or ended with its app counts until it is purged: no row is read to count.
+ * expired or ended with its app counts until it is purged: no row is read to count. Personal tokens
+ * have a limit of their own (personal_tokens.ts).
  */
 export function endExcessGrants(user: string, app: string, nowMs: number): Sql[] {
   const past = (limit: number, ofApp: Sql) =>
     sql`SELECT * FROM (SELECT id FROM grants INDEXED BY grants_of_user
       WHERE user = ${user}${ofApp} AND revokedAtMs IS NULL
       ORDER BY id DESC ${AT_MOST} OFFSET ${limit})`;
-  const excess =
-    sql`${past(GRANTS_OF_APP, andIs(sql`app`, app))} UNION ALL ${past(GRANTS_OF_USER, sql``)}`;
+  const excess = sql`${past(GRANTS_OF_APP, andIs(sql`app`, app))}
+    UNION ALL ${past(GRANTS_OF_USER, sql` AND app <> ${PERSONAL_APP}`)}`;
   const entry = { actor: app, action: "grant.limit", target: user, address: null };
   return [
     insertAudit(entry, nowMs, sql`EXISTS (${excess})`),

@@ -1,8 +1,8 @@
-import { hasScope } from "./authority.ts";
+import { hasScope, isOfNoApp } from "./authority.ts";
 import { idTimeMs } from "../base/id.ts";
 import { afterWrite } from "./after_write.ts";
 import { type AuditRecord, insertAuditOfGrant } from "./audit.ts";
-import type { Database, Page, Pagination } from "../database/database.ts";
+import { type Database, FIRST_PAGE, type Page, type Pagination } from "../database/database.ts";
 import { changesRow, findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
 import { andIs, listOf, sql, type Sql } from "../database/sql.ts";
 import { endExcessGrants } from "./grant_limit.ts";
@@ -11,7 +11,7 @@ import type { Revocations } from "./revocations.ts";
 /** One authorization: what its tokens may do, for whom, and how long. */
 export interface Grant {
   readonly id: string;
-  /** The `client_id` of the app, or `login`. */
+  /** The `client_id` of the app, `login` or `personal`. */
   readonly app: string;
   /** None where the app acts for itself. */
   readonly user: string | null;
@@ -35,13 +35,13 @@ const COLUMNS = sql`id, app, user, type, scopes, refreshUntilMs, accessUntilMs, 
 /**
  * The time until which all grants of a user and an app have been revoked, each alone or one from
  * the other; NULL where one of them is disabled or no longer exists, so that it is before no time.
- * `login` is not in the table of apps, and an app for itself has no user.
+ * Built-in apps are not in the table of apps, and an app for itself has no user.
  */
 export function notBeforeOf(user: Sql, app: Sql): Sql {
   return sql`max(
     iif(${user} IS NULL, 0,
       (SELECT notBeforeMs FROM users WHERE users.id = ${user} AND users.status = 'active')),
-    iif(${app} = 'login', 0,
+    iif(${isOfNoApp(app)}, 0,
       (SELECT notBeforeMs FROM apps WHERE apps.id = ${app} AND apps.status = 'active')),
     ifnull((SELECT notBeforeMs FROM consents c WHERE c.user = ${user} AND c.app = ${app}), 0))`;
 }
@@ -52,7 +52,7 @@ const HAS_WANTED = hasScope(sql`scopes`, sql`wanted.value`);
 export function partiesHold(user: Sql, app: Sql): (scopes: Sql | string) => Sql {
   const isLost = sql`(${user} IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM users WHERE id = ${user} AND ${HAS_WANTED}))
-      OR (${app} <> 'login'
+      OR (NOT ${isOfNoApp(app)}
         AND NOT EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND ${HAS_WANTED}))`;
   return (scopes) => sql`NOT EXISTS (SELECT 1 FROM json_each(${scopes}) wanted WHERE ${isLost})`;
 }
@@ -179,7 +179,7 @@ interface RefreshRotation extends Pick<Grant, "scopes" | "refreshUntilMs" | "acc
 }
 
 const PARTIES = [sql`grants.user`, sql`grants.app`] as const;
-const NOT_BEFORE = notBeforeOf(...PARTIES);
+export const NOT_BEFORE = notBeforeOf(...PARTIES);
 const partiesHoldScopes = partiesHold(...PARTIES);
 
 /**
@@ -218,7 +218,12 @@ export async function rotateRefreshToken(
 }
 
 /** A grant as it is listed: with what has become of it. */
-export type ListedGrant = Grant & { readonly status: "active" | "expired" | "revoked" };
+export interface ListedGrant extends Grant {
+  /** Of the personal token, or of the app where there is one. */
+  readonly name: string | null;
+  readonly lastUsedAtMs: number | null;
+  readonly status: "active" | "expired" | "revoked";
+}
 
 /** Grants of a user or an app or both, newest first; those that ended wait there for the purge. */
 export function listGrants(
@@ -226,14 +231,29 @@ export function listGrants(
   { user, app }: Partial<Record<"user" | "app", string | undefined>>,
   page: Pagination,
   nowMs: number,
+  where = sql`TRUE`,
 ): Promise<Page<ListedGrant>> {
-  const select = sql`SELECT ${COLUMNS}, ${NOT_BEFORE} AS notBeforeMs
-    FROM grants WHERE id < ${page.before}${andIs(sql`user`, user)}${andIs(sql`app`, app)}`;
-  type Row = RowOf<Grant> & { readonly notBeforeMs: number | null };
+  const select = sql`SELECT ${COLUMNS}, ${NOT_BEFORE} AS notBeforeMs,
+      ifnull(name, (SELECT a.name FROM apps a WHERE a.id = app)) AS name,
+      nullif(max(ifnull(lastUsedAtMs, 0), ifnull(rotatedAtMs, 0)), 0) AS lastUsedAtMs
+    FROM grants
+    WHERE id < ${page.before}${andIs(sql`user`, user)}${andIs(sql`app`, app)} AND ${where}`;
+  type Row = RowOf<Omit<ListedGrant, "status">> & { readonly notBeforeMs: number | null };
   return queryPage(database, select, page, ({ notBeforeMs, ...row }: Row): ListedGrant => {
     const isEnded = notBeforeMs === null || notBeforeMs >= idTimeMs(row.id);
     const isAlive = Math.max(row.refreshUntilMs, row.accessUntilMs) > nowMs;
     const status = row.revokedAtMs !== null || isEnded ? "revoked" : isAlive ? "active" : "expired";
     return { ...parseScopes(row), status };
   });
+}
+
+/** By what somebody can act for a user, newest first. */
+export async function listLiveGrants(database: Database, user: string, nowMs: number) {
+  // An access token's jti, by which it is revoked alone, is its grant's id and hexadecimal digits.
+  const isAlive = sql`revokedAtMs IS NULL AND untilMs > ${nowMs}
+    AND NOT (refreshUntilMs = 0 AND EXISTS (SELECT 1 FROM revocations r
+      WHERE r.target > grants.id AND r.target < grants.id || 'g'))`;
+  const all = { limit: 1_000, before: FIRST_PAGE }; // more than a user can have
+  const { items } = await listGrants(database, { user }, all, nowMs, isAlive);
+  return items.filter(({ status }) => status === "active");
 }

@@ -1,4 +1,4 @@
-import { LOGIN_APP } from "../oauth/principal.ts";
+import { isBuiltIn } from "../oauth/principal.ts";
 import { ENDS, LAST_ENDING } from "./authority.ts";
 import { type Change, updateWhere } from "./audit.ts";
 import { AT_MOST, BATCH, walkKeys } from "./batch.ts";
@@ -84,7 +84,7 @@ export function endSubscriptions(
 }
 
 function ownedBy(owner: string): Sql {
-  const isApp = owner === LOGIN_APP || owner.startsWith("a");
+  const isApp = isBuiltIn(owner) || owner.startsWith("a");
   return sql`${isApp ? sql`app` : sql`principal`} = ${owner} AND status <> 'deleted'`;
 }
 

@@ -106,7 +106,7 @@ export function hasActiveGrant(database: Database, grantId: string): Promise<boo
 }
 
 /** Holds at commit: the grant of a token, its user and its app are still active. */
-function isGrantActive(id: string): Sql {
+export function isGrantActive(id: string): Sql {
   return sql`EXISTS (SELECT 1 FROM grants g WHERE g.id = ${id} AND g.revokedAtMs IS NULL
     AND ${notBeforeOf(sql`g.user`, sql`g.app`)} < ${idTimeMs(id)})`;
 }

@@ -84,6 +84,12 @@ export function updateUser(
   return updateWhere(sql`users`, set, sql`id = ${id}`);
 }
 
+/** Replaces a password; ConflictError, for the whole batch, where another one has since. */
+export function replacePassword(id: string, phc: string, before: string): Sql {
+  return sql`UPDATE users SET phc = ${valueIf(sql`phc = ${before}`, phc)}, passwordUntilMs = NULL
+    WHERE id = ${id}`;
+}
+
 /** Lets the password that a user has just been given open one login, until then. */
 export function makePasswordOneTime(id: string, untilMs: number): Sql {
   return sql`UPDATE users SET passwordUntilMs = ${untilMs} WHERE id = ${id}`;

@@ -5,6 +5,8 @@ import { generatePrivateKey, importKey } from "../../src/base/jwt.ts";
 import { ringOf, signJwt } from "../helpers/jwt.ts";
 import { Problem } from "../../src/base/problem.ts";
 import { type Bearer, bearerToken, createBearer } from "../../src/api/bearer.ts";
+import { createTokenIssuer } from "../../src/api/authorization/token_issuer.ts";
+import { createUses } from "../../src/store/uses.ts";
 import { accessTokenClaims } from "../../src/oauth/claims.ts";
 import { loadRevocations, revocation } from "../../src/store/revocations.ts";
 import { openDatabase } from "../helpers/database.ts";
@@ -207,7 +209,13 @@ async function open(t: TestContext) {
   const revocations = await loadRevocations(database, now);
   const kids = new Set(["k1"]);
   const keys = ringOf(key, (kid) => kids.has(kid) ? key : undefined);
-  const createFor = (issuer: string) => createBearer({ issuer, keys, revocations, now });
+  const config = { accessTokenTtlMs: TTL_MS, refreshTokenTtlMs: TTL_MS };
+  const uses = createUses(database, now);
+  const createFor = (issuer: string) => {
+    const pageKey = new Uint8Array(32);
+    const tokens = createTokenIssuer({ issuer, keys, config, pageKey });
+    return createBearer({ issuer, keys, tokens, revocations, uses, database, now, config });
+  };
   return {
     bearer: createFor(ISSUER),
     createFor,

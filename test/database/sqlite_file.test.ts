@@ -11,6 +11,7 @@ import { prepareSqliteFile } from "../../src/database/migrate.ts";
 import { MIGRATION_2 } from "../../src/database/migration_2.ts";
 import { MIGRATION_3 } from "../../src/database/migration_3.ts";
 import { MIGRATION_4 } from "../../src/database/migration_4.ts";
+import { MIGRATION_6 } from "../../src/database/migration_6.ts";
 import { MIGRATION_5 } from "../../src/database/migration_5.ts";
 import { APPLICATION_ID, NEWEST_VERSION } from "../../src/database/migrations.ts";
 import { openSqlite } from "../../src/database/sqlite_file.ts";
@@ -145,6 +146,7 @@ const OLDER: [version: number, migrations: string][] = [
   [3, MIGRATION_2 + MIGRATION_3],
   [4, MIGRATION_2 + MIGRATION_3 + MIGRATION_4],
   [5, MIGRATION_2 + MIGRATION_3 + MIGRATION_4 + MIGRATION_5],
+  [6, MIGRATION_2 + MIGRATION_3 + MIGRATION_4 + MIGRATION_5 + MIGRATION_6],
 ];
 for (const [version, migrations] of OLDER) {
   test(`prepareSqliteFile() brings version ${version} to the schema of a new file`, (t) => {

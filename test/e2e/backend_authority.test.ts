@@ -130,14 +130,17 @@ test("grants are listed newest first, by user and by app, and no others with the
   ]);
   assert.equal((await list(`/backend/grant?app=${app.id}`)).length, 2);
   const [grant] = await list(`/backend/grant?app=${app.id}&user=${user.id}`);
-  assert.deepEqual({ ...grant, id: "", created_at: "", expires_at: "" }, {
+  assert.match(String(grant?.["name"]), /^App-/);
+  assert.deepEqual({ ...grant, id: "", name: "", created_at: "", expires_at: "" }, {
     id: "",
     user: user.id,
     app: app.id,
     type: "password",
+    name: "",
     scopes: ["consumer"],
     status: "active",
     created_at: "",
+    last_used_at: null,
     expires_at: "",
   });
   assert.ok(Date.parse(String(grant?.["expires_at"])) > Date.now() + 29 * 86_400_000);

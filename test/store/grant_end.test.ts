@@ -5,10 +5,10 @@ import { sha256 } from "../../src/base/secret.ts";
 import { type Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import {
-  revokeAllLogins,
+  revokeAllOf,
   revokeGrant,
   revokeGrantsWithScopes,
-  revokeLoginsOf,
+  revokeOwnOf,
   revokeTokensOf,
 } from "../../src/store/grant_end.ts";
 import {
@@ -79,7 +79,7 @@ test("the revocation of a token ends it and nothing else of its grant", async (t
   assert.equal(await rotateRefreshToken(database, rotation, NOW_MS + 5), true);
 });
 
-test("revokeLoginsOf() ends a user's logins, and revokeAllLogins() those of all", async (t) => {
+test("revokeOwnOf() ends a user's logins, and revokeAllOf() those of all users", async (t) => {
   const database = openDatabase(t);
   const app = await addApp(database);
   const [user, otherUser] = [await addUser(database), await addUser(database)];
@@ -90,17 +90,17 @@ test("revokeLoginsOf() ends a user's logins, and revokeAllLogins() those of all"
     throughApp: sampleGrant(app, user),
   };
   for (const grant of Object.values(grants)) assert.ok(await insertGrant(database, grant));
-  await database.write(revokeLoginsOf(user, NOW_MS + 1));
+  await database.write(revokeOwnOf(user, "login", NOW_MS + 1));
   assert.deepEqual(await revoked(database, grants), ["mine"]);
-  await revokeAllLogins(database, NOW_MS + 2);
+  await revokeAllOf(database, "login", NOW_MS + 2);
   assert.deepEqual(await revoked(database, grants), ["mine", "theirs"]);
 });
 
-test("revokeAllLogins() ends very many in writes that are bounded", async (t) => {
+test("revokeAllOf() ends very many in writes that are bounded", async (t) => {
   const database = openDatabase(t);
   await addMany(database, "login", "consumer");
   const { counted, changes } = countChanges(database);
-  await revokeAllLogins(counted, NOW_MS + 1);
+  await revokeAllOf(counted, "login", NOW_MS + 1);
   assert.deepEqual(changes, [500, 500, 201]);
   assert.equal(await countValid(database), 0);
 });

@@ -46,6 +46,20 @@ test("a user has 500 grants in all", async (t) => {
   assert.deepEqual(await listEnded(database), ids.slice(0, 2));
 });
 
+test("personal tokens are no part of the 500, and do not end for others", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  const personal = await addGrant(database, "personal", user);
+  const ids: string[] = [];
+  for (let count = 0; count < 5; count++) {
+    ids.push(...await addMany(database, await addApp(database), user, 100));
+  }
+  assert.deepEqual(await listEnded(database), []);
+  await addGrant(database, "login", user);
+  assert.deepEqual(await listEnded(database), ids.slice(0, 1));
+  assert.ok(personal < (ids[0] ?? ""), "it is the oldest");
+});
+
 test("a redeemed code counts, and what ends is refused at once", async (t) => {
   const database = openDatabase(t);
   const [user, app] = [await addUser(database), await addApp(database)];

@@ -34,13 +34,14 @@ import {
   markWithoutSubscribers,
 } from "../../src/store/events.ts";
 import { endExcessGrants } from "../../src/store/grant_limit.ts";
-import { insertGrant } from "../../src/store/grants.ts";
+import { insertGrant, listLiveGrants } from "../../src/store/grants.ts";
 import { createAttempt } from "../../src/store/idempotency.ts";
 import {
   admitLogin,
   countLoginFailures,
   deleteLoginFailures,
 } from "../../src/store/login_failures.ts";
+import { findPersonalCaller, insertPersonalToken } from "../../src/store/personal_tokens.ts";
 import { purge } from "../../src/store/purge.ts";
 import { loadRevocations, revocation } from "../../src/store/revocations.ts";
 import { findFailed, insertTestDelivery, resendDeliveries } from "../../src/store/resends.ts";
@@ -61,6 +62,7 @@ import {
   replaceSubscriptionSecret,
   updateSubscription,
 } from "../../src/store/subscriptions.ts";
+import { createUses } from "../../src/store/uses.ts";
 import { addUser, sampleGrant } from "../helpers/database.ts";
 import { createDataFolder } from "../helpers/process.ts";
 
@@ -412,6 +414,26 @@ const CASES: readonly Case[] = [
     },
   },
   writing("ending grants that are too many", () => endExcessGrants(OWNER, "a1", NOW_MS)),
+  {
+    name: "making a personal token, using it and listing it",
+    async run(database) {
+      const id = newId("g", NOW_MS);
+      const hash = new Uint8Array(32);
+      const token = { app: "personal", user: OWNER, type: "personal", name: "n", scopes: [] };
+      const times = { refreshUntilMs: 0, accessUntilMs: NOW_MS + 9, revokedAtMs: null };
+      const grant = { ...token, ...times, id, lastUsedAtMs: null, status: "active" } as const;
+      const caller = {
+        sub: OWNER, kind: "user", clientId: "login", scopes: [], grantId: GRANT, jti: "j",
+        expiresAtMs: NOW_MS,
+      } as const;
+      await database.write([insertPersonalToken(grant, hash, caller, NOW_MS)]);
+      assert.ok(await findPersonalCaller(database, { grantId: id, hash }, NOW_MS));
+      assert.equal((await listLiveGrants(database, OWNER, NOW_MS)).length, 1);
+      const uses = createUses(database, () => NOW_MS);
+      uses.note({ caller, notedIn: 0 });
+      await uses.flush();
+    },
+  },
   writing("disabling one", () => disableSubscription(SUBSCRIPTION.id, "x", NOW_MS)),
   {
     name: "cancelling what is left of one",

@@ -270,6 +270,7 @@ test("what the OAuth endpoints return is as declared", async () => {
   await post("/authorization/introspect", { token: "nothing" });
   await ask("GET", "/authorization/whoami", undefined, token);
   await ask("GET", "/consumer/grant", undefined, String(readObject(login)["token"]));
+  await askOfAccount();
   await ask("GET", `/backend/grant?user=${user.id}`);
   const page = checkAnswer(
     "GET",
@@ -287,6 +288,20 @@ test("what the OAuth endpoints return is as declared", async () => {
   const { items } = await ask("GET", "/backend/grant?limit=1");
   await ask("DELETE", `/backend/grant/${String(asFields(Object(items)[0])["id"])}`);
 });
+
+/** What users ask of their accounts; it ends what acts for them. */
+async function askOfAccount(): Promise<void> {
+  const user = await gatepost.createUser();
+  const token = await gatepost.login(user);
+  const body = { name: "script", scopes: ["consumer"], expires_in: 60 };
+  const made = await ask("POST", "/consumer/token", body, token);
+  await ask("GET", "/consumer/token", undefined, token);
+  await ask("DELETE", `/consumer/token/${String(made["id"])}`, undefined, token);
+  await ask("DELETE", "/consumer/token", undefined, token);
+  await ask("GET", "/consumer/account", undefined, token);
+  const change = { current: user.password, new: "another password" };
+  await ask("PUT", "/consumer/account/password", change, token);
+}
 
 test("what subscriptions, events and deliveries are answered with is as declared", async () => {
   const token = await gatepost.login(await gatepost.createUser());

@@ -50,8 +50,9 @@ export function revokeOperation(
     responses: { 200: Empty },
     async handle({ request }) {
       if (bearerToken(request) !== undefined) {
-        const { jti, expiresAtMs } = await authenticateAlone(request, bearer);
-        await revoke([revocation(jti, expiresAtMs, expiresAtMs)]);
+        const { sub: user, clientId: app, ...caller } = await authenticateAlone(request, bearer);
+        const own = { ...caller, user, app, untilMs: caller.expiresAtMs };
+        await revoke(endToken(own, request.address, now()));
         return jsonResponse(200, {});
       }
       const form = await readOAuthForm(request);
@@ -69,12 +70,13 @@ export function revokeOperation(
 
 /**
  * An access token ends alone, a refresh token with its grant (RFC 7009 §2.1), which is recorded
- * where a user had given it.
+ * where a user had given it; so does a personal token, which is all that its grant has.
  */
 function endToken(presented: PresentedToken, address: string, nowMs: number): Sql[] {
   const { app, user, grantId, jti, untilMs } = presented;
-  if (jti !== undefined) return [revocation(jti, untilMs, untilMs)];
-  const audited = { actor: app, action: "grant.revoke", target: grantId, address };
+  if (jti !== undefined && jti !== grantId) return [revocation(jti, untilMs, untilMs)];
+  const actor = jti === undefined ? app : user ?? app;
+  const audited = { actor, action: "grant.revoke", target: grantId, address };
   const audit = user === null ? [] : [insertAuditOfGrant(grantId, audited, nowMs)];
   return [...audit, ...revokeGrant(grantId, nowMs)];
 }

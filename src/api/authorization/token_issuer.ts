@@ -4,6 +4,7 @@ import { equalBytes, hmac, newSecret, sha256 } from "../../base/secret.ts";
 import type { App } from "../../oauth/app.ts";
 import { accessTokenClaims, ACCESS_TOKEN_TYPE } from "../../oauth/claims.ts";
 import { OAuthError } from "../../oauth/errors.ts";
+import { PERSONAL_PREFIX } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import type { Grant, RefreshHandle } from "../../store/grants.ts";
 
@@ -15,7 +16,7 @@ const CHAIN_LIFETIMES = 12;
 /** Base64url digits, 132 bits. */
 const PROOF_LENGTH = 22;
 
-/** Makes an issuer of tokens; with `pageKey` refresh tokens prove that they were issued here. */
+/** Makes an issuer of tokens; with `pageKey` opaque ones prove that they were issued here. */
 export function createTokenIssuer(
   { issuer, keys, config, pageKey }: Pick<Services, "issuer" | "keys"> & {
     readonly config: Pick<Services["config"], "accessTokenTtlMs" | "refreshTokenTtlMs">;
@@ -34,9 +35,23 @@ export function createTokenIssuer(
     throw new OAuthError("invalid_scope", "The scopes do not fit into one token: too many.");
   }
 
+  /** The grant's id, 256 random bits and the proof, which fits no token of another prefix. */
+  function newOpaqueToken(grantId: string, prefix = ""): string {
+    const unproven = prefix + grantId + newSecret();
+    return unproven + proofOf(unproven);
+  }
+
+  function parseOpaqueToken(token: string, prefix = ""): RefreshHandle | undefined {
+    const unproven = token.slice(0, -PROOF_LENGTH);
+    const grantId = grantIdOf(unproven.slice(prefix.length));
+    if (grantId === undefined || !token.startsWith(prefix)) return undefined;
+    const [given, proof] = [token.slice(-PROOF_LENGTH), proofOf(unproven)];
+    const isGenuine = equalBytes(Buffer.from(given), Buffer.from(proof));
+    return isGenuine ? { grantId, hash: sha256(token), isGenuine } : undefined;
+  }
+
   function newRefreshToken(grantId: string, nowMs: number) {
-    const unproven = grantId + newSecret();
-    const token = unproven + proofOf(unproven);
+    const token = newOpaqueToken(grantId);
     const chainEndMs = idTimeMs(grantId) + CHAIN_LIFETIMES * refreshTokenTtlMs;
     return { token, untilMs: Math.min(nowMs + refreshTokenTtlMs, chainEndMs) };
   }
@@ -74,14 +89,10 @@ export function createTokenIssuer(
     /** Takes a presented refresh token apart; undefined when it cannot have been issued here. */
     parseRefreshToken(token: string): RefreshHandle | undefined {
       const old = parseHandle(token); // as 0.1.0 issued them
-      if (old) return { ...old, isGenuine: false };
-      const unproven = token.slice(0, -PROOF_LENGTH);
-      const grantId = grantIdOf(unproven);
-      if (grantId === undefined) return undefined;
-      const [given, proof] = [token.slice(-PROOF_LENGTH), proofOf(unproven)];
-      const isGenuine = equalBytes(Buffer.from(given), Buffer.from(proof));
-      return isGenuine ? { grantId, hash: sha256(token), isGenuine } : undefined;
+      return old ? { ...old, isGenuine: false } : parseOpaqueToken(token);
     },
+    makePersonalToken: (grantId: string) => newOpaqueToken(grantId, PERSONAL_PREFIX),
+    parsePersonalToken: (token: string) => parseOpaqueToken(token, PERSONAL_PREFIX),
   };
 }
 

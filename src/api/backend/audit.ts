@@ -15,6 +15,7 @@ import type { Services } from "../../services.ts";
 import { type AuditEntry, listAudit } from "../../store/audit.ts";
 import { backend, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
+import { APP } from "./grant.ts";
 
 const MAX_LENGTH = 200;
 
@@ -31,7 +32,7 @@ const AuditRecord = named("AuditEntry", record({
   action: TEXT,
   target: TEXT,
   address: nullable(TEXT),
-  app: described("The app that acted for the actor, where one did.", nullable(idOf("a"))),
+  app: described("The app that acted for the actor, where one did.", nullable(APP)),
 }));
 
 /** Which entries a list has. */

@@ -11,20 +11,21 @@ import {
   record,
   refined,
   shown,
+  TEXT,
   text,
 } from "../../base/shape.ts";
 import { TIME, toTime } from "../../base/time.ts";
 import type { Sql } from "../../database/sql.ts";
 import { GRANT_TYPES } from "../../oauth/grant_type.ts";
-import { LOGIN_APP } from "../../oauth/principal.ts";
+import { BUILT_IN_APPS, isBuiltIn } from "../../oauth/principal.ts";
 import { SCOPES } from "../../oauth/scope.ts";
 import { findApp, revokeTokensOfApp } from "../../store/apps.ts";
 import { forgetConsentsOf, withdrawConsent } from "../../store/consents.ts";
 import {
-  revokeAllLogins,
+  revokeAllOf,
   REVOKED,
   revokeGrant,
-  revokeLoginsOf,
+  revokeOwnOf,
   revokeTokensOf,
 } from "../../store/grant_end.ts";
 import { findGrant, type ListedGrant, listGrants } from "../../store/grants.ts";
@@ -36,27 +37,31 @@ import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts
 
 const PATH = "/backend/grant";
 const USER = idOf("u");
-const APP_OR_LOGIN = described(`A client_id, or ${LOGIN_APP}.`, text(
-  (id) => isId("a", id) || id === LOGIN_APP ? undefined : `Must be a client_id, or ${LOGIN_APP}.`,
-  { anyOf: [idOf("a").schema, { const: LOGIN_APP }] },
+const ANY_APP = `A client_id, ${BUILT_IN_APPS.join(" or ")}.`;
+/** An app as tokens name it. */
+export const APP = described(ANY_APP, text(
+  (id) => isId("a", id) || isBuiltIn(id) ? undefined : ANY_APP.replace("A", "Must be a"),
+  { anyOf: [idOf("a").schema, { enum: BUILT_IN_APPS }] },
 ));
 
 /** A grant as the backend shows it. */
-const GrantRecord = named("Grant", record({
+export const GrantRecord = named("Grant", record({
   id: idOf("g"),
   user: nullable(USER),
-  app: APP_OR_LOGIN,
-  type: shown<string>(oneOf(...GRANT_TYPES, "login").schema),
+  app: APP,
+  type: shown<string>(oneOf(...GRANT_TYPES, ...BUILT_IN_APPS).schema),
+  name: optional(described("Of the app, or of the personal token.", TEXT)),
   scopes: SCOPES,
   status: oneOf("active", "expired", "revoked"),
   created_at: TIME,
+  last_used_at: described("To within two minutes.", nullable(TIME)),
   expires_at: TIME,
   revoked_at: optional(TIME),
 }));
 
 /** Which grants end. */
 const Revocation = named("Revocation", refined(
-  object({ user: optional(USER), app: optional(APP_OR_LOGIN) }),
+  object({ user: optional(USER), app: optional(APP) }),
   ({ user, app }, report) => {
     if (user === undefined && app === undefined) {
       report("Is required where app is not given.", "/user");
@@ -69,7 +74,7 @@ const Revocation = named("Revocation", refined(
 export const GRANT_QUERY = {
   ...pagination(GrantRecord.members.id),
   user: optional(described("A user's id.", USER)),
-  app: optional(APP_OR_LOGIN),
+  app: optional(APP),
 } as const;
 
 /** /backend/grant: what has been authorized, and its end. */
@@ -100,11 +105,11 @@ export function grantOperations(services: Administration): Operation[] {
       async handle({ body, ...context }) {
         const { user, app } = body;
         if (user !== undefined) found(await findUser(database, user), "user");
-        if (app !== undefined && app !== LOGIN_APP) found(await findApp(database, app), "app");
+        if (app !== undefined && !isBuiltIn(app)) found(await findApp(database, app), "app");
         const target = [user, app].filter(Boolean).join(" ");
         const action = { action: "grant.revoke", target };
         await storeAudited(context, await revokeAll(body, services), action, services);
-        if (user === undefined && app === LOGIN_APP) await revokeAllLogins(database, now());
+        if (user === undefined && isBuiltIn(app)) await revokeAllOf(database, app, now());
         return { status: 204 };
       },
     }),
@@ -120,24 +125,27 @@ async function revokeAll(
   { database, now, config: { accessTokenTtlMs: ttlMs } }: Administration,
 ): Promise<Sql[]> {
   if (user !== undefined) {
-    if (app === LOGIN_APP) return revokeLoginsOf(user, now());
+    if (isBuiltIn(app)) return revokeOwnOf(user, app, now());
     if (app !== undefined) return withdrawConsent(user, app, REVOKED, now(), ttlMs);
     const forget = await forgetConsentsOf(database, { user });
     return [...revokeTokensOfUser(user, now(), ttlMs, REVOKED), forget];
   }
   if (app === undefined) return [];
-  if (app === LOGIN_APP) {
+  if (isBuiltIn(app)) {
     return [revokeTokensOf(app, now(), ttlMs), ...endSubscriptions({ app }, REVOKED, now())];
   }
   const forget = await forgetConsentsOf(database, { app });
   return [...revokeTokensOfApp(app, now(), ttlMs), forget];
 }
 
-function toGrantRecord(grant: ListedGrant): Infer<typeof GrantRecord> {
-  const { id, refreshUntilMs, accessUntilMs, revokedAtMs } = grant;
+/** A grant as the backend shows it. */
+export function toGrantRecord(grant: ListedGrant): Infer<typeof GrantRecord> {
+  const { id, refreshUntilMs, accessUntilMs, revokedAtMs, lastUsedAtMs } = grant;
   return pick(GrantRecord, {
     ...grant,
+    name: grant.name ?? undefined,
     created_at: toTime(idTimeMs(id)),
+    last_used_at: lastUsedAtMs === null ? null : toTime(lastUsedAtMs),
     expires_at: toTime(Math.max(refreshUntilMs, accessUntilMs)),
     revoked_at: revokedAtMs === null ? undefined : toTime(revokedAtMs),
   });

@@ -1,0 +1,49 @@
+import { idTimeMs } from "../base/id.ts";
+import type { Database } from "../database/database.ts";
+import { findRow, parseScopes, type RowOf } from "../database/rows.ts";
+import { sql, type Sql } from "../database/sql.ts";
+import { type Caller, PERSONAL_APP } from "../oauth/principal.ts";
+import { type ListedGrant, NOT_BEFORE, partiesHold, type RefreshHandle } from "./grants.ts";
+import { isGrantActive } from "./subscriptions.ts";
+
+/** How many a user has at once. */
+export const PERSONAL_TOKENS = 100;
+
+/**
+ * Stores a personal token of a caller, a grant of its own, by its SHA-256. 0 rows change where the
+ * user has as many as one may have or has lost a scope, or the caller's token has ended: it must
+ * leave none behind.
+ */
+export function insertPersonalToken(
+  { id, name, scopes, accessUntilMs }: ListedGrant,
+  hash: Uint8Array,
+  { sub, grantId, jti }: Caller,
+  nowMs: number,
+): Sql {
+  const json = JSON.stringify(scopes);
+  return sql`INSERT INTO grants
+      (id, app, user, type, name, scopes, token, refreshUntilMs, accessUntilMs)
+    SELECT ${id}, ${PERSONAL_APP}, ${sub}, ${PERSONAL_APP}, ${name}, ${json}, ${hash}, 0,
+      ${accessUntilMs}
+    WHERE ${isGrantActive(grantId)} AND NOT EXISTS (SELECT 1 FROM revocations WHERE target = ${jti})
+      AND ${partiesHold(sql`${sub}`, sql`${PERSONAL_APP}`)(json)}
+      AND (SELECT count(*) FROM grants INDEXED BY grants_of_user WHERE user = ${sub}
+        AND revokedAtMs IS NULL AND app = ${PERSONAL_APP} AND untilMs > ${nowMs})
+        < ${PERSONAL_TOKENS}`;
+}
+
+/** Who calls by a personal token; undefined where it has ended, alone or with its user. */
+export async function findPersonalCaller(
+  database: Database,
+  { grantId, hash }: Pick<RefreshHandle, "grantId" | "hash">,
+  nowMs: number,
+): Promise<Caller | undefined> {
+  const row = await findRow<RowOf<Pick<Caller, "sub" | "scopes" | "expiresAtMs">>>(
+    database,
+    sql`SELECT user AS sub, scopes, accessUntilMs AS expiresAtMs FROM grants
+      WHERE id = ${grantId} AND token = ${hash} AND revokedAtMs IS NULL
+        AND accessUntilMs > ${nowMs} AND ${NOT_BEFORE} < ${idTimeMs(grantId)}`,
+  );
+  const own = { kind: "user", clientId: PERSONAL_APP, grantId, jti: grantId } as const;
+  return row && { ...own, ...parseScopes(row) };
+}

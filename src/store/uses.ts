@@ -1,0 +1,32 @@
+import type { Caller } from "../oauth/principal.ts";
+import type { Database } from "../database/database.ts";
+import { sql } from "../database/sql.ts";
+
+/** So many grants are noted between two flushes, about 500 KB; the use of others is not. */
+const NOTED_LIMIT = 5_000;
+
+/** Makes the record of uses, which costs a request next to nothing; a crash loses a minute. */
+export function createUses(database: Database, now: () => number) {
+  let round = 1;
+  let noted = new Map<string, number>();
+
+  return {
+    /** Notes that a token is used, once between two flushes: it remembers in which round. */
+    note(token: { readonly caller: Caller; notedIn: number }): void {
+      if (token.notedIn === round) return;
+      token.notedIn = round;
+      if (noted.size < NOTED_LIMIT) noted.set(token.caller.grantId, now());
+    },
+    /** Stores what has been noted since the last call, as one batch. */
+    async flush(): Promise<void> {
+      const uses = JSON.stringify([...noted]);
+      noted = new Map();
+      round++;
+      if (uses === "[]") return;
+      await database.write([
+        sql`UPDATE grants SET lastUsedAtMs = max(ifnull(lastUsedAtMs, 0), u.value ->> 1)
+          FROM json_each(${uses}) u WHERE grants.id = u.value ->> 0`,
+      ]);
+    },
+  };
+}

@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { insertGrant, listGrants } from "../../src/store/grants.ts";
+import { createUses } from "../../src/store/uses.ts";
+import { FIRST_PAGE, type Database } from "../../src/database/database.ts";
+import { addUser, openDatabase, sampleGrant } from "../helpers/database.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 1);
+
+test("a use is stored once a flush, and never goes back", async (t) => {
+  const database = openDatabase(t);
+  const user = await addUser(database);
+  const grant = sampleGrant("login", user);
+  await insertGrant(database, grant);
+  const writes: number[] = [];
+  const counted: Database = {
+    ...database,
+    write(batch) {
+      writes.push(batch.length);
+      return database.write(batch);
+    },
+  };
+  let nowMs = NOW_MS;
+  const uses = createUses(counted, () => nowMs);
+  const token = { caller: callerOf(user, grant.id), notedIn: 0 };
+  const lastUsed = async () => {
+    const page = { limit: 1, before: FIRST_PAGE };
+    return (await listGrants(database, { user }, page, NOW_MS)).items[0]?.lastUsedAtMs;
+  };
+
+  await uses.flush();
+  assert.equal(await lastUsed(), null);
+  for (let count = 0; count < 1_000; count++) uses.note(token);
+  await uses.flush();
+  await uses.flush();
+  assert.equal(await lastUsed(), NOW_MS);
+  nowMs = NOW_MS + 60_000;
+  uses.note(token);
+  await uses.flush();
+  assert.equal(await lastUsed(), NOW_MS + 60_000);
+  nowMs = NOW_MS - 60_000;
+  uses.note(token);
+  await uses.flush();
+  assert.equal(await lastUsed(), NOW_MS + 60_000);
+  assert.deepEqual(writes, [1, 1, 1]);
+});
+
+test("what is noted between two flushes is bounded", async (t) => {
+  const database = openDatabase(t);
+  const uses = createUses(database, () => NOW_MS);
+  for (let count = 0; count < 20_000; count++) {
+    uses.note({ caller: callerOf("u1", `g${count}`), notedIn: 0 });
+  }
+  let length = 0;
+  t.mock.method(database, "write", async ([statement]: Parameters<Database["write"]>[0]) => {
+    length = JSON.parse(String(statement?.params[0])).length;
+    return [];
+  });
+  await uses.flush();
+  assert.equal(length, 5_000);
+});
+
+function callerOf(sub: string, grantId: string) {
+  const caller = { sub, kind: "user", clientId: "login", scopes: [], grantId } as const;
+  return { ...caller, jti: `${grantId}0`, expiresAtMs: NOW_MS };
+}
