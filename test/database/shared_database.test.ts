@@ -2,7 +2,11 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
-import { type Database, OutcomeUnknownError, UnavailableError } from "../../src/database/database.ts";
+import {
+  type Database,
+  OutcomeUnknownError,
+  UnavailableError,
+} from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import type { CommitReport } from "../../src/database/write_result.ts";
