@@ -46,7 +46,10 @@ type Attempt =
     readonly reason: string;
   };
 
-const ASKED_LAST_MS = 5_000;
+/** A node that was silent is asked last for so long; one that is said to lead, for a moment. */
+const [ASKED_LAST_MS, NOT_FOLLOWED_MS] = [5_000, 1_000];
+/** How long all wait together where nobody leads; who comes later waits for a moment. */
+const [PATIENCE_MS, MOMENT_MS] = [5_000, 500];
 const PAUSE_MS = 40;
 /** A request that is sent with less time left may run, and nobody would know. */
 const LEAST_MS = 100;
@@ -67,16 +70,19 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
   let changes = 0;
   let turn = 0;
   let isOpen = true;
-  /** Nodes that did not answer in time, and until when others are asked before them. */
+  /** Since when nothing has been answered. */
+  let lostAtMs: number | undefined;
+  /** Nodes that did not answer in time, and when. */
   const silent = new Map<string, number>();
 
-  const isSilent = (node: string) => (silent.get(node) ?? 0) > performance.now();
+  const wasSilent = (node: string, withinMs: number) =>
+    performance.now() - (silent.get(node) ?? -Infinity) < withinMs;
 
   function nextNode(): string {
     if (leader !== undefined) return leader;
     turn++; // so that none that fails is asked again and again
     const inTurn = nodes.map((_, index) => nodes[(turn + index) % nodes.length] ?? "");
-    return inTurn.find((node) => !isSilent(node)) ?? inTurn[0] ?? "";
+    return inTurn.find((node) => !wasSilent(node, ASKED_LAST_MS)) ?? inTurn[0] ?? "";
   }
 
   function follow(node: string): void {
@@ -88,7 +94,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
     const url = `${isTls ? "https" : "http"}://${node}${path}`;
     const outgoing = request(url, { method, agent, headers });
     const limit = setTimeout(() => {
-      silent.set(node, performance.now() + ASKED_LAST_MS);
+      silent.set(node, performance.now());
       outgoing.destroy(new Error(`no response within ${Math.round(timeoutMs)} ms`));
     }, timeoutMs);
     return outgoing.once("close", () => clearTimeout(limit));
@@ -134,17 +140,21 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
   /**
    * Asks the leader, whichever node that is, and gives the results of the statements. Asks again
    * after a failed attempt, so a write must be one that does nothing when it is repeated. Throws
-   * UnavailableError at the deadline; OutcomeUnknownError where an attempt may have run.
+   * UnavailableError at the deadline, or where nobody has answered anybody for five seconds;
+   * OutcomeUnknownError where an attempt may have run.
    */
   async function ask(
     path: string,
     body: string,
     { untilMs, attemptMs }: RqliteDeadline,
   ): Promise<readonly RqliteResult[]> {
+    const startedMs = performance.now();
     let mayHaveRun = false;
     let reason = "no time was left";
     for (let isFinal = false;;) {
-      const leftMs = untilMs - performance.now();
+      const nowMs = performance.now();
+      const patientMs = Math.max((lostAtMs ?? Infinity) + PATIENCE_MS, startedMs + MOMENT_MS);
+      const leftMs = Math.min(untilMs, patientMs) - nowMs;
       if (leftMs < LEAST_MS || isFinal || !isOpen) {
         const message = `The database cannot be reached: ${reason}`;
         throw mayHaveRun ? new OutcomeUnknownError(message) : new UnavailableError(message);
@@ -153,11 +163,13 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
       const found = await attempt(node, path, body, Math.min(leftMs, attemptMs));
       if (found.kind === "results") {
         follow(node);
+        lostAtMs = undefined;
         return found.results;
       }
+      lostAtMs ??= nowMs;
       changes++; // whoever answers next may lead since a moment ago
       if (leader === node) leader = undefined;
-      if (found.kind === "redirect" && !isSilent(found.leader)) {
+      if (found.kind === "redirect" && !wasSilent(found.leader, NOT_FOLLOWED_MS)) {
         leader = found.leader;
         continue;
       }

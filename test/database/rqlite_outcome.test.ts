@@ -107,6 +107,21 @@ describe("a write that no leader takes", { concurrency: true }, () => {
   });
 });
 
+test("where nobody leads all wait five seconds together, who comes later a moment", async (t) => {
+  const { database, always } = await stage(t);
+  await add(database, "known");
+  always("leaderless");
+  const startedMs = performance.now();
+  await assert.rejects(read(database, "known"), UnavailableError);
+  await assert.rejects(add(database, "known"), UnavailableError);
+  await assert.rejects(read(database, "known"), UnavailableError);
+  const tookMs = performance.now() - startedMs;
+  assert.ok(tookMs > 4_500 && tookMs < 7_000, `${tookMs} ms`);
+  always("pass");
+  assert.equal(await read(database, "known"), 1);
+  assert.deepEqual(await add(database, "known"), [1]);
+});
+
 test("a node that follows names the leader, and that one is asked from then on", async (t) => {
   const { database, asked, always } = await stage(t);
   always("redirect");
