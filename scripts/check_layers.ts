@@ -58,7 +58,7 @@ const MAY_TOUCH: Record<string, string[]> = {
   "event/": ["crypto"],
   "database/": ["fs", "path", "sqlite", "url", "worker_threads"],
   // A cluster's nodes, and what is copied from and to them.
-  "database/rqlite_": ["fs", "http", "https", "net", "path", "sqlite", "stream", "timers"],
+  "database/rqlite_": ["fs", "http", "net", "path", "sqlite", "stream", "timers"],
   "store/": [],
   "http/": ["net"],
   "http/node_": ["http", "net", "stream"],

@@ -1,5 +1,4 @@
-import { Agent, type ClientRequest, type IncomingMessage, request } from "node:http";
-import { Agent as TlsAgent, request as requestTls } from "node:https";
+import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
@@ -56,9 +55,10 @@ const MAX_SOCKETS = 8;
 
 /** Makes a client. Its connections stay open until `close`; none keeps the process alive. */
 export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress) {
-  const options = { keepAlive: true, maxSockets: MAX_SOCKETS };
-  const agent = isTls ? new TlsAgent(options) : new Agent(options);
-  const send: typeof request = isTls ? requestTls : request;
+  // Not by imports, which would load all of fetch, and TLS: see base/status_text.ts.
+  const { Agent, request } = isTls ? process.getBuiltinModule("node:https")
+    : process.getBuiltinModule("node:http");
+  const agent = new Agent({ keepAlive: true, maxSockets: MAX_SOCKETS });
   const headers = {
     "Content-Type": "application/json",
     ...credentials && { Authorization: `Basic ${Buffer.from(credentials).toString("base64")}` },
@@ -86,7 +86,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
 
   function start(node: string, method: string, path: string, timeoutMs: number): ClientRequest {
     const url = `${isTls ? "https" : "http"}://${node}${path}`;
-    const outgoing = send(url, { method, agent, headers });
+    const outgoing = request(url, { method, agent, headers });
     const limit = setTimeout(() => {
       silent.set(node, performance.now() + ASKED_LAST_MS);
       outgoing.destroy(new Error(`no response within ${Math.round(timeoutMs)} ms`));

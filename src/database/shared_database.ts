@@ -1,5 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
-import { type Database, UnavailableError } from "./database.ts";
+import { type Database, OutcomeUnknownError, UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { openSqliteReader } from "./sqlite_reader.ts";
 import { settle, type WriteResult } from "./write_result.ts";
@@ -34,7 +34,7 @@ export function openSharedDatabase(path: string, port: MessagePort): Database {
   });
   port.on("close", () => {
     isOpen = false;
-    const gone = new UnavailableError("The database is closed");
+    const gone = new OutcomeUnknownError("The database writer has ended");
     for (const { reject } of waiting.values()) reject(gone);
     waiting.clear();
   });

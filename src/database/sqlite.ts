@@ -1,5 +1,5 @@
 import { MessageChannel, type MessagePort, type Worker } from "node:worker_threads";
-import { type Database, UnavailableError } from "./database.ts";
+import { type Database, OutcomeUnknownError, UnavailableError } from "./database.ts";
 import type { Sql } from "./sql.ts";
 import { prepareSqliteFile } from "./migrate.ts";
 import { identify } from "./own_files.ts";
@@ -56,11 +56,13 @@ export function openSqliteDatabase(
   }
 
   function onEnd(cause: unknown): void {
-    const lost = [...committing, ...gathering.splice(0)];
+    const [sent, unsent] = [committing, gathering.splice(0)];
     committing = [];
-    if (lost.length > 0) observe({ batches: lost.length, ms: 0, refusal: "failing" });
-    const error = new UnavailableError("The database writer has ended", { cause });
-    for (const { reject } of lost) reject(error);
+    const batches = sent.length + unsent.length;
+    if (batches > 0) observe({ batches, ms: 0, refusal: "failing" });
+    const message = "The database writer has ended";
+    for (const { reject } of sent) reject(new OutcomeUnknownError(message, { cause }));
+    for (const { reject } of unsent) reject(new UnavailableError(message, { cause }));
   }
 
   async function close(): Promise<void> {

@@ -2,7 +2,11 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
-import { type Database, UnavailableError } from "../../src/database/database.ts";
+import {
+  type Database,
+  OutcomeUnknownError,
+  UnavailableError,
+} from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import type { CommitReport } from "../../src/database/write_result.ts";
@@ -54,7 +58,7 @@ test("where the writer has died, writes fail and do not wait for ever", async (t
   const { own, shared } = share(t, path);
   await shared.write([put("a")]);
   const ended = writers[0]?.terminate();
-  await assert.rejects(shared.write([put("b")]), UnavailableError);
+  await assert.rejects(shared.write([put("b")]), OutcomeUnknownError);
   await ended;
   const next = openSharedDatabase(path, own.connect());
   t.after(() => next.close());
