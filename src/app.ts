@@ -206,4 +206,5 @@ async function closeServer(server: Server, graceMs: number): Promise<void> {
   const grace = setTimeout(() => server.closeAllConnections(), graceMs);
   await new Promise((resolve) => server.close(resolve));
   clearTimeout(grace);
+  await new Promise((resolve) => setImmediate(resolve)); // those that were cut are logged
 }

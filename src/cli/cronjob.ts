@@ -11,7 +11,7 @@ const CRONJOB: Resource = {
 /** The commands of `gatepost cronjob`. */
 export const CRONJOB_COMMANDS: readonly Command[] = [
   listCommand(CRONJOB, {
-    purpose: "List the jobs that all servers share, and how they last went",
+    purpose: "List the servers' jobs, and how they last went",
     details: [
       "The others run in each server by itself: GET /backend/cronjob shows them, and how often " +
         "each job runs.",

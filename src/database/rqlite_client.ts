@@ -26,14 +26,6 @@ export interface RqliteResult {
   readonly rows_affected?: number;
 }
 
-/** When a request must have its response. */
-export interface RqliteDeadline {
-  /** In elapsed time. */
-  readonly untilMs: number;
-  /** For one node; then another is asked. */
-  readonly attemptMs: number;
-}
-
 /** What became of one attempt. */
 type Attempt =
   | { readonly kind: "results"; readonly results: readonly RqliteResult[] }
@@ -50,6 +42,7 @@ type Attempt =
 const [ASKED_LAST_MS, NOT_FOLLOWED_MS] = [5_000, 1_000];
 /** How long all wait together where nobody leads; who comes later waits for a moment. */
 const [PATIENCE_MS, MOMENT_MS] = [5_000, 500];
+const ATTEMPT_MS = 1_000;
 const PAUSE_MS = 40;
 /** A request that is sent with less time left may run, and nobody would know. */
 const LEAST_MS = 100;
@@ -142,11 +135,16 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
    * after a failed attempt, so a write must be one that does nothing when it is repeated. Throws
    * UnavailableError at the deadline, or where nobody has answered anybody for five seconds;
    * OutcomeUnknownError where an attempt may have run.
+   *
+   * @param pathOf makes the path of each attempt
+   * @param untilMs the deadline, in elapsed time
+   * @param attemptMs how long one node may take; then another is asked
    */
   async function ask(
-    path: string,
+    pathOf: () => string,
     body: string,
-    { untilMs, attemptMs }: RqliteDeadline,
+    untilMs: number,
+    attemptMs = ATTEMPT_MS,
   ): Promise<readonly RqliteResult[]> {
     const startedMs = performance.now();
     let mayHaveRun = false;
@@ -160,7 +158,7 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
         throw mayHaveRun ? new OutcomeUnknownError(message) : new UnavailableError(message);
       }
       const node = nextNode();
-      const found = await attempt(node, path, body, Math.min(leftMs, attemptMs));
+      const found = await attempt(node, pathOf(), body, Math.min(leftMs, attemptMs));
       if (found.kind === "results") {
         follow(node);
         lostAtMs = undefined;
@@ -202,8 +200,8 @@ export function createRqliteClient({ nodes, isTls, credentials }: RqliteAddress)
       return promise;
     },
     /** The node that leads now; throws as `ask`. */
-    async findLeader(deadline: RqliteDeadline): Promise<string> {
-      await ask("/db/query?level=weak&redirect", '["SELECT 1"]', deadline);
+    async findLeader(untilMs: number): Promise<string> {
+      await ask(() => "/db/query?level=weak&redirect", '["SELECT 1"]', untilMs);
       return leader ?? nextNode();
     },
     close(): void {

@@ -113,8 +113,7 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
 
 /** Has the leader load a file, or else send all that it holds. */
 async function send(client: RqliteClient, file?: string): Promise<IncomingMessage> {
-  const untilMs = performance.now() + LEADER_MS;
-  const leader = await client.findLeader({ untilMs, attemptMs: LEADER_MS });
+  const leader = await client.findLeader(performance.now() + LEADER_MS);
   const response = file === undefined
     ? await client.request(leader, "GET", "/db/backup", COPY_MS)
     : await client.request(leader, "POST", "/db/load", COPY_MS, createReadStream(file));

@@ -51,14 +51,15 @@ async function checkNode({ request }: RqliteClient, node: string): Promise<void>
 /** Copies what is judged, which is all but the rows; returns the size of the database. */
 async function copySchema(client: RqliteClient, copy: DatabaseSync): Promise<number> {
   const results = await client.ask(
-    "/db/query?level=strong&redirect", // through the log: what the cluster agrees on
+    () => "/db/query?level=strong&redirect", // through the log: what the cluster agrees on
     JSON.stringify([
       `SELECT application_id, user_version, page_count * page_size
        FROM pragma_application_id, pragma_user_version, pragma_page_count, pragma_page_size`,
       SELECT_SCHEMA,
       `SELECT value FROM settings WHERE name = '${SEAL_CHECK}'`,
     ]),
-    { untilMs: performance.now() + START_MS, attemptMs: NODE_MS },
+    performance.now() + START_MS,
+    NODE_MS,
   );
   const [[numbers = []] = [], texts = [], checks = []] = results.map(({ values }) => values);
   const [owner, version, bytes] = numbers.map(Number);
@@ -90,9 +91,10 @@ export async function migrateCluster(
     `PRAGMA user_version = ${NEWEST_VERSION}`,
   ];
   try {
-    const limits = { untilMs: performance.now() + MIGRATION_MS, attemptMs: MIGRATION_MS };
+    const untilMs = performance.now() + MIGRATION_MS;
+    const path = "/db/execute?transaction&redirect";
     const body = JSON.stringify(statements);
-    const results = await client.ask("/db/execute?transaction&redirect", body, limits);
+    const results = await client.ask(() => path, body, untilMs, MIGRATION_MS);
     return results.at(-1)?.error;
   } catch (error) {
     return messageOf(error);

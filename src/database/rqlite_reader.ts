@@ -4,8 +4,6 @@ import { decodeRows, encodeStatement } from "./rqlite_statement.ts";
 import type { Sql } from "./sql.ts";
 
 const DEADLINE_MS = 5_000;
-// One that takes longer is a heavy query; a leader that hangs is found out by the writes sooner.
-const ATTEMPT_MS = 2_000;
 /** How many requests are under way; meanwhile the next one gathers. */
 const IN_FLIGHT = 4;
 const GROUP_LIMIT = 64;
@@ -31,14 +29,17 @@ export function createRqliteReader(client: RqliteClient) {
   async function run(group: Map<string, PromiseWithResolvers<RqliteResult>>): Promise<void> {
     inFlight++;
     try {
-      // A new leader may not have applied all yet; a read through the log waits until it has.
-      const level = confirmedAt === client.leaderChanges() ? "weak" : "strong";
+      let changes = 0;
       const results = await client.ask(
-        `/db/query?level=${level}&redirect`,
+        () => {
+          changes = client.leaderChanges();
+          // A new leader may not have applied all yet; a read through the log waits until it has.
+          return `/db/query?level=${confirmedAt === changes ? "weak" : "strong"}&redirect`;
+        },
         `[${group.keys().toArray().join(",")}]`,
-        { untilMs: performance.now() + DEADLINE_MS, attemptMs: ATTEMPT_MS },
+        performance.now() + DEADLINE_MS,
       );
-      if (level === "strong") confirmedAt = client.leaderChanges();
+      if (client.leaderChanges() === changes) confirmedAt = changes;
       group.values().forEach(({ resolve, reject }, index) => {
         const { error = undefined, ...result } = results[index] ?? { error: "There is no result" };
         if (error === undefined) resolve(result);

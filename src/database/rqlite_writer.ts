@@ -1,5 +1,6 @@
-import { idBound, newId } from "../base/id.ts";
+import { idBound } from "../base/id.ts";
 import { messageOf } from "../base/message_of.ts";
+import { newSecret } from "../base/secret.ts";
 import { ConflictError, OutcomeUnknownError, UnavailableError } from "./database.ts";
 import type { RqliteClient, RqliteResult } from "./rqlite_client.ts";
 import { encodeStatement } from "./rqlite_statement.ts";
@@ -17,7 +18,8 @@ export const RQLITE_LEDGER = sql`CREATE TABLE IF NOT EXISTS write_groups
 const DEADLINE_MS = 5_000;
 /** With less time left a batch is not sent at all, so that it is surely not stored. */
 const WORTHWHILE_MS = 500;
-const ATTEMPT_MS = 1_000;
+/** How long is waited for the counts of a group that was stored. */
+const COUNTS_MS = 1_000;
 
 /** How many groups are under way; meanwhile the next one gathers. */
 const IN_FLIGHT = 2;
@@ -87,7 +89,7 @@ export function createRqliteWriter(client: RqliteClient, observe: (report: Commi
   }
 
   async function store(group: readonly Waiting[]): Promise<void> {
-    const id = newId("w", Date.now());
+    const id = idBound("w", Date.now()) + newSecret();
     const known = abandoned;
     const head = [
       sql`INSERT INTO write_groups (id) VALUES (${id})`,
@@ -104,9 +106,9 @@ export function createRqliteWriter(client: RqliteClient, observe: (report: Commi
     const body = group.flatMap(({ statements }) => statements.flatMap((text) => [text, count]));
     const untilMs = Math.min(...group.map((batch) => batch.untilMs));
     const results = await client.ask(
-      "/db/execute?transaction&redirect",
+      () => "/db/execute?transaction&redirect",
       `[${[...head, ...body].join(",")}]`,
-      { untilMs, attemptMs: ATTEMPT_MS },
+      untilMs,
     ).catch((error: unknown) => {
       if (error instanceof OutcomeUnknownError) abandoned = [...abandoned, id];
       throw error;
@@ -140,10 +142,9 @@ export function createRqliteWriter(client: RqliteClient, observe: (report: Commi
   async function readCounts(id: string): Promise<number[]> {
     const select = encodeStatement(sql`SELECT counts FROM write_groups WHERE id = ${id}`);
     try {
-      const [found] = await client.ask("/db/query?level=strong&redirect", `[${select}]`, {
-        untilMs: performance.now() + ATTEMPT_MS,
-        attemptMs: ATTEMPT_MS,
-      });
+      const untilMs = performance.now() + COUNTS_MS;
+      const path = "/db/query?level=strong&redirect";
+      const [found] = await client.ask(() => path, `[${select}]`, untilMs);
       return String(found?.values?.[0]?.[0]).trimEnd().split(" ").map(Number);
     } catch (cause) {
       throw new OutcomeUnknownError(`It is stored, but: ${messageOf(cause)}`, { cause });

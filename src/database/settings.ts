@@ -16,7 +16,7 @@ export const SEAL_CHECK = "seal_check";
  * Makes sure that the seal decrypts what this database holds: a database that was sealed once needs
  * the same key for ever. Throws UnusableDatabaseError, and changes nothing, when it does not.
  *
- * @returns whether it has been sealed just now: its log still holds what was readable
+ * @returns whether anything has been sealed just now: the log still holds it as it was
  */
 export async function checkSeal(database: Database, seal: Seal): Promise<boolean> {
   const stored = await findSetting(database, SEAL_CHECK);
@@ -46,7 +46,7 @@ export function findSealError(seal: Seal, stored: string): string | undefined {
   }
 }
 
-/** Seals, in one batch, what was stored readable before there was a key; false without one. */
+/** Seals, in one batch, what was stored readable before there was a key; false if nothing was. */
 async function sealDatabase(database: Database, seal: Seal): Promise<boolean> {
   if (!seal.active) return false;
   const renewals = (await Array.fromAsync(renewSecrets(database, seal))).flat();
@@ -54,7 +54,7 @@ async function sealDatabase(database: Database, seal: Seal): Promise<boolean> {
     sql`INSERT INTO settings (name, value) VALUES (${SEAL_CHECK}, ${seal.encrypt("", SEAL_CHECK)})`,
     ...renewals,
   ]);
-  return true;
+  return renewals.length > 0;
 }
 
 /**

@@ -84,7 +84,8 @@ async function createNodes(
   options: RqliteOptions,
 ): Promise<RqliteNode[]> {
   const { nodes: count = 1, auth, tls, fk = true, flags = [] } = options;
-  const [httpPorts, raftPorts] = [await findPorts(count), await findPorts(count)];
+  const ports = await findPorts(2 * count);
+  const [httpPorts, raftPorts] = [ports.slice(0, count), ports.slice(count)];
   const members = raftPorts.map((port) => `127.0.0.1:${port}`).join();
   const common = [
     ...(count > 1 ? ["-bootstrap-expect", String(count), "-join", members] : []),
