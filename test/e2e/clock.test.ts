@@ -3,6 +3,7 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { isOnRqlite } from "../helpers/engine.ts";
 import { type EventStage, PATIENCE_MS, startEventStage } from "../helpers/event_stage.ts";
 import { bearer, newName } from "../helpers/gatepost.ts";
 import { createDataFolder } from "../helpers/process.ts";
@@ -38,8 +39,10 @@ function setClock(aheadMs: number): Promise<void> {
   return writeFile(join(folder, "clock"), String(aheadMs));
 }
 
-async function isReady(): Promise<boolean> {
-  return (await stage.gatepost.api.get("/system/ready")).status === 200;
+/** On a cluster a node is not ready whose clock differs from those of the others. */
+async function isAsReadyAsMayBe(): Promise<boolean> {
+  const isReady = (await stage.gatepost.api.get("/system/ready")).status === 200;
+  return isReady !== isOnRqlite;
 }
 
 function warnings(): readonly string[] {
@@ -59,7 +62,7 @@ describe("when the clock on the wall is set", () => {
       const [first, second] = await stage.receiver.waitFor(2, 8_000, path);
       const waitMs = (second?.atMs ?? 0) - (first?.atMs ?? 0);
       assert.ok(waitMs >= 2_300, `after ${waitMs} ms`);
-      assert.equal(await isReady(), true);
+      assert.equal(await isAsReadyAsMayBe(), true);
       assert.equal(warnings().length, before + 1);
       await stage.dispatch(event, { n: 2 });
       await stage.receiver.waitFor(3, PATIENCE_MS, path);
@@ -78,7 +81,7 @@ describe("when the clock on the wall is set", () => {
     await sleep(500);
     assert.equal(stage.receiver.count(path), 60);
     assert.equal(new Set(requests.map(({ headers }) => headers["webhook-id"])).size, 60);
-    assert.equal(await isReady(), true);
+    assert.equal(await isAsReadyAsMayBe(), true);
   });
 
   test("forward by two hours for half a second, a failed attempt is sent again", async () => {

@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import { makePasswordOneTime } from "../../src/store/users.ts";
+import { openDatabaseAt } from "../helpers/database.ts";
 import {
   assertOAuthError,
   basicAuth,
@@ -444,7 +444,7 @@ describe("an account", () => {
 
   test("that has a one-time password replaces it after the login that it opened", async () => {
     const user = await first.createUser();
-    const database = openSqliteDatabase(join(first.server.folder, "gatepost.db"));
+    const database = openDatabaseAt(join(first.server.folder, "gatepost.db"));
     await database.write([makePasswordOneTime(user.id, Date.now() + 60_000)]);
     await database.close();
     const login = await first.login(user);
