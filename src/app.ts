@@ -62,6 +62,8 @@ export interface App {
 }
 
 const GRACE_MS = 10_000;
+/** Until requests that were cut off have ended, and are logged. */
+const LAST_LINES_MS = 20;
 
 /**
  * Puts the service together and starts it: config → database → services → operations and jobs.
@@ -203,8 +205,12 @@ async function listen(server: Server, { host, port, sharePort }: Config): Promis
 
 /** Awaits the requests in flight; connections that are still open after the grace are cut. */
 async function closeServer(server: Server, graceMs: number): Promise<void> {
-  const grace = setTimeout(() => server.closeAllConnections(), graceMs);
+  let isCut = false;
+  const grace = setTimeout(() => {
+    isCut = true;
+    server.closeAllConnections();
+  }, graceMs);
   await new Promise((resolve) => server.close(resolve));
   clearTimeout(grace);
-  await new Promise((resolve) => setImmediate(resolve)); // those that were cut are logged
+  if (isCut) await new Promise((resolve) => setTimeout(resolve, LAST_LINES_MS));
 }
