@@ -49,7 +49,7 @@ function describe(names: readonly string[], { host, values }: CommandContext): s
 }
 
 /** A folder of endpoint modules, beside `src` and `dist`, and what is written of it. */
-const EXAMPLE = join(import.meta.dirname, "../../example");
+const EXAMPLE = join(import.meta.dirname, "../../scripts/example");
 const COPIED = ["endpoints/orders.ts", "endpoints/orders.test.ts", "tsconfig.json", "package.json"];
 
 /** What `gatepost init` writes: texts by path. */

@@ -33,13 +33,14 @@ before(() => {
 });
 after(() => rmSync(scratch, { recursive: true, force: true }));
 
-test("the package holds dist, example, README.md and package.json alone", () => {
+test("the package holds dist, the example, README.md and package.json alone", () => {
   assert.deepEqual(globSync("*", { cwd: installed }).sort(), [
     "README.md",
     "dist",
-    "example",
     "package.json",
+    "scripts",
   ]);
+  assert.deepEqual(globSync("*", { cwd: join(installed, "scripts") }), ["example"]);
 });
 
 test("the package holds code and types, and neither tests nor maps", () => {
