@@ -28,7 +28,7 @@ import { jsonResponse } from "../http/respond.ts";
 import type { Caller } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { findDelivery, listAttempts, listDeliveries } from "../store/delivery_lists.ts";
-import { deliveryId } from "../store/events.ts";
+import { deliveryId } from "../store/fan_out.ts";
 import { findFailed, insertTestDelivery, resendDeliveries } from "../store/resends.ts";
 import { findSubscription } from "../store/subscriptions.ts";
 import { type Administration, found, locatedResponse, storeAudited } from "./administration.ts";

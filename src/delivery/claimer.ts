@@ -1,4 +1,12 @@
-import { claimDeliveries, type DueQueue, HEALTHS, listDueQueues } from "../store/deliveries.ts";
+import {
+  claimDeliveries,
+  type ClaimedDelivery,
+  type ClaimRequest,
+  type DueQueue,
+  HEALTHS,
+  listDueQueues,
+} from "../store/deliveries.ts";
+import { fanOut, type FanOutPart } from "../store/fan_out.ts";
 import type { DistributorOptions } from "./distributor.ts";
 import type { Queues } from "./queues.ts";
 import { takeOverDeliveries } from "./take_over.ts";
@@ -15,13 +23,36 @@ export function createClaimer(options: DistributorOptions, queues: Queues) {
   let lastLeaseMs = 0;
   /** The leases of claims that failed: what they hold, by now or later, is in no queue. */
   let failed: number[] = [];
+  /** Whether nothing was due when it was last looked for. */
+  let isUpToDate = false;
+
+  /** Has what was reserved claimed, and puts it into the queues. */
+  async function claimReserved(
+    requests: readonly ClaimRequest[],
+    nowMs: number,
+    claim: (leaseUntilMs: number) => Promise<readonly ClaimedDelivery[]>,
+  ): Promise<void> {
+    // Later than every one before: claimed rows are found by it.
+    const lease = lastLeaseMs = Math.max(lastLeaseMs + 1, nowMs + leaseMs);
+    const claiming = claim(lease);
+    const claimed = await claiming.catch(() => {
+      failed.push(lease);
+      return [];
+    });
+    const found = Map.groupBy(claimed, ({ subscription }) => subscription);
+    for (const { subscription, count } of requests) {
+      queues.add(subscription, count, found.get(subscription) ?? []);
+      found.delete(subscription); // it may have been reserved several times
+    }
+    await claiming;
+  }
 
   return {
     /**
-     * Claims for the queues that have capacity, and puts the deliveries there. Returns how many
-     * there were; undefined where no queue has capacity.
+     * Claims for the queues that have capacity, and puts the deliveries there. Returns whether any
+     * seemed due; others may have been faster. Undefined where no queue has capacity.
      */
-    async claim(nowMs: number): Promise<number | undefined> {
+    async claim(nowMs: number): Promise<boolean | undefined> {
       failed = failed.filter((leaseMs) => leaseMs > nowMs).slice(-FAILED_LIMIT);
       if (failed.length > 0) await takeOverDeliveries(options, name, failed);
       if (queues.capacityFor("healthy") === 0) return undefined;
@@ -31,19 +62,31 @@ export function createClaimer(options: DistributorOptions, queues: Queues) {
         return listDueQueues(database, { health, except: queues.full(health), limit, nowMs });
       }));
       const requests = shareOut(kinds, queues);
-      if (requests.length === 0) return 0;
-      // Later than every one before: claimed rows are found by it.
-      lastLeaseMs = Math.max(lastLeaseMs + 1, nowMs + leaseMs);
-      const claiming = claimDeliveries(database, requests, name, lastLeaseMs, nowMs);
-      const claimed = await claiming.catch(() => {
-        failed.push(lastLeaseMs);
-        return [];
-      });
-      const found = Map.groupBy(claimed, ({ subscription }) => subscription);
-      for (const { subscription, count } of requests) {
-        queues.add(subscription, count, found.get(subscription) ?? []);
-      }
-      return (await claiming).length; // 0 where others were faster
+      isUpToDate = kinds.every((kind) => kind.length === 0);
+      if (requests.length === 0) return false;
+      await claimReserved(requests, nowMs, (leaseUntilMs) =>
+        claimDeliveries(database, requests, name, leaseUntilMs, nowMs));
+      return true;
+    },
+    /** How many deliveries may be claimed as they are made: none while older ones are due. */
+    newLimit: () => isUpToDate ? queues.capacityFor("healthy") : 0,
+    /**
+     * Makes deliveries. Those for idle subscriptions whose queues have capacity are claimed in the
+     * same commit, which saves one and the time that it takes.
+     */
+    async makeDeliveries(parts: readonly FanOutPart[], nowMs: number): Promise<void> {
+      if (parts.length === 0) return;
+      const claimedParts = parts.map(({ idle, ...part }) => ({
+        ...part,
+        claimed: idle.filter((queue) => queues.reserve(queue, 1) > 0)
+          .map(({ subscription }) => subscription),
+      }));
+      const requests = claimedParts.flatMap(({ claimed }) =>
+        claimed.map((subscription) => ({ subscription, count: 1 }))
+      );
+      const make = (leaseUntilMs: number) =>
+        fanOut(database, claimedParts, name, leaseUntilMs, nowMs);
+      await (requests.length === 0 ? make(0) : claimReserved(requests, nowMs, make));
     },
     /** Moves the leases to come by so many milliseconds, as the stored ones have been. */
     followClock(stepMs: number): void {
@@ -68,7 +111,7 @@ export function shareOut(
     first && Math.max(1, Math.floor(queues.capacityFor(first.health) / (1 + others.length)))
   );
   const longest = Math.max(...kinds.map(({ length }) => length));
-  const requests: { readonly subscription: number; readonly count: number }[] = [];
+  const requests: ClaimRequest[] = [];
   // The first of each health, the second of each, and so on.
   for (let place = 0; place < longest; place++) {
     for (const [kind, due] of kinds.entries()) {

@@ -1,5 +1,9 @@
 import { findNextDue } from "../store/deliveries.ts";
-import { fanOut, listPendingEvents, markWithoutSubscribers } from "../store/events.ts";
+import {
+  findFanOutPart,
+  listPendingEvents,
+  markWithoutSubscribers,
+} from "../store/fan_out.ts";
 import type { Services } from "../services.ts";
 import type { CallbackSender } from "./callback.ts";
 import { chooseFanOuts } from "./choose_fan_outs.ts";
@@ -59,6 +63,7 @@ export function createDistributor(options: DistributorOptions) {
     let isMore = false;
     try {
       isMore = await fanOutEvents();
+      sender.send();
       await claim();
       lastRoundMs = elapsedMs();
     } catch (error) {
@@ -74,9 +79,13 @@ export function createDistributor(options: DistributorOptions) {
     const events = await listPendingEvents(database, EVENTS_AT_ONCE);
     if (events.length === 0) return false;
     const { chosen, limit } = chooseFanOuts(events.filter(({ hasSubscribers }) => hasSubscribers));
+    const nowMs = now();
+    const idleLimit = shortages.pauseMs() > 0 ? 0 : claimer.newLimit();
+    const parts = chosen.map((event) =>
+      findFanOutPart(database, event, { limit, idleLimit, nowMs }));
     await Promise.all([
       markWithoutSubscribers(database, events.filter(({ hasSubscribers }) => !hasSubscribers)),
-      ...chosen.map((event) => fanOut(database, event, limit, now())),
+      claimer.makeDeliveries(await Promise.all(parts), nowMs),
     ]);
     return true;
   }
@@ -86,10 +95,13 @@ export function createDistributor(options: DistributorOptions) {
     const nowMs = now();
     const pauseMs = shortages.pauseMs();
     if (pauseMs > 0) return rounds.wakeIn(pauseMs);
-    const claimed = await claimer.claim(nowMs);
-    if (claimed === undefined) return;
-    if (claimed > 0) return void gather();
-    const nextMs = await findNextDue(database, nowMs) ?? Infinity;
+    // Asked together, since a cluster answers them together.
+    const [wasDue, nextMs = Infinity] = await Promise.all([
+      claimer.claim(nowMs),
+      findNextDue(database, nowMs),
+    ]);
+    if (wasDue === undefined) return;
+    if (wasDue) return void gather();
     rounds.wakeIn(Math.min(nextMs - nowMs, LONGEST_WAIT_MS));
   }
 

@@ -30,9 +30,11 @@ export function createRecorder(
   let ended: AttemptRecord[] = [];
   let requeued: ClaimedDelivery[] = [];
   let recording: Promise<void> | undefined;
+  /** Resolves when what is being stored has been tried: what ends meanwhile is stored together. */
+  let tried: Promise<unknown> = Promise.resolve();
 
   async function recordEnded(): Promise<void> {
-    await gather();
+    await Promise.all([gather(), tried]);
     const [attempts, unsent] = [ended, requeued];
     [ended, requeued, recording] = [[], [], undefined];
     const delivered = attempts.filter(({ outcome }) => isSuccess(outcome));
@@ -48,7 +50,7 @@ export function createRecorder(
   async function storeDelivered(attempts: readonly AttemptRecord[]): Promise<void> {
     if (attempts.length === 0) return;
     try {
-      await database.write(recordDelivered(attempts, claim, now()));
+      await write(recordDelivered(attempts, claim, now()));
     } catch {
       await Promise.all(attempts.map((each) => store(recordDelivered([each], claim, now()))));
     }
@@ -79,11 +81,17 @@ export function createRecorder(
     await store(releaseDeliveries(deliveries, claim, nowMs, nowMs + delayMs));
   }
 
+  function write(statements: readonly Sql[]): Promise<unknown> {
+    const written = database.write(statements);
+    tried = Promise.allSettled([tried, written]).then(() => {}); // keeps no results
+    return written;
+  }
+
   /** Tries until it is stored or the process ends: then another takes the delivery over. */
   async function store(statements: readonly Sql[]): Promise<void> {
     for (let waitMs = 100; ; waitMs = Math.min(waitMs * 2, 5000)) {
       try {
-        await database.write(statements);
+        await write(statements);
         return;
       } catch (error) {
         log.warn("an attempt cannot be recorded yet", { error });

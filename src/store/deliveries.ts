@@ -12,6 +12,9 @@ export type Health = typeof HEALTHS[number];
 /** Every kind of it. */
 export const HEALTHS = ["unknown", "healthy", "slow", "failing"] as const;
 
+/** The columns of a `DueQueue`. */
+export const QUEUE = sql`seq AS subscription, health, principal, meanMs`;
+
 /** Of the active subscriptions with work, for each health those that are due first. */
 export function dueFirst(column: Sql, count: number, more = sql``): Sql {
   const ofEach = HEALTHS.map((health) =>
@@ -41,7 +44,7 @@ export function listDueQueues(
     readonly nowMs: number;
   },
 ): Promise<DueQueue[]> {
-  const select = sql`SELECT seq AS subscription, health, principal, meanMs FROM subscriptions
+  const select = sql`SELECT ${QUEUE} FROM subscriptions
     WHERE status = 'active' AND dueAtMs IS NOT NULL AND dueAtMs <= ${nowMs} AND health = ${health}
       AND seq NOT IN ${listOf(except.subscriptions)}
       AND principal NOT IN ${listOf(except.principals)}
@@ -87,6 +90,9 @@ export interface SendableDelivery extends ClaimedDelivery {
   readonly subscriptionId: string;
 }
 
+/** How many deliveries of a subscription, by its number, are to be claimed. */
+export type ClaimRequest = Readonly<Record<"subscription" | "count", number>>;
+
 /**
  * Claims up to `count` due deliveries of each subscription for one process until its lease ends:
  * should it have died by then, they are due again. Each subscription goes to the end of the queue.
@@ -94,7 +100,7 @@ export interface SendableDelivery extends ClaimedDelivery {
  */
 export async function claimDeliveries(
   database: Database,
-  requests: readonly Readonly<Record<"subscription" | "count", number>>[],
+  requests: readonly ClaimRequest[],
   claim: string,
   leaseUntilMs: number,
   nowMs: number,

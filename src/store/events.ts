@@ -1,13 +1,13 @@
 import { newId } from "../base/id.ts";
 import { type Event, EVENT_STATUSES, type EventSummary, OWN_PREFIX } from "../event/event.ts";
 import { BACKEND_SCOPE } from "../oauth/principal.ts";
-import { declaredScopes, mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
-import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
+import { declaredScopes } from "./authority.ts";
+import type { Database, Page, Pagination } from "../database/database.ts";
 import { type FilterOf, findRow, parseScopes, queryPage, type RowOf } from "../database/rows.ts";
-import { andIs, listOf, ofStatus, sql, type Sql, sqlText } from "../database/sql.ts";
+import { andIs, ofStatus, sql, type Sql, sqlText } from "../database/sql.ts";
 import type { Change } from "./audit.ts";
 import { type ClaimOfDelivery, isClaimed } from "./deliveries.ts";
-import { IS_OPEN, LAST_SUBSCRIPTION } from "./subscriptions.ts";
+import { LAST_SUBSCRIPTION } from "./subscriptions.ts";
 
 const COLUMNS = sql`id, name, status, subject, scopes, createdAtMs`;
 
@@ -82,94 +82,6 @@ export function announceDisabled(condition: Sql, reason: string, nowMs: number):
 
 function isOwnEvent(name: Sql): Sql {
   return sql`substr(${name}, 1, ${OWN_PREFIX.length}) = ${OWN_PREFIX}`;
-}
-
-/** An event on its way to its deliveries. */
-export interface PendingEvent extends Pick<EventSummary, "id" | "name" | "subject"> {
-  /** What a subscriber must be allowed, a JSON array. */
-  readonly needed: string;
-  /** The last subscription that it is meant for, and the last that has its delivery. */
-  readonly lastSubscription: number;
-  readonly fannedOut: number;
-  /** Whether anyone may be left for it, so that it takes a fan-out. */
-  readonly hasSubscribers: boolean;
-}
-
-/** Holds where an event `e` has subscriptions left, whoever their principals are. */
-const HAS_SUBSCRIBERS = sql`EXISTS (SELECT 1 FROM subscriptions s
-  WHERE s.event = e.name AND s.seq > e.fannedOut AND s.seq <= e.lastSubscription AND s.${IS_OPEN})`;
-
-const SELECT_PENDING = sql`SELECT id, name, subject, ${NEEDED_BY_EVENT} AS needed,
-  lastSubscription, fannedOut, ${HAS_SUBSCRIBERS} AS hasSubscribers
-  FROM events e WHERE status = 'pending'`;
-
-/** Events to fan out, by id: some of the oldest, and some of the newest, which need not wait. */
-export async function listPendingEvents(
-  database: Database,
-  { oldest, newest }: { readonly oldest: number; readonly newest: number },
-): Promise<PendingEvent[]> {
-  const rows = await database.query<RowOf<PendingEvent>>(
-    sql`${SELECT_PENDING} ORDER BY id ${limitTo(oldest)}`,
-  );
-  const last = rows[oldest - 1];
-  if (last) {
-    const after = sql`${SELECT_PENDING} AND id > ${last.id} ORDER BY id DESC ${limitTo(newest)}`;
-    rows.push(...(await database.query<RowOf<PendingEvent>>(after)).reverse());
-  }
-  return rows.map((row) => ({ ...row, hasSubscribers: row.hasSubscribers === 1 }));
-}
-
-/** Ends the distribution of events without subscribers, all at once: most have none. */
-export async function markWithoutSubscribers(
-  database: Database,
-  events: readonly Pick<PendingEvent, "id">[],
-): Promise<void> {
-  if (events.length === 0) return;
-  const update = sql`UPDATE events AS e SET fannedOut = lastSubscription, status = 'distributed'
-    WHERE id IN ${listOf(events.map(({ id }) => id))} AND status = 'pending'
-      AND NOT ${HAS_SUBSCRIBERS}`;
-  await database.write([update]);
-}
-
-/** Makes an event's next deliveries and moves it on in the same batch: only one process does. */
-export async function fanOut(
-  database: Database,
-  event: PendingEvent,
-  limit: number,
-  nowMs: number,
-): Promise<void> {
-  const { id, name, subject, fannedOut, lastSubscription } = event;
-  const last = subject !== null ? undefined : await findRow<{ seq: number }>(
-    database,
-    sql`SELECT seq FROM subscriptions
-      WHERE event = ${name} AND seq > ${fannedOut} AND seq <= ${lastSubscription} AND ${IS_OPEN}
-      ORDER BY seq LIMIT 1 OFFSET ${limit - 1}`,
-  );
-  const end = last?.seq ?? lastSubscription;
-  // A principal has few: the plus keeps SQLite from going through all of the event's instead.
-  const part = subject === null
-    ? sql`s.event = ${name} AND s.seq > ${fannedOut} AND s.seq <= ${end} AND s.${IS_OPEN}`
-    : sql`s.event = ${name} AND +s.seq > ${fannedOut} AND +s.seq <= ${end} AND s.${IS_OPEN}
-      AND s.principal = ${subject} AND s.status <> 'deleted'`;
-  // As `deliveryId` makes it.
-  const delivery = sql`${`d${id.slice(1)}`} || printf('%08x', s.seq)`;
-  await database.write([
-    sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs)
-      SELECT ${delivery}, ${id}, s.seq, 'pending', ${nowMs} FROM subscriptions s
-      WHERE ${part} AND ${mayReceive(event.needed)} AND EXISTS (SELECT 1 FROM events
-        WHERE id = ${id} AND status = 'pending' AND fannedOut = ${fannedOut})`,
-    sql`UPDATE subscriptions AS s SET dueAtMs = ${nowMs}
-      WHERE ${part} AND (s.dueAtMs IS NULL OR s.dueAtMs > ${nowMs}) AND EXISTS
-        (SELECT 1 FROM deliveries d WHERE d.id = ${delivery} AND d.status = 'pending')`,
-    sql`UPDATE events SET fannedOut = ${end},
-        status = iif(${end} >= lastSubscription, 'distributed', 'pending')
-      WHERE id = ${id} AND status = 'pending' AND fannedOut = ${fannedOut}`,
-  ]);
-}
-
-/** The id of an event's delivery to the subscription of this number: there can never be two. */
-export function deliveryId(event: string, subscription: number): string {
-  return `d${event.slice(1)}${subscription.toString(16).padStart(8, "0")}`;
 }
 
 /** Every event, in the order of dispatch, as its subscribers get it. */

@@ -19,7 +19,8 @@ import {
 import { sql, type Sql } from "../../src/database/sql.ts";
 import { claimDeliveries } from "../../src/store/deliveries.ts";
 import { createShift } from "../../src/store/clock_shift.ts";
-import { fanOut, insertEvent, listPendingEvents } from "../../src/store/events.ts";
+import { insertEvent } from "../../src/store/events.ts";
+import { fanOut, listPendingEvents } from "../../src/store/fan_out.ts";
 import { updateSubscription } from "../../src/store/subscriptions.ts";
 import {
   clearEndedSubscriptions,
@@ -207,6 +208,13 @@ async function settle(...processes: readonly Process[]): Promise<void> {
     if (sum() !== last) quiet = 0;
     last = sum();
   }
+}
+
+/** Has a process look for work once. */
+async function lookForWork(stage: Stage, { distributor }: Process): Promise<void> {
+  stage.nowMs++;
+  distributor.wake();
+  await until(() => Promise.resolve(distributor.quietMs() === 0));
 }
 
 /** Has a process follow the clock, which is set back. */
@@ -788,7 +796,8 @@ describe("several processes", () => {
     await stage.subscribe();
     await stage.dispatch();
     for (const event of await listPendingEvents(stage.database, { oldest: 1, newest: 0 })) {
-      await fanOut(stage.database, event, 1, stage.nowMs);
+      const part = { event, end: event.lastSubscription, claimed: [] };
+      await fanOut(stage.database, [part], "", 0, stage.nowMs);
     }
     let isFirst = true;
     const database: Database = {
@@ -913,28 +922,35 @@ describe("when storage is in trouble", () => {
     }
   });
 
-  test("a fan-out whose outcome is not known is not made twice", async (t) => {
-    const stage = await openStage(t);
-    await stage.subscribe();
-    await stage.dispatch(3);
-    let left = 3;
-    const process = stage.startProcess({
-      answer: () => 204,
-      database: {
-        ...stage.database,
-        async write(batch) {
-          const changes = await stage.database.write(batch);
-          if (left === 0 || !batch[0]?.sql.includes("INSERT INTO deliveries")) return changes;
-          left--;
-          throw new OutcomeUnknownError("no answer");
+  for (const claims of [false, true]) {
+    const what = claims ? " and claimed as it was made" : "";
+    test(`a fan-out whose outcome is not known is not made twice${what}`, async (t) => {
+      const stage = await openStage(t);
+      await stage.subscribe();
+      let left = 3;
+      const process = stage.startProcess({
+        answer: () => 204,
+        database: {
+          ...stage.database,
+          async write(batch) {
+            const changes = await stage.database.write(batch);
+            if (left === 0 || !batch[0]?.sql.includes("INSERT INTO deliveries")) return changes;
+            left--;
+            throw new OutcomeUnknownError("no answer");
+          },
         },
-      },
+      });
+      if (claims) await lookForWork(stage, process); // and find that nothing is due
+      for (let round = 0; round < 3; round++) {
+        await stage.dispatch();
+        process.distributor.wake();
+        await until(() => Promise.resolve(left === 2 - round));
+      }
+      await until(async () => (await stage.counts())["delivered"] === 3);
+      await settle(process);
+      assert.equal(process.begun.length, 3);
     });
-    process.distributor.wake();
-    await until(async () => (await stage.counts())["delivered"] === 3);
-    await settle(process);
-    assert.equal(process.begun.length, 3);
-  });
+  }
 
   test("a round that failed does not count, so that it shows when none succeeds", async (t) => {
     const stage = await openStage(t);
@@ -948,6 +964,106 @@ describe("when storage is in trouble", () => {
     assert.equal(process.distributor.quietMs(), 60_000);
     await until(async () => (await stage.counts())["delivered"] === 1);
     assert.equal(process.distributor.quietMs(), 0);
+  });
+});
+
+test("what ends while others are being recorded is recorded together", async (t) => {
+  const stage = await openStage(t);
+  await stage.subscribe();
+  await stage.dispatch(8);
+  const recorded = Promise.withResolvers<void>();
+  let writes = 0;
+  const process = stage.startProcess({
+    database: {
+      ...stage.database,
+      async write(batch) {
+        if (batch[0]?.sql.startsWith("INSERT INTO attempts") && writes++ === 0) {
+          await recorded.promise;
+        }
+        return stage.database.write(batch);
+      },
+    },
+  });
+  process.distributor.wake();
+  await until(() => Promise.resolve(process.open.length === 8));
+  process.open[0]?.end(204);
+  await until(() => Promise.resolve(writes === 1));
+  for (const attempt of [...process.open]) {
+    attempt.end(204);
+    await sleep(20);
+  }
+  recorded.resolve();
+  await until(async () => (await stage.counts())["delivered"] === 8);
+  assert.equal(writes, 2);
+});
+
+describe("what is made while nothing is due", () => {
+  test("is claimed in the commit that makes it", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    await stage.subscribe();
+    const writes: string[] = [];
+    const process = stage.startProcess({
+      answer: () => 204,
+      database: {
+        ...stage.database,
+        write(batch) {
+          writes.push(...batch.map(({ sql }) => sql));
+          return stage.database.write(batch);
+        },
+      },
+    });
+    await lookForWork(stage, process);
+    await stage.dispatch(2);
+    process.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 4);
+    assert.equal(process.begun.length, 4);
+    assert.deepEqual(writes.filter((sql) => sql.includes("SET claim = ?")), []);
+  });
+
+  test("is sent in the order of its dispatch, also where not all can be claimed", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    const process = stage.startProcess({ total: 1, perSubscription: 1, answer: () => 204 });
+    await lookForWork(stage, process);
+    for (let count = 1; count <= 24; count += 8) {
+      await stage.dispatch(8);
+      process.distributor.wake();
+    }
+    await until(async () => (await stage.counts())["delivered"] === 24);
+    const sent = process.begun.map(({ deliveryId }) => deliveryId);
+    assert.deepEqual(sent, sent.toSorted());
+  });
+
+  test("is another's when that one was faster to make it", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    const processes = ["c1", "c2"].map((name) => stage.startProcess({ name, answer: () => 204 }));
+    for (const process of processes) await lookForWork(stage, process);
+    await stage.dispatch(30);
+    for (const { distributor } of processes) distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 30);
+    await settle(...processes);
+    const sent = processes.flatMap(({ begun }) => begun.map(({ deliveryId }) => deliveryId));
+    assert.equal(sent.length, 30);
+    assert.equal(new Set(sent).size, 30);
+  });
+
+  test("is due again when the process that made it has died", async (t) => {
+    const stage = await openStage(t);
+    await stage.subscribe();
+    const dead = stage.startProcess({ name: "c1" });
+    await lookForWork(stage, dead);
+    await stage.dispatch();
+    dead.distributor.wake();
+    await until(() => Promise.resolve(dead.begun.length === 1));
+    const other = stage.startProcess({ name: "c2", answer: () => 204 });
+    other.distributor.wake();
+    await settle(other);
+    assert.equal(other.begun.length, 0);
+    stage.nowMs += 2 * TIMEOUT_MS + 30_000;
+    other.distributor.wake();
+    await until(async () => (await stage.counts())["delivered"] === 1);
   });
 });
 

@@ -6,7 +6,8 @@ import { createSeal } from "../../src/base/seal.ts";
 import { declareEvents, findEventScopes } from "../../src/store/authority.ts";
 import { type Database } from "../../src/database/database.ts";
 import { sql } from "../../src/database/sql.ts";
-import { fanOut, insertEvent, listPendingEvents } from "../../src/store/events.ts";
+import { insertEvent } from "../../src/store/events.ts";
+import { fanOut, listPendingEvents } from "../../src/store/fan_out.ts";
 import { insertGrant } from "../../src/store/grants.ts";
 import { openSqliteDatabase } from "../../src/database/sqlite.ts";
 import {
@@ -95,7 +96,8 @@ async function openStage(t: TestContext) {
     const events = await listPendingEvents(database, { oldest: 9999, newest: 0 });
     const event = events.find((each) => each.id === id);
     assert.ok(event);
-    await fanOut(database, event, 9999, NOW_MS);
+    const part = { event, end: event.lastSubscription, claimed: [] };
+    await fanOut(database, [part], "", 0, NOW_MS);
     return (await database.query(sql`SELECT 1 FROM deliveries WHERE event = ${id}`)).length;
   }
 

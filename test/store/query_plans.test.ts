@@ -24,15 +24,18 @@ import {
 import { findDelivery, listAttempts, listDeliveries } from "../../src/store/delivery_lists.ts";
 import {
   announceFailedDelivery,
-  deliveryId,
-  fanOut,
   findEvent,
   findEventByKey,
   insertEvent,
   listEvents,
+} from "../../src/store/events.ts";
+import {
+  deliveryId,
+  fanOut,
+  findFanOutPart,
   listPendingEvents,
   markWithoutSubscribers,
-} from "../../src/store/events.ts";
+} from "../../src/store/fan_out.ts";
 import { endExcessGrants } from "../../src/store/grant_limit.ts";
 import { insertGrant, listLiveGrants } from "../../src/store/grants.ts";
 import { createAttempt } from "../../src/store/idempotency.ts";
@@ -224,26 +227,26 @@ const CASES: readonly Case[] = [
     name: "ending the distribution of events without subscribers",
     run: (database) => markWithoutSubscribers(database, [PENDING]),
   },
-  {
-    name: "fanning out",
-    run: (database) => fanOut(database, { ...PENDING, subject: null, needed: "[]" }, 500, NOW_MS),
-  },
-  {
-    name: "fanning out what needs a scope",
-    run: (database) =>
-      fanOut(database, { ...PENDING, subject: null, needed: '["a","b"]' }, 500, NOW_MS),
-  },
-  {
-    name: "fanning out for one principal",
-    by: "subscriptions_by_principal (principal=? AND event=?)",
-    run: (database) => fanOut(database, { ...PENDING, subject: OWNER, needed: "[]" }, 500, NOW_MS),
-  },
-  {
-    name: "fanning out for one principal what needs a scope",
-    by: "subscriptions_by_principal (principal=? AND event=?)",
-    run: (database) =>
-      fanOut(database, { ...PENDING, subject: OWNER, needed: '["a","b"]' }, 500, NOW_MS),
-  },
+  ...[null, OWNER].flatMap((subject) => ["[]", '["a","b"]'].flatMap((needed): Case[] => {
+    const event = { ...PENDING, subject, needed };
+    const what = `for ${subject ?? "everybody"} what needs ${needed}`;
+    const by = subject === null ? {}
+      : { by: "subscriptions_by_principal (principal=? AND event=?)" };
+    return [
+      {
+        name: `finding the next part of a fan-out ${what}`,
+        ...by,
+        run: (database) =>
+          findFanOutPart(database, event, { limit: 500, idleLimit: 64, nowMs: NOW_MS }),
+      },
+      {
+        name: `fanning out ${what}`,
+        ...by,
+        run: (database) =>
+          fanOut(database, [{ event, end: 9, claimed: [1] }], CLAIM, NOW_MS + 1, NOW_MS),
+      },
+    ];
+  })),
   ...HEALTHS.map((health): Case => ({
     name: `finding queues that are due: ${health}`,
     run: (database) => {

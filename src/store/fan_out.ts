@@ -1,0 +1,155 @@
+import { type Database, limitTo } from "../database/database.ts";
+import { findValue, type RowOf } from "../database/rows.ts";
+import { listOf, sql, type Sql } from "../database/sql.ts";
+import type { EventSummary } from "../event/event.ts";
+import { mayReceive, NEEDED_BY_EVENT } from "./authority.ts";
+import { type ClaimedDelivery, type DueQueue, QUEUE } from "./deliveries.ts";
+import { IS_OPEN } from "./subscriptions.ts";
+
+/** An event on its way to its deliveries. */
+export interface PendingEvent extends Pick<EventSummary, "id" | "name" | "subject"> {
+  /** What a subscriber must be allowed, a JSON array. */
+  readonly needed: string;
+  /** The last subscription that it is meant for, and the last that has its delivery. */
+  readonly lastSubscription: number;
+  readonly fannedOut: number;
+  /** Whether anyone may be left for it, so that it takes a fan-out. */
+  readonly hasSubscribers: boolean;
+}
+
+/** Holds where an event `e` has subscriptions left, whoever their principals are. */
+const HAS_SUBSCRIBERS = sql`EXISTS (SELECT 1 FROM subscriptions s
+  WHERE s.event = e.name AND s.seq > e.fannedOut AND s.seq <= e.lastSubscription AND s.${IS_OPEN})`;
+
+const SELECT_PENDING = sql`SELECT id, name, subject, ${NEEDED_BY_EVENT} AS needed,
+  lastSubscription, fannedOut, ${HAS_SUBSCRIBERS} AS hasSubscribers
+  FROM events e WHERE status = 'pending'`;
+
+/** Events to fan out, by id: some of the oldest, and some of the newest, which need not wait. */
+export async function listPendingEvents(
+  database: Database,
+  { oldest, newest }: { readonly oldest: number; readonly newest: number },
+): Promise<PendingEvent[]> {
+  const rows = await database.query<RowOf<PendingEvent>>(
+    sql`${SELECT_PENDING} ORDER BY id ${limitTo(oldest)}`,
+  );
+  const last = rows[oldest - 1];
+  if (last) {
+    const after = sql`${SELECT_PENDING} AND id > ${last.id} ORDER BY id DESC ${limitTo(newest)}`;
+    rows.push(...(await database.query<RowOf<PendingEvent>>(after)).reverse());
+  }
+  return rows.map((row) => ({ ...row, hasSubscribers: row.hasSubscribers === 1 }));
+}
+
+/** Ends the distribution of events without subscribers, all at once: most have none. */
+export async function markWithoutSubscribers(
+  database: Database,
+  events: readonly Pick<PendingEvent, "id">[],
+): Promise<void> {
+  if (events.length === 0) return;
+  const update = sql`UPDATE events AS e SET fannedOut = lastSubscription, status = 'distributed'
+    WHERE id IN ${listOf(events.map(({ id }) => id))} AND status = 'pending'
+      AND NOT ${HAS_SUBSCRIBERS}`;
+  await database.write([update]);
+}
+
+/** Those subscriptions of an event that have their deliveries next. */
+export interface FanOutPart {
+  readonly event: PendingEvent;
+  /** The last of them. */
+  readonly end: number;
+  /** Of these some for which nothing else is due: what is made for them can be sent at once. */
+  readonly idle: readonly DueQueue[];
+}
+
+/** Finds the next part of an event: `limit` subscriptions at most, `idleLimit` of them idle. */
+export async function findFanOutPart(
+  database: Database,
+  event: PendingEvent,
+  { limit, idleLimit, nowMs }: Readonly<Record<"limit" | "idleLimit" | "nowMs", number>>,
+): Promise<FanOutPart> {
+  const { name, subject, needed, fannedOut, lastSubscription } = event;
+  const [last, idle] = await Promise.all([
+    subject === null ? findValue<number>(
+      database,
+      sql`SELECT seq FROM subscriptions
+        WHERE event = ${name} AND seq > ${fannedOut} AND seq <= ${lastSubscription} AND ${IS_OPEN}
+        ORDER BY seq LIMIT 1 OFFSET ${limit - 1}`,
+    ) : undefined,
+    idleLimit === 0 ? [] : database.query<DueQueue>(
+      sql`SELECT ${QUEUE} FROM subscriptions s
+        WHERE ${isInPart(event, lastSubscription)} AND s.status = 'active'
+          AND (s.dueAtMs IS NULL OR s.dueAtMs > ${nowMs}) AND ${mayReceive(needed)}
+        ${limitTo(Math.min(limit, idleLimit))}`,
+    ),
+  ]);
+  const end = last ?? lastSubscription;
+  return { event, end, idle: idle.filter(({ subscription }) => subscription <= end) };
+}
+
+/** Holds for the subscriptions `s` of an event up to this one that have no delivery of it yet. */
+function isInPart({ name, subject, fannedOut }: PendingEvent, end: number): Sql {
+  // A principal has few: the plus keeps SQLite from going through all of the event's instead.
+  return subject === null
+    ? sql`s.event = ${name} AND s.seq > ${fannedOut} AND s.seq <= ${end} AND s.${IS_OPEN}`
+    : sql`s.event = ${name} AND +s.seq > ${fannedOut} AND +s.seq <= ${end} AND s.${IS_OPEN}
+      AND s.principal = ${subject} AND s.status <> 'deleted'`;
+}
+
+/** A part, and to which of its subscriptions deliveries are claimed as they are made. */
+export type ClaimedPart = Omit<FanOutPart, "idle"> & { readonly claimed: readonly number[] };
+
+/**
+ * Makes the deliveries of some parts and moves their events on, all in one batch, which for each
+ * event only one process does. Returns what it has claimed so; compare `claimDeliveries`.
+ */
+export async function fanOut(
+  database: Database,
+  parts: readonly ClaimedPart[],
+  claim: string,
+  leaseUntilMs: number,
+  nowMs: number,
+): Promise<ClaimedDelivery[]> {
+  const batches = parts.map((part) => makeDeliveries(part, claim, leaseUntilMs, nowMs));
+  const changes = await database.write(batches.flat());
+  let at = 0;
+  return parts.flatMap(({ event, claimed }, index) => {
+    const made = changes[at];
+    at += batches[index]?.length ?? 0;
+    if (made === 0) return []; // another process was faster
+    return claimed.map((subscription) => (
+      { id: deliveryId(event.id, subscription), subscription }
+    ));
+  });
+}
+
+function makeDeliveries(
+  { event, end, claimed }: ClaimedPart,
+  claim: string,
+  leaseUntilMs: number,
+  nowMs: number,
+): readonly Sql[] {
+  const { id, needed, fannedOut } = event;
+  const part = isInPart(event, end);
+  // As `deliveryId` makes it.
+  const delivery = sql`${`d${id.slice(1)}`} || printf('%08x', s.seq)`;
+  const isClaimed = sql`s.seq IN ${listOf(claimed)}`;
+  return [
+    sql`INSERT INTO deliveries (id, event, subscription, status, dueAtMs, claim)
+      SELECT ${delivery}, ${id}, s.seq, 'pending', iif(${isClaimed}, ${leaseUntilMs}, ${nowMs}),
+        iif(${isClaimed}, ${claim}, NULL) FROM subscriptions s
+      WHERE ${part} AND ${mayReceive(needed)} AND EXISTS (SELECT 1 FROM events
+        WHERE id = ${id} AND status = 'pending' AND fannedOut = ${fannedOut})`,
+    sql`UPDATE subscriptions AS s SET dueAtMs = iif(${isClaimed}, ${leaseUntilMs}, ${nowMs})
+      WHERE ${part} AND EXISTS (SELECT 1 FROM deliveries d WHERE d.id = ${delivery}
+        AND d.status = 'pending' AND (s.dueAtMs IS NULL OR s.dueAtMs > d.dueAtMs))`,
+    sql`UPDATE events SET fannedOut = ${end},
+        status = iif(${end} >= lastSubscription, 'distributed', 'pending')
+      WHERE id = ${id} AND status = 'pending' AND fannedOut = ${fannedOut}`,
+  ];
+}
+
+/** The id of an event's delivery to the subscription of this number: there can never be two. */
+export function deliveryId(event: string, subscription: number): string {
+  return `d${event.slice(1)}${subscription.toString(16).padStart(8, "0")}`;
+}
