@@ -1,6 +1,6 @@
 import type { Form } from "../../base/form.ts";
 import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
-import { malformed, Problem } from "../../base/problem.ts";
+import { malformed } from "../../base/problem.ts";
 import { described, matching, named, oneOf, optional, record, TEXT } from "../../base/shape.ts";
 import { isPosable } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
@@ -10,15 +10,13 @@ import { grantScope } from "../../oauth/scope.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
-import { readForm } from "../../http/body.ts";
 import { errorPage } from "../pages/error_page.ts";
 import { type Operation, operation } from "../operation.ts";
 import { NO_STORE } from "../../http/respond.ts";
-import { formStep, pageAddress, showConsent, showLogin, type Visit } from "./authorize_pages.ts";
-import { seeOther, sendCode, sendToApp } from "./authorize_redirect.ts";
+import { formStep, showConsent, showLogin, type Visit } from "./authorize_pages.ts";
+import { sendCode, sendToApp } from "./authorize_redirect.ts";
 import { type AuthorizeRequest, findTarget, readAuthorizeRequest } from "./authorize_request.ts";
-import { isNavigation } from "./browser_session.ts";
-import { SECRET } from "./oauth_form.ts";
+import { checkNavigation, logIn, PAGE_FORM, readPageForm } from "./page_form.ts";
 
 type AuthorizeServices =
   & Pick<Services, "database" | "sessions" | "site" | "scopeWords">
@@ -39,12 +37,7 @@ const QUERY = {
   login_hint: optional(described("The user name to begin with.", TEXT)),
 } as const;
 
-const AuthorizeForm = named("AuthorizeForm", record({
-  csrf: TEXT,
-  username: optional(TEXT),
-  password: optional(SECRET),
-  decision: optional(oneOf("allow", "deny", "switch")),
-}));
+const AuthorizeForm = named("AuthorizeForm", record(PAGE_FORM));
 
 /**
  * GET and POST /authorization/authorize (RFC 6749 §4.1): login page, consent page, and the redirect
@@ -64,10 +57,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
 
   /** Errors go to the app once it is known (RFC 6749 §4.1.2.1). */
   async function withVisit(http: HttpRequest, respond: (visit: Visit) => Promise<HttpResponse>) {
-    // No page of our own origin, hosted ones among them, may read a form or send one.
-    if (!isNavigation(http)) {
-      throw new Problem(403, "foreign_request", "The request was not made by opening a page.");
-    }
+    checkNavigation(http);
     const { id: requestId, query } = http;
     const target = await findTarget(query, services);
     if ("detail" in target) {
@@ -76,7 +66,8 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
     }
     try {
       const request = readAuthorizeRequest(target, services);
-      return await respond({ request, session: await sessions.open(http), query });
+      const address = `${site.basePath}${base.path}?${query}`;
+      return await respond({ request, session: await sessions.open(http), address });
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;
       return sendToApp(target, { error: error.error, error_description: error.message }, issuer);
@@ -102,14 +93,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       summary: "A form of the login or the consent page",
       form: AuthorizeForm,
       async handle({ request }) {
-        if (!sessions.isOwnForm(request)) {
-          throw new Problem(403, "foreign_form", "The form was not sent by this page.");
-        }
-        // Before the session, since it may come slowly: what has ended meanwhile is not found then.
-        const form = await readForm(request);
-        if (!form || form.duplicates.length > 0) {
-          throw malformed("The form is not well-formed.");
-        }
+        const form = await readPageForm(request, sessions);
         return withVisit(request, (visit) => carryOut(form, request, visit, services));
       },
     }),
@@ -149,29 +133,6 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
     }
     default:
       throw malformed("The decision is not known.");
-  }
-}
-
-async function logIn(form: Form, address: string, visit: Visit, services: AuthorizeServices) {
-  const { sessions, passwordLogin } = services;
-  const { session, query } = visit;
-  const [username = "", password = ""] = [form.get("username"), form.get("password")];
-  const showAgain = (state: Parameters<typeof showLogin>[1]) =>
-    showLogin(visit, { ...state, username }, services);
-  if (!sessions.checkFormToken(session, formStep(visit), form.get("csrf"))) {
-    return showAgain({ error: "expired" });
-  }
-  const findDevice = (user: string) => sessions.findDevice(session, user);
-  try {
-    const login = await passwordLogin.check({ username, password, address, findDevice });
-    if (!login) return showAgain({ error: "wrong" });
-    const cookies = await sessions.logIn(session, login.user.id, login.sinceMs, address);
-    return seeOther(pageAddress(query, services), { "Set-Cookie": cookies });
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    const { code, headers } = error;
-    if (code !== "busy" && code !== "throttled") throw error;
-    return showAgain({ error: code, retryAfterSeconds: Number(headers["Retry-After"]) });
   }
 }
 
