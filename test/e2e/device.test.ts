@@ -146,7 +146,7 @@ describe("the token endpoint (RFC 8628 §3.4, §3.5)", () => {
     assert.equal(readTokens(await poll(gatepost, plain, device)).refresh_token, undefined);
   });
 
-  test("gives what was asked for, narrowed to what the user has; backend by name only", async () => {
+  test("gives what was asked for and the user has, and backend by name only", async () => {
     const poor = await gatepost.createUser({ scopes: ["orders", "backend"] });
     const wide = await gatepost.createApp({ scopes: [...scopes, "backend"], grants });
     for (const [scope, granted] of [
@@ -294,7 +294,7 @@ describe("two processes on one database", () => {
   });
 });
 
-test("the metadata names the endpoint and the grant (RFC 8628 §4), in profile 2.1 too", async () => {
+test("the metadata names endpoint and grant (RFC 8628 §4), in profile 2.1 too", async () => {
   const strict = await startGatepost({ env: { ...env, GATEPOST_PROFILE: "2.1" } });
   try {
     for (const at of [gatepost, strict]) {

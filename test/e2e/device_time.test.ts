@@ -14,7 +14,6 @@ import {
   pollFor,
   typeCode,
 } from "../helpers/device.ts";
-import { queryDatabase } from "../helpers/engine.ts";
 import {
   type Gatepost,
   readTokens,
@@ -60,9 +59,6 @@ async function setClock(aheadMs: number): Promise<void> {
   await sleep(200);
 }
 
-const countCodes = async (): Promise<unknown> =>
-  (await queryDatabase(folder, "SELECT count(*) AS n FROM device_codes"))[0]?.["n"];
-
 test("the wait that slow_down has lengthened stays so", async () => {
   const device = await newDevice(gatepost, app);
   const polls: unknown[] = [];
@@ -104,21 +100,6 @@ test("after ten minutes a code has expired for its user and for its device", asy
   for (const device of [waiting, open, allowed]) {
     assert.equal(await pollFor(gatepost, app, device), "expired_token");
   }
-});
-
-test("codes that have expired are purged, in time to say that they have", async () => {
-  const { device_code } = await newDevice(gatepost, app);
-  await setClock(15 * MINUTES);
-  assert.equal(await pollFor(gatepost, app, { device_code }), "expired_token");
-  await setClock(25 * MINUTES);
-  const path = "/backend/cronjob/gatepost.purge/run";
-  const headers = { authorization: `Bearer ${gatepost.adminToken}` };
-  for (let tries = 0; tries < 100 && await countCodes() !== 0; tries++) {
-    await gatepost.api.postJson(path, {}, headers);
-    await sleep(100);
-  }
-  assert.equal(await countCodes(), 0);
-  assert.equal(await pollFor(gatepost, app, { device_code }), "invalid_grant");
 });
 
 test("what was acknowledged outlives a kill -9: codes, decisions and exchanges", async () => {

@@ -85,7 +85,7 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
     }
   });
 
-  test("shows the app, the scopes, the code and the user, and asks a trusted app's, too", async () => {
+  test("shows app, scopes, code and user, and asks for trusted apps, too", async () => {
     const { browser, page } = await openVerify(gatepost, user);
     for (let round = 0; round < 2; round++) { // what was allowed before spares nothing
       const device = await newDevice(gatepost, app, { scope: "orders" });
@@ -102,14 +102,15 @@ describe("the page for a device's code (RFC 8628 §3.3)", () => {
     }
   });
 
-  test("is not spared by a consent to the same app, and gives none that is remembered", async () => {
+  test("is not spared by a consent to the app, and is not remembered as one", async () => {
     const plain = await gatepost.createApp({ scopes, grants });
     const device = await newDevice(gatepost, plain);
     await decide(gatepost, user, device);
     const browser = await gatepost.openLoggedIn(app, user);
     assertConsentPage(await gatepost.authorize(browser, plain));
     await browser.submit(await gatepost.authorize(browser, plain), {}, "allow");
-    await typeCode(browser, await browser.get(VERIFY), (await newDevice(gatepost, plain)).user_code);
+    const { user_code } = await newDevice(gatepost, plain);
+    await typeCode(browser, await browser.get(VERIFY), user_code);
   });
 
   test("says what denying did", async () => {

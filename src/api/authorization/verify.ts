@@ -26,10 +26,6 @@ type VerifyServices =
 const USER_CODE = optional(described("As the device shows it.", TEXT));
 const VerifyForm = named("VerifyForm", record({ ...PAGE_FORM, user_code: USER_CODE }));
 
-/** Wrong codes of a user, from an address and in all: 5 of 20^8 is 2^-32 (RFC 8628 §5.1). */
-const LIMITS = { ofUser: 5, ofAddress: 50, ofAll: 500 };
-const WINDOW_MS = 15 * 60_000;
-
 /**
  * GET and POST /authorization/verify (RFC 8628 §3.3): login, the code that a device shows, and the
  * consent, which is always asked for: nobody but the user knows whose device it is (§5.4). The
@@ -37,10 +33,9 @@ const WINDOW_MS = 15 * 60_000;
  */
 export function verifyOperations(services: VerifyServices): Operation[] {
   const { database, failures, issuer, now, sessions, site } = services;
-  const throttle = (limit: number) => createThrottle({ limit, windowMs: WINDOW_MS, now });
-  const ofUser = throttle(LIMITS.ofUser);
-  const ofAddress = throttle(LIMITS.ofAddress);
-  const ofAll = throttle(LIMITS.ofAll);
+  const throttle = (limit: number) => createThrottle({ limit, windowMs: 15 * 60_000, now });
+  // Wrong codes: 5 of 20^8 hit one by 2^-32, as RFC 8628 §5.1 has it.
+  const [ofUser, ofAddress, ofAll] = [throttle(5), throttle(50), throttle(500)];
   const base = {
     path: "/authorization/verify",
     access: "public",
@@ -101,8 +96,7 @@ export function verifyOperations(services: VerifyServices): Operation[] {
     };
     const isCodeForm = isOf(visit, []);
     if (isCodeForm && decision === "switch") return logOut();
-    const asking = await findAsking(typed, user, address);
-    const { userCode, device, app, scopes } = asking;
+    const { userCode, device, app, scopes } = await findAsking(typed, user, address);
     const request = { ...visit.request, app };
     const consent = { ...visit, request, address: addressOf(userCode) };
     if (isCodeForm) return showConsent(consent, user, scopes, { userCode }, services);
@@ -112,23 +106,19 @@ export function verifyOperations(services: VerifyServices): Operation[] {
     if (decision === "switch") return logOut();
     if (decision !== "allow" && decision !== "deny") throw malformed("The decision is not known.");
 
+    const isAllowed = decision === "allow";
     const nowMs = now();
     const id = newId("g", nowMs);
-    const code = {
-      ...{ id, app: app.id, user: user.id, scopes },
-      ...{ redirectUri: "", challenge: null, untilMs: device.untilMs },
-    };
-    const isAllowed = decision === "allow";
-    const audited = {
-      ...{ actor: user.id, app: app.id, address: address || null },
-      ...isAllowed ? { action: GRANT_ALLOWED, target: id } : { action: "grant.deny", target: app.id },
-    };
+    const { hash, untilMs } = device;
+    const parties = { app: app.id, user: user.id };
+    const code = { ...parties, id, scopes, redirectUri: "", challenge: null, untilMs };
+    const [action, target] = isAllowed ? [GRANT_ALLOWED, id] : ["grant.deny", app.id];
+    const audited = { actor: user.id, app: app.id, action, target, address: address || null };
     const given = isAllowed ? code : undefined;
-    const [hash, browser] = [device.hash, sha256(session.id)];
-    if (await decideDeviceCode(database, hash, given, browser, audited, nowMs)) {
-      return verifiedPage(site, isAllowed);
+    if (!await decideDeviceCode(database, hash, given, sha256(session.id), audited, nowMs)) {
+      throw used();
     }
-    throw used();
+    return verifiedPage(site, isAllowed);
   }
 
   /** The device that shows a code, and what its app asks of the user; throws where it does not. */
@@ -143,7 +133,7 @@ export function verifyOperations(services: VerifyServices): Operation[] {
     if (!device) {
       const failure = { actor: user.id, action: FAILED_USER_CODE, target: UNKNOWN, address };
       failures.record(throttleAddress(address), failure);
-      throw new Problem(400, "wrong_code", "No device waits with this code. Compare them again.");
+      throw new Problem(400, "wrong_code", "No device waits with this code. Check it.");
     }
     for (const [limit, key] of limits) limit.forgive(key);
     if (device.decision !== null) throw used();

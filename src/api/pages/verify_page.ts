@@ -22,7 +22,7 @@ export interface VerifyPageInput extends FormPageInput {
 export function verifyPage({ userCode, error, username, ...input }: VerifyPageInput): HttpResponse {
   const title = "Connect a device";
   const main = html`<h1>${title}</h1>
-<p class="lead">${userCode === "" ? "Type the code that your device shows."
+<p class="lead">${userCode === "" || error ? "Type the code that your device shows."
     : "Continue only if your own device shows this code now."}</p>
 ${error && errorMessage(error.message)}
 ${formStart(input)}
