@@ -28,14 +28,16 @@ export function parseUserCode(typed: string): string | undefined {
   return code.length === LENGTH ? format(code) : undefined;
 }
 
-/** When a device polled last, and how long it must wait since. */
-export interface Poll {
-  readonly atMs: number;
-  readonly intervalMs: number;
-}
+/** A poll of a device: after one that was early it waits longer, for good (RFC 8628 §3.5). */
+export type Poll = ReturnType<typeof nextPoll>;
 
-/** Whether a poll comes too early: then the device waits longer from now on (RFC 8628 §3.5). */
-export function isTooEarly({ atMs, intervalMs }: Poll, nowMs: number): boolean {
-  // One of a later time was before the clock was set back.
-  return nowMs >= atMs && nowMs - atMs < intervalMs - POLL_SLACK_MS;
+/** The poll at this time, after the last one. */
+export function nextPoll(
+  last: { readonly atMs: number; readonly intervalMs: number } | undefined,
+  atMs: number,
+) {
+  const { intervalMs = POLL_INTERVAL_MS } = last ?? {};
+  const sinceMs = atMs - (last?.atMs ?? -Infinity); // less than 0 where the clock was set back
+  const isEarly = sinceMs >= 0 && sinceMs < intervalMs - POLL_SLACK_MS;
+  return { atMs, intervalMs: intervalMs + (isEarly ? POLL_INTERVAL_MS : 0), isEarly };
 }

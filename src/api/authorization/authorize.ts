@@ -1,6 +1,6 @@
 import type { Form } from "../../base/form.ts";
 import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
-import { malformed } from "../../base/problem.ts";
+import { malformed, Problem } from "../../base/problem.ts";
 import { described, matching, named, oneOf, optional, record, TEXT } from "../../base/shape.ts";
 import { isPosable } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
@@ -10,15 +10,17 @@ import { grantScope } from "../../oauth/scope.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
+import { readForm } from "../../http/body.ts";
 import { errorPage } from "../pages/error_page.ts";
 import { type Operation, operation } from "../operation.ts";
 import { NO_STORE } from "../../http/respond.ts";
-import { formStep, showConsent, showLogin, type Visit } from "./authorize_pages.ts";
-import { sendCode, sendToApp } from "./authorize_redirect.ts";
+import { formStep, type PageVisit, showConsent, showLogin, type Visit } from "./authorize_pages.ts";
+import { seeOther, sendCode, sendToApp } from "./authorize_redirect.ts";
 import { type AuthorizeRequest, findTarget, readAuthorizeRequest } from "./authorize_request.ts";
-import { checkNavigation, logIn, PAGE_FORM, readPageForm } from "./page_form.ts";
+import { isNavigation } from "./browser_session.ts";
+import { SECRET } from "./oauth_form.ts";
 
-type AuthorizeServices =
+export type AuthorizeServices =
   & Pick<Services, "database" | "sessions" | "site" | "scopeWords">
   & Pick<Services, "passwordLogin" | "issuer" | "config" | "now">;
 
@@ -37,6 +39,13 @@ const QUERY = {
   login_hint: optional(described("The user name to begin with.", TEXT)),
 } as const;
 
+/** The members of a form of the login or the consent page. */
+export const PAGE_FORM = {
+  csrf: TEXT,
+  username: optional(TEXT),
+  password: optional(SECRET),
+  decision: optional(oneOf("allow", "deny", "switch")),
+} as const;
 const AuthorizeForm = named("AuthorizeForm", record(PAGE_FORM));
 
 /**
@@ -93,7 +102,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       summary: "A form of the login or the consent page",
       form: AuthorizeForm,
       async handle({ request }) {
-        const form = await readPageForm(request, sessions);
+        const form = await readPageForm(request, services);
         return withVisit(request, (visit) => carryOut(form, request, visit, services));
       },
     }),
@@ -133,6 +142,55 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
     }
     default:
       throw malformed("The decision is not known.");
+  }
+}
+
+/** No page of our own origin, hosted ones among them, may read a form or send one. */
+export function checkNavigation(request: HttpRequest): void {
+  if (isNavigation(request)) return;
+  throw new Problem(403, "foreign_request", "The request was not made by opening a page.");
+}
+
+/** Reads the form of a page of ours; throws Problem 403 where another sent it. */
+export async function readPageForm(
+  request: HttpRequest,
+  { sessions }: Pick<Services, "sessions">,
+): Promise<Form> {
+  if (!sessions.isOwnForm(request)) {
+    throw new Problem(403, "foreign_form", "The form was not sent by this page.");
+  }
+  // Before the session, since it may come slowly: what has ended meanwhile is not found then.
+  const form = await readForm(request);
+  if (!form || form.duplicates.length > 0) throw malformed("The form is not well-formed.");
+  return form;
+}
+
+/** Carries out the form of a login page: the way on, or the page once more. */
+export async function logIn(
+  form: Form,
+  address: string,
+  visit: PageVisit,
+  services: Pick<Services, "sessions" | "passwordLogin" | "site">,
+): Promise<HttpResponse> {
+  const { sessions, passwordLogin } = services;
+  const { session } = visit;
+  const [username = "", password = ""] = [form.get("username"), form.get("password")];
+  const showAgain = (state: Parameters<typeof showLogin>[1]) =>
+    showLogin(visit, { ...state, username }, services);
+  if (!sessions.checkFormToken(session, formStep(visit), form.get("csrf"))) {
+    return showAgain({ error: "expired" });
+  }
+  const findDevice = (user: string) => sessions.findDevice(session, user);
+  try {
+    const login = await passwordLogin.check({ username, password, address, findDevice });
+    if (!login) return showAgain({ error: "wrong" });
+    const cookies = await sessions.logIn(session, login.user.id, login.sinceMs, address);
+    return seeOther(visit.address, { "Set-Cookie": cookies });
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    const { code, headers } = error;
+    if (code !== "busy" && code !== "throttled") throw error;
+    return showAgain({ error: code, retryAfterSeconds: Number(headers["Retry-After"]) });
   }
 }
 

@@ -1,6 +1,6 @@
 import { createCache } from "../../base/cache.ts";
 import { sha256 } from "../../base/secret.ts";
-import { isTooEarly, type Poll, POLL_INTERVAL_MS } from "../../oauth/device_code.ts";
+import { nextPoll, type Poll } from "../../oauth/device_code.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { DEVICE_GRANT } from "../../oauth/grant_type.ts";
 import { DENIED, findDeviceCode } from "../../store/device_codes.ts";
@@ -21,16 +21,13 @@ export function createDeviceExchange(): Exchange {
     if (device?.app !== request.app.id) throw badCode();
     const { decision: grantId, untilMs } = device;
     if (grantId === DENIED) throw new OAuthError("access_denied", "The user did not allow it.");
-    const atMs = now();
-    if (untilMs <= atMs) throw new OAuthError("expired_token", "The device_code has expired.");
+    if (untilMs <= now()) throw new OAuthError("expired_token", "The device_code has expired.");
     if (grantId !== null) return redeem({ grantId, hash }, DEVICE_GRANT, request, services);
     const key = hash.toString("base64url");
-    const last = polls.get(key);
-    const isEarly = last !== undefined && isTooEarly(last, atMs);
-    const intervalMs = (last?.intervalMs ?? POLL_INTERVAL_MS) + (isEarly ? POLL_INTERVAL_MS : 0);
-    polls.set(key, { atMs, intervalMs });
-    throw isEarly
-      ? new OAuthError("slow_down", `Wait ${intervalMs / 1_000} seconds from poll to poll.`)
+    const poll = nextPoll(polls.get(key), now());
+    polls.set(key, poll);
+    throw poll.isEarly
+      ? new OAuthError("slow_down", `Wait ${poll.intervalMs / 1_000} seconds from poll to poll.`)
       : new OAuthError("authorization_pending", "The user has not decided yet.");
   };
 }

@@ -16,12 +16,14 @@ import { FAILED_USER_CODE, GRANT_ALLOWED, UNKNOWN } from "../../store/audit.ts";
 import { decideDeviceCode, findDeviceCode } from "../../store/device_codes.ts";
 import { type Operation, operation } from "../operation.ts";
 import { verifiedPage, verifyPage, type VerifyPageInput } from "../pages/verify_page.ts";
+import {
+  type AuthorizeServices,
+  checkNavigation,
+  logIn,
+  PAGE_FORM,
+  readPageForm,
+} from "./authorize.ts";
 import { formStep, pageFrame, type PageVisit, showConsent, showLogin } from "./authorize_pages.ts";
-import { checkNavigation, logIn, PAGE_FORM, readPageForm } from "./page_form.ts";
-
-type VerifyServices =
-  & Pick<Services, "database" | "failures" | "sessions" | "site" | "scopeWords">
-  & Pick<Services, "passwordLogin" | "issuer" | "now">;
 
 const USER_CODE = optional(described("As the device shows it.", TEXT));
 const VerifyForm = named("VerifyForm", record({ ...PAGE_FORM, user_code: USER_CODE }));
@@ -31,7 +33,9 @@ const VerifyForm = named("VerifyForm", record({ ...PAGE_FORM, user_code: USER_CO
  * consent, which is always asked for: nobody but the user knows whose device it is (§5.4). The
  * forms are guarded as those of the authorize page. Wrong codes are counted by each process.
  */
-export function verifyOperations(services: VerifyServices): Operation[] {
+export function verifyOperations(
+  services: AuthorizeServices & Pick<Services, "failures">,
+): Operation[] {
   const { database, failures, issuer, now, sessions, site } = services;
   const throttle = (limit: number) => createThrottle({ limit, windowMs: 15 * 60_000, now });
   // Wrong codes: 5 of 20^8 hit one by 2^-32, as RFC 8628 §5.1 has it.
@@ -163,7 +167,7 @@ export function verifyOperations(services: VerifyServices): Operation[] {
       method: "POST",
       summary: "A form of the login, the code or the consent page",
       form: VerifyForm,
-      handle: async ({ request }) => respond(request, await readPageForm(request, sessions)),
+      handle: async ({ request }) => respond(request, await readPageForm(request, services)),
     }),
   ];
 }
