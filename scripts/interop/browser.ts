@@ -7,11 +7,14 @@ export interface Visitor {
 const MAX_STEPS = 8;
 const TIMEOUT_MS = 10_000;
 
+/** Opens an address and answers what its pages ask. */
+export type Visit = (address: string, decision?: "allow" | "deny") => Promise<URL>;
+
 /**
- * Makes a browser without script, whose user signs in and allows whatever is asked. Its function
- * opens an authorize address and returns the address that the app is called back at, unvisited.
+ * Makes a browser without script, whose user signs in and decides whatever is asked. Its function
+ * returns the address that the app is called back at, unvisited, or that of a last page.
  */
-export function createBrowser(user: Visitor): (address: string) => Promise<URL> {
+export function createBrowser(user: Visitor): Visit {
   const cookies = new Map<string, string>();
 
   async function send(url: URL, form?: URLSearchParams): Promise<Response> {
@@ -28,7 +31,7 @@ export function createBrowser(user: Visitor): (address: string) => Promise<URL> 
     return response;
   }
 
-  return async (address) => {
+  return async (address, decision = "allow") => {
     let url = new URL(address);
     const { origin } = url;
     let answer = await send(url);
@@ -41,21 +44,28 @@ export function createBrowser(user: Visitor): (address: string) => Promise<URL> 
         answer = await send(url);
         continue;
       }
-      const form = answer.status === 200 ? parseForm(page) : undefined;
-      if (form === undefined) throw new Error(`The page answered ${answer.status}: ${title(page)}`);
+      if (answer.status !== 200) {
+        throw new Error(`The page answered ${answer.status}: ${title(page)}`);
+      }
+      const form = parseForm(page);
+      if (form === undefined) return url;
       url = new URL(form.action, url);
-      answer = await send(url, fillIn(form.fields, user));
+      answer = await send(url, fillIn(form.fields, user, decision));
     }
     throw new Error(`The pages do not lead back to the app: ${url.href}`);
   };
 }
 
-function fillIn(fields: URLSearchParams, { username, password }: Visitor): URLSearchParams {
+function fillIn(
+  fields: URLSearchParams,
+  { username, password }: Visitor,
+  decision: string,
+): URLSearchParams {
   if (fields.has("password")) {
     fields.set("username", username);
     fields.set("password", password);
   } else {
-    fields.set("decision", "allow");
+    fields.set("decision", decision);
   }
   return fields;
 }

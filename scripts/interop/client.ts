@@ -28,6 +28,9 @@ export interface Tokens {
   readonly scope: string | undefined;
 }
 
+/** Has the user go to an address and decide there. */
+export type SendUser = (address: string) => Promise<unknown>;
+
 /** What a trial may do to the address that the app is called back at. */
 export type ChangeCallback = (callback: URL) => void;
 
@@ -48,6 +51,8 @@ export interface Client {
   keyedCredentials?(app: KeyedApp, scope: string): Promise<Tokens>;
   /** The code grant with PKCE and `state`, through the server's pages. */
   code?(app: AppLogin, scope: string, change?: ChangeCallback): Promise<Tokens>;
+  /** The device grant; `send` gets the address with the code. */
+  device?(app: AppLogin, scope: string, send: SendUser): Promise<Tokens>;
   password?(app: AppLogin, username: string, password: string, scope: string): Promise<Tokens>;
   /** Without `scope` the client sends none. */
   refresh?(app: AppLogin, refreshToken: string, scope?: string): Promise<Tokens>;

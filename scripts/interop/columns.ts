@@ -4,6 +4,7 @@ import {
   type Trial,
   tryCode,
   tryCredentials,
+  tryDevice,
   tryDiscovery,
   tryIntrospection,
   tryIss,
@@ -46,6 +47,7 @@ const getting: readonly Column[] = [
   column("code, body", tryCode("body")),
   column("code, public", tryCode("none")),
   column("iss", tryIss),
+  column("device", tryDevice),
   column("password", tryPassword),
 ];
 

@@ -1,10 +1,11 @@
 import { randomBytes, webcrypto } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createBrowser, type Visitor } from "./browser.ts";
+import { createBrowser, type Visit, type Visitor } from "./browser.ts";
 import type { AppLogin, ClientAuth, KeyedApp, Members } from "./client.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
 import { startServer } from "../../test/helpers/process.ts";
+import { DEVICE_GRANT } from "../../src/oauth/grant_type.ts";
 import { findFreePort } from "../free_port.ts";
 
 /** What a stage's server is started with. */
@@ -33,7 +34,7 @@ export interface Stage extends StageSetup {
   /** The app that proves itself with a key. */
   readonly keyedApp: KeyedApp;
   /** Goes through the server's pages as the user; see createBrowser(). */
-  visit(address: string): Promise<URL>;
+  readonly visit: Visit;
   /** Whom a token speaks for; undefined when the server refuses it. */
   caller(accessToken: string): Promise<Members | undefined>;
   /** Calls the server's own interface as the user or as the administrator. */
@@ -117,9 +118,18 @@ async function furnish(issuer: string, adminPassword: string) {
   const { id } = await post("admin", "/backend/user", { ...user, scopes: SCOPES });
   await logIn("user", user.username, user.password);
   const confidential = await addApp("Back office", {
-    grants: ["authorization_code", "refresh_token", "client_credentials", "password"],
+    grants: [
+      "authorization_code",
+      "refresh_token",
+      "client_credentials",
+      "password",
+      DEVICE_GRANT,
+    ],
   });
-  const publicApp = await addApp("Web page", { type: "public" });
+  const publicApp = await addApp("Web page", {
+    type: "public",
+    grants: ["authorization_code", "refresh_token", DEVICE_GRANT],
+  });
 
   const { privateKey: key, publicKey } = await webcrypto.subtle.generateKey(
     { name: "ECDSA", namedCurve: "P-256" }, false, ["sign", "verify"],

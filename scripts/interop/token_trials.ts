@@ -100,6 +100,22 @@ export const tryPassword: Trial = (client, stage) => {
   };
 };
 
+/** RFC 8628, from the codes to what the user decides. */
+export const tryDevice: Trial = (client, stage) => {
+  const { device } = client;
+  return device && (async () => {
+    const { user, visit } = stage;
+    for (const app of allApps(client, stage)) {
+      const tokens = await device(app, SCOPE, (address) => visit(address));
+      await assertCaller(stage, tokens, user.id, SCOPE);
+    }
+    const [app] = allApps(client, stage);
+    assert.ok(app);
+    const denied = device(app, SCOPE, (address) => visit(address, "deny"));
+    await assertRefusal(denied, /access_denied/);
+  });
+};
+
 /** RFC 6749 §6 with RFC 9700 §4.14.2: rotation, and reuse ends the grant. */
 export const tryRefresh: Trial = (client, stage) => {
   const { code, refresh } = client;

@@ -1,9 +1,11 @@
 import type { Administration } from "../api/administration.ts";
 import { authorizeOperations } from "../api/authorization/authorize.ts";
+import { deviceOperation } from "../api/authorization/device.ts";
 import { introspectOperation } from "../api/authorization/introspect.ts";
 import { metadataOperations } from "../api/authorization/metadata.ts";
 import { revokeOperation } from "../api/authorization/revoke.ts";
 import { tokenOperation } from "../api/authorization/token.ts";
+import { verifyOperations } from "../api/authorization/verify.ts";
 import { whoamiOperation } from "../api/authorization/whoami.ts";
 import { appOperations } from "../api/backend/app.ts";
 import { auditOperations } from "../api/backend/audit.ts";
@@ -30,6 +32,8 @@ export function ownOperations(services: Services): Operation[] {
     loginOperation(services),
     ...authorizeOperations(services),
     tokenOperation(services),
+    deviceOperation(services),
+    ...verifyOperations(services),
     revokeOperation(services),
     introspectOperation(services),
     whoamiOperation(services),

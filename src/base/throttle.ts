@@ -36,5 +36,7 @@ export function createThrottle({ limit, windowMs, now, maxKeys = 50_000 }: Throt
         failures.delete(first);
       }
     },
+    /** Takes a failure back that was counted before it was known to be one. */
+    forgive: (key: string) => void failures.get(key)?.pop(),
   };
 }

@@ -41,7 +41,8 @@ export const UNKNOWN = "unknown";
 /** Those that anyone can cause, so that their number is bounded (failure_audit.ts). */
 export const FAILED_LOGIN = "user.login_failed";
 export const FAILED_AUTHENTICATION = "app.authenticate_failed";
-export const FAILURES = [FAILED_LOGIN, FAILED_AUTHENTICATION];
+export const FAILED_USER_CODE = "user.code_failed";
+export const FAILURES = [FAILED_LOGIN, FAILED_AUTHENTICATION, FAILED_USER_CODE];
 
 /** What a user let an app have: anyone who is logged in can cause many, so the oldest go first. */
 export const GRANT_ALLOWED = "grant.allow";

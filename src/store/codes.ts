@@ -10,6 +10,7 @@ import { liveSession } from "./sessions.ts";
 /** An authorization code that waits for its exchange; its id becomes the grant's. */
 export interface Code extends Pick<Grant, "id" | "app" | "scopes"> {
   readonly user: string;
+  /** Empty for a device, which has none. */
   readonly redirectUri: string;
   /** The S256 challenge, where PKCE is used. */
   readonly challenge: string | null;
@@ -17,17 +18,23 @@ export interface Code extends Pick<Grant, "id" | "app" | "scopes"> {
 }
 
 /**
- * Stores a code by the SHA-256 of its text; nothing when the browser session that asks for it (by
- * hash) has ended meanwhile, its app is not active, or user or app have lost a scope.
+ * Stores a code by the SHA-256 of its text, where `when` holds; nothing when the browser session
+ * that asks for it (by hash) has ended meanwhile, its app is not active, or user or app have lost
+ * a scope.
  */
-export function insertCode(code: Code, hash: Uint8Array, session: Uint8Array): Sql {
+export function insertCode(
+  code: Code,
+  hash: Uint8Array,
+  session: Uint8Array,
+  when = sql`TRUE`,
+): Sql {
   const { id, app, user, scopes, redirectUri, challenge, untilMs } = code;
   return sql`INSERT INTO codes (id, hash, app, user, scopes, redirectUri, challenge, untilMs)
     SELECT ${id}, ${hash}, ${app}, ${user}, ${JSON.stringify(scopes)}, ${redirectUri},
       ${challenge}, ${untilMs}
     WHERE EXISTS (SELECT 1 ${liveSession(session, idTimeMs(id))} AND u.id = ${user})
       AND EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND status = 'active')
-      AND ${partiesHold(sql`${user}`, sql`${app}`)(JSON.stringify(scopes))}`;
+      AND ${partiesHold(sql`${user}`, sql`${app}`)(JSON.stringify(scopes))} AND ${when}`;
 }
 
 /** Holds once a code is stored, until it is redeemed or purged. */
@@ -62,7 +69,7 @@ export function findRedeemedCode(
 }
 
 /** What a code is exchanged for. */
-export interface CodeRedemption extends Omit<NewGrant, "type" | "decidedAtMs"> {
+export interface CodeRedemption extends Omit<NewGrant, "decidedAtMs"> {
   readonly user: string;
   readonly hash: Uint8Array;
   /** Of the first access token: without those that have been lost since the code was made. */
@@ -89,7 +96,7 @@ export async function redeemCode(
   const [inserted, , ended] = await database.write([
     sql`INSERT INTO grants
         (id, app, user, type, scopes, code, refresh, refreshUntilMs, accessUntilMs)
-      SELECT id, app, user, 'authorization_code', ${JSON.stringify(scopes)}, hash, ${refresh},
+      SELECT id, app, user, ${redemption.type}, ${JSON.stringify(scopes)}, hash, ${refresh},
         ${redemption.refreshUntilMs}, ${redemption.accessUntilMs}
       FROM codes WHERE id = ${id} AND hash = ${hash} AND untilMs > ${nowMs}
         AND ${NOT_BEFORE} < ${idTimeMs(id)}

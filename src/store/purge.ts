@@ -3,6 +3,7 @@ import { GRANT_ALLOWED, trimAudit } from "./audit.ts";
 import { AT_MOST, BATCH, type Key, type KeyedRows } from "./batch.ts";
 import type { Database } from "../database/database.ts";
 import { listOf, sql, type Sql, sqlText } from "../database/sql.ts";
+import { DEVICE_CODE_MS } from "../oauth/device_code.ts";
 import { dropExcessRefreshTokens } from "./grant_limit.ts";
 
 /** How many entries of the audit about grants that were allowed are kept. */
@@ -23,12 +24,13 @@ export async function purge(
   progress: PurgeProgress = new Map(),
 ): Promise<void> {
   await dropExcessRefreshTokens(database, nowMs, signal);
-  const expired = (table: Sql, key: Sql) =>
+  const expired = (table: Sql, key: Sql, sinceMs = nowMs) =>
     sql`DELETE FROM ${table} WHERE ${key} IN
-      (SELECT ${key} FROM ${table} WHERE untilMs <= ${nowMs} ORDER BY untilMs ${AT_MOST})`;
+      (SELECT ${key} FROM ${table} WHERE untilMs <= ${sinceMs} ORDER BY untilMs ${AT_MOST})`;
   const ended: Sql[] = [
     expired(sql`grants`, sql`id`),
     expired(sql`codes`, sql`id`),
+    expired(sql`device_codes`, sql`hash`, nowMs - DEVICE_CODE_MS), // until then: expired_token
     expired(sql`sessions`, sql`hash`),
     expired(sql`client_assertions`, sql`hash`),
     expired(sql`revocations`, sql`seq`),

@@ -4,6 +4,8 @@ import { test } from "node:test";
 
 import type { HttpResponse } from "../../src/base/http_message.ts";
 import { frontDoor } from "../../src/api/pages/front_door.ts";
+import { verifiedPage } from "../../src/api/pages/verify_page.ts";
+import { malformed } from "../../src/base/problem.ts";
 import {
   allowed,
   asked,
@@ -12,6 +14,7 @@ import {
   sampleConsent,
   sampleError,
   sampleLogin,
+  sampleVerify,
   site,
   titleOf,
 } from "../helpers/pages.ts";
@@ -34,6 +37,13 @@ const pages: Readonly<Record<string, HttpResponse>> = {
   consentPosable: sampleConsent({ isPosable: true }),
   consentMany: sampleConsent({ scopes: asked(..."abcdefghi") }),
   consentMore: sampleConsent({ scopes: [...asked("x"), ...allowed("y")] }),
+  consentDevice: sampleConsent({ userCode: "BCDF-GHJK", isPosable: true }),
+  loginDevice: sampleLogin({ app: undefined }),
+  verify: sampleVerify(),
+  verifyFilled: sampleVerify({ userCode: '"<BCDF' }),
+  verifyWrong: sampleVerify({ userCode: "BCDF-GHJK", error: malformed("No device waits.") }),
+  verified: verifiedPage(site, true),
+  verifiedDenied: verifiedPage(site, false),
   error: sampleError(),
   error403: sampleError({ status: 403 }),
   error404: sampleError({ status: 404 }),

@@ -93,3 +93,16 @@ test("200,000 keys fill no memory: the default holds 50,000", () => {
   assert.equal(held, 50_000);
   assert.equal(throttle.waitMs("key 199999"), WINDOW_MS);
 });
+
+test("a failure that was none is taken back", () => {
+  const throttle = createThrottle({ limit: 2, windowMs: 1_000, now: () => 0 });
+  for (let round = 0; round < 5; round++) {
+    assert.equal(throttle.waitMs("a"), 0);
+    throttle.fail("a");
+    throttle.forgive("a");
+  }
+  throttle.fail("a");
+  throttle.fail("a");
+  throttle.forgive("b");
+  assert.equal(throttle.waitMs("a"), 1_000);
+});

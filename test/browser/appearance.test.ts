@@ -56,6 +56,12 @@ const states: Readonly<Record<string, () => Promise<unknown>>> = {
   },
   "consent page for scope backend": () => visit({ scope: "consumer backend" }),
   "consent page for many scopes": () => visit({}, greedyApp),
+  "page for a device's code": () => browser.goto(`${stage.server.url}/authorization/verify`),
+  "page for a device's code that is wrong": async () => {
+    await browser.type("#user_code", "BCDF-GHJK");
+    await browser.click("form .primary");
+    return browser.find("[role=alert]");
+  },
   "front door": () => browser.goto(`${stage.server.url}/`),
   "page of a mistyped address": () => browser.goto(`${stage.server.url}/consloe`),
   "error page": () => browser.goto(`${stage.server.url}/authorization/authorize?client_id=nobody`),

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createPublicKey, type JsonWebKeyInput, verify } from "node:crypto";
 import { after, before, describe, test } from "node:test";
+import { DEVICE_GRANT } from "../helpers/device.ts";
 import { decodeJwt, type Gatepost, readObject, startGatepost } from "../helpers/gatepost.ts";
 import type { Answer } from "../helpers/http_client.ts";
 
@@ -50,6 +51,7 @@ describe("server metadata (RFC 8414 §2, §3.2)", () => {
   const endpoints: [name: string, path: string][] = [
     ["authorization_endpoint", "/authorization/authorize"],
     ["token_endpoint", "/authorization/token"],
+    ["device_authorization_endpoint", "/authorization/device"],
     ["revocation_endpoint", "/authorization/revoke"],
     ["introspection_endpoint", "/authorization/introspect"],
     ["userinfo_endpoint", "/authorization/whoami"],
@@ -66,7 +68,7 @@ describe("server metadata (RFC 8414 §2, §3.2)", () => {
     ["response_types_supported", ["code"]],
     ["response_modes_supported", ["query"]],
     ["grant_types_supported",
-      ["authorization_code", "client_credentials", "password", "refresh_token"]],
+      ["authorization_code", "client_credentials", "password", "refresh_token", DEVICE_GRANT]],
     ["token_endpoint_auth_methods_supported",
       ["client_secret_basic", "client_secret_post", "none", "private_key_jwt"]],
     ["revocation_endpoint_auth_methods_supported",

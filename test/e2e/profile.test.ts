@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { assertErrorPage, assertErrorRedirect } from "../helpers/authorize_pages.ts";
+import { DEVICE_GRANT } from "../helpers/device.ts";
 import { openCommandLine, readJson } from "../helpers/command_line.ts";
 import {
   assertOAuthError,
@@ -14,6 +15,7 @@ import {
   type TestApp,
   type TestUser,
 } from "../helpers/gatepost.ts";
+import { lookUp } from "../helpers/openapi_rules.ts";
 
 const LISTED = { redirect_uris: ["https://app.example/cb"], trusted: true };
 const METADATA = "/.well-known/oauth-authorization-server";
@@ -95,10 +97,22 @@ describe("GATEPOST_PROFILE=2.1", () => {
 
   test("has metadata that say what holds", async () => {
     const metadata = readObject(await gatepost.api.get(METADATA));
-    const grants = ["authorization_code", "refresh_token", "client_credentials"];
+    const grants = ["authorization_code", "refresh_token", "client_credentials", DEVICE_GRANT];
     assert.deepEqual(metadata["grant_types_supported"], grants);
     assert.deepEqual(metadata["code_challenge_methods_supported"], ["S256"]);
     assert.equal(metadata["require_pushed_authorization_requests"], undefined);
+  });
+
+  test("has no password grant in its OpenAPI document, which has it else", async () => {
+    for (const [at, isThere] of [[gatepost, false], [first, true]] as const) {
+      const document = readObject(await at.api.get("/openapi.json"));
+      const path = "#/components/schemas/TokenRequest/properties/grant_type/enum";
+      const types = lookUp(document, path);
+      assert.ok(Array.isArray(types) && types.includes("client_credentials"));
+      assert.equal(types.includes("password"), isThere);
+      const flows = lookUp(document, "#/components/securitySchemes/oauth2/flows");
+      assert.equal("password" in Object(flows), isThere);
+    }
   });
 
   test("takes no new app for the code grant without redirect_uris", async () => {

@@ -129,7 +129,7 @@ describe("the token endpoint takes", () => {
 
 describe("the token endpoint refuses", () => {
   for (const type of ["implicit", "token", "Client_Credentials", "client_credentials ",
-    "urn:ietf:params:oauth:grant-type:device_code", "__proto__", "constructor"]) {
+    "urn:ietf:params:oauth:grant-type:jwt-bearer", "device_code", "__proto__", "constructor"]) {
     test(`grant_type ${JSON.stringify(type)} as unsupported_grant_type`, async () => {
       const answer = await gatepost.token(app, { grant_type: type });
       assertOAuthError(answer, 400, "unsupported_grant_type");

@@ -9,6 +9,7 @@ import {
 import { type ErrorPageInput, errorPage } from "../../src/api/pages/error_page.ts";
 import { type LoginPageInput, loginPage } from "../../src/api/pages/login_page.ts";
 import type { Site } from "../../src/api/pages/page_layout.ts";
+import { verifyPage, type VerifyPageInput } from "../../src/api/pages/verify_page.ts";
 import { OWN_SCOPES, type ScopeWords } from "../../src/oauth/scope.ts";
 
 /** Whose pages these are. */
@@ -31,6 +32,11 @@ export function sampleLogin(more: Partial<LoginPageInput> = {}): HttpResponse {
 export function sampleConsent(more: Partial<ConsentPageInput> = {}): HttpResponse {
   const scopes = asked("consumer");
   return consentPage({ ...form, username: "marta", scopes, isPosable: false, ...more });
+}
+
+/** The page for a device's code, changed as given. */
+export function sampleVerify(more: Partial<VerifyPageInput> = {}): HttpResponse {
+  return verifyPage({ ...form, username: "marta", userCode: "", ...more });
 }
 
 /** Scopes as they are asked for the first time; the service's own have words. */

@@ -2,9 +2,11 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { OAuthError } from "../../src/oauth/errors.ts";
 
-describe("OAuthError has the status of its code (RFC 6749 §5.2, RFC 6750 §3.1)", () => {
+describe("OAuthError has its code's status (RFC 6749 §5.2, RFC 6750 §3.1, RFC 8628 §3.5)", () => {
   const table: Record<OAuthError["error"], number> = {
     access_denied: 400,
+    authorization_pending: 400,
+    expired_token: 400,
     insufficient_scope: 403,
     invalid_client: 401,
     invalid_grant: 400,
@@ -13,6 +15,7 @@ describe("OAuthError has the status of its code (RFC 6749 §5.2, RFC 6750 §3.1)
     invalid_target: 400,
     invalid_token: 401,
     server_error: 500,
+    slow_down: 400,
     temporarily_unavailable: 503,
     unauthorized_client: 400,
     unsupported_grant_type: 400,

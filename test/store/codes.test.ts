@@ -235,6 +235,7 @@ function sampleCode(app: string, user: string): Code {
 function sampleRedemption(code: Code): CodeRedemption {
   return {
     id: code.id,
+    type: "authorization_code",
     hash: HASH,
     user: code.user,
     app: code.app,

@@ -117,6 +117,7 @@ test("withdrawConsent() ends the pair's earlier grants and codes, and no others"
   assert.deepEqual(await ended("own"), [false, false]);
   const redemption = {
     ...code,
+    type: "authorization_code",
     accessScopes: code.scopes,
     refresh: undefined,
     refreshUntilMs: 0,

@@ -79,6 +79,7 @@ test("a redeemed code counts, and what ends is refused at once", async (t) => {
   assert.equal(
     await redeemCode(database, {
       id: code.id,
+      type: "authorization_code",
       hash,
       user,
       app,

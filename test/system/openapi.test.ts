@@ -11,7 +11,17 @@ import {
   readObject,
   startGatepost,
   type TestApp,
+  type TestUser,
 } from "../helpers/gatepost.ts";
+import {
+  askForDevice,
+  type Device,
+  DEVICE_GRANT,
+  openVerify,
+  poll,
+  typeCode,
+  VERIFY,
+} from "../helpers/device.ts";
 import { findErrors } from "../helpers/json_schema.ts";
 import { asFields, findOpenApiErrors, lookUp } from "../helpers/openapi_rules.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
@@ -281,6 +291,7 @@ test("what the OAuth endpoints return is as declared", async () => {
   answered.add("submitAuthorizeForm"); // by codeTokens
   const withdrawn = String(readObject(login)["token"]);
   await ask("DELETE", `/consumer/grant/${app.id}`, undefined, withdrawn);
+  await askOfDevice(user);
   await post("/authorization/revoke", { token });
   await ask("POST", "/backend/grant/revoke", { user: user.id });
   const other = await gatepost.login(await gatepost.createUser());
@@ -288,6 +299,20 @@ test("what the OAuth endpoints return is as declared", async () => {
   const { items } = await ask("GET", "/backend/grant?limit=1");
   await ask("DELETE", `/backend/grant/${String(asFields(Object(items)[0])["id"])}`);
 });
+
+/** A device's requests and its user's, whose pages say nothing but what the answers are. */
+async function askOfDevice(user: TestUser): Promise<void> {
+  const app = await gatepost.createApp({ grants: [DEVICE_GRANT] });
+  const asked = checkAnswer("POST", "/authorization/device", await askForDevice(gatepost, app));
+  const device: Device = JSON.parse(asked.text);
+  checkAnswer("POST", "/authorization/token", await poll(gatepost, app, device));
+  const { browser, page } = await openVerify(gatepost, user);
+  checkAnswer("GET", VERIFY, page);
+  const consent = checkAnswer("POST", VERIFY, await typeCode(browser, page, device.user_code));
+  checkAnswer("POST", VERIFY, await browser.submit(consent, {}, "allow"));
+  checkAnswer("POST", VERIFY, await browser.submit(consent, {}, "allow"));
+  checkAnswer("POST", "/authorization/token", await poll(gatepost, app, device));
+}
 
 /** What users ask of their accounts; it ends what acts for them. */
 async function askOfAccount(): Promise<void> {

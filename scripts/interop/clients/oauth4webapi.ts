@@ -33,6 +33,14 @@ interface Oauth4webapi {
     ...request: [Server, App, ClientAuthentication, object, object]
   ): Promise<Response>;
   processClientCredentialsResponse(as: Server, app: App, response: Response): Promise<Answer>;
+  deviceAuthorizationRequest(
+    ...request: [Server, App, ClientAuthentication, object, object]
+  ): Promise<Response>;
+  processDeviceAuthorizationResponse(as: Server, app: App, response: Response): Promise<Device>;
+  deviceCodeGrantRequest(
+    ...request: [Server, App, ClientAuthentication, string, object]
+  ): Promise<Response>;
+  processDeviceCodeResponse(as: Server, app: App, response: Response): Promise<Answer>;
   genericTokenEndpointRequest(
     ...request: [Server, App, ClientAuthentication, string, object, object]
   ): Promise<Response>;
@@ -61,6 +69,7 @@ type ClientAuthentication = (...request: readonly never[]) => void;
 type Server = { readonly issuer: string; readonly authorization_endpoint?: string };
 type App = { readonly client_id: string };
 type Resource = { readonly resource: string; readonly authorization_servers?: readonly string[] };
+type Device = { readonly device_code: string; readonly verification_uri_complete?: string };
 type Answer = {
   readonly access_token: string;
   readonly refresh_token?: string;
@@ -168,6 +177,27 @@ function open(load: PackageLoader, stage: Stage): Client {
         options,
       );
       return tokens(await oauth.processAuthorizationCodeResponse(as, client, answer));
+    },
+    async device(app, scope, send) {
+      const as = await found;
+      const client = { client_id: app.id };
+      const asked = await oauth.deviceAuthorizationRequest(
+        as,
+        client,
+        prove(app),
+        { scope },
+        options,
+      );
+      const device = await oauth.processDeviceAuthorizationResponse(as, client, asked);
+      const poll = async () => {
+        const code = device.device_code;
+        const answer = await oauth.deviceCodeGrantRequest(as, client, prove(app), code, options);
+        return oauth.processDeviceCodeResponse(as, client, answer);
+      };
+      await assert.rejects(poll(), { error: "authorization_pending" });
+      await assert.rejects(poll(), { error: "slow_down" });
+      await send(device.verification_uri_complete ?? "");
+      return tokens(await poll());
     },
     async password(app, username, password, scope) {
       const as = await found;

@@ -30,6 +30,8 @@ interface OpenidClient {
     checks: { readonly pkceCodeVerifier: string; readonly expectedState: string },
   ): Promise<Answer>;
   clientCredentialsGrant(config: Configuration, parameters: Fields): Promise<Answer>;
+  initiateDeviceAuthorization(config: Configuration, parameters: Fields): Promise<Device>;
+  pollDeviceAuthorizationGrant(config: Configuration, device: Device): Promise<Answer>;
   genericGrantRequest(config: Configuration, grant: string, parameters: Fields): Promise<Answer>;
   refreshTokenGrant(config: Configuration, token: string, parameters: Fields): Promise<Answer>;
   tokenRevocation(config: Configuration, token: string, parameters: Fields): Promise<void>;
@@ -45,6 +47,7 @@ interface OpenidClient {
 type ClientAuthentication = (...request: readonly never[]) => void;
 type Configuration = { serverMetadata(): { readonly issuer: string } };
 type Fields = Readonly<Record<string, string>>;
+type Device = { readonly verification_uri_complete?: string };
 type Answer = {
   readonly access_token: string;
   readonly refresh_token?: string;
@@ -113,6 +116,13 @@ function open(load: PackageLoader, stage: Stage): Client {
       change?.(callback);
       const checks = { pkceCodeVerifier, expectedState };
       return tokens(await openid.authorizationCodeGrant(config, callback, checks));
+    },
+    async device(app, scope, send) {
+      const config = await configure(app);
+      const device = await openid.initiateDeviceAuthorization(config, { scope });
+      await send(device.verification_uri_complete ?? "");
+      const soon = { ...device, interval: 1 }; // it is decided: the first poll is the last
+      return tokens(await openid.pollDeviceAuthorizationGrant(config, soon));
     },
     async password(app, username, password, scope) {
       const parameters = { username, password, scope };

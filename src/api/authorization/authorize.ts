@@ -14,13 +14,13 @@ import { readForm } from "../../http/body.ts";
 import { errorPage } from "../pages/error_page.ts";
 import { type Operation, operation } from "../operation.ts";
 import { NO_STORE } from "../../http/respond.ts";
-import { formStep, pageAddress, showConsent, showLogin, type Visit } from "./authorize_pages.ts";
+import { formStep, type PageVisit, showConsent, showLogin, type Visit } from "./authorize_pages.ts";
 import { seeOther, sendCode, sendToApp } from "./authorize_redirect.ts";
 import { type AuthorizeRequest, findTarget, readAuthorizeRequest } from "./authorize_request.ts";
 import { isNavigation } from "./browser_session.ts";
 import { SECRET } from "./oauth_form.ts";
 
-type AuthorizeServices =
+export type AuthorizeServices =
   & Pick<Services, "database" | "sessions" | "site" | "scopeWords">
   & Pick<Services, "passwordLogin" | "issuer" | "config" | "now">;
 
@@ -39,12 +39,14 @@ const QUERY = {
   login_hint: optional(described("The user name to begin with.", TEXT)),
 } as const;
 
-const AuthorizeForm = named("AuthorizeForm", record({
+/** The members of a form of the login or the consent page. */
+export const PAGE_FORM = {
   csrf: TEXT,
   username: optional(TEXT),
   password: optional(SECRET),
   decision: optional(oneOf("allow", "deny", "switch")),
-}));
+} as const;
+const AuthorizeForm = named("AuthorizeForm", record(PAGE_FORM));
 
 /**
  * GET and POST /authorization/authorize (RFC 6749 §4.1): login page, consent page, and the redirect
@@ -64,10 +66,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
 
   /** Errors go to the app once it is known (RFC 6749 §4.1.2.1). */
   async function withVisit(http: HttpRequest, respond: (visit: Visit) => Promise<HttpResponse>) {
-    // No page of our own origin, hosted ones among them, may read a form or send one.
-    if (!isNavigation(http)) {
-      throw new Problem(403, "foreign_request", "The request was not made by opening a page.");
-    }
+    checkNavigation(http);
     const { id: requestId, query } = http;
     const target = await findTarget(query, services);
     if ("detail" in target) {
@@ -76,7 +75,8 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
     }
     try {
       const request = readAuthorizeRequest(target, services);
-      return await respond({ request, session: await sessions.open(http), query });
+      const address = `${site.basePath}${base.path}?${query}`;
+      return await respond({ request, session: await sessions.open(http), address });
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;
       return sendToApp(target, { error: error.error, error_description: error.message }, issuer);
@@ -102,14 +102,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       summary: "A form of the login or the consent page",
       form: AuthorizeForm,
       async handle({ request }) {
-        if (!sessions.isOwnForm(request)) {
-          throw new Problem(403, "foreign_form", "The form was not sent by this page.");
-        }
-        // Before the session, since it may come slowly: what has ended meanwhile is not found then.
-        const form = await readForm(request);
-        if (!form || form.duplicates.length > 0) {
-          throw malformed("The form is not well-formed.");
-        }
+        const form = await readPageForm(request, services);
         return withVisit(request, (visit) => carryOut(form, request, visit, services));
       },
     }),
@@ -152,9 +145,35 @@ async function carryOut(form: Form, http: HttpRequest, visit: Visit, services: A
   }
 }
 
-async function logIn(form: Form, address: string, visit: Visit, services: AuthorizeServices) {
+/** No page of our own origin, hosted ones among them, may read a form or send one. */
+export function checkNavigation(request: HttpRequest): void {
+  if (isNavigation(request)) return;
+  throw new Problem(403, "foreign_request", "The request was not made by opening a page.");
+}
+
+/** Reads the form of a page of ours; throws Problem 403 where another sent it. */
+export async function readPageForm(
+  request: HttpRequest,
+  { sessions }: Pick<Services, "sessions">,
+): Promise<Form> {
+  if (!sessions.isOwnForm(request)) {
+    throw new Problem(403, "foreign_form", "The form was not sent by this page.");
+  }
+  // Before the session, since it may come slowly: what has ended meanwhile is not found then.
+  const form = await readForm(request);
+  if (!form || form.duplicates.length > 0) throw malformed("The form is not well-formed.");
+  return form;
+}
+
+/** Carries out the form of a login page: the way on, or the page once more. */
+export async function logIn(
+  form: Form,
+  address: string,
+  visit: PageVisit,
+  services: Pick<Services, "sessions" | "passwordLogin" | "site">,
+): Promise<HttpResponse> {
   const { sessions, passwordLogin } = services;
-  const { session, query } = visit;
+  const { session } = visit;
   const [username = "", password = ""] = [form.get("username"), form.get("password")];
   const showAgain = (state: Parameters<typeof showLogin>[1]) =>
     showLogin(visit, { ...state, username }, services);
@@ -166,7 +185,7 @@ async function logIn(form: Form, address: string, visit: Visit, services: Author
     const login = await passwordLogin.check({ username, password, address, findDevice });
     if (!login) return showAgain({ error: "wrong" });
     const cookies = await sessions.logIn(session, login.user.id, login.sinceMs, address);
-    return seeOther(pageAddress(query, services), { "Set-Cookie": cookies });
+    return seeOther(visit.address, { "Set-Cookie": cookies });
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     const { code, headers } = error;

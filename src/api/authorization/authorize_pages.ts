@@ -1,30 +1,40 @@
 import type { HttpResponse } from "../../base/http_message.ts";
-import { isPosable } from "../../oauth/app.ts";
+import { type App, isPosable } from "../../oauth/app.ts";
 import type { User } from "../../oauth/user.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
 import type { Services } from "../../services.ts";
 import { consentPage, type ConsentPageInput } from "../pages/consent_page.ts";
 import { loginPage, type LoginPageInput } from "../pages/login_page.ts";
-import type { AuthorizeRequest } from "./authorize_request.ts";
+import type { AuthorizeRequest, AuthorizeTarget } from "./authorize_request.ts";
 import type { BrowserSession } from "./browser_session.ts";
 
-/** One visit to the page: a valid request, and the browser that makes it. */
-export interface Visit {
-  readonly request: AuthorizeRequest;
+/** One visit to a page of ours: what is asked for, and the browser that asks. */
+export interface PageVisit<Asking extends App | undefined = App | undefined> {
+  readonly request: Pick<AuthorizeTarget, "form" | "redirectUri"> & { readonly app: Asking };
   readonly session: BrowserSession;
-  /** As it was sent: it comes back with each form and is checked anew, so nothing is stored. */
-  readonly query: string;
+  /**
+   * Where the page is and its forms are sent, with its query as it came: that comes back with each
+   * form and is checked anew, so nothing is stored.
+   */
+  readonly address: string;
+}
+
+/** A visit with a valid authorization request. */
+export interface Visit extends PageVisit<App> {
+  readonly request: AuthorizeRequest;
 }
 
 /** The login page; without what was typed, the name is what the app takes the user for. */
 export function showLogin(
-  visit: Visit,
+  visit: PageVisit,
   state: Pick<LoginPageInput, "error" | "username" | "retryAfterSeconds" | "signedOut">,
   services: Pick<Services, "sessions" | "site">,
 ): HttpResponse {
   const { sessions } = services;
+  const { app } = visit.request;
   const page = loginPage({
     ...pageFrame(visit, services),
+    app: app && toShown(app),
     username: visit.request.form.get("login_hint") ?? "",
     ...state,
     csrf: sessions.formToken(visit.session, formStep(visit)),
@@ -35,10 +45,10 @@ export function showLogin(
 
 /** The consent page for these scopes. */
 export async function showConsent(
-  visit: Visit,
+  visit: PageVisit<App>,
   user: User,
   scopes: readonly string[],
-  state: Pick<ConsentPageInput, "error">,
+  state: Pick<ConsentPageInput, "error" | "userCode">,
   services: Pick<Services, "database" | "sessions" | "site" | "scopeWords">,
 ): Promise<HttpResponse> {
   const { app } = visit.request;
@@ -46,6 +56,7 @@ export async function showConsent(
   const allowed = await findConsentedScopes(services.database, user.id, app.id);
   return consentPage({
     ...pageFrame(visit, services),
+    app: toShown(app),
     ...state,
     csrf: sessions.formToken(visit.session, formStep(visit, scopes)),
     username: user.username,
@@ -56,22 +67,16 @@ export async function showConsent(
   });
 }
 
-/** Where a page's form is sent, and where the page is. */
-export function pageAddress(query: string, { site }: Pick<Services, "site">): string {
-  return `${site.basePath}/authorization/authorize?${query}`;
+/** What every page of a visit has. */
+export function pageFrame({ request, address }: PageVisit, { site }: Pick<Services, "site">) {
+  return { site, action: address, formActionOrigin: new URL(request.redirectUri).origin };
 }
 
-function pageFrame({ request, query }: Visit, { site }: Pick<Services, "site">) {
-  const { app, redirectUri } = request;
-  return {
-    site,
-    action: pageAddress(query, { site }),
-    app: { name: app.name, origin: new URL(app.url).origin },
-    formActionOrigin: new URL(redirectUri).origin,
-  };
+function toShown({ name, url }: App) {
+  return { name, origin: new URL(url).origin };
 }
 
 /** What a form's token is bound to: consent to what the user reads, or, without scopes, login. */
-export function formStep({ query }: Visit, scopes?: readonly string[]): string {
-  return scopes ? `consent ${scopes.join(" ")} ${query}` : `login ${query}`;
+export function formStep({ address }: PageVisit, scopes?: readonly string[]): string {
+  return scopes ? `consent ${scopes.join(" ")} ${address}` : `login ${address}`;
 }

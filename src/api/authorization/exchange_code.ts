@@ -1,6 +1,7 @@
 import type { Form } from "../../base/form.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
+import type { GrantType } from "../../oauth/grant_type.ts";
 import { verifyPkce } from "../../oauth/pkce.ts";
 import { type Code, findCode, findRedeemedCode, redeemCode } from "../../store/codes.ts";
 import { currentScopes, endReplayedGrant, type Exchange } from "./issue_grant.ts";
@@ -13,10 +14,22 @@ import { parseHandle } from "./token_issuer.ts";
  */
 export const exchangeCode: Exchange = async (request, services) => {
   const { app, form } = request;
-  const { database, revocations, tokens, now } = services;
   const handle = parseHandle(requireParameter(form, "code"));
   if (!handle) throw badCode();
-  const { grantId, hash } = handle;
+  const check = (code: Code) => checkCode(code, app, form, services.now());
+  return redeem(handle, "authorization_code", request, services, check);
+};
+
+/** Exchanges a stored code, as `exchangeCode` does; `check` throws where it does not fit. */
+export async function redeem(
+  { grantId, hash }: { readonly grantId: string; readonly hash: Uint8Array },
+  type: GrantType,
+  request: Parameters<Exchange>[0],
+  services: Parameters<Exchange>[1],
+  check: (code: Code) => void = () => {},
+): ReturnType<Exchange> {
+  const { app } = request;
+  const { database, revocations, tokens, now } = services;
   const refuseReplay = async () => {
     const redeemed = await findRedeemedCode(database, grantId, hash);
     if (redeemed?.app === app.id) {
@@ -26,16 +39,16 @@ export const exchangeCode: Exchange = async (request, services) => {
   };
   const code = await findCode(database, grantId, hash);
   if (!code) throw await refuseReplay();
-  checkCode(code, app, form, now());
+  check(code);
 
   const scopes = await currentScopes(code.scopes, code.user, app, services);
   const nowMs = now();
   const { issued, stored } = tokens.makeTokens({ ...code, scopes }, app, nowMs);
-  const redemption = { ...code, ...stored, hash, accessScopes: scopes };
+  const redemption = { ...code, ...stored, type, hash, accessScopes: scopes };
   const isRedeemed = await redeemCode(database, redemption, nowMs, revocations);
   if (!isRedeemed) throw await refuseReplay();
   return issued;
-};
+}
 
 function checkCode(code: Code, app: App, form: Form, nowMs: number): void {
   if (code.app !== app.id || code.untilMs <= nowMs) throw badCode();
@@ -55,6 +68,7 @@ function checkCode(code: Code, app: App, form: Form, nowMs: number): void {
   }
 }
 
-function badCode(): OAuthError {
+/** The same for any code that cannot be exchanged. */
+export function badCode(): OAuthError {
   return new OAuthError("invalid_grant", "The code is not valid.");
 }

@@ -30,6 +30,7 @@ export function metadataOperations(
     issuer,
     authorization_endpoint: `${issuer}/authorization/authorize`,
     token_endpoint: `${issuer}/authorization/token`,
+    device_authorization_endpoint: `${issuer}/authorization/device`, // RFC 8628 §4
     jwks_uri: `${issuer}/.well-known/jwks.json`,
     revocation_endpoint: `${issuer}/authorization/revoke`,
     introspection_endpoint: `${issuer}/authorization/introspect`,

@@ -30,7 +30,7 @@ export const SCOPE = described("Names separated by spaces.", TEXT);
 
 /** What must never be in a query, where logs and histories keep it (RFC 6749 §2.3.1). */
 const SECRET_PARAMETERS = Object.keys(CREDENTIALS)
-  .concat("password code code_verifier refresh_token token".split(" "));
+  .concat("password code code_verifier device_code refresh_token token".split(" "));
 
 /**
  * The form of a request to the token endpoint and its neighbours; throws OAuthError

@@ -12,13 +12,14 @@ import {
 import { jsonResponse } from "../../http/respond.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
-import { type GrantType, GRANT_TYPES } from "../../oauth/grant_type.ts";
+import { DEVICE_GRANT, type GrantType } from "../../oauth/grant_type.ts";
 import { CODE_VERIFIER } from "../../oauth/pkce.ts";
-import { grantTypesOf } from "../../oauth/profile.ts";
+import { grantTypesOf, type Profile } from "../../oauth/profile.ts";
 import { grantScope } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { type Operation, operation } from "../operation.ts";
 import { exchangeCode } from "./exchange_code.ts";
+import { createDeviceExchange } from "./exchange_device_code.ts";
 import { exchangePassword } from "./exchange_password.ts";
 import { exchangeRefreshToken } from "./exchange_refresh_token.ts";
 import { type Exchange, issueGrant } from "./issue_grant.ts";
@@ -36,14 +37,15 @@ import {
 type TokenServices =
   Parameters<Exchange>[1] & Pick<Services, "clients" | "config" | "issuer" | "metrics">;
 
-const TokenForm = named("TokenRequest", record({
-  grant_type: oneOf(...GRANT_TYPES),
+const tokenForm = (profile: Profile) => named("TokenRequest", record({
+  grant_type: oneOf(...grantTypesOf(profile)),
   code: optional(described("authorization_code: as it came to the redirect URI.", TEXT)),
   redirect_uri: optional(described("authorization_code: as the authorize request had it.", URI)),
   code_verifier: optional(
     described("authorization_code: of PKCE (RFC 7636).", matching(CODE_VERIFIER, "")),
   ),
   refresh_token: optional(described("refresh_token: the newest one of its grant.", TEXT)),
+  device_code: optional(described("device_code (RFC 8628): as the device got it.", SECRET)),
   username: optional(described("password: whose password it is.", TEXT)),
   password: optional(described("password.", SECRET)),
   scope: optional(described("Names separated by spaces or commas.", TEXT)),
@@ -59,17 +61,24 @@ const TokenResponse = named("TokenAnswer", record({
   scope: SCOPE,
 }));
 
-/** POST /authorization/token (RFC 6749 §3.2): the four grants. */
+/** POST /authorization/token (RFC 6749 §3.2): all grants. */
 export function tokenOperation(services: TokenServices): Operation {
   const { clients, config: { profile }, issuer, metrics } = services;
+  const exchanges: Record<GrantType, Exchange> = {
+    authorization_code: exchangeCode,
+    refresh_token: exchangeRefreshToken,
+    client_credentials: exchangeCredentials,
+    password: exchangePassword,
+    [DEVICE_GRANT]: createDeviceExchange(),
+  };
   return operation({
     ...BY_APP,
     id: "getToken",
     path: "/authorization/token",
     security: "client",
     cors: true,
-    summary: "Get an access token by one of the four grants",
-    form: TokenForm,
+    summary: "Get an access token by one of the grants",
+    form: tokenForm(profile),
     responses: { 200: TokenResponse },
     async handle({ request }) {
       const form = await readOAuthForm(request);
@@ -81,7 +90,7 @@ export function tokenOperation(services: TokenServices): Operation {
       }
       checkAllowed(app, type);
       checkResource(form, issuer);
-      const issued = await EXCHANGES[type]({ app, form, request }, services);
+      const issued = await exchanges[type]({ app, form, request }, services);
       if (!issued) {
         throw new OAuthError("invalid_grant", "The user or the app has been disabled.");
       }
@@ -103,14 +112,8 @@ const exchangeCredentials: Exchange = async ({ app, form }, services) => {
   return issueGrant({ app, user: null, type: "client_credentials", scopes }, services);
 };
 
-const EXCHANGES: Record<GrantType, Exchange> = {
-  authorization_code: exchangeCode,
-  refresh_token: exchangeRefreshToken,
-  client_credentials: exchangeCredentials,
-  password: exchangePassword,
-};
-
-function checkAllowed(app: App, type: GrantType): void {
+/** Throws OAuthError `unauthorized_client` where the app may not use the grant. */
+export function checkAllowed(app: App, type: GrantType): void {
   if (app.grants.includes(type)) return;
   const remedy = app.type === "public" && type === "client_credentials"
     ? "A public app cannot use it (RFC 6749 section 4.4)."

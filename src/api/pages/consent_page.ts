@@ -2,13 +2,14 @@ import type { HttpResponse } from "../../base/http_message.ts";
 import { attributes, type Html, html } from "../../base/html.ts";
 import { isLoopbackHost } from "../../oauth/redirect_uri.ts";
 import type { ScopeWords } from "../../oauth/scope.ts";
-import { displayText } from "./display_text.ts";
 import {
+  accountPanel,
   appPanel,
   errorMessage,
   type FormPageInput,
   formStart,
   renderPage,
+  type ShownApp,
   tickIcon,
   warningIcon,
 } from "./page_layout.ts";
@@ -28,6 +29,9 @@ export interface ConsentScope {
 export interface ConsentPageInput extends FormPageInput {
   /** Who is logged in. */
   readonly username: string;
+  readonly app: ShownApp;
+  /** What a device shows that asks for it (RFC 8628 §3.3); then nobody is sent anywhere. */
+  readonly userCode?: string;
   readonly scopes: readonly ConsentScope[];
   /** Whether any program on the user's device can pose as the app (RFC 8252 §8.6). */
   readonly isPosable: boolean;
@@ -40,21 +44,21 @@ export interface ConsentPageInput extends FormPageInput {
  * Nothing has the focus, so that a key pressed too early allows nothing.
  */
 export function consentPage(input: ConsentPageInput): HttpResponse {
-  const { site, app, scopes, isPosable, formActionOrigin } = input;
+  const { site, app, scopes, formActionOrigin, userCode } = input;
+  const isPosable = input.isPosable && userCode === undefined;
   const expired = input.error === "expired";
   // Then neither button stands out.
-  const warned = isPosable || scopes.some(isGrave);
+  const warned = isPosable || userCode !== undefined || scopes.some(isGrave);
   const before = scopes.filter(({ isNew }) => !isNew);
   const isMixed = before.length > 0 && before.length < scopes.length;
   const main = html`<h1>Allow this app to act for you?</h1>
 ${appPanel(app)}
 ${expired && errorMessage("This page was open for too long. Please decide once more.")}
+${userCode !== undefined && html`<div class="message warning">${warningIcon}<p>Allow it only if
+your own device shows <strong class="code">${userCode}</strong> now, and you began this there
+yourself. Whoever sent or told you this code may be after your account.</p></div>`}
 ${formStart(input)}
-<div class="account">
-<p>Signed in as <bdi class="user">${displayText(input.username, "?")}</bdi></p>
-<button class="plain" type="submit" name="decision" value="switch">
-Sign out or use another account</button>
-</div>
+${accountPanel(input.username)}
 ${!isMixed && scopeList("scopes", "If you allow it, this app can:", scopes)}
 ${isMixed && [
     scopeList("new", "New: if you allow it, this app can also:", scopes.filter((s) => s.isNew)),
@@ -69,12 +73,13 @@ yourself.</p></div>`}
 <button type="submit" name="decision" value="deny">Deny</button>
 </div>
 </form>
-${!isPosable && isLoopbackHost(new URL(app.origin).hostname) &&
+${!isPosable && userCode === undefined && isLoopbackHost(new URL(app.origin).hostname) &&
     html`<p class="note">Development address: this app runs on your own
 device.</p>`}
 <p class="note">The app sees your username, never your password. To withdraw this permission later,
 ask the people who run ${site.name}.</p>
-<p class="note">Either way you go back to <span class="wrap">${formActionOrigin}</span>.</p>`;
+${userCode === undefined && html`<p class="note">Either way you go back to
+<span class="wrap">${formActionOrigin}</span>.</p>`}`;
   const title = expired ? "This page was open for too long – Allow access?" : "Allow access?";
   return renderPage({ site, status: expired ? 400 : 200, title, main, formActionOrigin });
 }

@@ -6,6 +6,7 @@ import {
   type FormPageInput,
   formStart,
   renderPage,
+  type ShownApp,
   tickIcon,
 } from "./page_layout.ts";
 
@@ -13,6 +14,8 @@ import {
 export type LoginError = "wrong" | "throttled" | "busy" | "expired";
 
 export interface LoginPageInput extends FormPageInput {
+  /** None where a device is to be connected, whose app is not known yet. */
+  readonly app: ShownApp | undefined;
   /** What was typed before; a password is never given back. */
   readonly username?: string;
   readonly error?: LoginError;
@@ -63,8 +66,8 @@ export function loginPage(input: LoginPageInput): HttpResponse {
     "aria-describedby": refusal && "error",
   };
   const main = html`<h1>Sign in</h1>
-<p class="lead">to continue to this app</p>
-${appPanel(input.app)}
+<p class="lead">${input.app ? "to continue to this app" : "to connect a device"}</p>
+${input.app && appPanel(input.app)}
 ${input.signedOut === true && !refusal && html`<div class="message notice" role="status">
 ${tickIcon}<p>You are signed out here. Apps that you have allowed keep their access.</p></div>`}
 ${refusal && errorMessage(refusal.text(retryAfterSeconds ?? 1))}
@@ -93,7 +96,8 @@ ${formStart(input)}
   });
 }
 
-function inWords(seconds: number): string {
+/** A time to wait, for people. */
+export function inWords(seconds: number): string {
   if (seconds === 1) return "a second";
   if (seconds < 60) return `${seconds} seconds`;
   const minutes = Math.ceil(seconds / 60);

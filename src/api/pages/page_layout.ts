@@ -21,10 +21,15 @@ export interface FormPageInput {
   /** Where the form is sent, query included. */
   readonly action: string;
   readonly csrf: string;
-  /** Its name is untrusted text; its origin is where the user will be sent. */
-  readonly app: { readonly name: string; readonly origin: string };
   /** Origin of the redirect URI; it may have a port that the app's URL leaves open. */
   readonly formActionOrigin: string;
+}
+
+/** An app as pages show it: its name is untrusted text. */
+export interface ShownApp {
+  readonly name: string;
+  /** Of its URL: where the user will be sent. */
+  readonly origin: string;
 }
 
 /** A page: `title` goes first in the window's title, `main` is what the page says. */
@@ -35,7 +40,7 @@ export function renderPage({ site, status, title, main, formActionOrigin, header
   readonly main: Html;
   /** See FormPageInput; undefined: the page has no form. */
   readonly formActionOrigin?: string;
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: HttpResponse["headers"];
 }): HttpResponse {
   const body = renderHtml(html`<!doctype html>
 <html lang="en" dir="ltr">
@@ -63,7 +68,7 @@ ${main}
 }
 
 /** Returns the panel that names an app and its origin. */
-export function appPanel(app: FormPageInput["app"]): Html {
+export function appPanel(app: ShownApp): Html {
   return html`<div class="app">
 ${appIcon}
 <p><span class="name"><bdi>${displayText(app.name, app.origin)}</bdi></span>
@@ -74,6 +79,15 @@ ${appIcon}
 /** Returns an error that is announced when the page opens; fields refer to its id, `error`. */
 export function errorMessage(text: string): Html {
   return html`<div class="message error" id="error" role="alert">${alertIcon}<p>${text}</p></div>`;
+}
+
+/** Says who is logged in, and lets another be: `decision` = `switch`. */
+export function accountPanel(username: string): Html {
+  return html`<div class="account">
+<p>Signed in as <bdi class="user">${displayText(username, "?")}</bdi></p>
+<button class="plain" type="submit" name="decision" value="switch" formnovalidate>
+Sign out or use another account</button>
+</div>`;
 }
 
 /** Opens a form with its CSRF token; browsers must not restore an older one. */

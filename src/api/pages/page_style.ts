@@ -75,6 +75,7 @@ input {
   background: var(--surface); border: 1px solid var(--edge); border-radius: .5rem;
 }
 input[aria-invalid="true"] { border-color: var(--error); box-shadow: inset 0 0 0 1px var(--error); }
+.code { letter-spacing: .1em; text-transform: uppercase; white-space: nowrap; }
 button {
   min-height: 3rem; padding: .625rem 1.25rem; border: 1px solid var(--edge); border-radius: .5rem;
   background: var(--surface); color: var(--text); font-weight: 600; cursor: pointer;

@@ -10,6 +10,7 @@ import {
   TEXT,
 } from "../../base/shape.ts";
 import type { DeclaredEvent } from "../../event/event.ts";
+import { grantTypesOf } from "../../oauth/profile.ts";
 import type { Services } from "../../services.ts";
 import type { Operation } from "../operation.ts";
 
@@ -142,7 +143,9 @@ export function callback(
 }
 
 /** Whose document it is, its events, and every scope, with what those allow that have words. */
-export type DocumentServices = Pick<Services, "issuer" | "events" | "scopes" | "scopeWords">;
+export type DocumentServices =
+  & Pick<Services, "issuer" | "events" | "scopes" | "scopeWords">
+  & { readonly config: Pick<Services["config"], "profile"> };
 
 /** What operations refer to: schemas and responses by name, and what every document has. */
 export function components(service: DocumentServices, schemas: Schemas, responses: Schemas) {
@@ -157,7 +160,7 @@ export function components(service: DocumentServices, schemas: Schemas, response
   };
 }
 
-function securitySchemes({ issuer, scopes, scopeWords }: DocumentServices): Schemas {
+function securitySchemes({ config, issuer, scopes, scopeWords }: DocumentServices): Schemas {
   const tokenUrl = `${issuer}/authorization/token`;
   const textOf = (name: string) => scopeWords.get(name)?.description ?? "";
   const names = Object.fromEntries(scopes.map((name) => [name, textOf(name)]));
@@ -174,7 +177,7 @@ function securitySchemes({ issuer, scopes, scopeWords }: DocumentServices): Sche
       flows: {
         authorizationCode: { authorizationUrl: `${issuer}/authorization/authorize`, ...flow },
         clientCredentials: flow,
-        password: flow,
+        ...(grantTypesOf(config.profile).includes("password") && { password: flow }),
       },
     },
     client: { type: "http", scheme: "basic", description: "An app's client_id and client_secret." },

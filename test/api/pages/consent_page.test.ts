@@ -128,3 +128,10 @@ test("consentPage() says in place and in the title that it had expired", () => {
   assert.match(tagWithId(page, "error"), / role="alert"/);
   assert.equal(sampleConsent().status, 200);
 });
+
+test("consentPage() for a device says which code it must show, and leads nowhere", () => {
+  const page = sampleConsent({ userCode: "BCDF-GHJK", isPosable: true });
+  assert.match(textOf(page), /only if your own device shows BCDF-GHJK now/);
+  assert.doesNotMatch(textOf(page), /go back to|pose as it/);
+  assert.doesNotMatch(bodyOf(page), /class="primary"/);
+});

@@ -1,0 +1,69 @@
+import { tooMany } from "../../base/problem.ts";
+import { newSecret, sha256 } from "../../base/secret.ts";
+import { described, named, optional, record, shown, TEXT, URI } from "../../base/shape.ts";
+import { jsonResponse } from "../../http/respond.ts";
+import { DEVICE_CODE_MS, newUserCode, POLL_INTERVAL_MS } from "../../oauth/device_code.ts";
+import { DEVICE_GRANT } from "../../oauth/grant_type.ts";
+import { checkAppScopes } from "../../oauth/scope.ts";
+import type { Services } from "../../services.ts";
+import { insertDeviceCode } from "../../store/device_codes.ts";
+import { type Operation, operation } from "../operation.ts";
+import { BY_APP, checkResource, CREDENTIALS, readOAuthForm, readScope } from "./oauth_form.ts";
+import { checkAllowed } from "./token.ts";
+
+const DeviceForm = named("DeviceRequest", record({
+  scope: optional(described("Names separated by spaces or commas.", TEXT)),
+  resource: optional(described("This service alone (RFC 8707).", URI)),
+  ...CREDENTIALS,
+}));
+
+const SECONDS = described("Seconds.", shown({ type: "integer", minimum: 1 }));
+
+const DeviceResponse = named("DeviceAnswer", described("RFC 8628, section 3.2.", record({
+  device_code: described("What the device polls the token endpoint with.", TEXT),
+  user_code: described("What the user types, such as BCDF-GHJK.", TEXT),
+  verification_uri: described("Where the user types it.", URI),
+  verification_uri_complete: URI,
+  expires_in: SECONDS,
+  interval: SECONDS,
+})));
+
+/** POST /authorization/device (RFC 8628 §3.1): a device without a browser asks for its codes. */
+export function deviceOperation(
+  { clients, database, issuer, now }: Pick<Services, "clients" | "database" | "issuer" | "now">,
+): Operation {
+  const uri = `${issuer}/authorization/verify`;
+  return operation({
+    ...BY_APP,
+    id: "authorizeDevice",
+    path: "/authorization/device",
+    security: "client",
+    cors: false,
+    limit: { count: 100, windowMs: DEVICE_CODE_MS, by: "address" },
+    summary: "Begin the sign-in of a device without a browser",
+    form: DeviceForm,
+    responses: { 200: DeviceResponse },
+    async handle({ request }) {
+      const form = await readOAuthForm(request);
+      const app = await clients.authenticate(request, form);
+      checkAllowed(app, DEVICE_GRANT);
+      checkResource(form, issuer);
+      const scopes = readScope(form);
+      checkAppScopes(scopes, app.scopes);
+      const [deviceCode, userCode, nowMs] = [newSecret(), newUserCode(), now()];
+      const untilMs = nowMs + DEVICE_CODE_MS;
+      const device = { hash: sha256(deviceCode), app: app.id, scopes, untilMs };
+      if (!await insertDeviceCode(database, device, sha256(userCode), nowMs)) {
+        throw tooMany("throttled", "Too many devices wait for their users.", 60_000);
+      }
+      return jsonResponse(200, {
+        device_code: deviceCode,
+        user_code: userCode,
+        verification_uri: uri,
+        verification_uri_complete: `${uri}?user_code=${userCode}`,
+        expires_in: DEVICE_CODE_MS / 1_000,
+        interval: POLL_INTERVAL_MS / 1_000,
+      });
+    },
+  });
+}

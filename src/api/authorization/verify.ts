@@ -1,0 +1,173 @@
+import { type Form, parseForm } from "../../base/form.ts";
+import type { HttpRequest, HttpResponse } from "../../base/http_message.ts";
+import { newId } from "../../base/id.ts";
+import { conflict, malformed, Problem, tooMany } from "../../base/problem.ts";
+import { sha256 } from "../../base/secret.ts";
+import { described, named, optional, record, TEXT } from "../../base/shape.ts";
+import { createThrottle } from "../../base/throttle.ts";
+import { throttleAddress } from "../../http/client_address.ts";
+import { parseUserCode } from "../../oauth/device_code.ts";
+import { OAuthError } from "../../oauth/errors.ts";
+import { grantScope } from "../../oauth/scope.ts";
+import type { User } from "../../oauth/user.ts";
+import type { Services } from "../../services.ts";
+import { findApp } from "../../store/apps.ts";
+import { FAILED_USER_CODE, GRANT_ALLOWED, UNKNOWN } from "../../store/audit.ts";
+import { decideDeviceCode, findDeviceCode } from "../../store/device_codes.ts";
+import { type Operation, operation } from "../operation.ts";
+import { verifiedPage, verifyPage, type VerifyPageInput } from "../pages/verify_page.ts";
+import {
+  type AuthorizeServices,
+  checkNavigation,
+  logIn,
+  PAGE_FORM,
+  readPageForm,
+} from "./authorize.ts";
+import { formStep, pageFrame, type PageVisit, showConsent, showLogin } from "./authorize_pages.ts";
+
+const USER_CODE = optional(described("As the device shows it.", TEXT));
+const VerifyForm = named("VerifyForm", record({ ...PAGE_FORM, user_code: USER_CODE }));
+
+/**
+ * GET and POST /authorization/verify (RFC 8628 §3.3): login, the code that a device shows, and the
+ * consent, which is always asked for: nobody but the user knows whose device it is (§5.4). The
+ * forms are guarded as those of the authorize page. Wrong codes are counted by each process.
+ */
+export function verifyOperations(
+  services: AuthorizeServices & Pick<Services, "failures">,
+): Operation[] {
+  const { database, failures, issuer, now, sessions, site } = services;
+  const throttle = (limit: number) => createThrottle({ limit, windowMs: 15 * 60_000, now });
+  // Wrong codes: 5 of 20^8 hit one by 2^-32, as RFC 8628 §5.1 has it.
+  const [ofUser, ofAddress, ofAll] = [throttle(5), throttle(50), throttle(500)];
+  const base = {
+    path: "/authorization/verify",
+    access: "public",
+    cors: false,
+    errors: "page",
+    query: { user_code: USER_CODE },
+    responses: { 200: "text/html", 303: undefined },
+  } as const;
+
+  async function respond(http: HttpRequest, form?: Form): Promise<HttpResponse> {
+    checkNavigation(http);
+    const query = parseForm(http.query);
+    if (!query) throw malformed("The query is not well-formed.");
+    const code = parseUserCode(query.get("user_code") ?? "");
+    // Nobody is sent to an app: the forms lead back here.
+    const request = { app: undefined, form: query, redirectUri: issuer };
+    const visit = { request, session: await sessions.open(http), address: addressOf(code) };
+    const { user } = visit.session;
+    if (!user) {
+      return form ? logIn(form, http.address, visit, services) : showLogin(visit, {}, services);
+    }
+    const typed = form?.get("user_code") ?? code;
+    try {
+      return form ? await carryOut(form, http, visit, user, typed) : showCode(visit, user, typed);
+    } catch (error) {
+      if (!(error instanceof Problem || error instanceof OAuthError)) throw error;
+      return showCode(visit, user, typed, error);
+    }
+  }
+
+  const addressOf = (code?: string) =>
+    site.basePath + base.path + (code === undefined ? "" : `?user_code=${code}`);
+
+  function showCode(visit: PageVisit, user: User, code = "", error?: VerifyPageInput["error"]) {
+    return verifyPage({
+      ...pageFrame(visit, services),
+      csrf: sessions.formToken(visit.session, formStep(visit, [])),
+      username: user.username,
+      userCode: parseUserCode(code) ?? code,
+      error,
+    });
+  }
+
+  async function carryOut(
+    form: Form,
+    { address }: HttpRequest,
+    visit: PageVisit,
+    user: User,
+    typed = "",
+  ): Promise<HttpResponse> {
+    const { session } = visit;
+    const decision = form.get("decision");
+    const isOf = (page: PageVisit, scopes: readonly string[]) =>
+      sessions.checkFormToken(session, formStep(page, scopes), form.get("csrf"));
+    const logOut = async () => {
+      const anonymous = { ...visit, session: await sessions.logOut(session) };
+      return showLogin(anonymous, { signedOut: true }, services);
+    };
+    const isCodeForm = isOf(visit, []);
+    if (isCodeForm && decision === "switch") return logOut();
+    const { userCode, device, app, scopes } = await findAsking(typed, user, address);
+    const request = { ...visit.request, app };
+    const consent = { ...visit, request, address: addressOf(userCode) };
+    if (isCodeForm) return showConsent(consent, user, scopes, { userCode }, services);
+    if (!isOf(consent, scopes)) {
+      throw new Problem(400, "stale_form", "This page was open for too long. Please try again.");
+    }
+    if (decision === "switch") return logOut();
+    if (decision !== "allow" && decision !== "deny") throw malformed("The decision is not known.");
+
+    const isAllowed = decision === "allow";
+    const nowMs = now();
+    const id = newId("g", nowMs);
+    const { hash, untilMs } = device;
+    const parties = { app: app.id, user: user.id };
+    const code = { ...parties, id, scopes, redirectUri: "", challenge: null, untilMs };
+    const [action, target] = isAllowed ? [GRANT_ALLOWED, id] : ["grant.deny", app.id];
+    const audited = { actor: user.id, app: app.id, action, target, address: address || null };
+    const given = isAllowed ? code : undefined;
+    if (!await decideDeviceCode(database, hash, given, sha256(session.id), audited, nowMs)) {
+      throw used();
+    }
+    return verifiedPage(site, isAllowed);
+  }
+
+  /** The device that shows a code, and what its app asks of the user; throws where it does not. */
+  async function findAsking(typed: string, user: User, address: string) {
+    const limits = [[ofUser, user.id], [ofAddress, throttleAddress(address)], [ofAll, ""]] as const;
+    const waitMs = Math.max(...limits.map(([limit, key]) => limit.waitMs(key)));
+    if (waitMs > 0) throw tooMany("throttled", "Too many wrong codes. Try again later.", waitMs);
+    // Before it is known to be wrong, so that many at once stay within the limit.
+    for (const [limit, key] of limits) limit.fail(key);
+    const userCode = parseUserCode(typed) ?? "";
+    const device = await findDeviceCode(database, "userCode", sha256(userCode));
+    if (!device) {
+      const failure = { actor: user.id, action: FAILED_USER_CODE, target: UNKNOWN, address };
+      failures.record(throttleAddress(address), failure);
+      throw new Problem(400, "wrong_code", "No device waits with this code. Check it.");
+    }
+    for (const [limit, key] of limits) limit.forgive(key);
+    if (device.decision !== null) throw used();
+    const app = await findApp(database, device.app);
+    if (device.untilMs <= now() || app?.status !== "active") {
+      throw new Problem(400, "expired", "This code has expired. Get a new one on your device.");
+    }
+    const requested = device.scopes;
+    const scopes = grantScope({ requested, app: app.scopes, user: user.scopes });
+    return { userCode, device, app, scopes };
+  }
+
+  const used = () =>
+    conflict("This code has been used. If your device still waits, get a new one there.");
+
+  return [
+    operation({
+      ...base,
+      id: "verifyDevice",
+      method: "GET",
+      summary: "Connect a device by the code that it shows, in a browser",
+      handle: ({ request }) => respond(request),
+    }),
+    operation({
+      ...base,
+      id: "submitVerifyForm",
+      method: "POST",
+      summary: "A form of the login, the code or the consent page",
+      form: VerifyForm,
+      handle: async ({ request }) => respond(request, await readPageForm(request, services)),
+    }),
+  ];
+}

@@ -1,0 +1,69 @@
+import { type Database, limitTo } from "../database/database.ts";
+import { changesRow, findRow, parseScopes, type RowOf } from "../database/rows.ts";
+import { andIs, sql } from "../database/sql.ts";
+import { type AuditRecord, insertAudit } from "./audit.ts";
+import { type Code, hasCode, insertCode } from "./codes.ts";
+
+/** A device that waits for a user, or did (RFC 8628 §3.1). */
+export interface DeviceCode extends Pick<Code, "app" | "scopes" | "untilMs"> {
+  /** SHA-256 of the device code. */
+  readonly hash: Uint8Array;
+  /** `DENIED`, the id of the code that the device gets, or null: nobody has decided. */
+  readonly decision: string | null;
+}
+
+export const DENIED = "denied";
+
+/** So many devices wait at most, of one app and in all: some apps need no secret to ask. */
+const MOST_OF_APP = 5_000;
+const MOST = 10_000;
+
+/** Stores a device code, with its user code by SHA-256; false where too many devices wait. */
+export function insertDeviceCode(
+  database: Database,
+  { hash, app, scopes, untilMs }: Omit<DeviceCode, "decision">,
+  userCode: Uint8Array,
+  nowMs: number,
+): Promise<boolean> {
+  const fewer = (most: number, ofApp = sql``) => sql`NOT EXISTS (SELECT 1 FROM device_codes
+    WHERE untilMs > ${nowMs}${ofApp} ${limitTo(1)} OFFSET ${most - 1})`;
+  // That another device has the user code is as likely as to guess it: then the app asks again.
+  return changesRow(database, sql`INSERT INTO device_codes (hash, userCode, app, scopes, untilMs)
+    SELECT ${hash}, ${userCode}, ${app}, ${JSON.stringify(scopes)}, ${untilMs}
+    WHERE ${fewer(MOST)} AND ${fewer(MOST_OF_APP, andIs(sql`app`, app))} ON CONFLICT DO NOTHING`);
+}
+
+/** A device code by its own SHA-256 or its user code's, until some time after its end. */
+export async function findDeviceCode(
+  database: Database,
+  by: "hash" | "userCode",
+  hash: Uint8Array,
+): Promise<DeviceCode | undefined> {
+  const select = sql`SELECT hash, app, scopes, decision, untilMs FROM device_codes
+    WHERE ${by === "hash" ? sql`hash` : sql`userCode`} = ${hash}`;
+  const row = await findRow<RowOf<DeviceCode>>(database, select);
+  return row && parseScopes(row);
+}
+
+/**
+ * Stores a user's decision on a device, with its audit: the code that it gets, or none. False where
+ * it does not wait any more, or `insertCode` stores nothing for the browser session.
+ */
+export async function decideDeviceCode(
+  database: Database,
+  hash: Uint8Array,
+  code: Code | undefined,
+  session: Uint8Array,
+  audited: AuditRecord,
+  nowMs: number,
+): Promise<boolean> {
+  const waits = sql`hash = ${hash} AND decision IS NULL AND untilMs > ${nowMs}`;
+  const isWaiting = sql`EXISTS (SELECT 1 FROM device_codes WHERE ${waits})`;
+  const when = code ? hasCode(code.id) : isWaiting;
+  const changes = await database.write([
+    ...code ? [insertCode(code, hash, session, isWaiting)] : [],
+    insertAudit(audited, nowMs, when),
+    sql`UPDATE device_codes SET decision = ${code?.id ?? DENIED} WHERE ${waits} AND ${when}`,
+  ]);
+  return changes.at(-1) === 1;
+}

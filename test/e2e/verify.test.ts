@@ -1,0 +1,355 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { assertConsentPage, assertLoginPage, passLogin } from "../helpers/authorize_pages.ts";
+import {
+  assertCodePage,
+  decide,
+  DEVICE_GRANT,
+  newDevice,
+  openVerify,
+  pollFor,
+  typeCode,
+  VERIFY,
+} from "../helpers/device.ts";
+import {
+  bearer,
+  type Gatepost,
+  newAddress,
+  readObject,
+  startGatepost,
+  type TestApp,
+  type TestUser,
+} from "../helpers/gatepost.ts";
+import type { Answer } from "../helpers/http_client.ts";
+
+type Fields = Readonly<Record<string, string>>;
+
+const grants = [DEVICE_GRANT, "authorization_code"];
+const scopes = ["consumer", "orders"];
+
+let gatepost: Gatepost;
+let user: TestUser;
+let app: TestApp;
+before(async () => {
+  gatepost = await startGatepost();
+  user = await gatepost.createUser({ scopes });
+  app = await gatepost.createApp({ scopes, grants, trusted: true, name: "Living Room TV" });
+});
+after(() => gatepost.stop());
+
+const OWN_PAGE = { "sec-fetch-site": "same-origin", origin: "null" };
+const WAITING = "authorization_pending";
+
+/** What a page's form would send, without its buttons. */
+const fieldsOf = (page: Answer): Fields => page.forms()[0]?.fields ?? {};
+const actionOf = (page: Answer): string => new URL(page.forms()[0]?.action ?? "", page.url).href;
+
+const codeIn = (page: Answer) => fieldsOf(page)["user_code"];
+
+describe("the page for a device's code (RFC 8628 §3.3)", () => {
+  test("asks for a login first, and comes then", async () => {
+    const browser = gatepost.openBrowser();
+    const page = await browser.get(VERIFY);
+    assertLoginPage(page);
+    assert.match(page.text, /to connect a device/);
+    const wrong = await browser.submit(page, { username: user.username, password: "wrong one" });
+    assertLoginPage(wrong, 403);
+    const code = await passLogin(browser, wrong, user);
+    assertCodePage(code);
+    assert.match(code.text, new RegExp(user.username));
+    assert.equal(codeIn(code), "");
+  });
+
+  test("has the code of the complete address filled in, and still wants it confirmed", async () => {
+    const device = await newDevice(gatepost, app);
+    const { search } = new URL(device.verification_uri_complete);
+    const { browser, page } = await openVerify(gatepost, user, search);
+    assert.equal(codeIn(page), device.user_code);
+    assert.equal(await pollFor(gatepost, app, device), WAITING);
+    const consent = await browser.submit(page);
+    assertConsentPage(consent);
+    await browser.submit(consent, {}, "allow");
+    assert.equal(await pollFor(gatepost, app, device), "consumer orders");
+  });
+
+  test("takes the code in any case, with and without what is between", async () => {
+    const { browser, page } = await openVerify(gatepost, user);
+    const { user_code: code } = await newDevice(gatepost, app);
+    const bare = code.replace("-", "");
+    for (const typed of [
+      code, code.toLowerCase(), bare, ` ${bare.toLowerCase()} `, code.replace("-", " "),
+      [...bare].join("."), code.replace("-", "–"), `${code}1`,
+    ]) {
+      const consent = await typeCode(browser, page, typed);
+      assert.ok(consent.text.includes(code), typed);
+    }
+  });
+
+  test("shows app, scopes, code and user, and asks for trusted apps, too", async () => {
+    const { browser, page } = await openVerify(gatepost, user);
+    for (let round = 0; round < 2; round++) { // what was allowed before spares nothing
+      const device = await newDevice(gatepost, app, { scope: "orders" });
+      const consent = await typeCode(browser, page, device.user_code);
+      for (const words of ["Living Room TV", "orders", device.user_code, user.username]) {
+        assert.ok(consent.text.includes(words), words);
+      }
+      assert.ok(!consent.text.includes("go back to"));
+      const done = await browser.submit(consent, {}, "allow");
+      assert.equal(done.status, 200);
+      assert.match(done.text, /Device connected/);
+      assert.deepEqual(done.forms(), []);
+      assert.equal(await pollFor(gatepost, app, device), "orders");
+    }
+  });
+
+  test("is not spared by a consent to the app, and is not remembered as one", async () => {
+    const plain = await gatepost.createApp({ scopes, grants });
+    const device = await newDevice(gatepost, plain);
+    await decide(gatepost, user, device);
+    const browser = await gatepost.openLoggedIn(app, user);
+    assertConsentPage(await gatepost.authorize(browser, plain));
+    await browser.submit(await gatepost.authorize(browser, plain), {}, "allow");
+    const { user_code } = await newDevice(gatepost, plain);
+    await typeCode(browser, await browser.get(VERIFY), user_code);
+  });
+
+  test("says what denying did", async () => {
+    const device = await newDevice(gatepost, app);
+    const page = await decide(gatepost, user, device, "deny");
+    assert.equal(page.status, 200);
+    assert.match(page.text, /Device not connected/);
+    assert.equal(await pollFor(gatepost, app, device), "access_denied");
+  });
+
+  test("lets another user sign in, from the code and from the consent", async () => {
+    const other = await gatepost.createUser({ scopes });
+    const device = await newDevice(gatepost, app);
+    const { search } = new URL(device.verification_uri_complete);
+    const { browser, page } = await openVerify(gatepost, user, search);
+    const login = await browser.submit(page, {}, "switch");
+    assertLoginPage(login);
+    assert.match(login.text, /You are signed out/);
+    const consent = await browser.submit(await passLogin(browser, login, other));
+    assert.ok(consent.text.includes(other.username));
+    const again = await passLogin(browser, await browser.submit(consent, {}, "switch"), user);
+    assert.equal(codeIn(again), device.user_code);
+    assert.equal(await pollFor(gatepost, app, device), WAITING);
+  });
+
+  test("says that a code is wrong, and keeps what was typed", async () => {
+    const { browser, page } = await openVerify(gatepost, user);
+    for (const [typed, shown] of [["bcdfghjk", "BCDF-GHJK"], ["12<", "12<"], ["", ""]] as const) {
+      const again = await browser.submit(page, { user_code: typed });
+      assertCodePage(again, 400);
+      assert.equal(codeIn(again), shown);
+      assert.match(again.text, /No device waits with this code/);
+    }
+  });
+
+  test("allows a code once: the second time it says that it was used", async () => {
+    const device = await newDevice(gatepost, app);
+    const { browser, page } = await openVerify(gatepost, user);
+    const consent = await typeCode(browser, page, device.user_code);
+    await browser.submit(consent, {}, "allow");
+    const again = await browser.submit(consent, {}, "allow");
+    assertCodePage(again, 409);
+    assert.match(again.text, /has been used/);
+    const denied = await browser.submit(consent, {}, "deny");
+    assertCodePage(denied, 409);
+    assert.equal(await pollFor(gatepost, app, device), "consumer orders");
+    assertCodePage(await browser.submit(page, { user_code: device.user_code }), 409);
+  });
+
+  test("tells an account that has none of the scopes, and the device waits on", async () => {
+    const poor = await gatepost.createUser({ scopes: ["stock"] });
+    const device = await newDevice(gatepost, app, { scope: "orders" });
+    const { browser, page } = await openVerify(gatepost, poor);
+    const again = await browser.submit(page, { user_code: device.user_code });
+    assertCodePage(again, 400);
+    assert.match(again.text, /does not have scope orders/);
+    assert.equal(await pollFor(gatepost, app, device), WAITING);
+  });
+
+  test("has no code of a disabled app", async () => {
+    const gone = await gatepost.createApp({ scopes, grants });
+    const device = await newDevice(gatepost, gone);
+    await gatepost.change(gone, { status: "disabled" });
+    const { browser, page } = await openVerify(gatepost, user);
+    assertCodePage(await browser.submit(page, { user_code: device.user_code }), 400);
+  });
+
+  test("HEAD stores nothing and decides nothing", async () => {
+    const device = await newDevice(gatepost, app);
+    const { search } = new URL(device.verification_uri_complete);
+    const { browser } = await openVerify(gatepost, user);
+    const head = await browser.send("HEAD", VERIFY + search);
+    assert.deepEqual([head.status, head.text], [200, ""]);
+    assert.equal(await pollFor(gatepost, app, device), WAITING);
+  });
+});
+
+describe("only the user's own click connects a device", () => {
+  /** A consent page for a new device. */
+  async function openConsent(as = user) {
+    const device = await newDevice(gatepost, app);
+    const { browser, page } = await openVerify(gatepost, as);
+    return { device, browser, page, consent: await typeCode(browser, page, device.user_code) };
+  }
+
+  const forgeries: [what: string, fields: (own: Answer, start: Answer) => Promise<Fields>][] = [
+    ["without its token", async () => ({ decision: "allow" })],
+    ["with an empty token", async () => ({ csrf: "", decision: "allow" })],
+    ["with the token of the page for the code", async (_, start) => ({
+      ...fieldsOf(start), user_code: "", decision: "allow",
+    })],
+    ["with the token of another browser", async () => ({
+      ...fieldsOf((await openConsent()).consent), decision: "allow",
+    })],
+    ["with the token for another device", async (own) => ({
+      ...fieldsOf(own), user_code: (await newDevice(gatepost, app)).user_code, decision: "allow",
+    })],
+    ["with an unknown decision", async (own) => ({ ...fieldsOf(own), decision: "maybe" })],
+  ];
+  for (const [what, fields] of forgeries) {
+    test(`not a form ${what}`, async () => {
+      const { device, browser, page, consent } = await openConsent();
+      const answer = await browser.postForm(
+        actionOf(consent), await fields(consent, page), OWN_PAGE,
+      );
+      assert.ok(!answer.text.includes("Device connected"), answer.text);
+      assert.equal(await pollFor(gatepost, app, device), WAITING);
+    });
+  }
+
+  for (const headers of [
+    { "sec-fetch-site": "cross-site", origin: "https://evil.example" },
+    { "sec-fetch-site": "same-site", origin: "null" },
+    { origin: "https://evil.example" },
+    { ...OWN_PAGE, "sec-fetch-dest": "empty" },
+    { ...OWN_PAGE, "sec-fetch-dest": "iframe" },
+  ]) {
+    test(`not a form sent with ${JSON.stringify(headers)}`, async () => {
+      const { device, browser, consent } = await openConsent();
+      const fields = { ...fieldsOf(consent), decision: "allow" };
+      const answer = await browser.postForm(actionOf(consent), fields, headers);
+      assert.equal(answer.status, 403);
+      assert.equal(await pollFor(gatepost, app, device), WAITING);
+    });
+  }
+
+  test("and no page may frame it, read it or send its form elsewhere", async () => {
+    const { browser, page, consent } = await openConsent();
+    const login = await gatepost.openBrowser().get(VERIFY);
+    const frame = await browser.get(VERIFY, { "sec-fetch-dest": "iframe" });
+    assert.equal(frame.status, 403);
+    for (const each of [login, page, consent]) {
+      const policy = each.headers.get("content-security-policy") ?? "";
+      assert.match(policy, /default-src 'none'.*frame-ancestors 'none'/);
+      const [, action = ""] = /form-action ([^;]*)/.exec(policy) ?? [];
+      assert.equal(action, `'self' ${new URL(gatepost.issuer).origin}`);
+      assert.equal(each.headers.get("x-frame-options"), "DENY");
+      assert.equal(each.headers.get("cache-control"), "no-store");
+      assert.equal(each.headers.get("access-control-allow-origin"), null);
+    }
+  });
+
+  test("not a session that has ended meanwhile", async () => {
+    const own = await gatepost.createUser({ scopes });
+    const { device, browser, page, consent } = await openConsent(own);
+    await gatepost.change(own, { password: "another password" });
+    assertLoginPage(await browser.submit(consent, {}, "allow"), 400);
+    assertLoginPage(await browser.submit(page, { user_code: device.user_code }), 400);
+    assert.equal(await pollFor(gatepost, app, device), WAITING);
+  });
+
+  test("not for scopes that were not on the page", async () => {
+    const own = await gatepost.createUser({ scopes: ["orders"] });
+    const { device, browser, consent } = await openConsent(own);
+    await gatepost.change(own, { scopes });
+    assertCodePage(await browser.submit(consent, {}, "allow"), 400);
+    assert.equal(await pollFor(gatepost, app, device), WAITING);
+  });
+});
+
+describe("wrong codes", () => {
+  test("are five for a user, whatever the browser, then 429 for right ones, too", async () => {
+    const own = await gatepost.createUser({ scopes });
+    const device = await newDevice(gatepost, app);
+    for (let count = 0; count < 5; count++) {
+      const { browser, page } = await openVerify(gatepost, own);
+      assertCodePage(await browser.submit(page, { user_code: "BCDF-GHJK" }), 400);
+    }
+    const { browser, page } = await openVerify(gatepost, own);
+    const refused = await browser.submit(page, { user_code: device.user_code });
+    assertCodePage(refused, 429);
+    assert.ok(Number(refused.headers.get("retry-after")) > 800);
+    assert.equal((await decide(gatepost, user, device)).status, 200);
+  });
+
+  test("are five also where they come at once", async () => {
+    const own = await gatepost.createUser({ scopes });
+    const { browser, page } = await openVerify(gatepost, own);
+    const answers = await Promise.all(Array.from({ length: 20 }, () =>
+      browser.submit(page, { user_code: "BCDF-GHJK" })
+    ));
+    assert.equal(answers.filter(({ status }) => status === 400).length, 5);
+    assert.equal(answers.filter(({ status }) => status === 429).length, 15);
+  });
+
+  test("are no more at the step that decides", async () => {
+    const own = await gatepost.createUser({ scopes });
+    const { browser } = await openVerify(gatepost, own);
+    const statuses: number[] = [];
+    for (const letter of "BCDFGHJK") {
+      const path = `${VERIFY}?user_code=BCDF-GHJ${letter}`;
+      const answer = await browser.postForm(path, { csrf: "x", decision: "allow" }, OWN_PAGE);
+      statuses.push(answer.status);
+    }
+    assert.deepEqual(statuses, [400, 400, 400, 400, 400, 429, 429, 429]);
+  });
+
+  test("are fifty from an address, whatever the users", async () => {
+    const from = { ...OWN_PAGE, "x-forwarded-for": newAddress() };
+    for (let at = 0; at < 11; at++) {
+      const { browser, page } = await openVerify(gatepost, await gatepost.createUser({ scopes }));
+      for (let count = 0; count < 5; count++) {
+        const fields = { ...fieldsOf(page), user_code: "BCDF-GHJK" };
+        const answer = await browser.postForm(actionOf(page), fields, from);
+        assert.equal(answer.status, at < 10 ? 400 : 429);
+      }
+    }
+  });
+
+  test("are recorded, and right ones count for nothing", async () => {
+    const own = await gatepost.createUser({ scopes });
+    const { browser, page } = await openVerify(gatepost, own);
+    const { user_code } = await newDevice(gatepost, app);
+    for (let count = 0; count < 8; count++) await typeCode(browser, page, user_code);
+    await browser.submit(page, { user_code: "BCDF-GHJK" });
+    const path = `/backend/audit?action=user.code_failed&actor=${own.id}`;
+    for (let items: unknown; !Array.isArray(items) || items.length === 0;) {
+      ({ items } = readObject(await gatepost.api.get(path, bearer(gatepost.adminToken))));
+    }
+  });
+});
+
+test("the audit has who connected which device's app, and who denied", async () => {
+  const own = await gatepost.createUser({ scopes });
+  await decide(gatepost, own, await newDevice(gatepost, app));
+  await decide(gatepost, own, await newDevice(gatepost, app), "deny");
+  const answer = await gatepost.api.get(`/backend/audit?actor=${own.id}`,
+    bearer(gatepost.adminToken));
+  const { items } = readObject(answer);
+  const entries: readonly Fields[] = Array.isArray(items) ? items : [];
+  const actions = entries.filter((entry) => entry["app"] === app.id).map(({ action }) => action);
+  assert.deepEqual(actions, ["grant.deny", "grant.allow"]);
+});
+
+test("no code is in the log", async () => {
+  const device = await newDevice(gatepost, app);
+  const { search } = new URL(device.verification_uri_complete);
+  const { browser, page } = await openVerify(gatepost, user, search);
+  await browser.submit(await browser.submit(page), {}, "allow");
+  const text = gatepost.server.lines.join("\n") + gatepost.server.stderr();
+  assert.ok(!text.includes(device.user_code) && !text.includes(device.device_code));
+});

@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createThrottle } from "../../src/base/throttle.ts";
+import { newUserCode, nextPoll, parseUserCode } from "../../src/oauth/device_code.ts";
+
+const CODES = 20 ** 8;
+
+test("user codes are eight consonants in two halves, and each letter is as likely", () => {
+  const counts = new Map<string, number>();
+  const rounds = 20_000;
+  for (let round = 0; round < rounds; round++) {
+    const code = newUserCode();
+    assert.match(code, /^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/);
+    for (const letter of code.replace("-", "")) counts.set(letter, (counts.get(letter) ?? 0) + 1);
+  }
+  const expected = rounds * 8 / 20;
+  assert.equal(counts.size, 20);
+  // Ten standard deviations.
+  for (const [letter, count] of counts) {
+    assert.ok(Math.abs(count - expected) < 10 * Math.sqrt(expected), `${letter}: ${count}`);
+  }
+});
+
+test("what users type is read in any case, with anything between (RFC 8628 §6.1)", () => {
+  for (const typed of [
+    "BCDF-GHJK", "bcdfghjk", "bCdF gHjK", " bcdf-ghjk\n", "BCDF–GHJK", "B.C.D.F.G.H.J.K",
+    "b\u00a0cdf\u200bghjk", "BCDF-GHJK1", "aBeCiDoF-GHJK",
+  ]) {
+    assert.equal(parseUserCode(typed), "BCDF-GHJK", typed);
+  }
+  for (const typed of ["", "BCDF-GHJ", "BCDF-GHJKL", "12345678", "AEIO-UYAE", "ВСРТ-НКМХ", "éèê"]) {
+    assert.equal(parseUserCode(typed), undefined, typed);
+  }
+});
+
+test("every new user code is read as itself", () => {
+  for (let round = 0; round < 1_000; round++) {
+    const code = newUserCode();
+    assert.equal(parseUserCode(code.toLowerCase().replace("-", "")), code);
+  }
+});
+
+test("a poll is too early before its time, but for what it may be faster on its way", () => {
+  const last = { atMs: 100_000, intervalMs: 5_000 };
+  for (const [nowMs, isEarly] of [
+    [100_000, true], [103_999, true], [104_000, false], [105_000, false], [99_000, false],
+  ] as const) {
+    const intervalMs = isEarly ? 10_000 : 5_000;
+    assert.deepEqual(nextPoll(last, nowMs), { atMs: nowMs, intervalMs, isEarly });
+  }
+});
+
+test("who guesses as fast as the limits allow hits one code in ten minutes by 2^-32", () => {
+  let nowMs = 0;
+  const windowMs = 15 * 60_000;
+  const admitted = (limit: number, forMs: number) => {
+    const throttle = createThrottle({ limit, windowMs, now: () => nowMs });
+    let count = 0;
+    for (const endMs = nowMs + forMs; nowMs < endMs; nowMs += 100) {
+      if (throttle.waitMs("") > 0) continue;
+      throttle.fail("");
+      count++;
+    }
+    return count;
+  };
+  assert.equal(admitted(5, 10 * 60_000), 5);
+  assert.ok(5 / CODES < 2 ** -32); // RFC 8628 §5.1: of one user
+  const day = admitted(500, 24 * 60 * 60_000);
+  assert.equal(day, 500 * 96); // of all users together
+  assert.equal(Math.floor(CODES / day / 365), 1_461); // years until a code that always waits is hit
+});
