@@ -32,8 +32,8 @@ const MAY_IMPORT: Record<string, string[]> = {
     "job services").split(" "),
   testing: "version base oauth event config database store mod http api hosting app".split(" "),
   server: "version base database config app".split(" "),
-  cli: ("version base oauth event config database store mod http api hosting delivery job app " +
-    "services").split(" "),
+  cli: ("version base oauth event config database store outbound mod http api hosting delivery " +
+    "job app services").split(" "),
 };
 
 /** What may be imported as types alone, never as values. */

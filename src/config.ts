@@ -160,6 +160,8 @@ const TABLE = {
     "algorithm of new keys: ES256, RS256 or EdDSA"),
   profile: variable("GATEPOST_PROFILE", choice(PROFILES), "none",
     "none, or 2.1 (OAuth 2.1): PKCE and listed redirect_uris of every app, and no password grant"),
+  authorizationServer: variable("GATEPOST_AUTHORIZATION_SERVER", onOff, true,
+    "on or off; off: nobody logs in here, and tokens of registered issuers alone are accepted"),
   // 32 bytes each: the first encrypts, all decrypt.
   secretKeys: secret("GATEPOST_SECRET_KEY", secretKeys,
     "32 bytes in base64 that encrypt private keys and subscription secrets at rest; of several, " +

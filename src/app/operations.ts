@@ -10,7 +10,9 @@ import { auditOperations } from "../api/backend/audit.ts";
 import { cronjobOperations } from "../api/backend/cronjob.ts";
 import { eventOperations } from "../api/backend/event.ts";
 import { grantOperations } from "../api/backend/grant.ts";
+import { issuerOperations } from "../api/backend/issuer.ts";
 import { keyOperations } from "../api/backend/key.ts";
+import { principalOperations } from "../api/backend/principal.ts";
 import { userOperations } from "../api/backend/user.ts";
 import { eventCatalogueOperation } from "../api/consumer/event.ts";
 import { accountOperations } from "../api/consumer/account.ts";
@@ -27,9 +29,9 @@ import type { Services } from "../services.ts";
 /** Every operation of the service itself, in the order of its documents. */
 export function ownOperations(services: Services): Operation[] {
   return [
-    loginOperation(services),
-    ...authorizeOperations(services),
-    tokenOperation(services),
+    ...services.config.authorizationServer
+      ? [loginOperation(services), ...authorizeOperations(services), tokenOperation(services)]
+      : [],
     revokeOperation(services),
     introspectOperation(services),
     whoamiOperation(services),
@@ -49,11 +51,14 @@ export function ownOperations(services: Services): Operation[] {
 /** Every operation of /backend: the command line calls the same ones without a socket. */
 export function backendOperations(
   services: Administration &
-    Pick<Services, "hasher" | "keys" | "jobs" | "refuseEndpoint" | "metrics">,
+    Pick<Services, "hasher" | "keys" | "jobs" | "refuseEndpoint" | "metrics"> &
+    Pick<Services, "issuer" | "fetchDocument">,
 ): Operation[] {
   return [
     ...appOperations(services),
     ...userOperations(services),
+    ...issuerOperations(services),
+    ...principalOperations(services),
     ...grantOperations(services),
     ...keyOperations(services),
     ...auditOperations(services),
