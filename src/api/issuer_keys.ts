@@ -68,11 +68,12 @@ export function createIssuerKeys(services: Pick<Services, "fetchDocument" | "now
       fetching: undefined,
     };
     sets.set(uri, set);
-    const pauseMs = set.servesUntilMs > now() ? UNKNOWN_MS : NONE_MS;
+    const serves = () => set.servesUntilMs > now();
     const isWanted = set.freshUntilMs <= now() || !set.keys.has(kid);
-    if (isWanted && now() - set.triedAtMs >= pauseMs) set.fetching ??= refresh(uri, set);
-    if (isWanted && !(set.hasFailed && set.keys.has(kid))) await set.fetching;
-    const key = set.servesUntilMs > now() ? set.keys.get(kid) : undefined;
+    const isDue = now() - set.triedAtMs >= (serves() ? UNKNOWN_MS : NONE_MS);
+    if (isWanted && isDue) set.fetching ??= refresh(uri, set);
+    if (isWanted && !(set.hasFailed && serves() && set.keys.has(kid))) await set.fetching;
+    const key = serves() ? set.keys.get(kid) : undefined;
     const untilMs = Math.max(set.freshUntilMs, Math.min(now() + UNKNOWN_MS, set.servesUntilMs));
     return key && { key, untilMs };
   };

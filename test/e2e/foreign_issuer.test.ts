@@ -341,7 +341,7 @@ describe("a principal", () => {
 });
 
 describe("an issuer that is changed", () => {
-  test("is refused at once when it is disabled, and its principals are called no more", async (t) => {
+  test("is refused at once when it is disabled, and its principals called no more", async (t) => {
     const own = await another();
     t.after(() => own.close());
     const token = own.token();

@@ -64,7 +64,8 @@ test("the document, which anybody may read, does not tell where the server's fil
   const file = "/srv/gatepost/endpoints/orders.ts";
   const services = hostingServices();
   const operation = hostedOperation({ ...endpoint("GET", "/orders", []), file }, services);
-  const own = { issuer: services.issuer, events: [], scopes: [], scopeWords: new Map() };
+  const config = { authorizationServer: true };
+  const own = { config, issuer: services.issuer, events: [], scopes: [], scopeWords: new Map() };
   const document = createOpenApi([operation], own, () => true);
 
   assert.match(JSON.stringify(document), /Hosted at/);
@@ -82,7 +83,8 @@ test("the document says what an endpoint declares", () => {
     takesForms: true,
     limit: { count: 1, windowMs: 1_000, by: "caller" },
   }, services);
-  const own = { issuer: services.issuer, events: [], scopes: [], scopeWords: new Map() };
+  const config = { authorizationServer: true };
+  const own = { config, issuer: services.issuer, events: [], scopes: [], scopeWords: new Map() };
   const document = createOpenApi([operation], own, () => true);
 
   assert.deepEqual(findOpenApiErrors(document), []);

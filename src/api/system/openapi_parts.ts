@@ -142,7 +142,9 @@ export function callback(
 }
 
 /** Whose document it is, its events, and every scope, with what those allow that have words. */
-export type DocumentServices = Pick<Services, "issuer" | "events" | "scopes" | "scopeWords">;
+export type DocumentServices = Pick<Services, "issuer" | "events" | "scopes" | "scopeWords"> & {
+  readonly config: Pick<Services["config"], "authorizationServer">;
+};
 
 /** What operations refer to: schemas and responses by name, and what every document has. */
 export function components(service: DocumentServices, schemas: Schemas, responses: Schemas) {
@@ -157,19 +159,20 @@ export function components(service: DocumentServices, schemas: Schemas, response
   };
 }
 
-function securitySchemes({ issuer, scopes, scopeWords }: DocumentServices): Schemas {
+function securitySchemes({ config, issuer, scopes, scopeWords }: DocumentServices): Schemas {
   const tokenUrl = `${issuer}/authorization/token`;
   const textOf = (name: string) => scopeWords.get(name)?.description ?? "";
   const names = Object.fromEntries(scopes.map((name) => [name, textOf(name)]));
   const flow = { tokenUrl, refreshUrl: tokenUrl, scopes: names };
+  const token = {
+    type: "http",
+    scheme: "bearer",
+    bearerFormat: "JWT",
+    description: "An access token, of this service or of a registered issuer.",
+  };
   return {
-    token: {
-      type: "http",
-      scheme: "bearer",
-      bearerFormat: "JWT",
-      description: "An access token, of the login endpoint or the token endpoint.",
-    },
-    oauth2: {
+    token,
+    oauth2: !config.authorizationServer ? token : {
       type: "oauth2",
       flows: {
         authorizationCode: { authorizationUrl: `${issuer}/authorization/authorize`, ...flow },
