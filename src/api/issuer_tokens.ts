@@ -1,12 +1,11 @@
 import { createCache } from "../base/cache.ts";
 import { isSignedBy, parseJwt } from "../base/jwt.ts";
 import { sha256 } from "../base/secret.ts";
+import type { Principal } from "../oauth/issuer.ts";
 import { readIssuerToken } from "../oauth/issuer_token.ts";
-import type { Principal } from "../oauth/issuer_principal.ts";
 import type { Caller } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
-import { listActiveIssuers } from "../store/issuers.ts";
-import { obtainPrincipal } from "../store/principals.ts";
+import { listActiveIssuers, obtainPrincipal } from "../store/issuers.ts";
 import { createIssuerKeys } from "./issuer_keys.ts";
 
 /** The check of tokens of other issuers. */

@@ -1,5 +1,5 @@
 import { PRINCIPAL_QUERY } from "../api/backend/principal.ts";
-import { PrincipalChange } from "../oauth/issuer_principal.ts";
+import { PrincipalChange } from "../oauth/issuer.ts";
 import type { Command } from "./command.ts";
 import { listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
 

@@ -25,7 +25,7 @@ export function readIssuerToken(
   const { kid, typ, crit, cty } = header;
   const { sub, aud, exp, nbf, iat, cnf } = claims;
   // RFC 8725 §3.11; a media type is the same in any case, and may leave out its beginning.
-  const type = String(typ).toLowerCase().replace(/^application\//, "");
+  const type = typeof typ === "string" ? typ.toLowerCase().replace(/^application\//, "") : "";
   if (type !== ACCESS_TOKEN_TYPE && !(issuer.jwtType && type === "jwt")) return undefined;
   // RFC 7515 §4.1.11; a `cty` is that of a nested token (RFC 7519 §5.2).
   if (typeof kid !== "string" || crit !== undefined || cty !== undefined) return undefined;

@@ -1,17 +1,13 @@
 import { described, optional } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
-import {
-  PrincipalChange,
-  PrincipalRecord,
-  toPrincipalRecord,
-} from "../../oauth/issuer_principal.ts";
+import { PrincipalChange, PrincipalRecord, toPrincipalRecord } from "../../oauth/issuer.ts";
 import { afterWrite } from "../../store/after_write.ts";
 import {
   deletePrincipal,
   findPrincipal,
   listPrincipals,
   updatePrincipal,
-} from "../../store/principals.ts";
+} from "../../store/issuers.ts";
 import { endSubscriptions } from "../../store/subscription_end.ts";
 import { type Administration, checkChanged, found, storeAudited } from "../administration.ts";
 import { backend, type Operation } from "../operation.ts";
