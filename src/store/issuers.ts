@@ -77,8 +77,8 @@ export async function obtainPrincipal(
   subject: string,
   nowMs: number,
 ): Promise<Principal | undefined> {
-  const find = () =>
-    findRow<Principal>(database, sql`${SELECT_PRINCIPAL} WHERE issuer = ${issuer} AND subject = ${subject}`);
+  const select = sql`${SELECT_PRINCIPAL} WHERE issuer = ${issuer} AND subject = ${subject}`;
+  const find = () => findRow<Principal>(database, select);
   const known = await find();
   if (known) return known;
   await database.write([

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { forgedTokens } from "../corpus/jwts.ts";
 import {
   type ForeignIssuer,
   newForeignKey,
   registerIssuer,
   startForeignIssuer,
+  waitUntilAlive,
 } from "../helpers/foreign_issuer.ts";
 import {
   bearer,
@@ -58,15 +58,6 @@ const subscribe = (token: string, event: string, path = `/${event}`): Promise<An
     bearer(token));
 const dispatch = (name: string, more: Body = {}) =>
   expectStatus(202, first.api.postJson("/backend/event", { name, data: 1, ...more }, admin()));
-
-/** Waits until a process has heard of an issuer that the other has registered. */
-async function waitUntilAlive(at: Gatepost, token: string): Promise<void> {
-  const endMs = performance.now() + 2_000;
-  while (!await at.isAlive(token)) {
-    assert.ok(performance.now() < endMs, "the issuer is still unknown");
-    await sleep(20);
-  }
-}
 
 /** An issuer of its own, registered, whose keys are fetched by the first token. */
 async function another(more: Body = {}, key = newForeignKey("f1")) {

@@ -1,4 +1,6 @@
+import assert from "node:assert/strict";
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Gatepost } from "./gatepost.ts";
 import { bearer, expectStatus, readObject } from "./gatepost.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
@@ -94,4 +96,13 @@ export async function registerIssuer(
   const body = { issuer: url, scopes: ["consumer", "orders"], ...more };
   return readObject(await expectStatus(201,
     api.postJson("/backend/issuer", body, bearer(adminToken))));
+}
+
+/** Waits until a process has heard of an issuer that the other has registered. */
+export async function waitUntilAlive(at: Gatepost, token: string): Promise<void> {
+  const endMs = performance.now() + 2_000;
+  while (!await at.isAlive(token)) {
+    assert.ok(performance.now() < endMs, "the issuer is still unknown");
+    await sleep(20);
+  }
 }
