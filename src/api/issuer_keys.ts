@@ -15,7 +15,8 @@ interface KeySet {
   fetching: Promise<void> | undefined;
 }
 
-const LIMITS = { limitBytes: 65_536, timeoutMs: 5_000 };
+/** Of what is fetched from an issuer. */
+export const ISSUER_LIMITS = { limitBytes: 65_536, timeoutMs: 5_000 };
 const STALE_MS = 24 * 60 * 60_000;
 /** Between two looks for a key that is not known, and where there are no keys at all. */
 const [UNKNOWN_MS, NONE_MS] = [60_000, 10_000];
@@ -25,7 +26,7 @@ export async function fetchKeys(
   uri: string,
   { fetchDocument }: Pick<Services, "fetchDocument">,
 ): Promise<{ readonly keys: Keys; readonly freshMs: number } | { readonly reason: string }> {
-  const fetched = await fetchDocument(uri, LIMITS);
+  const fetched = await fetchDocument(uri, ISSUER_LIMITS);
   if ("reason" in fetched) return fetched;
   const { document, freshMs } = fetched;
   const list: unknown = document["keys"];

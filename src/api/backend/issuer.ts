@@ -27,13 +27,12 @@ import {
   locatedResponse,
   storeAudited,
 } from "../administration.ts";
-import { fetchKeys } from "../issuer_keys.ts";
+import { fetchKeys, ISSUER_LIMITS } from "../issuer_keys.ts";
 import { backend, type Operation } from "../operation.ts";
 import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
 
 const PATH = "/backend/issuer";
 const ITEM = `${PATH}/:id` as const;
-const METADATA = { limitBytes: 65_536, timeoutMs: 5_000 };
 
 type IssuerServices = Administration & Pick<Services, "issuer" | "fetchDocument">;
 
@@ -134,7 +133,7 @@ async function discover(
   ];
   const reasons: string[] = [];
   for (const address of addresses) {
-    const fetched = await fetchDocument(address, METADATA);
+    const fetched = await fetchDocument(address, ISSUER_LIMITS);
     const { issuer: named, jwks_uri: uri } = "document" in fetched ? fetched.document : {};
     if (named === issuer && typeof uri === "string") return uri;
     const other = named === issuer ? "it names no jwks_uri" : "it names another issuer";
