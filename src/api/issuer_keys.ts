@@ -32,12 +32,10 @@ export async function fetchKeys(
   const list: unknown = document["keys"];
   if (!Array.isArray(list)) return { reason: "it has no list of keys" };
   const keys = list.flatMap((given: unknown) => {
-    let isRight = true;
-    const jwk = PUBLIC_JWK.parse(given, () => {
-      isRight = false;
-    });
-    const key = isRight && jwk.kid !== undefined ? importPublicJwk(jwk) : undefined;
-    return key ? [[String(jwk.kid), key] as const] : [];
+    const errors: string[] = [];
+    const jwk = PUBLIC_JWK.parse(given, (detail) => void errors.push(detail));
+    const key = errors.length === 0 ? importPublicJwk(jwk) : undefined;
+    return key && jwk.kid !== undefined ? [[jwk.kid, key] as const] : [];
   });
   return { keys: new Map(keys), freshMs };
 }

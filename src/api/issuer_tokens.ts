@@ -19,21 +19,16 @@ export function createIssuerTokens(
 ) {
   const { database, revocations: { issuerChanges }, issuer: baseUrl, now } = services;
   const findKey = createIssuerKeys(services);
-  let known: ReturnType<typeof read> | undefined;
-  let readAt: number | undefined;
+  let known: Awaited<ReturnType<typeof read>> | undefined;
 
   async function read(changes: number) {
     const issuers = await listActiveIssuers(database);
-    return { issuers, changes, principals: createCache<Principal>(CACHE_LIMIT) };
+    return { changes, issuers, principals: createCache<Principal>(CACHE_LIMIT) };
   }
 
   async function load() {
-    if (readAt !== issuerChanges()) known = undefined;
-    readAt = issuerChanges();
-    return await (known ??= read(readAt).catch((error: unknown) => {
-      known = undefined;
-      throw error;
-    }));
+    const changes = issuerChanges();
+    return known?.changes === changes ? known : known = await read(changes);
   }
 
   return {

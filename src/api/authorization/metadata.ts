@@ -82,7 +82,7 @@ function shapeOf(value: string | readonly string[] | boolean): Shape<unknown> {
 }
 
 /** A document that anyone may read. */
-function document<T>(
+function document<T extends object>(
   path: string,
   id: string,
   summary: string,
@@ -98,6 +98,6 @@ function document<T>(
     limit: "never",
     summary,
     responses: { 200: shape },
-    handle: async () => jsonResponse(200, await make() as object, CACHE),
+    handle: async () => jsonResponse(200, await make(), CACHE),
   });
 }
