@@ -1,5 +1,5 @@
 /** Other issuers, and whom their tokens speak for. Whoever keeps some in memory asks for changes. */
-export const MIGRATION_8 = `
+export const MIGRATION_9 = `
   ALTER TABLE account_changes ADD COLUMN issuers INTEGER NOT NULL DEFAULT 0;
 
   CREATE TABLE issuers (
