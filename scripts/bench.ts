@@ -23,6 +23,7 @@ import { type BenchCase, type Finding, scoreOf, type Stage } from "./bench/bench
 import { CALLBACK_CASES } from "./bench/callbacks.ts";
 import { CLUSTER_CASES } from "./bench/cluster.ts";
 import { DURABLE_BATCH_CASES } from "./bench/durable_batches.ts";
+import { FOREIGN_CASES } from "./bench/foreign.ts";
 import { GROWTH_CASES } from "./bench/growth.ts";
 import { HOSTED_CASES } from "./bench/hosted.ts";
 import { NEIGHBOUR_CASES } from "./bench/neighbours.ts";
@@ -35,6 +36,7 @@ const CASES: readonly BenchCase[] = [
   ...DURABLE_BATCH_CASES,
   ...TOKEN_CASES,
   ...HOSTED_CASES,
+  ...FOREIGN_CASES,
   ...CALLBACK_CASES,
   ...NEIGHBOUR_CASES,
   ...START_CASES,

@@ -23,6 +23,7 @@ import { PASSPORT_OAUTH2 } from "./interop/clients/passport_oauth2.ts";
 import { SIMPLE_OAUTH2 } from "./interop/clients/simple_oauth2.ts";
 import { STANDARDWEBHOOKS } from "./interop/clients/standardwebhooks.ts";
 import { DOCUMENT_TOOLS, tryDocuments } from "./interop/documents.ts";
+import { ISSUERS, tryForeignIssuers } from "./interop/foreign_issuer.ts";
 import { installPackages } from "./interop/packages.ts";
 import { countOutcomes, formatReport } from "./interop/report.ts";
 import { runTrials } from "./interop/run.ts";
@@ -47,13 +48,15 @@ const LIMIT_MS = 180_000;
 /** Installs, tries and tells; returns the exit code. */
 async function main(folder: string, signal: AbortSignal): Promise<number> {
   process.stderr.write("Installing the clients into a scratch folder ...\n");
-  const wanted = [...CLIENTS, ...DOCUMENT_TOOLS].map(({ name, major }) => `${name}@${major}`);
+  const wanted = [...CLIENTS, ...DOCUMENT_TOOLS, ...ISSUERS]
+    .map(({ name, major }) => `${name}@${major}`);
   const packages = await installPackages(folder, wanted, signal);
   const startedMs = performance.now();
   const outcomes = await runTrials(CLIENTS, packages.load, folder, signal);
   const describe = (error: unknown) => `✗ ${error instanceof Error ? error.message : error}`;
   const say = (trial: Promise<void>) => trial.then(() => "✓", describe);
   const documents = await say(tryDocuments(packages.load, folder));
+  const issuers = await say(tryForeignIssuers(packages.load));
   const shop = await say(tryShop(packages.load, folder, signal));
   const seconds = (performance.now() - startedMs) / 1000;
 
@@ -65,9 +68,10 @@ async function main(folder: string, signal: AbortSignal): Promise<number> {
   console.log(`${formatReport(outcomes, names)}\n`);
   console.log("✓ works   – the client does not know it   ✗ fails");
   console.log(`Documents, for ${DOCUMENT_TOOLS.map(({ name }) => name).join(", ")}: ${documents}`);
+  console.log(`Foreign issuer, ${ISSUERS.map(({ name }) => name).join(" and ")}: ${issuers}`);
   console.log(`The shop, locked, with zod and a generator of clients: ${shop}`);
   console.log(`${good} ✓, ${bad} ✗, ${CLIENTS.length} clients, ${seconds.toFixed(1)} s`);
-  return bad === 0 && documents === "✓" && shop === "✓" ? 0 : 1;
+  return bad === 0 && documents === "✓" && issuers === "✓" && shop === "✓" ? 0 : 1;
 }
 
 const folder = await mkdtemp(join(tmpdir(), "gatepost-interop-"));

@@ -148,7 +148,7 @@ const TABLE = {
   callbackConcurrencyPerSubscription: variable("GATEPOST_CALLBACK_CONCURRENCY_PER_SUBSCRIPTION",
     wholeNumber(1, 1_000), 8, "callbacks in flight for one subscription"),
   callbackAllow: variable("GATEPOST_CALLBACK_ALLOW", list(cidr, MAX_LIST), [],
-    "CIDRs that callbacks may reach although they are not public"),
+    "CIDRs that callbacks and fetches from issuers may reach although they are not public"),
   accessTokenTtlMs: variable("GATEPOST_ACCESS_TOKEN_TTL", duration("1s", "30d", 1_000), 3_600_000,
     "lifetime of an access token"),
   refreshTokenTtlMs: variable("GATEPOST_REFRESH_TOKEN_TTL", duration("1s", "3650d", 1_000),
@@ -160,6 +160,8 @@ const TABLE = {
     "algorithm of new keys: ES256, RS256 or EdDSA"),
   profile: variable("GATEPOST_PROFILE", choice(PROFILES), "none",
     "none, or 2.1 (OAuth 2.1): PKCE and listed redirect_uris of every app, and no password grant"),
+  authorizationServer: variable("GATEPOST_AUTHORIZATION_SERVER", onOff, true,
+    "on or off; off: nobody logs in here, and tokens of registered issuers alone are accepted"),
   // 32 bytes each: the first encrypts, all decrypt.
   secretKeys: secret("GATEPOST_SECRET_KEY", secretKeys,
     "32 bytes in base64 that encrypt private keys and subscription secrets at rest; of several, " +

@@ -2,6 +2,7 @@ import type { BrowserSessions } from "./api/authorization/browser_session.ts";
 import type { ClientAuthenticator } from "./api/authorization/client.ts";
 import type { TokenIssuer } from "./api/authorization/token_issuer.ts";
 import type { Bearer } from "./api/bearer.ts";
+import type { IssuerTokens } from "./api/issuer_tokens.ts";
 import type { Site } from "./api/pages/page_layout.ts";
 import type { PasswordLogin } from "./api/password_login.ts";
 import type { InspectorCheck } from "./api/system/metrics.ts";
@@ -15,6 +16,7 @@ import type { Config } from "./config.ts";
 import type { Database } from "./database/database.ts";
 import type { DeclaredEvent } from "./event/event.ts";
 import type { ScopeWords } from "./oauth/scope.ts";
+import type { DocumentFetch } from "./outbound/fetch_document.ts";
 import type { Accounts } from "./store/accounts.ts";
 import type { FailureAudit } from "./store/failure_audit.ts";
 import type { KeyRing } from "./store/key_ring.ts";
@@ -48,6 +50,8 @@ export interface Services {
   readonly clients: ClientAuthenticator;
   readonly tokens: TokenIssuer;
   readonly bearer: Bearer;
+  readonly issuerTokens: IssuerTokens;
+  readonly fetchDocument: DocumentFetch;
   readonly inspectors: InspectorCheck;
   readonly sessions: BrowserSessions;
   /** Every scope that means something here, and those that have words. */

@@ -136,7 +136,7 @@ function callerOf(
 ): Caller | undefined {
   if (given === null) return undefined;
   const { kind = "user", scopes = needed } = given;
-  const { sub = `${kind[0]}00000000` } = given;
+  const { sub = `${{ user: "u", app: "a", principal: "x" }[kind]}00000000` } = given;
   const { clientId = kind === "app" ? sub : "a00000000" } = given;
   return { sub, kind, clientId, scopes, grantId: "g00000000", jti: "t0", expiresAtMs: Infinity };
 }

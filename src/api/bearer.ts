@@ -65,48 +65,66 @@ const PERSONAL_MS = 60 * 60_000;
 
 /**
  * Makes the check; it reads no database, unless very many tokens have been revoked, and for a
- * personal token once an hour, or in the life of an access token if that is shorter.
+ * personal token once an hour, or in the life of an access token if that is shorter. Tokens of
+ * other issuers are looked at where there are any; without an authorization server they alone.
  */
 export function createBearer(
-  { issuer, keys, tokens, revocations, uses, database, now, config: { accessTokenTtlMs } }:
-    & Pick<Services, "issuer" | "keys" | "tokens" | "revocations" | "uses" | "database" | "now">
-    & { readonly config: Pick<Services["config"], "accessTokenTtlMs"> },
+  { issuer, keys, tokens, issuerTokens, revocations, uses, database, now, config }:
+    & Pick<Services, "issuer" | "keys" | "tokens" | "issuerTokens" | "revocations" | "uses">
+    & Pick<Services, "database" | "now">
+    & { readonly config: Pick<Services["config"], "accessTokenTtlMs" | "authorizationServer"> },
 ) {
   // A signature, once verified, stays valid; all else is checked on every use.
   const verified = createCache<ReturnType<typeof hold>>(CACHE_LIMIT);
 
-  /** Keeps a token that was verified until then; no key has signed a personal one. */
-  function hold(token: string, caller: Caller, untilMs: number, kid?: string) {
-    const held = { caller, kid, untilMs, notedIn: 0 };
+  /**
+   * Keeps a token that was verified until then: by the key of this id, if one of ours has signed
+   * it; of another issuer, while no more changes have been made of issuers.
+   */
+  function hold(
+    token: string,
+    caller: Caller,
+    untilMs: number,
+    { kid, changes }: { readonly kid?: string; readonly changes?: number } = {},
+  ) {
+    const held = { caller, kid, changes, untilMs, notedIn: 0 };
     verified.set(token, held);
     return held;
   }
 
   function verifySignature(token: string) {
+    if (!config.authorizationServer) return undefined;
     let kid = "";
     const claims = verifyJwt(token, ACCESS_TOKEN_TYPE, (named) => keys.find(kid = named));
     const caller = claims && parseAccessClaims(claims, issuer, now());
-    return caller && hold(token, caller, caller.expiresAtMs, kid);
+    return caller && hold(token, caller, caller.expiresAtMs, { kid });
   }
 
   /** What was never issued here is refused without a look at the database. */
   async function verifyPersonal(token: string): Promise<Caller | undefined> {
-    const handle = tokens.parsePersonalToken(token);
-    const untilMs = now() + Math.min(PERSONAL_MS, accessTokenTtlMs);
+    const handle = config.authorizationServer ? tokens.parsePersonalToken(token) : undefined;
+    const untilMs = now() + Math.min(PERSONAL_MS, config.accessTokenTtlMs);
     const caller = handle && await findPersonalCaller(database, handle, now());
     if (caller) hold(token, caller, Math.min(untilMs, caller.expiresAtMs));
     return caller && check(token);
+  }
+
+  async function verifyIssued(token: string): Promise<Caller | undefined> {
+    const found = await issuerTokens.verify(token);
+    if (found) hold(token, found.caller, found.untilMs, found);
+    return found && check(token);
   }
 
   /** A promise only where it must be: every request goes through this. */
   const check: CheckToken = (token) => {
     const found = verified.get(token) ?? verifySignature(token);
     if (!found || found.untilMs <= now()) {
-      return token.startsWith(PERSONAL_PREFIX) ? verifyPersonal(token) : undefined;
+      return token.startsWith(PERSONAL_PREFIX) ? verifyPersonal(token) : verifyIssued(token);
     }
-    const { caller, kid } = found;
+    const { caller, kid, changes } = found;
     if (kid !== undefined && !keys.find(kid)) return undefined;
-    uses.note(found);
+    if (changes === undefined) uses.note(found);
+    else if (changes !== issuerTokens.changes()) return verifyIssued(token);
     const isRevoked = revocations.has(caller);
     if (typeof isRevoked === "boolean") return isRevoked ? undefined : caller;
     return isRevoked.then((revoked) => revoked ? undefined : caller);

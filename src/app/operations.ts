@@ -12,7 +12,9 @@ import { auditOperations } from "../api/backend/audit.ts";
 import { cronjobOperations } from "../api/backend/cronjob.ts";
 import { eventOperations } from "../api/backend/event.ts";
 import { grantOperations } from "../api/backend/grant.ts";
+import { issuerOperations } from "../api/backend/issuer.ts";
 import { keyOperations } from "../api/backend/key.ts";
+import { principalOperations } from "../api/backend/principal.ts";
 import { userOperations } from "../api/backend/user.ts";
 import { eventCatalogueOperation } from "../api/consumer/event.ts";
 import { accountOperations } from "../api/consumer/account.ts";
@@ -29,11 +31,7 @@ import type { Services } from "../services.ts";
 /** Every operation of the service itself, in the order of its documents. */
 export function ownOperations(services: Services): Operation[] {
   return [
-    loginOperation(services),
-    ...authorizeOperations(services),
-    tokenOperation(services),
-    deviceOperation(services),
-    ...verifyOperations(services),
+    ...services.config.authorizationServer ? authorizationServer(services) : [],
     revokeOperation(services),
     introspectOperation(services),
     whoamiOperation(services),
@@ -50,14 +48,28 @@ export function ownOperations(services: Services): Operation[] {
   ];
 }
 
+/** Those that issue tokens: without them other issuers take their place. */
+function authorizationServer(services: Services): Operation[] {
+  return [
+    loginOperation(services),
+    ...authorizeOperations(services),
+    tokenOperation(services),
+    deviceOperation(services),
+    ...verifyOperations(services),
+  ];
+}
+
 /** Every operation of /backend: the command line calls the same ones without a socket. */
 export function backendOperations(
   services: Administration &
-    Pick<Services, "hasher" | "keys" | "jobs" | "refuseEndpoint" | "metrics">,
+    Pick<Services, "hasher" | "keys" | "jobs" | "refuseEndpoint" | "metrics"> &
+    Pick<Services, "issuer" | "fetchDocument">,
 ): Operation[] {
   return [
     ...appOperations(services),
     ...userOperations(services),
+    ...issuerOperations(services),
+    ...principalOperations(services),
     ...grantOperations(services),
     ...keyOperations(services),
     ...auditOperations(services),

@@ -5,6 +5,7 @@ import type { Database } from "../database/database.ts";
 import { DEFAULT_LIMITS } from "../http/limits.ts";
 import { isLoopbackHost } from "../oauth/redirect_uri.ts";
 import { listUnlistedApps } from "../store/apps.ts";
+import { listActiveIssuers } from "../store/issuers.ts";
 
 /** Files, listeners and threads' own descriptors, beside connections and callbacks. */
 const OTHER_FILES = 100;
@@ -33,12 +34,21 @@ export function findRisks(config: Config, openFiles = readOpenFilesLimit()): str
   return risks.filter((risk) => risk !== false);
 }
 
-/** The same of what is stored: the apps that the profile shuts out. */
-export async function findStoredRisks({ profile }: Config, database: Pick<Database, "query">) {
+/** The same of what is stored: the apps that the profile shuts out, and nobody to be let in. */
+export async function findStoredRisks(
+  { profile, authorizationServer }: Config,
+  database: Pick<Database, "query">,
+): Promise<string[]> {
   const apps = profile === "none" ? [] : await listUnlistedApps(database);
-  return apps.map(({ id }) =>
-    `GATEPOST_PROFILE: ${profile} refuses the sign-ins of app ${id}, which lists no redirect_uris`
-  );
+  const isShut = !authorizationServer && (await listActiveIssuers(database)).length === 0;
+  return [
+    ...isShut
+      ? ["GATEPOST_AUTHORIZATION_SERVER: off, and no issuer is active: every token is refused"]
+      : [],
+    ...apps.map(({ id }) =>
+      `GATEPOST_PROFILE: ${profile} refuses the sign-ins of app ${id}, which lists no redirect_uris`
+    ),
+  ];
 }
 
 function findDatabaseRisk(database: Config["database"]): string | false {

@@ -2,11 +2,12 @@ import { createBrowserSessions } from "../api/authorization/browser_session.ts";
 import { createClientAuthenticator } from "../api/authorization/client.ts";
 import { createTokenIssuer } from "../api/authorization/token_issuer.ts";
 import { createBearer } from "../api/bearer.ts";
+import { createIssuerTokens } from "../api/issuer_tokens.ts";
 import { createPasswordLogin, type PasswordLogin } from "../api/password_login.ts";
 import { createInspectorCheck } from "../api/system/metrics.ts";
 import { pathOf } from "../base/base_url.ts";
 import { Problem } from "../base/problem.ts";
-import { checkReachable } from "../delivery/reachable.ts";
+import { checkReachable } from "../outbound/reachable.ts";
 import { scopeWords } from "../hosting/catalogue.ts";
 import type { Hosted } from "../hosting/check.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
@@ -17,7 +18,7 @@ import { createAccounts } from "../store/accounts.ts";
 type Foundation =
   & Pick<Services, "config" | "log" | "now" | "database" | "seal" | "revocations" | "rates">
   & Pick<Services, "failures" | "hasher" | "wake" | "jobs" | "metrics" | "formatMetrics">
-  & Pick<Services, "readiness" | "events" | "keys" | "uses">
+  & Pick<Services, "readiness" | "events" | "keys" | "uses" | "fetchDocument">
   & {
     readonly hosted: Hosted;
     /** Protects what pages send back. */
@@ -35,7 +36,8 @@ export function createServices(foundation: Foundation): Services {
   const basePath = pathOf(issuer);
   const { host, origin } = new URL(issuer);
   const tokens = createTokenIssuer({ issuer, keys, config, pageKey });
-  const bearer = createBearer({ ...base, issuer, tokens });
+  const issuerTokens = createIssuerTokens({ ...base, issuer });
+  const bearer = createBearer({ ...base, issuer, tokens, issuerTokens });
   const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
   const ownOrigins = [origin, new URL(url).origin];
   const hostedScopes = hosted.endpoints.flatMap(({ scopes }) => scopes ?? []);
@@ -48,6 +50,7 @@ export function createServices(foundation: Foundation): Services {
     clients: createClientAuthenticator({ accounts, database, failures, issuer, now }),
     tokens,
     bearer,
+    issuerTokens,
     inspectors: createInspectorCheck(bearer, config.metricsToken),
     sessions: createBrowserSessions({ database, issuer, pageKey, now }),
     scopes: [...new Set([CONSUMER_SCOPE, BACKEND_SCOPE, ...hostedScopes])],

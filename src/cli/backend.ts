@@ -2,6 +2,7 @@ import { readQuery } from "../api/input.ts";
 import { createRouter } from "../api/router.ts";
 import { createServiceMetrics } from "../app/metrics.ts";
 import { backendOperations } from "../app/operations.ts";
+import { listeningUrl } from "../base/base_url.ts";
 import { newId } from "../base/id.ts";
 import { createPasswordHasher } from "../base/password.ts";
 import { Problem } from "../base/problem.ts";
@@ -9,6 +10,7 @@ import { createSeal } from "../base/seal.ts";
 import { parseShape } from "../base/shape.ts";
 import type { Config } from "../config.ts";
 import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
+import { createDocumentEgress, createDocumentFetch } from "../outbound/fetch_document.ts";
 import { toJobState } from "../job/shared_cron.ts";
 import { insertAudit } from "../store/audit.ts";
 import { hastenCronjob, listStoredCronjobs } from "../store/cronjobs.ts";
@@ -52,6 +54,7 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
     );
   }
   const now = Date.now;
+  const egress = createDocumentEgress(config.callbackAllow);
   const database = paceWrites(await engine.open(), {
     elapsedMs: () => performance.now(),
     sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
@@ -68,6 +71,8 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
       keys,
       revocations: await loadRevocations(database, now),
       hasher: createPasswordHasher(1),
+      issuer: issuerOf(config),
+      fetchDocument: createDocumentFetch(egress),
       refuseEndpoint: () => "Is not changed from the command line.",
       // As the database knows them; to run one here is to make it due for a server.
       jobs: {
@@ -84,7 +89,10 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
       database,
       /** The keys that the servers sign with. */
       keys,
-      close: () => database.close(),
+      async close() {
+        await egress.close();
+        await database.close();
+      },
       /**
        * Calls one operation as the command line's own caller: validation, audit and records are
        * those of HTTP. `body` is a JSON value, and so is what is returned, or undefined. Long work
@@ -128,6 +136,11 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
     await database.close();
     throw error;
   }
+}
+
+/** The issuer as the server names itself. */
+export function issuerOf({ baseUrl, host, port }: Config): string {
+  return baseUrl ?? listeningUrl(host, port);
 }
 
 /** The audit entry of what no operation of the backend does; goes into the same batch. */

@@ -9,7 +9,9 @@ import { DEV_COMMAND } from "./dev.ts";
 import { EVENT_COMMANDS } from "./event.ts";
 import { GRANT_COMMANDS } from "./grant.ts";
 import { INIT_COMMAND } from "./init.ts";
+import { ISSUER_COMMANDS } from "./issuer.ts";
 import { KEY_COMMANDS } from "./key.ts";
+import { PRINCIPAL_COMMANDS } from "./principal.ts";
 import { SERVE_COMMAND } from "./serve.ts";
 import { SETUP_COMMAND } from "./setup.ts";
 import { SUBSCRIPTION_COMMANDS } from "./subscription.ts";
@@ -27,6 +29,8 @@ export const COMMANDS: readonly Command[] = [
   TOKEN_COMMAND,
   ...USER_COMMANDS,
   ...APP_COMMANDS,
+  ...ISSUER_COMMANDS,
+  ...PRINCIPAL_COMMANDS,
   ...GRANT_COMMANDS,
   ...EVENT_COMMANDS,
   ...SUBSCRIPTION_COMMANDS,

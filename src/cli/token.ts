@@ -1,12 +1,11 @@
 import { ADMIN } from "../app/first_user.ts";
-import { listeningUrl } from "../base/base_url.ts";
 import { newId } from "../base/id.ts";
 import { createJwtSigner, MAX_JWT_LENGTH } from "../base/jwt.ts";
 import { toTime } from "../base/time.ts";
 import { ACCESS_TOKEN_TYPE, accessTokenClaims } from "../oauth/claims.ts";
 import { BACKEND_SCOPE, LOGIN_APP } from "../oauth/principal.ts";
 import { insertGrant } from "../store/grants.ts";
-import { CLI_ACTOR } from "./backend.ts";
+import { CLI_ACTOR, issuerOf } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { splitNames } from "./resource.ts";
@@ -36,8 +35,10 @@ export const TOKEN_COMMAND: Command = {
   examples: ["gatepost token", 'gatepost token --user ops --scope "backend consumer"'],
   async run(context) {
     const { config, values } = context;
-    const { baseUrl, host, port } = config;
-    if (baseUrl === undefined && port === 0) {
+    if (!config.authorizationServer) {
+      throw new Failure("GATEPOST_AUTHORIZATION_SERVER is off: the server accepts no such token.");
+    }
+    if (config.baseUrl === undefined && config.port === 0) {
       throw new Failure("With GATEPOST_PORT=0 a token needs GATEPOST_BASE_URL, its issuer.");
     }
     const scopes = splitNames(values.list("scope")) ?? [BACKEND_SCOPE];
@@ -46,7 +47,7 @@ export const TOKEN_COMMAND: Command = {
     const nowMs = Date.now();
     const grantId = newId("g", nowMs);
     const { claims, expiresAtMs } = accessTokenClaims({
-      issuer: baseUrl ?? listeningUrl(host, port), // as the server names itself
+      issuer: issuerOf(config),
       sub: user,
       clientId: LOGIN_APP,
       grantId,

@@ -120,9 +120,9 @@ export async function findUserId(context: CommandContext, nameOrId: string): Pro
   return user.id;
 }
 
-/** The same of a user, or the id of any principal as it was given. */
+/** The same of a user, or the id of anybody else as it was given. */
 export function findPrincipalId(context: CommandContext, given: string): string | Promise<string> {
-  return isId("u", given) || isId("a", given) ? given : findUserId(context, given);
+  return ["u", "a", "x"].some((kind) => isId(kind, given)) ? given : findUserId(context, given);
 }
 
 /** Nobody should type a password twice for a name that is refused then. Throws Problem. */

@@ -54,7 +54,10 @@ const NAME_ERROR = "Must be 1 to 128 of A-Z a-z 0-9 . _ : -.";
 
 export const EVENT_NAME = matching(NAME, NAME_ERROR);
 
-const PRINCIPAL_ID = matching(/^[ua][0-9a-z]{8,63}$/, "Must be the id of a user or an app.");
+const PRINCIPAL_ID = matching(
+  /^[uax][0-9a-z]{8,63}$/,
+  "Must be the id of a user, an app or a principal.",
+);
 
 /** Says why neither code nor people may dispatch an event of this name. */
 export const checkDispatchableName: Check = (name) => {
@@ -89,7 +92,7 @@ export const NewEvent = named("NewEvent", object({
   })),
   data: described("Any JSON: the body of every callback.", DATA),
   subject: optional(
-    described("A user's id or a client_id: its subscriptions alone are meant.", PRINCIPAL_ID),
+    described("Whose subscriptions alone are meant, by id or client_id.", PRINCIPAL_ID),
   ),
   key: optional(described("Of all events of one name and key the first alone is stored.", KEY)),
 }));

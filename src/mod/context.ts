@@ -45,12 +45,13 @@ export interface Logger {
 /** What a line says beside its message; never a secret. An Error is written with its stack. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** The user, or the app acting for itself, that an access token speaks for. */
+/** The user, the app acting for itself or the principal that an access token speaks for. */
 export interface Caller {
-  /** The user's or app's id: usable as `subject` of a dispatch. */
+  /** The user's, app's or principal's id: usable as `subject` of a dispatch. */
   readonly sub: string;
-  readonly kind: "user" | "app";
-  /** The app the token was issued to: for an app's own token its `sub`. */
+  /** A principal is one of another issuer that is registered here. */
+  readonly kind: "user" | "app" | "principal";
+  /** The app the token was issued to, an app for its own token; of a principal its issuer's id. */
   readonly clientId: string;
   /** What the token carries, not all that the user may do. */
   readonly scopes: readonly string[];

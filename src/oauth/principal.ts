@@ -1,15 +1,17 @@
 /** Who a token speaks for, and through which app: the caller of one protected request. */
 export interface Caller {
-  /** The user's id, or the `client_id` of an app acting for itself. */
+  /** The id of a user or of another issuer's principal; the `client_id` of an app by itself. */
   readonly sub: string;
-  readonly kind: "user" | "app";
-  /** The `client_id` of the app the token was issued to, `login` or `personal`. */
+  readonly kind: "user" | "app" | "principal";
+  /** The `client_id` of the token's app, `login` or `personal`; of a principal its issuer's id. */
   readonly clientId: string;
   readonly scopes: readonly string[];
-  /** The authorization that the token comes from. */
+  /** The authorization that the token comes from; a principal is its own. */
   readonly grantId: string;
   /** The token's own id; of a personal token, which is all that its grant has, the grant's. */
   readonly jti: string;
+  /** Another one that the token is of, as `iss` names it. */
+  readonly issuer?: string;
   readonly expiresAtMs: number;
 }
 

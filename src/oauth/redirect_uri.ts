@@ -52,7 +52,12 @@ export function parseAppUrl(text: string): URL | undefined {
 
 /** Whether a URL's host is the user's own machine, where any program may listen. */
 export function isLoopbackHost(hostname: string): boolean {
-  return /^(?:.*\.)?localhost$|^127\.|^\[::1\]$/.test(hostname);
+  return /^(?:.*\.)?localhost$|^127(?:\.\d+){3}$|^\[::1\]$/.test(hostname);
+}
+
+/** Whether what is sent to a URL can be read or changed by nobody on the way. */
+export function isSecureUrl({ protocol, hostname }: URL): boolean {
+  return protocol === "https:" || protocol === "http:" && isLoopbackHost(hostname);
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { HttpRequest } from "../base/http_message.ts";
-import { idBound, newId } from "../base/id.ts";
+import { idBound, isId, newId } from "../base/id.ts";
 import { type Caller, LOGIN_APP } from "../oauth/principal.ts";
 import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
 import { type FilterOf, queryPage } from "../database/rows.ts";
@@ -8,7 +8,7 @@ import { andIs, sql, type Sql } from "../database/sql.ts";
 /** Who did what to whom; never a secret. Its time is its id's. */
 export interface AuditEntry {
   readonly id: string;
-  /** A user's or an app's id, `cli`, or `anonymous`. */
+  /** A user's, an app's or a principal's id, `cli`, or `anonymous`. */
   readonly actor: string;
   /** As in `app.create`. */
   readonly action: string;
@@ -28,7 +28,7 @@ export function actorOf(
   { sub, clientId }: Pick<Caller, "sub" | "clientId">,
   { address }: Pick<HttpRequest, "address">,
 ): Pick<AuditEntry, "actor" | "app" | "address"> {
-  const isOwn = clientId === LOGIN_APP || clientId === sub;
+  const isOwn = clientId === LOGIN_APP || clientId === sub || isId("x", sub);
   return { actor: sub, app: isOwn ? null : clientId, address: address || null };
 }
 
@@ -73,6 +73,12 @@ export type Change = Sql & { readonly when?: Sql };
 export function updateWhere(table: Sql, set: Sql, where: Sql): Change {
   const when = sql`EXISTS (SELECT 1 FROM ${table} WHERE ${where})`;
   return { ...sql`UPDATE ${table} SET ${set} WHERE ${where}`, when };
+}
+
+/** A DELETE with its condition. */
+export function deleteWhere(table: Sql, where: Sql): Change {
+  const when = sql`EXISTS (SELECT 1 FROM ${table} WHERE ${where})`;
+  return { ...sql`DELETE FROM ${table} WHERE ${where}`, when };
 }
 
 /** What is wanted of the record, made at `sinceMs` or later and before `untilMs`; newest first. */

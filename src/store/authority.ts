@@ -6,6 +6,12 @@ import { joinSql, sql, type Sql, sqlText } from "../database/sql.ts";
 /** The number of the last end of many subscriptions; it does not concern those made after it. */
 export const LAST_ENDING = sql`(SELECT ifnull(max(seq), 0) FROM subscription_endings)`;
 
+/** Holds for a principal of another issuer that is active, as its issuer is. */
+export function isPrincipalActive(id: Sql | string): Sql {
+  return sql`EXISTS (SELECT 1 FROM principals p JOIN issuers i ON i.id = p.issuer
+    WHERE p.id = ${id} AND p.status = 'active' AND i.status = 'active')`;
+}
+
 /** Holds for the apps that are in no table: a user's own logins and personal tokens. */
 export function isOfNoApp(app: Sql): Sql {
   return sql`(${app} IN (${joinSql(BUILT_IN_APPS.map(sqlText), ", ")}))`;
@@ -35,8 +41,8 @@ const HOLDS_SCOPE = holds(sql`scope.value`);
 
 /**
  * Holds where a subscription `s` may receive what needs these scopes, a JSON array: its user and
- * app are active, nothing has ended it, and each of the scopes, and `consumer`, is granted to it
- * and is still its app's and its user's.
+ * app (of a principal its issuer) are active, nothing has ended it, and each of the scopes, and
+ * `consumer`, is granted to it and is still its app's and its user's.
  */
 export function mayReceive(needed: Sql | string): Sql {
   return sql`${MAY_CONSUME}
@@ -46,9 +52,12 @@ export function mayReceive(needed: Sql | string): Sql {
 function holds(scope: Sql): Sql {
   return sql`(s.granted IS NULL OR ${hasScope(sql`s.granted`, scope)})
     AND (s.principal = s.app OR EXISTS (SELECT 1 FROM users u
-      WHERE u.id = s.principal AND u.status = 'active' AND ${hasScope(sql`u.scopes`, scope)}))
+      WHERE u.id = s.principal AND u.status = 'active' AND ${hasScope(sql`u.scopes`, scope)})
+      OR ${isPrincipalActive(sql`s.principal`)})
     AND (${isOfNoApp(sql`s.app`)} OR EXISTS (SELECT 1 FROM apps a
-      WHERE a.id = s.app AND a.status = 'active' AND ${hasScope(sql`a.scopes`, scope)}))`;
+      WHERE a.id = s.app AND a.status = 'active' AND ${hasScope(sql`a.scopes`, scope)})
+      OR EXISTS (SELECT 1 FROM issuers i
+        WHERE i.id = s.app AND ${hasScope(sql`i.scopes`, scope)}))`;
 }
 
 /** The scopes, a JSON array, that the serving processes declare for an event's name. */

@@ -1,9 +1,8 @@
 import { idTimeMs } from "../base/id.ts";
 import type { Caller } from "../oauth/principal.ts";
 import { type Database, limitTo } from "../database/database.ts";
-import { findValue, hasRow } from "../database/rows.ts";
+import { findRow, findValue, hasRow } from "../database/rows.ts";
 import { sql, type Sql } from "../database/sql.ts";
-import { ACCOUNT_CHANGES } from "./accounts.ts";
 import { afterWrite } from "./after_write.ts";
 
 /**
@@ -35,11 +34,13 @@ export async function loadRevocations(database: Database, now: () => number, lim
   const memory = createMemory(limit, now);
   const selectLast = sql`SELECT max(seq) FROM revocations`;
   let lastSeq = await findValue<number | null>(database, selectLast) ?? 0;
-  let accountChanges = await findValue<number>(database, ACCOUNT_CHANGES);
+  type Changes = Readonly<Record<"count" | "issuers", number>>;
+  const readChanges = () => findRow<Changes>(database, sql`SELECT * FROM account_changes`);
+  let changes = await readChanges();
 
   /** Takes in what any process has changed since; call it after a revocation or a change. */
   async function refresh(): Promise<void> {
-    accountChanges = await findValue<number>(database, ACCOUNT_CHANGES);
+    changes = await readChanges();
     for (let full = true; full;) {
       const rows = await database.query<RevocationRow>(
         sql`SELECT * FROM revocations WHERE seq > ${lastSeq} ORDER BY seq ${limitTo(READ_LIMIT)}`,
@@ -83,7 +84,9 @@ export async function loadRevocations(database: Database, now: () => number, lim
   return {
     refresh: () => afterWrite(refresh()),
     /** The number of all changes of apps and users at the last `refresh`. */
-    accountChanges: () => accountChanges,
+    accountChanges: () => changes?.count,
+    /** The same of issuers, and of principals that there were already; 0 before the first. */
+    issuerChanges: () => changes?.issuers ?? 0,
     /**
      * Whether the token of this caller has been revoked, by itself or with its grant, user, app or
      * both. A promise where the database must be read, because more is in force than is held.

@@ -84,7 +84,7 @@ export function endSubscriptions(
 }
 
 function ownedBy(owner: string): Sql {
-  const isApp = isBuiltIn(owner) || owner.startsWith("a");
+  const isApp = isBuiltIn(owner) || /^[ai]/.test(owner); // or an issuer
   return sql`${isApp ? sql`app` : sql`principal`} = ${owner} AND status <> 'deleted'`;
 }
 

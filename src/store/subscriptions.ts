@@ -1,8 +1,8 @@
-import { idTimeMs } from "../base/id.ts";
+import { idTimeMs, isId } from "../base/id.ts";
 import type { Seal } from "../base/seal.ts";
 import type { Infer } from "../base/shape.ts";
 import { type Caller, LOGIN_APP } from "../oauth/principal.ts";
-import { declaredScopes, LAST_ENDING, mayReceive } from "./authority.ts";
+import { declaredScopes, isPrincipalActive, LAST_ENDING, mayReceive } from "./authority.ts";
 import {
   SUBSCRIPTION_LIMIT,
   type Subscription,
@@ -105,8 +105,9 @@ export function hasActiveGrant(database: Database, grantId: string): Promise<boo
   return hasRow(database, sql`SELECT 1 WHERE ${isGrantActive(grantId)}`);
 }
 
-/** Holds at commit: the grant of a token, its user and its app are still active. */
+/** Holds at commit: the grant of a token, its user and its app (or a principal) are active. */
 export function isGrantActive(id: string): Sql {
+  if (isId("x", id)) return isPrincipalActive(id);
   return sql`EXISTS (SELECT 1 FROM grants g WHERE g.id = ${id} AND g.revokedAtMs IS NULL
     AND ${notBeforeOf(sql`g.user`, sql`g.app`)} < ${idTimeMs(id)})`;
 }

@@ -6,6 +6,7 @@ import { ringOf, signJwt } from "../helpers/jwt.ts";
 import { Problem } from "../../src/base/problem.ts";
 import { type Bearer, bearerToken, createBearer } from "../../src/api/bearer.ts";
 import { createTokenIssuer } from "../../src/api/authorization/token_issuer.ts";
+import { createIssuerTokens } from "../../src/api/issuer_tokens.ts";
 import { createUses } from "../../src/store/uses.ts";
 import { accessTokenClaims } from "../../src/oauth/claims.ts";
 import { loadRevocations, revocation } from "../../src/store/revocations.ts";
@@ -209,12 +210,18 @@ async function open(t: TestContext) {
   const revocations = await loadRevocations(database, now);
   const kids = new Set(["k1"]);
   const keys = ringOf(key, (kid) => kids.has(kid) ? key : undefined);
-  const config = { accessTokenTtlMs: TTL_MS, refreshTokenTtlMs: TTL_MS };
+  const config = {
+    accessTokenTtlMs: TTL_MS, refreshTokenTtlMs: TTL_MS, authorizationServer: true,
+  };
   const uses = createUses(database, now);
   const createFor = (issuer: string) => {
     const pageKey = new Uint8Array(32);
     const tokens = createTokenIssuer({ issuer, keys, config, pageKey });
-    return createBearer({ issuer, keys, tokens, revocations, uses, database, now, config });
+    const fetchDocument = () => Promise.reject(new Error("not needed here"));
+    const issuerTokens = createIssuerTokens({ database, revocations, issuer, fetchDocument, now });
+    return createBearer({
+      issuer, keys, tokens, issuerTokens, revocations, uses, database, now, config,
+    });
   };
   return {
     bearer: createFor(ISSUER),

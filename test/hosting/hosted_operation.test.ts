@@ -64,7 +64,8 @@ test("the document, which anybody may read, does not tell where the server's fil
   const file = "/srv/gatepost/endpoints/orders.ts";
   const services = hostingServices();
   const operation = hostedOperation({ ...endpoint("GET", "/orders", []), file }, services);
-  const { config, issuer } = services;
+  const { issuer } = services;
+  const config = { profile: "none", authorizationServer: true } as const;
   const own = { config, issuer, events: [], scopes: [], scopeWords: new Map() };
   const document = createOpenApi([operation], own, () => true);
 
@@ -83,7 +84,8 @@ test("the document says what an endpoint declares", () => {
     takesForms: true,
     limit: { count: 1, windowMs: 1_000, by: "caller" },
   }, services);
-  const { config, issuer } = services;
+  const { issuer } = services;
+  const config = { profile: "none", authorizationServer: true } as const;
   const own = { config, issuer, events: [], scopes: [], scopeWords: new Map() };
   const document = createOpenApi([operation], own, () => true);
 

@@ -22,6 +22,7 @@ import {
   typeCode,
   VERIFY,
 } from "../helpers/device.ts";
+import { startForeignIssuer } from "../helpers/foreign_issuer.ts";
 import { findErrors } from "../helpers/json_schema.ts";
 import { asFields, findOpenApiErrors, lookUp } from "../helpers/openapi_rules.ts";
 import { type Receiver, startReceiver } from "../helpers/receiver.ts";
@@ -373,6 +374,22 @@ test("what subscriptions, events and deliveries are answered with is as declared
   await ask("DELETE", path, undefined, token);
   const other = await ask("POST", "/consumer/subscription", { event, endpoint }, token);
   await ask("DELETE", `/backend/subscription/${String(other["id"])}`);
+});
+
+test("what is returned of other issuers and their principals is as declared", async (t) => {
+  const issuer = await startForeignIssuer(gatepost.issuer);
+  t.after(() => issuer.close());
+  const made = await ask("POST", "/backend/issuer", { issuer: issuer.url, scopes: ["consumer"] });
+  const path = `/backend/issuer/${String(made["id"])}`;
+  await ask("GET", "/backend/issuer");
+  await ask("GET", path);
+  await ask("PATCH", path, { scopes: ["consumer", "backend"], audience: null });
+  const { sub } = await ask("GET", "/authorization/whoami", undefined, issuer.token());
+  await ask("GET", "/backend/principal");
+  await ask("GET", `/backend/principal/${String(sub)}`);
+  await ask("PATCH", `/backend/principal/${String(sub)}`, { status: "disabled" });
+  await ask("DELETE", `/backend/principal/${String(sub)}`);
+  await ask("DELETE", path);
 });
 
 test("what the rest of the backend and the system return is as declared", async () => {

@@ -90,7 +90,7 @@ async function describe(
   presented: PresentedToken,
   { database, issuer, now }: IntrospectionServices,
 ): Promise<Record<string, unknown> | undefined> {
-  const { app: clientId, user: userId, grantId, scopes, untilMs, jti, state } = presented;
+  const { app: clientId, user: userId, grantId, scopes, untilMs, jti, state, foreign } = presented;
   if (jti === undefined) {
     const isGood = state === "current" && untilMs > now() &&
       await hasActiveGrant(database, grantId);
@@ -100,13 +100,10 @@ async function describe(
   const user = userId === null ? undefined : await findUser(database, userId);
   return {
     active: true,
-    aud: issuer,
-    iss: issuer,
+    ...foreign ?? { iss: issuer, aud: issuer, client_id: clientId, sub: userId ?? clientId },
     scope: scopes.join(" "),
-    client_id: clientId,
     ...(user && { username: user.username }),
     exp: Math.floor(untilMs / 1000),
-    sub: userId ?? clientId,
     ...(jti !== undefined && { token_type: "bearer", jti }),
   };
 }

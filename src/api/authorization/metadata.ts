@@ -24,7 +24,8 @@ const CACHE = { "Cache-Control": "public, max-age=300" };
 
 /** What a client or a resource server can find out by itself: RFC 8414, RFC 9728 and the keys. */
 export function metadataOperations(
-  { config, issuer, keys, scopes }: Pick<Services, "config" | "issuer" | "keys" | "scopes">,
+  { config: { profile, authorizationServer: isOn }, issuer, issuerTokens, keys, scopes }:
+    Pick<Services, "config" | "issuer" | "issuerTokens" | "keys" | "scopes">,
 ): Operation[] {
   const server = {
     issuer,
@@ -38,7 +39,7 @@ export function metadataOperations(
     scopes_supported: scopes,
     response_types_supported: ["code"],
     response_modes_supported: ["query"],
-    grant_types_supported: grantTypesOf(config.profile),
+    grant_types_supported: grantTypesOf(profile),
     token_endpoint_auth_methods_supported: [...CLIENT_AUTH_METHODS, "none"],
     revocation_endpoint_auth_methods_supported: [...CLIENT_AUTH_METHODS, "none"],
     introspection_endpoint_auth_methods_supported: [...CLIENT_AUTH_METHODS, "Bearer"],
@@ -51,16 +52,20 @@ export function metadataOperations(
   const members = Object.entries(server).map(([name, value]) => [name, shapeOf(value)]);
   const served = record(Object.fromEntries(members));
   const shape = named("ServerMetadata", described("RFC 8414.", served));
-  return [
+  const ofServer = [
     document("/.well-known/oauth-authorization-server", "getServerMetadata",
       "Server metadata (RFC 8414)", shape, () => server),
     // RFC 8414 §5: clients of OpenID providers look there, by either of the two forms.
     document("/.well-known/openid-configuration", "getOpenIdConfiguration",
       "The same where OpenID clients look", shape, () => server),
+  ];
+  return [
+    ...isOn ? ofServer : [],
     document("/.well-known/oauth-protected-resource", "getResourceMetadata",
-      "Resource metadata (RFC 9728)", ResourceMetadata, () => ({
+      "Resource metadata (RFC 9728)", ResourceMetadata, async () => ({
         resource: issuer,
-        authorization_servers: [issuer],
+        authorization_servers:
+          [...isOn ? [issuer] : [], ...(await issuerTokens.list()).map((each) => each.issuer)],
         // What a client asks for where no challenge names its scopes: not for administration.
         scopes_supported: scopes.filter((scope) => scope !== BACKEND_SCOPE),
         bearer_methods_supported: ["header"],
@@ -78,7 +83,13 @@ function shapeOf(value: string | readonly string[] | boolean): Shape<unknown> {
 }
 
 /** A document that anyone may read. */
-function document<T>(path: string, id: string, summary: string, shape: Shape<T>, make: () => T) {
+function document<T extends object>(
+  path: string,
+  id: string,
+  summary: string,
+  shape: Shape<T>,
+  make: () => T | Promise<T>,
+) {
   return operation({
     id,
     method: "GET",
@@ -88,6 +99,6 @@ function document<T>(path: string, id: string, summary: string, shape: Shape<T>,
     limit: "never",
     summary,
     responses: { 200: shape },
-    handle: () => Promise.resolve(jsonResponse(200, make(), CACHE)),
+    handle: async () => jsonResponse(200, await make(), CACHE),
   });
 }

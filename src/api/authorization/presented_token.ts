@@ -7,6 +7,8 @@ export interface PresentedToken extends Pick<Grant, "app" | "user" | "scopes"> {
   readonly untilMs: number;
   /** Of an access token: its own id. */
   readonly jti?: string;
+  /** Of another issuer's token: that issuer, and the principal. */
+  readonly foreign?: Readonly<Record<"iss" | "sub", string>>;
   /** Of a refresh token. */
   readonly state?: PresentedRefreshToken["state"];
 }
@@ -35,6 +37,7 @@ export async function findPresentedToken(
     caller = await bearer.verify(token);
   }
   if (!caller) return undefined;
-  const { clientId: app, kind, sub, grantId, scopes, expiresAtMs: untilMs, jti } = caller;
-  return { app, user: kind === "user" ? sub : null, grantId, scopes, untilMs, jti };
+  const { clientId: app, kind, sub, grantId, scopes, expiresAtMs: untilMs, jti, issuer } = caller;
+  const foreign = issuer === undefined ? {} : { foreign: { iss: issuer, sub } };
+  return { app, user: kind === "user" ? sub : null, grantId, scopes, untilMs, jti, ...foreign };
 }

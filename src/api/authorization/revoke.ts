@@ -1,4 +1,5 @@
 import type { HttpRequest } from "../../base/http_message.ts";
+import { Problem } from "../../base/problem.ts";
 import { described, named, optional, record, shown, TEXT } from "../../base/shape.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import type { Caller } from "../../oauth/principal.ts";
@@ -29,9 +30,9 @@ const Empty = named("Empty", shown({ type: "object", maxProperties: 0 }));
  * the Authorization header and no body, whoever holds a token ends it.
  */
 export function revokeOperation(
-  services: TokenLookup & Pick<Services, "clients" | "revocations">,
+  services: TokenLookup & Pick<Services, "clients" | "revocations" | "config">,
 ): Operation {
-  const { database, clients, bearer, revocations, now } = services;
+  const { database, clients, bearer, revocations, now, config } = services;
 
   async function revoke(statements: readonly Sql[]): Promise<void> {
     await database.write(statements);
@@ -54,6 +55,9 @@ export function revokeOperation(
         const own = { ...caller, user, app, untilMs: caller.expiresAtMs };
         await revoke(endToken(own, request.address, now()));
         return jsonResponse(200, {});
+      }
+      if (!config.authorizationServer) {
+        throw new Problem(404, "not_found", "No tokens are issued here; send one in the header.");
       }
       const form = await readOAuthForm(request);
       const token = requireParameter(form, "token");

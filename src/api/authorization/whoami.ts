@@ -1,4 +1,4 @@
-import { named, oneOf, optional, record, TEXT } from "../../base/shape.ts";
+import { described, named, oneOf, optional, record, TEXT, URI } from "../../base/shape.ts";
 import { TIME, toTime } from "../../base/time.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
@@ -8,9 +8,10 @@ import { SCOPE } from "./oauth_form.ts";
 
 const CallerRecord = named("Caller", record({
   sub: TEXT,
-  kind: oneOf("user", "app"),
+  kind: oneOf("user", "app", "principal"),
   username: optional(TEXT),
-  client_id: TEXT,
+  client_id: optional(TEXT),
+  issuer: optional(described("Of a principal's token.", URI)),
   scope: SCOPE,
   expires_at: TIME,
 }));
@@ -26,13 +27,13 @@ export function whoamiOperation({ database }: Pick<Services, "database">): Opera
     summary: "Who the access token speaks for",
     responses: { 200: CallerRecord },
     async handle({ caller }) {
-      const { sub, kind, clientId, scopes, expiresAtMs } = caller;
+      const { sub, kind, clientId, scopes, expiresAtMs, issuer } = caller;
       const user = kind === "user" ? await findUser(database, sub) : undefined;
       return jsonResponse(200, {
         sub,
         kind,
         ...(user && { username: user.username }),
-        client_id: clientId,
+        ...(issuer === undefined ? { client_id: clientId } : { issuer }),
         scope: scopes.join(" "),
         expires_at: toTime(expiresAtMs),
       });

@@ -12,12 +12,15 @@ import { markImage, renderPage, type Site } from "./page_layout.ts";
  * and the mark, also where browsers look for it by themselves.
  */
 export function frontDoorOperations(
-  { site, issuer, sessions }: Pick<Services, "site" | "issuer" | "sessions">,
+  { site, issuer, sessions, config: { authorizationServer } }:
+    Pick<Services, "site" | "issuer" | "sessions" | "config">,
 ): Operation[] {
   const base = { method: "GET", access: "public", cors: false } as const;
   const links = {
     openapi: `${issuer}/openapi.json`,
-    authorization_server: `${issuer}/.well-known/oauth-authorization-server`,
+    ...authorizationServer && {
+      authorization_server: `${issuer}/.well-known/oauth-authorization-server`,
+    },
     protected_resource: `${issuer}/.well-known/oauth-protected-resource`,
     health: `${issuer}/system/health`,
   };
@@ -69,7 +72,7 @@ ${username !== undefined && html`<p class="words">In this browser you are signed
 </li>
 </ul>
 <p class="note">For programs:
-<a href="${at("/.well-known/oauth-authorization-server")}">OAuth metadata</a> ·
+<a href="${at("/.well-known/oauth-protected-resource")}">OAuth metadata</a> ·
 <a href="${at("/system/health")}">health</a></p>`;
   return renderPage({ site, status: 200, title: "Start", main, headers: VARY });
 }

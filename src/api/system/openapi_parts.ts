@@ -145,7 +145,7 @@ export function callback(
 /** Whose document it is, its events, and every scope, with what those allow that have words. */
 export type DocumentServices =
   & Pick<Services, "issuer" | "events" | "scopes" | "scopeWords">
-  & { readonly config: Pick<Services["config"], "profile"> };
+  & { readonly config: Pick<Services["config"], "profile" | "authorizationServer"> };
 
 /** What operations refer to: schemas and responses by name, and what every document has. */
 export function components(service: DocumentServices, schemas: Schemas, responses: Schemas) {
@@ -165,14 +165,15 @@ function securitySchemes({ config, issuer, scopes, scopeWords }: DocumentService
   const textOf = (name: string) => scopeWords.get(name)?.description ?? "";
   const names = Object.fromEntries(scopes.map((name) => [name, textOf(name)]));
   const flow = { tokenUrl, refreshUrl: tokenUrl, scopes: names };
+  const token = {
+    type: "http",
+    scheme: "bearer",
+    bearerFormat: "JWT",
+    description: "An access token, of this service or of a registered issuer.",
+  };
   return {
-    token: {
-      type: "http",
-      scheme: "bearer",
-      bearerFormat: "JWT",
-      description: "An access token, of the login endpoint or the token endpoint.",
-    },
-    oauth2: {
+    token,
+    oauth2: !config.authorizationServer ? token : {
       type: "oauth2",
       flows: {
         authorizationCode: { authorizationUrl: `${issuer}/authorization/authorize`, ...flow },

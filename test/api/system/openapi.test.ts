@@ -14,7 +14,7 @@ function hosted(method: Operation["method"], path: string, more: Partial<Operati
 
 function documentOf(...operations: Operation[]): Readonly<Record<string, unknown>> {
   return createOpenApi(operations, {
-    config: { profile: "none" },
+    config: { profile: "none", authorizationServer: true },
     issuer: "https://api.example.com",
     events: [],
     scopes: ["consumer", "backend", "orders"],
@@ -202,7 +202,7 @@ describe("what a hosted endpoint declares of", () => {
 test("an event's schema and example are in its webhook", () => {
   const data = shown({ type: "object", properties: { n: { type: "number" } } });
   const document = createOpenApi([], {
-    config: { profile: "none" },
+    config: { profile: "none", authorizationServer: true },
     issuer: "https://api.example.com",
     events: [
       { name: "order.created", description: "Placed", scope: [], data, example: { n: 1 } },

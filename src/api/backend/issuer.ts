@@ -1,0 +1,149 @@
+import { newId } from "../../base/id.ts";
+import { Problem } from "../../base/problem.ts";
+import { jsonResponse } from "../../http/respond.ts";
+import {
+  changeIssuer,
+  IssuerChange,
+  IssuerRecord,
+  newIssuer,
+  NewIssuer,
+  toIssuerRecord,
+} from "../../oauth/issuer.ts";
+import type { Services } from "../../services.ts";
+import { afterWrite } from "../../store/after_write.ts";
+import {
+  deleteIssuer,
+  findIssuer,
+  insertIssuer,
+  listIssuers,
+  updateIssuer,
+} from "../../store/issuers.ts";
+import { endSubscriptions } from "../../store/subscription_end.ts";
+import {
+  type Administration,
+  changeFresh,
+  checkChanged,
+  found,
+  locatedResponse,
+  storeAudited,
+} from "../administration.ts";
+import { fetchKeys, ISSUER_LIMITS } from "../issuer_keys.ts";
+import { backend, type Operation } from "../operation.ts";
+import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
+
+const PATH = "/backend/issuer";
+const ITEM = `${PATH}/:id` as const;
+
+type IssuerServices = Administration & Pick<Services, "issuer" | "fetchDocument">;
+
+/** /backend/issuer: other authorization servers, whose access tokens are accepted. */
+export function issuerOperations(services: IssuerServices): Operation[] {
+  const { database, now } = services;
+  const find = async (id: string) => found(await findIssuer(database, id), "issuer");
+
+  return [
+    backend("POST", PATH, "addIssuer", "Accept the access tokens of another issuer", {
+      body: NewIssuer,
+      responses: { 201: IssuerRecord },
+      refuses: [409],
+      async handle({ body, ...context }) {
+        if (body.issuer === services.issuer) throw refuse("/issuer", "Is this service itself.");
+        const jwksUri = await findKeys(body.issuer, body.jwks_uri, services);
+        const createdAtMs = now();
+        const id = newId("i", createdAtMs);
+        const issuer = newIssuer(body, { id, jwksUri, createdAtMs });
+        const action = { action: "issuer.create", target: id };
+        const taken = "The issuer is registered already.";
+        await storeAudited(context, [insertIssuer(issuer)], action, services, taken);
+        return locatedResponse(201, context.request.path, id, toIssuerRecord(issuer));
+      },
+    }),
+    backend("GET", PATH, "listIssuers", "List the issuers whose tokens are accepted", {
+      query: pagination(IssuerRecord.members.id),
+      responses: { 200: pageOf(IssuerRecord) },
+      handle: async ({ query }) =>
+        listResponse(await listIssuers(database, toPagination(query)), toIssuerRecord),
+    }),
+    backend("GET", ITEM, "getIssuer", "One issuer", {
+      responses: { 200: IssuerRecord },
+      handle: async ({ params: { id } }) => jsonResponse(200, toIssuerRecord(await find(id))),
+    }),
+    backend("PATCH", ITEM, "changeIssuer", "Change an issuer, or disable it", {
+      body: IssuerChange,
+      responses: { 200: IssuerRecord },
+      async handle({ params: { id }, body, ...context }) {
+        const jwksUri = body.jwks_uri === undefined
+          ? undefined
+          : await findKeys((await find(id)).issuer, body.jwks_uri, services);
+        await changeFresh(async () => {
+          const issuer = await find(id);
+          const changed = changeIssuer(issuer, body, jwksUri);
+          const scopes = issuer.scopes.filter((scope) => !changed.scopes.includes(scope));
+          const end = changed.status === "disabled" ? { reason: "issuer disabled" }
+            : scopes.length > 0 ? { reason: "scope removed", scopes } : undefined;
+          await storeAudited(context, [
+            updateIssuer(issuer, changed),
+            ...end ? endSubscriptions({ app: id }, end, now()) : [],
+          ], { action: "issuer.change", target: id }, services);
+        });
+        return jsonResponse(200, toIssuerRecord(await afterWrite(find(id))));
+      },
+    }),
+    backend("DELETE", ITEM, "deleteIssuer", "Remove an issuer, and its principals", {
+      responses: { 204: undefined },
+      async handle({ params: { id }, ...context }) {
+        await find(id);
+        const end = { reason: "issuer deleted", deletes: true };
+        const changes = await storeAudited(context, [
+          deleteIssuer(id),
+          ...endSubscriptions({ app: id }, end, now()),
+        ], { action: "issuer.delete", target: id }, services);
+        checkChanged(changes, "issuer");
+        return { status: 204 };
+      },
+    }),
+  ];
+}
+
+/**
+ * Where an issuer's keys are, once some have been fetched there: as given, or as its metadata say
+ * (RFC 8414 §3, or OpenID Connect Discovery §4). Throws Problem 400.
+ */
+async function findKeys(
+  issuer: string,
+  given: string | null | undefined,
+  services: Pick<Services, "fetchDocument">,
+): Promise<string> {
+  const uri = given ?? await discover(issuer, services);
+  const fetched = await fetchKeys(uri, services);
+  const none = "keys" in fetched && fetched.keys.size === 0 && "it has no key that can be used";
+  const reason = "reason" in fetched ? fetched.reason : none;
+  if (reason) throw refuse("/jwks_uri", `No keys at ${uri}: ${reason}.`);
+  return uri;
+}
+
+async function discover(
+  issuer: string,
+  { fetchDocument }: Pick<Services, "fetchDocument">,
+): Promise<string> {
+  const { origin, pathname } = new URL(issuer);
+  const addresses = [
+    `${origin}/.well-known/oauth-authorization-server${pathname.replace(/\/$/, "")}`,
+    `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`,
+  ];
+  const reasons: string[] = [];
+  for (const address of addresses) {
+    const fetched = await fetchDocument(address, ISSUER_LIMITS);
+    const { issuer: named, jwks_uri: uri } = "document" in fetched ? fetched.document : {};
+    if (named === issuer && typeof uri === "string") return uri;
+    const other = named === issuer ? "it names no jwks_uri" : "it names another issuer";
+    reasons.push(`${address}: ${"reason" in fetched ? fetched.reason : other}`);
+  }
+  throw refuse("/issuer", `No metadata; give a jwks_uri, or mend this: ${reasons.join("; ")}.`);
+}
+
+function refuse(pointer: string, detail: string): Problem {
+  return new Problem(400, "invalid", "The body is not valid; see errors.", {
+    errors: [{ pointer, detail }],
+  });
+}

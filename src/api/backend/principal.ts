@@ -1,0 +1,70 @@
+import { described, optional } from "../../base/shape.ts";
+import { jsonResponse } from "../../http/respond.ts";
+import { PrincipalChange, PrincipalRecord, toPrincipalRecord } from "../../oauth/issuer.ts";
+import { afterWrite } from "../../store/after_write.ts";
+import {
+  deletePrincipal,
+  findPrincipal,
+  listPrincipals,
+  updatePrincipal,
+} from "../../store/issuers.ts";
+import { endSubscriptions } from "../../store/subscription_end.ts";
+import { type Administration, checkChanged, found, storeAudited } from "../administration.ts";
+import { backend, type Operation } from "../operation.ts";
+import { listResponse, pageOf, pagination, toPagination } from "../pagination.ts";
+
+const PATH = "/backend/principal";
+const ITEM = `${PATH}/:id` as const;
+
+/** Which principals a list has. */
+export const PRINCIPAL_QUERY = {
+  ...pagination(PrincipalRecord.members.id),
+  issuer: optional(described("Of this issuer, by its id.", PrincipalRecord.members.issuer)),
+} as const;
+
+/** /backend/principal: whom the tokens of other issuers speak for. */
+export function principalOperations(services: Administration): Operation[] {
+  const { database, now } = services;
+  const find = async (id: string) => found(await findPrincipal(database, id), "principal");
+
+  return [
+    backend("GET", PATH, "listPrincipals", "List whom tokens of other issuers speak for", {
+      query: PRINCIPAL_QUERY,
+      responses: { 200: pageOf(PrincipalRecord) },
+      async handle({ query }) {
+        const page = await listPrincipals(database, query.issuer, toPagination(query));
+        return listResponse(page, toPrincipalRecord);
+      },
+    }),
+    backend("GET", ITEM, "getPrincipal", "One principal", {
+      responses: { 200: PrincipalRecord },
+      handle: async ({ params: { id } }) => jsonResponse(200, toPrincipalRecord(await find(id))),
+    }),
+    backend("PATCH", ITEM, "changePrincipal", "Disable a principal, or let it in again", {
+      body: PrincipalChange,
+      responses: { 200: PrincipalRecord },
+      async handle({ params: { id }, body: { status }, ...context }) {
+        await find(id);
+        const end = { reason: "principal disabled" };
+        await storeAudited(context, [
+          updatePrincipal(id, status),
+          ...status === "disabled" ? endSubscriptions({ user: id }, end, now()) : [],
+        ], { action: "principal.change", target: id }, services);
+        return jsonResponse(200, toPrincipalRecord(await afterWrite(find(id))));
+      },
+    }),
+    backend("DELETE", ITEM, "deletePrincipal", "Forget a principal until its next token", {
+      responses: { 204: undefined },
+      async handle({ params: { id }, ...context }) {
+        await find(id);
+        const end = { reason: "principal deleted", deletes: true };
+        const changes = await storeAudited(context, [
+          deletePrincipal(id),
+          ...endSubscriptions({ user: id }, end, now()),
+        ], { action: "principal.delete", target: id }, services);
+        checkChanged(changes, "principal");
+        return { status: 204 };
+      },
+    }),
+  ];
+}

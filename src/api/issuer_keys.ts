@@ -1,0 +1,79 @@
+import { importPublicJwk, PUBLIC_JWK } from "../base/jwk.ts";
+import type { Services } from "../services.ts";
+
+/** Keys that verify, by their `kid`. */
+type Keys = ReadonlyMap<string, NonNullable<ReturnType<typeof importPublicJwk>>>;
+
+interface KeySet {
+  keys: Keys;
+  /** Until then they need no look. */
+  freshUntilMs: number;
+  /** Until then they serve if there is no way to look. */
+  servesUntilMs: number;
+  triedAtMs: number;
+  hasFailed: boolean;
+  fetching: Promise<void> | undefined;
+}
+
+/** Of what is fetched from an issuer. */
+export const ISSUER_LIMITS = { limitBytes: 65_536, timeoutMs: 5_000 };
+const STALE_MS = 24 * 60 * 60_000;
+/** Between two looks for a key that is not known, and where there are no keys at all. */
+const [UNKNOWN_MS, NONE_MS] = [60_000, 10_000];
+
+/** The keys at an address (RFC 7517 §5), or why there are none; those that fit nothing are left. */
+export async function fetchKeys(
+  uri: string,
+  { fetchDocument }: Pick<Services, "fetchDocument">,
+): Promise<{ readonly keys: Keys; readonly freshMs: number } | { readonly reason: string }> {
+  const fetched = await fetchDocument(uri, ISSUER_LIMITS);
+  if ("reason" in fetched) return fetched;
+  const { document, freshMs } = fetched;
+  const list: unknown = document["keys"];
+  if (!Array.isArray(list)) return { reason: "it has no list of keys" };
+  const keys = list.flatMap((given: unknown) => {
+    const errors: string[] = [];
+    const jwk = PUBLIC_JWK.parse(given, (detail) => void errors.push(detail));
+    const key = errors.length === 0 ? importPublicJwk(jwk) : undefined;
+    return key && jwk.kid !== undefined ? [[jwk.kid, key] as const] : [];
+  });
+  return { keys: new Map(keys), freshMs };
+}
+
+/**
+ * Makes what finds keys of other issuers, which are in memory. All who wait for one address wait
+ * for one fetch; where the last has failed, known keys serve a day more and wait for none.
+ */
+export function createIssuerKeys(services: Pick<Services, "fetchDocument" | "now">) {
+  const { now } = services;
+  const sets = new Map<string, KeySet>();
+
+  async function refresh(uri: string, set: KeySet): Promise<void> {
+    set.triedAtMs = now();
+    const fetched = await fetchKeys(uri, services);
+    set.hasFailed = "reason" in fetched;
+    if ("keys" in fetched) {
+      set.keys = fetched.keys;
+      set.freshUntilMs = now() + fetched.freshMs;
+      set.servesUntilMs = set.freshUntilMs + STALE_MS;
+    }
+    set.fetching = undefined;
+  }
+
+  /** The key of this `kid`, and until when it need not be looked for again. */
+  return async (uri: string, kid: string) => {
+    const set = sets.get(uri) ?? {
+      keys: new Map(), freshUntilMs: 0, servesUntilMs: 0, triedAtMs: 0, hasFailed: false,
+      fetching: undefined,
+    };
+    sets.set(uri, set);
+    const serves = () => set.servesUntilMs > now();
+    const isWanted = set.freshUntilMs <= now() || !set.keys.has(kid);
+    const isDue = now() - set.triedAtMs >= (serves() ? UNKNOWN_MS : NONE_MS);
+    if (isWanted && isDue) set.fetching ??= refresh(uri, set);
+    if (isWanted && !(set.hasFailed && serves() && set.keys.has(kid))) await set.fetching;
+    const key = serves() ? set.keys.get(kid) : undefined;
+    const untilMs = Math.max(set.freshUntilMs, Math.min(now() + UNKNOWN_MS, set.servesUntilMs));
+    return key && { key, untilMs };
+  };
+}

@@ -1,0 +1,72 @@
+import { createCache } from "../base/cache.ts";
+import { isSignedBy, parseJwt } from "../base/jwt.ts";
+import { sha256 } from "../base/secret.ts";
+import type { Principal } from "../oauth/issuer.ts";
+import { readIssuerToken } from "../oauth/issuer_token.ts";
+import type { Caller } from "../oauth/principal.ts";
+import type { Services } from "../services.ts";
+import { listActiveIssuers, obtainPrincipal } from "../store/issuers.ts";
+import { createIssuerKeys } from "./issuer_keys.ts";
+
+/** The check of tokens of other issuers. */
+export type IssuerTokens = ReturnType<typeof createIssuerTokens>;
+
+const CACHE_LIMIT = 10_000;
+
+/** Makes the check; issuers and principals are read again when any of them has been changed. */
+export function createIssuerTokens(
+  services: Pick<Services, "database" | "revocations" | "issuer" | "fetchDocument" | "now">,
+) {
+  const { database, revocations: { issuerChanges }, issuer: baseUrl, now } = services;
+  const findKey = createIssuerKeys(services);
+  let known: Awaited<ReturnType<typeof read>> | undefined;
+
+  async function read(changes: number) {
+    const issuers = await listActiveIssuers(database);
+    return { changes, issuers, principals: createCache<Principal>(CACHE_LIMIT) };
+  }
+
+  async function load() {
+    const changes = issuerChanges();
+    return known?.changes === changes ? known : known = await read(changes);
+  }
+
+  return {
+    /** The number of changes that what `verify` found holds for. */
+    changes: issuerChanges,
+    /** The active ones, oldest first; none is read before there has been one. */
+    list: async () => issuerChanges() === 0 ? [] : (await load()).issuers,
+    /**
+     * The caller of a token, and until when that need not be found out again. `iss` chooses the
+     * issuer, and only then `kid` one of its keys, so that no issuer speaks for another.
+     */
+    async verify(token: string) {
+      const jwt = issuerChanges() === 0 ? undefined : parseJwt(token);
+      const iss = jwt?.claims["iss"];
+      if (!jwt || iss === baseUrl) return undefined;
+      const { issuers, changes, principals } = await load();
+      const issuer = issuers.find((each) => each.issuer === iss);
+      const said = issuer && readIssuerToken(jwt, issuer, baseUrl, now());
+      const found = said && await findKey(issuer.jwksUri, said.kid);
+      if (!found || !isSignedBy(jwt, found.key)) return undefined;
+      const { sub, scopes, expiresAtMs } = said;
+      const name = `${issuer.id} ${sub}`;
+      const principal = principals.get(name) ??
+        await obtainPrincipal(database, issuer.id, sub, now());
+      if (principal) principals.set(name, principal);
+      if (principal?.status !== "active") return undefined;
+      const caller: Caller = {
+        sub: principal.id,
+        kind: "principal",
+        clientId: issuer.id,
+        scopes,
+        grantId: principal.id,
+        // Of what is signed: an ECDSA signature has a second form that holds as well.
+        jti: sha256(jwt.signed).toString("hex"),
+        issuer: issuer.issuer,
+        expiresAtMs,
+      };
+      return { caller, untilMs: Math.min(expiresAtMs, found.untilMs), changes };
+    },
+  };
+}

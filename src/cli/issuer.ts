@@ -1,0 +1,51 @@
+import { IssuerChange, NewIssuer } from "../oauth/issuer.ts";
+import type { Command } from "./command.ts";
+import { listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
+
+const ISSUER: Resource = {
+  noun: "issuer",
+  path: "/backend/issuer",
+  argument: { name: "ID", meaning: "the issuer's id, as issuer list shows it", example: "i0mhc…" },
+  label: "issuer",
+  columns: ["issuer*", "id", "status", "scopes*", "created_at"],
+  shown: ["*"],
+};
+const SCOPES = { name: "scope", value: '"A B"' };
+
+/** The commands of `gatepost issuer`. */
+export const ISSUER_COMMANDS: readonly Command[] = [
+  sendCommand(ISSUER, {
+    verb: "add",
+    purpose: "Accept the access tokens of another issuer",
+    details: ["Its metadata and keys are fetched at once, by way of the callbacks' address guard."],
+    examples: [
+      'gatepost issuer add https://id.example.com --scope "consumer orders"',
+      "gatepost issuer add https://id.example.com --scope orders --scope-claim roles --jwt-type",
+    ],
+    method: "POST",
+    body: NewIssuer,
+    members: { issuer: { argument: "URL" }, scopes: SCOPES },
+    done: (name) => `Tokens of ${name} are accepted.`,
+  }),
+  listCommand(ISSUER, { purpose: "List the issuers whose tokens are accepted, newest first" }),
+  showCommand(ISSUER, { purpose: "Show an issuer" }),
+  sendCommand(ISSUER, {
+    verb: "set",
+    purpose: "Change an issuer",
+    details: ["Of one that is disabled tokens are refused, and its principals' subscriptions end."],
+    examples: [
+      "gatepost issuer set i0mhc… --status disabled",
+      "gatepost issuer set i0mhc… --jwks-uri none",
+    ],
+    method: "PATCH",
+    body: IssuerChange,
+    members: { scopes: SCOPES },
+    done: (name) => `Issuer ${name} has been changed.`,
+  }),
+  sendCommand(ISSUER, {
+    verb: "delete",
+    purpose: "Remove an issuer, and its principals",
+    method: "DELETE",
+    done: (name) => `Issuer ${name} has been removed.`,
+  }),
+];

@@ -1,0 +1,37 @@
+import { PRINCIPAL_QUERY } from "../api/backend/principal.ts";
+import { PrincipalChange } from "../oauth/issuer.ts";
+import type { Command } from "./command.ts";
+import { listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
+
+const PRINCIPAL: Resource = {
+  noun: "principal",
+  path: "/backend/principal",
+  argument: { name: "ID", meaning: "as principal list shows it", example: "x0mhc…" },
+  columns: ["subject*", "id", "issuer", "status", "created_at"],
+};
+
+/** The commands of `gatepost principal`. */
+export const PRINCIPAL_COMMANDS: readonly Command[] = [
+  listCommand(PRINCIPAL, {
+    purpose: "List whom tokens of other issuers speak for, newest first",
+    examples: ["gatepost principal list", "gatepost principal list --issuer i0mhc…"],
+    query: PRINCIPAL_QUERY,
+  }),
+  showCommand(PRINCIPAL, { purpose: "Show a principal" }),
+  sendCommand(PRINCIPAL, {
+    verb: "set",
+    purpose: "Disable a principal, or let it in again",
+    details: ["Its tokens are refused while it is disabled; its subscriptions end."],
+    examples: ["gatepost principal set x0mhc… --status disabled"],
+    method: "PATCH",
+    body: PrincipalChange,
+    done: (name, _record, values) => `Principal ${name} is ${values.text("status")}.`,
+  }),
+  sendCommand(PRINCIPAL, {
+    verb: "delete",
+    purpose: "Forget a principal until its next token",
+    details: ["Its subscriptions are removed. `principal set --status disabled` shuts it out."],
+    method: "DELETE",
+    done: (name) => `Principal ${name} has been removed.`,
+  }),
+];

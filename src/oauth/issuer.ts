@@ -1,0 +1,146 @@
+import { idOf } from "../base/id.ts";
+import {
+  described,
+  FLAG,
+  type Infer,
+  named,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  pick,
+  record,
+  refined,
+  TEXT,
+  text,
+} from "../base/shape.ts";
+import { TIME, toTime } from "../base/time.ts";
+import { isSecureUrl } from "./redirect_uri.ts";
+import { SCOPES } from "./scope.ts";
+import { ACCOUNT_STATUS } from "./user.ts";
+
+const MAX_LENGTH = 2048;
+
+/** An https URL (http on this machine alone) of this form. */
+const urlOf = (form: RegExp, not: string) =>
+  text((value) => {
+    const url = form.test(value) ? URL.parse(value) : null;
+    if (url && isSecureUrl(url) && url.username === "" && url.password === "") return undefined;
+    return `Must be an https URL (http only on localhost or 127.0.0.1) without ${not}.`;
+  }, { format: "uri", maxLength: MAX_LENGTH });
+
+/** RFC 8414 §2; what it is compared with is the same text, byte for byte. */
+const ISSUER = described("As its tokens name it in iss.",
+  urlOf(/^https?:\/\/[!-"$->@-[\]-~]{1,2000}$/, "credentials, query and fragment"));
+const KEYS_URL = described("Where its keys are; found by its metadata where not given.",
+  urlOf(/^https?:\/\/[!-"$-[\]-~]{1,2000}$/, "credentials and fragment"));
+const AUDIENCE = described("What its tokens name in aud; this service's base URL where not given.",
+  text((value) => /^[\x21-\x7e]{1,2048}$/.test(value) ? undefined : "Must be printable ASCII."));
+const ISSUER_SCOPES = described("What its tokens may carry here, and nothing else counts.",
+  refined(SCOPES, (scopes, report) => {
+    if (scopes.length === 0) report("Must name one at least.");
+  }, { minItems: 1 }));
+const SCOPE_CLAIM = described("Which claim has the scopes.", oneOf("scope", "scp", "roles"));
+const JWT_TYPE = described("Takes tokens of typ JWT too, besides at+jwt (RFC 9068).", FLAG);
+
+/** What registers an issuer. */
+export const NewIssuer = named("NewIssuer", object({
+  issuer: ISSUER,
+  audience: optional(AUDIENCE),
+  scopes: ISSUER_SCOPES,
+  scope_claim: optional(SCOPE_CLAIM, "scope"),
+  jwks_uri: optional(KEYS_URL),
+  jwt_type: optional(JWT_TYPE, false),
+}));
+
+/** What of an issuer may change; `jwks_uri` null: its metadata are read again. */
+export const IssuerChange = named("IssuerChange", object({
+  audience: optional(nullable(AUDIENCE)),
+  scopes: optional(ISSUER_SCOPES),
+  scope_claim: optional(SCOPE_CLAIM),
+  jwks_uri: optional(nullable(KEYS_URL)),
+  jwt_type: optional(JWT_TYPE),
+  status: optional(ACCOUNT_STATUS),
+}));
+
+/** An issuer as the backend shows it. */
+export const IssuerRecord = named("Issuer", record({
+  id: idOf("i"),
+  issuer: ISSUER,
+  audience: nullable(AUDIENCE),
+  scopes: ISSUER_SCOPES,
+  scope_claim: SCOPE_CLAIM,
+  jwks_uri: KEYS_URL,
+  jwt_type: JWT_TYPE,
+  status: ACCOUNT_STATUS,
+  created_at: TIME,
+}));
+
+type Members = Infer<typeof IssuerRecord>;
+
+/** Somebody else's authorization server, whose access tokens are accepted. */
+export interface Issuer extends Pick<Members, "id" | "issuer" | "audience" | "scopes" | "status"> {
+  readonly scopeClaim: Members["scope_claim"];
+  readonly jwksUri: string;
+  readonly jwtType: boolean;
+  readonly createdAtMs: number;
+}
+
+/** An issuer as the backend shows it. */
+export function toIssuerRecord(issuer: Issuer): Members {
+  return pick(IssuerRecord, {
+    ...issuer,
+    scope_claim: issuer.scopeClaim,
+    jwks_uri: issuer.jwksUri,
+    jwt_type: issuer.jwtType,
+    created_at: toTime(issuer.createdAtMs),
+  });
+}
+
+/** The issuer that is asked for. */
+export function newIssuer(
+  { issuer, audience, scopes, scope_claim: scopeClaim, jwt_type: jwtType }: Infer<typeof NewIssuer>,
+  more: Pick<Issuer, "id" | "jwksUri" | "createdAtMs">,
+): Issuer {
+  const status = "active";
+  return { ...more, issuer, audience: audience ?? null, scopes, scopeClaim, jwtType, status };
+}
+
+/** The issuer as it will be; `jwksUri` where that changes. */
+export function changeIssuer(
+  issuer: Issuer,
+  change: Infer<typeof IssuerChange>,
+  jwksUri = issuer.jwksUri,
+): Issuer {
+  return {
+    ...issuer,
+    audience: change.audience === undefined ? issuer.audience : change.audience,
+    scopes: change.scopes ?? issuer.scopes,
+    scopeClaim: change.scope_claim ?? issuer.scopeClaim,
+    jwksUri,
+    jwtType: change.jwt_type ?? issuer.jwtType,
+    status: change.status ?? issuer.status,
+  };
+}
+
+/** What of a principal may change. */
+export const PrincipalChange = named("PrincipalChange", object({ status: ACCOUNT_STATUS }));
+
+/** A principal as the backend shows it: `subject` is what its issuer calls it, in `sub`. */
+export const PrincipalRecord = named("Principal", record({
+  id: idOf("x"),
+  issuer: idOf("i"),
+  subject: TEXT,
+  status: ACCOUNT_STATUS,
+  created_at: TIME,
+}));
+
+/** Whom tokens of another issuer speak for; made when one is first presented. */
+export interface Principal extends Omit<Infer<typeof PrincipalRecord>, "created_at"> {
+  readonly createdAtMs: number;
+}
+
+/** A principal as the backend shows it. */
+export function toPrincipalRecord(principal: Principal): Infer<typeof PrincipalRecord> {
+  return pick(PrincipalRecord, { ...principal, created_at: toTime(principal.createdAtMs) });
+}

@@ -1,0 +1,137 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createIssuerKeys, fetchKeys } from "../../src/api/issuer_keys.ts";
+import type { FetchedDocument } from "../../src/outbound/fetch_document.ts";
+import { newForeignKey } from "../helpers/foreign_issuer.ts";
+
+const URI = "https://id.example.com/keys";
+const MINUTE_MS = 60_000;
+const DAY_MS = 1_440 * MINUTE_MS;
+const [one, two] = [newForeignKey("k1"), newForeignKey("k2")];
+
+function open() {
+  const stage = {
+    nowMs: Date.UTC(2026, 10, 23),
+    fetches: 0,
+    answer: (): FetchedDocument | Promise<FetchedDocument> => publish([one.jwk]),
+  };
+  const find = createIssuerKeys({
+    fetchDocument: async () => {
+      stage.fetches++;
+      return await stage.answer();
+    },
+    now: () => stage.nowMs,
+  });
+  const has = async (kid = "k1", uri = URI) => await find(uri, kid) !== undefined;
+  return { stage, find, has };
+}
+
+function publish(keys: readonly unknown[], freshMs = 10 * MINUTE_MS): FetchedDocument {
+  return { document: { keys }, freshMs };
+}
+
+test("keys are fetched once while they are fresh, and again after that", async () => {
+  const { stage, has } = open();
+  assert.deepEqual(await Promise.all([has(), has(), has()]), [true, true, true]);
+  stage.nowMs += 10 * MINUTE_MS - 1;
+  assert.equal(await has(), true);
+  assert.equal(stage.fetches, 1);
+  stage.nowMs += 1;
+  stage.answer = () => publish([two.jwk]);
+  assert.equal(await has(), false); // withdrawn
+  assert.equal(await has("k2"), true);
+  assert.equal(stage.fetches, 2);
+});
+
+test("a kid that is not known is looked for once a minute", async () => {
+  const { stage, has } = open();
+  await has();
+  stage.answer = () => publish([one.jwk, two.jwk]);
+  assert.equal(await has("k2"), false);
+  stage.nowMs += MINUTE_MS - 1;
+  assert.equal(await has("k2"), false);
+  assert.equal(stage.fetches, 1);
+  stage.nowMs += 1;
+  assert.equal(await has("k2"), true);
+  for (let n = 0; n < 100; n++) assert.equal(await has(`made up ${n}`), false);
+  assert.equal(stage.fetches, 2);
+});
+
+test("known keys serve a day more where there is no way to look, and wait for none", async () => {
+  const { stage, find, has } = open();
+  await has();
+  stage.answer = () => ({ reason: "timeout" });
+  stage.nowMs += 10 * MINUTE_MS;
+  const found = await find(URI, "k1");
+  assert.equal(found?.untilMs, stage.nowMs + MINUTE_MS);
+  assert.equal(stage.fetches, 2);
+  stage.nowMs += MINUTE_MS;
+  const hanging = Promise.withResolvers<FetchedDocument>();
+  stage.answer = () => hanging.promise;
+  assert.equal(await has(), true); // though the fetch has not ended
+  assert.equal(stage.fetches, 3);
+  hanging.resolve({ reason: "timeout" });
+  stage.nowMs += DAY_MS - 2 * MINUTE_MS;
+  assert.equal(await has(), true);
+  await new Promise(setImmediate); // the fetch that nobody waited for has ended
+  stage.nowMs += MINUTE_MS;
+  stage.answer = () => ({ reason: "timeout" });
+  assert.equal(await has(), false);
+  stage.answer = () => publish([one.jwk]);
+  assert.equal(await has(), false);
+  stage.nowMs += MINUTE_MS;
+  assert.equal(await has(), true);
+});
+
+test("where there have never been keys, it is tried again after ten seconds", async () => {
+  const { stage, has } = open();
+  stage.answer = () => ({ reason: "refused" });
+  assert.equal(await has(), false);
+  stage.nowMs += 9_999;
+  assert.equal(await has(), false);
+  assert.equal(stage.fetches, 1);
+  stage.nowMs += 1;
+  stage.answer = () => publish([one.jwk]);
+  assert.equal(await has(), true);
+});
+
+test("who waits for one place waits for no other", async () => {
+  const { stage, has } = open();
+  const hanging = Promise.withResolvers<FetchedDocument>();
+  stage.answer = () => hanging.promise;
+  let isDone = false;
+  const waiting = has("k1", "https://slow.example/keys").finally(() => isDone = true);
+  stage.answer = () => publish([one.jwk]);
+  assert.equal(await has(), true);
+  assert.equal(isDone, false);
+  hanging.resolve({ reason: "timeout" });
+  assert.equal(await waiting, false);
+});
+
+const ODD: readonly (readonly [what: string, key: unknown])[] = [
+  ["a key for encryption", { ...two.jwk, use: "enc" }],
+  ["a key without kid", { ...two.jwk, kid: undefined }],
+  ["a kid that is no text", { ...two.jwk, kid: 7 }],
+  ["an algorithm that does not fit", { ...two.jwk, alg: "RS256" }],
+  ["an algorithm that is not known", { ...two.jwk, alg: "PS256" }],
+  ["a secret", { kty: "oct", kid: "k2", k: "AAAA" }],
+  ["a private key", { ...two.jwk, d: two.privateKey.export({ format: "jwk" }).d }],
+  ["a point beside the curve", { ...two.jwk, x: two.jwk["y"], y: two.jwk["x"] }],
+  ["a short RSA key", { kty: "RSA", kid: "k2", n: "AQAB".repeat(40), e: "AQAB" }],
+  ["null", null],
+  ["a text", "k2"],
+];
+for (const [what, key] of ODD) {
+  test(`fetchKeys() leaves ${what}, and has the others`, async () => {
+    const fetched = await fetchKeys(URI, { fetchDocument: async () => publish([key, one.jwk]) });
+    assert.ok("keys" in fetched);
+    assert.deepEqual([...fetched.keys.keys()], ["k1"]);
+  });
+}
+
+test("a key without alg has the one of its kind", async () => {
+  const bare = { ...newForeignKey("k3", "RS256").jwk, alg: undefined, use: undefined };
+  const json = JSON.parse(JSON.stringify(bare));
+  const fetched = await fetchKeys(URI, { fetchDocument: async () => publish([json]) });
+  assert.equal("keys" in fetched && fetched.keys.get("k3")?.alg, "RS256");
+});
