@@ -62,6 +62,9 @@ describe("without the authorization server", () => {
     ["GET", "/authorization/authorize"],
     ["POST", "/authorization/authorize"],
     ["POST", "/authorization/token"],
+    ["POST", "/authorization/device"],
+    ["GET", "/authorization/verify"],
+    ["POST", "/authorization/verify"],
     ["GET", "/.well-known/oauth-authorization-server"],
     ["GET", "/.well-known/openid-configuration"],
   ];
