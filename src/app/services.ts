@@ -9,7 +9,7 @@ import { Problem } from "../base/problem.ts";
 import { checkReachable } from "../delivery/reachable.ts";
 import { scopeWords } from "../hosting/catalogue.ts";
 import type { Hosted } from "../hosting/check.ts";
-import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
+import { OWN_SCOPES } from "../oauth/scope.ts";
 import type { Services } from "../services.ts";
 import { createAccounts } from "../store/accounts.ts";
 
@@ -50,7 +50,7 @@ export function createServices(foundation: Foundation): Services {
     bearer,
     inspectors: createInspectorCheck(bearer, config.metricsToken),
     sessions: createBrowserSessions({ database, issuer, pageKey, now }),
-    scopes: [...new Set([CONSUMER_SCOPE, BACKEND_SCOPE, ...hostedScopes])],
+    scopes: [...new Set([...OWN_SCOPES.keys(), ...hostedScopes])],
     scopeWords: scopeWords(hosted.scopes),
     refuseEndpoint: (target) => refuseEndpoint(target, ownOrigins, foundation),
   };
