@@ -1,5 +1,6 @@
 import { MIGRATION_5 } from "./migration_5.ts";
 import { GRANT_ENDED } from "./migration_6.ts";
+import { MIGRATION_11 } from "./migration_11.ts";
 import { POST_SCHEMA } from "./schema_post.ts";
 
 /**
@@ -202,4 +203,5 @@ export const SCHEMA = `
 
   ${POST_SCHEMA}
   ${MIGRATION_5}
+  ${MIGRATION_11}
 `;
