@@ -64,7 +64,7 @@ export interface Operation<
   readonly idempotent?: boolean;
   /** How else than with an access token it may be called. */
   readonly security?: "client" | "client or token" | "token or none" | "inspector";
-  /** Whether its response has a Location; one with 201 or 303 always has. */
+  /** Whether its response has a Location; unless it says so, one with 201 or 303 has. */
   readonly isLocated?: boolean;
   /** A form that the handler reads itself, as the OAuth endpoints do. */
   readonly form?: Shape<unknown>;

@@ -11,6 +11,10 @@ import { cronjobOperations } from "../api/backend/cronjob.ts";
 import { eventOperations } from "../api/backend/event.ts";
 import { grantOperations } from "../api/backend/grant.ts";
 import { keyOperations } from "../api/backend/key.ts";
+import { problemOperations } from "../api/backend/problem.ts";
+import { seriesOperations } from "../api/backend/series.ts";
+import { backupOperation, configOperation } from "../api/backend/server.ts";
+import { streamOperation } from "../api/backend/stream.ts";
 import { userOperations } from "../api/backend/user.ts";
 import { eventCatalogueOperation } from "../api/consumer/event.ts";
 import { accountOperations } from "../api/consumer/account.ts";
@@ -40,6 +44,9 @@ export function ownOperations(services: Services): Operation[] {
     eventCatalogueOperation(services),
     ...accountOperations(services),
     ...backendOperations(services),
+    // Of a running server alone.
+    backupOperation(services),
+    streamOperation(services),
     ...statusOperations(services),
     metricsOperation(services),
     asyncApiOperation(services),
@@ -49,7 +56,8 @@ export function ownOperations(services: Services): Operation[] {
 /** Every operation of /backend: the command line calls the same ones without a socket. */
 export function backendOperations(
   services: Administration &
-    Pick<Services, "hasher" | "keys" | "jobs" | "refuseEndpoint" | "metrics">,
+    Pick<Services, "hasher" | "keys" | "jobs" | "refuseEndpoint" | "metrics" | "heavy"> &
+    Pick<Services, "readiness" | "warnings">,
 ): Operation[] {
   return [
     ...appOperations(services),
@@ -61,5 +69,8 @@ export function backendOperations(
     ...managedDeliveryOperations(services),
     ...managedSubscriptionOperations(services),
     ...cronjobOperations(services),
+    ...seriesOperations(services),
+    ...problemOperations(services),
+    configOperation(services),
   ];
 }

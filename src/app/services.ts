@@ -17,7 +17,8 @@ import { createAccounts } from "../store/accounts.ts";
 type Foundation =
   & Pick<Services, "config" | "log" | "now" | "database" | "seal" | "revocations" | "rates">
   & Pick<Services, "failures" | "hasher" | "wake" | "jobs" | "metrics" | "formatMetrics">
-  & Pick<Services, "readiness" | "events" | "keys" | "uses">
+  & Pick<Services, "readiness" | "events" | "keys" | "uses" | "figures" | "heavy" | "backUpAs">
+  & Pick<Services, "warnings" | "watchDeliveries">
   & {
     readonly hosted: Hosted;
     /** Protects what pages send back. */
@@ -57,8 +58,14 @@ export function createServices(foundation: Foundation): Services {
 }
 
 /** The same login, with its outcomes counted. */
-function countLogins(login: PasswordLogin, { metrics }: Pick<Services, "metrics">): PasswordLogin {
-  const count = (outcome: string) => metrics.count("gatepost_logins_total", [outcome]);
+function countLogins(
+  login: PasswordLogin,
+  { metrics, figures }: Pick<Services, "metrics" | "figures">,
+): PasswordLogin {
+  const count = (outcome: string) => {
+    metrics.count("gatepost_logins_total", [outcome]);
+    figures.add("logins", outcome === "ok", outcome !== "ok" && outcome !== "wrong");
+  };
   return {
     async check(attempt) {
       try {

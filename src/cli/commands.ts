@@ -10,6 +10,7 @@ import { EVENT_COMMANDS } from "./event.ts";
 import { GRANT_COMMANDS } from "./grant.ts";
 import { INIT_COMMAND } from "./init.ts";
 import { KEY_COMMANDS } from "./key.ts";
+import { PROBLEM_COMMANDS } from "./problem.ts";
 import { SERVE_COMMAND } from "./serve.ts";
 import { SETUP_COMMAND } from "./setup.ts";
 import { SUBSCRIPTION_COMMANDS } from "./subscription.ts";
@@ -34,6 +35,7 @@ export const COMMANDS: readonly Command[] = [
   ...CRONJOB_COMMANDS,
   ...KEY_COMMANDS,
   ...AUDIT_COMMANDS,
+  ...PROBLEM_COMMANDS,
   BACKUP_COMMAND,
   RESTORE_COMMAND,
   CHECK_COMMAND,

@@ -31,7 +31,8 @@ test("backend:read opens every GET of /backend, and refuses all else by name", a
   const operations = await listOperations();
   assert.ok(operations.length > 30);
   for (const [method, path, opens] of operations) {
-    const answer = await stage.gatepost.api.sendJson(method, path, undefined, bearer(reader));
+    const asked = method === "GET" ? "HEAD" : method; // a stream would not end
+    const answer = await stage.gatepost.api.sendJson(asked, path, undefined, bearer(reader));
     assert.equal(answer.status !== 403, method === "GET", `${method} ${path}: ${answer.status}`);
     assert.equal(opens.includes("backend:read"), method === "GET", `${method} ${path}`);
     assert.ok(opens.includes("backend"), `${method} ${path}`);

@@ -92,7 +92,7 @@ function successes({ responses, isLocated }: Operation): Schema {
     description: RESPONSE_TEXTS[status] ?? "Done.",
     headers: {
       "X-Request-Id": { $ref: "#/components/headers/RequestId" },
-      ...((["201", "303"].includes(status) || isLocated) && {
+      ...((isLocated ?? ["201", "303"].includes(status)) && {
         Location: { $ref: "#/components/headers/Location" },
       }),
     },
