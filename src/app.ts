@@ -35,6 +35,7 @@ import { createDocumentEgress, createDocumentFetch } from "./outbound/fetch_docu
 import { hasAppOrigin } from "./store/apps.ts";
 import { declareEvents } from "./store/authority.ts";
 import { createFailureAudit } from "./store/failure_audit.ts";
+import { createFigureCounter } from "./store/figures.ts";
 import { loadKeyRing } from "./store/key_ring.ts";
 import { loadRates } from "./store/rates.ts";
 import { loadRevocations } from "./store/revocations.ts";
@@ -52,6 +53,8 @@ interface AppHost {
   readonly poolThreads: number;
   /** Prints a line for the operator once, past the log: a generated password. */
   readonly print: (line: string) => void;
+  /** What in the set-up is allowed and risky. */
+  readonly warnings: readonly string[];
 }
 
 /** A running service. */
@@ -90,6 +93,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   const failures = createFailureAudit({ database, now });
   const uses = createUses(database, now);
   const egress = createDocumentEgress(config.callbackAllow);
+  const figures = createFigureCounter(database, now);
   const stopping = new AbortController();
   let handle: (request: HttpRequest) => Promise<HttpResponse> = () => Promise.reject();
   let jobs: Jobs | undefined;
@@ -112,6 +116,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     await closed;
     await egress.close();
     await failures.flush().catch((error: unknown) => log.warn("failures are lost", { error }));
+    await figures.flush().catch((error: unknown) => log.warn("figures are lost", { error }));
     await uses.flush().catch((error: unknown) => log.warn("uses are lost", { error }));
     await database.close();
     loopDelay.disable();
@@ -141,13 +146,18 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     const worker = createDeliveryWorker({ name, config, log, metrics, connect: database.connect });
     const backlog = createBacklogReader(database, now);
     jobs = createJobs({
-      config, database, keys, revocations, rates, failures, uses, log, now, metrics, events,
-      name, writes, worker, cautiousNow,
+      config, database, keys, revocations, rates, failures, uses, figures, log, now, metrics,
+      events, name, writes, worker, cautiousNow,
     });
     const services = createServices({
-      config, log, now, database, seal, revocations, rates, keys, failures, uses, hasher, metrics,
-      jobs, events, hosted, pageKey, url, fetchDocument: createDocumentFetch(egress),
+      config, log, now, database, seal, revocations, rates, keys, failures, uses, figures, hasher,
+      metrics, jobs, events, hosted, pageKey, url,
+      fetchDocument: createDocumentFetch(egress),
+      heavy: database.heavy,
+      backUpAs: database.backUpAs,
       wake: worker.wake,
+      watchDeliveries: worker.watch,
+      warnings: host.warnings,
       readiness: createReadiness({
         async database() {
           const state = database.state();

@@ -14,11 +14,14 @@ import type { PasswordHasher } from "./base/password.ts";
 import type { Seal } from "./base/seal.ts";
 import type { Config } from "./config.ts";
 import type { Database } from "./database/database.ts";
+import type { OpenDatabase } from "./database/engine.ts";
+import type { WatchDeliveries } from "./event/delivery_record.ts";
 import type { DeclaredEvent } from "./event/event.ts";
 import type { ScopeWords } from "./oauth/scope.ts";
 import type { DocumentFetch } from "./outbound/fetch_document.ts";
 import type { Accounts } from "./store/accounts.ts";
 import type { FailureAudit } from "./store/failure_audit.ts";
+import type { FigureCounter } from "./store/figures.ts";
 import type { KeyRing } from "./store/key_ring.ts";
 import type { Rates } from "./store/rates.ts";
 import type { Revocations } from "./store/revocations.ts";
@@ -34,10 +37,13 @@ export interface Services {
   readonly now: () => number;
 
   readonly database: Database;
+  readonly heavy: OpenDatabase["heavy"];
+  readonly backUpAs: OpenDatabase["backUpAs"];
   readonly seal: Seal;
   readonly accounts: Accounts;
   readonly revocations: Revocations;
   readonly uses: ReturnType<typeof createUses>;
+  readonly figures: FigureCounter;
   readonly rates: Rates;
   readonly keys: KeyRing;
   readonly failures: FailureAudit;
@@ -64,10 +70,14 @@ export interface Services {
   readonly refuseEndpoint: (url: URL) => string | undefined;
   /** Lets the distributor look for work at once; without it, it does so at its next interval. */
   readonly wake: () => void;
+  /** Has deliveries of this process told as they change, to one listener or to none. */
+  readonly watchDeliveries: (told: WatchDeliveries | undefined) => void;
   readonly jobs: Pick<Jobs, "listCronjobs" | "runCronjob">;
 
   readonly metrics: ServiceMetrics;
   /** All metrics in Prometheus' text format. */
   readonly formatMetrics: () => Promise<string>;
+  /** What in the set-up is allowed and risky, a line each. */
+  readonly warnings: readonly string[];
   readonly readiness: (withParts: boolean) => Promise<Readiness>;
 }

@@ -4,7 +4,7 @@ import type { HttpRequest } from "../base/http_message.ts";
 import { verifyJwt } from "../base/jwt.ts";
 import { Problem } from "../base/problem.ts";
 import { ACCESS_TOKEN_TYPE, parseAccessClaims } from "../oauth/claims.ts";
-import { type Caller, PERSONAL_PREFIX } from "../oauth/principal.ts";
+import { type Caller, opens, PERSONAL_PREFIX } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { findPersonalCaller } from "../store/personal_tokens.ts";
 
@@ -53,7 +53,7 @@ export function authenticateBy(check: CheckToken, issuer: string) {
     if (!caller) {
       throw refusal(401, "The access token is expired, revoked or invalid.", "invalid_token");
     }
-    if (!scopes.every((scope) => caller.scopes.includes(scope))) {
+    if (!scopes.every((scope) => opens(caller.scopes, scope))) {
       throw refusal(403, `The access token needs scope ${scopes.join(" ")}.`, "insufficient_scope");
     }
     return caller;

@@ -25,7 +25,7 @@ import {
   toManagedDelivery,
 } from "../event/delivery_record.ts";
 import { jsonResponse } from "../http/respond.ts";
-import type { Caller } from "../oauth/principal.ts";
+import { BACKEND_SCOPE, type Caller } from "../oauth/principal.ts";
 import type { Services } from "../services.ts";
 import { findDelivery, listAttempts, listDeliveries } from "../store/delivery_lists.ts";
 import { deliveryId } from "../store/fan_out.ts";
@@ -48,7 +48,7 @@ const WithAttempts = named("DeliveryWithAttempts", withMembers(DeliveryRecord, {
 }));
 const ManagedWithAttempts = named("ManagedDeliveryWithAttempts", withMembers(ManagedDelivery, {
   attempts: manyOf(withMembers(AttemptRecord, {
-    snippet: optional(described("How the response began: 4 KiB at most.", TEXT)),
+    snippet: optional(described("How it began: 4 KiB at most; for scope backend.", TEXT)),
   })),
 }));
 
@@ -161,11 +161,12 @@ export function managedDeliveryOperations(services: Administration): Operation[]
     backend("GET", `${path}/:id`, "getAnyDelivery",
       "One delivery with its attempts, and how each response began", {
       responses: { 200: ManagedWithAttempts },
-      async handle({ params: { id } }) {
+      async handle({ params: { id }, caller }) {
         const delivery = await find(id);
+        const maySee = caller.scopes.includes(BACKEND_SCOPE);
         const attempts = (await listAttempts(database, id)).map((attempt) => ({
           ...toAttemptRecord(attempt),
-          snippet: attempt.snippet ?? undefined,
+          snippet: maySee ? attempt.snippet ?? undefined : undefined,
         }));
         return jsonResponse(200, { ...toManagedDelivery(delivery), attempts });
       },

@@ -3,7 +3,12 @@ import type { InferMembers, Members, Shape } from "../base/shape.ts";
 import type { RateLimit } from "../base/rate.ts";
 import type { CorsPolicy } from "./cors.ts";
 import type { DeclaredEvent } from "../event/event.ts";
-import { BACKEND_SCOPE, type Caller, CONSUMER_SCOPE } from "../oauth/principal.ts";
+import {
+  BACKEND_READ_SCOPE,
+  BACKEND_SCOPE,
+  type Caller,
+  CONSUMER_SCOPE,
+} from "../oauth/principal.ts";
 
 /** The names of a path's parameters: "/backend/user/:id" has "id". */
 type ParamsOf<Path extends string> = string extends Path ? PathParams
@@ -59,7 +64,7 @@ export interface Operation<
   readonly idempotent?: boolean;
   /** How else than with an access token it may be called. */
   readonly security?: "client" | "client or token" | "token or none" | "inspector";
-  /** Whether its response has a Location; one with 201 or 303 always has. */
+  /** Whether its response has a Location; unless it says so, one with 201 or 303 has. */
   readonly isLocated?: boolean;
   /** A form that the handler reads itself, as the OAuth endpoints do. */
   readonly form?: Shape<unknown>;
@@ -86,7 +91,12 @@ export function operation<
 }
 
 /** Makes what makes operations for the same callers: of their place, id, summary and the rest. */
-function operationsFor<const A extends Access>(access: A, cors: boolean, limit?: "never") {
+function operationsFor<const A extends Access>(
+  access: A,
+  cors: boolean,
+  limit?: "never",
+  toRead: NoInfer<A> = access,
+) {
   return <
     const Path extends string,
     const Q extends Members = Record<never, never>,
@@ -100,14 +110,18 @@ function operationsFor<const A extends Access>(access: A, cors: boolean, limit?:
       Operation<Path, A, Q, Body>,
       "method" | "path" | "id" | "summary" | "access" | "cors" | "limit"
     >,
-  ) => operation({ access, cors, limit, method, path, id, summary, ...rest });
+  ) => {
+    const needed = method === "GET" ? toRead : access;
+    return operation({ access: needed, cors, limit, method, path, id, summary, ...rest });
+  };
 }
 
 /** Makes an operation of the consumer's own resources: scope `consumer`, and CORS. */
 export const consumer = operationsFor([CONSUMER_SCOPE], true);
 
-/** Makes an operation of the backend: scope `backend`, and never CORS. */
-export const backend = operationsFor([BACKEND_SCOPE], false);
+/** Makes an operation of the backend: scope `backend`, a GET `backend:read`, and never CORS. */
+export const backend =
+  operationsFor<readonly string[]>([BACKEND_SCOPE], false, undefined, [BACKEND_READ_SCOPE]);
 
 /** Makes an operation of the service itself, for those who watch over it: public, without CORS. */
 export const system = operationsFor("public", false, "never");

@@ -1,5 +1,13 @@
 import { conflict, Problem } from "../base/problem.ts";
-import { type Infer, refined, type Report, type Shape } from "../base/shape.ts";
+import {
+  described,
+  type Infer,
+  oneOf,
+  optional,
+  refined,
+  type Report,
+  type Shape,
+} from "../base/shape.ts";
 import type { Database } from "../database/database.ts";
 import type { Sql } from "../database/sql.ts";
 import { OWN_PREFIX } from "../event/event.ts";
@@ -25,6 +33,7 @@ import {
 import {
   findSubscription,
   grantOf,
+  listFailing,
   listSubscriptions,
   type SubscriptionOwner,
   updateSubscription,
@@ -83,6 +92,15 @@ export function managedSubscriptionOperations(services: SubscriptionServices): O
   }, services);
 }
 
+/** Which subscriptions a list has, in which order. */
+export const SUBSCRIPTION_QUERY = {
+  ...pagination(SubscriptionRecord.members.id),
+  sort: optional(
+    described("worst: those that fail, for longest first.", oneOf("newest", "worst")),
+    "newest",
+  ),
+} as const;
+
 /** The caller's own subscriptions, or everybody's. */
 interface View
   extends Record<"list" | "get" | "change" | "remove", readonly [id: string, summary: string]> {
@@ -110,10 +128,11 @@ function sharedOperations(view: View, services: SubscriptionServices): Operation
 
   return [
     make("GET", path, ...list, {
-      query: pagination(SubscriptionRecord.members.id),
+      query: SUBSCRIPTION_QUERY,
       responses: { 200: pageOf(view.record) },
       async handle({ query, caller }) {
-        const page = await listSubscriptions(database, toPagination(query), ownerOf?.(caller));
+        const list = query.sort === "worst" ? listFailing : listSubscriptions;
+        const page = await list(database, toPagination(query), ownerOf?.(caller));
         return listResponse(page, toRecord);
       },
     }),

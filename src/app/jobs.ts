@@ -10,7 +10,7 @@ import { clearEndedSubscriptions } from "../store/subscription_end.ts";
 
 type JobsOptions =
   & Pick<Services, "config" | "database" | "keys" | "revocations" | "failures" | "log" | "now">
-  & Pick<Services, "metrics" | "rates" | "events" | "uses">
+  & Pick<Services, "metrics" | "rates" | "events" | "uses" | "figures">
   & {
     readonly writes: WriteWatch;
     readonly worker: DeliveryWorker;
@@ -46,6 +46,7 @@ export function createJobs(options: JobsOptions) {
     // By itself, since it may write, and revocations wait for nothing.
     { name: "gatepost.keys", everyMs: WATCH_INTERVAL_MS, run: keys.refresh },
     { name: "gatepost.audit", everyMs: SECOND_MS, run: failures.flush },
+    { name: "gatepost.figures", everyMs: SECOND_MS, run: options.figures.flush },
     { name: "gatepost.uses", everyMs: 60 * SECOND_MS, run: options.uses.flush },
     { name: "gatepost.storage", everyMs: SECOND_MS, run: () => writes.look(database) },
   ];

@@ -3,6 +3,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { METHODS } from "../base/http_message.ts";
 import { counter, createMetrics, histogram, type Metrics, type Read } from "../base/metrics.ts";
 import { DISTRIBUTOR_STATES, type DistributorState } from "../event/distributor_state.ts";
+import { BOUNDS_MS } from "../event/figures.ts";
 import type { Backlog } from "../store/backlog.ts";
 import { revision, version } from "../version.ts";
 
@@ -64,7 +65,7 @@ export const METRICS = {
   },
   gatepost_delivery_attempt_duration_seconds: histogram(
     "Time of one callback, its response included.",
-    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30], "outcome"),
+    BOUNDS_MS.map((ms) => ms / 1000), "outcome"),
   gatepost_deliveries_in_flight: gauge("Callbacks of this process under way.",
     ({ inFlight }) => inFlight()),
   gatepost_events_pending: gauge(

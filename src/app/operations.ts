@@ -14,6 +14,10 @@ import { eventOperations } from "../api/backend/event.ts";
 import { grantOperations } from "../api/backend/grant.ts";
 import { issuerOperations } from "../api/backend/issuer.ts";
 import { keyOperations } from "../api/backend/key.ts";
+import { problemOperations } from "../api/backend/problem.ts";
+import { seriesOperations } from "../api/backend/series.ts";
+import { backupOperation, configOperation } from "../api/backend/server.ts";
+import { streamOperation } from "../api/backend/stream.ts";
 import { principalOperations } from "../api/backend/principal.ts";
 import { userOperations } from "../api/backend/user.ts";
 import { eventCatalogueOperation } from "../api/consumer/event.ts";
@@ -42,6 +46,9 @@ export function ownOperations(services: Services): Operation[] {
     eventCatalogueOperation(services),
     ...accountOperations(services),
     ...backendOperations(services),
+    // Of a running server alone.
+    backupOperation(services),
+    streamOperation(services),
     ...statusOperations(services),
     metricsOperation(services),
     asyncApiOperation(services),
@@ -62,8 +69,8 @@ function authorizationServer(services: Services): Operation[] {
 /** Every operation of /backend: the command line calls the same ones without a socket. */
 export function backendOperations(
   services: Administration &
-    Pick<Services, "hasher" | "keys" | "jobs" | "refuseEndpoint" | "metrics"> &
-    Pick<Services, "issuer" | "fetchDocument">,
+    Pick<Services, "hasher" | "keys" | "jobs" | "refuseEndpoint" | "metrics" | "heavy"> &
+    Pick<Services, "readiness" | "warnings" | "issuer" | "fetchDocument">,
 ): Operation[] {
   return [
     ...appOperations(services),
@@ -77,5 +84,8 @@ export function backendOperations(
     ...managedDeliveryOperations(services),
     ...managedSubscriptionOperations(services),
     ...cronjobOperations(services),
+    ...seriesOperations(services),
+    ...problemOperations(services),
+    configOperation(services),
   ];
 }

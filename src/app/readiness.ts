@@ -1,9 +1,8 @@
-import type { Readiness } from "../api/system/status.ts";
+import { type Readiness, READY_STATES } from "../api/system/status.ts";
 import type { Database } from "../database/database.ts";
 import { type Backlog, measureBacklog } from "../store/backlog.ts";
 import { ageSeconds } from "./metrics.ts";
 
-const READY: ReadonlySet<string> = new Set(["ok", "on", "off"]);
 // A measurement is used again for so many times as long as it took: it never takes more of the
 // process than a twentieth, and is fresh where it costs nothing.
 const REUSED_TIMES = 20;
@@ -45,7 +44,7 @@ export function createReadiness(
     const states = await Promise.all(
       Object.entries(parts).map(async ([name, state]) => [name, await state()] as const),
     );
-    const isReady = states.every(([, state]) => READY.has(state));
+    const isReady = states.every(([, state]) => READY_STATES.has(state));
     if (!withParts) return { isReady, parts: {} };
     const waiting = await backlog().catch(() => undefined);
     return {

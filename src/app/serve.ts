@@ -56,7 +56,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     host.exit(EXIT_FAILED); // what is stored is safe, what is in memory may not be
   });
 
-  const risks = findRisks(config); // of the file as it was found
+  const warnings = findRisks(config); // of the file as it was found
   let app: App;
   try {
     app = await startApp(config, {
@@ -65,6 +65,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
       now: Date.now,
       cores,
       poolThreads: Number(host.env["UV_THREADPOOL_SIZE"]),
+      warnings,
       print: (line) => void host.stderr.write(`${line}\n`),
     });
   } catch (error) {
@@ -72,7 +73,7 @@ export async function serve(host: NodeJS.Process, cores: number): Promise<void> 
     host.stderr.write(startError(error));
     host.exit(EXIT_FAILED);
   }
-  for (const risk of risks) log.warn(risk);
+  for (const warning of warnings) log.warn(warning);
   stopOnSignal(host, app, log);
 }
 

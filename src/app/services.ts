@@ -10,7 +10,7 @@ import { Problem } from "../base/problem.ts";
 import { checkReachable } from "../outbound/reachable.ts";
 import { scopeWords } from "../hosting/catalogue.ts";
 import type { Hosted } from "../hosting/check.ts";
-import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";
+import { OWN_SCOPES } from "../oauth/scope.ts";
 import type { Services } from "../services.ts";
 import { createAccounts } from "../store/accounts.ts";
 
@@ -18,7 +18,8 @@ import { createAccounts } from "../store/accounts.ts";
 type Foundation =
   & Pick<Services, "config" | "log" | "now" | "database" | "seal" | "revocations" | "rates">
   & Pick<Services, "failures" | "hasher" | "wake" | "jobs" | "metrics" | "formatMetrics">
-  & Pick<Services, "readiness" | "events" | "keys" | "uses" | "fetchDocument">
+  & Pick<Services, "readiness" | "events" | "keys" | "uses" | "figures" | "heavy" | "backUpAs">
+  & Pick<Services, "warnings" | "watchDeliveries" | "fetchDocument">
   & {
     readonly hosted: Hosted;
     /** Protects what pages send back. */
@@ -53,15 +54,21 @@ export function createServices(foundation: Foundation): Services {
     issuerTokens,
     inspectors: createInspectorCheck(bearer, config.metricsToken),
     sessions: createBrowserSessions({ database, issuer, pageKey, now }),
-    scopes: [...new Set([CONSUMER_SCOPE, BACKEND_SCOPE, ...hostedScopes])],
+    scopes: [...new Set([...OWN_SCOPES.keys(), ...hostedScopes])],
     scopeWords: scopeWords(hosted.scopes),
     refuseEndpoint: (target) => refuseEndpoint(target, ownOrigins, foundation),
   };
 }
 
 /** The same login, with its outcomes counted. */
-function countLogins(login: PasswordLogin, { metrics }: Pick<Services, "metrics">): PasswordLogin {
-  const count = (outcome: string) => metrics.count("gatepost_logins_total", [outcome]);
+function countLogins(
+  login: PasswordLogin,
+  { metrics, figures }: Pick<Services, "metrics" | "figures">,
+): PasswordLogin {
+  const count = (outcome: string) => {
+    metrics.count("gatepost_logins_total", [outcome]);
+    figures.add("logins", outcome === "ok", outcome !== "ok" && outcome !== "wrong");
+  };
   return {
     async check(attempt) {
       try {

@@ -82,6 +82,9 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
           await hastenCronjob(database, name, now()) ? "started" : "unknown",
       },
       metrics: createServiceMetrics(), // which nobody reads here
+      heavy: database,
+      readiness: async () => ({ isReady: true, parts: {} }), // of a server
+      warnings: [],
       wake: () => {}, // a running server looks for work by itself
       now,
     }));

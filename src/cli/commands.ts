@@ -12,6 +12,7 @@ import { INIT_COMMAND } from "./init.ts";
 import { ISSUER_COMMANDS } from "./issuer.ts";
 import { KEY_COMMANDS } from "./key.ts";
 import { PRINCIPAL_COMMANDS } from "./principal.ts";
+import { PROBLEM_COMMANDS } from "./problem.ts";
 import { SERVE_COMMAND } from "./serve.ts";
 import { SETUP_COMMAND } from "./setup.ts";
 import { SUBSCRIPTION_COMMANDS } from "./subscription.ts";
@@ -38,6 +39,7 @@ export const COMMANDS: readonly Command[] = [
   ...CRONJOB_COMMANDS,
   ...KEY_COMMANDS,
   ...AUDIT_COMMANDS,
+  ...PROBLEM_COMMANDS,
   BACKUP_COMMAND,
   RESTORE_COMMAND,
   CHECK_COMMAND,

@@ -54,16 +54,22 @@ export const LIST_PART = givenMembers(pagination(), {
 /** `list`; each parameter of the query is an option. */
 export function listCommand<M extends ShapeMembers>(
   { noun, path, columns }: Pick<Resource, "noun" | "path" | "columns">,
-  { query, members, ...words }: Words & { readonly query?: M; readonly members?: WordsOf<M> },
+  { query, members, isWhole = false, ...words }: Words & {
+    readonly query?: M;
+    readonly members?: WordsOf<M>;
+    /** Whether it comes in one part. */
+    readonly isWhole?: boolean;
+  },
 ): Command {
   const filters = givenMembers(query ?? {}, { ...members, limit: null, cursor: null });
+  const part = isWhole ? givenMembers({}, {}) : LIST_PART;
   return {
     examples: [`gatepost ${noun} list`],
     ...words,
     words: [noun, "list"],
-    options: { ...filters.options, ...LIST_PART.options },
+    options: { ...filters.options, ...part.options },
     async run(context) {
-      const given = { ...await filters.read(context), ...await LIST_PART.read(context) };
+      const given = { ...await filters.read(context), ...await part.read(context) };
       const response = await context.call("GET", withQuery(path, given));
       const items = response?.["items"] as readonly Members[];
       if (items.length === 0 && !context.isJson) return context.terminal.note("There are none.");
@@ -73,21 +79,24 @@ export function listCommand<M extends ShapeMembers>(
   };
 }
 
-/** `show`; members that `tables` names are lists, with their columns. */
+/** `show`, or what lies below; members that `tables` names are lists, with their columns. */
 export function showCommand(
   resource: Resource,
-  { tables = {}, ...words }: Words & Pick<Command, "options"> & {
+  { below = "", tables = {}, ...words }: Words & Pick<Command, "options"> & {
+    /** "/health" is `health`. */
+    readonly below?: string;
     readonly tables?: Readonly<Record<string, readonly string[]>>;
   },
 ): Command {
   const { noun, argument } = resource;
+  const verb = below.slice(1) || "show";
   return {
-    examples: [`gatepost ${noun} show ${argument.example}`],
+    examples: [`gatepost ${noun} ${verb} ${argument.example}`],
     ...words,
-    words: [noun, "show"],
+    words: [noun, verb],
     arguments: [argument],
     async run(context) {
-      const path = await itemPath(resource, context);
+      const path = await itemPath(resource, context, below);
       const response = await context.call("GET", withQuery(path, await LIST_PART.read(context)));
       context.print(response, (record) => {
         const pairs = Object.entries(record)
@@ -107,7 +116,7 @@ export function showCommand(
 /** What a command sends, and what it prints then. */
 interface Sending<M extends ShapeMembers> extends Words {
   readonly verb: string;
-  readonly method: "POST" | "PATCH" | "DELETE";
+  readonly method: "POST" | "PUT" | "PATCH" | "DELETE";
   /** Below the item's path: "/secret". A POST to nothing below makes a new item. */
   readonly below?: string;
   /** The body: each member is an option. */

@@ -1,3 +1,4 @@
+import { SUBSCRIPTION_QUERY } from "../api/subscription.ts";
 import { ManagedSubscriptionChange } from "../event/subscription.ts";
 import type { Command } from "./command.ts";
 import { listCommand, type Resource, sendCommand, showCommand } from "./resource.ts";
@@ -15,8 +16,14 @@ export const SUBSCRIPTION_COMMANDS: readonly Command[] = [
   listCommand(SUBSCRIPTION, {
     purpose: "List everybody's subscriptions, newest first",
     details: ["PRINCIPAL is the user or app that it belongs to, APP what it was made through."],
+    query: SUBSCRIPTION_QUERY,
   }),
   showCommand(SUBSCRIPTION, { purpose: "Show a subscription" }),
+  showCommand(SUBSCRIPTION, {
+    below: "/health",
+    purpose: "Show how a subscription has done, day by day",
+    tables: { days: ["day", "ok", "bad", "failed"], answers: ["answer", "count"] },
+  }),
   sendCommand(SUBSCRIPTION, {
     verb: "set",
     purpose: "Pause, disable or activate a subscription",

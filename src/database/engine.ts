@@ -46,6 +46,10 @@ export interface Engine {
 
 /** A database that this process works on, and that others may. */
 export interface OpenDatabase extends Database {
+  /** The same, for reads that may take long: they delay no others. */
+  readonly heavy: Database;
+  /** Copies it as `Engine.backUp` does, to a file of this name beside its own, if it has one. */
+  readonly backUpAs: ((name: string) => Promise<number>) | undefined;
   /** Why what is stored might be lost or wrong, although it can be read and written. */
   state(): "ok" | "replaced" | "clock_skewed";
   /** Removes what has been overwritten also from logs; returns why it can still be read. */

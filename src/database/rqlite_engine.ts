@@ -77,6 +77,8 @@ export function createRqliteEngine(cluster: RqliteAddress, name: string): Engine
       const stopClock = clock?.start();
       return {
         ...database,
+        heavy: database, // it is read elsewhere
+        backUpAs: undefined,
         close() {
           stopClock?.();
           return database.close();

@@ -2,6 +2,7 @@ import { MIGRATION_5 } from "./migration_5.ts";
 import { GRANT_ENDED } from "./migration_6.ts";
 import { MIGRATION_8 } from "./migration_8.ts";
 import { MIGRATION_9 } from "./migration_9.ts";
+import { MIGRATION_11 } from "./migration_11.ts";
 import { POST_SCHEMA } from "./schema_post.ts";
 
 /**
@@ -206,4 +207,5 @@ export const SCHEMA = `
   ${MIGRATION_5}
   ${MIGRATION_8}
   ${MIGRATION_9}
+  ${MIGRATION_11}
 `;

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { backUpSqlite } from "./backup.ts";
 import type { Engine } from "./engine.ts";
 import { judgeDatabase } from "./judge.ts";
@@ -8,6 +8,7 @@ import { acquirePresence } from "./presence.ts";
 import { restoreSqlite } from "./restore.ts";
 import { openSharedDatabase } from "./shared_database.ts";
 import type { Sql } from "./sql.ts";
+import { createSqliteAside } from "./sqlite_aside.ts";
 import { openSqliteDatabase } from "./sqlite.ts";
 import { emptyLog, openForLook } from "./sqlite_file.ts";
 
@@ -28,8 +29,15 @@ export function createSqliteEngine(file: string): Engine {
     async open(observe) {
       const database = openSqliteDatabase(path, observe);
       const identity = identify(path);
+      const aside = createSqliteAside(path);
       return {
         ...database,
+        async close() {
+          await aside.close();
+          await database.close();
+        },
+        heavy: { ...database, query: aside.query },
+        backUpAs: (name) => aside.backUp(join(dirname(path), name)),
         state: () => identify(path) === identity ? "ok" : "replaced",
         forgetOverwritten: () => emptyLog(path) ? undefined : "others are reading the log",
       };

@@ -1,4 +1,4 @@
-import { findNextDue } from "../store/deliveries.ts";
+import { findNextDue, type SendableDelivery } from "../store/deliveries.ts";
 import {
   findFanOutPart,
   listPendingEvents,
@@ -29,8 +29,8 @@ export interface DistributorOptions extends Pick<Services, "database" | "log" | 
   readonly isClockSet: () => boolean;
   /** A number from 0 to 1. */
   readonly random: () => number;
-  /** Called after every attempt, for the metrics. */
-  readonly observe: (isSuccess: boolean, ms: number) => void;
+  /** Called once an attempt has been recorded: for metrics, figures and streams. */
+  readonly observe: (of: SendableDelivery, isSuccess: boolean, isLast: boolean, ms: number) => void;
 }
 
 /** Sends what has been dispatched. */

@@ -79,9 +79,9 @@ export function createSender(
     const durationMs = Math.round(elapsedMs() - startedMs);
     const { requeued, meanMs } = queues.finish(subscription, succeeded, durationMs);
     send();
-    options.observe(succeeded, durationMs);
     const made = { delivery: id, subscription, endpoint, attempt: number, startedAtMs, durationMs };
     await recorder.record({ ...made, meanMs, ...result }, requeued);
+    options.observe(delivery, succeeded, number > settings.resendDelaysMs.length, durationMs);
     release(delivery);
   }
 

@@ -1,4 +1,5 @@
 import { type MessagePort, Worker } from "node:worker_threads";
+import type { WatchDeliveries } from "../event/delivery_record.ts";
 import type { DistributorState } from "../event/distributor_state.ts";
 import type { Services } from "../services.ts";
 import type { SelfTest } from "../outbound/egress.ts";
@@ -18,7 +19,8 @@ export type DeliveryWorker = ReturnType<typeof createDeliveryWorker>;
 // Beyond the grace: to record what came of the attempts. What is not recorded is taken over.
 const STOP_MARGIN_MS = 5_000;
 const STUCK_AFTER_MS = 30_000;
-const NO_REPORT: WorkerReport = { quietMs: Infinity, inFlight: 0, want: undefined, attempts: [] };
+const NO_REPORT: WorkerReport =
+  { quietMs: Infinity, inFlight: 0, want: undefined, attempts: [], changed: [] };
 
 /**
  * Makes the thread that distributes events and sends callbacks. It is apart from the one that
@@ -33,6 +35,7 @@ export function createDeliveryWorker(options: WorkerOptions) {
   let last = { report: NO_REPORT, atMs: performance.now() };
   let looking: PromiseWithResolvers<void> | undefined;
   let isWoken = false;
+  let watcher: WatchDeliveries | undefined;
 
   const supervisor = createThreadSupervisor(
     () => startThread(options, receive),
@@ -57,7 +60,7 @@ export function createDeliveryWorker(options: WorkerOptions) {
           metrics.observe("gatepost_delivery_attempt_duration_seconds", [outcome], ms / 1000);
         }
         last = { report: event, atMs: performance.now() };
-        return;
+        return watcher?.(event.changed);
       case "log":
         return log[event.level](...event.line);
       default:
@@ -89,6 +92,11 @@ export function createDeliveryWorker(options: WorkerOptions) {
       looking = Promise.withResolvers();
       if (!supervisor.post({ kind: "look" })) looking.resolve();
       return looking.promise;
+    },
+    /** Has deliveries told that change, as far as this thread lives; of very many some. */
+    watch(told: WatchDeliveries | undefined): void {
+      watcher = told;
+      supervisor.post({ kind: "watch", isWatched: told !== undefined });
     },
     state(): DistributorState {
       if (!config.cron) return "off";

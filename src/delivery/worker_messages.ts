@@ -1,6 +1,7 @@
 import type { Log, LogLevel } from "../base/log.ts";
 import type { MessagePort } from "node:worker_threads";
 import type { Config } from "../config.ts";
+import type { ChangedDelivery } from "../event/delivery_record.ts";
 import type { SelfTest } from "../outbound/egress.ts";
 
 /** What the delivery worker needs of the configuration, and no more: it gets no passwords. */
@@ -33,6 +34,8 @@ export type WorkerRequest =
   | { readonly kind: "wake" }
   /** Take over what ended processes had claimed, and look for work; `looked` is the response. */
   | { readonly kind: "look" }
+  /** Report from now on which deliveries change, or no more. */
+  | { readonly kind: "watch"; readonly isWatched: boolean }
   /** Stop; the thread then ends. */
   | { readonly kind: "stop"; readonly graceMs: number };
 
@@ -54,4 +57,7 @@ export interface WorkerReport {
   readonly want: string | undefined;
   /** The attempts since the report before. */
   readonly attempts: readonly { readonly isSuccess: boolean; readonly ms: number }[];
+  /** The deliveries of these attempts, while somebody watches. */
+  readonly changed: readonly ChangedDelivery[];
 }
+

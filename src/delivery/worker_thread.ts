@@ -8,9 +8,13 @@ import { createDistributor } from "./distributor.ts";
 import { createEgress, USER_AGENT } from "../outbound/egress.ts";
 import { takeOver, takeOverDeliveries } from "./take_over.ts";
 import { createEngine } from "../database/engine.ts";
+import { createFigureCounter } from "../store/figures.ts";
 import type { WorkerEvent, WorkerReport, WorkerRequest, WorkerStart } from "./worker_messages.ts";
 
 const REPORT_INTERVAL_MS = 250;
+const FIGURES_INTERVAL_MS = 1_000;
+/** Of one report; more change than anybody is shown. */
+const MAX_CHANGED = 500;
 
 /** The delivery worker in its thread: worker.ts starts it and says why. */
 async function runWorker(port: MessagePort, { name, settings, toDatabase }: WorkerStart) {
@@ -33,6 +37,9 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
     timeoutMs,
   });
   let attempts: WorkerReport["attempts"][number][] = [];
+  let changed: WorkerReport["changed"][number][] = [];
+  let isWatched = false;
+  const figures = createFigureCounter(database, now);
   const distributor = createDistributor({
     database,
     settings,
@@ -44,7 +51,13 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
     elapsedMs: () => performance.now(),
     isClockSet: () => clock.stepMs() !== 0,
     random: Math.random,
-    observe: (isSuccess, ms) => void attempts.push({ isSuccess, ms }),
+    observe({ id, subscriptionId: subscription }, isSuccess, isLast, ms) {
+      attempts.push({ isSuccess, ms });
+      for (const key of ["deliveries", subscription]) {
+        figures.add(key, isSuccess, isLast && !isSuccess, ms);
+      }
+      if (isWatched && changed.length < MAX_CHANGED) changed.push({ id, subscription });
+    },
   });
 
   const report = () => {
@@ -54,15 +67,20 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
       inFlight: distributor.inFlight(),
       want: distributor.shortage(),
       attempts,
+      changed,
     });
-    attempts = [];
+    [attempts, changed] = [[], []];
   };
   let reporting: NodeJS.Timeout | undefined;
+  const storeFigures = () =>
+    figures.flush().catch((error: unknown) => log.warn("figures cannot be stored", { error }));
+  setInterval(storeFigures, FIGURES_INTERVAL_MS).unref();
 
   const stop = async (graceMs: number) => {
     isStopping = true;
     await distributor.stop(graceMs);
     await egress.close();
+    await storeFigures();
     await presence.close();
     await database.close();
     report();
@@ -90,6 +108,9 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
           () => send({ kind: "looked" }),
           (error: Error) => send({ kind: "looked", error: error.message }),
         );
+      case "watch":
+        isWatched = message.isWatched;
+        return;
       case "stop":
         return void stop(message.graceMs);
       default:

@@ -67,6 +67,12 @@ export interface Delivery extends Pick<
   readonly finishedAtMs: number | null;
 }
 
+/** A delivery of which an attempt has been recorded. */
+export type ChangedDelivery = Pick<Delivery, "id" | "subscription">;
+
+/** Gets such deliveries, a few times a second. */
+export type WatchDeliveries = (changed: readonly ChangedDelivery[]) => void;
+
 /** An attempt as it is shown. */
 export interface Attempt {
   readonly atMs: number;

@@ -65,6 +65,7 @@ export const SubscriptionRecord = named("Subscription", record({
   status: STATUS,
   created_at: TIME,
   disabled_reason: optional(TEXT),
+  failing_since: optional(described("Since when no callback has succeeded.", TIME)),
 }));
 
 /** A subscription as the backend shows it. */
@@ -82,14 +83,18 @@ export interface Subscription extends Pick<
   readonly seq: number;
   readonly disabledReason: string | null;
   readonly createdAtMs: number;
+  /** Of the first failed attempt since the last success. */
+  readonly failingSinceMs: number | null;
 }
 
 /** A subscription as its owner sees it. */
 export function toSubscriptionRecord(subscription: Omit<Subscription, "seq">) {
+  const { failingSinceMs } = subscription;
   return pick(SubscriptionRecord, {
     ...subscription,
     created_at: toTime(subscription.createdAtMs),
     disabled_reason: subscription.disabledReason ?? undefined,
+    failing_since: failingSinceMs === null ? undefined : toTime(failingSinceMs),
   });
 }
 

@@ -30,8 +30,20 @@ export const BUILT_IN_APPS = [LOGIN_APP, PERSONAL_APP] as const;
 export const isBuiltIn = (app?: string): app is typeof BUILT_IN_APPS[number] =>
   BUILT_IN_APPS.some((each) => each === app);
 
-/** The scope that opens the backend; never granted unless it is asked for by name. */
+/** The scope that opens the backend. */
 export const BACKEND_SCOPE = "backend";
+
+/** The scope that opens what of the backend is only read; who has `backend` needs it not. */
+export const BACKEND_READ_SCOPE = "backend:read";
+
+/** Whether a scope is one of those: never granted unless it is asked for by name, and is seen. */
+export const isOfBackend = (scope: string): boolean =>
+  scope === BACKEND_SCOPE || scope === BACKEND_READ_SCOPE;
+
+/** Whether these scopes open what needs a scope. */
+export function opens(scopes: readonly string[], needed: string): boolean {
+  return scopes.includes(needed) || isOfBackend(needed) && scopes.includes(BACKEND_SCOPE);
+}
 
 /** The scope of the consumer's own resources, and what a new app or user gets. */
 export const CONSUMER_SCOPE = "consumer";

@@ -1,6 +1,6 @@
 import { listOf, matching } from "../base/shape.ts";
 import { OAuthError } from "./errors.ts";
-import { BACKEND_SCOPE, CONSUMER_SCOPE } from "./principal.ts";
+import { BACKEND_READ_SCOPE, BACKEND_SCOPE, CONSUMER_SCOPE, isOfBackend } from "./principal.ts";
 
 /** A scope-token of RFC 6749 §3.3 without the comma, which separates names here as a space does. */
 const SCOPE_NAME = /^[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]{1,64}$/;
@@ -28,6 +28,10 @@ export const OWN_SCOPES: ReadonlyMap<string, ScopeWords> = new Map([
     description: "Administer this whole service: every app, user, key and event, not only yours",
     grave: true,
   }],
+  [BACKEND_READ_SCOPE, {
+    description: "Read all that this service holds but secrets: every app, user, event and log",
+    grave: true,
+  }],
 ]);
 
 /** Whether `text` can be a scope's name: 1 to 64 characters of RFC 6749 §3.3, no comma. */
@@ -47,7 +51,7 @@ export function parseScope(text: string): string[] | undefined {
 /**
  * Returns the scopes that a new grant gets (RFC 6749 §3.3): every one requested must be allowed to
  * the app, and what the user has not is left out. With none requested these are all of the app's
- * that the user has, except `backend`. Throws OAuthError `invalid_scope` rather than grant none.
+ * that the user has, except the backend's. Throws OAuthError `invalid_scope` rather than none.
  */
 export function grantScope({ requested, app, user }: {
   readonly requested: readonly string[];
@@ -57,7 +61,7 @@ export function grantScope({ requested, app, user }: {
 }): string[] {
   checkAppScopes(requested, app);
   const [first] = requested;
-  const wanted = first === undefined ? app.filter((name) => name !== BACKEND_SCOPE) : requested;
+  const wanted = first === undefined ? app.filter((name) => !isOfBackend(name)) : requested;
   const granted = wanted.filter((name) => (user ?? app).includes(name));
   if (granted.length > 0) return granted;
   throw first === undefined

@@ -45,19 +45,41 @@ export async function listDeliveries(
 
 /** More are not shown: a delivery can be sent again by hand any number of times. */
 const MAX_ATTEMPTS = 100;
+const RECENT = 200;
 
 /** The attempts of a delivery, the first one first; of very many the last hundred. */
 export async function listAttempts(database: Database, delivery: string): Promise<Attempt[]> {
-  type Row = Omit<Attempt, "outcome"> & { status: number | null; error: string | null };
-  const rows = await database.query<Row>(
-    sql`SELECT startedAtMs AS atMs, attempt, status, error, durationMs, snippet FROM attempts
-      WHERE delivery = ${delivery}
+  const rows = await database.query<AttemptRow>(
+    sql`SELECT ${ATTEMPT} FROM attempts a WHERE delivery = ${delivery}
       ORDER BY startedAtMs DESC, attempt DESC ${limitTo(MAX_ATTEMPTS)}`,
   );
-  return rows.reverse().map(({ status, error, ...rest }) => ({
+  return rows.reverse().map(toAttempt);
+}
+
+/** The attempts since then of a subscription's newest deliveries: 200 at most, the last first. */
+export async function listAttemptsSince(
+  database: Database,
+  subscription: number,
+  sinceMs: number,
+): Promise<Attempt[]> {
+  const any = sql`SELECT id FROM deliveries WHERE subscription = ${subscription}`;
+  const newest = sql`${ofStatus(any, undefined, DELIVERY_STATUSES)} ORDER BY id DESC`;
+  const rows = await database.query<AttemptRow>(
+    sql`SELECT ${ATTEMPT} FROM (${newest} ${limitTo(RECENT)}) d
+      CROSS JOIN attempts a ON a.delivery = d.id WHERE a.startedAtMs >= ${sinceMs}
+      ORDER BY a.startedAtMs DESC ${limitTo(RECENT)}`,
+  );
+  return rows.map(toAttempt);
+}
+
+type AttemptRow = Omit<Attempt, "outcome"> & { status: number | null; error: string | null };
+const ATTEMPT = sql`startedAtMs AS atMs, attempt, status, error, durationMs, snippet`;
+
+function toAttempt({ status, error, ...rest }: AttemptRow): Attempt {
+  return {
     ...rest,
     outcome: status === null
       ? { kind: "error", error: error ?? "other" }
       : { kind: "response", status },
-  }));
+  };
 }

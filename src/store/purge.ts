@@ -4,6 +4,7 @@ import { AT_MOST, BATCH, type Key, type KeyedRows } from "./batch.ts";
 import type { Database } from "../database/database.ts";
 import { listOf, sql, type Sql, sqlText } from "../database/sql.ts";
 import { DEVICE_CODE_MS } from "../oauth/device_code.ts";
+import { dropFigures } from "./figures.ts";
 import { dropExcessRefreshTokens } from "./grant_limit.ts";
 
 /** How many entries of the audit about grants that were allowed are kept. */
@@ -39,6 +40,8 @@ export async function purge(
     sql`DELETE FROM audit WHERE id IN (SELECT id FROM audit
       WHERE id < ${idBound("t", nowMs - retention.auditMs)} ORDER BY id ${AT_MOST})`,
     trimAudit(GRANT_ALLOWED, KEPT_GRANTS, BATCH),
+    expired(sql`muted_problems`, sql`id`),
+    ...dropFigures(nowMs, AT_MOST),
   ];
   for (const batch of ended) {
     for (let changed = BATCH; changed === BATCH && !signal.aborted;) {

@@ -8,8 +8,8 @@ import {
   type Subscription,
   type SubscriptionChange,
 } from "../event/subscription.ts";
-import type { Database, Page, Pagination } from "../database/database.ts";
-import { findRow, hasRow, queryPage } from "../database/rows.ts";
+import { type Database, limitTo, type Page, type Pagination } from "../database/database.ts";
+import { findRow, hasRow, pageOf, queryPage } from "../database/rows.ts";
 import { andIs, sql, type Sql, sqlText } from "../database/sql.ts";
 import { type Change, updateWhere } from "./audit.ts";
 import { notBeforeOf } from "./grants.ts";
@@ -25,7 +25,8 @@ export function earlierDue(nowMs: number): Sql {
   return sql`min(ifnull(dueAtMs, ${nowMs}), ${nowMs})`;
 }
 
-const COLUMNS = sql`seq, id, principal, app, event, endpoint, status, disabledReason, createdAtMs`;
+const COLUMNS = sql`seq, id, principal, app, event, endpoint, status, disabledReason, createdAtMs,
+  failingSinceMs`;
 
 /** Whose subscriptions are meant: a principal's; of those, where `app` is given, that app's. */
 export interface SubscriptionOwner {
@@ -60,6 +61,22 @@ export function listSubscriptions(
   return queryPage(database, select, page, (subscription: Subscription) => subscription);
 }
 
+/** Those that are not disabled and fail, the one that has failed for longest first. */
+export async function listFailing(
+  database: Database,
+  page: Pagination,
+  owner?: SubscriptionOwner,
+): Promise<Page<Subscription>> {
+  const lastMs = sql`(SELECT failingSinceMs FROM subscriptions WHERE id = ${page.before})`;
+  const rows = await database.query<Subscription>(
+    sql`SELECT ${COLUMNS} FROM subscriptions WHERE ${IS_OPEN} AND ${ownedBy(owner)}
+      AND failingSinceMs IS NOT NULL
+      AND (failingSinceMs, id) > (ifnull(${lastMs}, 0), ${page.before})
+      ORDER BY failingSinceMs, id ${limitTo(page.limit + 1)}`,
+  );
+  return pageOf(rows, page);
+}
+
 /** What a subscription depends on: the grant of a token, and the scopes of that token. */
 export interface SubscriptionGrant {
   readonly id: string;
@@ -73,7 +90,10 @@ export function grantOf({ grantId, clientId, scopes }: Caller): SubscriptionGran
 }
 
 /** A subscription as it is first stored. */
-export type SubscriptionRecord = Omit<Subscription, "seq" | "status" | "disabledReason"> & {
+export type SubscriptionRecord = Omit<
+  Subscription,
+  "seq" | "status" | "disabledReason" | "failingSinceMs"
+> & {
   readonly secret: string;
   readonly grant: SubscriptionGrant;
 };

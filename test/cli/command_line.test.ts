@@ -91,7 +91,7 @@ const WRONG: readonly (readonly [args: string, says: RegExp])[] = [
   ["grants revoke", /did you mean grant\?/],
   ["xyzzy", new RegExp(
     '"xyzzy".*user, app, issuer, principal, grant, event, subscription, delivery, cronjob, key, ' +
-      "audit, backup, restore, check",
+      "audit, problem, series, config, backup, restore, check",
   )],
   ["user ad x", /"ad".*did you mean user add\?/],
   ["user ls", /did you mean user list\?/],

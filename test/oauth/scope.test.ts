@@ -65,6 +65,7 @@ describe("grantScope() decides (RFC 6749 §3.3)", () => {
     ["invalid where the app may nothing", ["a"], [], ["a"], undefined],
     ["nothing asked as all that both have", [], ["a", "b", "c"], ["c", "a"], ["a", "c"]],
     ["nothing asked without backend", [], ["a", "backend"], ["a", "backend"], ["a"]],
+    ["nothing asked without backend:read", [], ["a", "backend:read"], ["a", "backend:read"], ["a"]],
     ["backend by name", ["backend"], ["a", "backend"], ["a", "backend"], ["backend"]],
     ["backend by name, not the app's", ["backend"], ["a"], ["backend"], undefined],
     ["backend by name, not the user's", ["backend"], ["backend"], ["a"], undefined],

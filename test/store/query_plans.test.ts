@@ -21,7 +21,13 @@ import {
   releaseDeliveries,
   HEALTHS,
 } from "../../src/store/deliveries.ts";
-import { findDelivery, listAttempts, listDeliveries } from "../../src/store/delivery_lists.ts";
+import { AT_MOST } from "../../src/store/batch.ts";
+import {
+  findDelivery,
+  listAttempts,
+  listAttemptsSince,
+  listDeliveries,
+} from "../../src/store/delivery_lists.ts";
 import {
   announceFailedDelivery,
   findEvent,
@@ -36,6 +42,7 @@ import {
   listPendingEvents,
   markWithoutSubscribers,
 } from "../../src/store/fan_out.ts";
+import { createFigureCounter, dropFigures, listFigures } from "../../src/store/figures.ts";
 import { endExcessGrants } from "../../src/store/grant_limit.ts";
 import { insertGrant, listLiveGrants } from "../../src/store/grants.ts";
 import { createAttempt } from "../../src/store/idempotency.ts";
@@ -44,6 +51,7 @@ import {
   countLoginFailures,
   deleteLoginFailures,
 } from "../../src/store/login_failures.ts";
+import { listMuted, muteProblem, unmuteProblem } from "../../src/store/muted_problems.ts";
 import { findPersonalCaller, insertPersonalToken } from "../../src/store/personal_tokens.ts";
 import { purge } from "../../src/store/purge.ts";
 import { loadRevocations, revocation } from "../../src/store/revocations.ts";
@@ -61,6 +69,7 @@ import {
   findSubscription,
   hasActiveGrant,
   insertSubscription,
+  listFailing,
   listSubscriptions,
   replaceSubscriptionSecret,
   updateSubscription,
@@ -352,6 +361,37 @@ const CASES: readonly Case[] = [
   {
     name: "listing everybody's subscriptions",
     run: (database) => listSubscriptions(database, PAGE),
+  },
+  ...[undefined, { principal: OWNER, app: undefined }].map((owner): Case => ({
+    name: `listing the failing subscriptions of ${owner?.principal ?? "everybody"}`,
+    sorts: owner !== undefined, // those of one principal
+    run: (database) => listFailing(database, PAGE, owner),
+  })),
+  {
+    name: "counting, and listing what was counted",
+    async run(database) {
+      const figures = createFigureCounter(database, () => NOW_MS);
+      figures.add("deliveries", true);
+      await figures.flush();
+      assert.equal((await listFigures(database, "deliveries", "hour", 0, NOW_MS)).length, 1);
+    },
+  },
+  {
+    name: "dropping what was counted",
+    sorts: true, // what is deleted, in the order of its keys
+    run: (database) => database.write(dropFigures(NOW_MS, AT_MOST)),
+  },
+  {
+    name: "listing the latest attempts of a subscription",
+    sorts: true, // some hundred
+    run: (database) => listAttemptsSince(database, 1, NOW_MS),
+  },
+  {
+    name: "muting problems",
+    async run(database) {
+      await database.write([muteProblem("key", NOW_MS + 1), unmuteProblem("key")]);
+      await listMuted(database, NOW_MS);
+    },
   },
   {
     name: "finding anybody's subscription",

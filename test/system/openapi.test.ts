@@ -369,6 +369,12 @@ test("what subscriptions, events and deliveries are answered with is as declared
   const managed = `/backend/subscription/${String(mine["id"])}`;
   await ask("GET", "/backend/subscription");
   await ask("GET", managed);
+  await ask("GET", `${managed}/health`);
+  const worst = await ask("GET", "/backend/problem"); // this one fails
+  const muted = `/backend/problem/${String(asFields(Object(worst["items"])[0])["id"])}/mute`;
+  await ask("PUT", muted, { until: "2099-01-01T00:00:00Z" });
+  await ask("GET", "/backend/problem");
+  await ask("DELETE", muted);
   await ask("PATCH", managed, { status: "disabled" });
   await ask("GET", path, undefined, token); // with its reason
   await ask("DELETE", path, undefined, token);
@@ -397,6 +403,12 @@ test("what the rest of the backend and the system return is as declared", async 
   await ask("POST", `/backend/cronjob/${String(asFields(Object(items)[0])["name"])}/run`);
   const key = await ask("POST", "/backend/key", { at_once: true });
   await ask("GET", "/backend/key");
+  await ask("GET", "/backend/config");
+  await ask("POST", "/backend/backup");
+  await ask("GET", "/backend/series?step=hour&of=logins");
+  const headers = bearer(gatepost.adminToken);
+  const watched = await gatepost.api.send("HEAD", "/backend/stream", { headers });
+  checkAnswer("GET", "/backend/stream", watched);
   await ask("GET", "/.well-known/jwks.json", undefined, "");
   await ask("GET", "/.well-known/oauth-authorization-server", undefined, "");
   await ask("GET", "/.well-known/openid-configuration", undefined, "");

@@ -5,7 +5,7 @@ import { described, matching, named, oneOf, optional, record, TEXT } from "../..
 import { isPosable } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { CODE_CHALLENGE } from "../../oauth/pkce.ts";
-import { BACKEND_SCOPE } from "../../oauth/principal.ts";
+import { isOfBackend } from "../../oauth/principal.ts";
 import { grantScope } from "../../oauth/scope.ts";
 import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
@@ -200,7 +200,7 @@ function findScopes({ app, requestedScopes }: AuthorizeRequest, user: User): str
 
 /**
  * A trusted app needs no consent, and one given before is remembered; except where another program
- * can pose as the app, and for scope `backend`, which is never granted unseen.
+ * can pose as the app, and for the backend, which is never granted unseen.
  */
 async function canSkipConsent(
   { app }: AuthorizeRequest,
@@ -208,7 +208,7 @@ async function canSkipConsent(
   scopes: readonly string[],
   { database }: AuthorizeServices,
 ): Promise<boolean> {
-  if (isPosable(app) || scopes.includes(BACKEND_SCOPE)) return false;
+  if (isPosable(app) || scopes.some(isOfBackend)) return false;
   if (app.trusted) return true;
   const consented = await findConsentedScopes(database, user.id, app.id);
   return scopes.every((name) => consented.includes(name));

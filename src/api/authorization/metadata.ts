@@ -2,7 +2,7 @@ import { JWK } from "../../base/jwk.ts";
 import { SIGNING_ALGORITHMS } from "../../base/jwt.ts";
 import { described, FLAG, manyOf, named, record, type Shape, TEXT, URI } from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
-import { BACKEND_SCOPE } from "../../oauth/principal.ts";
+import { isOfBackend } from "../../oauth/principal.ts";
 import { grantTypesOf } from "../../oauth/profile.ts";
 import type { Services } from "../../services.ts";
 import { type Operation, operation } from "../operation.ts";
@@ -67,7 +67,7 @@ export function metadataOperations(
         authorization_servers:
           [...isOn ? [issuer] : [], ...(await issuerTokens.list()).map((each) => each.issuer)],
         // What a client asks for where no challenge names its scopes: not for administration.
-        scopes_supported: scopes.filter((scope) => scope !== BACKEND_SCOPE),
+        scopes_supported: scopes.filter((scope) => !isOfBackend(scope)),
         bearer_methods_supported: ["header"],
       })),
     document("/.well-known/jwks.json", "getKeys",

@@ -35,7 +35,7 @@ import {
 } from "./oauth_form.ts";
 
 type TokenServices =
-  Parameters<Exchange>[1] & Pick<Services, "clients" | "config" | "issuer" | "metrics">;
+  Parameters<Exchange>[1] & Pick<Services, "clients" | "config" | "issuer" | "metrics" | "figures">;
 
 const tokenForm = (profile: Profile) => named("TokenRequest", record({
   grant_type: oneOf(...grantTypesOf(profile)),
@@ -63,7 +63,7 @@ const TokenResponse = named("TokenAnswer", record({
 
 /** POST /authorization/token (RFC 6749 §3.2): all grants. */
 export function tokenOperation(services: TokenServices): Operation {
-  const { clients, config: { profile }, issuer, metrics } = services;
+  const { clients, config: { profile }, issuer, metrics, figures } = services;
   const exchanges: Record<GrantType, Exchange> = {
     authorization_code: exchangeCode,
     refresh_token: exchangeRefreshToken,
@@ -95,6 +95,7 @@ export function tokenOperation(services: TokenServices): Operation {
         throw new OAuthError("invalid_grant", "The user or the app has been disabled.");
       }
       metrics.count("gatepost_tokens_issued_total", [type]);
+      figures.add("tokens", true);
       return jsonResponse(200, {
         access_token: issued.accessToken,
         token_type: "bearer",

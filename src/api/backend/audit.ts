@@ -46,19 +46,20 @@ export const AUDIT_QUERY = {
 } as const;
 
 /** GET /backend/audit: who did what to whom. */
-export function auditOperations({ database }: Pick<Services, "database">): Operation[] {
+export function auditOperations({ heavy }: Pick<Services, "heavy">): Operation[] {
   return [
     backend("GET", "/backend/audit", "listAudit", "List changes, logins and failures", {
       query: AUDIT_QUERY,
       responses: { 200: pageOf(AuditRecord, "AuditPage") },
       async handle({ query: { since: sinceMs, until: untilMs, ...query } }) {
-        const page = await listAudit(database, { ...query, sinceMs, untilMs }, toPagination(query));
+        const page = await listAudit(heavy, { ...query, sinceMs, untilMs }, toPagination(query));
         return listResponse(page, toAuditRecord);
       },
     }),
   ];
 }
 
-function toAuditRecord(entry: AuditEntry): Infer<typeof AuditRecord> {
+/** An entry as the backend shows it. */
+export function toAuditRecord(entry: AuditEntry): Infer<typeof AuditRecord> {
   return pick(AuditRecord, { ...entry, time: toTime(idTimeMs(entry.id)) });
 }

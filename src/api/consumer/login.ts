@@ -19,9 +19,9 @@ const APP = { id: LOGIN_APP, grants: [] };
 
 /** POST /consumer/login: a name and a password for an access token with all the user's scopes. */
 export function loginOperation(
-  services: IssuingServices & Pick<Services, "passwordLogin" | "issuer" | "metrics">,
+  services: IssuingServices & Pick<Services, "passwordLogin" | "issuer" | "metrics" | "figures">,
 ): Operation {
-  const { passwordLogin, issuer, metrics } = services;
+  const { passwordLogin, issuer, metrics, figures } = services;
   return operation({
     id: "login",
     method: "POST",
@@ -42,6 +42,7 @@ export function loginOperation(
       const issued = await issueGrant(grant, services);
       if (!issued) throw wrongCredentials(issuer);
       metrics.count("gatepost_tokens_issued_total", ["login"]);
+      figures.add("tokens", true);
       return jsonResponse(200, { token: issued.accessToken });
     },
   });

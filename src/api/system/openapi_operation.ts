@@ -1,5 +1,5 @@
 import { ANYTHING, record, type Schema, TEXT } from "../../base/shape.ts";
-import { BACKEND_SCOPE } from "../../oauth/principal.ts";
+import { BACKEND_READ_SCOPE, BACKEND_SCOPE } from "../../oauth/principal.ts";
 import type { Operation } from "../operation.ts";
 import { tokensOf } from "../path_pattern.ts";
 import { callback, parameter, refusals } from "./openapi_parts.ts";
@@ -92,7 +92,7 @@ function successes({ responses, isLocated }: Operation): Schema {
     description: RESPONSE_TEXTS[status] ?? "Done.",
     headers: {
       "X-Request-Id": { $ref: "#/components/headers/RequestId" },
-      ...((["201", "303"].includes(status) || isLocated) && {
+      ...((isLocated ?? ["201", "303"].includes(status)) && {
         Location: { $ref: "#/components/headers/Location" },
       }),
     },
@@ -114,17 +114,21 @@ const RESPONSE_TEXTS: Readonly<Record<string, string>> = {
 };
 
 function security({ access, security: kind, refuses }: Operation): readonly Schema[] {
-  if (access !== "public") return tokenWith(access);
+  if (access !== "public") {
+    return [...tokenWith(access), ...access[0] === BACKEND_READ_SCOPE ? BACKEND : []];
+  }
   // Where no token is not refused, it is not a condition either.
   const isOpen = kind === "inspector" && !refuses?.includes(401);
   return kind === undefined ? [] : [...SECURITY[kind], ...isOpen ? [{}] : []];
 }
 
+const BACKEND = tokenWith([BACKEND_SCOPE]);
+
 const SECURITY: Readonly<Record<NonNullable<Operation["security"]>, readonly Schema[]>> = {
   client: [{ client: [] }, {}], // or in the body, or a public app
   "client or token": [{ client: [] }, { token: [] }, {}],
   "token or none": [...tokenWith([]), {}],
-  inspector: [{ metrics: [] }, ...tokenWith([BACKEND_SCOPE])],
+  inspector: [{ metrics: [] }, ...BACKEND],
 };
 
 function tokenWith(scopes: readonly string[]): Schema[] {

@@ -16,6 +16,9 @@ import type { Services } from "../../services.ts";
 import { revision, version } from "../../version.ts";
 import { type Operation, system } from "../operation.ts";
 
+/** The states of parts that can do their work. */
+export const READY_STATES: ReadonlySet<string> = new Set(["ok", "on", "off"]);
+
 /** Whether each part can do its work. */
 export interface Readiness {
   readonly isReady: boolean;

@@ -1,0 +1,147 @@
+import { checkErrors } from "../../base/problem.ts";
+import {
+  described,
+  type Infer,
+  named,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  pick,
+  record,
+  TEXT,
+} from "../../base/shape.ts";
+import { TIME, TIME_MS, toTime } from "../../base/time.ts";
+import { FIRST_PAGE } from "../../database/database.ts";
+import { addUp } from "../../event/figures.ts";
+import type { Services } from "../../services.ts";
+import { listFigures } from "../../store/figures.ts";
+import { listMuted, muteProblem, unmuteProblem } from "../../store/muted_problems.ts";
+import { listFailing } from "../../store/subscriptions.ts";
+import { type Administration, checkChanged, found, storeAudited } from "../administration.ts";
+import { backend, type Operation } from "../operation.ts";
+import { listResponse, pageOf } from "../pagination.ts";
+import { READY_STATES } from "../system/status.ts";
+
+const PATH = "/backend/problem";
+const KEY_AGE_MS = 365 * 86_400_000;
+const SIGN_IN_WINDOW_MS = 15 * 60_000;
+const FAILING_AT_MOST = 100;
+
+/** What it means that a part of the process is not ready. */
+const PARTS = [
+  ["database", "What is written is not taken, or may be lost"],
+  ["distributor", "Events are not distributed"],
+  ["callbacks", "Callbacks wait for what this process lacks"],
+] as const;
+const KINDS = [
+  "database", "distributor", "callbacks", "sign_in", "failing", "cronjob", "key", "setting",
+] as const;
+
+const ProblemRecord = named("OpenProblem", record({
+  id: TEXT,
+  kind: oneOf(...KINDS),
+  title: TEXT,
+  detail: TEXT,
+  since: nullable(TIME),
+  link: optional(described("What it is about.", TEXT)),
+  muted_until: optional(TIME),
+}));
+
+const UNTIL = described("It comes last until then.", TIME_MS);
+/** What mutes a problem. */
+export const Mute = named("Mute", object({ until: UNTIL }));
+
+/** What problems are found by. */
+export type ProblemServices =
+  Pick<Services, "database" | "readiness" | "keys" | "jobs" | "warnings" | "config" | "now">;
+
+/** What is wrong now, as far as this process and the database know: the worst first, muted last. */
+export async function findProblems(
+  { database, readiness, keys, jobs, warnings, config: { disableAfterMs }, now }: ProblemServices,
+): Promise<Infer<typeof ProblemRecord>[]> {
+  const nowMs = now();
+  const [{ parts }, failing, logins, cronjobs, muted] = await Promise.all([
+    readiness(true),
+    listFailing(database, { limit: FAILING_AT_MOST, before: FIRST_PAGE }),
+    listFigures(database, "logins", "minute", nowMs - SIGN_IN_WINDOW_MS, nowMs),
+    jobs.listCronjobs(),
+    listMuted(database, nowMs),
+  ]);
+  const [, , unchecked = 0] = addUp(logins.map(({ figures }) => figures));
+  const { signsFromMs } = keys.signing();
+  const toProblem = (
+    kind: typeof KINDS[number],
+    about: string | undefined, // which one, where there may be several of the kind
+    [title, detail]: readonly [title: string, detail: string],
+    sinceMs?: number | null,
+    link?: string,
+  ) => {
+    const id = about === undefined ? kind : `${kind}-${about}`;
+    const [since = null, muted_until] =
+      [sinceMs, muted.get(id)].map((ms) => ms ? toTime(ms) : undefined);
+    return pick(ProblemRecord, { id, kind, title, detail, since, link, muted_until });
+  };
+  const problems = [
+    ...PARTS.filter(([kind]) => !READY_STATES.has(String(parts[kind] ?? "ok")))
+      .map(([kind, title]) => toProblem(kind, undefined, [title, `Its state is ${parts[kind]}.`])),
+    ...(unchecked === 0 ? [] : [toProblem("sign_in", undefined, [
+      "Sign-ins are refused unchecked",
+      `${unchecked} in 15 minutes: too many have failed, or come at once.`,
+    ], undefined, "/backend/audit?action=user.login_failed")]),
+    ...failing.items.map(({ id, event, endpoint, failingSinceMs }) => {
+      const end = disableAfterMs === 0 ? ""
+        : ` The subscription is disabled at ${toTime((failingSinceMs ?? 0) + disableAfterMs)}.`;
+      const title = `Callbacks to ${new URL(endpoint).host} fail`;
+      const words = [title, `None of ${event} has succeeded since.${end}`] as const;
+      return toProblem("failing", id, words, failingSinceMs, `/backend/subscription/${id}`);
+    }),
+    ...cronjobs.flatMap(({ name, lastError: reason, lastAtMs }) => {
+      const words = [`Cronjob ${name} has failed`, reason ?? ""] as const;
+      return reason === null ? [] : toProblem("cronjob", name, words, lastAtMs, "/backend/cronjob");
+    }),
+    ...(signsFromMs >= nowMs - KEY_AGE_MS ? [] : [toProblem("key", undefined, [
+      "The signing key is old",
+      "It has signed for more than a year; rotate it.",
+    ], signsFromMs, "/backend/key")]),
+    ...warnings.map((detail) => {
+      const [title = ""] = detail.split(":");
+      return toProblem("setting", title.replace(/\W+/g, "_"), [title, detail]);
+    }),
+  ];
+  const isMuted = (each: typeof problems[number]) => Number(each.muted_until !== undefined);
+  return problems.toSorted((one, other) => isMuted(one) - isMuted(other));
+}
+
+/** /backend/problem: what an operator should look at. */
+export function problemOperations(services: ProblemServices & Administration): Operation[] {
+  const { now } = services;
+  return [
+    backend("GET", PATH, "listProblems", "List what is wrong, worst first, muted last", {
+      responses: { 200: pageOf(ProblemRecord) },
+      handle: async () =>
+        listResponse({ items: await findProblems(services), next: undefined }, (each) => each),
+    }),
+    backend("PUT", `${PATH}/:id/mute`, "muteProblem", "Mute a problem until then", {
+      body: Mute,
+      responses: { 204: undefined },
+      async handle({ params: { id }, body: { until }, ...context }) {
+        const detail = "Must be in the future.";
+        checkErrors(until > now() ? [] : [{ pointer: "/until", detail }], "body");
+        found((await findProblems(services)).find((each) => each.id === id), "problem");
+        const action = { action: "problem.mute", target: id };
+        await storeAudited(context, [muteProblem(id, until)], action, services);
+        return { status: 204 };
+      },
+    }),
+    backend("DELETE", `${PATH}/:id/mute`, "unmuteProblem", "Mute a problem no more", {
+      responses: { 204: undefined },
+      async handle({ params: { id }, ...context }) {
+        const action = { action: "problem.unmute", target: id };
+        const changes = await storeAudited(context, [unmuteProblem(id)], action, services);
+        checkChanged(changes, "muted problem");
+        return { status: 204 };
+      },
+    }),
+  ];
+}

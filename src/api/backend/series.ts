@@ -1,0 +1,120 @@
+import { idOf } from "../../base/id.ts";
+import {
+  COUNT,
+  described,
+  manyOf,
+  named,
+  nullable,
+  oneOf,
+  optional,
+  record,
+  TEXT,
+  withMembers,
+} from "../../base/shape.ts";
+import { TIME, TIME_MS, toTime } from "../../base/time.ts";
+import { AttemptRecord, toAttemptRecord } from "../../event/delivery_record.ts";
+import {
+  addUp,
+  BOUNDS_MS,
+  FiguresRecord,
+  SERVICE_FIGURES,
+  STEPS,
+  toFiguresRecord,
+} from "../../event/figures.ts";
+import { jsonResponse } from "../../http/respond.ts";
+import type { Services } from "../../services.ts";
+import { listAttemptsSince } from "../../store/delivery_lists.ts";
+import { listFigures } from "../../store/figures.ts";
+import { findSubscription } from "../../store/subscriptions.ts";
+import { found } from "../administration.ts";
+import { backend, type Operation } from "../operation.ts";
+
+const [DAY_MS, DAYS] = [86_400_000, 30];
+/** Where `from` is not given. */
+const USUAL_INTERVALS = 360;
+/** After the end of an interval: until every process has stored what it counted. */
+const CLOSED_AFTER_MS = 2_000;
+
+/** Which figures a series has. */
+export const SERIES_QUERY = {
+  of: optional(described("What is counted.", oneOf(...SERVICE_FIGURES)), "deliveries"),
+  subscription: optional(described("In its place: the deliveries of this one.", idOf("s"))),
+  step: optional(described("The length of an interval.", oneOf("minute", "hour")), "minute"),
+  from: optional(described("Intervals that begin then or later; else the last 360.", TIME_MS)),
+  to: optional(described("Intervals that end by then; else those that have ended.", TIME_MS)),
+} as const;
+
+const Series = named("Series", record({
+  bounds_ms: described("Of the buckets; past the last one there is one more.", manyOf(COUNT)),
+  items: described("Those in which anything was counted; 1,000 at most, the first ones.", manyOf(
+    withMembers(FiguresRecord, { at: described("When it began.", TIME) }),
+  )),
+}));
+
+const Health = named("SubscriptionHealth", record({
+  failing_since: nullable(TIME),
+  days: described("Of UTC, the last one today.", manyOf(record({
+    day: TEXT,
+    ok: COUNT,
+    bad: COUNT,
+    failed: COUNT,
+  }))),
+  today: FiguresRecord,
+  answers: described("How the latest attempts of today went, 200 at most.", manyOf(record({
+    answer: described("The status of a response, or the kind of failure.", TEXT),
+    count: COUNT,
+  }))),
+  latest: nullable(AttemptRecord),
+}));
+
+/** What was counted: GET /backend/series, and of one subscription how it does. */
+export function seriesOperations(
+  { heavy: database, now }: Pick<Services, "heavy" | "now">,
+): Operation[] {
+  return [
+    backend("GET", "/backend/series", "listSeries", "List what was counted, step by step", {
+      query: SERIES_QUERY,
+      responses: { 200: Series },
+      async handle({ query: { of, subscription, step, from, to = Infinity } }) {
+        const { ms } = STEPS[step];
+        const endMs = Math.min(to, now() - CLOSED_AFTER_MS);
+        const toMs = endMs - endMs % ms;
+        const fromMs = from ?? toMs - USUAL_INTERVALS * ms;
+        const found = await listFigures(database, subscription ?? of, step, fromMs, toMs);
+        const items = found
+          .map(({ atMs, figures }) => ({ at: toTime(atMs), ...toFiguresRecord(figures) }));
+        return jsonResponse(200, { bounds_ms: BOUNDS_MS, items });
+      },
+    }),
+    backend("GET", "/backend/subscription/:id/health", "getSubscriptionHealth",
+      "How a subscription has done: by day, today, and last", {
+      responses: { 200: Health },
+      async handle({ params: { id } }) {
+        const { seq, failingSinceMs } = found(await findSubscription(database, id), "subscription");
+        const dayOf = (timeMs: number) => timeMs - timeMs % DAY_MS;
+        const todayMs = dayOf(now());
+        const firstMs = todayMs - (DAYS - 1) * DAY_MS;
+        const [hours, attempts] = await Promise.all([
+          listFigures(database, id, "hour", firstMs, todayMs + DAY_MS),
+          listAttemptsSince(database, seq, todayMs),
+        ]);
+        const byDay = Map.groupBy(hours, ({ atMs }) => dayOf(atMs));
+        const ofDay = (atMs: number) =>
+          toFiguresRecord(addUp(byDay.get(atMs)?.map(({ figures }) => figures) ?? []));
+        const records = attempts.map(toAttemptRecord);
+        const answers = Map.groupBy(records, ({ status, error }) => String(status ?? error));
+        return jsonResponse(200, {
+          failing_since: failingSinceMs === null ? null : toTime(failingSinceMs),
+          days: Array.from({ length: DAYS }, (_, index) => {
+            const atMs = firstMs + index * DAY_MS;
+            const { ok, bad, failed } = ofDay(atMs);
+            return { day: toTime(atMs).slice(0, 10), ok, bad, failed };
+          }),
+          today: ofDay(todayMs),
+          answers: [...answers].map(([answer, { length: count }]) => ({ answer, count })),
+          latest: records[0] ?? null,
+        });
+      },
+    }),
+  ];
+}

@@ -1,0 +1,54 @@
+import { conflict } from "../../base/problem.ts";
+import { COUNT, described, named, record, TEXT } from "../../base/shape.ts";
+import { toTime } from "../../base/time.ts";
+import { describeConfig } from "../../config.ts";
+import { jsonResponse } from "../../http/respond.ts";
+import type { Services } from "../../services.ts";
+import { actorOf, insertAudit } from "../../store/audit.ts";
+import { backend, type Operation } from "../operation.ts";
+import { listResponse, pageOf, pageOfItems, pagination } from "../pagination.ts";
+
+const Setting = named("Setting", record({
+  name: TEXT,
+  value: described("In force; of a secret only whether it is set.", TEXT),
+}));
+
+/** GET /backend/config: what the operator has decided, and what applies where nothing is set. */
+export function configOperation({ config }: Pick<Services, "config">): Operation {
+  return backend("GET", "/backend/config", "listSettings", "The configuration in force", {
+    query: pagination(),
+    responses: { 200: pageOf(Setting) },
+    handle: async ({ query }) =>
+      listResponse(pageOfItems(describeConfig(config), query, ({ name }) => name), (each) => each),
+  });
+}
+
+const Backup = named("Backup", record({
+  file: described("Beside the database.", TEXT),
+  bytes: COUNT,
+}));
+
+/** POST /backend/backup: of a server alone, since the command line has a backup of its own. */
+export function backupOperation(
+  { database, backUpAs, now }: Pick<Services, "database" | "backUpAs" | "now">,
+): Operation {
+  let isUnderWay = false;
+  return backend("POST", "/backend/backup", "backUp", "Copy the database to a file beside it", {
+    responses: { 201: Backup },
+    isLocated: false,
+    refuses: [409],
+    async handle({ caller, request }) {
+      if (!backUpAs) throw conflict("A cluster has no folder for it; `gatepost backup FILE` has.");
+      if (isUnderWay) throw conflict("A backup is being made.");
+      isUnderWay = true;
+      try {
+        const file = `gatepost-${toTime(now()).replace(/\D/g, "")}.db`;
+        const entry = { ...actorOf(caller, request), action: "backup.create", target: file };
+        await database.write([insertAudit(entry, now())]);
+        return jsonResponse(201, { file, bytes: await backUpAs(file) });
+      } finally {
+        isUnderWay = false;
+      }
+    },
+  });
+}

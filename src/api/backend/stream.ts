@@ -1,0 +1,190 @@
+import { createCache } from "../../base/cache.ts";
+import { idBound, idOf } from "../../base/id.ts";
+import { Problem } from "../../base/problem.ts";
+import { described, matching, optional } from "../../base/shape.ts";
+import { FIRST_PAGE } from "../../database/database.ts";
+import { type ChangedDelivery, toManagedDelivery } from "../../event/delivery_record.ts";
+import { BACKEND_READ_SCOPE } from "../../oauth/principal.ts";
+import type { Services } from "../../services.ts";
+import { listAudit } from "../../store/audit.ts";
+import { findDelivery, listDeliveries } from "../../store/delivery_lists.ts";
+import { backend, type Operation } from "../operation.ts";
+import { toAuditRecord } from "./audit.ts";
+import { findProblems, type ProblemServices } from "./problem.ts";
+
+const MAX_WATCHERS = 64;
+const TICK_MS = 500;
+/** How often the database is looked at, and how many rows of a topic are sent then. */
+const [LOOK_MS, ROWS] = [1_000, 2];
+/** How much of what somebody missed is sent, and how long ago it may have been. */
+const [MISSED_ROWS, MISSED_MS] = [100, 3_600_000];
+/** Until what has been given an id is stored. */
+const STORED_AFTER_MS = 2_000;
+const PROBLEMS_MS = 5_000;
+const HEARTBEAT_MS = 15_000;
+/** What a slow reader leaves unread. It misses the rest, and at a heartbeat its stream ends. */
+const HELD_BYTES = 65_536;
+const HEARTBEAT = ":\n\n";
+/** Deliveries that are remembered as changed, while somebody watches. */
+const HELD_CHANGES = 5_000;
+
+const TOPICS = matching(
+  /^(delivery|problem|audit)(,(delivery|problem|audit))*$/,
+  "Must be some of delivery, problem and audit, separated by commas.",
+);
+
+const STREAM_QUERY = {
+  topics: optional(TOPICS, "delivery,problem,audit"),
+  subscription: optional(described("Only deliveries of this one.", idOf("s"))),
+} as const;
+
+/** Somebody who watches. */
+interface Watcher {
+  readonly topics: string;
+  readonly subscription: string | undefined;
+  readonly controller: ReadableStreamDefaultController<Uint8Array>;
+  /** Rejects where the token has ended. */
+  readonly check: () => Promise<unknown>;
+  /** What has an id from then on has not been looked at. */
+  sinceMs: number;
+  rows: number;
+  /** The problems that were sent last. */
+  problems: string;
+  beatMs: number;
+}
+
+/** GET /backend/stream: what happens, as it happens. Nothing runs where nobody watches. */
+export function streamOperation(
+  services: ProblemServices & Pick<Services, "heavy" | "bearer" | "watchDeliveries" | "log">,
+): Operation {
+  const { heavy, bearer, watchDeliveries, log, now } = services;
+  const watchers = new Set<Watcher>();
+  let changed: ChangedDelivery[] = [];
+  const recent = createCache<true>(HELD_CHANGES); // the ids of what has changed
+  let problems = { atMs: 0, json: "" };
+  let timer: NodeJS.Timeout | undefined;
+  let looking: Promise<void> | undefined;
+  let lookedMs = 0;
+
+  function leave(watcher: Watcher): boolean {
+    const isLeaving = watchers.delete(watcher);
+    if (watchers.size === 0) {
+      clearInterval(timer);
+      watchDeliveries(undefined);
+      changed = [];
+    }
+    return isLeaving;
+  }
+
+  function end(watcher: Watcher): void {
+    if (leave(watcher)) watcher.controller.close();
+  }
+
+  function send({ controller }: Watcher, text: string): boolean {
+    const hasRoom = (controller.desiredSize ?? 0) > 0;
+    if (hasRoom) controller.enqueue(Buffer.from(text));
+    return hasRoom;
+  }
+
+  /** Ends streams whose tokens have ended or whose readers are slow, and looks once a second. */
+  function tick(): void {
+    const nowMs = now();
+    for (const watcher of watchers) {
+      watcher.check().catch(() => end(watcher));
+      if (Math.abs(nowMs - watcher.beatMs) < HEARTBEAT_MS) continue;
+      watcher.beatMs = nowMs;
+      if (!send(watcher, HEARTBEAT)) end(watcher);
+    }
+    if (looking || Math.abs(nowMs - lookedMs) < LOOK_MS) return;
+    lookedMs = nowMs;
+    looking = look(nowMs)
+      .catch((error: unknown) => log.debug("what is new cannot be shown", { error }))
+      .finally(() => looking = undefined);
+  }
+
+  async function look(nowMs: number): Promise<void> {
+    // Again and again: the thread that tells may be a new one.
+    watchDeliveries((more) => {
+      changed = [...changed, ...more].slice(-HELD_CHANGES);
+      for (const { id } of more) recent.set(id, true);
+    });
+    const told = changed;
+    changed = [];
+    const isAsked = watchers.values().some(({ topics }) => topics.includes("problem"));
+    if (isAsked && Math.abs(nowMs - problems.atMs) >= PROBLEMS_MS) {
+      problems = { atMs: nowMs, json: JSON.stringify({ items: await findProblems(services) }) };
+    }
+    await Promise.all(watchers.values().map((watcher) => show(watcher, told, nowMs)));
+  }
+
+  /** Shows what this process has done, and the others, as far as its ids are new. */
+  async function show(watcher: Watcher, told: readonly ChangedDelivery[], nowMs: number) {
+    const { topics, subscription, sinceMs, rows } = watcher;
+    const untilMs = nowMs - STORED_AFTER_MS;
+    const events: (readonly [topic: string, json: string])[] = [];
+    let dropped = 0;
+    const sample = <Item>(items: readonly Item[]) => {
+      dropped += Math.max(0, items.length - rows);
+      return items.slice(-rows);
+    };
+    if (topics.includes("delivery")) {
+      const page = { limit: MISSED_ROWS, before: idBound("d", untilMs) };
+      const { items } = await listDeliveries(heavy, { subscription }, page);
+      const fresh = items.map(({ id }) => id).reverse()
+        .filter((id) => id >= idBound("d", sinceMs) && (rows > ROWS || !recent.get(id)));
+      const own = told.filter((each) => [undefined, each.subscription].includes(subscription));
+      for (const id of sample([...new Set([...fresh, ...own.map((each) => each.id)])])) {
+        const delivery = await findDelivery(heavy, id);
+        if (delivery) events.push(["delivery", JSON.stringify(toManagedDelivery(delivery))]);
+      }
+    }
+    if (topics.includes("audit")) {
+      const page = { limit: MISSED_ROWS, before: FIRST_PAGE };
+      const { items } = await listAudit(heavy, { sinceMs, untilMs }, page);
+      for (const entry of sample(items.toReversed())) {
+        events.push(["audit", JSON.stringify(toAuditRecord(entry))]);
+      }
+    }
+    if (topics.includes("problem") && watcher.problems !== problems.json) {
+      watcher.problems = problems.json;
+      events.push(["problem", problems.json]);
+    }
+    if (dropped > 0) events.push(["dropped", JSON.stringify({ count: dropped })]);
+    watcher.sinceMs = untilMs;
+    watcher.rows = ROWS;
+    if (events.length === 0 || !watchers.has(watcher)) return;
+    const text = events.map(([topic, json]) => `event: ${topic}\ndata: ${json}\n`).join("\n");
+    send(watcher, `${text}id: ${untilMs}\n\n`); // with the last one, so that none is left out
+  }
+
+  return backend("GET", "/backend/stream", "watch", "What happens, as server-sent events", {
+    query: STREAM_QUERY,
+    responses: { 200: "text/event-stream" },
+    refuses: [503],
+    async handle({ query: { topics, subscription }, request }) {
+      if (watchers.size >= MAX_WATCHERS) {
+        const headers = { "Retry-After": "10" };
+        throw new Problem(503, "busy", `${MAX_WATCHERS} watch already.`, { headers });
+      }
+      const nowMs = now();
+      const lastMs = Number(request.headers["last-event-id"] ?? NaN);
+      const isBack = lastMs < nowMs - STORED_AFTER_MS;
+      const check = () => bearer.authenticate(request, [BACKEND_READ_SCOPE]);
+      let watcher: Watcher;
+      const body = new ReadableStream<Uint8Array>({
+        start(controller) {
+          const sinceMs = isBack ? Math.max(lastMs, nowMs - MISSED_MS) : nowMs - STORED_AFTER_MS;
+          const rows = isBack ? MISSED_ROWS : ROWS;
+          const seen = { sinceMs, rows, problems: "", beatMs: nowMs };
+          watcher = { topics, subscription, controller, check, ...seen };
+          send(watcher, HEARTBEAT); // the head goes with it
+          if (watchers.size === 0) timer = setInterval(tick, TICK_MS).unref();
+          watchers.add(watcher);
+        },
+        cancel: () => void leave(watcher),
+      }, new ByteLengthQueuingStrategy({ highWaterMark: HELD_BYTES }));
+      const headers = { "content-type": "text/event-stream", "cache-control": "no-store" };
+      return { status: 200, headers, body };
+    },
+  });
+}

@@ -1,0 +1,52 @@
+import { Mute } from "../api/backend/problem.ts";
+import { SERIES_QUERY } from "../api/backend/series.ts";
+import type { Command } from "./command.ts";
+import { listCommand, type Resource, sendCommand } from "./resource.ts";
+
+const PROBLEM: Resource = {
+  noun: "problem",
+  path: "/backend/problem",
+  argument: { name: "ID", meaning: "the problem, as problem list shows it", example: "key" },
+  columns: ["id", "since", "title*", "detail*", "muted_until"],
+};
+
+/** The commands of `gatepost problem`, and what else tells how the service does. */
+export const PROBLEM_COMMANDS: readonly Command[] = [
+  listCommand(PROBLEM, {
+    purpose: "List what is wrong, the worst first",
+    details: ["What only a running server knows of itself, GET /backend/problem tells."],
+    isWhole: true,
+  }),
+  sendCommand(PROBLEM, {
+    verb: "mute",
+    purpose: "Have a problem come last for a while",
+    examples: ["gatepost problem mute key --until 2030-01-31T12:00:00Z"],
+    method: "PUT",
+    below: "/mute",
+    body: Mute,
+    members: { until: { value: "TIME" } },
+    done: (id) => `Problem ${id} is muted.`,
+  }),
+  sendCommand(PROBLEM, {
+    verb: "unmute",
+    purpose: "Mute a problem no more",
+    method: "DELETE",
+    below: "/mute",
+    confirm: (id) => `Mute problem ${id} no more?`,
+    done: (id) => `Problem ${id} is muted no more.`,
+  }),
+  listCommand({
+    noun: "series",
+    path: "/backend/series",
+    columns: ["at", "ok", "bad", "failed", "mean_ms", "p50_ms", "p95_ms", "p99_ms"],
+  }, {
+    purpose: "List what was counted, by the minute or the hour",
+    examples: ["gatepost series list", "gatepost series list --of logins --step hour"],
+    query: SERIES_QUERY,
+    members: { subscription: { value: "ID" }, from: { value: "TIME" }, to: { value: "TIME" } },
+    isWhole: true,
+  }),
+  listCommand({ noun: "config", path: "/backend/config", columns: ["name", "value"] }, {
+    purpose: "List the configuration that is in force",
+  }),
+];

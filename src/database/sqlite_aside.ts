@@ -1,0 +1,68 @@
+import { parentPort, Worker, workerData } from "node:worker_threads";
+import { messageOf } from "../base/message_of.ts";
+import { backUpSqlite } from "./backup.ts";
+import { UnavailableError } from "./database.ts";
+import type { Sql } from "./sql.ts";
+import { openSqliteReader } from "./sqlite_reader.ts";
+
+/** Marks the worker's data, so that importing this module elsewhere starts nothing. */
+const ASIDE_ROLE = "gatepost-sqlite-aside";
+
+/** A query, or the file that a copy goes to. */
+type Work = { readonly statement: Sql } | { readonly target: string };
+type AsideRequest = Work & { readonly id: number };
+type AsideReply = { readonly id: number; readonly result?: unknown; readonly error?: string };
+
+/**
+ * Makes what reads the file at `path` in a thread of its own, for what takes long: it delays
+ * nobody but the other reads there. The thread is started at the first of them.
+ */
+export function createSqliteAside(path: string) {
+  const waiting = new Map<number, PromiseWithResolvers<unknown>>();
+  let worker: Worker | undefined;
+  let lastId = 0;
+
+  function start(): Worker {
+    return new Worker(new URL(import.meta.url), { workerData: { role: ASIDE_ROLE, path } })
+      .on("message", ({ id, result, error }: AsideReply) => {
+        const asked = waiting.get(id);
+        waiting.delete(id);
+        if (error === undefined) asked?.resolve(result);
+        else asked?.reject(new UnavailableError(error));
+      })
+      .on("error", () => {}) // then it ends
+      .on("exit", () => {
+        worker = undefined;
+        const gone = new UnavailableError("The thread for long reads has ended");
+        for (const { reject } of waiting.values()) reject(gone);
+        waiting.clear();
+      });
+  }
+
+  function ask(work: Work): Promise<unknown> {
+    const asked = Promise.withResolvers<unknown>();
+    waiting.set(++lastId, asked);
+    worker ??= start();
+    worker.postMessage({ id: lastId, ...work } satisfies AsideRequest);
+    return asked.promise;
+  }
+
+  return {
+    query: async <Row>(statement: Sql) => await ask({ statement }) as Row[],
+    /** As `Engine.backUp`, but for the errors. */
+    backUp: async (target: string) => Number(await ask({ target })),
+    close: async () => void await worker?.terminate(),
+  };
+}
+
+if (parentPort && workerData?.role === ASIDE_ROLE) {
+  const parent = parentPort;
+  const path = String(workerData.path);
+  const reader = openSqliteReader(path);
+  const { signal } = new AbortController();
+  parent.on("message", ({ id, ...work }: AsideRequest) => {
+    const reply = (more: object) => parent.postMessage({ id, ...more } satisfies AsideReply);
+    ("target" in work ? backUpSqlite(path, work.target, { signal }) : reader.query(work.statement))
+      .then((result) => reply({ result }), (error) => reply({ error: messageOf(error) }));
+  });
+}

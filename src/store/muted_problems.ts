@@ -1,0 +1,23 @@
+import type { Database } from "../database/database.ts";
+import { sql, type Sql } from "../database/sql.ts";
+import type { Change } from "./audit.ts";
+
+/** Until when each problem is muted, in milliseconds since 1970, by its id. */
+export async function listMuted(database: Database, nowMs: number): Promise<Map<string, number>> {
+  const rows = await database.query<{ readonly id: string; readonly untilMs: number }>(
+    sql`SELECT id, untilMs FROM muted_problems WHERE untilMs > ${nowMs}`,
+  );
+  return new Map(rows.map(({ id, untilMs }) => [id, untilMs]));
+}
+
+/** Mutes a problem until then. */
+export function muteProblem(id: string, untilMs: number): Sql {
+  return sql`INSERT INTO muted_problems (id, untilMs) VALUES (${id}, ${untilMs})
+    ON CONFLICT DO UPDATE SET untilMs = excluded.untilMs`;
+}
+
+/** Mutes a problem no more. */
+export function unmuteProblem(id: string): Change {
+  const muted = sql`muted_problems WHERE id = ${id}`;
+  return { ...sql`DELETE FROM ${muted}`, when: sql`EXISTS (SELECT 1 FROM ${muted})` };
+}

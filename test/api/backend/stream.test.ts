@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { streamOperation } from "../../../src/api/backend/stream.ts";
+import type { Database } from "../../../src/database/database.ts";
+import type { WatchDeliveries } from "../../../src/event/delivery_record.ts";
+import type { Services } from "../../../src/services.ts";
+import { openDatabase } from "../../helpers/database.ts";
+import { backendCaller, sampleRequest } from "../../helpers/http_request.ts";
+import { until } from "../../helpers/event_stage.ts";
+
+/** The operation, on a clock of its own, with what it has asked for. */
+function openStage(t: TestContext, warnings: readonly string[] = []) {
+  const stored = openDatabase(t);
+  const state = {
+    nowMs: Date.UTC(2026, 0, 1),
+    queries: 0,
+    told: undefined as WatchDeliveries | undefined,
+    isTokenGood: true,
+  };
+  const database: Database = {
+    ...stored,
+    query(statement) {
+      state.queries++;
+      return stored.query(statement);
+    },
+  };
+  const services = {
+    database,
+    heavy: database,
+    warnings,
+    config: { disableAfterMs: 0 },
+    now: () => state.nowMs,
+    readiness: async () => ({ isReady: true, parts: {} }),
+    keys: { signing: () => ({ signsFromMs: state.nowMs }) },
+    jobs: { listCronjobs: async () => [] },
+    log: { debug() {} },
+    watchDeliveries: (told: WatchDeliveries | undefined) => state.told = told,
+    bearer: {
+      authenticate: async () => {
+        if (!state.isTokenGood) throw new Error("ended");
+      },
+    },
+  } as unknown as Services; // what it names of them
+  const operation = streamOperation(services);
+  const open = async (topics: string) => {
+    const { body } = await operation.handle({
+      request: sampleRequest(),
+      params: {},
+      caller: backendCaller(Infinity),
+      query: { topics },
+      body: undefined,
+      authenticateAgain: () => Promise.resolve(),
+    });
+    assert.ok(body instanceof ReadableStream);
+    return body.getReader();
+  };
+  return { state, open };
+}
+
+/** All that is still to come of a stream that ends. */
+async function readRest(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<string> {
+  let text = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return text;
+    text += Buffer.from(value).toString();
+  }
+}
+
+test("without a reader nothing is asked for, and nothing after the last one", async (t) => {
+  const { state, open } = openStage(t);
+  assert.equal(state.queries, 0);
+  const reader = await open("delivery,audit");
+  await until(() => state.queries > 0 && state.told !== undefined);
+  await reader.cancel();
+  assert.equal(state.told, undefined);
+  const { queries } = state;
+  state.nowMs += 60_000;
+  await new Promise((resolve) => setTimeout(resolve, 1_200)); // two ticks
+  assert.equal(state.queries, queries);
+});
+
+test("a reader who takes nothing holds little, and is left at a heartbeat", async (t) => {
+  const { state, open } = openStage(t, [`GATEPOST_X: ${"x".repeat(100_000)}`]);
+  const reader = await open("problem");
+  const before = state.queries;
+  await until(() => state.queries > before); // the problems are in the buffer, and fill it
+  for (let minute = 0; minute < 3; minute++) {
+    state.nowMs += 5_000; // they are looked for again, and have changed in nothing
+    await new Promise((resolve) => setTimeout(resolve, 600));
+  }
+  const text = await readRest(reader);
+  assert.equal(text.match(/^event: problem$/gm)?.length, 1);
+  assert.ok(text.length < 200_000, String(text.length));
+});
+
+test("a reader who takes what comes gets a heartbeat each 15 seconds", async (t) => {
+  const { state, open } = openStage(t);
+  const reader = await open("audit");
+  let text = "";
+  const reading = (async () => {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      text += Buffer.from(value).toString();
+    }
+  })();
+  for (const beats of [2, 3]) {
+    state.nowMs += 15_000;
+    await until(() => text === ":\n\n".repeat(beats));
+  }
+  state.isTokenGood = false;
+  await reading;
+});

@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { UnavailableError } from "../../src/database/database.ts";
+import { sql } from "../../src/database/sql.ts";
+import { createSqliteAside } from "../../src/database/sqlite_aside.ts";
+import { addUser, makeFolder, openSqliteFile } from "../helpers/database.ts";
+import { noteThreads } from "../helpers/threads.ts";
+
+const LONG = sql`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000000)
+  SELECT count(*) AS count FROM n`;
+const COUNT = sql`SELECT count(*) AS count FROM users`;
+
+test("a thread that the first query starts reads what is stored", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  const database = openSqliteFile(t, path);
+  await addUser(database); // the writer's thread runs
+  const threads = noteThreads(t);
+  const aside = createSqliteAside(path);
+  t.after(() => aside.close());
+  assert.equal(threads.length, 0);
+  assert.deepEqual(await aside.query(COUNT), [{ count: 1 }]);
+  await addUser(database);
+  assert.deepEqual(await aside.query(COUNT), [{ count: 2 }]);
+  assert.equal(threads.length, 1);
+});
+
+test("a long read does not hold up the thread that asks", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  openSqliteFile(t, path);
+  const aside = createSqliteAside(path);
+  t.after(() => aside.close());
+  let isDone = false;
+  const long = aside.query(LONG).finally(() => isDone = true);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(isDone, false);
+  assert.deepEqual(await long, [{ count: 3_000_000 }]);
+});
+
+test("a statement that is wrong, or writes, is refused, and the next one runs", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  openSqliteFile(t, path);
+  const aside = createSqliteAside(path);
+  t.after(() => aside.close());
+  await assert.rejects(aside.query(sql`SELECT nothing FROM nowhere`), UnavailableError);
+  await assert.rejects(aside.query(sql`DELETE FROM users`), UnavailableError);
+  assert.deepEqual(await aside.query(COUNT), [{ count: 0 }]);
+});
+
+test("a thread that ends refuses what it was asked; another takes its place", async (t) => {
+  const path = join(makeFolder(t), "gatepost.db");
+  await addUser(openSqliteFile(t, path));
+  const threads = noteThreads(t);
+  const aside = createSqliteAside(path);
+  t.after(() => aside.close());
+  await aside.query(COUNT);
+  const asked = assert.rejects(aside.query(LONG), UnavailableError);
+  await threads[0]?.terminate();
+  await asked;
+  assert.deepEqual(await aside.query(COUNT), [{ count: 1 }]);
+  assert.equal(threads.length, 2);
+});
+
+test("a backup is a private file, and never takes the place of another", async (t) => {
+  const folder = makeFolder(t);
+  openSqliteFile(t, join(folder, "gatepost.db"));
+  const aside = createSqliteAside(join(folder, "gatepost.db"));
+  t.after(() => aside.close());
+  const target = join(folder, "copy.db");
+  const bytes = await aside.backUp(target);
+  assert.deepEqual([statSync(target).size, statSync(target).mode & 0o777], [bytes, 0o600]);
+  await assert.rejects(aside.backUp(target), /is there already/);
+  assert.equal(existsSync(`${target}.partial`), false);
+});

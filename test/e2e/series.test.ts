@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import {
+  assertProblem,
+  type EventStage,
+  readItems,
+  startEventStage,
+  until,
+} from "../helpers/event_stage.ts";
+
+let stage: EventStage;
+before(async () => {
+  stage = await startEventStage();
+});
+after(() => stage.stop());
+
+async function readHealth(id: string) {
+  const answer = await stage.call("GET", `/backend/subscription/${id}/health`, stage.admin);
+  assert.equal(answer.status, 200, answer.text);
+  const health: {
+    failing_since: string | null;
+    days: { day: string; ok: number; bad: number; failed: number }[];
+    today: { ok: number; bad: number; failed: number; buckets: number[] };
+    answers: { answer: string; count: number }[];
+    latest: { attempt: number; status?: number } | null;
+  } = JSON.parse(answer.text);
+  return health;
+}
+
+test("the health of a subscription is by day, of today and of its latest attempts", async () => {
+  const consumer = await stage.newConsumer();
+  const subscription = await stage.subscribe(consumer, "series.health", 204, 500, 503, 204);
+  for (const ends of [["delivered"], ["failed", "delivered"]]) {
+    await stage.dispatch("series.health", {});
+    await stage.deliveries(subscription, ...ends);
+  }
+  await until(async () => (await readHealth(subscription.id)).today.bad === 2);
+  const failing = await readHealth(subscription.id);
+  assert.equal(failing.days.length, 30);
+  assert.deepEqual(failing.days.slice(0, -1).filter(({ ok, bad }) => ok + bad > 0), []);
+  const { day, ...counts } = failing.days.at(-1) ?? {};
+  assert.equal(day, new Date().toISOString().slice(0, 10));
+  assert.deepEqual(counts, { ok: 1, bad: 2, failed: 1 });
+  assert.equal(failing.today.buckets.reduce((sum, count) => sum + count, 0), 3);
+  assert.deepEqual(
+    failing.answers.toSorted((one, two) => one.answer.localeCompare(two.answer)),
+    ["204", "500", "503"].map((answer) => ({ answer, count: 1 })),
+  );
+  assert.deepEqual([failing.latest?.attempt, failing.latest?.status], [2, 503]);
+  assert.notEqual(failing.failing_since, null);
+
+  const list = "/backend/subscription?sort=worst";
+  const worst = readItems(await stage.call("GET", list, stage.admin));
+  assert.deepEqual(worst.map(({ id }) => id), [subscription.id]);
+  assert.equal(worst[0]?.["failing_since"], failing.failing_since);
+  const own = readItems(await stage.call("GET", "/consumer/subscription?sort=worst", consumer));
+  assert.deepEqual(own.map(({ id }) => id), [subscription.id]);
+  const foreign = await stage.newConsumer();
+  const none = await stage.call("GET", "/consumer/subscription?sort=worst", foreign);
+  assert.deepEqual(readItems(none), []);
+
+  await stage.dispatch("series.health", {});
+  await stage.deliveries(subscription, "delivered", "failed", "delivered");
+  assert.equal((await readHealth(subscription.id)).failing_since, null);
+  assert.deepEqual(readItems(await stage.call("GET", list, stage.admin)), []);
+});
+
+test("no health is there of what is no subscription", async () => {
+  const path = "/backend/subscription/s0/health";
+  assertProblem(await stage.call("GET", path, stage.admin), 404);
+});

@@ -1,0 +1,163 @@
+import assert from "node:assert/strict";
+import { after, before, test, type TestContext } from "node:test";
+import { assertProblem, type EventStage, startEventStage, until } from "../helpers/event_stage.ts";
+import { bearer, type Gatepost, startGatepost } from "../helpers/gatepost.ts";
+
+const ENV = { GATEPOST_BASE_URL: "http://gatepost.test", GATEPOST_RESEND_DELAYS: "20ms" };
+
+let stage: EventStage;
+/** Another process on the same database. */
+let other: Gatepost;
+before(async () => {
+  stage = await startEventStage(ENV);
+  const env = { ...ENV, GATEPOST_CRON: "off" };
+  other = await startGatepost({ env, folder: stage.gatepost.server.folder });
+});
+after(async () => {
+  await other.stop();
+  await stage.stop();
+});
+
+interface Seen {
+  readonly id: string | undefined;
+  readonly event: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** Opens the stream and collects what comes, until the test has ended or it is left. */
+async function watch(
+  t: TestContext,
+  query: string,
+  { token = stage.admin, at = stage.gatepost, lastId = "" } = {},
+) {
+  const leaving = new AbortController();
+  t.after(() => leaving.abort());
+  const response = await fetch(`${at.url}/backend/stream${query}`, {
+    headers: { ...bearer(token), ...lastId && { "last-event-id": lastId } },
+    signal: leaving.signal,
+  });
+  assert.equal(response.status, 200);
+  assert.equal(response.headers.get("content-type"), "text/event-stream");
+  const seen: Seen[] = [];
+  const stream = { seen, isEnded: false, leave: () => leaving.abort() };
+  const read = async () => {
+    let text = "";
+    for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      text += chunk;
+      for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
+        const lines = text.slice(0, end).split("\n");
+        text = text.slice(end + 2);
+        const find = (name: string) =>
+          lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
+        const event = find("event");
+        if (event) seen.push({ id: find("id"), event, data: JSON.parse(find("data") ?? "") });
+      }
+    }
+  };
+  read().catch(() => {}).finally(() => stream.isEnded = true);
+  return stream;
+}
+
+test("a delivery is shown as it changes, to a reader too, and its resend", async (t) => {
+  const consumer = await stage.newConsumer();
+  const subscription = await stage.subscribe(consumer, "stream.one", 503, 204);
+  const reader = await stage.newConsumer(["backend:read"]);
+  const stream = await watch(t, "?topics=delivery", { token: reader });
+  await until(async () => {
+    await stage.dispatch("stream.one", {});
+    return stream.seen.some(({ data }) => data["status"] === "delivered");
+  });
+  const shown = stream.seen.filter(({ event }) => event === "delivery");
+  assert.deepEqual([...new Set(shown.map(({ data }) => data["subscription"]))], [subscription.id]);
+  assert.deepEqual([...new Set(shown.map(({ data }) => data["name"]))], ["stream.one"]);
+});
+
+test("a stream of one subscription has no other's deliveries", async (t) => {
+  const consumer = await stage.newConsumer();
+  const wanted = await stage.subscribe(consumer, "stream.two");
+  await stage.subscribe(consumer, "stream.other");
+  const stream = await watch(t, `?topics=delivery&subscription=${wanted.id}`);
+  const all = await watch(t, "?topics=delivery");
+  await stage.dispatch("stream.other", {});
+  await stage.dispatch("stream.two", {});
+  await until(() => all.seen.length >= 2 && stream.seen.length >= 1);
+  assert.deepEqual([...new Set(stream.seen.map(({ data }) => data["subscription"]))], [wanted.id]);
+});
+
+test("another process shows what this one does, and what was missed comes once", async (t) => {
+  const stream = await watch(t, "?topics=audit,delivery", { at: other });
+  const consumer = await stage.newConsumer();
+  await stage.subscribe(consumer, "stream.far");
+  await stage.dispatch("stream.far", {});
+  const isShown = (seen: readonly Seen[], event: string, holds: (data: Seen["data"]) => boolean) =>
+    seen.some((each) => each.event === event && holds(each.data));
+  await until(() =>
+    isShown(stream.seen, "delivery", ({ name }) => name === "stream.far") &&
+    isShown(stream.seen, "audit", ({ action }) => action === "event.dispatch")
+  );
+  stream.leave();
+  const lastId = stream.seen.findLast(({ id }) => id !== undefined)?.id ?? "";
+  assert.match(lastId, /^\d+$/);
+  const users = await Promise.all([1, 2, 3, 4].map(() => stage.gatepost.createUser()));
+  await new Promise((resolve) => setTimeout(resolve, 2_500)); // until they are of the past
+  const again = await watch(t, "?topics=audit", { at: other, lastId });
+  await until(() => again.seen.length >= users.length);
+  const targets = again.seen.map(({ data }) => data["target"]);
+  for (const { id } of users) assert.equal(targets.filter((each) => each === id).length, 1, id);
+});
+
+test("of many at once two are shown, and how many were left out", async (t) => {
+  const stream = await watch(t, "?topics=audit");
+  await Promise.all(Array.from({ length: 10 }, () => stage.dispatch("stream.many", {})));
+  const shown = () => stream.seen.filter(({ event }) => event === "audit").length;
+  const dropped = () => stream.seen.filter(({ event }) => event === "dropped")
+    .reduce((sum, { data }) => sum + Number(data["count"]), 0);
+  await until(() => shown() + dropped() >= 10);
+  assert.ok(shown() >= 2 && shown() <= 6 && dropped() >= 4, `${shown()} ${dropped()}`);
+});
+
+test("problems come at once, with all that is wrong", async (t) => {
+  const stream = await watch(t, "?topics=problem");
+  await until(() => stream.seen.length > 0);
+  assert.ok(Array.isArray(stream.seen[0]?.data["items"]));
+  assert.deepEqual(stream.seen.map(({ event }) => event), ["problem"]);
+});
+
+test("a stream ends within a second of its token", async (t) => {
+  const user = await stage.gatepost.createUser({ scopes: ["backend:read"] });
+  const stream = await watch(t, "", { token: await stage.gatepost.login(user) });
+  assert.equal(stream.isEnded, false);
+  await stage.gatepost.change(user, { status: "disabled" });
+  const endedMs = performance.now();
+  await until(() => stream.isEnded);
+  assert.ok(performance.now() - endedMs < 2_000, "a second is promised; one is for a busy machine");
+});
+
+test("one stream more than 64 is refused, and taken when another has left", async (t) => {
+  const streams = await Promise.all(Array.from({ length: 64 }, () => watch(t, "?topics=problem")));
+  const tryOne = () => stage.gatepost.api.send("HEAD", "/backend/stream", {
+    headers: bearer(stage.admin),
+  });
+  const refused = await stage.gatepost.api.get("/backend/stream", bearer(stage.admin));
+  assertProblem(refused, 503);
+  assert.equal(refused.headers.get("retry-after"), "10");
+  streams[0]?.leave();
+  await until(async () => (await tryOne()).status === 200);
+  for (const stream of streams) stream.leave();
+});
+
+for (const query of ["?topics=delivery,", "?topics=events", "?subscription=x"]) {
+  test(`${query} is refused`, async () => {
+    const answer = await stage.gatepost.api.get(`/backend/stream${query}`, bearer(stage.admin));
+    assert.equal(assertProblem(answer, 400).length, 1);
+  });
+}
+
+test("a stop ends streams at once", async (t) => {
+  const own = await startGatepost();
+  const stream = await watch(t, "", { at: own, token: own.adminToken });
+  const startedMs = performance.now();
+  await own.stop();
+  assert.ok(performance.now() - startedMs < 5_000);
+  await until(() => stream.isEnded);
+});
