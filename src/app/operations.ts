@@ -1,7 +1,7 @@
 import type { Administration } from "../api/administration.ts";
 import { authorizeOperations } from "../api/authorization/authorize.ts";
 import { introspectOperation } from "../api/authorization/introspect.ts";
-import { metadataOperations } from "../api/authorization/metadata.ts";
+import { metadataOperations, pathMetadataOperation } from "../api/authorization/metadata.ts";
 import { revokeOperation } from "../api/authorization/revoke.ts";
 import { tokenOperation } from "../api/authorization/token.ts";
 import { whoamiOperation } from "../api/authorization/whoami.ts";
@@ -11,6 +11,7 @@ import { cronjobOperations } from "../api/backend/cronjob.ts";
 import { eventOperations } from "../api/backend/event.ts";
 import { grantOperations } from "../api/backend/grant.ts";
 import { keyOperations } from "../api/backend/key.ts";
+import { resourceOperations } from "../api/backend/resource.ts";
 import { userOperations } from "../api/backend/user.ts";
 import { eventCatalogueOperation } from "../api/consumer/event.ts";
 import { accountOperations } from "../api/consumer/account.ts";
@@ -24,9 +25,9 @@ import { metricsOperation } from "../api/system/metrics.ts";
 import { statusOperations } from "../api/system/status.ts";
 import type { Services } from "../services.ts";
 
-/** Every operation of the service itself, in the order of its documents. */
-export function ownOperations(services: Services): Operation[] {
-  return [
+/** Every operation of the service itself beside those of modules, in its documents' order. */
+export function ownOperations(services: Services, ofModules: readonly Operation[]): Operation[] {
+  const own = [
     loginOperation(services),
     ...authorizeOperations(services),
     tokenOperation(services),
@@ -44,17 +45,19 @@ export function ownOperations(services: Services): Operation[] {
     metricsOperation(services),
     asyncApiOperation(services),
   ];
+  return [...own, pathMetadataOperation([...own, ...ofModules], services)];
 }
 
 /** Every operation of /backend: the command line calls the same ones without a socket. */
 export function backendOperations(
   services: Administration &
-    Pick<Services, "hasher" | "keys" | "jobs" | "refuseEndpoint" | "metrics">,
+    Pick<Services, "hasher" | "issuer" | "keys" | "jobs" | "refuseEndpoint" | "metrics">,
 ): Operation[] {
   return [
     ...appOperations(services),
     ...userOperations(services),
     ...grantOperations(services),
+    ...resourceOperations(services),
     ...keyOperations(services),
     ...auditOperations(services),
     ...eventOperations(services),

@@ -2,6 +2,7 @@ import { readQuery } from "../api/input.ts";
 import { createRouter } from "../api/router.ts";
 import { createServiceMetrics } from "../app/metrics.ts";
 import { backendOperations } from "../app/operations.ts";
+import { listeningUrl } from "../base/base_url.ts";
 import { newId } from "../base/id.ts";
 import { createPasswordHasher } from "../base/password.ts";
 import { Problem } from "../base/problem.ts";
@@ -68,6 +69,7 @@ export async function openBackend(config: Config, onCreate?: (address: string) =
       keys,
       revocations: await loadRevocations(database, now),
       hasher: createPasswordHasher(1),
+      issuer: config.baseUrl ?? listeningUrl(config.host, config.port),
       refuseEndpoint: () => "Is not changed from the command line.",
       // As the database knows them; to run one here is to make it due for a server.
       jobs: {

@@ -10,6 +10,7 @@ import { EVENT_COMMANDS } from "./event.ts";
 import { GRANT_COMMANDS } from "./grant.ts";
 import { INIT_COMMAND } from "./init.ts";
 import { KEY_COMMANDS } from "./key.ts";
+import { RESOURCE_COMMANDS } from "./protected_resource.ts";
 import { SERVE_COMMAND } from "./serve.ts";
 import { SETUP_COMMAND } from "./setup.ts";
 import { SUBSCRIPTION_COMMANDS } from "./subscription.ts";
@@ -28,6 +29,7 @@ export const COMMANDS: readonly Command[] = [
   ...USER_COMMANDS,
   ...APP_COMMANDS,
   ...GRANT_COMMANDS,
+  ...RESOURCE_COMMANDS,
   ...EVENT_COMMANDS,
   ...SUBSCRIPTION_COMMANDS,
   ...DELIVERY_COMMANDS,

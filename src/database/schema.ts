@@ -1,5 +1,6 @@
 import { MIGRATION_5 } from "./migration_5.ts";
 import { GRANT_ENDED } from "./migration_6.ts";
+import { RESOURCES } from "./migration_8.ts";
 import { POST_SCHEMA } from "./schema_post.ts";
 
 /**
@@ -97,7 +98,8 @@ export const SCHEMA = `
     untilMs INTEGER NOT NULL AS (max(refreshUntilMs, accessUntilMs)) VIRTUAL,
     token BLOB,                          -- SHA-256 of a personal token
     name TEXT,                           -- of a personal token
-    lastUsedAtMs INTEGER                 -- of any access token; stored once a minute
+    lastUsedAtMs INTEGER,                -- of any access token; stored once a minute
+    resource TEXT                        -- what its tokens are for; none: this service
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX grants_by_user ON grants (user, id) WHERE user IS NOT NULL;
   CREATE INDEX grants_by_app ON grants (app, id);
@@ -125,7 +127,8 @@ export const SCHEMA = `
     scopes TEXT NOT NULL,
     redirectUri TEXT NOT NULL,
     challenge TEXT,                      -- PKCE, S256
-    untilMs INTEGER NOT NULL
+    untilMs INTEGER NOT NULL,
+    resource TEXT                        -- as a grant's
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX codes_by_end ON codes (untilMs);
 
@@ -200,6 +203,7 @@ export const SCHEMA = `
   CREATE INDEX audit_by_action ON audit (action, id);
   CREATE INDEX audit_by_target ON audit (target, id);
 
+  ${RESOURCES}
   ${POST_SCHEMA}
   ${MIGRATION_5}
 `;

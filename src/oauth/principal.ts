@@ -11,6 +11,8 @@ export interface Caller {
   /** The token's own id; of a personal token, which is all that its grant has, the grant's. */
   readonly jti: string;
   readonly expiresAtMs: number;
+  /** The URL of the resource that it is for, where that is not this service. */
+  readonly audience?: string | undefined;
 }
 
 /** The built-in app in whose name the login endpoint issues its tokens. */

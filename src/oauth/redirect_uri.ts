@@ -23,12 +23,15 @@ const PLAIN_HOST = /^(?:[a-z0-9._-]+|\[[0-9a-f:]+\])$/;
 
 const LOOPBACK_HOSTS: readonly string[] = ["localhost", "127.0.0.1", "[::1]"];
 
-/** An app URL in JSON. */
-export const APP_URL = described("Every redirect URI is at or below it.", text(
+/** A URL as `parseAppUrl` takes it, in JSON. */
+export const PLAIN_URL = text(
   (url) => parseAppUrl(url) ? undefined : "Must be a canonical https URL (http only on " +
     "localhost, 127.0.0.1 or [::1]), without credentials, query and fragment.",
   { format: "uri", pattern: "^https?://[^?#]+$", maxLength: MAX_LENGTH },
-));
+);
+
+/** An app URL in JSON. */
+export const APP_URL = described("Every redirect URI is at or below it.", PLAIN_URL);
 
 /** What is wrong with a redirect URI that an app may not list. */
 export const NOT_BELOW_URL = "Must lie at or below the app's url.";
@@ -95,7 +98,7 @@ export function redirectWith(
 }
 
 /** Returns `raw` parsed if it says exactly what every parser will read in it. */
-function parseCanonical(raw: string): URL | undefined {
+export function parseCanonical(raw: string): URL | undefined {
   if (raw.length > MAX_LENGTH || !PLAIN_TEXT.test(raw)) return undefined;
   if (/%(?![0-9a-f]{2})/i.test(raw)) return undefined;
   const url = URL.parse(raw);

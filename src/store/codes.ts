@@ -8,7 +8,7 @@ import type { Revocations } from "./revocations.ts";
 import { liveSession } from "./sessions.ts";
 
 /** An authorization code that waits for its exchange; its id becomes the grant's. */
-export interface Code extends Pick<Grant, "id" | "app" | "scopes"> {
+export interface Code extends Pick<Grant, "id" | "app" | "scopes" | "resource"> {
   readonly user: string;
   readonly redirectUri: string;
   /** The S256 challenge, where PKCE is used. */
@@ -18,16 +18,18 @@ export interface Code extends Pick<Grant, "id" | "app" | "scopes"> {
 
 /**
  * Stores a code by the SHA-256 of its text; nothing when the browser session that asks for it (by
- * hash) has ended meanwhile, its app is not active, or user or app have lost a scope.
+ * hash) has ended meanwhile, its app is not active, or user, app or resource
+ * have lost a scope.
  */
 export function insertCode(code: Code, hash: Uint8Array, session: Uint8Array): Sql {
-  const { id, app, user, scopes, redirectUri, challenge, untilMs } = code;
-  return sql`INSERT INTO codes (id, hash, app, user, scopes, redirectUri, challenge, untilMs)
+  const { id, app, user, scopes, redirectUri, challenge, untilMs, resource = null } = code;
+  return sql`INSERT INTO codes
+      (id, hash, app, user, scopes, redirectUri, challenge, untilMs, resource)
     SELECT ${id}, ${hash}, ${app}, ${user}, ${JSON.stringify(scopes)}, ${redirectUri},
-      ${challenge}, ${untilMs}
+      ${challenge}, ${untilMs}, ${resource}
     WHERE EXISTS (SELECT 1 ${liveSession(session, idTimeMs(id))} AND u.id = ${user})
       AND EXISTS (SELECT 1 FROM apps WHERE id = ${app} AND status = 'active')
-      AND ${partiesHold(sql`${user}`, sql`${app}`)(JSON.stringify(scopes))}`;
+      AND ${partiesHold(sql`${user}`, sql`${app}`, sql`${resource}`)(JSON.stringify(scopes))}`;
 }
 
 /** Holds once a code is stored, until it is redeemed or purged. */
@@ -41,7 +43,7 @@ export async function findCode(
   id: string,
   hash: Uint8Array,
 ): Promise<Code | undefined> {
-  const select = sql`SELECT id, app, user, scopes, redirectUri, challenge, untilMs
+  const select = sql`SELECT id, app, user, scopes, resource, redirectUri, challenge, untilMs
     FROM codes WHERE id = ${id} AND hash = ${hash}`;
   const row = await findRow<RowOf<Code>>(database, select);
   return row && parseScopes(row);
@@ -71,7 +73,7 @@ export interface CodeRedemption extends Omit<NewGrant, "type" | "decidedAtMs"> {
 
 const PARTIES = [sql`codes.user`, sql`codes.app`] as const;
 const NOT_BEFORE = notBeforeOf(...PARTIES);
-const partiesHoldScopes = partiesHold(...PARTIES);
+const partiesHoldScopes = partiesHold(...PARTIES, sql`codes.resource`);
 
 /**
  * Turns a code into its grant (RFC 6749 §4.1.3). The row moves from one table to the other, so of
@@ -88,9 +90,9 @@ export async function redeemCode(
   const { id, hash, user, app, scopes, accessScopes, refresh = null } = redemption;
   const [inserted, , ended] = await database.write([
     sql`INSERT INTO grants
-        (id, app, user, type, scopes, code, refresh, refreshUntilMs, accessUntilMs)
+        (id, app, user, type, scopes, code, refresh, refreshUntilMs, accessUntilMs, resource)
       SELECT id, app, user, 'authorization_code', ${JSON.stringify(scopes)}, hash, ${refresh},
-        ${redemption.refreshUntilMs}, ${redemption.accessUntilMs}
+        ${redemption.refreshUntilMs}, ${redemption.accessUntilMs}, resource
       FROM codes WHERE id = ${id} AND hash = ${hash} AND untilMs > ${nowMs}
         AND ${NOT_BEFORE} < ${idTimeMs(id)}
         AND ${partiesHoldScopes(JSON.stringify(accessScopes))}`,

@@ -35,7 +35,7 @@ const QUERY = {
     described("PKCE; some apps must use it.", matching(CODE_CHALLENGE, "")),
   ),
   code_challenge_method: optional(described("With a challenge.", oneOf("S256"))),
-  resource: optional(described("This service alone (RFC 8707).", TEXT)),
+  resource: optional(described("What the tokens are for (RFC 8707); absent: this service.", TEXT)),
   login_hint: optional(described("The user name to begin with.", TEXT)),
 } as const;
 
@@ -75,7 +75,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       return errorPage({ site, status: 400, title, ...target, requestId });
     }
     try {
-      const request = readAuthorizeRequest(target, services);
+      const request = await readAuthorizeRequest(target, services);
       return await respond({ request, session: await sessions.open(http), query });
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;
@@ -180,17 +180,17 @@ function findScopes({ app, requestedScopes }: AuthorizeRequest, user: User): str
 }
 
 /**
- * A trusted app needs no consent, and one given before is remembered; except where another program
- * can pose as the app, and for scope `backend`, which is never granted unseen.
+ * A trusted app needs no consent, and one given before is remembered for this service; except where
+ * another program can pose as the app, and for scope `backend`, which is never granted unseen.
  */
 async function canSkipConsent(
-  { app }: AuthorizeRequest,
+  { app, resource }: AuthorizeRequest,
   user: User,
   scopes: readonly string[],
   { database }: AuthorizeServices,
 ): Promise<boolean> {
   if (isPosable(app) || scopes.includes(BACKEND_SCOPE)) return false;
-  if (app.trusted) return true;
+  if (app.trusted || resource) return app.trusted;
   const consented = await findConsentedScopes(database, user.id, app.id);
   return scopes.every((name) => consented.includes(name));
 }

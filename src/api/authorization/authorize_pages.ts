@@ -41,9 +41,9 @@ export async function showConsent(
   state: Pick<ConsentPageInput, "error">,
   services: Pick<Services, "database" | "sessions" | "site" | "scopeWords">,
 ): Promise<HttpResponse> {
-  const { app } = visit.request;
-  const { sessions, scopeWords } = services;
-  const allowed = await findConsentedScopes(services.database, user.id, app.id);
+  const { app, resource } = visit.request;
+  const { database, sessions, scopeWords } = services;
+  const allowed = resource ? [] : await findConsentedScopes(database, user.id, app.id);
   return consentPage({
     ...pageFrame(visit, services),
     ...state,
@@ -53,6 +53,7 @@ export async function showConsent(
       ({ name, words: scopeWords.get(name), isNew: !allowed.includes(name) })
     ),
     isPosable: isPosable(app),
+    resource: resource?.url,
   });
 }
 

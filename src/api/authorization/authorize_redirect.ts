@@ -23,14 +23,15 @@ export async function sendCode(
   consentFrom: string | undefined,
   services: Pick<Services, "database" | "issuer" | "config" | "now" | "sessions" | "site">,
 ): Promise<HttpResponse> {
-  const { request: { app, redirectUri, challenge }, session } = visit;
+  const { request: { app, redirectUri, challenge, resource: at }, session } = visit;
   const { database, issuer, config, now } = services;
   const nowMs = now();
   const id = newId("g", nowMs);
   const { token, hash } = newHandle(id);
   const audited = { actor: user.id, app: app.id, address: consentFrom || null };
   const untilMs = nowMs + config.codeTtlMs;
-  const code = { id, app: app.id, user: user.id, scopes, redirectUri, challenge, untilMs };
+  const parties = { app: app.id, user: user.id, resource: at?.id ?? null };
+  const code = { id, ...parties, scopes, redirectUri, challenge, untilMs };
   const [inserted] = await database.write([
     insertCode(code, hash, sha256(session.id)),
     insertAudit({ ...audited, action: GRANT_ALLOWED, target: id }, nowMs, hasCode(id)),

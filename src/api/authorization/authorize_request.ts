@@ -4,11 +4,12 @@ import { OAuthError } from "../../oauth/errors.ts";
 import { CODE_CHALLENGE } from "../../oauth/pkce.ts";
 import { lacksRedirectUris, needsPkce } from "../../oauth/profile.ts";
 import { checkRedirectUri } from "../../oauth/redirect_uri.ts";
+import { appAt, type Resource } from "../../oauth/resource.ts";
 import { checkAppScopes } from "../../oauth/scope.ts";
 import type { Services } from "../../services.ts";
 import { findApp } from "../../store/apps.ts";
 import type { ErrorPageInput } from "../pages/error_page.ts";
-import { checkResource, readScope } from "./oauth_form.ts";
+import { readResource, readScope } from "./oauth_form.ts";
 
 /** An active app and a redirect URI of it: where the outcome of a request may go. */
 export interface AuthorizeTarget {
@@ -23,6 +24,8 @@ export interface AuthorizeRequest extends AuthorizeTarget {
   /** The scopes asked for by name; each is allowed to the app. */
   readonly requestedScopes: readonly string[];
   readonly challenge: string | null;
+  /** What the tokens are for; null: this service. */
+  readonly resource: Resource | null;
 }
 
 /**
@@ -55,11 +58,12 @@ export async function findTarget(
 }
 
 /** Reads the rest of a request; throws OAuthError, which the app gets at its redirect URI. */
-export function readAuthorizeRequest(
+export async function readAuthorizeRequest(
   target: AuthorizeTarget,
-  { config: { profile }, issuer }: Pick<Services, "config" | "issuer">,
-): AuthorizeRequest {
-  const { form, app } = target;
+  services: Pick<Services, "config" | "database" | "issuer">,
+): Promise<AuthorizeRequest> {
+  const { form } = target;
+  const { profile } = services.config;
   if (form.duplicates.some((name) => name !== "resource")) {
     throw new OAuthError("invalid_request", "A parameter is repeated.");
   }
@@ -69,14 +73,15 @@ export function readAuthorizeRequest(
   if ((form.get("response_mode") ?? "query") !== "query") {
     throw new OAuthError("invalid_request", "The only response_mode is query.");
   }
-  if (!app.grants.includes("authorization_code")) {
+  if (!target.app.grants.includes("authorization_code")) {
     throw new OAuthError("unauthorized_client", "The app may not use grant authorization_code.");
   }
-  checkResource(form, issuer);
-  const challenge = readChallenge(form, needsPkce(app, profile));
+  const resource = await readResource(form, services) ?? null;
   const requestedScopes = readScope(form);
+  const app = appAt(target.app, resource, requestedScopes);
+  const challenge = readChallenge(form, needsPkce(app, profile));
   checkAppScopes(requestedScopes, app.scopes);
-  return { ...target, requestedScopes, challenge };
+  return { ...target, app, requestedScopes, challenge, resource };
 }
 
 /** PKCE with S256 only. */

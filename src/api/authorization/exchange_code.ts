@@ -2,8 +2,9 @@ import type { Form } from "../../base/form.ts";
 import type { App } from "../../oauth/app.ts";
 import { OAuthError } from "../../oauth/errors.ts";
 import { verifyPkce } from "../../oauth/pkce.ts";
+import { appAt } from "../../oauth/resource.ts";
 import { type Code, findCode, findRedeemedCode, redeemCode } from "../../store/codes.ts";
-import { currentScopes, endReplayedGrant, type Exchange } from "./issue_grant.ts";
+import { currentScopes, endReplayedGrant, type Exchange, grantedResource } from "./issue_grant.ts";
 import { requireParameter } from "./oauth_form.ts";
 import { parseHandle } from "./token_issuer.ts";
 
@@ -28,9 +29,11 @@ export const exchangeCode: Exchange = async (request, services) => {
   if (!code) throw await refuseReplay();
   checkCode(code, app, form, now());
 
-  const scopes = await currentScopes(code.scopes, code.user, app, services);
+  const resource = await grantedResource(code, request.resource, services);
+  const at = appAt(app, resource);
+  const scopes = await currentScopes(code.scopes, code.user, at, services);
   const nowMs = now();
-  const { issued, stored } = tokens.makeTokens({ ...code, scopes }, app, nowMs);
+  const { issued, stored } = tokens.makeTokens({ ...code, scopes }, at, nowMs);
   const redemption = { ...code, ...stored, hash, accessScopes: scopes };
   const isRedeemed = await redeemCode(database, redemption, nowMs, revocations);
   if (!isRedeemed) throw await refuseReplay();

@@ -15,6 +15,7 @@ import { clientAuthFailed } from "../../oauth/client_auth.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import type { Services } from "../../services.ts";
 import { findApp } from "../../store/apps.ts";
+import { findResource } from "../../store/resources.ts";
 import { hasActiveGrant } from "../../store/subscriptions.ts";
 import { findUser } from "../../store/users.ts";
 import { bearerToken } from "../bearer.ts";
@@ -97,10 +98,12 @@ async function describe(
     const app = await findApp(database, clientId);
     if (!isGood || !app?.grants.includes("refresh_token")) return undefined;
   }
+  const resource = presented.resource && await findResource(database, presented.resource);
+  if (presented.resource && !resource) return undefined;
   const user = userId === null ? undefined : await findUser(database, userId);
   return {
     active: true,
-    aud: issuer,
+    aud: resource ? resource.url : issuer,
     iss: issuer,
     scope: scopes.join(" "),
     client_id: clientId,

@@ -1,18 +1,33 @@
+import { pathOf } from "../../base/base_url.ts";
+import { type HttpRequest, METHODS } from "../../base/http_message.ts";
 import { JWK } from "../../base/jwk.ts";
 import { SIGNING_ALGORITHMS } from "../../base/jwt.ts";
-import { described, FLAG, manyOf, named, record, type Shape, TEXT, URI } from "../../base/shape.ts";
+import {
+  described,
+  FLAG,
+  manyOf,
+  named,
+  optional,
+  record,
+  type Shape,
+  TEXT,
+  URI,
+} from "../../base/shape.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import { BACKEND_SCOPE } from "../../oauth/principal.ts";
 import { grantTypesOf } from "../../oauth/profile.ts";
 import type { Services } from "../../services.ts";
+import { notFound } from "../administration.ts";
+import { RESOURCE_METADATA } from "../bearer.ts";
 import { type Operation, operation } from "../operation.ts";
+import { createRouter } from "../router.ts";
 
 const TEXTS = manyOf(TEXT);
 
 const ResourceMetadata = named("ResourceMetadata", described("RFC 9728.", record({
   resource: URI,
   authorization_servers: manyOf(URI),
-  scopes_supported: TEXTS,
+  scopes_supported: optional(TEXTS),
   bearer_methods_supported: TEXTS,
 })));
 
@@ -56,18 +71,42 @@ export function metadataOperations(
     // RFC 8414 §5: clients of OpenID providers look there, by either of the two forms.
     document("/.well-known/openid-configuration", "getOpenIdConfiguration",
       "The same where OpenID clients look", shape, () => server),
-    document("/.well-known/oauth-protected-resource", "getResourceMetadata",
-      "Resource metadata (RFC 9728)", ResourceMetadata, () => ({
-        resource: issuer,
-        authorization_servers: [issuer],
-        // What a client asks for where no challenge names its scopes: not for administration.
-        scopes_supported: scopes.filter((scope) => scope !== BACKEND_SCOPE),
-        bearer_methods_supported: ["header"],
-      })),
+    // What a client asks for where no challenge names its scopes: not for administration.
+    document(RESOURCE_METADATA, "getResourceMetadata", "Resource metadata (RFC 9728)",
+      ResourceMetadata,
+      () => describeResource(issuer, issuer, scopes.filter((scope) => scope !== BACKEND_SCOPE))),
     document("/.well-known/jwks.json", "getKeys",
       "The keys that verify access tokens (RFC 7517)", Jwks,
       () => ({ keys: keys.published().map(({ jwk }) => jwk) })),
   ];
+}
+
+/** Metadata of each path at which one of these operations needs a token (RFC 9728 §3.1). */
+export function pathMetadataOperation(
+  operations: readonly Operation[],
+  { issuer }: Pick<Services, "issuer">,
+): Operation {
+  const find = createRouter(operations.filter(({ access, security }) =>
+    access !== "public" || security?.includes("token")));
+  return document(`${RESOURCE_METADATA}/:path+`, "getPathMetadata",
+    "Resource metadata of a path that needs a token", ResourceMetadata, ({ path: asked }) => {
+      const path = asked.replace(RESOURCE_METADATA, "");
+      const local = path.slice(pathOf(issuer).length);
+      const there = METHODS.flatMap((method) => find(method, local)?.operation ?? []);
+      if (there.length === 0) throw notFound("protected path");
+      const scopes = new Set(there.flatMap(({ access }) => access === "public" ? [] : access));
+      return describeResource(issuer, new URL(issuer).origin + path, [...scopes]);
+    });
+}
+
+/** RFC 9728 §3.2: a list without elements is left out. */
+function describeResource(issuer: string, resource: string, scopes: readonly string[]) {
+  return {
+    resource,
+    authorization_servers: [issuer],
+    ...(scopes.length > 0 && { scopes_supported: scopes }),
+    bearer_methods_supported: ["header"],
+  };
 }
 
 /** Every text of the server's metadata is an address. */
@@ -77,7 +116,13 @@ function shapeOf(value: string | readonly string[] | boolean): Shape<unknown> {
 }
 
 /** A document that anyone may read. */
-function document<T>(path: string, id: string, summary: string, shape: Shape<T>, make: () => T) {
+function document<T>(
+  path: string,
+  id: string,
+  summary: string,
+  shape: Shape<T>,
+  make: (request: HttpRequest) => T,
+): Operation {
   return operation({
     id,
     method: "GET",
@@ -87,6 +132,6 @@ function document<T>(path: string, id: string, summary: string, shape: Shape<T>,
     limit: "never",
     summary,
     responses: { 200: shape },
-    handle: () => Promise.resolve(jsonResponse(200, make(), CACHE)),
+    handle: async ({ request }) => jsonResponse(200, make(request), CACHE),
   });
 }

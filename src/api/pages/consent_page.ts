@@ -31,6 +31,8 @@ export interface ConsentPageInput extends FormPageInput {
   readonly scopes: readonly ConsentScope[];
   /** Whether any program on the user's device can pose as the app (RFC 8252 §8.6). */
   readonly isPosable: boolean;
+  /** Where the app will act, where that is not this service. */
+  readonly resource?: string | undefined;
   readonly error?: "expired";
 }
 
@@ -55,6 +57,7 @@ ${formStart(input)}
 <button class="plain" type="submit" name="decision" value="switch">
 Sign out or use another account</button>
 </div>
+${input.resource && html`<p>It asks to act at <span class="wrap">${input.resource}</span>.</p>`}
 ${!isMixed && scopeList("scopes", "If you allow it, this app can:", scopes)}
 ${isMixed && [
     scopeList("new", "New: if you allow it, this app can also:", scopes.filter((s) => s.isNew)),
