@@ -20,15 +20,16 @@ const MAY_IMPORT: Record<string, string[]> = {
   config: ["base", "oauth"],
   database: ["base"],
   store: ["base", "oauth", "event", "database"],
+  outbound: ["version", "base", "oauth"],
   mod: ["base", "oauth"],
   http: ["version", "base", "oauth"],
-  services: "base oauth event config database store api app".split(" "), // all as types
-  api: "version base oauth event config database store http services".split(" "),
+  services: "base oauth event config database store outbound api app".split(" "), // all as types
+  api: "version base oauth event config database store outbound http services".split(" "),
   hosting: "version base oauth event database store mod http api services".split(" "),
-  delivery: "version base oauth event config database store services".split(" "),
+  delivery: "version base oauth event config database store outbound services".split(" "),
   job: "version base oauth event config database store services".split(" "),
-  app: "version base oauth event config database store mod http api hosting delivery job services"
-    .split(" "),
+  app: ("version base oauth event config database store outbound mod http api hosting delivery " +
+    "job services").split(" "),
   testing: "version base oauth event config database store mod http api hosting app".split(" "),
   server: "version base database config app".split(" "),
   cli: ("version base oauth event config database store mod http api hosting delivery job app " +
@@ -64,14 +65,15 @@ const MAY_TOUCH: Record<string, string[]> = {
   "http/node_": ["http", "net", "stream"],
   "api/": [],
   "hosting/": ["fs", "module", "path", "url"],
-  // os: whether this machine has a network
-  "delivery/": ["dns", "fs", "net", "os", "timers", "worker_threads"],
+  // os: whether this machine has a network; fs: the hosts file
+  "outbound/": ["dns", "fs", "net", "os", "timers"],
+  "delivery/": ["timers", "worker_threads"],
   "job/": [],
 };
 
 const ENVIRONMENT_IN = ["server.ts", "cli.ts"];
-const FETCH_IN = ["delivery/callback.ts"];
-const LISTEN_IN = ["http/node_http.ts", "delivery/"]; // delivery: the address guard tests itself
+const FETCH_IN = ["outbound/egress.ts"];
+const LISTEN_IN = ["http/node_http.ts", "outbound/egress.ts"]; // the address guard tests itself
 const SQL_IN = ["database/", "store/"];
 const HTML_IN = ["api/pages", "base/html.ts"];
 const COMPUTED_IMPORT_IN = ["hosting/"];
@@ -248,7 +250,7 @@ function findContentError(
     if (near(1) !== "." && near(1) !== ":") return "environment: process as a value";
   }
   if (text === "fetch" && !isIn(file, FETCH_IN)) {
-    if (near(1) === "(") return "network: fetch is called by delivery/callback.ts alone";
+    if (near(1) === "(") return "network: fetch is called by outbound/egress.ts alone";
     if (near(-2) === "globalThis") return "network: the global fetch";
   }
   return undefined;

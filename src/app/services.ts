@@ -6,7 +6,7 @@ import { createPasswordLogin, type PasswordLogin } from "../api/password_login.t
 import { createInspectorCheck } from "../api/system/metrics.ts";
 import { pathOf } from "../base/base_url.ts";
 import { Problem } from "../base/problem.ts";
-import { checkReachable } from "../delivery/reachable.ts";
+import { checkReachable } from "../outbound/reachable.ts";
 import { scopeWords } from "../hosting/catalogue.ts";
 import type { Hosted } from "../hosting/check.ts";
 import { BACKEND_SCOPE, CONSUMER_SCOPE } from "../oauth/principal.ts";

@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { parseRetryAfter } from "../event/delivery.ts";
 import { signMessage } from "../event/signature.ts";
 import type { AttemptRecord } from "../store/deliveries.ts";
-import type { Egress } from "./egress.ts";
-import { classifyFailure } from "./failure.ts";
-import { findShortage } from "./shortage.ts";
+import type { Egress } from "../outbound/egress.ts";
+import { classifyFailure } from "../outbound/failure.ts";
+import { findShortage } from "../outbound/shortage.ts";
+import { waitOutSecond } from "../outbound/wait_out_second.ts";
 
 /** One POST to a subscriber. */
 export interface Callback {
@@ -26,13 +26,8 @@ type CallbackResult = Pick<AttemptRecord, "outcome" | "snippet"> | { readonly sh
 export type CallbackSender = ReturnType<typeof createCallbackSender>;
 
 const SNIPPET_BYTES = 4096;
-/**
- * An attempt that reached nobody takes whole seconds: an exact duration would distinguish a name
- * that leads to a private address from one that does not exist.
- */
-const STEP_MS = 1000;
 
-/** Makes the one caller of `fetch`: a POST of the event's JSON, and nothing else of the service. */
+/** Makes what sends callbacks: a POST of the event's JSON, and nothing else of the service. */
 export function createCallbackSender({ egress, timeoutMs, userAgent, now }: {
   readonly egress: Egress;
   /** For the whole exchange, body included, in milliseconds. */
@@ -55,11 +50,8 @@ export function createCallbackSender({ egress, timeoutMs, userAgent, now }: {
     const timeOut = () => controller.abort(new DOMException("Too slow", "TimeoutError"));
     const timer = setTimeout(timeOut, timeoutMs);
     try {
-      const guarded = egress.guarded({
+      const response = await egress.send(callback.endpoint, {
         method: "POST",
-        redirect: "manual",
-        credentials: "omit",
-        referrerPolicy: "no-referrer",
         headers: {
           "Content-Type": "application/json",
           "User-Agent": userAgent,
@@ -72,7 +64,6 @@ export function createCallbackSender({ egress, timeoutMs, userAgent, now }: {
         body: json,
         signal: controller.signal,
       });
-      const response = await fetch(callback.endpoint, guarded);
       const snippet = await readStart(response);
       const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"), now());
       return { outcome: { kind: "response", status: response.status, retryAfterMs }, snippet };
@@ -80,7 +71,7 @@ export function createCallbackSender({ egress, timeoutMs, userAgent, now }: {
       const shortage = findShortage(error);
       if (shortage !== undefined) return { shortage };
       const kind = classifyFailure(error);
-      if (kind === "unreachable") await sleep(STEP_MS - (performance.now() - startedMs) % STEP_MS);
+      if (kind === "unreachable") await waitOutSecond(startedMs);
       return { outcome: { kind: "error", error: kind }, snippet: undefined };
     } finally {
       clearTimeout(timer);

@@ -8,7 +8,7 @@ import { createQueues } from "./queues.ts";
 import { createRecorder } from "./recorder.ts";
 import { createRounds } from "./rounds.ts";
 import { createSender } from "./sender.ts";
-import { createShortageWatch } from "./shortage.ts";
+import { createShortageWatch } from "./shortage_watch.ts";
 import type { WorkerSettings } from "./worker_messages.ts";
 
 /** What the distributor and its parts work with. */

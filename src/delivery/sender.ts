@@ -3,7 +3,7 @@ import { type ClaimedDelivery, listSendable, type SendableDelivery } from "../st
 import type { DistributorOptions } from "./distributor.ts";
 import type { Queues } from "./queues.ts";
 import type { Recorder } from "./recorder.ts";
-import type { ShortageWatch } from "./shortage.ts";
+import type { ShortageWatch } from "./shortage_watch.ts";
 
 const BATCH_SIZE = 8;
 

@@ -1,7 +1,7 @@
 import { type MessagePort, Worker } from "node:worker_threads";
 import type { DistributorState } from "../event/distributor_state.ts";
 import type { Services } from "../services.ts";
-import type { SelfTest } from "./egress.ts";
+import type { SelfTest } from "../outbound/egress.ts";
 import { createThreadSupervisor } from "./thread_supervisor.ts";
 import { WORKER_SETTINGS, type WorkerEvent, type WorkerReport } from "./worker_messages.ts";
 

@@ -1,7 +1,7 @@
 import type { Log, LogLevel } from "../base/log.ts";
 import type { MessagePort } from "node:worker_threads";
 import type { Config } from "../config.ts";
-import type { SelfTest } from "./egress.ts";
+import type { SelfTest } from "../outbound/egress.ts";
 
 /** What the delivery worker needs of the configuration, and no more: it gets no passwords. */
 export const WORKER_SETTINGS = [

@@ -5,10 +5,9 @@ import { createSteadyClock } from "../base/steady_clock.ts";
 import { createCallbackSender } from "./callback.ts";
 import { createClockWatch } from "./clock_watch.ts";
 import { createDistributor } from "./distributor.ts";
-import { createEgress } from "./egress.ts";
+import { createEgress, USER_AGENT } from "../outbound/egress.ts";
 import { takeOver, takeOverDeliveries } from "./take_over.ts";
 import { createEngine } from "../database/engine.ts";
-import { revision, version } from "../version.ts";
 import type { WorkerEvent, WorkerReport, WorkerRequest, WorkerStart } from "./worker_messages.ts";
 
 const REPORT_INTERVAL_MS = 250;
@@ -30,17 +29,15 @@ async function runWorker(port: MessagePort, { name, settings, toDatabase }: Work
   const timeoutMs = settings.callbackTimeoutMs;
   const egress = createEgress({
     allow: settings.callbackAllow,
-    request: fetch,
     connectionsPerOrigin: settings.callbackConcurrency,
     timeoutMs,
   });
-  const userAgent = `Gatepost/${version}@${revision}`;
   let attempts: WorkerReport["attempts"][number][] = [];
   const distributor = createDistributor({
     database,
     settings,
     claim: name,
-    callbacks: createCallbackSender({ egress, timeoutMs, userAgent, now }),
+    callbacks: createCallbackSender({ egress, timeoutMs, userAgent: USER_AGENT, now }),
     seal: createSeal(...settings.secretKeys ?? []),
     log,
     now,

@@ -55,7 +55,7 @@ export function parseAppUrl(text: string): URL | undefined {
 
 /** Whether a URL's host is the user's own machine, where any program may listen. */
 export function isLoopbackHost(hostname: string): boolean {
-  return /^(?:.*\.)?localhost$|^127\.|^\[::1\]$/.test(hostname);
+  return /^(?:.*\.)?localhost$|^127(?:\.\d+){3}$|^\[::1\]$/.test(hostname);
 }
 
 /**

@@ -10,8 +10,8 @@ import {
   type CallbackSender,
   createCallbackSender,
 } from "../../src/delivery/callback.ts";
-import { createEgress, type Egress } from "../../src/delivery/egress.ts";
-import { EgressError } from "../../src/delivery/reachable.ts";
+import { createEgress, type Egress } from "../../src/outbound/egress.ts";
+import { EgressError } from "../../src/outbound/reachable.ts";
 import { listenOnLoopback } from "../crash/listen.ts";
 import { createCertificate } from "../helpers/certificate.ts";
 import { type Reaction, type Receiver, startReceiver } from "../helpers/receiver.ts";
@@ -20,7 +20,7 @@ import { findSignatureFault } from "../helpers/standard_webhooks.ts";
 const SECRETS = [7, 9].map((byte) => formatSigningSecret(new Uint8Array(32).fill(byte)));
 const NOW_MS = Date.UTC(2026, 10, 20, 12, 0, 0, 999);
 const TIMEOUT_MS = 400;
-const EGRESS = { request: fetch, connectionsPerOrigin: 64, timeoutMs: 5_000 };
+const EGRESS = { connectionsPerOrigin: 64, timeoutMs: 5_000 };
 
 let receiver: Receiver;
 let secure: Receiver;
@@ -394,7 +394,7 @@ test("a connection that an aborted exchange leaves behind is closed after a whil
   const hanging = await startReceiver();
   hanging.react("/", { kind: "hang" });
   const post = (url: string, timeoutMs: number) =>
-    fetch(url, own.guarded({ method: "POST", body: "1", signal: AbortSignal.timeout(timeoutMs) }))
+    own.send(url, { method: "POST", body: "1", signal: AbortSignal.timeout(timeoutMs) })
       .then(({ status }) => status, (error: Error) => error.name);
   assert.equal(await post(`${hanging.url}/`, 100), "TimeoutError");
   nowMs += 61_000;

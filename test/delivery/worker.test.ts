@@ -5,7 +5,7 @@ import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type DeliveryWorker, createDeliveryWorker } from "../../src/delivery/worker.ts";
 import type { ServiceMetrics } from "../../src/app/metrics.ts";
-import type { SelfTest } from "../../src/delivery/egress.ts";
+import type { SelfTest } from "../../src/outbound/egress.ts";
 import { newId } from "../../src/base/id.ts";
 import type { Log } from "../../src/base/log.ts";
 import { createSeal } from "../../src/base/seal.ts";

@@ -35,7 +35,8 @@ const CLEAN: Record<string, string> = {
   "http/node_http.ts": `import { createServer } from "node:http";\n`,
   "api/pages/login.ts": "export const page = (name: string) => `<h1>${name}</h1>`;\n",
   "hosting/load.ts": `export const load = (path: string) => import(path);\n`,
-  "delivery/callback.ts": `export const send = (url: string) => fetch(url);\n`,
+  "outbound/egress.ts": `export const send = (url: string) => fetch(url);\n`,
+  "delivery/callback.ts": `export { send } from "../outbound/egress.ts";\n`,
 };
 
 function writeTree(files: Record<string, string>): string {

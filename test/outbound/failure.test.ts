@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { EgressError } from "../../src/delivery/reachable.ts";
-import { classifyFailure, findCode } from "../../src/delivery/failure.ts";
-import type { FailureKind } from "../../src/delivery/failure.ts";
+import { EgressError } from "../../src/outbound/reachable.ts";
+import { classifyFailure, findCode } from "../../src/outbound/failure.ts";
+import type { FailureKind } from "../../src/outbound/failure.ts";
 
 function coded(code: string): Error {
   return Object.assign(new Error("raw"), { code });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { formatAddress } from "../../src/base/address.ts";
-import { createNameLookup, findInHosts, type NameLookup } from "../../src/delivery/name_lookup.ts";
+import { createNameLookup, findInHosts, type NameLookup } from "../../src/outbound/name_lookup.ts";
 import { openDnsServer } from "../helpers/dns_server.ts";
 import type { Answerer, DnsServer } from "../helpers/dns_server.ts";
 

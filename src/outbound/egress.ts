@@ -1,6 +1,7 @@
 import { createServer, type LookupFunction } from "node:net";
 import { type Address, formatAddress } from "../base/address.ts";
 import type { Cidr } from "../base/cidr.ts";
+import { revision, version } from "../version.ts";
 import { type AgentOptions, createAgentPool, findAgentClass, UNSUPPORTED } from "./agent_pool.ts";
 import { findCode } from "./failure.ts";
 import { createNameLookup, type NameLookup } from "./name_lookup.ts";
@@ -10,8 +11,8 @@ import { checkReachable, isReachable, refusal } from "./reachable.ts";
 export interface EgressOptions extends AgentOptions {
   /** Blocks that may be reached although they are not public. */
   readonly allow: readonly Cidr[];
-  /** The global `fetch`; only the self-test calls it. */
-  readonly request: (url: string, init: RequestInit) => Promise<Response>;
+  /** The global `fetch` if not given. */
+  readonly request?: (url: string, init: RequestInit) => Promise<Response>;
   /** How a host name becomes addresses; by DNS if not given. */
   readonly lookup?: NameLookup;
 }
@@ -19,7 +20,7 @@ export interface EgressOptions extends AgentOptions {
 /** What is sent through the guard. */
 export interface EgressRequest extends Omit<RequestInit, "headers" | "body"> {
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly body?: string;
 }
 
 /** The result of the self-test. */
@@ -27,6 +28,9 @@ export type SelfTest = { readonly ok: true } | { readonly ok: false; readonly re
 
 /** The address guard of everything that leaves this process by `fetch`. */
 export type Egress = ReturnType<typeof createEgress>;
+
+/** How the service names itself in what it sends. */
+export const USER_AGENT = `Gatepost/${version}@${revision}`;
 
 /** More addresses than this of one name are not tried: a name is not a list of hosts to scan. */
 const MAX_ADDRESSES = 8;
@@ -42,7 +46,7 @@ export function createEgress(options: EgressOptions) {
     ...createGuard(options),
     /** Whether this Node's fetch obeys the guard, tried on a loopback listener (up to 10 s). */
     selfTest: () =>
-      testGuard(options.request).catch((error: unknown): SelfTest => ({
+      testGuard(options).catch((error: unknown): SelfTest => ({
         ok: false,
         reason: `loopback was not reached: ${findCode(error) ?? String(error)}`,
       })),
@@ -56,9 +60,10 @@ export function createEgress(options: EgressOptions) {
  * that changes between check and use (DNS rebinding) gains nothing. A connection kept alive leads
  * to the address that was checked when it was made.
  */
-function createGuard(options: Omit<EgressOptions, "request">) {
+function createGuard(options: EgressOptions) {
   const lookupTimeoutMs = Math.min(options.timeoutMs, MAX_LOOKUP_MS);
   const { allow, lookup = createNameLookup({ timeoutMs: lookupTimeoutMs }) } = options;
+  const { request = fetch } = options;
   const pool = createAgentPool(options, checkedLookup(lookup, allow));
   const checked = new Set<string>();
 
@@ -70,18 +75,26 @@ function createGuard(options: Omit<EgressOptions, "request">) {
   }
 
   return {
-    /** The same request, bound to the guard: `fetch(url, egress.guarded(init))`. */
-    guarded({ body, headers, ...init }: EgressRequest): RequestInit {
-      // The body goes past fetch, which would make three streams of it: half of an exchange's cost.
+    /** Sends as `fetch` does, with nothing of the service beside it; redirects are not followed. */
+    async send(url: string, { body, headers, ...init }: EgressRequest): Promise<Response> {
+      // A body goes past fetch, which would make three streams of it: half of an exchange's cost.
       const dispatcher: Pick<typeof pool, "dispatch"> = {
-        dispatch(request, handler) {
+        dispatch(exchange, handler) {
           // Sockets do not look up literals, so those are checked here, where every request passes.
-          checkOrigin(String(request.origin));
-          return pool.dispatch({ ...request, body }, handler);
+          checkOrigin(String(exchange.origin));
+          return pool.dispatch({ ...exchange, body: body ?? null }, handler);
         },
       };
-      const length = String(Buffer.byteLength(body));
-      return Object.assign(init, { headers: { ...headers, "Content-Length": length }, dispatcher });
+      const length = body === undefined
+        ? undefined
+        : { "Content-Length": String(Buffer.byteLength(body)) };
+      const alone: RequestInit = {
+        redirect: "manual", credentials: "omit", referrerPolicy: "no-referrer",
+      };
+      return request(
+        url,
+        Object.assign(alone, init, { headers: { ...headers, ...length }, dispatcher }),
+      );
     },
     /** Ends idle connections and what is still in flight. */
     close: pool.close,
@@ -109,17 +122,18 @@ function checkedLookup(lookup: NameLookup, allow: readonly Cidr[]): LookupFuncti
 }
 
 /** Tries a guard that allows loopback, and one that does not, on a listener of its own. */
-async function testGuard(request: EgressOptions["request"]): Promise<SelfTest> {
+async function testGuard({ request }: Pick<EgressOptions, "request">): Promise<SelfTest> {
   if (findAgentClass() === undefined) return { ok: false, reason: UNSUPPORTED };
   const loopback: Address = { family: 4, value: 0x7f00_0001n };
   const lookup: NameLookup = async () => [loopback];
-  const options = { connectionsPerOrigin: 1, timeoutMs: SELF_TEST_TIMEOUT_MS, lookup };
+  const own = { connectionsPerOrigin: 1, timeoutMs: SELF_TEST_TIMEOUT_MS, lookup };
+  const options = request ? { ...own, request } : own;
   const open = createGuard({ ...options, allow: [{ network: loopback, prefixBits: 32 }] });
   const shut = createGuard({ ...options, allow: [] });
   const listener = await listen(formatAddress(loopback));
   const call = (url: string, guard: typeof open) => {
     const signal = AbortSignal.timeout(SELF_TEST_TIMEOUT_MS);
-    return request(url, guard.guarded({ method: "POST", body: SELF_TEST_BODY, signal }));
+    return guard.send(url, { method: "POST", body: SELF_TEST_BODY, signal });
   };
   const hosts = [listener.host, listener.host.replace(/.*:/, "self-test.invalid:")];
   try {

@@ -10,11 +10,11 @@ import {
   type Egress,
   type EgressOptions,
   type EgressRequest,
-} from "../../src/delivery/egress.ts";
-import { classifyFailure, findCode } from "../../src/delivery/failure.ts";
-import { createNameLookup } from "../../src/delivery/name_lookup.ts";
-import { checkReachable, EgressError } from "../../src/delivery/reachable.ts";
-import type { NameLookup } from "../../src/delivery/name_lookup.ts";
+} from "../../src/outbound/egress.ts";
+import { classifyFailure, findCode } from "../../src/outbound/failure.ts";
+import { createNameLookup } from "../../src/outbound/name_lookup.ts";
+import { checkReachable, EgressError } from "../../src/outbound/reachable.ts";
+import type { NameLookup } from "../../src/outbound/name_lookup.ts";
 import { LITERALS, URL_HOSTS } from "../corpus/addresses.ts";
 import type { AddressCase } from "../corpus/addresses.ts";
 import { openDnsServer } from "../helpers/dns_server.ts";
@@ -68,6 +68,8 @@ function answering(...texts: readonly string[]): NameLookup {
   return async () => texts.map(parseAddress).filter((address) => address !== undefined);
 }
 
+type Request = NonNullable<EgressOptions["request"]>;
+
 interface Scope {
   after(end: () => unknown): void;
 }
@@ -75,7 +77,6 @@ interface Scope {
 function open(t: Scope, options: Partial<EgressOptions> = {}): Egress {
   const egress = createEgress({
     allow: [ALLOWED],
-    request: fetch,
     connectionsPerOrigin: 64,
     timeoutMs: 5_000,
     ...options,
@@ -92,7 +93,7 @@ async function send(
 ): Promise<string> {
   try {
     const bounded = { signal: AbortSignal.timeout(5_000), method: "POST", body: "{}", ...more };
-    return await (await fetch(url, egress.guarded(bounded))).text();
+    return await (await egress.send(url, bounded)).text();
   } catch (error) {
     return findCode(error) ?? String(error);
   }
@@ -159,8 +160,7 @@ test("an allowed literal is reached and its neighbour is not", async (t) => {
 
 test("a refusal is the cause of fetch's failure and reads unreachable outwards", async (t) => {
   const egress = open(t, { lookup: answering(PRIVATE) });
-  const init = egress.guarded({ method: "POST", body: "{}" });
-  const failing = fetch(`http://name.example:${port}/`, init);
+  const failing = egress.send(`http://name.example:${port}/`, { method: "POST", body: "{}" });
   const error: unknown = await failing.catch((reason: unknown) => reason);
   assert.ok(error instanceof TypeError);
   assert.ok(error.cause instanceof EgressError);
@@ -269,7 +269,8 @@ test("more requests than connections all get their answer", async (t) => {
 
 test("a redirect to a refused address is not followed there", async (t) => {
   const egress = open(t);
-  assert.equal(await send(egress, `http://${PUBLIC}:${port}/away`), "EGRESS_REFUSED");
+  const following = await send(egress, `http://${PUBLIC}:${port}/away`, { redirect: "follow" });
+  assert.equal(following, "EGRESS_REFUSED");
   assert.deepEqual(dialled, [PUBLIC]);
 });
 
@@ -287,8 +288,8 @@ test("over https the vetted address is dialled and sent the name", async (t) => 
   const bound = listener.address();
   assert.ok(bound !== null && typeof bound === "object");
   const egress = open(t, { lookup: answering(PRIVATE, PUBLIC) });
-  const init = egress.guarded({ method: "POST", body: "{}" });
-  const failing = fetch(`https://name.example:${bound.port}/`, init);
+  const url = `https://name.example:${bound.port}/`;
+  const failing = egress.send(url, { method: "POST", body: "{}" });
   const error: unknown = await failing.catch((reason: unknown) => reason);
   assert.equal(classifyFailure(error), "tls");
   const bytes = await hello.promise;
@@ -314,7 +315,7 @@ test("selfTest() finds this Node's fetch obedient, whatever is allowed", async (
   assert.deepEqual(await open(t, { allow: [block("127.0.0.0/8")] }).selfTest(), { ok: true });
 });
 
-const SELF_TEST_FAILURES: readonly (readonly [string, EgressOptions["request"], RegExp])[] = [
+const SELF_TEST_FAILURES: readonly (readonly [string, Request, RegExp])[] = [
   ["reaches nothing", () => Promise.reject(new TypeError("fetch failed")), /was not reached/],
   ["is answered by somebody else", async () => new Response("hello"), /something else/],
   ["never dials", answerOrRefuse(async () => new Response(null, { status: 204 })), /passed by/],
@@ -340,7 +341,7 @@ function postAlike(url: string): Promise<Response> {
 }
 
 /** Answers the self-test's first two requests, and refuses the others after having sent them. */
-function answerOrRefuse(request: (url: string) => Promise<Response>): EgressOptions["request"] {
+function answerOrRefuse(request: (url: string) => Promise<Response>): Request {
   let sent = 0;
   return async (url) => {
     sent += 1;

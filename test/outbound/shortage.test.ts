@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { createShortageWatch, findShortage } from "../../src/delivery/shortage.ts";
+import { findShortage } from "../../src/outbound/shortage.ts";
 
 /** As fetch rejects when a socket cannot be connected. */
 function failed(code: string, address?: string): Error {
@@ -52,40 +52,5 @@ describe("findShortage()", () => {
   test("asks this machine for its addresses, and finds nothing in what is no error", () => {
     assert.equal(findShortage(failed("EMFILE", "192.0.2.1")), "EMFILE");
     assert.equal(findShortage(undefined), undefined);
-  });
-});
-
-describe("createShortageWatch()", () => {
-  function open() {
-    const warned: unknown[] = [];
-    const stage = { elapsedMs: 1_000_000, warned };
-    const silent = { debug() {}, info() {}, error() {} };
-    const log = { ...silent, warn: (_msg: string, fields: unknown) => void warned.push(fields) };
-    return { stage, watch: createShortageWatch(log, () => stage.elapsedMs) };
-  }
-
-  test("has nothing to report at first", () => {
-    const { watch } = open();
-    assert.deepEqual([watch.pauseMs(), watch.current()], [0, undefined]);
-  });
-
-  test("pauses for a second, and reports it for five", () => {
-    const { stage, watch } = open();
-    watch.note("EMFILE");
-    stage.elapsedMs += 400.4;
-    assert.deepEqual([watch.pauseMs(), watch.current()], [600, "EMFILE"]);
-    stage.elapsedMs += 599.6;
-    assert.deepEqual([watch.pauseMs(), watch.current()], [0, "EMFILE"]);
-    stage.elapsedMs += 4_000;
-    assert.equal(watch.current(), undefined);
-  });
-
-  test("warns once a minute", () => {
-    const { stage, watch } = open();
-    for (let second = 0; second < 90; second++) {
-      watch.note("EMFILE");
-      stage.elapsedMs += 1_000;
-    }
-    assert.deepEqual(stage.warned, [{ code: "EMFILE" }, { code: "EMFILE" }]);
   });
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { trySecond } from "../../src/delivery/second_try.ts";
+import { trySecond } from "../../src/outbound/second_try.ts";
 
 const RESET = Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
 

@@ -1,0 +1,98 @@
+import { type JsonValue, parseJson } from "../base/json.ts";
+import { Problem } from "../base/problem.ts";
+import { isLoopbackHost } from "../oauth/redirect_uri.ts";
+import { type Egress, USER_AGENT } from "./egress.ts";
+import { classifyFailure } from "./failure.ts";
+import { waitOutSecond } from "./wait_out_second.ts";
+
+/** A document of somebody else's server, or in a few words why there is none. */
+export type FetchedDocument =
+  | {
+    readonly document: { readonly [name: string]: JsonValue };
+    /** How long it may be used: what its `Cache-Control` allows, between 5 minutes and a day. */
+    readonly freshMs: number;
+  }
+  | { readonly reason: string };
+
+/** Fetches a JSON object; failures are results: it never rejects. */
+export type DocumentFetch = ReturnType<typeof createDocumentFetch>;
+
+const MIN_FRESH_MS = 300_000;
+const MAX_FRESH_MS = 86_400_000;
+
+/** Whether documents are fetched from a URL: over https, or on this machine if that is allowed. */
+export function isFetchable({ protocol, hostname }: URL): boolean {
+  return protocol === "https:" || protocol === "http:" && isLoopbackHost(hostname);
+}
+
+/**
+ * Makes what fetches JSON objects through the guard: with a GET that follows no redirect, takes
+ * status 200 alone, and reads no further than the limit.
+ */
+export function createDocumentFetch(egress: Pick<Egress, "send" | "selfTest">) {
+  let tested: ReturnType<Egress["selfTest"]> | undefined;
+
+  return async (url: string, { limitBytes, timeoutMs }: {
+    readonly limitBytes: number;
+    /** For the whole exchange, however slowly its bytes come. */
+    readonly timeoutMs: number;
+  }): Promise<FetchedDocument> => {
+    const parsed = URL.parse(url);
+    if (!parsed || !isFetchable(parsed)) return { reason: "its address is not https" };
+    const test = await (tested ??= egress.selfTest());
+    if (!test.ok) {
+      tested = undefined;
+      return { reason: "the address guard does not work here" };
+    }
+    const startedMs = performance.now();
+    try {
+      const response = await egress.send(url, {
+        headers: {
+          "Accept": "application/json",
+          "Accept-Encoding": "identity",
+          "User-Agent": USER_AGENT,
+        },
+        signal: AbortSignal.timeout(timeoutMs),
+      });
+      const { status, headers, body } = response;
+      const isEncoded = (headers.get("content-encoding") ?? "identity") !== "identity";
+      if (status !== 200 || isEncoded) {
+        await body?.cancel();
+        return { reason: status === 200 ? "it is encoded" : `status ${status}` };
+      }
+      const bytes = await readAll(response, limitBytes);
+      if (!bytes) return { reason: `it is longer than ${limitBytes} bytes` };
+      const document = parseJson(bytes);
+      return isObject(document)
+        ? { document, freshMs: freshMs(headers.get("cache-control") ?? "") }
+        : { reason: "it is no JSON object" };
+    } catch (error) {
+      if (error instanceof Problem) return { reason: "it is no JSON object" };
+      const kind = classifyFailure(error);
+      if (kind === "unreachable") await waitOutSecond(startedMs);
+      return { reason: kind };
+    }
+  };
+}
+
+/** The body; undefined where it is longer than the limit, and then the rest is not waited for. */
+async function readAll({ body }: Response, limitBytes: number): Promise<Uint8Array | undefined> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body ?? []) { // leaving the loop cancels the rest
+    length += chunk.length;
+    if (length > limitBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function isObject(value: JsonValue): value is { readonly [name: string]: JsonValue } {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** `max-age` of a Cache-Control (RFC 9111 §5.2.2.1), within our bounds. */
+function freshMs(cacheControl: string): number {
+  const seconds = /(?:^|[\s,])max-age="?(\d{1,9})/i.exec(cacheControl)?.[1] ?? 0;
+  return Math.min(Math.max(Number(seconds) * 1_000, MIN_FRESH_MS), MAX_FRESH_MS);
+}
