@@ -1,5 +1,6 @@
 import type { BrowserSessions } from "./api/authorization/browser_session.ts";
 import type { ClientAuthenticator } from "./api/authorization/client.ts";
+import type { ClientDocuments } from "./api/authorization/client_documents.ts";
 import type { TokenIssuer } from "./api/authorization/token_issuer.ts";
 import type { Bearer } from "./api/bearer.ts";
 import type { Site } from "./api/pages/page_layout.ts";
@@ -15,6 +16,7 @@ import type { Config } from "./config.ts";
 import type { Database } from "./database/database.ts";
 import type { DeclaredEvent } from "./event/event.ts";
 import type { ScopeWords } from "./oauth/scope.ts";
+import type { DocumentFetch } from "./outbound/fetch_document.ts";
 import type { Accounts } from "./store/accounts.ts";
 import type { FailureAudit } from "./store/failure_audit.ts";
 import type { KeyRing } from "./store/key_ring.ts";
@@ -46,6 +48,8 @@ export interface Services {
   readonly hasher: PasswordHasher;
   readonly passwordLogin: PasswordLogin;
   readonly clients: ClientAuthenticator;
+  readonly documents: ClientDocuments;
+  readonly fetchDocument: DocumentFetch;
   readonly tokens: TokenIssuer;
   readonly bearer: Bearer;
   readonly inspectors: InspectorCheck;

@@ -1,11 +1,14 @@
 import { createBrowserSessions } from "../api/authorization/browser_session.ts";
 import { createClientAuthenticator } from "../api/authorization/client.ts";
+import { createClientDocuments } from "../api/authorization/client_documents.ts";
 import { createTokenIssuer } from "../api/authorization/token_issuer.ts";
 import { createBearer } from "../api/bearer.ts";
 import { createPasswordLogin, type PasswordLogin } from "../api/password_login.ts";
 import { createInspectorCheck } from "../api/system/metrics.ts";
 import { pathOf } from "../base/base_url.ts";
 import { Problem } from "../base/problem.ts";
+import { createEgress } from "../outbound/egress.ts";
+import { createDocumentFetch } from "../outbound/fetch_document.ts";
 import { checkReachable } from "../outbound/reachable.ts";
 import { scopeWords } from "../hosting/catalogue.ts";
 import type { Hosted } from "../hosting/check.ts";
@@ -34,6 +37,10 @@ export function createServices(foundation: Foundation): Services {
   const issuer = config.baseUrl ?? url;
   const basePath = pathOf(issuer);
   const { host, origin } = new URL(issuer);
+  const egress = createEgress({
+    allow: config.callbackAllow, connectionsPerOrigin: 1, timeoutMs: 5_000,
+  });
+  const fetchDocument = createDocumentFetch(egress);
   const tokens = createTokenIssuer({ issuer, keys, config, pageKey });
   const bearer = createBearer({ ...base, issuer, tokens });
   const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
@@ -45,7 +52,9 @@ export function createServices(foundation: Foundation): Services {
     issuer,
     site: { name: config.name ?? host, host, basePath },
     passwordLogin: countLogins(createPasswordLogin({ ...base, sleep }), base),
-    clients: createClientAuthenticator({ accounts, database, failures, issuer, now }),
+    clients: createClientAuthenticator({ accounts, config, database, failures, issuer, now }),
+    documents: createClientDocuments({ fetchDocument, now }),
+    fetchDocument,
     tokens,
     bearer,
     inspectors: createInspectorCheck(bearer, config.metricsToken),

@@ -17,7 +17,7 @@ const SCOPES = {
 export const RESOURCE_COMMANDS: readonly Command[] = [
   sendCommand(RESOURCE, {
     verb: "add",
-    purpose: "Register a service beside this one that tokens are issued for",
+    purpose: "Register a service that tokens are issued for",
     details: ["An app names it as `resource`; such a token is refused by this service."],
     examples: ['gatepost resource add https://mcp.example.com/mcp --scope "files"'],
     method: "POST",

@@ -9,9 +9,14 @@ export const RESOURCES = `
   CREATE UNIQUE INDEX resources_by_url ON resources (rtrim(url, '/'));
 `;
 
-/** Tokens for other resources. */
+/** By what an app names itself on the wire. */
+export const CLIENT_IDS = "CREATE UNIQUE INDEX apps_by_client_id ON apps (ifnull(metadataUrl, id));";
+
+/** Tokens for other resources, and apps that are known by a document. */
 export const MIGRATION_8 = `
   ${RESOURCES}
+  ALTER TABLE apps ADD COLUMN metadataUrl TEXT;
+  ${CLIENT_IDS}
   ALTER TABLE grants ADD COLUMN resource TEXT;
   ALTER TABLE codes ADD COLUMN resource TEXT;
 `;

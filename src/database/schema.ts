@@ -1,6 +1,6 @@
 import { MIGRATION_5 } from "./migration_5.ts";
 import { GRANT_ENDED } from "./migration_6.ts";
-import { RESOURCES } from "./migration_8.ts";
+import { CLIENT_IDS, RESOURCES } from "./migration_8.ts";
 import { POST_SCHEMA } from "./schema_post.ts";
 
 /**
@@ -32,7 +32,7 @@ export const SCHEMA = `
   CREATE INDEX users_by_rate ON users (id, rate) WHERE rate IS NOT NULL;
 
   CREATE TABLE apps (
-    id TEXT PRIMARY KEY,                 -- client_id
+    id TEXT PRIMARY KEY,                 -- client_id, unless it has a metadataUrl
     name TEXT NOT NULL,
     url TEXT NOT NULL,
     origin TEXT NOT NULL,                -- of the url, for CORS
@@ -51,8 +51,10 @@ export const SCHEMA = `
     rate TEXT,                           -- as a user's
     requirePkce INTEGER NOT NULL DEFAULT 0,
     jwks TEXT NOT NULL DEFAULT '[]'      -- public keys, in place of a secret
-      CHECK (jwks = '[]' OR coalesce(secret, oldSecret) IS NULL)
+      CHECK (jwks = '[]' OR coalesce(secret, oldSecret) IS NULL),
+    metadataUrl TEXT                     -- its client_id, where a document there describes it
   ) STRICT, WITHOUT ROWID;
+  ${CLIENT_IDS}
   CREATE INDEX apps_by_origin ON apps (origin) WHERE status = 'active';
   CREATE INDEX apps_by_rate ON apps (id, rate) WHERE rate IS NOT NULL;
 

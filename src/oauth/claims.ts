@@ -1,5 +1,6 @@
 import { ID_LENGTH, isId } from "../base/id.ts";
 import { randomBytes } from "../base/secret.ts";
+import type { App } from "./app.ts";
 import { isScopeName } from "./scope.ts";
 import type { Caller } from "./principal.ts";
 
@@ -8,19 +9,22 @@ export const ACCESS_TOKEN_TYPE = "at+jwt";
 
 /**
  * The claims of a new access token (RFC 9068 §2.2), and when it expires. The `jti` begins with the
- * grant's id, so a revoked token is recognized without the database.
+ * grant's id, so a revoked token is recognized without the database; `app` is the app's, where that
+ * is not its client_id.
  */
 export function accessTokenClaims(
-  { issuer, audience = issuer, sub, clientId, grantId, scopes, issuedAtMs, ttlMs }:
+  { issuer, audience = issuer, sub, clientId, metadataUrl, grantId, scopes, issuedAtMs, ttlMs }:
     & Pick<Caller, "sub" | "clientId" | "grantId" | "scopes" | "audience">
-    & { readonly issuer: string; readonly issuedAtMs: number; readonly ttlMs: number },
+    & { readonly issuer: string; readonly issuedAtMs: number; readonly ttlMs: number }
+    & Pick<App, "metadataUrl">,
 ) {
   const iat = Math.floor(issuedAtMs / 1000);
   const exp = iat + Math.max(1, Math.round(ttlMs / 1000));
   const jti = grantId + randomBytes(8).toString("hex");
   const scope = scopes.join(" ");
   const claims = { iss: issuer, sub, aud: audience, client_id: clientId, iat, exp, jti, scope };
-  return { claims, expiresAtMs: exp * 1000 };
+  const named = metadataUrl ? { ...claims, client_id: metadataUrl, app: clientId } : claims;
+  return { claims: named, expiresAtMs: exp * 1000 };
 }
 
 /**
@@ -32,7 +36,7 @@ export function parseAccessClaims(
   issuer: string,
   nowMs: number,
 ): Caller | undefined {
-  const { iss, sub, aud, client_id: clientId, exp, iat, jti, scope } = claims;
+  const { iss, sub, aud, client_id, app: clientId = client_id, exp, iat, jti, scope } = claims;
   if (iss !== issuer || typeof aud !== "string") return undefined;
   if (typeof iat !== "number" || typeof exp !== "number") return undefined;
   if (!Number.isSafeInteger(exp) || exp * 1000 <= nowMs) return undefined;

@@ -78,6 +78,31 @@ export function checkRedirectUri(raw: string, app: RedirectRule): boolean {
   return app.redirectUris.includes(origin + raw.slice(url.origin.length));
 }
 
+/** A domain name the other way round, so with a dot: no scheme that a browser runs has one. */
+const PRIVATE_USE = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:\/[^\\#\x00-\x20\x7f-\uffff]+$/;
+
+/**
+ * Whether `raw` is one of an app's redirect URIs that no app URL bounds: exactly, but at any port
+ * for http on the user's own machine (RFC 8252 §7.3); https, or a private-use scheme (§7.1).
+ */
+export function isListedRedirectUri(raw: string, redirectUris: readonly string[]): boolean {
+  const url = parseCanonical(raw);
+  if (!url) return raw.length <= MAX_LENGTH && PRIVATE_USE.test(raw) && redirectUris.includes(raw);
+  if (!PLAIN_HOST.test(url.hostname)) return false;
+  if (url.protocol === "https:") return redirectUris.includes(raw);
+  if (!LOOPBACK_HOSTS.includes(url.hostname)) return false;
+  const [wanted, ...listed] = [raw, ...redirectUris].map((uri) => uri.replace(ANY_PORT, "$1"));
+  return wanted !== undefined && listed.includes(wanted);
+}
+
+const ANY_PORT = /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])):\d+/;
+
+/** The origin of a redirect URI; of one that has none, its scheme. */
+export function originOf(redirectUri: string): string {
+  const { origin, protocol } = new URL(redirectUri);
+  return origin === "null" ? protocol : origin;
+}
+
 /**
  * Returns the address that carries `params` to the app: in the query, form-encoded (RFC 6749
  * §4.1.2), after what the redirect URI's own query has, which stays byte for byte. Parameters there

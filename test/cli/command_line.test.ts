@@ -90,7 +90,7 @@ const WRONG: readonly (readonly [args: string, says: RegExp])[] = [
   ["uesr add x", /did you mean user\?/],
   ["grants revoke", /did you mean grant\?/],
   ["xyzzy", new RegExp(
-    '"xyzzy".*user, app, grant, event, subscription, delivery, cronjob, key, audit, ' +
+    '"xyzzy".*user, app, grant, resource, event, subscription, delivery, cronjob, key, audit, ' +
       "backup, restore, check",
   )],
   ["user ad x", /"ad".*did you mean user add\?/],

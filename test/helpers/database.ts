@@ -153,6 +153,7 @@ export function sampleGrant(
     user,
     type: "authorization_code",
     scopes: ["consumer"],
+    resource: null,
     refresh: sha256("first"),
     refreshUntilMs: nowMs + 20 * 3_600_000,
     accessUntilMs: nowMs + 3_600_000,

@@ -228,6 +228,7 @@ function sampleCode(app: string, user: string): Code {
     scopes: ["consumer"],
     redirectUri: "https://orders.example/cb",
     challenge: null,
+    resource: null,
     untilMs: UNTIL_MS,
   };
 }

@@ -11,6 +11,7 @@ import type { User } from "../../oauth/user.ts";
 import type { Services } from "../../services.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
 import { readForm } from "../../http/body.ts";
+import { changeFresh } from "../administration.ts";
 import { errorPage } from "../pages/error_page.ts";
 import { type Operation, operation } from "../operation.ts";
 import { NO_STORE } from "../../http/respond.ts";
@@ -22,7 +23,7 @@ import { SECRET } from "./oauth_form.ts";
 
 type AuthorizeServices =
   & Pick<Services, "database" | "sessions" | "site" | "scopeWords">
-  & Pick<Services, "passwordLogin" | "issuer" | "config" | "now">;
+  & Pick<Services, "passwordLogin" | "issuer" | "config" | "now" | "documents" | "scopes">;
 
 /** RFC 6749 §4.1.1, RFC 7636 §4.3, RFC 8707 §2; authorize_request.ts reads them. */
 const QUERY = {
@@ -69,7 +70,7 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
       throw new Problem(403, "foreign_request", "The request was not made by opening a page.");
     }
     const { id: requestId, query } = http;
-    const target = await findTarget(query, services);
+    const target = await findTarget(http, services);
     if ("detail" in target) {
       const title = "This sign-in link does not work";
       return errorPage({ site, status: 400, title, ...target, requestId });
@@ -110,7 +111,8 @@ export function authorizeOperations(services: AuthorizeServices): Operation[] {
         if (!form || form.duplicates.length > 0) {
           throw malformed("The form is not well-formed.");
         }
-        return withVisit(request, (visit) => carryOut(form, request, visit, services));
+        return changeFresh(() =>
+          withVisit(request, (visit) => carryOut(form, request, visit, services)));
       },
     }),
   ];
@@ -181,15 +183,15 @@ function findScopes({ app, requestedScopes }: AuthorizeRequest, user: User): str
 
 /**
  * A trusted app needs no consent, and one given before is remembered for this service; except where
- * another program can pose as the app, and for scope `backend`, which is never granted unseen.
+ * another program can pose as the app or nobody has registered it, and for scope `backend`, which is never granted unseen.
  */
 async function canSkipConsent(
-  { app, resource }: AuthorizeRequest,
+  { app, resource, redirectUri }: AuthorizeRequest,
   user: User,
   scopes: readonly string[],
   { database }: AuthorizeServices,
 ): Promise<boolean> {
-  if (isPosable(app) || scopes.includes(BACKEND_SCOPE)) return false;
+  if (isPosable(app, redirectUri) || app.metadataUrl || scopes.includes(BACKEND_SCOPE)) return false;
   if (app.trusted || resource) return app.trusted;
   const consented = await findConsentedScopes(database, user.id, app.id);
   return scopes.every((name) => consented.includes(name));

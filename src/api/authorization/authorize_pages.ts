@@ -1,5 +1,6 @@
 import type { HttpResponse } from "../../base/http_message.ts";
 import { isPosable } from "../../oauth/app.ts";
+import { originOf } from "../../oauth/redirect_uri.ts";
 import type { User } from "../../oauth/user.ts";
 import { findConsentedScopes } from "../../store/consents.ts";
 import type { Services } from "../../services.ts";
@@ -41,7 +42,7 @@ export async function showConsent(
   state: Pick<ConsentPageInput, "error">,
   services: Pick<Services, "database" | "sessions" | "site" | "scopeWords">,
 ): Promise<HttpResponse> {
-  const { app, resource } = visit.request;
+  const { app, resource, redirectUri } = visit.request;
   const { database, sessions, scopeWords } = services;
   const allowed = resource ? [] : await findConsentedScopes(database, user.id, app.id);
   return consentPage({
@@ -52,7 +53,8 @@ export async function showConsent(
     scopes: scopes.map((name) =>
       ({ name, words: scopeWords.get(name), isNew: !allowed.includes(name) })
     ),
-    isPosable: isPosable(app),
+    isPosable: isPosable(app, redirectUri),
+    isUnknown: Boolean(app.metadataUrl),
     resource: resource?.url,
   });
 }
@@ -68,7 +70,7 @@ function pageFrame({ request, query }: Visit, { site }: Pick<Services, "site">) 
     site,
     action: pageAddress(query, { site }),
     app: { name: app.name, origin: new URL(app.url).origin },
-    formActionOrigin: new URL(redirectUri).origin,
+    formActionOrigin: originOf(redirectUri),
   };
 }
 

@@ -8,6 +8,7 @@ import { hasCode, insertCode } from "../../store/codes.ts";
 import { putConsentOfCode } from "../../store/consents.ts";
 import type { Services } from "../../services.ts";
 import { NO_STORE } from "../../http/respond.ts";
+import { refuseConflict } from "../administration.ts";
 import { showLogin, type Visit } from "./authorize_pages.ts";
 import type { AuthorizeTarget } from "./authorize_request.ts";
 import { newHandle } from "./token_issuer.ts";
@@ -23,7 +24,7 @@ export async function sendCode(
   consentFrom: string | undefined,
   services: Pick<Services, "database" | "issuer" | "config" | "now" | "sessions" | "site">,
 ): Promise<HttpResponse> {
-  const { request: { app, redirectUri, challenge, resource: at }, session } = visit;
+  const { request: { app, redirectUri, challenge, resource: at, registration = [] } } = visit;
   const { database, issuer, config, now } = services;
   const nowMs = now();
   const id = newId("g", nowMs);
@@ -32,15 +33,16 @@ export async function sendCode(
   const untilMs = nowMs + config.codeTtlMs;
   const parties = { app: app.id, user: user.id, resource: at?.id ?? null };
   const code = { id, ...parties, scopes, redirectUri, challenge, untilMs };
-  const [inserted] = await database.write([
-    insertCode(code, hash, sha256(session.id)),
+  const changes = await database.write([
+    ...registration,
+    insertCode(code, hash, sha256(visit.session.id)),
     insertAudit({ ...audited, action: GRANT_ALLOWED, target: id }, nowMs, hasCode(id)),
     ...consentFrom === undefined ? [] : [
       putConsentOfCode(id),
       insertAudit({ ...audited, action: "consent.allow", target: app.id }, nowMs, hasCode(id)),
     ],
-  ]);
-  if (inserted !== 1) return showLogin(visit, { error: "expired" }, services);
+  ]).catch(refuseConflict("The app has just been changed."));
+  if (changes[registration.length] !== 1) return showLogin(visit, { error: "expired" }, services);
   return sendToApp(visit.request, { code: token }, issuer);
 }
 

@@ -92,10 +92,10 @@ async function describe(
   { database, issuer, now }: IntrospectionServices,
 ): Promise<Record<string, unknown> | undefined> {
   const { app: clientId, user: userId, grantId, scopes, untilMs, jti, state } = presented;
+  const app = await findApp(database, clientId);
   if (jti === undefined) {
     const isGood = state === "current" && untilMs > now() &&
       await hasActiveGrant(database, grantId);
-    const app = await findApp(database, clientId);
     if (!isGood || !app?.grants.includes("refresh_token")) return undefined;
   }
   const resource = presented.resource && await findResource(database, presented.resource);
@@ -106,7 +106,7 @@ async function describe(
     aud: resource ? resource.url : issuer,
     iss: issuer,
     scope: scopes.join(" "),
-    client_id: clientId,
+    client_id: app?.metadataUrl ?? clientId,
     ...(user && { username: user.username }),
     exp: Math.floor(untilMs / 1000),
     sub: userId ?? clientId,

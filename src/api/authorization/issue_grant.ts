@@ -37,7 +37,7 @@ export type Exchange = (
  */
 export async function issueGrant(
   { app, audited, ...wanted }: Pick<NewGrant, "user" | "scopes" | "decidedAtMs"> & {
-    readonly app: Pick<App, "id" | "grants"> & Target;
+    readonly app: Pick<App, "id" | "grants" | "metadataUrl"> & Target;
     readonly type: GrantType | "login";
     /** Goes into the audit with it. */
     readonly audited?: AuditRecord;

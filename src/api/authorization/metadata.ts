@@ -61,6 +61,7 @@ export function metadataOperations(
     introspection_endpoint_auth_signing_alg_values_supported: SIGNING_ALGORITHMS,
     code_challenge_methods_supported: ["S256"],
     authorization_response_iss_parameter_supported: true, // RFC 9207 §3
+    client_id_metadata_document_supported: config.clientMetadata !== "off",
   };
   const members = Object.entries(server).map(([name, value]) => [name, shapeOf(value)]);
   const served = record(Object.fromEntries(members));

@@ -65,11 +65,12 @@ export function createTokenIssuer(
      */
     makeTokens(
       { id: grantId, user, scopes }: Pick<Grant, "id" | "user" | "scopes">,
-      { id: clientId, grants, resource }: Pick<App, "id" | "grants"> & Target,
+      { id: clientId, grants, metadataUrl, resource }:
+        Pick<App, "id" | "grants" | "metadataUrl"> & Target,
       nowMs: number,
     ) {
       const sub = user ?? clientId;
-      const parties = { issuer, audience: resource?.url, sub, clientId };
+      const parties = { issuer, audience: resource?.url, sub, clientId, metadataUrl };
       const input = { ...parties, grantId, scopes, issuedAtMs: nowMs, ttlMs };
       const { claims, expiresAtMs } = accessTokenClaims(input);
       const mayRefresh = grants.includes("refresh_token");

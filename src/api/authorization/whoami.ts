@@ -2,6 +2,7 @@ import { named, oneOf, optional, record, TEXT } from "../../base/shape.ts";
 import { TIME, toTime } from "../../base/time.ts";
 import { jsonResponse } from "../../http/respond.ts";
 import type { Services } from "../../services.ts";
+import { findApp } from "../../store/apps.ts";
 import { findUser } from "../../store/users.ts";
 import { type Operation, operation } from "../operation.ts";
 import { SCOPE } from "./oauth_form.ts";
@@ -27,12 +28,13 @@ export function whoamiOperation({ database }: Pick<Services, "database">): Opera
     responses: { 200: CallerRecord },
     async handle({ caller }) {
       const { sub, kind, clientId, scopes, expiresAtMs } = caller;
+      const app = await findApp(database, clientId);
       const user = kind === "user" ? await findUser(database, sub) : undefined;
       return jsonResponse(200, {
         sub,
         kind,
         ...(user && { username: user.username }),
-        client_id: clientId,
+        client_id: app?.metadataUrl ?? clientId,
         scope: scopes.join(" "),
         expires_at: toTime(expiresAtMs),
       });

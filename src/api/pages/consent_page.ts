@@ -33,6 +33,8 @@ export interface ConsentPageInput extends FormPageInput {
   readonly isPosable: boolean;
   /** Where the app will act, where that is not this service. */
   readonly resource?: string | undefined;
+  /** Whether nobody here has registered the app: what it is called, it says itself. */
+  readonly isUnknown?: boolean;
   readonly error?: "expired";
 }
 
@@ -63,6 +65,8 @@ ${isMixed && [
     scopeList("new", "New: if you allow it, this app can also:", scopes.filter((s) => s.isNew)),
     scopeList("before", "You allowed before that it can:", before),
   ]}
+${input.isUnknown && html`<p>Nobody at ${site.name} has checked this app: its name is what
+<span class="wrap">${new URL(app.origin).host}</span> says.</p>`}
 ${isPosable && html`<div class="message warning">${warningIcon}<p>This app runs on your own
 device, where any program could pose as it. Allow it only if you have just started it
 yourself.</p></div>`}
