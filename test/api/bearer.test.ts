@@ -174,7 +174,7 @@ test("the challenge names the metadata of the request's path, and no more than t
   assert.ok(problem instanceof Problem);
   assert.match(
     String(problem.headers["WWW-Authenticate"]),
-    /resource_metadata="https:\/\/as\.example\/\.well-known\/oauth-protected-resource\/mcp\/a%22b"$/,
+    /="https:\/\/as\.example\/\.well-known\/oauth-protected-resource\/mcp\/a%22b"$/,
   );
 });
 

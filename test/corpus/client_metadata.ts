@@ -183,6 +183,6 @@ export const REFUSED_REDIRECTS: readonly string[] = [
   "http://127.0.0.2/cb", "http://127.1/cb", "https://127.0.0.1/cb", "http://localhost/cb/x",
   "http://localhost.evil.example/cb", "http://user@localhost/cb", "https://localhost:3000/cb",
   "http://[::1]/CB", "http://[0:0:0:0:0:0:0:1]/cb", "com.example.app:/cb/", "com.example.app:/CB",
-  "com.example.app://cb", "com.example.app.evil:/cb", "com.example.app:/cb?x", "javascript:alert(1)",
-  "data:text/html,x", "",
+  "com.example.app://cb", "com.example.app.evil:/cb", "com.example.app:/cb?x",
+  "javascript:alert(1)", "data:text/html,x", "",
 ];

@@ -54,6 +54,7 @@ test("redeemCode() turns a code into the grant of that id", async (t) => {
     user: code.user,
     type: "authorization_code",
     scopes: ["consumer"],
+    resource: null,
     refreshUntilMs: redemption.refreshUntilMs,
     accessUntilMs: redemption.accessUntilMs,
     revokedAtMs: null,

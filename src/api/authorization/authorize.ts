@@ -183,7 +183,8 @@ function findScopes({ app, requestedScopes }: AuthorizeRequest, user: User): str
 
 /**
  * A trusted app needs no consent, and one given before is remembered for this service; except where
- * another program can pose as the app or nobody has registered it, and for scope `backend`, which is never granted unseen.
+ * another program can pose as the app or nobody has registered it, and for scope `backend`, which
+ * is never granted unseen.
  */
 async function canSkipConsent(
   { app, resource, redirectUri }: AuthorizeRequest,
@@ -191,8 +192,8 @@ async function canSkipConsent(
   scopes: readonly string[],
   { database }: AuthorizeServices,
 ): Promise<boolean> {
-  if (isPosable(app, redirectUri) || app.metadataUrl || scopes.includes(BACKEND_SCOPE)) return false;
-  if (app.trusted || resource) return app.trusted;
+  if (isPosable(app, redirectUri) || scopes.includes(BACKEND_SCOPE)) return false;
+  if (app.trusted || app.metadataUrl || resource) return app.trusted;
   const consented = await findConsentedScopes(database, user.id, app.id);
   return scopes.every((name) => consented.includes(name));
 }
