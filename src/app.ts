@@ -31,6 +31,7 @@ import { catalogue } from "./hosting/catalogue.ts";
 import { hostedOperation } from "./hosting/handle.ts";
 import { loadEndpoints } from "./hosting/load.ts";
 import { createHttpServer } from "./http/node_http.ts";
+import { createDocumentEgress, createDocumentFetch } from "./outbound/fetch_document.ts";
 import { hasAppOrigin } from "./store/apps.ts";
 import { declareEvents } from "./store/authority.ts";
 import { createFailureAudit } from "./store/failure_audit.ts";
@@ -88,6 +89,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
   }, log);
   const failures = createFailureAudit({ database, now });
   const uses = createUses(database, now);
+  const egress = createDocumentEgress(config.callbackAllow);
   const stopping = new AbortController();
   let handle: (request: HttpRequest) => Promise<HttpResponse> = () => Promise.reject();
   let jobs: Jobs | undefined;
@@ -108,6 +110,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     stopping.abort();
     await jobs?.stop(graceMs);
     await closed;
+    await egress.close();
     await failures.flush().catch((error: unknown) => log.warn("failures are lost", { error }));
     await uses.flush().catch((error: unknown) => log.warn("uses are lost", { error }));
     await database.close();
@@ -143,7 +146,7 @@ export async function startApp(config: Config, host: AppHost): Promise<App> {
     });
     const services = createServices({
       config, log, now, database, seal, revocations, rates, keys, failures, uses, hasher, metrics,
-      jobs, events, hosted, pageKey, url,
+      jobs, events, hosted, pageKey, url, fetchDocument: createDocumentFetch(egress),
       wake: worker.wake,
       readiness: createReadiness({
         async database() {

@@ -7,8 +7,6 @@ import { createPasswordLogin, type PasswordLogin } from "../api/password_login.t
 import { createInspectorCheck } from "../api/system/metrics.ts";
 import { pathOf } from "../base/base_url.ts";
 import { Problem } from "../base/problem.ts";
-import { createEgress } from "../outbound/egress.ts";
-import { createDocumentFetch } from "../outbound/fetch_document.ts";
 import { checkReachable } from "../outbound/reachable.ts";
 import { scopeWords } from "../hosting/catalogue.ts";
 import type { Hosted } from "../hosting/check.ts";
@@ -20,7 +18,7 @@ import { createAccounts } from "../store/accounts.ts";
 type Foundation =
   & Pick<Services, "config" | "log" | "now" | "database" | "seal" | "revocations" | "rates">
   & Pick<Services, "failures" | "hasher" | "wake" | "jobs" | "metrics" | "formatMetrics">
-  & Pick<Services, "readiness" | "events" | "keys" | "uses">
+  & Pick<Services, "readiness" | "events" | "keys" | "uses" | "fetchDocument">
   & {
     readonly hosted: Hosted;
     /** Protects what pages send back. */
@@ -37,10 +35,6 @@ export function createServices(foundation: Foundation): Services {
   const issuer = config.baseUrl ?? url;
   const basePath = pathOf(issuer);
   const { host, origin } = new URL(issuer);
-  const egress = createEgress({
-    allow: config.callbackAllow, connectionsPerOrigin: 1, timeoutMs: 5_000,
-  });
-  const fetchDocument = createDocumentFetch(egress);
   const tokens = createTokenIssuer({ issuer, keys, config, pageKey });
   const bearer = createBearer({ ...base, issuer, tokens });
   const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
@@ -53,8 +47,7 @@ export function createServices(foundation: Foundation): Services {
     site: { name: config.name ?? host, host, basePath },
     passwordLogin: countLogins(createPasswordLogin({ ...base, sleep }), base),
     clients: createClientAuthenticator({ accounts, config, database, failures, issuer, now }),
-    documents: createClientDocuments({ fetchDocument, now }),
-    fetchDocument,
+    documents: createClientDocuments(base),
     tokens,
     bearer,
     inspectors: createInspectorCheck(bearer, config.metricsToken),

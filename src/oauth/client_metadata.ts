@@ -1,4 +1,3 @@
-import { type JsonValue } from "../base/json.ts";
 import { listOf, optional, oneOf, record, type Report, shown, TEXT } from "../base/shape.ts";
 import { type App, NAME, newApp } from "./app.ts";
 import { isListedRedirectUri, parseAppUrl } from "./redirect_uri.ts";
@@ -8,6 +7,7 @@ export type DocumentHosts = "on" | "off" | readonly string[];
 
 /** What a client says of itself. */
 export type ClientDocument = Pick<App, "name" | "redirectUris">;
+type ParsedDocument = ClientDocument | { readonly reason: string };
 
 /** No such document is larger (section 8.7 of draft-ietf-oauth-client-id-metadata-document-02). */
 export const MAX_DOCUMENT_BYTES = 5 * 1024;
@@ -38,10 +38,7 @@ export function isDocumentUrl(clientId: string, hosts: DocumentHosts): boolean {
 }
 
 /** What the document at a URL says (RFC 7591 §2), or why it is not taken. */
-export function parseClientDocument(
-  url: string,
-  value: JsonValue,
-): ClientDocument | { readonly reason: string } {
+export function parseClientDocument(url: string, value: unknown): ParsedDocument {
   const wrong: string[] = [];
   const document = Document.parse(value, (detail, at = "") => wrong.push(`${at} ${detail}`.trim()));
   if (wrong.length > 0) return { reason: wrong.join(" ") };

@@ -58,6 +58,11 @@ export function isLoopbackHost(hostname: string): boolean {
   return /^(?:.*\.)?localhost$|^127(?:\.\d+){3}$|^\[::1\]$/.test(hostname);
 }
 
+/** Whether what is sent to a URL can be read or changed by nobody on the way. */
+export function isSecureUrl({ protocol, hostname }: URL): boolean {
+  return protocol === "https:" || protocol === "http:" && isLoopbackHost(hostname);
+}
+
 /**
  * Whether `raw`, exactly as it was sent, may be a redirect URI of `app` (RFC 6749 §3.1.2):
  * canonical, the app URL's origin, its path or below it; and where the app lists redirect URIs, one

@@ -6,24 +6,18 @@ import { OAuthError } from "./errors.ts";
 import { parseCanonical, PLAIN_URL } from "./redirect_uri.ts";
 import { SCOPES } from "./scope.ts";
 
-const URL_OF_RESOURCE = described("The aud of its tokens.", PLAIN_URL);
-const OWN_SCOPES = described("What its tokens may carry, and nothing else.", SCOPES);
+const CHANGEABLE = { scopes: described("What its tokens may carry, and nothing else.", SCOPES) };
+const MEMBERS = { url: described("The aud of its tokens.", PLAIN_URL), ...CHANGEABLE };
 
 /** What makes a resource. */
-export const NewResource = named("NewResource", object({
-  url: URL_OF_RESOURCE,
-  scopes: OWN_SCOPES,
-}));
+export const NewResource = named("NewResource", object(MEMBERS));
 
 /** What of a resource may change. */
-export const ResourceChange = named("ResourceChange", object({ scopes: OWN_SCOPES }));
+export const ResourceChange = named("ResourceChange", object(CHANGEABLE));
 
 /** A resource as the backend shows it. */
-export const ResourceRecord = named("Resource", record({
-  id: idOf("p"),
-  ...NewResource.members,
-  created_at: TIME,
-}));
+export const ResourceRecord =
+  named("Resource", record({ id: idOf("p"), ...MEMBERS, created_at: TIME }));
 
 /** A service beside this one for which tokens are issued (RFC 8707); it checks them by itself. */
 export interface Resource extends Omit<Infer<typeof ResourceRecord>, "created_at"> {

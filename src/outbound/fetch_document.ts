@@ -1,14 +1,16 @@
-import { type JsonValue, parseJson } from "../base/json.ts";
+import type { Cidr } from "../base/cidr.ts";
+import { parseJson } from "../base/json.ts";
 import { Problem } from "../base/problem.ts";
-import { isLoopbackHost } from "../oauth/redirect_uri.ts";
-import { type Egress, USER_AGENT } from "./egress.ts";
+import { isRecord } from "../base/shape.ts";
+import { isSecureUrl } from "../oauth/redirect_uri.ts";
+import { createEgress, type Egress, USER_AGENT } from "./egress.ts";
 import { classifyFailure } from "./failure.ts";
 import { waitOutSecond } from "./wait_out_second.ts";
 
 /** A document of somebody else's server, or in a few words why there is none. */
 export type FetchedDocument =
   | {
-    readonly document: { readonly [name: string]: JsonValue };
+    readonly document: Readonly<Record<string, unknown>>;
     /** How long it may be used: what its `Cache-Control` allows, between 5 minutes and a day. */
     readonly freshMs: number;
   }
@@ -20,9 +22,9 @@ export type DocumentFetch = ReturnType<typeof createDocumentFetch>;
 const MIN_FRESH_MS = 300_000;
 const MAX_FRESH_MS = 86_400_000;
 
-/** Whether documents are fetched from a URL: over https, or on this machine if that is allowed. */
-export function isFetchable({ protocol, hostname }: URL): boolean {
-  return protocol === "https:" || protocol === "http:" && isLoopbackHost(hostname);
+/** The guard of what fetches documents: a few connections, and what callbacks may reach. */
+export function createDocumentEgress(allow: readonly Cidr[]): Egress {
+  return createEgress({ allow, connectionsPerOrigin: 4, timeoutMs: 5_000 });
 }
 
 /**
@@ -38,7 +40,7 @@ export function createDocumentFetch(egress: Pick<Egress, "send" | "selfTest">) {
     readonly timeoutMs: number;
   }): Promise<FetchedDocument> => {
     const parsed = URL.parse(url);
-    if (!parsed || !isFetchable(parsed)) return { reason: "its address is not https" };
+    if (!parsed || !isSecureUrl(parsed)) return { reason: "its address is not https" };
     const test = await (tested ??= egress.selfTest());
     if (!test.ok) {
       tested = undefined;
@@ -63,7 +65,7 @@ export function createDocumentFetch(egress: Pick<Egress, "send" | "selfTest">) {
       const bytes = await readAll(response, limitBytes);
       if (!bytes) return { reason: `it is longer than ${limitBytes} bytes` };
       const document = parseJson(bytes);
-      return isObject(document)
+      return isRecord(document)
         ? { document, freshMs: freshMs(headers.get("cache-control") ?? "") }
         : { reason: "it is no JSON object" };
     } catch (error) {
@@ -85,10 +87,6 @@ async function readAll({ body }: Response, limitBytes: number): Promise<Uint8Arr
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
-}
-
-function isObject(value: JsonValue): value is { readonly [name: string]: JsonValue } {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** `max-age` of a Cache-Control (RFC 9111 §5.2.2.1), within our bounds. */

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { JsonValue } from "../../src/base/json.ts";
 import { isDocumentUrl, parseClientDocument } from "../../src/oauth/client_metadata.ts";
 import { isListedRedirectUri } from "../../src/oauth/redirect_uri.ts";
 import {
@@ -15,10 +14,8 @@ import {
 } from "../corpus/client_metadata.ts";
 
 /** As it comes out of a response. */
-const parse = (document: unknown) => {
-  const sent: JsonValue = JSON.parse(JSON.stringify(document));
-  return parseClientDocument(DOCUMENT_URL, sent);
-};
+const parse = (document: unknown) =>
+  parseClientDocument(DOCUMENT_URL, JSON.parse(JSON.stringify(document)));
 
 describe("a client_id is the URL of a document", () => {
   for (const url of DOCUMENT_URLS) {

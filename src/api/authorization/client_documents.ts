@@ -27,8 +27,7 @@ export function createClientDocuments(
   type Found = ReturnType<typeof parseClientDocument>;
   const cache = createCache<{ document: ClientDocument; untilMs: number }>(CACHE_LIMIT);
   const underWay = new Map<string, Promise<Found>>();
-  const byAddress =
-    createThrottle({ limit: FETCHES_OF_ADDRESS, windowMs: WINDOW_MS, now });
+  const byAddress = createThrottle({ limit: FETCHES_OF_ADDRESS, windowMs: WINDOW_MS, now });
   const inAll = createThrottle({ limit: FETCHES, windowMs: WINDOW_MS, now });
 
   async function load(url: string): Promise<Found> {
