@@ -48,6 +48,8 @@ export interface Client {
   keyedCredentials?(app: KeyedApp, scope: string): Promise<Tokens>;
   /** The code grant with PKCE and `state`, through the server's pages. */
   code?(app: AppLogin, scope: string, change?: ChangeCallback): Promise<Tokens>;
+  /** The same as nobody's app, by a Client ID Metadata Document, from a protected URL alone. */
+  unregistered?(documentUrl: string, scope: string): Promise<Tokens>;
   password?(app: AppLogin, username: string, password: string, scope: string): Promise<Tokens>;
   /** Without `scope` the client sends none. */
   refresh?(app: AppLogin, refreshToken: string, scope?: string): Promise<Tokens>;
