@@ -28,8 +28,8 @@ export function whoamiOperation({ database }: Pick<Services, "database">): Opera
     responses: { 200: CallerRecord },
     async handle({ caller }) {
       const { sub, kind, clientId, scopes, expiresAtMs } = caller;
-      const app = await findApp(database, clientId);
       const user = kind === "user" ? await findUser(database, sub) : undefined;
+      const app = user && await findApp(database, clientId);
       return jsonResponse(200, {
         sub,
         kind,
