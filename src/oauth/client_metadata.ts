@@ -1,4 +1,4 @@
-import { listOf, optional, oneOf, record, type Report, shown, TEXT } from "../base/shape.ts";
+import { listOf, optional, oneOf, record, TEXT, text } from "../base/shape.ts";
 import { type App, NAME, newApp } from "./app.ts";
 import { isListedRedirectUri, parseAppUrl } from "./redirect_uri.ts";
 
@@ -13,12 +13,7 @@ type ParsedDocument = ClientDocument | { readonly reason: string };
 export const MAX_DOCUMENT_BYTES = 5 * 1024;
 
 /** There is no way to share a secret, and nobody else may have a private key (its section 4). */
-const REFUSED = optional({
-  ...shown<never>({ not: {} }),
-  parse(_: unknown, report: Report): never {
-    return report("Must not be there.") as never;
-  },
-});
+const REFUSED = optional(text(() => "Must not be there."));
 
 const Document = record({
   client_id: TEXT,
