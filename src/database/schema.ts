@@ -1,6 +1,6 @@
 import { MIGRATION_5 } from "./migration_5.ts";
 import { GRANT_ENDED } from "./migration_6.ts";
-import { CLIENT_IDS, RESOURCES } from "./migration_8.ts";
+import { CLIENT_IDS, RESOURCES } from "./migration_10.ts";
 import { POST_SCHEMA } from "./schema_post.ts";
 
 /**

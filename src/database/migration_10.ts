@@ -13,7 +13,7 @@ export const RESOURCES = `
 export const CLIENT_IDS = "CREATE UNIQUE INDEX apps_by_client_id ON apps (ifnull(metadataUrl, id));";
 
 /** Tokens for other resources, and apps that are known by a document. */
-export const MIGRATION_8 = `
+export const MIGRATION_10 = `
   ${RESOURCES}
   ALTER TABLE apps ADD COLUMN metadataUrl TEXT;
   ${CLIENT_IDS}
